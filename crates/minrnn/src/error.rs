@@ -1,0 +1,81 @@
+//! One error type for the library; every message is a sentence that names the thing, what was expected, what was found and what to do.
+
+use std::path::{Path, PathBuf};
+
+/// Shorthand for results of this library.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that can go wrong in the library.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Reading or writing a file failed.
+    #[error("could not {action} '{}': {source}", path.display())]
+    Io {
+        /// What was attempted, as a verb phrase ("read the text file").
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: std::io::Error,
+    },
+    /// A setting is unknown, out of range, or contradicts another one.
+    #[error("{0}")]
+    Config(String),
+    /// The data cannot be used: empty, too short, not text, a symbol outside the vocabulary.
+    #[error("{0}")]
+    Data(String),
+    /// A tensor or batch has a shape that does not fit.
+    #[error("{0}")]
+    Shape(String),
+    /// A file of ours (checkpoint, run directory, session, verify case) is damaged or belongs to something else.
+    #[error("'{}': {problem}", path.display())]
+    Malformed {
+        /// The offending file or directory.
+        path: PathBuf,
+        /// What is wrong with it and what to do.
+        problem: String,
+    },
+    /// The loss or a gradient stopped being a number.
+    #[error(
+        "iteration {iteration}: {tensor} is not finite ({value}); lower the learning rate or the clip norm, or resume from the last checkpoint"
+    )]
+    NonFinite {
+        /// Training iteration, counted from 0.
+        iteration: u64,
+        /// "the loss", or "the gradient of <parameter path>".
+        tensor: String,
+        /// The offending value.
+        value: f64,
+    },
+    /// The model files reader or the sampler refused its input.
+    #[error(transparent)]
+    Stream(#[from] minrnn_stream::Error),
+}
+
+impl Error {
+    /// An [`Error::Io`] for `path`; `action` is a verb phrase such as "read the text file".
+    pub fn io(action: &'static str, path: impl AsRef<Path>, source: std::io::Error) -> Self {
+        Self::Io { action, path: path.as_ref().to_owned(), source }
+    }
+
+    /// An [`Error::Malformed`] for `path`.
+    pub fn malformed(path: impl AsRef<Path>, problem: impl Into<String>) -> Self {
+        Self::Malformed { path: path.as_ref().to_owned(), problem: problem.into() }
+    }
+
+    /// True where the caller's input is at fault (exit code 2), false where the run itself failed (exit code 1).
+    pub fn is_wrong_input(&self) -> bool {
+        match self {
+            Self::NonFinite { .. } => false,
+            Self::Io { source, .. } => matches!(
+                source.kind(),
+                std::io::ErrorKind::NotFound
+                    | std::io::ErrorKind::IsADirectory
+                    | std::io::ErrorKind::NotADirectory
+                    | std::io::ErrorKind::InvalidInput
+            ),
+            _ => true,
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Efficient recurrent sequence models, trained by scan.
+#![deny(missing_docs)]
+
+mod error;
+mod segments;
+
+pub use error::{Error, Result};
+pub use segments::Segments;
