@@ -3,4 +3,6 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 extern crate alloc;
 
+pub mod grid;
 pub mod segments;
+pub mod simd;

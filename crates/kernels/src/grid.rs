@@ -1,0 +1,75 @@
+//! Work cut into a fixed grid and spread over the ambient thread pool.
+//!
+//! Which piece covers what depends on the shape and the number of threads alone, never on timing; whatever is summed over pieces is
+//! combined in index order. So the same shape on the same number of threads gives the same bits.
+
+use core::mem::MaybeUninit;
+
+/// Threads of the ambient pool (1 without `std`).
+pub fn threads() -> usize {
+    #[cfg(feature = "std")]
+    return rayon::current_num_threads();
+    #[cfg(not(feature = "std"))]
+    1
+}
+
+/// Runs `task(0)`, …, `task(n − 1)`, each once, on the ambient pool (in order without `std` or with one thread).
+pub fn for_each(n: usize, task: impl Fn(usize) + Sync + Send) {
+    #[cfg(feature = "std")]
+    if n > 1 && threads() > 1 {
+        use rayon::prelude::*;
+        (0..n).into_par_iter().with_max_len(1).for_each(task);
+        return;
+    }
+    (0..n).for_each(task);
+}
+
+/// An output that several tasks write, each its own elements.
+#[derive(Clone, Copy)]
+pub struct SharedOut {
+    start: *mut MaybeUninit<f32>,
+    len: usize,
+}
+
+// SAFETY: only `slice` gives access, and its caller promises disjoint ranges.
+unsafe impl Send for SharedOut {}
+// SAFETY: as above.
+unsafe impl Sync for SharedOut {}
+
+impl SharedOut {
+    /// Shares `out` for the time of a [`for_each`].
+    pub fn new(out: &mut [MaybeUninit<f32>]) -> Self {
+        Self { start: out.as_mut_ptr(), len: out.len() }
+    }
+
+    /// The elements `from..from + len`.
+    ///
+    /// # Safety
+    /// No other slice that overlaps them may be alive, and the shared output must outlive the result.
+    #[inline(always)]
+    pub unsafe fn slice<'a>(&self, from: usize, len: usize) -> &'a mut [MaybeUninit<f32>] {
+        debug_assert!(from + len <= self.len);
+        // SAFETY: in range by the assertion's condition, disjoint by the caller's promise.
+        unsafe { core::slice::from_raw_parts_mut(self.start.add(from), len) }
+    }
+}
+
+/// Rows `start..end` of piece `i` when `rows` rows are cut into `pieces` nearly equal pieces.
+pub fn piece(rows: usize, pieces: usize, i: usize) -> core::ops::Range<usize> {
+    (rows * i / pieces)..(rows * (i + 1) / pieces)
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_cover_every_row_once() {
+        for rows in [0, 1, 7, 64, 1000] {
+            for pieces in [1, 2, 3, 16] {
+                let covered: Vec<usize> = (0..pieces).flat_map(|i| piece(rows, pieces, i)).collect();
+                assert_eq!(covered, (0..rows).collect::<Vec<_>>());
+            }
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Vector instructions chosen at run time, and the functions every kernel needs on them.
+//!
+//! A kernel is a [`WithSimd`] value; [`Level::run`] compiles its body once per instruction set and picks one when called, so no
+//! `target-cpu` flag is needed. Choose the level once per kernel call ([`Level::current`]), not once per row.
+//!
+//! Accuracy of the functions below, against f64: at most 2 units in the last place for [`exp`] on [−87, 88], 3 for [`sigmoid`], and an
+//! absolute 2e-7 for [`tanh`]. Below −87 [`exp`] is 0. NaN stays NaN.
+
+use core::mem::MaybeUninit;
+use pulp::Scalar128b;
+pub use pulp::{Simd, WithSimd};
+
+/// A set of vector instructions.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Level {
+    /// No instruction beyond the target's baseline.
+    Plain,
+    /// x86-64 AVX2 and FMA.
+    #[cfg(all(target_arch = "x86_64", feature = "std"))]
+    Avx2(pulp::x86::V3),
+    /// x86-64 AVX-512 (F, BW, CD, DQ, VL).
+    #[cfg(all(target_arch = "x86_64", feature = "std"))]
+    Avx512(pulp::x86::V4),
+    /// 64-bit Arm NEON.
+    #[cfg(all(target_arch = "aarch64", feature = "std"))]
+    Neon(pulp::aarch64::Neon),
+}
+
+impl Level {
+    /// Every level this machine can run, plain first, fastest last.
+    pub fn available() -> alloc::vec::Vec<Level> {
+        #[allow(unused_mut, reason = "only some targets add to it")]
+        let mut levels = alloc::vec![Level::Plain];
+        #[cfg(all(target_arch = "x86_64", feature = "std"))]
+        {
+            levels.extend(pulp::x86::V3::try_new().map(Level::Avx2));
+            levels.extend(pulp::x86::V4::try_new().map(Level::Avx512));
+        }
+        #[cfg(all(target_arch = "aarch64", feature = "std"))]
+        levels.extend(pulp::aarch64::Neon::try_new().map(Level::Neon));
+        levels
+    }
+
+    /// Name as understood by the environment variable `MINRNN_SIMD`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Plain => "plain",
+            #[cfg(all(target_arch = "x86_64", feature = "std"))]
+            Level::Avx2(_) => "avx2",
+            #[cfg(all(target_arch = "x86_64", feature = "std"))]
+            Level::Avx512(_) => "avx512",
+            #[cfg(all(target_arch = "aarch64", feature = "std"))]
+            Level::Neon(_) => "neon",
+        }
+    }
+
+    /// The level kernels use on this thread: the one set by [`Level::scope`], else the one named by `MINRNN_SIMD` if this machine
+    /// has it, else the fastest available.
+    #[cfg(feature = "std")]
+    pub fn current() -> Level {
+        chosen::current()
+    }
+
+    /// The level kernels use: without `std` nothing can be detected, so plain.
+    #[cfg(not(feature = "std"))]
+    pub fn current() -> Level {
+        Level::Plain
+    }
+
+    /// Runs `work` with kernels called from this thread held to this level.
+    #[cfg(feature = "std")]
+    pub fn scope<R>(self, work: impl FnOnce() -> R) -> R {
+        chosen::scope(self, work)
+    }
+
+    /// Runs a kernel's body with this level's instructions.
+    #[inline(always)]
+    pub fn run<K: WithSimd>(self, kernel: K) -> K::Output {
+        match self {
+            Level::Plain => Simd::vectorize(Scalar128b, kernel),
+            #[cfg(all(target_arch = "x86_64", feature = "std"))]
+            Level::Avx2(simd) => Simd::vectorize(simd, kernel),
+            #[cfg(all(target_arch = "x86_64", feature = "std"))]
+            Level::Avx512(simd) => Simd::vectorize(simd, kernel),
+            #[cfg(all(target_arch = "aarch64", feature = "std"))]
+            Level::Neon(simd) => Simd::vectorize(simd, kernel),
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+mod chosen {
+    use super::Level;
+    use std::cell::Cell;
+    use std::sync::OnceLock;
+
+    thread_local!(static SCOPED: Cell<Option<Level>> = const { Cell::new(None) });
+
+    pub fn current() -> Level {
+        static DETECTED: OnceLock<Level> = OnceLock::new();
+        SCOPED.get().unwrap_or_else(|| {
+            *DETECTED.get_or_init(|| {
+                let wanted = std::env::var("MINRNN_SIMD").unwrap_or_default();
+                let levels = Level::available();
+                levels.iter().find(|level| level.name() == wanted).or(levels.last()).copied().unwrap_or(Level::Plain)
+            })
+        })
+    }
+
+    pub fn scope<R>(level: Level, work: impl FnOnce() -> R) -> R {
+        struct Restore(Option<Level>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                SCOPED.set(self.0);
+            }
+        }
+        let _restore = Restore(SCOPED.replace(Some(level)));
+        work()
+    }
+}
+
+/// Loads one vector from `source[at..]`; lanes past the end of the slice are 0.
+#[inline(always)]
+pub fn load<S: Simd>(simd: S, source: &[f32], at: usize) -> S::f32s {
+    let rest = &source[at..];
+    if rest.len() >= S::F32_LANES {
+        // SAFETY: `rest` holds a whole vector, and `f32s` is plain data of that size.
+        unsafe { rest.as_ptr().cast::<S::f32s>().read_unaligned() }
+    } else {
+        simd.partial_load_f32s(rest)
+    }
+}
+
+/// Stores one vector to `target[at..]`; lanes past the end of the slice are dropped.
+#[inline(always)]
+pub fn store<S: Simd>(simd: S, target: &mut [MaybeUninit<f32>], at: usize, value: S::f32s) {
+    let rest = &mut target[at..];
+    if rest.len() >= S::F32_LANES {
+        // SAFETY: `rest` has room for a whole vector.
+        unsafe { rest.as_mut_ptr().cast::<S::f32s>().write_unaligned(value) }
+    } else {
+        // SAFETY: `partial_store_f32s` only writes, so the slice need not be initialised.
+        let rest = unsafe { core::slice::from_raw_parts_mut(rest.as_mut_ptr().cast::<f32>(), rest.len()) };
+        simd.partial_store_f32s(rest, value);
+    }
+}
+
+/// e^x.
+#[inline(always)]
+pub fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    const LOWEST: f32 = -87.0;
+    const HIGHEST: f32 = 88.0;
+    // 1.5 · 2²³: adding it rounds to the nearest integer and leaves that integer in the low mantissa bits.
+    const ROUND: f32 = 12_582_912.0;
+    let s = |value: f32| simd.splat_f32s(value);
+    let clamped = simd.min_f32s(simd.max_f32s(x, s(LOWEST)), s(HIGHEST));
+    let shifted = simd.mul_add_e_f32s(clamped, s(core::f32::consts::LOG2_E), s(ROUND));
+    let n = simd.sub_f32s(shifted, s(ROUND));
+    // Reduced from x itself, not from its clamped copy: NaN and +∞ then reach the result.
+    let r = simd.mul_add_e_f32s(n, s(-0.693_359_375), x);
+    let r = simd.mul_add_e_f32s(n, s(2.121_944_4e-4), r);
+    let mut p = s(1.987_569_1e-4);
+    for c in [1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
+        p = simd.mul_add_e_f32s(p, r, s(c));
+    }
+    let p = simd.add_f32s(simd.mul_add_e_f32s(p, simd.mul_f32s(r, r), r), s(1.0));
+    let exponent = simd.add_u32s(simd.transmute_u32s_f32s(shifted), simd.splat_u32s(127u32.wrapping_sub(ROUND.to_bits())));
+    let power = simd.transmute_f32s_u32s(simd.wrapping_dyn_shl_u32s(exponent, simd.splat_u32s(23)));
+    simd.select_f32s(simd.less_than_f32s(x, s(LOWEST)), s(0.0), simd.mul_f32s(p, power))
+}
+
+/// 1 / (1 + e^−x).
+#[inline(always)]
+pub fn sigmoid<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let one = simd.splat_f32s(1.0);
+    simd.div_f32s(one, simd.add_f32s(one, exp(simd, simd.neg_f32s(x))))
+}
+
+/// Hyperbolic tangent.
+#[inline(always)]
+pub fn tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let s = |value: f32| simd.splat_f32s(value);
+    let square = simd.mul_f32s(x, x);
+    // Near 0 the difference of two close numbers would lose the relative accuracy.
+    let mut p = s(-5.704_988_7e-3);
+    for c in [2.063_908_9e-2, -5.373_971_4e-2, 1.333_144_2e-1, -3.333_328_2e-1] {
+        p = simd.mul_add_e_f32s(p, square, s(c));
+    }
+    let near = simd.mul_add_e_f32s(simd.mul_f32s(p, square), x, x);
+    let far = simd.mul_add_e_f32s(s(2.0), sigmoid(simd, simd.mul_f32s(s(2.0), x)), s(-1.0));
+    simd.select_f32s(simd.less_than_f32s(simd.abs_f32s(x), s(0.625)), near, far)
+}
+
+/// Natural logarithm of positive, normal numbers; 0 gives −∞.
+#[inline(always)]
+pub fn ln<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let s = |value: f32| simd.splat_f32s(value);
+    let bits = simd.transmute_u32s_f32s(x);
+    // Mantissa in [√½, √2): subtract the bits of √½ before the exponent is cut off.
+    let offset = simd.splat_u32s(core::f32::consts::FRAC_1_SQRT_2.to_bits());
+    let from_half = simd.sub_u32s(bits, offset);
+    let biased = simd.wrapping_dyn_shr_u32s(from_half, simd.splat_u32s(23));
+    let mantissa_bits = simd.add_u32s(simd.and_u32s(from_half, simd.splat_u32s(0x007f_ffff)), offset);
+    let m = simd.sub_f32s(simd.transmute_f32s_u32s(mantissa_bits), s(1.0));
+    // The exponent as f32: sign-extended from 9 bits by a trip through the mantissa of 2²³.
+    let e_bits = simd.and_u32s(simd.add_u32s(biased, simd.splat_u32s(256)), simd.splat_u32s(511));
+    let e = simd.sub_f32s(simd.transmute_f32s_u32s(simd.or_u32s(e_bits, simd.splat_u32s(0x4b00_0000))), s(8_388_608.0 + 256.0));
+    let mut p = s(7.037_683_6e-2);
+    for c in
+        [-1.151_461e-1, 1.167_699_9e-1, -1.242_014_1e-1, 1.424_932_3e-1, -1.666_805_7e-1, 2.000_071_5e-1, -2.499_999_4e-1, 3.333_333_1e-1]
+    {
+        p = simd.mul_add_e_f32s(p, m, s(c));
+    }
+    let square = simd.mul_f32s(m, m);
+    let mut y = simd.mul_f32s(simd.mul_f32s(p, m), square);
+    y = simd.mul_add_e_f32s(e, s(-2.121_944_4e-4), y);
+    y = simd.mul_add_e_f32s(s(-0.5), square, y);
+    let result = simd.mul_add_e_f32s(e, s(0.693_359_375), simd.add_f32s(m, y));
+    let zero = simd.less_than_or_equal_f32s(x, s(0.0));
+    simd.select_f32s(zero, s(f32::NEG_INFINITY), result)
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+
+    struct Map<'a, F>(&'a [f32], F);
+
+    trait Function {
+        fn apply<S: Simd>(&self, simd: S, x: S::f32s) -> S::f32s;
+    }
+
+    impl<F: Function> WithSimd for Map<'_, F> {
+        type Output = Vec<f32>;
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
+            let mut out = Vec::with_capacity(self.0.len());
+            let spare = &mut out.spare_capacity_mut()[..self.0.len()];
+            for at in (0..self.0.len()).step_by(S::F32_LANES) {
+                store(simd, spare, at, self.1.apply(simd, load(simd, self.0, at)));
+            }
+            // SAFETY: every element was stored above.
+            unsafe { out.set_len(self.0.len()) };
+            out
+        }
+    }
+
+    macro_rules! function {
+        ($name:ident) => {{
+            struct F;
+            impl Function for F {
+                #[inline(always)]
+                fn apply<S: Simd>(&self, simd: S, x: S::f32s) -> S::f32s {
+                    super::$name(simd, x)
+                }
+            }
+            F
+        }};
+    }
+
+    fn grid(from: f32, to: f32) -> Vec<f32> {
+        (0..=20_001).map(|i| from + (to - from) * i as f32 / 20_001.0).collect()
+    }
+
+    #[test]
+    fn functions_match_f64_on_every_level() {
+        macro_rules! check_function {
+            ($name:ident, $exact:expr, $inputs:expr, $relative:expr, $absolute:expr) => {{
+                for level in Level::available() {
+                    let inputs = $inputs;
+                    for (x, y) in inputs.iter().zip(level.run(Map(&inputs, function!($name)))) {
+                        let expected: f64 = ($exact)(f64::from(*x));
+                        let error = (f64::from(y) - expected).abs();
+                        assert!(
+                            error <= $relative * expected.abs() + $absolute,
+                            "{} {}({x}) = {y}, expected {expected}",
+                            level.name(),
+                            stringify!($name)
+                        );
+                    }
+                }
+            }};
+        }
+        check_function!(exp, f64::exp, grid(-87.0, 88.0), 2.4e-7, 0.0);
+        check_function!(sigmoid, |x: f64| 1.0 / (1.0 + (-x).exp()), grid(-80.0, 80.0), 4e-7, 0.0);
+        check_function!(tanh, f64::tanh, grid(-12.0, 12.0), 3e-7, 1e-9);
+        check_function!(ln, f64::ln, grid(1e-30, 5.0), 2e-7, 1e-7);
+        check_function!(ln, f64::ln, grid(1e-6, 1e30), 2e-7, 1e-7);
+    }
+
+    #[test]
+    fn special_values_behave() {
+        for level in Level::available() {
+            let y = level.run(Map(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -200.0, 200.0], function!(exp)));
+            assert!(y[0].is_nan() && y[1] == f32::INFINITY && y[2] == 0.0 && y[3] == 0.0 && y[4] > 1e38, "{}: {y:?}", level.name());
+            let y = level.run(Map(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -200.0, 200.0], function!(sigmoid)));
+            assert!(y[0].is_nan() && y[1] == 1.0 && y[2] == 0.0 && y[3] == 0.0 && y[4] == 1.0, "{}: {y:?}", level.name());
+            let y = level.run(Map(&[0.0, 1.0], function!(ln)));
+            assert!(y[0] == f32::NEG_INFINITY && y[1] == 0.0, "{}: {y:?}", level.name());
+        }
+    }
+}
