@@ -9,7 +9,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Reading a file failed.
+    /// Reading or writing a file failed.
     #[error("could not {action} '{}': {source}", path.display())]
     Io {
         /// What was attempted, as a verb phrase.
@@ -29,6 +29,62 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it and what to do.
         problem: String,
+    },
+    /// A weights file has fewer or more bytes than its header describes.
+    #[error("'{}' should have {expected} bytes by its header but has {found}; it was cut short or damaged, copy it again", path.display())]
+    WrongLength {
+        /// The weights file.
+        path: PathBuf,
+        /// Bytes the header accounts for.
+        expected: u64,
+        /// Bytes the file has.
+        found: u64,
+    },
+    /// The header of a weights file cannot be read or contradicts itself.
+    #[error("'{}': the header is damaged ({problem}); expected a safetensors file", path.display())]
+    DamagedHeader {
+        /// The weights file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A tensor is stored in a type that is not read.
+    #[error("'{}': tensor '{tensor}' has type {found}, expected F32; store it as 32-bit floats", path.display())]
+    WrongType {
+        /// The weights file.
+        path: PathBuf,
+        /// The tensor's name.
+        tensor: String,
+        /// The type it has.
+        found: String,
+    },
+    /// A weights file lacks a tensor.
+    #[error("'{}': tensor '{tensor}' is missing; the file belongs to another model or version", path.display())]
+    MissingTensor {
+        /// The weights file.
+        path: PathBuf,
+        /// The missing tensor's name.
+        tensor: String,
+    },
+    /// A weights file has a tensor that nothing asked for.
+    #[error("'{}': tensor '{tensor}' is not part of this model; the file belongs to another model or version", path.display())]
+    UnexpectedTensor {
+        /// The weights file.
+        path: PathBuf,
+        /// The surplus tensor's name.
+        tensor: String,
+    },
+    /// A tensor's shape is not the one the model's configuration implies.
+    #[error("'{}': tensor '{tensor}' has shape {found:?}, expected {expected:?}; the file belongs to another model", path.display())]
+    WrongShape {
+        /// The weights file.
+        path: PathBuf,
+        /// The tensor's name.
+        tensor: String,
+        /// The shape the model wants.
+        expected: Vec<usize>,
+        /// The shape the file has.
+        found: Vec<usize>,
     },
 }
 

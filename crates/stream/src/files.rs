@@ -1,0 +1,108 @@
+//! Reading small files whole, and replacing files so that a reader sees the old content or the new, never half of it.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
+use crate::{Error, Result};
+
+/// Replaces the file at `path` by `bytes`: a temporary file in the same directory, synced, then renamed over it.
+///
+/// # Errors
+/// When the directory cannot be written or the disk is full; the old file is then untouched and nothing is left behind.
+pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
+    let path = path.as_ref();
+    let directory = directory_of(path);
+    let write = || -> std::io::Result<()> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".writing-");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // As a plain `create` would: the process's umask decides.
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        let mut file = builder.tempfile_in(directory)?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|refused| refused.error)?;
+        sync_directory(directory)
+    };
+    write().map_err(|source| Error::io("write", path, source))
+}
+
+/// Makes the names in `directory` (files created, renamed or removed) outlast a power failure.
+///
+/// # Errors
+/// When the directory cannot be opened or synced.
+pub fn sync_directory(directory: impl AsRef<Path>) -> std::io::Result<()> {
+    // Other systems do not open directories as files and order the names themselves.
+    if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
+}
+
+/// The text of a small file, such as a configuration, of at most `limit` bytes.
+///
+/// # Errors
+/// When the file cannot be read, is larger than `limit`, or is not UTF-8.
+pub fn read_text(path: impl AsRef<Path>, limit: u64) -> Result<String> {
+    let path = path.as_ref();
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().map_err(|source| Error::io("read", path, source))?;
+    if bytes.len() as u64 > limit {
+        return Err(Error::malformed(path, format!("the file is larger than {limit} bytes, which nothing of this kind is")));
+    }
+    String::from_utf8(bytes).map_err(|broken| {
+        Error::malformed(path, format!("expected UTF-8 text, found another byte at offset {}", broken.utf8_error().valid_up_to()))
+    })
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_atomic_write_replaces_the_file_and_leaves_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        write_atomic(&path, b"first").unwrap();
+        write_atomic(&path, b"second").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"second");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_failed_write_names_the_file_and_keeps_the_old_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let inside = directory.path().join("missing").join("file");
+        let refused = write_atomic(&inside, b"x").unwrap_err().to_string();
+        assert!(refused.starts_with("could not write") && refused.contains("missing"), "{refused}");
+        // A directory in the way: the rename fails and the temporary file goes.
+        let taken = directory.path().join("taken");
+        std::fs::create_dir(&taken).unwrap();
+        assert!(write_atomic(&taken, b"x").is_err());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn text_is_refused_when_missing_too_large_or_not_utf8() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("text");
+        assert!(read_text(&path, 10).unwrap_err().to_string().starts_with("could not read"));
+        std::fs::write(&path, "0123456789").unwrap();
+        assert_eq!(read_text(&path, 10).unwrap(), "0123456789");
+        assert!(read_text(&path, 9).unwrap_err().to_string().contains("larger than 9"));
+        std::fs::write(&path, b"ab\xff").unwrap();
+        assert!(read_text(&path, 10).unwrap_err().to_string().contains("offset 2"));
+    }
+}
