@@ -4,5 +4,10 @@
 extern crate alloc;
 
 pub mod grid;
+pub mod reference;
 pub mod segments;
+pub mod shape;
 pub mod simd;
+
+pub use segments::Segments;
+pub use shape::{Candidate, Gates, Out, Shape, Start};

@@ -6,6 +6,8 @@
 //! Accuracy of the functions below, against f64: at most 2 units in the last place for [`exp`] on [−87, 88], 3 for [`sigmoid`], and an
 //! absolute 2e-7 for [`tanh`]. Below −87 [`exp`] is 0. NaN stays NaN.
 
+#![allow(clippy::excessive_precision, reason = "the digits are those of the polynomials' source")]
+
 use core::mem::MaybeUninit;
 use pulp::Scalar128b;
 pub use pulp::{Simd, WithSimd};

@@ -1,0 +1,106 @@
+//! What the kernel tests share: the tolerance table, reproducible data, poisoned outputs, comparisons by name.
+#![allow(dead_code, reason = "every test binary uses its own part")]
+
+use core::mem::MaybeUninit;
+
+/// Outputs and final states: |error| ≤ this · max(|x|, rms(x)).
+pub const OUTPUT: f64 = 2e-6;
+/// Gradients, by the same measure.
+pub const GRADIENT: f64 = 1e-5;
+/// Analytic gradients of a reference against central differences, both f64.
+pub const DIFFERENCES: f64 = 1e-6;
+
+/// Sequence lengths every recurrence is tried on.
+pub const LENGTHS: [usize; 9] = [0, 1, 2, 7, 63, 64, 65, 257, 1000];
+/// Widths every recurrence is tried on.
+pub const WIDTHS: [usize; 5] = [1, 5, 16, 33, 64];
+
+/// A small generator (SplitMix64), so that data need no crate.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform in [0, 1).
+    pub fn uniform(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Below `n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.bits() % n as u64) as usize
+    }
+
+    /// `n` values, roughly standard normal.
+    pub fn normal(&mut self, n: usize) -> Vec<f32> {
+        (0..n).map(|_| ((0..12).map(|_| self.uniform()).sum::<f64>() - 6.0) as f32).collect()
+    }
+
+    /// `n` values uniform in `low..high`.
+    pub fn between(&mut self, n: usize, low: f64, high: f64) -> Vec<f32> {
+        (0..n).map(|_| (low + (high - low) * self.uniform()) as f32).collect()
+    }
+}
+
+/// The same values in f64.
+pub fn wide(x: &[f32]) -> Vec<f64> {
+    x.iter().map(|&x| f64::from(x)).collect()
+}
+
+/// Runs `write` on `N` outputs of the given lengths, poisoned with NaN first, and returns them.
+pub fn outputs<const N: usize>(lengths: [usize; N], write: impl FnOnce([&mut [MaybeUninit<f32>]; N])) -> [Vec<f32>; N] {
+    let mut buffers = lengths.map(|n| vec![MaybeUninit::new(f32::NAN); n]);
+    write(buffers.each_mut().map(|b| b.as_mut_slice()));
+    // SAFETY: every element was initialised, at the latest by the poison.
+    buffers.map(|b| b.into_iter().map(|x| unsafe { x.assume_init() }).collect())
+}
+
+/// max |actual − expected| / max(|expected|, rms(expected)).
+pub fn error(actual: &[f32], expected: &[f64]) -> f64 {
+    assert_eq!(actual.len(), expected.len());
+    let rms = (expected.iter().map(|x| x * x).sum::<f64>() / expected.len().max(1) as f64).sqrt();
+    let relative = |(&a, &e): (&f32, &f64)| {
+        let difference = (f64::from(a) - e).abs();
+        if difference == 0.0 { 0.0 } else { difference / e.abs().max(rms) }
+    };
+    actual.iter().zip(expected).map(relative).fold(0.0, |worst, e| if e.is_nan() || e > worst { e } else { worst })
+}
+
+/// Asserts that the error of `actual` is at most `tolerance`.
+#[track_caller]
+pub fn assert_close(name: &str, actual: &[f32], expected: &[f64], tolerance: f64) {
+    let found = error(actual, expected);
+    assert!(found <= tolerance, "{name}: error {found:.2e}, tolerance {tolerance:.0e}");
+}
+
+/// Gradient of `loss` with respect to every element of `x` by central differences.
+pub fn differences(x: &[f64], mut loss: impl FnMut(&[f64]) -> f64) -> Vec<f64> {
+    const STEP: f64 = 1e-5;
+    let mut x = x.to_vec();
+    (0..x.len())
+        .map(|i| {
+            let middle = x[i];
+            x[i] = middle + STEP;
+            let above = loss(&x);
+            x[i] = middle - STEP;
+            let below = loss(&x);
+            x[i] = middle;
+            (above - below) / (2.0 * STEP)
+        })
+        .collect()
+}
+
+/// Asserts that an analytic gradient agrees with central differences of the loss.
+#[track_caller]
+pub fn assert_gradient(name: &str, analytic: &[f64], differences: &[f64]) {
+    assert_eq!(analytic.len(), differences.len());
+    for (i, (a, d)) in analytic.iter().zip(differences).enumerate() {
+        assert!((a - d).abs() <= DIFFERENCES * d.abs().max(1.0), "{name}[{i}]: {a}, central differences {d}");
+    }
+}
