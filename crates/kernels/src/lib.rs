@@ -4,10 +4,15 @@
 extern crate alloc;
 
 pub mod grid;
+pub mod gru;
+pub mod lstm;
+pub mod product;
+mod recurrent;
 pub mod reference;
 pub mod segments;
 pub mod shape;
 pub mod simd;
 
+pub use gru::GruForm;
 pub use segments::Segments;
 pub use shape::{Candidate, Gates, Out, Shape, Start};

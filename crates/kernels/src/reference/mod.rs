@@ -2,7 +2,9 @@
 //!
 //! Arguments come in the kernels' order; results are returned as vectors.
 
+pub mod gru;
 pub mod log_space;
+pub mod lstm;
 pub mod min_gru;
 pub mod min_lstm;
 pub mod parallel_scans;

@@ -1,0 +1,314 @@
+//! Gated recurrent unit: forward over whole sequences, backward by hand.
+//!
+//! ```text
+//! r = σ(p_r + U_r h + b'_r)        z = σ(p_z + U_z h + b'_z)
+//! paper:   n = tanh(p_n + U_n (r ⊙ h) + b'_n)       h⁺ = (1 − z) ⊙ h + z ⊙ n
+//! torch:   n = tanh(p_n + r ⊙ (U_n h + b'_n))       h⁺ = (1 − z) ⊙ n + z ⊙ h
+//! ```
+//!
+//! where p = W x + b is the input side over all steps, made by the caller with one product (`preact`, to which `bias` is added
+//! here), U the recurrent weight and b' the recurrent bias. Backward, with γ the whole gradient on h⁺ and, for the paper's form,
+//! w = U_nᵀ ā_n:
+//!
+//! ```text
+//! paper:   ā_z = γ (n − h) z (1 − z)    ā_n = γ z (1 − n²)          ā_r = w h r (1 − r)     dh = γ (1 − z) + w r + U_zᵀ ā_z + U_rᵀ ā_r
+//! torch:   ā_z = γ (h − n) z (1 − z)    ā_n = γ (1 − z) (1 − n²)    ā_r = ā_n q r (1 − r)   dh = γ z + U_zᵀ ā_z + U_rᵀ ā_r + U_nᵀ (r ā_n)
+//! ```
+//!
+//! with q = U_n h + b'_n. Departures from a loop over rows and steps:
+//! 1. Rows are cut over threads and each task steps all its rows at once: one product per step (two in the paper's form).
+//! 2. Backward keeps h alone. It goes back in blocks of steps: the recurrent products of a block are made again with one product, the
+//!    gates follow from them, and the weight's gradient takes one product per block, while everything is in the cache.
+
+mod steps;
+
+use crate::grid::{self, SharedOut};
+use crate::product::{Into, Matrix, as_out, multiply, transposed};
+use crate::recurrent::{Rows, bias_sum, combine, flush, state_of, tasks};
+use crate::shape::{Out, Shape, Start, expect_len};
+use crate::simd::Level;
+use alloc::{vec, vec::Vec};
+use steps::{CandidateBackward, ResetBackward, ResetGate, StateUpdate, TorchBackward, TorchStep};
+
+/// Which GRU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GruForm {
+    /// The reset gate acts on the state before the product; z is the share of the candidate.
+    #[default]
+    Paper,
+    /// The reset gate acts after the product, which has a bias of its own; z is the share of the old state (PyTorch, cuDNN).
+    Torch,
+}
+
+/// States of every step.
+///
+/// # Shapes
+/// `preact` [B, T, 3E] in rows r, z, n, `bias` [3E], `weight` [3E, E], `recurrent_bias` [3E]; out: `h` [B, T, E], `h_last` [B, E].
+/// In padding `h` is 0 and the state passes.
+///
+/// # Panics
+/// When a length does not fit `shape`.
+#[allow(clippy::too_many_arguments, reason = "every one is a tensor of the cell")]
+pub fn forward(
+    shape: Shape,
+    form: GruForm,
+    preact: &[f32],
+    bias: Option<&[f32]>,
+    weight: &[f32],
+    recurrent_bias: Option<&[f32]>,
+    start: Start<'_>,
+    h: Out,
+    h_last: Out,
+) {
+    expect_len("h", h, shape.elements());
+    expect_len("h_last", h_last, shape.states());
+    let cell = Cell::new(shape, form, preact, bias, weight, recurrent_bias, start);
+    let (h, h_last) = (SharedOut::new(h), SharedOut::new(h_last));
+    let n = tasks(shape.batch);
+    grid::for_each(n, |i| {
+        let rows = Rows::new(shape, start.segments, grid::piece(shape.batch, n, i));
+        // SAFETY: tasks have rows of their own.
+        let (h, h_last) = unsafe { (rows.own(&h, rows.seq_len * rows.width), rows.own(&h_last, rows.width)) };
+        cell.forward(&rows, h, h_last);
+    });
+}
+
+/// Gradients of everything, given those of `h` and of `h_last` (`None` is 0) and the `h` that [`forward`] wrote.
+///
+/// # Shapes
+/// As in [`forward`]; `d_x` has the shape of `x`. `d_h0` and `d_init` [E] are written whether or not the start has them.
+///
+/// # Panics
+/// When a length does not fit `shape`.
+#[allow(clippy::too_many_arguments, reason = "every one is a tensor of the cell")]
+pub fn backward(
+    shape: Shape,
+    form: GruForm,
+    preact: &[f32],
+    bias: Option<&[f32]>,
+    weight: &[f32],
+    recurrent_bias: Option<&[f32]>,
+    start: Start<'_>,
+    h: &[f32],
+    d_h: Option<&[f32]>,
+    d_h_last: Option<&[f32]>,
+    d_preact: Out,
+    d_bias: Option<Out>,
+    d_weight: Out,
+    d_recurrent_bias: Option<Out>,
+    d_h0: Out,
+    d_init: Out,
+) {
+    let e = shape.width;
+    expect_len("h", h, shape.elements());
+    d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
+    d_h_last.inspect(|d| expect_len("d_h_last", d, shape.states()));
+    expect_len("d_preact", d_preact, 3 * shape.elements());
+    expect_len("d_weight", d_weight, 3 * e * e);
+    expect_len("d_h0", d_h0, shape.states());
+    expect_len("d_init", d_init, e);
+    let cell = Cell::new(shape, form, preact, bias, weight, recurrent_bias, start);
+    let n = tasks(shape.batch);
+    // Sums of a task: weight, then the sums of ā_r, ā_z, ā_n and the gradient of q, then init.
+    let per_task = 3 * e * e + 5 * e;
+    let mut partials = vec![0.0; n * per_task];
+    {
+        let (d_preact, d_h0) = (SharedOut::new(d_preact), SharedOut::new(d_h0));
+        let partials = SharedOut::new(as_out(&mut partials));
+        grid::for_each(n, |i| {
+            let rows = Rows::new(shape, start.segments, grid::piece(shape.batch, n, i));
+            // SAFETY: tasks have rows and sums of their own; the sums were initialised.
+            let (d_preact, d_h0, partial) = unsafe {
+                let d_preact = rows.own(&d_preact, rows.seq_len * 3 * e);
+                (d_preact, rows.own(&d_h0, e), partials.slice(i * per_task, per_task).assume_init_mut())
+            };
+            cell.backward(&rows, h, d_h, d_h_last, d_preact, d_h0, partial);
+        });
+    }
+    let sums = 3 * e * e;
+    combine(&partials, per_task, 0, d_weight);
+    if let Some(d_bias) = d_bias {
+        expect_len("d_bias", d_bias, 3 * e);
+        combine(&partials, per_task, sums, d_bias);
+    }
+    if let Some(d_recurrent_bias) = d_recurrent_bias {
+        expect_len("d_recurrent_bias", d_recurrent_bias, 3 * e);
+        combine(&partials, per_task, sums, &mut d_recurrent_bias[..2 * e]);
+        combine(&partials, per_task, sums + 3 * e, &mut d_recurrent_bias[2 * e..]);
+    }
+    combine(&partials, per_task, sums + 4 * e, d_init);
+}
+
+/// The arguments both directions share, prepared.
+struct Cell<'a> {
+    level: Level,
+    form: GruForm,
+    preact: &'a [f32],
+    /// What is added to the pre-activations, [3E].
+    bias: Vec<f32>,
+    /// b'_n of the torch form, [E]: it is added inside the reset gate.
+    inner_bias: Vec<f32>,
+    weight: &'a [f32],
+    /// [E, 3E].
+    weight_transposed: Vec<f32>,
+    start: Start<'a>,
+}
+
+impl<'a> Cell<'a> {
+    fn new(
+        shape: Shape,
+        form: GruForm,
+        preact: &'a [f32],
+        bias: Option<&[f32]>,
+        weight: &'a [f32],
+        recurrent_bias: Option<&[f32]>,
+        start: Start<'a>,
+    ) -> Self {
+        let e = shape.width;
+        expect_len("preact", preact, 3 * shape.elements());
+        bias.inspect(|bias| expect_len("bias", bias, 3 * e));
+        expect_len("weight", weight, 3 * e * e);
+        recurrent_bias.inspect(|bias| expect_len("recurrent_bias", bias, 3 * e));
+        start.expect_fits(shape);
+        let mut sum = bias_sum(bias, recurrent_bias, 3 * e);
+        let inner_bias = match form {
+            GruForm::Paper => Vec::new(),
+            GruForm::Torch => {
+                sum[2 * e..].copy_from_slice(&bias_sum(bias.map(|b| &b[2 * e..]), None, e));
+                bias_sum(recurrent_bias.map(|b| &b[2 * e..]), None, e)
+            }
+        };
+        let weight_transposed = transposed(weight, 3 * e, e);
+        Self { level: Level::current(), form, preact, bias: sum, inner_bias, weight, weight_transposed, start }
+    }
+
+    fn forward(&self, rows: &Rows<'_>, h: Out, h_last: Out) {
+        let (n, e) = (rows.len(), rows.width);
+        let preact = rows.of(self.preact, rows.seq_len * 3 * e);
+        let mut state = state_of(self.start.h0.map(|h0| rows.of(h0, e)), n * e);
+        let mut product = vec![0.0; n * 3 * e];
+        let mut inner = vec![0.0; if self.form == GruForm::Paper { n * e } else { 0 }];
+        rows.clear_padding(h, e);
+        for t in 0..rows.steps() {
+            rows.reset(t, self.start.init, &mut state);
+            self.products(n, e, &state, &mut product);
+            match self.form {
+                GruForm::Torch => {
+                    let (bias, inner_bias) = (&self.bias, &self.inner_bias);
+                    self.level.run(TorchStep { rows, t, preact, bias, inner_bias, product: &product, state: &mut state, h });
+                }
+                GruForm::Paper => {
+                    self.reset_gate(rows, t, preact, &state, &mut product, &mut inner);
+                    self.inner_products(n, e, &inner, &mut product);
+                    self.level.run(StateUpdate { rows, t, preact, bias: &self.bias, product: &product, state: &mut state, h });
+                }
+            }
+        }
+        h_last.write_copy_of_slice(&state);
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "a task's inputs and outputs")]
+    fn backward(
+        &self,
+        rows: &Rows<'_>,
+        h: &[f32],
+        d_h: Option<&[f32]>,
+        d_h_last: Option<&[f32]>,
+        d_preact: Out,
+        d_h0: Out,
+        partial: &mut [f32],
+    ) {
+        let (n, e) = (rows.len(), rows.width);
+        let paper = self.form == GruForm::Paper;
+        let preact = rows.of(self.preact, rows.seq_len * 3 * e);
+        let h = rows.of(h, rows.seq_len * e);
+        let d_h = d_h.map(|d| rows.of(d, rows.seq_len * e));
+        let h0 = self.start.h0.map(|h0| rows.of(h0, e));
+        let mut gamma = state_of(d_h_last.map(|d| rows.of(d, e)), n * e);
+        let block = rows.block_steps();
+        // Per step of a block [rows, ·]: the states before it, the recurrent products that turn into their gradients, r ⊙ h.
+        let mut before = vec![0.0; block * n * e];
+        let mut product = vec![0.0; block * n * 3 * e];
+        let mut inner = vec![0.0; if paper { block * n * e } else { 0 }];
+        let mut d_inner = vec![0.0; if paper { n * e } else { 0 }];
+        let mut sums = vec![0.0; 4 * e];
+        let mut totals = vec![0.0; 5 * e];
+        let (d_weight, d_sums) = partial.split_at_mut(3 * e * e);
+        rows.clear_padding(d_preact, 3 * e);
+        let mut end = rows.steps();
+        while end > 0 {
+            let first = end.saturating_sub(block);
+            let steps = end - first;
+            for s in 0..steps {
+                rows.gather_before(first + s, h0, self.start.init, h, &mut before[s * n * e..(s + 1) * n * e]);
+            }
+            self.products(steps * n, e, &before, &mut product);
+            if paper {
+                for s in 0..steps {
+                    let (states, wide) = (s * n * e..(s + 1) * n * e, s * n * 3 * e..(s + 1) * n * 3 * e);
+                    self.reset_gate(rows, first + s, preact, &before[states.clone()], &mut product[wide], &mut inner[states]);
+                }
+                self.inner_products(steps * n, e, &inner, &mut product);
+            }
+            for s in (0..steps).rev() {
+                let t = first + s;
+                let before = &before[s * n * e..(s + 1) * n * e];
+                let product = &mut product[s * n * 3 * e..(s + 1) * n * 3 * e];
+                let (gamma, sums) = (&mut gamma, &mut sums);
+                if paper {
+                    let bias = &self.bias;
+                    self.level.run(CandidateBackward { rows, t, preact, bias, before, d_h, product, gamma, sums, d_preact });
+                    let candidate = Matrix::new(&product[2 * e..], 3 * e);
+                    multiply(self.level, [n, e, e], candidate, Matrix::new(&self.weight[2 * e * e..], e), Into::Store, &mut d_inner, e);
+                    self.level.run(ResetBackward { rows, t, before, d_inner: &d_inner, product, gamma, sums, d_preact });
+                    multiply(self.level, [n, 2 * e, e], Matrix::new(product, 3 * e), Matrix::new(self.weight, e), Into::Add, gamma, e);
+                } else {
+                    let (bias, inner_bias) = (&self.bias, &self.inner_bias);
+                    self.level.run(TorchBackward { rows, t, preact, bias, inner_bias, before, d_h, product, gamma, sums, d_preact });
+                    multiply(self.level, [n, 3 * e, e], Matrix::new(product, 3 * e), Matrix::new(self.weight, e), Into::Add, gamma, e);
+                }
+                rows.collect_resets(t, gamma, &mut totals[4 * e..]);
+            }
+            self.weight_gradient(steps * n, e, &product, &before, &inner, d_weight);
+            flush(&mut sums, &mut totals);
+            end = first;
+        }
+        if paper {
+            totals.copy_within(2 * e..3 * e, 3 * e);
+        }
+        for (sum, total) in d_sums.iter_mut().zip(&totals) {
+            *sum = *total as f32;
+        }
+        d_h0.write_copy_of_slice(&gamma);
+    }
+
+    /// The products that need the state alone: U h for all gates (torch) or for r and z (paper).
+    fn products(&self, n: usize, e: usize, state: &[f32], product: &mut [f32]) {
+        let columns = if self.form == GruForm::Paper { 2 * e } else { 3 * e };
+        let weight = Matrix::new(&self.weight_transposed, 3 * e);
+        multiply(self.level, [n, e, columns], Matrix::new(state, e), weight, Into::Store, product, 3 * e);
+    }
+
+    /// U_n (r ⊙ h), paper form.
+    fn inner_products(&self, n: usize, e: usize, inner: &[f32], product: &mut [f32]) {
+        let weight = Matrix::new(&self.weight_transposed[2 * e..], 3 * e);
+        multiply(self.level, [n, e, e], Matrix::new(inner, e), weight, Into::Store, &mut product[2 * e..], 3 * e);
+    }
+
+    fn reset_gate(&self, rows: &Rows<'_>, t: usize, preact: &[f32], state: &[f32], product: &mut [f32], inner: &mut [f32]) {
+        self.level.run(ResetGate { rows, t, preact, bias: &self.bias, state, product, inner });
+    }
+
+    /// Adds a block's Σ d_product ⊗ (what the product met).
+    fn weight_gradient(&self, n: usize, e: usize, d_product: &[f32], before: &[f32], inner: &[f32], d_weight: &mut [f32]) {
+        let (d_gates, before) = (Matrix::new(d_product, 3 * e).transpose(), Matrix::new(before, e));
+        match self.form {
+            GruForm::Torch => multiply(self.level, [3 * e, n, e], d_gates, before, Into::Add, d_weight, e),
+            GruForm::Paper => {
+                multiply(self.level, [2 * e, n, e], d_gates, before, Into::Add, d_weight, e);
+                let d_candidate = Matrix::new(&d_product[2 * e..], 3 * e).transpose();
+                multiply(self.level, [e, n, e], d_candidate, Matrix::new(inner, e), Into::Add, &mut d_weight[2 * e * e..], e);
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Long short-term memory: forward over whole sequences, backward by hand.
+//!
+//! ```text
+//! i = σ(p_i + U_i h + b'_i)    f = σ(p_f + U_f h + b'_f)    g = tanh(p_g + U_g h + b'_g)    o = σ(p_o + U_o h + b'_o)
+//! c⁺ = f ⊙ c + i ⊙ g           h⁺ = o ⊙ tanh(c⁺)
+//! ```
+//!
+//! where p = W x + b is the input side over all steps, made by the caller with one product (`preact`, to which `bias` is added
+//! here), U the recurrent weight and b' the recurrent bias. Backward, with γ the whole gradient on h⁺, κ the one that comes back on
+//! c⁺ and τ = tanh c⁺:
+//!
+//! ```text
+//! κ' = κ + γ o (1 − τ²)    ā_o = γ τ o (1 − o)    ā_f = κ' c f (1 − f)    ā_i = κ' g i (1 − i)    ā_g = κ' i (1 − g²)
+//! dc = κ' f                dh = Uᵀ ā
+//! ```
+//!
+//! Threads, products per step and blocks of steps in the backward pass are those of [`crate::gru`]; backward needs h and c of every
+//! step and makes the gates again.
+
+mod steps;
+
+use crate::grid::{self, SharedOut};
+use crate::product::{Into, Matrix, as_out, multiply, transposed};
+use crate::recurrent::{Rows, bias_sum, combine, flush, state_of, tasks};
+use crate::shape::{self, Out, Shape, expect_len};
+use crate::simd::Level;
+use alloc::{vec, vec::Vec};
+use steps::{Backward, Step};
+
+/// Where the rows of a batch start from: h and the segments in `h`, and the same for the cell state c.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Start<'a, T = f32> {
+    /// The carried h and the h that a reset restores; which steps are real and where the state is reset.
+    pub h: shape::Start<'a, T>,
+    /// The carried cell state [B, E]; `None` is 0.
+    pub c0: Option<&'a [T]>,
+    /// The cell state [E] that a reset restores; `None` is 0.
+    pub init_c: Option<&'a [T]>,
+}
+
+impl<'a, T> Start<'a, T> {
+    /// The cell state's side as a start of its own.
+    pub fn cell(&self) -> shape::Start<'a, T> {
+        shape::Start { h0: self.c0, init: self.init_c, segments: self.h.segments }
+    }
+}
+
+/// States of every step.
+///
+/// # Shapes
+/// `preact` [B, T, 4E] in rows i, f, g, o, `bias` [4E], `weight` [4E, E], `recurrent_bias` [4E]; out: `h`, `c` [B, T, E],
+/// `h_last`, `c_last` [B, E]. In padding `h` and `c` are 0 and the state passes.
+///
+/// # Panics
+/// When a length does not fit `shape`.
+#[allow(clippy::too_many_arguments, reason = "every one is a tensor of the cell")]
+pub fn forward(
+    shape: Shape,
+    preact: &[f32],
+    bias: Option<&[f32]>,
+    weight: &[f32],
+    recurrent_bias: Option<&[f32]>,
+    start: Start<'_>,
+    h: Out,
+    c: Out,
+    h_last: Out,
+    c_last: Out,
+) {
+    expect_len("h", h, shape.elements());
+    expect_len("c", c, shape.elements());
+    expect_len("h_last", h_last, shape.states());
+    expect_len("c_last", c_last, shape.states());
+    let cell = Cell::new(shape, preact, bias, weight, recurrent_bias, start);
+    let [h, c, h_last, c_last] = [h, c, h_last, c_last].map(SharedOut::new);
+    let n = tasks(shape.batch);
+    grid::for_each(n, |i| {
+        let rows = Rows::new(shape, start.h.segments, grid::piece(shape.batch, n, i));
+        let per_row = rows.seq_len * rows.width;
+        // SAFETY: tasks have rows of their own.
+        let outputs =
+            unsafe { [rows.own(&h, per_row), rows.own(&c, per_row), rows.own(&h_last, rows.width), rows.own(&c_last, rows.width)] };
+        cell.forward(&rows, outputs);
+    });
+}
+
+/// Gradients of everything, given those of `h`, `h_last` and `c_last` (`None` is 0) and the `h` and `c` that [`forward`] wrote.
+///
+/// # Shapes
+/// As in [`forward`]; `d_x` has the shape of `x`. The gradients of the starts are written whether or not the start has them.
+///
+/// # Panics
+/// When a length does not fit `shape`.
+#[allow(clippy::too_many_arguments, reason = "every one is a tensor of the cell")]
+pub fn backward(
+    shape: Shape,
+    preact: &[f32],
+    bias: Option<&[f32]>,
+    weight: &[f32],
+    recurrent_bias: Option<&[f32]>,
+    start: Start<'_>,
+    h: &[f32],
+    c: &[f32],
+    d_h: Option<&[f32]>,
+    d_h_last: Option<&[f32]>,
+    d_c_last: Option<&[f32]>,
+    d_preact: Out,
+    d_bias: Option<Out>,
+    d_weight: Out,
+    d_recurrent_bias: Option<Out>,
+    d_h0: Out,
+    d_c0: Out,
+    d_init_h: Out,
+    d_init_c: Out,
+) {
+    let e = shape.width;
+    expect_len("h", h, shape.elements());
+    expect_len("c", c, shape.elements());
+    d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
+    d_h_last.inspect(|d| expect_len("d_h_last", d, shape.states()));
+    d_c_last.inspect(|d| expect_len("d_c_last", d, shape.states()));
+    expect_len("d_preact", d_preact, 4 * shape.elements());
+    expect_len("d_weight", d_weight, 4 * e * e);
+    expect_len("d_h0", d_h0, shape.states());
+    expect_len("d_c0", d_c0, shape.states());
+    expect_len("d_init_h", d_init_h, e);
+    expect_len("d_init_c", d_init_c, e);
+    let cell = Cell::new(shape, preact, bias, weight, recurrent_bias, start);
+    let upstream = Upstream { h, c, d_h, d_h_last, d_c_last };
+    let n = tasks(shape.batch);
+    // Sums of a task: weight, then bias, initial h and initial c.
+    let per_task = 4 * e * e + 6 * e;
+    let mut partials = vec![0.0; n * per_task];
+    {
+        let [d_preact, d_h0, d_c0, partials] = [d_preact, d_h0, d_c0, as_out(&mut partials)].map(SharedOut::new);
+        grid::for_each(n, |i| {
+            let rows = Rows::new(shape, start.h.segments, grid::piece(shape.batch, n, i));
+            // SAFETY: tasks have rows and sums of their own; the sums were initialised.
+            let (outputs, partial) = unsafe {
+                let outputs = [rows.own(&d_preact, rows.seq_len * 4 * e), rows.own(&d_h0, e), rows.own(&d_c0, e)];
+                (outputs, partials.slice(i * per_task, per_task).assume_init_mut())
+            };
+            cell.backward(&rows, &upstream, outputs, partial);
+        });
+    }
+    let sums = 4 * e * e;
+    combine(&partials, per_task, 0, d_weight);
+    for (name, bias) in [("d_bias", d_bias), ("d_recurrent_bias", d_recurrent_bias)] {
+        if let Some(bias) = bias {
+            expect_len(name, bias, 4 * e);
+            combine(&partials, per_task, sums, bias);
+        }
+    }
+    combine(&partials, per_task, sums + 4 * e, d_init_h);
+    combine(&partials, per_task, sums + 5 * e, d_init_c);
+}
+
+/// What the backward pass reads besides the cell's arguments, over the whole batch.
+struct Upstream<'a> {
+    h: &'a [f32],
+    c: &'a [f32],
+    d_h: Option<&'a [f32]>,
+    d_h_last: Option<&'a [f32]>,
+    d_c_last: Option<&'a [f32]>,
+}
+
+/// The arguments both directions share, prepared.
+struct Cell<'a> {
+    level: Level,
+    preact: &'a [f32],
+    /// Both biases, [4E].
+    bias: Vec<f32>,
+    weight: &'a [f32],
+    /// [E, 4E].
+    weight_transposed: Vec<f32>,
+    start: Start<'a>,
+}
+
+impl<'a> Cell<'a> {
+    fn new(
+        shape: Shape,
+        preact: &'a [f32],
+        bias: Option<&[f32]>,
+        weight: &'a [f32],
+        recurrent_bias: Option<&[f32]>,
+        start: Start<'a>,
+    ) -> Self {
+        let e = shape.width;
+        expect_len("preact", preact, 4 * shape.elements());
+        bias.inspect(|bias| expect_len("bias", bias, 4 * e));
+        expect_len("weight", weight, 4 * e * e);
+        recurrent_bias.inspect(|bias| expect_len("recurrent_bias", bias, 4 * e));
+        start.h.expect_fits(shape);
+        start.c0.inspect(|c0| expect_len("c0", c0, shape.states()));
+        start.init_c.inspect(|init| expect_len("init_c", init, e));
+        let (bias, weight_transposed) = (bias_sum(bias, recurrent_bias, 4 * e), transposed(weight, 4 * e, e));
+        Self { level: Level::current(), preact, bias, weight, weight_transposed, start }
+    }
+
+    fn forward(&self, rows: &Rows<'_>, [h, c, h_last, c_last]: [Out; 4]) {
+        let (n, e) = (rows.len(), rows.width);
+        let preact = rows.of(self.preact, rows.seq_len * 4 * e);
+        let mut state = state_of(self.start.h.h0.map(|h0| rows.of(h0, e)), n * e);
+        let mut cell_state = state_of(self.start.c0.map(|c0| rows.of(c0, e)), n * e);
+        let mut product = vec![0.0; n * 4 * e];
+        rows.clear_padding(h, e);
+        rows.clear_padding(c, e);
+        for t in 0..rows.steps() {
+            rows.reset(t, self.start.h.init, &mut state);
+            rows.reset(t, self.start.init_c, &mut cell_state);
+            self.products(n, e, &state, &mut product);
+            let (state, cell_state) = (&mut state, &mut cell_state);
+            self.level.run(Step { rows, t, preact, bias: &self.bias, product: &product, state, cell_state, h, c });
+        }
+        h_last.write_copy_of_slice(&state);
+        c_last.write_copy_of_slice(&cell_state);
+    }
+
+    fn backward(&self, rows: &Rows<'_>, upstream: &Upstream<'_>, [d_preact, d_h0, d_c0]: [Out; 3], partial: &mut [f32]) {
+        let (n, e) = (rows.len(), rows.width);
+        let preact = rows.of(self.preact, rows.seq_len * 4 * e);
+        let (h, c) = (rows.of(upstream.h, rows.seq_len * e), rows.of(upstream.c, rows.seq_len * e));
+        let d_h = upstream.d_h.map(|d| rows.of(d, rows.seq_len * e));
+        let (h0, c0) = (self.start.h.h0.map(|h0| rows.of(h0, e)), self.start.c0.map(|c0| rows.of(c0, e)));
+        let mut gamma = state_of(upstream.d_h_last.map(|d| rows.of(d, e)), n * e);
+        let mut kappa = state_of(upstream.d_c_last.map(|d| rows.of(d, e)), n * e);
+        let block = rows.block_steps();
+        // Per step of a block [rows, ·]: h before it, the recurrent products that turn into their gradients.
+        let mut before = vec![0.0; block * n * e];
+        let mut product = vec![0.0; block * n * 4 * e];
+        let mut cell_before = vec![0.0; n * e];
+        let mut sums = vec![0.0; 4 * e];
+        let mut totals = vec![0.0; 6 * e];
+        let (d_weight, d_sums) = partial.split_at_mut(4 * e * e);
+        rows.clear_padding(d_preact, 4 * e);
+        let mut end = rows.steps();
+        while end > 0 {
+            let first = end.saturating_sub(block);
+            let steps = end - first;
+            for s in 0..steps {
+                rows.gather_before(first + s, h0, self.start.h.init, h, &mut before[s * n * e..(s + 1) * n * e]);
+            }
+            self.products(steps * n, e, &before, &mut product);
+            for s in (0..steps).rev() {
+                let t = first + s;
+                rows.gather_before(t, c0, self.start.init_c, c, &mut cell_before);
+                let (product, cell_before) = (&mut product[s * n * 4 * e..(s + 1) * n * 4 * e], &cell_before);
+                let (gamma, kappa, sums, bias) = (&mut gamma, &mut kappa, &mut sums, &self.bias);
+                self.level.run(Backward { rows, t, preact, bias, cell_before, c, d_h, product, gamma, kappa, sums, d_preact });
+                multiply(self.level, [n, 4 * e, e], Matrix::new(product, 4 * e), Matrix::new(self.weight, e), Into::Add, gamma, e);
+                rows.collect_resets(t, gamma, &mut totals[4 * e..5 * e]);
+                rows.collect_resets(t, kappa, &mut totals[5 * e..]);
+            }
+            let d_gates = Matrix::new(&product, 4 * e).transpose();
+            multiply(self.level, [4 * e, steps * n, e], d_gates, Matrix::new(&before, e), Into::Add, d_weight, e);
+            flush(&mut sums, &mut totals);
+            end = first;
+        }
+        for (sum, total) in d_sums.iter_mut().zip(&totals) {
+            *sum = *total as f32;
+        }
+        d_h0.write_copy_of_slice(&gamma);
+        d_c0.write_copy_of_slice(&kappa);
+    }
+
+    /// U h for all gates.
+    fn products(&self, n: usize, e: usize, state: &[f32], product: &mut [f32]) {
+        let weight = Matrix::new(&self.weight_transposed, 4 * e);
+        multiply(self.level, [n, e, 4 * e], Matrix::new(state, e), weight, Into::Store, product, 4 * e);
+    }
+}

@@ -1,0 +1,111 @@
+//! The element-wise part of one step of all rows of a task. The formulas stand in [`super`].
+//!
+//! `product`, the states and their gradients are of this step, `[rows, 4E]` and `[rows, E]`; `preact`, `h`, `c`, `d_h` and
+//! `d_preact` are the task's, over all steps. Rows in padding are left alone, except that their gradients become 0.
+
+use crate::recurrent::{Rows, add_to, gate_mut, gate_sum, put, slope, tanh_slope, whole_gradient};
+use crate::shape::Out;
+use crate::simd::{Simd, WithSimd, load, sigmoid, store, tanh};
+
+/// Values of i, f, g, o.
+#[inline(always)]
+fn gates<S: Simd>(simd: S, e: usize, sources: [&[f32]; 3], at: usize) -> [S::f32s; 4] {
+    [
+        sigmoid(simd, gate_sum(simd, e, sources, 0, at)),
+        sigmoid(simd, gate_sum(simd, e, sources, 1, at)),
+        tanh(simd, gate_sum(simd, e, sources, 2, at)),
+        sigmoid(simd, gate_sum(simd, e, sources, 3, at)),
+    ]
+}
+
+/// The whole step after its product.
+pub(super) struct Step<'a> {
+    pub rows: &'a Rows<'a>,
+    pub t: usize,
+    pub preact: &'a [f32],
+    pub bias: &'a [f32],
+    pub product: &'a [f32],
+    pub state: &'a mut [f32],
+    pub cell_state: &'a mut [f32],
+    pub h: Out<'a>,
+    pub c: Out<'a>,
+}
+
+impl WithSimd for Step<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let e = self.rows.width;
+        for row in (0..self.rows.len()).filter(|&row| self.rows.is_real(row, self.t)) {
+            let step = row * self.rows.seq_len + self.t;
+            let (p, u) = (&self.preact[step * 4 * e..][..4 * e], &self.product[row * 4 * e..][..4 * e]);
+            let (state, cell_state) = (&mut self.state[row * e..][..e], &mut self.cell_state[row * e..][..e]);
+            let (h, c) = (&mut self.h[step * e..][..e], &mut self.c[step * e..][..e]);
+            for at in (0..e).step_by(S::F32_LANES) {
+                let [i, f, g, o] = gates(simd, e, [p, u, self.bias], at);
+                let new_c = simd.mul_add_e_f32s(f, load(simd, cell_state, at), simd.mul_f32s(i, g));
+                let new_h = simd.mul_f32s(o, tanh(simd, new_c));
+                put(simd, cell_state, at, new_c);
+                put(simd, state, at, new_h);
+                store(simd, c, at, new_c);
+                store(simd, h, at, new_h);
+            }
+        }
+    }
+}
+
+/// Backward: `product` becomes its own gradient, `kappa` that of the cell state before, `gamma` 0 (all of dh passes through the product).
+pub(super) struct Backward<'a> {
+    pub rows: &'a Rows<'a>,
+    pub t: usize,
+    pub preact: &'a [f32],
+    pub bias: &'a [f32],
+    pub cell_before: &'a [f32],
+    pub c: &'a [f32],
+    pub d_h: Option<&'a [f32]>,
+    pub product: &'a mut [f32],
+    pub gamma: &'a mut [f32],
+    pub kappa: &'a mut [f32],
+    /// Sums of the gates' gradients, [4E].
+    pub sums: &'a mut [f32],
+    pub d_preact: Out<'a>,
+}
+
+impl WithSimd for Backward<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let e = self.rows.width;
+        for row in 0..self.rows.len() {
+            let step = row * self.rows.seq_len + self.t;
+            let u = &mut self.product[row * 4 * e..][..4 * e];
+            if !self.rows.is_real(row, self.t) {
+                u.fill(0.0);
+                continue;
+            }
+            let (p, out) = (&self.preact[step * 4 * e..][..4 * e], &mut self.d_preact[step * 4 * e..][..4 * e]);
+            let (c, before) = (&self.c[step * e..][..e], &self.cell_before[row * e..][..e]);
+            let d_h = self.d_h.map(|d| &d[step * e..][..e]);
+            let (gamma, kappa) = (&mut self.gamma[row * e..][..e], &mut self.kappa[row * e..][..e]);
+            for at in (0..e).step_by(S::F32_LANES) {
+                let [i, f, g, o] = gates(simd, e, [p, u, self.bias], at);
+                let tau = tanh(simd, load(simd, c, at));
+                let d_out = whole_gradient(simd, gamma, d_h, at);
+                let d_c = simd.mul_add_e_f32s(simd.mul_f32s(d_out, o), tanh_slope(simd, tau), load(simd, kappa, at));
+                let gradients = [
+                    simd.mul_f32s(simd.mul_f32s(d_c, g), slope(simd, i)),
+                    simd.mul_f32s(simd.mul_f32s(d_c, load(simd, before, at)), slope(simd, f)),
+                    simd.mul_f32s(simd.mul_f32s(d_c, i), tanh_slope(simd, g)),
+                    simd.mul_f32s(simd.mul_f32s(d_out, tau), slope(simd, o)),
+                ];
+                put(simd, kappa, at, simd.mul_f32s(d_c, f));
+                put(simd, gamma, at, simd.splat_f32s(0.0));
+                for (index, d) in gradients.into_iter().enumerate() {
+                    put(simd, gate_mut(u, e, index), at, d);
+                    store(simd, &mut out[index * e..(index + 1) * e], at, d);
+                    add_to(simd, gate_mut(self.sums, e, index), at, d);
+                }
+            }
+        }
+    }
+}

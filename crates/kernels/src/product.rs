@@ -1,0 +1,239 @@
+//! Matrix products of recurrences: many small ones, each on one thread.
+//!
+//! Which side goes where decides the speed. A right side whose rows are contiguous (`column_stride` 1) is read as it lies; a
+//! transposed one is packed again at every call, which costs as much as a product with few rows. So a weight that meets every
+//! step is [`transposed`] once.
+//!
+//! Products run through the `gemm` crate, which picks its instructions itself; a single row goes to a product of its own, which is
+//! as fast as the weights arrive from the cache. Without `std` plain loops do the work.
+
+use crate::simd::{self, Level, Simd, WithSimd};
+use alloc::{vec, vec::Vec};
+use core::mem::MaybeUninit;
+
+/// A matrix inside a slice: element `[i, j]` is `data[i · row_stride + j · column_stride]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Matrix<'a> {
+    data: &'a [f32],
+    row_stride: usize,
+    column_stride: usize,
+}
+
+impl<'a> Matrix<'a> {
+    /// Row-major with `stride` elements from one row to the next.
+    pub fn new(data: &'a [f32], stride: usize) -> Self {
+        Self { data, row_stride: stride, column_stride: 1 }
+    }
+
+    /// The same elements with rows and columns exchanged.
+    pub fn transpose(self) -> Self {
+        Self { row_stride: self.column_stride, column_stride: self.row_stride, ..self }
+    }
+
+    #[track_caller]
+    fn expect_holds(&self, name: &str, rows: usize, columns: usize) {
+        if rows > 0 && columns > 0 {
+            let needed = (rows - 1) * self.row_stride + (columns - 1) * self.column_stride + 1;
+            assert!(self.data.len() >= needed, "{name} side of a product: expected at least {needed} elements, found {}", self.data.len());
+        }
+    }
+}
+
+/// What happens to the old contents of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Into {
+    /// They are overwritten.
+    Store,
+    /// The product is added to them.
+    Add,
+}
+
+/// `out[i, j] (+)= Σ_k left[i, k] · right[k, j]` on the calling thread.
+///
+/// # Shapes
+/// `left` [rows, depth], `right` [depth, columns], `out` [rows, columns] with `out_stride ≥ columns` elements from row to row.
+///
+/// # Panics
+/// When an element lies outside its slice.
+#[allow(clippy::too_many_arguments, reason = "three sizes, three matrices")]
+pub fn multiply(
+    level: Level,
+    [rows, depth, columns]: [usize; 3],
+    left: Matrix<'_>,
+    right: Matrix<'_>,
+    into: Into,
+    out: &mut [f32],
+    out_stride: usize,
+) {
+    if rows == 0 || columns == 0 {
+        return;
+    }
+    left.expect_holds("left", rows, depth);
+    right.expect_holds("right", depth, columns);
+    assert!(rows == 1 || out_stride >= columns, "result of a product: rows of {columns} elements lie {out_stride} apart");
+    let needed = (rows - 1) * out_stride + columns;
+    assert!(out.len() >= needed, "result of a product: expected at least {needed} elements, found {}", out.len());
+    if rows == 1 && left.column_stride == 1 && right.column_stride == 1 {
+        return level.run(RowProduct { left: &left.data[..depth], right, into, out: &mut out[..columns] });
+    }
+    general([rows, depth, columns], left, right, into, out, out_stride);
+}
+
+/// `[rows, columns]` → `[columns, rows]`, both row-major and dense.
+///
+/// # Panics
+/// When `data` is shorter than the matrix.
+pub fn transposed(data: &[f32], rows: usize, columns: usize) -> Vec<f32> {
+    // Square tiles, so that both sides stay in the cache while a tile is copied.
+    const TILE: usize = 16;
+    let mut out = vec![0.0; rows * columns];
+    for i0 in (0..rows).step_by(TILE) {
+        for j0 in (0..columns).step_by(TILE) {
+            for i in i0..rows.min(i0 + TILE) {
+                for j in j0..columns.min(j0 + TILE) {
+                    out[j * rows + i] = data[i * columns + j];
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Initialised memory as an output of the store functions.
+///
+/// What is behind the result must stay initialised: write values there, never `MaybeUninit::uninit()`.
+#[inline(always)]
+pub(crate) fn as_out(values: &mut [f32]) -> &mut [MaybeUninit<f32>] {
+    // SAFETY: the same layout; the crate's stores write whole values only.
+    unsafe { core::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len()) }
+}
+
+#[cfg(feature = "std")]
+fn general([rows, depth, columns]: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, into: Into, out: &mut [f32], out_stride: usize) {
+    // SAFETY: `multiply` checked that every element of the three matrices lies in its slice; `out` is borrowed mutably.
+    unsafe {
+        gemm::gemm(
+            rows,
+            columns,
+            depth,
+            out.as_mut_ptr(),
+            1,
+            out_stride as isize,
+            into == Into::Add,
+            left.data.as_ptr(),
+            left.column_stride as isize,
+            left.row_stride as isize,
+            right.data.as_ptr(),
+            right.column_stride as isize,
+            right.row_stride as isize,
+            1.0,
+            1.0,
+            false,
+            false,
+            false,
+            gemm::Parallelism::None,
+        );
+    }
+}
+
+#[cfg(not(feature = "std"))]
+fn general([rows, depth, columns]: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, into: Into, out: &mut [f32], out_stride: usize) {
+    for i in 0..rows {
+        let out = &mut out[i * out_stride..][..columns];
+        if into == Into::Store {
+            out.fill(0.0);
+        }
+        for k in 0..depth {
+            let a = left.data[i * left.row_stride + k * left.column_stride];
+            let right_row = right.data[k * right.row_stride..].iter().step_by(right.column_stride.max(1));
+            for (out, b) in out.iter_mut().zip(right_row) {
+                *out += a * b;
+            }
+        }
+    }
+}
+
+/// One row times a matrix with contiguous rows.
+struct RowProduct<'a> {
+    left: &'a [f32],
+    right: Matrix<'a>,
+    into: Into,
+    out: &'a mut [f32],
+}
+
+impl WithSimd for RowProduct<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let columns = self.out.len();
+        let mut first = 0;
+        // Eight independent sums hide the latency of an addition.
+        while first + 8 * S::F32_LANES <= columns {
+            self.vectors::<S, 8>(simd, first);
+            first += 8 * S::F32_LANES;
+        }
+        while first + 2 * S::F32_LANES <= columns {
+            self.vectors::<S, 2>(simd, first);
+            first += 2 * S::F32_LANES;
+        }
+        while first < columns {
+            self.vectors::<S, 1>(simd, first);
+            first += S::F32_LANES;
+        }
+    }
+}
+
+impl RowProduct<'_> {
+    #[inline(always)]
+    fn vectors<S: Simd, const V: usize>(&mut self, simd: S, first: usize) {
+        let mut sums = [simd.splat_f32s(0.0); V];
+        let end = self.out.len().min(first + V * S::F32_LANES);
+        for (k, &a) in self.left.iter().enumerate() {
+            let a = simd.splat_f32s(a);
+            let row = &self.right.data[k * self.right.row_stride..][first..end];
+            for v in 0..V {
+                sums[v] = simd.mul_add_e_f32s(a, simd::load(simd, row, v * S::F32_LANES), sums[v]);
+            }
+        }
+        for (v, sum) in sums.into_iter().enumerate() {
+            let at = first + v * S::F32_LANES;
+            let sum = if self.into == Into::Add { simd.add_f32s(simd::load(simd, self.out, at), sum) } else { sum };
+            simd::store(simd, as_out(self.out), at, sum);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(i: usize) -> f32 {
+        ((i * 37 + 11) % 101) as f32 / 50.0 - 1.0
+    }
+
+    #[test]
+    fn products_match_the_plain_sum_on_every_level() {
+        for level in Level::available() {
+            for [m, k, n] in [[1, 1, 1], [1, 33, 200], [2, 5, 17], [7, 64, 48], [8, 128, 128], [9, 3, 50], [3, 0, 4], [1, 0, 4]] {
+                let a: Vec<f32> = (0..m * k).map(value).collect();
+                let b: Vec<f32> = (0..k * n).map(|i| value(i + 5)).collect();
+                let (a_t, b_t) = (transposed(&a, m, k), transposed(&b, k, n));
+                let (a_t, b_t) = (Matrix::new(&a_t, m).transpose(), Matrix::new(&b_t, k).transpose());
+                let (a, b) = (Matrix::new(&a, k), Matrix::new(&b, n));
+                let stride = n + 3;
+                let mut out = vec![f32::NAN; m * stride];
+                multiply(level, [m, k, n], a, b, Into::Store, &mut out, stride);
+                multiply(level, [m, k, n], a_t, b, Into::Add, &mut out, stride);
+                multiply(level, [m, k, n], a, b_t, Into::Add, &mut out, stride);
+                for i in 0..m {
+                    for j in 0..n {
+                        let sum: f64 = (0..k).map(|l| f64::from(a.data[i * k + l]) * f64::from(b.data[l * n + j])).sum();
+                        let found = f64::from(out[i * stride + j]);
+                        assert!((found - 3.0 * sum).abs() < 1e-4, "{} {m}×{k}×{n}: {found}, expected {}", level.name(), 3.0 * sum);
+                    }
+                    assert!(out[i * stride + n..(i + 1) * stride].iter().all(|x| x.is_nan()), "wrote past a row");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What the kernels with a recurrent product (GRU, LSTM) share: the rows of one task, the states before their steps, and sums over
+//! tasks.
+//!
+//! The steps of such a cell depend on each other through a product, so only rows are independent: the batch is cut into as many
+//! tasks as there are threads, and each runs whole rows from end to end with products of its own.
+
+use crate::grid::{self, SharedOut};
+use crate::product::as_out;
+use crate::segments::{RESET, Segments};
+use crate::shape::{Out, Shape};
+use crate::simd::{self, Simd};
+use alloc::vec::Vec;
+use core::mem::MaybeUninit;
+use core::ops::Range;
+
+/// Rows of all steps of a block together: enough for products at full speed, few enough to stay in the cache.
+const BLOCK_ROWS: usize = 512;
+
+/// Number of tasks a batch is cut into.
+pub(crate) fn tasks(batch: usize) -> usize {
+    grid::threads().min(batch)
+}
+
+/// The rows of one task. Row and step indices below are within it.
+pub(crate) struct Rows<'a> {
+    pub range: Range<usize>,
+    pub seq_len: usize,
+    pub width: usize,
+    codes: Option<&'a [i32]>,
+    lengths: Vec<usize>,
+}
+
+impl<'a> Rows<'a> {
+    pub fn new(shape: Shape, segments: Segments<'a>, range: Range<usize>) -> Self {
+        let Shape { seq_len, width, .. } = shape;
+        let codes = segments.codes().map(|codes| &codes[range.start * seq_len..range.end * seq_len]);
+        let lengths = range.clone().map(|b| segments.length(b, seq_len)).collect();
+        Self { range, seq_len, width, codes, lengths }
+    }
+
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// This task's part of a slice with `per_row` elements for each row of the batch.
+    pub fn of<'b>(&self, slice: &'b [f32], per_row: usize) -> &'b [f32] {
+        &slice[self.range.start * per_row..self.range.end * per_row]
+    }
+
+    /// This task's part of an output with `per_row` elements for each row of the batch.
+    ///
+    /// # Safety
+    /// As for [`SharedOut::slice`]; tasks that cut a batch have different rows.
+    pub unsafe fn own<'b>(&self, out: &SharedOut, per_row: usize) -> Out<'b> {
+        // SAFETY: by the caller's promise.
+        unsafe { out.slice(self.range.start * per_row, self.len() * per_row) }
+    }
+
+    /// Steps until every row has ended.
+    pub fn steps(&self) -> usize {
+        self.lengths.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Steps per block of the backward pass.
+    pub fn block_steps(&self) -> usize {
+        (BLOCK_ROWS / self.len().max(1)).clamp(1, self.steps().max(1))
+    }
+
+    #[inline(always)]
+    pub fn is_real(&self, row: usize, t: usize) -> bool {
+        t < self.lengths[row]
+    }
+
+    pub fn is_reset(&self, row: usize, t: usize) -> bool {
+        self.codes.is_some_and(|codes| codes[row * self.seq_len + t] == RESET)
+    }
+
+    /// The state before each row's step `t` as `[rows, E]`, from the states after each step; 0 in padding.
+    pub fn gather_before(&self, t: usize, first: Option<&[f32]>, init: Option<&[f32]>, states: &[f32], out: &mut [f32]) {
+        let e = self.width;
+        for row in 0..self.len() {
+            let state = if !self.is_real(row, t) {
+                None
+            } else if self.is_reset(row, t) {
+                init
+            } else if t == 0 {
+                first.map(|first| &first[row * e..][..e])
+            } else {
+                Some(&states[(row * self.seq_len + t - 1) * e..][..e])
+            };
+            copy_or_zero(state, &mut out[row * e..][..e]);
+        }
+    }
+
+    /// Puts the states of rows with a reset before step `t` back.
+    pub fn reset(&self, t: usize, init: Option<&[f32]>, state: &mut [f32]) {
+        for row in (0..self.len()).filter(|&row| self.is_reset(row, t)) {
+            copy_or_zero(init, &mut state[row * self.width..][..self.width]);
+        }
+    }
+
+    /// Moves the gradients of rows with a reset before step `t` from `gradient` to `d_init`: they go no further back.
+    pub fn collect_resets(&self, t: usize, gradient: &mut [f32], d_init: &mut [f64]) {
+        for row in (0..self.len()).filter(|&row| self.is_reset(row, t)) {
+            for (sum, d) in d_init.iter_mut().zip(&mut gradient[row * self.width..][..self.width]) {
+                *sum += f64::from(core::mem::take(d));
+            }
+        }
+    }
+
+    /// Writes 0 to every padded step of an output with `per_step` elements for each.
+    pub fn clear_padding(&self, out: Out, per_step: usize) {
+        for (row, &length) in self.lengths.iter().enumerate() {
+            let padding = row * self.seq_len + length..(row + 1) * self.seq_len;
+            out[padding.start * per_step..padding.end * per_step].fill(MaybeUninit::new(0.0));
+        }
+    }
+}
+
+/// `[rows, width]` zeros or a copy of `source`.
+pub(crate) fn state_of(source: Option<&[f32]>, elements: usize) -> Vec<f32> {
+    source.map_or_else(|| alloc::vec![0.0; elements], <[f32]>::to_vec)
+}
+
+fn copy_or_zero(source: Option<&[f32]>, target: &mut [f32]) {
+    match source {
+        Some(source) => target.copy_from_slice(source),
+        None => target.fill(0.0),
+    }
+}
+
+/// Sums of two optional biases.
+pub(crate) fn bias_sum(a: Option<&[f32]>, b: Option<&[f32]>, elements: usize) -> Vec<f32> {
+    (0..elements).map(|i| a.map_or(0.0, |a| a[i]) + b.map_or(0.0, |b| b[i])).collect()
+}
+
+/// Block `gate` of `width` elements.
+#[inline(always)]
+pub(crate) fn gate(x: &[f32], width: usize, gate: usize) -> &[f32] {
+    &x[gate * width..(gate + 1) * width]
+}
+
+/// Block `gate` of `width` elements, to write.
+#[inline(always)]
+pub(crate) fn gate_mut(x: &mut [f32], width: usize, gate: usize) -> &mut [f32] {
+    &mut x[gate * width..(gate + 1) * width]
+}
+
+/// `target[at..] = value`.
+#[inline(always)]
+pub(crate) fn put<S: Simd>(simd: S, target: &mut [f32], at: usize, value: S::f32s) {
+    simd::store(simd, as_out(target), at, value);
+}
+
+/// `target[at..] += value`.
+#[inline(always)]
+pub(crate) fn add_to<S: Simd>(simd: S, target: &mut [f32], at: usize, value: S::f32s) {
+    let sum = simd.add_f32s(simd::load(simd, target, at), value);
+    put(simd, target, at, sum);
+}
+
+/// 1 − x.
+#[inline(always)]
+pub(crate) fn complement<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    simd.sub_f32s(simd.splat_f32s(1.0), x)
+}
+
+/// σ(p + u + b) and the like begin with this sum.
+#[inline(always)]
+pub(crate) fn gate_sum<S: Simd>(simd: S, e: usize, [p, u, bias]: [&[f32]; 3], index: usize, at: usize) -> S::f32s {
+    let sum = simd.add_f32s(simd::load(simd, gate(p, e, index), at), simd::load(simd, gate(u, e, index), at));
+    simd.add_f32s(sum, simd::load(simd, gate(bias, e, index), at))
+}
+
+/// x (1 − x) of a gate's value.
+#[inline(always)]
+pub(crate) fn slope<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    simd.mul_f32s(x, complement(simd, x))
+}
+
+/// 1 − n² of a candidate's value.
+#[inline(always)]
+pub(crate) fn tanh_slope<S: Simd>(simd: S, n: S::f32s) -> S::f32s {
+    simd.mul_f32s(complement(simd, n), simd.add_f32s(simd.splat_f32s(1.0), n))
+}
+
+/// γ = what came back through the states + the gradient of this output.
+#[inline(always)]
+pub(crate) fn whole_gradient<S: Simd>(simd: S, gamma: &[f32], d_h: Option<&[f32]>, at: usize) -> S::f32s {
+    let gamma = simd::load(simd, gamma, at);
+    match d_h {
+        Some(d_h) => simd.add_f32s(gamma, simd::load(simd, d_h, at)),
+        None => gamma,
+    }
+}
+
+/// Adds a block's sums to `totals` and clears them: blocks are summed in f32, their results in f64.
+pub(crate) fn flush(sums: &mut [f32], totals: &mut [f64]) {
+    for (total, sum) in totals.iter_mut().zip(sums) {
+        *total += f64::from(core::mem::take(sum));
+    }
+}
+
+/// `out[i] = Σ_task partials[task, i]`, in the order of tasks.
+pub(crate) fn combine(partials: &[f32], per_task: usize, from: usize, out: Out) {
+    for (i, out) in out.iter_mut().enumerate() {
+        let sum: f64 = partials.chunks_exact(per_task.max(1)).map(|task| f64::from(task[from + i])).sum();
+        out.write(sum as f32);
+    }
+}

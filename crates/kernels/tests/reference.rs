@@ -1,0 +1,210 @@
+//! The references: the specification's test vectors, gradients against finite differences, parallel scans against the loop.
+
+mod common;
+
+use common::{Random, assert_gradient, differences, wide};
+use minrnn_kernels::reference::{log_space, min_gru, min_lstm, parallel_scans, scan};
+use minrnn_kernels::segments::{CONTINUE, PADDING, RESET, Segments};
+use minrnn_kernels::{Candidate, Gates, Shape, Start};
+
+const CANDIDATES: [Candidate; 3] = [Candidate::Positive, Candidate::Identity, Candidate::Tanh];
+
+fn near(name: &str, actual: &[f64], expected: &[f64]) {
+    assert_eq!(actual.len(), expected.len(), "{name}");
+    for (a, e) in actual.iter().zip(expected) {
+        assert!((a - e).abs() < 6e-9, "{name}: {actual:?}, expected {expected:?}");
+    }
+}
+
+/// Interleaves columns of one channel into rows.
+fn rows<const N: usize>(columns: [&[f64]; N]) -> Vec<f64> {
+    (0..columns[0].len()).flat_map(|t| columns.map(|c| c[t])).collect()
+}
+
+fn column(rows: &[f64], n: usize, j: usize) -> Vec<f64> {
+    rows.iter().skip(j).step_by(n).copied().collect()
+}
+
+const V: [f64; 4] = [1.0, -0.5, 0.0, -3.0];
+const D_H: [f64; 4] = [1.0, -1.0, 0.5, 2.0];
+const ONE_CHANNEL: Shape = Shape { batch: 1, seq_len: 4, width: 1 };
+
+#[test]
+fn min_gru_matches_the_specification() {
+    let start = Start { h0: Some(&[0.2][..]), ..Start::default() };
+    let preact = rows([&V, &[0.5, -1.0, 2.0, 0.0]]);
+    let h = min_gru::forward(ONE_CHANNEL, Candidate::Positive, &preact, None, start).h;
+    near("h", &h, &[1.00919713, 0.83931854, 0.54044776, 0.29393682]);
+    let d = min_gru::backward(ONE_CHANNEL, Candidate::Positive, &preact, None, start, &h, Some(&D_H), None);
+    near("dv", &column(&d.d_preact, 2, 0), &[0.24877079, -0.0519014, 1.32119562, 0.04517666]);
+    near("dk", &column(&d.d_preact, 2, 1), &[0.12209742, 0.10198527, -0.05343941, -0.24651094]);
+    near("dh0", &d.d_h0, &[0.15088711]);
+}
+
+#[test]
+fn min_lstm_matches_the_specification() {
+    let start = Start { h0: Some(&[0.2][..]), ..Start::default() };
+    let preact = rows([&V, &[1.0, 0.0, -2.0, 0.5], &[-1.0, 0.5, 1.0, 0.0]]);
+    let h = min_lstm::forward(ONE_CHANNEL, Candidate::Positive, Gates::Normalized, &preact, None, start).h;
+    near("h", &h, &[0.54962385, 0.4541952, 0.49357837, 0.29483954]);
+    let d = min_lstm::backward(ONE_CHANNEL, Candidate::Positive, Gates::Normalized, &preact, None, start, &h, Some(&D_H), None);
+    near("dv", &column(&d.d_preact, 3, 0), &[0.17616688, -0.10092222, 1.38351051, 0.04024793]);
+    near("dp", &column(&d.d_preact, 3, 1), &[-0.04502746, -0.01645962, -0.00782535, 0.08321791]);
+    near("dq", &column(&d.d_preact, 3, 2), &[0.12239734, 0.01242835, 0.00238938, -0.11021053]);
+    near("dh0", &d.d_h0, &[0.47887123]);
+    let h = min_lstm::forward(ONE_CHANNEL, Candidate::Positive, Gates::Independent, &preact, None, start).h;
+    near("independent h", &h, &[0.54962385, 0.50981564, 0.4263008, 0.28906785]);
+}
+
+#[test]
+fn candidate_matches_the_specification() {
+    let at = [-2.0, -0.5, 0.0, 3.0];
+    near("g", &at.map(|v| Candidate::Positive.value(v)), &[0.11920292, 0.37754067, 0.5, 3.5]);
+    near("g'", &at.map(|v| Candidate::Positive.slope(v)), &[0.10499359, 0.23500371, 1.0, 1.0]);
+}
+
+/// A batch that has everything: carried and initial state, a padded row, resets (one on the first step).
+struct Batch {
+    shape: Shape,
+    codes: Vec<i32>,
+    h0: Vec<f64>,
+    init: Vec<f64>,
+    d_h: Vec<f64>,
+    d_h_last: Vec<f64>,
+    random: Random,
+}
+
+impl Batch {
+    fn new() -> Self {
+        let shape = Shape { batch: 3, seq_len: 6, width: 2 };
+        let codes =
+            [[CONTINUE; 6], [RESET, CONTINUE, CONTINUE, RESET, CONTINUE, CONTINUE], [CONTINUE, RESET, CONTINUE, PADDING, PADDING, PADDING]];
+        let mut random = Random(7);
+        let mut values = |n, low, high| wide(&random.between(n, low, high));
+        let (h0, init) = (values(6, 0.1, 2.0), values(2, 0.1, 2.0));
+        let (d_h, d_h_last) = (values(36, -1.0, 1.0), values(6, -1.0, 1.0));
+        Self { shape, codes: codes.concat(), h0, init, d_h, d_h_last, random }
+    }
+
+    fn start<'a>(&'a self, h0: &'a [f64], init: &'a [f64]) -> Start<'a, f64> {
+        Start { h0: Some(h0), init: Some(init), segments: Segments::new(&self.codes, self.shape.seq_len) }
+    }
+
+    fn loss(&self, out: &scan::Outputs<f64>) -> f64 {
+        let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
+        dot(&out.h, &self.d_h) + dot(&out.h_last, &self.d_h_last)
+    }
+
+    /// Compares every gradient with differences of the loss of `forward(inputs, start)`.
+    fn check(
+        &self,
+        name: &str,
+        inputs: [(&[f64], &[f64]); 2],
+        d_states: [&[f64]; 2],
+        forward: impl Fn([&[f64]; 2], Start<f64>) -> scan::Outputs<f64>,
+    ) {
+        let [(x, d_x), (y, d_y)] = inputs;
+        let start = self.start(&self.h0, &self.init);
+        assert_gradient(&format!("{name} input 0"), d_x, &differences(x, |x| self.loss(&forward([x, y], start))));
+        assert_gradient(&format!("{name} input 1"), d_y, &differences(y, |y| self.loss(&forward([x, y], start))));
+        let along = differences(&self.h0, |h0| self.loss(&forward([x, y], self.start(h0, &self.init))));
+        assert_gradient(&format!("{name} h0"), d_states[0], &along);
+        let along = differences(&self.init, |init| self.loss(&forward([x, y], self.start(&self.h0, init))));
+        assert_gradient(&format!("{name} init"), d_states[1], &along);
+    }
+}
+
+#[test]
+fn scan_gradients_match_differences() {
+    let mut batch = Batch::new();
+    let (a, b) = (wide(&batch.random.between(36, -1.0, 1.0)), wide(&batch.random.normal(36)));
+    let start = batch.start(&batch.h0, &batch.init);
+    let out = scan::forward(batch.shape, &a, &b, start);
+    let d = scan::backward(batch.shape, &a, start, &out.h, Some(&batch.d_h), Some(&batch.d_h_last));
+    batch.check("scan", [(&a, &d.d_coeffs), (&b, &d.d_values)], [&d.d_h0, &d.d_init], |[a, b], start| {
+        scan::forward(batch.shape, a, b, start)
+    });
+}
+
+#[test]
+fn log_space_equals_the_loop_and_its_gradients_match_differences() {
+    let mut batch = Batch::new();
+    let (a, b) = (wide(&batch.random.between(36, -3.0, 0.0)), wide(&batch.random.between(36, -3.0, 1.0)));
+    let start = batch.start(&batch.h0, &batch.init);
+    let out = log_space::forward(batch.shape, &a, &b, start);
+    let exp = |x: &[f64]| x.iter().map(|x| x.exp()).collect::<Vec<_>>();
+    near("h", &out.h, &scan::forward(batch.shape, &exp(&a), &exp(&b), start).h);
+    let d = log_space::backward(batch.shape, &a, &b, start, &out.h, Some(&batch.d_h), Some(&batch.d_h_last));
+    batch.check("log_space", [(&a, &d.d_log_coeffs), (&b, &d.d_log_values)], [&d.d_h0, &d.d_init], |[a, b], start| {
+        log_space::forward(batch.shape, a, b, start)
+    });
+}
+
+#[test]
+fn log_space_knows_the_logarithm_of_zero() {
+    let shape = Shape { batch: 1, seq_len: 3, width: 1 };
+    let out = log_space::forward(shape, &[-1.0, f64::NEG_INFINITY, -1.0], &[f64::NEG_INFINITY, 0.0, 0.0], Start::default());
+    near("h", &out.h, &[0.0, 1.0, 1.0 + (-1.0f64).exp()]);
+}
+
+#[test]
+fn min_gru_gradients_match_differences() {
+    for candidate in CANDIDATES {
+        let mut batch = Batch::new();
+        let (x, bias) = (wide(&batch.random.normal(72)), wide(&batch.random.normal(4)));
+        let start = batch.start(&batch.h0, &batch.init);
+        let h = min_gru::forward(batch.shape, candidate, &x, Some(&bias), start).h;
+        let d = min_gru::backward(batch.shape, candidate, &x, Some(&bias), start, &h, Some(&batch.d_h), Some(&batch.d_h_last));
+        batch.check("min_gru", [(&x, &d.d_preact), (&bias, &d.d_bias)], [&d.d_h0, &d.d_init], |[x, bias], start| {
+            min_gru::forward(batch.shape, candidate, x, Some(bias), start)
+        });
+    }
+}
+
+#[test]
+fn min_lstm_gradients_match_differences() {
+    for (candidate, gates) in CANDIDATES.into_iter().flat_map(|c| [(c, Gates::Normalized), (c, Gates::Independent)]) {
+        let mut batch = Batch::new();
+        let (x, bias) = (wide(&batch.random.normal(108)), wide(&batch.random.normal(6)));
+        let start = batch.start(&batch.h0, &batch.init);
+        let h = min_lstm::forward(batch.shape, candidate, gates, &x, Some(&bias), start).h;
+        let d = min_lstm::backward(batch.shape, candidate, gates, &x, Some(&bias), start, &h, Some(&batch.d_h), Some(&batch.d_h_last));
+        batch.check("min_lstm", [(&x, &d.d_preact), (&bias, &d.d_bias)], [&d.d_h0, &d.d_init], |[x, bias], start| {
+            min_lstm::forward(batch.shape, candidate, gates, x, Some(bias), start)
+        });
+    }
+}
+
+#[test]
+fn parallel_scans_equal_the_loop() {
+    let mut random = Random(3);
+    for seq_len in [0, 1, 2, 3, 7, 8, 64, 65, 200] {
+        let shape = Shape { batch: 2, seq_len, width: 3 };
+        let (a, b) = (wide(&random.between(shape.elements(), -1.0, 1.0)), wide(&random.normal(shape.elements())));
+        let (h0, init) = (wide(&random.normal(6)), wide(&random.normal(3)));
+        let codes: Vec<i32> = (0..2 * seq_len).map(|i| [CONTINUE, CONTINUE, RESET][random.below(3) * usize::from(i % 2 == 0)]).collect();
+        for segments in [Segments::DENSE, Segments::new(&codes, seq_len)] {
+            let start = Start { h0: Some(&h0[..]), init: Some(&init[..]), segments };
+            let expected = scan::forward(shape, &a, &b, start);
+            let check = |name: &str, found: scan::Outputs<f64>| {
+                near(name, &found.h, &expected.h);
+                near(name, &found.h_last, &expected.h_last);
+            };
+            check("Hillis–Steele", parallel_scans::forward(shape, &a, &b, start, parallel_scans::hillis_steele));
+            check("Blelloch", parallel_scans::forward(shape, &a, &b, start, parallel_scans::blelloch));
+            for chunk in [1, 7, 64] {
+                check("chunked", parallel_scans::forward(shape, &a, &b, start, |pairs| parallel_scans::chunked(pairs, chunk)));
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_gates_share_evenly_and_extreme_gates_stay_exact() {
+    let gate = |p: f64, q: f64| {
+        let start = Start { h0: Some(&[1.0][..]), ..Start::default() };
+        let shape = Shape { batch: 1, seq_len: 1, width: 1 };
+        min_lstm::forward(shape, Candidate::Identity, Gates::Normalized, &[0.0, p, q], None, start).h[0]
+    };
+    near("p = q", &[gate(0.3, 0.3), gate(-200.0, -200.0), gate(200.0, -200.0)], &[0.5, 0.5, 1.0]);
+}
