@@ -3,12 +3,18 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 extern crate alloc;
 
+mod candidate;
 pub mod grid;
 pub mod gru;
 pub mod lstm;
 pub mod product;
 mod recurrent;
+pub mod log_space;
+pub mod min_gru;
+pub mod min_lstm;
+mod recurrence;
 pub mod reference;
+pub mod scan;
 pub mod segments;
 pub mod shape;
 pub mod simd;
