@@ -3,8 +3,16 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 extern crate alloc;
 
+pub mod conv;
+pub mod cross_entropy;
+pub mod dropout;
+pub mod gated_gelu;
+pub mod gelu;
 pub mod grid;
+pub mod layer_norm;
 pub mod reference;
+pub mod rms_norm;
+mod rows;
 pub mod segments;
 pub mod shape;
 pub mod simd;
