@@ -3,11 +3,18 @@
 //! Arguments come in the kernels' order; results are returned as vectors.
 
 pub mod gru;
+pub mod conv;
+pub mod cross_entropy;
+pub mod dropout;
+pub mod gated_gelu;
+pub mod gelu;
+pub mod layer_norm;
 pub mod log_space;
 pub mod lstm;
 pub mod min_gru;
 pub mod min_lstm;
 pub mod parallel_scans;
+pub mod rms_norm;
 pub mod scan;
 
 use crate::shape::Candidate;

@@ -17,6 +17,22 @@ pub const LENGTHS: [usize; 9] = [0, 1, 2, 7, 63, 64, 65, 257, 1000];
 /// Widths every recurrence is tried on.
 pub const WIDTHS: [usize; 5] = [1, 5, 16, 33, 64];
 
+/// Rows and widths that kernels on the last dimension are tried on.
+pub const MATRICES: [(usize, usize); 10] = [(0, 3), (1, 1), (3, 5), (2, 16), (5, 33), (127, 64), (129, 7), (300, 65), (1000, 1), (2, 1000)];
+
+/// Runs `check` with the kernels held to every instruction set of this machine.
+pub fn on_every_level(check: impl Fn(&str)) {
+    for level in minrnn_kernels::simd::Level::available() {
+        level.scope(|| check(level.name()));
+    }
+}
+
+/// Σ x y.
+pub fn dot(x: &[f64], y: &[f64]) -> f64 {
+    assert_eq!(x.len(), y.len());
+    x.iter().zip(y).map(|(x, y)| x * y).sum()
+}
+
 /// A small generator (SplitMix64), so that data need no crate.
 pub struct Random(pub u64);
 
@@ -85,6 +101,16 @@ pub fn assert_close(name: &str, actual: &[f32], expected: &[f64], tolerance: f64
 pub fn assert_close_above(name: &str, actual: &[f32], expected: &[f64], tolerance: f64, floor: f64) {
     let found = error(actual, expected, floor);
     assert!(found <= tolerance, "{name}: error {found:.2e}, tolerance {tolerance:.0e}");
+}
+
+/// Asserts that sums of `terms` numbers of order 1 are within [`GRADIENT`]; where they cancel, of √terms.
+#[track_caller]
+pub fn assert_sums_close(name: &str, actual: &[f32], expected: &[f64], terms: usize) {
+    assert_eq!(actual.len(), expected.len());
+    for (i, (&a, &e)) in actual.iter().zip(expected).enumerate() {
+        let allowed = GRADIENT * e.abs().max((terms as f64).sqrt());
+        assert!((f64::from(a) - e).abs() <= allowed, "{name}[{i}]: {a}, expected {e}");
+    }
 }
 
 /// Gradient of `loss` with respect to every element of `x` by central differences.

@@ -1,0 +1,52 @@
+mod common;
+use common::*;
+use minrnn_kernels::{layer_norm, reference};
+
+const EPS: f32 = 1e-5;
+
+#[test]
+fn reference_gradients_match_differences() {
+    let mut random = Random(1);
+    let (rows, width, eps) = (3, 5, 1e-5);
+    let (x, w) = (wide(&random.normal(rows * width)), wide(&random.normal(rows * width)));
+    let (gamma, beta) = (wide(&random.normal(width)), wide(&random.normal(width)));
+    let loss = |x: &[f64], gamma: &[f64], beta: &[f64]| dot(&reference::layer_norm::forward(rows, width, x, gamma, beta, eps), &w);
+    let (d_x, d_gamma, d_beta) = reference::layer_norm::backward(rows, width, &x, &gamma, eps, &w);
+    assert_gradient("d_x", &d_x, &differences(&x, |x| loss(x, &gamma, &beta)));
+    assert_gradient("d_gamma", &d_gamma, &differences(&gamma, |gamma| loss(&x, gamma, &beta)));
+    assert_gradient("d_beta", &d_beta, &differences(&beta, |beta| loss(&x, &gamma, beta)));
+}
+
+#[test]
+fn kernel_matches_reference() {
+    let mut random = Random(2);
+    // A row of one element is 0/√ε: its gradient is pure cancellation.
+    for (rows, width) in MATRICES.into_iter().filter(|&(_, width)| width != 1) {
+        let (x, d_y) = (random.normal(rows * width), random.normal(rows * width));
+        let (gamma, beta) = (random.normal(width), random.normal(width));
+        let expected = reference::layer_norm::forward(rows, width, &wide(&x), &wide(&gamma), &wide(&beta), EPS.into());
+        let (d_x, d_gamma, d_beta) = reference::layer_norm::backward(rows, width, &wide(&x), &wide(&gamma), EPS.into(), &wide(&d_y));
+        on_every_level(|level| {
+            let [y] = outputs([rows * width], |[y]| layer_norm::forward(rows, width, &x, &gamma, &beta, EPS, y));
+            assert_close(&format!("{level} {rows}x{width} y"), &y, &expected, OUTPUT);
+            let [dx, dg, db] =
+                outputs([rows * width, width, width], |[dx, dg, db]| layer_norm::backward(rows, width, &x, &gamma, EPS, &d_y, dx, dg, db));
+            assert_close(&format!("{level} {rows}x{width} d_x"), &dx, &d_x, GRADIENT);
+            assert_sums_close(&format!("{level} {rows}x{width} d_gamma"), &dg, &d_gamma, rows);
+            assert_sums_close(&format!("{level} {rows}x{width} d_beta"), &db, &d_beta, rows);
+        });
+    }
+}
+
+#[test]
+fn a_constant_row_gives_beta_and_no_gradient() {
+    let (x, gamma, beta) = ([3.0; 70], [2.0; 70], [0.5; 70]);
+    on_every_level(|_| {
+        let [y, dx, dg, db] = outputs([70; 4], |[y, dx, dg, db]| {
+            layer_norm::forward(1, 70, &x, &gamma, &beta, EPS, y);
+            layer_norm::backward(1, 70, &x, &gamma, EPS, &[1.0; 70], dx, dg, db);
+        });
+        assert!(y.iter().all(|&y| y == 0.5) && db.iter().all(|&d| d == 1.0) && dg.iter().all(|&d| d == 0.0));
+        assert!(dx.iter().all(|d| d.abs() < 1e-3), "{dx:?}");
+    });
+}

@@ -1,0 +1,46 @@
+mod common;
+use common::*;
+use minrnn_kernels::{reference, rms_norm};
+
+#[test]
+fn reference_gradients_match_differences() {
+    let mut random = Random(1);
+    let (rows, width) = (3, 5);
+    let (x, gamma, w) = (wide(&random.normal(rows * width)), wide(&random.normal(width)), wide(&random.normal(rows * width)));
+    let loss = |x: &[f64], gamma: &[f64]| dot(&reference::rms_norm::forward(rows, width, x, gamma), &w);
+    let (d_x, d_gamma) = reference::rms_norm::backward(rows, width, &x, &gamma, &w);
+    assert_gradient("d_x", &d_x, &differences(&x, |x| loss(x, &gamma)));
+    assert_gradient("d_gamma", &d_gamma, &differences(&gamma, |gamma| loss(&x, gamma)));
+}
+
+#[test]
+fn kernel_matches_reference() {
+    let mut random = Random(2);
+    // A row of one element is ±1: its gradient is pure cancellation.
+    for (rows, width) in MATRICES.into_iter().filter(|&(_, width)| width != 1) {
+        let (x, d_y, gamma) = (random.normal(rows * width), random.normal(rows * width), random.normal(width));
+        let expected = reference::rms_norm::forward(rows, width, &wide(&x), &wide(&gamma));
+        let (d_x, d_gamma) = reference::rms_norm::backward(rows, width, &wide(&x), &wide(&gamma), &wide(&d_y));
+        on_every_level(|level| {
+            let [y] = outputs([rows * width], |[y]| rms_norm::forward(rows, width, &x, &gamma, y));
+            assert_close(&format!("{level} {rows}x{width} y"), &y, &expected, OUTPUT);
+            let [dx, dg] = outputs([rows * width, width], |[dx, dg]| rms_norm::backward(rows, width, &x, &gamma, &d_y, dx, dg));
+            assert_close(&format!("{level} {rows}x{width} d_x"), &dx, &d_x, GRADIENT);
+            assert_sums_close(&format!("{level} {rows}x{width} d_gamma"), &dg, &d_gamma, rows);
+        });
+    }
+}
+
+#[test]
+fn a_row_of_zeros_gives_zeros() {
+    let (x, gamma) = ([0.0; 20], [0.25; 20]);
+    on_every_level(|_| {
+        let [y, dx, dg] = outputs([20; 3], |[y, dx, dg]| {
+            rms_norm::forward(1, 20, &x, &gamma, y);
+            rms_norm::backward(1, 20, &x, &gamma, &[1e-12; 20], dx, dg);
+        });
+        assert!(y.iter().chain(&dg).all(|&y| y == 0.0));
+        let (expected, _) = reference::rms_norm::backward(1, 20, &wide(&x), &wide(&gamma), &[1e-12; 20]);
+        assert_close("d_x", &dx, &expected, GRADIENT);
+    });
+}
