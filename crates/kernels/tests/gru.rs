@@ -3,11 +3,11 @@
 mod common;
 mod recurrent;
 
-use common::{GRADIENT, Random, assert_gradient, differences, outputs, wide};
+use common::{Random, assert_gradient, differences, outputs, wide};
 use minrnn_kernels::reference::gru as reference;
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::{GruForm, Shape, Start, gru};
-use recurrent::{KINDS, STATE, close, codes, cut, join, segments, shapes, sum};
+use recurrent::{GRADIENT, KINDS, STATE, close, codes, cut, join, segments, shapes, sum};
 
 const FORMS: [GruForm; 2] = [GruForm::Paper, GruForm::Torch];
 const GRADIENTS: [&str; 6] = ["d_preact", "d_bias", "d_weight", "d_recurrent_bias", "d_h0", "d_init"];

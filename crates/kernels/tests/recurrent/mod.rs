@@ -61,6 +61,9 @@ pub fn sum(a: &[f32], b: &[f32]) -> Vec<f32> {
 /// adds such errors up over many steps.
 pub const STATE: f64 = 1e-5;
 
+/// Gradients: what returns through T steps is a product of T factors, each with the rounding of a state.
+pub const GRADIENT: f64 = 5e-5;
+
 /// [`assert_close`], except that a gradient which vanished on its way back must only be next to 0 (f32 has no smaller numbers).
 #[track_caller]
 pub fn close(name: &str, actual: &[f32], expected: &[f64], tolerance: f64) {
