@@ -198,7 +198,7 @@ impl<'a> Cell<'a> {
                     self.level.run(TorchStep { rows, t, preact, bias, inner_bias, product: &product, state: &mut state, h });
                 }
                 GruForm::Paper => {
-                    self.reset_gate(rows, t, preact, &state, &mut product, &mut inner);
+                    self.reset_gate(rows, t, preact, &state, &product, &mut inner);
                     self.inner_products(n, e, &inner, &mut product);
                     self.level.run(StateUpdate { rows, t, preact, bias: &self.bias, product: &product, state: &mut state, h });
                 }
@@ -246,7 +246,7 @@ impl<'a> Cell<'a> {
             if paper {
                 for s in 0..steps {
                     let (states, wide) = (s * n * e..(s + 1) * n * e, s * n * 3 * e..(s + 1) * n * 3 * e);
-                    self.reset_gate(rows, first + s, preact, &before[states.clone()], &mut product[wide], &mut inner[states]);
+                    self.reset_gate(rows, first + s, preact, &before[states.clone()], &product[wide], &mut inner[states]);
                 }
                 self.inner_products(steps * n, e, &inner, &mut product);
             }
@@ -260,7 +260,7 @@ impl<'a> Cell<'a> {
                     self.level.run(CandidateBackward { rows, t, preact, bias, before, d_h, product, gamma, sums, d_preact });
                     let candidate = Matrix::new(&product[2 * e..], 3 * e);
                     multiply(self.level, [n, e, e], candidate, Matrix::new(&self.weight[2 * e * e..], e), Into::Store, &mut d_inner, e);
-                    self.level.run(ResetBackward { rows, t, before, d_inner: &d_inner, product, gamma, sums, d_preact });
+                    self.level.run(ResetBackward { rows, t, preact, bias, before, d_inner: &d_inner, product, gamma, sums, d_preact });
                     multiply(self.level, [n, 2 * e, e], Matrix::new(product, 3 * e), Matrix::new(self.weight, e), Into::Add, gamma, e);
                 } else {
                     let (bias, inner_bias) = (&self.bias, &self.inner_bias);
@@ -295,7 +295,7 @@ impl<'a> Cell<'a> {
         multiply(self.level, [n, e, e], Matrix::new(inner, e), weight, Into::Store, &mut product[2 * e..], 3 * e);
     }
 
-    fn reset_gate(&self, rows: &Rows<'_>, t: usize, preact: &[f32], state: &[f32], product: &mut [f32], inner: &mut [f32]) {
+    fn reset_gate(&self, rows: &Rows<'_>, t: usize, preact: &[f32], state: &[f32], product: &[f32], inner: &mut [f32]) {
         self.level.run(ResetGate { rows, t, preact, bias: &self.bias, state, product, inner });
     }
 

@@ -191,8 +191,8 @@ impl RowProduct<'_> {
         for (k, &a) in self.left.iter().enumerate() {
             let a = simd.splat_f32s(a);
             let row = &self.right.data[k * self.right.row_stride..][first..end];
-            for v in 0..V {
-                sums[v] = simd.mul_add_e_f32s(a, simd::load(simd, row, v * S::F32_LANES), sums[v]);
+            for (v, sum) in sums.iter_mut().enumerate() {
+                *sum = simd.mul_add_e_f32s(a, simd::load(simd, row, v * S::F32_LANES), *sum);
             }
         }
         for (v, sum) in sums.into_iter().enumerate() {

@@ -3,7 +3,7 @@
 //! Slices that end in the state's or the product's name are of this step, `[rows, E]` and `[rows, 3E]`; `preact`, `h`, `d_h` and
 //! `d_preact` are the task's, over all steps. Rows in padding are left alone, except that their gradients become 0.
 
-use crate::recurrent::{Rows, add_to, complement, gate, gate_mut, gate_sum, put, slope, tanh_slope, whole_gradient};
+use crate::recurrent::{Rows, add_to, gate, gate_mut, gate_sum, put, sigmoid_pair, tanh_and_slope, whole_gradient};
 use crate::shape::Out;
 use crate::simd::{Simd, WithSimd, load, sigmoid, store, tanh};
 
@@ -42,14 +42,14 @@ impl WithSimd for TorchStep<'_> {
     }
 }
 
-/// Paper form: σ of the gates r and z in place of their products, and r ⊙ h (0 in padding).
+/// Paper form: r ⊙ h (0 in padding).
 pub(super) struct ResetGate<'a> {
     pub rows: &'a Rows<'a>,
     pub t: usize,
     pub preact: &'a [f32],
     pub bias: &'a [f32],
     pub state: &'a [f32],
-    pub product: &'a mut [f32],
+    pub product: &'a [f32],
     pub inner: &'a mut [f32],
 }
 
@@ -65,19 +65,16 @@ impl WithSimd for ResetGate<'_> {
                 continue;
             }
             let p = &self.preact[(row * self.rows.seq_len + self.t) * 3 * e..][..3 * e];
-            let (u, state) = (&mut self.product[row * 3 * e..][..3 * e], &self.state[row * e..][..e]);
+            let (u, state) = (&self.product[row * 3 * e..][..3 * e], &self.state[row * e..][..e]);
             for at in (0..e).step_by(S::F32_LANES) {
                 let r = sigmoid(simd, gate_sum(simd, e, [p, u, self.bias], 0, at));
-                let z = sigmoid(simd, gate_sum(simd, e, [p, u, self.bias], 1, at));
                 put(simd, inner, at, simd.mul_f32s(r, load(simd, state, at)));
-                put(simd, gate_mut(u, e, 0), at, r);
-                put(simd, gate_mut(u, e, 1), at, z);
             }
         }
     }
 }
 
-/// Paper form: the candidate and the new state, from z and U_n (r ⊙ h) in `product`.
+/// Paper form: the candidate and the new state, with U_n (r ⊙ h) in `product`.
 pub(super) struct StateUpdate<'a> {
     pub rows: &'a Rows<'a>,
     pub t: usize,
@@ -98,9 +95,10 @@ impl WithSimd for StateUpdate<'_> {
             let (p, u) = (&self.preact[step * 3 * e..][..3 * e], &self.product[row * 3 * e..][..3 * e]);
             let (state, h) = (&mut self.state[row * e..][..e], &mut self.h[step * e..][..e]);
             for at in (0..e).step_by(S::F32_LANES) {
+                let z = sigmoid(simd, gate_sum(simd, e, [p, u, self.bias], 1, at));
                 let n = tanh(simd, gate_sum(simd, e, [p, u, self.bias], 2, at));
                 let old = load(simd, state, at);
-                let new = simd.mul_add_e_f32s(load(simd, gate(u, e, 1), at), simd.sub_f32s(n, old), old);
+                let new = simd.mul_add_e_f32s(z, simd.sub_f32s(n, old), old);
                 put(simd, state, at, new);
                 store(simd, h, at, new);
             }
@@ -140,16 +138,17 @@ impl WithSimd for TorchBackward<'_> {
             let d_h = self.d_h.map(|d| &d[step * e..][..e]);
             let (gamma, before) = (&mut self.gamma[row * e..][..e], &self.before[row * e..][..e]);
             for at in (0..e).step_by(S::F32_LANES) {
-                let r = sigmoid(simd, gate_sum(simd, e, [p, u, self.bias], 0, at));
-                let z = sigmoid(simd, gate_sum(simd, e, [p, u, self.bias], 1, at));
+                let [r, not_r] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, self.bias], 0, at));
+                let [z, not_z] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, self.bias], 1, at));
                 let q = simd.add_f32s(load(simd, gate(u, e, 2), at), load(simd, self.inner_bias, at));
                 let input = simd.add_f32s(load(simd, gate(p, e, 2), at), load(simd, gate(self.bias, e, 2), at));
-                let n = tanh(simd, simd.mul_add_e_f32s(r, q, input));
+                let [n, slope] = tanh_and_slope(simd, simd.mul_add_e_f32s(r, q, input));
                 let g = whole_gradient(simd, gamma, d_h, at);
                 let through = simd.mul_f32s(g, z);
-                let d_z = simd.mul_f32s(simd.mul_f32s(g, simd.sub_f32s(load(simd, before, at), n)), slope(simd, z));
-                let d_n = simd.mul_f32s(simd.mul_f32s(g, complement(simd, z)), tanh_slope(simd, n));
-                let d_r = simd.mul_f32s(simd.mul_f32s(d_n, q), slope(simd, r));
+                let shared = simd.mul_f32s(g, not_z);
+                let d_z = simd.mul_f32s(simd.mul_f32s(shared, z), simd.sub_f32s(load(simd, before, at), n));
+                let d_n = simd.mul_f32s(shared, slope);
+                let d_r = simd.mul_f32s(simd.mul_f32s(d_n, q), simd.mul_f32s(r, not_r));
                 let d_q = simd.mul_f32s(d_n, r);
                 put(simd, gamma, at, through);
                 for (index, d) in [d_r, d_z, d_q].into_iter().enumerate() {
@@ -166,7 +165,7 @@ impl WithSimd for TorchBackward<'_> {
     }
 }
 
-/// Paper form, backward, first half: ā_z and ā_n in place of z and the candidate's product, `gamma` becomes γ (1 − z).
+/// Paper form, backward, first half: ā_z and ā_n in place of their products, `gamma` becomes γ (1 − z).
 pub(super) struct CandidateBackward<'a> {
     pub rows: &'a Rows<'a>,
     pub t: usize,
@@ -196,12 +195,13 @@ impl WithSimd for CandidateBackward<'_> {
             let d_h = self.d_h.map(|d| &d[step * e..][..e]);
             let (gamma, before) = (&mut self.gamma[row * e..][..e], &self.before[row * e..][..e]);
             for at in (0..e).step_by(S::F32_LANES) {
-                let z = load(simd, gate(u, e, 1), at);
-                let n = tanh(simd, gate_sum(simd, e, [p, u, self.bias], 2, at));
+                let [z, not_z] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, self.bias], 1, at));
+                let [n, slope] = tanh_and_slope(simd, gate_sum(simd, e, [p, u, self.bias], 2, at));
                 let g = whole_gradient(simd, gamma, d_h, at);
-                let d_z = simd.mul_f32s(simd.mul_f32s(g, simd.sub_f32s(n, load(simd, before, at))), slope(simd, z));
-                let d_n = simd.mul_f32s(simd.mul_f32s(g, z), tanh_slope(simd, n));
-                put(simd, gamma, at, simd.mul_f32s(g, complement(simd, z)));
+                let (through, shared) = (simd.mul_f32s(g, not_z), simd.mul_f32s(g, z));
+                let d_z = simd.mul_f32s(simd.mul_f32s(through, z), simd.sub_f32s(n, load(simd, before, at)));
+                let d_n = simd.mul_f32s(shared, slope);
+                put(simd, gamma, at, through);
                 for (index, d) in [(1, d_z), (2, d_n)] {
                     put(simd, gate_mut(u, e, index), at, d);
                     store(simd, &mut out[index * e..(index + 1) * e], at, d);
@@ -212,10 +212,12 @@ impl WithSimd for CandidateBackward<'_> {
     }
 }
 
-/// Paper form, backward, second half: ā_r in place of r, and w ⊙ r joins `gamma`; `d_inner` is w = U_nᵀ ā_n.
+/// Paper form, backward, second half: ā_r in place of its product, and w ⊙ r joins `gamma`; `d_inner` is w = U_nᵀ ā_n.
 pub(super) struct ResetBackward<'a> {
     pub rows: &'a Rows<'a>,
     pub t: usize,
+    pub preact: &'a [f32],
+    pub bias: &'a [f32],
     pub before: &'a [f32],
     pub d_inner: &'a [f32],
     pub product: &'a mut [f32],
@@ -231,13 +233,14 @@ impl WithSimd for ResetBackward<'_> {
         let e = self.rows.width;
         for row in (0..self.rows.len()).filter(|&row| self.rows.is_real(row, self.t)) {
             let step = row * self.rows.seq_len + self.t;
-            let u = &mut self.product[row * 3 * e..][..e];
+            let (p, u) = (&self.preact[step * 3 * e..][..e], &mut self.product[row * 3 * e..][..e]);
             let out = &mut self.d_preact[step * 3 * e..][..e];
             let (gamma, before) = (&mut self.gamma[row * e..][..e], &self.before[row * e..][..e]);
             let d_inner = &self.d_inner[row * e..][..e];
             for at in (0..e).step_by(S::F32_LANES) {
-                let (r, w) = (load(simd, u, at), load(simd, d_inner, at));
-                let d_r = simd.mul_f32s(simd.mul_f32s(w, load(simd, before, at)), slope(simd, r));
+                let [r, not_r] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, self.bias], 0, at));
+                let w = load(simd, d_inner, at);
+                let d_r = simd.mul_f32s(simd.mul_f32s(w, load(simd, before, at)), simd.mul_f32s(r, not_r));
                 add_to(simd, gamma, at, simd.mul_f32s(w, r));
                 put(simd, u, at, d_r);
                 store(simd, out, at, d_r);

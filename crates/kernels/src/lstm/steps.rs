@@ -3,20 +3,9 @@
 //! `product`, the states and their gradients are of this step, `[rows, 4E]` and `[rows, E]`; `preact`, `h`, `c`, `d_h` and
 //! `d_preact` are the task's, over all steps. Rows in padding are left alone, except that their gradients become 0.
 
-use crate::recurrent::{Rows, add_to, gate_mut, gate_sum, put, slope, tanh_slope, whole_gradient};
+use crate::recurrent::{Rows, add_to, gate_mut, gate_sum, put, sigmoid_pair, tanh_and_slope, whole_gradient};
 use crate::shape::Out;
 use crate::simd::{Simd, WithSimd, load, sigmoid, store, tanh};
-
-/// Values of i, f, g, o.
-#[inline(always)]
-fn gates<S: Simd>(simd: S, e: usize, sources: [&[f32]; 3], at: usize) -> [S::f32s; 4] {
-    [
-        sigmoid(simd, gate_sum(simd, e, sources, 0, at)),
-        sigmoid(simd, gate_sum(simd, e, sources, 1, at)),
-        tanh(simd, gate_sum(simd, e, sources, 2, at)),
-        sigmoid(simd, gate_sum(simd, e, sources, 3, at)),
-    ]
-}
 
 /// The whole step after its product.
 pub(super) struct Step<'a> {
@@ -42,7 +31,10 @@ impl WithSimd for Step<'_> {
             let (state, cell_state) = (&mut self.state[row * e..][..e], &mut self.cell_state[row * e..][..e]);
             let (h, c) = (&mut self.h[step * e..][..e], &mut self.c[step * e..][..e]);
             for at in (0..e).step_by(S::F32_LANES) {
-                let [i, f, g, o] = gates(simd, e, [p, u, self.bias], at);
+                let i = sigmoid(simd, gate_sum(simd, e, [p, u, self.bias], 0, at));
+                let f = sigmoid(simd, gate_sum(simd, e, [p, u, self.bias], 1, at));
+                let g = tanh(simd, gate_sum(simd, e, [p, u, self.bias], 2, at));
+                let o = sigmoid(simd, gate_sum(simd, e, [p, u, self.bias], 3, at));
                 let new_c = simd.mul_add_e_f32s(f, load(simd, cell_state, at), simd.mul_f32s(i, g));
                 let new_h = simd.mul_f32s(o, tanh(simd, new_c));
                 put(simd, cell_state, at, new_c);
@@ -88,17 +80,21 @@ impl WithSimd for Backward<'_> {
             let d_h = self.d_h.map(|d| &d[step * e..][..e]);
             let (gamma, kappa) = (&mut self.gamma[row * e..][..e], &mut self.kappa[row * e..][..e]);
             for at in (0..e).step_by(S::F32_LANES) {
-                let [i, f, g, o] = gates(simd, e, [p, u, self.bias], at);
-                let tau = tanh(simd, load(simd, c, at));
-                let d_out = whole_gradient(simd, gamma, d_h, at);
-                let d_c = simd.mul_add_e_f32s(simd.mul_f32s(d_out, o), tanh_slope(simd, tau), load(simd, kappa, at));
+                let [i, not_i] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, self.bias], 0, at));
+                let [f, not_f] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, self.bias], 1, at));
+                let [g, g_slope] = tanh_and_slope(simd, gate_sum(simd, e, [p, u, self.bias], 2, at));
+                let [o, not_o] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, self.bias], 3, at));
+                let [tau, tau_slope] = tanh_and_slope(simd, load(simd, c, at));
+                let d_out = simd.mul_f32s(whole_gradient(simd, gamma, d_h, at), o);
+                let d_c = simd.mul_add_e_f32s(d_out, tau_slope, load(simd, kappa, at));
+                let (through_i, through_f) = (simd.mul_f32s(d_c, i), simd.mul_f32s(d_c, f));
                 let gradients = [
-                    simd.mul_f32s(simd.mul_f32s(d_c, g), slope(simd, i)),
-                    simd.mul_f32s(simd.mul_f32s(d_c, load(simd, before, at)), slope(simd, f)),
-                    simd.mul_f32s(simd.mul_f32s(d_c, i), tanh_slope(simd, g)),
-                    simd.mul_f32s(simd.mul_f32s(d_out, tau), slope(simd, o)),
+                    simd.mul_f32s(simd.mul_f32s(through_i, g), not_i),
+                    simd.mul_f32s(simd.mul_f32s(through_f, load(simd, before, at)), not_f),
+                    simd.mul_f32s(through_i, g_slope),
+                    simd.mul_f32s(simd.mul_f32s(d_out, tau), not_o),
                 ];
-                put(simd, kappa, at, simd.mul_f32s(d_c, f));
+                put(simd, kappa, at, through_f);
                 put(simd, gamma, at, simd.splat_f32s(0.0));
                 for (index, d) in gradients.into_iter().enumerate() {
                     put(simd, gate_mut(u, e, index), at, d);

@@ -1,28 +1,36 @@
 //! GRU, step by step. The equations stand in [`crate::gru`].
 
+use super::scan::{Outputs, code, state_before};
 use super::{Float, sigmoid};
 use crate::gru::GruForm;
-use crate::segments::{CONTINUE, PADDING, RESET};
+use crate::segments::{PADDING, RESET};
 use crate::shape::{Shape, Start};
 use alloc::{vec, vec::Vec};
 
-/// Gradients of [`backward`], named after what they belong to.
-#[derive(Debug, Clone)]
-#[allow(missing_docs, reason = "named after the arguments")]
+/// Gradients of the GRU.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Gradients<T> {
-    pub preact: Vec<T>,
-    pub bias: Vec<T>,
-    pub weight: Vec<T>,
-    pub recurrent_bias: Vec<T>,
-    pub h0: Vec<T>,
-    pub init: Vec<T>,
+    /// With respect to the pre-activations `[B, T, 3E]`.
+    pub d_preact: Vec<T>,
+    /// With respect to the bias `[3E]`.
+    pub d_bias: Vec<T>,
+    /// With respect to the recurrent weight `[3E, E]`.
+    pub d_weight: Vec<T>,
+    /// With respect to the recurrent bias `[3E]`.
+    pub d_recurrent_bias: Vec<T>,
+    /// With respect to the carried state `[B, E]`.
+    pub d_h0: Vec<T>,
+    /// With respect to the state that resets restore `[E]`.
+    pub d_init: Vec<T>,
 }
 
 /// One step of one row.
 struct Step<T> {
-    r: Vec<T>,
-    z: Vec<T>,
-    n: Vec<T>,
+    /// σ(x) and 1 − σ(x) of the gates.
+    r: Vec<[T; 2]>,
+    z: Vec<[T; 2]>,
+    /// tanh(x) and its slope.
+    n: Vec<[T; 2]>,
     /// What the candidate's rows of the weight meet: h (torch) or r ⊙ h (paper).
     inner: Vec<T>,
     /// U_n · inner + b'_n.
@@ -37,38 +45,42 @@ pub(super) fn affine<T: Float>(weight: &[T], bias: Option<&[T]>, h: &[T], from: 
     (from..from + rows).map(row).collect()
 }
 
+/// σ(x) and 1 − σ(x), the latter without cancellation.
+pub(super) fn sigmoid_pair<T: Float>(x: T) -> [T; 2] {
+    [sigmoid(x), sigmoid(-x)]
+}
+
+/// tanh(x) and 1 − tanh²(x), the latter without cancellation.
+pub(super) fn tanh_and_slope<T: Float>(x: T) -> [T; 2] {
+    [x.tanh(), T::from_f64(4.0) * sigmoid(x + x) * sigmoid(-(x + x))]
+}
+
 /// The state before step `t` of row `b`, from the states after each step.
 pub(super) fn before<T: Float>(shape: Shape, start: Start<'_, T>, h: &[T], b: usize, t: usize) -> Vec<T> {
-    let Shape { seq_len, width: e, .. } = shape;
-    let code = start.segments.row(b, seq_len).map_or(CONTINUE, |row| row[t]);
-    match (code, t) {
-        (RESET, _) => start.init.map_or(vec![T::ZERO; e], |init| init.to_vec()),
-        (_, 0) => start.h0.map_or(vec![T::ZERO; e], |h0| h0[b * e..(b + 1) * e].to_vec()),
-        _ => h[(b * seq_len + t - 1) * e..][..e].to_vec(),
-    }
+    (0..shape.width).map(|j| state_before(shape, start, h, b, t, j)).collect()
 }
 
 fn step<T: Float>(form: GruForm, p: &[T], bias: Option<&[T]>, weight: &[T], recurrent_bias: Option<&[T]>, h: &[T]) -> Step<T> {
     let e = h.len();
     let p: Vec<T> = (0..3 * e).map(|i| p[i] + bias.map_or(T::ZERO, |b| b[i])).collect();
     let u = affine(weight, recurrent_bias, h, 0, 2 * e);
-    let r: Vec<T> = (0..e).map(|j| sigmoid(p[j] + u[j])).collect();
-    let z: Vec<T> = (0..e).map(|j| sigmoid(p[e + j] + u[e + j])).collect();
+    let r: Vec<[T; 2]> = (0..e).map(|j| sigmoid_pair(p[j] + u[j])).collect();
+    let z: Vec<[T; 2]> = (0..e).map(|j| sigmoid_pair(p[e + j] + u[e + j])).collect();
     let inner: Vec<T> = match form {
-        GruForm::Paper => (0..e).map(|j| r[j] * h[j]).collect(),
+        GruForm::Paper => (0..e).map(|j| r[j][0] * h[j]).collect(),
         GruForm::Torch => h.to_vec(),
     };
     let q = affine(weight, recurrent_bias, &inner, 2 * e, e);
-    let n: Vec<T> = (0..e)
+    let n: Vec<[T; 2]> = (0..e)
         .map(|j| match form {
-            GruForm::Paper => (p[2 * e + j] + q[j]).tanh(),
-            GruForm::Torch => (p[2 * e + j] + r[j] * q[j]).tanh(),
+            GruForm::Paper => tanh_and_slope(p[2 * e + j] + q[j]),
+            GruForm::Torch => tanh_and_slope(p[2 * e + j] + r[j][0] * q[j]),
         })
         .collect();
     let h = (0..e)
         .map(|j| match form {
-            GruForm::Paper => (T::ONE - z[j]) * h[j] + z[j] * n[j],
-            GruForm::Torch => (T::ONE - z[j]) * n[j] + z[j] * h[j],
+            GruForm::Paper => z[j][1] * h[j] + z[j][0] * n[j][0],
+            GruForm::Torch => z[j][1] * n[j][0] + z[j][0] * h[j],
         })
         .collect();
     Step { r, z, n, inner, q, h }
@@ -83,7 +95,7 @@ pub fn forward<T: Float>(
     weight: &[T],
     recurrent_bias: Option<&[T]>,
     start: Start<'_, T>,
-) -> (Vec<T>, Vec<T>) {
+) -> Outputs<T> {
     let Shape { batch, seq_len, width: e } = shape;
     let mut h = vec![T::ZERO; shape.elements()];
     let mut h_last = start.h0.map_or(vec![T::ZERO; shape.states()], |h0| h0.to_vec());
@@ -96,7 +108,7 @@ pub fn forward<T: Float>(
             h_last[b * e..][..e].copy_from_slice(&new);
         }
     }
-    (h, h_last)
+    Outputs { h, h_last }
 }
 
 /// Gradients given those of the outputs (`d_h`) and of the final states (`d_h_last`).
@@ -115,18 +127,18 @@ pub fn backward<T: Float>(
 ) -> Gradients<T> {
     let Shape { batch, seq_len, width: e } = shape;
     let mut d = Gradients {
-        preact: vec![T::ZERO; 3 * shape.elements()],
-        bias: vec![T::ZERO; 3 * e],
-        weight: vec![T::ZERO; 3 * e * e],
-        recurrent_bias: vec![T::ZERO; 3 * e],
-        h0: vec![T::ZERO; shape.states()],
-        init: vec![T::ZERO; e],
+        d_preact: vec![T::ZERO; 3 * shape.elements()],
+        d_bias: vec![T::ZERO; 3 * e],
+        d_weight: vec![T::ZERO; 3 * e * e],
+        d_recurrent_bias: vec![T::ZERO; 3 * e],
+        d_h0: vec![T::ZERO; shape.states()],
+        d_init: vec![T::ZERO; e],
     };
     for b in 0..batch {
         let mut gamma = d_h_last.map_or(vec![T::ZERO; e], |d| d[b * e..][..e].to_vec());
         for t in (0..seq_len).rev() {
             let at = b * seq_len + t;
-            let code = start.segments.row(b, seq_len).map_or(CONTINUE, |row| row[t]);
+            let code = code(shape, start, b, t);
             if code == PADDING {
                 continue;
             }
@@ -138,31 +150,31 @@ pub fn backward<T: Float>(
             let mut d_previous = vec![T::ZERO; e];
             for j in 0..e {
                 let g = gamma[j] + d_h.map_or(T::ZERO, |d| d[at * e + j]);
-                let (z, n) = (s.z[j], s.n[j]);
+                let ([z, not_z], [n, n_slope]) = (s.z[j], s.n[j]);
                 let (direct, share, difference) = match form {
-                    GruForm::Paper => (T::ONE - z, z, n - previous[j]),
-                    GruForm::Torch => (z, T::ONE - z, previous[j] - n),
+                    GruForm::Paper => (not_z, z, n - previous[j]),
+                    GruForm::Torch => (z, not_z, previous[j] - n),
                 };
                 d_previous[j] = g * direct;
-                d_preact[e + j] = g * difference * z * (T::ONE - z);
-                d_preact[2 * e + j] = g * share * (T::ONE - n * n);
+                d_preact[e + j] = g * difference * z * not_z;
+                d_preact[2 * e + j] = g * share * n_slope;
                 d_product[e + j] = d_preact[e + j];
                 d_product[2 * e + j] = match form {
                     GruForm::Paper => d_preact[2 * e + j],
-                    GruForm::Torch => d_preact[2 * e + j] * s.r[j],
+                    GruForm::Torch => d_preact[2 * e + j] * s.r[j][0],
                 };
             }
             for k in 0..e {
                 let d_inner = (0..e).fold(T::ZERO, |sum, j| sum + d_product[2 * e + j] * weight[(2 * e + j) * e + k]);
-                let slope = s.r[k] * (T::ONE - s.r[k]);
+                let [r, not_r] = s.r[k];
                 match form {
                     GruForm::Paper => {
-                        d_previous[k] += d_inner * s.r[k];
-                        d_preact[k] = d_inner * previous[k] * slope;
+                        d_previous[k] += d_inner * r;
+                        d_preact[k] = d_inner * previous[k] * r * not_r;
                     }
                     GruForm::Torch => {
                         d_previous[k] += d_inner;
-                        d_preact[k] = d_preact[2 * e + k] * s.q[k] * slope;
+                        d_preact[k] = d_preact[2 * e + k] * s.q[k] * r * not_r;
                     }
                 }
                 d_product[k] = d_preact[k];
@@ -170,24 +182,24 @@ pub fn backward<T: Float>(
             for i in 0..3 * e {
                 let inner = if i < 2 * e { &previous } else { &s.inner };
                 for k in 0..e {
-                    d.weight[i * e + k] += d_product[i] * inner[k];
+                    d.d_weight[i * e + k] += d_product[i] * inner[k];
                     if i < 2 * e {
                         d_previous[k] += d_product[i] * weight[i * e + k];
                     }
                 }
-                d.bias[i] += d_preact[i];
-                d.recurrent_bias[i] += d_product[i];
+                d.d_bias[i] += d_preact[i];
+                d.d_recurrent_bias[i] += d_product[i];
             }
-            d.preact[at * 3 * e..][..3 * e].copy_from_slice(&d_preact);
+            d.d_preact[at * 3 * e..][..3 * e].copy_from_slice(&d_preact);
             gamma = d_previous;
             if code == RESET {
-                for (d, g) in d.init.iter_mut().zip(&mut gamma) {
+                for (d, g) in d.d_init.iter_mut().zip(&mut gamma) {
                     *d += *g;
                     *g = T::ZERO;
                 }
             }
         }
-        d.h0[b * e..][..e].copy_from_slice(&gamma);
+        d.d_h0[b * e..][..e].copy_from_slice(&gamma);
     }
     d
 }

@@ -1,43 +1,53 @@
 //! LSTM, step by step. The equations stand in [`crate::lstm`].
 
-use super::gru::{affine, before};
-use super::{Float, sigmoid};
+use super::Float;
+use super::gru::{affine, before, sigmoid_pair, tanh_and_slope};
+use super::scan::code;
 use crate::lstm::Start;
-use crate::segments::{CONTINUE, PADDING, RESET};
+use crate::segments::{PADDING, RESET};
 use crate::shape::Shape;
 use alloc::{vec, vec::Vec};
 
-/// Results of [`forward`].
-#[derive(Debug, Clone)]
-#[allow(missing_docs, reason = "named after the kernel's arguments")]
+/// What the LSTM gives.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Outputs<T> {
+    /// Every state `[B, T, E]`, 0 at padding.
     pub h: Vec<T>,
+    /// Every cell state `[B, T, E]`, 0 at padding.
     pub c: Vec<T>,
+    /// The state at each row's end `[B, E]`.
     pub h_last: Vec<T>,
+    /// The cell state at each row's end `[B, E]`.
     pub c_last: Vec<T>,
 }
 
-/// Gradients of [`backward`], named after what they belong to; that of the recurrent bias equals that of the bias.
-#[derive(Debug, Clone)]
-#[allow(missing_docs, reason = "named after the arguments")]
+/// Gradients of the LSTM.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Gradients<T> {
-    pub preact: Vec<T>,
-    pub bias: Vec<T>,
-    pub weight: Vec<T>,
-    pub h0: Vec<T>,
-    pub c0: Vec<T>,
-    pub init_h: Vec<T>,
-    pub init_c: Vec<T>,
+    /// With respect to the pre-activations `[B, T, 4E]`.
+    pub d_preact: Vec<T>,
+    /// With respect to the bias `[4E]`, and to the recurrent bias.
+    pub d_bias: Vec<T>,
+    /// With respect to the recurrent weight `[4E, E]`.
+    pub d_weight: Vec<T>,
+    /// With respect to the carried state `[B, E]`.
+    pub d_h0: Vec<T>,
+    /// With respect to the carried cell state `[B, E]`.
+    pub d_c0: Vec<T>,
+    /// With respect to the state that resets restore `[E]`.
+    pub d_init_h: Vec<T>,
+    /// With respect to the cell state that resets restore `[E]`.
+    pub d_init_c: Vec<T>,
 }
 
-/// σ(i), σ(f), tanh(g), σ(o) of one step, `[4E]`.
-fn gates<T: Float>(p: &[T], bias: Option<&[T]>, weight: &[T], recurrent_bias: Option<&[T]>, h: &[T]) -> Vec<T> {
+/// Values of i, f, g, o of one step, `[4E]`, each with 1 − σ(x) or the slope of tanh beside it.
+fn gates<T: Float>(p: &[T], bias: Option<&[T]>, weight: &[T], recurrent_bias: Option<&[T]>, h: &[T]) -> Vec<[T; 2]> {
     let e = h.len();
     let u = affine(weight, recurrent_bias, h, 0, 4 * e);
     (0..4 * e)
         .map(|i| {
             let x = p[i] + bias.map_or(T::ZERO, |b| b[i]) + u[i];
-            if i / e == 2 { x.tanh() } else { sigmoid(x) }
+            if i / e == 2 { tanh_and_slope(x) } else { sigmoid_pair(x) }
         })
         .collect()
 }
@@ -65,8 +75,9 @@ pub fn forward<T: Float>(
             let c = before(shape, start.cell(), &out.c, b, t);
             let gates = gates(&preact[at * 4 * e..][..4 * e], bias, weight, recurrent_bias, &h);
             for j in 0..e {
-                let c = gates[e + j] * c[j] + gates[j] * gates[2 * e + j];
-                let h = gates[3 * e + j] * c.tanh();
+                let [i, f, g, o] = [0, 1, 2, 3].map(|gate| gates[gate * e + j][0]);
+                let c = f * c[j] + i * g;
+                let h = o * c.tanh();
                 (out.c[at * e + j], out.h[at * e + j]) = (c, h);
                 (out.c_last[b * e + j], out.h_last[b * e + j]) = (c, h);
             }
@@ -92,57 +103,57 @@ pub fn backward<T: Float>(
 ) -> Gradients<T> {
     let Shape { batch, seq_len, width: e } = shape;
     let mut d = Gradients {
-        preact: vec![T::ZERO; 4 * shape.elements()],
-        bias: vec![T::ZERO; 4 * e],
-        weight: vec![T::ZERO; 4 * e * e],
-        h0: vec![T::ZERO; shape.states()],
-        c0: vec![T::ZERO; shape.states()],
-        init_h: vec![T::ZERO; e],
-        init_c: vec![T::ZERO; e],
+        d_preact: vec![T::ZERO; 4 * shape.elements()],
+        d_bias: vec![T::ZERO; 4 * e],
+        d_weight: vec![T::ZERO; 4 * e * e],
+        d_h0: vec![T::ZERO; shape.states()],
+        d_c0: vec![T::ZERO; shape.states()],
+        d_init_h: vec![T::ZERO; e],
+        d_init_c: vec![T::ZERO; e],
     };
     for b in 0..batch {
         let last = |d: Option<&[T]>| d.map_or(vec![T::ZERO; e], |d| d[b * e..][..e].to_vec());
         let (mut gamma, mut kappa) = (last(d_h_last), last(d_c_last));
         for t in (0..seq_len).rev() {
             let at = b * seq_len + t;
-            let code = start.h.segments.row(b, seq_len).map_or(CONTINUE, |row| row[t]);
+            let code = code(shape, start.h, b, t);
             if code == PADDING {
                 continue;
             }
             let h_before = before(shape, start.h, h, b, t);
             let c_before = before(shape, start.cell(), c, b, t);
             let gates = gates(&preact[at * 4 * e..][..4 * e], bias, weight, recurrent_bias, &h_before);
-            let d_preact = &mut d.preact[at * 4 * e..][..4 * e];
+            let d_preact = &mut d.d_preact[at * 4 * e..][..4 * e];
             for j in 0..e {
-                let [i, f, g, o] = [0, 1, 2, 3].map(|gate| gates[gate * e + j]);
-                let tau = c[at * e + j].tanh();
+                let [[i, not_i], [f, not_f], [g, g_slope], [o, not_o]] = [0, 1, 2, 3].map(|gate| gates[gate * e + j]);
+                let [tau, tau_slope] = tanh_and_slope(c[at * e + j]);
                 let d_out = gamma[j] + d_h.map_or(T::ZERO, |d| d[at * e + j]);
-                let d_c = kappa[j] + d_out * o * (T::ONE - tau * tau);
-                d_preact[j] = d_c * g * i * (T::ONE - i);
-                d_preact[e + j] = d_c * c_before[j] * f * (T::ONE - f);
-                d_preact[2 * e + j] = d_c * i * (T::ONE - g * g);
-                d_preact[3 * e + j] = d_out * tau * o * (T::ONE - o);
+                let d_c = kappa[j] + d_out * o * tau_slope;
+                d_preact[j] = d_c * g * i * not_i;
+                d_preact[e + j] = d_c * c_before[j] * f * not_f;
+                d_preact[2 * e + j] = d_c * i * g_slope;
+                d_preact[3 * e + j] = d_out * tau * o * not_o;
                 kappa[j] = d_c * f;
             }
             gamma = vec![T::ZERO; e];
             for (i, &d_gate) in d_preact.iter().enumerate() {
-                d.bias[i] += d_gate;
+                d.d_bias[i] += d_gate;
                 for k in 0..e {
-                    d.weight[i * e + k] += d_gate * h_before[k];
+                    d.d_weight[i * e + k] += d_gate * h_before[k];
                     gamma[k] += d_gate * weight[i * e + k];
                 }
             }
             if code == RESET {
                 for j in 0..e {
-                    d.init_h[j] += gamma[j];
-                    d.init_c[j] += kappa[j];
+                    d.d_init_h[j] += gamma[j];
+                    d.d_init_c[j] += kappa[j];
                 }
                 gamma.fill(T::ZERO);
                 kappa.fill(T::ZERO);
             }
         }
-        d.h0[b * e..][..e].copy_from_slice(&gamma);
-        d.c0[b * e..][..e].copy_from_slice(&kappa);
+        d.d_h0[b * e..][..e].copy_from_slice(&gamma);
+        d.d_c0[b * e..][..e].copy_from_slice(&kappa);
     }
     d
 }
