@@ -1,7 +1,9 @@
 //! Efficient recurrent sequence models, trained by scan.
 #![deny(missing_docs)]
 
+pub mod data;
 mod error;
+pub mod rng;
 mod segments;
 
 pub use error::{Error, Result};

@@ -1,0 +1,110 @@
+//! A file that appears under its name only when it is complete.
+
+use std::fs::File;
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::{Error, Result};
+
+/// Writes to a temporary file in the target's directory; [`AtomicFile::commit`] syncs it and renames it over the
+/// target. Dropped without a commit, it leaves nothing behind and the target as it was.
+pub(crate) struct AtomicFile {
+    file: BufWriter<NamedTempFile>,
+    path: PathBuf,
+    action: &'static str,
+}
+
+impl AtomicFile {
+    /// Starts writing `path`; `action` is the verb phrase of its error messages ("write the token file").
+    pub(crate) fn create(path: &Path, action: &'static str) -> Result<Self> {
+        let file = temporary_beside(path).map_err(|e| Error::io(action, path, e))?;
+        Ok(Self { file: BufWriter::with_capacity(1 << 16, file), path: path.to_owned(), action })
+    }
+
+    /// Appends `bytes`.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all(bytes).map_err(|e| Error::io(self.action, &self.path, e))
+    }
+
+    /// Replaces the bytes at the start of the file.
+    pub(crate) fn rewrite_start(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| self.file.write_all(bytes))
+            .and_then(|()| self.file.seek(SeekFrom::End(0)))
+            .map(|_| ())
+            .map_err(|e| Error::io(self.action, &self.path, e))
+    }
+
+    /// Makes the file durable and puts it in place of its target.
+    pub(crate) fn commit(self) -> Result<()> {
+        let Self { file, path, action } = self;
+        finish(file, &path).map_err(|e| Error::io(action, &path, e))
+    }
+}
+
+fn finish(file: BufWriter<NamedTempFile>, path: &Path) -> std::io::Result<()> {
+    let file = file.into_inner().map_err(|e| e.into_error())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|e| e.error)?;
+    // The rename itself must survive a power cut too; not every system lets a directory be opened.
+    if cfg!(unix) {
+        File::open(directory(path))?.sync_all()?;
+    }
+    Ok(())
+}
+
+fn temporary_beside(path: &Path) -> std::io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".tmp-");
+    // Private by default; the finished file should have the permissions any new file has.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(directory(path))
+}
+
+fn directory(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_uncommitted_file_leaves_the_target_and_the_directory_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        std::fs::write(&path, "old").unwrap();
+        let mut file = AtomicFile::create(&path, "write the file").unwrap();
+        file.write(b"new").unwrap();
+        drop(file);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_committed_file_replaces_the_target() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        std::fs::write(&path, "old").unwrap();
+        let mut file = AtomicFile::create(&path, "write the file").unwrap();
+        file.write(b"__tail").unwrap();
+        file.rewrite_start(b"he").unwrap();
+        file.write(b"!").unwrap();
+        file.commit().unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "hetail!");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_missing_directory_is_named() {
+        let message = AtomicFile::create(Path::new("no/such/dir/f"), "write the file").err().unwrap().to_string();
+        assert!(message.contains("write the file 'no/such/dir/f'"), "{message}");
+    }
+}

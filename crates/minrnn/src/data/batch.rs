@@ -1,0 +1,140 @@
+//! What a batch is, and the two contracts that produce batches: for training and for evaluation.
+
+use crate::{Error, Result, Segments};
+
+/// Token ids of `B` sequences of `T` steps with what should be predicted at each step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    /// What the model reads, row-major `[B, T]`.
+    pub inputs: Vec<u32>,
+    /// What it should predict at the same step, row-major `[B, T]`. Where the mask is 0 the value means nothing.
+    pub targets: Vec<u32>,
+    /// 1 where a step is scored, 0 where it is not, row-major `[B, T]`; `None` when every step is scored.
+    pub mask: Option<Vec<f32>>,
+    /// Which steps are real, and where rows start anew.
+    pub segments: Segments,
+    /// Number of rows `B`.
+    pub batch_size: usize,
+    /// Number of steps `T`.
+    pub seq_len: usize,
+}
+
+impl Batch {
+    /// Number of scored predictions, by which a summed loss is divided.
+    pub fn n_scored(&self) -> usize {
+        match &self.mask {
+            None => self.batch_size * self.seq_len,
+            Some(mask) => mask.iter().filter(|&&m| m != 0.0).count(),
+        }
+    }
+}
+
+/// An endless supply of training batches.
+///
+/// The batch of (iteration, micro-step) is a pure function of the source's own settings and these two numbers, so a
+/// resumed run asks for the next one and needs no saved position.
+pub trait BatchSource: Send {
+    /// The batch of micro-step `micro` (from 0) of `iteration` (from 0).
+    ///
+    /// # Errors
+    /// When the data behind it cannot be read any more.
+    fn batch(&mut self, iteration: u64, micro: u64) -> Result<Batch>;
+
+    /// True when the model's state at the end of a batch is the starting state of the next one.
+    fn carries_state(&self) -> bool {
+        false
+    }
+
+    /// Steps fed to the model per batch, `B · T`.
+    fn tokens_per_batch(&self) -> usize;
+}
+
+/// A fixed, finite list of batches to score.
+pub trait EvaluationSet: Send {
+    /// Number of batches.
+    fn n_batches(&self) -> u64;
+
+    /// Batch `index` (from 0), the same every time.
+    ///
+    /// # Errors
+    /// When `index` is not below [`EvaluationSet::n_batches`] or the data cannot be read.
+    fn batch(&mut self, index: u64) -> Result<Batch>;
+
+    /// True when the model's state at the end of a batch is the starting state of the next one.
+    fn carries_state(&self) -> bool {
+        false
+    }
+}
+
+/// The first `n_batches` iterations of a source, as an evaluation set: random batches with a fixed seed.
+#[derive(Debug, Clone)]
+pub struct FixedBatches<S> {
+    source: S,
+    n_batches: u64,
+}
+
+impl<S: BatchSource> FixedBatches<S> {
+    /// The first `n_batches` iterations of `source`, which should have a seed or purpose of its own.
+    pub fn new(source: S, n_batches: u64) -> Self {
+        Self { source, n_batches }
+    }
+}
+
+impl<S: BatchSource> EvaluationSet for FixedBatches<S> {
+    fn n_batches(&self) -> u64 {
+        self.n_batches
+    }
+
+    fn batch(&mut self, index: u64) -> Result<Batch> {
+        expect_index(index, self.n_batches)?;
+        self.source.batch(index, 0)
+    }
+
+    fn carries_state(&self) -> bool {
+        self.source.carries_state()
+    }
+}
+
+/// Refuses a batch that is not in an evaluation set.
+pub(super) fn expect_index(index: u64, n_batches: u64) -> Result<()> {
+    if index < n_batches {
+        return Ok(());
+    }
+    Err(Error::Shape(format!("the evaluation set has {n_batches} batches, but batch {index} (counted from 0) was asked for")))
+}
+
+/// Refuses shapes that are empty or whose size cannot be allocated; returns `B · T`.
+pub(super) fn check_shape(batch_size: usize, seq_len: usize) -> Result<usize> {
+    if batch_size == 0 || seq_len == 0 {
+        return Err(Error::Config(format!("batch_size and seq_len must be at least 1, found {batch_size} and {seq_len}")));
+    }
+    match batch_size.checked_mul(seq_len) {
+        Some(n) if n <= i32::MAX as usize => Ok(n),
+        _ => Err(Error::Config(format!(
+            "batch_size {batch_size} times seq_len {seq_len} is more than {} tokens in one batch; lower one of them and use accumulation",
+            i32::MAX
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_shapes_are_refused() {
+        assert_eq!(check_shape(3, 4).unwrap(), 12);
+        for (b, t) in [(0, 1), (1, 0), (usize::MAX, 2), (1 << 20, 1 << 20)] {
+            assert!(matches!(check_shape(b, t), Err(Error::Config(_))));
+        }
+    }
+
+    #[test]
+    fn only_masked_steps_count_as_scored() {
+        let mut batch =
+            Batch { inputs: vec![0; 6], targets: vec![0; 6], mask: None, segments: Segments::dense(), batch_size: 2, seq_len: 3 };
+        assert_eq!(batch.n_scored(), 6);
+        batch.mask = Some(vec![0.0, 1.0, 0.0, 1.0, 1.0, 0.0]);
+        assert_eq!(batch.n_scored(), 3);
+    }
+}

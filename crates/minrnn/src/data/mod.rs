@@ -1,0 +1,28 @@
+//! Data: from text or a task's rules to batches of token ids. Knows nothing of models.
+//!
+//! Which of these do I want?
+//! * text for a language model: [`Tokenizer`] → [`encode_text`] → [`TextData`] → [`RandomWindows`] (every window starts
+//!   anew) or [`StatefulStream`] (state is carried from window to window); scored by [`FixedBatches`] of random windows
+//!   or by a [`FullPass`];
+//! * a synthetic task: [`SelectiveCopying`];
+//! * anything else: implement [`BatchSource`] (training) and [`EvaluationSet`] (scoring).
+//!
+//! Legend: `B` batch_size, `T` seq_len, `N` tokens in a part of the text, `V` vocab_size.
+
+mod atomic;
+mod batch;
+mod encode;
+mod positioned;
+mod selective_copying;
+pub mod shakespeare;
+mod text;
+mod text_blocks;
+mod token_file;
+mod tokenizer;
+
+pub use batch::{Batch, BatchSource, EvaluationSet, FixedBatches};
+pub use encode::{encode_text, text_sha256};
+pub use selective_copying::{Copying, Encoding, SelectiveCopying};
+pub use text::{FullPass, RandomWindows, StatefulStream, TextData, TextPart};
+pub use token_file::{TokenFile, TokenWriter};
+pub use tokenizer::{Bpe, Characters, TextStream, Tokenizer, TokenizerKind};

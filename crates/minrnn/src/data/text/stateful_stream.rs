@@ -1,0 +1,146 @@
+//! The text read in order, with the state carried from window to window: training of unbounded length.
+//!
+//! The rows of a batch read `B` neighbouring lanes of equal length. Window `w` of training (counted over iterations and
+//! micro-steps) is window `w mod W` of pass `⌊w / W⌋`; a lane has `W` whole windows, `W = ⌊(N − 1) / (B · T)⌋`. At the
+//! start of each pass every row is reset. What the lanes leave over (fewer than `B · T` tokens) is at the end of the
+//! text in pass 0; later passes shift the lanes by a random part of it, so that nothing is left out for ever and
+//! windows begin at other places.
+
+use rand::RngExt;
+
+use super::super::batch::check_shape;
+use super::super::{Batch, BatchSource};
+use super::{TextPart, read_windows, restart};
+use crate::rng::{self, Purpose};
+use crate::{Error, Result, Segments};
+
+/// Batches of `B` neighbouring lanes, each continuing where the last batch ended.
+#[derive(Debug, Clone)]
+pub struct StatefulStream {
+    part: TextPart,
+    batch_size: usize,
+    seq_len: usize,
+    accumulation: u64,
+    seed: u64,
+}
+
+impl StatefulStream {
+    /// Lanes of `part` in windows of `seq_len`, `accumulation` windows per iteration. `seed` shifts the later passes.
+    ///
+    /// # Errors
+    /// [`Error::Config`] when a size is 0 or the batch too large, [`Error::Data`] when the part has no whole window for
+    /// every lane (`B · T + 1` tokens).
+    pub fn new(part: TextPart, batch_size: usize, seq_len: usize, accumulation: u64, seed: u64) -> Result<Self> {
+        let tokens = check_shape(batch_size, seq_len)? as u64;
+        if accumulation == 0 {
+            return Err(Error::Config("accumulation must be at least 1, found 0".into()));
+        }
+        let purpose = format!("one window of seq_len {seq_len} in each of {batch_size} lanes");
+        part.expect_len(tokens + 1, &purpose, "or lower seq_len or batch_size")?;
+        Ok(Self { part, batch_size, seq_len, accumulation, seed })
+    }
+
+    /// Number of windows `W` of a pass, after which all rows start anew.
+    pub fn windows_per_pass(&self) -> u64 {
+        (self.part.len() - 1) / (self.batch_size * self.seq_len) as u64
+    }
+
+    fn lanes_start(&self, pass: u64) -> u64 {
+        let left_over = self.part.len() - 1 - self.windows_per_pass() * (self.batch_size * self.seq_len) as u64;
+        if pass == 0 { 0 } else { rng::stream(self.seed, Purpose::Order, pass).random_range(0..=left_over) }
+    }
+}
+
+impl BatchSource for StatefulStream {
+    fn batch(&mut self, iteration: u64, micro: u64) -> Result<Batch> {
+        let (per_pass, seq_len) = (self.windows_per_pass(), self.seq_len as u64);
+        let position = u128::from(iteration) * u128::from(self.accumulation) + u128::from(micro);
+        let (pass, window) = ((position / u128::from(per_pass)) as u64, (position % u128::from(per_pass)) as u64);
+        let start = self.lanes_start(pass) + window * seq_len;
+        let offsets = (0..self.batch_size).map(|row| start + row as u64 * per_pass * seq_len);
+        let (inputs, targets) = read_windows(&self.part, offsets, self.seq_len)?;
+        let segments = if window == 0 { restart(self.batch_size) } else { Segments::dense() };
+        Ok(Batch { inputs, targets, mask: None, segments, batch_size: self.batch_size, seq_len: self.seq_len })
+    }
+
+    fn carries_state(&self) -> bool {
+        true
+    }
+
+    fn tokens_per_batch(&self) -> usize {
+        self.batch_size * self.seq_len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::counting;
+    use super::*;
+
+    fn stream(n: u32, batch_size: usize, seq_len: usize, accumulation: u64) -> Result<StatefulStream> {
+        StatefulStream::new(TextPart::whole(counting(n)), batch_size, seq_len, accumulation, 1)
+    }
+
+    #[test]
+    fn rows_read_their_own_lanes_in_order() {
+        let mut source = stream(13, 2, 3, 1).unwrap();
+        assert_eq!(source.windows_per_pass(), 2);
+        let (first, second) = (source.batch(0, 0).unwrap(), source.batch(1, 0).unwrap());
+        assert_eq!(first.inputs, [0, 1, 2, 6, 7, 8]);
+        assert_eq!(first.targets, [1, 2, 3, 7, 8, 9]);
+        assert_eq!(first.segments, Segments::dense().with_resets(vec![vec![0], vec![0]]));
+        assert_eq!(second.inputs, [3, 4, 5, 9, 10, 11]);
+        assert!(second.segments.is_dense());
+        assert_eq!(source.batch(2, 0).unwrap(), first);
+    }
+
+    #[test]
+    fn micro_steps_continue_the_lanes() {
+        let (mut one, mut three) = (stream(500, 4, 5, 1).unwrap(), stream(500, 4, 5, 3).unwrap());
+        for i in 0..60 {
+            assert_eq!(one.batch(i, 0).unwrap(), three.batch(i / 3, i % 3).unwrap());
+        }
+        three.batch(u64::MAX, 2).unwrap();
+    }
+
+    #[test]
+    fn a_text_without_a_window_for_every_lane_is_refused() {
+        stream(25, 4, 6, 1).unwrap();
+        let message = stream(24, 4, 6, 1).unwrap_err().to_string();
+        assert!(message.contains("has 24 tokens") && message.contains("at least 25") && message.contains("4 lanes"), "{message}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_pass_covers_every_token_of_the_lanes_once(batch_size in 1_usize..6, seq_len in 1_usize..9, extra in 0_u32..60) {
+            let n = (batch_size * seq_len) as u32 + 1 + extra;
+            let mut source = stream(n, batch_size, seq_len, 1).unwrap();
+            let per_pass = source.windows_per_pass();
+            for pass in 0..3 {
+                let mut seen = Vec::new();
+                let mut last: Option<Batch> = None;
+                for window in 0..per_pass {
+                    let batch = source.batch(pass * per_pass + window, 0).unwrap();
+                    prop_assert_eq!(batch.segments.is_dense(), window != 0);
+                    if let Some(last) = last {
+                        for row in 0..batch_size {
+                            prop_assert_eq!(batch.inputs[row * seq_len], last.targets[(row + 1) * seq_len - 1]);
+                        }
+                    }
+                    prop_assert!(batch.inputs.iter().zip(&batch.targets).all(|(x, y)| *y == x + 1));
+                    seen.extend_from_slice(&batch.inputs);
+                    last = Some(batch);
+                }
+                seen.sort_unstable();
+                let start = seen[0];
+                prop_assert!(pass != 0 || start == 0);
+                prop_assert!(seen.iter().copied().eq(start..start + seen.len() as u32));
+                prop_assert!(n - 1 - (seen.len() as u32) < (batch_size * seq_len) as u32);
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Text as it arrives, token by token: a token may end inside a character, so its last bytes may have to wait.
+
+use super::Tokenizer;
+use crate::Result;
+
+/// Turns ids into text one at a time. All pieces and the final one together are what [`Tokenizer::decode`] gives for
+/// all ids.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TextStream {
+    /// The beginning of a character whose other bytes have not come yet: at most 3 bytes between calls.
+    pending: Vec<u8>,
+}
+
+impl TextStream {
+    /// A stream that has seen nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The text that `id` completes: empty when it ends inside a character and nothing can be shown yet.
+    ///
+    /// # Errors
+    /// [`crate::Error::Data`] when `id` is outside the vocabulary of `tokenizer`.
+    pub fn push(&mut self, tokenizer: &Tokenizer, id: u32) -> Result<String> {
+        tokenizer.append_bytes(id, &mut self.pending)?;
+        let keep = incomplete_tail(&self.pending);
+        let tail = self.pending.split_off(self.pending.len() - keep);
+        let ready = std::mem::replace(&mut self.pending, tail);
+        Ok(String::from_utf8_lossy(&ready).into_owned())
+    }
+
+    /// What is left at the end: empty, or `U+FFFD` for a character that was never completed.
+    pub fn finish(self) -> String {
+        String::from_utf8_lossy(&self.pending).into_owned()
+    }
+}
+
+/// Number of bytes at the end of `bytes` that are the beginning of a character and may still be completed.
+fn incomplete_tail(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    loop {
+        match std::str::from_utf8(rest) {
+            Ok(_) => return 0,
+            Err(e) => match e.error_len() {
+                None => return rest.len() - e.valid_up_to(),
+                Some(n) => rest = &rest[e.valid_up_to() + n..],
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_character_appears_when_its_last_byte_arrives() {
+        let mut stream = TextStream::new();
+        let pieces: Vec<String> = "a日é".bytes().map(|b| stream.push(&Tokenizer::Byte, b.into()).unwrap()).collect();
+        assert_eq!(pieces, ["a", "", "", "日", "", "é"]);
+        assert_eq!(stream.finish(), "");
+    }
+
+    #[test]
+    fn bytes_that_cannot_become_a_character_are_not_held_back() {
+        let mut stream = TextStream::new();
+        assert_eq!(stream.push(&Tokenizer::Byte, 0xE6).unwrap(), "");
+        assert_eq!(stream.push(&Tokenizer::Byte, b'x'.into()).unwrap(), "\u{FFFD}x");
+        assert_eq!(stream.push(&Tokenizer::Byte, 0xFF).unwrap(), "\u{FFFD}");
+        assert_eq!(stream.push(&Tokenizer::Byte, 0xC3).unwrap(), "");
+        assert_eq!(stream.finish(), "\u{FFFD}");
+    }
+
+    proptest! {
+        #[test]
+        fn the_pieces_join_to_the_decoded_text(
+            bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0x80_u8..0xC0, 0xE0_u8..0xF5, Just(b'a')], 0..60)
+        ) {
+            let ids: Vec<u32> = bytes.iter().copied().map(u32::from).collect();
+            let mut stream = TextStream::new();
+            let mut joined = String::new();
+            for &id in &ids {
+                joined += &stream.push(&Tokenizer::Byte, id).unwrap();
+                prop_assert!(stream.pending.len() <= 3);
+            }
+            joined += &stream.finish();
+            prop_assert_eq!(joined, Tokenizer::Byte.decode(&ids).unwrap());
+        }
+    }
+}
