@@ -182,10 +182,10 @@ mod tests {
         let path = directory.path().join("metrics.jsonl");
         assert!(read_metrics(&path).unwrap().is_empty());
         drop(MetricsLog::open(&path, Some(3)).unwrap());
-        fs::write(&path, "{\"kind\":\"eval\",\"iteration\":1,\"test_loss\":1.5}\n\xff\u{fe}{}\n{}\n").unwrap();
+        fs::write(&path, b"{\"kind\":\"eval\",\"iteration\":1,\"test_loss\":1.5}\n\xff\xfe{}\n{}\n").unwrap();
         let refused = MetricsLog::open(&path, Some(3)).unwrap_err().to_string();
         assert!(refused.contains("line 2 is no record"), "{refused}");
-        assert!(fs::read_to_string(&path).unwrap().contains("1.5"), "a refused log is left as it was");
+        assert!(fs::read(&path).unwrap().ends_with(b"{}\n"), "a refused log is left as it was");
     }
 
     #[test]

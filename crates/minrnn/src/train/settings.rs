@@ -95,7 +95,7 @@ fn fit(name: &str, like: &Value, value: Value) -> Result<Value> {
         (Value::Integer(_), Value::Integer(found)) if found < 0 => {
             return Err(Error::Config(format!("{name} must be 0 or above, found {found}")));
         }
-        (Value::Integer(_), Value::Float(found)) if found >= 0.0 && found.fract() == 0.0 && found < 9e15 => {
+        (Value::Integer(_), Value::Float(found)) if found >= 0.0 && found.fract() == 0.0 && found <= 9e15 => {
             return Ok(Value::Integer(found as i64));
         }
         (Value::Float(_), Value::Integer(found)) => return Ok(Value::Float(found as f64)),
