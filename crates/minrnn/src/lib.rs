@@ -5,6 +5,7 @@ pub mod data;
 mod error;
 pub mod rng;
 mod segments;
+pub mod train;
 
 pub use error::{Error, Result};
 pub use segments::Segments;
