@@ -1,0 +1,224 @@
+"""Runs `minrnn bench` and the peers alternately and prints the table of ratios.
+
+    cargo build --release
+    python benchmarks/compare.py [--only lm,layer] [--quick]
+
+The peers run with the present Python; one whose framework is missing is listed as "not installed". Every measurement
+is a process of its own. Within a case the programs take turns for several rounds, so that a machine that slows down
+slows all of them; the run in the middle is reported, with the least time of all rounds beside it. The results are
+appended to benchmarks/records/<machine>.jsonl.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+BENCHES = ("scan", "layer", "lm", "decode", "prefill")
+CLASSIC = {"min-gru": "gru", "min-lstm": "lstm"}  # the classic cell each of ours is compared with
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A script, what it is to measure, and the framework it needs."""
+
+    script: str
+    impl: str
+    mixer: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.impl} {self.mixer}"
+
+    @property
+    def installed(self) -> bool:
+        needs = (self.script.split("_")[0], "numpy", "safetensors")
+        return all(importlib.util.find_spec(module) for module in needs)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One amount of work, to be done by ours and by all peers."""
+
+    bench: str
+    mixer: str
+    shape: tuple[tuple[str, int], ...] = ()
+    peers: tuple[Peer, ...] = ()
+    iterations: int = 5
+
+    @property
+    def title(self) -> str:
+        shape = [f"{key} {value}" for key, value in self.shape]
+        return ", ".join([f"{self.bench} {self.mixer}".strip(), *shape])
+
+    def flags(self) -> list[str]:
+        return [text for key, value in self.shape for text in (f"--{key}", str(value))]
+
+
+def comparisons(quick: bool, mixers: list[str]) -> list[Comparison]:
+    """Everything there is to compare; `quick` keeps the kinds and cuts the sizes."""
+    found = [Comparison("scan", "", peers=())]
+    for mixer in mixers:
+        layer_peers = (
+            Peer("torch_layer.py", "torch-loop", mixer),
+            Peer("torch_layer.py", "torch-log-scan", mixer),
+            Peer("torch_layer.py", "torch-nn", CLASSIC[mixer]),
+            Peer("jax_layer.py", "jax-scan", mixer),
+        )
+        for d_model, d_hidden in ((64, 128),) if quick else ((64, 128), (256, 512)):
+            for seq_len in (64, 512) if quick else (64, 256, 512, 1024, 4096):
+                shape = (("d-model", d_model), ("d-hidden", d_hidden), ("batch-size", 64), ("seq-len", seq_len))
+                found.append(Comparison("layer", mixer, shape, layer_peers, 10 if seq_len < 1024 else 3))
+
+        lm_peers = Peer("torch_lm.py", "torch-log-scan", mixer), Peer("jax_lm.py", "jax-scan", mixer)
+        lm_shape = (("batch-size", 8), ("seq-len", 64)) if quick else (("batch-size", 64), ("seq-len", 256))
+        found.append(Comparison("lm", mixer, lm_shape, lm_peers, 3))
+
+        for batch_size in (1, 32):
+            shape = (("batch-size", batch_size), ("seq-len", 64 if quick else 256))
+            found.append(Comparison("decode", mixer, shape, (Peer("torch_decode.py", "torch", mixer),)))
+        prefill_peers = tuple(Peer("torch_decode.py", impl, mixer) for impl in ("torch-loop", "torch-log-scan"))
+        for seq_len in (512,) if quick else (512, 4096):
+            found.append(Comparison("prefill", mixer, (("batch-size", 1), ("seq-len", seq_len)), prefill_peers))
+    return found
+
+
+def ours_command(case: Comparison, args: argparse.Namespace) -> list[str]:
+    mixer = ["--mixer", case.mixer] if case.mixer else []
+    return [str(args.minrnn), "bench", case.bench, *mixer, *case.flags(), "--threads", str(args.threads), "--json"]
+
+
+def peer_command(case: Comparison, peer: Peer, args: argparse.Namespace) -> list[str]:
+    bench = [case.bench] if peer.script == "torch_decode.py" else []
+    flags = ["--impl", peer.impl, "--mixer", peer.mixer, "--threads", str(args.threads)]
+    flags += ["--iterations", str(2 if args.quick else case.iterations)]
+    return [sys.executable, str(HERE / "peers" / peer.script), *bench, *case.flags(), *flags]
+
+
+def measure(command: list[str]) -> list[dict] | str:
+    """The JSON lines a program prints, or why there are none."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        reason = done.stderr.strip().splitlines()
+        return f"failed ({done.returncode}): {reason[-1] if reason else 'no message'}"
+    return [json.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
+
+
+def merge(rounds: list[dict]) -> dict:
+    """The run whose median is in the middle, with the least time and the highest peak of all rounds."""
+    middle = sorted(rounds, key=lambda line: line["median_ms"])[(len(rounds) - 1) // 2]
+    least, peak = min(line["min_ms"] for line in rounds), max(line["peak_mib"] for line in rounds)
+    return middle | {"min_ms": least, "peak_mib": peak, "rounds": len(rounds)}
+
+
+def compare(case: Comparison, args: argparse.Namespace) -> tuple[list[dict], list[str]]:
+    """Merged lines, ours first, and remarks on what could not be measured."""
+    commands = {"minrnn": ours_command(case, args)}
+    commands |= {peer.name: peer_command(case, peer, args) for peer in case.peers if peer.installed}
+    lines: dict[tuple[str, int], list[dict]] = {}
+    remarks = {peer.name: "not installed" for peer in case.peers if not peer.installed}
+    for turn in range(args.rounds):
+        for name, command in commands.items():
+            if name in remarks:
+                continue
+            print(f"{case.title}: round {turn + 1} of {args.rounds}, {name}", file=sys.stderr)
+            found = measure(command)
+            if isinstance(found, str):
+                remarks[name] = found
+                continue
+            for index, line in enumerate(found):
+                lines.setdefault((name, index), []).append(line)
+    merged = [merge(rounds) for name in commands for key, rounds in lines.items() if key[0] == name]
+    return merged, [f"{name}: {remark}" for name, remark in remarks.items()]
+
+
+def scan_table(lines: list[dict]) -> list[str]:
+    rows = ["| shape B, T, E | pass | median ms | min ms | GB/s | copy GB/s | share |", "|---" * 7 + "|"]
+    for line in lines:
+        shape = f"{line['batch_size']}, {line['seq_len']}, {line['d_hidden']}"
+        share = f"{line['gb_per_s'] / line['copy_gb_per_s']:.0%}"
+        speeds = f"{line['gb_per_s']:.1f} | {line['copy_gb_per_s']:.1f} | {share}"
+        kind = line.get("pass") or line["mixer"]
+        rows.append(f"| {shape} | {kind} | {line['median_ms']:.2f} | {line['min_ms']:.2f} | {speeds} |")
+    return rows
+
+
+def ratio_table(lines: list[dict]) -> list[str]:
+    """One row per program; the last columns are our median and our minimum divided by the row's."""
+    head = "| program | cell | median ms | min ms | tokens/s | GFLOP/s | peak MiB | ours ÷ it (median) | ours ÷ it (min) |"
+    rows = [head, "|---" * 9 + "|"]
+    ours = next((line for line in lines if line["impl"] == "minrnn"), None)
+    for line in lines:
+        ratios = "– | –"
+        if ours and line is not ours:
+            ratios = " | ".join(f"{ours[key] / line[key]:.2f}" for key in ("median_ms", "min_ms"))
+        numbers = f"{line['median_ms']:.1f} | {line['min_ms']:.1f} | {line['tokens_per_s']:.0f}"
+        cost = f"{line['gflop_per_s']:.1f} | {line['peak_mib']:.0f}"
+        rows.append(f"| {line['impl']} | {line['mixer']} | {numbers} | {cost} | {ratios} |")
+    peers = [line for line in lines if line is not ours]
+    if ours and peers:
+        best = min(peers, key=lambda line: line["median_ms"])
+        rows += ["", f"{ours['median_ms'] / best['median_ms']:.2f} of the best peer, {best['impl']} {best['mixer']}."]
+        counts = {line["parameters"] for line in lines if "parameters" in line and line["mixer"] == ours["mixer"]}
+        if len(counts) > 1:
+            rows += ["", f"Not the same model: parameter counts {sorted(counts)}."]
+    return rows
+
+
+def record(lines: list[dict]) -> None:
+    """Appends the lines to the record of their machine."""
+    for line in lines:
+        slug = re.sub(r"[^a-z0-9]+", "-", line["machine"].lower()).strip("-")
+        path = HERE / "records" / f"{slug}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        with path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--minrnn", type=Path, default=HERE.parent / "target/release/minrnn", help="our binary")
+    parser.add_argument("--only", default=",".join(BENCHES), help="some of %(default)s")
+    parser.add_argument("--mixer", default="min-gru,min-lstm", help="some of %(default)s")
+    parser.add_argument("--seq-len", help="only these lengths, e.g. 512,4096")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--rounds", type=int, help="turns of each program (default 3, quick 1)")
+    parser.add_argument("--quick", action="store_true", help="small sizes and one round: does everything run?")
+    parser.add_argument("--no-record", action="store_true", help="leave benchmarks/records alone")
+    args = parser.parse_args()
+    args.rounds = args.rounds or (1 if args.quick else 3)
+    if not args.minrnn.is_file():
+        parser.error(f"no program at {args.minrnn}: build it with `cargo build --release`, or give --minrnn PATH")
+    return args
+
+
+def main() -> None:
+    args = parse()
+    cases = comparisons(args.quick, args.mixer.split(","))
+    cases = [case for case in cases if case.bench in args.only.split(",")]
+    if args.seq_len:
+        lengths = [int(text) for text in args.seq_len.split(",")]
+        cases = [case for case in cases if dict(case.shape).get("seq-len") in lengths]
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        print(f"warning: the machine is busy (load {load:.1f}); these times mean little", file=sys.stderr)
+    named = False
+    for case in cases:
+        lines, remarks = compare(case, args)
+        if lines and not named:
+            first, named = lines[0], True
+            print(f"{first['machine']}; threads {first['threads']}; commit {first['commit']}; f32\n")
+        table = scan_table(lines) if case.bench == "scan" else ratio_table(lines)
+        print("\n".join([f"### {case.title}", "", *table, *(text for remark in remarks for text in ("", remark)), ""]), flush=True)
+        if not args.no_record and not args.quick:
+            record(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""Writes verify cases: what PyTorch computes, for `minrnn verify` to compare with.
+
+A case is a safetensors file about one cell: metadata `case` = "1", `cell` and its settings; tensors `x`, `h0` (`c0`),
+the parameters, `loss_weight`, and what is expected of them: `expect.h`, (`expect.c_last`) and `expect.grad.<name>` for
+the loss sum(loss_weight * h). Inputs are drawn as float32, so they are stored exactly; everything else is computed in
+float64, by a plain loop with autograd (minGRU, minLSTM) or by torch.nn (GRU, LSTM), then rounded to float32.
+
+    python tools/write_verify_cases.py --cell min_gru --seq-len 33 --out case.safetensors
+    python tools/write_verify_cases.py --all crates/cli/tests/fixtures/verify    # the shipped cases
+    python tools/write_verify_cases.py --long /tmp/cases                         # T = 20 000, about 2 MB each
+
+Letters: B batch, T time, d d_model, e d_inner.
+"""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.nn.functional import softplus
+
+CELLS = ("min_gru", "min_lstm", "gru", "lstm")
+EXTREME = 40.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case; the same fields always give the same numbers."""
+
+    cell: str = "min_gru"
+    batch: int = 2
+    seq_len: int = 33
+    d_model: int = 5
+    d_inner: int = 6
+    candidate: str = "positive"
+    normalize_gates: bool = True
+    seed: int = 0
+    extreme: bool = False
+
+
+SHIPPED = {
+    "min_gru_positive": Case(),
+    "min_gru_positive_extreme": Case(seed=1, extreme=True),
+    "min_gru_positive_one_step": Case(seed=2, batch=3, seq_len=1),
+    "min_gru_identity": Case(seed=3, candidate="identity"),
+    "min_gru_identity_narrow": Case(seed=4, candidate="identity", seq_len=7, d_model=3, d_inner=1),
+    "min_lstm_positive": Case(seed=5, cell="min_lstm"),
+    "min_lstm_positive_extreme": Case(seed=6, cell="min_lstm", extreme=True),
+    "min_lstm_positive_unnormalized": Case(seed=7, cell="min_lstm", normalize_gates=False),
+    "min_lstm_identity": Case(seed=8, cell="min_lstm", candidate="identity", seq_len=7),
+    "min_lstm_identity_unnormalized": Case(
+        seed=9, cell="min_lstm", candidate="identity", normalize_gates=False, seq_len=1
+    ),
+    "gru": Case(seed=10, cell="gru"),
+    "gru_extreme": Case(seed=11, cell="gru", seq_len=7, extreme=True),
+    "gru_one_step": Case(seed=12, cell="gru", batch=1, seq_len=1),
+    "lstm": Case(seed=13, cell="lstm"),
+    "lstm_extreme": Case(seed=14, cell="lstm", seq_len=7, extreme=True),
+    "lstm_one_step": Case(seed=15, cell="lstm", batch=1, seq_len=1),
+}
+
+LONG = {
+    "min_gru_long": Case(seed=20, batch=1, seq_len=20_000),
+    "min_gru_long_extreme": Case(seed=21, batch=1, seq_len=20_000, extreme=True),
+    "min_gru_long_identity": Case(seed=22, batch=1, seq_len=20_000, candidate="identity"),
+    "min_lstm_long": Case(seed=23, cell="min_lstm", batch=1, seq_len=20_000),
+    "min_lstm_long_extreme": Case(seed=24, cell="min_lstm", batch=1, seq_len=20_000, extreme=True),
+    "min_lstm_long_unnormalized": Case(
+        seed=25, cell="min_lstm", batch=1, seq_len=20_000, normalize_gates=False
+    ),
+    "gru_long": Case(seed=26, cell="gru", batch=1, seq_len=20_000),
+    "lstm_long": Case(seed=27, cell="lstm", batch=1, seq_len=20_000),
+}
+
+
+def g(x: Tensor) -> Tensor:
+    """The paper's positivity map: x + 1/2 for x >= 0, sigmoid(x) below."""
+    return torch.where(x >= 0, x + 0.5, torch.sigmoid(x))
+
+
+def is_min(case: Case) -> bool:
+    return case.cell.startswith("min_")
+
+
+def draw_inputs(case: Case) -> dict[str, Tensor]:
+    """Inputs and parameters in float32: linear layers with PyTorch's default range, a non-zero initial state."""
+    rng = torch.Generator().manual_seed(case.seed)
+    b, t, d, e = case.batch, case.seq_len, case.d_model, case.d_inner
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=rng)
+
+    def uniform(limit: float, *shape: int) -> Tensor:
+        return (torch.rand(shape, generator=rng) * 2 - 1) * limit
+
+    # Under `extreme` every input is +1 or -1, so that a gate row that is 40 at one input gives a gate of +40 or -40.
+    x = torch.sign(normal(b, t, d)) if case.extreme else normal(b, t, d)
+    h0 = normal(b, e)
+    tensors = {"x": x, "h0": h0.abs() if is_min(case) and case.candidate == "positive" else h0}
+
+    if is_min(case):
+        gates = ["z"] if case.cell == "min_gru" else ["f", "i"]
+        for shift, name in enumerate(gates + ["h"]):
+            weight = uniform(d**-0.5, e, d)
+            if case.extreme and name != "h":
+                saturate(weight, shift)
+            tensors[f"linear_{name}.weight"] = weight
+            tensors[f"linear_{name}.bias"] = uniform(d**-0.5, e)
+    else:
+        blocks = 3 if case.cell == "gru" else 4
+        tensors["weight_ih_l0"] = uniform(e**-0.5, blocks * e, d)
+        tensors["weight_hh_l0"] = uniform(e**-0.5, blocks * e, e)
+        tensors["bias_ih_l0"] = uniform(e**-0.5, blocks * e)
+        tensors["bias_hh_l0"] = uniform(e**-0.5, blocks * e)
+        if case.cell == "lstm":
+            tensors["c0"] = normal(b, e)
+        if case.extreme:
+            for block in range(blocks):
+                if block != 2:  # the candidate: n of r, z, n and g of i, f, g, o
+                    saturate(tensors["weight_ih_l0"][block * e : (block + 1) * e], block)
+    tensors["loss_weight"] = normal(b, t, e)
+    return tensors
+
+
+def saturate(weight: Tensor, shift: int) -> None:
+    """Sets one entry per row to 40; different gates read different inputs."""
+    rows = torch.arange(weight.shape[0])
+    weight[rows, (rows + shift) % weight.shape[1]] = EXTREME
+
+
+def min_cell(case: Case, p: dict[str, Tensor]) -> Tensor:
+    """h [B, T, e] of minGRU or minLSTM, one step after the other."""
+    preact = {
+        name[7:-7]: p["x"] @ weight.T + p[f"{name[:-7]}.bias"]
+        for name, weight in p.items()
+        if name.endswith(".weight")
+    }
+    value = g(preact["h"]) if case.candidate == "positive" else preact["h"]
+    if case.cell == "min_gru":
+        keep, take = torch.sigmoid(-preact["z"]), torch.sigmoid(preact["z"])
+    elif case.normalize_gates:
+        difference = softplus_exact(-preact["f"]) - softplus_exact(-preact["i"])
+        keep, take = torch.sigmoid(-difference), torch.sigmoid(difference)
+    else:
+        keep, take = torch.sigmoid(preact["f"]), torch.sigmoid(preact["i"])
+    h, steps = p["h0"], []
+    for k, i, v in zip(keep.unbind(1), take.unbind(1), value.unbind(1), strict=True):
+        h = k * h + i * v
+        steps.append(h)
+    return torch.stack(steps, dim=1)
+
+
+def softplus_exact(x: Tensor) -> Tensor:
+    """ln(1 + e^x) without PyTorch's cut to the identity above 20, which costs 2e-9."""
+    return softplus(x, threshold=1000.0)
+
+
+def torch_cell(case: Case, p: dict[str, Tensor]) -> dict[str, Tensor]:
+    """h [B, T, e], and the last cell state [B, e] for LSTM, by torch.nn with the given parameters."""
+    kind = torch.nn.GRU if case.cell == "gru" else torch.nn.LSTM
+    layer = kind(case.d_model, case.d_inner, batch_first=True, dtype=torch.float64)
+    parameters = {name: p[name] for name, _ in layer.named_parameters()}
+    h0 = p["h0"].unsqueeze(0)
+    state = h0 if case.cell == "gru" else (h0, p["c0"].unsqueeze(0))
+    h, last = torch.func.functional_call(layer, parameters, (p["x"], state))
+    return {"h": h} if case.cell == "gru" else {"h": h, "c_last": last[1][0]}
+
+
+def compute(case: Case) -> dict[str, Tensor]:
+    """Every tensor of the case file, in float32."""
+    stored = draw_inputs(case)
+    p = {name: tensor.double().requires_grad_() for name, tensor in stored.items() if name != "loss_weight"}
+    expect = {"h": min_cell(case, p)} if is_min(case) else torch_cell(case, p)
+    loss = (stored["loss_weight"].double() * expect["h"]).sum()
+    for name, gradient in zip(p, torch.autograd.grad(loss, list(p.values())), strict=True):
+        expect[f"grad.{name}"] = gradient
+    stored |= {f"expect.{name}": tensor.detach() for name, tensor in expect.items()}
+    return {name: tensor.float().contiguous() for name, tensor in stored.items()}
+
+
+def write(case: Case, path: Path) -> None:
+    metadata = {"case": "1", "cell": case.cell}
+    if is_min(case):
+        metadata["candidate"] = case.candidate
+    if case.cell == "min_lstm":
+        metadata["normalize_gates"] = str(case.normalize_gates).lower()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file(compute(case), path, metadata=metadata)
+    print(f"{path}: {case.cell}, T = {case.seq_len}, {path.stat().st_size / 1024:.1f} KiB")
+
+
+def main() -> None:
+    default = Case()
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--cell", choices=CELLS, default=default.cell)
+    parser.add_argument("--batch", type=int, default=default.batch)
+    parser.add_argument("--seq-len", type=int, default=default.seq_len)
+    parser.add_argument("--d-model", type=int, default=default.d_model)
+    parser.add_argument("--d-inner", type=int, default=default.d_inner)
+    parser.add_argument("--candidate", choices=("positive", "identity"), default=default.candidate)
+    parser.add_argument("--normalize-gates", action=argparse.BooleanOptionalAction, default=default.normalize_gates)
+    parser.add_argument("--seed", type=int, default=default.seed)
+    parser.add_argument("--extreme", action="store_true", help="gates of +40 and -40")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--out", type=Path, help="write this one case")
+    where.add_argument("--all", type=Path, metavar="DIR", help="write the shipped cases, ignoring the flags above")
+    where.add_argument("--long", type=Path, metavar="DIR", help="write the cases with T = 20 000, likewise")
+    args = vars(parser.parse_args())
+
+    out, shipped, long = args.pop("out"), args.pop("all"), args.pop("long")
+    if out:
+        write(Case(**args), out)
+    for name, case in (SHIPPED if shipped else LONG if long else {}).items():
+        write(case, (shipped or long) / f"{name}.safetensors")
+
+
+if __name__ == "__main__":
+    main()
