@@ -3,6 +3,7 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 extern crate alloc;
 
+mod candidate;
 pub mod conv;
 pub mod cross_entropy;
 pub mod dropout;
@@ -10,9 +11,14 @@ pub mod gated_gelu;
 pub mod gelu;
 pub mod grid;
 pub mod layer_norm;
+pub mod log_space;
+pub mod min_gru;
+pub mod min_lstm;
+mod recurrence;
 pub mod reference;
 pub mod rms_norm;
 mod rows;
+pub mod scan;
 pub mod segments;
 pub mod shape;
 pub mod simd;

@@ -1,6 +1,8 @@
 //! What the kernel tests share: the tolerance table, reproducible data, poisoned outputs, comparisons by name.
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
+pub mod recurrence;
+
 use core::mem::MaybeUninit;
 
 /// Outputs and final states: |error| ≤ this · max(|x|, rms(x)).
@@ -23,6 +25,14 @@ pub fn on_every_level(check: impl Fn(&str)) {
     for level in minrnn_kernels::simd::Level::available() {
         level.scope(|| check(level.name()));
     }
+}
+
+/// Asserts that `run` gives the same bits on 1, 2 and 5 threads.
+#[track_caller]
+pub fn assert_threads_change_nothing<const N: usize>(run: impl Fn() -> [Vec<f32>; N] + Sync) {
+    let on = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start").install(&run);
+    let alone = on(1);
+    assert!(alone == on(2) && alone == on(5), "the number of threads changes the result");
 }
 
 /// Σ x y.
@@ -77,13 +87,13 @@ pub fn outputs<const N: usize>(lengths: [usize; N], write: impl FnOnce([&mut [Ma
     buffers.map(|b| b.into_iter().map(|x| unsafe { x.assume_init() }).collect())
 }
 
-/// max |actual − expected| / max(|expected|, rms(expected)).
-pub fn error(actual: &[f32], expected: &[f64]) -> f64 {
+/// max |actual − expected| / max(|expected|, rms(expected), floor).
+pub fn error(actual: &[f32], expected: &[f64], floor: f64) -> f64 {
     assert_eq!(actual.len(), expected.len());
     let rms = (expected.iter().map(|x| x * x).sum::<f64>() / expected.len().max(1) as f64).sqrt();
     let relative = |(&a, &e): (&f32, &f64)| {
         let difference = (f64::from(a) - e).abs();
-        if difference == 0.0 { 0.0 } else { difference / e.abs().max(rms) }
+        if difference == 0.0 { 0.0 } else { difference / e.abs().max(rms).max(floor) }
     };
     actual.iter().zip(expected).map(relative).fold(0.0, |worst, e| if e.is_nan() || e > worst { e } else { worst })
 }
@@ -91,18 +101,20 @@ pub fn error(actual: &[f32], expected: &[f64]) -> f64 {
 /// Asserts that the error of `actual` is at most `tolerance`.
 #[track_caller]
 pub fn assert_close(name: &str, actual: &[f32], expected: &[f64], tolerance: f64) {
-    let found = error(actual, expected);
+    assert_close_above(name, actual, expected, tolerance, 0.0);
+}
+
+/// The same where numbers below `floor` are noise, such as a lone sum of terms of that size that cancel.
+#[track_caller]
+pub fn assert_close_above(name: &str, actual: &[f32], expected: &[f64], tolerance: f64, floor: f64) {
+    let found = error(actual, expected, floor);
     assert!(found <= tolerance, "{name}: error {found:.2e}, tolerance {tolerance:.0e}");
 }
 
-/// Asserts that sums of `terms` numbers of order 1 are within [`GRADIENT`]; where they cancel, of √terms.
+/// The same for gradients that are sums of `terms` numbers of order 1.
 #[track_caller]
 pub fn assert_sums_close(name: &str, actual: &[f32], expected: &[f64], terms: usize) {
-    assert_eq!(actual.len(), expected.len());
-    for (i, (&a, &e)) in actual.iter().zip(expected).enumerate() {
-        let allowed = GRADIENT * e.abs().max((terms as f64).sqrt());
-        assert!((f64::from(a) - e).abs() <= allowed, "{name}[{i}]: {a}, expected {e}");
-    }
+    assert_close_above(name, actual, expected, GRADIENT, (terms as f64).sqrt());
 }
 
 /// Gradient of `loss` with respect to every element of `x` by central differences.
