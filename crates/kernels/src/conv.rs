@@ -125,7 +125,13 @@ fn copy_or_zero(source: Option<&[f32]>, out: Out) {
 
 /// `[D, K]` as `[K, D]`.
 fn transpose(weight: &[f32], width: usize, kernel_size: usize) -> Vec<f32> {
-    (0..kernel_size * width).map(|i| weight[i % width * kernel_size + i / width]).collect()
+    let mut taps = vec![0.0; weight.len()];
+    for (channel, filter) in weight.chunks_exact(kernel_size).enumerate() {
+        for (tap, &w) in filter.iter().enumerate() {
+            taps[tap * width + channel] = w;
+        }
+    }
+    taps
 }
 
 /// The inputs of every row by position, and which steps see them.
@@ -144,10 +150,13 @@ struct Inputs<'a> {
 impl<'a> Inputs<'a> {
     fn new(shape: Shape, kernel_size: usize, x: &'a [f32], weight: &[f32], window: Option<&'a [f32]>, segments: Segments<'a>) -> Self {
         assert!(kernel_size > 0, "kernel_size: expected at least 1, found 0");
-        let lengths = (0..shape.batch).map(|b| segments.length(b, shape.seq_len)).collect();
-        let inputs = Self { shape, past: kernel_size - 1, x, window, segments, lengths, zeros: vec![0.0; shape.width] };
         expect_len("x", x, shape.elements());
         expect_len("weight", weight, shape.width * kernel_size);
+        if let Some(codes) = segments.codes() {
+            expect_len("segments", codes, shape.batch * shape.seq_len);
+        }
+        let lengths = (0..shape.batch).map(|b| segments.length(b, shape.seq_len)).collect();
+        let inputs = Self { shape, past: kernel_size - 1, x, window, segments, lengths, zeros: vec![0.0; shape.width] };
         if let Some(window) = window {
             expect_len("window", window, inputs.window_elements());
         }
@@ -241,8 +250,8 @@ fn convolve<S: Simd>(simd: S, rows: &[&[f32]], taps: &[f32], bias: &[f32], y: Ou
     let width = y.len();
     for at in (0..width).step_by(S::F32_LANES) {
         let mut sum = simd::load(simd, bias, at);
-        for (row, tap) in rows.iter().zip(taps.chunks_exact(width)) {
-            sum = simd.mul_add_e_f32s(simd::load(simd, row, at), simd::load(simd, tap, at), sum);
+        for (j, row) in rows.iter().enumerate() {
+            sum = simd.mul_add_e_f32s(simd::load(simd, row, at), simd::load(simd, &taps[j * width..(j + 1) * width], at), sum);
         }
         simd::store(simd, y, at, sum);
     }
@@ -337,11 +346,12 @@ fn differentiate<S: Simd>(
         };
         let x = x.map(|x| simd::load(simd, x, at));
         let mut own = sum;
-        for ((row, tap), d_tap) in rows.iter().zip(taps.chunks_exact(width)).zip(d_taps.chunks_exact_mut(width)) {
+        for (j, row) in rows.iter().enumerate() {
+            let tap = j * width..(j + 1) * width;
             own = simd::load(simd, row, at);
-            sum = simd.mul_add_e_f32s(own, simd::load(simd, tap, at), sum);
+            sum = simd.mul_add_e_f32s(own, simd::load(simd, &taps[tap.clone()], at), sum);
             if let Some(x) = x {
-                accumulate(simd, d_tap, at, simd.mul_f32s(own, x));
+                accumulate(simd, &mut d_taps[tap], at, simd.mul_f32s(own, x));
             }
         }
         simd::store(simd, out, at, sum);

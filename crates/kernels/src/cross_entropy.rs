@@ -24,7 +24,7 @@ use core::mem::MaybeUninit;
 pub fn forward(rows: usize, classes: usize, logits: &[f32], targets: &[i32], mask: Option<&[f32]>) -> (f64, f64) {
     check(rows, classes, logits, targets, mask);
     let level = Level::current();
-    let mut losses = vec![MaybeUninit::new(0.0f32); rows];
+    let mut losses = vec![MaybeUninit::new(0.0); rows];
     let shared = SharedOut::new(&mut losses);
     rows::for_each_block(rows, classes, 0, |range, _| {
         // SAFETY: blocks are disjoint.
@@ -37,7 +37,7 @@ pub fn forward(rows: usize, classes: usize, logits: &[f32], targets: &[i32], mas
         let w = mask.map_or(1.0, |mask| f64::from(mask[row]));
         if w != 0.0 {
             // SAFETY: initialised with 0 above.
-            loss += w * f64::from(unsafe { nll.assume_init() });
+            loss += w * unsafe { nll.assume_init() };
             weight += w;
         }
     }
@@ -94,7 +94,7 @@ struct Forward<'a> {
     logits: &'a [f32],
     targets: &'a [i32],
     mask: Option<&'a [f32]>,
-    losses: Out<'a>,
+    losses: &'a mut [MaybeUninit<f64>],
 }
 
 impl WithSimd for Forward<'_> {
@@ -114,7 +114,7 @@ impl WithSimd for Forward<'_> {
                 sum = simd.add_f32s(sum, simd::exp(simd, simd.sub_f32s(x, center)));
             }
             let margin = f64::from(most) - f64::from(row[self.targets[i] as usize]);
-            self.losses[i].write((libm::log(f64::from(simd.reduce_sum_f32s(sum))) + margin) as f32);
+            self.losses[i].write(libm::log(f64::from(simd.reduce_sum_f32s(sum))) + margin);
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::simd::{self, Level, Simd, WithSimd};
 /// - `x`, `residual`, `y`: `[rows, width]`; no `residual` is 0
 /// - `bias`: `[width]`; `None` is 0
 ///
-/// With `p = 0` nothing is dropped and nothing is drawn.
+/// With `p = 0` nothing is dropped and nothing is drawn. Dropping multiplies by 0, so a dropped NaN or infinity stays visible as NaN.
 ///
 /// # Panics
 /// When a length does not fit or `p` is not in [0, 1).
@@ -53,6 +53,9 @@ pub fn forward(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, resid
 pub fn backward(rows: usize, width: usize, d_y: &[f32], p: f32, key: u64, d_x: Out, d_bias: Option<Out>) {
     expect_len("d_y", d_y, rows * width);
     expect_len("d_x", d_x, rows * width);
+    if let Some(d_bias) = &d_bias {
+        expect_len("d_bias", d_bias, width);
+    }
     let mask = Mask::new(p, key);
     let level = Level::current();
     let d_x = SharedOut::new(d_x);
@@ -64,7 +67,6 @@ pub fn backward(rows: usize, width: usize, d_y: &[f32], p: f32, key: u64, d_x: O
         level.run(Backward { width, first: at.start, d_y: &d_y[at], mask, d_x, sums });
     });
     if let Some(d_bias) = d_bias {
-        expect_len("d_bias", d_bias, width);
         rows::combine(&partial, sums, 0, d_bias);
     }
 }

@@ -60,6 +60,9 @@ pub fn backward(
     expect_len("d_y", d_y, rows * width);
     expect_len("d_x", d_x, rows * 2 * width);
     expect_len("d_scale", d_scale, width);
+    if let Some(d_bias) = &d_bias {
+        expect_len("d_bias", d_bias, 2 * width);
+    }
     let level = Level::current();
     let d_x = SharedOut::new(d_x);
     let partial = rows::for_each_block(rows, width, 3 * width, |range, sums| {
@@ -70,7 +73,6 @@ pub fn backward(
     });
     rows::combine(&partial, 3 * width, 2 * width, d_scale);
     if let Some(d_bias) = d_bias {
-        expect_len("d_bias", d_bias, 2 * width);
         rows::combine(&partial, 3 * width, 0, d_bias);
     }
 }

@@ -47,6 +47,9 @@ pub fn backward(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, d_y:
     check(rows, width, x, bias);
     expect_len("d_y", d_y, rows * width);
     expect_len("d_x", d_x, rows * width);
+    if let Some(d_bias) = &d_bias {
+        expect_len("d_bias", d_bias, width);
+    }
     let level = Level::current();
     let d_x = SharedOut::new(d_x);
     let sums = if d_bias.is_some() { width } else { 0 };
@@ -57,7 +60,6 @@ pub fn backward(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, d_y:
         level.run(Backward { width, x: &x[at.clone()], bias, d_y: &d_y[at], d_x, sums });
     });
     if let Some(d_bias) = d_bias {
-        expect_len("d_bias", d_bias, width);
         rows::combine(&partial, sums, 0, d_bias);
     }
 }

@@ -213,3 +213,11 @@ fn cut_anywhere_equals_the_whole() {
         }
     }
 }
+
+#[test]
+fn threads_change_nothing() {
+    for shape in [Shape { batch: 1, seq_len: 3000, width: 33 }, Shape { batch: 300, seq_len: 7, width: 33 }] {
+        let case = Case::new(&mut Random(9), shape, 4);
+        assert_threads_change_nothing(|| case.backward());
+    }
+}

@@ -84,3 +84,11 @@ fn nan_logits_give_a_nan_loss() {
 fn a_target_out_of_range_is_refused() {
     cross_entropy::forward(2, 2, &[0.0; 4], &[0, 2], None);
 }
+
+#[test]
+fn threads_change_nothing() {
+    let mut random = Random(9);
+    let (rows, classes) = (3000, 65);
+    let (logits, targets) = (random.normal(rows * classes), targets(&mut random, rows, classes));
+    assert_threads_change_nothing(|| [vec![cross_entropy::forward(rows, classes, &logits, &targets, None).0 as f32]]);
+}

@@ -91,3 +91,10 @@ fn neighbours_and_neighbouring_keys_are_independent() {
 fn dropping_everything_is_refused() {
     mask(1, 1.0, 0);
 }
+
+#[test]
+fn threads_change_nothing() {
+    let (rows, width) = (1500, 33);
+    let d_y = Random(9).normal(rows * width);
+    assert_threads_change_nothing(|| outputs([rows * width, width], |[dx, db]| dropout::backward(rows, width, &d_y, 0.2, 3, dx, Some(db))));
+}

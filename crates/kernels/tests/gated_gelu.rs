@@ -40,3 +40,15 @@ fn kernel_matches_reference() {
         }
     }
 }
+
+#[test]
+fn threads_change_nothing() {
+    let mut random = Random(9);
+    let (rows, width) = (1500, 33);
+    let (x, d_y, w) = (random.normal(rows * 2 * width), random.normal(rows * width), random.normal(2 * width));
+    assert_threads_change_nothing(|| {
+        outputs([rows * 2 * width, 2 * width, width], |[dx, db, ds]| {
+            gated_gelu::backward(rows, width, &x, Some(&w), &w[..width], &d_y, dx, Some(db), ds)
+        })
+    });
+}

@@ -70,3 +70,13 @@ fn special_values_behave() {
 fn a_short_bias_is_refused() {
     outputs([6], |[y]| gelu::forward(2, 3, &[0.0; 6], Some(&[0.0; 2]), y));
 }
+
+#[test]
+fn threads_change_nothing() {
+    let mut random = Random(9);
+    let (rows, width) = (1500, 33);
+    let (x, d_y, w) = (random.normal(rows * 2 * width), random.normal(rows * width), random.normal(2 * width));
+    assert_threads_change_nothing(|| {
+        outputs([rows * width, width], |[dx, db]| gelu::backward(rows, width, &x[..rows * width], Some(&w[..width]), &d_y, dx, Some(db)))
+    });
+}

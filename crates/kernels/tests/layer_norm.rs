@@ -50,3 +50,15 @@ fn a_constant_row_gives_beta_and_no_gradient() {
         assert!(dx.iter().all(|d| d.abs() < 1e-3), "{dx:?}");
     });
 }
+
+#[test]
+fn threads_change_nothing() {
+    let mut random = Random(9);
+    let (rows, width) = (1500, 33);
+    let (x, d_y, w) = (random.normal(rows * 2 * width), random.normal(rows * width), random.normal(2 * width));
+    assert_threads_change_nothing(|| {
+        outputs([rows * width, width, width], |[dx, dg, db]| {
+            layer_norm::backward(rows, width, &x[..rows * width], &w[..width], EPS, &d_y, dx, dg, db)
+        })
+    });
+}

@@ -44,3 +44,13 @@ fn a_row_of_zeros_gives_zeros() {
         assert_close("d_x", &dx, &expected, GRADIENT);
     });
 }
+
+#[test]
+fn threads_change_nothing() {
+    let mut random = Random(9);
+    let (rows, width) = (1500, 33);
+    let (x, d_y, w) = (random.normal(rows * 2 * width), random.normal(rows * width), random.normal(2 * width));
+    assert_threads_change_nothing(|| {
+        outputs([rows * width, width], |[dx, dg]| rms_norm::backward(rows, width, &x[..rows * width], &w[..width], &d_y, dx, dg))
+    });
+}

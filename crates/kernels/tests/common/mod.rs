@@ -27,6 +27,14 @@ pub fn on_every_level(check: impl Fn(&str)) {
     }
 }
 
+/// Asserts that `run` gives the same bits on 1, 2 and 5 threads.
+#[track_caller]
+pub fn assert_threads_change_nothing<const N: usize>(run: impl Fn() -> [Vec<f32>; N] + Sync) {
+    let on = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start").install(&run);
+    let alone = on(1);
+    assert!(alone == on(2) && alone == on(5), "the number of threads changes the result");
+}
+
 /// Σ x y.
 pub fn dot(x: &[f64], y: &[f64]) -> f64 {
     assert_eq!(x.len(), y.len());
@@ -103,14 +111,10 @@ pub fn assert_close_above(name: &str, actual: &[f32], expected: &[f64], toleranc
     assert!(found <= tolerance, "{name}: error {found:.2e}, tolerance {tolerance:.0e}");
 }
 
-/// Asserts that sums of `terms` numbers of order 1 are within [`GRADIENT`]; where they cancel, of √terms.
+/// The same for gradients that are sums of `terms` numbers of order 1.
 #[track_caller]
 pub fn assert_sums_close(name: &str, actual: &[f32], expected: &[f64], terms: usize) {
-    assert_eq!(actual.len(), expected.len());
-    for (i, (&a, &e)) in actual.iter().zip(expected).enumerate() {
-        let allowed = GRADIENT * e.abs().max((terms as f64).sqrt());
-        assert!((f64::from(a) - e).abs() <= allowed, "{name}[{i}]: {a}, expected {e}");
-    }
+    assert_close_above(name, actual, expected, GRADIENT, (terms as f64).sqrt());
 }
 
 /// Gradient of `loss` with respect to every element of `x` by central differences.
