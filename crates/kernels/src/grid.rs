@@ -26,19 +26,19 @@ pub fn for_each(n: usize, task: impl Fn(usize) + Sync + Send) {
 
 /// An output that several tasks write, each its own elements.
 #[derive(Clone, Copy)]
-pub struct SharedOut {
-    start: *mut MaybeUninit<f32>,
+pub struct SharedOut<T = f32> {
+    start: *mut MaybeUninit<T>,
     len: usize,
 }
 
-// SAFETY: only `slice` gives access, and its caller promises disjoint ranges.
-unsafe impl Send for SharedOut {}
+// SAFETY: access needs unsafe code, whose author promises disjoint ranges.
+unsafe impl<T: Send> Send for SharedOut<T> {}
 // SAFETY: as above.
-unsafe impl Sync for SharedOut {}
+unsafe impl<T: Send> Sync for SharedOut<T> {}
 
-impl SharedOut {
+impl<T> SharedOut<T> {
     /// Shares `out` for the time of a [`for_each`].
-    pub fn new(out: &mut [MaybeUninit<f32>]) -> Self {
+    pub fn new(out: &mut [MaybeUninit<T>]) -> Self {
         Self { start: out.as_mut_ptr(), len: out.len() }
     }
 
@@ -47,10 +47,17 @@ impl SharedOut {
     /// # Safety
     /// No other slice that overlaps them may be alive, and the shared output must outlive the result.
     #[inline(always)]
-    pub unsafe fn slice<'a>(&self, from: usize, len: usize) -> &'a mut [MaybeUninit<f32>] {
+    pub unsafe fn slice<'a>(&self, from: usize, len: usize) -> &'a mut [MaybeUninit<T>] {
         debug_assert!(from + len <= self.len);
         // SAFETY: in range by the assertion's condition, disjoint by the caller's promise.
         unsafe { core::slice::from_raw_parts_mut(self.start.add(from), len) }
+    }
+
+    /// Where element `at` is; at most one past the end.
+    #[inline(always)]
+    pub(crate) fn pointer(&self, at: usize) -> *mut T {
+        debug_assert!(at <= self.len);
+        self.start.wrapping_add(at).cast()
     }
 }
 

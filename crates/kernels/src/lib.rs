@@ -3,15 +3,21 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 extern crate alloc;
 
+mod candidate;
 pub mod grid;
 pub mod gru;
+pub mod log_space;
 pub mod lstm;
+pub mod min_gru;
+pub mod min_lstm;
 pub mod product;
-mod recurrent;
+mod recurrence;
 pub mod reference;
+pub mod scan;
 pub mod segments;
 pub mod shape;
 pub mod simd;
+mod stepwise;
 
 pub use gru::GruForm;
 pub use segments::Segments;

@@ -148,6 +148,45 @@ pub fn store<S: Simd>(simd: S, target: &mut [MaybeUninit<f32>], at: usize, value
     }
 }
 
+/// Stores one whole vector past the caches, for outputs that do not fit them; a plain store on targets without such an instruction.
+///
+/// # Safety
+/// `target` must be valid for writing a whole vector and aligned to its size. [`stream_fence`] must follow before another thread reads.
+#[inline(always)]
+pub unsafe fn stream<S: Simd>(_simd: S, target: *mut f32, value: S::f32s) {
+    debug_assert!(target.addr().is_multiple_of(size_of::<S::f32s>()));
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_mm_stream_ps, _mm256_stream_ps, _mm512_stream_ps};
+        use core::mem::transmute_copy;
+        // SAFETY: a vector of this size exists only where its instruction set was detected; the pointer is the caller's promise.
+        match size_of::<S::f32s>() {
+            64 => return unsafe { _mm512_stream_ps(target, transmute_copy(&value)) },
+            32 => return unsafe { _mm256_stream_ps(target, transmute_copy(&value)) },
+            16 => return unsafe { _mm_stream_ps(target, transmute_copy(&value)) },
+            _ => {}
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { target.cast::<S::f32s>().write_unaligned(value) }
+}
+
+/// Makes the stores of [`stream`] visible to whoever synchronises with this thread afterwards.
+#[inline(always)]
+pub fn stream_fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE is part of every x86-64.
+    unsafe {
+        core::arch::x86_64::_mm_sfence();
+    }
+}
+
+/// e^−|x|: at most 1, so that sums and products of a few never overflow. NaN stays NaN.
+#[inline(always)]
+pub fn exp_neg_abs<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    exp(simd, simd.neg_f32s(simd.abs_f32s(x)))
+}
+
 /// e^x.
 #[inline(always)]
 pub fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
@@ -220,7 +259,8 @@ pub fn ln<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     y = simd.mul_add_e_f32s(s(-0.5), square, y);
     let result = simd.mul_add_e_f32s(e, s(0.693_359_375), simd.add_f32s(m, y));
     let zero = simd.less_than_or_equal_f32s(x, s(0.0));
-    simd.select_f32s(zero, s(f32::NEG_INFINITY), result)
+    let positive = simd.greater_than_f32s(x, s(0.0));
+    simd.select_f32s(positive, result, simd.select_f32s(zero, s(f32::NEG_INFINITY), x))
 }
 
 #[cfg(all(test, feature = "std"))]
@@ -298,8 +338,8 @@ mod tests {
             assert!(y[0].is_nan() && y[1] == f32::INFINITY && y[2] == 0.0 && y[3] == 0.0 && y[4] > 1e38, "{}: {y:?}", level.name());
             let y = level.run(Map(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -200.0, 200.0], function!(sigmoid)));
             assert!(y[0].is_nan() && y[1] == 1.0 && y[2] == 0.0 && y[3] == 0.0 && y[4] == 1.0, "{}: {y:?}", level.name());
-            let y = level.run(Map(&[0.0, 1.0], function!(ln)));
-            assert!(y[0] == f32::NEG_INFINITY && y[1] == 0.0, "{}: {y:?}", level.name());
+            let y = level.run(Map(&[0.0, 1.0, f32::NAN], function!(ln)));
+            assert!(y[0] == f32::NEG_INFINITY && y[1] == 0.0 && y[2].is_nan(), "{}: {y:?}", level.name());
         }
     }
 }

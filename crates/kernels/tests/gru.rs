@@ -1,13 +1,13 @@
 //! GRU: the reference's gradients against finite differences, the kernel against the reference.
 
 mod common;
-mod recurrent;
+mod stepwise;
 
 use common::{Random, assert_gradient, differences, outputs, wide};
 use minrnn_kernels::reference::gru as reference;
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::{GruForm, Shape, Start, gru};
-use recurrent::{GRADIENT, KINDS, STATE, close, codes, cut, join, segments, shapes, sum};
+use stepwise::{GRADIENT, KINDS, STATE, close, codes, cut, join, segments, shapes, sum};
 
 const FORMS: [GruForm; 2] = [GruForm::Paper, GruForm::Torch];
 const GRADIENTS: [&str; 6] = ["d_preact", "d_bias", "d_weight", "d_recurrent_bias", "d_h0", "d_init"];

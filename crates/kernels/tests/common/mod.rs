@@ -1,6 +1,8 @@
 //! What the kernel tests share: the tolerance table, reproducible data, poisoned outputs, comparisons by name.
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
+pub mod recurrence;
+
 use core::mem::MaybeUninit;
 
 /// Outputs and final states: |error| ≤ this · max(|x|, rms(x)).
@@ -61,13 +63,13 @@ pub fn outputs<const N: usize>(lengths: [usize; N], write: impl FnOnce([&mut [Ma
     buffers.map(|b| b.into_iter().map(|x| unsafe { x.assume_init() }).collect())
 }
 
-/// max |actual − expected| / max(|expected|, rms(expected)).
-pub fn error(actual: &[f32], expected: &[f64]) -> f64 {
+/// max |actual − expected| / max(|expected|, rms(expected), floor).
+pub fn error(actual: &[f32], expected: &[f64], floor: f64) -> f64 {
     assert_eq!(actual.len(), expected.len());
     let rms = (expected.iter().map(|x| x * x).sum::<f64>() / expected.len().max(1) as f64).sqrt();
     let relative = |(&a, &e): (&f32, &f64)| {
         let difference = (f64::from(a) - e).abs();
-        if difference == 0.0 { 0.0 } else { difference / e.abs().max(rms) }
+        if difference == 0.0 { 0.0 } else { difference / e.abs().max(rms).max(floor) }
     };
     actual.iter().zip(expected).map(relative).fold(0.0, |worst, e| if e.is_nan() || e > worst { e } else { worst })
 }
@@ -75,7 +77,13 @@ pub fn error(actual: &[f32], expected: &[f64]) -> f64 {
 /// Asserts that the error of `actual` is at most `tolerance`.
 #[track_caller]
 pub fn assert_close(name: &str, actual: &[f32], expected: &[f64], tolerance: f64) {
-    let found = error(actual, expected);
+    assert_close_above(name, actual, expected, tolerance, 0.0);
+}
+
+/// The same where numbers below `floor` are noise, such as a lone sum of terms of that size that cancel.
+#[track_caller]
+pub fn assert_close_above(name: &str, actual: &[f32], expected: &[f64], tolerance: f64, floor: f64) {
+    let found = error(actual, expected, floor);
     assert!(found <= tolerance, "{name}: error {found:.2e}, tolerance {tolerance:.0e}");
 }
 

@@ -1,0 +1,103 @@
+//! Candidate activations on vectors, in a form that lets one division serve a cell's candidate and its gates.
+
+use crate::simd::{exp_neg_abs, tanh};
+use pulp::Simd;
+
+/// h̃ of a pre-activation v, computed in two halves around a division that the caller does.
+pub(crate) trait Activation: Copy + Send + Sync {
+    /// What is known before the division: e^−|v| where it is needed, and the divisor, between 1 and 2.
+    fn divisor<S: Simd>(simd: S, v: S::f32s) -> (S::f32s, S::f32s);
+
+    /// h̃, given e^−|v| and 1 / divisor.
+    fn value<S: Simd>(simd: S, v: S::f32s, e: S::f32s, inverse: S::f32s) -> S::f32s;
+
+    /// dh̃/dv, given h̃ besides.
+    fn slope<S: Simd>(simd: S, v: S::f32s, value: S::f32s, e: S::f32s, inverse: S::f32s) -> S::f32s;
+}
+
+/// g(v): v + ½ for v ≥ 0, σ(v) below.
+#[derive(Clone, Copy)]
+pub(crate) struct Positive;
+
+impl Activation for Positive {
+    #[inline(always)]
+    fn divisor<S: Simd>(simd: S, v: S::f32s) -> (S::f32s, S::f32s) {
+        let e = exp_neg_abs(simd, v);
+        (e, simd.add_f32s(simd.splat_f32s(1.0), e))
+    }
+
+    #[inline(always)]
+    fn value<S: Simd>(simd: S, v: S::f32s, e: S::f32s, inverse: S::f32s) -> S::f32s {
+        let above = simd.greater_than_or_equal_f32s(v, simd.splat_f32s(0.0));
+        simd.select_f32s(above, simd.add_f32s(v, simd.splat_f32s(0.5)), simd.mul_f32s(e, inverse))
+    }
+
+    #[inline(always)]
+    fn slope<S: Simd>(simd: S, v: S::f32s, value: S::f32s, _e: S::f32s, inverse: S::f32s) -> S::f32s {
+        let above = simd.greater_than_or_equal_f32s(v, simd.splat_f32s(0.0));
+        simd.select_f32s(above, simd.splat_f32s(1.0), simd.mul_f32s(value, inverse))
+    }
+}
+
+/// v itself.
+#[derive(Clone, Copy)]
+pub(crate) struct Identity;
+
+impl Activation for Identity {
+    #[inline(always)]
+    fn divisor<S: Simd>(simd: S, _v: S::f32s) -> (S::f32s, S::f32s) {
+        (simd.splat_f32s(1.0), simd.splat_f32s(1.0))
+    }
+
+    #[inline(always)]
+    fn value<S: Simd>(_simd: S, v: S::f32s, _e: S::f32s, _inverse: S::f32s) -> S::f32s {
+        v
+    }
+
+    #[inline(always)]
+    fn slope<S: Simd>(simd: S, _v: S::f32s, _value: S::f32s, _e: S::f32s, _inverse: S::f32s) -> S::f32s {
+        simd.splat_f32s(1.0)
+    }
+}
+
+/// tanh(v).
+#[derive(Clone, Copy)]
+pub(crate) struct Tanh;
+
+impl Activation for Tanh {
+    #[inline(always)]
+    fn divisor<S: Simd>(simd: S, _v: S::f32s) -> (S::f32s, S::f32s) {
+        (simd.splat_f32s(1.0), simd.splat_f32s(1.0))
+    }
+
+    #[inline(always)]
+    fn value<S: Simd>(simd: S, v: S::f32s, _e: S::f32s, _inverse: S::f32s) -> S::f32s {
+        tanh(simd, v)
+    }
+
+    #[inline(always)]
+    fn slope<S: Simd>(simd: S, _v: S::f32s, value: S::f32s, _e: S::f32s, _inverse: S::f32s) -> S::f32s {
+        simd.mul_add_e_f32s(simd.neg_f32s(value), value, simd.splat_f32s(1.0))
+    }
+}
+
+/// Runs `$body` with the type `$activation` that stands for a [`crate::Candidate`].
+macro_rules! with_candidate {
+    ($candidate:expr, $activation:ident => $body:expr) => {
+        match $candidate {
+            $crate::shape::Candidate::Positive => {
+                type $activation = $crate::candidate::Positive;
+                $body
+            }
+            $crate::shape::Candidate::Identity => {
+                type $activation = $crate::candidate::Identity;
+                $body
+            }
+            $crate::shape::Candidate::Tanh => {
+                type $activation = $crate::candidate::Tanh;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_candidate;

@@ -1,0 +1,238 @@
+//! The reverse recurrence: gradients of the inputs, the bias, the carried state and the state that resets restore.
+
+use super::handover::{Claim, Handover};
+use super::plan::{Block, Plan};
+use super::steps::{Retreat, SummarizeBackward, Target, walk};
+use super::sums::{Part, Sums};
+use super::{Cell, Effect, Prepared, Problem, STREAM_BYTES, aligned, padded};
+use crate::grid::{self, SharedOut};
+use crate::shape::{Out, expect_len};
+use crate::simd::{Level, stream_fence};
+use core::mem::MaybeUninit;
+use core::ops::Range;
+
+/// Steps whose bias gradients are added up in f32 before they go to an f64 sum.
+const SUM_STEPS: usize = 256;
+
+/// Where the gradients of one input go: `out` begins at the first one, steps are `stride` floats apart.
+#[derive(Clone, Copy)]
+pub(crate) struct ColumnOut {
+    pub out: SharedOut,
+    pub offset: usize,
+    pub stride: usize,
+}
+
+/// The columns of `d_preact` `[B, T, N·E]`.
+pub(crate) fn columns_out<const N: usize>(d_preact: Out, width: usize) -> [ColumnOut; N] {
+    let out = SharedOut::new(d_preact);
+    core::array::from_fn(|j| ColumnOut { out, offset: j * width, stride: N * width })
+}
+
+/// What the forward pass gave and what comes back to it.
+pub(crate) struct Upstream<'a> {
+    /// `[B, T, E]`
+    pub h: &'a [f32],
+    /// `[B, T, E]`; `None` is 0.
+    pub d_h: Option<&'a [f32]>,
+    /// `[B, E]`; `None` is 0.
+    pub d_h_last: Option<&'a [f32]>,
+}
+
+/// Where gradients go, besides those of the inputs.
+pub(crate) struct Gradients<'a> {
+    /// `[N·E]`, where wanted.
+    pub d_bias: Option<Out<'a>>,
+    /// `[B, E]`
+    pub d_h0: Out<'a>,
+    /// `[E]`
+    pub d_init: Out<'a>,
+}
+
+/// Runs the reverse recurrence of `problem`; the gradients of its inputs go to `d_x`.
+pub(crate) fn backward<C: Cell<N>, const N: usize>(
+    problem: &Problem<C, N>,
+    upstream: &Upstream,
+    d_x: [ColumnOut; N],
+    gradients: Gradients,
+) {
+    let plan = Plan::new(problem.shape, grid::threads(), N + 2);
+    backward_on(plan, problem, upstream, d_x, gradients);
+}
+
+/// [`backward`] on a given plan.
+pub(super) fn backward_on<C: Cell<N>, const N: usize>(
+    plan: Plan,
+    problem: &Problem<C, N>,
+    upstream: &Upstream,
+    d_x: [ColumnOut; N],
+    gradients: Gradients,
+) {
+    let shape = problem.shape;
+    let Gradients { d_bias, d_h0, d_init } = gradients;
+    expect_len("h", upstream.h, shape.elements());
+    upstream.d_h.inspect(|d_h| expect_len("d_h", d_h, shape.elements()));
+    upstream.d_h_last.inspect(|d| expect_len("d_h_last", d, shape.states()));
+    d_bias.as_deref().inspect(|d| expect_len("d_bias", d, N * shape.width));
+    expect_len("d_h0", d_h0, shape.states());
+    expect_len("d_init", d_init, shape.width);
+    if shape.states() == 0 {
+        d_bias.into_iter().chain([d_init]).for_each(|d| d.fill(MaybeUninit::new(0.0)));
+        return;
+    }
+    let prepared = Prepared::new(problem);
+    let level = Level::current();
+    let streaming = N * shape.elements() * size_of::<f32>() >= STREAM_BYTES
+        && d_x.iter().all(|d_x| aligned(d_x.out.pointer(d_x.offset).addr(), d_x.stride));
+    let sums = Sums::new(&plan, N, d_bias.is_some(), !problem.start.segments.is_dense());
+    let handover = Handover::new(plan.tasks(), plan.channel_block());
+    let d_h0 = SharedOut::new(d_h0);
+    let parts = sums.collect(|keep| {
+        grid::for_each(plan.tasks(), |_| {
+            let claim = handover.claim();
+            // Chunks are claimed from the end of each sequence.
+            let chunk = claim.index % plan.chunks();
+            let index = claim.index - chunk + plan.chunks() - 1 - chunk;
+            let mut part = sums.part();
+            let task = Task { prepared: &prepared, upstream, level, block: plan.block(index), d_x, d_h0, streaming };
+            task.run(&claim, plan.chunks(), &mut part);
+            keep(index, part);
+            if streaming {
+                stream_fence();
+            }
+        });
+    });
+    if let Some(d_bias) = d_bias {
+        for (j, d_bias) in d_bias.chunks_exact_mut(shape.width).enumerate() {
+            sums.add_up(&parts, &plan, j, d_bias);
+        }
+    }
+    sums.add_up(&parts, &plan, N, d_init);
+}
+
+struct Task<'a, C, const N: usize> {
+    prepared: &'a Prepared<'a, C, N>,
+    upstream: &'a Upstream<'a>,
+    level: Level,
+    block: Block,
+    d_x: [ColumnOut; N],
+    d_h0: SharedOut,
+    streaming: bool,
+}
+
+impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
+    fn run(&self, claim: &Claim, chunks: usize, sums: &mut Part) {
+        let width = self.block.channels.len();
+        let (first, last) = (self.block.chunk == 0, self.block.chunk + 1 == chunks);
+        let mut carry = padded(&self.prepared.zeros[..width]);
+        if last {
+            if let Some(d_h_last) = self.upstream.d_h_last {
+                let from = self.block.b * self.prepared.problem.shape.width + self.block.channels.start;
+                carry[..width].copy_from_slice(&d_h_last[from..from + width]);
+            }
+        } else {
+            let effect = (!first).then(|| self.summarize());
+            claim.wait(&mut carry[..width]);
+            if let Some(effect) = effect {
+                claim.publish(&effect.apply(&carry[..width]));
+            }
+        }
+        self.retreat(&mut carry, sums);
+        if last {
+            claim.publish(&carry);
+        }
+        if first {
+            let from = self.block.b * self.prepared.problem.shape.width + self.block.channels.start;
+            // SAFETY: only the first chunk of a sequence writes there.
+            unsafe { self.d_h0.slice(from, width) }.write_copy_of_slice(&carry[..width]);
+        }
+        self.clear_padding();
+    }
+
+    /// What the block does to the gradient that enters at its end. Only the steps before its first reset matter.
+    fn summarize(&self) -> Effect {
+        let (prepared, block) = (self.prepared, &self.block);
+        let mut effect = Effect::identity(block.channels.len());
+        let steps = prepared.real(block);
+        let reset = prepared.next_reset(block, steps.clone());
+        if reset < steps.end {
+            effect.cut();
+        }
+        let steps = steps.start..reset;
+        if !steps.is_empty() {
+            let body = SummarizeBackward {
+                feed: prepared.feed(block, steps.start),
+                d_h: prepared.rows(self.upstream.d_h, block, steps.start),
+                summary: effect.summary(),
+            };
+            // SAFETY: lengths were checked by `backward_on` and `Prepared::new`; the buffers are padded.
+            unsafe { walk(self.level, steps.len(), block.channels.len(), &body) };
+        }
+        effect
+    }
+
+    /// Runs the block backwards from the gradient `carry` of the state at its end, and leaves there that of the state before it.
+    fn retreat(&self, carry: &mut [f32], sums: &mut Part) {
+        let (prepared, block) = (self.prepared, &self.block);
+        let steps = prepared.real(block);
+        let mut end = steps.end;
+        while end > steps.start {
+            let reset = prepared.last_reset(block, steps.start..end);
+            let run = reset.unwrap_or(steps.start)..end;
+            // Short stretches, from the last one: the f32 sums inside each stay exact enough.
+            let mut stop = run.end;
+            while stop > run.start {
+                let from = if sums.has_bias() { stop.saturating_sub(SUM_STEPS).max(run.start) } else { run.start };
+                self.stretch(from..stop, carry, sums);
+                stop = from;
+            }
+            if reset.is_some() {
+                sums.add_init(&carry[..block.channels.len()]);
+                carry.fill(0.0);
+            }
+            end = run.start;
+        }
+    }
+
+    /// One dense stretch; its first step may be a reset.
+    fn stretch(&self, steps: Range<usize>, carry: &mut [f32], sums: &mut Part) {
+        let (prepared, block) = (self.prepared, &self.block);
+        let t = steps.start;
+        let before = if prepared.is_reset(block, t) {
+            prepared.init(block).as_ptr()
+        } else if t == 0 {
+            prepared.h0(block).as_ptr()
+        } else {
+            prepared.rows(Some(self.upstream.h), block, t - 1).first
+        };
+        let body = Retreat {
+            feed: prepared.feed(block, t),
+            before,
+            h: prepared.rows(Some(self.upstream.h), block, t),
+            d_h: prepared.rows(self.upstream.d_h, block, t),
+            carry: carry.as_mut_ptr(),
+            d_x: self.d_x.map(|d_x| self.target(d_x, t)),
+            sums: sums.buffers(),
+            streaming: self.streaming,
+        };
+        // SAFETY: lengths were checked by `backward_on` and `Prepared::new`; buffers are padded; this block's part of each output
+        // belongs to this task alone, and `streaming` implies alignment.
+        unsafe { walk(self.level, steps.len(), block.channels.len(), &body) };
+        sums.flush();
+    }
+
+    fn target(&self, d_x: ColumnOut, t: usize) -> Target {
+        let row = self.block.b * self.prepared.problem.shape.seq_len + t;
+        Target { first: d_x.out.pointer(d_x.offset + row * d_x.stride + self.block.channels.start), stride: d_x.stride }
+    }
+
+    fn clear_padding(&self) {
+        for t in self.prepared.real(&self.block).end..self.block.steps.end {
+            for d_x in self.d_x {
+                let row = self.block.b * self.prepared.problem.shape.seq_len + t;
+                let from = d_x.offset + row * d_x.stride + self.block.channels.start;
+                // SAFETY: this block's part of the output belongs to this task alone.
+                unsafe { d_x.out.slice(from, self.block.channels.len()) }.fill(MaybeUninit::new(0.0));
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The recurrence in order of time.
+
+use super::handover::{Claim, Handover};
+use super::plan::{Block, Plan};
+use super::steps::{Advance, SummarizeForward, Target, walk};
+use super::{Cell, Effect, Prepared, Problem, STREAM_BYTES, padded};
+use crate::grid::{self, SharedOut};
+use crate::shape::{Out, Shape, expect_len};
+use crate::simd::{Level, stream_fence};
+
+/// Runs `problem`: every state to `h` `[B, T, E]` (0 at padding), each row's end to `h_last` `[B, E]`.
+pub(crate) fn forward<C: Cell<N>, const N: usize>(problem: &Problem<C, N>, h: Out, h_last: Out) {
+    let plan = Plan::new(problem.shape, grid::threads(), N);
+    forward_on(plan, problem, h, h_last);
+}
+
+/// [`forward`] on a given plan.
+pub(super) fn forward_on<C: Cell<N>, const N: usize>(plan: Plan, problem: &Problem<C, N>, h: Out, h_last: Out) {
+    let Shape { seq_len, width, .. } = problem.shape;
+    expect_len("h", h, problem.shape.elements());
+    expect_len("h_last", h_last, problem.shape.states());
+    if problem.shape.states() == 0 {
+        return;
+    }
+    let prepared = Prepared::new(problem);
+    let level = Level::current();
+    let streaming = size_of_val(h) >= STREAM_BYTES && super::aligned(h.as_ptr().addr(), width);
+    let out = SharedOut::new(h);
+    let handover = Handover::new(plan.tasks(), plan.channel_block());
+    grid::for_each(plan.tasks(), |_| {
+        let claim = handover.claim();
+        let block = plan.block(claim.index);
+        let last = block.chunk + 1 == plan.chunks();
+        Task { prepared: &prepared, level, block, out, streaming }.run(&claim, last);
+        if streaming {
+            stream_fence();
+        }
+    });
+    for (b, last) in h_last.chunks_exact_mut(width).enumerate() {
+        let row = match prepared.lengths[b] {
+            0 => problem.start.h0.map_or(&prepared.zeros[..width], |h0| &h0[b * width..(b + 1) * width]),
+            // SAFETY: the tasks wrote every element, and they are over.
+            n => unsafe { core::slice::from_raw_parts(out.pointer((b * seq_len + n - 1) * width), width) },
+        };
+        last.write_copy_of_slice(row);
+    }
+}
+
+struct Task<'a, C, const N: usize> {
+    prepared: &'a Prepared<'a, C, N>,
+    level: Level,
+    block: Block,
+    out: SharedOut,
+    streaming: bool,
+}
+
+impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
+    fn run(&self, claim: &Claim, last: bool) {
+        let mut state = padded(self.prepared.h0(&self.block));
+        if self.block.chunk > 0 {
+            let effect = (!last).then(|| self.summarize());
+            let width = self.block.channels.len();
+            claim.wait(&mut state[..width]);
+            if let Some(effect) = effect {
+                claim.publish(&effect.apply(&state[..width]));
+            }
+        }
+        self.advance(&mut state);
+        if self.block.chunk == 0 {
+            claim.publish(&state);
+        }
+        self.clear_padding();
+    }
+
+    /// What the block does to the state that enters it. Only the steps since its last reset matter.
+    fn summarize(&self) -> Effect {
+        let (prepared, block) = (self.prepared, &self.block);
+        let mut effect = Effect::identity(block.channels.len());
+        let mut steps = prepared.real(block);
+        if let Some(reset) = prepared.last_reset(block, steps.clone()) {
+            effect.cut();
+            effect.local[..block.channels.len()].copy_from_slice(prepared.init(block));
+            steps.start = reset;
+        }
+        if !steps.is_empty() {
+            let body = SummarizeForward { feed: prepared.feed(block, steps.start), summary: effect.summary() };
+            // SAFETY: `feed` checked the first row and `Prepared::new` that the last one is there; the buffers are padded.
+            unsafe { walk(self.level, steps.len(), block.channels.len(), &body) };
+        }
+        effect
+    }
+
+    /// Runs the block from `state` and leaves there the state at its end.
+    fn advance(&self, state: &mut [f32]) {
+        let (prepared, block) = (self.prepared, &self.block);
+        let steps = prepared.real(block);
+        let mut t = steps.start;
+        while t < steps.end {
+            let stop = prepared.next_reset(block, t + 1..steps.end);
+            if prepared.is_reset(block, t) {
+                state[..block.channels.len()].copy_from_slice(prepared.init(block));
+            }
+            let body = Advance { feed: prepared.feed(block, t), state: state.as_mut_ptr(), h: self.target(t), streaming: self.streaming };
+            // SAFETY: as in `summarize`; this block's part of the output belongs to this task alone, and `streaming` implies alignment.
+            unsafe { body.run(self.level, stop - t) };
+            t = stop;
+        }
+    }
+
+    fn target(&self, t: usize) -> Target {
+        let Shape { seq_len, width, .. } = self.prepared.problem.shape;
+        Target { first: self.out.pointer((self.block.b * seq_len + t) * width + self.block.channels.start), stride: width }
+    }
+
+    fn clear_padding(&self) {
+        let Shape { seq_len, width, .. } = self.prepared.problem.shape;
+        for t in self.prepared.real(&self.block).end..self.block.steps.end {
+            let from = (self.block.b * seq_len + t) * width + self.block.channels.start;
+            // SAFETY: this block's part of the output belongs to this task alone.
+            unsafe { self.out.slice(from, self.block.channels.len()) }.fill(core::mem::MaybeUninit::new(0.0));
+        }
+    }
+}

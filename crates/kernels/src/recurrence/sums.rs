@@ -1,0 +1,105 @@
+//! Sums of gradients over rows: one part per task, added up in index order, so that the same bits come out every time.
+
+use super::plan::Plan;
+use super::steps::LANES;
+use crate::grid::SharedOut;
+use crate::shape::Out;
+use alloc::{vec, vec::Vec};
+use core::mem::MaybeUninit;
+
+/// Which sums are wanted: one per input for the bias, and one more for the state that resets restore.
+pub struct Sums {
+    tasks: usize,
+    inputs: usize,
+    width: usize,
+    bias: bool,
+    init: bool,
+}
+
+/// The sums of one task, `[inputs + 1, width]`; empty when none are wanted.
+pub type Totals = Vec<f64>;
+
+/// A task's sums in the making.
+pub struct Part {
+    /// Sums of the latest steps, one padded row per input; empty when the bias is not wanted.
+    recent: Vec<f32>,
+    totals: Totals,
+    width: usize,
+    /// Distance between rows of `recent`.
+    padded: usize,
+}
+
+impl Sums {
+    /// For blocks of `plan` and as many inputs; the gradient of a bias only when `bias`, that of resets only when `init`.
+    pub fn new(plan: &Plan, inputs: usize, bias: bool, init: bool) -> Self {
+        Self { tasks: plan.tasks(), inputs, width: plan.channel_block(), bias, init }
+    }
+
+    /// A task's sums, 0 so far.
+    pub fn part(&self) -> Part {
+        let padded = self.width.next_multiple_of(LANES);
+        Part {
+            recent: if self.bias { vec![0.0; self.inputs * padded] } else { Vec::new() },
+            totals: if self.bias || self.init { vec![0.0; (self.inputs + 1) * self.width] } else { Vec::new() },
+            width: self.width,
+            padded,
+        }
+    }
+
+    /// Runs `work`, which must hand in the part of every task once by its index.
+    pub fn collect(&self, work: impl FnOnce(&(dyn Fn(usize, Part) + Sync))) -> Vec<Totals> {
+        let mut parts: Vec<MaybeUninit<Totals>> = (0..self.tasks).map(|_| MaybeUninit::new(Vec::new())).collect();
+        let shared = SharedOut::new(&mut parts);
+        work(&|index, part| {
+            // SAFETY: each index is handed in once. What is overwritten is an empty vector, which owns nothing.
+            let kept = unsafe { shared.slice(index, 1) };
+            kept[0].write(part.totals);
+        });
+        // SAFETY: every element was initialised above.
+        parts.into_iter().map(|part| unsafe { part.assume_init() }).collect()
+    }
+
+    /// Adds up sum `j` of all parts into `out` `[E]`.
+    pub fn add_up(&self, parts: &[Totals], plan: &Plan, j: usize, out: Out) {
+        let mut totals = vec![0.0; out.len()];
+        for (i, part) in parts.iter().enumerate().filter(|(_, part)| !part.is_empty()) {
+            let part = &part[j * self.width..(j + 1) * self.width];
+            totals[plan.block(i).channels].iter_mut().zip(part).for_each(|(total, x)| *total += x);
+        }
+        out.iter_mut().zip(totals).for_each(|(out, total)| {
+            out.write(total as f32);
+        });
+    }
+}
+
+impl Part {
+    /// Whether the bias is wanted.
+    pub fn has_bias(&self) -> bool {
+        !self.recent.is_empty()
+    }
+
+    /// A buffer for each input to add gradients to; null when the bias is not wanted.
+    pub fn buffers<const N: usize>(&mut self) -> [*mut f32; N] {
+        let (recent, padded) = (&mut self.recent, self.padded);
+        core::array::from_fn(|j| {
+            recent
+                .get_mut(j * padded..)
+                .map_or(core::ptr::null_mut(), |row| if row.is_empty() { core::ptr::null_mut() } else { row.as_mut_ptr() })
+        })
+    }
+
+    /// Moves what the buffers hold to the f64 sums.
+    pub fn flush(&mut self) {
+        for (j, recent) in self.recent.chunks_exact_mut(self.padded).enumerate() {
+            for (total, x) in self.totals[j * self.width..(j + 1) * self.width].iter_mut().zip(recent) {
+                *total += f64::from(core::mem::take(x));
+            }
+        }
+    }
+
+    /// Adds the gradient of a reset's state.
+    pub fn add_init(&mut self, gradient: &[f32]) {
+        let from = self.totals.len() - self.width;
+        self.totals[from..].iter_mut().zip(gradient).for_each(|(total, &x)| *total += f64::from(x));
+    }
+}
