@@ -24,9 +24,9 @@ mod steps;
 
 use crate::grid::{self, SharedOut};
 use crate::product::{Into, Matrix, as_out, multiply, transposed};
-use crate::recurrent::{Rows, bias_sum, combine, flush, state_of, tasks};
 use crate::shape::{Out, Shape, Start, expect_len};
 use crate::simd::Level;
+use crate::stepwise::{Rows, bias_sum, combine, flush, state_of, tasks};
 use alloc::{vec, vec::Vec};
 use steps::{CandidateBackward, ResetBackward, ResetGate, StateUpdate, TorchBackward, TorchStep};
 

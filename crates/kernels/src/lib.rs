@@ -26,6 +26,7 @@ pub mod scan;
 pub mod segments;
 pub mod shape;
 pub mod simd;
+mod stepwise;
 
 pub use gru::GruForm;
 pub use segments::Segments;

@@ -3,9 +3,9 @@
 //! Slices that end in the state's or the product's name are of this step, `[rows, E]` and `[rows, 3E]`; `preact`, `h`, `d_h` and
 //! `d_preact` are the task's, over all steps. Rows in padding are left alone, except that their gradients become 0.
 
-use crate::recurrent::{Rows, add_to, gate, gate_mut, gate_sum, put, sigmoid_pair, tanh_and_slope, whole_gradient};
 use crate::shape::Out;
 use crate::simd::{Simd, WithSimd, load, sigmoid, store, tanh};
+use crate::stepwise::{Rows, add_to, gate, gate_mut, gate_sum, put, sigmoid_pair, tanh_and_slope, whole_gradient};
 
 /// Torch form: the whole step after its product.
 pub(super) struct TorchStep<'a> {

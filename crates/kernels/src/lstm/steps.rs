@@ -3,9 +3,9 @@
 //! `product`, the states and their gradients are of this step, `[rows, 4E]` and `[rows, E]`; `preact`, `h`, `c`, `d_h` and
 //! `d_preact` are the task's, over all steps. Rows in padding are left alone, except that their gradients become 0.
 
-use crate::recurrent::{Rows, add_to, gate_mut, gate_sum, put, sigmoid_pair, tanh_and_slope, whole_gradient};
 use crate::shape::Out;
 use crate::simd::{Simd, WithSimd, load, sigmoid, store, tanh};
+use crate::stepwise::{Rows, add_to, gate_mut, gate_sum, put, sigmoid_pair, tanh_and_slope, whole_gradient};
 
 /// The whole step after its product.
 pub(super) struct Step<'a> {
