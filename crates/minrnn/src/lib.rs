@@ -3,6 +3,7 @@
 
 mod error;
 mod segments;
+pub mod train;
 
 pub use error::{Error, Result};
 pub use segments::Segments;

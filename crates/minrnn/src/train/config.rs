@@ -1,0 +1,352 @@
+//! An experiment: a model, its data and its training, read from a small file of differences from the defaults.
+
+use std::path::Path;
+
+use minrnn_stream::{ModelConfig, read_text};
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use super::data_config::DataConfig;
+use super::presets::preset;
+use super::settings::{overlay_section, parse_setting, suggestion};
+use super::train_config::TrainConfig;
+use crate::{Error, Result};
+
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// Everything that decides the outcome of a training run.
+///
+/// In a file: the sections `[model]`, `[data]`, `[train]` and `[expect]`, and before them `description` and `preset`
+/// (`default`, `paper` or `official`), which is applied before the file's own values.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Experiment {
+    /// What the experiment is, in a line.
+    pub description: String,
+    /// The model. Its `vocab_size` is 0 until the data are known.
+    pub model: ModelConfig,
+    /// The data.
+    pub data: DataConfig,
+    /// The training.
+    pub train: TrainConfig,
+    /// The result to be expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expect: Option<Expect>,
+}
+
+/// A quantity that an experiment is judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// Mean cross-entropy on the test part, in nats per token; smaller is better.
+    TestLoss,
+    /// Share of right answers on the test part, 0 to 1; larger is better.
+    TestAccuracy,
+}
+
+/// The result an experiment should come to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expect {
+    /// The quantity.
+    pub metric: Metric,
+    /// Its expected value.
+    pub value: f64,
+    /// How much worse a result may be and still count as reached.
+    pub tolerance: f64,
+    /// Where the expected value comes from.
+    pub source: String,
+}
+
+impl Expect {
+    /// Whether `found` is at least as good as expected, within the tolerance.
+    pub fn is_reached_by(&self, found: f64) -> bool {
+        match self.metric {
+            Metric::TestLoss => found <= self.value + self.tolerance,
+            Metric::TestAccuracy => found >= self.value - self.tolerance,
+        }
+    }
+}
+
+impl Experiment {
+    /// The built-in experiment of that name, or else the one in the file of that name, with `settings` applied on top.
+    ///
+    /// A setting is `section.key=value`, or `key=value` where the key stands in one section only, or `preset=name`.
+    ///
+    /// # Errors
+    /// When there is neither such an experiment nor such a file, when a key or value does not fit, or when
+    /// [`validate`](Self::validate) refuses the result.
+    pub fn load(name_or_path: &str, settings: &[String]) -> Result<Self> {
+        if let Some(text) = super::experiments::text_of(name_or_path) {
+            return Self::parse(text, settings);
+        }
+        let path = Path::new(name_or_path);
+        if !path.exists() {
+            let names = super::experiments::NAMES.iter().copied();
+            return Err(Error::Config(format!("there is no file and no experiment '{name_or_path}'{}", suggestion(name_or_path, names))));
+        }
+        Self::load_file(path, settings)
+    }
+
+    /// The experiment in a file, with `settings` applied on top.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_file(path: impl AsRef<Path>, settings: &[String]) -> Result<Self> {
+        let path = path.as_ref();
+        let text = read_text(path, MAX_FILE_BYTES)?;
+        // What is wrong with the file names the file; what is wrong with the settings does not.
+        Self::parse(&text, &[]).map_err(|error| Error::malformed(path, error.to_string()))?;
+        Self::parse(&text, settings)
+    }
+
+    /// The experiment written in `text`, with `settings` applied on top.
+    ///
+    /// # Errors
+    /// When the text is not TOML, a key or value does not fit, or [`validate`](Self::validate) refuses the result.
+    pub fn parse(text: &str, settings: &[String]) -> Result<Self> {
+        let mut file: Table = text.parse().map_err(|error| syntax_error(text, &error))?;
+        let known = known_keys()?;
+        let mut table = to_table(&Self::default())?;
+        let preset_of =
+            |setting: &String| setting.split_once('=').filter(|(key, _)| key.trim() == "preset").map(|(_, name)| name.trim().to_owned());
+        let chosen = match (file.remove("preset"), settings.iter().rev().find_map(preset_of)) {
+            (_, Some(name)) => Some(name),
+            (Some(Value::String(name)), None) => Some(name),
+            (Some(other), None) => return Err(Error::Config(format!("preset must be a text, found {other}"))),
+            (None, None) => None,
+        };
+        for (section, values) in chosen.as_deref().map(preset).transpose()?.into_iter().flatten() {
+            overlay_top(&mut table, &known, &section, values)?;
+        }
+        for (section, values) in file {
+            overlay_top(&mut table, &known, &section, values)?;
+        }
+        for setting in settings.iter().filter(|setting| preset_of(setting).is_none()) {
+            let (section, key, value) = parse_setting(&known, setting)?;
+            overlay_top(&mut table, &known, &section, Value::Table(Table::from_iter([(key, value)])))?;
+        }
+        let experiment: Self = table.try_into().map_err(|error: toml::de::Error| Error::Config(error.message().to_owned()))?;
+        experiment.validate()?;
+        Ok(experiment)
+    }
+
+    /// The whole experiment as TOML, defaults written out; [`parse`](Self::parse) reads it back equal.
+    ///
+    /// # Errors
+    /// When a number does not fit TOML.
+    pub fn to_toml(&self) -> Result<String> {
+        toml::to_string(self).map_err(|error| Error::Config(format!("the experiment cannot be written as TOML: {error}")))
+    }
+
+    /// Checks every key and every combination of keys. A `vocab_size` of 0, not known yet, is accepted.
+    ///
+    /// # Errors
+    /// A sentence that names the first key out of range, or the keys that contradict each other.
+    pub fn validate(&self) -> Result<()> {
+        ModelConfig { vocab_size: self.model.vocab_size.max(1), ..self.model.clone() }.validate()?;
+        self.data.validate()?;
+        self.train.validate()
+    }
+}
+
+fn overlay_top(table: &mut Table, known: &Table, name: &str, value: Value) -> Result<()> {
+    match (name, value) {
+        ("description", Value::String(text)) => {
+            table.insert(name.to_owned(), Value::String(text));
+        }
+        ("description", other) => return Err(Error::Config(format!("description must be a text, found {other}"))),
+        ("expect", value) => {
+            check_key("expect", Table::from_iter([(name.to_owned(), value.clone())]))?;
+            table.insert(name.to_owned(), value);
+        }
+        (section, Value::Table(values)) => {
+            overlay_section(table, known, section, values.clone())?;
+            for (key, _) in values {
+                let value = table[section][&key].clone();
+                check_key(
+                    &format!("{section}.{key}"),
+                    Table::from_iter([(section.to_owned(), Value::Table([(key, value)].into_iter().collect()))]),
+                )?;
+            }
+        }
+        (key, _) => {
+            let mut sections =
+                known.iter().filter_map(|(section, keys)| keys.as_table().filter(|keys| keys.contains_key(key)).map(|_| section));
+            let names = known.keys().map(String::as_str).chain(["description", "preset", "expect"]);
+            return Err(Error::Config(match sections.next_back() {
+                Some(section) => format!("the key '{key}' stands before the first section; it belongs below [{section}]"),
+                None => format!("unknown key '{key}'{}", suggestion(key, names)),
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// Reads the defaults with nothing but this one key changed, so that a refusal can name the key.
+fn check_key(name: &str, changed: Table) -> Result<()> {
+    changed.try_into::<Experiment>().map(drop).map_err(|error| {
+        let what = match name {
+            "train.precision" | "train.device" => " (the only choice in this version)",
+            _ => "",
+        };
+        Error::Config(format!("{name}: {}{what}", error.message()))
+    })
+}
+
+fn to_table(experiment: &Experiment) -> Result<Table> {
+    Table::try_from(experiment).map_err(|error| Error::Config(error.to_string()))
+}
+
+/// The sections with every key that may stand in them, optional ones included.
+fn known_keys() -> Result<Table> {
+    let data = DataConfig { path: Some("file".into()), corpus: Some(super::data_config::Corpus::TinyShakespeare), ..Default::default() };
+    let mut table = to_table(&Experiment { data, ..Default::default() })?;
+    table.remove("description");
+    Ok(table)
+}
+
+fn syntax_error(text: &str, error: &toml::de::Error) -> Error {
+    let line =
+        error.span().map_or(1, |span| text.as_bytes()[..span.start.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1);
+    Error::Config(format!("line {line}: {}", error.message().lines().collect::<Vec<_>>().join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use minrnn_stream::{Candidate, DropoutSite, InitialState, MixerKind, NormKind};
+    use proptest::prelude::*;
+
+    use super::super::train_config::DecayGroups;
+    use super::*;
+
+    fn parse(text: &str) -> Result<Experiment> {
+        Experiment::parse(text, &[])
+    }
+
+    fn refusal(text: &str) -> String {
+        parse(text).unwrap_err().to_string()
+    }
+
+    fn set(setting: &str) -> Result<Experiment> {
+        Experiment::parse("", &[setting.to_owned()])
+    }
+
+    #[test]
+    fn an_empty_file_is_the_defaults() {
+        assert_eq!(parse("").unwrap(), Experiment::default());
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_equal() {
+        let text = "description = 'x'\npreset = 'official'\n[model]\nmixer = 'min-lstm'\n[data]\npath = 'a b.txt'\n[train]\nlr = 3e-4\n\
+                    [expect]\nmetric = 'test-loss'\nvalue = 1.5\ntolerance = 0.1\nsource = 'y'";
+        let experiment = parse(text).unwrap();
+        assert_eq!(experiment.model.mixer, MixerKind::MinLstm);
+        assert_eq!(parse(&experiment.to_toml().unwrap()).unwrap(), experiment);
+        assert_eq!(parse(&Experiment::default().to_toml().unwrap()).unwrap(), Experiment::default());
+    }
+
+    #[test]
+    fn settings_lie_over_the_file_which_lies_over_the_preset() {
+        let text = "preset = 'official'\n[model]\nnorm = 'batch'\nd_model = 32";
+        let experiment = Experiment::parse(text, &["d_model=64".to_owned(), "train.lr=1e-2".to_owned()]).unwrap();
+        assert_eq!((experiment.model.norm, experiment.model.d_model, experiment.train.lr), (NormKind::Batch, 64, 1e-2));
+        assert_eq!((experiment.model.initial_state, experiment.model.forget_bias), (InitialState::Learned, 3.0));
+        assert_eq!(experiment.train.decay_groups, DecayGroups::Official);
+        let paper = Experiment::parse(text, &["preset = paper".to_owned()]).unwrap();
+        assert_eq!((paper.model.initial_state, paper.model.norm), (InitialState::Zero, NormKind::Batch));
+    }
+
+    #[test]
+    fn settings_reach_every_section_and_every_kind_of_value() {
+        assert_eq!(set("model.candidate=tanh").unwrap().model.candidate, Candidate::Tanh);
+        assert_eq!(set("dropout_sites=mixer").unwrap().model.dropout_sites, [DropoutSite::Mixer]);
+        assert_eq!(set("betas=0.8,0.95").unwrap().train.betas, [0.8, 0.95]);
+        assert_eq!(set("path=12").unwrap().data.path.unwrap(), Path::new("12"));
+        assert_eq!(set("max_iterations=1e4").unwrap().train.max_iterations, 10_000);
+        assert!(set("conv=true").unwrap().model.conv);
+    }
+
+    #[test]
+    fn unknown_keys_get_a_suggestion() {
+        assert_eq!(refusal("[model]\nd_modle = 3"), "unknown key 'd_modle' in section [model]; did you mean 'd_model'?");
+        assert_eq!(refusal("[trian]\nlr = 3"), "unknown section [trian]; did you mean 'train'?");
+        assert_eq!(refusal("lr = 3"), "the key 'lr' stands before the first section; it belongs below [train]");
+        assert_eq!(refusal("descripton = 'x'"), "unknown key 'descripton'; did you mean 'description'?");
+        assert_eq!(refusal("preset = 'offical'"), "unknown preset 'offical'; did you mean 'official'?");
+        assert_eq!(set("warm_up=3").unwrap_err().to_string(), "unknown key 'warm_up'; did you mean 'warmup'?");
+    }
+
+    #[test]
+    fn values_that_do_not_fit_name_their_key() {
+        assert!(refusal("[model]\nmixer = 'mingru'").starts_with("model.mixer: unknown variant `mingru`, expected one of `min-gru`"));
+        assert_eq!(refusal("[model]\nconv = 1"), "model.conv must be true or false, found 1");
+        assert_eq!(refusal("[train]\nlr = 'fast'"), r#"train.lr must be a number, found "fast""#);
+        assert_eq!(
+            refusal("[train]\nprecision = 'bf16'"),
+            "train.precision: unknown variant `bf16`, expected `f32` (the only choice in this version)"
+        );
+        assert!(refusal("[train]\ndevice = 'cuda'").contains("expected `cpu` (the only choice"));
+        assert!(refusal("[train]\nbetas = [0.9]").starts_with("train.betas: "));
+        assert!(refusal("[expect]\nmetric = 'test-loss'").starts_with("expect: missing field"));
+        assert!(refusal("model = 3").contains("model"));
+        assert!(refusal("[model").starts_with("line 1: "));
+        assert!(refusal("\n\n[model]\nd_model = = 3").starts_with("line 4: "));
+    }
+
+    #[test]
+    fn impossible_settings_are_refused() {
+        for (setting, key) in [
+            ("d_model=0", "d_model"),
+            ("expansion=0.3", "expansion"),
+            ("dropout=1", "dropout"),
+            ("seq_len=0", "seq_len"),
+            ("batch_size=1048576", "batch_size · seq_len"),
+            ("lr=0", "lr"),
+            ("lr=nan", "lr"),
+            ("min_lr=1", "min_lr"),
+            ("betas=0.9,1", "betas"),
+            ("clip_norm=-1", "clip_norm"),
+            ("clip_norm=inf", "clip_norm"),
+            ("eval_every=0", "eval_every"),
+            ("threads=4096", "threads"),
+            ("train_fraction=1", "train_fraction"),
+            ("bpe_vocab_size=3", "bpe_vocab_size"),
+            ("copy_tokens=5000", "copy_tokens"),
+            ("max_iterations=9e15", "max_iterations"),
+        ] {
+            let refused = set(setting).unwrap_err().to_string();
+            assert!(refused.starts_with(key), "{setting}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_missing_file_and_a_damaged_file_are_named() {
+        let refused = Experiment::load("shakespear-min-gru", &[]).unwrap_err().to_string();
+        assert_eq!(refused, "there is no file and no experiment 'shakespear-min-gru'; did you mean 'shakespeare-min-gru'?");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "[model]\nd_modle = 3").unwrap();
+        let path = file.path().to_str().unwrap();
+        let refused = Experiment::load(path, &[]).unwrap_err().to_string();
+        assert!(refused.contains(path) && refused.contains("d_modle"), "{refused}");
+        std::fs::write(file.path(), b"\xff").unwrap();
+        assert!(Experiment::load(path, &[]).unwrap_err().to_string().contains("UTF-8"));
+    }
+
+    #[test]
+    fn an_expectation_allows_its_tolerance_on_the_worse_side() {
+        let expect = |metric| Expect { metric, value: 0.5, tolerance: 0.1, source: String::new() };
+        assert!(expect(Metric::TestLoss).is_reached_by(0.59) && !expect(Metric::TestLoss).is_reached_by(0.61));
+        assert!(expect(Metric::TestAccuracy).is_reached_by(0.41) && !expect(Metric::TestAccuracy).is_reached_by(0.39));
+        assert!(!expect(Metric::TestLoss).is_reached_by(f64::NAN));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "[a-z\\[\\]=.'0-9\n_]{0,60}", setting in "\\PC{0,30}") {
+            let _ = Experiment::parse(&text, &[]);
+            let _ = Experiment::parse("", &[setting]);
+        }
+    }
+}

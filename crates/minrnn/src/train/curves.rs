@@ -1,0 +1,294 @@
+//! The picture of a run: train and test loss over the iterations, as SVG and PNG.
+
+use std::path::Path;
+use std::sync::Once;
+
+use minrnn_stream::write_atomic;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::metrics::Record;
+use crate::{Error, Result};
+
+const FONT: &str = "DejaVu Sans";
+/// Pixels of the SVG; the PNG has twice as many each way.
+const SIZE: (u32, u32) = (960, 600);
+const PNG_SCALE: u32 = 2;
+/// Points per line; more than the picture has pixels only make the file large.
+const MAX_POINTS: usize = 600;
+
+const TRAIN: RGBColor = RGBColor(0x1f, 0x6f, 0xb4);
+const TEST: RGBColor = RGBColor(0xd9, 0x48, 0x01);
+const INK: RGBColor = RGBColor(0x33, 0x33, 0x33);
+const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
+
+type Points = Vec<(f64, f64)>;
+
+/// Draws the losses of `records` to `curves.svg` and `curves.png` in `directory`, replacing older ones.
+///
+/// Returns whether there was anything to draw: a picture needs a finite loss.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn draw_curves(records: &[Record], title: &str, directory: impl AsRef<Path>) -> Result<bool> {
+    let Some(curves) = Curves::new(records) else { return Ok(false) };
+    register_font();
+    let svg_path = directory.as_ref().join("curves.svg");
+    let mut svg = String::new();
+    curves
+        .draw(SVGBackend::with_string(&mut svg, SIZE).into_drawing_area(), title, 1)
+        .map_err(|problem| cannot_draw(&svg_path, problem))?;
+    // Where the font is missing, one of like widths takes its place.
+    let svg = svg.replace(&format!("font-family=\"{FONT}\""), &format!("font-family=\"{FONT}, Verdana, sans-serif\""));
+    write_atomic(&svg_path, svg.as_bytes())?;
+
+    let png_path = directory.as_ref().join("curves.png");
+    let io = |source| Error::io("write", &png_path, source);
+    let scratch = tempfile::Builder::new().prefix(".writing-").tempdir_in(&directory).map_err(io)?;
+    let drawn = scratch.path().join("curves.png");
+    let area = BitMapBackend::new(&drawn, (SIZE.0 * PNG_SCALE, SIZE.1 * PNG_SCALE)).into_drawing_area();
+    curves.draw(area, title, PNG_SCALE).map_err(|problem| cannot_draw(&png_path, problem))?;
+    write_atomic(&png_path, &std::fs::read(&drawn).map_err(io)?)?;
+    Ok(true)
+}
+
+struct Curves {
+    train: Points,
+    train_smooth: Points,
+    test: Points,
+    best: Option<(f64, f64)>,
+    iterations: f64,
+    losses: (f64, f64),
+}
+
+impl Curves {
+    fn new(records: &[Record]) -> Option<Self> {
+        let (mut train, mut test) = (Points::new(), Points::new());
+        for record in records {
+            match *record {
+                Record::Train { iteration, loss, .. } if loss.is_finite() => train.push((iteration as f64, loss)),
+                Record::Eval { iteration, test_loss, .. } if test_loss.is_finite() => test.push((iteration as f64, test_loss)),
+                _ => {}
+            }
+        }
+        let best = test.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1));
+        let train_smooth = thin(&smooth(&train));
+        let (train, test) = (thin(&train), thin(&test));
+        let all = || train.iter().chain(&test);
+        let (low, high) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), point| (low.min(point.1), high.max(point.1)));
+        let iterations = all().map(|point| point.0).reduce(f64::max)?;
+        let margin = (0.05 * (high - low)).max(1e-3 * high.abs()).max(1e-9);
+        let losses = (if low >= 0.0 { (low - margin).max(0.0) } else { low - margin }, high + margin);
+        Some(Self { train, train_smooth, test, best, iterations: iterations.max(1.0), losses })
+    }
+
+    /// `scale` multiplies every length.
+    fn draw<B: DrawingBackend>(
+        &self,
+        area: DrawingArea<B, plotters::coord::Shift>,
+        title: &str,
+        scale: u32,
+    ) -> std::result::Result<(), String> {
+        self.try_draw(area, title, scale as i32).map_err(|error| error.to_string())
+    }
+
+    fn try_draw<'a, B: DrawingBackend + 'a>(
+        &self,
+        area: DrawingArea<B, plotters::coord::Shift>,
+        title: &str,
+        scale: i32,
+    ) -> std::result::Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+        let text = |size: i32, color: &RGBColor| (FONT, size * scale).into_font().color(color);
+        let line = |color: RGBColor, width: i32| color.stroke_width((width * scale) as u32);
+        area.fill(&WHITE)?;
+        let mut chart = ChartBuilder::on(&area)
+            .caption(shorten(title), text(18, &INK))
+            .margin(14 * scale)
+            .margin_right(28 * scale)
+            .x_label_area_size(44 * scale)
+            .y_label_area_size(64 * scale)
+            .build_cartesian_2d(0.0..self.iterations * 1.02, self.losses.0..self.losses.1)?;
+        chart
+            .configure_mesh()
+            .x_desc("iteration")
+            .y_desc("loss (nats per token)")
+            .x_labels(10)
+            .y_labels(9)
+            .x_label_formatter(&|iteration| format!("{iteration:.0}"))
+            .y_label_formatter(&|loss| loss_label(*loss, self.losses.1 - self.losses.0))
+            .label_style(text(13, &INK))
+            .axis_desc_style(text(14, &INK))
+            .axis_style(line(INK, 1))
+            .bold_line_style(line(GRID, 1))
+            .light_line_style(TRANSPARENT)
+            .set_all_tick_mark_size(4 * scale)
+            .draw()?;
+
+        let legend = |color: RGBColor| {
+            move |(x, y): (i32, i32)| PathElement::new([(x, y), (x + 22 * scale, y)], color.stroke_width((2 * scale) as u32))
+        };
+        if !self.train.is_empty() {
+            chart.draw_series(LineSeries::new(self.train.iter().copied(), TRAIN.mix(0.25).stroke_width(scale as u32)))?;
+            chart.draw_series(LineSeries::new(self.train_smooth.iter().copied(), line(TRAIN, 2)))?.label("train").legend(legend(TRAIN));
+        }
+        if !self.test.is_empty() {
+            chart.draw_series(LineSeries::new(self.test.iter().copied(), line(TEST, 2)))?.label("test").legend(legend(TEST));
+        }
+        if let Some(best) = self.best {
+            let near_right = best.0 > 0.8 * self.iterations;
+            let anchor = Pos::new(if near_right { HPos::Right } else { HPos::Center }, VPos::Bottom);
+            let label = format!("best {:.3} at {}", best.1, best.0);
+            chart.draw_series([Circle::new(best, 4 * scale, TEST.filled())])?;
+            chart.draw_series([Text::new(
+                label,
+                (best.0, best.1 + 0.02 * (self.losses.1 - self.losses.0)),
+                text(13, &TEST).pos(anchor),
+            )])?;
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperRight)
+            .background_style(WHITE.mix(0.9))
+            .border_style(line(GRID, 1))
+            .label_font(text(14, &INK))
+            .legend_area_size(30 * scale)
+            .margin(12 * scale)
+            .draw()?;
+        area.present()
+    }
+}
+
+/// Mean of a fiftieth of the points around each; fewer near the ends, so that the curve neither lags nor leads.
+fn smooth(points: &Points) -> Points {
+    let mut sums = vec![0.0];
+    sums.extend(points.iter().scan(0.0, |sum, point| {
+        *sum += point.1;
+        Some(*sum)
+    }));
+    let radius = points.len() / 100;
+    let around = |at: usize| {
+        let reach = radius.min(at).min(points.len() - 1 - at);
+        (sums[at + reach + 1] - sums[at - reach]) / (2 * reach + 1) as f64
+    };
+    points.iter().enumerate().map(|(at, point)| (point.0, around(at))).collect()
+}
+
+/// At most [`MAX_POINTS`] points: means of equally many neighbours, the first and the last point as they are.
+fn thin(points: &Points) -> Points {
+    if points.len() <= MAX_POINTS {
+        return points.clone();
+    }
+    let mean = |chunk: &[(f64, f64)]| {
+        let n = chunk.len() as f64;
+        (chunk.iter().map(|point| point.0).sum::<f64>() / n, chunk.iter().map(|point| point.1).sum::<f64>() / n)
+    };
+    let inner = &points[1..points.len() - 1];
+    let chunks = inner.chunks(inner.len().div_ceil(MAX_POINTS - 2)).map(mean);
+    std::iter::once(points[0]).chain(chunks).chain(points.last().copied()).collect()
+}
+
+fn loss_label(loss: f64, range: f64) -> String {
+    let decimals = if range > 10.0 { 0 } else { (1.0 - range.log10().floor()).clamp(1.0, 6.0) as usize };
+    format!("{loss:.decimals$}")
+}
+
+fn shorten(title: &str) -> String {
+    const MAX: usize = 90;
+    let line: String = title.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if line.chars().count() <= MAX { line } else { line.chars().take(MAX - 1).chain(['…']).collect() }
+}
+
+fn cannot_draw(path: &Path, problem: String) -> Error {
+    Error::io("draw", path, std::io::Error::other(problem))
+}
+
+fn register_font() {
+    static ONCE: Once = Once::new();
+    // A refused font would show as an error of the first text drawn.
+    ONCE.call_once(|| {
+        let font = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/DejaVuSans-subset.ttf"));
+        let _ = plotters::style::register_font(FONT, FontStyle::Normal, font);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn train(iteration: u64, loss: f64) -> Record {
+        Record::Train { iteration, loss, lr: 1e-3, grad_norm: 1.0, tokens_per_s: 1.0 }
+    }
+
+    fn eval(iteration: u64, test_loss: f64) -> Record {
+        Record::Eval { iteration, train_loss: None, test_loss, test_accuracy: None }
+    }
+
+    /// A run such as the Shakespeare one: fast fall, slow fall, then overfitting.
+    fn run(iterations: u64) -> Vec<Record> {
+        let mut records = vec![eval(0, 4.17)];
+        for iteration in 1..=iterations {
+            let at = iteration as f64;
+            let noise = ((at * 12.9898).sin() * 43758.5453).fract() * 0.05;
+            records.push(train(iteration, 1.15 + 3.0 * (-at / 60.0).exp() + 0.4 * (-at / 400.0).exp() + noise));
+            if iteration % 25 == 0 {
+                records.push(eval(iteration, 1.45 + 2.7 * (-at / 60.0).exp() + 0.3 * (-at / 300.0).exp() + at / 8000.0));
+            }
+        }
+        records
+    }
+
+    #[test]
+    fn both_pictures_are_drawn_with_axes_legend_and_best_point() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(draw_curves(&run(1500), "Character-level Shakespeare with minGRU", directory.path()).unwrap());
+        let svg = std::fs::read_to_string(directory.path().join("curves.svg")).unwrap();
+        for part in ["Character-level Shakespeare", "iteration", "loss (nats per token)", "train", "test", "best 1.5", "Verdana"] {
+            assert!(svg.contains(part), "{part}");
+        }
+        let png = std::fs::read(directory.path().join("curves.png")).unwrap();
+        assert_eq!(png[..8], *b"\x89PNG\r\n\x1a\n");
+        assert_eq!(png[16..24], [0, 0, 7, 128, 0, 0, 4, 176], "1920 by 1200");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_long_run_makes_a_small_file() {
+        let directory = tempfile::tempdir().unwrap();
+        draw_curves(&run(20_000), "", directory.path()).unwrap();
+        assert!(std::fs::metadata(directory.path().join("curves.svg")).unwrap().len() < 100_000);
+    }
+
+    #[test]
+    fn any_handful_of_records_can_be_drawn() {
+        let directory = tempfile::tempdir().unwrap();
+        let drawn = |records: &[Record]| draw_curves(records, "a & b < c > \"d\"\n日本", directory.path()).unwrap();
+        assert!(!drawn(&[]));
+        assert!(!drawn(&[train(1, f64::NAN), eval(1, f64::INFINITY)]));
+        assert!(drawn(&[train(1, 2.0)]));
+        assert!(drawn(&[eval(0, 2.0)]));
+        assert!(drawn(&[eval(0, 0.0), eval(1, 0.0)]));
+        assert!(drawn(&[train(1, 1e30), train(2, 1e-30), eval(2, f64::NAN)]));
+        assert!(drawn(&[train(u64::MAX, -1.0)]));
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_written_is_named() {
+        let refused = draw_curves(&run(10), "", "/nonexistent").unwrap_err().to_string();
+        assert!(refused.starts_with("could not write '/nonexistent/curves.svg'"), "{refused}");
+    }
+
+    #[test]
+    fn smoothing_neither_lags_nor_leads() {
+        let line: Points = (0..1000).map(|at| (f64::from(at), 3.0 * f64::from(at))).collect();
+        assert!(smooth(&line).iter().zip(&line).all(|(smooth, point)| (smooth.1 - point.1).abs() < 1e-9));
+        assert!(smooth(&Points::new()).is_empty());
+    }
+
+    #[test]
+    fn thinning_keeps_the_ends_and_the_mean() {
+        let points: Points = (0..10_000).map(|at| (f64::from(at), f64::from(at % 7))).collect();
+        let thinned = thin(&points);
+        assert!(thinned.len() <= MAX_POINTS && thinned[0] == points[0] && thinned.last() == points.last());
+        assert!((thinned.iter().map(|point| point.1).sum::<f64>() / thinned.len() as f64 - 3.0).abs() < 0.1);
+    }
+}

@@ -1,0 +1,128 @@
+//! The `[data]` section of an experiment: what is learned from, and how batches are cut from it.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::check::require;
+use crate::Result;
+
+/// What the model learns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Task {
+    /// The next token of a text.
+    #[default]
+    Text,
+    /// Recalling scattered tokens in order.
+    SelectiveCopying,
+}
+
+/// How text becomes tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TokenizerKind {
+    /// One token per distinct character of the text.
+    #[default]
+    Char,
+    /// One token per byte.
+    Byte,
+    /// Byte-pair encoding learned from the text.
+    Bpe,
+}
+
+/// How training windows are taken from a token file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WindowSampling {
+    /// At random offsets; every window starts from the initial state.
+    #[default]
+    Random,
+    /// One after the other; the state is carried from window to window.
+    Stream,
+}
+
+/// A public text that is downloaded when no `path` is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Corpus {
+    /// Shakespeare's plays in one file of 1 115 394 characters.
+    TinyShakespeare,
+}
+
+/// The encoding of the selective copying task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CopyEncoding {
+    /// Noise is token 15, the answer slot token 0.
+    #[default]
+    A,
+    /// Noise is token 0, the answer slot token 15.
+    B,
+}
+
+/// The data of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DataConfig {
+    /// What the model learns. Default `text`.
+    pub task: Task,
+    /// How text becomes tokens. Default `char`.
+    pub tokenizer: TokenizerKind,
+    /// Size of the vocabulary that `tokenizer = bpe` learns. Default 1024.
+    pub bpe_vocab_size: usize,
+    /// The text file, relative to the current directory. It wins over `corpus`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// The public text used when `path` is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub corpus: Option<Corpus>,
+    /// Share of the text, from its start, that is trained on; the rest is the test part. Default 0.9.
+    pub train_fraction: f64,
+    /// How training windows are taken. Default `random`.
+    pub sampling: WindowSampling,
+    /// Selective copying: number of tokens before the answer slots. Default 4096.
+    pub copy_length: usize,
+    /// Selective copying: number of tokens to recall. Default 16.
+    pub copy_tokens: usize,
+    /// Selective copying: which ids mean noise and answer slot. Default `a`.
+    pub copy_encoding: CopyEncoding,
+}
+
+impl Default for DataConfig {
+    fn default() -> Self {
+        Self {
+            task: Task::Text,
+            tokenizer: TokenizerKind::Char,
+            bpe_vocab_size: 1024,
+            path: None,
+            corpus: None,
+            train_fraction: 0.9,
+            sampling: WindowSampling::Random,
+            copy_length: 4096,
+            copy_tokens: 16,
+            copy_encoding: CopyEncoding::A,
+        }
+    }
+}
+
+impl DataConfig {
+    /// Checks every key.
+    ///
+    /// # Errors
+    /// A sentence that names the first key out of range.
+    pub fn validate(&self) -> Result<()> {
+        require(self.train_fraction > 0.0 && self.train_fraction < 1.0, || {
+            format!("train_fraction must be above 0 and below 1, found {}", self.train_fraction)
+        })?;
+        require((257..=1 << 20).contains(&self.bpe_vocab_size), || {
+            format!("bpe_vocab_size must be between 257 (every byte and one merge) and 1048576, found {}", self.bpe_vocab_size)
+        })?;
+        require((1..=1 << 24).contains(&self.copy_length), || {
+            format!("copy_length must be between 1 and 16777216, found {}", self.copy_length)
+        })?;
+        require((1..=self.copy_length).contains(&self.copy_tokens), || {
+            format!("copy_tokens must be between 1 and copy_length = {}, found {}", self.copy_length, self.copy_tokens)
+        })
+    }
+}

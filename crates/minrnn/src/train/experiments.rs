@@ -1,0 +1,51 @@
+//! The experiments built into the library.
+
+macro_rules! built_in {
+    ($($name:literal,)+) => {
+        /// Names of the built-in experiments; [`Experiment::load`](super::Experiment::load) takes them.
+        pub const NAMES: &[&str] = &[$($name,)+];
+
+        const TEXTS: &[&str] = &[$(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/", $name, ".toml")),)+];
+    };
+}
+
+built_in! {
+    "selective-copying",
+    "selective-copying-paper",
+    "shakespeare-min-gru",
+    "shakespeare-min-lstm",
+    "text",
+}
+
+/// The file of the built-in experiment `name`.
+pub fn text_of(name: &str) -> Option<&'static str> {
+    NAMES.iter().position(|known| *known == name).map(|at| TEXTS[at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::train::{DecayGroups, Experiment};
+
+    #[test]
+    fn every_built_in_experiment_is_valid_and_described() {
+        for name in NAMES {
+            let experiment = Experiment::load(name, &[]).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(experiment.description.len() > 10, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_paper_settings_are_the_published_ones() {
+        for name in ["shakespeare-min-gru", "shakespeare-min-lstm"] {
+            let Experiment { model, train, .. } = Experiment::load(name, &[]).unwrap();
+            assert_eq!((model.d_model, model.d_inner().unwrap(), model.d_ff().unwrap(), model.n_layers), (384, 768, 1536, 3));
+            assert_eq!((model.dropout, train.clip_norm, train.lr, train.betas), (0.2, 0.25, 1e-3, [0.9, 0.99]));
+            assert_eq!((train.batch_size, train.seq_len, train.max_iterations, train.eval_every), (64, 256, 5000, 25));
+        }
+        let Experiment { model, data, train, .. } = Experiment::load("selective-copying-paper", &[]).unwrap();
+        assert_eq!((model.d_model, model.d_inner().unwrap(), model.n_layers), (64, 384, 3));
+        assert_eq!((data.copy_length, data.copy_tokens, train.batch_size * train.accumulation), (4096, 16, 64));
+        assert_eq!((train.decay_groups, train.clip_norm, train.lr), (DecayGroups::Official, 1.0, 3e-4));
+    }
+}

@@ -1,0 +1,199 @@
+//! `metrics.jsonl`: one JSON object per line, appended while training and cut back on resume.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use minrnn_stream::write_atomic;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::{Error, Result};
+
+/// One line of the log. `iteration` counts the updates made so far. A number that is not finite is written as `null`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Record {
+    /// One update.
+    Train {
+        /// Updates made, this one included.
+        iteration: u64,
+        /// Mean cross-entropy of the batch, in nats per scored token.
+        #[serde(deserialize_with = "null_is_nan")]
+        loss: f64,
+        /// Learning rate.
+        #[serde(deserialize_with = "null_is_nan")]
+        lr: f64,
+        /// Norm of all gradients together, before clipping.
+        #[serde(deserialize_with = "null_is_nan")]
+        grad_norm: f64,
+        /// Tokens per second of this update.
+        #[serde(deserialize_with = "null_is_nan")]
+        tokens_per_s: f64,
+    },
+    /// One evaluation.
+    Eval {
+        /// Updates made before it.
+        iteration: u64,
+        /// Mean cross-entropy on the training part, where it was measured.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        train_loss: Option<f64>,
+        /// Mean cross-entropy on the test part, in nats per scored token.
+        #[serde(deserialize_with = "null_is_nan")]
+        test_loss: f64,
+        /// Share of right answers on the test part, 0 to 1, where it was measured.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        test_accuracy: Option<f64>,
+    },
+}
+
+impl Record {
+    /// Number of updates made.
+    pub fn iteration(&self) -> u64 {
+        match self {
+            Self::Train { iteration, .. } | Self::Eval { iteration, .. } => *iteration,
+        }
+    }
+}
+
+/// The log of a run, open for appending.
+#[derive(Debug)]
+pub struct MetricsLog {
+    path: PathBuf,
+    file: File,
+}
+
+impl MetricsLog {
+    /// Starts an empty log, or one that forgets everything after `iteration` updates.
+    ///
+    /// With `Some(iteration)` the lines up to it stay and a torn last line goes; a missing file is an empty log.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written, or a line before the last is no record.
+    pub fn open(path: impl AsRef<Path>, iteration: Option<u64>) -> Result<Self> {
+        let path = path.as_ref().to_owned();
+        let mut kept = Vec::new();
+        if let Some(iteration) = iteration {
+            for (line, record) in read_lines(&path)? {
+                if record.iteration() <= iteration {
+                    kept.extend(line);
+                    kept.push(b'\n');
+                }
+            }
+        }
+        write_atomic(&path, &kept)?;
+        let file = OpenOptions::new().append(true).open(&path).map_err(|source| Error::io("open", &path, source))?;
+        Ok(Self { path, file })
+    }
+
+    /// Appends one line.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn append(&mut self, record: &Record) -> Result<()> {
+        let mut line = serde_json::to_vec(record).map_err(|error| Error::malformed(&self.path, error.to_string()))?;
+        line.push(b'\n');
+        // In one call, so that a kill tears at most the last line.
+        self.file.write_all(&line).map_err(|source| Error::io("append to", &self.path, source))
+    }
+}
+
+/// Every record of the log at `path`, oldest first; a torn last line is left out, a missing file has none.
+///
+/// # Errors
+/// When the file cannot be read, or a line before the last is no record.
+pub fn read_metrics(path: impl AsRef<Path>) -> Result<Vec<Record>> {
+    Ok(read_lines(path.as_ref())?.into_iter().map(|(_, record)| record).collect())
+}
+
+fn read_lines(path: &Path) -> Result<Vec<(Vec<u8>, Record)>> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(source) if source.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(Error::io("read", path, source)),
+    };
+    let mut records = Vec::new();
+    // What follows the last line break is empty or torn.
+    let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+    for (at, line) in lines[..lines.len() - 1].iter().enumerate() {
+        match serde_json::from_slice(line) {
+            Ok(record) => records.push((line.to_vec(), record)),
+            Err(error) => {
+                let problem = format!("line {} is no record ({error}); repair that line or remove the file", at + 1);
+                return Err(Error::malformed(path, problem));
+            }
+        }
+    }
+    Ok(records)
+}
+
+fn null_is_nan<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn train(iteration: u64) -> Record {
+        Record::Train { iteration, loss: 1.0 / 3.0, lr: 1e-3, grad_norm: 0.25, tokens_per_s: 1e4 }
+    }
+
+    fn eval(iteration: u64) -> Record {
+        Record::Eval { iteration, train_loss: None, test_loss: 1.5, test_accuracy: Some(0.75) }
+    }
+
+    #[test]
+    fn records_come_back_as_they_were_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("metrics.jsonl");
+        let mut log = MetricsLog::open(&path, None).unwrap();
+        log.append(&train(1)).unwrap();
+        log.append(&eval(1)).unwrap();
+        assert_eq!(read_metrics(&path).unwrap(), [train(1), eval(1)]);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with(r#"{"kind":"train","iteration":1,"loss":0.3333333333333333,"#), "{text}");
+        assert!(text.ends_with("{\"kind\":\"eval\",\"iteration\":1,\"test_loss\":1.5,\"test_accuracy\":0.75}\n"), "{text}");
+    }
+
+    #[test]
+    fn resuming_cuts_back_to_the_checkpoint_and_drops_a_torn_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("metrics.jsonl");
+        let mut log = MetricsLog::open(&path, None).unwrap();
+        for iteration in 1..=5 {
+            log.append(&train(iteration)).unwrap();
+        }
+        let torn = fs::read(&path).unwrap();
+        for cut in 0..torn.len() {
+            fs::write(&path, &torn[..cut]).unwrap();
+            let mut log = MetricsLog::open(&path, Some(3)).unwrap();
+            log.append(&eval(9)).unwrap();
+            let records = read_metrics(&path).unwrap();
+            assert!(records.len() <= 4 && records.last() == Some(&eval(9)));
+            assert!(records[..records.len() - 1].iter().zip(1..).all(|(record, iteration)| *record == train(iteration)));
+        }
+        drop(MetricsLog::open(&path, None).unwrap());
+        assert!(read_metrics(&path).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_missing_log_is_empty_and_a_damaged_line_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("metrics.jsonl");
+        assert!(read_metrics(&path).unwrap().is_empty());
+        drop(MetricsLog::open(&path, Some(3)).unwrap());
+        fs::write(&path, b"{\"kind\":\"eval\",\"iteration\":1,\"test_loss\":1.5}\n\xff\xfe{}\n{}\n").unwrap();
+        let refused = MetricsLog::open(&path, Some(3)).unwrap_err().to_string();
+        assert!(refused.contains("line 2 is no record"), "{refused}");
+        assert!(fs::read(&path).unwrap().ends_with(b"{}\n"), "a refused log is left as it was");
+    }
+
+    #[test]
+    fn numbers_that_are_not_finite_survive_as_null() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("metrics.jsonl");
+        let bad = Record::Eval { iteration: 1, train_loss: None, test_loss: f64::NAN, test_accuracy: None };
+        MetricsLog::open(&path, None).unwrap().append(&bad).unwrap();
+        assert!(matches!(read_metrics(&path).unwrap()[..], [Record::Eval { test_loss, .. }] if test_loss.is_nan()));
+    }
+}

@@ -1,0 +1,30 @@
+//! Training: the experiment, the schedule, the run directory and what is recorded in it.
+//!
+//! * [`Experiment`]: what is trained, on what and how, from a small file; [`experiments`] lists the built-in ones.
+//! * [`Schedule`]: the learning rate of an iteration.
+//! * [`RunDir`]: the directory of a run and its checkpoints; [`find_checkpoint`] for those who only read.
+//! * [`MetricsLog`], [`EventsFile`], [`draw_curves`]: the numbers of a run as lines, for TensorBoard, and as a picture.
+
+mod check;
+mod config;
+mod curves;
+mod data_config;
+pub mod experiments;
+mod metrics;
+mod pointer;
+mod presets;
+mod run_dir;
+mod schedule;
+mod settings;
+mod tensorboard;
+mod train_config;
+
+pub use config::{Expect, Experiment, Metric};
+pub use curves::draw_curves;
+pub use data_config::{CopyEncoding, Corpus, DataConfig, Task, TokenizerKind, WindowSampling};
+pub use metrics::{MetricsLog, Record, read_metrics};
+pub use pointer::{Pointer, checkpoint, find_checkpoint};
+pub use run_dir::RunDir;
+pub use schedule::Schedule;
+pub use tensorboard::EventsFile;
+pub use train_config::{DecayGroups, Device, Precision, ScheduleKind, TrainConfig};

@@ -1,0 +1,327 @@
+//! The run directory: one process at a time, and checkpoints that are complete or absent.
+//!
+//! A checkpoint is written as `checkpoints/iter-N.tmp/`, synced, and renamed to `checkpoints/iter-N/`; only then the
+//! one-line files `checkpoints/last` and `checkpoints/best`, which hold such a name, are replaced; only then older ones go.
+//! A process killed at any moment leaves `last` and `best` naming complete checkpoints.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use minrnn_stream::{sync_directory, write_atomic};
+
+use super::pointer::{CHECKPOINTS, Pointer, checkpoint, entries, iteration_of, read_pointer};
+use crate::{Error, Result};
+
+const LOCK: &str = "run.lock";
+const UNFINISHED: &str = ".tmp";
+
+/// A run directory that this process alone writes to, until the value is dropped.
+#[derive(Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    // Held for its lock, which ends with the process, however it ends.
+    _lock: File,
+}
+
+impl RunDir {
+    /// Makes the directory of a new run, with its parents.
+    ///
+    /// # Errors
+    /// When it already holds a run or other files, another process uses it, or it cannot be made.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        fs::create_dir_all(path).map_err(|source| Error::io("create the run directory", path, source))?;
+        let run = Self::locked(path)?;
+        for name in entries(path)? {
+            if name == "experiment.toml" || name == CHECKPOINTS {
+                let problem = "it already holds a run; continue that one with --resume, or choose another directory with --out";
+                return Err(Error::malformed(path, problem));
+            }
+            // What a start that failed at once, or was killed while writing, leaves behind.
+            if name != LOCK && !name.starts_with(".writing-") {
+                let problem =
+                    format!("expected a new or an empty directory for the run, found '{name}' in it; choose another one with --out");
+                return Err(Error::malformed(path, problem));
+            }
+        }
+        run.prepare()?;
+        Ok(run)
+    }
+
+    /// Takes over the directory of an existing run to continue it, and removes what an interrupted write left behind.
+    ///
+    /// # Errors
+    /// When there is no such directory, another process uses it, or it cannot be written.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        if !path.is_dir() {
+            return Err(Error::malformed(path, "there is no run directory to resume; leave out --resume to start a new run"));
+        }
+        let run = Self::locked(path)?;
+        run.prepare()?;
+        Ok(run)
+    }
+
+    /// The run directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of a file of the run.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The checkpoint that `pointer` names, or `None` when the run has none.
+    ///
+    /// # Errors
+    /// When the pointer's file is damaged or names a checkpoint that is gone.
+    pub fn checkpoint(&self, pointer: Pointer) -> Result<Option<PathBuf>> {
+        checkpoint(&self.path, pointer)
+    }
+
+    /// Writes a checkpoint, makes it the last one and, with `is_best`, the best one, and removes older ones.
+    ///
+    /// `write` fills the empty directory it is given. Kept are the last, the best and those of the iterations in `keep`.
+    ///
+    /// # Errors
+    /// When `write` or the disk refuses; the run's earlier checkpoints are then untouched and nothing half-written stays.
+    pub fn save(&self, iteration: u64, is_best: bool, keep: &[u64], write: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+        let directory = self.path.join(CHECKPOINTS);
+        let unfinished = directory.join(format!("iter-{iteration}{UNFINISHED}"));
+        let written = create_synced(&unfinished, write).and_then(|()| self.publish(&unfinished, iteration));
+        let name = match written {
+            Ok(name) => name,
+            Err(error) => {
+                // The first error is the one to tell.
+                let _ = fs::remove_dir_all(&unfinished);
+                return Err(error);
+            }
+        };
+        // Best first: a last one that training resumes from always has the best one it knows of.
+        if is_best {
+            write_atomic(directory.join(Pointer::Best.file_name()), format!("{name}\n").as_bytes())?;
+        }
+        write_atomic(directory.join(Pointer::Last.file_name()), format!("{name}\n").as_bytes())?;
+        self.prune(keep)?;
+        Ok(directory.join(name))
+    }
+
+    fn locked(path: &Path) -> Result<Self> {
+        let file = path.join(LOCK);
+        let io = |source| Error::io("open the lock file", &file, source);
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&file).map_err(io)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => {
+                let problem = "another process is training in this directory; wait for it to end, or choose another directory with --out";
+                Err(Error::malformed(path, problem))
+            }
+            Err(TryLockError::Error(source)) => Err(Error::io("lock", &file, source)),
+        }
+    }
+
+    fn prepare(&self) -> Result<()> {
+        let directory = self.path.join(CHECKPOINTS);
+        fs::create_dir_all(&directory).map_err(|source| Error::io("create the checkpoint directory", &directory, source))?;
+        for parent in [&self.path, &directory] {
+            for name in entries(parent)? {
+                let left = parent.join(&name);
+                let removed = match name.strip_suffix(UNFINISHED).and_then(iteration_of) {
+                    Some(_) => fs::remove_dir_all(&left),
+                    None if name.starts_with(".writing-") => fs::remove_file(&left),
+                    None => Ok(()),
+                };
+                removed.map_err(|source| Error::io("remove the unfinished", &left, source))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Renames a finished checkpoint to a name that no pointer uses yet; gives that name.
+    fn publish(&self, finished: &Path, iteration: u64) -> Result<String> {
+        let directory = self.path.join(CHECKPOINTS);
+        let used = self.pointed_to()?;
+        let mut name = format!("iter-{iteration}");
+        for again in 2.. {
+            if !used.contains(&name) {
+                break;
+            }
+            name = format!("iter-{iteration}-{again}");
+        }
+        let target = directory.join(&name);
+        remove_if_there(&target)?;
+        let io = |source| Error::io("finish the checkpoint", &target, source);
+        fs::rename(finished, &target).map_err(io)?;
+        sync_directory(&directory).map_err(io)?;
+        Ok(name)
+    }
+
+    fn prune(&self, keep: &[u64]) -> Result<()> {
+        let used = self.pointed_to()?;
+        let directory = self.path.join(CHECKPOINTS);
+        for name in entries(&directory)? {
+            let Some(iteration) = iteration_of(&name) else { continue };
+            if !used.contains(&name) && !keep.contains(&iteration) {
+                remove_if_there(&directory.join(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pointed_to(&self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for pointer in [Pointer::Last, Pointer::Best] {
+            names.extend(read_pointer(&self.path, pointer)?);
+        }
+        Ok(names)
+    }
+}
+
+fn create_synced(directory: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let io = |source| Error::io("write the checkpoint", directory, source);
+    remove_if_there(directory)?;
+    fs::create_dir(directory).map_err(io)?;
+    write(directory)?;
+    for name in entries(directory)? {
+        // Windows syncs only what is open for writing.
+        OpenOptions::new().read(true).write(true).open(directory.join(name)).and_then(|file| file.sync_all()).map_err(io)?;
+    }
+    sync_directory(directory).map_err(io)
+}
+
+fn remove_if_there(directory: &Path) -> Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(source) if source.kind() != ErrorKind::NotFound => Err(Error::io("remove the old checkpoint", directory, source)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use minrnn_stream::CONFIG_FILE;
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, PathBuf) {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("runs").join("one");
+        (parent, path)
+    }
+
+    fn save(run: &RunDir, iteration: u64, is_best: bool) -> PathBuf {
+        run.save(iteration, is_best, &[], |directory| {
+            fs::write(directory.join(CONFIG_FILE), format!("{iteration}")).unwrap();
+            Ok(())
+        })
+        .unwrap()
+    }
+
+    fn names(run: &RunDir) -> Vec<String> {
+        entries(&run.path.join(CHECKPOINTS)).unwrap()
+    }
+
+    fn name(path: Option<PathBuf>) -> String {
+        path.unwrap().file_name().unwrap().to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn last_and_best_stay_and_older_checkpoints_go() {
+        let (_parent, path) = place();
+        let run = RunDir::create(&path).unwrap();
+        assert_eq!(run.checkpoint(Pointer::Last).unwrap(), None);
+        save(&run, 10, true);
+        save(&run, 20, false);
+        save(&run, 30, false);
+        assert_eq!(names(&run), ["best", "iter-10", "iter-30", "last"]);
+        run.save(40, true, &[30], |_| Ok(())).unwrap();
+        assert_eq!(names(&run), ["best", "iter-30", "iter-40", "last"]);
+        assert_eq!(name(run.checkpoint(Pointer::Last).unwrap()), "iter-40");
+    }
+
+    #[test]
+    fn saving_an_iteration_again_never_leaves_a_pointer_without_a_checkpoint() {
+        let (_parent, path) = place();
+        let run = RunDir::create(&path).unwrap();
+        save(&run, 10, false);
+        assert_eq!(name(Some(save(&run, 10, true))), "iter-10-2");
+        assert_eq!(names(&run), ["best", "iter-10-2", "last"]);
+        save(&run, 10, false);
+        assert_eq!(names(&run), ["best", "iter-10", "iter-10-2", "last"]);
+    }
+
+    #[test]
+    fn a_failed_save_keeps_the_earlier_checkpoint_and_leaves_nothing() {
+        let (_parent, path) = place();
+        let run = RunDir::create(&path).unwrap();
+        save(&run, 10, true);
+        let refused = run.save(20, true, &[], |directory| {
+            fs::write(directory.join("half"), "x").unwrap();
+            Err(Error::io("write", directory, ErrorKind::StorageFull.into()))
+        });
+        assert!(refused.unwrap_err().to_string().contains("no storage space"));
+        assert_eq!(names(&run), ["best", "iter-10", "last"]);
+        assert_eq!(name(run.checkpoint(Pointer::Best).unwrap()), "iter-10");
+    }
+
+    #[test]
+    fn a_run_killed_at_any_point_of_a_save_resumes_from_a_complete_checkpoint() {
+        let (_parent, path) = place();
+        let run = RunDir::create(&path).unwrap();
+        save(&run, 10, true);
+        drop(run);
+        // Killed while writing; killed after the rename, before the pointers.
+        let checkpoints = path.join(CHECKPOINTS);
+        fs::create_dir(checkpoints.join("iter-30.tmp")).unwrap();
+        fs::create_dir(checkpoints.join("iter-20")).unwrap();
+        fs::write(checkpoints.join(".writing-abc"), "iter").unwrap();
+        let run = RunDir::open(&path).unwrap();
+        assert_eq!(names(&run), ["best", "iter-10", "iter-20", "last"]);
+        assert_eq!(name(run.checkpoint(Pointer::Last).unwrap()), "iter-10");
+        save(&run, 20, false);
+        assert_eq!(names(&run), ["best", "iter-10", "iter-20", "last"]);
+        assert_eq!(fs::read(path.join("checkpoints/iter-20/config.json")).unwrap(), b"20");
+    }
+
+    #[test]
+    fn a_run_killed_before_its_first_pointer_still_has_a_last_checkpoint() {
+        let (_parent, path) = place();
+        let run = RunDir::create(&path).unwrap();
+        fs::create_dir(path.join("checkpoints/iter-9")).unwrap();
+        fs::create_dir(path.join("checkpoints/iter-10")).unwrap();
+        assert_eq!(name(run.checkpoint(Pointer::Last).unwrap()), "iter-10");
+        assert_eq!(run.checkpoint(Pointer::Best).unwrap(), None);
+    }
+
+    #[test]
+    fn an_existing_run_and_a_directory_of_other_files_are_refused() {
+        let (parent, path) = place();
+        drop(RunDir::create(&path).unwrap());
+        assert!(RunDir::create(&path).unwrap_err().to_string().contains("continue that one with --resume"));
+        fs::write(parent.path().join("thesis.txt"), "").unwrap();
+        assert!(RunDir::create(parent.path()).unwrap_err().to_string().contains("found 'runs' in it"));
+        assert!(RunDir::open(parent.path().join("none")).unwrap_err().to_string().contains("leave out --resume"));
+        assert!(
+            RunDir::create(parent.path().join("thesis.txt")).unwrap_err().to_string().starts_with("could not create the run directory")
+        );
+    }
+
+    #[test]
+    fn a_start_that_failed_before_writing_can_be_repeated() {
+        let (_parent, path) = place();
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join(LOCK), "").unwrap();
+        RunDir::create(&path).unwrap();
+    }
+
+    #[test]
+    fn a_second_user_of_the_directory_is_refused_while_the_first_lives() {
+        let (_parent, path) = place();
+        let first = RunDir::create(&path).unwrap();
+        assert!(RunDir::open(&path).unwrap_err().to_string().contains("another process is training"));
+        assert!(RunDir::create(&path).unwrap_err().to_string().contains("another process is training"));
+        drop(first);
+        RunDir::open(&path).unwrap();
+    }
+}

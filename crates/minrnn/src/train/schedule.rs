@@ -1,0 +1,84 @@
+//! The learning rate as a function of the iteration.
+
+use super::train_config::{ScheduleKind, TrainConfig};
+
+/// Linear warm-up, then a constant or half a cosine: with s the iteration from 0, W the warm-up and S the horizon,
+///
+/// * s < W: lr · (s + 1) / (W + 1);
+/// * cosine, W ≤ s < S: min_lr + ½ (lr − min_lr) (1 + cos(π (s − W) / (S − W))); s ≥ S: min_lr;
+/// * constant, s ≥ W: lr.
+///
+/// The form is nanoGPT's, whose warm-up starts above 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Schedule {
+    kind: ScheduleKind,
+    lr: f64,
+    min_lr: f64,
+    warmup: u64,
+    horizon: u64,
+}
+
+impl Schedule {
+    /// The schedule that `config` describes.
+    pub fn new(config: &TrainConfig) -> Self {
+        Self { kind: config.schedule, lr: config.lr, min_lr: config.min_lr, warmup: config.warmup, horizon: config.lr_horizon() }
+    }
+
+    /// The learning rate of the update at `iteration`, counted from 0.
+    pub fn lr(&self, iteration: u64) -> f64 {
+        if iteration < self.warmup {
+            return self.lr * (iteration + 1) as f64 / (self.warmup + 1) as f64;
+        }
+        match self.kind {
+            ScheduleKind::Constant => self.lr,
+            ScheduleKind::Cosine if iteration >= self.horizon => self.min_lr,
+            ScheduleKind::Cosine => {
+                let progress = (iteration - self.warmup) as f64 / (self.horizon - self.warmup) as f64;
+                self.min_lr + 0.5 * (self.lr - self.min_lr) * (1.0 + (std::f64::consts::PI * progress).cos())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn schedule(change: impl FnOnce(&mut TrainConfig)) -> Schedule {
+        let mut config = TrainConfig { lr: 1e-3, min_lr: 1e-4, warmup: 100, max_iterations: 5000, ..Default::default() };
+        change(&mut config);
+        Schedule::new(&config)
+    }
+
+    #[test]
+    fn the_cosine_passes_through_its_known_points() {
+        let cosine = schedule(|_| {});
+        for (iteration, expected) in [(0, 1e-3 / 101.0), (99, 1e-1 / 101.0), (100, 1e-3), (2550, 5.5e-4), (5000, 1e-4), (1 << 60, 1e-4)] {
+            assert!((cosine.lr(iteration) - expected).abs() < 1e-15, "{iteration}: {}", cosine.lr(iteration));
+        }
+    }
+
+    #[test]
+    fn the_constant_only_warms_up() {
+        let constant = schedule(|config| config.schedule = ScheduleKind::Constant);
+        assert_eq!((constant.lr(100), constant.lr(1 << 60)), (1e-3, 1e-3));
+        assert!(constant.lr(0) < 1.1e-5);
+        assert_eq!(schedule(|config| (config.schedule, config.warmup) = (ScheduleKind::Constant, 0)).lr(0), 1e-3);
+    }
+
+    #[test]
+    fn a_shorter_run_keeps_the_curve_when_its_horizon_is_given() {
+        let short = schedule(|config| (config.max_iterations, config.lr_decay_iterations) = (700, 5000));
+        assert_eq!(short, schedule(|_| {}));
+    }
+
+    proptest! {
+        #[test]
+        fn the_rate_stays_between_zero_and_lr(warmup in 0..200u64, max_iterations in 1..300u64, iteration in 0..400u64) {
+            let lr = schedule(|config| (config.warmup, config.max_iterations) = (warmup, max_iterations)).lr(iteration);
+            prop_assert!(lr > 0.0 && lr <= 1e-3 * (1.0 + 1e-12));
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The `[train]` section of an experiment: the optimiser, its schedule, and when to evaluate and save.
+
+use serde::{Deserialize, Serialize};
+
+use super::check::require;
+use crate::Result;
+
+/// Tokens of one micro-batch beyond which no machine of ours holds the activations.
+const MAX_BATCH_TOKENS: usize = 1 << 26;
+
+/// The course of the learning rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScheduleKind {
+    /// `lr`, after the warm-up.
+    Constant,
+    /// From `lr` to `min_lr` along half a cosine, after the warm-up.
+    #[default]
+    Cosine,
+}
+
+/// Which parameters weight decay acts on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DecayGroups {
+    /// Those of two or more dimensions, embeddings included.
+    #[default]
+    Matrices,
+    /// Every parameter.
+    All,
+    /// Every parameter but the mixer's candidate and gate projection, as in the code of minGRU's authors.
+    Official,
+    /// None.
+    None,
+}
+
+/// The number format of training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Precision {
+    /// 32-bit floats throughout.
+    #[default]
+    F32,
+}
+
+/// Where training runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Device {
+    /// The processor.
+    #[default]
+    Cpu,
+}
+
+/// The training of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrainConfig {
+    /// Tokens per window T (text only). Default 256.
+    pub seq_len: usize,
+    /// Sequences per micro-batch B. Default 64.
+    pub batch_size: usize,
+    /// Micro-batches averaged into one update. Default 1.
+    pub accumulation: usize,
+    /// Number of optimiser updates. Default 1000.
+    pub max_iterations: u64,
+    /// The highest learning rate. Default 1e-3.
+    pub lr: f64,
+    /// The learning rate at the end of the cosine. Default 1e-4.
+    pub min_lr: f64,
+    /// Iterations over which the learning rate rises to `lr`. Default 100.
+    pub warmup: u64,
+    /// The course of the learning rate. Default `cosine`.
+    pub schedule: ScheduleKind,
+    /// The iteration at which the cosine reaches `min_lr`; 0 stands for `max_iterations`. Default 0.
+    pub lr_decay_iterations: u64,
+    /// Decoupled weight decay λ of AdamW. Default 0.1.
+    pub weight_decay: f64,
+    /// Which parameters weight decay acts on. Default `matrices`.
+    pub decay_groups: DecayGroups,
+    /// Decay rates β1, β2 of AdamW's moments. Default [0.9, 0.99].
+    pub betas: [f64; 2],
+    /// Largest norm of all gradients together; 0 turns clipping off. Default 1.
+    pub clip_norm: f64,
+    /// Iterations between evaluations. Default 100.
+    pub eval_every: u64,
+    /// Batches per evaluation. Default 20.
+    pub eval_iterations: u64,
+    /// Iterations between checkpoints. Default 100.
+    pub checkpoint_every: u64,
+    /// Evaluations without a better test loss after which training stops; 0 turns this off. Default 0.
+    pub patience: u64,
+    /// The number format. Default `f32`.
+    pub precision: Precision,
+    /// Where training runs. Default `cpu`.
+    pub device: Device,
+    /// Seed of weights, data and dropout. Default 0.
+    pub seed: u64,
+    /// Number of threads; 0 takes every core. Default 0.
+    pub threads: usize,
+}
+
+impl Default for TrainConfig {
+    fn default() -> Self {
+        Self {
+            seq_len: 256,
+            batch_size: 64,
+            accumulation: 1,
+            max_iterations: 1000,
+            lr: 1e-3,
+            min_lr: 1e-4,
+            warmup: 100,
+            schedule: ScheduleKind::Cosine,
+            lr_decay_iterations: 0,
+            weight_decay: 0.1,
+            decay_groups: DecayGroups::Matrices,
+            betas: [0.9, 0.99],
+            clip_norm: 1.0,
+            eval_every: 100,
+            eval_iterations: 20,
+            checkpoint_every: 100,
+            patience: 0,
+            precision: Precision::F32,
+            device: Device::Cpu,
+            seed: 0,
+            threads: 0,
+        }
+    }
+}
+
+impl TrainConfig {
+    /// The iteration at which the cosine reaches `min_lr`.
+    pub fn lr_horizon(&self) -> u64 {
+        if self.lr_decay_iterations == 0 { self.max_iterations } else { self.lr_decay_iterations }
+    }
+
+    /// Checks every key and every combination of keys.
+    ///
+    /// # Errors
+    /// A sentence that names the first key out of range.
+    pub fn validate(&self) -> Result<()> {
+        count("seq_len", self.seq_len as u64, 1 << 24)?;
+        count("batch_size", self.batch_size as u64, 1 << 20)?;
+        count("accumulation", self.accumulation as u64, 1 << 16)?;
+        count("max_iterations", self.max_iterations, 1 << 40)?;
+        count("eval_every", self.eval_every, 1 << 40)?;
+        count("eval_iterations", self.eval_iterations, 1 << 30)?;
+        count("checkpoint_every", self.checkpoint_every, 1 << 40)?;
+        require(self.batch_size * self.seq_len <= MAX_BATCH_TOKENS, || {
+            format!("batch_size · seq_len must be at most {MAX_BATCH_TOKENS} tokens, found {} · {}", self.batch_size, self.seq_len)
+        })?;
+        require(self.lr > 0.0 && self.lr <= 100.0, || format!("lr must be above 0 and at most 100, found {}", self.lr))?;
+        require(self.min_lr >= 0.0 && (self.min_lr <= self.lr || self.schedule == ScheduleKind::Constant), || {
+            format!("min_lr must be between 0 and lr = {}, found {}", self.lr, self.min_lr)
+        })?;
+        require((0.0..=10.0).contains(&self.weight_decay), || {
+            format!("weight_decay must be between 0 and 10, found {}", self.weight_decay)
+        })?;
+        require(self.betas.iter().all(|beta| (0.0..1.0).contains(beta)), || {
+            format!("betas must be two numbers of at least 0 and below 1, found {:?}", self.betas)
+        })?;
+        require(self.clip_norm >= 0.0 && self.clip_norm.is_finite(), || {
+            format!("clip_norm must be 0 (off) or above, found {}", self.clip_norm)
+        })?;
+        require(self.seed <= i64::MAX as u64, || format!("seed must be at most {}, found {}", i64::MAX, self.seed))?;
+        require(self.threads <= 1024, || format!("threads must be at most 1024, with 0 for every core, found {}", self.threads))
+    }
+}
+
+fn count(key: &str, found: u64, limit: u64) -> Result<()> {
+    require((1..=limit).contains(&found), || format!("{key} must be between 1 and {limit}, found {found}"))
+}
