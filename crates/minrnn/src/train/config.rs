@@ -108,9 +108,10 @@ impl Experiment {
         let mut file: Table = text.parse().map_err(|error| syntax_error(text, &error))?;
         let known = known_keys()?;
         let mut table = to_table(&Self::default())?;
-        let (presets, settings): (Vec<&String>, Vec<&String>) = settings.iter().partition(|setting| setting.starts_with("preset="));
-        let chosen = match (file.remove("preset"), presets.last()) {
-            (_, Some(setting)) => Some(setting["preset=".len()..].to_owned()),
+        let preset_of =
+            |setting: &String| setting.split_once('=').filter(|(key, _)| key.trim() == "preset").map(|(_, name)| name.trim().to_owned());
+        let chosen = match (file.remove("preset"), settings.iter().rev().find_map(preset_of)) {
+            (_, Some(name)) => Some(name),
             (Some(Value::String(name)), None) => Some(name),
             (Some(other), None) => return Err(Error::Config(format!("preset must be a text, found {other}"))),
             (None, None) => None,
@@ -121,7 +122,7 @@ impl Experiment {
         for (section, values) in file {
             overlay_top(&mut table, &known, &section, values)?;
         }
-        for setting in settings {
+        for setting in settings.iter().filter(|setting| preset_of(setting).is_none()) {
             let (section, key, value) = parse_setting(&known, setting)?;
             overlay_top(&mut table, &known, &section, Value::Table(Table::from_iter([(key, value)])))?;
         }
@@ -170,10 +171,10 @@ fn overlay_top(table: &mut Table, known: &Table, name: &str, value: Value) -> Re
             }
         }
         (key, _) => {
-            let sections =
+            let mut sections =
                 known.iter().filter_map(|(section, keys)| keys.as_table().filter(|keys| keys.contains_key(key)).map(|_| section));
             let names = known.keys().map(String::as_str).chain(["description", "preset", "expect"]);
-            return Err(Error::Config(match sections.last() {
+            return Err(Error::Config(match sections.next_back() {
                 Some(section) => format!("the key '{key}' stands before the first section; it belongs below [{section}]"),
                 None => format!("unknown key '{key}'{}", suggestion(key, names)),
             }));
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!((experiment.model.norm, experiment.model.d_model, experiment.train.lr), (NormKind::Batch, 64, 1e-2));
         assert_eq!((experiment.model.initial_state, experiment.model.forget_bias), (InitialState::Learned, 3.0));
         assert_eq!(experiment.train.decay_groups, DecayGroups::Official);
-        let paper = Experiment::parse(text, &["preset=paper".to_owned()]).unwrap();
+        let paper = Experiment::parse(text, &["preset = paper".to_owned()]).unwrap();
         assert_eq!((paper.model.initial_state, paper.model.norm), (InitialState::Zero, NormKind::Batch));
     }
 

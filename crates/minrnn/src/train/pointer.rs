@@ -1,0 +1,157 @@
+//! Which checkpoint of a run is the last and which the best: the one-line files `checkpoints/last` and `checkpoints/best`.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use minrnn_stream::{CONFIG_FILE, read_text};
+
+use crate::{Error, Result};
+
+pub(super) const CHECKPOINTS: &str = "checkpoints";
+
+/// One of the two checkpoints that a run names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pointer {
+    /// The newest one, from which training resumes.
+    Last,
+    /// The one with the best evaluation so far.
+    Best,
+}
+
+impl Pointer {
+    pub(super) fn file_name(self) -> &'static str {
+        match self {
+            Self::Last => "last",
+            Self::Best => "best",
+        }
+    }
+}
+
+/// The checkpoint that `pointer` names in the run directory `run`, or `None` when it has none. Takes no lock.
+///
+/// # Errors
+/// When the pointer's file is damaged or names a checkpoint that is gone.
+pub fn checkpoint(run: impl AsRef<Path>, pointer: Pointer) -> Result<Option<PathBuf>> {
+    let directory = run.as_ref().join(CHECKPOINTS);
+    let name = match read_pointer(run.as_ref(), pointer)? {
+        Some(name) => Some(name),
+        // Killed between the first checkpoint and its pointer: a directory of that name is complete.
+        None if pointer == Pointer::Last && directory.is_dir() => {
+            entries(&directory)?.into_iter().filter(|name| iteration_of(name).is_some()).max_by_key(|name| iteration_of(name))
+        }
+        None => None,
+    };
+    let Some(path) = name.map(|name| directory.join(name)) else { return Ok(None) };
+    if !path.is_dir() {
+        let problem = format!("it names '{}', which is gone; write the name of a checkpoint that is still there into it", path.display());
+        return Err(Error::malformed(directory.join(pointer.file_name()), problem));
+    }
+    Ok(Some(path))
+}
+
+/// The checkpoint to use a model from: `path` itself if it is one, otherwise the best, otherwise the last of the run at `path`.
+///
+/// # Errors
+/// When there is none, or a pointer is damaged.
+pub fn find_checkpoint(path: impl AsRef<Path>) -> Result<PathBuf> {
+    let path = path.as_ref();
+    if !path.exists() {
+        return Err(Error::io("open the run", path, ErrorKind::NotFound.into()));
+    }
+    if path.join(CONFIG_FILE).is_file() {
+        return Ok(path.to_owned());
+    }
+    if let Some(found) = checkpoint(path, Pointer::Best)? {
+        return Ok(found);
+    }
+    checkpoint(path, Pointer::Last)?.ok_or_else(|| {
+        Error::malformed(path, "expected a run directory or a checkpoint, found neither a checkpoints/best nor a config.json")
+    })
+}
+
+/// The name in the pointer's file, or `None` when there is no such file.
+pub(super) fn read_pointer(run: &Path, pointer: Pointer) -> Result<Option<String>> {
+    let file = run.join(CHECKPOINTS).join(pointer.file_name());
+    let text = match read_text(&file, 256) {
+        Ok(text) => text,
+        Err(minrnn_stream::Error::Io { source, .. }) if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let name = text.trim();
+    match iteration_of(name) {
+        Some(_) => Ok(Some(name.to_owned())),
+        None => Err(Error::malformed(file, format!("expected the name of a checkpoint, such as iter-100, found {name:?}"))),
+    }
+}
+
+/// N of `iter-N` and of `iter-N-K`; `None` for every other name.
+pub(super) fn iteration_of(name: &str) -> Option<u64> {
+    let mut numbers = name.strip_prefix("iter-")?.splitn(2, '-');
+    let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?;
+    let iteration = number(numbers.next()?)?;
+    numbers.next().map_or(Some(iteration), |again| number(again).map(|_| iteration))
+}
+
+/// Names in a directory, sorted; names that are not Unicode are none of ours and left out.
+pub(super) fn entries(directory: &Path) -> Result<Vec<String>> {
+    let list = || -> std::io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(directory)? {
+            names.extend(entry?.file_name().into_string());
+        }
+        names.sort();
+        Ok(names)
+    };
+    list().map_err(|source| Error::io("list", directory, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::RunDir;
+    use super::*;
+
+    fn save(run: &RunDir, iteration: u64, is_best: bool) -> PathBuf {
+        let write = |directory: &Path| {
+            fs::write(directory.join(CONFIG_FILE), "").unwrap();
+            Ok(())
+        };
+        run.save(iteration, is_best, &[], write).unwrap()
+    }
+
+    #[test]
+    fn pointers_that_lead_elsewhere_are_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("run");
+        let run = RunDir::create(&path).unwrap();
+        save(&run, 10, true);
+        for content in ["", "../../etc", "iter-10/..", "iter-", "iter-+1", "iter-1-", "/", "iter-99999999999999999999", "a\0b"] {
+            fs::write(path.join("checkpoints/last"), content).unwrap();
+            let refused = run.checkpoint(Pointer::Last).unwrap_err().to_string();
+            assert!(refused.contains("expected the name of a checkpoint"), "{content:?}: {refused}");
+        }
+        fs::write(path.join("checkpoints/last"), "iter-11\n").unwrap();
+        assert!(run.checkpoint(Pointer::Last).unwrap_err().to_string().contains("which is gone"));
+        fs::write(path.join("checkpoints/last"), b"\xff").unwrap();
+        assert!(run.checkpoint(Pointer::Last).is_err());
+        fs::write(path.join("checkpoints/last"), "x".repeat(1 << 20)).unwrap();
+        assert!(run.checkpoint(Pointer::Last).unwrap_err().to_string().contains("larger than"));
+    }
+
+    #[test]
+    fn a_model_is_found_by_its_run_or_its_checkpoint() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("run");
+        let run = RunDir::create(&path).unwrap();
+        assert!(find_checkpoint(&path).unwrap_err().to_string().contains("found neither"));
+        let first = save(&run, 10, false);
+        assert_eq!(find_checkpoint(&path).unwrap(), first);
+        let best = save(&run, 20, true);
+        let last = save(&run, 30, false);
+        assert_eq!(find_checkpoint(&path).unwrap(), best);
+        assert_eq!(find_checkpoint(&last).unwrap(), last);
+        assert!(find_checkpoint(parent.path().join("none")).unwrap_err().is_wrong_input());
+    }
+}
