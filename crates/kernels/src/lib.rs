@@ -18,7 +18,6 @@ pub mod min_gru;
 pub mod min_lstm;
 pub mod product;
 mod recurrence;
-mod recurrent;
 pub mod reference;
 pub mod rms_norm;
 mod rows;

@@ -43,7 +43,7 @@ pub enum Error {
     NonFinite {
         /// Training iteration, counted from 0.
         iteration: u64,
-        /// "the loss", or "the gradient of <parameter path>".
+        /// "the loss", or "the gradient of `parameter path`".
         tensor: String,
         /// The offending value.
         value: f64,

@@ -3,6 +3,9 @@
 
 pub mod data;
 mod error;
+pub mod model;
+pub mod nn;
+pub mod ops;
 pub mod rng;
 mod segments;
 pub mod train;

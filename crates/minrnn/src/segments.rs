@@ -1,5 +1,6 @@
 //! Which part of a batch is real: padding at the end of rows, and resets inside them.
 
+use crate::ops::StepCodes;
 use crate::{Error, Result};
 
 /// The real part of a batch `[B, T]`: dense, padded to lengths, or with resets inside rows (packing, episode boundaries).
@@ -90,6 +91,14 @@ impl Segments {
             }
         }
         Ok(Some(codes))
+    }
+
+    /// The same as the operations and models take it; make it once per batch.
+    ///
+    /// # Errors
+    /// As [`Segments::codes`].
+    pub fn steps(&self, batch_size: usize, seq_len: usize) -> Result<StepCodes> {
+        Ok(self.codes(batch_size, seq_len)?.map_or_else(StepCodes::dense, |codes| StepCodes::new(codes, seq_len)))
     }
 }
 

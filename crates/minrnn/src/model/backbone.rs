@@ -1,0 +1,86 @@
+//! A stack of blocks and the final norm.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+use minrnn_stream::ModelConfig;
+
+use crate::Result;
+use crate::nn::{AnyMixer, Block, BlockState, Initializer, Mixer, Mode, Norm, State, StateZip};
+use crate::ops::StepCodes;
+
+/// `n_layers` blocks and a final norm around mixers of one kind; [`AnyMixer`] lets the configuration choose, a type of your own needs
+/// only [`Mixer`].
+#[derive(Module, Debug)]
+pub struct Backbone<M: Module> {
+    /// The blocks, first to last.
+    pub blocks: Vec<Block<M>>,
+    /// The norm after the last block.
+    pub final_norm: Norm,
+}
+
+/// What a [`Backbone`] carries: one state for each block.
+#[derive(Debug, Clone)]
+pub struct BackboneState<S> {
+    /// The states of the blocks, first to last.
+    pub blocks: Vec<BlockState<S>>,
+}
+
+impl<S: State> State for BackboneState<S> {
+    fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
+        f.enter("blocks");
+        let blocks = self.blocks.zip(other.blocks, f);
+        f.exit();
+        Self { blocks }
+    }
+}
+
+impl Backbone<AnyMixer> {
+    /// The stack `config` asks for.
+    ///
+    /// # Errors
+    /// When the configuration is not valid.
+    pub fn new(config: &ModelConfig, init: &mut Initializer) -> Result<Self> {
+        Self::with_mixers(config, init, |init| AnyMixer::from_config(config, init))
+    }
+}
+
+impl<M: Mixer> Backbone<M> {
+    /// The stack `config` asks for, around mixers made by `mixer`; `config.mixer` plays no part.
+    ///
+    /// # Errors
+    /// When the configuration is not valid or `mixer` fails.
+    pub fn with_mixers(
+        config: &ModelConfig,
+        init: &mut Initializer,
+        mut mixer: impl FnMut(&mut Initializer) -> Result<M>,
+    ) -> Result<Self> {
+        let blocks = (0..config.n_layers).map(|_| Block::new(config, &mut mixer, init)).collect::<Result<_>>()?;
+        Ok(Self { blocks, final_norm: Norm::new(config.norm, config.d_model, init) })
+    }
+
+    /// The state before the first step.
+    pub fn init_state(&self, batch_size: usize) -> BackboneState<M::State> {
+        BackboneState { blocks: self.blocks.iter().map(|block| block.init_state(batch_size)).collect() }
+    }
+
+    /// The whole sequence `x` `[B, T, D]` → `[B, T, D]`, normalised, and the state after it.
+    ///
+    /// # Panics
+    /// When the shapes of input, state and steps do not fit.
+    pub fn forward(
+        &self,
+        mut x: Tensor<3>,
+        state: BackboneState<M::State>,
+        steps: &StepCodes,
+        mode: Mode,
+    ) -> (Tensor<3>, BackboneState<M::State>) {
+        assert_eq!(self.blocks.len(), state.blocks.len(), "the state belongs to another model");
+        let mut blocks = Vec::with_capacity(self.blocks.len());
+        for (i, (block, block_state)) in self.blocks.iter().zip(state.blocks).enumerate() {
+            let (y, block_state) = block.forward(x, block_state, steps, mode, 2 * i as u64);
+            x = y;
+            blocks.push(block_state);
+        }
+        (self.final_norm.forward(x, steps, mode), BackboneState { blocks })
+    }
+}

@@ -1,0 +1,159 @@
+//! Tokens in, logits out: embedding, backbone, head.
+
+use std::sync::Arc;
+
+use burn::module::Module;
+use burn::nn::{Embedding, Linear};
+use burn::tensor::{Device, Int, Tensor};
+use minrnn_stream::{DropoutSite, ModelConfig};
+
+use super::backbone::{Backbone, BackboneState};
+use crate::nn::{AnyMixer, AnyState, Initializer, Mixer, Mode, linear};
+use crate::ops::{Dropout, StepCodes, bias_dropout_residual, cross_entropy};
+use crate::Result;
+
+/// The dropout site of the embedding; blocks count theirs from 0.
+const EMBEDDING_SITE: u64 = u64::MAX;
+
+/// A language model over a vocabulary of V tokens.
+#[derive(Module, Debug)]
+pub struct LanguageModel<M: Module = AnyMixer> {
+    /// V → D.
+    pub embedding: Embedding,
+    /// The stack of blocks.
+    pub backbone: Backbone<M>,
+    /// D → V without bias; absent when it shares the embedding's matrix.
+    pub head: Option<Linear>,
+    #[module(skip)]
+    embedding_dropout: f64,
+}
+
+/// What a [`LanguageModel`] of the library's mixers carries.
+pub type LanguageModelState = BackboneState<AnyState>;
+
+impl LanguageModel<AnyMixer> {
+    /// The model `config` asks for, with weights drawn from `seed`.
+    ///
+    /// # Errors
+    /// When the configuration is not valid.
+    pub fn new(config: &ModelConfig, seed: u64, device: &Device) -> Result<Self> {
+        config.validate()?;
+        Self::with_mixers(config, seed, device, |init| AnyMixer::from_config(config, init))
+    }
+}
+
+impl<M: Mixer> LanguageModel<M> {
+    /// The same around mixers made by `mixer`; `config.mixer` plays no part.
+    ///
+    /// # Errors
+    /// When the configuration is not valid or `mixer` fails.
+    pub fn with_mixers(
+        config: &ModelConfig,
+        seed: u64,
+        device: &Device,
+        mixer: impl FnMut(&mut Initializer) -> Result<M>,
+    ) -> Result<Self> {
+        let mut init = Initializer::new(seed, device);
+        let dropped = config.dropout_sites.contains(&DropoutSite::Embedding);
+        let embedding = Embedding { weight: init.normal([config.vocab_size, config.d_model], 1.0) };
+        let backbone = Backbone::with_mixers(config, &mut init, mixer)?;
+        let head = (!config.tie_embeddings).then(|| init.linear_with_bias(config.d_model, config.vocab_size, false));
+        Ok(Self { embedding, backbone, head, embedding_dropout: if dropped { config.dropout } else { 0.0 } })
+    }
+
+    /// Where the weights live.
+    pub fn device(&self) -> Device {
+        self.embedding.weight.val().device()
+    }
+
+    /// The state before the first token.
+    pub fn init_state(&self, batch_size: usize) -> BackboneState<M::State> {
+        self.backbone.init_state(batch_size)
+    }
+
+    /// Logits of the next token at every position, and the state after the last.
+    ///
+    /// # Shapes
+    /// * `tokens` `[B, T]` → `[B, T, V]`
+    ///
+    /// # Panics
+    /// When the shapes of tokens, state and steps do not fit.
+    pub fn forward(
+        &self,
+        tokens: Tensor<2, Int>,
+        state: BackboneState<M::State>,
+        steps: &StepCodes,
+        mode: Mode,
+    ) -> (Tensor<3>, BackboneState<M::State>) {
+        let (x, state) = self.features(tokens, state, steps, mode);
+        (self.logits(x), state)
+    }
+
+    /// Logits of the next token after each row's last, and the state there: what a prompt pass needs.
+    ///
+    /// # Shapes
+    /// * `tokens` `[B, T]` with T ≥ 1, `lengths` the real steps of each row, at least 1 → `[B, V]`
+    ///
+    /// # Panics
+    /// When the shapes of tokens, state and steps do not fit.
+    pub fn prefill(
+        &self,
+        tokens: Tensor<2, Int>,
+        lengths: &[usize],
+        state: BackboneState<M::State>,
+        steps: &StepCodes,
+    ) -> (Tensor<2>, BackboneState<M::State>) {
+        let [batch, seq_len] = tokens.dims();
+        let (x, state) = self.features(tokens, state, steps, Mode::Evaluate);
+        let last: Vec<i64> = lengths.iter().enumerate().map(|(b, &n)| (b * seq_len + n - 1) as i64).collect();
+        let last = Tensor::<1, Int>::from_data(burn::tensor::TensorData::new(last, [batch]), &x.device());
+        let x = linear::rows(x).select(0, last).unsqueeze_dim(1);
+        (self.logits(x).squeeze_dim(1), state)
+    }
+
+    /// Mean cross-entropy in nats over the scored positions, and the state after the last token.
+    ///
+    /// # Shapes
+    /// * `tokens` `[B, T]`, `targets` B·T numbers below V, `mask` B·T weights (absent: all 1)
+    ///
+    /// # Panics
+    /// When the shapes do not fit or a scored target is not below V.
+    pub fn loss(
+        &self,
+        tokens: Tensor<2, Int>,
+        targets: Arc<[i32]>,
+        mask: Option<Arc<[f32]>>,
+        state: BackboneState<M::State>,
+        steps: &StepCodes,
+        mode: Mode,
+    ) -> (Tensor<1>, BackboneState<M::State>) {
+        let (logits, state) = self.forward(tokens, state, steps, mode);
+        (cross_entropy(linear::rows(logits), targets, mask), state)
+    }
+
+    fn features(
+        &self,
+        tokens: Tensor<2, Int>,
+        state: BackboneState<M::State>,
+        steps: &StepCodes,
+        mode: Mode,
+    ) -> (Tensor<3>, BackboneState<M::State>) {
+        let [batch, seq_len] = tokens.dims();
+        let mut x = match batch * seq_len {
+            0 => Tensor::zeros([batch, seq_len, self.embedding.weight.dims()[1]], &self.device()),
+            _ => self.embedding.forward(tokens),
+        };
+        let dropout = mode.dropout(self.embedding_dropout, EMBEDDING_SITE);
+        if dropout != Dropout::OFF {
+            x = linear::sequences(bias_dropout_residual(linear::rows(x), None, None, dropout), batch, seq_len);
+        }
+        self.backbone.forward(x, state, steps, mode)
+    }
+
+    fn logits(&self, x: Tensor<3>) -> Tensor<3> {
+        match &self.head {
+            Some(head) => linear::product(head, x),
+            None => linear::matrix_product(x, self.embedding.weight.val().transpose()),
+        }
+    }
+}

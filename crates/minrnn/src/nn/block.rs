@@ -1,0 +1,127 @@
+//! The residual block of the experiments (models.md §2.7):
+//!
+//! ```text
+//! x ← x + PW(DW4(x))             when `conv` is on; no norm before it
+//! x ← x + dropout(Mixer(norm(x)))
+//! x ← x + dropout(FF(norm(x)))   when there is a feed-forward part
+//! ```
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+use minrnn_stream::{DropoutSite, FeedForwardKind, ModelConfig};
+
+use super::conv::{CausalConv, Window};
+use super::feed_forward::FeedForward;
+use super::init::Initializer;
+use super::linear::{rows, sequences};
+use super::mixer::Mixer;
+use super::mode::Mode;
+use super::norm::Norm;
+use super::state::{State, StateZip};
+use crate::Result;
+use crate::ops::{StepCodes, bias_dropout_residual};
+
+/// Convolution, mixer and feed-forward part with their norms and residual connections.
+#[derive(Module, Debug)]
+pub struct Block<M: Module> {
+    /// The convolution, when the block has one.
+    pub conv: Option<CausalConv>,
+    /// Norm before the mixer.
+    pub mixer_norm: Norm,
+    /// The time-mixing layer.
+    pub mixer: M,
+    /// Norm before the feed-forward part.
+    pub ff_norm: Option<Norm>,
+    /// The feed-forward part, when the block has one.
+    pub ff: Option<FeedForward>,
+    #[module(skip)]
+    mixer_dropout: f64,
+    #[module(skip)]
+    ff_dropout: f64,
+}
+
+/// What a [`Block`] carries.
+#[derive(Debug, Clone)]
+pub struct BlockState<S> {
+    /// The convolution's window.
+    pub conv: Option<Window>,
+    /// The mixer's state.
+    pub mixer: S,
+}
+
+impl<S: State> State for BlockState<S> {
+    fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
+        f.enter("conv");
+        let conv = self.conv.zip(other.conv).map(|(a, b)| a.zip(b, f));
+        f.exit();
+        f.enter("mixer");
+        let mixer = self.mixer.zip(other.mixer, f);
+        f.exit();
+        Self { conv, mixer }
+    }
+}
+
+impl<M: Mixer> Block<M> {
+    /// A block around `mixer` as `config` asks for.
+    ///
+    /// # Errors
+    /// When the feed-forward width is not whole.
+    pub fn new(config: &ModelConfig, mixer: impl FnOnce(&mut Initializer) -> Result<M>, init: &mut Initializer) -> Result<Self> {
+        let d = config.d_model;
+        let at = |site| if config.dropout_sites.contains(&site) { config.dropout } else { 0.0 };
+        let conv = config.conv.then(|| CausalConv::new(d, init));
+        let mixer_norm = Norm::new(config.norm, d, init);
+        let mixer = mixer(init)?;
+        let (ff_norm, ff) = match config.ff {
+            FeedForwardKind::None => (None, None),
+            FeedForwardKind::Mlp => (Some(Norm::new(config.norm, d, init)), Some(FeedForward::mlp(d, config.d_ff()?, init))),
+            FeedForwardKind::Gated => (Some(Norm::new(config.norm, d, init)), Some(FeedForward::gated(d, config.d_ff()?, init))),
+        };
+        Ok(Self {
+            conv,
+            mixer_norm,
+            mixer,
+            ff_norm,
+            ff,
+            mixer_dropout: at(DropoutSite::Mixer),
+            ff_dropout: at(DropoutSite::FeedForward),
+        })
+    }
+
+    /// The state before the first step.
+    pub fn init_state(&self, batch_size: usize) -> BlockState<M::State> {
+        BlockState { conv: self.conv.as_ref().map(|conv| conv.init_state(batch_size)), mixer: self.mixer.init_state(batch_size) }
+    }
+
+    /// The whole sequence `x` `[B, T, D]` → `[B, T, D]` and the state after it. `site` numbers the block's dropout sites; a block
+    /// uses `site` and `site + 1`.
+    ///
+    /// # Panics
+    /// When the shapes of input, state and steps do not fit.
+    pub fn forward(
+        &self,
+        x: Tensor<3>,
+        state: BlockState<M::State>,
+        steps: &StepCodes,
+        mode: Mode,
+        site: u64,
+    ) -> (Tensor<3>, BlockState<M::State>) {
+        let (x, conv) = match (&self.conv, state.conv) {
+            (Some(conv), Some(window)) => {
+                let (x, window) = conv.forward(x, window, steps);
+                (x, Some(window))
+            }
+            (None, None) => (x, None),
+            _ => panic!("the state belongs to another block"),
+        };
+        let [batch, seq_len, _] = x.dims();
+        let (mixed, mixer) = self.mixer.forward(self.mixer_norm.forward(x.clone(), steps, mode), state.mixer, steps);
+        let dropout = mode.dropout(self.mixer_dropout, site);
+        let mut x = sequences(bias_dropout_residual(rows(mixed), None, Some(rows(x)), dropout), batch, seq_len);
+        if let (Some(norm), Some(ff)) = (&self.ff_norm, &self.ff) {
+            let dropout = mode.dropout(self.ff_dropout, site + 1);
+            x = ff.forward(norm.forward(x.clone(), steps, mode), x, dropout);
+        }
+        (x, BlockState { conv, mixer })
+    }
+}

@@ -1,0 +1,75 @@
+//! The convolution at the head of a block: x + PW(DW4(x)), its window carried as state (models.md §2.7).
+
+use burn::module::{Module, Param};
+use burn::nn::Linear;
+use burn::tensor::Tensor;
+
+use super::init::Initializer;
+use super::linear::{bias, row_product, rows, sequences};
+use super::state::{State, StateZip};
+use crate::ops::{Dropout, StepCodes, bias_dropout_residual, causal_conv};
+
+/// Taps of the convolution.
+pub const KERNEL_SIZE: usize = 4;
+
+/// Causal depthwise convolution followed by a pointwise one, with a residual connection.
+#[derive(Module, Debug)]
+pub struct CausalConv {
+    /// One filter per channel.
+    pub depthwise: Depthwise,
+    /// D → D.
+    pub pointwise: Linear,
+}
+
+/// Filters and biases of a depthwise convolution.
+#[derive(Module, Debug)]
+pub struct Depthwise {
+    /// `[D, 1, K]`, PyTorch's layout: the last tap meets the current step.
+    pub weight: Param<Tensor<3>>,
+    /// `[D]`.
+    pub bias: Param<Tensor<1>>,
+}
+
+/// The inputs a convolution still needs.
+#[derive(Debug, Clone)]
+pub struct Window {
+    /// `[B, K − 1, D]`, oldest first.
+    pub window: Tensor<3>,
+}
+
+impl State for Window {
+    fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
+        Self { window: f.tensor("window", self.window, other.window) }
+    }
+}
+
+impl CausalConv {
+    /// A new convolution of width `d_model`.
+    pub fn new(d_model: usize, init: &mut Initializer) -> Self {
+        let depthwise =
+            Depthwise { weight: init.uniform([d_model, 1, KERNEL_SIZE], KERNEL_SIZE), bias: init.uniform([d_model], KERNEL_SIZE) };
+        Self { depthwise, pointwise: init.linear(d_model, d_model) }
+    }
+
+    /// Zeros before the first step.
+    pub fn init_state(&self, batch_size: usize) -> Window {
+        let weight = self.depthwise.weight.val();
+        let [d_model, _, k] = weight.dims();
+        Window { window: Tensor::zeros([batch_size, k - 1, d_model], &weight.device()) }
+    }
+
+    /// x + PW(DW(x)).
+    ///
+    /// # Shapes
+    /// * `x` `[B, T, D]` → `[B, T, D]`
+    ///
+    /// # Panics
+    /// When shapes do not fit.
+    pub fn forward(&self, x: Tensor<3>, state: Window, steps: &StepCodes) -> (Tensor<3>, Window) {
+        let [batch, seq_len, _] = x.dims();
+        let (y, window) = causal_conv(x.clone(), self.depthwise.weight.val(), self.depthwise.bias.val(), Some(state.window), steps);
+        let y = row_product(rows(y), self.pointwise.weight.val());
+        let y = bias_dropout_residual(y, bias(&self.pointwise), Some(rows(x)), Dropout::OFF);
+        (sequences(y, batch, seq_len), Window { window })
+    }
+}

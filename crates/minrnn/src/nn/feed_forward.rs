@@ -1,0 +1,49 @@
+//! The feed-forward part of a block: residual + dropout(down(GELU(up x))), plain or gated (models.md §2.7).
+
+use burn::module::{Module, Param};
+use burn::nn::Linear;
+use burn::tensor::Tensor;
+
+use super::init::Initializer;
+use super::linear::{bias, row_product, rows, sequences};
+use crate::ops::{Dropout, bias_dropout_residual, bias_gated_gelu, bias_gelu};
+
+/// A plain or gated GELU layer.
+#[derive(Module, Debug)]
+pub struct FeedForward {
+    /// D → M, or D → 2M with rows value then gate.
+    pub up: Linear,
+    /// M → D.
+    pub down: Linear,
+    /// `[M]`, initially 1; only in the gated form.
+    pub scale: Option<Param<Tensor<1>>>,
+}
+
+impl FeedForward {
+    /// GELU between two linear layers of hidden width `d_ff`.
+    pub fn mlp(d_model: usize, d_ff: usize, init: &mut Initializer) -> Self {
+        Self { up: init.linear(d_model, d_ff), down: init.linear(d_ff, d_model), scale: None }
+    }
+
+    /// GELU(gate) ⊙ value ⊙ scale between two linear layers of hidden width `d_ff`.
+    pub fn gated(d_model: usize, d_ff: usize, init: &mut Initializer) -> Self {
+        let scale = Some(init.constant([d_ff], 1.0));
+        Self { up: init.linear(d_model, 2 * d_ff), down: init.linear(d_ff, d_model), scale }
+    }
+
+    /// `residual` + dropout(FF(`x`)).
+    ///
+    /// # Shapes
+    /// * `x`, `residual` `[B, T, D]` → `[B, T, D]`
+    pub fn forward(&self, x: Tensor<3>, residual: Tensor<3>, dropout: Dropout) -> Tensor<3> {
+        let [batch, seq_len, _] = x.dims();
+        let up_bias = bias(&self.up).expect("the up-projection has a bias");
+        let up = row_product(rows(x), self.up.weight.val());
+        let hidden = match &self.scale {
+            None => bias_gelu(up, up_bias),
+            Some(scale) => bias_gated_gelu(up, up_bias, scale.val()),
+        };
+        let down = row_product(hidden, self.down.weight.val());
+        sequences(bias_dropout_residual(down, bias(&self.down), Some(rows(residual)), dropout), batch, seq_len)
+    }
+}

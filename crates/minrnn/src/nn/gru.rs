@@ -1,0 +1,103 @@
+//! The traditional GRU (models.md §3), as the paper compares it.
+//!
+//! ```text
+//! z = σ(W_z x + U_z h + b_z)     r = σ(W_r x + U_r h + b_r)
+//! paper:  n = tanh(W_n x + U_n (r ⊙ h) + b_n)            h⁺ = (1 − z) ⊙ h + z ⊙ n
+//! torch:  n = tanh(W_n x + b_n + r ⊙ (U_n h + b'_n))      h⁺ = (1 − z) ⊙ n + z ⊙ h
+//! y = W_o h⁺ + b_o
+//! ```
+//! where: x input (D); h hidden state (E); r reset gate; z update gate; n candidate. Only PyTorch's form has recurrent biases.
+
+use burn::config::Config;
+use burn::module::{Module, Param};
+use burn::nn::Linear;
+use burn::tensor::Tensor;
+use minrnn_stream::{Candidate, GruForm, InitialState, ModelConfig};
+
+use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
+use super::init::Initializer;
+use super::linear::{apply, bias, product};
+use super::mixer::Mixer;
+use super::recurrent::Recurrent;
+use crate::Result;
+use crate::ops::{self, Start, StepCodes};
+
+/// Settings of a [`Gru`].
+#[derive(Config, Debug)]
+pub struct GruConfig {
+    /// Width D of input and output.
+    pub d_model: usize,
+    /// Width E of the hidden state.
+    pub d_inner: usize,
+    /// Where the reset gate acts.
+    #[config(default = "GruForm::Paper")]
+    pub form: GruForm,
+    /// Zero or learned state before the first step.
+    #[config(default = "InitialState::Zero")]
+    pub initial_state: InitialState,
+}
+
+/// A GRU with its down-projection.
+#[derive(Module, Debug)]
+pub struct Gru {
+    /// D → 3E, rows r, z, n.
+    pub in_proj: Linear,
+    /// The recurrent side, rows r, z, n.
+    pub recurrent: Recurrent,
+    /// E → D.
+    pub out_proj: Linear,
+    /// θ, when the initial state is learned.
+    pub initial_state: Option<Param<Tensor<1>>>,
+    #[module(skip)]
+    form: GruForm,
+}
+
+impl GruConfig {
+    /// The settings a model's configuration asks for.
+    ///
+    /// # Errors
+    /// When the expansion gives no whole width.
+    pub fn from_model(config: &ModelConfig) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.d_inner()?).with_form(config.gru_form).with_initial_state(config.initial_state))
+    }
+
+    /// A new cell; input side and recurrent side are uniform in ±1/√E.
+    pub fn init(&self, init: &mut Initializer) -> Gru {
+        let e = self.d_inner;
+        let in_proj = Linear { weight: init.uniform([self.d_model, 3 * e], e), bias: Some(init.uniform([3 * e], e)) };
+        Gru {
+            in_proj,
+            recurrent: Recurrent::new(3, e, self.form == GruForm::Torch, init),
+            out_proj: init.linear(e, self.d_model),
+            initial_state: learned_state(self.initial_state, e, init),
+            form: self.form,
+        }
+    }
+}
+
+impl Gru {
+    fn initial_vector(&self) -> Option<Tensor<1>> {
+        initial_vector(self.initial_state.as_ref(), Candidate::Identity)
+    }
+}
+
+impl Mixer for Gru {
+    type State = Hidden;
+
+    fn init_state(&self, batch_size: usize) -> Hidden {
+        let [d_inner, _] = self.out_proj.weight.dims();
+        initial_hidden(self.initial_vector(), batch_size, d_inner, &self.out_proj.weight.val().device())
+    }
+
+    fn forward(&self, x: Tensor<3>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {
+        let form = match self.form {
+            GruForm::Paper => ops::GruForm::Paper,
+            GruForm::Torch => ops::GruForm::Torch,
+        };
+        let start = Start { h0: Some(state.h), init: self.initial_vector() };
+        let preact = product(&self.in_proj, x);
+        let (weight, recurrent_bias) = (self.recurrent.weight.val(), self.recurrent.bias());
+        let (h, h_last) = ops::gru(form, preact, bias(&self.in_proj), weight, recurrent_bias, start, steps);
+        (apply(&self.out_proj, h), Hidden { h: h_last })
+    }
+}

@@ -1,0 +1,47 @@
+//! The state of cells whose memory is one vector, and the initial state they may learn.
+
+use burn::module::Param;
+use burn::tensor::{Device, Tensor, activation};
+use minrnn_stream::{Candidate, InitialState};
+
+use super::init::Initializer;
+use super::state::{State, StateZip};
+
+/// The hidden state h of minGRU, minLSTM and GRU.
+#[derive(Debug, Clone)]
+pub struct Hidden {
+    /// h `[B, E]`.
+    pub h: Tensor<2>,
+}
+
+impl State for Hidden {
+    fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
+        Self { h: f.tensor("h", self.h, other.h) }
+    }
+}
+
+/// θ `[E]`, standard normal, when the initial state is learned.
+pub(super) fn learned_state(kind: InitialState, d_inner: usize, init: &mut Initializer) -> Option<Param<Tensor<1>>> {
+    (kind == InitialState::Learned).then(|| init.normal([d_inner], 1.0))
+}
+
+/// The state a reset restores: g(θ) where the candidate is positive, else θ; `None` is zero.
+pub(super) fn initial_vector(theta: Option<&Param<Tensor<1>>>, candidate: Candidate) -> Option<Tensor<1>> {
+    let theta = theta?.val();
+    Some(match candidate {
+        Candidate::Positive => {
+            let not_negative = theta.clone().greater_equal_scalar(0.0);
+            activation::sigmoid(theta.clone()).mask_where(not_negative, theta + 0.5)
+        }
+        Candidate::Identity | Candidate::Tanh => theta,
+    })
+}
+
+/// `batch_size` copies of the initial vector.
+pub(super) fn initial_hidden(init: Option<Tensor<1>>, batch_size: usize, d_inner: usize, device: &Device) -> Hidden {
+    let h = match init {
+        Some(init) => init.unsqueeze::<2>().expand([batch_size, d_inner]),
+        None => Tensor::zeros([batch_size, d_inner], device),
+    };
+    Hidden { h }
+}

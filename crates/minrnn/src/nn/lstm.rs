@@ -1,0 +1,119 @@
+//! The traditional LSTM (models.md §3), as the paper compares it.
+//!
+//! ```text
+//! i, f, o = σ(W x + U h + b)      g = tanh(W_g x + U_g h + b_g)
+//! c⁺ = f ⊙ c + i ⊙ g              h⁺ = o ⊙ tanh(c⁺)
+//! y = W_o h⁺ + b_o
+//! ```
+//! where: x input (D); h hidden state and c cell state (E); i, f, o input, forget and output gate; g candidate.
+
+use burn::config::Config;
+use burn::module::{Module, Param};
+use burn::nn::Linear;
+use burn::tensor::Tensor;
+use minrnn_stream::{Candidate, InitialState, ModelConfig};
+
+use super::hidden::{initial_hidden, initial_vector, learned_state};
+use super::init::Initializer;
+use super::linear::{apply, bias, product};
+use super::mixer::Mixer;
+use super::recurrent::Recurrent;
+use super::state::{State, StateZip};
+use crate::Result;
+use crate::ops::{self, Start, StepCodes};
+
+/// Settings of an [`Lstm`].
+#[derive(Config, Debug)]
+pub struct LstmConfig {
+    /// Width D of input and output.
+    pub d_model: usize,
+    /// Width E of hidden and cell state.
+    pub d_inner: usize,
+    /// Added to the forget-gate bias after initialisation.
+    #[config(default = 0.0)]
+    pub forget_bias: f64,
+    /// Zero or learned hidden and cell state before the first step.
+    #[config(default = "InitialState::Zero")]
+    pub initial_state: InitialState,
+}
+
+/// An LSTM with its down-projection.
+#[derive(Module, Debug)]
+pub struct Lstm {
+    /// D → 4E, rows i, f, g, o.
+    pub in_proj: Linear,
+    /// The recurrent side, rows i, f, g, o.
+    pub recurrent: Recurrent,
+    /// E → D.
+    pub out_proj: Linear,
+    /// θ of the hidden state, when it is learned.
+    pub initial_state: Option<Param<Tensor<1>>>,
+    /// θ of the cell state, when it is learned.
+    pub initial_cell: Option<Param<Tensor<1>>>,
+}
+
+/// What an [`Lstm`] carries.
+#[derive(Debug, Clone)]
+pub struct LstmState {
+    /// Hidden state `[B, E]`.
+    pub h: Tensor<2>,
+    /// Cell state `[B, E]`.
+    pub c: Tensor<2>,
+}
+
+impl State for LstmState {
+    fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
+        Self { h: f.tensor("h", self.h, other.h), c: f.tensor("c", self.c, other.c) }
+    }
+}
+
+impl LstmConfig {
+    /// The settings a model's configuration asks for.
+    ///
+    /// # Errors
+    /// When the expansion gives no whole width.
+    pub fn from_model(config: &ModelConfig) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.d_inner()?)
+            .with_forget_bias(config.forget_bias)
+            .with_initial_state(config.initial_state))
+    }
+
+    /// A new cell; input side and recurrent side are uniform in ±1/√E.
+    pub fn init(&self, init: &mut Initializer) -> Lstm {
+        let e = self.d_inner;
+        let in_proj = Linear { weight: init.uniform([self.d_model, 4 * e], e), bias: Some(init.uniform([4 * e], e)) };
+        Lstm {
+            in_proj: init.shift_bias(in_proj, e..2 * e, self.forget_bias),
+            recurrent: Recurrent::new(4, e, true, init),
+            out_proj: init.linear(e, self.d_model),
+            initial_state: learned_state(self.initial_state, e, init),
+            initial_cell: learned_state(self.initial_state, e, init),
+        }
+    }
+}
+
+impl Lstm {
+    fn initial_vectors(&self) -> [Option<Tensor<1>>; 2] {
+        [&self.initial_state, &self.initial_cell].map(|theta| initial_vector(theta.as_ref(), Candidate::Identity))
+    }
+}
+
+impl Mixer for Lstm {
+    type State = LstmState;
+
+    fn init_state(&self, batch_size: usize) -> LstmState {
+        let weight = self.out_proj.weight.val();
+        let [h, c] = self.initial_vectors().map(|init| initial_hidden(init, batch_size, weight.dims()[0], &weight.device()).h);
+        LstmState { h, c }
+    }
+
+    fn forward(&self, x: Tensor<3>, state: LstmState, steps: &StepCodes) -> (Tensor<3>, LstmState) {
+        let preact = product(&self.in_proj, x);
+        let [init_h, init_c] = self.initial_vectors();
+        let hidden = Start { h0: Some(state.h), init: init_h };
+        let cell = Start { h0: Some(state.c), init: init_c };
+        let (weight, recurrent_bias) = (self.recurrent.weight.val(), self.recurrent.bias());
+        let (y, h, c) = ops::lstm(preact, bias(&self.in_proj), weight, recurrent_bias, hidden, cell, steps);
+        (apply(&self.out_proj, y), LstmState { h, c })
+    }
+}

@@ -1,0 +1,108 @@
+//! The norms a block can use.
+
+use burn::module::{Module, Param, RunningState};
+use burn::tensor::Tensor;
+use minrnn_stream::NormKind;
+
+use super::init::Initializer;
+use super::mode::Mode;
+use crate::ops::{StepCodes, layer_norm, rms_norm};
+
+const EPS: f32 = 1e-5;
+/// Share of the batch in the running statistics (PyTorch's meaning of momentum).
+const MOMENTUM: f32 = 0.9;
+
+/// LayerNorm, RMSNorm or BatchNorm over `[B, T, D]`.
+#[derive(Module, Debug)]
+pub enum Norm {
+    /// γ ⊙ (x − mean) / √(variance + 1e−5) + β over channels.
+    Layer(LayerNorm),
+    /// (1 + γ) ⊙ x √D / ‖x‖ over channels; weight decay then pulls the gain to 1.
+    Rms(RmsNorm),
+    /// As LayerNorm, but per channel over batch and time.
+    Batch(BatchNorm),
+}
+
+/// Gain and bias of a LayerNorm.
+#[derive(Module, Debug)]
+pub struct LayerNorm {
+    /// γ `[D]`.
+    pub weight: Param<Tensor<1>>,
+    /// β `[D]`.
+    pub bias: Param<Tensor<1>>,
+}
+
+/// Gain offset of an RMSNorm.
+#[derive(Module, Debug)]
+pub struct RmsNorm {
+    /// γ `[D]`; the gain is 1 + γ.
+    pub gamma: Param<Tensor<1>>,
+}
+
+/// Gain, bias and running statistics of a BatchNorm; padding does not count.
+#[derive(Module, Debug)]
+pub struct BatchNorm {
+    /// γ `[D]`.
+    pub weight: Param<Tensor<1>>,
+    /// β `[D]`.
+    pub bias: Param<Tensor<1>>,
+    /// Mean of past batches `[D]`.
+    pub running_mean: RunningState<Tensor<1>>,
+    /// Variance of past batches `[D]`.
+    pub running_var: RunningState<Tensor<1>>,
+}
+
+impl Norm {
+    /// A new norm of width `d_model`.
+    pub fn new(kind: NormKind, d_model: usize, init: &mut Initializer) -> Self {
+        match kind {
+            NormKind::Layer => Self::Layer(LayerNorm { weight: init.constant([d_model], 1.0), bias: init.constant([d_model], 0.0) }),
+            NormKind::Rms => Self::Rms(RmsNorm { gamma: init.constant([d_model], 0.0) }),
+            NormKind::Batch => Self::Batch(BatchNorm {
+                weight: init.constant([d_model], 1.0),
+                bias: init.constant([d_model], 0.0),
+                running_mean: RunningState::new(Tensor::zeros([d_model], init.device())),
+                running_var: RunningState::new(Tensor::ones([d_model], init.device())),
+            }),
+        }
+    }
+
+    /// Normalises `x` `[B, T, D]`.
+    pub fn forward(&self, x: Tensor<3>, steps: &StepCodes, mode: Mode) -> Tensor<3> {
+        match self {
+            Self::Layer(norm) => layer_norm(x, norm.weight.val(), norm.bias.val(), EPS),
+            Self::Rms(norm) => rms_norm(x, norm.gamma.val()),
+            Self::Batch(norm) => norm.forward(x, steps, mode),
+        }
+    }
+}
+
+impl BatchNorm {
+    fn forward(&self, x: Tensor<3>, steps: &StepCodes, mode: Mode) -> Tensor<3> {
+        let (mean, var) = if mode.is_train() {
+            let (mean, var, count) = batch_statistics(x.clone(), steps);
+            let blend = |running: Tensor<1>, batch: Tensor<1>| running * (1.0 - MOMENTUM) + batch.detach() * MOMENTUM;
+            self.running_mean.update(blend(self.running_mean.value_sync(), mean.clone()));
+            // The running variance is the unbiased one, as in PyTorch.
+            let unbiased = var.clone() * (count / (count - 1.0).max(1.0));
+            self.running_var.update(blend(self.running_var.value_sync(), unbiased));
+            (mean, var)
+        } else {
+            (self.running_mean.value_sync(), self.running_var.value_sync())
+        };
+        let scale = self.weight.val() / (var + EPS).sqrt();
+        (x - mean.unsqueeze()) * scale.unsqueeze() + self.bias.val().unsqueeze()
+    }
+}
+
+/// Mean and biased variance per channel over the real steps, and their number.
+fn batch_statistics(x: Tensor<3>, steps: &StepCodes) -> (Tensor<1>, Tensor<1>, f32) {
+    let [batch, seq_len, width] = x.dims();
+    let device = x.device();
+    let real = steps.padding_mask(&device).map_or_else(|| Tensor::ones([batch, seq_len, 1], &device), |padding| -padding + 1.0);
+    let count = real.clone().sum().into_scalar::<f32>().max(1.0);
+    let over_steps = |x: Tensor<3>| x.sum_dim(1).sum_dim(0).reshape([width]) / count;
+    let mean = over_steps(x.clone() * real.clone());
+    let centred = (x - mean.clone().unsqueeze()) * real;
+    (mean, over_steps(centred.powi_scalar(2)), count)
+}

@@ -1,0 +1,191 @@
+//! What a mixer carries between calls: a plain value of tensors whose first dimension is the batch.
+
+use std::collections::BTreeMap;
+
+use burn::tensor::{Int, Tensor, TensorData};
+
+use crate::{Error, Result};
+
+/// A state is a value: cloning forks it, its tensors are saved by name, and rows of it can be chosen or reset.
+///
+/// An implementation lists its tensors once, in [`zip`](State::zip); everything else follows from that.
+pub trait State: Clone + std::fmt::Debug + Send {
+    /// Calls `f` with each tensor of `self` and its counterpart in `other`, and puts the answers in their places.
+    ///
+    /// Both states have the same structure. The first dimension of every tensor is the batch.
+    fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self;
+
+    /// Cuts the state off the graph it was computed by.
+    fn detach(self) -> Self {
+        self.clone().zip(self, &mut Detach)
+    }
+
+    /// The state of the rows `rows`, in that order; a row may be chosen several times.
+    ///
+    /// # Panics
+    /// When a row does not exist.
+    fn select_rows(self, rows: &[usize]) -> Self {
+        self.clone().zip(self, &mut SelectRows(rows))
+    }
+
+    /// Puts the rows whose flag is true back to those of `initial`.
+    ///
+    /// # Panics
+    /// When the flags are not one for each row.
+    fn reset_rows(self, rows: &[bool], initial: Self) -> Self {
+        self.zip(initial, &mut ResetRows(rows))
+    }
+
+    /// Name, shape and values of every tensor.
+    fn tensors(&self) -> Vec<(String, TensorData)> {
+        let mut collect = Collect::default();
+        self.clone().zip(self.clone(), &mut collect);
+        collect.tensors
+    }
+
+    /// A state of the structure of `self` with the values of `tensors`, as [`tensors`](State::tensors) gave them.
+    ///
+    /// # Errors
+    /// When a tensor is missing or has another shape; the batch size is that of `self`.
+    fn load(self, tensors: &BTreeMap<String, TensorData>) -> Result<Self> {
+        let mut load = Load { path: Path::default(), tensors, problem: None };
+        let state = self.clone().zip(self, &mut load);
+        load.problem.map_or(Ok(state), |problem| Err(Error::Shape(problem)))
+    }
+
+    /// Bytes of the state's values.
+    fn bytes(&self) -> usize {
+        self.tensors().iter().map(|(_, data)| data.as_bytes().len()).sum()
+    }
+}
+
+/// What [`State::zip`] calls for each pair of tensors.
+pub trait StateZip {
+    /// Combines the tensors of this name into the one that takes their place.
+    fn tensor<const D: usize>(&mut self, name: &str, a: Tensor<D>, b: Tensor<D>) -> Tensor<D>;
+
+    /// The following tensors belong to the part `name`, until [`exit`](StateZip::exit).
+    fn enter(&mut self, _name: &str) {}
+
+    /// Ends the part last entered.
+    fn exit(&mut self) {}
+}
+
+/// Nothing is carried.
+impl State for () {
+    fn zip<F: StateZip>(self, _: Self, _: &mut F) -> Self {}
+}
+
+impl<S: State> State for Vec<S> {
+    fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
+        let zip = |(i, (a, b)): (usize, (S, S))| {
+            f.enter(&i.to_string());
+            let zipped = a.zip(b, f);
+            f.exit();
+            zipped
+        };
+        self.into_iter().zip(other).enumerate().map(zip).collect()
+    }
+}
+
+impl<S: State> State for Option<S> {
+    fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
+        self.zip(other).map(|(a, b)| a.zip(b, f))
+    }
+}
+
+struct Detach;
+
+impl StateZip for Detach {
+    fn tensor<const D: usize>(&mut self, _: &str, a: Tensor<D>, _: Tensor<D>) -> Tensor<D> {
+        a.detach()
+    }
+}
+
+struct SelectRows<'a>(&'a [usize]);
+
+impl StateZip for SelectRows<'_> {
+    fn tensor<const D: usize>(&mut self, _: &str, a: Tensor<D>, _: Tensor<D>) -> Tensor<D> {
+        let rows: Vec<i64> = self.0.iter().map(|&row| row as i64).collect();
+        let rows = Tensor::<1, Int>::from_data(TensorData::new(rows, [self.0.len()]), &a.device());
+        a.select(0, rows)
+    }
+}
+
+struct ResetRows<'a>(&'a [bool]);
+
+impl StateZip for ResetRows<'_> {
+    fn tensor<const D: usize>(&mut self, _: &str, a: Tensor<D>, b: Tensor<D>) -> Tensor<D> {
+        let batch_size = a.dims()[0];
+        assert_eq!(self.0.len(), batch_size, "one flag for each of the {batch_size} rows");
+        let mut shape = [1; D];
+        shape[0] = batch_size;
+        let reset = Tensor::<D, burn::tensor::Bool>::from_data(TensorData::new(self.0.to_vec(), shape), &a.device());
+        let reset = reset.expand(a.dims());
+        a.mask_where(reset, b)
+    }
+}
+
+#[derive(Default)]
+struct Path(Vec<String>);
+
+impl Path {
+    fn join(&self, name: &str) -> String {
+        self.0.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join(".")
+    }
+}
+
+#[derive(Default)]
+struct Collect {
+    path: Path,
+    tensors: Vec<(String, TensorData)>,
+}
+
+impl StateZip for Collect {
+    fn tensor<const D: usize>(&mut self, name: &str, a: Tensor<D>, _: Tensor<D>) -> Tensor<D> {
+        self.tensors.push((self.path.join(name), a.clone().into_data()));
+        a
+    }
+
+    fn enter(&mut self, name: &str) {
+        self.path.0.push(name.to_owned());
+    }
+
+    fn exit(&mut self) {
+        self.path.0.pop();
+    }
+}
+
+struct Load<'a> {
+    path: Path,
+    tensors: &'a BTreeMap<String, TensorData>,
+    problem: Option<String>,
+}
+
+impl StateZip for Load<'_> {
+    fn tensor<const D: usize>(&mut self, name: &str, a: Tensor<D>, _: Tensor<D>) -> Tensor<D> {
+        let name = self.path.join(name);
+        match self.tensors.get(&name) {
+            Some(data) if *data.shape() == a.shape() => Tensor::from_data(data.clone(), &a.device()),
+            Some(data) => {
+                let (expected, found) = (a.dims(), data.shape());
+                self.problem.get_or_insert(format!(
+                    "state '{name}': expected shape {expected:?}, found {found:?}; the state belongs to another model"
+                ));
+                a
+            }
+            None => {
+                self.problem.get_or_insert(format!("the state has no '{name}'; it belongs to another model"));
+                a
+            }
+        }
+    }
+
+    fn enter(&mut self, name: &str) {
+        self.path.0.push(name.to_owned());
+    }
+
+    fn exit(&mut self) {
+        self.path.0.pop();
+    }
+}

@@ -1,0 +1,162 @@
+//! Causal depthwise convolution over time, with its window carried.
+
+use burn::backend::flex::FlexTensor;
+use burn::tensor::{Tensor, TensorData};
+use minrnn_kernels::segments::{PADDING, RESET};
+use minrnn_kernels::{Shape, conv as kernel};
+
+use super::flex::{InputList, Output, dims, optional, slice};
+use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::steps::StepCodes;
+
+/// y_t = bias + Σ_j weight_{K−1−j} ⊙ x_{t−j}, one filter per channel (models.md §2.7, DW4).
+///
+/// # Shapes
+/// * `x` `[B, T, D]`, `weight` `[D, 1, K]` (PyTorch's layout: the last tap meets the current step), `bias` `[D]`, `window`
+///   `[B, K − 1, D]` the inputs before `x`, oldest first (absent: zeros) → y `[B, T, D]` and the next window `[B, K − 1, D]`
+///
+/// # Panics
+/// When shapes do not fit.
+pub fn causal_conv(
+    x: Tensor<3>,
+    weight: Tensor<3>,
+    bias: Tensor<1>,
+    window: Option<Tensor<3>>,
+    steps: &StepCodes,
+) -> (Tensor<3>, Tensor<3>) {
+    if !has_kernels(&x.device()) {
+        return composed(x, weight, bias, window, steps);
+    }
+    let kernel_size = weight.dims()[2];
+    let mut inputs = InputList::default();
+    inputs.add(x);
+    inputs.add(weight);
+    inputs.add(bias);
+    let window = inputs.add_optional(window);
+    let op = Op { kernel_size, window, steps: steps.clone() };
+    let mut outputs = run(op, inputs.into_vec()).into_iter();
+    (output(outputs.next()), output(outputs.next()))
+}
+
+/// The same by tensor operations: one shifted, masked copy per tap.
+pub(super) fn composed(
+    x: Tensor<3>,
+    weight: Tensor<3>,
+    bias: Tensor<1>,
+    window: Option<Tensor<3>>,
+    steps: &StepCodes,
+) -> (Tensor<3>, Tensor<3>) {
+    let [batch, seq_len, width] = x.dims();
+    let k = weight.dims()[2];
+    let device = x.device();
+    let window = window.unwrap_or_else(|| Tensor::zeros([batch, k - 1, width], &device));
+    if seq_len == 0 {
+        return (x, window);
+    }
+    let padded = if k == 1 { x } else { Tensor::cat(vec![window, x], 1) };
+    let mut y = Tensor::zeros([batch, seq_len, width], &device) + bias.reshape([1, 1, width]);
+    for tap in 0..k {
+        let back = k - 1 - tap;
+        let shifted = padded.clone().narrow(1, tap, seq_len) * reaches(batch, seq_len, back, steps, &device);
+        y = y + shifted * weight.clone().narrow(2, tap, 1).reshape([1, 1, width]);
+    }
+    if let Some(padding) = steps.padding_mask(&device) {
+        y = y * (-padding + 1.0);
+    }
+    (y, next_window(padded, k, seq_len, steps))
+}
+
+/// 1 where the input `back` steps before each step belongs to the same segment: `[B, T, 1]`.
+fn reaches(batch: usize, seq_len: usize, back: usize, steps: &StepCodes, device: &burn::tensor::Device) -> Tensor<3> {
+    let mut mask = vec![1.0f32; batch * seq_len];
+    for b in 0..batch {
+        for t in 0..seq_len {
+            if (t.saturating_sub(back.saturating_sub(1))..=t).any(|s| back > 0 && steps.code(b, s) == RESET) {
+                mask[b * seq_len + t] = 0.0;
+            }
+        }
+    }
+    Tensor::from_data(TensorData::new(mask, [batch, seq_len, 1]), device)
+}
+
+/// The last K − 1 real inputs of each row, zeros where a reset lies between.
+fn next_window(padded: Tensor<3>, k: usize, seq_len: usize, steps: &StepCodes) -> Tensor<3> {
+    let [batch, _, width] = padded.dims();
+    let device = padded.device();
+    if k == 1 {
+        return Tensor::zeros([batch, 0, width], &device);
+    }
+    let rows: Vec<Tensor<3>> = (0..batch)
+        .map(|b| {
+            let length = (0..seq_len).position(|t| steps.code(b, t) == PADDING).unwrap_or(seq_len);
+            let last_reset = (0..length).rev().find(|&t| steps.code(b, t) == RESET);
+            let keep: Vec<f32> = (0..k - 1).map(|j| if last_reset.is_some_and(|r| length + j < r + k - 1) { 0.0 } else { 1.0 }).collect();
+            let mask = Tensor::from_data(TensorData::new(keep, [1, k - 1, 1]), &device);
+            padded.clone().narrow(0, b, 1).narrow(1, length, k - 1) * mask
+        })
+        .collect();
+    if rows.is_empty() { Tensor::zeros([0, k - 1, width], &device) } else { Tensor::cat(rows, 0) }
+}
+
+#[derive(Debug)]
+struct Op {
+    kernel_size: usize,
+    window: Option<usize>,
+    steps: StepCodes,
+}
+
+fn shape_of(x: &FlexTensor) -> Shape {
+    let [batch, seq_len, width] = dims(x);
+    Shape { batch, seq_len, width }
+}
+
+impl FusedOp for Op {
+    fn keeps(&self) -> Keeps {
+        Keeps { inputs: [0, 1].into_iter().chain(self.window).collect(), outputs: vec![] }
+    }
+
+    fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
+        let shape = shape_of(&inputs[0]);
+        let mut y = Output::like(&inputs[0]);
+        let mut next = Output::new([shape.batch, self.kernel_size - 1, shape.width]);
+        let [x, weight, bias] = [0, 1, 2].map(|i| slice(&inputs[i]));
+        let window = self.window.map(|i| slice(&inputs[i]));
+        kernel::forward(shape, self.kernel_size, x, weight, bias, window, self.steps.kernel(), y.out(), next.out());
+        // SAFETY: the kernel writes both outputs whole.
+        unsafe { vec![y.finish(), next.finish()] }
+    }
+
+    fn backward(
+        &self,
+        inputs: &[Option<FlexTensor>],
+        _: &[Option<FlexTensor>],
+        d_outputs: &[Option<FlexTensor>],
+    ) -> Vec<FlexTensor> {
+        let [x, weight] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
+        let shape = shape_of(x);
+        let mut d_x = Output::like(x);
+        let mut d_weight = Output::like(weight);
+        let mut d_bias = Output::new([shape.width]);
+        let mut d_window = Output::new([shape.batch, self.kernel_size - 1, shape.width]);
+        kernel::backward(
+            shape,
+            self.kernel_size,
+            slice(x),
+            slice(weight),
+            self.window.and_then(|i| optional(inputs[i].as_ref())),
+            self.steps.kernel(),
+            optional(d_outputs[0].as_ref()),
+            optional(d_outputs[1].as_ref()),
+            d_x.out(),
+            d_weight.out(),
+            d_bias.out(),
+            d_window.out(),
+        );
+        // SAFETY: the kernel writes every gradient whole.
+        unsafe {
+            let mut d_inputs = vec![d_x.finish(), d_weight.finish(), d_bias.finish()];
+            d_inputs.extend(self.window.map(|_| d_window.finish()));
+            d_inputs
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Bias, dropout and residual in one pass; the mask is a function of a key and the element's index and is never stored.
+
+use burn::backend::flex::FlexTensor;
+use burn::tensor::{Tensor, TensorData};
+use minrnn_kernels::dropout as kernel;
+
+use super::flex::{InputList, Output, dims, slice};
+use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+
+/// Probability and key of a dropout mask; the same key gives the same mask.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dropout {
+    /// Probability p that an element is dropped, in [0, 1).
+    pub probability: f32,
+    /// Chooses the mask.
+    pub key: u64,
+}
+
+impl Dropout {
+    /// Nothing is dropped.
+    pub const OFF: Self = Self { probability: 0.0, key: 0 };
+}
+
+/// residual + mask ⊙ (x + bias) / (1 − p).
+///
+/// # Shapes
+/// * `x` `[N, M]`, `bias` `[M]`, `residual` `[N, M]` → `[N, M]`
+///
+/// # Panics
+/// When shapes do not fit.
+pub fn bias_dropout_residual(x: Tensor<2>, bias: Option<Tensor<1>>, residual: Option<Tensor<2>>, dropout: Dropout) -> Tensor<2> {
+    if !has_kernels(&x.device()) {
+        return composed(x, bias, residual, dropout);
+    }
+    let mut inputs = InputList::default();
+    inputs.add(x);
+    let bias = inputs.add_optional(bias);
+    let residual = inputs.add_optional(residual);
+    output(run(Op { dropout, bias, residual }, inputs.into_vec()).pop())
+}
+
+/// The same by tensor operations, with the mask the kernel would use.
+pub(super) fn composed(x: Tensor<2>, bias: Option<Tensor<1>>, residual: Option<Tensor<2>>, dropout: Dropout) -> Tensor<2> {
+    let [rows, width] = x.dims();
+    let mut y = match bias {
+        Some(bias) => x + bias.unsqueeze(),
+        None => x,
+    };
+    if dropout.probability > 0.0 {
+        let mut mask = Output::new([rows, width]);
+        let ones = vec![1.0f32; rows * width];
+        kernel::forward(rows, width, &ones, None, None, dropout.probability, dropout.key, mask.out());
+        // SAFETY: the kernel writes the output whole.
+        let mask = unsafe { mask.finish() };
+        y = y.clone() * Tensor::from_data(TensorData::new(slice(&mask).to_vec(), [rows, width]), &y.device());
+    }
+    match residual {
+        Some(residual) => y + residual,
+        None => y,
+    }
+}
+
+#[derive(Debug)]
+struct Op {
+    dropout: Dropout,
+    bias: Option<usize>,
+    residual: Option<usize>,
+}
+
+impl FusedOp for Op {
+    fn keeps(&self) -> Keeps {
+        Keeps::default()
+    }
+
+    fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
+        let [rows, width] = dims(&inputs[0]);
+        let mut y = Output::like(&inputs[0]);
+        let bias = self.bias.map(|i| slice(&inputs[i]));
+        let residual = self.residual.map(|i| slice(&inputs[i]));
+        kernel::forward(rows, width, slice(&inputs[0]), bias, residual, self.dropout.probability, self.dropout.key, y.out());
+        // SAFETY: the kernel writes the output whole.
+        unsafe { vec![y.finish()] }
+    }
+
+    fn backward(
+        &self,
+        _: &[Option<FlexTensor>],
+        _: &[Option<FlexTensor>],
+        d_outputs: &[Option<FlexTensor>],
+    ) -> Vec<FlexTensor> {
+        let d_y = d_outputs[0].as_ref().expect("the only output");
+        let [rows, width] = dims(d_y);
+        let mut d_inputs = Vec::with_capacity(3);
+        if self.dropout.probability == 0.0 && self.bias.is_none() {
+            d_inputs.push(d_y.clone());
+        } else {
+            let mut d_x = Output::like(d_y);
+            let mut d_bias = self.bias.map(|_| Output::new([width]));
+            kernel::backward(
+                rows,
+                width,
+                slice(d_y),
+                self.dropout.probability,
+                self.dropout.key,
+                d_x.out(),
+                d_bias.as_mut().map(Output::out),
+            );
+            // SAFETY: the kernel writes every gradient whole.
+            d_inputs.extend(std::iter::once(d_x).chain(d_bias).map(|d| unsafe { d.finish() }));
+        }
+        d_inputs.extend(self.residual.map(|_| d_y.clone()));
+        d_inputs
+    }
+}

@@ -1,0 +1,168 @@
+//! The traditional GRU as a fused recurrence over a ready input projection.
+
+use burn::backend::flex::FlexTensor;
+use burn::tensor::{Tensor, activation};
+pub use minrnn_kernels::gru::GruForm;
+use minrnn_kernels::{Shape, Start as KernelStart, gru as kernel};
+
+use super::flex::{InputList, Output, dims, optional, slice};
+use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::recurrence::Start;
+use super::steps::StepCodes;
+use super::stepwise::Stepwise;
+
+/// A GRU in the paper's or in PyTorch's form (models.md §3).
+///
+/// # Shapes
+/// * `preact` `[B, T, 3E]` the input side, parts r, z, n; `bias` `[3E]`, added to it; `weight` `[3E, E]` the recurrent side;
+///   `recurrent_bias` `[3E]`, added to the recurrent products → h `[B, T, E]` and the last state `[B, E]`
+///
+/// # Panics
+/// When shapes do not fit.
+pub fn gru(
+    form: GruForm,
+    preact: Tensor<3>,
+    bias: Option<Tensor<1>>,
+    weight: Tensor<2>,
+    recurrent_bias: Option<Tensor<1>>,
+    start: Start,
+    steps: &StepCodes,
+) -> (Tensor<3>, Tensor<2>) {
+    if !has_kernels(&preact.device()) {
+        return composed(form, preact, bias, weight, recurrent_bias, start, steps);
+    }
+    let mut inputs = InputList::default();
+    inputs.add(preact);
+    inputs.add(weight);
+    let bias = inputs.add_optional(bias);
+    let recurrent_bias = inputs.add_optional(recurrent_bias);
+    let h0 = inputs.add_optional(start.h0);
+    let init = inputs.add_optional(start.init);
+    let op = Op { form, steps: steps.clone(), bias, recurrent_bias, h0, init };
+    let mut outputs = run(op, inputs.into_vec()).into_iter();
+    (output(outputs.next()), output(outputs.next()))
+}
+
+/// The same by tensor operations, one step after the other.
+pub(super) fn composed(
+    form: GruForm,
+    preact: Tensor<3>,
+    bias: Option<Tensor<1>>,
+    weight: Tensor<2>,
+    recurrent_bias: Option<Tensor<1>>,
+    start: Start,
+    steps: &StepCodes,
+) -> (Tensor<3>, Tensor<2>) {
+    let e = weight.dims()[1];
+    let part = |x: &Tensor<2>, i: usize| x.clone().narrow(1, i * e, e);
+    let weight = weight.transpose();
+    let recurrent = |h: Tensor<2>, i: usize| {
+        let product = h.matmul(weight.clone().narrow(1, i * e, e));
+        recurrent_bias.clone().map_or(product.clone(), |bias| product + bias.narrow(0, i * e, e).unsqueeze())
+    };
+    let mut stepwise = Stepwise::new(super::min_gru::with_bias(preact, bias), steps);
+    let [h_last] = stepwise.run([(start.h0, start.init)], e, |x, [h]| {
+        let r = activation::sigmoid(part(&x, 0) + recurrent(h.clone(), 0));
+        let z = activation::sigmoid(part(&x, 1) + recurrent(h.clone(), 1));
+        match form {
+            GruForm::Paper => {
+                let n = (part(&x, 2) + recurrent(r * h.clone(), 2)).tanh();
+                [h.clone() + z * (n - h)]
+            }
+            GruForm::Torch => {
+                let n = (part(&x, 2) + r * recurrent(h.clone(), 2)).tanh();
+                [n.clone() + z * (h - n)]
+            }
+        }
+    });
+    (stepwise.outputs(), h_last)
+}
+
+#[derive(Debug)]
+struct Op {
+    form: GruForm,
+    steps: StepCodes,
+    bias: Option<usize>,
+    recurrent_bias: Option<usize>,
+    h0: Option<usize>,
+    init: Option<usize>,
+}
+
+impl Op {
+    fn start<'a>(&'a self, input: impl Fn(usize) -> Option<&'a FlexTensor>) -> KernelStart<'a> {
+        KernelStart {
+            h0: self.h0.and_then(|i| optional(input(i))),
+            init: self.init.and_then(|i| optional(input(i))),
+            segments: self.steps.kernel(),
+        }
+    }
+}
+
+fn shape_of(preact: &FlexTensor) -> Shape {
+    let [batch, seq_len, width] = dims(preact);
+    Shape { batch, seq_len, width: width / 3 }
+}
+
+impl FusedOp for Op {
+    fn keeps(&self) -> Keeps {
+        let optional = [self.bias, self.recurrent_bias, self.h0, self.init].into_iter().flatten();
+        Keeps { inputs: [0, 1].into_iter().chain(optional).collect(), outputs: vec![0] }
+    }
+
+    fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
+        let shape = shape_of(&inputs[0]);
+        let mut h = Output::new([shape.batch, shape.seq_len, shape.width]);
+        let mut h_last = Output::new([shape.batch, shape.width]);
+        let at = |i: Option<usize>| i.map(|i| slice(&inputs[i]));
+        kernel::forward(
+            shape,
+            self.form,
+            slice(&inputs[0]),
+            at(self.bias),
+            slice(&inputs[1]),
+            at(self.recurrent_bias),
+            self.start(|i| Some(&inputs[i])),
+            h.out(),
+            h_last.out(),
+        );
+        // SAFETY: the kernel writes both outputs whole.
+        unsafe { vec![h.finish(), h_last.finish()] }
+    }
+
+    fn backward(
+        &self,
+        inputs: &[Option<FlexTensor>],
+        outputs: &[Option<FlexTensor>],
+        d_outputs: &[Option<FlexTensor>],
+    ) -> Vec<FlexTensor> {
+        let kept = |i: usize| inputs[i].as_ref();
+        let [preact, weight] = [0, 1].map(|i| kept(i).expect("kept"));
+        let shape = shape_of(preact);
+        let [mut d_preact, mut d_weight] = [Output::like(preact), Output::like(weight)];
+        let mut d_bias = self.bias.and_then(kept).map(Output::like);
+        let mut d_recurrent_bias = self.recurrent_bias.and_then(kept).map(Output::like);
+        let mut d_h0 = Output::new([shape.batch, shape.width]);
+        let mut d_init = Output::new([shape.width]);
+        kernel::backward(
+            shape,
+            self.form,
+            slice(preact),
+            self.bias.and_then(|i| optional(kept(i))),
+            slice(weight),
+            self.recurrent_bias.and_then(|i| optional(kept(i))),
+            self.start(kept),
+            slice(outputs[0].as_ref().expect("kept")),
+            optional(d_outputs[0].as_ref()),
+            optional(d_outputs[1].as_ref()),
+            d_preact.out(),
+            d_bias.as_mut().map(Output::out),
+            d_weight.out(),
+            d_recurrent_bias.as_mut().map(Output::out),
+            d_h0.out(),
+            d_init.out(),
+        );
+        let optional = [d_bias, d_recurrent_bias, self.h0.map(|_| d_h0), self.init.map(|_| d_init)];
+        // SAFETY: the kernel writes every gradient whole.
+        [d_preact, d_weight].into_iter().chain(optional.into_iter().flatten()).map(|d| unsafe { d.finish() }).collect()
+    }
+}

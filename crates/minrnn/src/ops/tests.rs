@@ -1,0 +1,402 @@
+//! Every fused operation against its composed form: outputs, and the gradient of every input through every subset of the outputs.
+
+use std::sync::Arc;
+
+use burn::tensor::{Device, Tensor, TensorData};
+use rand::Rng;
+
+use super::recurrence::Start;
+use super::{Candidate, Dropout, Gates, GruForm, StepCodes};
+use crate::Segments;
+use crate::rng::{Purpose, stream};
+
+/// Largest |fused − composed| relative to the largest magnitude of the composed tensor (at least 1).
+const TOLERANCE: f32 = 2e-5;
+
+fn random(len: usize, index: u64) -> Vec<f32> {
+    let mut rng = stream(7, Purpose::Bench, index);
+    (0..len).map(|_| (rng.next_u32() >> 8) as f32 / (1 << 23) as f32 * 2.0 - 2.0).collect()
+}
+
+fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor.into_data().try_to_vec().unwrap()
+}
+
+fn flat<const D: usize>(tensor: Tensor<D>) -> Tensor<1> {
+    match tensor.shape().num_elements() {
+        0 => Tensor::zeros([0], &tensor.device()),
+        len => tensor.reshape([len]),
+    }
+}
+
+/// Burn's reshape reads a 0 as "as before".
+fn shaped<const D: usize>(tensor: Tensor<1>, shape: [usize; D]) -> Tensor<D> {
+    if shape.contains(&0) { Tensor::zeros(shape, &tensor.device()) } else { tensor.reshape(shape) }
+}
+
+fn close(what: &str, fused: &[f32], composed: &[f32]) {
+    assert_eq!(fused.len(), composed.len(), "{what}");
+    let scale = composed.iter().fold(1.0f32, |m, x| m.max(x.abs()));
+    for (i, (a, b)) in fused.iter().zip(composed).enumerate() {
+        assert!((a - b).abs() <= TOLERANCE * scale, "{what}[{i}]: fused {a}, composed {b}");
+    }
+}
+
+/// Runs both forms on the same leaves (flat, of the given lengths) and compares everything.
+fn compare(
+    what: &str,
+    lengths: &[usize],
+    fused: impl Fn(Vec<Tensor<1>>) -> Vec<Tensor<1>>,
+    composed: impl Fn(Vec<Tensor<1>>) -> Vec<Tensor<1>>,
+) {
+    let device = Device::flex().autodiff();
+    let leaf = |(i, &len): (usize, &usize)| Tensor::<1>::from_data(TensorData::new(random(len, i as u64), [len]), &device).require_grad();
+    let run = |form: &dyn Fn(Vec<Tensor<1>>) -> Vec<Tensor<1>>, scored: usize| {
+        let leaves: Vec<Tensor<1>> = lengths.iter().enumerate().map(leaf).collect();
+        let outputs = form(leaves.clone());
+        let weigh = |(i, y): (usize, &Tensor<1>)| {
+            let len = y.dims()[0];
+            (y.clone() * Tensor::from_data(TensorData::new(random(len, 100 + i as u64), [len]), &device)).sum()
+        };
+        let chosen = outputs.iter().enumerate().filter(|(i, y)| scored >> i & 1 == 1 && y.dims()[0] > 0).map(weigh);
+        let grads = chosen.reduce(|a, b| a + b).map(|loss| loss.backward());
+        let d_leaf = |leaf: &Tensor<1>| grads.as_ref().and_then(|grads| leaf.grad(grads)).map(values);
+        let d_leaves: Vec<Option<Vec<f32>>> = leaves.iter().map(d_leaf).collect();
+        (outputs.into_iter().map(values).collect::<Vec<_>>(), d_leaves)
+    };
+    let outputs = fused(lengths.iter().enumerate().map(leaf).collect()).len();
+    for scored in 1..1 << outputs {
+        let (y, d) = run(&fused, scored);
+        let (y_composed, d_composed) = run(&composed, scored);
+        for (i, (a, b)) in y.iter().zip(&y_composed).enumerate() {
+            close(&format!("{what}: output {i}"), a, b);
+        }
+        for (i, (a, b)) in d.iter().zip(&d_composed).enumerate() {
+            let zeros = vec![0.0; lengths[i]];
+            let what = format!("{what}: gradient of input {i} with outputs {scored:b} scored");
+            close(&what, a.as_ref().unwrap_or(&zeros), b.as_ref().unwrap_or(&zeros));
+        }
+    }
+}
+
+/// Dense, padded, reset, and both, for a batch of 3 rows.
+fn segments(seq_len: usize) -> Vec<StepCodes> {
+    let lengths = vec![seq_len, seq_len / 2, 0];
+    let resets = vec![vec![0, seq_len / 3], vec![seq_len / 4], vec![]];
+    let resets: Vec<Vec<usize>> = resets.into_iter().map(|row: Vec<usize>| row.into_iter().filter(|&t| t < seq_len).collect()).collect();
+    [
+        Segments::dense(),
+        Segments::from_lengths(lengths.clone()),
+        Segments::dense().with_resets(resets.clone()),
+        Segments::from_lengths(lengths).with_resets(resets),
+    ]
+    .iter()
+    .map(|s| s.steps(3, seq_len).unwrap())
+    .collect()
+}
+
+const B: usize = 3;
+const E: usize = 5;
+
+fn start(leaves: &mut Vec<Tensor<1>>) -> Start {
+    let init = leaves.pop();
+    let h0 = leaves.pop().map(|h0| shaped(h0, [B, E]));
+    Start { h0, init }
+}
+
+fn recurrence(
+    what: &str,
+    parts: usize,
+    fused: impl Fn(Vec<Tensor<1>>, usize, &StepCodes) -> (Tensor<3>, Tensor<2>),
+    composed: impl Fn(Vec<Tensor<1>>, usize, &StepCodes) -> (Tensor<3>, Tensor<2>),
+) {
+    for seq_len in [0, 1, 2, 13] {
+        for steps in segments(seq_len) {
+            let lengths = [B * seq_len * parts * E, parts * E, B * E, E];
+            let both = |(h, h_last)| vec![flat(h), flat(h_last)];
+            let what = format!("{what} with T = {seq_len}, {steps:?}");
+            compare(&what, &lengths, |leaves| both(fused(leaves, seq_len, &steps)), |leaves| both(composed(leaves, seq_len, &steps)));
+        }
+    }
+}
+
+#[test]
+fn min_gru_equals_its_composition() {
+    for candidate in [Candidate::Positive, Candidate::Identity, Candidate::Tanh] {
+        let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
+            let start = start(&mut leaves);
+            let bias = leaves.pop();
+            (shaped(leaves.remove(0), [B, t, 2 * E]), bias, start)
+        };
+        recurrence(
+            &format!("min_gru {candidate:?}"),
+            2,
+            |leaves, t, steps| {
+                let (preact, bias, start) = split(leaves, t);
+                super::min_gru(preact, bias, candidate, start, steps)
+            },
+            |leaves, t, steps| {
+                let (preact, bias, start) = split(leaves, t);
+                let (a, b) = super::min_gru::coefficients(preact, bias, candidate);
+                super::recurrence::composed(a, b, start, steps)
+            },
+        );
+    }
+}
+
+#[test]
+fn min_lstm_equals_its_composition() {
+    for gates in [Gates::Normalized, Gates::Independent] {
+        let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
+            let start = start(&mut leaves);
+            let bias = leaves.pop();
+            (shaped(leaves.remove(0), [B, t, 3 * E]), bias, start)
+        };
+        recurrence(
+            &format!("min_lstm {gates:?}"),
+            3,
+            |leaves, t, steps| {
+                let (preact, bias, start) = split(leaves, t);
+                super::min_lstm(preact, bias, Candidate::Positive, gates, start, steps)
+            },
+            |leaves, t, steps| {
+                let (preact, bias, start) = split(leaves, t);
+                let (a, b) = super::min_lstm::coefficients(preact, bias, Candidate::Positive, gates);
+                super::recurrence::composed(a, b, start, steps)
+            },
+        );
+    }
+}
+
+#[test]
+fn scans_equal_their_composition() {
+    let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
+        let start = start(&mut leaves);
+        let positive = Start { h0: start.h0.map(Tensor::abs), init: start.init.map(Tensor::abs) };
+        leaves.pop();
+        let both = shaped(leaves.remove(0), [B, t, 2 * E]);
+        (both.clone().narrow(2, 0, E), both.narrow(2, E, E), positive)
+    };
+    let composed = |leaves, t, steps: &StepCodes| {
+        let (a, b, start) = split(leaves, t);
+        super::recurrence::composed(a.exp(), b.exp(), start, steps)
+    };
+    recurrence(
+        "linear_scan",
+        2,
+        |leaves, t, steps| {
+            let (a, b, start) = split(leaves, t);
+            super::linear_scan(a.exp(), b.exp(), start, steps)
+        },
+        composed,
+    );
+    recurrence(
+        "log_space_scan",
+        2,
+        |leaves, t, steps| {
+            let (a, b, start) = split(leaves, t);
+            super::log_space_scan(a, b, start, steps)
+        },
+        composed,
+    );
+}
+
+#[test]
+fn the_log_space_cells_equal_the_linear_ones() {
+    let steps = &segments(13)[3];
+    let positive = |mut leaves: Vec<Tensor<1>>, parts: usize| {
+        let start = start(&mut leaves);
+        let start = Start { h0: start.h0.map(Tensor::abs), init: start.init.map(Tensor::abs) };
+        let bias = leaves.pop();
+        (shaped(leaves.remove(0), [B, 13, parts * E]), bias, start)
+    };
+    let both = |(h, h_last)| vec![flat::<3>(h), flat::<2>(h_last)];
+    let lengths = |parts: usize| [B * 13 * parts * E, parts * E, B * E, E];
+    compare(
+        "minGRU in log space",
+        &lengths(2),
+        |leaves| {
+            let (preact, bias, start) = positive(leaves, 2);
+            let (a, b) = super::min_gru_log_coefficients(preact, bias);
+            both(super::log_space_scan(a, b, start, steps))
+        },
+        |leaves| {
+            let (preact, bias, start) = positive(leaves, 2);
+            both(super::min_gru(preact, bias, Candidate::Positive, start, steps))
+        },
+    );
+    for gates in [Gates::Normalized, Gates::Independent] {
+        compare(
+            "minLSTM in log space",
+            &lengths(3),
+            |leaves| {
+                let (preact, bias, start) = positive(leaves, 3);
+                let (a, b) = super::min_lstm_log_coefficients(preact, bias, gates);
+                both(super::log_space_scan(a, b, start, steps))
+            },
+            |leaves| {
+                let (preact, bias, start) = positive(leaves, 3);
+                both(super::min_lstm(preact, bias, Candidate::Positive, gates, start, steps))
+            },
+        );
+    }
+}
+
+#[test]
+fn gru_equals_its_composition() {
+    for form in [GruForm::Paper, GruForm::Torch] {
+        for seq_len in [0, 1, 7] {
+            for steps in segments(seq_len) {
+                let split = |mut leaves: Vec<Tensor<1>>| {
+                    let start = start(&mut leaves);
+                    let (recurrent_bias, bias) = (leaves.pop(), leaves.pop());
+                    let weight = shaped(leaves.pop().unwrap(), [3 * E, E]);
+                    (shaped(leaves.remove(0), [B, seq_len, 3 * E]), bias, weight, recurrent_bias, start)
+                };
+                let both = |(h, h_last)| vec![flat::<3>(h), flat::<2>(h_last)];
+                compare(
+                    &format!("gru {form:?}, T = {seq_len}, {steps:?}"),
+                    &[B * seq_len * 3 * E, 3 * E * E, 3 * E, 3 * E, B * E, E],
+                    |leaves| {
+                        let (preact, bias, weight, recurrent_bias, start) = split(leaves);
+                        both(super::gru(form, preact, bias, weight, recurrent_bias, start, &steps))
+                    },
+                    |leaves| {
+                        let (preact, bias, weight, recurrent_bias, start) = split(leaves);
+                        both(super::gru::composed(form, preact, bias, weight, recurrent_bias, start, &steps))
+                    },
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn lstm_equals_its_composition() {
+    for seq_len in [0, 1, 7] {
+        for steps in segments(seq_len) {
+            let split = |mut leaves: Vec<Tensor<1>>| {
+                let (cell, hidden) = (start(&mut leaves), start(&mut leaves));
+                let (recurrent_bias, bias) = (leaves.pop(), leaves.pop());
+                let weight = shaped(leaves.pop().unwrap(), [4 * E, E]);
+                (shaped(leaves.remove(0), [B, seq_len, 4 * E]), bias, weight, recurrent_bias, hidden, cell)
+            };
+            let all = |(h, h_last, c_last): super::LstmOutputs| vec![flat(h), flat(h_last), flat(c_last)];
+            compare(
+                &format!("lstm, T = {seq_len}, {steps:?}"),
+                &[B * seq_len * 4 * E, 4 * E * E, 4 * E, 4 * E, B * E, E, B * E, E],
+                |leaves| {
+                    let (preact, bias, weight, recurrent_bias, hidden, cell) = split(leaves);
+                    all(super::lstm(preact, bias, weight, recurrent_bias, hidden, cell, &steps))
+                },
+                |leaves| {
+                    let (preact, bias, weight, recurrent_bias, hidden, cell) = split(leaves);
+                    all(super::lstm::composed(preact, bias, weight, recurrent_bias, hidden, cell, &steps))
+                },
+            );
+        }
+    }
+}
+
+#[test]
+fn causal_conv_equals_its_composition() {
+    for kernel_size in [1, 2, 4] {
+        for seq_len in [0, 1, 2, 9] {
+            for steps in segments(seq_len) {
+                let split = |mut leaves: Vec<Tensor<1>>| {
+                    let window = leaves.pop().map(|window| shaped(window, [B, kernel_size - 1, E]));
+                    let bias = leaves.pop().unwrap();
+                    let weight = shaped(leaves.pop().unwrap(), [E, 1, kernel_size]);
+                    (shaped(leaves.remove(0), [B, seq_len, E]), weight, bias, window)
+                };
+                let both = |(y, window)| vec![flat::<3>(y), flat::<3>(window)];
+                compare(
+                    &format!("causal_conv, K = {kernel_size}, T = {seq_len}, {steps:?}"),
+                    &[B * seq_len * E, E * kernel_size, E, B * (kernel_size - 1) * E],
+                    |leaves| {
+                        let (x, weight, bias, window) = split(leaves);
+                        both(super::causal_conv(x, weight, bias, window, &steps))
+                    },
+                    |leaves| {
+                        let (x, weight, bias, window) = split(leaves);
+                        both(super::conv::composed(x, weight, bias, window, &steps))
+                    },
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn norms_equal_their_composition() {
+    let three = |leaves: &mut Vec<Tensor<1>>| shaped(leaves.remove(0), [2, 3, E]);
+    compare(
+        "layer_norm",
+        &[6 * E, E, E],
+        |mut leaves| vec![flat(super::layer_norm(three(&mut leaves), leaves.remove(0), leaves.remove(0), 1e-5))],
+        |mut leaves| vec![flat(super::norm::composed_layer_norm(three(&mut leaves), leaves.remove(0), leaves.remove(0), 1e-5))],
+    );
+    compare(
+        "rms_norm",
+        &[6 * E, E],
+        |mut leaves| vec![flat(super::rms_norm(three(&mut leaves), leaves.remove(0)))],
+        |mut leaves| vec![flat(super::norm::composed_rms_norm(three(&mut leaves), leaves.remove(0)))],
+    );
+}
+
+#[test]
+fn activations_equal_their_composition() {
+    compare(
+        "bias_gelu",
+        &[7 * E, E],
+        |mut leaves| vec![flat(super::bias_gelu(shaped(leaves.remove(0), [7, E]), leaves.remove(0)))],
+        |mut leaves| vec![flat(super::gelu::composed_bias_gelu(shaped(leaves.remove(0), [7, E]), leaves.remove(0)))],
+    );
+    compare(
+        "bias_gated_gelu",
+        &[14 * E, 2 * E, E],
+        |mut leaves| vec![flat(super::bias_gated_gelu(shaped(leaves.remove(0), [7, 2 * E]), leaves.remove(0), leaves.remove(0)))],
+        |mut leaves| {
+            vec![flat(super::gelu::composed_bias_gated_gelu(shaped(leaves.remove(0), [7, 2 * E]), leaves.remove(0), leaves.remove(0)))]
+        },
+    );
+}
+
+#[test]
+fn dropout_equals_its_composition() {
+    for probability in [0.0, 0.3] {
+        let dropout = Dropout { probability, key: 17 };
+        compare(
+            "bias_dropout_residual",
+            &[40 * E, E, 40 * E],
+            |mut leaves| {
+                let (x, bias, residual) = (leaves.remove(0), leaves.remove(0), leaves.remove(0));
+                vec![flat(super::bias_dropout_residual(x.reshape([40, E]), Some(bias), Some(residual.reshape([40, E])), dropout))]
+            },
+            |mut leaves| {
+                let (x, bias, residual) = (leaves.remove(0), leaves.remove(0), leaves.remove(0));
+                vec![flat(super::dropout::composed(x.reshape([40, E]), Some(bias), Some(residual.reshape([40, E])), dropout))]
+            },
+        );
+        compare(
+            "dropout alone",
+            &[40 * E],
+            |mut leaves| vec![flat(super::bias_dropout_residual(shaped(leaves.remove(0), [40, E]), None, None, dropout))],
+            |mut leaves| vec![flat(super::dropout::composed(shaped(leaves.remove(0), [40, E]), None, None, dropout))],
+        );
+    }
+}
+
+#[test]
+fn cross_entropy_equals_its_composition() {
+    let targets: Arc<[i32]> = vec![0, 4, 2, 2, 1, 3, 0].into();
+    let mask: Arc<[f32]> = vec![1.0, 0.0, 0.5, 1.0, 1.0, 0.0, 2.0].into();
+    for mask in [None, Some(mask)] {
+        compare(
+            "cross_entropy",
+            &[7 * E],
+            |mut leaves| vec![super::cross_entropy(shaped(leaves.remove(0), [7, E]), targets.clone(), mask.clone())],
+            |mut leaves| vec![super::cross_entropy::composed(shaped(leaves.remove(0), [7, E]), &targets, mask.as_deref())],
+        );
+    }
+}
