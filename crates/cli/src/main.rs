@@ -1,1 +1,58 @@
-fn main() {}
+//! The `minrnn` command: train, evaluate, generate, verify and measure recurrent sequence models.
+//!
+//! Exit codes: 0 ok, 1 a check or a run failed, 2 wrong input.
+
+mod allocator;
+mod commands;
+mod failure;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(
+    name = "minrnn",
+    version,
+    about = "Efficient recurrent sequence models: minGRU and minLSTM, trained by scan",
+    max_term_width = 110
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Train a model; without an argument: selective copying, a few CPU minutes
+    Train(commands::train::Args),
+    /// Measure a trained model on its test data
+    Eval(commands::eval::Args),
+    /// Continue a prompt with a trained model
+    Generate(commands::generate::Args),
+    /// Compare our cells with tensors computed elsewhere
+    Verify(commands::verify::Args),
+    /// Show what a checkpoint or a tensor file holds
+    Inspect(commands::inspect::Args),
+    /// List the built-in experiments
+    Experiments(commands::experiments::Args),
+    /// Measure speed
+    Bench(commands::bench::Args),
+}
+
+fn main() -> ExitCode {
+    allocator::retain_memory();
+    let outcome = match Cli::parse().command {
+        Command::Train(args) => commands::train::run(args),
+        Command::Eval(args) => commands::eval::run(args),
+        Command::Generate(args) => commands::generate::run(args),
+        Command::Verify(args) => commands::verify::run(args),
+        Command::Inspect(args) => commands::inspect::run(args),
+        Command::Experiments(args) => commands::experiments::run(args),
+        Command::Bench(args) => commands::bench::run(args),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => failure::report(&error),
+    }
+}

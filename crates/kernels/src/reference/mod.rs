@@ -2,12 +2,12 @@
 //!
 //! Arguments come in the kernels' order; results are returned as vectors.
 
-pub mod gru;
 pub mod conv;
 pub mod cross_entropy;
 pub mod dropout;
 pub mod gated_gelu;
 pub mod gelu;
+pub mod gru;
 pub mod layer_norm;
 pub mod log_space;
 pub mod lstm;

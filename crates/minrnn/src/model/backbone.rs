@@ -49,11 +49,7 @@ impl<M: Mixer> Backbone<M> {
     ///
     /// # Errors
     /// When the configuration is not valid or `mixer` fails.
-    pub fn with_mixers(
-        config: &ModelConfig,
-        init: &mut Initializer,
-        mut mixer: impl FnMut(&mut Initializer) -> Result<M>,
-    ) -> Result<Self> {
+    pub fn with_mixers(config: &ModelConfig, init: &mut Initializer, mut mixer: impl FnMut(&mut Initializer) -> Result<M>) -> Result<Self> {
         let blocks = (0..config.n_layers).map(|_| Block::new(config, &mut mixer, init)).collect::<Result<_>>()?;
         Ok(Self { blocks, final_norm: Norm::new(config.norm, config.d_model, init) })
     }

@@ -8,9 +8,9 @@ use burn::tensor::{Device, Int, Tensor};
 use minrnn_stream::{DropoutSite, ModelConfig};
 
 use super::backbone::{Backbone, BackboneState};
+use crate::Result;
 use crate::nn::{AnyMixer, AnyState, Initializer, Mixer, Mode, linear};
 use crate::ops::{Dropout, StepCodes, bias_dropout_residual, cross_entropy};
-use crate::Result;
 
 /// The dropout site of the embedding; blocks count theirs from 0.
 const EMBEDDING_SITE: u64 = u64::MAX;
@@ -47,12 +47,7 @@ impl<M: Mixer> LanguageModel<M> {
     ///
     /// # Errors
     /// When the configuration is not valid or `mixer` fails.
-    pub fn with_mixers(
-        config: &ModelConfig,
-        seed: u64,
-        device: &Device,
-        mixer: impl FnMut(&mut Initializer) -> Result<M>,
-    ) -> Result<Self> {
+    pub fn with_mixers(config: &ModelConfig, seed: u64, device: &Device, mixer: impl FnMut(&mut Initializer) -> Result<M>) -> Result<Self> {
         let mut init = Initializer::new(seed, device);
         let dropped = config.dropout_sites.contains(&DropoutSite::Embedding);
         let embedding = Embedding { weight: init.normal([config.vocab_size, config.d_model], 1.0) };

@@ -77,15 +77,7 @@ impl<M: Mixer> Block<M> {
             FeedForwardKind::Mlp => (Some(Norm::new(config.norm, d, init)), Some(FeedForward::mlp(d, config.d_ff()?, init))),
             FeedForwardKind::Gated => (Some(Norm::new(config.norm, d, init)), Some(FeedForward::gated(d, config.d_ff()?, init))),
         };
-        Ok(Self {
-            conv,
-            mixer_norm,
-            mixer,
-            ff_norm,
-            ff,
-            mixer_dropout: at(DropoutSite::Mixer),
-            ff_dropout: at(DropoutSite::FeedForward),
-        })
+        Ok(Self { conv, mixer_norm, mixer, ff_norm, ff, mixer_dropout: at(DropoutSite::Mixer), ff_dropout: at(DropoutSite::FeedForward) })
     }
 
     /// The state before the first step.

@@ -73,9 +73,7 @@ impl LstmConfig {
     /// # Errors
     /// When the expansion gives no whole width.
     pub fn from_model(config: &ModelConfig) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner()?)
-            .with_forget_bias(config.forget_bias)
-            .with_initial_state(config.initial_state))
+        Ok(Self::new(config.d_model, config.d_inner()?).with_forget_bias(config.forget_bias).with_initial_state(config.initial_state))
     }
 
     /// A new cell; input side and recurrent side are uniform in ±1/√E.

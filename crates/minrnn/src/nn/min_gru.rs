@@ -17,9 +17,9 @@ use minrnn_stream::{Candidate, InitialState, ModelConfig, ScanKind};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::init::Initializer;
+use super::kernel_names::kernel_candidate;
 use super::linear::{apply, bias, product};
 use super::mixer::Mixer;
-use super::kernel_names::kernel_candidate;
 use crate::Result;
 use crate::ops::{self, Start, StepCodes};
 

@@ -17,9 +17,9 @@ use minrnn_stream::{Candidate, InitialState, ModelConfig, ScanKind};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::init::Initializer;
+use super::kernel_names::kernel_candidate;
 use super::linear::{apply, bias, product};
 use super::mixer::Mixer;
-use super::kernel_names::kernel_candidate;
 use crate::Result;
 use crate::ops::{self, Gates, Start, StepCodes};
 
@@ -111,9 +111,7 @@ impl Mixer for MinLstm {
         let preact = product(&self.in_proj, x);
         let start = Start { h0: Some(state.h), init: self.initial_vector() };
         let (h, h_last) = match self.scan {
-            ScanKind::Linear => {
-                ops::min_lstm(preact, bias(&self.in_proj), kernel_candidate(self.candidate), self.gates, start, steps)
-            }
+            ScanKind::Linear => ops::min_lstm(preact, bias(&self.in_proj), kernel_candidate(self.candidate), self.gates, start, steps),
             ScanKind::LogSpace => {
                 let (log_coeffs, log_values) = ops::min_lstm_log_coefficients(preact, bias(&self.in_proj), self.gates);
                 ops::log_space_scan(log_coeffs, log_values, start, steps)

@@ -9,6 +9,7 @@ mod feed_forward;
 mod gru;
 mod hidden;
 mod init;
+mod kernel_names;
 pub(crate) mod linear;
 mod lstm;
 mod min_gru;
@@ -17,7 +18,6 @@ mod mixer;
 mod mode;
 mod norm;
 mod recurrent;
-mod kernel_names;
 mod state;
 
 pub use bidirectional::Bidirectional;

@@ -126,12 +126,7 @@ impl FusedOp for Op {
         unsafe { vec![y.finish(), next.finish()] }
     }
 
-    fn backward(
-        &self,
-        inputs: &[Option<FlexTensor>],
-        _: &[Option<FlexTensor>],
-        d_outputs: &[Option<FlexTensor>],
-    ) -> Vec<FlexTensor> {
+    fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let [x, weight] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
         let shape = shape_of(x);
         let mut d_x = Output::like(x);

@@ -65,12 +65,7 @@ impl FusedOp for Op {
         unsafe { vec![loss.finish()] }
     }
 
-    fn backward(
-        &self,
-        inputs: &[Option<FlexTensor>],
-        _: &[Option<FlexTensor>],
-        d_outputs: &[Option<FlexTensor>],
-    ) -> Vec<FlexTensor> {
+    fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let logits = inputs[0].as_ref().expect("kept");
         let d_loss = slice(d_outputs[0].as_ref().expect("the only output"))[0];
         let [rows, classes] = dims(logits);

@@ -82,12 +82,7 @@ impl FusedOp for Op {
         unsafe { vec![y.finish()] }
     }
 
-    fn backward(
-        &self,
-        _: &[Option<FlexTensor>],
-        _: &[Option<FlexTensor>],
-        d_outputs: &[Option<FlexTensor>],
-    ) -> Vec<FlexTensor> {
+    fn backward(&self, _: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let d_y = d_outputs[0].as_ref().expect("the only output");
         let [rows, width] = dims(d_y);
         let mut d_inputs = Vec::with_capacity(3);

@@ -31,8 +31,7 @@ pub(crate) trait FusedOp: Debug + Send + Sync + 'static {
 
     /// Gradients of all inputs, from the kept tensors (`None` where not kept) and the gradients of the outputs (`None` where no
     /// gradient arrived).
-    fn backward(&self, inputs: &[Option<FlexTensor>], outputs: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>])
-    -> Vec<FlexTensor>;
+    fn backward(&self, inputs: &[Option<FlexTensor>], outputs: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor>;
 }
 
 /// Positions of the inputs and outputs that are kept for the backward pass.

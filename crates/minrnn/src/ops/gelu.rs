@@ -61,12 +61,7 @@ impl FusedOp for BiasGelu {
         unsafe { vec![y.finish()] }
     }
 
-    fn backward(
-        &self,
-        inputs: &[Option<FlexTensor>],
-        _: &[Option<FlexTensor>],
-        d_outputs: &[Option<FlexTensor>],
-    ) -> Vec<FlexTensor> {
+    fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let [x, bias] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
         let d_y = d_outputs[0].as_ref().expect("the only output");
         let [rows, width] = dims(x);
@@ -93,12 +88,7 @@ impl FusedOp for BiasGatedGelu {
         unsafe { vec![y.finish()] }
     }
 
-    fn backward(
-        &self,
-        inputs: &[Option<FlexTensor>],
-        _: &[Option<FlexTensor>],
-        d_outputs: &[Option<FlexTensor>],
-    ) -> Vec<FlexTensor> {
+    fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let [x, bias, scale] = [0, 1, 2].map(|i| inputs[i].as_ref().expect("kept"));
         let d_y = d_outputs[0].as_ref().expect("the only output");
         let [rows, double] = dims(x);

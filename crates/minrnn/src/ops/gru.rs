@@ -129,12 +129,7 @@ impl FusedOp for Op {
         unsafe { vec![h.finish(), h_last.finish()] }
     }
 
-    fn backward(
-        &self,
-        inputs: &[Option<FlexTensor>],
-        outputs: &[Option<FlexTensor>],
-        d_outputs: &[Option<FlexTensor>],
-    ) -> Vec<FlexTensor> {
+    fn backward(&self, inputs: &[Option<FlexTensor>], outputs: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let kept = |i: usize| inputs[i].as_ref();
         let [preact, weight] = [0, 1].map(|i| kept(i).expect("kept"));
         let shape = shape_of(preact);

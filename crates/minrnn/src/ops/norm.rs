@@ -1,7 +1,7 @@
 //! LayerNorm and RMSNorm over the last dimension.
 
-use burn::backend::flex::FlexTensor;
 use burn::backend::TensorMetadata;
+use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
 use minrnn_kernels::{layer_norm as layer_kernel, rms_norm as rms_kernel};
 
@@ -73,12 +73,7 @@ impl FusedOp for LayerNorm {
         unsafe { vec![y.finish()] }
     }
 
-    fn backward(
-        &self,
-        inputs: &[Option<FlexTensor>],
-        _: &[Option<FlexTensor>],
-        d_outputs: &[Option<FlexTensor>],
-    ) -> Vec<FlexTensor> {
+    fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let [x, gamma] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
         let d_y = d_outputs[0].as_ref().expect("the only output");
         let (rows, width) = rows_of(x);
@@ -105,12 +100,7 @@ impl FusedOp for RmsNorm {
         unsafe { vec![y.finish()] }
     }
 
-    fn backward(
-        &self,
-        inputs: &[Option<FlexTensor>],
-        _: &[Option<FlexTensor>],
-        d_outputs: &[Option<FlexTensor>],
-    ) -> Vec<FlexTensor> {
+    fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let [x, gamma] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
         let d_y = d_outputs[0].as_ref().expect("the only output");
         let (rows, width) = rows_of(x);

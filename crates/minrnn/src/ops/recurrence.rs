@@ -112,12 +112,7 @@ impl<R: Recurrence> FusedOp for Op<R> {
         unsafe { vec![h.finish(), h_last.finish()] }
     }
 
-    fn backward(
-        &self,
-        inputs: &[Option<FlexTensor>],
-        outputs: &[Option<FlexTensor>],
-        d_outputs: &[Option<FlexTensor>],
-    ) -> Vec<FlexTensor> {
+    fn backward(&self, inputs: &[Option<FlexTensor>], outputs: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let kept = |i: usize| inputs[i].as_ref();
         let first = kept(0).expect("kept");
         let shape = self.shape(first);

@@ -1,0 +1,9 @@
+//! One subcommand per file.
+
+pub mod bench;
+pub mod eval;
+pub mod experiments;
+pub mod generate;
+pub mod inspect;
+pub mod train;
+pub mod verify;

@@ -1,0 +1,107 @@
+//! Checkpoint directories: a model that describes itself, and what is needed to train on.
+//!
+//! | file | content |
+//! |---|---|
+//! | `config.json` | the whole configuration and the format's version |
+//! | `model.safetensors` | the weights, PyTorch names and layouts |
+//! | `tokenizer.json` | the vocabulary, for text |
+//! | `training.safetensors` | moments of the optimiser and the carried state, for resuming |
+//! | `progress.json` | counters, for resuming |
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use burn::module::Module;
+use burn::tensor::{Device, TensorData};
+use minrnn_stream::{CheckpointConfig, Weights, read_checkpoint, write_safetensors};
+
+use crate::data::Tokenizer;
+use crate::model::LanguageModel;
+use crate::{Error, Result, parameters};
+
+/// Name of the vocabulary in a checkpoint directory.
+pub const TOKENIZER_FILE: &str = "tokenizer.json";
+
+/// A model read from a checkpoint.
+#[derive(Debug)]
+pub struct LoadedModel {
+    /// The configuration beside the weights.
+    pub config: CheckpointConfig,
+    /// The model.
+    pub model: LanguageModel,
+    /// The vocabulary, where the model reads text.
+    pub tokenizer: Option<Tokenizer>,
+}
+
+/// Reads the model in the checkpoint directory `directory`.
+///
+/// # Errors
+/// When a file is missing, damaged, or belongs to another model.
+pub fn load_model(directory: impl AsRef<Path>, device: &Device) -> Result<LoadedModel> {
+    let directory = directory.as_ref();
+    let (config, mut weights) = read_checkpoint(directory)?;
+    let model = LanguageModel::new(&config.model, 0, device)?;
+    let model = load_weights(model, &mut weights)?;
+    weights.expect_empty()?;
+    let path = directory.join(TOKENIZER_FILE);
+    let tokenizer = if path.exists() { Some(Tokenizer::load(&path)?) } else { None };
+    if let Some(tokenizer) = &tokenizer
+        && tokenizer.vocab_size() > config.model.vocab_size
+    {
+        let (found, expected) = (tokenizer.vocab_size(), config.model.vocab_size);
+        let problem = format!("it has {found} tokens, but the model beside it knows {expected}; take the tokenizer of this model");
+        return Err(Error::malformed(path, problem));
+    }
+    Ok(LoadedModel { config, model, tokenizer })
+}
+
+/// Puts the tensors of `weights` into the parameters of `module` by name; they are taken out of `weights`.
+///
+/// # Errors
+/// When a parameter is missing or has another shape.
+pub fn load_weights<M: Module>(module: M, weights: &mut Weights) -> Result<M> {
+    let mut problem = None;
+    let module = parameters::replace(module, |place, shape| match weights.take(&place.name, shape) {
+        Ok(values) => Some(values),
+        Err(error) => {
+            problem.get_or_insert(error);
+            None
+        }
+    });
+    problem.map_or(Ok(module), |error| Err(error.into()))
+}
+
+/// Writes every parameter of `module` to `path`, whole or not at all.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn save_weights<M: Module>(module: &M, path: impl AsRef<Path>) -> Result<()> {
+    let mut tensors = Vec::new();
+    parameters::visit(module, |place, _, values| tensors.push((place.name, values.shape.clone(), Cow::Owned(values.read()))));
+    Ok(write_safetensors(path, tensors, None)?)
+}
+
+/// Number of parameters of `module`; running statistics do not count.
+pub fn parameter_count<M: Module>(module: &M) -> usize {
+    parameters::count(module)
+}
+
+/// Name and shape (as in files) of every parameter and running statistic of `module`.
+pub fn parameter_shapes<M: Module>(module: &M) -> Vec<(String, Vec<usize>)> {
+    let mut shapes = Vec::new();
+    parameters::visit(module, |place, _, values| shapes.push((place.name, values.shape)));
+    shapes
+}
+
+/// The tensors of a file as the states of this library load them.
+pub(crate) fn state_tensors(weights: &mut Weights, prefix: &str) -> Result<BTreeMap<String, TensorData>> {
+    let names: Vec<String> = weights.names().filter(|name| name.starts_with(prefix)).map(ToString::to_string).collect();
+    names
+        .into_iter()
+        .map(|name| {
+            let tensor = weights.take_any(&name)?;
+            Ok((name[prefix.len()..].to_owned(), TensorData::new(tensor.data, tensor.shape)))
+        })
+        .collect()
+}

@@ -1,0 +1,141 @@
+//! Parameters of a module by name, in PyTorch's names and layouts.
+//!
+//! A name is the path of fields and indices, such as `backbone.blocks.0.mixer.in_proj.weight`, without the variants of enums. Burn
+//! keeps the matrix of a linear layer as [in, out]; here and in files it is [out, in].
+
+use std::collections::HashMap;
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::tensor::{Tensor, TensorData};
+
+/// A parameter's place in a module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The path, such as `backbone.blocks.0.mixer.in_proj.weight`.
+    pub name: String,
+    /// Whether files hold the transpose.
+    pub transposed: bool,
+}
+
+/// Walks along with a visitor or mapper.
+#[derive(Default)]
+struct Path(Vec<(String, String)>);
+
+impl Path {
+    fn enter(&mut self, name: &str, container: &str) {
+        self.0.push((name.to_owned(), container.to_owned()));
+    }
+
+    fn exit(&mut self) {
+        self.0.pop();
+    }
+
+    fn place(&self) -> Place {
+        let shown = self.0.iter().filter(|(_, container)| !container.starts_with("Enum:"));
+        let name = shown.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(".");
+        let transposed = self.0.last().is_some_and(|(name, container)| name == "weight" && container == "Struct:Linear");
+        Place { name, transposed }
+    }
+}
+
+/// Calls `each` with the place, id and value of every float parameter and running statistic, in the order of the fields.
+pub(crate) fn visit<M: Module>(module: &M, each: impl FnMut(Place, ParamId, Values<'_>)) {
+    struct Visitor<F>(Path, F);
+    impl<F: FnMut(Place, ParamId, Values<'_>)> ModuleVisitor for Visitor<F> {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let place = self.0.place();
+            let (value, transposed) = (param.val(), place.transposed);
+            let shape = file_shape(&value, transposed);
+            self.1(place, param.id, Values { shape, read: &|| file_values(param.val(), transposed) });
+        }
+
+        fn enter_module(&mut self, name: &str, container: &str) {
+            self.0.enter(name, container);
+        }
+
+        fn exit_module(&mut self, _: &str, _: &str) {
+            self.0.exit();
+        }
+    }
+    module.visit(&mut Visitor(Path::default(), each));
+}
+
+/// The shape of a parameter as files hold it, and its values when they are wanted.
+pub(crate) struct Values<'a> {
+    pub shape: Vec<usize>,
+    read: &'a dyn Fn() -> Vec<f32>,
+}
+
+impl Values<'_> {
+    pub(crate) fn read(&self) -> Vec<f32> {
+        (self.read)()
+    }
+}
+
+/// Replaces every float parameter whose name `replace` answers with values, given in the layout of files.
+pub(crate) fn replace<M: Module>(module: M, replace: impl FnMut(&Place, &[usize]) -> Option<Vec<f32>>) -> M {
+    struct Mapper<F>(Path, F);
+    impl<F: FnMut(&Place, &[usize]) -> Option<Vec<f32>>> ModuleMapper for Mapper<F> {
+        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+            let place = self.0.place();
+            let old = param.val();
+            let shape = file_shape(&old, place.transposed);
+            let Some(values) = (self.1)(&place, &shape) else { return param };
+            let device = old.device();
+            let required = old.is_require_grad();
+            let new = Tensor::<D>::from_data(TensorData::new(values, shape), &device.clone().inner());
+            let new = if place.transposed { contiguous(new.transpose()) } else { new };
+            let new = if device.is_autodiff() { Tensor::from_inner(new) } else { new };
+            param.map(|_| new.set_require_grad(required))
+        }
+
+        fn enter_module(&mut self, name: &str, container: &str) {
+            self.0.enter(name, container);
+        }
+
+        fn exit_module(&mut self, _: &str, _: &str) {
+            self.0.exit();
+        }
+    }
+    module.map(&mut Mapper(Path::default(), replace))
+}
+
+/// Number of float parameters, running statistics left out.
+pub(crate) fn count<M: Module>(module: &M) -> usize {
+    let mut total = 0;
+    visit(module, |place, _, values| {
+        if !place.name.contains("running_") {
+            total += values.shape.iter().product::<usize>();
+        }
+    });
+    total
+}
+
+/// The name of every parameter by its id.
+pub(crate) fn places<M: Module>(module: &M) -> HashMap<ParamId, Place> {
+    let mut places = HashMap::new();
+    visit(module, |place, id, _| {
+        places.insert(id, place);
+    });
+    places
+}
+
+/// The values of a tensor in the layout of files.
+pub(crate) fn file_values<const D: usize>(tensor: Tensor<D>, transposed: bool) -> Vec<f32> {
+    let tensor = if transposed { tensor.transpose() } else { tensor };
+    tensor.into_data().try_to_vec().expect("parameters are f32")
+}
+
+fn file_shape<const D: usize>(tensor: &Tensor<D>, transposed: bool) -> Vec<usize> {
+    let mut shape = tensor.dims().to_vec();
+    if transposed {
+        shape.reverse();
+    }
+    shape
+}
+
+/// A copy laid out row by row: products with a transposed view would pack it anew at every call.
+fn contiguous<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
+    let device = tensor.device();
+    Tensor::from_data(tensor.into_data(), &device)
+}
