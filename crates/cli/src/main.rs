@@ -4,7 +4,11 @@
 
 mod allocator;
 mod commands;
+mod corpus;
+mod display;
 mod failure;
+mod interrupt;
+mod threads;
 
 use std::process::ExitCode;
 

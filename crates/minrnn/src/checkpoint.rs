@@ -78,7 +78,7 @@ pub fn load_weights<M: Module>(module: M, weights: &mut Weights) -> Result<M> {
 /// When the file cannot be written.
 pub fn save_weights<M: Module>(module: &M, path: impl AsRef<Path>) -> Result<()> {
     let mut tensors = Vec::new();
-    parameters::visit(module, |place, _, values| tensors.push((place.name, values.shape.clone(), Cow::Owned(values.read()))));
+    parameters::visit(module, |place, values| tensors.push((place.name, values.shape.clone(), Cow::Owned(values.read()))));
     Ok(write_safetensors(path, tensors, None)?)
 }
 
@@ -90,7 +90,7 @@ pub fn parameter_count<M: Module>(module: &M) -> usize {
 /// Name and shape (as in files) of every parameter and running statistic of `module`.
 pub fn parameter_shapes<M: Module>(module: &M) -> Vec<(String, Vec<usize>)> {
     let mut shapes = Vec::new();
-    parameters::visit(module, |place, _, values| shapes.push((place.name, values.shape)));
+    parameters::visit(module, |place, values| shapes.push((place.name, values.shape)));
     shapes
 }
 

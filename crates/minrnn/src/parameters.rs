@@ -3,10 +3,8 @@
 //! A name is the path of fields and indices, such as `backbone.blocks.0.mixer.in_proj.weight`, without the variants of enums. Burn
 //! keeps the matrix of a linear layer as [in, out]; here and in files it is [out, in].
 
-use std::collections::HashMap;
-
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
-use burn::tensor::{Tensor, TensorData};
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
 /// A parameter's place in a module.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,18 +17,18 @@ pub(crate) struct Place {
 
 /// Walks along with a visitor or mapper.
 #[derive(Default)]
-struct Path(Vec<(String, String)>);
+pub(crate) struct Path(Vec<(String, String)>);
 
 impl Path {
-    fn enter(&mut self, name: &str, container: &str) {
+    pub(crate) fn enter(&mut self, name: &str, container: &str) {
         self.0.push((name.to_owned(), container.to_owned()));
     }
 
-    fn exit(&mut self) {
+    pub(crate) fn exit(&mut self) {
         self.0.pop();
     }
 
-    fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Place {
         let shown = self.0.iter().filter(|(_, container)| !container.starts_with("Enum:"));
         let name = shown.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(".");
         let transposed = self.0.last().is_some_and(|(name, container)| name == "weight" && container == "Struct:Linear");
@@ -38,15 +36,15 @@ impl Path {
     }
 }
 
-/// Calls `each` with the place, id and value of every float parameter and running statistic, in the order of the fields.
-pub(crate) fn visit<M: Module>(module: &M, each: impl FnMut(Place, ParamId, Values<'_>)) {
+/// Calls `each` with the place and value of every float parameter and running statistic, in the order of the fields.
+pub(crate) fn visit<M: Module>(module: &M, each: impl FnMut(Place, Values<'_>)) {
     struct Visitor<F>(Path, F);
-    impl<F: FnMut(Place, ParamId, Values<'_>)> ModuleVisitor for Visitor<F> {
+    impl<F: FnMut(Place, Values<'_>)> ModuleVisitor for Visitor<F> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             let place = self.0.place();
             let (value, transposed) = (param.val(), place.transposed);
             let shape = file_shape(&value, transposed);
-            self.1(place, param.id, Values { shape, read: &|| file_values(param.val(), transposed) });
+            self.1(place, Values { shape, read: &|| file_values(param.val(), transposed) });
         }
 
         fn enter_module(&mut self, name: &str, container: &str) {
@@ -103,7 +101,7 @@ pub(crate) fn replace<M: Module>(module: M, replace: impl FnMut(&Place, &[usize]
 /// Number of float parameters, running statistics left out.
 pub(crate) fn count<M: Module>(module: &M) -> usize {
     let mut total = 0;
-    visit(module, |place, _, values| {
+    visit(module, |place, values| {
         if !place.name.contains("running_") {
             total += values.shape.iter().product::<usize>();
         }
@@ -111,17 +109,58 @@ pub(crate) fn count<M: Module>(module: &M) -> usize {
     total
 }
 
-/// The name of every parameter by its id.
-pub(crate) fn places<M: Module>(module: &M) -> HashMap<ParamId, Place> {
-    let mut places = HashMap::new();
-    visit(module, |place, id, _| {
-        places.insert(id, place);
-    });
-    places
+/// A parameter's tensor of whatever rank.
+pub(crate) trait AnyTensor {
+    /// The parameter's gradient, flat, on the device below autodiff.
+    fn gradient(&self, gradients: &Gradients) -> Option<Tensor<1>>;
+    /// Whether a gradient is asked for; running statistics have none.
+    fn is_trained(&self) -> bool;
+    /// Number of values.
+    fn len(&self) -> usize;
+    /// The device below autodiff.
+    fn device(&self) -> Device;
+}
+
+impl<const D: usize> AnyTensor for Tensor<D> {
+    fn gradient(&self, gradients: &Gradients) -> Option<Tensor<1>> {
+        let gradient = self.grad(gradients)?;
+        Some(gradient.reshape([self.dims().iter().product::<usize>()]))
+    }
+
+    fn is_trained(&self) -> bool {
+        self.is_require_grad()
+    }
+
+    fn len(&self) -> usize {
+        self.dims().iter().product()
+    }
+
+    fn device(&self) -> Device {
+        Tensor::device(self).inner()
+    }
+}
+
+/// Calls `each` with the place and tensor of every float parameter and running statistic.
+pub(crate) fn visit_tensors<M: Module>(module: &M, each: impl FnMut(Place, &dyn AnyTensor)) {
+    struct Visitor<F>(Path, F);
+    impl<F: FnMut(Place, &dyn AnyTensor)> ModuleVisitor for Visitor<F> {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            self.1(self.0.place(), &param.val());
+        }
+
+        fn enter_module(&mut self, name: &str, container: &str) {
+            self.0.enter(name, container);
+        }
+
+        fn exit_module(&mut self, _: &str, _: &str) {
+            self.0.exit();
+        }
+    }
+    module.visit(&mut Visitor(Path::default(), each));
 }
 
 /// The values of a tensor in the layout of files.
-pub(crate) fn file_values<const D: usize>(tensor: Tensor<D>, transposed: bool) -> Vec<f32> {
+fn file_values<const D: usize>(tensor: Tensor<D>, transposed: bool) -> Vec<f32> {
     let tensor = if transposed { tensor.transpose() } else { tensor };
     tensor.into_data().try_to_vec().expect("parameters are f32")
 }

@@ -1,5 +1,6 @@
 //! Training: the experiment, the schedule, the run directory and what is recorded in it.
 //!
+//! * [`Trainer`]: the loop, from an experiment and a run directory to a trained model.
 //! * [`Experiment`]: what is trained, on what and how, from a small file; [`experiments`] lists the built-in ones.
 //! * [`Schedule`]: the learning rate of an iteration.
 //! * [`RunDir`]: the directory of a run and its checkpoints; [`find_checkpoint`] for those who only read.
@@ -9,18 +10,28 @@ mod check;
 mod config;
 mod curves;
 mod data_config;
+mod evaluate;
 pub mod experiments;
 mod metrics;
 mod pointer;
+mod optimizer;
 mod presets;
+mod progress;
 mod run_dir;
 mod schedule;
 mod settings;
+mod task;
 mod tensorboard;
 mod train_config;
+mod trainer;
 
 pub use config::{Expect, Experiment, Metric};
 pub use curves::draw_curves;
+pub use evaluate::{Evaluation, evaluate};
+pub use optimizer::{GradientMap, Moment, Optimizer};
+pub use progress::{Evaluated, KEPT_BEST, Progress};
+pub use task::{Data, FINAL_BATCHES, full_pass};
+pub use trainer::{EXPERIMENT_FILE, Ending, Event, FinalReport, Trainer, Update};
 pub use data_config::{CopyEncoding, Corpus, DataConfig, Task, TokenizerKind, WindowSampling};
 pub use metrics::{MetricsLog, Record, read_metrics};
 pub use pointer::{Pointer, checkpoint, find_checkpoint};

@@ -4,6 +4,7 @@
 //! one-line files `checkpoints/last` and `checkpoints/best`, which hold such a name, are replaced; only then older ones go.
 //! A process killed at any moment leaves `last` and `best` naming complete checkpoints.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -106,6 +107,17 @@ impl RunDir {
         write_atomic(directory.join(Pointer::Last.file_name()), format!("{name}\n").as_bytes())?;
         self.prune(keep)?;
         Ok(directory.join(name))
+    }
+
+    /// Iteration and path of one checkpoint for each of `iterations` that still has one, by iteration.
+    ///
+    /// # Errors
+    /// When the directory cannot be listed.
+    pub fn kept_checkpoints(&self, iterations: &[u64]) -> Result<BTreeMap<u64, PathBuf>> {
+        let directory = self.path.join(CHECKPOINTS);
+        let names = entries(&directory)?;
+        let kept = names.iter().filter_map(|name| Some((iteration_of(name)?, directory.join(name))));
+        Ok(kept.filter(|(iteration, _)| iterations.contains(iteration)).collect())
     }
 
     fn locked(path: &Path) -> Result<Self> {

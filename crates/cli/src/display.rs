@@ -1,0 +1,174 @@
+//! What a training run shows: a live bar on a terminal, plain lines elsewhere, and the closing words.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use minrnn::checkpoint::parameter_count;
+use minrnn::train::{Data, Ending, Event, FinalReport, Record, Trainer, Update};
+
+/// At most one plain line of progress in this time.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Shows the events of a run on stderr.
+pub struct Display {
+    bar: Option<ProgressBar>,
+    max_iterations: u64,
+    started: Instant,
+    started_at: u64,
+    last_line: Option<Instant>,
+    by_accuracy: bool,
+}
+
+impl Display {
+    pub fn new(trainer: &Trainer) -> Self {
+        let experiment = trainer.experiment();
+        let (train, model) = (&experiment.train, &experiment.model);
+        let started_at = trainer.progress().iteration;
+        eprintln!("{}", experiment.description);
+        eprintln!(
+            "{}: {} layers, width {}, {} parameters; {} iterations on {} threads",
+            model.mixer,
+            model.n_layers,
+            model.d_model,
+            parameter_count(trainer.model()),
+            train.max_iterations,
+            rayon::current_num_threads(),
+        );
+        if started_at > 0 {
+            eprintln!("resumed after {started_at} iterations");
+        }
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(train.max_iterations);
+            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}  {elapsed} elapsed, {eta} left");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_position(started_at);
+            bar.reset_eta();
+            bar
+        });
+        let by_accuracy = matches!(trainer.data(), Data::SelectiveCopying(_));
+        Self { bar, max_iterations: train.max_iterations, started: Instant::now(), started_at, last_line: None, by_accuracy }
+    }
+
+    pub fn show(&mut self, event: &Event) {
+        match event {
+            Event::Updated(update) => self.show_update(update),
+            Event::Evaluated { iteration, evaluation, is_best } => {
+                let accuracy = if self.by_accuracy { format!("  accuracy {:.2} %", 100.0 * evaluation.accuracy) } else { String::new() };
+                let best = if *is_best { "  best" } else { "" };
+                self.line(&format!("iteration {iteration}: test loss {:.4}{accuracy}{best}", evaluation.loss));
+            }
+            _ => {}
+        }
+    }
+
+    fn show_update(&mut self, update: &Update) {
+        let numbers = format!("loss {:.4}  {} tokens/s", update.loss, thousands(update.tokens_per_s));
+        match &self.bar {
+            Some(bar) => {
+                bar.set_message(numbers);
+                bar.set_position(update.iteration);
+            }
+            None if self.last_line.is_none_or(|last| last.elapsed() >= PLAIN_INTERVAL) => {
+                self.last_line = Some(Instant::now());
+                let done = (update.iteration - self.started_at) as f64;
+                let left = self.started.elapsed().as_secs_f64() / done * (self.max_iterations - update.iteration) as f64;
+                eprintln!("{}/{} {numbers}  {} left", update.iteration, self.max_iterations, duration(left));
+            }
+            None => {}
+        }
+    }
+
+    fn line(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(text),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    /// Removes the bar.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// The line of the log that belongs to an event.
+pub fn record_of(event: &Event) -> Option<Record> {
+    match event {
+        Event::Updated(Update { iteration, loss, lr, grad_norm, tokens_per_s }) => {
+            Some(Record::Train { iteration: *iteration, loss: *loss, lr: *lr, grad_norm: *grad_norm, tokens_per_s: *tokens_per_s })
+        }
+        Event::Evaluated { iteration, evaluation, .. } => Some(Record::Eval {
+            iteration: *iteration,
+            train_loss: None,
+            test_loss: evaluation.loss,
+            test_accuracy: Some(evaluation.accuracy),
+        }),
+        _ => None,
+    }
+}
+
+/// What a stopped run says last.
+pub fn say_how_to_go_on(trainer: &Trainer) {
+    let out = trainer.run_dir().path().display();
+    eprintln!("stopped after {} iterations; everything is saved in {out}", trainer.progress().iteration);
+    eprintln!("go on with: minrnn train --resume --out {out}");
+}
+
+/// Says why a run ended.
+pub fn announce_ending(ending: Ending, trainer: &Trainer) {
+    let (iteration, seconds) = (trainer.progress().iteration, trainer.progress().seconds);
+    let why = match ending {
+        Ending::NoGain => format!("no gain in {} evaluations", trainer.experiment().train.patience),
+        _ => "all iterations done".to_owned(),
+    };
+    eprintln!("{why}: {iteration} iterations, {} of training; scoring the best checkpoints", duration(seconds));
+}
+
+/// Prints the final report on stdout.
+pub fn print_report(report: &FinalReport, trainer: &Trainer) {
+    let by_accuracy = matches!(trainer.data(), Data::SelectiveCopying(_));
+    let shown = |evaluation: &minrnn::train::Evaluation| {
+        if by_accuracy {
+            format!("accuracy {:.2} %, loss {:.4}", 100.0 * evaluation.accuracy, evaluation.loss)
+        } else {
+            format!("loss {:.4} nats", evaluation.loss)
+        }
+    };
+    for (iteration, evaluation) in &report.kept {
+        println!("iteration {iteration}: test {} ({} predictions)", shown(evaluation), evaluation.n_scored);
+    }
+    println!("best: iteration {}, test {}", report.iteration, shown(&report.fixed));
+    if let Some(evaluation) = &report.full_pass {
+        println!("one pass over the whole test text: {} ({} predictions)", shown(evaluation), evaluation.n_scored);
+    }
+    let out = trainer.run_dir().path().display();
+    println!("model: {}", report.checkpoint.display());
+    println!("curves: {out}/curves.svg");
+    match trainer.data() {
+        Data::Text { .. } => println!("next: minrnn generate {out} --prompt \"...\"    or: minrnn eval {out}"),
+        Data::SelectiveCopying(_) => println!("next: minrnn eval {out}    or train on a text of yours: minrnn train --data FILE"),
+    }
+    let Some(expect) = &trainer.experiment().expect else { return };
+    let found = if by_accuracy { report.fixed.accuracy } else { report.fixed.loss };
+    let reached = expect.is_reached_by(found);
+    let verdict = if reached { "reached" } else { "not reached" };
+    println!("expected {} ± {} ({}): {verdict} with {found:.4}", expect.value, expect.tolerance, expect.source);
+}
+
+fn thousands(x: f64) -> String {
+    let digits = format!("{x:.0}");
+    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap_or_default()).collect();
+    groups.join(" ")
+}
+
+fn duration(seconds: f64) -> String {
+    let seconds = seconds.round() as u64;
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, m, s) => format!("{m} min {s} s"),
+        (h, m, _) => format!("{h} h {m} min"),
+    }
+}

@@ -1,0 +1,182 @@
+//! From the `[data]` section of an experiment to batches: what is trained on and what is scored.
+
+use std::path::Path;
+
+use super::config::Experiment;
+use super::data_config::{CopyEncoding, Task, TokenizerKind, WindowSampling};
+use crate::data::{
+    self, BatchSource, Copying, Encoding, EvaluationSet, FixedBatches, FullPass, RandomWindows, SelectiveCopying, StatefulStream, TextData,
+    TextPart, TokenFile, Tokenizer, encode_text, text_sha256,
+};
+use crate::rng::Purpose;
+use crate::{Error, Result};
+
+/// Tokens of a run's text, in its directory.
+const TOKENS_FILE: &str = "data/text.tokens";
+/// Batches of the final report (nanoGPT's `eval_iters`).
+pub const FINAL_BATCHES: u64 = 200;
+
+/// Where batches come from.
+#[derive(Debug)]
+pub enum Data {
+    /// Text cut into tokens, with its tokenizer.
+    Text {
+        /// Training and test part.
+        text: TextData,
+        /// The vocabulary.
+        tokenizer: Tokenizer,
+    },
+    /// Made on the fly.
+    SelectiveCopying(Copying),
+}
+
+impl Data {
+    /// The data of `experiment`, with tokenizer and tokens kept in `run`: made there on the first call, found there on later ones.
+    ///
+    /// # Errors
+    /// When the text is missing, empty, not text, or changed since the run began.
+    pub fn prepare(experiment: &Experiment, run: &Path) -> Result<Self> {
+        let config = &experiment.data;
+        match config.task {
+            Task::SelectiveCopying => Ok(Self::copying(experiment)),
+            Task::Text => {
+                let tokenizer_path = run.join(crate::checkpoint::TOKENIZER_FILE);
+                let tokens_path = run.join(TOKENS_FILE);
+                if tokenizer_path.exists() && tokens_path.exists() {
+                    let (tokenizer, tokens) = (Tokenizer::load(&tokenizer_path)?, TokenFile::open(&tokens_path)?);
+                    if let Some(path) = &config.path
+                        && path.exists()
+                        && text_sha256(path)? != tokens.source_sha256()
+                    {
+                        let problem = "the text has changed since this run began; train the new text in another directory with --out";
+                        return Err(Error::malformed(path, problem));
+                    }
+                    return Ok(Self::Text { text: TextData::new(tokens, config.train_fraction)?, tokenizer });
+                }
+                let path = config.path.as_ref().ok_or_else(|| Error::Config("a text task needs a text: give one with --data FILE".to_owned()))?;
+                let tokenizer = Tokenizer::train(tokenizer_kind(config.tokenizer), config.bpe_vocab_size, path)?;
+                let folder = tokens_path.parent().expect("the tokens lie in a folder");
+                std::fs::create_dir_all(folder).map_err(|source| Error::io("create the data directory", folder, source))?;
+                let tokens = encode_text(path, &tokenizer, &tokens_path)?;
+                tokenizer.save(&tokenizer_path)?;
+                Ok(Self::Text { text: TextData::new(tokens, config.train_fraction)?, tokenizer })
+            }
+        }
+    }
+
+    /// The text file `path` cut by the tokenizer of an existing model, all of it test part, with the tokens in `folder`.
+    ///
+    /// # Errors
+    /// When the text is missing, empty or outside the vocabulary.
+    pub fn test_text(path: &Path, tokenizer: Tokenizer, folder: &Path) -> Result<(TextPart, Tokenizer)> {
+        let tokens = encode_text(path, &tokenizer, folder.join("text.tokens"))?;
+        Ok((TextPart::whole(tokens), tokenizer))
+    }
+
+    fn copying(experiment: &Experiment) -> Self {
+        let config = &experiment.data;
+        Self::SelectiveCopying(Copying {
+            length: config.copy_length,
+            n_tokens: config.copy_tokens,
+            encoding: match config.copy_encoding {
+                CopyEncoding::A => Encoding::A,
+                CopyEncoding::B => Encoding::B,
+            },
+            ..Copying::default()
+        })
+    }
+
+    /// Number of token ids.
+    pub fn vocab_size(&self) -> usize {
+        match self {
+            Self::Text { tokenizer, .. } => tokenizer.vocab_size(),
+            Self::SelectiveCopying(task) => task.vocab_size,
+        }
+    }
+
+    /// The vocabulary of text.
+    pub fn tokenizer(&self) -> Option<&Tokenizer> {
+        match self {
+            Self::Text { tokenizer, .. } => Some(tokenizer),
+            Self::SelectiveCopying(_) => None,
+        }
+    }
+
+    /// True where the task is scored by accuracy, false where by loss.
+    pub fn is_scored_by_accuracy(&self) -> bool {
+        matches!(self, Self::SelectiveCopying(_))
+    }
+
+    /// Training batches.
+    ///
+    /// # Errors
+    /// When a window does not fit the text.
+    pub fn training(&self, experiment: &Experiment) -> Result<Box<dyn BatchSource>> {
+        let train = &experiment.train;
+        Ok(match self {
+            Self::SelectiveCopying(task) => {
+                Box::new(SelectiveCopying::new(task.clone(), train.batch_size, train.seed, Purpose::TrainData)?)
+            }
+            Self::Text { text, .. } => match experiment.data.sampling {
+                WindowSampling::Random => {
+                    Box::new(RandomWindows::new(text.train().clone(), train.batch_size, train.seq_len, train.seed, Purpose::TrainData)?)
+                }
+                WindowSampling::Stream => Box::new(StatefulStream::new(
+                    text.train().clone(),
+                    train.batch_size,
+                    train.seq_len,
+                    train.accumulation as u64,
+                    train.seed,
+                )?),
+            },
+        })
+    }
+
+    /// `n_batches` fixed batches that choose the best checkpoint (`Purpose::ValidationData`) or make the final report
+    /// (`Purpose::TestData`).
+    ///
+    /// # Errors
+    /// When a window does not fit the text.
+    pub fn fixed_batches(&self, experiment: &Experiment, n_batches: u64, purpose: Purpose) -> Result<Box<dyn EvaluationSet>> {
+        let train = &experiment.train;
+        Ok(match self {
+            Self::SelectiveCopying(task) => {
+                let source = SelectiveCopying::new(task.clone(), train.batch_size, train.seed, purpose)?;
+                Box::new(FixedBatches::new(source, n_batches))
+            }
+            Self::Text { text, .. } => {
+                let source = RandomWindows::new(text.test().clone(), train.batch_size, train.seq_len, train.seed, purpose)?;
+                Box::new(FixedBatches::new(source, n_batches))
+            }
+        })
+    }
+
+    /// Every token of the test text once, in windows that start anew or carry the state.
+    ///
+    /// # Errors
+    /// When the test part is shorter than one prediction. `Ok(None)` for tasks without text.
+    pub fn full_pass(&self, experiment: &Experiment, carried: bool) -> Result<Option<Box<dyn EvaluationSet>>> {
+        let Self::Text { text, .. } = self else { return Ok(None) };
+        full_pass(text.test().clone(), experiment, carried).map(Some)
+    }
+}
+
+/// Every token of `part` once, in windows that start anew or carry the state.
+///
+/// # Errors
+/// When the part is shorter than one prediction.
+pub fn full_pass(part: TextPart, experiment: &Experiment, carried: bool) -> Result<Box<dyn EvaluationSet>> {
+    let train = &experiment.train;
+    Ok(match carried {
+        true => Box::new(FullPass::carried(part, train.seq_len)?),
+        false => Box::new(FullPass::new(part, train.batch_size, train.seq_len)?),
+    })
+}
+
+fn tokenizer_kind(kind: TokenizerKind) -> data::TokenizerKind {
+    match kind {
+        TokenizerKind::Char => data::TokenizerKind::Character,
+        TokenizerKind::Byte => data::TokenizerKind::Byte,
+        TokenizerKind::Bpe => data::TokenizerKind::Bpe,
+    }
+}

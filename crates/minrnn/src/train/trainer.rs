@@ -1,0 +1,354 @@
+//! The training loop: one update at a time, evaluations and checkpoints between them, and exact resume.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use burn::module::Module;
+use burn::tensor::Device;
+use minrnn_stream::{CONFIG_FILE, CheckpointConfig, Weights, read_text, write_atomic, write_safetensors};
+
+use super::config::Experiment;
+use super::evaluate::{BatchTensors, Evaluation, evaluate};
+use super::optimizer::{GradientMap, Optimizer};
+use super::pointer::Pointer;
+use super::progress::Progress;
+use super::run_dir::RunDir;
+use super::schedule::Schedule;
+use super::task::{Data, FINAL_BATCHES, full_pass};
+use crate::checkpoint::{TOKENIZER_FILE, load_weights, save_weights, state_tensors};
+use crate::data::{BatchSource, EvaluationSet};
+use crate::model::{LanguageModel, LanguageModelState};
+use crate::nn::{Mode, State};
+use crate::rng::{Purpose, substream};
+use crate::{Error, Result};
+
+/// The resolved experiment in a run directory.
+pub const EXPERIMENT_FILE: &str = "experiment.toml";
+const TRAINING_FILE: &str = "training.safetensors";
+const PROGRESS_FILE: &str = "progress.json";
+const MAX_PROGRESS_BYTES: u64 = 1 << 16;
+const STATE_PREFIX: &str = "state.";
+
+/// What happened in one update.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Update {
+    /// Updates made, this one included.
+    pub iteration: u64,
+    /// Mean loss of the micro-steps, in nats.
+    pub loss: f64,
+    /// Learning rate.
+    pub lr: f64,
+    /// Norm of all gradients before clipping.
+    pub grad_norm: f64,
+    /// Tokens fed in this update, per second.
+    pub tokens_per_s: f64,
+}
+
+/// What the loop tells whoever watches it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Event {
+    /// An update was made.
+    Updated(Update),
+    /// The model was evaluated after `iteration` updates.
+    Evaluated {
+        /// Updates made before it.
+        iteration: u64,
+        /// The measures on the evaluation batches.
+        evaluation: Evaluation,
+        /// Whether it is the best so far.
+        is_best: bool,
+    },
+    /// A checkpoint was written.
+    Saved(PathBuf),
+}
+
+/// Why the loop ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// All iterations are done.
+    Finished,
+    /// `patience` evaluations in a row brought no gain.
+    NoGain,
+    /// A stop was asked for; the checkpoint written then continues exactly here.
+    Stopped,
+}
+
+/// The measures of a finished run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FinalReport {
+    /// The kept checkpoint that scored best on the report's batches.
+    pub checkpoint: PathBuf,
+    /// Updates made before that checkpoint.
+    pub iteration: u64,
+    /// The measures of 200 fixed batches.
+    pub fixed: Evaluation,
+    /// The measures of each kept checkpoint on the same batches, by iteration.
+    pub kept: Vec<(u64, Evaluation)>,
+    /// The measures of one pass over all of the test text, windows starting anew.
+    pub full_pass: Option<Evaluation>,
+}
+
+/// A model in training.
+pub struct Trainer {
+    experiment: Experiment,
+    run: RunDir,
+    data: Data,
+    source: Box<dyn BatchSource>,
+    validation: Box<dyn EvaluationSet>,
+    model: LanguageModel,
+    optimizer: Optimizer,
+    schedule: Schedule,
+    carried: Option<LanguageModelState>,
+    progress: Progress,
+}
+
+impl Trainer {
+    /// Starts `experiment` in `run`, or continues it from the run's last checkpoint when there is one.
+    ///
+    /// # Errors
+    /// When the experiment is not valid, its data cannot be used, or the checkpoint is damaged.
+    pub fn new(mut experiment: Experiment, run: RunDir) -> Result<Self> {
+        experiment.validate()?;
+        let data = Data::prepare(&experiment, run.path())?;
+        experiment.model.vocab_size = data.vocab_size();
+        let device = Device::flex().autodiff();
+        let model = LanguageModel::new(&experiment.model, experiment.train.seed, &device)?;
+        let mut trainer = Self {
+            source: data.training(&experiment)?,
+            validation: data.fixed_batches(&experiment, experiment.train.eval_iterations, Purpose::ValidationData)?,
+            model,
+            optimizer: Optimizer::new(&experiment.train),
+            schedule: Schedule::new(&experiment.train),
+            carried: None,
+            progress: Progress::default(),
+            experiment,
+            run,
+            data,
+        };
+        write_atomic(trainer.run.file(EXPERIMENT_FILE), trainer.experiment.to_toml()?.as_bytes())?;
+        if let Some(checkpoint) = trainer.run.checkpoint(Pointer::Last)? {
+            trainer.restore(&checkpoint)?;
+        }
+        Ok(trainer)
+    }
+
+    /// The resolved experiment.
+    pub fn experiment(&self) -> &Experiment {
+        &self.experiment
+    }
+
+    /// The model.
+    pub fn model(&self) -> &LanguageModel {
+        &self.model
+    }
+
+    /// The run's directory.
+    pub fn run_dir(&self) -> &RunDir {
+        &self.run
+    }
+
+    /// The data.
+    pub fn data(&self) -> &Data {
+        &self.data
+    }
+
+    /// Counters of the run.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Trains until the end, the end of patience, or a raised `stop`, and tells `watch` what happens. Whatever the ending, the last
+    /// checkpoint holds everything up to it.
+    ///
+    /// # Errors
+    /// When loss or gradients are not finite, data cannot be read, or a checkpoint cannot be written.
+    pub fn run(&mut self, stop: &AtomicBool, mut watch: impl FnMut(Event) -> Result<()>) -> Result<Ending> {
+        let train = self.experiment.train.clone();
+        let mut unsaved = false;
+        loop {
+            let iteration = self.progress.iteration;
+            let finished = iteration >= train.max_iterations;
+            let evaluation_due = finished || iteration % train.eval_every == 0;
+            if evaluation_due && self.progress.evaluated_at != Some(iteration) && !stop.load(Ordering::Relaxed) {
+                // Stopped inside an evaluation, the iteration counts as not evaluated and is evaluated after the resume.
+                if let Some(evaluation) = evaluate(&self.model.valid(), &mut *self.validation, stop)? {
+                    let score = if self.data.is_scored_by_accuracy() { 1.0 - evaluation.accuracy } else { evaluation.loss };
+                    let (is_best, is_kept) = self.progress.evaluated(score);
+                    watch(Event::Evaluated { iteration, evaluation, is_best })?;
+                    if is_kept {
+                        watch(Event::Saved(self.save(is_best)?))?;
+                        unsaved = false;
+                    } else {
+                        unsaved = true;
+                    }
+                }
+            }
+            let ending = if stop.load(Ordering::Relaxed) {
+                Some(Ending::Stopped)
+            } else if finished {
+                Some(Ending::Finished)
+            } else if train.patience > 0 && self.progress.without_gain >= train.patience {
+                Some(Ending::NoGain)
+            } else {
+                None
+            };
+            let save_due = ending.is_some() || iteration % train.checkpoint_every == 0;
+            if save_due && (unsaved || self.run.checkpoint(Pointer::Last)?.is_none()) {
+                watch(Event::Saved(self.save(false)?))?;
+            }
+            if let Some(ending) = ending {
+                return Ok(ending);
+            }
+            let update = self.update()?;
+            unsaved = true;
+            watch(Event::Updated(update))?;
+        }
+    }
+
+    /// One update: `accumulation` micro-steps, their mean gradient clipped, one step of the optimiser.
+    ///
+    /// # Errors
+    /// When the loss or a gradient is not finite (nothing has changed then) or data cannot be read.
+    pub fn update(&mut self) -> Result<Update> {
+        let started = Instant::now();
+        let iteration = self.progress.iteration;
+        let micro_steps = self.experiment.train.accumulation as u64;
+        let device = self.model.device();
+        let mut gradients = GradientMap::default();
+        let mut carried = self.carried.clone();
+        let mut loss_sum = 0.0;
+        for micro in 0..micro_steps {
+            let batch = self.source.batch(iteration, micro)?;
+            let tensors = BatchTensors::new(&batch, &device);
+            let steps = batch.segments.steps(batch.batch_size, batch.seq_len)?;
+            let state = carried.take().unwrap_or_else(|| self.model.init_state(batch.batch_size));
+            let mode = Mode::Train { dropout_key: dropout_key(self.experiment.train.seed, iteration, micro) };
+            let (loss, state) = self.model.loss(tensors.inputs, tensors.targets, tensors.mask, state, &steps, mode);
+            carried = self.source.carries_state().then(|| state.detach());
+            let value = f64::from(loss.clone().into_scalar::<f32>());
+            if !value.is_finite() {
+                return Err(Error::NonFinite { iteration, tensor: "the loss".to_owned(), value });
+            }
+            loss_sum += value;
+            gradients.add(GradientMap::new(&self.model, &loss.backward()));
+        }
+        let lr = self.schedule.lr(iteration);
+        let scale = 1.0 / micro_steps as f64;
+        let (model, grad_norm) = self.optimizer.update(self.model.clone(), gradients, scale, lr, iteration)?;
+        self.model = model;
+        self.carried = carried;
+        let tokens = micro_steps * self.source.tokens_per_batch() as u64;
+        let seconds = started.elapsed().as_secs_f64();
+        self.progress.iteration += 1;
+        self.progress.tokens += tokens;
+        self.progress.seconds += seconds;
+        let tokens_per_s = tokens as f64 / seconds;
+        Ok(Update { iteration: iteration + 1, loss: loss_sum * scale, lr, grad_norm, tokens_per_s })
+    }
+
+    /// Scores the kept checkpoints with 200 fixed test batches, and the best of them with one pass over the test text. `None` when
+    /// `stop` was raised.
+    ///
+    /// # Errors
+    /// When a checkpoint cannot be read.
+    pub fn final_report(&self, stop: &AtomicBool) -> Result<Option<FinalReport>> {
+        let n_batches = FINAL_BATCHES.max(self.experiment.train.eval_iterations);
+        let mut best: Option<(PathBuf, u64, Evaluation)> = None;
+        let mut kept = Vec::new();
+        for (iteration, path) in self.run.kept_checkpoints(&self.progress.kept())? {
+            let mut set = self.data.fixed_batches(&self.experiment, n_batches, Purpose::TestData)?;
+            let model = self.read_model(&path)?;
+            let Some(evaluation) = evaluate(&model, &mut *set, stop)? else { return Ok(None) };
+            kept.push((iteration, evaluation));
+            let gain = match &best {
+                None => true,
+                Some((_, _, best)) if self.data.is_scored_by_accuracy() => evaluation.accuracy > best.accuracy,
+                Some((_, _, best)) => evaluation.loss < best.loss,
+            };
+            if gain {
+                best = Some((path, iteration, evaluation));
+            }
+        }
+        let Some((checkpoint, iteration, fixed)) = best else {
+            return Err(Error::malformed(self.run.path(), "the run has no checkpoint to report on; train it first"));
+        };
+        let full_pass = match &self.data {
+            Data::Text { text, .. } => {
+                let mut set = full_pass(text.test().clone(), &self.experiment, false)?;
+                let Some(evaluation) = evaluate(&self.read_model(&checkpoint)?, &mut *set, stop)? else { return Ok(None) };
+                Some(evaluation)
+            }
+            Data::SelectiveCopying(_) => None,
+        };
+        Ok(Some(FinalReport { checkpoint, iteration, fixed, kept, full_pass }))
+    }
+
+    fn read_model(&self, checkpoint: &Path) -> Result<LanguageModel> {
+        Ok(crate::checkpoint::load_model(checkpoint, &Device::flex())?.model)
+    }
+
+    /// Writes a checkpoint of everything; the run then continues exactly from here.
+    ///
+    /// # Errors
+    /// When it cannot be written; earlier checkpoints are untouched then.
+    pub fn save(&self, is_best: bool) -> Result<PathBuf> {
+        self.run.save(self.progress.iteration, is_best, &self.progress.kept(), |directory| self.write(directory))
+    }
+
+    fn write(&self, directory: &Path) -> Result<()> {
+        let mut config = CheckpointConfig::new(self.experiment.model.clone());
+        let to_json = |error: serde_json::Error| Error::malformed(directory.join(CONFIG_FILE), error.to_string());
+        config.sections.insert("description".to_owned(), self.experiment.description.clone().into());
+        config.sections.insert("data".to_owned(), serde_json::to_value(&self.experiment.data).map_err(to_json)?);
+        config.sections.insert("train".to_owned(), serde_json::to_value(&self.experiment.train).map_err(to_json)?);
+        config.write(directory)?;
+        save_weights(&self.model, directory.join(minrnn_stream::WEIGHTS_FILE))?;
+        if let Some(tokenizer) = self.data.tokenizer() {
+            tokenizer.save(directory.join(TOKENIZER_FILE))?;
+        }
+        let mut tensors: Vec<(String, Vec<usize>, Cow<'_, [f32]>)> = Vec::new();
+        for (name, values) in self.optimizer.moments() {
+            tensors.push((name, vec![values.len()], Cow::Owned(values)));
+        }
+        for (name, data) in self.carried.iter().flat_map(State::tensors) {
+            let shape = data.shape().to_vec();
+            let values = data.try_to_vec::<f32>().map_err(|error| Error::Shape(format!("state '{name}': {error:?}")))?;
+            tensors.push((format!("{STATE_PREFIX}{name}"), shape, Cow::Owned(values)));
+        }
+        write_safetensors(directory.join(TRAINING_FILE), tensors, None)?;
+        let mut progress = serde_json::to_vec_pretty(&self.progress).map_err(to_json)?;
+        progress.push(b'\n');
+        Ok(write_atomic(directory.join(PROGRESS_FILE), &progress)?)
+    }
+
+    fn restore(&mut self, directory: &Path) -> Result<()> {
+        let config = CheckpointConfig::read(directory)?;
+        if config.model != self.experiment.model {
+            let problem = "its model is not the one of the experiment; resume with the settings the run began with";
+            return Err(Error::malformed(directory.join(CONFIG_FILE), problem));
+        }
+        let path = directory.join(PROGRESS_FILE);
+        let text = read_text(&path, MAX_PROGRESS_BYTES)?;
+        self.progress = serde_json::from_str(&text).map_err(|error| Error::malformed(&path, format!("expected the counters of a run: {error}")))?;
+        let mut weights = Weights::read(directory.join(minrnn_stream::WEIGHTS_FILE))?;
+        self.model = load_weights(self.model.clone(), &mut weights)?;
+        weights.expect_empty()?;
+        let mut training = Weights::read(directory.join(TRAINING_FILE))?;
+        self.optimizer.restore(&self.model, self.progress.iteration, |name, len| Ok(training.take(name, &[len])?))?;
+        let state = state_tensors(&mut training, STATE_PREFIX)?;
+        training.expect_empty()?;
+        self.carried = match state.is_empty() {
+            true => None,
+            false => Some(self.model.init_state(self.experiment.train.batch_size).detach().load(&state)?),
+        };
+        Ok(())
+    }
+}
+
+fn dropout_key(seed: u64, iteration: u64, micro: u64) -> u64 {
+    use rand::Rng;
+    substream(seed, Purpose::Dropout, iteration, micro).next_u64()
+}
