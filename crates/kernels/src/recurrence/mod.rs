@@ -38,6 +38,8 @@ use steps::{Feed, LANES, Source, Summary};
 
 /// Outputs from this size on are stored past the caches.
 const STREAM_BYTES: usize = 8 << 20;
+/// Memory is asked for this many bytes of a row's block ahead.
+const AHEAD_BYTES: usize = 8192;
 
 /// One input of every step and channel: `data` begins at the first one, steps are `stride` floats apart.
 #[derive(Clone, Copy)]
@@ -85,14 +87,24 @@ impl<'a, C: Cell<N>, const N: usize> Prepared<'a, C, N> {
         Self { problem, lengths, zeros: vec![0.0; N * width] }
     }
 
+    /// Rows between `block` and `next`, so that this one's loop can ask for the other's memory. Without a next block, the rows that the
+    /// loop itself needs a little later; these lie in the `direction` of time.
+    fn ahead(&self, block: &Block, next: Option<&Block>, direction: isize) -> isize {
+        let row = |block: &Block| (block.b * self.problem.shape.seq_len + block.steps.start) as isize;
+        match next {
+            Some(next) => row(next) - row(block),
+            None => direction * (1 + (AHEAD_BYTES / size_of::<f32>() / block.channels.len()) as isize),
+        }
+    }
+
     /// The steps of a block that are real.
     fn real(&self, block: &Block) -> Range<usize> {
         let end = self.lengths[block.b];
         block.steps.start.min(end)..block.steps.end.min(end)
     }
 
-    /// The inputs from step `t` on.
-    fn feed(&self, block: &Block, t: usize) -> Feed<C, N> {
+    /// The inputs from step `t` on, asking for what stands `ahead` rows further.
+    fn feed(&self, block: &Block, t: usize, ahead: isize) -> Feed<C, N> {
         let Shape { seq_len, width, .. } = self.problem.shape;
         let c = block.channels.start;
         let bias = self.problem.bias.unwrap_or(&self.zeros);
@@ -101,6 +113,7 @@ impl<'a, C: Cell<N>, const N: usize> Prepared<'a, C, N> {
             x: self.problem.x.map(|x| Source { first: x.data[(block.b * seq_len + t) * x.stride + c..].as_ptr(), stride: x.stride }),
             bias: core::array::from_fn(|j| bias[j * width + c..].as_ptr()),
             width: block.channels.len(),
+            ahead,
         }
     }
 
