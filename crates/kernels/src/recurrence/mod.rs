@@ -12,8 +12,10 @@
 //! 2. Runs between resets are dense stretches without a branch per step ([`steps`]).
 //! 3. Few rows and many steps: time is cut into chunks too ([`plan`]). A task first reads its chunk to learn what it does to a state
 //!    (h ↦ p h + l), waits for the state that enters, hands the one that leaves to the next chunk, and then runs the recurrence itself;
-//!    by then the chunk is in the second-level cache, so memory is read once. Chunk borders depend on shape and thread count only.
-//! 4. Outputs that do not fit the caches are stored past them.
+//!    by then the chunk is in the second-level cache, so memory is read once. Meanwhile it asks for its next chunk's memory, so that
+//!    reading and writing overlap. Chunk borders depend on shape and thread count only ([`handover`]).
+//! 4. Memory is asked for a few rows before it is read: rows of several tensors are more streams than the hardware follows (up to twice
+//!    the speed). Outputs that do not fit the caches are stored past them.
 //! 5. The state that leaves a chunk is h + (l − q h), q = 1 − p summed from the losses, where p is close to 1: p alone would round away
 //!    what slow gates forget.
 
