@@ -1,8 +1,9 @@
 //! The reverse recurrence: gradients of the inputs, the bias, the carried state and the state that resets restore.
 
 use super::handover::{Claim, Handover};
+use super::passes::{Retreat, SummarizeBackward};
 use super::plan::{Block, Plan};
-use super::steps::{Retreat, SummarizeBackward, Target, walk};
+use super::steps::{Target, walk};
 use super::sums::{Part, Sums};
 use super::{Cell, Effect, Prepared, Problem, STREAM_BYTES, aligned, padded};
 use crate::grid::{self, SharedOut};

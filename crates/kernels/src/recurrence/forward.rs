@@ -1,8 +1,9 @@
 //! The recurrence in order of time.
 
 use super::handover::{Claim, Handover};
+use super::passes::{Advance, SummarizeForward};
 use super::plan::{Block, Plan};
-use super::steps::{Advance, SummarizeForward, Target, walk};
+use super::steps::{Target, walk};
 use super::{Cell, Effect, Prepared, Problem, STREAM_BYTES, padded};
 use crate::grid::{self, SharedOut};
 use crate::shape::{Out, Shape, expect_len};

@@ -23,6 +23,7 @@ mod backward;
 pub(crate) mod cell;
 mod forward;
 mod handover;
+mod passes;
 mod plan;
 mod steps;
 mod sums;
@@ -35,8 +36,9 @@ use crate::shape::{Shape, Start};
 use alloc::{vec, vec::Vec};
 use cell::Cell;
 use core::ops::Range;
+use passes::Summary;
 use plan::Block;
-use steps::{Feed, LANES, Source, Summary};
+use steps::{Feed, LANES, Source};
 
 /// Outputs from this size on are stored past the caches.
 const STREAM_BYTES: usize = 8 << 20;
