@@ -20,6 +20,7 @@ struct Logarithms;
 
 impl Cell<2> for Logarithms {
     const BIASED: bool = false;
+    const NARROWEST: usize = 64;
     /// a and b.
     type Gate<S: Simd> = [S::f32s; 2];
 

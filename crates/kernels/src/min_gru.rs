@@ -52,6 +52,7 @@ impl<A: Activation> MinGru<A> {
 
 impl<A: Activation> Cell<2> for MinGru<A> {
     const BIASED: bool = true;
+    const NARROWEST: usize = 64;
     type Gate<S: Simd> = (Leak<S>, S::f32s);
 
     #[inline(always)]

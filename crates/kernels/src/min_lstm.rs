@@ -69,6 +69,7 @@ impl<A: Activation> Normalized<A> {
 
 impl<A: Activation> Cell<3> for Normalized<A> {
     const BIASED: bool = true;
+    const NARROWEST: usize = 64;
     type Gate<S: Simd> = (Leak<S>, S::f32s);
 
     #[inline(always)]
@@ -159,6 +160,7 @@ impl<A: Activation> Independent<A> {
 
 impl<A: Activation> Cell<3> for Independent<A> {
     const BIASED: bool = true;
+    const NARROWEST: usize = 64;
     /// The forget gate, and i h̃.
     type Gate<S: Simd> = (Leak<S>, S::f32s);
 

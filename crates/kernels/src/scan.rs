@@ -14,6 +14,7 @@ struct Given;
 
 impl Cell<2> for Given {
     const BIASED: bool = false;
+    const NARROWEST: usize = 64;
     type Gate<S: Simd> = [S::f32s; 2];
 
     #[inline(always)]

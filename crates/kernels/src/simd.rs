@@ -171,6 +171,19 @@ pub unsafe fn stream<S: Simd>(_simd: S, target: *mut f32, value: S::f32s) {
     unsafe { target.cast::<S::f32s>().write_unaligned(value) }
 }
 
+/// Asks for the cache line at `source`, which need not be a valid address.
+#[inline(always)]
+pub fn prefetch(source: *const f32) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults.
+    unsafe {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(source.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = source;
+}
+
 /// Makes the stores of [`stream`] visible to whoever synchronises with this thread afterwards.
 #[inline(always)]
 pub fn stream_fence() {

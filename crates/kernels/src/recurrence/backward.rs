@@ -1,8 +1,9 @@
 //! The reverse recurrence: gradients of the inputs, the bias, the carried state and the state that resets restore.
 
 use super::handover::{Claim, Handover};
+use super::passes::{Retreat, SummarizeBackward};
 use super::plan::{Block, Plan};
-use super::steps::{Retreat, SummarizeBackward, Target, walk};
+use super::steps::{Target, walk};
 use super::sums::{Part, Sums};
 use super::{Cell, Effect, Prepared, Problem, STREAM_BYTES, aligned, padded};
 use crate::grid::{self, SharedOut};
@@ -55,7 +56,7 @@ pub(crate) fn backward<C: Cell<N>, const N: usize>(
     d_x: [ColumnOut; N],
     gradients: Gradients,
 ) {
-    let plan = Plan::new(problem.shape, grid::threads(), N + 2);
+    let plan = Plan::new(problem.shape, grid::threads(), N + 2, C::NARROWEST);
     backward_on(plan, problem, upstream, d_x, gradients);
 }
 
@@ -84,22 +85,31 @@ pub(super) fn backward_on<C: Cell<N>, const N: usize>(
     let streaming = N * shape.elements() * size_of::<f32>() >= STREAM_BYTES
         && d_x.iter().all(|d_x| aligned(d_x.out.pointer(d_x.offset).addr(), d_x.stride));
     let sums = Sums::new(&plan, N, d_bias.is_some(), !problem.start.segments.is_dense());
-    let handover = Handover::new(plan.tasks(), plan.channel_block());
     let d_h0 = SharedOut::new(d_h0);
+    // Chunks are claimed from the end of each sequence.
+    let index = |claim: &Claim| {
+        let chunk = claim.index % plan.chunks();
+        claim.index - chunk + plan.chunks() - 1 - chunk
+    };
+    let task = |claim: &Claim| Task { prepared: &prepared, upstream, level, block: plan.block(index(claim)), d_x, d_h0, streaming };
     let parts = sums.collect(|keep| {
-        grid::for_each(plan.tasks(), |_| {
-            let claim = handover.claim();
-            // Chunks are claimed from the end of each sequence.
-            let chunk = claim.index % plan.chunks();
-            let index = claim.index - chunk + plan.chunks() - 1 - chunk;
-            let mut part = sums.part();
-            let task = Task { prepared: &prepared, upstream, level, block: plan.block(index), d_x, d_h0, streaming };
-            task.run(&claim, plan.chunks(), &mut part);
-            keep(index, part);
-            if streaming {
-                stream_fence();
-            }
-        });
+        Handover::new(&plan).run(
+            &plan,
+            |claim| {
+                let task = task(claim);
+                (0 < task.block.chunk && task.block.chunk + 1 < plan.chunks()).then(|| task.summarize())
+            },
+            |claim, effect, next| {
+                let (task, mut part) = (task(claim), sums.part());
+                let next = next.map(|next| plan.block(index(next)));
+                let ahead = prepared.ahead(&task.block, next.as_ref(), -1);
+                task.run(claim, effect, task.block.chunk + 1 == plan.chunks(), ahead, &mut part);
+                keep(index(claim), part);
+                if streaming {
+                    stream_fence();
+                }
+            },
+        );
     });
     if let Some(d_bias) = d_bias {
         for (j, d_bias) in d_bias.chunks_exact_mut(shape.width).enumerate() {
@@ -120,9 +130,11 @@ struct Task<'a, C, const N: usize> {
 }
 
 impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
-    fn run(&self, claim: &Claim, chunks: usize, sums: &mut Part) {
+    /// Runs the block: the `last` of a sequence from the gradient of the final state, others from what comes after. `effect` is the
+    /// block's own, if one stands before it.
+    fn run(&self, claim: &Claim, effect: Option<Effect>, last: bool, ahead: isize, sums: &mut Part) {
         let width = self.block.channels.len();
-        let (first, last) = (self.block.chunk == 0, self.block.chunk + 1 == chunks);
+        let first = self.block.chunk == 0;
         let mut carry = padded(&self.prepared.zeros[..width]);
         if last {
             if let Some(d_h_last) = self.upstream.d_h_last {
@@ -130,13 +142,12 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
                 carry[..width].copy_from_slice(&d_h_last[from..from + width]);
             }
         } else {
-            let effect = (!first).then(|| self.summarize());
             claim.wait(&mut carry[..width]);
             if let Some(effect) = effect {
                 claim.publish(&effect.apply(&carry[..width]));
             }
         }
-        self.retreat(&mut carry, sums);
+        self.retreat(&mut carry, ahead, sums);
         if last {
             claim.publish(&carry);
         }
@@ -160,18 +171,18 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
         let steps = steps.start..reset;
         if !steps.is_empty() {
             let body = SummarizeBackward {
-                feed: prepared.feed(block, steps.start),
+                feed: prepared.feed(block, steps.start, prepared.ahead(block, None, -1)),
                 d_h: prepared.rows(self.upstream.d_h, block, steps.start),
                 summary: effect.summary(),
             };
             // SAFETY: lengths were checked by `backward_on` and `Prepared::new`; the buffers are padded.
-            unsafe { walk(self.level, steps.len(), block.channels.len(), &body) };
+            unsafe { walk(self.level, steps.len(), block.channels.len(), body) };
         }
         effect
     }
 
     /// Runs the block backwards from the gradient `carry` of the state at its end, and leaves there that of the state before it.
-    fn retreat(&self, carry: &mut [f32], sums: &mut Part) {
+    fn retreat(&self, carry: &mut [f32], ahead: isize, sums: &mut Part) {
         let (prepared, block) = (self.prepared, &self.block);
         let steps = prepared.real(block);
         let mut end = steps.end;
@@ -182,7 +193,7 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
             let mut stop = run.end;
             while stop > run.start {
                 let from = if sums.has_bias() { stop.saturating_sub(SUM_STEPS).max(run.start) } else { run.start };
-                self.stretch(from..stop, carry, sums);
+                self.stretch(from..stop, carry, ahead, sums);
                 stop = from;
             }
             if reset.is_some() {
@@ -194,7 +205,7 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
     }
 
     /// One dense stretch; its first step may be a reset.
-    fn stretch(&self, steps: Range<usize>, carry: &mut [f32], sums: &mut Part) {
+    fn stretch(&self, steps: Range<usize>, carry: &mut [f32], ahead: isize, sums: &mut Part) {
         let (prepared, block) = (self.prepared, &self.block);
         let t = steps.start;
         let before = if prepared.is_reset(block, t) {
@@ -205,7 +216,7 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
             prepared.rows(Some(self.upstream.h), block, t - 1).first
         };
         let body = Retreat {
-            feed: prepared.feed(block, t),
+            feed: prepared.feed(block, t, ahead),
             before,
             h: prepared.rows(Some(self.upstream.h), block, t),
             d_h: prepared.rows(self.upstream.d_h, block, t),
@@ -216,7 +227,7 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
         };
         // SAFETY: lengths were checked by `backward_on` and `Prepared::new`; buffers are padded; this block's part of each output
         // belongs to this task alone, and `streaming` implies alignment.
-        unsafe { walk(self.level, steps.len(), block.channels.len(), &body) };
+        unsafe { walk(self.level, steps.len(), block.channels.len(), body) };
         sums.flush();
     }
 

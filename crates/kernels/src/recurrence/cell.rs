@@ -8,6 +8,8 @@ use pulp::Simd;
 pub trait Cell<const N: usize>: Copy + Send + Sync {
     /// Whether a bias is added to the inputs.
     const BIASED: bool;
+    /// Fewest channels worth a task. Rows of less than 256 bytes halve the memory's speed, which matters less the more a cell computes.
+    const NARROWEST: usize;
     /// What the inputs of one step say: a and b in whatever form keeps them exact.
     type Gate<S: Simd>: Copy;
 

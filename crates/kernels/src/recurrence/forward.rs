@@ -1,8 +1,9 @@
 //! The recurrence in order of time.
 
 use super::handover::{Claim, Handover};
+use super::passes::{Advance, SummarizeForward};
 use super::plan::{Block, Plan};
-use super::steps::{Advance, SummarizeForward, Target, walk};
+use super::steps::{Target, walk};
 use super::{Cell, Effect, Prepared, Problem, STREAM_BYTES, padded};
 use crate::grid::{self, SharedOut};
 use crate::shape::{Out, Shape, expect_len};
@@ -10,7 +11,7 @@ use crate::simd::{Level, stream_fence};
 
 /// Runs `problem`: every state to `h` `[B, T, E]` (0 at padding), each row's end to `h_last` `[B, E]`.
 pub(crate) fn forward<C: Cell<N>, const N: usize>(problem: &Problem<C, N>, h: Out, h_last: Out) {
-    let plan = Plan::new(problem.shape, grid::threads(), N);
+    let plan = Plan::new(problem.shape, grid::threads(), N, C::NARROWEST);
     forward_on(plan, problem, h, h_last);
 }
 
@@ -26,16 +27,22 @@ pub(super) fn forward_on<C: Cell<N>, const N: usize>(plan: Plan, problem: &Probl
     let level = Level::current();
     let streaming = size_of_val(h) >= STREAM_BYTES && super::aligned(h.as_ptr().addr(), width);
     let out = SharedOut::new(h);
-    let handover = Handover::new(plan.tasks(), plan.channel_block());
-    grid::for_each(plan.tasks(), |_| {
-        let claim = handover.claim();
-        let block = plan.block(claim.index);
-        let last = block.chunk + 1 == plan.chunks();
-        Task { prepared: &prepared, level, block, out, streaming }.run(&claim, last);
-        if streaming {
-            stream_fence();
-        }
-    });
+    let task = |claim: &Claim| Task { prepared: &prepared, level, block: plan.block(claim.index), out, streaming };
+    Handover::new(&plan).run(
+        &plan,
+        |claim| {
+            let task = task(claim);
+            (0 < task.block.chunk && task.block.chunk + 1 < plan.chunks()).then(|| task.summarize())
+        },
+        |claim, effect, next| {
+            let task = task(claim);
+            let next = next.map(|next| plan.block(next.index));
+            task.run(claim, effect, prepared.ahead(&task.block, next.as_ref(), 1));
+            if streaming {
+                stream_fence();
+            }
+        },
+    );
     for (b, last) in h_last.chunks_exact_mut(width).enumerate() {
         let row = match prepared.lengths[b] {
             0 => problem.start.h0.map_or(&prepared.zeros[..width], |h0| &h0[b * width..(b + 1) * width]),
@@ -55,17 +62,17 @@ struct Task<'a, C, const N: usize> {
 }
 
 impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
-    fn run(&self, claim: &Claim, last: bool) {
+    /// Runs the block: the first of a sequence from h0, others from what comes before. `effect` is the block's own, if one follows.
+    fn run(&self, claim: &Claim, effect: Option<Effect>, ahead: isize) {
         let mut state = padded(self.prepared.h0(&self.block));
         if self.block.chunk > 0 {
-            let effect = (!last).then(|| self.summarize());
-            let width = self.block.channels.len();
-            claim.wait(&mut state[..width]);
+            let state = &mut state[..self.block.channels.len()];
+            claim.wait(state);
             if let Some(effect) = effect {
-                claim.publish(&effect.apply(&state[..width]));
+                claim.publish(&effect.apply(state));
             }
         }
-        self.advance(&mut state);
+        self.advance(&mut state, ahead);
         if self.block.chunk == 0 {
             claim.publish(&state);
         }
@@ -83,15 +90,16 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
             steps.start = reset;
         }
         if !steps.is_empty() {
-            let body = SummarizeForward { feed: prepared.feed(block, steps.start), summary: effect.summary() };
+            let body =
+                SummarizeForward { feed: prepared.feed(block, steps.start, prepared.ahead(block, None, 1)), summary: effect.summary() };
             // SAFETY: `feed` checked the first row and `Prepared::new` that the last one is there; the buffers are padded.
-            unsafe { walk(self.level, steps.len(), block.channels.len(), &body) };
+            unsafe { walk(self.level, steps.len(), block.channels.len(), body) };
         }
         effect
     }
 
     /// Runs the block from `state` and leaves there the state at its end.
-    fn advance(&self, state: &mut [f32]) {
+    fn advance(&self, state: &mut [f32], ahead: isize) {
         let (prepared, block) = (self.prepared, &self.block);
         let steps = prepared.real(block);
         let mut t = steps.start;
@@ -100,7 +108,8 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
             if prepared.is_reset(block, t) {
                 state[..block.channels.len()].copy_from_slice(prepared.init(block));
             }
-            let body = Advance { feed: prepared.feed(block, t), state: state.as_mut_ptr(), h: self.target(t), streaming: self.streaming };
+            let body =
+                Advance { feed: prepared.feed(block, t, ahead), state: state.as_mut_ptr(), h: self.target(t), streaming: self.streaming };
             // SAFETY: as in `summarize`; this block's part of the output belongs to this task alone, and `streaming` implies alignment.
             unsafe { body.run(self.level, stop - t) };
             t = stop;

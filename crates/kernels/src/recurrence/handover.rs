@@ -1,11 +1,14 @@
 //! States handed from one chunk of time to the next, between threads.
 
+use super::plan::Plan;
+use crate::grid;
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 /// One slot per chunk, and the order in which chunks are claimed.
 ///
-/// Whoever claims a chunk claims it after its predecessor was claimed, and a claimed chunk is being worked on: waiting ends.
+/// A chunk waits only for its predecessor, which was claimed earlier, by a thread that is at work and itself waits only for earlier
+/// ones: waiting ends.
 pub struct Handover {
     next: AtomicUsize,
     ready: Box<[AtomicBool]>,
@@ -14,8 +17,9 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// `slots` states of at most `width` channels.
-    pub fn new(slots: usize, width: usize) -> Self {
+    /// Slots for the blocks of `plan`.
+    pub fn new(plan: &Plan) -> Self {
+        let (slots, width) = (plan.tasks(), plan.channel_block());
         Self {
             next: AtomicUsize::new(0),
             ready: (0..slots).map(|_| AtomicBool::new(false)).collect(),
@@ -24,9 +28,31 @@ impl Handover {
         }
     }
 
-    /// Claims the next piece of work.
-    pub fn claim(&self) -> Claim<'_> {
-        Claim { handover: self, index: self.next.fetch_add(1, Ordering::Relaxed) }
+    /// Runs every block in two parts, `prepare` and then `finish`, on the ambient pool.
+    ///
+    /// With chunks of time each thread claims its next block before it finishes the current one, so that `finish` knows which memory
+    /// will be wanted next.
+    pub fn run<P>(
+        &self,
+        plan: &Plan,
+        prepare: impl Fn(&Claim) -> P + Sync + Send,
+        finish: impl Fn(&Claim, P, Option<&Claim>) + Sync + Send,
+    ) {
+        grid::for_each(grid::threads().min(plan.tasks()), |_| {
+            let mut current = self.claim();
+            while let Some(claim) = current {
+                let prepared = prepare(&claim);
+                let next = if plan.chunks() > 1 { self.claim() } else { None };
+                finish(&claim, prepared, next.as_ref());
+                current = next.or_else(|| self.claim());
+            }
+        });
+    }
+
+    /// Claims the next piece of work, if there is one.
+    fn claim(&self) -> Option<Claim<'_>> {
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        (index < self.ready.len()).then(|| Claim { handover: self, index })
     }
 
     fn slot(&self, index: usize) -> &[AtomicU32] {
@@ -67,8 +93,6 @@ impl Claim<'_> {
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        if let Some(ready) = self.handover.ready.get(self.index) {
-            ready.store(true, Ordering::Release);
-        }
+        self.handover.ready[self.index].store(true, Ordering::Release);
     }
 }

@@ -12,8 +12,10 @@
 //! 2. Runs between resets are dense stretches without a branch per step ([`steps`]).
 //! 3. Few rows and many steps: time is cut into chunks too ([`plan`]). A task first reads its chunk to learn what it does to a state
 //!    (h ↦ p h + l), waits for the state that enters, hands the one that leaves to the next chunk, and then runs the recurrence itself;
-//!    by then the chunk is in the second-level cache, so memory is read once. Chunk borders depend on shape and thread count only.
-//! 4. Outputs that do not fit the caches are stored past them.
+//!    by then the chunk is in the second-level cache, so memory is read once. Meanwhile it asks for its next chunk's memory, so that
+//!    reading and writing overlap. Chunk borders depend on shape and thread count only ([`handover`]).
+//! 4. Memory is asked for a few rows before it is read: rows of several tensors are more streams than the hardware follows (up to twice
+//!    the speed). Outputs that do not fit the caches are stored past them.
 //! 5. The state that leaves a chunk is h + (l − q h), q = 1 − p summed from the losses, where p is close to 1: p alone would round away
 //!    what slow gates forget.
 
@@ -21,6 +23,7 @@ mod backward;
 pub(crate) mod cell;
 mod forward;
 mod handover;
+mod passes;
 mod plan;
 mod steps;
 mod sums;
@@ -33,11 +36,14 @@ use crate::shape::{Shape, Start};
 use alloc::{vec, vec::Vec};
 use cell::Cell;
 use core::ops::Range;
+use passes::Summary;
 use plan::Block;
-use steps::{Feed, LANES, Source, Summary};
+use steps::{Feed, LANES, Source};
 
 /// Outputs from this size on are stored past the caches.
 const STREAM_BYTES: usize = 8 << 20;
+/// Memory is asked for this many bytes of a row's block ahead.
+const AHEAD_BYTES: usize = 8192;
 
 /// One input of every step and channel: `data` begins at the first one, steps are `stride` floats apart.
 #[derive(Clone, Copy)]
@@ -85,14 +91,24 @@ impl<'a, C: Cell<N>, const N: usize> Prepared<'a, C, N> {
         Self { problem, lengths, zeros: vec![0.0; N * width] }
     }
 
+    /// Rows between `block` and `next`, so that this one's loop can ask for the other's memory. Without a next block, the rows that the
+    /// loop itself needs a little later; these lie in the `direction` of time.
+    fn ahead(&self, block: &Block, next: Option<&Block>, direction: isize) -> isize {
+        let row = |block: &Block| (block.b * self.problem.shape.seq_len + block.steps.start) as isize;
+        match next {
+            Some(next) => row(next) - row(block),
+            None => direction * (1 + (AHEAD_BYTES / size_of::<f32>() / block.channels.len()) as isize),
+        }
+    }
+
     /// The steps of a block that are real.
     fn real(&self, block: &Block) -> Range<usize> {
         let end = self.lengths[block.b];
         block.steps.start.min(end)..block.steps.end.min(end)
     }
 
-    /// The inputs from step `t` on.
-    fn feed(&self, block: &Block, t: usize) -> Feed<C, N> {
+    /// The inputs from step `t` on, asking for what stands `ahead` rows further.
+    fn feed(&self, block: &Block, t: usize, ahead: isize) -> Feed<C, N> {
         let Shape { seq_len, width, .. } = self.problem.shape;
         let c = block.channels.start;
         let bias = self.problem.bias.unwrap_or(&self.zeros);
@@ -101,6 +117,7 @@ impl<'a, C: Cell<N>, const N: usize> Prepared<'a, C, N> {
             x: self.problem.x.map(|x| Source { first: x.data[(block.b * seq_len + t) * x.stride + c..].as_ptr(), stride: x.stride }),
             bias: core::array::from_fn(|j| bias[j * width + c..].as_ptr()),
             width: block.channels.len(),
+            ahead,
         }
     }
 

@@ -3,12 +3,11 @@
 use crate::shape::Shape;
 use core::ops::Range;
 
-/// Inputs of one chunk of time, in bytes: they are read twice, and the second time should find them in the second-level cache.
-const CHUNK_BYTES: usize = 256 * 1024;
+/// Inputs of one chunk of time, in bytes: they are read twice, and the second time should find them in the second-level cache, beside
+/// those of the next chunk, which are asked for meanwhile.
+const CHUNK_BYTES: usize = 384 * 1024;
 /// Chunks of time are not shorter than this.
 const MIN_CHUNK: usize = 64;
-/// Rows are not cut into blocks narrower than this many channels (256 bytes): narrower ones halve the memory's speed.
-const MIN_CHANNELS: usize = 64;
 /// Blocks of channels begin at multiples of this, so that whole vectors stay aligned.
 const CHANNEL_STEP: usize = 16;
 /// Sequences with fewer states than this are not cut in time: waking threads costs more.
@@ -33,22 +32,20 @@ pub struct Block {
     pub chunk: usize,
     /// Its steps.
     pub steps: Range<usize>,
-    /// Index of (row, block of channels).
-    pub sequence: usize,
 }
 
 impl Plan {
-    /// Cuts `shape` for `threads` threads; a step reads `streams` floats per channel.
+    /// Cuts `shape` for `threads` threads; a step reads `streams` floats per channel; blocks have at least `narrowest` channels.
     ///
     /// Rows first, since they are independent; then channels, while blocks stay wide enough; then time.
-    pub fn new(shape: Shape, threads: usize, streams: usize) -> Self {
+    pub fn new(shape: Shape, threads: usize, streams: usize, narrowest: usize) -> Self {
         let whole = Self { shape, channel_block: shape.width.max(1), chunk: shape.seq_len.max(1) };
         let balanced = |tasks: usize| tasks.is_multiple_of(threads) || tasks >= 4 * threads;
         if balanced(shape.batch) {
             return whole;
         }
         let blocks = |n: usize| shape.width.div_ceil(n).next_multiple_of(CHANNEL_STEP);
-        for n in 2..=shape.width / MIN_CHANNELS {
+        for n in 2..=shape.width / narrowest {
             let cut = Self { channel_block: blocks(n), ..whole };
             if balanced(shape.batch * cut.channel_blocks()) {
                 return cut;
@@ -99,7 +96,6 @@ impl Plan {
             channels: first..(first + self.channel_block).min(self.shape.width),
             chunk,
             steps: (chunk * self.chunk).min(self.shape.seq_len)..((chunk + 1) * self.chunk).min(self.shape.seq_len),
-            sequence,
         }
     }
 }
@@ -113,7 +109,7 @@ mod tests {
         for (batch, seq_len, width) in [(1, 100_000, 5), (3, 1000, 200), (64, 20, 7), (1, 1, 1), (2, 5000, 130)] {
             let shape = Shape { batch, seq_len, width };
             for threads in [1, 2, 3, 16] {
-                let plan = Plan::new(shape, threads, 3);
+                let plan = Plan::new(shape, threads, 3, 64);
                 let mut covered = alloc::vec![0u8; shape.elements()];
                 for block in (0..plan.tasks()).map(|i| plan.block(i)) {
                     for t in block.steps {
@@ -127,8 +123,8 @@ mod tests {
 
     #[test]
     fn long_single_sequences_are_cut_in_time() {
-        assert!(Plan::new(Shape { batch: 1, seq_len: 1 << 20, width: 64 }, 2, 2).chunks() > 100);
-        assert_eq!(Plan::new(Shape { batch: 64, seq_len: 4096, width: 128 }, 2, 2).tasks(), 64);
-        assert_eq!(Plan::new(Shape { batch: 1, seq_len: 4096, width: 128 }, 2, 2).tasks(), 2);
+        assert!(Plan::new(Shape { batch: 1, seq_len: 1 << 20, width: 64 }, 2, 2, 64).chunks() > 100);
+        assert_eq!(Plan::new(Shape { batch: 64, seq_len: 4096, width: 128 }, 2, 2, 64).tasks(), 64);
+        assert_eq!(Plan::new(Shape { batch: 1, seq_len: 4096, width: 128 }, 2, 2, 64).tasks(), 2);
     }
 }
