@@ -1,7 +1,126 @@
-//! stub
+//! `minrnn eval`: the measures of a trained model on its test data, or on a text of yours.
+
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use burn::tensor::Device;
+use minrnn::checkpoint::{LoadedModel, load_model};
+use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart};
+use minrnn::rng::Purpose;
+use minrnn::train::{Data, EXPERIMENT_FILE, Evaluation, Experiment, FINAL_BATCHES, evaluate, find_checkpoint, full_pass};
+
+use crate::failure::WrongInput;
+use crate::{interrupt, threads};
+
 #[derive(clap::Args)]
-pub struct Args {}
-pub fn run(_: Args) -> anyhow::Result<ExitCode> {
+pub struct Args {
+    /// Run directory (its best checkpoint is taken) or checkpoint directory
+    run: PathBuf,
+    /// Score this text, all of it, instead of the run's test part
+    #[arg(long, value_name = "FILE")]
+    data: Option<PathBuf>,
+    /// Number of fixed random batches
+    #[arg(long, value_name = "N", default_value_t = FINAL_BATCHES)]
+    batches: u64,
+    /// Threads, 0 for one on each core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+    /// One JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let stop = interrupt::stop_flag()?;
+    threads::with_pool(args.threads, move || score(&args, &stop))?
+}
+
+fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+    let checkpoint = find_checkpoint(&args.run)?;
+    let LoadedModel { config, model, tokenizer } = load_model(&checkpoint, &Device::flex())?;
+    let experiment = experiment_of(&config, &checkpoint)?;
+    if !args.json {
+        println!("model: {}", checkpoint.display());
+    }
+    // The folder holds the tokens of `--data` until the scores are out.
+    let folder = tempfile::tempdir().context("could not create a temporary directory")?;
+    let sets: Vec<(&str, Box<dyn EvaluationSet>)> = match (&args.data, tokenizer) {
+        (Some(path), Some(tokenizer)) => {
+            let (part, _) = Data::test_text(path, tokenizer, folder.path())?;
+            text_sets(part, &experiment, args.batches)?
+        }
+        (Some(_), None) => {
+            return Err(WrongInput(
+                "--data does not fit this model, which was trained on a task and reads no text; leave it out".to_owned(),
+            )
+            .into());
+        }
+        (None, _) => match Data::prepare(&experiment, &run_of(&checkpoint)?)? {
+            Data::Text { text, .. } => text_sets(text.test().clone(), &experiment, args.batches)?,
+            data @ Data::SelectiveCopying(_) => {
+                vec![("fixed batches", data.fixed_batches(&experiment, args.batches, Purpose::TestData)?)]
+            }
+        },
+    };
+    for (name, mut set) in sets {
+        let Some(evaluation) = evaluate(&model, &mut *set, stop)? else { break };
+        print(name, &evaluation, args.json);
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Random windows, one pass with windows that start anew, and one that carries the state.
+fn text_sets(part: TextPart, experiment: &Experiment, batches: u64) -> anyhow::Result<Vec<(&'static str, Box<dyn EvaluationSet>)>> {
+    let train = &experiment.train;
+    let windows = RandomWindows::new(part.clone(), train.batch_size, train.seq_len, train.seed, Purpose::TestData)?;
+    Ok(vec![
+        ("fixed batches", Box::new(FixedBatches::new(windows, batches))),
+        ("full pass", full_pass(part.clone(), experiment, false)?),
+        ("full pass, state carried", full_pass(part, experiment, true)?),
+    ])
+}
+
+fn print(name: &str, evaluation: &Evaluation, json: bool) {
+    let Evaluation { loss, accuracy, n_scored } = evaluation;
+    if json {
+        println!("{}", serde_json::json!({"measure": name, "loss": loss, "accuracy": accuracy, "predictions": n_scored}));
+    } else {
+        println!(
+            "{name}: loss {loss:.4} nats ({:.4} bits), accuracy {:.2} %, {n_scored} predictions",
+            loss / std::f64::consts::LN_2,
+            100.0 * accuracy
+        );
+    }
+}
+
+/// The data and training settings beside the weights.
+fn experiment_of(config: &minrnn_stream::CheckpointConfig, checkpoint: &Path) -> anyhow::Result<Experiment> {
+    let mut experiment = Experiment { model: config.model.clone(), ..Experiment::default() };
+    experiment.data = section(config, checkpoint, "data")?;
+    experiment.train = section(config, checkpoint, "train")?;
+    experiment.validate()?;
+    Ok(experiment)
+}
+
+fn section<T: serde::de::DeserializeOwned>(config: &minrnn_stream::CheckpointConfig, checkpoint: &Path, name: &str) -> anyhow::Result<T> {
+    let value = config.sections.get(name).cloned().unwrap_or_default();
+    let problem = |_| {
+        let problem = format!("its config.json has no usable section '{name}', which says how to score it; take a checkpoint of a run");
+        minrnn::Error::malformed(checkpoint, problem)
+    };
+    Ok(serde_json::from_value(value).map_err(problem)?)
+}
+
+/// The run directory around a checkpoint, which holds the run's data.
+fn run_of(checkpoint: &Path) -> anyhow::Result<PathBuf> {
+    let run = checkpoint.canonicalize().ok().and_then(|path| path.ancestors().nth(2).map(Path::to_owned));
+    match run.filter(|run| run.join(EXPERIMENT_FILE).is_file()) {
+        Some(run) => Ok(run),
+        None => {
+            let problem = "it lies outside its run, whose data is needed; give a text with --data FILE";
+            Err(minrnn::Error::malformed(checkpoint, problem).into())
+        }
+    }
 }

@@ -87,9 +87,7 @@ fn new_experiment(args: &Args) -> anyhow::Result<Experiment> {
 
 /// The absolute path of a text file, so that a run can be resumed from elsewhere.
 fn readable(path: &Path) -> anyhow::Result<PathBuf> {
-    std::fs::File::open(path)
-        .and_then(|_| path.canonicalize())
-        .map_err(|source| minrnn::Error::io("read the text", path, source).into())
+    std::fs::File::open(path).and_then(|_| path.canonicalize()).map_err(|source| minrnn::Error::io("read the text", path, source).into())
 }
 
 fn run_name(args: &Args) -> String {

@@ -73,7 +73,8 @@ fn count_right(logits: &Tensor<2>, targets: &[i32], mask: Option<&[f32]>) -> u64
     let classes = logits.dims()[1];
     let data = logits.clone().into_data();
     let values = data.as_slice::<f32>().expect("logits are f32");
-    let is_right = |(row, &target): (&[f32], &i32)| row.iter().enumerate().all(|(class, &x)| class as i32 == target || x < row[target as usize]);
+    let is_right =
+        |(row, &target): (&[f32], &i32)| row.iter().enumerate().all(|(class, &x)| class as i32 == target || x < row[target as usize]);
     let scored = |i: usize| mask.is_none_or(|mask| mask[i] != 0.0);
     values.chunks_exact(classes).zip(targets).enumerate().filter(|(i, _)| scored(*i)).filter(|(_, pair)| is_right(*pair)).count() as u64
 }

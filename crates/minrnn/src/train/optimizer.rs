@@ -122,7 +122,8 @@ impl Optimizer {
     pub fn update<M: Module>(&mut self, module: M, mut gradients: GradientMap, scale: f64, lr: f64, iteration: u64) -> Result<(M, f64)> {
         let norm = gradients.norm(iteration)? * scale;
         let clip = if self.clip_norm > 0.0 && norm > self.clip_norm { self.clip_norm / (norm + CLIP_EPS) } else { 1.0 };
-        let mut mapper = Update { optimizer: self, gradients: &mut gradients.gradients, factor: scale * clip, lr, path: parameters::Path::default() };
+        let mut mapper =
+            Update { optimizer: self, gradients: &mut gradients.gradients, factor: scale * clip, lr, path: parameters::Path::default() };
         Ok((module.map(&mut mapper), norm))
     }
 

@@ -53,7 +53,8 @@ impl Data {
                     }
                     return Ok(Self::Text { text: TextData::new(tokens, config.train_fraction)?, tokenizer });
                 }
-                let path = config.path.as_ref().ok_or_else(|| Error::Config("a text task needs a text: give one with --data FILE".to_owned()))?;
+                let path =
+                    config.path.as_ref().ok_or_else(|| Error::Config("a text task needs a text: give one with --data FILE".to_owned()))?;
                 let tokenizer = Tokenizer::train(tokenizer_kind(config.tokenizer), config.bpe_vocab_size, path)?;
                 let folder = tokens_path.parent().expect("the tokens lie in a folder");
                 std::fs::create_dir_all(folder).map_err(|source| Error::io("create the data directory", folder, source))?;

@@ -332,7 +332,8 @@ impl Trainer {
         }
         let path = directory.join(PROGRESS_FILE);
         let text = read_text(&path, MAX_PROGRESS_BYTES)?;
-        self.progress = serde_json::from_str(&text).map_err(|error| Error::malformed(&path, format!("expected the counters of a run: {error}")))?;
+        self.progress =
+            serde_json::from_str(&text).map_err(|error| Error::malformed(&path, format!("expected the counters of a run: {error}")))?;
         let mut weights = Weights::read(directory.join(minrnn_stream::WEIGHTS_FILE))?;
         self.model = load_weights(self.model.clone(), &mut weights)?;
         weights.expect_empty()?;
