@@ -99,11 +99,16 @@ pub fn segments_equal_sequences_alone<S: Subject>(name: &str, subject: &S) {
 
 /// Without any step, and without any real step, the state comes back as it was.
 pub fn no_step_returns_the_carried_state<S: Subject>(name: &str, subject: &S) {
-    for (seq_len, segments) in [(0, Segments::dense()), (0, Segments::from_lengths(vec![0; 3])), (5, Segments::from_lengths(vec![0; 3]))] {
-        let batch = Batch::new(subject, 3, seq_len, segments);
+    let nothing_real = || Segments::from_lengths(vec![0; 3]);
+    for (batch_size, seq_len, segments) in
+        [(3, 0, Segments::dense()), (3, 0, nothing_real()), (3, 5, nothing_real()), (0, 5, Segments::dense()), (0, 0, Segments::dense())]
+    {
+        let batch = Batch::new(subject, batch_size, seq_len, segments);
         let (y, state) = subject.forward(batch.input(), batch.state.clone(), &batch.steps());
-        assert_eq!(y.dims()[..2], [3, seq_len], "{name}");
-        assert_eq!(state.tensors(), batch.state.tensors(), "{name}, T = {seq_len}");
+        assert_eq!(y.dims()[..2], [batch_size, seq_len], "{name}");
+        assert_eq!(state.tensors(), batch.state.tensors(), "{name}, B = {batch_size}, T = {seq_len}");
+        let kept = state.select_rows(&[]).tensors();
+        assert!(kept.iter().all(|(_, data)| data.shape()[0] == 0), "{name}: no row chosen");
     }
 }
 

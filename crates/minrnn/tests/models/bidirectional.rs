@@ -1,10 +1,8 @@
 //! The bidirectional encoder reverses inside each segment of each row, and nowhere else.
 
-mod common;
-
+use crate::common::configs::mixers;
+use crate::common::{D_MODEL, OUTPUT, assert_close, random_tensor, values};
 use burn::tensor::{Device, Tensor};
-use common::configs::mixers;
-use common::{D_MODEL, OUTPUT, assert_close, random_tensor, values};
 use minrnn::Segments;
 use minrnn::nn::{AnyMixer, Bidirectional, Initializer, Mixer};
 use minrnn::ops::StepCodes;
@@ -19,7 +17,7 @@ fn each_segment_is_encoded_as_if_alone() {
     for kind in MixerKind::ALL {
         let config = mixers(*kind).pop().expect("a configuration");
         let init = &mut Initializer::new(2, &Device::flex());
-        let mut mixer = || common::perturbed(AnyMixer::from_config(&config, init).unwrap());
+        let mut mixer = || crate::common::perturbed(AnyMixer::from_config(&config, init).unwrap());
         let encoder = Bidirectional { forward: mixer(), backward: mixer() };
         let x = random_tensor([3, SEQ_LEN, D_MODEL], 1, &Device::flex());
         let y = encoder.encode(x.clone(), &segments).unwrap();

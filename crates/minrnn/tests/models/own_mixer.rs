@@ -1,12 +1,10 @@
 //! A mixer written outside the library: it needs the trait alone, and gets every law and the whole model around it.
 
-mod common;
-
+use crate::common::configs::small;
+use crate::common::subject::Cell;
+use crate::common::{D_MODEL, device, laws, parameters, perturbed, random_tokens, saved};
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, activation};
-use common::configs::small;
-use common::subject::Cell;
-use common::{D_MODEL, device, laws, parameters, perturbed, random_tokens, saved};
 use minrnn::checkpoint::load_weights;
 use minrnn::model::LanguageModel;
 use minrnn::nn::{Hidden, Initializer, Mixer, Mode};
@@ -33,9 +31,9 @@ impl Mixer for Average {
     }
 
     fn forward(&self, x: Tensor<3>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {
-        let coeffs = activation::sigmoid(self.decay.val()).unsqueeze::<3>();
-        let values = (-coeffs.clone() + 1.0) * x.clone();
-        let (y, h) = linear_scan(coeffs.expand(x.dims()), values, Start::carried(state.h), steps);
+        let coeffs = activation::sigmoid(self.decay.val()).unsqueeze::<3>() + x.zeros_like();
+        let values = (-coeffs.clone() + 1.0) * x;
+        let (y, h) = linear_scan(coeffs, values, Start::carried(state.h), steps);
         (y, Hidden { h })
     }
 }

@@ -1,12 +1,10 @@
 //! What models do as wholes: initial loss, causality, dropout, tied embeddings, initial biases.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::configs::{label, language_models, small};
+use crate::common::{OUTPUT, VOCAB_SIZE, assert_close, device, parameters, random_below, random_tokens, subject, values, with_parameters};
 use burn::tensor::{Device, Int, Tensor};
-use common::configs::{label, language_models, small};
-use common::{OUTPUT, VOCAB_SIZE, assert_close, device, parameters, random_below, random_tokens, subject, values, with_parameters};
 use minrnn::Segments;
 use minrnn::model::LanguageModel;
 use minrnn::nn::Mode;

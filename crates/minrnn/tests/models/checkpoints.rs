@@ -1,12 +1,10 @@
 //! Weights written to a file and read back, and what a file that does not fit gets.
 
-mod common;
-
 use std::path::Path;
 
+use crate::common::configs::{label, language_models, small};
+use crate::common::{parameters, random_tokens, saved, values};
 use burn::tensor::Device;
-use common::configs::{label, language_models, small};
-use common::{parameters, random_tokens, saved, values};
 use minrnn::checkpoint::{load_model, load_weights, parameter_shapes, save_weights};
 use minrnn::model::LanguageModel;
 use minrnn::nn::Mode;
@@ -25,7 +23,7 @@ fn logits(model: &LanguageModel) -> Vec<f32> {
 #[test]
 fn weights_come_back_bit_for_bit() {
     for config in language_models() {
-        let (original, other) = (common::perturbed(model(&config, 1)), model(&config, 2));
+        let (original, other) = (crate::common::perturbed(model(&config, 1)), model(&config, 2));
         let mut weights = saved(&original);
         let loaded = load_weights(other, &mut weights).unwrap();
         weights.expect_empty().unwrap();
@@ -49,11 +47,11 @@ fn running_statistics_of_a_training_model_are_saved_and_replaced() {
 #[test]
 fn loaded_parameters_still_get_gradients() {
     let config = small(MixerKind::MinLstm);
-    let on = |seed| LanguageModel::new(&config, seed, &common::device()).unwrap();
+    let on = |seed| LanguageModel::new(&config, seed, &crate::common::device()).unwrap();
     let loaded = load_weights(on(2), &mut saved(&on(1))).unwrap();
-    let tokens = random_tokens(2, 6, 1, &common::device());
+    let tokens = random_tokens(2, 6, 1, &crate::common::device());
     let (y, _) = loaded.forward(tokens, loaded.init_state(2), &StepCodes::dense(), Mode::Evaluate);
-    let gradients = common::parameter_gradients(&loaded, &y.powi_scalar(2).sum().backward());
+    let gradients = crate::common::parameter_gradients(&loaded, &y.powi_scalar(2).sum().backward());
     for (name, gradient) in gradients {
         assert!(gradient.iter().any(|&g| g != 0.0), "{name} has no gradient");
     }

@@ -1,9 +1,7 @@
 //! BatchNorm: statistics over the real steps alone, running ones by PyTorch's formula.
 
-mod common;
-
+use crate::common::{OUTPUT, assert_close, parameters, random, random_tensor, values};
 use burn::tensor::{Device, Tensor, TensorData};
-use common::{OUTPUT, assert_close, parameters, random, random_tensor, values};
 use minrnn::Segments;
 use minrnn::nn::{Initializer, Mode, Norm};
 use minrnn::ops::StepCodes;
@@ -13,7 +11,7 @@ const TRAIN: Mode = Mode::Train { dropout_key: 0 };
 const WIDTH: usize = 3;
 
 fn norm() -> Norm {
-    common::perturbed(Norm::new(NormKind::Batch, WIDTH, &mut Initializer::new(0, &Device::flex())))
+    crate::common::perturbed(Norm::new(NormKind::Batch, WIDTH, &mut Initializer::new(0, &Device::flex())))
 }
 
 /// The values of a parameter or running statistic.
