@@ -3,6 +3,7 @@
 use burn::module::Module;
 use burn::tensor::{Int, Tensor, TensorData};
 
+use super::linear::{rows, sequences};
 use super::mixer::Mixer;
 use crate::{Result, Segments};
 
@@ -53,7 +54,10 @@ fn reversed_order(segments: &Segments, batch: usize, seq_len: usize) -> Vec<i64>
 }
 
 fn reorder(x: Tensor<3>, order: &[i64]) -> Tensor<3> {
-    let [batch, seq_len, width] = x.dims();
+    if order.is_empty() {
+        return x;
+    }
+    let [batch, seq_len, _] = x.dims();
     let order = Tensor::<1, Int>::from_data(TensorData::new(order.to_vec(), [order.len()]), &x.device());
-    x.reshape([batch * seq_len, width]).select(0, order).reshape([batch, seq_len, width])
+    sequences(rows(x).select(0, order), batch, seq_len)
 }

@@ -40,8 +40,9 @@ pub(super) fn initial_vector(theta: Option<&Param<Tensor<1>>>, candidate: Candid
 /// `batch_size` copies of the initial vector.
 pub(super) fn initial_hidden(init: Option<Tensor<1>>, batch_size: usize, d_inner: usize, device: &Device) -> Hidden {
     let h = match init {
-        Some(init) => init.unsqueeze::<2>().expand([batch_size, d_inner]),
-        None => Tensor::zeros([batch_size, d_inner], device),
+        // Burn's expand refuses a size of 0.
+        Some(init) if batch_size > 0 => init.unsqueeze::<2>().expand([batch_size, d_inner]),
+        _ => Tensor::zeros([batch_size, d_inner], device),
     };
     Hidden { h }
 }

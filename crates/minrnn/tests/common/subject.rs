@@ -1,0 +1,128 @@
+//! What the law speaks about, seen alike: a mixer, a block, a language model.
+
+use burn::module::{Module, ModuleDisplay};
+use burn::tensor::Tensor;
+use minrnn::model::{BackboneState, LanguageModel};
+use minrnn::nn::{AnyMixer, Block, BlockState, Initializer, Mixer, Mode, State};
+use minrnn::ops::StepCodes;
+use minrnn_stream::ModelConfig;
+
+use super::configs::label;
+use super::{D_MODEL, VOCAB_SIZE, device, perturbed, random, random_below};
+
+/// A causal map of sequences with a state.
+pub trait Subject {
+    type State: State;
+    type Module: Module;
+
+    /// Whose parameters get gradients.
+    fn module(&self) -> &Self::Module;
+
+    /// Width of the input.
+    fn width(&self) -> usize {
+        D_MODEL
+    }
+
+    /// `len` elements of input.
+    fn input(&self, len: usize, index: u64) -> Vec<f32> {
+        random(len, index).into_iter().map(|x| 2.0 * x).collect()
+    }
+
+    fn init_state(&self, batch_size: usize) -> Self::State;
+
+    fn forward(&self, x: Tensor<3>, state: Self::State, steps: &StepCodes) -> (Tensor<3>, Self::State);
+
+    fn step(&self, x: Tensor<2>, state: Self::State) -> (Tensor<2>, Self::State) {
+        let (y, state) = self.forward(x.unsqueeze_dim(1), state, &StepCodes::dense());
+        (y.squeeze_dim(1), state)
+    }
+}
+
+/// A mixer by itself.
+pub struct Cell<M>(pub M);
+
+impl<M: Mixer> Subject for Cell<M> {
+    type State = M::State;
+    type Module = M;
+
+    fn module(&self) -> &M {
+        &self.0
+    }
+
+    fn init_state(&self, batch_size: usize) -> M::State {
+        self.0.init_state(batch_size)
+    }
+
+    fn forward(&self, x: Tensor<3>, state: M::State, steps: &StepCodes) -> (Tensor<3>, M::State) {
+        self.0.forward(x, state, steps)
+    }
+
+    fn step(&self, x: Tensor<2>, state: M::State) -> (Tensor<2>, M::State) {
+        self.0.step(x, state)
+    }
+}
+
+impl<M: Mixer + ModuleDisplay> Subject for Block<M> {
+    type State = BlockState<M::State>;
+    type Module = Self;
+
+    fn module(&self) -> &Self {
+        self
+    }
+
+    fn init_state(&self, batch_size: usize) -> Self::State {
+        self.init_state(batch_size)
+    }
+
+    fn forward(&self, x: Tensor<3>, state: Self::State, steps: &StepCodes) -> (Tensor<3>, Self::State) {
+        self.forward(x, state, steps, Mode::Evaluate, 0)
+    }
+}
+
+/// The input is the token's number.
+impl<M: Mixer + ModuleDisplay> Subject for LanguageModel<M> {
+    type State = BackboneState<M::State>;
+    type Module = Self;
+
+    fn module(&self) -> &Self {
+        self
+    }
+
+    fn width(&self) -> usize {
+        1
+    }
+
+    fn input(&self, len: usize, index: u64) -> Vec<f32> {
+        random_below(VOCAB_SIZE, len, index).into_iter().map(|token| token as f32).collect()
+    }
+
+    fn init_state(&self, batch_size: usize) -> Self::State {
+        self.init_state(batch_size)
+    }
+
+    fn forward(&self, x: Tensor<3>, state: Self::State, steps: &StepCodes) -> (Tensor<3>, Self::State) {
+        self.forward(x.squeeze_dim::<2>(2).int(), state, steps, Mode::Evaluate)
+    }
+}
+
+/// The mixer of each configuration, with its name.
+pub fn mixers(configs: Vec<ModelConfig>) -> impl Iterator<Item = (String, Cell<AnyMixer>)> {
+    each(configs, |config| Cell(perturbed(AnyMixer::from_config(config, &mut Initializer::new(3, &device())).expect("a valid mixer"))))
+}
+
+/// The block of each configuration, with its name.
+pub fn blocks(configs: Vec<ModelConfig>) -> impl Iterator<Item = (String, Block<AnyMixer>)> {
+    each(configs, |config| {
+        let mixer = |init: &mut Initializer| AnyMixer::from_config(config, init);
+        perturbed(Block::new(config, mixer, &mut Initializer::new(4, &device())).expect("a valid block"))
+    })
+}
+
+/// The language model of each configuration, with its name.
+pub fn language_models(configs: Vec<ModelConfig>) -> impl Iterator<Item = (String, LanguageModel)> {
+    each(configs, |config| perturbed(LanguageModel::new(config, 5, &device()).expect("a valid model")))
+}
+
+fn each<S>(configs: Vec<ModelConfig>, make: impl Fn(&ModelConfig) -> S) -> impl Iterator<Item = (String, S)> {
+    configs.into_iter().map(move |config| (label(&config), make(&config)))
+}

@@ -1,0 +1,11 @@
+//! What models do beyond the law, by topic.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod batch_norm;
+mod bidirectional;
+mod checkpoints;
+mod law_breakers;
+mod own_mixer;
+mod whole;
