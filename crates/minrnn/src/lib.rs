@@ -4,6 +4,7 @@
 pub mod checkpoint;
 pub mod data;
 mod error;
+pub mod generate;
 pub mod model;
 pub mod nn;
 pub mod ops;
