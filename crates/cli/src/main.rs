@@ -5,6 +5,7 @@
 mod allocator;
 mod commands;
 mod failure;
+mod printer;
 mod threads;
 
 use std::process::ExitCode;

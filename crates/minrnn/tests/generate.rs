@@ -14,14 +14,7 @@ use minrnn_stream::{InitialState, MixerKind, ModelConfig, NormKind, Sampling, Sc
 const ALPHABET: &str = "\n abcdefghijklmnopqrstuvwxyz";
 
 fn config(mixer: MixerKind) -> ModelConfig {
-    ModelConfig {
-        mixer,
-        vocab_size: ALPHABET.len(),
-        d_model: 16,
-        conv: true,
-        initial_state: InitialState::Learned,
-        ..Default::default()
-    }
+    ModelConfig { mixer, vocab_size: ALPHABET.len(), d_model: 16, conv: true, initial_state: InitialState::Learned, ..Default::default() }
 }
 
 /// Every mixer, and a model with the other switches.

@@ -237,12 +237,7 @@ impl<'m, M: Mixer> TextGenerator<'m, M> {
     ///
     /// # Errors
     /// When the file cannot be read, is damaged, holds no text, or was saved with another model.
-    pub fn load(
-        path: impl AsRef<Path>,
-        model: &'m LanguageModel<M>,
-        tokenizer: &'m Tokenizer,
-        identity: &ModelIdentity,
-    ) -> Result<Self> {
+    pub fn load(path: impl AsRef<Path>, model: &'m LanguageModel<M>, tokenizer: &'m Tokenizer, identity: &ModelIdentity) -> Result<Self> {
         let path = path.as_ref();
         let (session, text) = Session::read_file(path, model, identity)?;
         expect_fitting(tokenizer, session.vocab_size())?;
