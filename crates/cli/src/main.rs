@@ -8,6 +8,7 @@ mod corpus;
 mod display;
 mod failure;
 mod interrupt;
+mod printer;
 mod threads;
 
 use std::process::ExitCode;

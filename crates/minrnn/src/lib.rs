@@ -46,6 +46,7 @@
 pub mod checkpoint;
 pub mod data;
 mod error;
+pub mod generate;
 pub mod model;
 pub mod nn;
 pub mod ops;

@@ -12,7 +12,8 @@ use minrnn::rng::Purpose;
 use minrnn::train::{Data, EXPERIMENT_FILE, Evaluation, Experiment, FINAL_BATCHES, evaluate, find_checkpoint, full_pass};
 
 use crate::failure::WrongInput;
-use crate::{interrupt, threads};
+use crate::interrupt;
+use crate::threads::Threads;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -24,9 +25,8 @@ pub struct Args {
     /// Number of fixed random batches
     #[arg(long, value_name = "N", default_value_t = FINAL_BATCHES)]
     batches: u64,
-    /// Threads, 0 for one on each core
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    threads: usize,
+    #[command(flatten)]
+    threads: Threads,
     /// One JSON object per line
     #[arg(long)]
     json: bool,
@@ -34,7 +34,7 @@ pub struct Args {
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let stop = interrupt::stop_flag()?;
-    threads::with_pool(args.threads, move || score(&args, &stop))?
+    args.threads.install(|| score(&args, &stop))
 }
 
 fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {

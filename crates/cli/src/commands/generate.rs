@@ -1,7 +1,271 @@
-//! stub
+//! `minrnn generate`: text from prompts. Only the text goes to stdout; what is said about it goes to stderr.
+
+use std::io::{ErrorKind, IsTerminal};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::Context;
+use burn::tensor::Device;
+use minrnn::checkpoint::{LoadedModel, TOKENIZER_FILE, load_model, parameter_count};
+use minrnn::data::Tokenizer;
+use minrnn::generate::{ModelIdentity, TextGenerator};
+use minrnn::train::find_checkpoint;
+use minrnn_stream::{Sampling, read_text};
+
+use crate::failure::WrongInput;
+use crate::printer::Printer;
+use crate::threads::Threads;
+
+const MAX_PROMPT_FILE: u64 = 256 << 20;
+const MAX_BATCH: usize = 4096;
+/// Longer prompts are shortened in titles.
+const TITLE_CHARACTERS: usize = 60;
+
+/// Set by Ctrl-C.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
 #[derive(clap::Args)]
-pub struct Args {}
-pub fn run(_: Args) -> anyhow::Result<ExitCode> {
+pub struct Args {
+    /// Run directory, whose best checkpoint is taken, or a checkpoint
+    run: PathBuf,
+    /// Text to continue; of several, each result is printed under a title [default: start from a line break]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    prompt: Vec<String>,
+    /// File whose whole content is a text to continue
+    #[arg(long, value_name = "FILE")]
+    prompt_file: Vec<PathBuf>,
+    /// Continuations of each text
+    #[arg(long, value_name = "N")]
+    batch: Option<usize>,
+    /// Tokens generated for each text
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    max_tokens: usize,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+    /// End before this text; may be given several times
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    stop: Vec<String>,
+    /// Keep where it ended in this file; text that could become a stop string stays in it
+    #[arg(long, value_name = "FILE")]
+    save_session: Option<PathBuf>,
+    /// Go on from such a file, with its settings where none are given
+    #[arg(long, value_name = "FILE")]
+    load_session: Option<PathBuf>,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+#[derive(clap::Args)]
+struct SamplingArgs {
+    /// Divides the logits; 0 takes the likeliest token [default: 1]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    temperature: Option<f64>,
+    /// Consider the K likeliest tokens; 0 for all [default: 0]
+    #[arg(long, value_name = "K")]
+    top_k: Option<usize>,
+    /// Consider the likeliest tokens that have this probability together [default: 1]
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    top_p: Option<f64>,
+    /// Consider tokens at least P times as probable as the likeliest [default: 0]
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    min_p: Option<f64>,
+    /// Weakens the latest 64 tokens; 1 for off [default: 1]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    repetition_penalty: Option<f64>,
+    /// Seed of the choices; the same seed gives the same text [default: 0]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+impl SamplingArgs {
+    /// `base` with what was given, or `None` when nothing was.
+    fn over(&self, base: &Sampling) -> Option<Sampling> {
+        let Self { temperature, top_k, top_p, min_p, repetition_penalty, seed } = *self;
+        let sampling = Sampling {
+            temperature: temperature.unwrap_or(base.temperature),
+            top_k: top_k.unwrap_or(base.top_k),
+            top_p: top_p.unwrap_or(base.top_p),
+            min_p: min_p.unwrap_or(base.min_p),
+            repetition_penalty: repetition_penalty.unwrap_or(base.repetition_penalty),
+            seed: seed.unwrap_or(base.seed),
+        };
+        let numbers = [temperature, top_p, min_p, repetition_penalty];
+        (numbers.iter().any(Option::is_some) || top_k.is_some() || seed.is_some()).then_some(sampling)
+    }
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    args.threads.install(|| generate(&args))
+}
+
+fn generate(args: &Args) -> anyhow::Result<ExitCode> {
+    check(args)?;
+    let prompts = prompts(args)?;
+    let directory = find_checkpoint(&args.run)?;
+    let loaded = load_model(&directory, &Device::flex())?;
+    let Some(tokenizer) = &loaded.tokenizer else {
+        let problem = "was trained on a task, not on text, so there is nothing to continue; see minrnn eval";
+        return Err(WrongInput(format!("the model in '{}' has no {TOKENIZER_FILE}: it {problem}", directory.display())).into());
+    };
+    let wants_identity = args.save_session.is_some() || args.load_session.is_some();
+    let identity = wants_identity.then(|| ModelIdentity::of(&loaded.config.model, &loaded.model));
+    let (mixer, size) = (loaded.config.model.mixer, parameter_count(&loaded.model));
+    eprintln!("{mixer} of {size} parameters from {}", directory.display());
+
+    let start = match (&args.load_session, &identity) {
+        (Some(path), Some(identity)) => continued(args, &prompts, TextGenerator::load(path, &loaded.model, tokenizer, identity)?)?,
+        _ => started(args, &prompts, &loaded, tokenizer)?,
+    };
+    let Start { mut generator, titles, held } = start;
+    if generator.is_done() && args.max_tokens > 0 {
+        eprintln!("the session ended at a stop string; give a --prompt to go on");
+    }
+
+    // Until here Ctrl-C ends the process at once, as nothing has been generated.
+    ctrlc::set_handler(|| {
+        if INTERRUPTED.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })
+    .context("could not listen for Ctrl-C")?;
+    let mut printer = Printer::new(std::io::stdout(), titles);
+    let mut written = held.iter().enumerate().try_for_each(|(row, text)| printer.add(row, text));
+    let clock = Instant::now();
+    let max_tokens = if written.is_ok() { args.max_tokens } else { 0 };
+    let tokens = generator.generate(max_tokens, |piece| {
+        if written.is_ok() {
+            written = printer.add(piece.row, &piece.text);
+        }
+        if written.is_ok() && piece.stopped {
+            written = printer.end(piece.row);
+        }
+        if written.is_err() || INTERRUPTED.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    let seconds = clock.elapsed().as_secs_f64();
+
+    match (&args.save_session, &identity) {
+        (Some(path), Some(identity)) => generator.save(path, identity)?,
+        _ => {
+            for (row, text) in generator.finish().iter().enumerate() {
+                written = written.and_then(|()| printer.add(row, text));
+            }
+        }
+    }
+    written = written.and_then(|()| printer.finish(std::io::stdout().is_terminal()));
+    match written {
+        // Whoever read the text has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
+        written => written.context("could not write the text to the standard output")?,
+    }
+    let ending = if INTERRUPTED.load(Ordering::Relaxed) { "interrupted after" } else { "generated" };
+    eprintln!("{ending} {tokens} tokens in {seconds:.2} s ({:.0} tokens/s)", tokens as f64 / seconds.max(1e-9));
+    if let Some(path) = &args.save_session {
+        eprintln!("session saved; go on with --load-session {}", path.display());
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What can be refused before a model is read.
+fn check(args: &Args) -> anyhow::Result<()> {
+    if let Some(batch) = args.batch.filter(|batch| !(1..=MAX_BATCH).contains(batch)) {
+        return Err(WrongInput(format!("--batch must be between 1 and {MAX_BATCH}, found {batch}")).into());
+    }
+    let directory = args.save_session.as_deref().and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(missing) = directory.filter(|parent| !parent.is_dir()) {
+        return Err(WrongInput(format!("there is no directory '{}' to save the session in; make it first", missing.display())).into());
+    }
+    if let Some(sampling) = args.sampling.over(&Sampling::default()) {
+        sampling.validate().map_err(minrnn::Error::from)?;
+    }
+    Ok(())
+}
+
+/// The texts of `--prompt`, then those of `--prompt-file`.
+fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
+    let mut prompts = args.prompt.clone();
+    for path in &args.prompt_file {
+        prompts.push(read_text(path, MAX_PROMPT_FILE).map_err(minrnn::Error::from)?);
+    }
+    Ok(prompts)
+}
+
+struct Start<'m> {
+    generator: TextGenerator<'m>,
+    /// One for each row; without any, the text is printed alone.
+    titles: Vec<String>,
+    /// Text that a session held back and that comes before anything new.
+    held: Vec<String>,
+}
+
+fn started<'m>(args: &Args, prompts: &[String], loaded: &'m LoadedModel, tokenizer: &'m Tokenizer) -> anyhow::Result<Start<'m>> {
+    let empty = [String::new()];
+    let prompts = if prompts.is_empty() { &empty } else { prompts };
+    let copies = args.batch.unwrap_or(1);
+    let sampling = args.sampling.over(&Sampling::default()).unwrap_or_default();
+    // Each prompt is read once, however many continuations it gets.
+    let mut generator = TextGenerator::new(&loaded.model, tokenizer, prompts, sampling.clone(), &args.stop)?;
+    if copies > 1 {
+        generator = generator.select(&repeated(prompts.len(), copies))?;
+        generator.resample(sampling)?;
+    }
+    let names: Vec<String> = prompts.iter().map(|prompt| shortened(prompt)).collect();
+    Ok(Start { generator, titles: titles(&names, copies), held: Vec::new() })
+}
+
+fn continued<'m>(args: &Args, prompts: &[String], mut generator: TextGenerator<'m>) -> anyhow::Result<Start<'m>> {
+    let rows = generator.batch_size();
+    if prompts.len() > 1 && prompts.len() != rows {
+        let found = prompts.len();
+        return Err(WrongInput(format!("the session has {rows} texts, expected one prompt for all or one for each, found {found}")).into());
+    }
+    let copies = args.batch.unwrap_or(1);
+    if rows.saturating_mul(copies) > MAX_BATCH {
+        return Err(WrongInput(format!("the session has {rows} texts; {copies} of each are more than {MAX_BATCH}")).into());
+    }
+    let sampling = args.sampling.over(generator.sampling());
+    if copies > 1 {
+        generator = generator.select(&repeated(rows, copies))?;
+        generator.resample(sampling.unwrap_or_else(|| generator.sampling().clone()))?;
+    } else if let Some(sampling) = sampling {
+        generator.resample(sampling)?;
+    }
+    let mut held = vec![String::new(); generator.batch_size()];
+    let mut hold = |texts: Vec<String>| held.iter_mut().zip(texts).for_each(|(held, text)| *held += &text);
+    if !args.stop.is_empty() {
+        hold(generator.replace_stops(&args.stop)?);
+    }
+    let of_row = |row: usize| if prompts.len() == 1 { &prompts[0] } else { &prompts[row] };
+    if !prompts.is_empty() {
+        let texts: Vec<&String> = repeated(rows, copies).into_iter().map(of_row).collect();
+        hold(generator.prompt(&texts)?);
+    }
+    let names: Vec<String> = match prompts {
+        [] => (1..=rows).map(|row| format!("text {row} of the session")).collect(),
+        _ => (0..rows).map(|row| shortened(of_row(row))).collect(),
+    };
+    Ok(Start { titles: titles(&names, copies), generator, held })
+}
+
+/// 0, 0, 1, 1, 2, 2 for three rows twice.
+fn repeated(rows: usize, copies: usize) -> Vec<usize> {
+    (0..rows).flat_map(|row| std::iter::repeat_n(row, copies)).collect()
+}
+
+fn titles(names: &[String], copies: usize) -> Vec<String> {
+    match (names, copies) {
+        ([_], 1) => Vec::new(),
+        (_, 1) => names.to_vec(),
+        _ => names.iter().flat_map(|name| (1..=copies).map(move |copy| format!("{name} ({copy} of {copies})"))).collect(),
+    }
+}
+
+/// On one line, and not too long.
+fn shortened(prompt: &str) -> String {
+    match prompt.char_indices().nth(TITLE_CHARACTERS) {
+        Some((end, _)) => format!("{:?}…", &prompt[..end]),
+        None => format!("{prompt:?}"),
+    }
 }

@@ -1,11 +1,13 @@
 //! Text as it arrives, token by token: a token may end inside a character, so its last bytes may have to wait.
 
+use serde::{Deserialize, Serialize};
+
 use super::Tokenizer;
 use crate::Result;
 
 /// Turns ids into text one at a time. All pieces and the final one together are what [`Tokenizer::decode`] gives for
 /// all ids.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextStream {
     /// The beginning of a character whose other bytes have not come yet: at most 3 bytes between calls.
     pending: Vec<u8>,

@@ -1,0 +1,355 @@
+//! `minrnn generate` on tiny models that the tests make themselves.
+
+use std::io::{BufReader, Read};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use burn::tensor::Device;
+use minrnn::checkpoint::{TOKENIZER_FILE, load_model, save_weights};
+use minrnn::data::Tokenizer;
+use minrnn::generate::TextGenerator;
+use minrnn::model::LanguageModel;
+use minrnn::train::RunDir;
+use minrnn_stream::{CheckpointConfig, ModelConfig, Sampling, WEIGHTS_FILE};
+
+const ALPHABET: &str = "\n abcdefghijklmnopqrstuvwxyz";
+
+/// A directory with a checkpoint, removed at the end.
+struct Checkpoint {
+    directory: tempfile::TempDir,
+}
+
+impl Checkpoint {
+    fn new() -> Self {
+        Self::with(0, true)
+    }
+
+    fn with(seed: u64, text: bool) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        write_checkpoint(directory.path(), seed, text);
+        Self { directory }
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    fn generate(&self, args: &[&str]) -> Output {
+        generate(self.path(), args)
+    }
+
+    /// What the library generates.
+    fn expected(&self, prompts: &[&str], sampling: Sampling, max_tokens: usize) -> Vec<String> {
+        let loaded = load_model(self.path(), &Device::flex()).unwrap();
+        let mut generator = TextGenerator::new(&loaded.model, loaded.tokenizer.as_ref().unwrap(), prompts, sampling, &[]).unwrap();
+        let mut texts = vec![String::new(); prompts.len()];
+        let each = |piece: minrnn::generate::Piece| {
+            texts[piece.row] += &piece.text;
+            ControlFlow::Continue(())
+        };
+        generator.generate(max_tokens, each).unwrap();
+        texts
+    }
+}
+
+fn write_checkpoint(directory: &Path, seed: u64, text: bool) {
+    let config = ModelConfig { vocab_size: ALPHABET.len(), d_model: 16, ..Default::default() };
+    let model = LanguageModel::new(&config, seed, &Device::flex()).unwrap();
+    CheckpointConfig::new(config).write(directory).unwrap();
+    save_weights(&model, directory.join(WEIGHTS_FILE)).unwrap();
+    if text {
+        Tokenizer::characters_of(ALPHABET).save(directory.join(TOKENIZER_FILE)).unwrap();
+    }
+}
+
+fn command(run: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_minrnn"));
+    command.arg("generate").arg(run).args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn generate(run: &Path, args: &[&str]) -> Output {
+    command(run, args).output().unwrap()
+}
+
+fn text(output: &Output) -> &str {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The sentence of a refusal: nothing on stdout, one error on stderr, no panic.
+#[track_caller]
+fn refused(output: &Output, code: i32) -> String {
+    let stderr = stderr(output);
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    assert!(output.stdout.is_empty() && stderr.contains("error: ") && !stderr.contains("panicked"), "{stderr}");
+    stderr
+}
+
+#[test]
+fn the_text_alone_is_on_stdout_and_is_that_of_the_library() {
+    let checkpoint = Checkpoint::new();
+    let sampling = Sampling { seed: 3, temperature: 0.8, top_k: 5, ..Default::default() };
+    let expected = checkpoint.expected(&["the cat"], sampling, 100).remove(0);
+    let args = ["--prompt", "the cat", "--max-tokens", "100", "--seed", "3", "--temperature", "0.8", "--top-k", "5"];
+    let output = checkpoint.generate(&args);
+    assert_eq!(text(&output), expected);
+    assert!(stderr(&output).contains("min-gru of ") && stderr(&output).contains("generated 100 tokens"), "{}", stderr(&output));
+    let file = checkpoint.file("prompt.txt");
+    std::fs::write(&file, "the cat").unwrap();
+    let from_file: Vec<&str> = ["--prompt-file", file.to_str().unwrap()].into_iter().chain(args[2..].iter().copied()).collect();
+    assert_eq!(text(&checkpoint.generate(&from_file)), expected);
+}
+
+#[test]
+fn without_a_prompt_it_starts_from_a_line_break() {
+    let checkpoint = Checkpoint::new();
+    let expected = checkpoint.expected(&["\n"], Sampling::default(), 500).remove(0);
+    assert_eq!(text(&checkpoint.generate(&[])), expected);
+}
+
+#[test]
+fn prompts_of_unequal_length_are_continued_together_each_under_its_title() {
+    let checkpoint = Checkpoint::new();
+    let texts = checkpoint.expected(&["ab", "the quick brown fox"], Sampling::greedy(), 30);
+    let args = ["--prompt", "ab", "--prompt", "the quick brown fox", "--max-tokens", "30", "--temperature", "0"];
+    let title = |name: &str, text: &str| format!("==> {name} <==\n{text}{}", if text.ends_with('\n') { "" } else { "\n" });
+    let expected = [title("\"ab\"", &texts[0]), title("\"the quick brown fox\"", &texts[1])].join("\n");
+    assert_eq!(text(&checkpoint.generate(&args)), expected);
+}
+
+#[test]
+fn several_continuations_of_one_prompt_differ() {
+    let output = Checkpoint::new().generate(&["--prompt", "ab", "--batch", "2", "--max-tokens", "40"]);
+    let (first, second) = text(&output).split_once("\n\n==> \"ab\" (2 of 2) <==\n").or_else(|| text(&output).split_once("\n==> ")).unwrap();
+    let first = first.strip_prefix("==> \"ab\" (1 of 2) <==\n").unwrap();
+    assert_ne!(first.trim_end(), second.trim_end());
+}
+
+#[test]
+fn a_run_directory_stands_for_its_best_checkpoint() {
+    let (parent, alone) = (tempfile::tempdir().unwrap(), Checkpoint::with(1, true));
+    let run = RunDir::create(parent.path().join("run")).unwrap();
+    for (iteration, is_best) in [(10, false), (20, true), (30, false)] {
+        let seed = u64::from(is_best);
+        run.save(iteration, is_best, &[], |directory| {
+            write_checkpoint(directory, seed, true);
+            Ok(())
+        })
+        .unwrap();
+    }
+    let output = generate(run.path(), &["--prompt", "ab"]);
+    assert_eq!(text(&output), text(&alone.generate(&["--prompt", "ab"])));
+    assert!(stderr(&output).contains("iter-20"));
+}
+
+#[test]
+fn text_ends_before_a_stop_string() {
+    let checkpoint = Checkpoint::new();
+    let free = checkpoint.expected(&["ab"], Sampling::default(), 200).remove(0);
+    let stop = &free[50..53];
+    let output = checkpoint.generate(&["--prompt", "ab", "--max-tokens", "200", "--stop", stop, "--stop", "never to be found"]);
+    assert_eq!(text(&output), free.split(stop).next().unwrap());
+}
+
+#[test]
+fn a_saved_session_goes_on_as_if_never_interrupted() {
+    let checkpoint = Checkpoint::new();
+    let session = checkpoint.file("session");
+    let session = session.to_str().unwrap();
+    let free = checkpoint.expected(&["ab"], Sampling { seed: 9, ..Default::default() }, 90).remove(0);
+    // Every letter begins a stop string, so the last one of each part is held back.
+    let stops: Vec<String> = ALPHABET.chars().map(|c| format!("{c}#")).collect();
+    let mut args = vec!["--prompt", "ab", "--seed", "9", "--max-tokens", "30", "--save-session", session];
+    stops.iter().for_each(|stop| args.extend(["--stop", stop]));
+    let first = checkpoint.generate(&args);
+    assert_eq!(text(&first), &free[..29]);
+    assert!(stderr(&first).contains("--load-session"));
+    let second = checkpoint.generate(&["--load-session", session, "--save-session", session, "--max-tokens", "30"]);
+    let third = checkpoint.generate(&["--load-session", session, "--max-tokens", "30"]);
+    assert_eq!([text(&first), text(&second), text(&third)].concat(), free);
+}
+
+#[test]
+fn a_session_can_be_prompted_forked_and_sampled_otherwise() {
+    let checkpoint = Checkpoint::new();
+    let session = checkpoint.file("session");
+    let session = session.to_str().unwrap();
+    text(&checkpoint.generate(&["--prompt", "the quick", "--max-tokens", "0", "--save-session", session]));
+    let expected = checkpoint.expected(&["the quick brown"], Sampling { seed: 4, ..Default::default() }, 20).remove(0);
+    let load = |args: &[&str]| checkpoint.generate(&[&["--load-session", session, "--max-tokens", "20"], args].concat());
+    assert_eq!(text(&load(&["--prompt", " brown", "--seed", "4"])), expected);
+    let forked = load(&["--batch", "3"]);
+    assert_eq!(text(&forked).matches("of the session (").count(), 3);
+    assert!(refused(&load(&["--prompt", "a", "--prompt", "b"]), 2).contains("the session has 1 texts"));
+}
+
+#[test]
+fn characters_arrive_while_more_are_generated_and_a_closed_pipe_is_no_error() {
+    let checkpoint = Checkpoint::new();
+    let mut child = command(checkpoint.path(), &["--max-tokens", "1000000000"]).spawn().unwrap();
+    let mut first = [0; 50];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), stderr(&output).contains("error")), (Some(0), false), "{}", stderr(&output));
+    assert_eq!(first.as_slice(), &checkpoint.expected(&[""], Sampling::default(), 50)[0].as_bytes()[..50]);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_the_text_and_keeps_the_session() {
+    let checkpoint = Checkpoint::new();
+    let session = checkpoint.file("session");
+    let session = session.to_str().unwrap();
+    let mut child = command(checkpoint.path(), &["--max-tokens", "1000000000", "--save-session", session]).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut shown = vec![0; 20];
+    stdout.read_exact(&mut shown).unwrap();
+    let interrupted = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap();
+    assert!(interrupted.success());
+    stdout.read_to_end(&mut shown).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("interrupted after"), "{}", stderr(&output));
+    let shown = String::from_utf8(shown).unwrap();
+    let more = checkpoint.generate(&["--load-session", session, "--max-tokens", "20"]);
+    let expected = checkpoint.expected(&[""], Sampling::default(), shown.chars().count() + 20).remove(0);
+    assert_eq!(shown + text(&more), expected);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_under_stdout_is_a_sentence() {
+    let checkpoint = Checkpoint::new();
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = command(checkpoint.path(), &[]).stdout(full()).output().unwrap();
+    assert!(refused(&output, 1).contains("could not write the text to the standard output: No space left"));
+}
+
+#[test]
+fn a_run_that_is_not_there_or_is_none_is_refused() {
+    let parent = tempfile::tempdir().unwrap();
+    assert!(refused(&generate(&parent.path().join("none"), &[]), 2).contains("could not open the run"));
+    assert!(refused(&generate(parent.path(), &[]), 2).contains("expected a run directory or a checkpoint"));
+    let checkpoint = Checkpoint::new();
+    refused(&generate(&checkpoint.file(WEIGHTS_FILE), &[]), 2);
+}
+
+#[test]
+fn a_damaged_checkpoint_is_refused() {
+    let checkpoint = Checkpoint::new();
+    let whole = std::fs::read(checkpoint.file(WEIGHTS_FILE)).unwrap();
+    let with = |name: &str, bytes: &[u8]| {
+        let old = std::fs::read(checkpoint.file(name)).unwrap();
+        std::fs::write(checkpoint.file(name), bytes).unwrap();
+        let sentence = refused(&checkpoint.generate(&[]), 2);
+        std::fs::write(checkpoint.file(name), old).unwrap();
+        sentence
+    };
+    assert!(with(WEIGHTS_FILE, &whole[..whole.len() - 100]).contains("it was cut short or damaged"));
+    assert!(with(WEIGHTS_FILE, &[&[0x77; 64], &whole[..]].concat()).contains("claims a header of"));
+    assert!(with(WEIGHTS_FILE, &[&whole[..8], &vec![b'{'; whole.len() - 8]].concat()).contains("the header is damaged"));
+    let huge = br#"{"w":{"dtype":"F32","shape":[1099511627776],"data_offsets":[0,4398046511104]}}"#;
+    assert!(with(WEIGHTS_FILE, &[&(huge.len() as u64).to_le_bytes(), &huge[..]].concat()).contains("should have 4398046511"));
+    assert!(with(WEIGHTS_FILE, b"").contains("fewer than a header"));
+    assert!(with("config.json", b"{").contains("expected a checkpoint configuration"));
+    let other = br#"{"version": 1, "model": {"vocab_size": 28, "d_model": 8}}"#;
+    assert!(with("config.json", other).contains("expected [28, 8]"));
+    assert!(with(TOKENIZER_FILE, b"[]").contains("is not a tokenizer"));
+    Tokenizer::Byte.save(checkpoint.file("larger.json")).unwrap();
+    let larger = std::fs::read(checkpoint.file("larger.json")).unwrap();
+    assert!(with(TOKENIZER_FILE, &larger).contains("it has 256 tokens"));
+    std::fs::remove_file(checkpoint.file(WEIGHTS_FILE)).unwrap();
+    assert!(refused(&checkpoint.generate(&[]), 2).contains("could not read"));
+}
+
+#[test]
+fn weights_that_are_not_numbers_are_a_sentence() {
+    let checkpoint = Checkpoint::new();
+    let mut bytes = std::fs::read(checkpoint.file(WEIGHTS_FILE)).unwrap();
+    let len = bytes.len();
+    bytes[len - 4000..].fill(0xff);
+    std::fs::write(checkpoint.file(WEIGHTS_FILE), bytes).unwrap();
+    let output = checkpoint.generate(&["--prompt", ALPHABET]);
+    assert!(refused(&output, 2).contains("expected a number; the model's weights or its state are damaged"));
+}
+
+#[test]
+fn a_model_of_a_task_has_nothing_to_continue() {
+    let sentence = refused(&Checkpoint::with(0, false).generate(&["--prompt", "ab"]), 2);
+    assert!(sentence.contains("has no tokenizer.json") && sentence.contains("minrnn eval"), "{sentence}");
+}
+
+#[test]
+fn a_character_outside_the_vocabulary_is_named() {
+    let sentence = refused(&Checkpoint::new().generate(&["--prompt", "the Cat"]), 2);
+    assert!(sentence.contains("character 5 of the text is 'C' (U+0043)"), "{sentence}");
+}
+
+#[test]
+fn prompt_files_that_are_no_text_are_refused() {
+    let checkpoint = Checkpoint::new();
+    let file = checkpoint.file("prompt");
+    let args = ["--prompt-file", file.to_str().unwrap()];
+    assert!(refused(&checkpoint.generate(&args), 2).contains("could not read"));
+    std::fs::write(&file, b"abc\xff").unwrap();
+    assert!(refused(&checkpoint.generate(&args), 2).contains("expected UTF-8 text, found another byte at offset 3"));
+}
+
+#[test]
+fn settings_out_of_range_are_named() {
+    let checkpoint = Checkpoint::new();
+    let cases: [(&[&str], &str); 11] = [
+        (&["--temperature", "-1"], "temperature must be 0"),
+        (&["--temperature", "warm"], "invalid value 'warm'"),
+        (&["--top-p", "2"], "top_p must be"),
+        (&["--min-p", "-0.5"], "min_p must be"),
+        (&["--repetition-penalty", "0"], "repetition_penalty must be"),
+        (&["--top-k", "x"], "invalid value 'x'"),
+        (&["--batch", "0"], "--batch must be between 1 and 4096"),
+        (&["--threads", "0"], "--threads must be between 1 and 1024"),
+        (&["--stop", ""], "a stop string is empty"),
+        (&["--save-session", "none/such/session"], "there is no directory 'none/such'"),
+        (&["--wrong-flag"], "unexpected argument '--wrong-flag'"),
+    ];
+    for (args, expected) in cases {
+        let sentence = refused(&checkpoint.generate(args), 2);
+        assert!(sentence.contains(expected), "{args:?}: {sentence}");
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_no_text() {
+    let checkpoint = Checkpoint::new();
+    let on = |threads| checkpoint.generate(&["--prompt", "ab", "--temperature", "0", "--threads", threads]);
+    assert_eq!(text(&on("1")), text(&on("2")));
+}
+
+#[test]
+fn a_session_that_is_damaged_or_of_another_model_is_refused() {
+    let (checkpoint, other) = (Checkpoint::new(), Checkpoint::with(1, true));
+    let session = checkpoint.file("session");
+    let name = session.to_str().unwrap();
+    text(&checkpoint.generate(&["--max-tokens", "5", "--save-session", name]));
+    assert!(refused(&other.generate(&["--load-session", name]), 2).contains("another model or other weights"));
+    let bytes = std::fs::read(&session).unwrap();
+    std::fs::write(&session, &bytes[..bytes.len() / 2]).unwrap();
+    refused(&checkpoint.generate(&["--load-session", name]), 2);
+    assert!(
+        refused(&checkpoint.generate(&["--load-session", checkpoint.file(WEIGHTS_FILE).to_str().unwrap()]), 2).contains("a saved session")
+    );
+    assert!(refused(&checkpoint.generate(&["--load-session", "none"]), 2).contains("could not read 'none'"));
+    // A directory in the way: what was generated is printed, the failed save is a sentence.
+    let output = checkpoint.generate(&["--max-tokens", "5", "--save-session", checkpoint.path().to_str().unwrap()]);
+    assert!(stderr(&output).contains("could not write") && output.stdout.len() == 5, "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(2));
+}

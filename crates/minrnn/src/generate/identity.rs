@@ -1,0 +1,30 @@
+//! Which model a saved state belongs to.
+
+use burn::module::Module;
+use minrnn_stream::ModelConfig;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::parameters;
+
+/// A fingerprint of a model: SHA-256 over its configuration and the name, shape and values of every parameter.
+///
+/// Two checkpoints of one run differ, as a state of one means something else to the other. It reads every weight once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ModelIdentity(String);
+
+impl ModelIdentity {
+    /// The fingerprint of `model`, which `config` describes.
+    pub fn of<M: Module>(config: &ModelConfig, model: &M) -> Self {
+        let mut hash = Sha256::new();
+        // Debug output names every setting and cannot fail.
+        hash.update(format!("{config:?}"));
+        parameters::visit(model, |place, _, values| {
+            hash.update(format!("\n{} {:?}\n", place.name, values.shape));
+            let bytes: Vec<u8> = values.read().iter().flat_map(|value| value.to_le_bytes()).collect();
+            hash.update(bytes);
+        });
+        Self(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}

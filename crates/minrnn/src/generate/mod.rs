@@ -1,0 +1,36 @@
+//! Generation with the training model: prompts read in parallel over time, then token by token.
+//!
+//! Which of these do I want?
+//! * text from a prompt: [`TextGenerator`], which samples, stops at stop strings and gives text as it is completed;
+//! * logits for tokens of my own: [`Session`] with [`prefill`](Session::prefill) and [`step`](Session::step);
+//! * the state in a file: `save` and `load` of either; [`ModelIdentity`] keeps it with its model.
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//! use burn::tensor::Device;
+//! use minrnn::{data::Tokenizer, generate::TextGenerator, model::LanguageModel};
+//! use minrnn_stream::{ModelConfig, Sampling};
+//!
+//! let tokenizer = Tokenizer::characters_of("to be or not to be\n");
+//! let config = ModelConfig { vocab_size: tokenizer.vocab_size(), d_model: 8, ..Default::default() };
+//! let model = LanguageModel::new(&config, 0, &Device::flex())?;
+//! let mut generator = TextGenerator::new(&model, &tokenizer, &["to be"], Sampling::default(), &[])?;
+//! let mut text = String::new();
+//! generator.generate(20, |piece| {
+//!     text += &piece.text;
+//!     ControlFlow::Continue(())
+//! })?;
+//! assert_eq!(text.chars().count(), 20);
+//! # Ok::<(), minrnn::Error>(())
+//! ```
+
+mod identity;
+mod saved;
+mod session;
+mod stop;
+mod text;
+
+pub use identity::ModelIdentity;
+pub use session::{Logits, Session};
+pub use stop::StopStrings;
+pub use text::{Piece, RECENT_TOKENS, TextGenerator, start_token};

@@ -1,0 +1,218 @@
+//! Sequences that a model has read so far, as the state it carries for them.
+
+use burn::tensor::{Int, Tensor, TensorData};
+
+use crate::model::{BackboneState, LanguageModel};
+use crate::nn::{AnyMixer, Mixer, State, StateZip};
+use crate::ops::StepCodes;
+use crate::{Error, Result, Segments};
+
+/// Tokens (rows × steps) of one pass over prompts. Longer prompts take several passes, so that memory does not grow with their length.
+const PASS_TOKENS: usize = 8192;
+
+/// A batch of sequences and the state a model carries for each. Cloning forks it; the copies share the weights.
+///
+/// A model that is being trained is given as `model.valid()`, without the autodiff part.
+#[derive(Debug, Clone)]
+pub struct Session<'m, M: Mixer = AnyMixer> {
+    model: &'m LanguageModel<M>,
+    state: BackboneState<M::State>,
+    batch_size: usize,
+}
+
+/// Logits of the next token, one row for each sequence.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Logits {
+    values: Vec<f32>,
+    vocab_size: usize,
+}
+
+impl Logits {
+    /// The V logits of sequence `row`.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn row(&self, row: usize) -> &[f32] {
+        &self.values[row * self.vocab_size..][..self.vocab_size]
+    }
+
+    /// The same, to be changed: masks and penalties are written into it.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn row_mut(&mut self, row: usize) -> &mut [f32] {
+        &mut self.values[row * self.vocab_size..][..self.vocab_size]
+    }
+}
+
+impl<'m, M: Mixer> Session<'m, M> {
+    /// `batch_size` sequences of which nothing has been read.
+    pub fn new(model: &'m LanguageModel<M>, batch_size: usize) -> Self {
+        Self { model, state: model.init_state(batch_size), batch_size }
+    }
+
+    /// Number of sequences.
+    pub fn batch_size(&self) -> usize {
+        self.batch_size
+    }
+
+    /// The state carried.
+    pub fn state(&self) -> &BackboneState<M::State> {
+        &self.state
+    }
+
+    /// Number of tokens the model knows.
+    pub fn vocab_size(&self) -> usize {
+        self.model.embedding.weight.dims()[0]
+    }
+
+    /// Reads more of every sequence, in parallel over time, and gives the logits after each row's last token. The rows may have
+    /// different lengths.
+    ///
+    /// # Errors
+    /// When there is not one prompt for each row, a prompt is empty, or a token is not in the vocabulary; nothing is then read.
+    pub fn prefill<P: AsRef<[u32]>>(&mut self, prompts: &[P]) -> Result<Logits> {
+        if let Some(row) = prompts.iter().position(|prompt| prompt.as_ref().is_empty()) {
+            return Err(Error::Data(format!("the prompt of row {row} is empty, expected at least one token; begin it with a start token")));
+        }
+        let mut logits = Logits { values: vec![0.0; self.batch_size * self.vocab_size()], vocab_size: self.vocab_size() };
+        self.read(prompts, Some(&mut logits))?;
+        Ok(logits)
+    }
+
+    /// Reads as [`prefill`](Session::prefill) does, for the state alone; a row may be empty and then stays as it is.
+    ///
+    /// # Errors
+    /// When there is not one prompt for each row, or a token is not in the vocabulary; nothing is then read.
+    pub fn advance<P: AsRef<[u32]>>(&mut self, prompts: &[P]) -> Result<()> {
+        self.read(prompts, None)
+    }
+
+    /// Reads one token of every sequence and gives the logits after it.
+    ///
+    /// # Errors
+    /// When there is not one token for each row, or a token is not in the vocabulary.
+    pub fn step(&mut self, tokens: &[u32]) -> Result<Logits> {
+        self.expect_rows(tokens.len())?;
+        self.step_rows(&(0..self.batch_size).collect::<Vec<_>>(), tokens)
+    }
+
+    /// Reads one token of each of the sequences `rows`, ascending, and gives their logits in that order; the others stay as they are.
+    ///
+    /// # Errors
+    /// When there is not one token for each of the rows, they do not ascend or do not exist, or a token is not in the vocabulary.
+    pub fn step_rows(&mut self, rows: &[usize], tokens: &[u32]) -> Result<Logits> {
+        if rows.len() != tokens.len() {
+            return Err(Error::Shape(format!("expected one token for each of {} rows, found {}", rows.len(), tokens.len())));
+        }
+        if rows.windows(2).any(|pair| pair[0] >= pair[1]) || rows.last().is_some_and(|&row| row >= self.batch_size) {
+            return Err(Error::Shape(format!("expected ascending rows below {}, found {rows:?}", self.batch_size)));
+        }
+        self.expect_known(tokens)?;
+        if rows.is_empty() {
+            return Ok(Logits { values: Vec::new(), vocab_size: self.vocab_size() });
+        }
+        let tokens = tokens.iter().map(|&token| i64::from(token)).collect();
+        let tokens = self.tensor(tokens, [rows.len(), 1]);
+        let (logits, state) = self.model.prefill(tokens, &vec![1; rows.len()], self.state_of(rows), &StepCodes::dense());
+        self.put_back(rows, state);
+        Ok(Logits { values: values(logits), vocab_size: self.vocab_size() })
+    }
+
+    /// A session of the rows `rows`, in that order; a row may be chosen several times.
+    ///
+    /// # Errors
+    /// When a row does not exist.
+    pub fn select(&self, rows: &[usize]) -> Result<Self> {
+        if let Some(row) = rows.iter().find(|&&row| row >= self.batch_size) {
+            return Err(Error::Shape(format!("the session has {} rows, there is no row {row}", self.batch_size)));
+        }
+        Ok(Self { model: self.model, state: self.state.clone().select_rows(rows), batch_size: rows.len() })
+    }
+
+    pub(super) fn with_state(model: &'m LanguageModel<M>, state: BackboneState<M::State>, batch_size: usize) -> Self {
+        Self { model, state, batch_size }
+    }
+
+    /// Reads in passes over the rows that have something left, so that a short prompt costs nothing while a long one is read.
+    fn read<P: AsRef<[u32]>>(&mut self, prompts: &[P], mut wanted: Option<&mut Logits>) -> Result<()> {
+        self.expect_rows(prompts.len())?;
+        prompts.iter().try_for_each(|prompt| self.expect_known(prompt.as_ref()))?;
+        let mut left: Vec<&[u32]> = prompts.iter().map(AsRef::as_ref).collect();
+        loop {
+            let rows: Vec<usize> = (0..self.batch_size).filter(|&row| !left[row].is_empty()).collect();
+            let Some(longest) = rows.iter().map(|&row| left[row].len()).max() else { return Ok(()) };
+            let seq_len = longest.min((PASS_TOKENS / rows.len()).max(1));
+            let mut lengths = Vec::with_capacity(rows.len());
+            let mut tokens = Vec::with_capacity(rows.len() * seq_len);
+            for (i, &row) in rows.iter().enumerate() {
+                let (now, later) = left[row].split_at(left[row].len().min(seq_len));
+                tokens.extend(now.iter().map(|&token| i64::from(token)));
+                tokens.resize((i + 1) * seq_len, 0);
+                lengths.push(now.len());
+                left[row] = later;
+            }
+            let steps = match lengths.iter().all(|&length| length == seq_len) {
+                true => StepCodes::dense(),
+                false => Segments::from_lengths(lengths.clone()).steps(rows.len(), seq_len)?,
+            };
+            let tokens = self.tensor(tokens, [rows.len(), seq_len]);
+            let (logits, state) = self.model.prefill(tokens, &lengths, self.state_of(&rows), &steps);
+            self.put_back(&rows, state);
+            if let Some(wanted) = &mut wanted {
+                let logits = Logits { values: values(logits), vocab_size: wanted.vocab_size };
+                for (i, &row) in rows.iter().enumerate().filter(|(_, row)| left[**row].is_empty()) {
+                    wanted.row_mut(row).copy_from_slice(logits.row(i));
+                }
+            }
+        }
+    }
+
+    fn state_of(&self, rows: &[usize]) -> BackboneState<M::State> {
+        if rows.len() == self.batch_size { self.state.clone() } else { self.state.clone().select_rows(rows) }
+    }
+
+    fn put_back(&mut self, rows: &[usize], state: BackboneState<M::State>) {
+        if rows.len() == self.batch_size {
+            self.state = state;
+            return;
+        }
+        let mut sources: Vec<usize> = (0..self.batch_size).collect();
+        for (i, &row) in rows.iter().enumerate() {
+            sources[row] = self.batch_size + i;
+        }
+        self.state = self.state.clone().zip(state, &mut Concatenate).select_rows(&sources);
+    }
+
+    fn tensor(&self, tokens: Vec<i64>, shape: [usize; 2]) -> Tensor<2, Int> {
+        Tensor::from_data(TensorData::new(tokens, shape), &self.model.device())
+    }
+
+    fn expect_rows(&self, found: usize) -> Result<()> {
+        if found == self.batch_size {
+            return Ok(());
+        }
+        Err(Error::Shape(format!("the session has {} rows, expected tokens for each, found tokens for {found}", self.batch_size)))
+    }
+
+    fn expect_known(&self, tokens: &[u32]) -> Result<()> {
+        let vocab_size = self.vocab_size();
+        match tokens.iter().find(|&&token| token as usize >= vocab_size) {
+            None => Ok(()),
+            Some(token) => Err(Error::Data(format!("token id {token} is not known to the model, expected one below {vocab_size}"))),
+        }
+    }
+}
+
+/// The rows of both states, one after the other.
+struct Concatenate;
+
+impl StateZip for Concatenate {
+    fn tensor<const D: usize>(&mut self, _: &str, a: Tensor<D>, b: Tensor<D>) -> Tensor<D> {
+        Tensor::cat(vec![a, b], 0)
+    }
+}
+
+fn values(logits: Tensor<2>) -> Vec<f32> {
+    logits.into_data().try_to_vec().expect("logits are f32")
+}

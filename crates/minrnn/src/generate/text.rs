@@ -1,0 +1,294 @@
+//! Text from prompts: a session, a sampler for each row, and what turns tokens into text that can be shown.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use minrnn_stream::{Sampler, Sampling};
+use serde::{Deserialize, Serialize};
+
+use super::identity::ModelIdentity;
+use super::session::Session;
+use super::stop::StopStrings;
+use crate::data::{TextStream, Tokenizer};
+use crate::model::LanguageModel;
+use crate::nn::{AnyMixer, Mixer};
+use crate::rng::{self, Purpose};
+use crate::{Error, Result};
+
+/// The repetition penalty acts on this many of the latest tokens, those of the prompt included.
+pub const RECENT_TOKENS: usize = 64;
+
+/// Continues a batch of texts, one token of each row at a time. Cloning forks it.
+///
+/// Every row samples by itself, from a generator derived from the seed and the row's number, until it meets a stop string.
+#[derive(Debug, Clone)]
+pub struct TextGenerator<'m, M: Mixer = AnyMixer> {
+    session: Session<'m, M>,
+    tokenizer: &'m Tokenizer,
+    text: SavedText,
+}
+
+/// Text that one token completed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// The row it belongs to.
+    pub row: usize,
+    /// The text; empty while a character is incomplete or a stop string may be under way.
+    pub text: String,
+    /// Whether the row met a stop string and generates no more.
+    pub stopped: bool,
+}
+
+/// Everything but the model's state.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SavedText {
+    sampling: Sampling,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    /// The latest token; the model has read everything before it.
+    unread: u32,
+    /// At most [`RECENT_TOKENS`] of the latest tokens, `unread` the last of them.
+    recent: Vec<u32>,
+    sampler: Sampler,
+    stream: TextStream,
+    stops: StopStrings,
+    stopped: bool,
+}
+
+/// What an empty prompt stands for: a line break where it is one token, otherwise token 0.
+pub fn start_token(tokenizer: &Tokenizer) -> u32 {
+    match tokenizer.encode("\n").as_deref() {
+        Ok(&[line_break]) => line_break,
+        _ => 0,
+    }
+}
+
+impl<'m, M: Mixer> TextGenerator<'m, M> {
+    /// Reads the prompts, one row for each; an empty one starts from [`start_token`]. Rows end before the first of `stops`.
+    ///
+    /// # Errors
+    /// When a setting is out of range, a stop string is empty, a character of a prompt is not in the vocabulary, or the tokenizer has
+    /// more tokens than the model.
+    pub fn new(
+        model: &'m LanguageModel<M>,
+        tokenizer: &'m Tokenizer,
+        prompts: &[impl AsRef<str>],
+        sampling: Sampling,
+        stops: &[String],
+    ) -> Result<Self> {
+        let mut session = Session::new(model, prompts.len());
+        expect_fitting(tokenizer, session.vocab_size())?;
+        let stops = StopStrings::new(stops)?;
+        let mut read = Vec::with_capacity(prompts.len());
+        let mut rows = Vec::with_capacity(prompts.len());
+        for (row, prompt) in prompts.iter().enumerate() {
+            let mut tokens = tokenizer.encode(prompt.as_ref())?;
+            let unread = tokens.pop().unwrap_or_else(|| start_token(tokenizer));
+            let mut recent = latest(&tokens);
+            recent.push(unread);
+            let (stream, sampler) = (TextStream::new(), row_sampler(&sampling, row)?);
+            rows.push(Row { unread, recent: latest(&recent), sampler, stream, stops: stops.clone(), stopped: false });
+            read.push(tokens);
+        }
+        session.advance(&read)?;
+        Ok(Self { session, tokenizer, text: SavedText { sampling, rows } })
+    }
+
+    /// Number of rows.
+    pub fn batch_size(&self) -> usize {
+        self.text.rows.len()
+    }
+
+    /// The settings that tokens are chosen by.
+    pub fn sampling(&self) -> &Sampling {
+        &self.text.sampling
+    }
+
+    /// True when every row has met a stop string.
+    pub fn is_done(&self) -> bool {
+        self.text.rows.iter().all(|row| row.stopped)
+    }
+
+    /// Chooses tokens by `sampling` from now on, with generators that begin anew from its seed.
+    ///
+    /// # Errors
+    /// When a setting is out of range; nothing is then changed.
+    pub fn resample(&mut self, sampling: Sampling) -> Result<()> {
+        let samplers = (0..self.batch_size()).map(|row| row_sampler(&sampling, row)).collect::<Result<Vec<_>>>()?;
+        for (row, sampler) in self.text.rows.iter_mut().zip(samplers) {
+            row.sampler = sampler;
+        }
+        self.text.sampling = sampling;
+        Ok(())
+    }
+
+    /// Replaces the stop strings; gives the text of each row that the old ones held back.
+    ///
+    /// # Errors
+    /// When a stop string is empty; nothing is then changed.
+    pub fn replace_stops(&mut self, stops: &[String]) -> Result<Vec<String>> {
+        let stops = StopStrings::new(stops)?;
+        let replace = |row: &mut Row| std::mem::replace(&mut row.stops, stops.clone()).take_held();
+        Ok(self.text.rows.iter_mut().map(replace).collect())
+    }
+
+    /// Lets every row go on with a text of its own, also a row that had stopped; gives the text of each that was held back.
+    ///
+    /// # Errors
+    /// When there is not one text for each row, or one has a character outside the vocabulary; nothing is then changed.
+    pub fn prompt(&mut self, texts: &[impl AsRef<str>]) -> Result<Vec<String>> {
+        if texts.len() != self.batch_size() {
+            return Err(Error::Shape(format!("expected a text for each of {} rows, found {}", self.batch_size(), texts.len())));
+        }
+        let tokens = texts.iter().map(|text| self.tokenizer.encode(text.as_ref())).collect::<Result<Vec<_>>>()?;
+        let mut read = Vec::with_capacity(texts.len());
+        for (row, mut tokens) in self.text.rows.iter_mut().zip(tokens) {
+            row.recent.extend(latest(&tokens));
+            row.recent = latest(&row.recent);
+            tokens.insert(0, row.unread);
+            row.unread = tokens.pop().unwrap_or(row.unread);
+            row.stopped = false;
+            read.push(tokens);
+        }
+        self.session.advance(&read)?;
+        Ok(self.finish())
+    }
+
+    /// Generates one token of every row that has not stopped; gives what each completed.
+    ///
+    /// # Errors
+    /// When the model's logits are not numbers.
+    pub fn step(&mut self) -> Result<Vec<Piece>> {
+        let active: Vec<usize> = (0..self.batch_size()).filter(|&row| !self.text.rows[row].stopped).collect();
+        let tokens: Vec<u32> = active.iter().map(|&row| self.text.rows[row].unread).collect();
+        let mut logits = self.session.step_rows(&active, &tokens)?;
+        let mut pieces = Vec::with_capacity(active.len());
+        for (i, &row) in active.iter().enumerate() {
+            // A model may know more tokens than its tokenizer; those mean nothing.
+            let logits = &mut logits.row_mut(i)[..self.tokenizer.vocab_size()];
+            let (text, stopped) = self.text.rows[row].choose(self.tokenizer, logits)?;
+            pieces.push(Piece { row, text, stopped });
+        }
+        Ok(pieces)
+    }
+
+    /// Generates up to `max_tokens` tokens of every row and hands each piece to `each`, which may end it; gives the number of tokens
+    /// generated in all rows together.
+    ///
+    /// # Errors
+    /// When the model's logits are not numbers.
+    pub fn generate(&mut self, max_tokens: usize, mut each: impl FnMut(Piece) -> ControlFlow<()>) -> Result<usize> {
+        let mut generated = 0;
+        for _ in 0..max_tokens {
+            if self.is_done() {
+                break;
+            }
+            let pieces = self.step()?;
+            generated += pieces.len();
+            // Every piece of the step is handed over: its tokens have been generated.
+            let flow: Vec<_> = pieces.into_iter().map(&mut each).collect();
+            if flow.iter().any(ControlFlow::is_break) {
+                break;
+            }
+        }
+        Ok(generated)
+    }
+
+    /// Ends the text: gives what each row held back, as no more is coming. Before a [`save`](TextGenerator::save) it is left out, so
+    /// that the loaded generator still holds it.
+    pub fn finish(&mut self) -> Vec<String> {
+        let finish = |row: &mut Row| match row.stopped {
+            true => String::new(),
+            false => {
+                let (shown, stopped) = row.stops.push(&std::mem::take(&mut row.stream).finish());
+                row.stopped = stopped;
+                shown + &row.stops.take_held()
+            }
+        };
+        self.text.rows.iter_mut().map(finish).collect()
+    }
+
+    /// A generator of the rows `rows`, in that order; a row may be chosen several times, and its copies go on alike until
+    /// [`resample`](TextGenerator::resample) gives each a generator of its own.
+    ///
+    /// # Errors
+    /// When a row does not exist.
+    pub fn select(&self, rows: &[usize]) -> Result<Self> {
+        let session = self.session.select(rows)?;
+        let chosen = rows.iter().map(|&row| self.text.rows[row].clone()).collect();
+        let text = SavedText { sampling: self.text.sampling.clone(), rows: chosen };
+        Ok(Self { session, tokenizer: self.tokenizer, text })
+    }
+
+    /// Writes everything that the continuation depends on to `path`, whole or not at all. `identity` is that of the model.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>, identity: &ModelIdentity) -> Result<()> {
+        self.session.write(path.as_ref(), identity, Some(&self.text))
+    }
+
+    /// The generator that was saved to `path`; it goes on exactly as that one would have.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is damaged, holds no text, or was saved with another model.
+    pub fn load(path: impl AsRef<Path>, model: &'m LanguageModel<M>, tokenizer: &'m Tokenizer, identity: &ModelIdentity) -> Result<Self> {
+        let path = path.as_ref();
+        let (session, text) = Session::read_file(path, model, identity)?;
+        expect_fitting(tokenizer, session.vocab_size())?;
+        let Some(mut text) = text else {
+            return Err(Error::malformed(path, "the saved session has no text in it; it was saved without a generator"));
+        };
+        if text.rows.len() != session.batch_size() {
+            let (expected, found) = (session.batch_size(), text.rows.len());
+            return Err(Error::malformed(path, format!("it has text for {found} rows, expected {expected}; the saved session is damaged")));
+        }
+        for row in &mut text.rows {
+            tokenizer.append_bytes(row.unread, &mut Vec::new()).map_err(|error| Error::malformed(path, error.to_string()))?;
+            StopStrings::new(row.stops.stops()).map_err(|error| Error::malformed(path, error.to_string()))?;
+            row.recent = latest(&row.recent);
+        }
+        Ok(Self { session, tokenizer, text })
+    }
+}
+
+impl Row {
+    /// Chooses the next token; gives the text it completes and whether a stop string was met.
+    fn choose(&mut self, tokenizer: &Tokenizer, logits: &mut [f32]) -> Result<(String, bool)> {
+        let token = self.sampler.sample(logits, &self.recent)?;
+        self.unread = token;
+        if self.recent.len() == RECENT_TOKENS {
+            self.recent.remove(0);
+        }
+        self.recent.push(token);
+        let (shown, stopped) = self.stops.push(&self.stream.push(tokenizer, token)?);
+        self.stopped = stopped;
+        if stopped {
+            // A character begun after the stop string goes with the rest of that token.
+            self.stream = TextStream::new();
+        }
+        Ok((shown, stopped))
+    }
+}
+
+fn row_sampler(sampling: &Sampling, row: usize) -> Result<Sampler> {
+    let seed = rng::key(sampling.seed, Purpose::Sampling, row as u64);
+    Ok(Sampler::new(Sampling { seed, ..sampling.clone() })?)
+}
+
+fn latest(tokens: &[u32]) -> Vec<u32> {
+    tokens[tokens.len().saturating_sub(RECENT_TOKENS)..].to_vec()
+}
+
+fn expect_fitting(tokenizer: &Tokenizer, vocab_size: usize) -> Result<()> {
+    if tokenizer.vocab_size() <= vocab_size {
+        return Ok(());
+    }
+    let found = tokenizer.vocab_size();
+    Err(Error::Config(format!("the tokenizer has {found} tokens, but the model knows {vocab_size}; take the tokenizer of this model")))
+}

@@ -1,0 +1,387 @@
+//! Sessions and text generation against the model they run.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use minrnn::data::Tokenizer;
+use minrnn::generate::{ModelIdentity, Session, TextGenerator, start_token};
+use minrnn::model::LanguageModel;
+use minrnn::nn::Mode;
+use minrnn::ops::StepCodes;
+use minrnn_stream::{InitialState, MixerKind, ModelConfig, NormKind, Sampling, ScanKind};
+
+const ALPHABET: &str = "\n abcdefghijklmnopqrstuvwxyz";
+
+fn config(mixer: MixerKind) -> ModelConfig {
+    ModelConfig { mixer, vocab_size: ALPHABET.len(), d_model: 16, conv: true, initial_state: InitialState::Learned, ..Default::default() }
+}
+
+/// Every mixer, and a model with the other switches.
+fn configs() -> Vec<ModelConfig> {
+    let mut configs: Vec<ModelConfig> = MixerKind::ALL.iter().map(|&mixer| config(mixer)).collect();
+    configs.push(ModelConfig { scan: ScanKind::LogSpace, norm: NormKind::Batch, tie_embeddings: true, ..config(MixerKind::MinGru) });
+    configs
+}
+
+fn model(config: &ModelConfig) -> LanguageModel {
+    LanguageModel::new(config, 7, &Device::flex()).unwrap()
+}
+
+fn prompt(len: usize, seed: u32) -> Vec<u32> {
+    (0..len as u32).map(|i| (i * i + 3 * i + seed).wrapping_mul(2_654_435_761) % ALPHABET.len() as u32).collect()
+}
+
+fn assert_close(found: &[f32], expected: &[f32], what: &str) {
+    assert_eq!(found.len(), expected.len());
+    let largest = expected.iter().fold(1.0f32, |m, x| m.max(x.abs()));
+    for (found, expected) in found.iter().zip(expected) {
+        assert!((found - expected).abs() <= 2e-5 * largest, "{what}: {found} {expected}");
+    }
+}
+
+/// Logits after every token, from one pass.
+fn forward(model: &LanguageModel, tokens: &[u32]) -> Vec<Vec<f32>> {
+    let ids: Vec<i64> = tokens.iter().map(|&token| token.into()).collect();
+    let ids = Tensor::<2, Int>::from_data(TensorData::new(ids, [1, tokens.len()]), &model.device());
+    let (logits, _) = model.forward(ids, model.init_state(1), &StepCodes::dense(), Mode::Evaluate);
+    let values: Vec<f32> = logits.into_data().try_to_vec().unwrap();
+    values.chunks(ALPHABET.len()).map(<[f32]>::to_vec).collect()
+}
+
+#[test]
+fn prefill_and_steps_give_the_logits_of_one_pass() {
+    let tokens = prompt(40, 1);
+    for config in configs() {
+        let model = model(&config);
+        let expected = forward(&model, &tokens);
+        for cut in [1, 7, 39] {
+            let mut session = Session::new(&model, 1);
+            assert_close(session.prefill(&[&tokens[..cut]]).unwrap().row(0), &expected[cut - 1], "prefill");
+            for (t, &token) in tokens.iter().enumerate().skip(cut) {
+                assert_close(session.step(&[token]).unwrap().row(0), &expected[t], "step");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_batch_of_unequal_prompts_equals_each_alone() {
+    let prompts = [prompt(5, 2), prompt(1, 3), prompt(60, 4), prompt(17, 5)];
+    for config in configs() {
+        let model = model(&config);
+        let mut together = Session::new(&model, prompts.len());
+        let first = together.prefill(&prompts).unwrap();
+        let second = together.step(&[1, 2, 3, 4]).unwrap();
+        for (row, prompt) in prompts.iter().enumerate() {
+            let mut alone = Session::new(&model, 1);
+            assert_close(first.row(row), alone.prefill(&[prompt]).unwrap().row(0), "prefill");
+            assert_close(second.row(row), alone.step(&[row as u32 + 1]).unwrap().row(0), "step");
+        }
+    }
+}
+
+#[test]
+fn prompts_longer_than_a_pass_are_read_in_several() {
+    let prompts = [prompt(9000, 1), prompt(3, 2), prompt(4100, 3)];
+    let model = model(&config(MixerKind::MinGru));
+    let mut session = Session::new(&model, 3);
+    let logits = session.prefill(&prompts).unwrap();
+    for (row, prompt) in prompts.iter().enumerate() {
+        assert_close(logits.row(row), forward(&model, prompt).last().unwrap(), "long prompt");
+    }
+}
+
+#[test]
+fn rows_that_are_not_stepped_stay_as_they_are() {
+    let model = model(&config(MixerKind::Lstm));
+    let mut some = Session::new(&model, 3);
+    some.prefill(&[prompt(4, 0), prompt(6, 1), prompt(5, 2)]).unwrap();
+    let mut each = some.clone();
+    let all = each.step(&[9, 8, 7]).unwrap();
+    let two = some.step_rows(&[0, 2], &[9, 7]).unwrap();
+    let one = some.step_rows(&[1], &[8]).unwrap();
+    assert_close(two.row(0), all.row(0), "row 0");
+    assert_close(two.row(1), all.row(2), "row 2");
+    assert_close(one.row(0), all.row(1), "row 1");
+    assert_close(some.step(&[1, 1, 1]).unwrap().row(2), each.step(&[1, 1, 1]).unwrap().row(2), "after");
+}
+
+#[test]
+fn a_fork_goes_its_own_way() {
+    let model = model(&config(MixerKind::MinLstm));
+    let mut session = Session::new(&model, 2);
+    session.prefill(&[prompt(9, 1), prompt(3, 2)]).unwrap();
+    let mut fork = session.clone();
+    assert_eq!(fork.step(&[4, 5]).unwrap(), session.step(&[4, 5]).unwrap());
+    fork.step(&[6, 6]).unwrap();
+    session.step(&[7, 7]).unwrap();
+    assert_ne!(fork.step(&[1, 1]).unwrap(), session.step(&[1, 1]).unwrap());
+    let mut swapped = session.select(&[1, 0, 1]).unwrap();
+    let (swapped, straight) = (swapped.step(&[2, 3, 2]).unwrap(), session.step(&[3, 2]).unwrap());
+    for (row, source) in [1, 0, 1].into_iter().enumerate() {
+        assert_close(swapped.row(row), straight.row(source), "selected row");
+    }
+}
+
+#[test]
+fn impossible_tokens_and_rows_are_sentences() {
+    let model = model(&config(MixerKind::MinGru));
+    let mut session = Session::new(&model, 2);
+    let refusal = |refused: minrnn::Result<minrnn::generate::Logits>| refused.unwrap_err().to_string();
+    assert!(refusal(session.prefill(&[[1]])).contains("2 rows"));
+    assert!(refusal(session.prefill(&[vec![1], vec![]])).contains("row 1 is empty"));
+    assert!(refusal(session.step(&[1, 28])).contains("token id 28"));
+    assert!(refusal(session.step_rows(&[1, 0], &[1, 1])).contains("ascending"));
+    assert!(refusal(session.step_rows(&[2], &[1])).contains("below 2"));
+    assert!(session.select(&[2]).unwrap_err().to_string().contains("no row 2"));
+    session.advance(&[vec![], vec![]]).unwrap();
+}
+
+#[test]
+fn a_saved_session_is_loaded_bit_for_bit() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("session");
+    for config in configs() {
+        let model = model(&config);
+        let identity = ModelIdentity::of(&config, &model);
+        let mut session = Session::new(&model, 2);
+        session.prefill(&[prompt(9, 1), prompt(3, 2)]).unwrap();
+        session.save(&path, &identity).unwrap();
+        let mut loaded = Session::load(&path, &model, &identity).unwrap();
+        assert_eq!(loaded.step(&[1, 2]).unwrap(), session.step(&[1, 2]).unwrap());
+    }
+}
+
+fn tokenizer() -> Tokenizer {
+    Tokenizer::characters_of(ALPHABET)
+}
+
+fn sampling(seed: u64) -> Sampling {
+    Sampling { seed, top_k: 9, repetition_penalty: 1.2, ..Default::default() }
+}
+
+fn generator<'m>(model: &'m LanguageModel, tokenizer: &'m Tokenizer, prompts: &[&str], sampling: Sampling) -> TextGenerator<'m> {
+    TextGenerator::new(model, tokenizer, prompts, sampling, &[]).unwrap()
+}
+
+/// What each row generates with `n` more tokens, nothing held back given up.
+fn more(generator: &mut TextGenerator<'_>, n: usize) -> Vec<String> {
+    let mut texts = vec![String::new(); generator.batch_size()];
+    generator
+        .generate(n, |piece| {
+            texts[piece.row] += &piece.text;
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    texts
+}
+
+#[test]
+fn greedy_text_is_the_likeliest_token_of_each_pass() {
+    let (model, tokenizer) = (model(&config(MixerKind::MinGru)), tokenizer());
+    let text = more(&mut generator(&model, &tokenizer, &["abc"], Sampling::greedy()), 12).remove(0);
+    let mut tokens = tokenizer.encode("abc").unwrap();
+    for _ in 0..12 {
+        let logits = forward(&model, &tokens).pop().unwrap();
+        tokens.push((0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap() as u32);
+    }
+    assert_eq!(text, tokenizer.decode(&tokens[3..]).unwrap());
+}
+
+#[test]
+fn the_same_seed_gives_the_same_text_and_rows_differ() {
+    let (model, tokenizer) = (model(&config(MixerKind::MinLstm)), tokenizer());
+    let texts = |seed| more(&mut generator(&model, &tokenizer, &["ab", "ab", "the cat"], sampling(seed)), 40);
+    assert_eq!(texts(3), texts(3));
+    assert_ne!(texts(3), texts(4));
+    assert_ne!(texts(3)[0], texts(3)[1]);
+}
+
+#[test]
+fn a_saved_generator_goes_on_as_if_never_interrupted() {
+    let (directory, tokenizer) = (tempfile::tempdir().unwrap(), Tokenizer::Byte);
+    let path = directory.path().join("session");
+    for mixer in [MixerKind::MinGru, MixerKind::Lstm] {
+        let config = ModelConfig { vocab_size: 256, ..config(mixer) };
+        let model = model(&config);
+        let identity = ModelIdentity::of(&config, &model);
+        // Random bytes: characters are cut in the middle, and half of a stop string is often held back.
+        let stops: Vec<String> = (0..26u8).flat_map(|c| ["qqqq", "zzzz"].map(|end| format!("{}{end}", char::from(b'a' + c)))).collect();
+        let new = || TextGenerator::new(&model, &tokenizer, &["ab", "", "日"], Sampling { seed: 5, ..Default::default() }, &stops).unwrap();
+        let expected = more(&mut new(), 200);
+        let mut interrupted = new();
+        let mut found = more(&mut interrupted, 0);
+        for n in [0, 1, 2, 3, 4, 90, 100] {
+            interrupted.save(&path, &identity).unwrap();
+            interrupted = TextGenerator::load(&path, &model, &tokenizer, &identity).unwrap();
+            for (found, more) in found.iter_mut().zip(more(&mut interrupted, n)) {
+                *found += &more;
+            }
+        }
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn a_text_prompted_in_parts_goes_on_as_if_prompted_at_once() {
+    let (model, tokenizer) = (model(&config(MixerKind::Gru)), tokenizer());
+    let expected = more(&mut generator(&model, &tokenizer, &["the cat sat", "x"], sampling(1)), 30);
+    let mut parts = generator(&model, &tokenizer, &["the c", "x"], sampling(1));
+    assert_eq!(parts.prompt(&["at sat", ""]).unwrap(), ["", ""]);
+    assert_eq!(more(&mut parts, 30), expected);
+}
+
+#[test]
+fn forks_are_alike_until_they_sample_by_themselves() {
+    let (model, tokenizer) = (model(&config(MixerKind::MinGru)), tokenizer());
+    let mut one = generator(&model, &tokenizer, &["abc"], sampling(2));
+    more(&mut one, 10);
+    let mut two = one.select(&[0, 0]).unwrap();
+    let mut fork = one.clone();
+    let expected = more(&mut one, 30).remove(0);
+    assert_eq!(more(&mut fork, 30), [expected.as_str()]);
+    assert_eq!(more(&mut two.clone(), 30), [expected.as_str(); 2]);
+    two.resample(sampling(2)).unwrap();
+    let texts = more(&mut two, 30);
+    assert_ne!(texts[0], texts[1]);
+}
+
+#[test]
+fn a_row_ends_before_its_stop_string_and_the_others_go_on() {
+    let (model, tokenizer) = (model(&config(MixerKind::MinGru)), tokenizer());
+    let prompts = ["ab", "the", "x"];
+    let free = more(&mut generator(&model, &tokenizer, &prompts, sampling(11)), 60);
+    // Three characters from the middle of the first row: a stop string over three tokens.
+    let stop = &free[0][20..23];
+    let mut stopping = TextGenerator::new(&model, &tokenizer, &prompts, sampling(11), &[stop.to_owned()]).unwrap();
+    let mut texts = more(&mut stopping, 60);
+    for (text, rest) in texts.iter_mut().zip(stopping.finish()) {
+        *text += &rest;
+    }
+    for (text, free) in texts.iter().zip(&free) {
+        assert_eq!(text, free.split(stop).next().unwrap());
+    }
+    // A stopped row can be prompted to go on.
+    stopping.prompt(&["a", "", ""]).unwrap();
+    assert!(!stopping.is_done());
+}
+
+#[test]
+fn a_stop_string_inside_one_token_is_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("text");
+    std::fs::write(&path, "abcd efgh\n".repeat(200)).unwrap();
+    let tokenizer = Tokenizer::train(minrnn::data::TokenizerKind::Bpe, 270, &path).unwrap();
+    let config = ModelConfig { vocab_size: tokenizer.vocab_size(), ..config(MixerKind::MinGru) };
+    let model = model(&config);
+    let texts = |stops: &[String]| {
+        let mut generator = TextGenerator::new(&model, &tokenizer, &["ab"], Sampling { seed: 1, ..Default::default() }, stops).unwrap();
+        let text = more(&mut generator, 2000).remove(0);
+        text + &generator.finish()[0]
+    };
+    let free = texts(&[]);
+    assert!(free.contains("bcd"));
+    assert_eq!(texts(&["bcd".to_owned()]), free.split("bcd").next().unwrap());
+}
+
+#[test]
+fn an_empty_prompt_starts_from_a_line_break_or_from_token_0() {
+    assert_eq!(start_token(&tokenizer()), 0);
+    assert_eq!(start_token(&Tokenizer::Byte), u32::from(b'\n'));
+    assert_eq!(start_token(&Tokenizer::characters_of("\t\nx")), 1);
+    assert_eq!(start_token(&Tokenizer::characters_of("xyz")), 0);
+    let (model, tokenizer) = (model(&config(MixerKind::MinGru)), tokenizer());
+    let text = |prompt| more(&mut generator(&model, &tokenizer, &[prompt], sampling(0)), 20);
+    assert_eq!(text(""), text("\n"));
+}
+
+#[test]
+fn tokens_beyond_the_tokenizer_are_never_chosen() {
+    let config = ModelConfig { vocab_size: 200, ..config(MixerKind::MinGru) };
+    let (model, tokenizer) = (model(&config), tokenizer());
+    assert_eq!(more(&mut generator(&model, &tokenizer, &["abc"], Sampling::default()), 200)[0].len(), 200);
+}
+
+#[test]
+fn what_cannot_be_generated_is_a_sentence() {
+    let (model, tokenizer) = (model(&config(MixerKind::MinGru)), tokenizer());
+    let refusal = |tokenizer: &Tokenizer, prompt: &str, sampling: Sampling, stop: &[String]| {
+        TextGenerator::new(&model, tokenizer, &[prompt], sampling, stop).unwrap_err().to_string()
+    };
+    assert!(refusal(&tokenizer, "abC", sampling(0), &[]).contains("'C' (U+0043)"));
+    assert!(refusal(&tokenizer, "a", sampling(0), &[String::new()]).contains("stop string is empty"));
+    assert!(refusal(&tokenizer, "a", Sampling { temperature: -1.0, ..sampling(0) }, &[]).contains("temperature"));
+    assert!(refusal(&Tokenizer::Byte, "a", sampling(0), &[]).contains("256 tokens, but the model knows 28"));
+}
+
+/// A session of one row with text in a file, and what made it.
+fn saved(path: &Path) -> (ModelConfig, LanguageModel, ModelIdentity) {
+    let config = config(MixerKind::MinGru);
+    let model = model(&config);
+    let identity = ModelIdentity::of(&config, &model);
+    generator(&model, &tokenizer(), &["abc"], sampling(0)).save(path, &identity).unwrap();
+    (config, model, identity)
+}
+
+#[test]
+fn a_session_of_another_model_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("session");
+    let (config, model, identity) = saved(&path);
+    Session::load(&path, &model, &identity).unwrap();
+    let other = LanguageModel::new(&config, 8, &Device::flex()).unwrap();
+    let refused = Session::load(&path, &other, &ModelIdentity::of(&config, &other)).unwrap_err().to_string();
+    assert!(refused.contains("another model or other weights"), "{refused}");
+    let renamed = ModelConfig { candidate: minrnn_stream::Candidate::Tanh, ..config.clone() };
+    assert_ne!(ModelIdentity::of(&renamed, &model), identity);
+    assert_eq!(ModelIdentity::of(&config, &model.clone()), identity);
+    Session::new(&model, 1).save(&path, &identity).unwrap();
+    let refused = TextGenerator::load(&path, &model, &tokenizer(), &identity).unwrap_err().to_string();
+    assert!(refused.contains("no text in it"), "{refused}");
+}
+
+#[test]
+fn a_damaged_session_is_refused_and_never_panics() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("session");
+    let (_, model, identity) = saved(&path);
+    let bytes = std::fs::read(&path).unwrap();
+    let tokenizer = tokenizer();
+    let load = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        TextGenerator::load(&path, &model, &tokenizer, &identity).map(|_| ())
+    };
+    load(&bytes).unwrap();
+    for len in (0..bytes.len()).step_by(7) {
+        load(&bytes[..len]).unwrap_err();
+    }
+    for at in 0..bytes.len().min(1500) {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 1;
+        let _ = load(&bytes);
+    }
+    // The same length, so that only the claim is wrong.
+    let edited = |from: &str, to: &str| {
+        let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).unwrap_or_else(|| panic!("no {from}"));
+        let mut bytes = bytes.clone();
+        bytes[at..at + from.len()].copy_from_slice(to.as_bytes());
+        load(&bytes).unwrap_err().to_string()
+    };
+    assert!(edited("\\\"batch_size\\\":1", "\\\"batch_size\\\":9").contains("claims 9 rows"));
+    assert!(edited("\\\"version\\\":1", "\\\"version\\\":2").contains("session version 2"));
+    assert!(edited("\\\"unread\\\":4", "\\\"unread\\\":-").contains("damaged"));
+    assert!(edited("minrnn_session", "other__session").contains("another safetensors file"));
+    let missing = TextGenerator::load(directory.path().join("none"), &model, &tokenizer, &identity).unwrap_err();
+    assert!(missing.is_wrong_input() && missing.to_string().starts_with("could not read"));
+    let unwritable = Session::new(&model, 1).save(directory.path().join("none/session"), &identity).unwrap_err();
+    assert!(unwritable.to_string().starts_with("could not write"), "{unwritable}");
+}
+
+#[test]
+fn a_model_whose_logits_are_not_numbers_is_named() {
+    let mut model = model(&config(MixerKind::MinGru));
+    model.embedding.weight = model.embedding.weight.clone().map(|weight| weight * f32::NAN);
+    let refused = generator(&model, &tokenizer(), &["abc"], sampling(0)).step().unwrap_err().to_string();
+    assert!(refused.contains("is NaN") && refused.contains("weights"), "{refused}");
+}
