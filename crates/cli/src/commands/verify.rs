@@ -11,8 +11,9 @@ use serde_json::json;
 use crate::failure::{self, FAILED, WRONG_INPUT};
 use crate::output::print;
 
-/// Exit code 0 when everything is within the tolerance, 1 when something is not, 2 when a file is no case (the others are checked).
 #[derive(clap::Args)]
+#[command(after_help = "Exit code: 0 when everything is within the tolerance, 1 when something is not, 2 when a file is no case \
+    (the others are still checked).")]
 pub struct Args {
     /// Verify cases (safetensors files), as tools/write_verify_cases.py writes them
     #[arg(required = true, value_name = "FILE")]
@@ -50,12 +51,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !args.json {
         let checked = format!("{} in {}", count(tensors, "tensor"), count(cases, "case"));
         let within = format!("|error| ≤ {:e} + {:e}·|expected|", args.atol, args.rtol);
-        let mut summary = match failed_tensors {
-            0 => format!("{checked} checked: all pass ({within})"),
-            _ => format!("{checked} checked: {} in {} FAILED ({within})", count(failed_tensors, "tensor"), count(failed_cases, "case")),
+        let failed = format!("{} in {}", count(failed_tensors, "tensor"), count(failed_cases, "case"));
+        let mut summary = match (cases, failed_tensors) {
+            (0, _) => "nothing was checked".to_owned(),
+            (_, 0) => format!("{checked} checked: all pass ({within})"),
+            _ => format!("{checked} checked: {failed} FAILED ({within})"),
         };
         if cases < args.files.len() {
-            write!(summary, "; {} could not be read", count(args.files.len() - cases, "file"))?;
+            write!(summary, "; {} could not be used", count(args.files.len() - cases, "file"))?;
         }
         print(summary + "\n")?;
     }

@@ -105,12 +105,9 @@ impl Cell {
         let cat = |names: &[&str]| Tensor::cat(names.iter().map(|name| input(name)).collect(), 0);
         let (parts, weights, biases, recurrent): (_, &[&str], &[&str], _) = match self {
             Self::MinGru(_) => (2, &["linear_h.weight", "linear_z.weight"], &["linear_h.bias", "linear_z.bias"], None),
-            Self::MinLstm(..) => (
-                3,
-                &["linear_h.weight", "linear_f.weight", "linear_i.weight"],
-                &["linear_h.bias", "linear_f.bias", "linear_i.bias"],
-                None,
-            ),
+            Self::MinLstm(..) => {
+                (3, &["linear_h.weight", "linear_f.weight", "linear_i.weight"], &["linear_h.bias", "linear_f.bias", "linear_i.bias"], None)
+            }
             Self::Gru => (3, &["weight_ih_l0"], &["bias_ih_l0"], Some("weight_hh_l0")),
             Self::Lstm => (4, &["weight_ih_l0"], &["bias_ih_l0"], Some("weight_hh_l0")),
         };
