@@ -54,6 +54,7 @@ mod parameters;
 pub mod rng;
 mod segments;
 pub mod train;
+pub mod verify;
 
 pub use error::{Error, Result};
 pub use segments::Segments;

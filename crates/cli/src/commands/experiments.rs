@@ -1,7 +1,33 @@
-//! stub
+//! `minrnn experiments`: what `minrnn train` can be asked for by name.
+
 use std::process::ExitCode;
+
+use minrnn::train::{Expect, Experiment, Metric, experiments};
+
+use crate::output::print;
+
 #[derive(clap::Args)]
 pub struct Args {}
+
 pub fn run(_: Args) -> anyhow::Result<ExitCode> {
+    let width = experiments::NAMES.iter().map(|name| name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for name in experiments::NAMES {
+        let Experiment { description, expect, .. } = Experiment::load(name, &[])?;
+        text += &format!("{name:width$}  {description}\n");
+        if let Some(expect) = &expect {
+            text += &format!("{:width$}  expected: {}\n", "", expectation(expect));
+        }
+    }
+    print(text + "\nTrain one with: minrnn train NAME\n")?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn expectation(expect: &Expect) -> String {
+    let Expect { metric, value, tolerance, source } = expect;
+    let metric = match metric {
+        Metric::TestLoss => "test loss",
+        Metric::TestAccuracy => "test accuracy",
+    };
+    format!("{metric} {value}, within {tolerance} (source: {source})")
 }

@@ -1,7 +1,121 @@
-//! stub
+//! `minrnn inspect`: what a run, a checkpoint or a tensor file holds.
+
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use anyhow::Context;
+use burn::tensor::Device;
+use minrnn::Error;
+use minrnn::checkpoint::{LoadedModel, load_model, parameter_count, parameter_shapes};
+use minrnn::nn::State;
+use minrnn::train::{Pointer, checkpoint, find_checkpoint};
+use minrnn_stream::{ModelConfig, Weights, read_text};
+use serde_json::{Map, Value};
+
+use crate::output::print;
+
+const PROGRESS_FILE: &str = "progress.json";
+const MAX_PROGRESS_BYTES: u64 = 1 << 20;
+
 #[derive(clap::Args)]
-pub struct Args {}
-pub fn run(_: Args) -> anyhow::Result<ExitCode> {
+pub struct Args {
+    /// A run directory (its best checkpoint is shown, or else its last), a checkpoint directory, or a .safetensors file
+    #[arg(value_name = "RUN|FILE")]
+    path: PathBuf,
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let text = if args.path.is_file() { file(&args.path)? } else { run_or_checkpoint(&args.path)? };
+    print(text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn file(path: &Path) -> anyhow::Result<String> {
+    let weights = Weights::read(path).map_err(Error::from)?;
+    let shapes: Vec<_> = weights.names().filter_map(|name| weights.get(name).map(|tensor| (shown(name), tensor.shape.clone()))).collect();
+    let metadata: Vec<_> = weights.metadata().iter().map(|(key, value)| (shown(key), shown(value))).collect();
+    let (tensors, values) = (shapes.len(), grouped(weights.value_count()));
+    let mut text = format!("{}: {tensors} tensors, {values} values (f32)\n", path.display());
+    text += &section("metadata", &metadata);
+    Ok(text + &section("tensors", &sizes(shapes)))
+}
+
+fn run_or_checkpoint(path: &Path) -> anyhow::Result<String> {
+    let directory = find_checkpoint(path)?;
+    let LoadedModel { config, model, tokenizer } = load_model(&directory, &Device::flex())?;
+    let mut text = format!("checkpoint {}\n", directory.display());
+    if directory != path {
+        for (what, pointer) in [("best", Pointer::Best), ("last", Pointer::Last)] {
+            if let Some(name) = checkpoint(path, pointer)?.as_deref().and_then(Path::file_name) {
+                text += &format!("  {what}  {}\n", name.display());
+            }
+        }
+    }
+    text += &section("model", &settings(&config.model)?);
+    let mut size = vec![
+        ("parameters".to_owned(), grouped(parameter_count(&model))),
+        ("state".to_owned(), format!("{} bytes per sequence", grouped(model.init_state(1).bytes()))),
+    ];
+    size.extend(tokenizer.map(|tokenizer| ("tokenizer".to_owned(), format!("{} tokens", grouped(tokenizer.vocab_size())))));
+    text += &section("size", &size);
+    if let Some(progress) = progress(&directory)? {
+        text += &section("progress", &fields(&progress));
+    }
+    Ok(text + &section("tensors", &sizes(parameter_shapes(&model))))
+}
+
+/// Every setting of a model, in the order of its definition.
+fn settings(config: &ModelConfig) -> anyhow::Result<Vec<(String, String)>> {
+    let text = toml::to_string(config).context("could not list the configuration")?;
+    let lines = text.lines().filter_map(|line| line.split_once(" = "));
+    Ok(lines.map(|(key, value)| (key.to_owned(), value.trim_matches('"').to_owned())).collect())
+}
+
+/// What `progress.json` says, if there is one: a model that was given away has none.
+fn progress(directory: &Path) -> anyhow::Result<Option<Map<String, Value>>> {
+    let path = directory.join(PROGRESS_FILE);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let text = read_text(&path, MAX_PROGRESS_BYTES).map_err(Error::from)?;
+    let progress = serde_json::from_str(&text).map_err(|error| Error::malformed(&path, format!("expected a JSON object: {error}")))?;
+    Ok(Some(progress))
+}
+
+fn fields(object: &Map<String, Value>) -> Vec<(String, String)> {
+    let text = |value: &Value| match value {
+        Value::String(text) => shown(text),
+        Value::Null => "none".to_owned(),
+        other => other.to_string(),
+    };
+    object.iter().map(|(key, value)| (shown(key), text(value))).collect()
+}
+
+fn sizes(shapes: Vec<(String, Vec<usize>)>) -> Vec<(String, String)> {
+    shapes.into_iter().map(|(name, shape)| (name, format!("{shape:?}"))).collect()
+}
+
+/// A heading and two columns; nothing where there are no rows.
+fn section(title: &str, rows: &[(String, String)]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let lines = rows.iter().map(|(name, value)| format!("  {name:width$}  {value}\n"));
+    format!("\n{title}\n{}", lines.collect::<String>())
+}
+
+/// Text of a file as a terminal may show it: control characters escaped.
+fn shown(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+}
+
+/// 6711105 as "6 711 105".
+fn grouped(n: usize) -> String {
+    let digits = n.to_string();
+    let spaced = digits.char_indices().flat_map(|(i, digit)| {
+        let space = i > 0 && (digits.len() - i).is_multiple_of(3);
+        space.then_some(' ').into_iter().chain([digit])
+    });
+    spaced.collect()
 }

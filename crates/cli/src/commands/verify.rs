@@ -1,7 +1,127 @@
-//! stub
+//! `minrnn verify`: our cells against tensors computed elsewhere.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use burn::tensor::Device;
+use minrnn::verify::{Case, Comparison, Direction, Sizes, Tolerance};
+use serde_json::json;
+
+use crate::failure::{self, FAILED, WRONG_INPUT};
+use crate::output::print;
+
 #[derive(clap::Args)]
-pub struct Args {}
-pub fn run(_: Args) -> anyhow::Result<ExitCode> {
-    Ok(ExitCode::SUCCESS)
+#[command(after_help = "Exit code: 0 when everything is within the tolerance, 1 when something is not, 2 when a file is no case \
+    (the others are still checked).")]
+pub struct Args {
+    /// Verify cases (safetensors files), as tools/write_verify_cases.py writes them
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Allowed error relative to each expected value
+    #[arg(long, value_name = "X", default_value_t = Tolerance::default().rtol, value_parser = not_negative)]
+    rtol: f64,
+    /// Allowed absolute error
+    #[arg(long, value_name = "X", default_value_t = Tolerance::default().atol, value_parser = not_negative)]
+    atol: f64,
+    /// One JSON object per tensor instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let tolerance = Tolerance { rtol: args.rtol, atol: args.atol };
+    let (mut cases, mut failed_cases, mut tensors, mut failed_tensors) = (0, 0, 0, 0);
+    for path in &args.files {
+        let case = match Case::read(path) {
+            Ok(case) => case,
+            Err(error) => {
+                failure::report(&error.into());
+                continue;
+            }
+        };
+        let comparisons = case.check(tolerance, &Device::flex());
+        print(if args.json { json_lines(path, &case, &comparisons) } else { table(path, &case, &comparisons) })?;
+        let failed = comparisons.iter().filter(|comparison| !comparison.pass).count();
+        cases += 1;
+        tensors += comparisons.len();
+        failed_tensors += failed;
+        failed_cases += usize::from(failed > 0);
+    }
+    if !args.json {
+        let checked = format!("{} in {}", count(tensors, "tensor"), count(cases, "case"));
+        let within = format!("|error| ≤ {:e} + {:e}·|expected|", args.atol, args.rtol);
+        let failed = format!("{} in {}", count(failed_tensors, "tensor"), count(failed_cases, "case"));
+        let mut summary = match (cases, failed_tensors) {
+            (0, _) => "nothing was checked".to_owned(),
+            (_, 0) => format!("{checked} checked: all pass ({within})"),
+            _ => format!("{checked} checked: {failed} FAILED ({within})"),
+        };
+        if cases < args.files.len() {
+            write!(summary, "; {} could not be used", count(args.files.len() - cases, "file"))?;
+        }
+        print(summary + "\n")?;
+    }
+    Ok(match (cases == args.files.len(), failed_tensors) {
+        (true, 0) => ExitCode::SUCCESS,
+        (true, _) => ExitCode::from(FAILED),
+        (false, _) => ExitCode::from(WRONG_INPUT),
+    })
+}
+
+fn table(path: &Path, case: &Case, comparisons: &[Comparison]) -> String {
+    let Sizes { batch_size, seq_len, d_model, d_inner } = case.sizes();
+    let mut text = format!("{}: {}, B = {batch_size}, T = {seq_len}, d = {d_model}, e = {d_inner}\n", path.display(), case.cell());
+    let labels: Vec<String> = comparisons.iter().map(label).collect();
+    let width = labels.iter().map(String::len).max().unwrap_or(0);
+    text += &format!("  {:width$}  max abs error  relative RMS error\n", "");
+    for (label, comparison) in labels.iter().zip(comparisons) {
+        let (max, rms) = (number(comparison.max_abs_error), number(comparison.relative_rms_error));
+        let verdict = if comparison.pass { "pass" } else { "FAIL" };
+        text += &format!("  {label:width$}  {max:>13}  {rms:>18}  {verdict}\n");
+    }
+    text + "\n"
+}
+
+fn label(comparison: &Comparison) -> String {
+    match comparison.direction {
+        Direction::Steps => format!("{} (step by step)", comparison.tensor),
+        Direction::Forward | Direction::Backward => comparison.tensor.clone(),
+    }
+}
+
+fn number(x: f64) -> String {
+    match x {
+        0.0 => "0".to_owned(),
+        x if x.is_nan() => "not finite".to_owned(),
+        x => format!("{x:.1e}"),
+    }
+}
+
+/// Numbers that are not finite become null.
+fn json_lines(path: &Path, case: &Case, comparisons: &[Comparison]) -> String {
+    let line = |comparison: &Comparison| {
+        let line = json!({
+            "file": path.display().to_string(),
+            "cell": case.cell(),
+            "tensor": comparison.tensor,
+            "direction": comparison.direction.name(),
+            "max_abs_error": comparison.max_abs_error,
+            "relative_rms_error": comparison.relative_rms_error,
+            "pass": comparison.pass,
+        });
+        format!("{line}\n")
+    };
+    comparisons.iter().map(line).collect()
+}
+
+fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+fn not_negative(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if x >= 0.0 && x.is_finite() => Ok(x),
+        _ => Err("expected a number of at least 0, such as 1e-4".to_owned()),
+    }
 }

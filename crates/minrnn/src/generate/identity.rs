@@ -20,7 +20,7 @@ impl ModelIdentity {
         let mut hash = Sha256::new();
         // Debug output names every setting and cannot fail.
         hash.update(format!("{config:?}"));
-        parameters::visit(model, |place, _, values| {
+        parameters::visit(model, |place, values| {
             hash.update(format!("\n{} {:?}\n", place.name, values.shape));
             let bytes: Vec<u8> = values.read().iter().flat_map(|value| value.to_le_bytes()).collect();
             hash.update(bytes);

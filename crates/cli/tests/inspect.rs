@@ -1,0 +1,129 @@
+//! `minrnn inspect` and `minrnn experiments` as their users run them.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use burn::tensor::Device;
+use minrnn::checkpoint::save_weights;
+use minrnn::model::LanguageModel;
+use minrnn::train::RunDir;
+use minrnn_stream::{CheckpointConfig, MixerKind, ModelConfig, WEIGHTS_FILE, write_safetensors};
+
+fn minrnn(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_minrnn")).args(arguments).output().unwrap()
+}
+
+fn inspect(path: &Path) -> Output {
+    minrnn(&["inspect", path.to_str().unwrap()])
+}
+
+fn shown(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// The sentence of a refusal.
+fn refused(output: &Output) -> String {
+    let message = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.starts_with("error: ") && message.lines().count() == 1, "{message}");
+    message
+}
+
+/// A run with the checkpoints `iter-10` (best) and `iter-20` (last).
+fn run() -> tempfile::TempDir {
+    let parent = tempfile::tempdir().unwrap();
+    let run = RunDir::create(parent.path().join("run")).unwrap();
+    let config = ModelConfig { mixer: MixerKind::MinLstm, vocab_size: 1000, d_model: 16, n_layers: 2, conv: true, ..Default::default() };
+    let model = LanguageModel::new(&config, 1, &Device::flex()).unwrap();
+    for (iteration, is_best) in [(10, true), (20, false)] {
+        let write = |directory: &Path| {
+            CheckpointConfig::new(config.clone()).write(directory)?;
+            std::fs::write(directory.join("progress.json"), format!(r#"{{"iteration": {iteration}, "best": null}}"#)).unwrap();
+            save_weights(&model, directory.join(WEIGHTS_FILE))
+        };
+        run.save(iteration, is_best, &[], write).unwrap();
+    }
+    parent
+}
+
+#[test]
+fn a_run_shows_its_best_checkpoint_configuration_parameters_state_and_progress() {
+    let parent = run();
+    let text = shown(&inspect(&parent.path().join("run")));
+    for line in [
+        "best  iter-10",
+        "last  iter-20",
+        "mixer            min-lstm",
+        "d_model          16",
+        "parameters  ",
+        "backbone.blocks.1.mixer.in_proj.weight",
+        "[96, 16]",
+        "iteration  10",
+        "best       none",
+        // Two layers of a state of 32 and a window of 3 × 16, in f32.
+        "state       640 bytes per sequence",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+#[test]
+fn parameters_are_counted_and_grouped() {
+    let parent = run();
+    let checkpoint = parent.path().join("run/checkpoints/iter-20");
+    let text = shown(&inspect(&checkpoint));
+    assert!(text.contains("iteration  20") && !text.contains("last  "), "{text}");
+    let total = text.lines().find_map(|line| line.trim().strip_prefix("parameters")).unwrap().replace(' ', "");
+    let listed = text.lines().filter_map(|line| line.trim().strip_suffix(']')?.split_once(" [").map(|(_, shape)| shape));
+    let product = |shape: &str| shape.split(", ").map(|size| size.parse::<usize>().unwrap()).product::<usize>();
+    let sum: usize = listed.filter(|shape| !shape.contains('"')).map(product).sum();
+    assert_eq!(total, sum.to_string());
+}
+
+#[test]
+fn a_tensor_file_shows_its_tensors_and_metadata_with_control_characters_escaped() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/verify/min_gru_positive.safetensors");
+    let text = shown(&inspect(&fixture));
+    for line in ["14 tensors", "candidate  positive", "cell       min_gru", "loss_weight", "[2, 33, 6]"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    write_safetensors(file.path(), [("a\u{1b}[2J".to_owned(), vec![1], vec![0.0].into())], Some(("note", "x\ny"))).unwrap();
+    let text = shown(&inspect(file.path()));
+    assert!(text.contains(r"a\u{1b}[2J") && text.contains(r"x\ny") && !text.contains('\u{1b}'), "{text}");
+}
+
+#[test]
+fn what_is_neither_a_run_nor_a_tensor_file_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    assert!(refused(&inspect(directory.path())).contains("expected a run directory or a checkpoint"));
+    assert!(refused(&inspect(&directory.path().join("none"))).contains("none"));
+    let text = directory.path().join("notes.txt");
+    std::fs::write(&text, "not a tensor file").unwrap();
+    assert!(refused(&inspect(&text)).contains("expected a safetensors file"));
+}
+
+#[test]
+fn damaged_checkpoints_are_refused() {
+    let parent = run();
+    let checkpoint = parent.path().join("run/checkpoints/iter-10");
+    std::fs::write(checkpoint.join("progress.json"), "[1").unwrap();
+    assert!(refused(&inspect(&checkpoint)).contains("progress.json"));
+    let weights = checkpoint.join(WEIGHTS_FILE);
+    let bytes = std::fs::read(&weights).unwrap();
+    std::fs::write(&weights, &bytes[..bytes.len() - 10]).unwrap();
+    assert!(refused(&inspect(&checkpoint)).contains("cut short"));
+    std::fs::remove_file(&weights).unwrap();
+    assert!(refused(&inspect(&parent.path().join("run"))).contains(WEIGHTS_FILE));
+    std::fs::write(checkpoint.join("config.json"), "{}").unwrap();
+    assert!(refused(&inspect(&checkpoint)).contains("config.json"));
+}
+
+#[test]
+fn experiments_are_listed_with_what_they_should_reach() {
+    let text = shown(&minrnn(&["experiments"]));
+    for line in ["selective-copying ", "expected: test accuracy 1, within 0.01", "shakespeare-min-gru", "test loss 1.548", "source: "] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
