@@ -49,6 +49,7 @@ macro_rules! mixers {
 
         /// The state of [`AnyMixer`].
         #[derive(Debug, Clone)]
+        #[allow(clippy::large_enum_variant, reason = "a model holds one per block, all of one variant")]
         pub enum AnyState {
             $(#[doc = concat!("State of [`", stringify!($module), "`](super::", stringify!($module), ").")]
             $variant(<super::$file::$module as Mixer>::State),)+

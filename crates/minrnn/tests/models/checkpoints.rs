@@ -11,6 +11,9 @@ use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
 use minrnn_stream::{CheckpointConfig, MixerKind, ModelConfig, NormKind, WEIGHTS_FILE, Weights, write_safetensors};
 
+/// Name, shape and values of tensors.
+type Tensors = Vec<(String, Vec<usize>, Vec<f32>)>;
+
 fn model(config: &ModelConfig, seed: u64) -> LanguageModel {
     LanguageModel::new(config, seed, &Device::flex()).expect("a valid model")
 }
@@ -58,7 +61,7 @@ fn loaded_parameters_still_get_gradients() {
 }
 
 /// Writes a checkpoint of a small model, after `change` has been at its tensors.
-fn checkpoint(directory: &Path, change: impl FnOnce(&mut Vec<(String, Vec<usize>, Vec<f32>)>)) {
+fn checkpoint(directory: &Path, change: impl FnOnce(&mut Tensors)) {
     let config = small(MixerKind::MinGru);
     CheckpointConfig::new(config.clone()).write(directory).unwrap();
     let path = directory.join(WEIGHTS_FILE);
@@ -82,7 +85,7 @@ fn a_checkpoint_directory_loads() {
 
 #[test]
 fn weights_that_do_not_fit_are_refused_by_name() {
-    let refusal = |change: fn(&mut Vec<(String, Vec<usize>, Vec<f32>)>)| {
+    let refusal = |change: fn(&mut Tensors)| {
         let directory = tempfile::tempdir().unwrap();
         checkpoint(directory.path(), change);
         let error = load_model(directory.path(), &Device::flex()).unwrap_err();
