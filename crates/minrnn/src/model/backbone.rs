@@ -79,4 +79,13 @@ impl<M: Mixer> Backbone<M> {
         }
         (self.final_norm.forward(x, steps, mode), BackboneState { blocks })
     }
+
+    /// One step `x` `[B, D]` → `[B, D]`, normalised, in evaluation, and the state after it.
+    ///
+    /// # Panics
+    /// When the shapes of input and state do not fit.
+    pub fn step(&self, x: Tensor<2>, state: BackboneState<M::State>) -> (Tensor<2>, BackboneState<M::State>) {
+        let (y, state) = self.forward(x.unsqueeze_dim(1), state, &StepCodes::dense(), Mode::Evaluate);
+        (y.squeeze_dim(1), state)
+    }
 }

@@ -106,6 +106,18 @@ impl<M: Mixer> LanguageModel<M> {
         (self.logits(x).squeeze_dim(1), state)
     }
 
+    /// Logits of the next token after one token of each row, in evaluation, and the state after it.
+    ///
+    /// # Shapes
+    /// * `tokens` `[B]` → `[B, V]`
+    ///
+    /// # Panics
+    /// When the shapes of tokens and state do not fit.
+    pub fn step(&self, tokens: Tensor<1, Int>, state: BackboneState<M::State>) -> (Tensor<2>, BackboneState<M::State>) {
+        let (logits, state) = self.forward(tokens.unsqueeze_dim(1), state, &StepCodes::dense(), Mode::Evaluate);
+        (logits.squeeze_dim(1), state)
+    }
+
     /// Mean cross-entropy in nats over the scored positions, and the state after the last token.
     ///
     /// # Shapes

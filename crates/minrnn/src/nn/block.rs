@@ -116,4 +116,13 @@ impl<M: Mixer> Block<M> {
         }
         (x, BlockState { conv, mixer })
     }
+
+    /// One step `x` `[B, D]` → `[B, D]` in evaluation, and the state after it.
+    ///
+    /// # Panics
+    /// When the shapes of input and state do not fit.
+    pub fn step(&self, x: Tensor<2>, state: BlockState<M::State>) -> (Tensor<2>, BlockState<M::State>) {
+        let (y, state) = self.forward(x.unsqueeze_dim(1), state, &StepCodes::dense(), Mode::Evaluate, 0);
+        (y.squeeze_dim(1), state)
+    }
 }

@@ -1,6 +1,6 @@
 //! The contract of time-mixing layers, and the list of those that configurations can name.
 
-use burn::module::Module;
+use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Tensor;
 use minrnn_stream::{MixerKind, ModelConfig};
 
@@ -14,7 +14,7 @@ use crate::ops::StepCodes;
 /// **Law.** Cut a sequence anywhere and carry the state across the cut: outputs, final state and gradients (through the state and
 /// into the first one too) are those of the whole sequence. Padding passes the state unchanged, and its outputs and their gradients
 /// mean nothing. A reset puts a row's state back to [`init_state`](Mixer::init_state) before the step.
-pub trait Mixer: Module {
+pub trait Mixer: Module + ModuleDisplay {
     /// Everything carried between calls.
     type State: State;
 
