@@ -85,13 +85,13 @@ mod tests {
     use super::*;
 
     fn compare(found: &[f32], expected: &[f32]) -> Comparison {
-        Comparison::new("h", Direction::Forward, found, expected, Tolerance { rtol: 0.1, atol: 0.5 })
+        Comparison::new("h", Direction::Forward, found, expected, Tolerance { rtol: 0.25, atol: 0.5 })
     }
 
     #[test]
     fn every_value_must_be_within_the_tolerance_of_its_own_magnitude() {
-        assert!(compare(&[11.5, 0.5, -2.7], &[10.0, 0.0, -2.0]).pass);
-        assert!(!compare(&[11.5, 0.5, -2.71], &[10.0, 0.0, -2.0]).pass);
+        assert!(compare(&[13.0, 0.5, -3.0], &[10.0, 0.0, -2.0]).pass);
+        assert!(!compare(&[13.0, 0.5, -3.01], &[10.0, 0.0, -2.0]).pass);
         assert!(!compare(&[10.0, 0.51, -2.0], &[10.0, 0.0, -2.0]).pass);
     }
 
