@@ -171,7 +171,7 @@ impl Trainer {
         loop {
             let iteration = self.progress.iteration;
             let finished = iteration >= train.max_iterations;
-            let evaluation_due = finished || iteration % train.eval_every == 0;
+            let evaluation_due = finished || iteration.is_multiple_of(train.eval_every);
             if evaluation_due && self.progress.evaluated_at != Some(iteration) && !stop.load(Ordering::Relaxed) {
                 // Stopped inside an evaluation, the iteration counts as not evaluated and is evaluated after the resume.
                 if let Some(evaluation) = evaluate(&self.model.valid(), &mut *self.validation, stop)? {
@@ -195,7 +195,7 @@ impl Trainer {
             } else {
                 None
             };
-            let save_due = ending.is_some() || iteration % train.checkpoint_every == 0;
+            let save_due = ending.is_some() || iteration.is_multiple_of(train.checkpoint_every);
             if save_due && (unsaved || self.run.checkpoint(Pointer::Last)?.is_none()) {
                 watch(Event::Saved(self.save(false)?))?;
             }
