@@ -81,11 +81,12 @@ impl BatchNorm {
     fn forward(&self, x: Tensor<3>, steps: &StepCodes, mode: Mode) -> Tensor<3> {
         let (mean, var) = if mode.is_train() {
             let (mean, var, count) = batch_statistics(x.clone(), steps);
-            let blend = |running: Tensor<1>, batch: Tensor<1>| running * (1.0 - MOMENTUM) + batch.detach() * MOMENTUM;
-            self.running_mean.update(blend(self.running_mean.value_sync(), mean.clone()));
-            // The running variance is the unbiased one, as in PyTorch.
-            let unbiased = var.clone() * (count / (count - 1.0).max(1.0));
-            self.running_var.update(blend(self.running_var.value_sync(), unbiased));
+            if count > 0.0 {
+                // The running variance is the unbiased one, as in PyTorch.
+                let unbiased = var.clone() * (count / (count - 1.0).max(1.0));
+                blend(&self.running_mean, mean.clone());
+                blend(&self.running_var, unbiased);
+            }
             (mean, var)
         } else {
             (self.running_mean.value_sync(), self.running_var.value_sync())
@@ -95,13 +96,20 @@ impl BatchNorm {
     }
 }
 
-/// Mean and biased variance per channel over the real steps, and their number.
+/// running ← (1 − momentum) · running + momentum · batch.
+fn blend(running: &RunningState<Tensor<1>>, batch: Tensor<1>) {
+    running.update(running.value_sync() * (1.0 - MOMENTUM) + batch.detach() * MOMENTUM);
+    // An update lies in wait until the next read, where neither saving nor loading would see it.
+    running.value_sync();
+}
+
+/// Mean and biased variance per channel over the real steps (0 where there is none), and their number.
 fn batch_statistics(x: Tensor<3>, steps: &StepCodes) -> (Tensor<1>, Tensor<1>, f32) {
     let [batch, seq_len, width] = x.dims();
     let device = x.device();
     let real = steps.padding_mask(&device).map_or_else(|| Tensor::ones([batch, seq_len, 1], &device), |padding| -padding + 1.0);
-    let count = real.clone().sum().into_scalar::<f32>().max(1.0);
-    let over_steps = |x: Tensor<3>| x.sum_dim(1).sum_dim(0).reshape([width]) / count;
+    let count = real.clone().sum().into_scalar::<f32>();
+    let over_steps = |x: Tensor<3>| x.sum_dim(1).sum_dim(0).reshape([width]) / count.max(1.0);
     let mean = over_steps(x.clone() * real.clone());
     let centred = (x - mean.clone().unsqueeze()) * real;
     (mean, over_steps(centred.powi_scalar(2)), count)
