@@ -8,6 +8,7 @@ use minrnn::data::shakespeare;
 use minrnn::train::Corpus;
 use minrnn_stream::write_atomic;
 
+use crate::display::say;
 use crate::failure::WrongInput;
 
 /// The local file of `corpus`: from the cache, else downloaded into it.
@@ -20,12 +21,13 @@ pub fn fetch(corpus: Corpus) -> anyhow::Result<PathBuf> {
 fn tiny_shakespeare() -> anyhow::Result<PathBuf> {
     let folder = cache_folder()?;
     let path = folder.join("tinyshakespeare.txt");
-    if let Ok(bytes) = std::fs::read(&path)
-        && shakespeare::verify(&bytes).is_ok()
-    {
-        return Ok(path);
+    if let Ok(bytes) = std::fs::read(&path) {
+        match shakespeare::verify(&bytes) {
+            Ok(()) => return Ok(path),
+            Err(problem) => say(format_args!("not using '{}': {problem}", path.display())),
+        }
     }
-    eprintln!("downloading {}", shakespeare::URL);
+    say(format_args!("downloading {}", shakespeare::URL));
     let bytes = download(shakespeare::URL, shakespeare::LEN as u64).map_err(|error| {
         WrongInput(format!(
             "could not download Tiny Shakespeare from {}: {error}; check the network, or fetch the file elsewhere and give it with --data FILE",

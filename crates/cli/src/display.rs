@@ -1,14 +1,20 @@
 //! What a training run shows: a live bar on a terminal, plain lines elsewhere, and the closing words.
 
-use std::io::IsTerminal;
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use minrnn::checkpoint::parameter_count;
-use minrnn::train::{Data, Ending, Event, FinalReport, Record, Trainer, Update};
+use minrnn::train::{Data, Ending, Evaluation, Event, FinalReport, Record, Trainer, Update};
 
 /// At most one plain line of progress in this time.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Prints a line on stderr; that nobody can read it is no reason to end a run.
+pub fn say(line: impl fmt::Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
 
 /// Shows the events of a run on stderr.
 pub struct Display {
@@ -25,8 +31,8 @@ impl Display {
         let experiment = trainer.experiment();
         let (train, model) = (&experiment.train, &experiment.model);
         let started_at = trainer.progress().iteration;
-        eprintln!("{}", experiment.description);
-        eprintln!(
+        say(&experiment.description);
+        say(format_args!(
             "{}: {} layers, width {}, {} parameters; {} iterations on {} threads",
             model.mixer,
             model.n_layers,
@@ -34,11 +40,11 @@ impl Display {
             parameter_count(trainer.model()),
             train.max_iterations,
             rayon::current_num_threads(),
-        );
+        ));
         if started_at > 0 {
-            eprintln!("resumed after {started_at} iterations");
+            say(format_args!("resumed after {started_at} iterations"));
         }
-        let bar = std::io::stderr().is_terminal().then(|| {
+        let bar = io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(train.max_iterations);
             let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}  {elapsed} elapsed, {eta} left");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -46,7 +52,7 @@ impl Display {
             bar.reset_eta();
             bar
         });
-        let by_accuracy = matches!(trainer.data(), Data::SelectiveCopying(_));
+        let by_accuracy = trainer.data().is_scored_by_accuracy();
         Self { bar, max_iterations: train.max_iterations, started: Instant::now(), started_at, last_line: None, by_accuracy }
     }
 
@@ -73,7 +79,7 @@ impl Display {
                 self.last_line = Some(Instant::now());
                 let done = (update.iteration - self.started_at) as f64;
                 let left = self.started.elapsed().as_secs_f64() / done * (self.max_iterations - update.iteration) as f64;
-                eprintln!("{}/{} {numbers}  {} left", update.iteration, self.max_iterations, duration(left));
+                say(format_args!("{}/{} {numbers}  {} left", update.iteration, self.max_iterations, duration(left)));
             }
             None => {}
         }
@@ -82,7 +88,7 @@ impl Display {
     fn line(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(text),
-            None => eprintln!("{text}"),
+            None => say(text),
         }
     }
 
@@ -113,8 +119,8 @@ pub fn record_of(event: &Event) -> Option<Record> {
 /// What a stopped run says last.
 pub fn say_how_to_go_on(trainer: &Trainer) {
     let out = trainer.run_dir().path().display();
-    eprintln!("stopped after {} iterations; everything is saved in {out}", trainer.progress().iteration);
-    eprintln!("go on with: minrnn train --resume --out {out}");
+    say(format_args!("stopped after {} iterations; everything is saved in {out}", trainer.progress().iteration));
+    say(format_args!("go on with: minrnn train --resume --out {out}"));
 }
 
 /// Says why a run ended.
@@ -124,13 +130,14 @@ pub fn announce_ending(ending: Ending, trainer: &Trainer) {
         Ending::NoGain => format!("no gain in {} evaluations", trainer.experiment().train.patience),
         _ => "all iterations done".to_owned(),
     };
-    eprintln!("{why}: {iteration} iterations, {} of training; scoring the best checkpoints", duration(seconds));
+    say(format_args!("{why}: {iteration} iterations, {} of training; scoring the best checkpoints", duration(seconds)));
 }
 
 /// Prints the final report on stdout.
-pub fn print_report(report: &FinalReport, trainer: &Trainer) {
-    let by_accuracy = matches!(trainer.data(), Data::SelectiveCopying(_));
-    let shown = |evaluation: &minrnn::train::Evaluation| {
+pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let by_accuracy = trainer.data().is_scored_by_accuracy();
+    let shown = |evaluation: &Evaluation| {
         if by_accuracy {
             format!("accuracy {:.2} %, loss {:.4}", 100.0 * evaluation.accuracy, evaluation.loss)
         } else {
@@ -138,24 +145,25 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) {
         }
     };
     for (iteration, evaluation) in &report.kept {
-        println!("iteration {iteration}: test {} ({} predictions)", shown(evaluation), evaluation.n_scored);
+        writeln!(out, "iteration {iteration}: test {} ({} predictions)", shown(evaluation), evaluation.n_scored)?;
     }
-    println!("best: iteration {}, test {}", report.iteration, shown(&report.fixed));
+    writeln!(out, "best: iteration {}, test {}", report.iteration, shown(&report.fixed))?;
     if let Some(evaluation) = &report.full_pass {
-        println!("one pass over the whole test text: {} ({} predictions)", shown(evaluation), evaluation.n_scored);
+        writeln!(out, "one pass over the whole test text: {} ({} predictions)", shown(evaluation), evaluation.n_scored)?;
     }
-    let out = trainer.run_dir().path().display();
-    println!("model: {}", report.checkpoint.display());
-    println!("curves: {out}/curves.svg");
+    let run = trainer.run_dir().path().display();
+    writeln!(out, "model: {}", report.checkpoint.display())?;
+    writeln!(out, "curves: {run}/curves.svg")?;
     match trainer.data() {
-        Data::Text { .. } => println!("next: minrnn generate {out} --prompt \"...\"    or: minrnn eval {out}"),
-        Data::SelectiveCopying(_) => println!("next: minrnn eval {out}    or train on a text of yours: minrnn train --data FILE"),
+        Data::Text { .. } => writeln!(out, "next: minrnn generate {run} --prompt \"...\"    or: minrnn eval {run}")?,
+        Data::SelectiveCopying(_) => writeln!(out, "next: minrnn eval {run}    or train on a text of yours: minrnn train --data FILE")?,
     }
-    let Some(expect) = &trainer.experiment().expect else { return };
-    let found = if by_accuracy { report.fixed.accuracy } else { report.fixed.loss };
-    let reached = expect.is_reached_by(found);
-    let verdict = if reached { "reached" } else { "not reached" };
-    println!("expected {} ± {} ({}): {verdict} with {found:.4}", expect.value, expect.tolerance, expect.source);
+    if let Some(expect) = &trainer.experiment().expect {
+        let found = if by_accuracy { report.fixed.accuracy } else { report.fixed.loss };
+        let verdict = if expect.is_reached_by(found) { "reached" } else { "not reached" };
+        writeln!(out, "expected {} ± {} ({}): {verdict} with {found:.4}", expect.value, expect.tolerance, expect.source)?;
+    }
+    out.flush()
 }
 
 fn thousands(x: f64) -> String {

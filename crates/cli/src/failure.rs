@@ -1,13 +1,19 @@
 //! From errors to sentences on stderr and exit codes.
 
+use std::io;
 use std::process::ExitCode;
 
 use minrnn::Error;
+
+use crate::display::say;
 
 /// The run or the check failed.
 pub const FAILED: u8 = 1;
 /// The input was wrong.
 pub const WRONG_INPUT: u8 = 2;
+
+/// What is said when stdout takes no more.
+pub const NO_STDOUT: &str = "could not write to stdout";
 
 /// A wrong input found by the command line itself.
 #[derive(Debug)]
@@ -23,8 +29,31 @@ impl std::error::Error for WrongInput {}
 
 /// Prints the error and chooses the exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {error:#}");
+    if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+        // Whoever read stdout has seen enough.
+        return ExitCode::SUCCESS;
+    }
+    say(format_args!("error: {}", sentence(error)));
     let wrong_input =
         error.chain().any(|cause| cause.is::<WrongInput>() || cause.downcast_ref::<Error>().is_some_and(Error::is_wrong_input));
     ExitCode::from(if wrong_input { WRONG_INPUT } else { FAILED })
+}
+
+/// The error and its causes; one whose text a message already ends with is not told again.
+fn sentence(error: &anyhow::Error) -> String {
+    let told = |told: String, cause: String| if told.ends_with(&cause) { told } else { format!("{told}: {cause}") };
+    error.chain().map(ToString::to_string).reduce(told).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = Error::io("read", "file", io::ErrorKind::NotFound.into());
+        assert_eq!(sentence(&error.into()), "could not read 'file': entity not found");
+        let error = anyhow::Error::from(io::Error::from(io::ErrorKind::NotFound)).context("could not listen");
+        assert_eq!(sentence(&error), "could not listen: entity not found");
+    }
 }

@@ -1,5 +1,6 @@
 //! One error type for the library; every message is a sentence that names the thing, what was expected, what was found and what to do.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Shorthand for results of this library.
@@ -38,12 +39,12 @@ pub enum Error {
     },
     /// The loss or a gradient stopped being a number.
     #[error(
-        "iteration {iteration}: {tensor} is not finite ({value}); lower the learning rate or the clip norm, or resume from the last checkpoint"
+        "iteration {iteration}: {tensor} is not finite ({value}); resume from the last checkpoint with a lower learning rate or clip norm"
     )]
     NonFinite {
         /// Training iteration, counted from 0.
         iteration: u64,
-        /// "the loss", or "the gradient of `parameter path`".
+        /// "the loss", "the test loss", or "the gradient of `parameter path`".
         tensor: String,
         /// The offending value.
         value: f64,
@@ -68,14 +69,38 @@ impl Error {
     pub fn is_wrong_input(&self) -> bool {
         match self {
             Self::NonFinite { .. } => false,
-            Self::Io { source, .. } => matches!(
+            // A path that cannot be right is; a full disk or a missing permission is not.
+            Self::Io { source, .. } | Self::Stream(minrnn_stream::Error::Io { source, .. }) => matches!(
                 source.kind(),
-                std::io::ErrorKind::NotFound
-                    | std::io::ErrorKind::IsADirectory
-                    | std::io::ErrorKind::NotADirectory
-                    | std::io::ErrorKind::InvalidInput
+                ErrorKind::NotFound
+                    | ErrorKind::AlreadyExists
+                    | ErrorKind::IsADirectory
+                    | ErrorKind::NotADirectory
+                    | ErrorKind::InvalidInput
+                    | ErrorKind::InvalidFilename
             ),
             _ => true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_path_is_wrong_input_and_a_refusing_disk_is_not() {
+        for (kind, expected) in [
+            (ErrorKind::NotFound, true),
+            (ErrorKind::IsADirectory, true),
+            (ErrorKind::PermissionDenied, false),
+            (ErrorKind::StorageFull, false),
+            (ErrorKind::ReadOnlyFilesystem, false),
+        ] {
+            assert_eq!(Error::io("read", "file", kind.into()).is_wrong_input(), expected, "{kind:?}");
+            assert_eq!(Error::from(minrnn_stream::Error::io("write", "file", kind.into())).is_wrong_input(), expected, "{kind:?}");
+        }
+        assert!(Error::malformed("file", "is damaged").is_wrong_input());
+        assert!(!Error::NonFinite { iteration: 0, tensor: "the loss".to_owned(), value: f64::NAN }.is_wrong_input());
     }
 }

@@ -1,5 +1,6 @@
 //! `minrnn eval`: the measures of a trained model on its test data, or on a text of yours.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -11,7 +12,8 @@ use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart};
 use minrnn::rng::Purpose;
 use minrnn::train::{Data, EXPERIMENT_FILE, Evaluation, Experiment, FINAL_BATCHES, evaluate, find_checkpoint, full_pass};
 
-use crate::failure::WrongInput;
+use crate::display::say;
+use crate::failure::{FAILED, NO_STDOUT, WrongInput};
 use crate::interrupt;
 use crate::threads::Threads;
 
@@ -23,7 +25,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
     /// Number of fixed random batches
-    #[arg(long, value_name = "N", default_value_t = FINAL_BATCHES)]
+    #[arg(long, value_name = "N", default_value_t = FINAL_BATCHES, value_parser = clap::value_parser!(u64).range(1..))]
     batches: u64,
     #[command(flatten)]
     threads: Threads,
@@ -41,15 +43,12 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let checkpoint = find_checkpoint(&args.run)?;
     let LoadedModel { config, model, tokenizer } = load_model(&checkpoint, &Device::flex())?;
     let experiment = experiment_of(&config, &checkpoint)?;
-    if !args.json {
-        println!("model: {}", checkpoint.display());
-    }
     // The folder holds the tokens of `--data` until the scores are out.
     let folder = tempfile::tempdir().context("could not create a temporary directory")?;
     let sets: Vec<(&str, Box<dyn EvaluationSet>)> = match (&args.data, tokenizer) {
         (Some(path), Some(tokenizer)) => {
             let (part, _) = Data::test_text(path, tokenizer, folder.path())?;
-            text_sets(part, &experiment, args.batches)?
+            text_sets(part, &experiment, args.batches).with_context(|| format!("'{}'", path.display()))?
         }
         (Some(_), None) => {
             return Err(WrongInput(
@@ -57,16 +56,22 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
             )
             .into());
         }
-        (None, _) => match Data::prepare(&experiment, &run_of(&checkpoint)?)? {
+        (None, _) => match Data::open(&experiment, &run_of(&checkpoint)?)? {
             Data::Text { text, .. } => text_sets(text.test().clone(), &experiment, args.batches)?,
             data @ Data::SelectiveCopying(_) => {
                 vec![("fixed batches", data.fixed_batches(&experiment, args.batches, Purpose::TestData)?)]
             }
         },
     };
+    if !args.json {
+        writeln!(io::stdout(), "model: {}", checkpoint.display()).context(NO_STDOUT)?;
+    }
     for (name, mut set) in sets {
-        let Some(evaluation) = evaluate(&model, &mut *set, stop)? else { break };
-        print(name, &evaluation, args.json);
+        let Some(evaluation) = evaluate(&model, &mut *set, stop)? else {
+            say("stopped before everything was scored");
+            return Ok(ExitCode::from(FAILED));
+        };
+        print(name, &evaluation, args.json).context(NO_STDOUT)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -82,16 +87,18 @@ fn text_sets(part: TextPart, experiment: &Experiment, batches: u64) -> anyhow::R
     ])
 }
 
-fn print(name: &str, evaluation: &Evaluation, json: bool) {
+fn print(name: &str, evaluation: &Evaluation, json: bool) -> io::Result<()> {
     let Evaluation { loss, accuracy, n_scored } = evaluation;
+    let mut out = io::stdout().lock();
     if json {
-        println!("{}", serde_json::json!({"measure": name, "loss": loss, "accuracy": accuracy, "predictions": n_scored}));
+        writeln!(out, "{}", serde_json::json!({"measure": name, "loss": loss, "accuracy": accuracy, "predictions": n_scored}))
     } else {
-        println!(
+        writeln!(
+            out,
             "{name}: loss {loss:.4} nats ({:.4} bits), accuracy {:.2} %, {n_scored} predictions",
             loss / std::f64::consts::LN_2,
             100.0 * accuracy
-        );
+        )
     }
 }
 
@@ -100,6 +107,8 @@ fn experiment_of(config: &minrnn_stream::CheckpointConfig, checkpoint: &Path) ->
     let mut experiment = Experiment { model: config.model.clone(), ..Experiment::default() };
     experiment.data = section(config, checkpoint, "data")?;
     experiment.train = section(config, checkpoint, "train")?;
+    // The run keeps the tokens; what became of the text since does not matter.
+    experiment.data.path = None;
     experiment.validate()?;
     Ok(experiment)
 }

@@ -2,15 +2,20 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 
-use minrnn::train::{Ending, EventsFile, Experiment, MetricsLog, RunDir, Task, Trainer, draw_curves, read_metrics};
+use anyhow::Context;
+use minrnn::train::{
+    EXPERIMENT_FILE, Ending, EventsFile, Experiment, MetricsLog, Pointer, RunDir, Task, Trainer, draw_curves, read_metrics,
+};
 
-use crate::display::{self, Display};
-use crate::failure::WrongInput;
+use crate::display::{self, Display, say};
+use crate::failure::{NO_STDOUT, WrongInput};
 use crate::{corpus, interrupt, threads};
 
 const DEFAULT_EXPERIMENT: &str = "selective-copying";
 const TEXT_EXPERIMENT: &str = "text";
+const METRICS_FILE: &str = "metrics.jsonl";
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -40,49 +45,52 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// The experiment and its run directory, new or resumed.
 fn open(args: &Args, out: &Path) -> anyhow::Result<(Experiment, RunDir)> {
-    if args.resume {
-        let run = RunDir::open(out)?;
-        let stored = run.file(minrnn::train::EXPERIMENT_FILE);
-        if stored.exists() {
-            let mut experiment = Experiment::load_file(&stored, &args.settings)?;
-            if args.data.is_some() {
-                experiment.data.path.clone_from(&args.data);
-            }
-            if run.checkpoint(minrnn::train::Pointer::Last)?.is_none() {
-                eprintln!("'{}' has no checkpoint yet: starting anew", out.display());
-            }
-            return Ok((experiment, run));
+    if !args.resume {
+        // The experiment first: what is wrong with it should not leave a directory behind.
+        let experiment = new_experiment(args)?;
+        return Ok((experiment, RunDir::create(out)?));
+    }
+    let run = RunDir::open(out)?;
+    let stored = run.file(EXPERIMENT_FILE);
+    let has_checkpoint = run.checkpoint(Pointer::Last)?.is_some();
+    if !has_checkpoint {
+        say(format_args!("'{}' has no checkpoint yet: starting anew", out.display()));
+    }
+    if !stored.exists() {
+        if has_checkpoint {
+            let problem = "it is gone, and without it the run cannot go on; put it back, or start a new run with --out";
+            return Err(minrnn::Error::malformed(stored, problem).into());
         }
-        eprintln!("'{}' has no checkpoint yet: starting anew", out.display());
         return Ok((new_experiment(args)?, run));
     }
-    // The experiment first: what is wrong with it should not leave a directory behind.
-    let experiment = new_experiment(args)?;
-    Ok((experiment, RunDir::create(out)?))
+    let mut experiment = Experiment::load_file(&stored, &args.settings)?;
+    take_text(&mut experiment, args.data.as_deref())?;
+    Ok((experiment, run))
 }
 
 fn new_experiment(args: &Args) -> anyhow::Result<Experiment> {
     let name = args.experiment.as_deref().unwrap_or(if args.data.is_some() { TEXT_EXPERIMENT } else { DEFAULT_EXPERIMENT });
     let mut experiment = Experiment::load(name, &args.settings)?;
-    experiment.validate()?;
-    match experiment.data.task {
-        Task::SelectiveCopying if args.data.is_some() => {
-            return Err(WrongInput(format!("--data does not fit the experiment '{name}', which makes its own data; leave it out")).into());
-        }
-        Task::SelectiveCopying => {}
-        Task::Text => {
-            if args.data.is_some() {
-                experiment.data.path.clone_from(&args.data);
-            } else if let (None, Some(corpus)) = (&experiment.data.path, experiment.data.corpus) {
-                experiment.data.path = Some(corpus::fetch(corpus)?);
-            }
-            match &experiment.data.path {
-                None => return Err(WrongInput(format!("the experiment '{name}' needs a text; give one with --data FILE")).into()),
-                Some(path) => experiment.data.path = Some(readable(path)?),
-            }
-        }
+    take_text(&mut experiment, args.data.as_deref())?;
+    if experiment.data.task == Task::Text {
+        let path = match (&experiment.data.path, experiment.data.corpus) {
+            (Some(path), _) => readable(path)?,
+            (None, Some(corpus)) => readable(&corpus::fetch(corpus)?)?,
+            (None, None) => return Err(WrongInput(format!("the experiment '{name}' needs a text; give one with --data FILE")).into()),
+        };
+        experiment.data.path = Some(path);
     }
     Ok(experiment)
+}
+
+/// Puts the text of `--data` in place of the experiment's own.
+fn take_text(experiment: &mut Experiment, data: Option<&Path>) -> anyhow::Result<()> {
+    let Some(path) = data else { return Ok(()) };
+    if experiment.data.task != Task::Text {
+        return Err(WrongInput("--data does not fit this experiment, which makes its own data; leave it out".to_owned()).into());
+    }
+    experiment.data.path = Some(readable(path)?);
+    Ok(())
 }
 
 /// The absolute path of a text file, so that a run can be resumed from elsewhere.
@@ -100,12 +108,11 @@ fn run_name(args: &Args) -> String {
     name.unwrap_or_else(|| DEFAULT_EXPERIMENT.to_owned())
 }
 
-fn train(experiment: Experiment, run: RunDir, stop: &std::sync::atomic::AtomicBool) -> anyhow::Result<ExitCode> {
+fn train(experiment: Experiment, run: RunDir, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let mut trainer = Trainer::new(experiment, run)?;
     let out = trainer.run_dir().path().to_owned();
-    let started_at = trainer.progress().iteration;
-    let mut metrics = MetricsLog::open(out.join("metrics.jsonl"), Some(started_at))?;
-    let mut events = EventsFile::create(&out, (started_at > 0).then_some(started_at + 1))?;
+    let mut metrics = MetricsLog::open(out.join(METRICS_FILE), trainer.progress())?;
+    let mut events = EventsFile::create(&out, Some(trainer.progress().iteration + 1))?;
     let mut display = Display::new(&trainer);
     let outcome = trainer.run(stop, |event| {
         if let Some(record) = display::record_of(&event) {
@@ -116,16 +123,18 @@ fn train(experiment: Experiment, run: RunDir, stop: &std::sync::atomic::AtomicBo
         Ok(())
     });
     display.finish();
-    let title = trainer.experiment().description.clone();
-    draw_curves(&read_metrics(out.join("metrics.jsonl"))?, &title, &out)?;
+    let title = &trainer.experiment().description;
+    let drawn = read_metrics(out.join(METRICS_FILE)).and_then(|records| draw_curves(&records, title, &out));
+    // What ended the training is told before what is wrong with its picture.
     let ending = outcome?;
+    drawn?;
     if ending == Ending::Stopped {
         display::say_how_to_go_on(&trainer);
         return Ok(ExitCode::SUCCESS);
     }
     display::announce_ending(ending, &trainer);
     match trainer.final_report(stop)? {
-        Some(report) => display::print_report(&report, &trainer),
+        Some(report) => display::print_report(&report, &trainer).context(NO_STDOUT)?,
         None => display::say_how_to_go_on(&trainer),
     }
     Ok(ExitCode::SUCCESS)

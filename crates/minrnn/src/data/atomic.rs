@@ -58,7 +58,7 @@ fn finish(file: BufWriter<NamedTempFile>, path: &Path) -> std::io::Result<()> {
 
 fn temporary_beside(path: &Path) -> std::io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".tmp-");
+    builder.prefix(".writing-");
     // Private by default; the finished file should have the permissions any new file has.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));

@@ -168,7 +168,7 @@ impl StateZip for Load<'_> {
         match self.tensors.get(&name) {
             Some(data) if *data.shape() == a.shape() => Tensor::from_data(data.clone(), &a.device()),
             Some(data) => {
-                let (expected, found) = (a.dims(), data.shape());
+                let (expected, found) = (a.dims(), data.shape().to_vec());
                 self.problem.get_or_insert(format!(
                     "state '{name}': expected shape {expected:?}, found {found:?}; the state belongs to another model"
                 ));

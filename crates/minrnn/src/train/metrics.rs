@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use minrnn_stream::write_atomic;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::progress::Progress;
 use crate::{Error, Result};
 
 /// One line of the log. `iteration` counts the updates made so far. A number that is not finite is written as `null`.
@@ -63,21 +64,22 @@ pub struct MetricsLog {
 }
 
 impl MetricsLog {
-    /// Starts an empty log, or one that forgets everything after `iteration` updates.
-    ///
-    /// With `Some(iteration)` the lines up to it stay and a torn last line goes; a missing file is an empty log.
+    /// Opens the log of a run that stands at `progress`: what was written of later updates and evaluations goes, as does a torn
+    /// last line. A missing file is an empty log.
     ///
     /// # Errors
     /// When the file cannot be read or written, or a line before the last is no record.
-    pub fn open(path: impl AsRef<Path>, iteration: Option<u64>) -> Result<Self> {
+    pub fn open(path: impl AsRef<Path>, progress: &Progress) -> Result<Self> {
         let path = path.as_ref().to_owned();
         let mut kept = Vec::new();
-        if let Some(iteration) = iteration {
-            for (line, record) in read_lines(&path)? {
-                if record.iteration() <= iteration {
-                    kept.extend(line);
-                    kept.push(b'\n');
-                }
+        for (line, record) in read_lines(&path)? {
+            let is_past = match record {
+                Record::Train { iteration, .. } => iteration <= progress.iteration,
+                Record::Eval { iteration, .. } => progress.evaluated_at.is_some_and(|last| iteration <= last),
+            };
+            if is_past {
+                kept.extend(line);
+                kept.push(b'\n');
             }
         }
         write_atomic(&path, &kept)?;
@@ -142,11 +144,15 @@ mod tests {
         Record::Eval { iteration, train_loss: None, test_loss: 1.5, test_accuracy: Some(0.75) }
     }
 
+    fn at(iteration: u64, evaluated_at: Option<u64>) -> Progress {
+        Progress { iteration, evaluated_at, ..Progress::default() }
+    }
+
     #[test]
     fn records_come_back_as_they_were_written() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("metrics.jsonl");
-        let mut log = MetricsLog::open(&path, None).unwrap();
+        let mut log = MetricsLog::open(&path, &at(0, None)).unwrap();
         log.append(&train(1)).unwrap();
         log.append(&eval(1)).unwrap();
         assert_eq!(read_metrics(&path).unwrap(), [train(1), eval(1)]);
@@ -159,21 +165,34 @@ mod tests {
     fn resuming_cuts_back_to_the_checkpoint_and_drops_a_torn_line() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("metrics.jsonl");
-        let mut log = MetricsLog::open(&path, None).unwrap();
+        let mut log = MetricsLog::open(&path, &at(0, None)).unwrap();
         for iteration in 1..=5 {
             log.append(&train(iteration)).unwrap();
         }
         let torn = fs::read(&path).unwrap();
         for cut in 0..torn.len() {
             fs::write(&path, &torn[..cut]).unwrap();
-            let mut log = MetricsLog::open(&path, Some(3)).unwrap();
+            let mut log = MetricsLog::open(&path, &at(3, None)).unwrap();
             log.append(&eval(9)).unwrap();
             let records = read_metrics(&path).unwrap();
             assert!(records.len() <= 4 && records.last() == Some(&eval(9)));
             assert!(records[..records.len() - 1].iter().zip(1..).all(|(record, iteration)| *record == train(iteration)));
         }
-        drop(MetricsLog::open(&path, None).unwrap());
+        drop(MetricsLog::open(&path, &at(0, None)).unwrap());
         assert!(read_metrics(&path).unwrap().is_empty());
+    }
+
+    #[test]
+    fn an_evaluation_that_the_checkpoint_does_not_know_goes_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("metrics.jsonl");
+        let lines = [eval(0), train(1), train(2), eval(2), train(3)];
+        for (progress, kept) in [(at(2, Some(2)), 4), (at(2, Some(0)), 3), (at(0, Some(0)), 1), (at(0, None), 0)] {
+            let mut log = MetricsLog::open(&path, &at(0, None)).unwrap();
+            lines.iter().for_each(|line| log.append(line).unwrap());
+            drop(MetricsLog::open(&path, &progress).unwrap());
+            assert_eq!(read_metrics(&path).unwrap(), lines[..kept]);
+        }
     }
 
     #[test]
@@ -181,9 +200,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("metrics.jsonl");
         assert!(read_metrics(&path).unwrap().is_empty());
-        drop(MetricsLog::open(&path, Some(3)).unwrap());
+        drop(MetricsLog::open(&path, &at(3, None)).unwrap());
         fs::write(&path, b"{\"kind\":\"eval\",\"iteration\":1,\"test_loss\":1.5}\n\xff\xfe{}\n{}\n").unwrap();
-        let refused = MetricsLog::open(&path, Some(3)).unwrap_err().to_string();
+        let refused = MetricsLog::open(&path, &at(3, None)).unwrap_err().to_string();
         assert!(refused.contains("line 2 is no record"), "{refused}");
         assert!(fs::read(&path).unwrap().ends_with(b"{}\n"), "a refused log is left as it was");
     }
@@ -193,7 +212,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("metrics.jsonl");
         let bad = Record::Eval { iteration: 1, train_loss: None, test_loss: f64::NAN, test_accuracy: None };
-        MetricsLog::open(&path, None).unwrap().append(&bad).unwrap();
+        MetricsLog::open(&path, &at(0, None)).unwrap().append(&bad).unwrap();
         assert!(matches!(read_metrics(&path).unwrap()[..], [Record::Eval { test_loss, .. }] if test_loss.is_nan()));
     }
 }

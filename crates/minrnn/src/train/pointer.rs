@@ -56,9 +56,7 @@ pub fn checkpoint(run: impl AsRef<Path>, pointer: Pointer) -> Result<Option<Path
 /// When there is none, or a pointer is damaged.
 pub fn find_checkpoint(path: impl AsRef<Path>) -> Result<PathBuf> {
     let path = path.as_ref();
-    if !path.exists() {
-        return Err(Error::io("open the run", path, ErrorKind::NotFound.into()));
-    }
+    path.metadata().map_err(|source| Error::io("open the run", path, source))?;
     if path.join(CONFIG_FILE).is_file() {
         return Ok(path.to_owned());
     }

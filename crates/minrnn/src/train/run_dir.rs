@@ -12,17 +12,34 @@ use std::path::{Path, PathBuf};
 use minrnn_stream::{sync_directory, write_atomic};
 
 use super::pointer::{CHECKPOINTS, Pointer, checkpoint, entries, iteration_of, read_pointer};
+use super::task::TOKENS_FILE;
+use crate::checkpoint::TOKENIZER_FILE;
 use crate::{Error, Result};
 
+/// The resolved experiment in a run directory.
+pub const EXPERIMENT_FILE: &str = "experiment.toml";
 const LOCK: &str = "run.lock";
 const UNFINISHED: &str = ".tmp";
+/// How the names of files begin that are renamed once they are complete.
+const WRITING: &str = ".writing-";
 
 /// A run directory that this process alone writes to, until the value is dropped.
+///
+/// A new one that is dropped before the run [began](Self::begin) or saved a checkpoint is taken away again.
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
+    new: New,
     // Held for its lock, which ends with the process, however it ends.
     _lock: File,
+}
+
+/// What was made for a run that has not begun.
+#[derive(Debug, PartialEq)]
+enum New {
+    Nothing,
+    Content,
+    Directory,
 }
 
 impl RunDir {
@@ -32,20 +49,15 @@ impl RunDir {
     /// When it already holds a run or other files, another process uses it, or it cannot be made.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
+        let is_made = !path.exists();
         fs::create_dir_all(path).map_err(|source| Error::io("create the run directory", path, source))?;
-        let run = Self::locked(path)?;
-        for name in entries(path)? {
-            if name == "experiment.toml" || name == CHECKPOINTS {
-                let problem = "it already holds a run; continue that one with --resume, or choose another directory with --out";
-                return Err(Error::malformed(path, problem));
-            }
-            // What a start that failed at once, or was killed while writing, leaves behind.
-            if name != LOCK && !name.starts_with(".writing-") {
-                let problem =
-                    format!("expected a new or an empty directory for the run, found '{name}' in it; choose another one with --out");
-                return Err(Error::malformed(path, problem));
-            }
+        if !path.join(LOCK).exists() {
+            // Before the lock is made: a directory that is refused stays as it is.
+            expect_free(path)?;
         }
+        let mut run = Self::locked(path)?;
+        expect_free(path)?;
+        run.new = if is_made { New::Directory } else { New::Content };
         run.prepare()?;
         Ok(run)
     }
@@ -53,15 +65,32 @@ impl RunDir {
     /// Takes over the directory of an existing run to continue it, and removes what an interrupted write left behind.
     ///
     /// # Errors
-    /// When there is no such directory, another process uses it, or it cannot be written.
+    /// When there is no such directory, it holds other files and no run, another process uses it, or it cannot be written.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         if !path.is_dir() {
             return Err(Error::malformed(path, "there is no run directory to resume; leave out --resume to start a new run"));
         }
+        let names = entries(path)?;
+        if let Some(name) = names.first()
+            && !names.iter().any(|name| [LOCK, EXPERIMENT_FILE, CHECKPOINTS].contains(&name.as_str()))
+        {
+            let problem = format!("expected a run to resume, found other files such as '{name}'; give the run's directory with --out");
+            return Err(Error::malformed(path, problem));
+        }
         let run = Self::locked(path)?;
         run.prepare()?;
         Ok(run)
+    }
+
+    /// Writes the resolved experiment; from then on the directory holds a run.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn begin(&mut self, experiment: &str) -> Result<()> {
+        write_atomic(self.file(EXPERIMENT_FILE), experiment.as_bytes())?;
+        self.new = New::Nothing;
+        Ok(())
     }
 
     /// The run directory itself.
@@ -102,11 +131,23 @@ impl RunDir {
         };
         // Best first: a last one that training resumes from always has the best one it knows of.
         if is_best {
-            write_atomic(directory.join(Pointer::Best.file_name()), format!("{name}\n").as_bytes())?;
+            self.point(Pointer::Best, &name)?;
         }
-        write_atomic(directory.join(Pointer::Last.file_name()), format!("{name}\n").as_bytes())?;
-        self.prune(keep)?;
+        self.point(Pointer::Last, &name)?;
+        self.prune(keep, iteration)?;
         Ok(directory.join(name))
+    }
+
+    /// Makes `checkpoint`, one of this run, the best one.
+    ///
+    /// # Errors
+    /// When the pointer cannot be written.
+    pub fn make_best(&self, checkpoint: &Path) -> Result<()> {
+        self.point(Pointer::Best, &checkpoint.file_name().unwrap_or_default().to_string_lossy())
+    }
+
+    fn point(&self, pointer: Pointer, name: &str) -> Result<()> {
+        Ok(write_atomic(self.path.join(CHECKPOINTS).join(pointer.file_name()), format!("{name}\n").as_bytes())?)
     }
 
     /// Iteration and path of one checkpoint for each of `iterations` that still has one, by iteration.
@@ -125,7 +166,7 @@ impl RunDir {
         let io = |source| Error::io("open the lock file", &file, source);
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&file).map_err(io)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
+            Ok(()) => Ok(Self { path: path.to_owned(), new: New::Nothing, _lock: lock }),
             Err(TryLockError::WouldBlock) => {
                 let problem = "another process is training in this directory; wait for it to end, or choose another directory with --out";
                 Err(Error::malformed(path, problem))
@@ -137,13 +178,15 @@ impl RunDir {
     fn prepare(&self) -> Result<()> {
         let directory = self.path.join(CHECKPOINTS);
         fs::create_dir_all(&directory).map_err(|source| Error::io("create the checkpoint directory", &directory, source))?;
-        for parent in [&self.path, &directory] {
+        let data = self.file(TOKENS_FILE);
+        for parent in [&self.path, &directory].into_iter().map(PathBuf::as_path).chain(data.parent().filter(|data| data.is_dir())) {
             for name in entries(parent)? {
+                let is_unfinished = name.starts_with(WRITING) || name.strip_suffix(UNFINISHED).and_then(iteration_of).is_some();
                 let left = parent.join(&name);
-                let removed = match name.strip_suffix(UNFINISHED).and_then(iteration_of) {
-                    Some(_) => fs::remove_dir_all(&left),
-                    None if name.starts_with(".writing-") => fs::remove_file(&left),
-                    None => Ok(()),
+                let removed = match is_unfinished {
+                    true if left.is_dir() => fs::remove_dir_all(&left),
+                    true => fs::remove_file(&left),
+                    false => Ok(()),
                 };
                 removed.map_err(|source| Error::io("remove the unfinished", &left, source))?;
             }
@@ -170,12 +213,13 @@ impl RunDir {
         Ok(name)
     }
 
-    fn prune(&self, keep: &[u64]) -> Result<()> {
+    /// Removes what is neither pointed to nor in `keep`, and earlier checkpoints of the iteration just `saved`.
+    fn prune(&self, keep: &[u64], saved: u64) -> Result<()> {
         let used = self.pointed_to()?;
         let directory = self.path.join(CHECKPOINTS);
         for name in entries(&directory)? {
             let Some(iteration) = iteration_of(&name) else { continue };
-            if !used.contains(&name) && !keep.contains(&iteration) {
+            if !used.contains(&name) && (!keep.contains(&iteration) || iteration == saved) {
                 remove_if_there(&directory.join(name))?;
             }
         }
@@ -189,6 +233,39 @@ impl RunDir {
         }
         Ok(names)
     }
+}
+
+impl Drop for RunDir {
+    fn drop(&mut self) {
+        // A directory with checkpoints in it does not go.
+        if self.new == New::Nothing || fs::remove_dir(self.path.join(CHECKPOINTS)).is_err() {
+            return;
+        }
+        let tokens = self.file(TOKENS_FILE);
+        for made in [&tokens, &self.file(TOKENIZER_FILE), &self.file(LOCK)] {
+            let _ = fs::remove_file(made);
+        }
+        let _ = tokens.parent().map(fs::remove_dir);
+        if self.new == New::Directory {
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}
+
+/// Refuses a directory with a run or other files in it.
+fn expect_free(path: &Path) -> Result<()> {
+    for name in entries(path)? {
+        if name == EXPERIMENT_FILE || name == CHECKPOINTS {
+            let problem = "it already holds a run; continue that one with --resume, or choose another directory with --out";
+            return Err(Error::malformed(path, problem));
+        }
+        // What a start that was killed at once leaves behind.
+        if name != LOCK && !name.starts_with(WRITING) {
+            let problem = format!("expected a new or an empty directory for the run, found '{name}' in it; choose another one with --out");
+            return Err(Error::malformed(path, problem));
+        }
+    }
+    Ok(())
 }
 
 fn create_synced(directory: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
@@ -288,7 +365,14 @@ mod tests {
         fs::create_dir(checkpoints.join("iter-30.tmp")).unwrap();
         fs::create_dir(checkpoints.join("iter-20")).unwrap();
         fs::write(checkpoints.join(".writing-abc"), "iter").unwrap();
+        fs::create_dir_all(path.join("data/.writing-abc")).unwrap();
+        fs::create_dir(path.join(".writing-abc")).unwrap();
+        fs::write(path.join(".writing-abc/curves.png"), "half").unwrap();
         let run = RunDir::open(&path).unwrap();
+        assert_eq!(
+            (entries(&path).unwrap(), entries(&path.join("data")).unwrap().len()),
+            (vec!["checkpoints".into(), "data".into(), LOCK.into()], 0)
+        );
         assert_eq!(names(&run), ["best", "iter-10", "iter-20", "last"]);
         assert_eq!(name(run.checkpoint(Pointer::Last).unwrap()), "iter-10");
         save(&run, 20, false);
@@ -307,13 +391,59 @@ mod tests {
     }
 
     #[test]
-    fn an_existing_run_and_a_directory_of_other_files_are_refused() {
+    fn saving_a_kept_iteration_again_leaves_one_checkpoint_of_it() {
+        let (_parent, path) = place();
+        let run = RunDir::create(&path).unwrap();
+        save(&run, 10, false);
+        run.save(10, true, &[10], |_| Ok(())).unwrap();
+        assert_eq!(names(&run), ["best", "iter-10-2", "last"]);
+    }
+
+    #[test]
+    fn another_kept_checkpoint_can_be_made_the_best() {
+        let (_parent, path) = place();
+        let run = RunDir::create(&path).unwrap();
+        let first = save(&run, 10, true);
+        run.save(20, true, &[10], |_| Ok(())).unwrap();
+        run.make_best(&first).unwrap();
+        assert_eq!(run.checkpoint(Pointer::Best).unwrap(), Some(first));
+        assert_eq!(name(run.checkpoint(Pointer::Last).unwrap()), "iter-20");
+    }
+
+    #[test]
+    fn a_new_run_that_never_begins_leaves_what_was_there_before() {
         let (parent, path) = place();
         drop(RunDir::create(&path).unwrap());
+        assert!(!path.exists());
+        fs::create_dir_all(path.join("data")).unwrap();
+        fs::remove_dir(path.join("data")).unwrap();
+        let run = RunDir::create(&path).unwrap();
+        fs::create_dir(run.file("data")).unwrap();
+        fs::write(run.file(TOKENS_FILE), "x").unwrap();
+        fs::write(run.file(TOKENIZER_FILE), "x").unwrap();
+        drop(run);
+        assert!(entries(&path).unwrap().is_empty());
+        // One with a checkpoint stays.
+        let run = RunDir::create(&path).unwrap();
+        save(&run, 10, false);
+        drop(run);
+        assert_eq!(entries(&path).unwrap(), [CHECKPOINTS, LOCK]);
+        // What is refused stays as it is.
+        fs::write(parent.path().join("thesis.txt"), "").unwrap();
+        RunDir::create(parent.path()).unwrap_err();
+        RunDir::open(parent.path()).unwrap_err();
+        assert_eq!(entries(parent.path()).unwrap(), ["runs", "thesis.txt"]);
+    }
+
+    #[test]
+    fn an_existing_run_and_a_directory_of_other_files_are_refused() {
+        let (parent, path) = place();
+        RunDir::create(&path).unwrap().begin("").unwrap();
         assert!(RunDir::create(&path).unwrap_err().to_string().contains("continue that one with --resume"));
         fs::write(parent.path().join("thesis.txt"), "").unwrap();
         assert!(RunDir::create(parent.path()).unwrap_err().to_string().contains("found 'runs' in it"));
         assert!(RunDir::open(parent.path().join("none")).unwrap_err().to_string().contains("leave out --resume"));
+        assert!(RunDir::open(parent.path()).unwrap_err().to_string().contains("found other files such as 'runs'"));
         assert!(
             RunDir::create(parent.path().join("thesis.txt")).unwrap_err().to_string().starts_with("could not create the run directory")
         );
@@ -334,6 +464,6 @@ mod tests {
         assert!(RunDir::open(&path).unwrap_err().to_string().contains("another process is training"));
         assert!(RunDir::create(&path).unwrap_err().to_string().contains("another process is training"));
         drop(first);
-        RunDir::open(&path).unwrap();
+        RunDir::create(&path).unwrap();
     }
 }

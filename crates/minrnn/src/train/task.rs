@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::config::Experiment;
 use super::data_config::{CopyEncoding, Task, TokenizerKind, WindowSampling};
+use crate::checkpoint::TOKENIZER_FILE;
 use crate::data::{
     self, BatchSource, Copying, Encoding, EvaluationSet, FixedBatches, FullPass, RandomWindows, SelectiveCopying, StatefulStream, TextData,
     TextPart, TokenFile, Tokenizer, encode_text, text_sha256,
@@ -12,7 +13,7 @@ use crate::rng::Purpose;
 use crate::{Error, Result};
 
 /// Tokens of a run's text, in its directory.
-const TOKENS_FILE: &str = "data/text.tokens";
+pub(super) const TOKENS_FILE: &str = "data/text.tokens";
 /// Batches of the final report (nanoGPT's `eval_iters`).
 pub const FINAL_BATCHES: u64 = 200;
 
@@ -31,38 +32,50 @@ pub enum Data {
 }
 
 impl Data {
-    /// The data of `experiment`, with tokenizer and tokens kept in `run`: made there on the first call, found there on later ones.
+    /// The data of `experiment` for a new run in the directory `run`, where tokenizer and tokens of a text are kept.
     ///
     /// # Errors
-    /// When the text is missing, empty, not text, or changed since the run began.
-    pub fn prepare(experiment: &Experiment, run: &Path) -> Result<Self> {
+    /// When the text is missing, empty or not text, or the directory cannot be written.
+    pub fn make(experiment: &Experiment, run: &Path) -> Result<Self> {
         let config = &experiment.data;
-        match config.task {
-            Task::SelectiveCopying => Ok(Self::copying(experiment)),
-            Task::Text => {
-                let tokenizer_path = run.join(crate::checkpoint::TOKENIZER_FILE);
-                let tokens_path = run.join(TOKENS_FILE);
-                if tokenizer_path.exists() && tokens_path.exists() {
-                    let (tokenizer, tokens) = (Tokenizer::load(&tokenizer_path)?, TokenFile::open(&tokens_path)?);
-                    if let Some(path) = &config.path
-                        && path.exists()
-                        && text_sha256(path)? != tokens.source_sha256()
-                    {
-                        let problem = "the text has changed since this run began; train the new text in another directory with --out";
-                        return Err(Error::malformed(path, problem));
-                    }
-                    return Ok(Self::Text { text: TextData::new(tokens, config.train_fraction)?, tokenizer });
-                }
-                let path =
-                    config.path.as_ref().ok_or_else(|| Error::Config("a text task needs a text: give one with --data FILE".to_owned()))?;
-                let tokenizer = Tokenizer::train(tokenizer_kind(config.tokenizer), config.bpe_vocab_size, path)?;
-                let folder = tokens_path.parent().expect("the tokens lie in a folder");
-                std::fs::create_dir_all(folder).map_err(|source| Error::io("create the data directory", folder, source))?;
-                let tokens = encode_text(path, &tokenizer, &tokens_path)?;
-                tokenizer.save(&tokenizer_path)?;
-                Ok(Self::Text { text: TextData::new(tokens, config.train_fraction)?, tokenizer })
-            }
+        if config.task == Task::SelectiveCopying {
+            return Ok(Self::copying(experiment));
         }
+        let no_text = || Error::Config("a text task needs a text: give one with --data FILE".to_owned());
+        let path = config.path.as_ref().ok_or_else(no_text)?;
+        let tokenizer = Tokenizer::train(tokenizer_kind(config.tokenizer), config.bpe_vocab_size, path)?;
+        let tokens_path = run.join(TOKENS_FILE);
+        let folder = tokens_path.parent().expect("the tokens lie in a folder");
+        std::fs::create_dir_all(folder).map_err(|source| Error::io("create the data directory", folder, source))?;
+        let tokens = encode_text(path, &tokenizer, &tokens_path)?;
+        tokenizer.save(run.join(TOKENIZER_FILE))?;
+        Ok(Self::Text { text: TextData::new(tokens, config.train_fraction)?, tokenizer })
+    }
+
+    /// The data that [`make`](Self::make) left in the directory `run`. The text itself is no longer needed; where it is still there, it
+    /// must be the same.
+    ///
+    /// # Errors
+    /// When tokenizer or tokens are missing or damaged, or not those that `experiment` asks for.
+    pub fn open(experiment: &Experiment, run: &Path) -> Result<Self> {
+        let config = &experiment.data;
+        if config.task == Task::SelectiveCopying {
+            return Ok(Self::copying(experiment));
+        }
+        let (tokenizer, tokens) = (Tokenizer::load(run.join(TOKENIZER_FILE))?, TokenFile::open(run.join(TOKENS_FILE))?);
+        tokens.verify()?;
+        if tokenizer.kind() != tokenizer_kind(config.tokenizer) {
+            let problem = "the run began with another tokenizer; leave that setting as it was, or train in another directory with --out";
+            return Err(Error::Config(problem.to_owned()));
+        }
+        if let Some(path) = &config.path
+            && path.exists()
+            && text_sha256(path)? != tokens.source_sha256()
+        {
+            let problem = "the text has changed since this run began; train the new text in another directory with --out";
+            return Err(Error::malformed(path, problem));
+        }
+        Ok(Self::Text { text: TextData::new(tokens, config.train_fraction)?, tokenizer })
     }
 
     /// The text file `path` cut by the tokenizer of an existing model, all of it test part, with the tokens in `folder`.
@@ -120,15 +133,14 @@ impl Data {
             }
             Self::Text { text, .. } => match experiment.data.sampling {
                 WindowSampling::Random => {
-                    Box::new(RandomWindows::new(text.train().clone(), train.batch_size, train.seq_len, train.seed, Purpose::TrainData)?)
+                    let windows = RandomWindows::new(text.train().clone(), train.batch_size, train.seq_len, train.seed, Purpose::TrainData);
+                    Box::new(windows.map_err(|error| naming_the_text(experiment, error))?)
                 }
-                WindowSampling::Stream => Box::new(StatefulStream::new(
-                    text.train().clone(),
-                    train.batch_size,
-                    train.seq_len,
-                    train.accumulation as u64,
-                    train.seed,
-                )?),
+                WindowSampling::Stream => {
+                    let (part, accumulation) = (text.train().clone(), train.accumulation as u64);
+                    let stream = StatefulStream::new(part, train.batch_size, train.seq_len, accumulation, train.seed);
+                    Box::new(stream.map_err(|error| naming_the_text(experiment, error))?)
+                }
             },
         })
     }
@@ -146,8 +158,8 @@ impl Data {
                 Box::new(FixedBatches::new(source, n_batches))
             }
             Self::Text { text, .. } => {
-                let source = RandomWindows::new(text.test().clone(), train.batch_size, train.seq_len, train.seed, purpose)?;
-                Box::new(FixedBatches::new(source, n_batches))
+                let windows = RandomWindows::new(text.test().clone(), train.batch_size, train.seq_len, train.seed, purpose);
+                Box::new(FixedBatches::new(windows.map_err(|error| naming_the_text(experiment, error))?, n_batches))
             }
         })
     }
@@ -172,6 +184,14 @@ pub fn full_pass(part: TextPart, experiment: &Experiment, carried: bool) -> Resu
         true => Box::new(FullPass::carried(part, train.seq_len)?),
         false => Box::new(FullPass::new(part, train.batch_size, train.seq_len)?),
     })
+}
+
+/// What is wrong with a part of the text, with the name of the file.
+fn naming_the_text(experiment: &Experiment, error: Error) -> Error {
+    match (&experiment.data.path, error) {
+        (Some(path), Error::Data(problem)) => Error::Data(format!("'{}': {problem}", path.display())),
+        (_, error) => error,
+    }
 }
 
 fn tokenizer_kind(kind: TokenizerKind) -> data::TokenizerKind {

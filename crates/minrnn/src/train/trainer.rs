@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use burn::module::Module;
 use burn::tensor::Device;
-use minrnn_stream::{CONFIG_FILE, CheckpointConfig, Weights, read_text, write_atomic, write_safetensors};
+use minrnn_stream::{CONFIG_FILE, CheckpointConfig, WEIGHTS_FILE, Weights, read_text, write_atomic, write_safetensors};
 
 use super::config::Experiment;
 use super::evaluate::{BatchTensors, Evaluation, evaluate};
@@ -24,8 +24,6 @@ use crate::nn::{Mode, State};
 use crate::rng::{Purpose, substream};
 use crate::{Error, Result};
 
-/// The resolved experiment in a run directory.
-pub const EXPERIMENT_FILE: &str = "experiment.toml";
 const TRAINING_FILE: &str = "training.safetensors";
 const PROGRESS_FILE: &str = "progress.json";
 const MAX_PROGRESS_BYTES: u64 = 1 << 16;
@@ -109,10 +107,14 @@ impl Trainer {
     /// Starts `experiment` in `run`, or continues it from the run's last checkpoint when there is one.
     ///
     /// # Errors
-    /// When the experiment is not valid, its data cannot be used, or the checkpoint is damaged.
+    /// When the experiment is not valid, its data cannot be used, or the checkpoint is damaged; the run is left as it was then.
     pub fn new(mut experiment: Experiment, run: RunDir) -> Result<Self> {
         experiment.validate()?;
-        let data = Data::prepare(&experiment, run.path())?;
+        let checkpoint = run.checkpoint(Pointer::Last)?;
+        let data = match checkpoint {
+            Some(_) => Data::open(&experiment, run.path())?,
+            None => Data::make(&experiment, run.path())?,
+        };
         experiment.model.vocab_size = data.vocab_size();
         let device = Device::flex().autodiff();
         let model = LanguageModel::new(&experiment.model, experiment.train.seed, &device)?;
@@ -128,10 +130,10 @@ impl Trainer {
             run,
             data,
         };
-        write_atomic(trainer.run.file(EXPERIMENT_FILE), trainer.experiment.to_toml()?.as_bytes())?;
-        if let Some(checkpoint) = trainer.run.checkpoint(Pointer::Last)? {
+        if let Some(checkpoint) = checkpoint {
             trainer.restore(&checkpoint)?;
         }
+        trainer.run.begin(&trainer.experiment.to_toml()?)?;
         Ok(trainer)
     }
 
@@ -175,6 +177,9 @@ impl Trainer {
             if evaluation_due && self.progress.evaluated_at != Some(iteration) && !stop.load(Ordering::Relaxed) {
                 // Stopped inside an evaluation, the iteration counts as not evaluated and is evaluated after the resume.
                 if let Some(evaluation) = evaluate(&self.model.valid(), &mut *self.validation, stop)? {
+                    if !evaluation.loss.is_finite() {
+                        return Err(Error::NonFinite { iteration, tensor: "the test loss".to_owned(), value: evaluation.loss });
+                    }
                     let score = if self.data.is_scored_by_accuracy() { 1.0 - evaluation.accuracy } else { evaluation.loss };
                     let (is_best, is_kept) = self.progress.evaluated(score);
                     watch(Event::Evaluated { iteration, evaluation, is_best })?;
@@ -211,7 +216,7 @@ impl Trainer {
     /// One update: `accumulation` micro-steps, their mean gradient clipped, one step of the optimiser.
     ///
     /// # Errors
-    /// When the loss or a gradient is not finite (nothing has changed then) or data cannot be read.
+    /// When the loss or a gradient is not finite (parameters and moments are as before then) or data cannot be read.
     pub fn update(&mut self) -> Result<Update> {
         let started = Instant::now();
         let iteration = self.progress.iteration;
@@ -249,11 +254,11 @@ impl Trainer {
         Ok(Update { iteration: iteration + 1, loss: loss_sum * scale, lr, grad_norm, tokens_per_s })
     }
 
-    /// Scores the kept checkpoints with 200 fixed test batches, and the best of them with one pass over the test text. `None` when
-    /// `stop` was raised.
+    /// Scores the kept checkpoints with 200 fixed test batches, makes the best of them the run's best, and scores that one with one
+    /// pass over the test text. `None` when `stop` was raised.
     ///
     /// # Errors
-    /// When a checkpoint cannot be read.
+    /// When a checkpoint cannot be read, or the run cannot be written.
     pub fn final_report(&self, stop: &AtomicBool) -> Result<Option<FinalReport>> {
         let n_batches = FINAL_BATCHES.max(self.experiment.train.eval_iterations);
         let mut best: Option<(PathBuf, u64, Evaluation)> = None;
@@ -275,6 +280,7 @@ impl Trainer {
         let Some((checkpoint, iteration, fixed)) = best else {
             return Err(Error::malformed(self.run.path(), "the run has no checkpoint to report on; train it first"));
         };
+        self.run.make_best(&checkpoint)?;
         let full_pass = match &self.data {
             Data::Text { text, .. } => {
                 let mut set = full_pass(text.test().clone(), &self.experiment, false)?;
@@ -305,7 +311,7 @@ impl Trainer {
         config.sections.insert("data".to_owned(), serde_json::to_value(&self.experiment.data).map_err(to_json)?);
         config.sections.insert("train".to_owned(), serde_json::to_value(&self.experiment.train).map_err(to_json)?);
         config.write(directory)?;
-        save_weights(&self.model, directory.join(minrnn_stream::WEIGHTS_FILE))?;
+        save_weights(&self.model, directory.join(WEIGHTS_FILE))?;
         if let Some(tokenizer) = self.data.tokenizer() {
             tokenizer.save(directory.join(TOKENIZER_FILE))?;
         }
@@ -334,16 +340,19 @@ impl Trainer {
         let text = read_text(&path, MAX_PROGRESS_BYTES)?;
         self.progress =
             serde_json::from_str(&text).map_err(|error| Error::malformed(&path, format!("expected the counters of a run: {error}")))?;
-        let mut weights = Weights::read(directory.join(minrnn_stream::WEIGHTS_FILE))?;
+        let mut weights = Weights::read(directory.join(WEIGHTS_FILE))?;
         self.model = load_weights(self.model.clone(), &mut weights)?;
         weights.expect_empty()?;
-        let mut training = Weights::read(directory.join(TRAINING_FILE))?;
+        let path = directory.join(TRAINING_FILE);
+        let mut training = Weights::read(&path)?;
         self.optimizer.restore(&self.model, self.progress.iteration, |name, len| Ok(training.take(name, &[len])?))?;
         let state = state_tensors(&mut training, STATE_PREFIX)?;
         training.expect_empty()?;
+        let batch_size = self.experiment.train.batch_size;
+        let misfit = |error| Error::malformed(&path, format!("{error}; resume with the batch_size the run began with"));
         self.carried = match state.is_empty() {
             true => None,
-            false => Some(self.model.init_state(self.experiment.train.batch_size).detach().load(&state)?),
+            false => Some(self.model.init_state(batch_size).detach().load(&state).map_err(misfit)?),
         };
         Ok(())
     }

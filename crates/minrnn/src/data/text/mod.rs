@@ -33,7 +33,7 @@ impl TextData {
         let tokens = Arc::new(tokens);
         let (n, cut) = (tokens.len(), floor_of(train_fraction, tokens.len()));
         let part = |name, start, end| TextPart { tokens: Arc::clone(&tokens), name, start, len: end - start };
-        Ok(Self { train: part("train", 0, cut), test: part("test", cut, n) })
+        Ok(Self { train: part("train part of the text", 0, cut), test: part("test part of the text", cut, n) })
     }
 
     /// The first part.
@@ -60,7 +60,7 @@ impl TextPart {
     /// The whole of `tokens` as one part, for a text that is only scored.
     pub fn whole(tokens: TokenFile) -> Self {
         let len = tokens.len();
-        Self { tokens: Arc::new(tokens), name: "whole", start: 0, len }
+        Self { tokens: Arc::new(tokens), name: "text", start: 0, len }
     }
 
     /// Number of tokens `N`.
@@ -85,9 +85,8 @@ impl TextPart {
     pub fn read(&self, offset: u64, out: &mut [u32]) -> Result<()> {
         if offset.checked_add(out.len() as u64).is_none_or(|end| end > self.len) {
             return Err(Error::Data(format!(
-                "the {} part of '{}' has {} tokens, but {} tokens from position {offset} on were asked for",
+                "the {} has {} tokens, but {} tokens from position {offset} on were asked for",
                 self.name,
-                self.tokens.path().display(),
                 self.len,
                 out.len()
             )));
@@ -101,10 +100,8 @@ impl TextPart {
             return Ok(());
         }
         Err(Error::Data(format!(
-            "the {} part of '{}' has {} tokens, but {purpose} needs at least {needed}; give a longer text, {remedy}",
-            self.name,
-            self.tokens.path().display(),
-            self.len
+            "the {} has {} tokens, but {purpose} needs at least {needed}; give a longer text, {remedy}",
+            self.name, self.len
         )))
     }
 }

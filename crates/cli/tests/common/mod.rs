@@ -1,0 +1,287 @@
+//! A directory for a test, texts to train on, and tiny trainings by the `minrnn` binary.
+
+// Every test file uses its own part of this.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Far longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What every training here starts from; later settings win.
+const TINY: [&str; 13] = [
+    "d_model=16",
+    "n_layers=1",
+    "conv=false",
+    "dropout=0",
+    "seq_len=16",
+    "batch_size=4",
+    "max_iterations=20",
+    "warmup=2",
+    "schedule=constant",
+    "eval_every=10",
+    "eval_iterations=2",
+    "checkpoint_every=7",
+    "threads=1",
+];
+
+/// A directory that goes at the end of the test.
+pub struct Scratch(tempfile::TempDir);
+
+impl Scratch {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// A text of 5000 characters with something to learn in it.
+    pub fn text(&self, name: &str) -> PathBuf {
+        self.write(name, words(5000))
+    }
+
+    /// A tiny training of `text`, a file made by [`text`](Self::text), in the directory `out`.
+    pub fn training(&self, out: &str, settings: &[&str]) -> Training {
+        let text = self.path("text.txt");
+        let text = if text.exists() { text } else { self.text("text.txt") };
+        Training { args: vec!["--data".to_owned(), shown(&text)], ..self.task(out, settings) }
+    }
+
+    /// A tiny training of selective copying.
+    pub fn task(&self, out: &str, settings: &[&str]) -> Training {
+        let settings = TINY.iter().chain(settings).map(ToString::to_string).collect();
+        Training { args: Vec::new(), out: self.path(out), settings }
+    }
+}
+
+/// `n` characters of words in an order that looks random and is always the same.
+pub fn words(n: usize) -> String {
+    let mut random = Random(1);
+    let mut text = String::new();
+    while text.len() < n {
+        text += ["the ", "quick ", "brown\n", "fox ", "jumps. "][random.below(5) as usize];
+    }
+    text.truncate(n);
+    text
+}
+
+/// A small generator of numbers (SplitMix64).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (x ^ (x >> 31)) % n
+    }
+}
+
+pub fn shown(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+/// The binary, without the surroundings that could change what it does.
+pub fn minrnn(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_minrnn"));
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// What a finished process left.
+#[derive(Debug)]
+pub struct Finished {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Finished {
+    pub fn of(command: &mut Command) -> Self {
+        command.output().unwrap().into()
+    }
+
+    /// Checks that it ended well.
+    pub fn ok(self) -> Self {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self
+    }
+
+    /// Checks for exit code 2, nothing on stdout, and one sentence on stderr with all of `parts` in it.
+    pub fn refused(&self, parts: &[&str]) {
+        self.failed(2, parts);
+        assert_eq!((self.stderr.lines().count(), self.stdout.as_str()), (1, ""), "{self:?}");
+    }
+
+    /// Checks for the exit code, and a last sentence on stderr with all of `parts` in it.
+    pub fn failed(&self, code: i32, parts: &[&str]) {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        let sentence = self.stderr.lines().last().unwrap_or_default();
+        assert!(sentence.starts_with("error: ") && !sentence.contains("panicked"), "{self:?}");
+        parts.iter().for_each(|part| assert!(sentence.contains(part), "expected '{part}' in: {sentence}"));
+    }
+}
+
+impl From<Output> for Finished {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+/// Arguments of `minrnn train`.
+#[derive(Clone)]
+pub struct Training {
+    pub args: Vec<String>,
+    pub out: PathBuf,
+    pub settings: Vec<String>,
+}
+
+/// What must not depend on how often a run was interrupted.
+#[derive(PartialEq)]
+pub struct Outcome {
+    pub weights: Vec<u8>,
+    pub training: Vec<u8>,
+    pub progress: Value,
+    pub metrics: Vec<Value>,
+}
+
+impl Training {
+    /// The same with further settings.
+    pub fn with(&self, settings: &[&str]) -> Self {
+        let mut with = self.clone();
+        with.settings.extend(settings.iter().map(ToString::to_string));
+        with
+    }
+
+    pub fn command(&self, more: &[&str]) -> Command {
+        let mut command = minrnn(&["train"]);
+        command.args(&self.args).arg("--out").arg(&self.out).args(more);
+        self.settings.iter().for_each(|setting| _ = command.args(["--set", setting]));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub fn run(&self) -> Finished {
+        Finished::of(&mut self.command(&[]))
+    }
+
+    pub fn resume(&self) -> Finished {
+        Finished::of(&mut self.command(&["--resume"]))
+    }
+
+    /// Starts it, or resumes it where its directory is there.
+    pub fn spawn(&self) -> Child {
+        let more: &[&str] = if self.out.exists() { &["--resume"] } else { &[] };
+        self.command(more).spawn().unwrap()
+    }
+
+    /// The checkpoint that `pointer` names.
+    pub fn checkpoint(&self, pointer: &str) -> PathBuf {
+        let directory = self.out.join("checkpoints");
+        directory.join(fs::read_to_string(directory.join(pointer)).unwrap().trim())
+    }
+
+    /// The lines of the log without their speed; a torn last line is left out.
+    pub fn metrics(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.out.join("metrics.jsonl")).unwrap_or_default();
+        let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+        let without_speed = |line| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            line.as_object_mut().unwrap().remove("tokens_per_s");
+            line
+        };
+        whole.lines().map(without_speed).collect()
+    }
+
+    /// Updates logged so far.
+    pub fn logged(&self) -> u64 {
+        self.metrics().iter().filter(|line| line["kind"] == "train").filter_map(|line| line["iteration"].as_u64()).max().unwrap_or(0)
+    }
+
+    pub fn outcome(&self) -> Outcome {
+        let last = self.checkpoint("last");
+        let mut progress: Value = serde_json::from_slice(&fs::read(last.join("progress.json")).unwrap()).unwrap();
+        progress.as_object_mut().unwrap().remove("seconds");
+        Outcome {
+            weights: fs::read(last.join("model.safetensors")).unwrap(),
+            training: fs::read(last.join("training.safetensors")).unwrap(),
+            progress,
+            metrics: self.metrics(),
+        }
+    }
+}
+
+impl Outcome {
+    /// Checks for equality without printing megabytes.
+    pub fn assert_equals(&self, other: &Self) {
+        assert_eq!(self.progress, other.progress);
+        assert_eq!(self.metrics, other.metrics);
+        assert!(self.weights == other.weights, "model.safetensors differs");
+        assert!(self.training == other.training, "training.safetensors differs");
+    }
+}
+
+/// Waits until `reached`, or the process ends.
+pub fn wait_until(child: &mut Child, mut reached: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !reached() && child.try_wait().unwrap().is_none() {
+        assert!(started.elapsed() < PATIENCE, "waited in vain");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Sends a signal by its name, such as INT.
+pub fn signal(child: &Child, name: &str) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// Every file below `directory` with its content, and every directory.
+pub fn snapshot(directory: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(snapshot(&path));
+            found.insert(path, None);
+        } else {
+            found.insert(path.clone(), Some(fs::read(&path).unwrap()));
+        }
+    }
+    found
+}
+
+/// Checks that `directory` is as `before`.
+pub fn assert_untouched(directory: &Path, before: &BTreeMap<PathBuf, Option<Vec<u8>>>) {
+    let after = snapshot(directory);
+    let names = |files: &BTreeMap<PathBuf, _>| files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&after), names(before));
+    for (path, content) in before {
+        assert!(after[path] == *content, "{} has changed", path.display());
+    }
+}
+
+/// Names of temporary files and directories below `directory`.
+pub fn leftovers(directory: &Path) -> Vec<PathBuf> {
+    let is_temporary = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        name.starts_with(".writing-") || name.ends_with(".tmp")
+    };
+    snapshot(directory).into_keys().filter(is_temporary).collect()
+}

@@ -1,0 +1,169 @@
+//! What a training leaves and says: log, events, curves, lines; early stopping, numbers that are not finite, and no network.
+
+mod common;
+
+use std::fs;
+
+use common::{Finished, Scratch, Training, minrnn, shown};
+
+/// Messages of a TensorBoard file: length, checksum, message, checksum.
+fn frames(mut bytes: &[u8]) -> Vec<&[u8]> {
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let len = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+        found.push(&bytes[12..12 + len]);
+        bytes = &bytes[16 + len..];
+    }
+    found
+}
+
+fn contains(message: &[u8], tag: &str) -> bool {
+    message.windows(tag.len()).any(|window| window == tag.as_bytes())
+}
+
+#[test]
+fn log_events_and_curves_are_written() {
+    let scratch = Scratch::new();
+    let settings = ["warmup=4", "schedule=cosine", "lr=0.004", "min_lr=0.001", "max_iterations=16", "eval_every=8"];
+    let training = scratch.training("run", &settings);
+    training.run().ok();
+
+    let metrics = training.metrics();
+    let of_kind = |kind| metrics.iter().filter(|line| line["kind"] == kind).collect::<Vec<_>>();
+    let (train, eval) = (of_kind("train"), of_kind("eval"));
+    let iterations = |lines: &[&serde_json::Value]| lines.iter().map(|line| line["iteration"].as_u64().unwrap()).collect::<Vec<_>>();
+    assert_eq!(iterations(&train), (1..=16).collect::<Vec<u64>>());
+    assert_eq!(iterations(&eval), [0, 8, 16]);
+    for line in &train {
+        assert!(line["loss"].as_f64().unwrap() > 0.0 && line["grad_norm"].as_f64().unwrap() > 0.0, "{line}");
+    }
+    // The warm-up, its end, the middle and nearly the end of the cosine.
+    for (iteration, expected) in [(1, 0.0008), (4, 0.0032), (5, 0.004), (11, 0.0025), (16, 0.001_051_1)] {
+        let lr = train[iteration - 1]["lr"].as_f64().unwrap();
+        assert!((lr - expected).abs() < 1e-7, "{iteration}: {lr}");
+    }
+
+    let events = fs::read_dir(&training.out).unwrap().map(|entry| entry.unwrap().path());
+    let events: Vec<_> = events.filter(|path| shown(path).contains("events.out.tfevents.")).collect();
+    let bytes = fs::read(&events[0]).unwrap();
+    let messages = frames(&bytes);
+    assert!(events.len() == 1 && contains(messages[0], "brain.Event:2"));
+    let count = |tag| messages.iter().filter(|message| contains(message, tag)).count();
+    assert_eq!((count("train/loss"), count("train/lr"), count("train/grad_norm"), count("test/loss")), (16, 16, 16, 3));
+
+    let svg = fs::read_to_string(training.out.join("curves.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>") && svg.contains("<polyline"));
+    let png = fs::read(training.out.join("curves.png")).unwrap();
+    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png[png.len() - 8..png.len() - 4] == *b"IEND");
+    let experiment = fs::read_to_string(training.out.join("experiment.toml")).unwrap();
+    assert!(experiment.contains("lr = 0.004") && experiment.contains("d_model = 16"), "{experiment}");
+}
+
+#[test]
+fn progress_goes_to_stderr_in_plain_lines_and_the_report_to_stdout() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &[]);
+    let Finished { stdout, stderr, .. } = training.run().ok();
+    let out = training.out.display();
+    assert!(!stderr.contains(['\u{1b}', '\r']) && !stdout.contains('\u{1b}'), "{stderr}");
+    for line in [
+        "min-gru: 1 layers, width 16, ",
+        "20 iterations on 1 threads\n",
+        "\n1/20 loss ",
+        "\niteration 10: test loss ",
+        "\nall iterations done: 20 iterations",
+    ] {
+        assert!(stderr.contains(line), "expected '{line}' in {stderr}");
+    }
+    let best = training.checkpoint("best");
+    for line in ["iteration 0: test loss ", "best: iteration 20, test loss ", "one pass over the whole test text: loss "] {
+        assert!(stdout.contains(line), "expected '{line}' in {stdout}");
+    }
+    let last = format!(
+        "model: {}\ncurves: {out}/curves.svg\nnext: minrnn generate {out} --prompt \"...\"    or: minrnn eval {out}\n",
+        best.display()
+    );
+    assert!(stdout.ends_with(&last), "{stdout}");
+}
+
+#[test]
+fn a_task_is_judged_by_what_its_experiment_expects() {
+    let scratch = Scratch::new();
+    let training = scratch.task("run", &["copy_length=12", "copy_tokens=2"]);
+    let stdout = training.run().ok().stdout;
+    assert!(stdout.contains("best: iteration ") && stdout.contains("accuracy "), "{stdout}");
+    assert!(stdout.contains("expected 1 ± 0.01 (this library): not reached with 0."), "{stdout}");
+}
+
+#[test]
+fn training_ends_when_patience_does() {
+    let scratch = Scratch::new();
+    // Such a rate only makes it worse.
+    let training = scratch.training("run", &["lr=30", "eval_every=5", "patience=2", "max_iterations=1000"]);
+    let finished = training.run().ok();
+    assert!(finished.stderr.contains("no gain in 2 evaluations: 10 iterations"), "{finished:?}");
+    assert!(finished.stdout.contains("best: iteration 0, "), "{finished:?}");
+    assert_eq!(training.logged(), 10);
+    let outcome = training.outcome();
+    training.resume().ok();
+    training.outcome().assert_equals(&outcome);
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_named_and_the_last_checkpoint_goes_on() {
+    let scratch = Scratch::new();
+    // Decay turns over and grows the weights without bound.
+    let blown = ["lr=100", "weight_decay=10", "warmup=0", "checkpoint_every=3"];
+    for (settings, named) in [
+        (&["eval_every=50"][..], ": the loss is not finite (NaN)"),
+        (&["eval_every=50", "norm=batch", "decay_groups=all"], ": the gradient of backbone.blocks.0."),
+        (&["eval_every=1", "conv=true"], "the test loss is not finite"),
+    ] {
+        let out = format!("run{}", named.len());
+        let training = scratch.training(&out, &[&blown, settings].concat());
+        training.run().failed(1, &[named, "resume from the last checkpoint with a lower learning rate or clip norm"]);
+        let best = training.checkpoint("best");
+        assert!(best.ends_with("iter-0") && training.out.join("curves.svg").exists());
+        let eval = Finished::of(&mut minrnn(&["eval", &shown(&training.out), "--json"])).ok();
+        assert!(!eval.stdout.contains("null"), "{eval:?}");
+        // Again it comes to the same end; from the first checkpoint with a lower rate it does not.
+        training.resume().failed(1, &[named]);
+        let last = training.out.join("checkpoints/last");
+        fs::write(last, "iter-0\n").unwrap();
+        training.with(&["lr=0.001", "weight_decay=0.1"]).resume().ok();
+    }
+}
+
+/// An experiment on Tiny Shakespeare where every address is closed.
+fn without_network(scratch: &Scratch) -> Finished {
+    let training = Training { args: vec!["shakespeare-min-gru".to_owned()], ..scratch.training("run", &[]) };
+    let mut command = training.command(&[]);
+    for name in ["ALL_PROXY", "HTTPS_PROXY", "https_proxy", "all_proxy"] {
+        command.env(name, "http://127.0.0.1:1");
+    }
+    command.env_remove("NO_PROXY").env_remove("no_proxy").env("MINRNN_CACHE", scratch.path("cache"));
+    let finished = Finished::of(&mut command);
+    assert!(!training.out.exists());
+    finished
+}
+
+#[test]
+fn without_a_network_it_says_what_to_do() {
+    let scratch = Scratch::new();
+    let finished = without_network(&scratch);
+    finished.failed(2, &["could not download Tiny Shakespeare from https://", "check the network", "--data FILE"]);
+    assert!(!scratch.path("cache").exists());
+}
+
+#[test]
+fn a_cached_text_with_another_checksum_is_not_used() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.path("cache")).unwrap();
+    for (content, problem) in [(common::words(1_115_394), "SHA-256"), (common::words(999), "999 were found")] {
+        let cached = scratch.write("cache/tinyshakespeare.txt", &content);
+        let finished = without_network(&scratch);
+        finished.failed(2, &["could not download", "--data FILE"]);
+        assert!(finished.stderr.starts_with("not using '") && finished.stderr.contains(problem), "{finished:?}");
+        assert_eq!(fs::read_to_string(cached).unwrap(), content);
+    }
+}

@@ -1,0 +1,231 @@
+//! What wrong input gets: exit code 2, one sentence, and no trace on the disk.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{Finished, Scratch, Training, assert_untouched, minrnn, shown, snapshot, words};
+
+#[test]
+fn settings_that_do_not_fit_are_named() {
+    let scratch = Scratch::new();
+    let cases: [(&str, &[&str]); 22] = [
+        ("d_modle=3", &["unknown key 'd_modle'", "did you mean 'd_model'?"]),
+        ("model.lr=3", &["unknown key 'lr' in section [model]"]),
+        ("modle.d_model=3", &["unknown section [modle]", "'model'"]),
+        ("d_model", &["expected a setting of the form key=value", "'d_model'"]),
+        ("mixer=min-gur", &["model.mixer", "`min-gur`", "`min-gru`"]),
+        ("mixer=mamba", &["unknown variant `mamba`"]),
+        ("preset=offical", &["unknown preset 'offical'", "'official'"]),
+        ("conv=3", &["model.conv must be true or false", "found 3"]),
+        ("lr=fast", &["train.lr must be a number", "fast"]),
+        ("d_model=1.5", &["model.d_model must be a whole number"]),
+        ("n_layers=-1", &["model.n_layers must be 0 or above", "-1"]),
+        ("betas=0.9", &["betas"]),
+        ("device=cuda", &["train.device", "`cpu` (the only choice in this version)"]),
+        ("d_model=0", &["d_model must be"]),
+        ("n_layers=0", &["n_layers must be"]),
+        ("expansion=0.3", &["expansion · d_model must be a whole number", "0.3 · 16"]),
+        ("dropout=1", &["dropout", "found 1"]),
+        ("seq_len=0", &["seq_len must be between 1"]),
+        ("seq_len=10000000", &["batch_size · seq_len must be at most", "4 · 10000000"]),
+        ("d_model=1000000000", &["d_model"]),
+        ("candidate=identity", &["scan", "candidate"]),
+        ("threads=100000", &["threads must be at most 1024"]),
+    ];
+    for (setting, parts) in cases {
+        let log_space: &[&str] = if setting.starts_with("candidate") { &["scan=log-space"] } else { &[] };
+        let training = scratch.training("run", &[log_space, &[setting]].concat());
+        training.run().refused(parts);
+        assert!(!training.out.exists(), "{setting}");
+    }
+}
+
+#[test]
+fn experiments_that_cannot_be_read_are_named() {
+    let scratch = Scratch::new();
+    let damaged = scratch.write("damaged.toml", "description = 'x'\n[model\n");
+    let unknown = scratch.write("unknown.toml", "[model]\nwidth = 3\n");
+    let binary = scratch.write("binary.toml", [0xff, 0xfe]);
+    let directory = shown(&scratch.path(""));
+    let cases: [(&str, &[&str]); 6] = [
+        ("shakespear-min-gru", &["no file and no experiment 'shakespear-min-gru'", "did you mean 'shakespeare-min-gru'?"]),
+        ("", &["no file and no experiment ''", "selective-copying"]),
+        (&shown(&damaged), &["damaged.toml", "line 2"]),
+        (&shown(&unknown), &["unknown.toml", "unknown key 'width' in section [model]"]),
+        (&shown(&binary), &["binary.toml", "UTF-8"]),
+        (&directory, &[&directory, "Is a directory"]),
+    ];
+    let out = scratch.path("run");
+    for (experiment, parts) in cases {
+        Finished::of(&mut minrnn(&["train", experiment, "--out", &shown(&out)])).refused(parts);
+        assert!(!out.exists(), "{experiment}");
+    }
+    let usage = Finished::of(&mut minrnn(&["train", "--dta", "x"]));
+    assert!(usage.code == Some(2) && usage.stderr.contains("'--dta'") && usage.stderr.contains("'--data'"), "{usage:?}");
+}
+
+fn with_data(training: &Training, data: &Path) -> Training {
+    Training { args: vec!["--data".to_owned(), shown(data)], ..training.clone() }
+}
+
+#[test]
+fn texts_that_cannot_be_trained_on_are_named_and_leave_nothing_behind() {
+    let scratch = Scratch::new();
+    let mut not_text = words(100).into_bytes();
+    not_text.insert(42, 0xff);
+    let files = [
+        ("missing.txt", None, vec!["could not read", "missing.txt", "No such file"]),
+        ("empty.txt", Some(Vec::new()), vec!["empty.txt' is empty"]),
+        (
+            "short.txt",
+            Some(words(18).into_bytes()),
+            vec!["short.txt'", "the train part of the text has 16 tokens", "seq_len 16", "at least 17"],
+        ),
+        ("test.txt", Some(words(100).into_bytes()), vec!["test.txt'", "the test part of the text has 10 tokens", "at least 17"]),
+        ("latin.txt", Some(not_text), vec!["latin.txt' is not UTF-8 text", "byte 42", "0xff", "tokenizer = \"byte\""]),
+    ];
+    let training = scratch.training("deep/run", &[]);
+    fs::create_dir(scratch.path("empty")).unwrap();
+    for (name, content, parts) in files {
+        if let Some(content) = content {
+            scratch.write(name, content);
+        }
+        let training = with_data(&training, &scratch.path(name));
+        training.run().refused(&parts);
+        assert!(!training.out.exists(), "{name}");
+        // An empty directory that was there stays, and stays empty.
+        let there = Training { out: scratch.path("empty"), ..training };
+        there.run().refused(&parts);
+        assert!(snapshot(&there.out).is_empty(), "{name}");
+    }
+    with_data(&training, &scratch.path("")).run().refused(&["Is a directory"]);
+    with_data(&training, &scratch.path("latin.txt/x")).run().refused(&["Not a directory"]);
+    assert!(!training.out.exists());
+    // What failed can be repeated with a better text.
+    let there = Training { out: scratch.path("empty"), ..training };
+    there.run().ok();
+}
+
+#[test]
+fn text_and_experiment_must_fit_each_other() {
+    let scratch = Scratch::new();
+    let (text, out) = (shown(&scratch.text("text.txt")), shown(&scratch.path("run")));
+    let refused = |args: &[&str], parts: &[&str]| {
+        Finished::of(minrnn(&["train", "--out", &out]).args(args)).refused(parts);
+        assert!(!scratch.path("run").exists());
+    };
+    refused(&["selective-copying", "--data", &text], &["--data does not fit this experiment"]);
+    refused(&["text"], &["'text' needs a text", "--data FILE"]);
+    let task = scratch.task("task", &["copy_length=12", "copy_tokens=2", "max_iterations=1"]);
+    task.run().ok();
+    let before = snapshot(&task.out);
+    with_data(&task, &scratch.path("text.txt")).resume().refused(&["--data does not fit this experiment"]);
+    assert_untouched(&task.out, &before);
+}
+
+#[test]
+fn a_directory_that_is_taken_is_refused_and_left_as_it_is() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &[]);
+    training.run().ok();
+    let before = snapshot(&training.out);
+    training.run().refused(&["run'", "already holds a run", "--resume", "--out"]);
+    assert_untouched(&training.out, &before);
+
+    // Files of other kinds are not ours to mix with.
+    let other = Training { out: scratch.path("thesis"), ..training.clone() };
+    fs::create_dir(&other.out).unwrap();
+    fs::write(other.out.join("chapter.tex"), "x").unwrap();
+    other.run().refused(&["found 'chapter.tex'", "--out"]);
+    other.resume().refused(&["found other files such as 'chapter.tex'", "--out"]);
+    assert_eq!(snapshot(&other.out).len(), 1);
+
+    let file = Training { out: scratch.write("file", "x"), ..training.clone() };
+    file.run().refused(&["could not create the run directory"]);
+    let inside = Training { out: scratch.path("file/run"), ..training.clone() };
+    inside.run().refused(&["could not create the run directory", "Not a directory"]);
+    let missing = Training { out: scratch.path("missing"), ..training };
+    missing.resume().refused(&["there is no run directory to resume", "leave out --resume"]);
+    assert!(!missing.out.exists());
+}
+
+#[test]
+fn a_run_is_not_resumed_with_another_model_or_text() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &["sampling=stream", "max_iterations=7"]);
+    training.run().ok();
+    let before = snapshot(&training.out);
+    let refused = |training: &Training, parts: &[&str]| {
+        training.resume().refused(parts);
+        assert_untouched(&training.out, &before);
+    };
+    refused(&training.with(&["d_model=32"]), &["config.json", "its model is not the one of the experiment"]);
+    refused(&training.with(&["mixer=gru"]), &["its model is not the one of the experiment"]);
+    refused(&training.with(&["batch_size=8"]), &["training.safetensors", "expected shape [8,", "found [4,", "batch_size"]);
+    refused(&training.with(&["tokenizer=byte"]), &["another tokenizer"]);
+    refused(&training.with(&["d_modle=32"]), &["'d_model'"]);
+    refused(&with_data(&training, &scratch.path("missing.txt")), &["missing.txt"]);
+    let text = scratch.path("text.txt");
+    let content = fs::read(&text).unwrap();
+    fs::write(&text, [&content[..], b"more"].concat()).unwrap();
+    refused(&training, &["text.txt'", "has changed since this run began"]);
+    // The run keeps the tokens: it can do without the text.
+    fs::remove_file(&text).unwrap();
+    let alone = Training { args: Vec::new(), ..training.with(&["max_iterations=9"]) };
+    alone.resume().ok();
+}
+
+#[test]
+fn damaged_files_of_a_run_are_named_and_left_as_they_are() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &["sampling=stream", "max_iterations=9"]);
+    training.run().ok();
+    let half = |bytes: &[u8]| Some(bytes[..bytes.len() / 2].to_vec());
+    let flipped = |bytes: &[u8]| {
+        let mut bytes = bytes.to_vec();
+        let at = bytes.len() - 10;
+        bytes[at] ^= 1;
+        Some(bytes)
+    };
+    let longer = |bytes: &[u8]| Some([bytes, b"\x01{}\n"].concat());
+    let empty = |_: &[u8]| Some(Vec::new());
+    let gone = |_: &[u8]| None;
+    let huge = |bytes: &[u8]| Some([&(1u64 << 60).to_le_bytes(), &bytes[8..]].concat());
+    // A header that promises more than any machine has.
+    let claims = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(&bytes[8..]);
+        let header = r#"{"a":{"dtype":"F32","shape":[1000000000000],"data_offsets":[0,4000000000000]}}"#;
+        Some([&(header.len() as u64).to_le_bytes(), header.as_bytes(), &text.as_bytes()[text.len() - 8..]].concat())
+    };
+    let first_line = |bytes: &[u8]| Some([b"{}\n", bytes].concat());
+    type Damage<'a> = &'a dyn Fn(&[u8]) -> Option<Vec<u8>>;
+    let last = training.checkpoint("last").strip_prefix(&training.out).unwrap().to_owned();
+    let cases: [(&Path, &[Damage]); 9] = [
+        (&last.join("config.json"), &[&half, &empty, &gone, &longer]),
+        (&last.join("model.safetensors"), &[&half, &empty, &gone, &longer, &huge, &claims]),
+        (&last.join("training.safetensors"), &[&half, &empty, &gone, &longer, &huge, &claims]),
+        (&last.join("progress.json"), &[&half, &empty, &gone, &longer]),
+        (Path::new("experiment.toml"), &[&half, &gone, &longer]),
+        (Path::new("tokenizer.json"), &[&half, &empty, &gone, &longer]),
+        (Path::new("data/text.tokens"), &[&half, &empty, &gone, &longer, &flipped]),
+        (Path::new("checkpoints/last"), &[&half, &empty, &longer]),
+        (Path::new("metrics.jsonl"), &[&first_line]),
+    ];
+    for (name, damages) in cases {
+        let path = training.out.join(name);
+        let whole = fs::read(&path).unwrap();
+        for damage in damages {
+            match damage(&whole) {
+                Some(bytes) => fs::write(&path, bytes).unwrap(),
+                None => fs::remove_file(&path).unwrap(),
+            }
+            let before = snapshot(&training.out);
+            training.resume().refused(&[name.file_name().unwrap().to_str().unwrap()]);
+            assert_untouched(&training.out, &before);
+        }
+        fs::write(&path, whole).unwrap();
+    }
+    training.resume().ok();
+}

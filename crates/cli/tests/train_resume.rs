@@ -1,0 +1,173 @@
+//! A run that is killed or stopped and resumed comes to the same bits as one that was not.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Finished, Random, Scratch, Training, assert_untouched, leftovers, signal, snapshot, wait_until};
+
+/// Kills a run of 60 iterations at random moments, resumes it to its end, and compares it with an uninterrupted one.
+fn resume_is_bit_for_bit(seed: u64, settings: &[&str], make: fn(&Scratch, &str, &[&str]) -> Training) {
+    let scratch = Scratch::new();
+    let settings: Vec<&str> = [&["max_iterations=60"], settings].concat();
+    let (whole, torn) = (make(&scratch, "whole", &settings), make(&scratch, "torn", &settings));
+    let report = whole.run().ok().stdout;
+
+    let mut random = Random(seed);
+    let mut killed = 0;
+    // Some kills come while it starts, some while it trains, evaluates or saves.
+    for target in [0, 0, 5, 15, 0, 25, 35, 45, 55] {
+        let mut child = torn.spawn();
+        if target == 0 {
+            std::thread::sleep(Duration::from_micros(random.below(12_000)));
+        } else {
+            wait_until(&mut child, || torn.logged() >= target);
+            std::thread::sleep(Duration::from_micros(random.below(4_000)));
+        }
+        child.kill().unwrap();
+        killed += u32::from(child.wait().unwrap().code().is_none());
+    }
+    assert!(killed >= 4, "only {killed} kills hit the run");
+    let finished = if torn.out.exists() { torn.resume() } else { torn.run() }.ok();
+    torn.outcome().assert_equals(&whole.outcome());
+    assert_eq!(finished.stdout.replace("/torn", "/whole").replace("-2\n", "\n"), report);
+    assert_eq!(leftovers(&torn.out), [] as [std::path::PathBuf; 0]);
+}
+
+#[test]
+fn resume_is_bit_for_bit_with_dropout_and_accumulation() {
+    resume_is_bit_for_bit(1, &["n_layers=2", "conv=true", "dropout=0.2", "accumulation=2", "threads=2"], Scratch::training);
+}
+
+#[test]
+fn resume_is_bit_for_bit_in_a_stream() {
+    let settings = ["mixer=min-lstm", "initial_state=learned", "sampling=stream", "accumulation=2", "dropout=0.1", "norm=layer"];
+    resume_is_bit_for_bit(2, &settings, Scratch::training);
+}
+
+#[test]
+fn resume_is_bit_for_bit_with_batch_norm() {
+    resume_is_bit_for_bit(3, &["norm=batch", "ff=gated", "tie_embeddings=true", "checkpoint_every=1"], Scratch::training);
+}
+
+#[test]
+fn resume_is_bit_for_bit_on_a_task() {
+    resume_is_bit_for_bit(4, &["mixer=gru", "copy_length=12", "copy_tokens=2", "schedule=cosine"], Scratch::task);
+}
+
+/// Sends a signal to a run and checks that it saves and says how to go on; gives the iterations made.
+fn stopped(training: &Training, mut child: std::process::Child, name: &str, at: u64) -> u64 {
+    wait_until(&mut child, || training.logged() >= at);
+    // Into the evaluation, where one is due.
+    std::thread::sleep(Duration::from_millis(30));
+    signal(&child, name);
+    let finished = Finished::from(child.wait_with_output().unwrap()).ok();
+    assert_eq!(finished.stdout, "");
+    let made = training.logged();
+    let words = [
+        format!("stopped after {made} iterations; everything is saved in {}", training.out.display()),
+        format!("go on with: minrnn train --resume --out {}", training.out.display()),
+    ];
+    assert!(finished.stderr.ends_with(&format!("{}\n", words.join("\n"))), "{finished:?}");
+    made
+}
+
+#[test]
+fn ctrl_c_saves_and_the_run_goes_on_as_if_never_stopped() {
+    let scratch = Scratch::new();
+    // Long enough to be met in the middle.
+    let settings = ["max_iterations=400", "eval_every=50", "accumulation=4", "dropout=0.1", "sampling=stream", "norm=batch"];
+    let (whole, stop) = (scratch.training("whole", &settings), scratch.training("stop", &settings));
+    whole.run().ok();
+
+    let made = stopped(&stop, stop.spawn(), "INT", 5);
+    assert!((5..400).contains(&made), "{made}");
+    // Then inside an evaluation, which would take hours.
+    let due = made.next_multiple_of(50);
+    let endless = stop.with(&["eval_iterations=100000000"]);
+    assert_eq!(stopped(&stop, endless.spawn(), "TERM", due), due);
+    assert!(stop.metrics().iter().all(|line| line["kind"] == "train" || line["iteration"] != due || due == made));
+    // And again at once.
+    assert_eq!(stopped(&stop, endless.spawn(), "INT", due), due);
+
+    stop.resume().ok();
+    stop.outcome().assert_equals(&whole.outcome());
+}
+
+#[test]
+fn another_ctrl_c_ends_an_update_that_takes_too_long() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &["accumulation=65536", "seq_len=64"]);
+    let mut child = training.spawn();
+    let last = training.out.join("checkpoints/last");
+    wait_until(&mut child, || last.exists());
+    std::thread::sleep(Duration::from_millis(50));
+    let before = snapshot(&training.out);
+    signal(&child, "INT");
+    std::thread::sleep(Duration::from_millis(1300));
+    assert!(child.try_wait().unwrap().is_none());
+    signal(&child, "INT");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_untouched(&training.out, &before);
+}
+
+#[test]
+fn a_run_without_a_checkpoint_starts_anew_and_says_so() {
+    let scratch = Scratch::new();
+    let (whole, anew) = (scratch.training("whole", &[]), scratch.training("anew", &[]));
+    whole.run().ok();
+    // An empty directory, then one whose run was lost but for its experiment and a log.
+    std::fs::create_dir(&anew.out).unwrap();
+    for _ in 0..2 {
+        let finished = anew.resume().ok();
+        assert!(finished.stderr.starts_with(&format!("'{}' has no checkpoint yet: starting anew\n", anew.out.display())), "{finished:?}");
+        anew.outcome().assert_equals(&whole.outcome());
+        std::fs::remove_dir_all(anew.out.join("checkpoints")).unwrap();
+    }
+    // With the text and the tokenizer that are asked for now.
+    let other = scratch.write("other.txt", common::words(4000).to_uppercase());
+    let bytes = Training { args: vec!["--data".to_owned(), common::shown(&other)], ..anew.with(&["tokenizer=byte"]) };
+    assert!(bytes.resume().ok().stderr.contains("starting anew"));
+    assert!(std::fs::read_to_string(anew.out.join("tokenizer.json")).unwrap().contains("byte"));
+}
+
+#[test]
+fn resuming_a_finished_run_reports_again_and_changes_nothing_of_it() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &[]);
+    let report = training.run().ok().stdout;
+    let (outcome, best) = (training.outcome(), training.checkpoint("best"));
+    let finished = training.resume().ok();
+    assert_eq!(finished.stdout, report);
+    assert!(finished.stderr.contains("resumed after 20 iterations"), "{finished:?}");
+    training.outcome().assert_equals(&outcome);
+    assert_eq!(training.checkpoint("best"), best);
+}
+
+#[test]
+fn a_finished_run_can_be_made_longer() {
+    let scratch = Scratch::new();
+    // An evaluation falls on the first end, so both runs evaluate alike.
+    let (whole, longer) = (scratch.training("whole", &["max_iterations=30"]), scratch.training("longer", &["max_iterations=20"]));
+    whole.run().ok();
+    longer.run().ok();
+    longer.with(&["max_iterations=30"]).resume().ok();
+    longer.outcome().assert_equals(&whole.outcome());
+}
+
+#[test]
+fn two_processes_never_train_in_one_directory() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &["max_iterations=100000000"]);
+    let mut child = training.spawn();
+    wait_until(&mut child, || training.logged() >= 3);
+    let started = Instant::now();
+    for refused in [training.run(), training.resume()] {
+        refused.refused(&["another process is training in this directory", "--out"]);
+    }
+    assert!(started.elapsed() < Duration::from_secs(60));
+    let at = training.logged();
+    stopped(&training, child, "INT", at);
+    // The lock has gone with its process.
+    training.with(&["max_iterations=1"]).resume().ok();
+}

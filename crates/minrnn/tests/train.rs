@@ -1,0 +1,356 @@
+//! The training loop of the library: exact resume, the mean of micro-batches, the clip, the groups of decay, and how a run ends.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use minrnn::checkpoint::{parameter_shapes, save_weights};
+use minrnn::data::Batch;
+use minrnn::model::LanguageModel;
+use minrnn::nn::Mode;
+use minrnn::train::{Ending, Event, Experiment, GradientMap, Optimizer, Pointer, RunDir, Schedule, TrainConfig, Trainer, Update};
+use minrnn::{Error, Result};
+use minrnn_stream::{ModelConfig, Weights};
+
+const TINY: &str = r#"
+    [model]
+    d_model = 16
+    n_layers = 2
+    [train]
+    seq_len = 12
+    batch_size = 4
+    max_iterations = 10
+    warmup = 3
+    eval_every = 4
+    eval_iterations = 2
+    checkpoint_every = 3
+"#;
+
+/// A directory with a text in it.
+struct Scratch(tempfile::TempDir);
+
+impl Scratch {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let text: String = (0..400u64).map(|i| ["to be ", "or not ", "to be\n"][(i * i * 7 + i / 3) as usize % 3]).collect();
+        std::fs::write(directory.path().join("text.txt"), text).unwrap();
+        Self(directory)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn experiment(&self, settings: &[&str]) -> Experiment {
+        let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
+        let mut experiment = Experiment::parse(TINY, &settings).unwrap();
+        experiment.data.path = Some(self.path("text.txt"));
+        experiment
+    }
+
+    fn start(&self, run: &str, settings: &[&str]) -> Trainer {
+        Trainer::new(self.experiment(settings), RunDir::create(self.path(run)).unwrap()).unwrap()
+    }
+
+    fn resume(&self, run: &str, settings: &[&str]) -> Trainer {
+        Trainer::new(self.experiment(settings), RunDir::open(self.path(run)).unwrap()).unwrap()
+    }
+}
+
+/// What a run tells: its updates without their speed, and its evaluations.
+fn told(event: &Event) -> Option<String> {
+    match event {
+        Event::Updated(update) => Some(format!("{:?}", Update { tokens_per_s: 0.0, ..*update })),
+        Event::Evaluated { .. } => Some(format!("{event:?}")),
+        _ => None,
+    }
+}
+
+/// Runs until after the update `stop_after`, or to the end.
+fn run(trainer: &mut Trainer, stop_after: Option<u64>, tale: &mut Vec<String>) -> Result<Ending> {
+    let stop = AtomicBool::new(false);
+    trainer.run(&stop, |event| {
+        tale.extend(told(&event));
+        if matches!(event, Event::Updated(update) if Some(update.iteration) == stop_after) {
+            stop.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    })
+}
+
+/// Every tensor of a file by its name.
+fn tensors(path: &Path) -> BTreeMap<String, Vec<f32>> {
+    let mut weights = Weights::read(path).unwrap();
+    let names: Vec<String> = weights.names().map(ToString::to_string).collect();
+    names.into_iter().map(|name| (name.clone(), weights.take_any(&name).unwrap().data)).collect()
+}
+
+fn weights_of(model: &LanguageModel) -> BTreeMap<String, Vec<f32>> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("model.safetensors");
+    save_weights(model, &path).unwrap();
+    tensors(&path)
+}
+
+/// Weights, moments and carried state of a run's last checkpoint.
+fn last_files(trainer: &Trainer) -> [BTreeMap<String, Vec<f32>>; 2] {
+    let last = trainer.run_dir().checkpoint(Pointer::Last).unwrap().unwrap();
+    ["model.safetensors", "training.safetensors"].map(|name| tensors(&last.join(name)))
+}
+
+#[test]
+fn a_trainer_stopped_anywhere_and_built_again_goes_on_bit_for_bit() {
+    let variants: [&[&str]; 5] = [
+        &["dropout=0.3", "accumulation=2", "conv=true"],
+        &["sampling=stream", "mixer=min-lstm", "initial_state=learned", "norm=layer", "dropout=0.1"],
+        &["norm=batch", "accumulation=2", "ff=gated"],
+        &["sampling=stream", "mixer=gru", "initial_state=learned", "accumulation=3", "norm=batch"],
+        &["task=selective-copying", "copy_length=12", "copy_tokens=2", "mixer=lstm", "tie_embeddings=true"],
+    ];
+    for settings in variants {
+        let scratch = Scratch::new();
+        let (mut whole, mut whole_tale) = (scratch.start("whole", settings), Vec::new());
+        assert_eq!(run(&mut whole, None, &mut whole_tale).unwrap(), Ending::Finished);
+        // After every update in turn.
+        let (mut parts, mut tale) = (scratch.start("parts", settings), Vec::new());
+        for stop_after in 1..=10 {
+            let expected = if stop_after == 10 { [Ending::Stopped, Ending::Finished] } else { [Ending::Stopped; 2] };
+            assert!(expected.contains(&run(&mut parts, Some(stop_after), &mut tale).unwrap()));
+            drop(parts);
+            parts = scratch.resume("parts", settings);
+            assert_eq!(parts.progress().iteration, stop_after);
+        }
+        assert_eq!(run(&mut parts, None, &mut tale).unwrap(), Ending::Finished);
+        assert_eq!(tale, whole_tale, "{settings:?}");
+        assert!(last_files(&parts) == last_files(&whole), "{settings:?}");
+        let report = |trainer: &Trainer| {
+            let report = trainer.final_report(&AtomicBool::new(false)).unwrap().unwrap();
+            (report.iteration, report.fixed, report.kept, report.full_pass)
+        };
+        assert_eq!(report(&parts), report(&whole), "{settings:?}");
+    }
+}
+
+#[test]
+fn a_checkpoint_evaluates_as_the_model_it_was_made_of() {
+    let scratch = Scratch::new();
+    let settings = ["norm=batch", "eval_every=5"];
+    let mut trainer = scratch.start("run", &settings);
+    // Stopped without an evaluation, which would bring the running statistics up to date.
+    run(&mut trainer, Some(4), &mut Vec::new()).unwrap();
+    let last = trainer.run_dir().checkpoint(Pointer::Last).unwrap().unwrap();
+    let read = minrnn::checkpoint::load_model(last, &Device::flex()).unwrap().model;
+    let mut set = trainer.data().full_pass(trainer.experiment(), false).unwrap().unwrap();
+    let go_on = AtomicBool::new(false);
+    let own = burn::module::Module::valid(trainer.model());
+    let scores = [read, own].map(|model| minrnn::train::evaluate(&model, &mut *set, &go_on).unwrap().unwrap());
+    assert_eq!(scores[0], scores[1]);
+}
+
+fn loss(model: &LanguageModel, batch: &Batch) -> Tensor<1> {
+    let inputs = batch.inputs.iter().map(|&id| i64::from(id)).collect();
+    let inputs = Tensor::<2, Int>::from_data(TensorData::new::<i64, _>(inputs, [batch.batch_size, batch.seq_len]), &model.device());
+    let targets = batch.targets.iter().map(|&id| id as i32).collect();
+    let steps = batch.segments.steps(batch.batch_size, batch.seq_len).unwrap();
+    model.loss(inputs, targets, None, model.init_state(batch.batch_size), &steps, Mode::Evaluate).0
+}
+
+/// First moments after one update, which are (1 − β1) times the clipped mean gradient.
+fn first_moments(optimizer: &Optimizer) -> BTreeMap<String, Vec<f32>> {
+    optimizer.moments().into_iter().filter(|(name, _)| name.ends_with(".moment_1")).collect()
+}
+
+fn norm(gradients: &BTreeMap<String, Vec<f32>>) -> f64 {
+    gradients.values().flatten().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt()
+}
+
+#[test]
+fn micro_batches_are_averaged_as_if_they_were_one_batch() {
+    let scratch = Scratch::new();
+    let settings = ["accumulation=2", "clip_norm=0"];
+    let mut trainer = scratch.start("run", &settings);
+    let (experiment, model) = (trainer.experiment().clone(), trainer.model().clone());
+    // The rows of both micro-batches in one batch of 8.
+    let mut source = trainer.data().training(&experiment).unwrap();
+    let (mut rows, second) = (source.batch(0, 0).unwrap(), source.batch(0, 1).unwrap());
+    rows.inputs.extend(second.inputs);
+    rows.targets.extend(second.targets);
+    rows.batch_size = 8;
+    let whole = loss(&model, &rows);
+    let whole_loss = f64::from(whole.clone().into_scalar::<f32>());
+    let mut optimizer = Optimizer::new(&experiment.train);
+    let gradients = GradientMap::new(&model, &whole.backward());
+    let lr = Schedule::new(&experiment.train).lr(0);
+    let (_, whole_norm) = optimizer.update(model, gradients, 1.0, lr, 0).unwrap();
+
+    let update = trainer.update().unwrap();
+    assert!((update.loss - whole_loss).abs() < 1e-6 * whole_loss, "{} {whole_loss}", update.loss);
+    assert!((update.grad_norm - whole_norm).abs() < 1e-5 * whole_norm, "{} {whole_norm}", update.grad_norm);
+    trainer.save(false).unwrap();
+    let [_, training] = last_files(&trainer);
+    let expected = first_moments(&optimizer);
+    assert!(expected.len() > 10);
+    for (name, expected) in &expected {
+        let largest = expected.iter().fold(1e-6f32, |largest, x| largest.max(x.abs()));
+        for (found, expected) in training[name].iter().zip(expected) {
+            assert!((found - expected).abs() < 2e-5 * largest, "{name}: {found} {expected}");
+        }
+    }
+}
+
+#[test]
+fn the_clip_is_one_factor_for_all_gradients_together() {
+    let scratch = Scratch::new();
+    let experiment = scratch.experiment(&["betas=0.9,0.99"]);
+    let trainer = scratch.start("run", &[]);
+    let batch = trainer.data().training(trainer.experiment()).unwrap().batch(0, 0).unwrap();
+    let gradients = GradientMap::new(trainer.model(), &loss(trainer.model(), &batch).backward());
+    let update = |clip_norm| {
+        let mut optimizer = Optimizer::new(&TrainConfig { clip_norm, ..experiment.train.clone() });
+        let (_, norm) = optimizer.update(trainer.model().clone(), gradients.clone(), 1.0, 1e-3, 0).unwrap();
+        (first_moments(&optimizer), norm)
+    };
+    let (free, free_norm) = update(0.0);
+    assert!((norm(&free) / 0.1 - free_norm).abs() < 1e-5 * free_norm);
+    // One that is not reached changes nothing.
+    assert!(update(2.0 * free_norm).0 == free);
+    let (clipped, reported) = update(0.01);
+    assert_eq!(reported, free_norm);
+    assert!((norm(&clipped) / 0.1 - 0.01).abs() < 1e-6, "{}", norm(&clipped));
+    let factor = (0.01 / free_norm) as f32;
+    for (name, free) in &free {
+        for (free, clipped) in free.iter().zip(&clipped[name]) {
+            assert!((clipped - free * factor).abs() <= 1e-4 * (free * factor).abs() + 1e-12, "{name}");
+        }
+    }
+}
+
+#[test]
+fn decay_pulls_the_parameters_of_its_group_and_no_other() {
+    let scratch = Scratch::new();
+    let trainer = scratch.start("run", &["conv=true", "norm=layer", "initial_state=learned"]);
+    let batch = trainer.data().training(trainer.experiment()).unwrap().batch(0, 0).unwrap();
+    let gradients = GradientMap::new(trainer.model(), &loss(trainer.model(), &batch).backward());
+    // Two updates by the same gradient: what begins at 0 has something to decay in the second.
+    let updated = |groups: &str, weight_decay| {
+        let experiment = scratch.experiment(&[&format!("decay_groups={groups}")]);
+        let mut optimizer = Optimizer::new(&TrainConfig { weight_decay, ..experiment.train });
+        let mut model = trainer.model().clone();
+        for iteration in 0..2 {
+            model = optimizer.update(model, gradients.clone(), 1.0, 0.1, iteration).unwrap().0;
+        }
+        weights_of(&model)
+    };
+    let free = updated("none", 0.5);
+    assert!(updated("matrices", 0.0) == free);
+    let decayed = |groups| -> Vec<String> {
+        let found = updated(groups, 0.5);
+        free.iter().filter(|(name, values)| found[*name] != **values).map(|(name, _)| name.clone()).collect()
+    };
+    let named = |choose: &dyn Fn(&str, usize) -> bool| -> Vec<String> {
+        let shapes = parameter_shapes(trainer.model()).into_iter();
+        let mut names: Vec<String> = shapes.filter(|(name, shape)| choose(name, shape.len())).map(|(name, _)| name).collect();
+        names.sort();
+        names
+    };
+    let matrices = decayed("matrices");
+    assert_eq!(matrices, named(&|name, _| name.ends_with("weight") && !name.contains("norm")));
+    for name in ["embedding.weight", "head.weight", "backbone.blocks.1.mixer.in_proj.weight", "backbone.blocks.0.conv.depthwise.weight"] {
+        assert!(matrices.iter().any(|found| found == name), "{name} in {matrices:?}");
+    }
+    assert_eq!(decayed("all"), named(&|_, _| true));
+    assert_eq!(decayed("official"), named(&|name, _| !name.contains("mixer.in_proj")));
+    assert!(decayed("official").len() + 4 == decayed("all").len());
+
+    // Decoupled: it takes lr · λ of the weight, whatever the gradient.
+    let before = &weights_of(trainer.model())["head.weight"];
+    let after = |decay| {
+        let mut optimizer = Optimizer::new(&TrainConfig { weight_decay: decay, ..TrainConfig::default() });
+        weights_of(&optimizer.update(trainer.model().clone(), gradients.clone(), 1.0, 0.1, 0).unwrap().0)
+    };
+    let (with, without) = (after(0.5), after(0.0));
+    for ((with, without), before) in with["head.weight"].iter().zip(&without["head.weight"]).zip(before) {
+        assert!((without - with - 0.1 * 0.5 * before).abs() < 1e-6, "{with} {without} {before}");
+    }
+}
+
+#[test]
+fn a_gradient_that_is_not_finite_is_named_and_changes_nothing() {
+    let scratch = Scratch::new();
+    let trainer = scratch.start("run", &[]);
+    let batch = trainer.data().training(trainer.experiment()).unwrap().batch(0, 0).unwrap();
+    let endless = loss(trainer.model(), &batch) * f32::MAX * f32::MAX;
+    let gradients = GradientMap::new(trainer.model(), &endless.backward());
+    let before = weights_of(trainer.model());
+    let mut optimizer = Optimizer::new(&TrainConfig::default());
+    let error = optimizer.update(trainer.model().clone(), gradients, 1.0, 0.1, 7).map(drop).unwrap_err();
+    assert!(matches!(&error, Error::NonFinite { iteration: 7, tensor, .. } if tensor.starts_with("the gradient of backbone.")), "{error}");
+    assert!(optimizer.moments().is_empty() && weights_of(trainer.model()) == before);
+}
+
+#[test]
+fn updates_follow_the_schedule_and_evaluations_theirs() {
+    let scratch = Scratch::new();
+    let mut trainer = scratch.start("run", &["lr=0.01", "min_lr=0.001", "lr_decay_iterations=20"]);
+    let schedule = Schedule::new(&trainer.experiment().train);
+    let (mut lrs, mut evaluated, mut saved) = (Vec::new(), Vec::new(), Vec::new());
+    let watch = |event| {
+        match event {
+            Event::Updated(update) => lrs.push((update.iteration, update.lr)),
+            Event::Evaluated { iteration, .. } => evaluated.push(iteration),
+            Event::Saved(path) => saved.push(path.file_name().unwrap().to_str().unwrap().to_owned()),
+            _ => {}
+        }
+        Ok(())
+    };
+    assert_eq!(trainer.run(&AtomicBool::new(false), watch).unwrap(), Ending::Finished);
+    assert_eq!(lrs, (1..=10).map(|made| (made, schedule.lr(made - 1))).collect::<Vec<_>>());
+    assert_eq!(evaluated, [0, 4, 8, 10]);
+    assert_eq!(saved, ["iter-0", "iter-3", "iter-4", "iter-6", "iter-8", "iter-9", "iter-10"]);
+}
+
+#[test]
+fn patience_ends_a_run_that_gains_nothing() {
+    let scratch = Scratch::new();
+    let settings = ["lr=30", "warmup=0", "eval_every=2", "patience=2", "max_iterations=100"];
+    let mut trainer = scratch.start("run", &settings);
+    assert_eq!(run(&mut trainer, None, &mut Vec::new()).unwrap(), Ending::NoGain);
+    assert_eq!((trainer.progress().iteration, trainer.progress().without_gain), (4, 2));
+    drop(trainer);
+    // Resumed, it still has none.
+    let (mut again, mut tale) = (scratch.resume("run", &settings), Vec::new());
+    assert_eq!(run(&mut again, None, &mut tale).unwrap(), Ending::NoGain);
+    assert!(tale.is_empty());
+}
+
+#[test]
+fn a_stop_before_the_first_update_still_leaves_a_checkpoint() {
+    let scratch = Scratch::new();
+    let (mut trainer, mut tale) = (scratch.start("run", &[]), Vec::new());
+    let ending = trainer.run(&AtomicBool::new(true), |event| {
+        tale.extend(told(&event));
+        Ok(())
+    });
+    assert_eq!(ending.unwrap(), Ending::Stopped);
+    // The evaluation that was due has not happened and is made up for.
+    assert!(tale.is_empty() && trainer.progress().evaluated_at.is_none());
+    drop(trainer);
+    let mut again = scratch.resume("run", &[]);
+    run(&mut again, None, &mut tale).unwrap();
+    let (mut whole, mut whole_tale) = (scratch.start("whole", &[]), Vec::new());
+    run(&mut whole, None, &mut whole_tale).unwrap();
+    assert_eq!(tale, whole_tale);
+}
+
+#[test]
+fn a_start_that_fails_leaves_no_directory() {
+    let scratch = Scratch::new();
+    let long = scratch.experiment(&["seq_len=4000"]);
+    let refused = Trainer::new(long, RunDir::create(scratch.path("run")).unwrap()).map(drop).unwrap_err();
+    assert!(refused.to_string().contains("text.txt'") && refused.is_wrong_input(), "{refused}");
+    assert!(!scratch.path("run").exists());
+    let model = ModelConfig { expansion: 0.3, ..ModelConfig::default() };
+    let refused = Trainer::new(Experiment { model, ..scratch.experiment(&[]) }, RunDir::create(scratch.path("run")).unwrap());
+    assert!(refused.map(drop).unwrap_err().to_string().contains("expansion") && !scratch.path("run").exists());
+}
