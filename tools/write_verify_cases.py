@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
-from torch.nn.functional import softplus
+from torch.nn.functional import logsigmoid, softplus
 
 CELLS = ("min_gru", "min_lstm", "gru", "lstm")
 EXTREME = 40.0
@@ -139,17 +139,22 @@ def min_cell(case: Case, p: dict[str, Tensor]) -> Tensor:
     }
     value = g(preact["h"]) if case.candidate == "positive" else preact["h"]
     if case.cell == "min_gru":
-        keep, take = torch.sigmoid(-preact["z"]), torch.sigmoid(preact["z"])
+        keep, take = gate(-preact["z"]), gate(preact["z"])
     elif case.normalize_gates:
         difference = softplus_exact(-preact["f"]) - softplus_exact(-preact["i"])
-        keep, take = torch.sigmoid(-difference), torch.sigmoid(difference)
+        keep, take = gate(-difference), gate(difference)
     else:
-        keep, take = torch.sigmoid(preact["f"]), torch.sigmoid(preact["i"])
+        keep, take = gate(preact["f"]), gate(preact["i"])
     h, steps = p["h0"], []
     for k, i, v in zip(keep.unbind(1), take.unbind(1), value.unbind(1), strict=True):
         h = k * h + i * v
         steps.append(h)
     return torch.stack(steps, dim=1)
+
+
+def gate(x: Tensor) -> Tensor:
+    """Sigmoid whose gradient keeps its digits: autograd's s (1 - s) has none left at large x."""
+    return logsigmoid(x).exp()
 
 
 def softplus_exact(x: Tensor) -> Tensor:
