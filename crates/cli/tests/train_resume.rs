@@ -27,7 +27,7 @@ fn resume_is_bit_for_bit(seed: u64, settings: &[&str], make: fn(&Scratch, &str, 
         child.kill().unwrap();
         killed += u32::from(child.wait().unwrap().code().is_none());
     }
-    assert!(killed >= 4, "only {killed} kills hit the run");
+    assert!(killed >= 3, "only {killed} kills hit the run");
     let finished = if torn.out.exists() { torn.resume() } else { torn.run() }.ok();
     torn.outcome().assert_equals(&whole.outcome());
     assert_eq!(finished.stdout.replace("/torn", "/whole").replace("-2\n", "\n"), report);
@@ -41,7 +41,7 @@ fn resume_is_bit_for_bit_with_dropout_and_accumulation() {
 
 #[test]
 fn resume_is_bit_for_bit_in_a_stream() {
-    let settings = ["mixer=min-lstm", "initial_state=learned", "sampling=stream", "accumulation=2", "dropout=0.1", "norm=layer"];
+    let settings = ["mixer=min-lstm", "initial_state=learned", "sampling=stream", "accumulation=2", "tokenizer=bpe", "bpe_vocab_size=280"];
     resume_is_bit_for_bit(2, &settings, Scratch::training);
 }
 
