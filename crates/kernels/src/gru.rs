@@ -43,7 +43,7 @@ pub enum GruForm {
 /// States of every step.
 ///
 /// # Shapes
-/// `preact` [B, T, 3E] in rows r, z, n, `bias` [3E], `weight` [3E, E], `recurrent_bias` [3E]; out: `h` [B, T, E], `h_last` [B, E].
+/// `preact` `[B, T, 3E]` in rows r, z, n, `bias` `[3E]`, `weight` `[3E, E]`, `recurrent_bias` `[3E]`; out: `h` `[B, T, E]`, `h_last` `[B, E]`.
 /// In padding `h` is 0 and the state passes.
 ///
 /// # Panics
@@ -76,7 +76,7 @@ pub fn forward(
 /// Gradients of everything, given those of `h` and of `h_last` (`None` is 0) and the `h` that [`forward`] wrote.
 ///
 /// # Shapes
-/// As in [`forward`]; `d_x` has the shape of `x`. `d_h0` and `d_init` [E] are written whether or not the start has them.
+/// As in [`forward`]; `d_x` has the shape of `x`. `d_h0` and `d_init` `[E]` are written whether or not the start has them.
 ///
 /// # Panics
 /// When a length does not fit `shape`.
@@ -144,12 +144,12 @@ struct Cell<'a> {
     level: Level,
     form: GruForm,
     preact: &'a [f32],
-    /// What is added to the pre-activations, [3E].
+    /// What is added to the pre-activations, `[3E]`.
     bias: Vec<f32>,
-    /// b'_n of the torch form, [E]: it is added inside the reset gate.
+    /// b'_n of the torch form, `[E]`: it is added inside the reset gate.
     inner_bias: Vec<f32>,
     weight: &'a [f32],
-    /// [E, 3E].
+    /// `[E, 3E]`.
     weight_transposed: Vec<f32>,
     start: Start<'a>,
 }

@@ -1,7 +1,7 @@
 //! Recurrence, convolution, norm and loss kernels for CPUs: slices in, slices out, forward and backward.
 //!
 //! Every kernel is a module with `forward` and `backward` on row-major f32 slices, and a short sequential version of it, generic over f32
-//! and f64, in [`reference`]. Outputs may be uninitialised and are written whole. Instructions are chosen at run time ([`simd::Level`]);
+//! and f64, in [`mod@reference`]. Outputs may be uninitialised and are written whole. Instructions are chosen at run time ([`simd::Level`]);
 //! threads come from the ambient rayon pool; the same shape on the same number of threads gives the same bits ([`grid`]).
 //!
 //! ```

@@ -32,9 +32,9 @@ use steps::{Backward, Step};
 pub struct Start<'a, T = f32> {
     /// The carried h and the h that a reset restores; which steps are real and where the state is reset.
     pub h: shape::Start<'a, T>,
-    /// The carried cell state [B, E]; `None` is 0.
+    /// The carried cell state `[B, E]`; `None` is 0.
     pub c0: Option<&'a [T]>,
-    /// The cell state [E] that a reset restores; `None` is 0.
+    /// The cell state `[E]` that a reset restores; `None` is 0.
     pub init_c: Option<&'a [T]>,
 }
 
@@ -48,8 +48,8 @@ impl<'a, T> Start<'a, T> {
 /// States of every step.
 ///
 /// # Shapes
-/// `preact` [B, T, 4E] in rows i, f, g, o, `bias` [4E], `weight` [4E, E], `recurrent_bias` [4E]; out: `h`, `c` [B, T, E],
-/// `h_last`, `c_last` [B, E]. In padding `h` and `c` are 0 and the state passes.
+/// `preact` `[B, T, 4E]` in rows i, f, g, o, `bias` `[4E]`, `weight` `[4E, E]`, `recurrent_bias` `[4E]`; out: `h`, `c` `[B, T, E]`,
+/// `h_last`, `c_last` `[B, E]`. In padding `h` and `c` are 0 and the state passes.
 ///
 /// # Panics
 /// When a length does not fit `shape`.
@@ -167,10 +167,10 @@ struct Upstream<'a> {
 struct Cell<'a> {
     level: Level,
     preact: &'a [f32],
-    /// Both biases, [4E].
+    /// Both biases, `[4E]`.
     bias: Vec<f32>,
     weight: &'a [f32],
-    /// [E, 4E].
+    /// `[E, 4E]`.
     weight_transposed: Vec<f32>,
     start: Start<'a>,
 }

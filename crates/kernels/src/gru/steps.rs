@@ -117,7 +117,7 @@ pub(super) struct TorchBackward<'a> {
     pub d_h: Option<&'a [f32]>,
     pub product: &'a mut [f32],
     pub gamma: &'a mut [f32],
-    /// Sums of ā_r, ā_z, ā_n and the gradient of q, [4E].
+    /// Sums of ā_r, ā_z, ā_n and the gradient of q, `[4E]`.
     pub sums: &'a mut [f32],
     pub d_preact: Out<'a>,
 }

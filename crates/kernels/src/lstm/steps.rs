@@ -58,7 +58,7 @@ pub(super) struct Backward<'a> {
     pub product: &'a mut [f32],
     pub gamma: &'a mut [f32],
     pub kappa: &'a mut [f32],
-    /// Sums of the gates' gradients, [4E].
+    /// Sums of the gates' gradients, `[4E]`.
     pub sums: &'a mut [f32],
     pub d_preact: Out<'a>,
 }

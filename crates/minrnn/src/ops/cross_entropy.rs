@@ -9,7 +9,7 @@ use minrnn_kernels::cross_entropy as kernel;
 use super::flex::{Output, dims, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 
-/// Σ mask · (−ln softmax(logits)[target]) / Σ mask, in nats; 0 where the mask is all zero.
+/// Σ mask · (−ln softmax(logits)_target) / Σ mask, in nats; 0 where the mask is all zero.
 ///
 /// # Shapes
 /// * `logits` `[N, V]`, `targets` N class numbers, `mask` N weights (absent: all 1) → `[1]`
