@@ -5,6 +5,7 @@
 mod allocator;
 mod commands;
 mod failure;
+mod machine;
 
 use std::process::ExitCode;
 
