@@ -8,6 +8,7 @@ mod corpus;
 mod display;
 mod failure;
 mod interrupt;
+mod machine;
 mod output;
 mod printer;
 mod threads;

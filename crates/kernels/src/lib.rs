@@ -26,6 +26,7 @@ extern crate alloc;
 
 mod candidate;
 pub mod conv;
+pub mod copy;
 pub mod cross_entropy;
 pub mod dropout;
 pub mod gated_gelu;

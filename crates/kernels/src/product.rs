@@ -1,4 +1,4 @@
-//! Matrix products of recurrences: many small ones, each on one thread.
+//! Matrix products: those of recurrences, many small ones, each on one thread; and those of layers, spread over all threads.
 //!
 //! Which side goes where decides the speed. A right side whose rows are contiguous (`column_stride` 1) is read as it lies; a
 //! transposed one is packed again at every call, which costs as much as a product with few rows. So a weight that meets every
@@ -7,6 +7,8 @@
 //! Products run through the `gemm` crate, which picks its instructions itself; a single row goes to a product of its own, which is
 //! as fast as the weights arrive from the cache. Without `std` plain loops do the work.
 
+use crate::grid::{self, SharedOut};
+use crate::shape::{Out, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
@@ -74,9 +76,45 @@ pub fn multiply(
     let needed = (rows - 1) * out_stride + columns;
     assert!(out.len() >= needed, "result of a product: expected at least {needed} elements, found {}", out.len());
     if rows == 1 && left.column_stride == 1 && right.column_stride == 1 {
-        return level.run(RowProduct { left: &left.data[..depth], right, into, out: &mut out[..columns] });
+        return level.run(RowProduct { left: &left.data[..depth], right, into, out: as_out(&mut out[..columns]) });
     }
-    general([rows, depth, columns], left, right, into, out, out_stride);
+    general([rows, depth, columns], left, right, into, as_out(out), out_stride, 1);
+}
+
+/// Fewest multiplications worth more than one thread.
+const PARALLEL: usize = 1 << 22;
+
+/// `out[i, j] = Σ_k left[i, k] · right[k, j]` on the threads of the ambient pool.
+///
+/// # Shapes
+/// `left` [rows, depth], `right` [depth, columns], `out` [rows, columns], dense.
+///
+/// # Panics
+/// When an element lies outside its slice, or `out` has another length.
+pub fn on_all_threads([rows, depth, columns]: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, out: Out) {
+    expect_len("result of a product", out, rows * columns);
+    if out.is_empty() {
+        return;
+    }
+    left.expect_holds("left", rows, depth);
+    right.expect_holds("right", depth, columns);
+    let threads = if rows.saturating_mul(depth).saturating_mul(columns) < PARALLEL { 1 } else { grid::threads() };
+    if rows > 1 || left.column_stride != 1 || right.column_stride != 1 {
+        return general([rows, depth, columns], left, right, Into::Store, out, columns, threads);
+    }
+    let level = Level::current();
+    let shared = SharedOut::new(out);
+    grid::for_each(threads, |i| {
+        let piece = grid::piece(columns, threads, i);
+        if depth == 0 || piece.is_empty() {
+            // SAFETY: pieces do not overlap, and `out` outlives the loop.
+            return unsafe { shared.slice(piece.start, piece.len()) }.fill(MaybeUninit::new(0.0));
+        }
+        let right = Matrix { data: &right.data[piece.start..], ..right };
+        // SAFETY: as above.
+        let out = unsafe { shared.slice(piece.start, piece.len()) };
+        level.run(RowProduct { left: &left.data[..depth], right, into: Into::Store, out });
+    });
 }
 
 /// `[rows, columns]` → `[columns, rows]`, both row-major and dense.
@@ -108,15 +146,25 @@ pub(crate) fn as_out(values: &mut [f32]) -> &mut [MaybeUninit<f32>] {
     unsafe { core::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len()) }
 }
 
+/// Every element of the three matrices must lie in its slice, and `out` must be initialised where it is added to.
 #[cfg(feature = "std")]
-fn general([rows, depth, columns]: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, into: Into, out: &mut [f32], out_stride: usize) {
-    // SAFETY: `multiply` checked that every element of the three matrices lies in its slice; `out` is borrowed mutably.
+fn general(
+    [rows, depth, columns]: [usize; 3],
+    left: Matrix<'_>,
+    right: Matrix<'_>,
+    into: Into,
+    out: Out,
+    out_stride: usize,
+    threads: usize,
+) {
+    // SAFETY: the callers checked that every element of the three matrices lies in its slice; `out` is borrowed mutably, and is read
+    // only by `multiply`'s `Into::Add`, whose `out` is initialised.
     unsafe {
         gemm::gemm(
             rows,
             columns,
             depth,
-            out.as_mut_ptr(),
+            out.as_mut_ptr().cast::<f32>(),
             1,
             out_stride as isize,
             into == Into::Add,
@@ -131,18 +179,20 @@ fn general([rows, depth, columns]: [usize; 3], left: Matrix<'_>, right: Matrix<'
             false,
             false,
             false,
-            gemm::Parallelism::None,
+            if threads > 1 { gemm::Parallelism::Rayon(threads) } else { gemm::Parallelism::None },
         );
     }
 }
 
 #[cfg(not(feature = "std"))]
-fn general([rows, depth, columns]: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, into: Into, out: &mut [f32], out_stride: usize) {
+fn general([rows, depth, columns]: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, into: Into, out: Out, out_stride: usize, _: usize) {
     for i in 0..rows {
         let out = &mut out[i * out_stride..][..columns];
         if into == Into::Store {
-            out.fill(0.0);
+            out.fill(MaybeUninit::new(0.0));
         }
+        // SAFETY: filled above, or by the caller of `multiply` with `Into::Add`.
+        let out = unsafe { core::slice::from_raw_parts_mut(out.as_mut_ptr().cast::<f32>(), columns) };
         for k in 0..depth {
             let a = left.data[i * left.row_stride + k * left.column_stride];
             let right_row = right.data[k * right.row_stride..].iter().step_by(right.column_stride.max(1));
@@ -157,8 +207,9 @@ fn general([rows, depth, columns]: [usize; 3], left: Matrix<'_>, right: Matrix<'
 struct RowProduct<'a> {
     left: &'a [f32],
     right: Matrix<'a>,
+    /// What is added to must be initialised.
     into: Into,
-    out: &'a mut [f32],
+    out: &'a mut [MaybeUninit<f32>],
 }
 
 impl WithSimd for RowProduct<'_> {
@@ -197,8 +248,12 @@ impl RowProduct<'_> {
         }
         for (v, sum) in sums.into_iter().enumerate() {
             let at = first + v * S::F32_LANES;
-            let sum = if self.into == Into::Add { simd.add_f32s(simd::load(simd, self.out, at), sum) } else { sum };
-            simd::store(simd, as_out(self.out), at, sum);
+            let sum = match self.into {
+                // SAFETY: the old contents are initialised where they are added to.
+                Into::Add => simd.add_f32s(simd::load(simd, unsafe { self.out.assume_init_ref() }, at), sum),
+                Into::Store => sum,
+            };
+            simd::store(simd, self.out, at, sum);
         }
     }
 }
@@ -232,6 +287,29 @@ mod tests {
                         assert!((found - 3.0 * sum).abs() < 1e-4, "{} {m}×{k}×{n}: {found}, expected {}", level.name(), 3.0 * sum);
                     }
                     assert!(out[i * stride + n..(i + 1) * stride].iter().all(|x| x.is_nan()), "wrote past a row");
+                }
+            }
+        }
+    }
+    #[test]
+    fn products_on_all_threads_match_the_plain_sum() {
+        for [m, k, n] in [[1, 1, 1], [1, 2100, 2100], [1, 0, 3], [0, 2, 3], [2, 0, 3], [3, 5, 0], [5, 7, 9], [170, 160, 160]] {
+            let a: Vec<f32> = (0..m * k).map(value).collect();
+            let b: Vec<f32> = (0..k * n).map(|i| value(i + 5)).collect();
+            let (a_t, b_t) = (transposed(&a, m, k), transposed(&b, k, n));
+            for (left, right) in [
+                (Matrix::new(&a, k), Matrix::new(&b, n)),
+                (Matrix::new(&a_t, m).transpose(), Matrix::new(&b, n)),
+                (Matrix::new(&a, k), Matrix::new(&b_t, k).transpose()),
+            ] {
+                let mut out = vec![MaybeUninit::new(f32::NAN); m * n];
+                on_all_threads([m, k, n], left, right, &mut out);
+                for (at, found) in out.into_iter().enumerate() {
+                    let (i, j) = (at / n, at % n);
+                    let sum: f64 = (0..k).map(|l| f64::from(a[i * k + l]) * f64::from(b[l * n + j])).sum();
+                    // SAFETY: initialised with NaN.
+                    let found = f64::from(unsafe { found.assume_init() });
+                    assert!((found - sum).abs() < 2e-3, "{m}×{k}×{n}: {found}, expected {sum}");
                 }
             }
         }

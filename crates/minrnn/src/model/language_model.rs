@@ -160,7 +160,7 @@ impl<M: Mixer> LanguageModel<M> {
     fn logits(&self, x: Tensor<3>) -> Tensor<3> {
         match &self.head {
             Some(head) => linear::product(head, x),
-            None => linear::matrix_product(x, self.embedding.weight.val().transpose()),
+            None => linear::transposed_product(x, self.embedding.weight.val()),
         }
     }
 }

@@ -4,7 +4,7 @@ use burn::module::Param;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
 
-use crate::ops::{Dropout, bias_dropout_residual};
+use crate::ops::{self, Dropout, bias_dropout_residual};
 
 /// The rows of a batch of sequences: `[B, T, M]` → `[B·T, M]`. Also without any step, where Burn's reshape reads a 0 as "as before".
 pub(crate) fn rows(x: Tensor<3>) -> Tensor<2> {
@@ -28,7 +28,7 @@ pub(crate) fn sequences(x: Tensor<2>, batch: usize, seq_len: usize) -> Tensor<3>
 pub(crate) fn row_product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
     match x.dims()[0] {
         0 => Tensor::zeros([0, weight.dims()[1]], &x.device()),
-        _ => x.matmul(weight),
+        _ => ops::product(x, weight),
     }
 }
 
@@ -39,6 +39,18 @@ pub(crate) fn row_product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
 pub(crate) fn matrix_product(x: Tensor<3>, weight: Tensor<2>) -> Tensor<3> {
     let [batch, seq_len, _] = x.dims();
     sequences(row_product(rows(x), weight), batch, seq_len)
+}
+
+/// x Wᵀ for a matrix `[M, D]`.
+///
+/// # Shapes
+/// * `x` `[B, T, D]` → `[B, T, M]`
+pub(crate) fn transposed_product(x: Tensor<3>, weight: Tensor<2>) -> Tensor<3> {
+    let [batch, seq_len, _] = x.dims();
+    match batch * seq_len {
+        0 => Tensor::zeros([batch, seq_len, weight.dims()[0]], &x.device()),
+        _ => sequences(ops::product_transposed(rows(x), weight), batch, seq_len),
+    }
 }
 
 /// x W without the bias.

@@ -11,6 +11,7 @@
 //! | [`causal_conv`] | depthwise convolution with a carried window |
 //! | [`layer_norm`], [`rms_norm`] | norms over the last dimension |
 //! | [`bias_gelu`], [`bias_gated_gelu`], [`bias_dropout_residual`] | what stands between two matrix products |
+//! | [`product`], [`product_transposed`] | the matrix products of layers |
 //! | [`cross_entropy`] | the masked loss |
 //!
 //! All recurrences take a [`Start`] (carried state and the state a reset restores) and [`StepCodes`] (padding and resets), give the
@@ -27,6 +28,7 @@ mod lstm;
 mod min_gru;
 mod min_lstm;
 mod norm;
+mod product;
 mod recurrence;
 mod scan;
 mod steps;
@@ -46,6 +48,7 @@ pub(crate) use min_lstm::log_coefficients as min_lstm_log_coefficients;
 pub use min_lstm::min_lstm;
 pub use minrnn_kernels::{Candidate, Gates};
 pub use norm::{layer_norm, rms_norm};
+pub use product::{product, product_transposed};
 pub use recurrence::Start;
 pub use scan::{linear_scan, log_space_scan};
 pub use steps::StepCodes;

@@ -345,6 +345,39 @@ fn norms_equal_their_composition() {
 }
 
 #[test]
+fn products_equal_their_composition() {
+    for n in [0, 1, 7] {
+        let two = |mut leaves: Vec<Tensor<1>>, shape| (shaped(leaves.remove(0), [n, 3]), leaves.remove(0).reshape(shape));
+        let composed = |x: Tensor<2>, weight: Tensor<2>| match n {
+            0 => vec![Tensor::zeros([0], &x.device())],
+            _ => vec![flat(x.matmul(weight))],
+        };
+        let straight = |leaves| two(leaves, [3, E]);
+        let fused = |(x, weight)| vec![flat(super::product(x, weight))];
+        compare(
+            "product",
+            &[3 * n, 3 * E],
+            |leaves| fused(straight(leaves)),
+            |leaves| {
+                let (x, weight) = straight(leaves);
+                composed(x, weight)
+            },
+        );
+        let across = |leaves| two(leaves, [E, 3]);
+        let fused = |(x, weight)| vec![flat(super::product_transposed(x, weight))];
+        compare(
+            "product_transposed",
+            &[3 * n, 3 * E],
+            |leaves| fused(across(leaves)),
+            |leaves| {
+                let (x, weight) = across(leaves);
+                composed(x, weight.transpose())
+            },
+        );
+    }
+}
+
+#[test]
 fn activations_equal_their_composition() {
     compare(
         "bias_gelu",

@@ -1,0 +1,63 @@
+//! The model of `lm`, `decode` and `prefill`: the one the paper trains on Shakespeare (models.md §2.8).
+
+use burn::module::Module;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use minrnn::model::LanguageModel;
+use minrnn::rng::{self, Purpose};
+use minrnn_stream::{InitialState, ModelConfig, NormKind};
+use rand::Rng;
+
+use super::case::{Case, expect_room};
+
+const VOCAB_SIZE: usize = 65;
+
+/// Its configuration at the sizes of `case`; 6 711 552 parameters with minGRU at 384 → 768.
+pub fn config(case: &Case) -> ModelConfig {
+    ModelConfig {
+        mixer: case.mixer,
+        vocab_size: VOCAB_SIZE,
+        d_model: case.d_model,
+        expansion: case.d_hidden as f64 / case.d_model as f64,
+        n_layers: 3,
+        conv: true,
+        norm: NormKind::Layer,
+        dropout: 0.2,
+        initial_state: InitialState::Learned,
+        ..ModelConfig::default()
+    }
+}
+
+/// The model on `device`, if there is room for it and for `floats_per_token` numbers a token.
+pub fn build(case: &Case, floats_per_token: u128, device: &Device) -> anyhow::Result<LanguageModel> {
+    let config = config(case);
+    config.validate().map_err(minrnn::Error::from)?;
+    expect_room(config.matrix_weights().map_err(minrnn::Error::from)? + case.tokens() * floats_per_token)?;
+    Ok(LanguageModel::new(&config, 0, device)?)
+}
+
+/// Number of its parameters.
+pub fn parameters(model: &LanguageModel) -> usize {
+    model.num_params()
+}
+
+/// Operations of the matrix products in one iteration, 2 per weight and token, thrice that with the backward pass.
+pub fn flop(case: &Case, backward: bool) -> Option<f64> {
+    let config = config(case);
+    // Looking a token up is no product.
+    let weights = config.matrix_weights().ok()? - (config.vocab_size * config.d_model) as u128;
+    Some(weights as f64 * case.tokens() as f64 * if backward { 6.0 } else { 2.0 })
+}
+
+/// Random tokens of iteration `index`, one more than `seq_len` in each row.
+pub fn random_tokens(case: &Case, index: u64) -> Vec<i32> {
+    let mut rng = rng::stream(0, Purpose::Bench, index);
+    let count = case.batch_size * (case.seq_len + 1);
+    (0..count).map(|_| (rng.next_u32() % VOCAB_SIZE as u32) as i32).collect()
+}
+
+/// The first `seq_len` of each row: `[B, T]`.
+pub fn inputs(case: &Case, tokens: &[i32], device: &Device) -> Tensor<2, Int> {
+    let rows = tokens.chunks(case.seq_len + 1).flat_map(|row| &row[..case.seq_len]);
+    let values: Vec<i64> = rows.map(|&token| i64::from(token)).collect();
+    Tensor::from_data(TensorData::new(values, [case.batch_size, case.seq_len]), device)
+}
