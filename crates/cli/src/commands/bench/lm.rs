@@ -3,12 +3,12 @@
 use burn::tensor::Device;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
+use minrnn::train::{GradientMap, Optimizer, TrainConfig};
 
 use super::Measured;
 use super::case::{Case, Defaults};
 use super::language_model::{build, flop, inputs, parameters, random_tokens};
 use super::timing::Plan;
-use super::training_step::Optimizer;
 
 pub const DEFAULTS: Defaults = Defaults { d_model: 384, d_hidden: 768, batch_size: 64, seq_len: &[256], iterations: 5 };
 /// Activations kept for the backward pass, a lower bound, in widths of the model per layer.
@@ -18,8 +18,10 @@ pub fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
     let device = Device::flex().autodiff();
     let mut model = build(case, WIDTHS_KEPT * case.d_model as u128, &device)?;
     let parameters = parameters(&model);
-    let mut optimizer = Optimizer::new();
+    let config = TrainConfig { clip_norm: 0.25, ..Default::default() };
+    let mut optimizer = Optimizer::new(&config);
     let mut iteration = 0;
+    let mut failure = None;
     let times = plan.time(|| {
         let tokens = random_tokens(case, iteration);
         let targets: Vec<i32> = tokens.chunks(case.seq_len + 1).flat_map(|row| &row[1..]).copied().collect();
@@ -27,8 +29,15 @@ pub fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
         let state = model.init_state(case.batch_size);
         let inputs = inputs(case, &tokens, &device);
         let (loss, _) = model.loss(inputs, targets.into(), None, state, &StepCodes::dense(), mode);
-        model = optimizer.update(model.clone(), loss.backward());
+        let gradients = GradientMap::new(&model, &loss.backward());
+        match optimizer.update(model.clone(), gradients, 1.0, config.lr, iteration) {
+            Ok((updated, _)) => model = updated,
+            Err(error) => failure = Some(error),
+        }
         iteration += 1;
     });
+    if let Some(error) = failure {
+        return Err(error.into());
+    }
     Ok(Measured { times, flop: flop(case, true), parameters: Some(parameters) })
 }

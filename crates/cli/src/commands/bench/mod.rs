@@ -19,7 +19,6 @@ mod prefill;
 mod report;
 mod scan;
 mod timing;
-mod training_step;
 
 use std::process::{Command, ExitCode, Stdio};
 
