@@ -21,7 +21,7 @@ fn set_mode(path: &Path, mode: u32) {
 /// Runs a command as a user whom permissions hold back, which they do not for root; `None` where that cannot be.
 fn without_privileges(scratch: &Scratch, command: &Command) -> Option<Finished> {
     let mut program = command.get_program().to_owned();
-    let is_root = fs::metadata("/proc/self").map_or(false, |process| process.uid() == 0);
+    let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     let as_user = |program: &std::ffi::OsStr| {
         let mut command = Command::new(program);
         if is_root {
