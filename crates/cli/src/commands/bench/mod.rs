@@ -83,7 +83,7 @@ fn measure(
     match cases.as_slice() {
         [case] => {
             let measured = run.on_threads(|| one(case, run.plan(defaults.iterations)))??;
-            report.line(&Line::new(bench, case, run.threads(), &measured));
+            report.line(&Line::new(bench, case, run.threads(), &measured))?;
         }
         cases => {
             for case in cases {
@@ -109,7 +109,7 @@ fn in_own_process(bench: &str, case: &[String], run: &RunArgs, report: &mut Repo
         };
     }
     for text in String::from_utf8_lossy(&done.stdout).lines() {
-        report.line(&serde_json::from_str(text).with_context(|| format!("bench {bench} {}: unreadable result", case.join(" ")))?);
+        report.line(&serde_json::from_str(text).with_context(|| format!("bench {bench} {}: unreadable result", case.join(" ")))?)?;
     }
     Ok(())
 }

@@ -1,5 +1,8 @@
 //! Results: a row of numbers for each case, as a table or as JSON.
 
+use std::io::{Write, stdout};
+
+use anyhow::Context;
 use minrnn_kernels::simd::Level;
 use serde::{Deserialize, Serialize};
 
@@ -45,9 +48,9 @@ pub struct Line {
 pub struct Bandwidth {
     /// `forward` or `forward+backward`.
     pub pass: String,
-    /// Every input read once and every output written once, in the least time.
+    /// Every input read once and every output written once, in the turn that took least time in all.
     pub gb_per_s: f64,
-    /// The machine copying arrays of the same size, in the least time.
+    /// The machine copying arrays of the same size, in that turn.
     pub copy_gb_per_s: f64,
 }
 
@@ -113,17 +116,21 @@ impl Report {
     }
 
     /// Prints a result.
-    pub fn line(&mut self, line: &Line) {
+    ///
+    /// # Errors
+    /// When nobody reads any more.
+    pub fn line(&mut self, line: &Line) -> anyhow::Result<()> {
+        let mut out = stdout().lock();
+        let mut print = |text: String| writeln!(out, "{text}").context("cannot print the results");
         if self.json {
-            println!("{}", serde_json::to_string(line).expect("a line has only text and numbers"));
-            return;
+            return print(serde_json::to_string(line)?);
         }
         if !self.started {
-            println!("{}; {} threads; {}; commit {}; {}\n", line.machine, line.threads, line.simd, line.commit, line.compiler);
-            println!("{}", row(&columns(self.bench).map(|(name, _)| name.to_owned())));
+            print(format!("{}; {} threads; {}; commit {}; {}\n", line.machine, line.threads, line.simd, line.commit, line.compiler))?;
+            print(row(&columns(self.bench).map(|(name, _)| name.to_owned())))?;
             self.started = true;
         }
-        println!("{}", row(&columns(self.bench).map(|(_, value)| value(line))));
+        print(row(&columns(self.bench).map(|(_, value)| value(line))))
     }
 }
 

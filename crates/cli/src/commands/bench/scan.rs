@@ -1,8 +1,9 @@
 //! The bare recurrence h = a h + b on the kernels, with the machine's copy bandwidth beside it.
 //!
 //! Bandwidth counts every input read once and every output written once: 12 bytes an element forward (a, b, h) and 20 more backward
-//! (a, h and ∂h in, ∂a and ∂b out). Copying moves 8; it is the faster of `memcpy` and of stores past the caches. All passes take turns, so
-//! that a machine that slows down slows all of them, and bandwidths are those of the least times.
+//! (a, h and ∂h in, ∂a and ∂b out). Copying moves 8; it is the faster of `memcpy` and of stores past the caches. All passes take turns, and
+//! bandwidths are those of the turn that took the least time in all: memory speeds up and slows down with what the neighbours of a rented
+//! machine do, and figures of one turn belong together.
 
 use std::hint::black_box;
 use std::mem::MaybeUninit;
@@ -15,7 +16,7 @@ use super::report::{Bandwidth, Line, Report, round};
 use super::timing::{Plan, Times, milliseconds};
 
 const SHAPES: [[usize; 3]; 4] = [[64, 512, 128], [64, 4096, 128], [8, 16_384, 256], [1, 1_048_576, 64]];
-const ITERATIONS: usize = 15;
+const ITERATIONS: usize = 30;
 const COPY_BYTES: f64 = 8.0;
 const FORWARD_BYTES: f64 = 12.0;
 const BOTH_BYTES: f64 = 32.0;
@@ -52,24 +53,36 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Shape { batch: args.batch_size.unwrap_or(batch), seq_len: args.seq_len.unwrap_or(seq_len), width: args.d_hidden.unwrap_or(width) };
     expect_room(6 * shape.batch as u128 * shape.seq_len as u128 * shape.width as u128)?;
     let plan = args.run.plan(ITERATIONS);
-    let passes = args.run.on_threads(|| measure(shape, plan))?;
-    let gb_per_s = |bytes: f64, times: &Times| round(bytes * shape.elements() as f64 / times.min() / 1e6, 2);
-    let copy_gb_per_s = gb_per_s(COPY_BYTES, &passes.copy);
-    for (pass, bytes, times) in [("forward", FORWARD_BYTES, &passes.forward), ("forward+backward", BOTH_BYTES, &passes.both)] {
-        let bandwidth = Bandwidth { pass: pass.to_owned(), gb_per_s: gb_per_s(bytes, times), copy_gb_per_s };
-        let line = Line::timed("scan", shape.batch, shape.seq_len, args.run.threads(), times);
-        report.line(&Line { d_hidden: shape.width, scan: Some(bandwidth), ..line });
+    let turns = args.run.on_threads(|| measure(shape, plan))?;
+    let best = turns.iter().copied().min_by(|x, y| x.total().total_cmp(&y.total())).unwrap_or_default();
+    let gb_per_s = |bytes: f64, milliseconds: f64| round(bytes * shape.elements() as f64 / milliseconds / 1e6, 2);
+    let passes: [(&str, f64, fn(&Turn) -> f64); 2] =
+        [("forward", FORWARD_BYTES, |turn| turn.forward), ("forward+backward", BOTH_BYTES, |turn| turn.forward + turn.backward)];
+    for (pass, bytes, time) in passes {
+        let bandwidth =
+            Bandwidth { pass: pass.to_owned(), gb_per_s: gb_per_s(bytes, time(&best)), copy_gb_per_s: gb_per_s(COPY_BYTES, best.copy) };
+        let times = Times::new(turns.iter().map(time).collect());
+        let line = Line::timed("scan", shape.batch, shape.seq_len, args.run.threads(), &times);
+        report.line(&Line { d_hidden: shape.width, scan: Some(bandwidth), ..line })?;
     }
     Ok(())
 }
 
-struct Passes {
-    copy: Times,
-    forward: Times,
-    both: Times,
+/// Milliseconds of the passes, one after the other.
+#[derive(Clone, Copy, Default)]
+struct Turn {
+    copy: f64,
+    forward: f64,
+    backward: f64,
 }
 
-fn measure(shape: Shape, plan: Plan) -> Passes {
+impl Turn {
+    fn total(&self) -> f64 {
+        self.copy + self.forward + self.backward
+    }
+}
+
+fn measure(shape: Shape, plan: Plan) -> Vec<Turn> {
     let n = shape.elements();
     let wave = |scale: f32| -> Vec<f32> { (0..n).map(|i| scale * ((i * 7919) % 1009) as f32 / 1009.0).collect() };
     let (a, b, d_h) = (wave(0.9), wave(1.0), wave(0.5));
@@ -80,19 +93,14 @@ fn measure(shape: Shape, plan: Plan) -> Passes {
     let mut last = vec![MaybeUninit::new(0.0); shape.states()];
     let mut init = vec![MaybeUninit::new(0.0); shape.width];
     let start = Start::default();
-    let (mut copying, mut forward, mut both) = (vec![], vec![], vec![]);
-    for iteration in 0..plan.warmup + plan.iterations {
-        let copy_ms = milliseconds(|| memcpy(&a, &mut h_out)).min(milliseconds(|| copy::past_caches(&a, &mut h_out)));
-        let forward_ms = milliseconds(|| scan::forward(shape, &a, &b, start, &mut h_out, &mut last));
-        let backward_ms = milliseconds(|| scan::backward(shape, &a, start, &h, Some(&d_h), None, &mut d_a, &mut d_b, &mut last, &mut init));
-        if iteration >= plan.warmup {
-            copying.push(copy_ms);
-            forward.push(forward_ms);
-            both.push(forward_ms + backward_ms);
-        }
-    }
+    let turns = (0..plan.warmup + plan.iterations).map(|_| Turn {
+        copy: milliseconds(|| memcpy(&a, &mut h_out)).min(milliseconds(|| copy::past_caches(&a, &mut h_out))),
+        forward: milliseconds(|| scan::forward(shape, &a, &b, start, &mut h_out, &mut last)),
+        backward: milliseconds(|| scan::backward(shape, &a, start, &h, Some(&d_h), None, &mut d_a, &mut d_b, &mut last, &mut init)),
+    });
+    let turns = turns.skip(plan.warmup).collect();
     black_box((&h_out, &d_a, &d_b));
-    Passes { copy: Times::new(copying), forward: Times::new(forward), both: Times::new(both) }
+    turns
 }
 
 fn memcpy(from: &[f32], to: &mut [MaybeUninit<f32>]) {
