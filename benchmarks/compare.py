@@ -22,6 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 BENCHES = ("scan", "layer", "lm", "decode", "prefill")
 CLASSIC = {"min-gru": "gru", "min-lstm": "lstm"}  # the classic cell each of ours is compared with
+WEIGHT_FORMATS = ("f32", "bf16", "int8", "int4")
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,11 @@ class Peer:
     script: str
     impl: str
     mixer: str
+    precision: str = "f32"
 
     @property
     def name(self) -> str:
-        return f"{self.impl} {self.mixer}"
+        return f"{self.impl} {self.mixer}" + (f" {self.precision}" if self.precision != "f32" else "")
 
     @property
     def installed(self) -> bool:
@@ -51,6 +53,7 @@ class Comparison:
     shape: tuple[tuple[str, int], ...] = ()
     peers: tuple[Peer, ...] = ()
     iterations: int = 5
+    precisions: tuple[str, ...] = ("f32",)  # ours; each is compared with every peer
 
     @property
     def title(self) -> str:
@@ -65,38 +68,45 @@ def comparisons(quick: bool, mixers: list[str]) -> list[Comparison]:
     """Everything there is to compare; `quick` keeps the kinds and cuts the sizes."""
     found = [Comparison("scan", "", peers=())]
     for mixer in mixers:
-        layer_peers = (
-            Peer("torch_layer.py", "torch-loop", mixer),
-            Peer("torch_layer.py", "torch-log-scan", mixer),
-            Peer("torch_layer.py", "torch-nn", CLASSIC[mixer]),
-            Peer("jax_layer.py", "jax-scan", mixer),
-        )
+        nn = Peer("torch_layer.py", "torch-nn", CLASSIC.get(mixer, mixer))
+        layer_peers = (nn,)
+        if mixer in CLASSIC:
+            ours_in_torch = tuple(Peer("torch_layer.py", impl, mixer) for impl in ("torch-loop", "torch-log-scan"))
+            layer_peers = (*ours_in_torch, nn, Peer("jax_layer.py", "jax-scan", mixer))
         for d_model, d_hidden in ((64, 128),) if quick else ((64, 128), (256, 512)):
             for seq_len in (64, 512) if quick else (64, 256, 512, 1024, 4096):
                 shape = (("d-model", d_model), ("d-hidden", d_hidden), ("batch-size", 64), ("seq-len", seq_len))
                 found.append(Comparison("layer", mixer, shape, layer_peers, 10 if seq_len < 1024 else 3))
+        if mixer not in CLASSIC:
+            continue
 
-        lm_peers = Peer("torch_lm.py", "torch-log-scan", mixer), Peer("jax_lm.py", "jax-scan", mixer)
+        lm_peers = (
+            Peer("torch_lm.py", "torch-log-scan", mixer),
+            Peer("torch_lm.py", "torch-log-scan", mixer, "bf16"),
+            Peer("jax_lm.py", "jax-scan", mixer),
+        )
         lm_shape = (("batch-size", 8), ("seq-len", 64)) if quick else (("batch-size", 64), ("seq-len", 256))
-        found.append(Comparison("lm", mixer, lm_shape, lm_peers, 3))
+        found.append(Comparison("lm", mixer, lm_shape, lm_peers, 3, ("f32", "bf16")))
 
-        for batch_size in (1, 32):
+        for batch_size in (1, 64):
             shape = (("batch-size", batch_size), ("seq-len", 64 if quick else 256))
-            found.append(Comparison("decode", mixer, shape, (Peer("torch_decode.py", "torch", mixer),)))
+            peers = (Peer("torch_decode.py", "torch", mixer),)
+            found.append(Comparison("decode", mixer, shape, peers, precisions=WEIGHT_FORMATS))
         prefill_peers = tuple(Peer("torch_decode.py", impl, mixer) for impl in ("torch-loop", "torch-log-scan"))
-        for seq_len in (512,) if quick else (512, 4096):
-            found.append(Comparison("prefill", mixer, (("batch-size", 1), ("seq-len", seq_len)), prefill_peers))
+        for seq_len in (512,) if quick else (512, 2048):
+            shape = (("batch-size", 1), ("seq-len", seq_len))
+            found.append(Comparison("prefill", mixer, shape, prefill_peers, precisions=("f32", "bf16")))
     return found
 
 
-def ours_command(case: Comparison, args: argparse.Namespace) -> list[str]:
-    mixer = ["--mixer", case.mixer] if case.mixer else []
+def ours_command(case: Comparison, precision: str, args: argparse.Namespace) -> list[str]:
+    mixer = ["--mixer", case.mixer, "--precision", precision] if case.mixer else []
     return [str(args.minrnn), "bench", case.bench, *mixer, *case.flags(), "--threads", str(args.threads), "--json"]
 
 
 def peer_command(case: Comparison, peer: Peer, args: argparse.Namespace) -> list[str]:
     bench = [case.bench] if peer.script == "torch_decode.py" else []
-    flags = ["--impl", peer.impl, "--mixer", peer.mixer, "--threads", str(args.threads)]
+    flags = ["--impl", peer.impl, "--mixer", peer.mixer, "--precision", peer.precision, "--threads", str(args.threads)]
     flags += ["--iterations", str(2 if args.quick else case.iterations)]
     return [sys.executable, str(HERE / "peers" / peer.script), *bench, *case.flags(), *flags]
 
@@ -119,7 +129,7 @@ def merge(rounds: list[dict]) -> dict:
 
 def compare(case: Comparison, args: argparse.Namespace) -> tuple[list[dict], list[str]]:
     """Merged lines, ours first, and remarks on what could not be measured."""
-    commands = {"minrnn": ours_command(case, args)}
+    commands = {f"minrnn {precision}": ours_command(case, precision, args) for precision in case.precisions}
     commands |= {peer.name: peer_command(case, peer, args) for peer in case.peers if peer.installed}
     lines: dict[tuple[str, int], list[dict]] = {}
     remarks = {peer.name: "not installed" for peer in case.peers if not peer.installed}
@@ -150,22 +160,19 @@ def scan_table(lines: list[dict]) -> list[str]:
 
 
 def ratio_table(lines: list[dict]) -> list[str]:
-    """One row per program; the last columns are our median and our minimum divided by the row's."""
-    head = "| program | cell | median ms | min ms | tokens/s | GFLOP/s | peak MiB | ours ÷ it (median) | ours ÷ it (min) |"
-    rows = [head, "|---" * 9 + "|"]
-    ours = next((line for line in lines if line["impl"] == "minrnn"), None)
+    """One row per program; for each of our formats, our median divided by the row's."""
+    ours = [line for line in lines if line["impl"] == "minrnn"]
+    peers = [line for line in lines if line["impl"] != "minrnn"]
+    ratios = [f"ours {line['precision']} ÷ it" for line in ours]
+    columns = ["program", "cell", "format", "median ms", "min ms", "tokens/s", "GFLOP/s", "peak MiB", *ratios]
+    rows = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
     for line in lines:
-        ratios = "– | –"
-        if ours and line is not ours:
-            ratios = " | ".join(f"{ours[key] / line[key]:.2f}" for key in ("median_ms", "min_ms"))
-        numbers = f"{line['median_ms']:.1f} | {line['min_ms']:.1f} | {line['tokens_per_s']:.0f}"
-        cost = f"{line['gflop_per_s']:.1f} | {line['peak_mib']:.0f}"
-        rows.append(f"| {line['impl']} | {line['mixer']} | {numbers} | {cost} | {ratios} |")
-    peers = [line for line in lines if line is not ours]
+        cells = [line["impl"], line["mixer"], line["precision"], f"{line['median_ms']:.1f}", f"{line['min_ms']:.1f}"]
+        cells += [f"{line['tokens_per_s']:.0f}", f"{line['gflop_per_s']:.1f}", f"{line['peak_mib']:.0f}"]
+        cells += [f"{our['median_ms'] / line['median_ms']:.3f}" if line in peers else "–" for our in ours]
+        rows.append("| " + " | ".join(cells) + " |")
     if ours and peers:
-        best = min(peers, key=lambda line: line["median_ms"])
-        rows += ["", f"{ours['median_ms'] / best['median_ms']:.2f} of the best peer, {best['impl']} {best['mixer']}."]
-        counts = {line["parameters"] for line in lines if "parameters" in line and line["mixer"] == ours["mixer"]}
+        counts = {line["parameters"] for line in lines if "parameters" in line and line["mixer"] == ours[0]["mixer"]}
         if len(counts) > 1:
             rows += ["", f"Not the same model: parameter counts {sorted(counts)}."]
     return rows
@@ -185,7 +192,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--minrnn", type=Path, default=HERE.parent / "target/release/minrnn", help="our binary")
     parser.add_argument("--only", default=",".join(BENCHES), help="some of %(default)s")
-    parser.add_argument("--mixer", default="min-gru,min-lstm", help="some of %(default)s")
+    parser.add_argument("--mixer", default="min-gru,min-lstm", help="some of %(default)s, gru, lstm")
     parser.add_argument("--seq-len", help="only these lengths, e.g. 512,4096")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, help="turns of each program (default 3, quick 1)")
@@ -213,7 +220,7 @@ def main() -> None:
         lines, remarks = compare(case, args)
         if lines and not named:
             first, named = lines[0], True
-            print(f"{first['machine']}; threads {first['threads']}; commit {first['commit']}; f32\n")
+            print(f"{first['machine']}; threads {first['threads']}; commit {first['commit']}\n")
         table = scan_table(lines) if case.bench == "scan" else ratio_table(lines)
         print("\n".join([f"### {case.title}", "", *table, *(text for remark in remarks for text in ("", remark)), ""]), flush=True)
         if not args.no_record and not args.quick:

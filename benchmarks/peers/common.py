@@ -37,6 +37,7 @@ class Case:
     seq_len: int
     threads: int
     norm: str
+    precision: str = "f32"
 
 
 Step = Callable[[], None]
@@ -52,7 +53,7 @@ def run(bench: str, implementations: dict[str, tuple[str, ...]], build: Build, c
     """
     args = parse(bench, implementations, defaults)
     cases = [
-        Case(impl, mixer, args.d_model, args.d_hidden, args.batch_size, seq_len, args.threads, args.norm)
+        Case(impl, mixer, args.d_model, args.d_hidden, args.batch_size, seq_len, args.threads, args.norm, args.precision)
         for impl, mixer, seq_len in itertools.product(args.impl, args.mixer, args.seq_len)
         if mixer in implementations[impl]
     ]
@@ -63,6 +64,8 @@ def run(bench: str, implementations: dict[str, tuple[str, ...]], build: Build, c
             chosen = ["--impl", case.impl, "--mixer", case.mixer, "--seq-len", str(case.seq_len)]
             subprocess.run([*COMMAND, *chosen], check=True)
         return
+    if args.precision != "f32" and "torch_lm" not in sys.argv[0]:
+        sys.exit(f"--precision {args.precision} is there for torch_lm.py only")
     limit_threads(args.threads)
     check()
     step, extra = build(cases[0])
@@ -84,10 +87,11 @@ def parse(bench: str, implementations: dict[str, tuple[str, ...]], defaults: dic
     parser.add_argument("--batch-size", type=int)
     parser.add_argument("--seq-len", type=comma(int))
     parser.add_argument("--norm", choices=("layer", "rms"), help="normalisation of the language model")
+    parser.add_argument("--precision", choices=("f32", "bf16"), help="bf16: automatic mixed precision (torch_lm.py)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--warmup", type=int, default=1)
     parser.add_argument("--iterations", type=int, default=5)
-    parser.set_defaults(norm="layer", **defaults)
+    parser.set_defaults(norm="layer", precision="f32", **defaults)
     args = parser.parse_args()
     for impl in args.impl:
         if impl not in implementations:
@@ -126,7 +130,7 @@ def line(bench: str, case: Case, times: list[float], extra: dict) -> dict:
         "d_hidden": case.d_hidden,
         "batch_size": case.batch_size,
         "seq_len": case.seq_len,
-        "precision": "f32",
+        "precision": case.precision,
         "threads": case.threads,
         "machine": machine(),
         "commit": commit(),

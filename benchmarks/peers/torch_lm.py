@@ -1,4 +1,6 @@
-"""One training step of the Shakespeare model in PyTorch eager: forward, loss, backward, clip, AdamW."""
+"""One training step of the Shakespeare model in PyTorch eager: forward, loss, backward, clip, AdamW.
+
+`--precision bf16` runs forward pass and loss under autocast: matrix products in bf16, as its rules choose."""
 
 import lm_setting
 import numpy as np
@@ -27,7 +29,8 @@ def build(case: Case) -> tuple[Step, dict]:
     def step() -> None:
         tokens, targets = map(torch.from_numpy, lm_setting.batch(case, rng))
         optimizer.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=case.precision == "bf16"):
+            loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, lm_setting.CLIP_NORM)
         optimizer.step()

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use burn::tensor::Device;
 use minrnn::checkpoint::{TOKENIZER_FILE, load_model, save_weights};
 use minrnn::data::Tokenizer;
-use minrnn::generate::TextGenerator;
+use minrnn::generate::{Session, TextGenerator};
 use minrnn::model::LanguageModel;
 use minrnn::train::RunDir;
 use minrnn_stream::{CheckpointConfig, ModelConfig, Sampling, WEIGHTS_FILE};
@@ -46,7 +46,9 @@ impl Checkpoint {
     /// What the library generates.
     fn expected(&self, prompts: &[&str], sampling: Sampling, max_tokens: usize) -> Vec<String> {
         let loaded = load_model(self.path(), &Device::flex()).unwrap();
-        let mut generator = TextGenerator::new(&loaded.model, loaded.tokenizer.as_ref().unwrap(), prompts, sampling, &[]).unwrap();
+        let mut generator =
+            TextGenerator::new(Session::new(&loaded.model, prompts.len()), loaded.tokenizer.as_ref().unwrap(), prompts, sampling, &[])
+                .unwrap();
         let mut texts = vec![String::new(); prompts.len()];
         let each = |piece: minrnn::generate::Piece| {
             texts[piece.row] += &piece.text;

@@ -17,7 +17,7 @@
 //! unrolled; steps of all rows are cut into blocks, which also parallelises one long row.
 
 use crate::grid::SharedOut;
-use crate::rows::{self, accumulate};
+use crate::rows::{self, accumulate, plus};
 use crate::segments::{RESET, Segments};
 use crate::shape::{Out, Shape, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
@@ -63,10 +63,10 @@ pub fn forward(
     });
 }
 
-/// Gradients of [`forward`].
+/// Gradients of [`forward`]; `d_residual` `[B, T, D]`, what reaches `x` by another way, is added to `d_x` of every step, padded ones too.
 ///
 /// # Shapes
-/// As in [`forward`]; a missing `d_y` or `d_window_last` is 0.
+/// As in [`forward`]; a missing `d_y`, `d_window_last` or `d_residual` is 0.
 ///
 /// # Panics
 /// When a length does not fit or `kernel_size` is 0.
@@ -80,6 +80,7 @@ pub fn backward(
     segments: Segments,
     d_y: Option<&[f32]>,
     d_window_last: Option<&[f32]>,
+    d_residual: Option<&[f32]>,
     d_x: Out,
     d_weight: Out,
     d_bias: Out,
@@ -92,6 +93,9 @@ pub fn backward(
     if let Some(d_window_last) = d_window_last {
         expect_len("d_window_last", d_window_last, inputs.window_elements());
     }
+    if let Some(d_residual) = d_residual {
+        expect_len("d_residual", d_residual, shape.elements());
+    }
     expect_len("d_x", d_x, shape.elements());
     expect_len("d_weight", d_weight, weight.len());
     expect_len("d_bias", d_bias, shape.width);
@@ -100,7 +104,7 @@ pub fn backward(
         copy_or_zero(d_window_last, d_window);
     }
     let taps = transpose(weight, shape.width, kernel_size);
-    let gradients = Gradients { inputs: &inputs, d_y, d_window_last, taps: &taps };
+    let gradients = Gradients { inputs: &inputs, d_y, d_window_last, d_residual, taps: &taps };
     let level = Level::current();
     let (d_x, d_window) = (SharedOut::new(d_x), SharedOut::new(d_window));
     let sums = (kernel_size + 1) * shape.width;
@@ -262,6 +266,7 @@ struct Gradients<'a> {
     inputs: &'a Inputs<'a>,
     d_y: Option<&'a [f32]>,
     d_window_last: Option<&'a [f32]>,
+    d_residual: Option<&'a [f32]>,
     /// `[K, D]`.
     taps: &'a [f32],
 }
@@ -288,19 +293,19 @@ impl WithSimd for Backward<'_> {
             // The first step of a row also does the window's positions, which nobody else writes.
             for p in (if t == 0 { 0 } else { t + past })..t + past + 1 {
                 // SAFETY: every step is in one block, and so is every row's first.
-                let out = match p.checked_sub(past) {
-                    Some(_) => unsafe { self.d_x.slice(step * width, width) },
-                    None => unsafe { self.d_window.slice((b * past + p) * width, width) },
+                let (out, residual) = match p.checked_sub(past) {
+                    Some(_) => (unsafe { self.d_x.slice(step * width, width) }, self.gradients.residual(step)),
+                    None => (unsafe { self.d_window.slice((b * past + p) * width, width) }, None),
                 };
                 if p >= lengths[b] + past {
-                    out.fill(MaybeUninit::new(0.0));
+                    copy_or_zero(residual, out);
                     continue;
                 }
-                let extra = self.gradients.gather(b, p, &mut rows);
+                let more = [self.gradients.gather(b, p, &mut rows), residual];
                 let x = self.gradients.inputs.at(b, p);
                 match <&[&[f32]; 4]>::try_from(&rows[..]) {
-                    Ok(rows) => differentiate(simd, rows, self.gradients.taps, x, extra, out, self.d_taps, self.d_bias),
-                    Err(_) => differentiate(simd, &rows, self.gradients.taps, x, extra, out, self.d_taps, self.d_bias),
+                    Ok(rows) => differentiate(simd, rows, self.gradients.taps, x, more, out, self.d_taps, self.d_bias),
+                    Err(_) => differentiate(simd, &rows, self.gradients.taps, x, more, out, self.d_taps, self.d_bias),
                 }
             }
         }
@@ -308,6 +313,13 @@ impl WithSimd for Backward<'_> {
 }
 
 impl<'a> Gradients<'a> {
+    /// What reaches the input of one of the `B · T` steps by another way.
+    #[inline(always)]
+    fn residual(&self, step: usize) -> Option<&'a [f32]> {
+        let width = self.inputs.shape.width;
+        self.d_residual.map(|d| &d[step * width..][..width])
+    }
+
     /// Puts into `rows[j]` the gradient of the step that meets position `p` with tap `j`, zeros where there is none, and returns the
     /// gradient from the window after the row.
     #[inline(always)]
@@ -325,7 +337,7 @@ impl<'a> Gradients<'a> {
     }
 }
 
-/// One position: out = Σ_j taps_j ⊙ rows_j + extra, d_taps_j += rows_j ⊙ x, d_bias += the row of the position's own step.
+/// One position: out = Σ_j taps_j ⊙ rows_j + more, d_taps_j += rows_j ⊙ x, d_bias += the row of the position's own step.
 #[inline(always)]
 #[allow(clippy::too_many_arguments, reason = "rows of one inner loop")]
 fn differentiate<S: Simd>(
@@ -333,17 +345,14 @@ fn differentiate<S: Simd>(
     rows: &[&[f32]],
     taps: &[f32],
     x: Option<&[f32]>,
-    extra: Option<&[f32]>,
+    more: [Option<&[f32]>; 2],
     out: Out,
     d_taps: &mut [f32],
     d_bias: &mut [f32],
 ) {
     let width = out.len();
     for at in (0..width).step_by(S::F32_LANES) {
-        let mut sum = match extra {
-            Some(extra) => simd::load(simd, extra, at),
-            None => simd.splat_f32s(0.0),
-        };
+        let mut sum = more.into_iter().fold(simd.splat_f32s(0.0), |sum, more| plus(simd, sum, more, at));
         let x = x.map(|x| simd::load(simd, x, at));
         let mut own = sum;
         for (j, row) in rows.iter().enumerate() {

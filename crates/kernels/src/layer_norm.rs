@@ -9,7 +9,7 @@
 //! Nothing but x is kept from the forward pass: mean and std are taken again while the row is in the nearest cache.
 
 use crate::grid::SharedOut;
-use crate::rows::{self, accumulate, load_or};
+use crate::rows::{self, accumulate, load_or, plus};
 use crate::shape::{Out, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 
@@ -35,18 +35,32 @@ pub fn forward(rows: usize, width: usize, x: &[f32], gamma: &[f32], beta: &[f32]
     });
 }
 
-/// Gradients of [`forward`] with respect to `x`, `gamma` and `beta`.
+/// Gradients of [`forward`] with respect to `x`, `gamma` and `beta`; `d_residual`, what reaches `x` by another way, is added to `d_x`.
 ///
 /// # Shapes
-/// - `x`, `d_y`, `d_x`: `[rows, width]`
+/// - `x`, `d_y`, `d_residual`, `d_x`: `[rows, width]`
 /// - `gamma`, `d_gamma`, `d_beta`: `[width]`
 ///
 /// # Panics
 /// When a length does not fit.
 #[allow(clippy::too_many_arguments, reason = "the kernels' flat convention: inputs, then outputs")]
-pub fn backward(rows: usize, width: usize, x: &[f32], gamma: &[f32], eps: f32, d_y: &[f32], d_x: Out, d_gamma: Out, d_beta: Out) {
+pub fn backward(
+    rows: usize,
+    width: usize,
+    x: &[f32],
+    gamma: &[f32],
+    eps: f32,
+    d_y: &[f32],
+    d_residual: Option<&[f32]>,
+    d_x: Out,
+    d_gamma: Out,
+    d_beta: Out,
+) {
     check(rows, width, x, gamma);
     expect_len("d_y", d_y, rows * width);
+    if let Some(d_residual) = d_residual {
+        expect_len("d_residual", d_residual, rows * width);
+    }
     expect_len("d_x", d_x, rows * width);
     expect_len("d_gamma", d_gamma, width);
     expect_len("d_beta", d_beta, width);
@@ -57,7 +71,8 @@ pub fn backward(rows: usize, width: usize, x: &[f32], gamma: &[f32], eps: f32, d
         // SAFETY: blocks are disjoint.
         let d_x = unsafe { d_x.slice(at.start, at.len()) };
         let (d_gamma, d_beta) = sums.split_at_mut(width);
-        level.run(Backward { width, x: &x[at.clone()], gamma, eps, d_y: &d_y[at], d_x, d_gamma, d_beta });
+        let d_residual = d_residual.map(|d| &d[at.clone()]);
+        level.run(Backward { width, x: &x[at.clone()], gamma, eps, d_y: &d_y[at], d_residual, d_x, d_gamma, d_beta });
     });
     rows::combine(&partial, 2 * width, 0, d_gamma);
     rows::combine(&partial, 2 * width, width, d_beta);
@@ -138,6 +153,7 @@ struct Backward<'a> {
     gamma: &'a [f32],
     eps: f32,
     d_y: &'a [f32],
+    d_residual: Option<&'a [f32]>,
     d_x: Out<'a>,
     d_gamma: &'a mut [f32],
     d_beta: &'a mut [f32],
@@ -150,7 +166,8 @@ impl WithSimd for Backward<'_> {
     fn with_simd<S: Simd>(self, simd: S) {
         let width = self.width;
         let rows = self.x.chunks_exact(width).zip(self.d_y.chunks_exact(width)).zip(self.d_x.chunks_exact_mut(width));
-        for ((x, d_y), d_x) in rows {
+        for (row, ((x, d_y), d_x)) in rows.enumerate() {
+            let d_residual = self.d_residual.map(|d| &d[row * width..][..width]);
             let (mean, inverse) = statistics(simd, x, self.eps);
             let (mean, inverse) = (simd.splat_f32s(mean), simd.splat_f32s(inverse));
             let mut sum = simd.splat_f32s(0.0);
@@ -170,7 +187,7 @@ impl WithSimd for Backward<'_> {
                 let u = simd.mul_f32s(simd.sub_f32s(simd::load(simd, x, at), mean), inverse);
                 let scaled = simd.mul_f32s(simd::load(simd, d_y, at), simd::load(simd, self.gamma, at));
                 let d = simd.sub_f32s(simd.sub_f32s(scaled, sum), simd.mul_f32s(u, along));
-                simd::store(simd, d_x, at, simd.mul_f32s(d, inverse));
+                simd::store(simd, d_x, at, plus(simd, simd.mul_f32s(d, inverse), d_residual, at));
             }
         }
     }

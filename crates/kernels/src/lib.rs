@@ -24,11 +24,13 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 extern crate alloc;
 
+pub mod adamw;
 mod candidate;
 pub mod conv;
 pub mod copy;
 pub mod cross_entropy;
 pub mod dropout;
+pub mod embedding;
 pub mod gated_gelu;
 pub mod gelu;
 pub mod grid;

@@ -9,7 +9,7 @@
 //! Where the norm is at its floor it is a constant, and the second term of d_x is absent.
 
 use crate::grid::SharedOut;
-use crate::rows::{self, accumulate};
+use crate::rows::{self, accumulate, plus};
 use crate::shape::{Out, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 
@@ -37,17 +37,21 @@ pub fn forward(rows: usize, width: usize, x: &[f32], gamma: &[f32], y: Out) {
     });
 }
 
-/// Gradients of [`forward`] with respect to `x` and `gamma`.
+/// Gradients of [`forward`] with respect to `x` and `gamma`; `d_residual`, what reaches `x` by another way, is added to `d_x`.
 ///
 /// # Shapes
-/// - `x`, `d_y`, `d_x`: `[rows, width]`
+/// - `x`, `d_y`, `d_residual`, `d_x`: `[rows, width]`
 /// - `gamma`, `d_gamma`: `[width]`
 ///
 /// # Panics
 /// When a length does not fit.
-pub fn backward(rows: usize, width: usize, x: &[f32], gamma: &[f32], d_y: &[f32], d_x: Out, d_gamma: Out) {
+#[allow(clippy::too_many_arguments, reason = "the kernels' flat convention: inputs, then outputs")]
+pub fn backward(rows: usize, width: usize, x: &[f32], gamma: &[f32], d_y: &[f32], d_residual: Option<&[f32]>, d_x: Out, d_gamma: Out) {
     check(rows, width, x, gamma);
     expect_len("d_y", d_y, rows * width);
+    if let Some(d_residual) = d_residual {
+        expect_len("d_residual", d_residual, rows * width);
+    }
     expect_len("d_x", d_x, rows * width);
     expect_len("d_gamma", d_gamma, width);
     let level = Level::current();
@@ -56,7 +60,8 @@ pub fn backward(rows: usize, width: usize, x: &[f32], gamma: &[f32], d_y: &[f32]
         let at = range.start * width..range.end * width;
         // SAFETY: blocks are disjoint.
         let d_x = unsafe { d_x.slice(at.start, at.len()) };
-        level.run(Backward { width, x: &x[at.clone()], gamma, d_y: &d_y[at], d_x, d_gamma });
+        let d_residual = d_residual.map(|d| &d[at.clone()]);
+        level.run(Backward { width, x: &x[at.clone()], gamma, d_y: &d_y[at], d_residual, d_x, d_gamma });
     });
     rows::combine(&partial, width, 0, d_gamma);
 }
@@ -116,6 +121,7 @@ struct Backward<'a> {
     x: &'a [f32],
     gamma: &'a [f32],
     d_y: &'a [f32],
+    d_residual: Option<&'a [f32]>,
     d_x: Out<'a>,
     d_gamma: &'a mut [f32],
 }
@@ -127,7 +133,8 @@ impl WithSimd for Backward<'_> {
     fn with_simd<S: Simd>(self, simd: S) {
         let width = self.width;
         let rows = self.x.chunks_exact(width).zip(self.d_y.chunks_exact(width)).zip(self.d_x.chunks_exact_mut(width));
-        for ((x, d_y), d_x) in rows {
+        for (row, ((x, d_y), d_x)) in rows.enumerate() {
+            let d_residual = self.d_residual.map(|d| &d[row * width..][..width]);
             let (inverse, floored) = inverse_rms(simd, x);
             let inverse = simd.splat_f32s(inverse);
             let mut along = simd.splat_f32s(0.0);
@@ -143,7 +150,8 @@ impl WithSimd for Backward<'_> {
                 let d = simd::load(simd, d_y, at);
                 let scaled = simd.mul_add_e_f32s(d, simd::load(simd, self.gamma, at), d);
                 let u = simd.mul_f32s(simd::load(simd, x, at), inverse);
-                simd::store(simd, d_x, at, simd.mul_f32s(simd.sub_f32s(scaled, simd.mul_f32s(u, along)), inverse));
+                let d = simd.mul_f32s(simd.sub_f32s(scaled, simd.mul_f32s(u, along)), inverse);
+                simd::store(simd, d_x, at, plus(simd, d, d_residual, at));
             }
         }
     }

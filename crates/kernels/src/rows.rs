@@ -56,6 +56,15 @@ pub(crate) fn accumulate<S: Simd>(simd: S, sums: &mut [f32], at: usize, value: S
     put(simd, sums, at, total);
 }
 
+/// `value + more[at..]`, or `value` where there is no more.
+#[inline(always)]
+pub(crate) fn plus<S: Simd>(simd: S, value: S::f32s, more: Option<&[f32]>, at: usize) -> S::f32s {
+    match more {
+        Some(more) => simd.add_f32s(value, simd::load(simd, more, at)),
+        None => value,
+    }
+}
+
 /// Stores one vector to `row[at..]`; lanes past the end are dropped.
 #[inline(always)]
 pub(crate) fn put<S: Simd>(simd: S, row: &mut [f32], at: usize, value: S::f32s) {

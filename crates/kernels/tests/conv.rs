@@ -14,6 +14,7 @@ struct Case {
     codes: Option<Vec<i32>>,
     d_y: Option<Vec<f32>>,
     d_window_last: Option<Vec<f32>>,
+    d_residual: Option<Vec<f32>>,
 }
 
 impl Case {
@@ -29,6 +30,7 @@ impl Case {
             codes: None,
             d_y: Some(random.normal(shape.elements())),
             d_window_last: Some(random.normal(window_elements)),
+            d_residual: None,
         }
     }
 
@@ -56,6 +58,7 @@ impl Case {
                 self.segments(),
                 self.d_y.as_deref(),
                 self.d_window_last.as_deref(),
+                self.d_residual.as_deref(),
                 d_x,
                 d_weight,
                 d_bias,
@@ -70,8 +73,11 @@ impl Case {
         let (y, window_last) = reference::conv::forward(self.shape, self.kernel_size, &x, &weight, &bias, window, segments);
         let (d_y, d_window_last) = (self.d_y.as_deref().map(wide), self.d_window_last.as_deref().map(wide));
         let (d_y, d_window_last) = (d_y.as_deref(), d_window_last.as_deref());
-        let (d_x, d_weight, d_bias, d_window) =
+        let (mut d_x, d_weight, d_bias, d_window) =
             reference::conv::backward(self.shape, self.kernel_size, &x, &weight, window, segments, d_y, d_window_last);
+        for (d, residual) in d_x.iter_mut().zip(self.d_residual.iter().flatten()) {
+            *d += f64::from(*residual);
+        }
         on_every_level(|level| {
             let [found_y, found_last] = self.forward();
             let [found_x, found_weight, found_bias, found_window] = self.backward();
@@ -132,6 +138,7 @@ fn kernel_matches_reference() {
                 let case = || Case::new(&mut Random(batch as u64 * 1000 + seq_len as u64), shape, kernel_size);
                 case().check("dense");
                 Case { window: None, ..case() }.check("no window");
+                Case { d_residual: Some(random.normal(shape.elements())), ..case() }.check("with a residual");
                 Case { d_y: None, ..case() }.check("d_window_last only");
                 Case { d_window_last: None, ..case() }.check("d_y only");
                 Case { codes: Some(codes(&mut random, shape, 0.0, true)), ..case() }.check("lengths");
@@ -191,6 +198,7 @@ fn cut_anywhere_equals_the_whole() {
                     codes: whole.codes.as_ref().map(|codes| codes.chunks(shape.seq_len).flat_map(|row| row[from..to].to_vec()).collect()),
                     d_y: whole.d_y.as_ref().map(|d| steps(shape, d, from, to)),
                     d_window_last: None,
+                    d_residual: None,
                 };
                 let mut first = Case { window: whole.window.clone(), ..part(0, cut) };
                 let [y_first, carried] = first.forward();

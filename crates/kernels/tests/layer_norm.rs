@@ -29,11 +29,16 @@ fn kernel_matches_reference() {
         on_every_level(|level| {
             let [y] = outputs([rows * width], |[y]| layer_norm::forward(rows, width, &x, &gamma, &beta, EPS, y));
             assert_close(&format!("{level} {rows}x{width} y"), &y, &expected, OUTPUT);
-            let [dx, dg, db] =
-                outputs([rows * width, width, width], |[dx, dg, db]| layer_norm::backward(rows, width, &x, &gamma, EPS, &d_y, dx, dg, db));
+            let [dx, dg, db] = outputs([rows * width, width, width], |[dx, dg, db]| {
+                layer_norm::backward(rows, width, &x, &gamma, EPS, &d_y, None, dx, dg, db)
+            });
             assert_close(&format!("{level} {rows}x{width} d_x"), &dx, &d_x, GRADIENT);
             assert_sums_close(&format!("{level} {rows}x{width} d_gamma"), &dg, &d_gamma, rows);
             assert_sums_close(&format!("{level} {rows}x{width} d_beta"), &db, &d_beta, rows);
+            let [both, ..] = outputs([rows * width, width, width], |[dx, dg, db]| {
+                layer_norm::backward(rows, width, &x, &gamma, EPS, &d_y, Some(&x), dx, dg, db)
+            });
+            assert!(both.iter().zip(dx.iter().zip(&x)).all(|(&both, (d, x))| both == d + x), "{level} {rows}x{width} with a residual");
         });
     }
 }
@@ -44,7 +49,7 @@ fn a_constant_row_gives_beta_and_no_gradient() {
     on_every_level(|_| {
         let [y, dx, dg, db] = outputs([70; 4], |[y, dx, dg, db]| {
             layer_norm::forward(1, 70, &x, &gamma, &beta, EPS, y);
-            layer_norm::backward(1, 70, &x, &gamma, EPS, &[1.0; 70], dx, dg, db);
+            layer_norm::backward(1, 70, &x, &gamma, EPS, &[1.0; 70], None, dx, dg, db);
         });
         assert!(y.iter().all(|&y| y == 0.5) && db.iter().all(|&d| d == 1.0) && dg.iter().all(|&d| d == 0.0));
         assert!(dx.iter().all(|d| d.abs() < 1e-3), "{dx:?}");
@@ -58,7 +63,7 @@ fn threads_change_nothing() {
     let (x, d_y, w) = (random.normal(rows * 2 * width), random.normal(rows * width), random.normal(2 * width));
     assert_threads_change_nothing(|| {
         outputs([rows * width, width, width], |[dx, dg, db]| {
-            layer_norm::backward(rows, width, &x[..rows * width], &w[..width], EPS, &d_y, dx, dg, db)
+            layer_norm::backward(rows, width, &x[..rows * width], &w[..width], EPS, &d_y, None, dx, dg, db)
         })
     });
 }

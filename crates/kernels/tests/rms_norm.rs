@@ -24,9 +24,11 @@ fn kernel_matches_reference() {
         on_every_level(|level| {
             let [y] = outputs([rows * width], |[y]| rms_norm::forward(rows, width, &x, &gamma, y));
             assert_close(&format!("{level} {rows}x{width} y"), &y, &expected, OUTPUT);
-            let [dx, dg] = outputs([rows * width, width], |[dx, dg]| rms_norm::backward(rows, width, &x, &gamma, &d_y, dx, dg));
+            let [dx, dg] = outputs([rows * width, width], |[dx, dg]| rms_norm::backward(rows, width, &x, &gamma, &d_y, None, dx, dg));
             assert_close(&format!("{level} {rows}x{width} d_x"), &dx, &d_x, GRADIENT);
             assert_sums_close(&format!("{level} {rows}x{width} d_gamma"), &dg, &d_gamma, rows);
+            let [both, _] = outputs([rows * width, width], |[dx, dg]| rms_norm::backward(rows, width, &x, &gamma, &d_y, Some(&x), dx, dg));
+            assert!(both.iter().zip(dx.iter().zip(&x)).all(|(&both, (d, x))| both == d + x), "{level} {rows}x{width} with a residual");
         });
     }
 }
@@ -37,7 +39,7 @@ fn a_row_of_zeros_gives_zeros() {
     on_every_level(|_| {
         let [y, dx, dg] = outputs([20; 3], |[y, dx, dg]| {
             rms_norm::forward(1, 20, &x, &gamma, y);
-            rms_norm::backward(1, 20, &x, &gamma, &[1e-12; 20], dx, dg);
+            rms_norm::backward(1, 20, &x, &gamma, &[1e-12; 20], None, dx, dg);
         });
         assert!(y.iter().chain(&dg).all(|&y| y == 0.0));
         let (expected, _) = reference::rms_norm::backward(1, 20, &wide(&x), &wide(&gamma), &[1e-12; 20]);
@@ -51,6 +53,6 @@ fn threads_change_nothing() {
     let (rows, width) = (1500, 33);
     let (x, d_y, w) = (random.normal(rows * 2 * width), random.normal(rows * width), random.normal(2 * width));
     assert_threads_change_nothing(|| {
-        outputs([rows * width, width], |[dx, dg]| rms_norm::backward(rows, width, &x[..rows * width], &w[..width], &d_y, dx, dg))
+        outputs([rows * width, width], |[dx, dg]| rms_norm::backward(rows, width, &x[..rows * width], &w[..width], &d_y, None, dx, dg))
     });
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn::data::Tokenizer;
-use minrnn::generate::{ModelIdentity, Session, TextGenerator, start_token};
+use minrnn::generate::{ModelIdentity, Session, TextGenerator, TokenSession, start_token};
 use minrnn::model::LanguageModel;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
@@ -161,12 +161,17 @@ fn sampling(seed: u64) -> Sampling {
     Sampling { seed, top_k: 9, repetition_penalty: 1.2, ..Default::default() }
 }
 
-fn generator<'m>(model: &'m LanguageModel, tokenizer: &'m Tokenizer, prompts: &[&str], sampling: Sampling) -> TextGenerator<'m> {
-    TextGenerator::new(model, tokenizer, prompts, sampling, &[]).unwrap()
+fn generator<'m>(
+    model: &'m LanguageModel,
+    tokenizer: &'m Tokenizer,
+    prompts: &[&str],
+    sampling: Sampling,
+) -> TextGenerator<'m, Session<'m>> {
+    TextGenerator::new(Session::new(model, prompts.len()), tokenizer, prompts, sampling, &[]).unwrap()
 }
 
 /// What each row generates with `n` more tokens, nothing held back given up.
-fn more(generator: &mut TextGenerator<'_>, n: usize) -> Vec<String> {
+fn more(generator: &mut TextGenerator<'_, Session<'_>>, n: usize) -> Vec<String> {
     let mut texts = vec![String::new(); generator.batch_size()];
     generator
         .generate(n, |piece| {
@@ -208,13 +213,16 @@ fn a_saved_generator_goes_on_as_if_never_interrupted() {
         let identity = ModelIdentity::of(&config, &model);
         // Random bytes: characters are cut in the middle, and half of a stop string is often held back.
         let stops: Vec<String> = (0..26u8).flat_map(|c| ["qqqq", "zzzz"].map(|end| format!("{}{end}", char::from(b'a' + c)))).collect();
-        let new = || TextGenerator::new(&model, &tokenizer, &["ab", "", "日"], Sampling { seed: 5, ..Default::default() }, &stops).unwrap();
+        let new = || {
+            TextGenerator::new(Session::new(&model, 3), &tokenizer, &["ab", "", "日"], Sampling { seed: 5, ..Default::default() }, &stops)
+                .unwrap()
+        };
         let expected = more(&mut new(), 200);
         let mut interrupted = new();
         let mut found = more(&mut interrupted, 0);
         for n in [0, 1, 2, 3, 4, 90, 100] {
             interrupted.save(&path, &identity).unwrap();
-            interrupted = TextGenerator::load(&path, &model, &tokenizer, &identity).unwrap();
+            interrupted = TextGenerator::load(&path, &Session::new(&model, 0), &tokenizer, &identity).unwrap();
             for (found, more) in found.iter_mut().zip(more(&mut interrupted, n)) {
                 *found += &more;
             }
@@ -254,7 +262,8 @@ fn a_row_ends_before_its_stop_string_and_the_others_go_on() {
     let free = more(&mut generator(&model, &tokenizer, &prompts, sampling(11)), 60);
     // Three characters from the middle of the first row: a stop string over three tokens.
     let stop = &free[0][20..23];
-    let mut stopping = TextGenerator::new(&model, &tokenizer, &prompts, sampling(11), &[stop.to_owned()]).unwrap();
+    let mut stopping =
+        TextGenerator::new(Session::new(&model, prompts.len()), &tokenizer, &prompts, sampling(11), &[stop.to_owned()]).unwrap();
     let mut texts = more(&mut stopping, 60);
     for (text, rest) in texts.iter_mut().zip(stopping.finish()) {
         *text += &rest;
@@ -276,7 +285,8 @@ fn a_stop_string_inside_one_token_is_found() {
     let config = ModelConfig { vocab_size: tokenizer.vocab_size(), ..config(MixerKind::MinGru) };
     let model = model(&config);
     let texts = |stops: &[String]| {
-        let mut generator = TextGenerator::new(&model, &tokenizer, &["ab"], Sampling { seed: 1, ..Default::default() }, stops).unwrap();
+        let mut generator =
+            TextGenerator::new(Session::new(&model, 1), &tokenizer, &["ab"], Sampling { seed: 1, ..Default::default() }, stops).unwrap();
         let text = more(&mut generator, 2000).remove(0);
         text + &generator.finish()[0]
     };
@@ -307,7 +317,7 @@ fn tokens_beyond_the_tokenizer_are_never_chosen() {
 fn what_cannot_be_generated_is_a_sentence() {
     let (model, tokenizer) = (model(&config(MixerKind::MinGru)), tokenizer());
     let refusal = |tokenizer: &Tokenizer, prompt: &str, sampling: Sampling, stop: &[String]| {
-        TextGenerator::new(&model, tokenizer, &[prompt], sampling, stop).unwrap_err().to_string()
+        TextGenerator::new(Session::new(&model, 1), tokenizer, &[prompt], sampling, stop).unwrap_err().to_string()
     };
     assert!(refusal(&tokenizer, "abC", sampling(0), &[]).contains("'C' (U+0043)"));
     assert!(refusal(&tokenizer, "a", sampling(0), &[String::new()]).contains("stop string is empty"));
@@ -337,7 +347,7 @@ fn a_session_of_another_model_is_refused() {
     assert_ne!(ModelIdentity::of(&renamed, &model), identity);
     assert_eq!(ModelIdentity::of(&config, &model.clone()), identity);
     Session::new(&model, 1).save(&path, &identity).unwrap();
-    let refused = TextGenerator::load(&path, &model, &tokenizer(), &identity).unwrap_err().to_string();
+    let refused = TextGenerator::load(&path, &Session::new(&model, 0), &tokenizer(), &identity).unwrap_err().to_string();
     assert!(refused.contains("no text in it"), "{refused}");
 }
 
@@ -350,7 +360,7 @@ fn a_damaged_session_is_refused_and_never_panics() {
     let tokenizer = tokenizer();
     let load = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
-        TextGenerator::load(&path, &model, &tokenizer, &identity).map(|_| ())
+        TextGenerator::load(&path, &Session::new(&model, 0), &tokenizer, &identity).map(|_| ())
     };
     load(&bytes).unwrap();
     for len in (0..bytes.len()).step_by(7) {
@@ -372,7 +382,7 @@ fn a_damaged_session_is_refused_and_never_panics() {
     assert!(edited("\\\"version\\\":1", "\\\"version\\\":2").contains("session version 2"));
     assert!(edited("\\\"unread\\\":4", "\\\"unread\\\":-").contains("damaged"));
     assert!(edited("minrnn_session", "other__session").contains("another safetensors file"));
-    let missing = TextGenerator::load(directory.path().join("none"), &model, &tokenizer, &identity).unwrap_err();
+    let missing = TextGenerator::load(directory.path().join("none"), &Session::new(&model, 0), &tokenizer, &identity).unwrap_err();
     assert!(missing.is_wrong_input() && missing.to_string().starts_with("could not read"));
     let unwritable = Session::new(&model, 1).save(directory.path().join("none/session"), &identity).unwrap_err();
     assert!(unwritable.to_string().starts_with("could not write"), "{unwritable}");

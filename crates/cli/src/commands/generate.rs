@@ -11,7 +11,7 @@ use anyhow::Context;
 use burn::tensor::Device;
 use minrnn::checkpoint::{LoadedModel, TOKENIZER_FILE, load_model, parameter_count};
 use minrnn::data::Tokenizer;
-use minrnn::generate::{ModelIdentity, TextGenerator};
+use minrnn::generate::{ModelIdentity, Session, TextGenerator};
 use minrnn::train::find_checkpoint;
 use minrnn_stream::{Sampling, read_text};
 
@@ -116,7 +116,9 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
     eprintln!("{mixer} of {size} parameters from {}", directory.display());
 
     let start = match (&args.load_session, &identity) {
-        (Some(path), Some(identity)) => continued(args, &prompts, TextGenerator::load(path, &loaded.model, tokenizer, identity)?)?,
+        (Some(path), Some(identity)) => {
+            continued(args, &prompts, TextGenerator::load(path, &Session::new(&loaded.model, 0), tokenizer, identity)?)?
+        }
         _ => started(args, &prompts, &loaded, tokenizer)?,
     };
     let Start { mut generator, titles, held } = start;
@@ -193,7 +195,7 @@ fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
 }
 
 struct Start<'m> {
-    generator: TextGenerator<'m>,
+    generator: TextGenerator<'m, Session<'m>>,
     /// One for each row; without any, the text is printed alone.
     titles: Vec<String>,
     /// Text that a session held back and that comes before anything new.
@@ -206,7 +208,7 @@ fn started<'m>(args: &Args, prompts: &[String], loaded: &'m LoadedModel, tokeniz
     let copies = args.batch.unwrap_or(1);
     let sampling = args.sampling.over(&Sampling::default()).unwrap_or_default();
     // Each prompt is read once, however many continuations it gets.
-    let mut generator = TextGenerator::new(&loaded.model, tokenizer, prompts, sampling.clone(), &args.stop)?;
+    let mut generator = TextGenerator::new(Session::new(&loaded.model, prompts.len()), tokenizer, prompts, sampling.clone(), &args.stop)?;
     if copies > 1 {
         generator = generator.select(&repeated(prompts.len(), copies))?;
         generator.resample(sampling)?;
@@ -215,7 +217,7 @@ fn started<'m>(args: &Args, prompts: &[String], loaded: &'m LoadedModel, tokeniz
     Ok(Start { generator, titles: titles(&names, copies), held: Vec::new() })
 }
 
-fn continued<'m>(args: &Args, prompts: &[String], mut generator: TextGenerator<'m>) -> anyhow::Result<Start<'m>> {
+fn continued<'m>(args: &Args, prompts: &[String], mut generator: TextGenerator<'m, Session<'m>>) -> anyhow::Result<Start<'m>> {
     let rows = generator.batch_size();
     if prompts.len() > 1 && prompts.len() != rows {
         let found = prompts.len();

@@ -2,6 +2,7 @@
 //!
 //! Arguments come in the kernels' order; results are returned as vectors.
 
+pub mod adamw;
 pub mod conv;
 pub mod cross_entropy;
 pub mod dropout;

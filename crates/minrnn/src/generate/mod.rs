@@ -8,13 +8,13 @@
 //! ```
 //! use std::ops::ControlFlow;
 //! use burn::tensor::Device;
-//! use minrnn::{data::Tokenizer, generate::TextGenerator, model::LanguageModel};
+//! use minrnn::{data::Tokenizer, generate::{Session, TextGenerator}, model::LanguageModel};
 //! use minrnn_stream::{ModelConfig, Sampling};
 //!
 //! let tokenizer = Tokenizer::characters_of("to be or not to be\n");
 //! let config = ModelConfig { vocab_size: tokenizer.vocab_size(), d_model: 8, ..Default::default() };
 //! let model = LanguageModel::new(&config, 0, &Device::flex())?;
-//! let mut generator = TextGenerator::new(&model, &tokenizer, &["to be"], Sampling::default(), &[])?;
+//! let mut generator = TextGenerator::new(Session::new(&model, 1), &tokenizer, &["to be"], Sampling::default(), &[])?;
 //! let mut text = String::new();
 //! generator.generate(20, |piece| {
 //!     text += &piece.text;
@@ -29,8 +29,10 @@ mod saved;
 mod session;
 mod stop;
 mod text;
+mod token_session;
 
 pub use identity::ModelIdentity;
-pub use session::{Logits, Session};
+pub use session::Session;
 pub use stop::StopStrings;
 pub use text::{Piece, RECENT_TOKENS, TextGenerator, start_token};
+pub use token_session::{Logits, StateTensor, TokenSession};

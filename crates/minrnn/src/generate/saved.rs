@@ -3,15 +3,17 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use burn::tensor::TensorData;
 use minrnn_stream::{Weights, write_safetensors};
 use serde::{Deserialize, Serialize};
 
 use super::identity::ModelIdentity;
 use super::session::Session;
 use super::text::SavedText;
+use super::token_session::TokenSession;
 use crate::checkpoint::state_tensors;
 use crate::model::LanguageModel;
-use crate::nn::{Mixer, State};
+use crate::nn::Mixer;
 use crate::{Error, Result};
 
 const KEY: &str = "minrnn_session";
@@ -35,7 +37,7 @@ impl<'m, M: Mixer> Session<'m, M> {
     /// # Errors
     /// When the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>, identity: &ModelIdentity) -> Result<()> {
-        self.write(path.as_ref(), identity, None)
+        write(self, path.as_ref(), identity, None)
     }
 
     /// The session that was saved to `path`, with or without text. `identity` is that of `model`.
@@ -43,47 +45,50 @@ impl<'m, M: Mixer> Session<'m, M> {
     /// # Errors
     /// When the file cannot be read, is damaged, or was saved with another model.
     pub fn load(path: impl AsRef<Path>, model: &'m LanguageModel<M>, identity: &ModelIdentity) -> Result<Self> {
-        Ok(Self::read_file(path.as_ref(), model, identity)?.0)
+        Ok(read(path.as_ref(), &Self::new(model, 0), identity)?.0)
     }
+}
 
-    pub(super) fn write(&self, path: &Path, identity: &ModelIdentity, text: Option<&SavedText>) -> Result<()> {
-        let saved =
-            Saved { version: VERSION, model: Cow::Borrowed(identity), batch_size: self.batch_size(), text: text.map(Cow::Borrowed) };
-        let header = serde_json::to_string(&saved).map_err(|error| Error::malformed(path, error.to_string()))?;
-        let tensors = self.state().tensors().into_iter().map(|(name, data)| {
-            let values: Vec<f32> = data.try_to_vec().expect("states are f32");
-            (format!("{PREFIX}{name}"), data.shape().to_vec(), Cow::Owned(values))
-        });
-        write_safetensors(path, tensors, Some((KEY, &header))).map_err(plain)
-    }
+pub(super) fn write(session: &impl TokenSession, path: &Path, identity: &ModelIdentity, text: Option<&SavedText>) -> Result<()> {
+    let saved = Saved { version: VERSION, model: Cow::Borrowed(identity), batch_size: session.batch_size(), text: text.map(Cow::Borrowed) };
+    let header = serde_json::to_string(&saved).map_err(|error| Error::malformed(path, error.to_string()))?;
+    let tensors = session.tensors().into_iter();
+    let tensors = tensors.map(|(name, shape, values)| (format!("{PREFIX}{name}"), shape, Cow::Owned(values)));
+    write_safetensors(path, tensors, Some((KEY, &header))).map_err(plain)
+}
 
-    pub(super) fn read_file(path: &Path, model: &'m LanguageModel<M>, identity: &ModelIdentity) -> Result<(Self, Option<SavedText>)> {
-        let mut weights = Weights::read(path).map_err(plain)?;
-        let Some(header) = weights.metadata().get(KEY) else {
-            return Err(Error::malformed(path, "expected a saved session, found another safetensors file"));
-        };
-        let saved: Saved<'static> =
-            serde_json::from_str(header).map_err(|error| Error::malformed(path, format!("the saved session is damaged: {error}")))?;
-        if saved.version != VERSION {
-            let problem = format!("session version {}, expected {VERSION}; use the minrnn that wrote it", saved.version);
-            return Err(Error::malformed(path, problem));
-        }
-        if *saved.model != *identity {
-            let problem = "the session was saved with another model or other weights; load it with the checkpoint it was made with";
-            return Err(Error::malformed(path, problem));
-        }
-        // Nothing is allocated for rows that the file does not hold.
-        let of_one_row = model.init_state(1).bytes() / size_of::<f32>();
-        if saved.batch_size.checked_mul(of_one_row) != Some(weights.value_count()) {
-            let (rows, found) = (saved.batch_size, weights.value_count());
-            let problem = format!("it claims {rows} rows of {of_one_row} values, but holds {found} values; the saved session is damaged");
-            return Err(Error::malformed(path, problem));
-        }
-        let tensors = state_tensors(&mut weights, PREFIX)?;
-        weights.expect_empty()?;
-        let state = model.init_state(saved.batch_size).load(&tensors).map_err(|error| Error::malformed(path, error.to_string()))?;
-        Ok((Self::with_state(model, state, saved.batch_size), saved.text.map(Cow::into_owned)))
+/// A session like `like` and the text saved with it.
+pub(super) fn read<S: TokenSession>(path: &Path, like: &S, identity: &ModelIdentity) -> Result<(S, Option<SavedText>)> {
+    let mut weights = Weights::read(path).map_err(plain)?;
+    let Some(header) = weights.metadata().get(KEY) else {
+        return Err(Error::malformed(path, "expected a saved session, found another safetensors file"));
+    };
+    let saved: Saved<'static> =
+        serde_json::from_str(header).map_err(|error| Error::malformed(path, format!("the saved session is damaged: {error}")))?;
+    if saved.version != VERSION {
+        let problem = format!("session version {}, expected {VERSION}; use the minrnn that wrote it", saved.version);
+        return Err(Error::malformed(path, problem));
     }
+    if *saved.model != *identity {
+        let problem = "the session was saved with another model or other weights; load it with the checkpoint it was made with";
+        return Err(Error::malformed(path, problem));
+    }
+    // Nothing is allocated for rows that the file does not hold.
+    let of_one_row = like.values_per_row();
+    if saved.batch_size.checked_mul(of_one_row) != Some(weights.value_count()) {
+        let (rows, found) = (saved.batch_size, weights.value_count());
+        let problem = format!("it claims {rows} rows of {of_one_row} values, but holds {found} values; the saved session is damaged");
+        return Err(Error::malformed(path, problem));
+    }
+    let tensors = state_tensors(&mut weights, PREFIX)?;
+    weights.expect_empty()?;
+    let values = |data: TensorData| (data.shape().to_vec(), data.try_to_vec().expect("states are f32"));
+    let tensors = tensors.into_iter().map(|(name, data)| {
+        let (shape, values) = values(data);
+        (name, shape, values)
+    });
+    let session = like.restore(saved.batch_size, tensors.collect()).map_err(|error| Error::malformed(path, error.to_string()))?;
+    Ok((session, saved.text.map(Cow::into_owned)))
 }
 
 /// The same error as one of this library, which knows a failed write from a wrong path.

@@ -2,6 +2,7 @@
 
 use burn::tensor::{Int, Tensor, TensorData};
 
+use super::token_session::{Logits, StateTensor, TokenSession, expect_rows, expect_step};
 use crate::model::{BackboneState, LanguageModel};
 use crate::nn::{AnyMixer, Mixer, State, StateZip};
 use crate::ops::StepCodes;
@@ -20,50 +21,15 @@ pub struct Session<'m, M: Mixer = AnyMixer> {
     batch_size: usize,
 }
 
-/// Logits of the next token, one row for each sequence.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Logits {
-    values: Vec<f32>,
-    vocab_size: usize,
-}
-
-impl Logits {
-    /// The V logits of sequence `row`.
-    ///
-    /// # Panics
-    /// When there is no such row.
-    pub fn row(&self, row: usize) -> &[f32] {
-        &self.values[row * self.vocab_size..][..self.vocab_size]
-    }
-
-    /// The same, to be changed: masks and penalties are written into it.
-    ///
-    /// # Panics
-    /// When there is no such row.
-    pub fn row_mut(&mut self, row: usize) -> &mut [f32] {
-        &mut self.values[row * self.vocab_size..][..self.vocab_size]
-    }
-}
-
 impl<'m, M: Mixer> Session<'m, M> {
     /// `batch_size` sequences of which nothing has been read.
     pub fn new(model: &'m LanguageModel<M>, batch_size: usize) -> Self {
         Self { model, state: model.init_state(batch_size), batch_size }
     }
 
-    /// Number of sequences.
-    pub fn batch_size(&self) -> usize {
-        self.batch_size
-    }
-
     /// The state carried.
     pub fn state(&self) -> &BackboneState<M::State> {
         &self.state
-    }
-
-    /// Number of tokens the model knows.
-    pub fn vocab_size(&self) -> usize {
-        self.model.embedding.weight.dims()[0]
     }
 
     /// Reads more of every sequence, in parallel over time, and gives the logits after each row's last token. The rows may have
@@ -75,17 +41,9 @@ impl<'m, M: Mixer> Session<'m, M> {
         if let Some(row) = prompts.iter().position(|prompt| prompt.as_ref().is_empty()) {
             return Err(Error::Data(format!("the prompt of row {row} is empty, expected at least one token; begin it with a start token")));
         }
-        let mut logits = Logits { values: vec![0.0; self.batch_size * self.vocab_size()], vocab_size: self.vocab_size() };
+        let mut logits = Logits::new(vec![0.0; self.batch_size * self.vocab_size()], self.vocab_size());
         self.read(prompts, Some(&mut logits))?;
         Ok(logits)
-    }
-
-    /// Reads as [`prefill`](Session::prefill) does, for the state alone; a row may be empty and then stays as it is.
-    ///
-    /// # Errors
-    /// When there is not one prompt for each row, or a token is not in the vocabulary; nothing is then read.
-    pub fn advance<P: AsRef<[u32]>>(&mut self, prompts: &[P]) -> Result<()> {
-        self.read(prompts, None)
     }
 
     /// Reads one token of every sequence and gives the logits after it.
@@ -95,43 +53,6 @@ impl<'m, M: Mixer> Session<'m, M> {
     pub fn step(&mut self, tokens: &[u32]) -> Result<Logits> {
         self.expect_rows(tokens.len())?;
         self.step_rows(&(0..self.batch_size).collect::<Vec<_>>(), tokens)
-    }
-
-    /// Reads one token of each of the sequences `rows`, ascending, and gives their logits in that order; the others stay as they are.
-    ///
-    /// # Errors
-    /// When there is not one token for each of the rows, they do not ascend or do not exist, or a token is not in the vocabulary.
-    pub fn step_rows(&mut self, rows: &[usize], tokens: &[u32]) -> Result<Logits> {
-        if rows.len() != tokens.len() {
-            return Err(Error::Shape(format!("expected one token for each of {} rows, found {}", rows.len(), tokens.len())));
-        }
-        if rows.windows(2).any(|pair| pair[0] >= pair[1]) || rows.last().is_some_and(|&row| row >= self.batch_size) {
-            return Err(Error::Shape(format!("expected ascending rows below {}, found {rows:?}", self.batch_size)));
-        }
-        self.expect_known(tokens)?;
-        if rows.is_empty() {
-            return Ok(Logits { values: Vec::new(), vocab_size: self.vocab_size() });
-        }
-        let tokens = tokens.iter().map(|&token| i64::from(token)).collect();
-        let tokens = self.tensor(tokens, [rows.len(), 1]);
-        let (logits, state) = self.model.prefill(tokens, &vec![1; rows.len()], self.state_of(rows), &StepCodes::dense());
-        self.put_back(rows, state);
-        Ok(Logits { values: values(logits), vocab_size: self.vocab_size() })
-    }
-
-    /// A session of the rows `rows`, in that order; a row may be chosen several times.
-    ///
-    /// # Errors
-    /// When a row does not exist.
-    pub fn select(&self, rows: &[usize]) -> Result<Self> {
-        if let Some(row) = rows.iter().find(|&&row| row >= self.batch_size) {
-            return Err(Error::Shape(format!("the session has {} rows, there is no row {row}", self.batch_size)));
-        }
-        Ok(Self { model: self.model, state: self.state.clone().select_rows(rows), batch_size: rows.len() })
-    }
-
-    pub(super) fn with_state(model: &'m LanguageModel<M>, state: BackboneState<M::State>, batch_size: usize) -> Self {
-        Self { model, state, batch_size }
     }
 
     /// Reads in passes over the rows that have something left, so that a short prompt costs nothing while a long one is read.
@@ -160,7 +81,7 @@ impl<'m, M: Mixer> Session<'m, M> {
             let (logits, state) = self.model.prefill(tokens, &lengths, self.state_of(&rows), &steps);
             self.put_back(&rows, state);
             if let Some(wanted) = &mut wanted {
-                let logits = Logits { values: values(logits), vocab_size: wanted.vocab_size };
+                let logits = Logits::new(values(logits), self.vocab_size());
                 for (i, &row) in rows.iter().enumerate().filter(|(_, row)| left[**row].is_empty()) {
                     wanted.row_mut(row).copy_from_slice(logits.row(i));
                 }
@@ -201,6 +122,52 @@ impl<'m, M: Mixer> Session<'m, M> {
             None => Ok(()),
             Some(token) => Err(Error::Data(format!("token id {token} is not known to the model, expected one below {vocab_size}"))),
         }
+    }
+}
+
+impl<M: Mixer> TokenSession for Session<'_, M> {
+    fn batch_size(&self) -> usize {
+        self.batch_size
+    }
+
+    fn vocab_size(&self) -> usize {
+        self.model.embedding.weight.dims()[0]
+    }
+
+    fn advance<P: AsRef<[u32]>>(&mut self, prompts: &[P]) -> Result<()> {
+        self.read(prompts, None)
+    }
+
+    fn step_rows(&mut self, rows: &[usize], tokens: &[u32]) -> Result<Logits> {
+        expect_step(rows, tokens, self.batch_size)?;
+        self.expect_known(tokens)?;
+        if rows.is_empty() {
+            return Ok(Logits::new(Vec::new(), self.vocab_size()));
+        }
+        let tokens = tokens.iter().map(|&token| i64::from(token)).collect();
+        let tokens = self.tensor(tokens, [rows.len(), 1]);
+        let (logits, state) = self.model.prefill(tokens, &vec![1; rows.len()], self.state_of(rows), &StepCodes::dense());
+        self.put_back(rows, state);
+        Ok(Logits::new(values(logits), self.vocab_size()))
+    }
+
+    fn select(&self, rows: &[usize]) -> Result<Self> {
+        expect_rows(rows, self.batch_size)?;
+        Ok(Self { model: self.model, state: self.state.clone().select_rows(rows), batch_size: rows.len() })
+    }
+
+    fn values_per_row(&self) -> usize {
+        self.model.init_state(1).bytes() / size_of::<f32>()
+    }
+
+    fn tensors(&self) -> Vec<StateTensor> {
+        let values = |data: &TensorData| data.clone().try_to_vec().expect("states are f32");
+        self.state.tensors().iter().map(|(name, data)| (name.clone(), data.shape().to_vec(), values(data))).collect()
+    }
+
+    fn restore(&self, batch_size: usize, tensors: Vec<StateTensor>) -> Result<Self> {
+        let tensors = tensors.into_iter().map(|(name, shape, values)| (name, TensorData::new(values, shape))).collect();
+        Ok(Self { model: self.model, state: self.model.init_state(batch_size).load(&tensors)?, batch_size })
     }
 }
 

@@ -7,11 +7,10 @@ use minrnn_stream::{Sampler, Sampling};
 use serde::{Deserialize, Serialize};
 
 use super::identity::ModelIdentity;
-use super::session::Session;
+use super::saved::{read, write};
 use super::stop::StopStrings;
+use super::token_session::TokenSession;
 use crate::data::{TextStream, Tokenizer};
-use crate::model::LanguageModel;
-use crate::nn::{AnyMixer, Mixer};
 use crate::rng::{self, Purpose};
 use crate::{Error, Result};
 
@@ -22,9 +21,9 @@ pub const RECENT_TOKENS: usize = 64;
 ///
 /// Every row samples by itself, from a generator derived from the seed and the row's number, until it meets a stop string.
 #[derive(Debug, Clone)]
-pub struct TextGenerator<'m, M: Mixer = AnyMixer> {
-    session: Session<'m, M>,
-    tokenizer: &'m Tokenizer,
+pub struct TextGenerator<'t, S: TokenSession> {
+    session: S,
+    tokenizer: &'t Tokenizer,
     text: SavedText,
 }
 
@@ -68,20 +67,24 @@ pub fn start_token(tokenizer: &Tokenizer) -> u32 {
     }
 }
 
-impl<'m, M: Mixer> TextGenerator<'m, M> {
-    /// Reads the prompts, one row for each; an empty one starts from [`start_token`]. Rows end before the first of `stops`.
+impl<'t, S: TokenSession> TextGenerator<'t, S> {
+    /// Reads the prompts into the rows of `session`, one for each; an empty prompt starts from [`start_token`]. Rows end before the
+    /// first of `stops`.
     ///
     /// # Errors
-    /// When a setting is out of range, a stop string is empty, a character of a prompt is not in the vocabulary, or the tokenizer has
-    /// more tokens than the model.
+    /// When the session has not one row for each prompt, a setting is out of range, a stop string is empty, a character of a prompt is
+    /// not in the vocabulary, or the tokenizer has more tokens than the model.
     pub fn new(
-        model: &'m LanguageModel<M>,
-        tokenizer: &'m Tokenizer,
+        mut session: S,
+        tokenizer: &'t Tokenizer,
         prompts: &[impl AsRef<str>],
         sampling: Sampling,
         stops: &[String],
     ) -> Result<Self> {
-        let mut session = Session::new(model, prompts.len());
+        if session.batch_size() != prompts.len() {
+            let (found, expected) = (session.batch_size(), prompts.len());
+            return Err(Error::Shape(format!("expected a session of {expected} rows, one for each prompt, found {found}")));
+        }
         expect_fitting(tokenizer, session.vocab_size())?;
         let stops = StopStrings::new(stops)?;
         let mut read = Vec::with_capacity(prompts.len());
@@ -230,16 +233,16 @@ impl<'m, M: Mixer> TextGenerator<'m, M> {
     /// # Errors
     /// When the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>, identity: &ModelIdentity) -> Result<()> {
-        self.session.write(path.as_ref(), identity, Some(&self.text))
+        write(&self.session, path.as_ref(), identity, Some(&self.text))
     }
 
-    /// The generator that was saved to `path`; it goes on exactly as that one would have.
+    /// The generator that was saved to `path`, on the model of `like`; it goes on exactly as that one would have.
     ///
     /// # Errors
     /// When the file cannot be read, is damaged, holds no text, or was saved with another model.
-    pub fn load(path: impl AsRef<Path>, model: &'m LanguageModel<M>, tokenizer: &'m Tokenizer, identity: &ModelIdentity) -> Result<Self> {
+    pub fn load(path: impl AsRef<Path>, like: &S, tokenizer: &'t Tokenizer, identity: &ModelIdentity) -> Result<Self> {
         let path = path.as_ref();
-        let (session, text) = Session::read_file(path, model, identity)?;
+        let (session, text) = read(path, like, identity)?;
         expect_fitting(tokenizer, session.vocab_size())?;
         let Some(mut text) = text else {
             return Err(Error::malformed(path, "the saved session has no text in it; it was saved without a generator"));

@@ -10,7 +10,7 @@ use minrnn_stream::{DropoutSite, ModelConfig};
 use super::backbone::{Backbone, BackboneState};
 use crate::Result;
 use crate::nn::{AnyMixer, AnyState, Initializer, Mixer, Mode, linear};
-use crate::ops::{Dropout, StepCodes, bias_dropout_residual, cross_entropy};
+use crate::ops::{Dropout, StepCodes, bias_dropout_residual, cross_entropy, embedding};
 
 /// The dropout site of the embedding; blocks count theirs from 0.
 const EMBEDDING_SITE: u64 = u64::MAX;
@@ -138,6 +138,16 @@ impl<M: Mixer> LanguageModel<M> {
         (cross_entropy(linear::rows(logits), targets, mask), state)
     }
 
+    /// The embedded tokens `[B, T, D]`, with dropout while training.
+    pub(crate) fn embed(&self, tokens: Tensor<2, Int>, mode: Mode) -> Tensor<3> {
+        let [batch, seq_len] = tokens.dims();
+        let x = embedding(tokens, self.embedding.weight.val());
+        match mode.dropout(self.embedding_dropout, EMBEDDING_SITE) {
+            Dropout::OFF => x,
+            dropout => linear::sequences(bias_dropout_residual(linear::rows(x), None, None, dropout), batch, seq_len),
+        }
+    }
+
     fn features(
         &self,
         tokens: Tensor<2, Int>,
@@ -145,19 +155,11 @@ impl<M: Mixer> LanguageModel<M> {
         steps: &StepCodes,
         mode: Mode,
     ) -> (Tensor<3>, BackboneState<M::State>) {
-        let [batch, seq_len] = tokens.dims();
-        let mut x = match batch * seq_len {
-            0 => Tensor::zeros([batch, seq_len, self.embedding.weight.dims()[1]], &self.device()),
-            _ => self.embedding.forward(tokens),
-        };
-        let dropout = mode.dropout(self.embedding_dropout, EMBEDDING_SITE);
-        if dropout != Dropout::OFF {
-            x = linear::sequences(bias_dropout_residual(linear::rows(x), None, None, dropout), batch, seq_len);
-        }
-        self.backbone.forward(x, state, steps, mode)
+        self.backbone.forward(self.embed(tokens, mode), state, steps, mode)
     }
 
-    fn logits(&self, x: Tensor<3>) -> Tensor<3> {
+    /// Logits `[B, T, V]` of normalised features `[B, T, D]`.
+    pub(crate) fn logits(&self, x: Tensor<3>) -> Tensor<3> {
         match &self.head {
             Some(head) => linear::product(head, x),
             None => linear::transposed_product(x, self.embedding.weight.val()),

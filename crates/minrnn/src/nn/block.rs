@@ -107,12 +107,14 @@ impl<M: Mixer> Block<M> {
             _ => panic!("the state belongs to another block"),
         };
         let [batch, seq_len, _] = x.dims();
-        let (mixed, mixer) = self.mixer.forward(self.mixer_norm.forward(x.clone(), steps, mode), state.mixer, steps);
+        let (normed, x) = self.mixer_norm.forward_and_input(x, steps, mode);
+        let (mixed, mixer) = self.mixer.forward(normed, state.mixer, steps);
         let dropout = mode.dropout(self.mixer_dropout, site);
         let mut x = sequences(bias_dropout_residual(rows(mixed), None, Some(rows(x)), dropout), batch, seq_len);
         if let (Some(norm), Some(ff)) = (&self.ff_norm, &self.ff) {
             let dropout = mode.dropout(self.ff_dropout, site + 1);
-            x = ff.forward(norm.forward(x.clone(), steps, mode), x, dropout);
+            let (normed, residual) = norm.forward_and_input(x, steps, mode);
+            x = ff.forward(normed, residual, dropout);
         }
         (x, BlockState { conv, mixer })
     }

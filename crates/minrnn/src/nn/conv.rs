@@ -7,7 +7,7 @@ use burn::tensor::Tensor;
 use super::init::Initializer;
 use super::linear::{bias, row_product, rows, sequences};
 use super::state::{State, StateZip};
-use crate::ops::{Dropout, StepCodes, bias_dropout_residual, causal_conv};
+use crate::ops::{Dropout, StepCodes, bias_dropout_residual, causal_conv_and_input};
 
 /// Taps of the convolution.
 pub const KERNEL_SIZE: usize = 4;
@@ -67,7 +67,7 @@ impl CausalConv {
     /// When shapes do not fit.
     pub fn forward(&self, x: Tensor<3>, state: Window, steps: &StepCodes) -> (Tensor<3>, Window) {
         let [batch, seq_len, _] = x.dims();
-        let (y, window) = causal_conv(x.clone(), self.depthwise.weight.val(), self.depthwise.bias.val(), Some(state.window), steps);
+        let (y, window, x) = causal_conv_and_input(x, self.depthwise.weight.val(), self.depthwise.bias.val(), Some(state.window), steps);
         let y = row_product(rows(y), self.pointwise.weight.val());
         let y = bias_dropout_residual(y, bias(&self.pointwise), Some(rows(x)), Dropout::OFF);
         (sequences(y, batch, seq_len), Window { window })

@@ -6,7 +6,7 @@ use minrnn_stream::NormKind;
 
 use super::init::Initializer;
 use super::mode::Mode;
-use crate::ops::{StepCodes, layer_norm, rms_norm};
+use crate::ops::{StepCodes, layer_norm, layer_norm_and_input, rms_norm, rms_norm_and_input};
 
 const EPS: f32 = 1e-5;
 /// Share of the batch in the running statistics (PyTorch's meaning of momentum).
@@ -73,6 +73,15 @@ impl Norm {
             Self::Layer(norm) => layer_norm(x, norm.weight.val(), norm.bias.val(), EPS),
             Self::Rms(norm) => rms_norm(x, norm.gamma.val()),
             Self::Batch(norm) => norm.forward(x, steps, mode),
+        }
+    }
+
+    /// The same, and `x` itself for the residual connection around what follows.
+    pub fn forward_and_input(&self, x: Tensor<3>, steps: &StepCodes, mode: Mode) -> (Tensor<3>, Tensor<3>) {
+        match self {
+            Self::Layer(norm) => layer_norm_and_input(x, norm.weight.val(), norm.bias.val(), EPS),
+            Self::Rms(norm) => rms_norm_and_input(x, norm.gamma.val()),
+            Self::Batch(norm) => (norm.forward(x.clone(), steps, mode), x),
         }
     }
 }

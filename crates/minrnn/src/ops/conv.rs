@@ -1,5 +1,6 @@
 //! Causal depthwise convolution over time, with its window carried.
 
+use burn::backend::DispatchTensor;
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{Tensor, TensorData};
 use minrnn_kernels::segments::{PADDING, RESET};
@@ -27,15 +28,48 @@ pub fn causal_conv(
     if !has_kernels(&x.device()) {
         return composed(x, weight, bias, window, steps);
     }
+    let mut outputs = fused(x, weight, bias, window, steps, false).into_iter();
+    (output(outputs.next()), output(outputs.next()))
+}
+
+/// [`causal_conv`] of x, and x itself for a residual connection: both gradients of x are summed inside the backward pass of the
+/// convolution.
+///
+/// # Shapes
+/// As [`causal_conv`]; the last result is x.
+///
+/// # Panics
+/// When shapes do not fit.
+pub fn causal_conv_and_input(
+    x: Tensor<3>,
+    weight: Tensor<3>,
+    bias: Tensor<1>,
+    window: Option<Tensor<3>>,
+    steps: &StepCodes,
+) -> (Tensor<3>, Tensor<3>, Tensor<3>) {
+    if !has_kernels(&x.device()) {
+        let (y, window) = composed(x.clone(), weight, bias, window, steps);
+        return (y, window, x);
+    }
+    let mut outputs = fused(x, weight, bias, window, steps, true).into_iter();
+    (output(outputs.next()), output(outputs.next()), output(outputs.next()))
+}
+
+fn fused(
+    x: Tensor<3>,
+    weight: Tensor<3>,
+    bias: Tensor<1>,
+    window: Option<Tensor<3>>,
+    steps: &StepCodes,
+    gives_input: bool,
+) -> Vec<DispatchTensor> {
     let kernel_size = weight.dims()[2];
     let mut inputs = InputList::default();
     inputs.add(x);
     inputs.add(weight);
     inputs.add(bias);
     let window = inputs.add_optional(window);
-    let op = Op { kernel_size, window, steps: steps.clone() };
-    let mut outputs = run(op, inputs.into_vec()).into_iter();
-    (output(outputs.next()), output(outputs.next()))
+    run(Op { kernel_size, window, steps: steps.clone(), gives_input }, inputs.into_vec())
 }
 
 /// The same by tensor operations: one shifted, masked copy per tap.
@@ -103,6 +137,7 @@ struct Op {
     kernel_size: usize,
     window: Option<usize>,
     steps: StepCodes,
+    gives_input: bool,
 }
 
 fn shape_of(x: &FlexTensor) -> Shape {
@@ -123,7 +158,9 @@ impl FusedOp for Op {
         let window = self.window.map(|i| slice(&inputs[i]));
         kernel::forward(shape, self.kernel_size, x, weight, bias, window, self.steps.kernel(), y.out(), next.out());
         // SAFETY: the kernel writes both outputs whole.
-        unsafe { vec![y.finish(), next.finish()] }
+        let mut outputs = unsafe { vec![y.finish(), next.finish()] };
+        outputs.extend(self.gives_input.then(|| inputs[0].clone()));
+        outputs
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
@@ -142,6 +179,7 @@ impl FusedOp for Op {
             self.steps.kernel(),
             optional(d_outputs[0].as_ref()),
             optional(d_outputs[1].as_ref()),
+            optional(d_outputs.get(2).and_then(Option::as_ref)),
             d_x.out(),
             d_weight.out(),
             d_bias.out(),

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use burn::backend::flex::{FlexTensor, Layout};
-use burn::backend::{DType, DispatchTensor, TensorMetadata};
+use burn::backend::{DType, DispatchTensor, DispatchTensorKind, TensorMetadata};
 use burn::tensor::{Bytes, Shape, Tensor};
 
 /// The elements of a contiguous f32 tensor.
@@ -14,6 +14,14 @@ pub(super) fn slice(tensor: &FlexTensor) -> &[f32] {
 /// The elements of an optional tensor.
 pub(super) fn optional(tensor: Option<&FlexTensor>) -> Option<&[f32]> {
     tensor.map(slice)
+}
+
+/// Reads the values of a tensor below autodiff, without a copy where they lie in this process.
+pub(super) fn with_values<R>(tensor: &Tensor<1>, read: impl FnOnce(&[f32]) -> R) -> R {
+    if let DispatchTensorKind::Flex(inner) = tensor.clone().into_dispatch().kind {
+        return read(slice(&inner.float().to_contiguous()));
+    }
+    read(tensor.to_data().as_slice::<f32>().expect("float tensors are f32"))
 }
 
 /// The sizes of a tensor of `D` dimensions.
@@ -59,6 +67,14 @@ impl Output {
         let data: Vec<f32> = unsafe { Vec::from_raw_parts(data.as_mut_ptr().cast(), data.len(), data.capacity()) };
         FlexTensor::new(Bytes::from_elems(data), Layout::contiguous(self.shape), DType::F32)
     }
+}
+
+/// Zeros of the shape of `tensor`.
+pub(super) fn zeros(tensor: &FlexTensor) -> FlexTensor {
+    let mut zeros = Output::like(tensor);
+    zeros.out().fill(MaybeUninit::new(0.0));
+    // SAFETY: filled.
+    unsafe { zeros.finish() }
 }
 
 /// The inputs of an operation some of whose inputs may be absent.

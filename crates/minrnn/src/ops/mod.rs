@@ -11,15 +11,21 @@
 //! | [`causal_conv`] | depthwise convolution with a carried window |
 //! | [`layer_norm`], [`rms_norm`] | norms over the last dimension |
 //! | [`bias_gelu`], [`bias_gated_gelu`], [`bias_dropout_residual`] | what stands between two matrix products |
-//! | [`product`], [`product_transposed`] | the matrix products of layers |
+//! | [`product`], [`product_transposed`] | the matrix products of layers, in the precision of [`with_precision`] |
+//! | [`layer_norm_and_input`], [`rms_norm_and_input`], [`causal_conv_and_input`] | the same at the head of a residual connection |
+//! | [`embedding`] | tokens looked up in a table |
 //! | [`cross_entropy`] | the masked loss |
+//! | [`with_gradient`] | a backward pass that begins in the middle |
+//! | [`adamw`], [`sum_of_squares`] | the optimiser, below autodiff |
 //!
 //! All recurrences take a [`Start`] (carried state and the state a reset restores) and [`StepCodes`] (padding and resets), give the
 //! last state, and let gradients flow into and out of the states. Only this folder names a backend.
 
+mod adamw;
 mod conv;
 mod cross_entropy;
 mod dropout;
+mod embedding;
 mod flex;
 mod fused;
 mod gelu;
@@ -28,6 +34,7 @@ mod lstm;
 mod min_gru;
 mod min_lstm;
 mod norm;
+mod precision;
 mod product;
 mod recurrence;
 mod scan;
@@ -35,10 +42,13 @@ mod steps;
 mod stepwise;
 #[cfg(test)]
 mod tests;
+mod with_gradient;
 
-pub use conv::causal_conv;
+pub use adamw::{AdamW, Moments, adamw, sum_of_squares};
+pub use conv::{causal_conv, causal_conv_and_input};
 pub use cross_entropy::cross_entropy;
 pub use dropout::{Dropout, bias_dropout_residual};
+pub use embedding::embedding;
 pub use gelu::{bias_gated_gelu, bias_gelu};
 pub use gru::{GruForm, gru};
 pub use lstm::{LstmOutputs, lstm};
@@ -47,8 +57,10 @@ pub use min_gru::min_gru;
 pub(crate) use min_lstm::log_coefficients as min_lstm_log_coefficients;
 pub use min_lstm::min_lstm;
 pub use minrnn_kernels::{Candidate, Gates};
-pub use norm::{layer_norm, rms_norm};
+pub use norm::{layer_norm, layer_norm_and_input, rms_norm, rms_norm_and_input};
+pub use precision::{Precision, with_precision};
 pub use product::{product, product_transposed};
 pub use recurrence::Start;
 pub use scan::{linear_scan, log_space_scan};
 pub use steps::StepCodes;
+pub use with_gradient::with_gradient;

@@ -1,11 +1,11 @@
 //! LayerNorm and RMSNorm over the last dimension.
 
-use burn::backend::TensorMetadata;
 use burn::backend::flex::FlexTensor;
+use burn::backend::{DispatchTensor, TensorMetadata};
 use burn::tensor::Tensor;
 use minrnn_kernels::{layer_norm as layer_kernel, rms_norm as rms_kernel};
 
-use super::flex::{Output, slice};
+use super::flex::{Output, optional, slice, zeros};
 use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 
 /// γ ⊙ (x − mean) / √(variance + `eps`) + β over the last dimension.
@@ -17,9 +17,23 @@ use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 /// When shapes do not fit.
 pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32) -> Tensor<3> {
     if has_kernels(&x.device()) {
-        return output(run(LayerNorm { eps }, vec![input(x), input(gamma), input(beta)]).pop());
+        return output(run(LayerNorm { eps, gives_input: false }, vec![input(x), input(gamma), input(beta)]).pop());
     }
     composed_layer_norm(x, gamma, beta, eps)
+}
+
+/// [`layer_norm`] of x, and x itself for a residual connection: both gradients of x are summed inside the backward pass of the norm.
+///
+/// # Shapes
+/// * `x` `[B, T, D]`, `gamma`, `beta` `[D]` → `[B, T, D]` twice
+///
+/// # Panics
+/// When shapes do not fit.
+pub fn layer_norm_and_input(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32) -> (Tensor<3>, Tensor<3>) {
+    if has_kernels(&x.device()) {
+        return both(run(LayerNorm { eps, gives_input: true }, vec![input(x), input(gamma), input(beta)]));
+    }
+    (composed_layer_norm(x.clone(), gamma, beta, eps), x)
 }
 
 pub(super) fn composed_layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32) -> Tensor<3> {
@@ -37,15 +51,39 @@ pub(super) fn composed_layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1
 /// When shapes do not fit.
 pub fn rms_norm(x: Tensor<3>, gamma: Tensor<1>) -> Tensor<3> {
     if has_kernels(&x.device()) {
-        return output(run(RmsNorm, vec![input(x), input(gamma)]).pop());
+        return output(run(RmsNorm { gives_input: false }, vec![input(x), input(gamma)]).pop());
     }
     composed_rms_norm(x, gamma)
+}
+
+/// [`rms_norm`] of x, and x itself, as in [`layer_norm_and_input`].
+///
+/// # Shapes
+/// * `x` `[B, T, D]`, `gamma` `[D]` → `[B, T, D]` twice
+///
+/// # Panics
+/// When shapes do not fit.
+pub fn rms_norm_and_input(x: Tensor<3>, gamma: Tensor<1>) -> (Tensor<3>, Tensor<3>) {
+    if has_kernels(&x.device()) {
+        return both(run(RmsNorm { gives_input: true }, vec![input(x), input(gamma)]));
+    }
+    (composed_rms_norm(x.clone(), gamma), x)
 }
 
 pub(super) fn composed_rms_norm(x: Tensor<3>, gamma: Tensor<1>) -> Tensor<3> {
     let width = x.dims()[2];
     let norm = x.clone().powi_scalar(2).sum_dim(2).sqrt().clamp_min(1e-12);
     x / norm * (width as f32).sqrt() * (gamma + 1.0).unsqueeze()
+}
+
+fn both(outputs: Vec<DispatchTensor>) -> (Tensor<3>, Tensor<3>) {
+    let mut outputs = outputs.into_iter();
+    (output(outputs.next()), output(outputs.next()))
+}
+
+/// The gradient of the norm's output; zeros when only the input beside it was used.
+fn d_norm(d_outputs: &[Option<FlexTensor>], like: &FlexTensor) -> FlexTensor {
+    d_outputs[0].clone().unwrap_or_else(|| zeros(like))
 }
 
 /// Rows and width of a tensor normalised over its last dimension.
@@ -58,6 +96,7 @@ fn rows_of(x: &FlexTensor) -> (usize, usize) {
 #[derive(Debug)]
 struct LayerNorm {
     eps: f32,
+    gives_input: bool,
 }
 
 impl FusedOp for LayerNorm {
@@ -70,22 +109,27 @@ impl FusedOp for LayerNorm {
         let mut y = Output::like(&inputs[0]);
         layer_kernel::forward(rows, width, slice(&inputs[0]), slice(&inputs[1]), slice(&inputs[2]), self.eps, y.out());
         // SAFETY: the kernel writes the output whole.
-        unsafe { vec![y.finish()] }
+        let mut outputs = unsafe { vec![y.finish()] };
+        outputs.extend(self.gives_input.then(|| inputs[0].clone()));
+        outputs
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let [x, gamma] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
-        let d_y = d_outputs[0].as_ref().expect("the only output");
+        let (d_y, d_residual) = (d_norm(d_outputs, x), optional(d_outputs.get(1).and_then(Option::as_ref)));
         let (rows, width) = rows_of(x);
         let [mut d_x, mut d_gamma, mut d_beta] = [Output::like(x), Output::like(gamma), Output::like(gamma)];
-        layer_kernel::backward(rows, width, slice(x), slice(gamma), self.eps, slice(d_y), d_x.out(), d_gamma.out(), d_beta.out());
+        let [x, gamma, d_y] = [x, gamma, &d_y].map(slice);
+        layer_kernel::backward(rows, width, x, gamma, self.eps, d_y, d_residual, d_x.out(), d_gamma.out(), d_beta.out());
         // SAFETY: the kernel writes every gradient whole.
         unsafe { vec![d_x.finish(), d_gamma.finish(), d_beta.finish()] }
     }
 }
 
 #[derive(Debug)]
-struct RmsNorm;
+struct RmsNorm {
+    gives_input: bool,
+}
 
 impl FusedOp for RmsNorm {
     fn keeps(&self) -> Keeps {
@@ -97,15 +141,17 @@ impl FusedOp for RmsNorm {
         let mut y = Output::like(&inputs[0]);
         rms_kernel::forward(rows, width, slice(&inputs[0]), slice(&inputs[1]), y.out());
         // SAFETY: the kernel writes the output whole.
-        unsafe { vec![y.finish()] }
+        let mut outputs = unsafe { vec![y.finish()] };
+        outputs.extend(self.gives_input.then(|| inputs[0].clone()));
+        outputs
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let [x, gamma] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
-        let d_y = d_outputs[0].as_ref().expect("the only output");
+        let (d_y, d_residual) = (d_norm(d_outputs, x), optional(d_outputs.get(1).and_then(Option::as_ref)));
         let (rows, width) = rows_of(x);
         let [mut d_x, mut d_gamma] = [Output::like(x), Output::like(gamma)];
-        rms_kernel::backward(rows, width, slice(x), slice(gamma), slice(d_y), d_x.out(), d_gamma.out());
+        rms_kernel::backward(rows, width, slice(x), slice(gamma), slice(&d_y), d_residual, d_x.out(), d_gamma.out());
         // SAFETY: the kernel writes every gradient whole.
         unsafe { vec![d_x.finish(), d_gamma.finish()] }
     }

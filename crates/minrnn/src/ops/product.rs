@@ -8,6 +8,7 @@ use minrnn_kernels::product::{Matrix, on_all_threads};
 
 use super::flex::{Output, dims, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::precision::{self, Precision};
 
 /// x W.
 ///
@@ -18,7 +19,7 @@ use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 /// When shapes do not fit.
 pub fn product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
     if has_kernels(&x.device()) {
-        return output(run(Product { weight: Side::Straight }, vec![input(x), input(weight)]).pop());
+        return output(run(Product { weight: Side::Straight, precision: precision::current() }, vec![input(x), input(weight)]).pop());
     }
     x.matmul(weight)
 }
@@ -32,7 +33,7 @@ pub fn product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
 /// When shapes do not fit.
 pub fn product_transposed(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
     if has_kernels(&x.device()) {
-        return output(run(Product { weight: Side::Transposed }, vec![input(x), input(weight)]).pop());
+        return output(run(Product { weight: Side::Transposed, precision: precision::current() }, vec![input(x), input(weight)]).pop());
     }
     x.matmul(weight.transpose())
 }
@@ -47,6 +48,7 @@ enum Side {
 #[derive(Debug)]
 struct Product {
     weight: Side,
+    precision: Precision,
 }
 
 /// A row-major matrix.

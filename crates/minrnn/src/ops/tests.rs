@@ -322,6 +322,20 @@ fn causal_conv_equals_its_composition() {
                         both(super::conv::composed(x, weight, bias, window, &steps))
                     },
                 );
+                compare(
+                    &format!("causal_conv_and_input, K = {kernel_size}, T = {seq_len}, {steps:?}"),
+                    &[B * seq_len * E, E * kernel_size, E, B * (kernel_size - 1) * E],
+                    |leaves| {
+                        let (x, weight, bias, window) = split(leaves);
+                        let (y, window, x) = super::causal_conv_and_input(x, weight, bias, window, &steps);
+                        vec![flat(y), flat(window), flat(x)]
+                    },
+                    |leaves| {
+                        let (x, weight, bias, window) = split(leaves);
+                        let (y, window) = super::conv::composed(x.clone(), weight, bias, window, &steps);
+                        vec![flat(y), flat(window), flat(x)]
+                    },
+                );
             }
         }
     }
@@ -342,6 +356,50 @@ fn norms_equal_their_composition() {
         |mut leaves| vec![flat(super::rms_norm(three(&mut leaves), leaves.remove(0)))],
         |mut leaves| vec![flat(super::norm::composed_rms_norm(three(&mut leaves), leaves.remove(0)))],
     );
+    let both = |(y, x)| vec![flat::<3>(y), flat::<3>(x)];
+    compare(
+        "layer_norm_and_input",
+        &[6 * E, E, E],
+        |mut leaves| both(super::layer_norm_and_input(three(&mut leaves), leaves.remove(0), leaves.remove(0), 1e-5)),
+        |mut leaves| {
+            let x = three(&mut leaves);
+            both((super::norm::composed_layer_norm(x.clone(), leaves.remove(0), leaves.remove(0), 1e-5), x))
+        },
+    );
+    compare(
+        "rms_norm_and_input",
+        &[6 * E, E],
+        |mut leaves| both(super::rms_norm_and_input(three(&mut leaves), leaves.remove(0))),
+        |mut leaves| {
+            let x = three(&mut leaves);
+            both((super::norm::composed_rms_norm(x.clone(), leaves.remove(0)), x))
+        },
+    );
+}
+
+#[test]
+fn embedding_equals_its_composition() {
+    let tokens = || Tensor::from_data(TensorData::new(vec![0i64, 3, 1, 3, 3, 2], [2, 3]), &Device::flex().autodiff());
+    compare(
+        "embedding",
+        &[4 * E],
+        |mut leaves| vec![flat(super::embedding(tokens(), shaped(leaves.remove(0), [4, E])))],
+        |mut leaves| vec![flat(super::embedding::composed(tokens(), shaped(leaves.remove(0), [4, E])))],
+    );
+}
+
+#[test]
+fn adamw_equals_its_composition() {
+    let leaf = |index| Tensor::<1>::from_data(TensorData::new(random(40, index), [40]), &Device::flex());
+    let settings = super::AdamW { lr: 1e-2, beta_1: 0.9, beta_2: 0.99, eps: 1e-8, weight_decay: 0.1, time: 3, gradient_scale: 0.5 };
+    let moments = || super::Moments { first: leaf(2), second: leaf(3).abs() };
+    let (fused, fused_moments) = super::adamw(settings, leaf(0), leaf(1), moments());
+    let (composed, composed_moments) = super::adamw::composed(settings, leaf(0), leaf(1), moments());
+    close("parameter", &values(fused), &values(composed));
+    close("first moment", &values(fused_moments.first), &values(composed_moments.first));
+    close("second moment", &values(fused_moments.second), &values(composed_moments.second));
+    let expected: f64 = random(40, 1).iter().map(|&x| f64::from(x).powi(2)).sum();
+    assert!((super::sum_of_squares(&leaf(1)) - expected).abs() < 1e-5 * expected);
 }
 
 #[test]

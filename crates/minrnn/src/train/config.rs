@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use minrnn_stream::{ModelConfig, read_text};
+use minrnn_stream::{ModelConfig, NormKind, read_text};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use super::check::require;
 use super::data_config::DataConfig;
 use super::presets::preset;
 use super::settings::{overlay_section, parse_setting, suggestion};
@@ -146,7 +147,12 @@ impl Experiment {
     pub fn validate(&self) -> Result<()> {
         ModelConfig { vocab_size: self.model.vocab_size.max(1), ..self.model.clone() }.validate()?;
         self.data.validate()?;
-        self.train.validate()
+        self.train.validate()?;
+        require(!(self.train.checkpoint_blocks && self.model.norm == NormKind::Batch), || {
+            "checkpoint_blocks computes every block twice, and norm = batch would count each batch twice in its running statistics; use \
+             norm = layer or rms"
+                .to_owned()
+        })
     }
 }
 
@@ -187,7 +193,7 @@ fn overlay_top(table: &mut Table, known: &Table, name: &str, value: Value) -> Re
 fn check_key(name: &str, changed: Table) -> Result<()> {
     changed.try_into::<Experiment>().map(drop).map_err(|error| {
         let what = match name {
-            "train.precision" | "train.device" => " (the only choice in this version)",
+            "train.device" => " (the only choice in this version)",
             _ => "",
         };
         Error::Config(format!("{name}: {}{what}", error.message()))
@@ -283,10 +289,7 @@ mod tests {
         assert!(refusal("[model]\nmixer = 'mingru'").starts_with("model.mixer: unknown variant `mingru`, expected one of `min-gru`"));
         assert_eq!(refusal("[model]\nconv = 1"), "model.conv must be true or false, found 1");
         assert_eq!(refusal("[train]\nlr = 'fast'"), r#"train.lr must be a number, found "fast""#);
-        assert_eq!(
-            refusal("[train]\nprecision = 'bf16'"),
-            "train.precision: unknown variant `bf16`, expected `f32` (the only choice in this version)"
-        );
+        assert_eq!(refusal("[train]\nprecision = 'f16'"), "train.precision: unknown variant `f16`, expected `f32` or `bf16`");
         assert!(refusal("[train]\ndevice = 'cuda'").contains("expected `cpu` (the only choice"));
         assert!(refusal("[train]\nbetas = [0.9]").starts_with("train.betas: "));
         assert!(refusal("[expect]\nmetric = 'test-loss'").starts_with("expect: missing field"));

@@ -5,14 +5,16 @@
 use std::collections::BTreeMap;
 
 use burn::module::{Module, ModuleMapper, Param};
-use burn::optim::{AdamW, AdamWConfig, AdamWState, AdaptiveMomentumState, Optimizer as _};
 use burn::tensor::{Gradients, Tensor, TensorData};
 
 use super::train_config::{DecayGroups, TrainConfig};
+use crate::ops::{AdamW, Moments, adamw, sum_of_squares};
 use crate::{Error, Result, parameters};
 
 /// Added to the norm before dividing by it, as PyTorch does.
 const CLIP_EPS: f64 = 1e-6;
+/// ε of AdamW.
+const EPS: f64 = 1e-8;
 
 /// The gradient of every parameter, flat, in the order of names.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +34,12 @@ impl GradientMap {
         Self { gradients: map }
     }
 
+    /// The values by name, in the order that the parameters have in memory.
+    pub fn values(&self) -> BTreeMap<String, Vec<f32>> {
+        let values = |tensor: &Tensor<1>| tensor.to_data().try_to_vec::<f32>().expect("gradients are f32");
+        self.gradients.iter().map(|(name, gradient)| (name.clone(), values(gradient))).collect()
+    }
+
     /// Adds the gradients of another micro-step.
     pub fn add(&mut self, other: Self) {
         for (name, gradient) in other.gradients {
@@ -49,10 +57,10 @@ impl GradientMap {
     pub fn norm(&self, iteration: u64) -> Result<f64> {
         let mut total = 0.0;
         for (name, gradient) in &self.gradients {
-            let data = gradient.clone().into_data();
-            let values = data.as_slice::<f32>().expect("gradients are f32");
-            let sum = sum_of_squares(values);
+            let sum = sum_of_squares(gradient);
             if !sum.is_finite() {
+                let data = gradient.to_data();
+                let values = data.as_slice::<f32>().expect("gradients are f32");
                 let value = values.iter().find(|x| !x.is_finite()).copied().unwrap_or(f32::INFINITY);
                 return Err(Error::NonFinite { iteration, tensor: format!("the gradient of {name}"), value: f64::from(value) });
             }
@@ -62,31 +70,20 @@ impl GradientMap {
     }
 }
 
-/// In eight partial sums, so that the additions need not wait for each other.
-fn sum_of_squares(values: &[f32]) -> f64 {
-    let mut partial = [0.0f64; 8];
-    let chunks = values.chunks_exact(8);
-    let rest: f64 = chunks.remainder().iter().map(|&x| f64::from(x) * f64::from(x)).sum();
-    for chunk in chunks {
-        for (sum, &x) in partial.iter_mut().zip(chunk) {
-            *sum += f64::from(x) * f64::from(x);
-        }
-    }
-    partial.iter().sum::<f64>() + rest
-}
-
 /// AdamW (models.md §13) whose decay acts on the groups of the configuration.
 pub struct Optimizer {
-    decayed: AdamW,
-    undecayed: AdamW,
+    betas: [f64; 2],
+    weight_decay: f64,
     groups: DecayGroups,
     clip_norm: f64,
-    states: BTreeMap<String, AdamWState<1>>,
+    /// Updates made.
+    time: u64,
+    moments: BTreeMap<String, Moments>,
 }
 
 impl std::fmt::Debug for Optimizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Optimizer").field("groups", &self.groups).field("parameters", &self.states.len()).finish_non_exhaustive()
+        f.debug_struct("Optimizer").field("groups", &self.groups).field("parameters", &self.moments.len()).finish_non_exhaustive()
     }
 }
 
@@ -96,21 +93,13 @@ pub type Moment = (String, Vec<f32>);
 impl Optimizer {
     /// An optimiser without moments yet.
     pub fn new(config: &TrainConfig) -> Self {
-        let adamw = |decay: f64| {
-            let [beta_1, beta_2] = config.betas;
-            AdamWConfig::new()
-                .with_beta_1(beta_1 as f32)
-                .with_beta_2(beta_2 as f32)
-                .with_epsilon(1e-8)
-                .with_weight_decay(decay as f32)
-                .build()
-        };
         Self {
-            decayed: adamw(config.weight_decay),
-            undecayed: adamw(0.0),
+            betas: config.betas,
+            weight_decay: config.weight_decay,
             groups: config.decay_groups,
             clip_norm: config.clip_norm,
-            states: BTreeMap::new(),
+            time: 0,
+            moments: BTreeMap::new(),
         }
     }
 
@@ -122,12 +111,13 @@ impl Optimizer {
     pub fn update<M: Module>(&mut self, module: M, mut gradients: GradientMap, scale: f64, lr: f64, iteration: u64) -> Result<(M, f64)> {
         let norm = gradients.norm(iteration)? * scale;
         let clip = if self.clip_norm > 0.0 && norm > self.clip_norm { self.clip_norm / (norm + CLIP_EPS) } else { 1.0 };
+        self.time += 1;
         let mut mapper =
             Update { optimizer: self, gradients: &mut gradients.gradients, factor: scale * clip, lr, path: parameters::Path::default() };
         Ok((module.map(&mut mapper), norm))
     }
 
-    fn adamw(&self, name: &str, rank: usize) -> &AdamW {
+    fn settings(&self, name: &str, rank: usize, lr: f64, gradient_scale: f64) -> AdamW {
         let projection = name.contains("in_proj");
         let decays = match self.groups {
             DecayGroups::Matrices => rank >= 2,
@@ -135,22 +125,23 @@ impl Optimizer {
             DecayGroups::Official => !projection,
             DecayGroups::None => false,
         };
-        if decays { &self.decayed } else { &self.undecayed }
+        let [beta_1, beta_2] = self.betas;
+        let weight_decay = if decays { self.weight_decay } else { 0.0 };
+        AdamW { lr, beta_1, beta_2, eps: EPS, weight_decay, time: self.time, gradient_scale }
     }
 
     /// Updates made.
     pub fn updates(&self) -> u64 {
-        self.states.values().map(|state| state.momentum.time as u64).max().unwrap_or(0)
+        self.time
     }
 
     /// First and second moments of every parameter, as stored for resuming: `<name>.moment_1`, `<name>.moment_2`.
     pub fn moments(&self) -> Vec<Moment> {
         let values = |tensor: &Tensor<1>| tensor.clone().into_data().try_to_vec::<f32>().expect("moments are f32");
-        let pair = |(name, state): (&String, &AdamWState<1>)| {
-            let momentum = &state.momentum;
-            [(format!("{name}.moment_1"), values(&momentum.moment_1)), (format!("{name}.moment_2"), values(&momentum.moment_2))]
+        let pair = |(name, moments): (&String, &Moments)| {
+            [(format!("{name}.moment_1"), values(&moments.first)), (format!("{name}.moment_2"), values(&moments.second))]
         };
-        self.states.iter().flat_map(pair).collect()
+        self.moments.iter().flat_map(pair).collect()
     }
 
     /// Puts back the moments of every parameter of `module`, found by `take`, and the number of updates made.
@@ -158,7 +149,8 @@ impl Optimizer {
     /// # Errors
     /// When `take` has no moment of a parameter.
     pub fn restore<M: Module>(&mut self, module: &M, updates: u64, mut take: impl FnMut(&str, usize) -> Result<Vec<f32>>) -> Result<()> {
-        self.states.clear();
+        self.moments.clear();
+        self.time = updates;
         if updates == 0 {
             return Ok(());
         }
@@ -177,10 +169,8 @@ impl Optimizer {
                     None
                 }
             };
-            if let (Some(moment_1), Some(moment_2)) = (moment("moment_1"), moment("moment_2")) {
-                let mut momentum = AdaptiveMomentumState::new(updates as usize, moment_1, moment_2);
-                momentum.max_moment_2 = None;
-                self.states.insert(name, AdamWState::new(momentum));
+            if let (Some(first), Some(second)) = (moment("moment_1"), moment("moment_2")) {
+                self.moments.insert(name, Moments { first, second });
             }
         }
         problem.map_or(Ok(()), Err)
@@ -200,21 +190,18 @@ impl ModuleMapper for Update<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let name = self.path.place().name;
         let Some(gradient) = self.gradients.remove(&name) else { return param };
-        let state = self.optimizer.states.remove(&name);
-        let adamw = self.optimizer.adamw(&name, D);
-        let mut new_state = None;
+        let settings = self.optimizer.settings(&name, D, self.lr, self.factor);
+        let zeros = || Tensor::zeros(gradient.dims(), &gradient.device());
+        let moments = self.optimizer.moments.remove(&name).unwrap_or_else(|| Moments { first: zeros(), second: zeros() });
+        let mut updated_moments = None;
         let param = param.map(|tensor| {
             let shape = tensor.dims();
             let inner = tensor.inner();
-            let len = shape.iter().product::<usize>();
-            let gradient = if self.factor == 1.0 { gradient } else { gradient * self.factor };
-            let (updated, state) = adamw.step(self.lr, inner.reshape([len]), gradient, state);
-            new_state = state;
+            let (updated, moments) = adamw(settings, inner.reshape(gradient.dims()), gradient.clone(), moments.clone());
+            updated_moments = Some(moments);
             Tensor::from_inner(updated.reshape(shape)).require_grad()
         });
-        if let Some(state) = new_state {
-            self.optimizer.states.insert(name, state);
-        }
+        self.optimizer.moments.insert(name, updated_moments.unwrap_or(moments));
         param
     }
 

@@ -41,6 +41,18 @@ pub enum Precision {
     /// 32-bit floats throughout.
     #[default]
     F32,
+    /// Matrix products of bf16 inputs, added in f32, where the processor has such instructions (AVX512-BF16), and in f32 elsewhere.
+    /// Weights, states, norms, loss and optimiser are f32; so is evaluation.
+    Bf16,
+}
+
+impl From<Precision> for crate::ops::Precision {
+    fn from(precision: Precision) -> Self {
+        match precision {
+            Precision::F32 => Self::F32,
+            Precision::Bf16 => Self::Bf16,
+        }
+    }
 }
 
 /// Where training runs.
@@ -92,6 +104,9 @@ pub struct TrainConfig {
     pub patience: u64,
     /// The number format. Default `f32`.
     pub precision: Precision,
+    /// Whether the backward pass computes each block again instead of keeping its activations: less memory, a third more time. Default
+    /// false.
+    pub checkpoint_blocks: bool,
     /// Where training runs. Default `cpu`.
     pub device: Device,
     /// Seed of weights, data and dropout. Default 0.
@@ -121,6 +136,7 @@ impl Default for TrainConfig {
             checkpoint_every: 100,
             patience: 0,
             precision: Precision::F32,
+            checkpoint_blocks: false,
             device: Device::Cpu,
             seed: 0,
             threads: 0,

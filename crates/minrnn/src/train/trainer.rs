@@ -10,6 +10,7 @@ use burn::tensor::Device;
 use minrnn_stream::{CONFIG_FILE, CheckpointConfig, WEIGHTS_FILE, Weights, read_text, write_atomic, write_safetensors};
 
 use super::config::Experiment;
+use super::differentiate::{MicroBatch, differentiate};
 use super::evaluate::{BatchTensors, Evaluation, evaluate};
 use super::optimizer::{GradientMap, Optimizer};
 use super::pointer::Pointer;
@@ -21,6 +22,7 @@ use crate::checkpoint::{TOKENIZER_FILE, load_weights, save_weights, state_tensor
 use crate::data::{BatchSource, EvaluationSet};
 use crate::model::{LanguageModel, LanguageModelState};
 use crate::nn::{Mode, State};
+use crate::ops::with_precision;
 use crate::rng::{Purpose, substream};
 use crate::{Error, Result};
 
@@ -229,16 +231,17 @@ impl Trainer {
             let batch = self.source.batch(iteration, micro)?;
             let tensors = BatchTensors::new(&batch, &device);
             let steps = batch.segments.steps(batch.batch_size, batch.seq_len)?;
-            let state = carried.take().unwrap_or_else(|| self.model.init_state(batch.batch_size));
             let mode = Mode::Train { dropout_key: dropout_key(self.experiment.train.seed, iteration, micro) };
-            let (loss, state) = self.model.loss(tensors.inputs, tensors.targets, tensors.mask, state, &steps, mode);
-            carried = self.source.carries_state().then(|| state.detach());
-            let value = f64::from(loss.clone().into_scalar::<f32>());
-            if !value.is_finite() {
-                return Err(Error::NonFinite { iteration, tensor: "the loss".to_owned(), value });
+            let batch = MicroBatch { inputs: tensors.inputs, targets: tensors.targets, mask: tensors.mask, steps };
+            let train = &self.experiment.train;
+            let found =
+                with_precision(train.precision.into(), || differentiate(&self.model, batch, carried.take(), mode, train.checkpoint_blocks));
+            carried = self.source.carries_state().then_some(found.state);
+            if !found.loss.is_finite() {
+                return Err(Error::NonFinite { iteration, tensor: "the loss".to_owned(), value: found.loss });
             }
-            loss_sum += value;
-            gradients.add(GradientMap::new(&self.model, &loss.backward()));
+            loss_sum += found.loss;
+            gradients.add(found.gradients);
         }
         let lr = self.schedule.lr(iteration);
         let scale = 1.0 / micro_steps as f64;

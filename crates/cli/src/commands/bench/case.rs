@@ -91,8 +91,47 @@ pub struct CaseArgs {
     /// Sequences side by side
     #[arg(long, value_name = "B", value_parser = size())]
     batch_size: Option<usize>,
+    /// Number format: of matrix products in training (f32, bf16), of weights in inference (all four)
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Precision::F32)]
+    precision: Precision,
+    /// Compute each block again in the backward pass instead of keeping its activations (lm only)
+    #[arg(long)]
+    checkpoint_blocks: bool,
     #[command(flatten)]
     pub run: RunArgs,
+}
+
+/// A number format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Precision {
+    F32,
+    Bf16,
+    Int8,
+    Int4,
+}
+
+impl Precision {
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Bf16 => "bf16",
+            Self::Int8 => "int8",
+            Self::Int4 => "int4",
+        }
+    }
+
+    /// The precision of training; formats for weights alone are refused.
+    pub fn training(self) -> anyhow::Result<minrnn::ops::Precision> {
+        match self {
+            Self::F32 => Ok(minrnn::ops::Precision::F32),
+            Self::Bf16 => Ok(minrnn::ops::Precision::Bf16),
+            Self::Int8 | Self::Int4 => {
+                let sentence = format!("--precision {} is a format of weights for inference; training has f32 and bf16", self.name());
+                Err(WrongInput(sentence).into())
+            }
+        }
+    }
 }
 
 /// A bench's own sizes.
@@ -117,6 +156,8 @@ pub struct Case {
     pub batch_size: usize,
     /// T.
     pub seq_len: usize,
+    pub precision: Precision,
+    pub checkpoint_blocks: bool,
 }
 
 impl CaseArgs {
@@ -131,6 +172,8 @@ impl CaseArgs {
             d_hidden: self.d_hidden.unwrap_or(defaults.d_hidden),
             batch_size: self.batch_size.unwrap_or(defaults.batch_size),
             seq_len,
+            precision: self.precision,
+            checkpoint_blocks: self.checkpoint_blocks,
         };
         cases.map(case).collect()
     }
@@ -146,8 +189,10 @@ impl Case {
     pub fn flags(&self) -> Vec<String> {
         let sizes =
             [("--d-model", self.d_model), ("--d-hidden", self.d_hidden), ("--batch-size", self.batch_size), ("--seq-len", self.seq_len)];
-        let mixer = ["--mixer".to_owned(), self.mixer.to_string()];
-        mixer.into_iter().chain(sizes.into_iter().flat_map(|(flag, size)| [flag.to_owned(), size.to_string()])).collect()
+        let mut flags: Vec<String> = ["--mixer", self.mixer.name(), "--precision", self.precision.name()].map(str::to_owned).into();
+        flags.extend(sizes.into_iter().flat_map(|(flag, size)| [flag.to_owned(), size.to_string()]));
+        flags.extend(self.checkpoint_blocks.then(|| "--checkpoint-blocks".to_owned()));
+        flags
     }
 }
 

@@ -58,7 +58,8 @@ fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
     let parts = projections(case.mixer) as u128;
     expect_room(case.tokens() * (2 * case.d_model as u128 + (2 * parts + 3) * case.d_hidden as u128))?;
     let layer = Layer::new(case);
-    let times = plan.time(|| layer.iteration());
+    let precision = case.precision.training()?;
+    let times = plan.time(|| ops::with_precision(precision, || layer.iteration()));
     let inputs = case.d_model + if layer.recurrent.is_some() { case.d_hidden } else { 0 };
     let flop = 6.0 * case.tokens() as f64 * parts as f64 * case.d_hidden as f64 * inputs as f64;
     Ok(Measured { times, flop: Some(flop), parameters: None })
@@ -75,7 +76,7 @@ fn projections(mixer: MixerKind) -> usize {
 
 impl Layer {
     fn new(case: &Case) -> Self {
-        let Case { mixer, d_model: d, d_hidden: e, batch_size: b, seq_len: t } = *case;
+        let Case { mixer, d_model: d, d_hidden: e, batch_size: b, seq_len: t, .. } = *case;
         let parts = projections(mixer);
         let device = Device::flex().autodiff();
         let mut rng = rng::stream(0, Purpose::Bench, 0);

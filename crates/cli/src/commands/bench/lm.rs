@@ -2,8 +2,8 @@
 
 use burn::tensor::Device;
 use minrnn::nn::Mode;
-use minrnn::ops::StepCodes;
-use minrnn::train::{GradientMap, Optimizer, TrainConfig};
+use minrnn::ops::{StepCodes, with_precision};
+use minrnn::train::{MicroBatch, Optimizer, TrainConfig, differentiate};
 
 use super::Measured;
 use super::case::{Case, Defaults};
@@ -16,8 +16,10 @@ const WIDTHS_KEPT: u128 = 3 * 12;
 
 pub fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
     let device = Device::flex().autodiff();
-    let mut model = build(case, WIDTHS_KEPT * case.d_model as u128, &device)?;
+    let widths = if case.checkpoint_blocks { 3 + WIDTHS_KEPT / 3 } else { WIDTHS_KEPT };
+    let mut model = build(case, widths * case.d_model as u128, &device)?;
     let parameters = parameters(&model);
+    let precision = case.precision.training()?;
     let config = TrainConfig { clip_norm: 0.25, ..Default::default() };
     let mut optimizer = Optimizer::new(&config);
     let mut iteration = 0;
@@ -26,11 +28,10 @@ pub fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
         let tokens = random_tokens(case, iteration);
         let targets: Vec<i32> = tokens.chunks(case.seq_len + 1).flat_map(|row| &row[1..]).copied().collect();
         let mode = Mode::Train { dropout_key: iteration };
-        let state = model.init_state(case.batch_size);
         let inputs = inputs(case, &tokens, &device);
-        let (loss, _) = model.loss(inputs, targets.into(), None, state, &StepCodes::dense(), mode);
-        let gradients = GradientMap::new(&model, &loss.backward());
-        match optimizer.update(model.clone(), gradients, 1.0, config.lr, iteration) {
+        let batch = MicroBatch { inputs, targets: targets.into(), mask: None, steps: StepCodes::dense() };
+        let found = with_precision(precision, || differentiate(&model, batch, None, mode, case.checkpoint_blocks));
+        match optimizer.update(model.clone(), found.gradients, 1.0, config.lr, iteration) {
             Ok((updated, _)) => model = updated,
             Err(error) => failure = Some(error),
         }

@@ -62,6 +62,7 @@ impl Line {
             mixer: case.mixer.to_string(),
             d_model: case.d_model,
             d_hidden: case.d_hidden,
+            precision: case.precision.name().to_owned(),
             gflop_per_s: measured.flop.map(|flop| round(flop / line.median_ms / 1e6, 3)),
             parameters: measured.parameters,
             ..line

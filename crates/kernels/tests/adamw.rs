@@ -1,0 +1,71 @@
+mod common;
+use common::*;
+use minrnn_kernels::adamw::{AdamW, sum_of_squares};
+use minrnn_kernels::reference;
+
+fn settings(time: u64) -> AdamW {
+    AdamW { lr: 1e-3, beta_1: 0.9, beta_2: 0.95, eps: 1e-8, weight_decay: 0.1, time, gradient_scale: 0.25 }
+}
+
+fn update(time: u64, [parameters, gradients, first, second]: [&[f32]; 4]) -> [Vec<f32>; 3] {
+    outputs([parameters.len(); 3], |[updated, first_out, second_out]| {
+        settings(time).update(parameters, gradients, [first, second], updated, [first_out, second_out]);
+    })
+}
+
+#[test]
+fn three_updates_match_the_reference() {
+    let mut random = Random(1);
+    for len in [0, 1, 15, 16, 17, 1000, 70_000] {
+        let start = random.normal(len);
+        let gradients: Vec<_> = (0..3).map(|_| random.normal(len)).collect();
+        let mut expected = [wide(&start), vec![0.0; len], vec![0.0; len]];
+        for (gradient, time) in gradients.iter().zip(1..) {
+            let [parameters, first, second] = &expected;
+            expected = reference::adamw::update(&settings(time), parameters, &wide(gradient), [first, second]);
+        }
+        on_every_level(|level| {
+            let (mut parameters, mut first, mut second) = (start.clone(), vec![0.0; len], vec![0.0; len]);
+            for (gradient, time) in gradients.iter().zip(1..) {
+                [parameters, first, second] = update(time, [&parameters, gradient, &first, &second]);
+            }
+            for (name, found, expected) in [("θ", &parameters, &expected[0]), ("m", &first, &expected[1]), ("v", &second, &expected[2])] {
+                assert_close(&format!("{level} {len} {name}"), found, expected, OUTPUT);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_zero_gradient_only_decays() {
+    let [updated, ..] = update(1, [&[1.0, -2.0, 0.0], &[0.0; 3], &[0.0; 3], &[0.0; 3]]);
+    assert_eq!(updated, [0.9999, -1.9998, 0.0]);
+}
+
+#[test]
+fn squares_add_up_like_in_f64_and_name_what_is_not_finite() {
+    let mut random = Random(2);
+    for len in [0, 1, 17, 1023, 1025, 200_000] {
+        let x = random.normal(len);
+        let expected: f64 = x.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
+        on_every_level(|level| {
+            let found = sum_of_squares(&x);
+            assert!((found - expected).abs() <= 1e-6 * expected, "{level} {len}: {found}, expected {expected}");
+        });
+    }
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let mut x = random.normal(100_000);
+        x[99_999] = bad;
+        assert!(!sum_of_squares(&x).is_finite());
+    }
+}
+
+#[test]
+fn threads_change_nothing() {
+    let mut random = Random(3);
+    let (x, g) = (random.normal(200_000), random.normal(200_000));
+    assert_threads_change_nothing(|| {
+        let [updated, first, second] = update(1, [&x, &g, &x, &g.iter().map(|g| g * g).collect::<Vec<_>>()]);
+        [updated, first, second, vec![sum_of_squares(&g) as f32]]
+    });
+}

@@ -1,0 +1,69 @@
+//! The optimiser's update, and the sum of squares that clipping needs; nothing here is differentiable.
+
+use burn::backend::flex::FlexTensor;
+use burn::tensor::Tensor;
+use minrnn_kernels::adamw as kernel;
+pub use minrnn_kernels::adamw::AdamW;
+
+use super::flex::{Output, slice, with_values};
+use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+
+/// First and second moment of a parameter, flat.
+#[derive(Debug, Clone)]
+pub struct Moments {
+    /// m.
+    pub first: Tensor<1>,
+    /// v.
+    pub second: Tensor<1>,
+}
+
+/// One AdamW update of a flat parameter; see [`AdamW`] for the formula.
+///
+/// # Panics
+/// When the lengths differ.
+pub fn adamw(settings: AdamW, parameter: Tensor<1>, gradient: Tensor<1>, moments: Moments) -> (Tensor<1>, Moments) {
+    if !has_kernels(&parameter.device()) {
+        return composed(settings, parameter, gradient, moments);
+    }
+    let inputs = vec![input(parameter), input(gradient), input(moments.first), input(moments.second)];
+    let mut outputs = run(Update(settings), inputs).into_iter();
+    (output(outputs.next()), Moments { first: output(outputs.next()), second: output(outputs.next()) })
+}
+
+pub(super) fn composed(settings: AdamW, parameter: Tensor<1>, gradient: Tensor<1>, moments: Moments) -> (Tensor<1>, Moments) {
+    let AdamW { lr, beta_1, beta_2, eps, weight_decay, time, gradient_scale } = settings;
+    let gradient = gradient * gradient_scale;
+    let first = moments.first * beta_1 + gradient.clone() * (1.0 - beta_1);
+    let second = moments.second * beta_2 + gradient.clone() * gradient * (1.0 - beta_2);
+    let correction = |beta: f64| 1.0 - beta.powf(time as f64);
+    let divisor = (second.clone() / correction(beta_2)).sqrt() + eps;
+    let updated = parameter * (1.0 - lr * weight_decay) - first.clone() * (lr / correction(beta_1)) / divisor;
+    (updated, Moments { first, second })
+}
+
+/// Σ x² in f64; not finite when an element is not.
+pub fn sum_of_squares(x: &Tensor<1>) -> f64 {
+    with_values(x, kernel::sum_of_squares)
+}
+
+#[derive(Debug)]
+struct Update(AdamW);
+
+impl FusedOp for Update {
+    fn keeps(&self) -> Keeps {
+        Keeps::default()
+    }
+
+    fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
+        let mut outputs: [Output; 3] = std::array::from_fn(|_| Output::like(&inputs[0]));
+        let [updated, first, second] = &mut outputs;
+        let moments = [slice(&inputs[2]), slice(&inputs[3])];
+        self.0.update(slice(&inputs[0]), slice(&inputs[1]), moments, updated.out(), [first.out(), second.out()]);
+        // SAFETY: the kernel writes every output whole.
+        outputs.map(|output| unsafe { output.finish() }).into()
+    }
+
+    fn backward(&self, _: &[Option<FlexTensor>], _: &[Option<FlexTensor>], _: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+        unreachable!("an update is made below autodiff")
+    }
+}

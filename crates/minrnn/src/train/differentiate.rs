@@ -1,0 +1,140 @@
+//! Loss and gradients of a micro-batch, in one pass or block by block.
+//!
+//! Block by block (`checkpoint_blocks`), the forward pass keeps the input of every block and nothing inside it; going back, each block is
+//! run again with its graph just before it is differentiated. One block's activations are alive at a time, for a second forward pass
+//! of the blocks. Loss and gradients are the same: dropout masks depend on a key, not on the order of the calls.
+
+use std::sync::Arc;
+
+use burn::module::Module;
+use burn::tensor::{Int, Tensor};
+
+use super::optimizer::GradientMap;
+use crate::model::BackboneState;
+use crate::model::LanguageModel;
+use crate::nn::{BlockState, Mixer, Mode, State, StateZip, linear};
+use crate::ops::{StepCodes, cross_entropy, with_gradient};
+
+/// One micro-batch of token sequences.
+#[derive(Debug, Clone)]
+pub struct MicroBatch {
+    /// `[B, T]`.
+    pub inputs: Tensor<2, Int>,
+    /// B·T numbers below V.
+    pub targets: Arc<[i32]>,
+    /// B·T weights; absent, all are 1.
+    pub mask: Option<Arc<[f32]>>,
+    /// Padding and resets.
+    pub steps: StepCodes,
+}
+
+/// What one micro-batch gives.
+#[derive(Debug)]
+pub struct Differentiated<S> {
+    /// Mean cross-entropy in nats over the scored positions; the gradients mean nothing when it is not finite.
+    pub loss: f64,
+    /// The gradient of every parameter.
+    pub gradients: GradientMap,
+    /// The state after the last token, cut off its graph.
+    pub state: BackboneState<S>,
+}
+
+/// Loss and gradients of `model` (on an autodiff device) from the carried `state`, or from the initial one.
+///
+/// # Panics
+/// When the shapes do not fit or a scored target is not below V.
+pub fn differentiate<M: Mixer>(
+    model: &LanguageModel<M>,
+    batch: MicroBatch,
+    state: Option<BackboneState<M::State>>,
+    mode: Mode,
+    checkpoint_blocks: bool,
+) -> Differentiated<M::State> {
+    if checkpoint_blocks { block_by_block(model, batch, state, mode) } else { at_once(model, batch, state, mode) }
+}
+
+fn at_once<M: Mixer>(
+    model: &LanguageModel<M>,
+    batch: MicroBatch,
+    state: Option<BackboneState<M::State>>,
+    mode: Mode,
+) -> Differentiated<M::State> {
+    let state = state.unwrap_or_else(|| model.init_state(batch.inputs.dims()[0]));
+    let (loss, state) = model.loss(batch.inputs, batch.targets, batch.mask, state, &batch.steps, mode);
+    let value = f64::from(loss.clone().into_scalar::<f32>());
+    let state = state.detach();
+    Differentiated { loss: value, gradients: GradientMap::new(model, &loss.backward()), state }
+}
+
+fn block_by_block<M: Mixer>(
+    model: &LanguageModel<M>,
+    batch: MicroBatch,
+    state: Option<BackboneState<M::State>>,
+    mode: Mode,
+) -> Differentiated<M::State> {
+    let batch_size = batch.inputs.dims()[0];
+    let steps = &batch.steps;
+    let embedded = model.embed(batch.inputs, mode);
+    let plain = model.valid();
+    let carried = state.map(|state| inner(state).blocks);
+    let states = carried.clone().unwrap_or_else(|| plain.init_state(batch_size).blocks);
+
+    let mut x = embedded.clone().inner();
+    let (mut block_inputs, mut last_states) = (Vec::new(), Vec::new());
+    for (i, (block, state)) in plain.backbone.blocks.iter().zip(states).enumerate() {
+        let (y, state) = block.forward(x.clone(), state, steps, mode, 2 * i as u64);
+        block_inputs.push(std::mem::replace(&mut x, y));
+        last_states.push(state);
+    }
+
+    let top = leaf(x);
+    let logits = model.logits(model.backbone.final_norm.forward(top.clone(), steps, mode));
+    let loss = cross_entropy(linear::rows(logits), batch.targets, batch.mask);
+    let value = f64::from(loss.clone().into_scalar::<f32>());
+    let grads = loss.backward();
+    let mut gradients = GradientMap::new(model, &grads);
+    let mut d_x = top.grad(&grads).expect("the loss depends on the last block");
+    drop((grads, top));
+
+    for (i, (block, x)) in model.backbone.blocks.iter().zip(block_inputs).enumerate().rev() {
+        let state = match &carried {
+            Some(carried) => outer(carried[i].clone()),
+            // Made within the graph: a learned initial state gets its gradient here.
+            None => block.init_state(batch_size),
+        };
+        let x = leaf(x);
+        let (y, _) = block.forward(x.clone(), state, steps, mode, 2 * i as u64);
+        let grads = with_gradient(y, Tensor::from_inner(d_x)).backward();
+        gradients.add(GradientMap::new(model, &grads));
+        d_x = x.grad(&grads).expect("a block's output depends on its input");
+    }
+    let grads = with_gradient(embedded, Tensor::from_inner(d_x)).backward();
+    gradients.add(GradientMap::new(model, &grads));
+    Differentiated { loss: value, gradients, state: BackboneState { blocks: last_states.into_iter().map(outer).collect() } }
+}
+
+fn leaf(x: Tensor<3>) -> Tensor<3> {
+    Tensor::from_inner(x).require_grad()
+}
+
+/// The state below autodiff.
+fn inner<S: State>(state: BackboneState<S>) -> BackboneState<S> {
+    struct Inner;
+    impl StateZip for Inner {
+        fn tensor<const D: usize>(&mut self, _: &str, a: Tensor<D>, _: Tensor<D>) -> Tensor<D> {
+            a.inner()
+        }
+    }
+    state.clone().zip(state, &mut Inner)
+}
+
+/// The state as a constant for autodiff.
+fn outer<S: State>(state: BlockState<S>) -> BlockState<S> {
+    struct Outer;
+    impl StateZip for Outer {
+        fn tensor<const D: usize>(&mut self, _: &str, a: Tensor<D>, _: Tensor<D>) -> Tensor<D> {
+            Tensor::from_inner(a)
+        }
+    }
+    state.clone().zip(state, &mut Outer)
+}

@@ -1,0 +1,72 @@
+//! Block by block, the gradients are those of the pass that keeps everything.
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use minrnn::Segments;
+use minrnn::model::LanguageModel;
+use minrnn::nn::{Mode, State};
+use minrnn::train::{Experiment, MicroBatch, differentiate};
+use minrnn_stream::ModelConfig;
+
+const BATCH: usize = 3;
+const LEN: usize = 11;
+
+fn model(settings: &str) -> LanguageModel {
+    let config: ModelConfig = serde_json::from_str(settings).unwrap();
+    LanguageModel::new(&ModelConfig { vocab_size: 7, d_model: 8, n_layers: 3, ..config }, 1, &Device::flex().autodiff()).unwrap()
+}
+
+fn batch(padded: bool) -> MicroBatch {
+    let token = |i: usize| (i * i + i / 3) % 7;
+    let inputs: Vec<i64> = (0..BATCH * LEN).map(|i| token(i) as i64).collect();
+    let segments =
+        if padded { Segments::from_lengths(vec![LEN, 4, 9]).with_resets(vec![vec![3], vec![], vec![0, 8]]) } else { Segments::dense() };
+    let mask: Vec<f32> = (0..BATCH * LEN).map(|i| if padded && i % LEN >= [LEN, 4, 9][i / LEN] { 0.0 } else { 1.0 }).collect();
+    MicroBatch {
+        inputs: Tensor::<2, Int>::from_data(TensorData::new(inputs, [BATCH, LEN]), &Device::flex().autodiff()),
+        targets: (0..BATCH * LEN).map(|i| token(i + 1) as i32).collect(),
+        mask: padded.then(|| mask.into()),
+        steps: segments.steps(BATCH, LEN).unwrap(),
+    }
+}
+
+#[test]
+fn block_by_block_gives_the_loss_the_gradients_and_the_state_of_one_pass() {
+    let settings = [
+        r#"{"mixer": "min-gru", "conv": true, "norm": "layer", "dropout": 0.3, "initial_state": "learned"}"#,
+        r#"{"mixer": "min-lstm", "tie_embeddings": true, "ff": "gated"}"#,
+        r#"{"mixer": "gru", "ff": "none"}"#,
+        r#"{"mixer": "lstm", "initial_state": "learned", "dropout": 0.1}"#,
+    ];
+    for settings in settings {
+        for padded in [false, true] {
+            let model = model(settings);
+            let mode = Mode::Train { dropout_key: 5 };
+            let mut carried = [None, None];
+            // The second window goes on from the state of the first.
+            for window in 0..2 {
+                let [whole, blocks] = [false, true].map(|checkpoint_blocks| {
+                    let state = carried[usize::from(checkpoint_blocks)].clone();
+                    differentiate(&model, batch(padded), state, mode, checkpoint_blocks)
+                });
+                let what = format!("{settings}, padded {padded}, window {window}");
+                assert!(whole.loss.is_finite() && (whole.loss - blocks.loss).abs() < 1e-6, "{what}: {} and {}", whole.loss, blocks.loss);
+                let (expected, found) = (whole.gradients.values(), blocks.gradients.values());
+                assert_eq!(expected.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>(), "{what}");
+                for (name, expected) in expected {
+                    let scale = expected.iter().fold(1e-3f32, |m, x| m.max(x.abs()));
+                    let error = expected.iter().zip(&found[&name]).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
+                    assert!(error <= 1e-5 * scale, "{what}: {name} differs by {error} of {scale}");
+                }
+                assert_eq!(whole.state.tensors(), blocks.state.tensors(), "{what}");
+                carried = [Some(whole.state), Some(blocks.state)];
+            }
+        }
+    }
+}
+
+#[test]
+fn batch_norm_is_refused_block_by_block() {
+    let settings = ["checkpoint_blocks=true", "norm=\"batch\""].map(str::to_owned);
+    let refused = Experiment::parse("", &settings).and_then(|experiment| experiment.validate()).unwrap_err().to_string();
+    assert!(refused.contains("checkpoint_blocks") && refused.contains("norm = batch"), "{refused}");
+}
