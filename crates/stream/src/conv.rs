@@ -48,7 +48,7 @@ impl Conv {
     fn depthwise(&self, pass: &Pass<'_>, memory: Memory<'_>, x: &[f32], y: &mut [f32]) {
         let d = self.bias.len();
         let y = Shared::new(y, d);
-        pass.crew.split(d, GRANULE, KERNEL_SIZE * pass.rows * d, |range| {
+        pass.crew.split(d, GRANULE, KERNEL_SIZE * pass.rows * d, |_, range| {
             let (from, to) = (range.start, range.end);
             let taps: [&[f32]; KERNEL_SIZE] = core::array::from_fn(|tap| &self.taps[tap * d + from..tap * d + to]);
             for span in pass.spans {

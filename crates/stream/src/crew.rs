@@ -27,20 +27,29 @@ pub(crate) enum Crew<'a> {
 }
 
 impl Crew<'_> {
-    /// Runs `work` on ranges that cover `0..n` once, cut at multiples of `granule`, and returns when all is done. `cost` is the
-    /// number of multiplications of the whole.
-    pub(crate) fn split(&self, n: usize, granule: usize, cost: usize, work: impl Fn(Range<usize>) + Sync) {
+    /// Most pieces that something is cut into.
+    pub(crate) fn members(&self) -> usize {
+        match self {
+            #[cfg(feature = "std")]
+            Self::Team(team) => team.members(),
+            _ => 1,
+        }
+    }
+
+    /// Runs `work(piece, range)` on ranges that cover `0..n` once, cut at multiples of `granule`, and returns when all is done. `cost`
+    /// is the number of multiplications of the whole.
+    pub(crate) fn split(&self, n: usize, granule: usize, cost: usize, work: impl Fn(usize, Range<usize>) + Sync) {
         match self {
             #[cfg(feature = "std")]
             Self::Team(team) if cost >= PHASE && n > granule => {
                 let units = n.div_ceil(granule);
                 let pieces = team.members().min(units);
                 let cut = |i: usize| (units * i / pieces * granule).min(n);
-                team.run(pieces, &|i| work(cut(i)..cut(i + 1)));
+                team.run(pieces, &|i| work(i, cut(i)..cut(i + 1)));
             }
             _ => {
                 let _ = (granule, cost);
-                work(0..n);
+                work(0, 0..n);
             }
         }
     }
@@ -215,7 +224,7 @@ pub(crate) mod team {
         fn count(crew: &Crew<'_>) {
             for n in [1, 2, 7, 64, 1000] {
                 let seen: Vec<AtomicUsize> = (0..n).map(|_| AtomicUsize::new(0)).collect();
-                crew.split(n, 4, usize::MAX, |range| range.for_each(|i| _ = seen[i].fetch_add(1, Ordering::Relaxed)));
+                crew.split(n, 4, usize::MAX, |_, range| range.for_each(|i| _ = seen[i].fetch_add(1, Ordering::Relaxed)));
                 assert!(seen.iter().all(|seen| seen.load(Ordering::Relaxed) == 1));
             }
         }
@@ -246,7 +255,7 @@ pub(crate) mod team {
                 let caught = std::panic::catch_unwind(|| {
                     pool().install(|| {
                         gather(3, |crew| {
-                            crew.split(3, 1, usize::MAX, |range| assert!(!range.contains(&piece), "the piece's own words"));
+                            crew.split(3, 1, usize::MAX, |_, range| assert!(!range.contains(&piece), "the piece's own words"));
                         });
                     });
                 });

@@ -9,7 +9,8 @@
 //! Letters in shapes: `B` sessions, `T` time, `N` tokens of a pass, `D` model width, `E` inner width, `V` vocabulary, `K` taps.
 //!
 //! Threads are those of the ambient rayon pool; inside a pool ([`ThreadPool::install`](rayon::ThreadPool::install)) a step allocates
-//! nothing. The same model, tokens and number of threads give the same bits.
+//! nothing. A session's logits have the same bits however its tokens are cut into prompts and steps, whoever shares its batch, and on
+//! any number of threads.
 //!
 //! Feature `std` (default): files, threads, run-time choice of instructions. Without it the crate is `no_std` with `alloc`: a packed
 //! model is read from memory and runs on one thread.

@@ -3,100 +3,40 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use minrnn_kernels::product::{self, Into};
-use minrnn_kernels::simd::Level;
+use minrnn_kernels::weight_matrix::{self, WeightMatrix};
 
 use crate::WeightFormat;
 use crate::pass::Pass;
 
-/// Outputs that one piece of a product is cut at.
-pub(crate) const GRANULE: usize = 32;
-
-/// A weight matrix `[outputs, inputs]`, stored for products with rows of inputs.
-#[derive(Debug, Clone)]
-pub(crate) struct Matrix {
-    outputs: usize,
-    inputs: usize,
-    transposed: Vec<f32>,
-}
-
-impl Matrix {
-    /// The matrix of `values` `[outputs, inputs]`, stored in `format`.
-    pub(crate) fn new(format: WeightFormat, values: &[f32], outputs: usize, inputs: usize) -> Self {
-        let _ = format;
-        Self { outputs, inputs, transposed: product::transposed(values, outputs, inputs) }
-    }
-
-    /// Width of a result.
-    pub(crate) fn outputs(&self) -> usize {
-        self.outputs
-    }
-
-    /// Width of what it is multiplied with.
-    pub(crate) fn inputs(&self) -> usize {
-        self.inputs
-    }
-
-    /// The bytes of a stored matrix of this format and size; `None` beyond what memory can hold.
-    pub(crate) fn byte_len(_format: WeightFormat, outputs: usize, inputs: usize) -> Option<usize> {
-        outputs.checked_mul(inputs)?.checked_mul(4)
-    }
-
-    pub(crate) fn from_bytes(format: WeightFormat, bytes: &[u8], outputs: usize, inputs: usize) -> Option<Self> {
-        if bytes.len() != Self::byte_len(format, outputs, inputs)? {
-            return None;
-        }
-        let values: Vec<f32> = bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-        Some(Self::new(format, &values, outputs, inputs))
-    }
-
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        product::transposed(&self.transposed, self.inputs, self.outputs).iter().flat_map(|value| value.to_le_bytes()).collect()
-    }
-
-    /// Row `index` as numbers, `[inputs]`.
-    pub(crate) fn row(&self, index: usize, out: &mut [f32]) {
-        for (i, out) in out.iter_mut().enumerate() {
-            *out = self.transposed[i * self.outputs + index];
-        }
-    }
-
-    /// `out[n, o] = Σ_i x[n, i] · matrix[o, i]` for the outputs `range`, on the calling thread.
-    ///
-    /// # Shapes
-    /// `x` `[rows, inputs]`, `out` `[rows, range.len()]`, both dense.
-    fn multiply(&self, level: Level, rows: usize, x: &[f32], range: Range<usize>, out: &mut [f32]) {
-        let right = product::Matrix::new(&self.transposed[range.start..], self.outputs);
-        let left = product::Matrix::new(x, self.inputs);
-        product::multiply(level, [rows, self.inputs, range.len()], left, right, Into::Store, out, range.len());
-    }
-}
+/// Outputs at whose multiples a product is cut over threads.
+pub(crate) const GRANULE: usize = WeightMatrix::SPLIT;
 
 /// A matrix and what is added to its product.
 #[derive(Debug, Clone)]
 pub(crate) struct Linear {
-    pub(crate) weight: Matrix,
+    /// `[outputs, inputs]`.
+    pub(crate) weight: WeightMatrix,
     /// `[outputs]`.
     pub(crate) bias: Vec<f32>,
 }
 
 /// A matrix that the members of a crew write together, each its own columns.
-#[derive(Clone, Copy)]
-pub(crate) struct Shared<'a> {
-    start: *mut f32,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shared<'a, T = f32> {
+    start: *mut T,
     len: usize,
     stride: usize,
-    _values: core::marker::PhantomData<&'a mut [f32]>,
+    _values: core::marker::PhantomData<&'a mut [T]>,
 }
 
 // SAFETY: access needs unsafe code, whose author promises that nobody else uses the part.
-unsafe impl Send for Shared<'_> {}
+unsafe impl<T: Send> Send for Shared<'_, T> {}
 // SAFETY: as above.
-unsafe impl Sync for Shared<'_> {}
+unsafe impl<T: Send> Sync for Shared<'_, T> {}
 
-impl<'a> Shared<'a> {
+impl<'a, T> Shared<'a, T> {
     /// `values` as rows of `stride` elements.
-    pub(crate) fn new(values: &'a mut [f32], stride: usize) -> Self {
+    pub(crate) fn new(values: &'a mut [T], stride: usize) -> Self {
         Self { start: values.as_mut_ptr(), len: values.len(), stride, _values: core::marker::PhantomData }
     }
 
@@ -106,7 +46,7 @@ impl<'a> Shared<'a> {
     /// No other slice that overlaps them may be in use.
     #[inline(always)]
     #[expect(clippy::mut_from_ref, reason = "parts of different members do not overlap")]
-    pub(crate) unsafe fn part(&self, row: usize, columns: Range<usize>) -> &mut [f32] {
+    pub(crate) unsafe fn part(&self, row: usize, columns: Range<usize>) -> &mut [T] {
         let at = row * self.stride + columns.start;
         assert!(columns.start <= columns.end && at + columns.len() <= self.len, "a part outside its matrix");
         // SAFETY: in range by the assertion, alone by the caller's promise.
@@ -121,7 +61,7 @@ impl<'a> Shared<'a> {
 #[allow(clippy::too_many_arguments, reason = "a product and where its pieces go")]
 pub(crate) fn product(
     pass: &Pass<'_>,
-    matrix: &Matrix,
+    matrix: &WeightMatrix,
     parts: usize,
     groups: Range<usize>,
     rows: usize,
@@ -133,13 +73,16 @@ pub(crate) fn product(
     let x = &x[..rows * matrix.inputs()];
     let scratch = Shared::new(scratch, 0);
     let cost = rows * matrix.inputs() * channels * groups.len();
-    pass.crew.split(channels, GRANULE, cost, |range| {
+    pass.crew.split(channels, GRANULE, cost, |piece, range| {
+        // SAFETY: one thread runs a piece, and a phase is over before the next begins.
+        let memory = &mut unsafe { pass.scratches.part(0, piece..piece + 1) }[0];
         let each = rows * range.len();
         let from = groups.len() * rows * range.start;
         // SAFETY: pieces have ranges of their own, and so parts of the scratch.
         let values = unsafe { scratch.part(0, from..from + groups.len() * each) };
         for (group, values) in groups.clone().zip(values.chunks_exact_mut(each.max(1))) {
-            matrix.multiply(pass.level, rows, x, group * channels + range.start..group * channels + range.end, values);
+            let outputs = group * channels + range.start..group * channels + range.end;
+            matrix.multiply(pass.level, rows, x, outputs, values, range.len(), None, memory);
         }
         then(range, values);
     });
@@ -159,5 +102,16 @@ impl Linear {
                 crate::gates::add_biased(pass.level, values, &self.bias[range.clone()], y);
             }
         });
+    }
+}
+
+impl From<WeightFormat> for weight_matrix::WeightFormat {
+    fn from(format: WeightFormat) -> Self {
+        match format {
+            WeightFormat::F32 => Self::F32,
+            WeightFormat::Bf16 => Self::Bf16,
+            WeightFormat::Int8 => Self::Int8,
+            WeightFormat::Int4 => Self::Int4,
+        }
     }
 }

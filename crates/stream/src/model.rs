@@ -4,10 +4,11 @@ use alloc::vec::Vec;
 use alloc::{format, string::String};
 
 use minrnn_kernels::simd::Level;
+use minrnn_kernels::weight_matrix::{Scratch, WeightMatrix};
 
 use crate::block::Block;
 use crate::crew;
-use crate::linear::{Matrix, Shared, product};
+use crate::linear::{Shared, product};
 use crate::norm::Norm;
 use crate::pass::Pass;
 use crate::source::Source;
@@ -42,11 +43,11 @@ pub struct Model {
     config: ModelConfig,
     state_shape: StateShape,
     /// `[V, D]`.
-    embedding: Matrix,
+    embedding: WeightMatrix,
     blocks: Vec<Block>,
     final_norm: Norm,
     /// `[V, D]`; absent when it is the embedding's matrix.
-    head: Option<Matrix>,
+    head: Option<WeightMatrix>,
     /// What a session remembers before its first token.
     first: Vec<f32>,
     /// Multiplications for one token.
@@ -256,8 +257,11 @@ impl Model {
         let level = Level::current();
         let state = Shared::new(state.values_mut(), self.state_shape.row_len());
         crew::gather(rows.saturating_mul(self.cost), |crew| {
-            let Workspace { x, buffers, spans, tokens, wanted } = workspace;
-            let pass = Pass { crew, level, spans, rows };
+            let Workspace { x, buffers, scratches, spans, tokens, wanted } = workspace;
+            if scratches.len() < crew.members() {
+                scratches.resize_with(crew.members(), Scratch::default);
+            }
+            let pass = Pass { crew, level, spans, rows, scratches: Shared::new(scratches, 0) };
             let x = room(x, rows * d);
             for (&token, x) in tokens.iter().zip(x.chunks_exact_mut(d)) {
                 self.embedding.row(token as usize, x);

@@ -11,10 +11,10 @@
 use alloc::collections::BTreeMap;
 use alloc::{format, string::String, vec::Vec};
 
+use minrnn_kernels::weight_matrix::WeightMatrix;
 use serde::{Deserialize, Serialize};
 
 use crate::checksum::crc32c;
-use crate::linear::Matrix;
 use crate::source::Source;
 use crate::{Error, Model, ModelConfig, Result, WeightFormat};
 
@@ -207,9 +207,9 @@ impl Source for Parts<'_> {
         Ok(bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
     }
 
-    fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<Matrix> {
+    fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix> {
         let (entry, bytes) = self.take(name, &[outputs, inputs])?;
-        Matrix::from_bytes(entry.format, bytes, outputs, inputs).map_or_else(
+        WeightMatrix::from_bytes(entry.format.into(), outputs, inputs, bytes).map_or_else(
             || damaged(format!("has tensor '{name}' with {} bytes that are no {} matrix; pack the model again", bytes.len(), entry.format)),
             Ok,
         )
@@ -219,7 +219,7 @@ impl Source for Parts<'_> {
 #[cfg(feature = "std")]
 mod write {
     use super::{
-        ALIGNMENT, CHECKSUM, FRAME, Header, MAGIC, Matrix, ModelConfig, Result, Source, TensorEntry, VERSION, WeightFormat, crc32c,
+        ALIGNMENT, CHECKSUM, FRAME, Header, MAGIC, ModelConfig, Result, Source, TensorEntry, VERSION, WeightFormat, WeightMatrix, crc32c,
     };
     use crate::Weights;
     use crate::source::Checkpoint;
@@ -254,7 +254,7 @@ mod write {
             Ok(values)
         }
 
-        fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<Matrix> {
+        fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix> {
             let matrix = self.checkpoint.matrix(name, outputs, inputs)?;
             self.add(name, &[outputs, inputs], self.checkpoint.format_of(name), matrix.to_bytes());
             Ok(matrix)

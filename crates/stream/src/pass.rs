@@ -1,6 +1,7 @@
 //! What the parts of a model know of one pass over tokens.
 
 use minrnn_kernels::simd::Level;
+use minrnn_kernels::weight_matrix::Scratch;
 
 use crate::crew::Crew;
 use crate::linear::Shared;
@@ -20,6 +21,8 @@ pub(crate) struct Pass<'a> {
     pub(crate) spans: &'a [Span],
     /// N.
     pub(crate) rows: usize,
+    /// Memory of products, one for each piece.
+    pub(crate) scratches: Shared<'a, Scratch>,
 }
 
 /// The numbers that one part of the model keeps for each session: `len` from `first` on in every row of the state.

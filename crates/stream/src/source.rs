@@ -2,8 +2,10 @@
 
 use alloc::{format, string::String, vec::Vec};
 
+use minrnn_kernels::weight_matrix::WeightMatrix;
+
 use crate::Result;
-use crate::linear::{Linear, Matrix};
+use crate::linear::Linear;
 
 /// Named tensors, taken one by one with the shape that the configuration implies.
 pub(crate) trait Source {
@@ -11,7 +13,7 @@ pub(crate) trait Source {
     fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>>;
 
     /// A weight matrix `[outputs, inputs]`.
-    fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<Matrix>;
+    fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix>;
 
     /// A matrix `[outputs, inputs]` and its bias.
     fn linear(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<Linear> {
@@ -49,8 +51,8 @@ impl Source for Checkpoint<'_> {
         self.weights.take(name, shape)
     }
 
-    fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<Matrix> {
+    fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix> {
         let values = self.weights.take(name, &[outputs, inputs])?;
-        Ok(Matrix::new(self.format_of(name), &values, outputs, inputs))
+        Ok(WeightMatrix::new(self.format_of(name).into(), outputs, inputs, &values))
     }
 }

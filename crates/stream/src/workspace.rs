@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use minrnn_kernels::weight_matrix::Scratch;
+
 use crate::pass::Span;
 
 /// What a pass needs besides model and state. It grows to the largest pass it has served and is then reused without allocating; one
@@ -11,6 +13,8 @@ pub struct Workspace {
     /// The residual stream `[N, D]`.
     pub(crate) x: Vec<f32>,
     pub(crate) buffers: Buffers,
+    /// Memory of products, one for each thread.
+    pub(crate) scratches: Vec<Scratch>,
     pub(crate) spans: Vec<Span>,
     pub(crate) tokens: Vec<u32>,
     /// Which rows of the pass lead to logits, and to which row of them.
@@ -36,7 +40,7 @@ impl Workspace {
         Self::default()
     }
 
-    /// Bytes held.
+    /// Bytes held, but for decoded weights.
     pub fn bytes(&self) -> usize {
         let Buffers { normed, product, hidden, recurrent } = &self.buffers;
         let floats: usize = [&self.x, normed, product, hidden].into_iter().chain(recurrent).map(Vec::capacity).sum();

@@ -3,7 +3,7 @@
 mod common;
 
 use common::reference::Reference;
-use common::{assert_close, configs, model, small, stepped, tensors, tokens, weights};
+use common::{assert_close, assert_same, configs, model, small, stepped, tensors, tokens, weights};
 use minrnn_stream::{MixerKind, Model, ModelConfig, WeightFormat, Workspace};
 
 #[test]
@@ -30,12 +30,12 @@ fn a_prompt_cut_anywhere_gives_the_logits_of_steps() {
             model.advance(&[&tokens[..cut]], &mut state, &mut workspace).unwrap();
             if cut < tokens.len() {
                 model.prefill(&[&tokens[cut..]], &mut state, &mut logits, &mut workspace).unwrap();
-                assert_close(&logits, &expected[69 * v..], 1e-5, &format!("cut at {cut} {config:?}"));
+                assert_same(&logits, &expected[69 * v..], &format!("cut at {cut} {config:?}"));
             }
         }
         let mut all = vec![f32::NAN; tokens.len() * v];
         model.forward(&tokens, &mut model.init_state(1), &mut all, &mut workspace).unwrap();
-        assert_close(&all, &expected, 1e-5, &format!("forward {config:?}"));
+        assert_same(&all, &expected, &format!("forward {config:?}"));
     }
 }
 
@@ -48,7 +48,7 @@ fn a_prompt_longer_than_a_pass_gives_the_logits_of_steps() {
         let (mut workspace, mut logits) = (Workspace::new(), vec![f32::NAN; config.vocab_size]);
         model.prefill(&[&tokens], &mut model.init_state(1), &mut logits, &mut workspace).unwrap();
         let held = workspace.bytes();
-        assert_close(&logits, &stepped(&model, &tokens)[1499 * config.vocab_size..], 1e-5, mixer.name());
+        assert_same(&logits, &stepped(&model, &tokens)[1499 * config.vocab_size..], mixer.name());
         model.advance(&[tokens.repeat(4)], &mut model.init_state(1), &mut workspace).unwrap();
         assert_eq!(workspace.bytes(), held, "memory grows with the prompt");
     }
@@ -69,12 +69,12 @@ fn sessions_of_a_batch_equal_each_alone() {
         for (row, prompt) in prompts.iter().enumerate() {
             let (mut alone, mut logits) = (model.init_state(1), vec![f32::NAN; v]);
             model.prefill(&[prompt], &mut alone, &mut logits, &mut workspace).unwrap();
-            assert_close(&first[row * v..][..v], &logits, 1e-5, "prefill");
+            assert_same(&first[row * v..][..v], &logits, "prefill");
             model.step(&[row as u32 + 1], &mut alone, &mut logits, &mut workspace).unwrap();
-            assert_close(&second[row * v..][..v], &logits, 1e-5, "step");
+            assert_same(&second[row * v..][..v], &logits, "step");
             if row == 1 {
                 model.step(&[6], &mut alone, &mut logits, &mut workspace).unwrap();
-                assert_close(&some[..v], &logits, 1e-5, "step of chosen rows");
+                assert_same(&some[..v], &logits, "step of chosen rows");
             }
         }
     }
@@ -99,8 +99,7 @@ fn the_number_of_threads_changes_no_result() {
         };
         let expected = run(1);
         for threads in [2, 3, 5] {
-            assert_eq!(run(threads), run(threads), "{mixer} on {threads} threads");
-            assert_close(&run(threads), &expected, 1e-5, mixer.name());
+            assert_same(&run(threads), &expected, mixer.name());
         }
     }
 }

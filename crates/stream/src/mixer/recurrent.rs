@@ -2,7 +2,9 @@
 
 use alloc::vec::Vec;
 
-use crate::linear::{Linear, Matrix, Shared, product};
+use minrnn_kernels::weight_matrix::WeightMatrix;
+
+use crate::linear::{Linear, Shared, product};
 use crate::pass::{Memory, Pass, Span};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
@@ -13,7 +15,7 @@ use crate::{ModelConfig, Result};
 pub(super) struct Recurrent {
     in_proj: Linear,
     /// U `[gates · E, E]`.
-    pub(super) weight: Matrix,
+    pub(super) weight: WeightMatrix,
     /// `[gates · E]`, of the input side; with the recurrent bias wherever a gate adds both.
     pub(super) bias: Vec<f32>,
     gates: usize,

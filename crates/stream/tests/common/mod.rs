@@ -174,6 +174,12 @@ pub fn assert_close(found: &[f32], expected: &[f32], tolerance: f32, what: &str)
     assert!(error <= tolerance, "{what}: error {error:e}, expected at most {tolerance:e}");
 }
 
+/// Asserts equal bits.
+#[track_caller]
+pub fn assert_same(found: &[f32], expected: &[f32], what: &str) {
+    assert!(found == expected, "{what}: they differ by {:e}", distance(found, expected));
+}
+
 /// Largest |found − expected| by max(1, largest |expected|); NaN counts as infinite.
 pub fn distance(found: &[f32], expected: &[f32]) -> f32 {
     let largest = expected.iter().fold(1.0f32, |largest, x| largest.max(x.abs()));
