@@ -50,6 +50,7 @@ pub mod segments;
 pub mod shape;
 pub mod simd;
 mod stepwise;
+pub mod weight_matrix;
 
 pub use gru::GruForm;
 pub use segments::Segments;

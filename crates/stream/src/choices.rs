@@ -1,5 +1,8 @@
 //! The named alternatives a model configuration chooses from; their names in files are kebab-case.
 
+use alloc::format;
+use alloc::vec::Vec;
+
 use crate::{Error, Result};
 
 /// An enum whose variants are known by a name: serde, `Display`, `FromStr` and the list of all agree.
@@ -23,13 +26,13 @@ macro_rules! choices {
             }
         }
 
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        impl core::fmt::Display for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 f.pad(self.name())
             }
         }
 
-        impl std::str::FromStr for $name {
+        impl core::str::FromStr for $name {
             type Err = Error;
 
             fn from_str(text: &str) -> Result<Self> {
@@ -139,5 +142,20 @@ choices! {
         Paper = "paper",
         /// On the recurrent product with its bias, as PyTorch and cuDNN do.
         Torch = "torch",
+    }
+}
+
+choices! {
+    /// How the numbers of a weight matrix are stored.
+    WeightFormat, "weight format" {
+        /// 32-bit floats: 4 bytes a weight.
+        #[default]
+        F32 = "f32",
+        /// The upper half of a 32-bit float: 2 bytes a weight.
+        Bf16 = "bf16",
+        /// Whole numbers of 8 bits and a scale for each row: 1 byte a weight.
+        Int8 = "int8",
+        /// Whole numbers of 4 bits and a scale for each group of 32: a little over half a byte a weight.
+        Int4 = "int4",
     }
 }

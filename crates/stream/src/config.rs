@@ -1,5 +1,7 @@
 //! The configuration of a model: everything its shapes and its arithmetic depend on.
 
+use alloc::{format, string::String, vec::Vec};
+
 use serde::{Deserialize, Serialize};
 
 use crate::choices::{Candidate, DropoutSite, FeedForwardKind, GruForm, InitialState, MixerKind, NormKind, ScanKind};
@@ -178,7 +180,7 @@ fn whole_width(key: &str, ratio: f64, d_model: usize) -> Result<usize> {
     within("d_model", d_model, MAX_D_MODEL)?;
     // A ratio such as 4/3 written in decimal still means a whole width.
     let width = ratio * d_model as f64;
-    let rounded = width.round();
+    let rounded = libm::round(width);
     if rounded < 1.0 || (width - rounded).abs() > 1e-9 * width {
         return wrong(format!("{key} · d_model must be a whole number of at least 1, found {ratio} · {d_model} = {width}"));
     }

@@ -1,15 +1,20 @@
 //! Errors of reading models and choosing tokens.
 
+use alloc::string::String;
+#[cfg(feature = "std")]
+use alloc::vec::Vec;
+#[cfg(feature = "std")]
 use std::path::{Path, PathBuf};
 
 /// Shorthand for results of this crate.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
+pub type Result<T, E = Error> = core::result::Result<T, E>;
 
 /// Everything that can go wrong when a model is read or run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Reading or writing a file failed.
+    #[cfg(feature = "std")]
     #[error("could not {action} '{}': {source}", path.display())]
     Io {
         /// What was attempted, as a verb phrase.
@@ -22,7 +27,25 @@ pub enum Error {
     /// A setting is out of range or contradicts another one.
     #[error("{0}")]
     Config(String),
+    /// A token that the model does not know.
+    #[error("token id {token} is not known to the model, expected one below {vocab_size}")]
+    UnknownToken {
+        /// The token.
+        token: u32,
+        /// Number of tokens the model knows.
+        vocab_size: usize,
+    },
+    /// Tokens, logits or rows that do not fit the state or the model they are given to.
+    #[error("{0}")]
+    Input(String),
+    /// A packed model that is damaged or from another version, or does not hold what its model needs.
+    #[error("the packed model {0}")]
+    Packed(String),
+    /// A saved state that is damaged or belongs to another model.
+    #[error("the saved state {0}")]
+    State(String),
     /// A file is damaged or belongs to something else.
+    #[cfg(feature = "std")]
     #[error("'{}': {problem}", path.display())]
     Malformed {
         /// The offending file.
@@ -31,6 +54,7 @@ pub enum Error {
         problem: String,
     },
     /// A weights file has fewer or more bytes than its header describes.
+    #[cfg(feature = "std")]
     #[error("'{}' should have {expected} bytes by its header but has {found}; it was cut short or damaged, copy it again", path.display())]
     WrongLength {
         /// The weights file.
@@ -41,6 +65,7 @@ pub enum Error {
         found: u64,
     },
     /// The header of a weights file cannot be read or contradicts itself.
+    #[cfg(feature = "std")]
     #[error("'{}': the header is damaged ({problem}); expected a safetensors file", path.display())]
     DamagedHeader {
         /// The weights file.
@@ -49,6 +74,7 @@ pub enum Error {
         problem: String,
     },
     /// A tensor is stored in a type that is not read.
+    #[cfg(feature = "std")]
     #[error("'{}': tensor '{tensor}' has type {found}, expected F32; store it as 32-bit floats", path.display())]
     WrongType {
         /// The weights file.
@@ -59,6 +85,7 @@ pub enum Error {
         found: String,
     },
     /// A weights file lacks a tensor.
+    #[cfg(feature = "std")]
     #[error("'{}': tensor '{tensor}' is missing; the file belongs to another model or version", path.display())]
     MissingTensor {
         /// The weights file.
@@ -67,6 +94,7 @@ pub enum Error {
         tensor: String,
     },
     /// A weights file has a tensor that nothing asked for.
+    #[cfg(feature = "std")]
     #[error("'{}': tensor '{tensor}' is not part of this model; the file belongs to another model or version", path.display())]
     UnexpectedTensor {
         /// The weights file.
@@ -75,6 +103,7 @@ pub enum Error {
         tensor: String,
     },
     /// A tensor's shape is not the one the model's configuration implies.
+    #[cfg(feature = "std")]
     #[error("'{}': tensor '{tensor}' has shape {found:?}, expected {expected:?}; the file belongs to another model", path.display())]
     WrongShape {
         /// The weights file.
@@ -88,6 +117,7 @@ pub enum Error {
     },
 }
 
+#[cfg(feature = "std")]
 impl Error {
     /// An [`Error::Io`] for `path`.
     pub fn io(action: &'static str, path: impl AsRef<Path>, source: std::io::Error) -> Self {

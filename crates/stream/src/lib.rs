@@ -1,25 +1,62 @@
-//! What a deployed model needs and nothing of a training framework: configuration, checkpoint reader, sampler.
+//! Runs trained models: tokens in, logits out, one at a time or a whole prompt at once, with constant memory for each session.
 //!
-//! * [`ModelConfig`]: what a model is. [`CheckpointConfig`] is the file it travels in.
-//! * [`Weights`]: the named tensors of a safetensors file; [`read_checkpoint`] reads both.
-//! * [`Sampler`]: chooses a token from logits, by its [`Sampling`] settings.
-//! * [`write_atomic`], [`write_safetensors`]: files that are replaced whole or not at all.
+//! Which of these do I want?
+//! * run a model: [`Model`], read from a checkpoint directory or from one packed file, with a [`State`] for one or many sessions;
+//! * make that file: [`PackedModel::write`], which stores the matrices in a [`WeightFormat`];
+//! * choose the next token: [`Sampler`], by its [`Sampling`] settings;
+//! * files and configuration alone: [`ModelConfig`], [`read_checkpoint`], [`Weights`], [`write_atomic`], [`write_safetensors`].
+//!
+//! Letters in shapes: `B` sessions, `T` time, `N` tokens of a pass, `D` model width, `E` inner width, `V` vocabulary, `K` taps.
+//!
+//! Threads are those of the ambient rayon pool; inside a pool ([`ThreadPool::install`](rayon::ThreadPool::install)) a step allocates
+//! nothing. A session's logits have the same bits however its tokens are cut into prompts and steps, whoever shares its batch, and on
+//! any number of threads.
+//!
+//! Feature `std` (default): files, threads, run-time choice of instructions. Without it the crate is `no_std` with `alloc`: a packed
+//! model is read from memory and runs on one thread.
 #![deny(missing_docs)]
+#![cfg_attr(not(feature = "std"), no_std)]
+extern crate alloc;
 
+mod block;
+#[cfg(feature = "std")]
 mod checkpoint;
+mod checksum;
 mod choices;
 mod config;
+mod conv;
+mod crew;
 mod error;
+mod feed_forward;
+#[cfg(feature = "std")]
 mod files;
+mod gates;
+mod linear;
+mod mixer;
+mod model;
+mod norm;
+mod packed;
+mod pass;
 mod sampler;
 mod sampling;
+mod source;
+mod state;
+#[cfg(feature = "std")]
 mod weights;
+mod workspace;
 
+#[cfg(feature = "std")]
 pub use checkpoint::{CONFIG_FILE, CheckpointConfig, FORMAT_VERSION, WEIGHTS_FILE, read_checkpoint};
-pub use choices::{Candidate, DropoutSite, FeedForwardKind, GruForm, InitialState, MixerKind, NormKind, ScanKind};
+pub use choices::{Candidate, DropoutSite, FeedForwardKind, GruForm, InitialState, MixerKind, NormKind, ScanKind, WeightFormat};
 pub use config::ModelConfig;
 pub use error::{Error, Result};
+#[cfg(feature = "std")]
 pub use files::{read_text, sync_directory, write_atomic};
+pub use model::Model;
+pub use packed::{PackedModel, TensorEntry};
 pub use sampler::Sampler;
 pub use sampling::Sampling;
+pub use state::State;
+#[cfg(feature = "std")]
 pub use weights::{Tensor, Weights, write_safetensors};
+pub use workspace::Workspace;

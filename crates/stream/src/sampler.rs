@@ -1,6 +1,7 @@
 //! Choosing a token from logits.
 
-use std::cmp::Ordering;
+use alloc::{format, vec::Vec};
+use core::cmp::Ordering;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -117,7 +118,7 @@ impl Sampler {
         let mut choices: Vec<Choice> = logits
             .iter()
             .enumerate()
-            .map(|(token, &logit)| Choice { token: token as u32, weight: ((f64::from(logit) - best) / temperature).exp() })
+            .map(|(token, &logit)| Choice { token: token as u32, weight: exp((f64::from(logit) - best) / temperature) })
             .filter(|choice| choice.weight > 0.0)
             .collect();
         if top_k != 0 && top_k < choices.len() {
@@ -146,6 +147,16 @@ impl Sampler {
         self.draws = self.draws.wrapping_add(1);
         (self.generator.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
+}
+
+#[cfg(feature = "std")]
+fn exp(x: f64) -> f64 {
+    x.exp()
+}
+
+#[cfg(not(feature = "std"))]
+fn exp(x: f64) -> f64 {
+    libm::exp(x)
 }
 
 fn check(logits: &[f32]) -> Result<()> {

@@ -1,5 +1,7 @@
 //! The settings of token choice.
 
+use alloc::{format, string::String};
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};

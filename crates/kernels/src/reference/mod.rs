@@ -17,6 +17,7 @@ pub mod min_lstm;
 pub mod parallel_scans;
 pub mod rms_norm;
 pub mod scan;
+pub mod weight_matrix;
 
 use crate::shape::Candidate;
 use core::fmt::Debug;

@@ -1,0 +1,257 @@
+//! A constant matrix of weights, stored compactly, and its products for inference: y = x Wᵀ + bias.
+//!
+//! Which format do I want? [`WeightFormat::F32`] changes nothing; [`WeightFormat::Bf16`] halves the memory and with it the time of a
+//! product with few rows, which is the time its weights take to arrive; [`WeightFormat::Int8`] halves it again; [`WeightFormat::Int4`]
+//! takes a little more than half of that and costs accuracy. Inputs and sums are f32 in all of them.
+//!
+//! The result for a row and an output has the same bits whatever other rows and outputs it is computed with: a batch gives what its rows
+//! give alone, and work may be split anywhere. Splits of the outputs at multiples of [`WeightMatrix::SPLIT`] waste nothing.
+//!
+//! ```
+//! use minrnn_kernels::simd::Level;
+//! use minrnn_kernels::weight_matrix::{Scratch, WeightFormat, WeightMatrix};
+//!
+//! // Two outputs, three inputs.
+//! let matrix = WeightMatrix::new(WeightFormat::Bf16, 2, 3, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+//! let mut y = [0.0; 2];
+//! matrix.multiply(Level::current(), 1, &[1.0, 0.0, -1.0], 0..2, &mut y, 2, Some(&[0.5, 0.0]), &mut Scratch::default());
+//! assert_eq!(y, [-1.5, -2.0]);
+//! ```
+
+mod bf16;
+mod codec;
+mod int4;
+mod int8;
+mod layout;
+mod multiply;
+mod products;
+mod single;
+
+use crate::shape::expect_len;
+use alloc::vec::Vec;
+use core::fmt;
+use layout::{BLOCK, LINE_BYTES, Layout, Line};
+
+/// How weights are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WeightFormat {
+    /// As they are, 32 bits a weight.
+    F32,
+    /// bfloat16, rounded to the nearest, ties to even: 16 bits a weight, relative error at most 2⁻⁹.
+    Bf16,
+    /// Integers −127..=127 times an f32 scale of the output, its largest magnitude / 127: 8 bits a weight, error at most half a scale.
+    Int8,
+    /// Integers −8..=7 times a bf16 scale for every 32 inputs of an output, chosen for the least squared error: 4.5 bits a weight,
+    /// root-mean-square error 8 % of that of normally distributed weights.
+    Int4,
+}
+
+impl WeightFormat {
+    /// Every format, largest first.
+    pub const ALL: [WeightFormat; 4] = [WeightFormat::F32, WeightFormat::Bf16, WeightFormat::Int8, WeightFormat::Int4];
+
+    /// `"f32"`, `"bf16"`, `"int8"` or `"int4"`.
+    pub fn name(self) -> &'static str {
+        match self {
+            WeightFormat::F32 => "f32",
+            WeightFormat::Bf16 => "bf16",
+            WeightFormat::Int8 => "int8",
+            WeightFormat::Int4 => "int4",
+        }
+    }
+
+    fn inputs_per_word(self) -> usize {
+        match self {
+            WeightFormat::F32 => 1,
+            WeightFormat::Bf16 => 2,
+            WeightFormat::Int8 => 4,
+            WeightFormat::Int4 => 8,
+        }
+    }
+}
+
+/// Memory of products, kept from call to call. One per thread; it fits every matrix and grows to the largest need.
+#[derive(Clone, Default)]
+pub struct Scratch {
+    /// Decoded weights of up to two blocks.
+    panel: Vec<Line>,
+    /// Rows padded to whole words.
+    x: Vec<f32>,
+}
+
+impl fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scratch").field("bytes", &(self.panel.len() * LINE_BYTES + self.x.len() * size_of::<f32>())).finish()
+    }
+}
+
+/// A matrix W `[outputs, inputs]` in one of the formats.
+#[derive(Clone)]
+pub struct WeightMatrix {
+    format: WeightFormat,
+    outputs: usize,
+    inputs: usize,
+    /// The weights, then the scales.
+    lines: Vec<Line>,
+}
+
+impl fmt::Debug for WeightMatrix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { format, outputs, inputs, .. } = self;
+        f.debug_struct("WeightMatrix").field("format", format).field("outputs", outputs).field("inputs", inputs).finish_non_exhaustive()
+    }
+}
+
+impl WeightMatrix {
+    /// Outputs that lie together: work split over threads at multiples of this wastes nothing.
+    pub const SPLIT: usize = BLOCK * layout::PANEL;
+
+    /// Rounds or quantises `values`.
+    ///
+    /// NaN and ±∞ are kept by [`WeightFormat::F32`] and [`WeightFormat::Bf16`], and there reach no output but their own. The integer
+    /// formats take NaN for 0 and ±∞ for ± the largest finite magnitude that shares their scale.
+    ///
+    /// # Shapes
+    /// `values`: `[outputs, inputs]`, row `i` holding the weights of output `i`
+    ///
+    /// # Panics
+    /// When the length does not fit, or the matrix is larger than memory can hold.
+    pub fn new(format: WeightFormat, outputs: usize, inputs: usize, values: &[f32]) -> Self {
+        let expected = outputs.checked_mul(inputs).expect("the number of weights is less than 2⁶⁴");
+        expect_len("weights", values, expected);
+        let layout = Layout::new(format, outputs, inputs);
+        let count = layout.blocks * (layout.words + layout.scales);
+        let mut lines = alloc::vec![Line([0; BLOCK]); count];
+        let (words, scales) = lines.split_at_mut(layout.blocks * layout.words);
+        let per_word = format.inputs_per_word();
+        for output in 0..layout.blocks * BLOCK {
+            let (block, lane) = (output / BLOCK, output % BLOCK);
+            // Outputs of the padding have no weights: the encoders take 0 for what is not there.
+            let row = if output < outputs { &values[output * inputs..][..inputs] } else { &[] };
+            let part = |from: usize, len: usize| &row[from.min(row.len())..(from + len).min(row.len())];
+            let mut put = |word: usize, bits: u32| words[layout.line(block, word)].0[lane] = bits;
+            match format {
+                WeightFormat::F32 => (0..layout.words).for_each(|word| put(word, part(word, 1).first().map_or(0, |w| w.to_bits()))),
+                WeightFormat::Bf16 => (0..layout.words).for_each(|word| put(word, bf16::encode(part(word * per_word, per_word)))),
+                WeightFormat::Int8 => {
+                    let scale = int8::row_scale(row);
+                    scales[block].0[lane] = scale.to_bits();
+                    (0..layout.words).for_each(|word| put(word, int8::encode(part(word * per_word, per_word), scale)));
+                }
+                WeightFormat::Int4 => {
+                    for group in 0..inputs.div_ceil(int4::GROUP) {
+                        let (scale, levels) = int4::quantise(part(group * int4::GROUP, int4::GROUP));
+                        scales[block * layout.scales + group / 2].0[lane] |= u32::from(scale) << (16 * (group % 2));
+                        let first = group * int4::GROUP / per_word;
+                        for (i, levels) in levels.chunks_exact(per_word).enumerate().take(layout.words - first) {
+                            put(first + i, int4::encode(levels));
+                        }
+                    }
+                }
+            }
+        }
+        Self { format, outputs, inputs, lines }
+    }
+
+    /// Length of [`WeightMatrix::to_bytes`], which is also the memory of the weights; `None` when no memory could hold it.
+    pub fn byte_len(format: WeightFormat, outputs: usize, inputs: usize) -> Option<usize> {
+        outputs.checked_mul(inputs)?;
+        Layout::new(format, outputs, inputs).byte_len()
+    }
+
+    /// The matrix that [`WeightMatrix::to_bytes`] made the bytes of.
+    ///
+    /// `None` when their number is not [`WeightMatrix::byte_len`] or a scale is not finite. Nothing is allocated before that is known.
+    pub fn from_bytes(format: WeightFormat, outputs: usize, inputs: usize, bytes: &[u8]) -> Option<Self> {
+        if Self::byte_len(format, outputs, inputs)? != bytes.len() {
+            return None;
+        }
+        let mut matrix = Self { format, outputs, inputs, lines: layout::from_bytes(bytes) };
+        let layout = matrix.layout();
+        let mut scales = matrix.scales().iter().flat_map(|line| line.0);
+        let finite = match format {
+            WeightFormat::F32 | WeightFormat::Bf16 => true,
+            WeightFormat::Int8 => scales.all(|bits| f32::from_bits(bits).is_finite()),
+            WeightFormat::Int4 => scales.all(|bits| bf16::decode(bits, 0).is_finite() && bf16::decode(bits, 1).is_finite()),
+        };
+        if format == WeightFormat::Bf16 && inputs % 2 == 1 {
+            // The padding of a row meets a 0 in products; it must not be a NaN.
+            for block in 0..layout.blocks {
+                matrix.lines[layout.line(block, layout.words - 1)].0.iter_mut().for_each(|word| *word &= 0xffff);
+            }
+        }
+        finite.then_some(matrix)
+    }
+
+    /// The matrix as bytes, the same on every CPU: the lines of words of the layout (16 outputs side by side), little-endian, then the
+    /// scales.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.size_in_bytes());
+        layout::to_bytes(&self.lines, &mut bytes);
+        bytes
+    }
+
+    /// How the weights are stored.
+    pub fn format(&self) -> WeightFormat {
+        self.format
+    }
+
+    /// Number of rows of W.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// Number of columns of W.
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// Memory of weights, scales and padding.
+    pub fn size_in_bytes(&self) -> usize {
+        self.lines.len() * LINE_BYTES
+    }
+
+    /// Writes the weights of output `i` as f32: the values that products use.
+    ///
+    /// # Shapes
+    /// `out`: `[inputs]`
+    ///
+    /// # Panics
+    /// When there is no output `i` or the length does not fit.
+    pub fn row(&self, i: usize, out: &mut [f32]) {
+        assert!(i < self.outputs, "row {i} of a matrix with {} outputs; ask for a smaller one", self.outputs);
+        expect_len("row", out, self.inputs);
+        let (layout, block, lane) = (self.layout(), i / BLOCK, i % BLOCK);
+        let (first, step) = layout.block(block);
+        let scales = &self.scales()[block * layout.scales..][..layout.scales];
+        let per_word = self.format.inputs_per_word();
+        for (word, out) in out.chunks_mut(per_word).enumerate() {
+            let bits = self.lines[first + word * step].0[lane];
+            for (j, out) in out.iter_mut().enumerate() {
+                *out = match self.format {
+                    WeightFormat::F32 => f32::from_bits(bits),
+                    WeightFormat::Bf16 => bf16::decode(bits, j),
+                    WeightFormat::Int8 => int8::decode(bits, j, f32::from_bits(scales[0].0[lane])),
+                    WeightFormat::Int4 => {
+                        let group = word * per_word / int4::GROUP;
+                        int4::decode(bits, j, bf16::decode(scales[group / 2].0[lane], group % 2))
+                    }
+                };
+            }
+        }
+    }
+
+    fn layout(&self) -> Layout {
+        Layout::new(self.format, self.outputs, self.inputs)
+    }
+
+    fn words(&self) -> &[Line] {
+        let layout = self.layout();
+        &self.lines[..layout.blocks * layout.words]
+    }
+
+    fn scales(&self) -> &[Line] {
+        let layout = self.layout();
+        &self.lines[layout.blocks * layout.words..]
+    }
+}

@@ -1,0 +1,184 @@
+//! Products as they are called: the lengths checked, the format chosen, the outputs split over threads.
+
+use super::bf16::Bf16;
+use super::codec::Codec;
+use super::int4::Int4;
+use super::int8::Int8;
+use super::layout::{BLOCK, Line};
+use super::multiply::Product;
+use super::single::F32;
+use super::{Scratch, WeightFormat, WeightMatrix};
+use crate::grid::{self, SharedOut};
+use crate::product::as_out;
+use crate::shape::expect_len;
+use crate::simd::Level;
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+use core::ops::Range;
+
+impl WeightMatrix {
+    /// `y[r, i − outputs.start] = Σ_k x[r, k] · W[i, k] + bias[i]` for the outputs `i` in `outputs`, on the calling thread.
+    ///
+    /// Allocates nothing once `scratch` has grown to the matrix.
+    ///
+    /// # Shapes
+    /// - `x`: `[rows, inputs]`
+    /// - `y`: `[rows, outputs.len()]`, rows `y_stride` elements apart; what lies between them is left alone
+    /// - `bias`: `[self.outputs()]`, all of it whatever the range; `None` is 0
+    ///
+    /// # Panics
+    /// When a length does not fit, the range goes past the outputs, or rows of `y` overlap.
+    #[allow(clippy::too_many_arguments, reason = "the kernels' flat convention: inputs, then outputs")]
+    pub fn multiply(
+        &self,
+        level: Level,
+        rows: usize,
+        x: &[f32],
+        outputs: Range<usize>,
+        y: &mut [f32],
+        y_stride: usize,
+        bias: Option<&[f32]>,
+        scratch: &mut Scratch,
+    ) {
+        let width = outputs.len();
+        if rows == 0 || width == 0 {
+            return;
+        }
+        assert!(
+            rows == 1 || y_stride >= width,
+            "y of a product: rows of {width} elements lie {y_stride} apart; make that at least {width}"
+        );
+        let needed = (rows - 1).saturating_mul(y_stride).saturating_add(width);
+        assert!(y.len() >= needed, "y of a product: expected at least {needed} elements, found {}; check it against the shape", y.len());
+        // SAFETY: `y` holds every row by the assertions, and is borrowed for the time of the call.
+        unsafe { self.multiply_shared(level, rows, x, outputs, SharedOut::new(as_out(y)), 0, y_stride, bias, scratch) }
+    }
+
+    /// [`WeightMatrix::multiply`] into an output that other threads write at the same time: row `r` goes to the `outputs.len()` elements
+    /// from `from + r · y_stride` on.
+    ///
+    /// # Shapes
+    /// As for [`WeightMatrix::multiply`].
+    ///
+    /// # Panics
+    /// When the length of `x` or `bias` does not fit or the range goes past the outputs.
+    ///
+    /// # Safety
+    /// Those elements must lie in `y`, what it shares must outlive the call, and nothing else may read or write them during it.
+    #[allow(clippy::too_many_arguments, reason = "the kernels' flat convention: inputs, then outputs")]
+    pub unsafe fn multiply_shared(
+        &self,
+        level: Level,
+        rows: usize,
+        x: &[f32],
+        outputs: Range<usize>,
+        y: SharedOut,
+        from: usize,
+        y_stride: usize,
+        bias: Option<&[f32]>,
+        scratch: &mut Scratch,
+    ) {
+        let (start, end) = (outputs.start, outputs.end);
+        assert!(end <= self.outputs, "outputs {start}..{end} of a matrix with {}; ask for fewer", self.outputs);
+        expect_len("x", x, rows.checked_mul(self.inputs).expect("x has less than 2⁶⁴ elements"));
+        if let Some(bias) = bias {
+            expect_len("bias", bias, self.outputs);
+        }
+        if rows == 0 || start >= end {
+            return;
+        }
+        let y = y.pointer(from);
+        let task = Task { rows, x, outputs, y, y_stride, bias, scratch };
+        match self.format {
+            WeightFormat::F32 => task.run::<F32>(self, level),
+            WeightFormat::Bf16 => task.run::<Bf16>(self, level),
+            WeightFormat::Int8 => task.run::<Int8>(self, level),
+            WeightFormat::Int4 => task.run::<Int4>(self, level),
+        }
+    }
+
+    /// [`WeightMatrix::multiply`] of all outputs on the threads of the ambient pool, at most as many as there are `scratches`.
+    ///
+    /// Products worth less than waking a thread run on the calling one. The result has the same bits on any number of threads.
+    ///
+    /// # Shapes
+    /// As for [`WeightMatrix::multiply`] with all outputs.
+    ///
+    /// # Panics
+    /// As for [`WeightMatrix::multiply`], and when `scratches` is empty.
+    #[allow(clippy::too_many_arguments, reason = "the kernels' flat convention: inputs, then outputs")]
+    pub fn multiply_on_all_threads(
+        &self,
+        level: Level,
+        rows: usize,
+        x: &[f32],
+        y: &mut [f32],
+        y_stride: usize,
+        bias: Option<&[f32]>,
+        scratches: &mut [Scratch],
+    ) {
+        /// Fewest multiplications worth a thread of their own.
+        const PARALLEL: usize = 1 << 19;
+        assert!(!scratches.is_empty(), "scratches of a product: expected one for each thread, found none");
+        let panels = self.outputs.div_ceil(Self::SPLIT);
+        let worth = rows.saturating_mul(self.inputs).saturating_mul(self.outputs) / PARALLEL;
+        let tasks = grid::threads().min(scratches.len()).min(panels).min(worth);
+        if tasks <= 1 {
+            return self.multiply(level, rows, x, 0..self.outputs, y, y_stride, bias, &mut scratches[0]);
+        }
+        let width = self.outputs;
+        assert!(
+            rows == 1 || y_stride >= width,
+            "y of a product: rows of {width} elements lie {y_stride} apart; make that at least {width}"
+        );
+        let needed = (rows - 1).saturating_mul(y_stride).saturating_add(width);
+        assert!(y.len() >= needed, "y of a product: expected at least {needed} elements, found {}; check it against the shape", y.len());
+        let y = SharedOut::new(as_out(y));
+        // SAFETY: the same memory; the tasks leave every scratch initialised.
+        let scratches = SharedOut::new(unsafe { &mut *(core::ptr::from_mut(scratches) as *mut [MaybeUninit<Scratch>]) });
+        grid::for_each(tasks, |task| {
+            let piece = grid::piece(panels, tasks, task);
+            let outputs = piece.start * Self::SPLIT..width.min(piece.end * Self::SPLIT);
+            // SAFETY: every task has a scratch of its own, and it is initialised.
+            let scratch = unsafe { scratches.slice(task, 1)[0].assume_init_mut() };
+            let from = outputs.start;
+            // SAFETY: `y` holds every row by the assertions above, is borrowed until the loop ends, and tasks have different outputs.
+            unsafe { self.multiply_shared(level, rows, x, outputs, y, from, y_stride, bias, scratch) }
+        });
+    }
+}
+
+/// One product, checked.
+struct Task<'a> {
+    rows: usize,
+    x: &'a [f32],
+    outputs: Range<usize>,
+    y: *mut f32,
+    y_stride: usize,
+    bias: Option<&'a [f32]>,
+    scratch: &'a mut Scratch,
+}
+
+impl Task<'_> {
+    fn run<C: Codec>(self, matrix: &WeightMatrix, level: Level) {
+        let Self { rows, x, outputs, y, y_stride, bias, scratch } = self;
+        let layout = matrix.layout();
+        let stride = layout.words * C::INPUTS;
+        let Scratch { panel, x: padded } = scratch;
+        if C::INPUTS > 1 && panel.len() < 2 * stride {
+            panel.resize(2 * stride, Line([0; BLOCK]));
+        }
+        let x = if stride == matrix.inputs {
+            x
+        } else {
+            padded.clear();
+            for row in x.chunks_exact(matrix.inputs) {
+                padded.extend_from_slice(row);
+                padded.resize(padded.len() + stride - matrix.inputs, 0.0);
+            }
+            padded
+        };
+        let (lines, scales, format) = (matrix.words(), matrix.scales(), PhantomData::<C>);
+        level.run(Product { format, layout, lines, scales, rows, x, outputs, y, y_stride, bias, panel });
+    }
+}

@@ -1,0 +1,28 @@
+//! Weights as they are: one f32 a word.
+
+use super::codec::Codec;
+use super::layout::Line;
+use crate::simd::Simd;
+
+/// Weights of 4 bytes, kept bit for bit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct F32;
+
+impl Codec for F32 {
+    const INPUTS: usize = 1;
+    const GROUP: usize = usize::MAX;
+    type Scale<S: Simd> = ();
+
+    #[inline(always)]
+    fn scale<S: Simd>(_: S, _: &[Line], _: usize, _: usize) {}
+
+    #[inline(always)]
+    fn decode<S: Simd, const J: usize>(simd: S, word: S::u32s, (): ()) -> S::f32s {
+        simd.transmute_f32s_u32s(word)
+    }
+
+    #[inline(always)]
+    fn finish<S: Simd>(_: S, _: &[Line], _: usize, sum: S::f32s) -> S::f32s {
+        sum
+    }
+}

@@ -1,0 +1,379 @@
+mod common;
+use common::*;
+use minrnn_kernels::reference::weight_matrix as reference;
+use minrnn_kernels::simd::Level;
+use minrnn_kernels::weight_matrix::{Scratch, WeightFormat, WeightMatrix};
+
+const INPUTS: [usize; 7] = [1, 31, 32, 33, 64, 384, 385];
+const OUTPUTS: [usize; 5] = [1, 3, 16, 65, 130];
+const ROWS: [usize; 7] = [1, 2, 3, 5, 8, 17, 70];
+
+/// The weights that products use, `[outputs, inputs]`.
+fn weights_of(matrix: &WeightMatrix) -> Vec<f32> {
+    let mut weights = vec![f32::NAN; matrix.outputs() * matrix.inputs()];
+    for (i, row) in weights.chunks_exact_mut(matrix.inputs().max(1)).enumerate() {
+        matrix.row(i, row);
+    }
+    weights
+}
+
+/// The whole product, dense.
+fn product(level: Level, matrix: &WeightMatrix, rows: usize, x: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
+    let mut y = vec![f32::NAN; rows * matrix.outputs()];
+    matrix.multiply(level, rows, x, 0..matrix.outputs(), &mut y, matrix.outputs(), bias, &mut Scratch::default());
+    y
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|x| x.to_bits()).collect()
+}
+
+#[test]
+fn products_match_the_stored_weights_on_every_level() {
+    let mut random = Random(1);
+    for format in WeightFormat::ALL {
+        for inputs in INPUTS {
+            for outputs in OUTPUTS {
+                let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
+                let (weights, bias) = (wide(&weights_of(&matrix)), random.normal(outputs));
+                let x = random.normal(ROWS[6] * inputs);
+                for rows in ROWS {
+                    let x = &x[..rows * inputs];
+                    for bias in [None, Some(bias.as_slice())] {
+                        let wide_bias = bias.map(wide);
+                        let expected = reference::multiply(rows, outputs, inputs, &weights, &wide(x), wide_bias.as_deref());
+                        // A lone sum may cancel; its terms are of order 1.
+                        let floor = (inputs as f64).sqrt();
+                        for level in Level::available() {
+                            let name = format!("{} {} {rows}x{inputs}x{outputs}", level.name(), format.name());
+                            assert_close_above(&name, &product(level, &matrix, rows, x, bias), &expected, OUTPUT, floor);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_range_of_outputs_has_the_bits_of_the_whole() {
+    let mut random = Random(2);
+    let (inputs, outputs, stride) = (77, 200, 211);
+    for format in WeightFormat::ALL {
+        let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
+        let bias = random.normal(outputs);
+        for rows in ROWS {
+            let x = random.normal(rows * inputs);
+            for level in Level::available() {
+                let whole = product(level, &matrix, rows, &x, Some(&bias));
+                for range in [0..1, 0..64, 64..200, 3..17, 16..144, 15..16, 31..97, 199..200, 5..5] {
+                    let mut y = vec![7.0; rows * stride];
+                    matrix.multiply(level, rows, &x, range.clone(), &mut y, stride, Some(&bias), &mut Scratch::default());
+                    for (found, whole) in y.chunks_exact(stride).zip(whole.chunks_exact(outputs)) {
+                        assert_eq!(bits(&found[..range.len()]), bits(&whole[range.clone()]), "{range:?} of {}", format.name());
+                        assert!(found[range.len()..].iter().all(|&y| y == 7.0), "wrote past a row");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_has_the_same_bits_in_any_batch() {
+    let mut random = Random(3);
+    let (inputs, outputs, rows) = (161, 150, 260);
+    let x = random.normal(rows * inputs);
+    for format in WeightFormat::ALL {
+        let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
+        for level in Level::available() {
+            let alone: Vec<f32> = x.chunks_exact(inputs).flat_map(|x| product(level, &matrix, 1, x, None)).collect();
+            for rows in (2..=30).chain([64, 239, 240, 241, 260]) {
+                let batch = product(level, &matrix, rows, &x[..rows * inputs], None);
+                assert_eq!(bits(&batch), bits(&alone[..rows * outputs]), "{} {} {rows} rows", level.name(), format.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_change_nothing() {
+    let mut random = Random(4);
+    let (inputs, outputs) = (512, 1500);
+    for format in WeightFormat::ALL {
+        let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
+        for rows in [1, 3, 20] {
+            let x = random.normal(rows * inputs);
+            let alone = product(Level::current(), &matrix, rows, &x, None);
+            for threads in [1, 2, 5] {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start");
+                let mut y = vec![f32::NAN; rows * outputs];
+                let mut scratches = vec![Scratch::default(); threads];
+                pool.install(|| matrix.multiply_on_all_threads(Level::current(), rows, &x, &mut y, outputs, None, &mut scratches));
+                assert_eq!(bits(&y), bits(&alone));
+            }
+        }
+    }
+}
+
+#[test]
+fn scratch_serves_matrices_of_any_size_in_turn() {
+    let mut random = Random(5);
+    let mut scratch = Scratch::default();
+    for (outputs, inputs, rows) in [(20, 33, 20), (40, 500, 70), (3, 7, 1), (64, 9, 12)] {
+        for format in WeightFormat::ALL {
+            let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
+            let x = random.normal(rows * inputs);
+            let mut y = vec![f32::NAN; rows * outputs];
+            matrix.multiply(Level::current(), rows, &x, 0..outputs, &mut y, outputs, None, &mut scratch);
+            assert_eq!(bits(&y), bits(&product(Level::current(), &matrix, rows, &x, None)));
+        }
+    }
+}
+
+#[test]
+fn f32_keeps_every_bit() {
+    let values = [0.0, -0.0, 1.5, f32::NAN, f32::INFINITY, f32::MIN_POSITIVE / 8.0, f32::MAX, -3.25, 1e-30];
+    let matrix = WeightMatrix::new(WeightFormat::F32, 3, 3, &values);
+    assert_eq!(bits(&weights_of(&matrix)), bits(&values));
+}
+
+#[test]
+fn bf16_rounds_to_the_nearest_and_ties_to_even() {
+    let mut random = Random(6);
+    let near_ties = (0..2000).map(|_| f32::from_bits((random.bits() as u32 & 0xffff_0000) | (0x7fff + random.below(3) as u32)));
+    let special = [0.0, -0.0, f32::MAX, f32::MIN, f32::MIN_POSITIVE, 1e-40, -1e-45, 1.0, 1.0 + 1.0 / 256.0, 1.0 + 3.0 / 256.0, 3.39e38];
+    let values: Vec<f32> = near_ties.chain(special).filter(|x| x.is_finite()).collect();
+    let matrix = WeightMatrix::new(WeightFormat::Bf16, 1, values.len(), &values);
+    for (found, x) in weights_of(&matrix).into_iter().zip(values) {
+        assert_eq!(found.to_bits(), reference::nearest_bf16(x).to_bits(), "{x} becomes {found}");
+    }
+}
+
+#[test]
+fn int8_errs_by_half_a_scale_at_most() {
+    let mut random = Random(7);
+    let (outputs, inputs) = (37, 75);
+    let mut values = random.normal(outputs * inputs);
+    for (row, values) in values.chunks_exact_mut(inputs).enumerate() {
+        values.iter_mut().for_each(|w| *w *= 10f32.powi(row as i32 * 2 - 36));
+    }
+    let found = weights_of(&WeightMatrix::new(WeightFormat::Int8, outputs, inputs, &values));
+    for (found, values) in found.chunks_exact(inputs).zip(values.chunks_exact(inputs)) {
+        let (scale, levels) = reference::int8(values);
+        for ((&found, &w), level) in found.iter().zip(values).zip(levels) {
+            assert!((f64::from(found) - f64::from(w)).abs() <= 0.500_01 * scale, "{w} becomes {found}, scale {scale}");
+            assert!((f64::from(found) - scale * level).abs() <= 1.001 * scale, "{w} becomes {found}, expected {level} · {scale}");
+        }
+    }
+}
+
+/// Root of the mean square.
+fn rms(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0), |(sum, count), x| (sum + x * x, count + 1));
+    (sum / f64::from(count)).sqrt()
+}
+
+#[test]
+fn int4_errs_by_a_fourteenth_of_the_largest_in_every_group_and_by_less_on_average() {
+    let mut random = Random(8);
+    let (outputs, inputs) = (50, 32 * 9 + 5);
+    let values = random.normal(outputs * inputs);
+    let found = weights_of(&WeightMatrix::new(WeightFormat::Int4, outputs, inputs, &values));
+    for (found, values) in found.chunks_exact(inputs).zip(values.chunks_exact(inputs)) {
+        for (found, values) in found.chunks(32).zip(values.chunks(32)) {
+            let largest = values.iter().fold(0.0, |max, w| f32::max(max, w.abs()));
+            let error = rms(found.iter().zip(values).map(|(a, b)| f64::from(a - b)));
+            assert!(error <= f64::from(largest) / 14.0 * 1.01, "error {error} where the largest weight is {largest}");
+        }
+    }
+    let error = rms(found.iter().zip(&values).map(|(a, b)| f64::from(a - b))) / rms(values.iter().map(|&w| f64::from(w)));
+    assert!(error < 0.082, "{error}");
+}
+
+#[test]
+fn zeros_and_equal_weights_survive() {
+    for format in WeightFormat::ALL {
+        let matrix = WeightMatrix::new(format, 18, 70, &[0.0; 18 * 70]);
+        assert!(weights_of(&matrix).iter().all(|&w| w == 0.0));
+        assert!(product(Level::current(), &matrix, 2, &[3.0; 140], None).iter().all(|&y| y == 0.0));
+        for value in [0.75, -0.75] {
+            let found = weights_of(&WeightMatrix::new(format, 18, 70, &[value; 18 * 70]));
+            assert!(found.iter().all(|&w| (w - value).abs() <= 0.004 * value.abs()), "{}: {value} becomes {}", format.name(), found[0]);
+        }
+    }
+}
+
+#[test]
+fn numbers_that_are_not_finite_reach_no_other_scale_and_no_other_output() {
+    let (outputs, inputs) = (20, 96);
+    let clean = Random(9).normal(outputs * inputs);
+    let mut values = clean.clone();
+    // Output 2 with NaN and infinities in its second group of 32, output 5 with nothing else.
+    values[2 * inputs + 40] = f32::NAN;
+    values[2 * inputs + 41] = f32::INFINITY;
+    values[2 * inputs + 42] = f32::NEG_INFINITY;
+    values[5 * inputs..6 * inputs].fill(f32::INFINITY);
+    let x = Random(10).normal(3 * inputs);
+    for format in WeightFormat::ALL {
+        let (dirty, clean) = (WeightMatrix::new(format, outputs, inputs, &values), WeightMatrix::new(format, outputs, inputs, &clean));
+        let (weights, expected) = (weights_of(&dirty), weights_of(&clean));
+        let keeps = matches!(format, WeightFormat::F32 | WeightFormat::Bf16);
+        for i in (0..outputs).filter(|&i| i != 2 && i != 5) {
+            assert_eq!(bits(&weights[i * inputs..][..inputs]), bits(&expected[i * inputs..][..inputs]));
+        }
+        let row = &weights[2 * inputs..][..inputs];
+        if keeps {
+            assert!(row[40].is_nan() && row[41] == f32::INFINITY && row[42] == f32::NEG_INFINITY);
+        } else {
+            let range = if format == WeightFormat::Int4 { 32..64 } else { 0..inputs };
+            let largest = values[2 * inputs..][range].iter().map(|w| w.abs()).filter(|w| w.is_finite()).fold(0.0, f32::max);
+            assert!(row[40] == 0.0 && (row[41] - largest).abs() < 0.2 * largest && (row[42] + largest).abs() < 0.2 * largest);
+            assert!(weights[5 * inputs..6 * inputs].iter().all(|&w| w == 0.0));
+        }
+        if format == WeightFormat::Int4 {
+            assert_eq!(bits(&row[..32]), bits(&expected[2 * inputs..][..32]));
+        }
+        for level in Level::available() {
+            let (y, expected) = (product(level, &dirty, 3, &x, None), product(level, &clean, 3, &x, None));
+            for (at, (y, expected)) in y.iter().zip(expected).enumerate() {
+                let touched = [2, 5].contains(&(at % outputs));
+                assert!(if touched { keeps != y.is_finite() } else { y.to_bits() == expected.to_bits() }, "{} {at}", format.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn extreme_magnitudes_stay_finite() {
+    for format in [WeightFormat::Int8, WeightFormat::Int4] {
+        for largest in [f32::MAX, -f32::MAX, f32::MIN_POSITIVE, 1e-45, 1e-38, -3e38] {
+            let mut values = [largest / 3.0; 64];
+            values[9] = largest;
+            let found = weights_of(&WeightMatrix::new(format, 1, 64, &values));
+            for (found, w) in found.into_iter().zip(values) {
+                assert!((found - w).abs() <= 0.13 * largest.abs() + 1.6e-36, "{}: {w} becomes {found}", format.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn bytes_come_back_bit_for_bit() {
+    let mut random = Random(11);
+    for format in WeightFormat::ALL {
+        for (outputs, inputs) in [(0, 0), (0, 5), (5, 0), (1, 1), (65, 385), (16, 32), (70, 33)] {
+            let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
+            let bytes = matrix.to_bytes();
+            assert_eq!(Some(bytes.len()), WeightMatrix::byte_len(format, outputs, inputs));
+            assert_eq!(bytes.len(), matrix.size_in_bytes());
+            let back = WeightMatrix::from_bytes(format, outputs, inputs, &bytes).expect("the bytes are whole");
+            assert_eq!((back.format(), back.outputs(), back.inputs()), (format, outputs, inputs));
+            assert_eq!(back.to_bytes(), bytes);
+            assert_eq!(bits(&weights_of(&back)), bits(&weights_of(&matrix)));
+        }
+    }
+}
+
+#[test]
+fn the_bytes_are_those_of_the_documented_layout() {
+    // Output 17 is lane 1 of block 1; two blocks make no panel, so its words come after all of block 0.
+    let mut values = vec![0.0; 18 * 3];
+    values[17 * 3..].copy_from_slice(&[127.0, -3.0, 5.0]);
+    let bytes = WeightMatrix::new(WeightFormat::Int8, 18, 3, &values).to_bytes();
+    assert_eq!(bytes.len(), 4 * 64);
+    assert_eq!(bytes[64 + 4..64 + 8], [255, 125, 133, 128]);
+    assert_eq!(bytes[192 + 4..192 + 8], 1.0f32.to_le_bytes());
+    let bytes = WeightMatrix::new(WeightFormat::Bf16, 64, 4, &[[1.0, 2.0, 3.0, 4.0]; 64].concat()).to_bytes();
+    // Four blocks lie side by side: the second word of every output follows the first of all 64.
+    assert!(bytes[..256].chunks_exact(4).all(|word| word == [0x80, 0x3f, 0x00, 0x40]));
+    assert!(bytes[256..].chunks_exact(4).all(|word| word == [0x40, 0x40, 0x80, 0x40]));
+}
+
+#[test]
+fn bytes_that_do_not_fit_are_refused() {
+    let mut random = Random(12);
+    for format in WeightFormat::ALL {
+        let bytes = WeightMatrix::new(format, 20, 70, &random.normal(1400)).to_bytes();
+        for len in [0, 1, bytes.len() - 1] {
+            assert!(WeightMatrix::from_bytes(format, 20, 70, &bytes[..len]).is_none());
+        }
+        assert!(WeightMatrix::from_bytes(format, 20, 70, &[&bytes[..], &[0]].concat()).is_none());
+        for (outputs, inputs) in
+            [(usize::MAX, usize::MAX), (usize::MAX, 1), (1, usize::MAX), (1 << 40, 1 << 40), (usize::MAX, 0), (0, usize::MAX)]
+        {
+            let refused = WeightMatrix::from_bytes(format, outputs, inputs, &bytes);
+            assert!(refused.is_none(), "{} {outputs}x{inputs}", format.name());
+        }
+        assert_eq!(WeightMatrix::byte_len(format, usize::MAX, 2), None);
+        assert_eq!(WeightMatrix::byte_len(format, 1 << 31, 1 << 31).is_none(), matches!(format, WeightFormat::F32 | WeightFormat::Bf16));
+    }
+}
+
+#[test]
+fn scales_that_are_not_finite_are_refused() {
+    for (format, at, number) in
+        [(WeightFormat::Int8, 5 * 18 * 64 + 4, [0, 0, 0x80, 0x7f]), (WeightFormat::Int4, 5 * 9 * 64 + 4, [0, 0, 0x80, 0x7f])]
+    {
+        let mut bytes = WeightMatrix::new(format, 80, 72, &[1.0; 80 * 72]).to_bytes();
+        bytes[at..at + 4].copy_from_slice(&number);
+        assert!(WeightMatrix::from_bytes(format, 80, 72, &bytes).is_none());
+    }
+}
+
+#[test]
+fn any_bytes_of_the_right_length_multiply_without_a_panic() {
+    let mut random = Random(13);
+    for format in WeightFormat::ALL {
+        for _ in 0..50 {
+            let len = WeightMatrix::byte_len(format, 33, 37).expect("small");
+            let bytes: Vec<u8> = (0..len).map(|_| random.bits() as u8).collect();
+            // Scales made finite, so that most are accepted.
+            let scales = len
+                - match format {
+                    WeightFormat::Int8 | WeightFormat::Int4 => 3 * 64,
+                    _ => 0,
+                };
+            let bytes: Vec<u8> = bytes.iter().enumerate().map(|(i, &b)| if i >= scales { b & 0x3f } else { b }).collect();
+            let matrix = WeightMatrix::from_bytes(format, 33, 37, &bytes).expect("the length fits and scales are finite");
+            for level in Level::available() {
+                for rows in [1, 9] {
+                    product(level, &matrix, rows, &vec![1.0; rows * 37], None);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn empty_sums_are_the_bias() {
+    for format in WeightFormat::ALL {
+        let matrix = WeightMatrix::new(format, 3, 0, &[]);
+        for level in Level::available() {
+            for rows in [1, 20] {
+                let y = product(level, &matrix, rows, &[], Some(&[1.0, 2.0, 3.0]));
+                assert!(y.chunks_exact(3).all(|y| y == [1.0, 2.0, 3.0]));
+            }
+        }
+    }
+}
+
+#[test]
+fn lengths_that_do_not_fit_are_named() {
+    let matrix = WeightMatrix::new(WeightFormat::Int8, 4, 3, &[1.0; 12]);
+    let message = |work: &(dyn Fn() + std::panic::RefUnwindSafe)| {
+        let panic = std::panic::catch_unwind(work).expect_err("it panics");
+        panic.downcast_ref::<String>().expect("a sentence").clone()
+    };
+    let matrix = std::panic::AssertUnwindSafe(matrix);
+    let multiply = |x: usize, outputs: std::ops::Range<usize>, y: usize, stride: usize, bias: usize| {
+        let (x, mut y, bias) = (vec![0.0; x], vec![0.0; y], vec![0.0; bias]);
+        matrix.multiply(Level::Plain, 2, &x, outputs, &mut y, stride, Some(&bias), &mut Scratch::default());
+    };
+    multiply(6, 0..4, 8, 4, 4);
+    assert!(message(&|| multiply(5, 0..4, 8, 4, 4)).contains("x: expected 6 elements, found 5"));
+    assert!(message(&|| multiply(6, 2..5, 8, 4, 4)).contains("outputs 2..5"));
+    assert!(message(&|| multiply(6, 0..4, 7, 4, 4)).contains("expected at least 8 elements, found 7"));
+    assert!(message(&|| multiply(6, 0..4, 8, 3, 4)).contains("lie 3 apart"));
+    assert!(message(&|| multiply(6, 0..4, 8, 4, 3)).contains("bias: expected 4 elements, found 3"));
+}

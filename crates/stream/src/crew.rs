@@ -1,0 +1,266 @@
+//! Several threads that do the phases of one pass together.
+//!
+//! A step of a small model is a score of products of 10 µs each: too short for a job in a thread pool each. So threads join once per
+//! pass and then wait for work in a spin loop. The caller runs the pass; at each [`Crew::split`] it publishes a task cut into pieces,
+//! and whoever is there claims pieces. Nobody is waited for that has not claimed one: a thread that comes late, or never, costs speed
+//! and nothing else, so that two passes in one pool cannot block each other. Who does a piece does not change its result.
+
+use core::ops::Range;
+
+/// Fewest multiplications of a pass worth a second thread.
+#[cfg(feature = "std")]
+const PASS: usize = 1 << 18;
+/// Fewest multiplications of a phase worth a second thread.
+#[cfg(feature = "std")]
+const PHASE: usize = 1 << 13;
+
+/// Who does a pass.
+pub(crate) enum Crew<'a> {
+    /// The calling thread.
+    Alone,
+    /// The calling thread and helpers.
+    #[cfg(feature = "std")]
+    Team(&'a team::Team),
+    #[cfg(not(feature = "std"))]
+    #[expect(dead_code, reason = "gives the lifetime a use")]
+    Nobody(core::convert::Infallible, &'a ()),
+}
+
+impl Crew<'_> {
+    /// Most pieces that something is cut into.
+    pub(crate) fn members(&self) -> usize {
+        match self {
+            #[cfg(feature = "std")]
+            Self::Team(team) => team.members(),
+            _ => 1,
+        }
+    }
+
+    /// Runs `work(piece, range)` on ranges that cover `0..n` once, cut at multiples of `granule`, and returns when all is done. `cost`
+    /// is the number of multiplications of the whole.
+    pub(crate) fn split(&self, n: usize, granule: usize, cost: usize, work: impl Fn(usize, Range<usize>) + Sync) {
+        match self {
+            #[cfg(feature = "std")]
+            Self::Team(team) if cost >= PHASE && n > granule => {
+                let units = n.div_ceil(granule);
+                let pieces = team.members().min(units);
+                let cut = |i: usize| (units * i / pieces * granule).min(n);
+                team.run(pieces, &|i| work(i, cut(i)..cut(i + 1)));
+            }
+            _ => {
+                let _ = (granule, cost);
+                work(0, 0..n);
+            }
+        }
+    }
+}
+
+/// Runs `pass`, which costs about `cost` multiplications, with as many threads of the ambient pool as are worth it.
+pub(crate) fn gather<R: Send>(cost: usize, pass: impl FnOnce(&Crew<'_>) -> R + Send) -> R {
+    #[cfg(feature = "std")]
+    if cost >= PASS {
+        let members = rayon::current_num_threads();
+        if members > 1 {
+            return team::gather(members, pass);
+        }
+    }
+    let _ = cost;
+    pass(&Crew::Alone)
+}
+
+#[cfg(feature = "std")]
+pub(crate) mod team {
+    use super::Crew;
+    use std::cell::UnsafeCell;
+    use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+    /// Turns in a spin loop before the processor is offered to others: some tens of microseconds.
+    const SPINS: u32 = 1 << 11;
+    /// The pass is over.
+    const LEAVE: u64 = u64::MAX;
+
+    type Task = dyn Fn(usize) + Sync;
+
+    pub(crate) struct Team {
+        members: usize,
+        /// Number of the phase (32 bits), its pieces (16), those claimed (16); one word, so that a claim is of the phase it was meant for.
+        word: AtomicU64,
+        done: AtomicUsize,
+        task: UnsafeCell<Option<*const Task>>,
+    }
+
+    // SAFETY: `task` is written by the caller's thread while no piece is claimed, and read by those who hold a claim.
+    unsafe impl Sync for Team {}
+    // SAFETY: the pointer is of a `Sync` closure, used only while it is alive.
+    unsafe impl Send for Team {}
+
+    fn pieces(word: u64) -> usize {
+        (word >> 16 & 0xffff) as usize
+    }
+
+    fn claimed(word: u64) -> usize {
+        (word & 0xffff) as usize
+    }
+
+    /// One more turn of a loop that waits.
+    fn wait(turns: &mut u32) {
+        *turns += 1;
+        if *turns < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+    }
+
+    impl Team {
+        fn new(members: usize) -> Self {
+            Self { members: members.min(0xfff), word: AtomicU64::new(0), done: AtomicUsize::new(0), task: UnsafeCell::new(None) }
+        }
+
+        pub(crate) fn members(&self) -> usize {
+            self.members
+        }
+
+        /// Runs `task(0)`, …, `task(count − 1)`, each once. For the thread that made the team alone.
+        pub(crate) fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
+            // Ends the phase, also when a piece panics: no helper may hold the task when this function is left.
+            struct End<'a>(&'a Team);
+            impl Drop for End<'_> {
+                fn drop(&mut self) {
+                    let word = self.0.word.fetch_or(0xffff, Ordering::AcqRel);
+                    let begun = claimed(word).min(pieces(word));
+                    let mut turns = 0;
+                    while self.0.done.load(Ordering::Acquire) < begun {
+                        wait(&mut turns);
+                    }
+                }
+            }
+            // SAFETY: only the lifetime changes; `End` sees to it that nobody uses the task after this function.
+            let task = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), *const Task>(task) };
+            // SAFETY: the last phase is over, so no piece is claimed.
+            unsafe { *self.task.get() = Some(task) };
+            self.done.store(0, Ordering::Relaxed);
+            let phase = (self.word.load(Ordering::Relaxed) >> 32).wrapping_add(1) & 0x7fff_ffff;
+            self.word.store(phase << 32 | (count as u64) << 16, Ordering::Release);
+            let _end = End(self);
+            while self.work_on_one(self.word.load(Ordering::Acquire)) {}
+        }
+
+        /// Claims a piece of the phase that `word` shows and does it; false when there is none to claim.
+        fn work_on_one(&self, word: u64) -> bool {
+            struct Done<'a>(&'a Team);
+            impl Drop for Done<'_> {
+                fn drop(&mut self) {
+                    self.0.done.fetch_add(1, Ordering::Release);
+                }
+            }
+            if claimed(word) >= pieces(word) {
+                return false;
+            }
+            if self.word.compare_exchange(word, word + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                let _done = Done(self);
+                // SAFETY: the piece is claimed, so the phase stays until `done` counts it, and its task was written before.
+                unsafe {
+                    let task = (*self.task.get()).expect("a phase has a task");
+                    (*task)(claimed(word));
+                }
+            }
+            true
+        }
+
+        /// What a helper does.
+        fn help(&self) {
+            let mut turns = 0;
+            loop {
+                let word = self.word.load(Ordering::Acquire);
+                if word == LEAVE {
+                    return;
+                }
+                if self.work_on_one(word) {
+                    turns = 0;
+                } else {
+                    wait(&mut turns);
+                }
+            }
+        }
+    }
+
+    /// Runs `pass` with `members − 1` helpers, as far as the pool has threads to spare.
+    pub(crate) fn gather<R: Send>(members: usize, pass: impl FnOnce(&Crew<'_>) -> R + Send) -> R {
+        struct Leave<'a>(&'a Team);
+        impl Drop for Leave<'_> {
+            fn drop(&mut self) {
+                self.0.word.store(LEAVE, Ordering::Release);
+            }
+        }
+        let team = Team::new(members);
+        let lead = || {
+            let _leave = Leave(&team);
+            pass(&Crew::Team(&team))
+        };
+        if rayon::current_thread_index().is_some() {
+            return rayon::join(lead, || helpers(&team, members - 1)).0;
+        }
+        // A thread outside the pool leads itself: handing the pass over would cost more than the box of a spawned job.
+        rayon::in_place_scope(|scope| {
+            (1..members).for_each(|_| scope.spawn(|_| team.help()));
+            lead()
+        })
+    }
+
+    /// `n` helpers, by joins, whose jobs live on the stack.
+    fn helpers(team: &Team, n: usize) {
+        match n {
+            0 => {}
+            1 => team.help(),
+            _ => _ = rayon::join(|| helpers(team, n / 2), || helpers(team, n - n / 2)),
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        fn pool() -> rayon::ThreadPool {
+            rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap()
+        }
+
+        fn count(crew: &Crew<'_>) {
+            for n in [1, 2, 7, 64, 1000] {
+                let seen: Vec<AtomicUsize> = (0..n).map(|_| AtomicUsize::new(0)).collect();
+                crew.split(n, 4, usize::MAX, |_, range| range.for_each(|i| _ = seen[i].fetch_add(1, Ordering::Relaxed)));
+                assert!(seen.iter().all(|seen| seen.load(Ordering::Relaxed) == 1));
+            }
+        }
+
+        #[test]
+        fn every_element_is_done_once_from_inside_and_outside_a_pool() {
+            for _ in 0..200 {
+                pool().install(|| gather(3, count));
+            }
+            for _ in 0..200 {
+                gather(rayon::current_num_threads().max(2), count);
+            }
+        }
+
+        #[test]
+        fn many_passes_in_one_pool_do_not_block_each_other() {
+            let pool = pool();
+            std::thread::scope(|scope| {
+                for _ in 0..6 {
+                    scope.spawn(|| (0..50).for_each(|_| pool.install(|| gather(3, count))));
+                }
+            });
+        }
+
+        #[test]
+        fn a_panic_in_a_piece_reaches_the_caller() {
+            for piece in 0..3 {
+                let caught = std::panic::catch_unwind(|| {
+                    pool().install(|| {
+                        gather(3, |crew| {
+                            crew.split(3, 1, usize::MAX, |_, range| assert!(!range.contains(&piece), "the piece's own words"));
+                        });
+                    });
+                });
+                assert!(caught.is_err());
+            }
+        }
+    }
+}

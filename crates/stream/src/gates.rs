@@ -1,0 +1,276 @@
+//! The arithmetic between the products, element by element on vectors.
+//!
+//! Each function reads rows of one length and updates a row of it; what the row held before is one of the inputs.
+
+use core::mem::MaybeUninit;
+
+use minrnn_kernels::simd::{self, Level, Simd, WithSimd, exp_neg_abs, sigmoid, tanh};
+
+use crate::Candidate;
+
+/// A formula: the new element from those of the inputs and the old one.
+trait Formula<const N: usize>: Copy {
+    fn value<S: Simd>(self, simd: S, inputs: [S::f32s; N], old: S::f32s) -> S::f32s;
+}
+
+struct Each<'a, F, const N: usize> {
+    formula: F,
+    inputs: [&'a [f32]; N],
+    out: &'a mut [f32],
+}
+
+impl<F: Formula<N>, const N: usize> WithSimd for Each<'_, F, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let len = self.out.len();
+        let inputs = self.inputs.map(|input| &input[..len]);
+        for at in (0..len).step_by(S::F32_LANES) {
+            let x = inputs.map(|input| simd::load(simd, input, at));
+            let value = self.formula.value(simd, x, simd::load(simd, self.out, at));
+            simd::store(simd, as_out(self.out), at, value);
+        }
+    }
+}
+
+#[inline(always)]
+fn as_out(values: &mut [f32]) -> &mut [MaybeUninit<f32>] {
+    // SAFETY: the same layout; `store` writes numbers only.
+    unsafe { core::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len()) }
+}
+
+/// A function that updates a row by a formula of its inputs.
+macro_rules! formula {
+    ($(#[$doc:meta])* $name:ident($simd:ident, [$($input:ident),+] as $count:literal, $old:ident) $body:expr) => {
+        $(#[$doc])*
+        #[inline]
+        pub(crate) fn $name(level: Level, inputs: [&[f32]; $count], out: &mut [f32]) {
+            #[derive(Clone, Copy)]
+            struct Here;
+            impl Formula<$count> for Here {
+                #[inline(always)]
+                fn value<S: Simd>(self, $simd: S, [$($input),+]: [S::f32s; $count], $old: S::f32s) -> S::f32s {
+                    $body
+                }
+            }
+            level.run(Each { formula: Here, inputs, out });
+        }
+    };
+}
+
+formula! {
+    /// out ← out + x + bias.
+    add_both(s, [x, bias] as 2, old) s.add_f32s(old, s.add_f32s(x, bias))
+}
+
+/// out ← out + x + bias.
+#[inline]
+pub(crate) fn add_biased(level: Level, x: &[f32], bias: &[f32], out: &mut [f32]) {
+    add_both(level, [x, bias], out);
+}
+
+formula! {
+    /// out ← out ⊙ (value + bias) ⊙ scale.
+    scale_all(s, [value, bias, scale] as 3, old) s.mul_f32s(old, s.mul_f32s(s.add_f32s(value, bias), scale))
+}
+
+/// out ← out ⊙ (value + bias) ⊙ scale.
+#[inline]
+pub(crate) fn scale_by(level: Level, value: &[f32], bias: &[f32], scale: &[f32], out: &mut [f32]) {
+    scale_all(level, [value, bias, scale], out);
+}
+
+formula! {
+    /// out ← (x − mean) ⊙ scale + shift.
+    shift_all(s, [x, mean, scale, shift] as 4, _old) s.mul_add_e_f32s(s.sub_f32s(x, mean), scale, shift)
+}
+
+/// y ← (x − mean) ⊙ scale + shift.
+#[inline]
+pub(crate) fn scale_shift(level: Level, x: &[f32], [mean, scale, shift]: [&[f32]; 3], y: &mut [f32]) {
+    shift_all(level, [x, mean, scale, shift], y);
+}
+
+formula! {
+    convolve_all(s, [a, b, c, d, p, q, r, t, bias] as 9, _old)
+        s.mul_add_e_f32s(d, t, s.mul_add_e_f32s(c, r, s.mul_add_e_f32s(b, q, s.mul_add_e_f32s(a, p, bias))))
+}
+
+/// y ← bias + Σ_j taps_j ⊙ inputs_j.
+#[inline]
+pub(crate) fn convolve(level: Level, [a, b, c, d]: [&[f32]; 4], [p, q, r, t]: [&[f32]; 4], bias: &[f32], y: &mut [f32]) {
+    convolve_all(level, [a, b, c, d, p, q, r, t, bias], y);
+}
+
+formula! {
+    /// out ← σ(p + u + bias).
+    gate(s, [p, u, bias] as 3, _old) sigmoid(s, s.add_f32s(s.add_f32s(p, u), bias))
+}
+
+formula! {
+    /// out ← σ(p + u + bias) ⊙ h.
+    gated(s, [p, u, bias, h] as 4, _old) s.mul_f32s(sigmoid(s, s.add_f32s(s.add_f32s(p, u), bias)), h)
+}
+
+formula! {
+    /// h ← h + z ⊙ (tanh(p + u + bias) − h): the last step of the paper's GRU.
+    gru_paper(s, [p, u, bias, z] as 4, h) {
+        let n = tanh(s, s.add_f32s(s.add_f32s(p, u), bias));
+        s.mul_add_e_f32s(z, s.sub_f32s(n, h), h)
+    }
+}
+
+formula! {
+    /// h ← n + z ⊙ (h − n) with r, z = σ(p + u + bias), n = tanh(p + bias + r ⊙ (u + bias')): PyTorch's GRU. Inputs: p, u and bias of
+    /// r, of z, of n; bias'.
+    gru_torch(s, [p_r, u_r, b_r, p_z, u_z, b_z, p_n, u_n, b_n, inner] as 10, h) {
+        let r = sigmoid(s, s.add_f32s(s.add_f32s(p_r, u_r), b_r));
+        let z = sigmoid(s, s.add_f32s(s.add_f32s(p_z, u_z), b_z));
+        let n = tanh(s, s.mul_add_e_f32s(r, s.add_f32s(u_n, inner), s.add_f32s(p_n, b_n)));
+        s.mul_add_e_f32s(z, s.sub_f32s(h, n), n)
+    }
+}
+
+formula! {
+    /// c ← σ(f) ⊙ c + σ(i) ⊙ tanh(g), each gate being p + u + bias. Inputs: p, u, bias of i, of f, of g.
+    lstm_cell(s, [p_i, u_i, b_i, p_f, u_f, b_f, p_g, u_g, b_g] as 9, c) {
+        let input = sigmoid(s, s.add_f32s(s.add_f32s(p_i, u_i), b_i));
+        let forget = sigmoid(s, s.add_f32s(s.add_f32s(p_f, u_f), b_f));
+        let candidate = tanh(s, s.add_f32s(s.add_f32s(p_g, u_g), b_g));
+        s.mul_add_e_f32s(forget, c, s.mul_f32s(input, candidate))
+    }
+}
+
+formula! {
+    /// h ← σ(p + u + bias) ⊙ tanh(c).
+    lstm_output(s, [p, u, bias, c] as 4, _old) s.mul_f32s(sigmoid(s, s.add_f32s(s.add_f32s(p, u), bias)), tanh(s, c))
+}
+
+/// h̃ of its pre-activation.
+trait Map: Copy {
+    fn map<S: Simd>(simd: S, v: S::f32s) -> S::f32s;
+}
+
+#[derive(Clone, Copy)]
+struct Positive;
+#[derive(Clone, Copy)]
+struct Identity;
+#[derive(Clone, Copy)]
+struct Tanh;
+
+impl Map for Positive {
+    #[inline(always)]
+    fn map<S: Simd>(simd: S, v: S::f32s) -> S::f32s {
+        let above = simd.greater_than_or_equal_f32s(v, simd.splat_f32s(0.0));
+        simd.select_f32s(above, simd.add_f32s(v, simd.splat_f32s(0.5)), sigmoid(simd, v))
+    }
+}
+
+impl Map for Identity {
+    #[inline(always)]
+    fn map<S: Simd>(_simd: S, v: S::f32s) -> S::f32s {
+        v
+    }
+}
+
+impl Map for Tanh {
+    #[inline(always)]
+    fn map<S: Simd>(simd: S, v: S::f32s) -> S::f32s {
+        tanh(simd, v)
+    }
+}
+
+/// `keep : take` of h and the candidate, whose sum is 1 / `scale`. The smaller share moves away from the other value, so that neither
+/// loses its last bits.
+#[inline(always)]
+fn mix<S: Simd>(simd: S, h: S::f32s, candidate: S::f32s, small: S::f32s, keeps: S::m32s) -> S::f32s {
+    let (from, to) = (simd.select_f32s(keeps, h, candidate), simd.select_f32s(keeps, candidate, h));
+    simd.mul_add_e_f32s(small, simd.sub_f32s(to, from), from)
+}
+
+#[derive(Clone, Copy)]
+struct MinGru<A>(core::marker::PhantomData<A>);
+
+impl<A: Map> Formula<4> for MinGru<A> {
+    #[inline(always)]
+    fn value<S: Simd>(self, simd: S, [v, k, b_v, b_k]: [S::f32s; 4], h: S::f32s) -> S::f32s {
+        let (v, k) = (simd.add_f32s(v, b_v), simd.add_f32s(k, b_k));
+        let e = exp_neg_abs(simd, k);
+        let small = simd.div_f32s(e, simd.add_f32s(simd.splat_f32s(1.0), e));
+        mix(simd, h, A::map(simd, v), small, simd.less_than_f32s(k, simd.splat_f32s(0.0)))
+    }
+}
+
+/// h ← h + σ(k + b_k) ⊙ (candidate(v + b_v) − h), and a copy of it to `out`.
+#[inline]
+pub(crate) fn min_gru(level: Level, candidate: Candidate, [v, k]: [&[f32]; 2], [b_v, b_k]: [&[f32]; 2], h: &mut [f32], out: &mut [f32]) {
+    fn run<A: Map>(level: Level, inputs: [&[f32]; 4], out: &mut [f32]) {
+        level.run(Each { formula: MinGru::<A>(core::marker::PhantomData), inputs, out });
+    }
+    let run = match candidate {
+        Candidate::Positive => run::<Positive>,
+        Candidate::Identity => run::<Identity>,
+        Candidate::Tanh => run::<Tanh>,
+    };
+    run(level, [v, k, b_v, b_k], h);
+    out.copy_from_slice(h);
+}
+
+/// σ(x) as numerator / divisor, the divisor being between 1 and 2.
+#[inline(always)]
+fn fraction<S: Simd>(simd: S, x: S::f32s) -> [S::f32s; 2] {
+    let one = simd.splat_f32s(1.0);
+    let e = exp_neg_abs(simd, x);
+    let above = simd.greater_than_or_equal_f32s(x, simd.splat_f32s(0.0));
+    [simd.select_f32s(above, one, e), simd.add_f32s(one, e)]
+}
+
+#[derive(Clone, Copy)]
+struct MinLstm<A, const NORMALIZED: bool>(core::marker::PhantomData<A>);
+
+impl<A: Map, const NORMALIZED: bool> Formula<6> for MinLstm<A, NORMALIZED> {
+    #[inline(always)]
+    fn value<S: Simd>(self, simd: S, [v, p, q, b_v, b_p, b_q]: [S::f32s; 6], h: S::f32s) -> S::f32s {
+        /// Below −20 a sigmoid is e^x to f32's last bit, so that only the difference of the gates counts.
+        const FAR: f32 = 20.0;
+        let candidate = A::map(simd, simd.add_f32s(v, b_v));
+        let (p, q) = (simd.add_f32s(p, b_p), simd.add_f32s(q, b_q));
+        if !NORMALIZED {
+            return simd.mul_add_e_f32s(sigmoid(simd, p), h, simd.mul_f32s(sigmoid(simd, q), candidate));
+        }
+        let beyond = simd.add_f32s(simd.max_f32s(p, q), simd.splat_f32s(FAR));
+        let shift = simd.min_f32s(beyond, simd.splat_f32s(0.0));
+        let [forget, forget_divisor] = fraction(simd, simd.sub_f32s(p, shift));
+        let [input, input_divisor] = fraction(simd, simd.sub_f32s(q, shift));
+        let (keep, take) = (simd.mul_f32s(forget, input_divisor), simd.mul_f32s(input, forget_divisor));
+        let small = simd.div_f32s(simd.min_f32s(keep, take), simd.add_f32s(keep, take));
+        mix(simd, h, candidate, small, simd.greater_than_f32s(keep, take))
+    }
+}
+
+/// h ← f' ⊙ h + i' ⊙ candidate(v + b_v) for pre-activations v, p, q and their biases, and a copy of it to `out`.
+#[inline]
+pub(crate) fn min_lstm(
+    level: Level,
+    candidate: Candidate,
+    normalized: bool,
+    [v, p, q]: [&[f32]; 3],
+    [b_v, b_p, b_q]: [&[f32]; 3],
+    h: &mut [f32],
+    out: &mut [f32],
+) {
+    fn run<A: Map, const NORMALIZED: bool>(level: Level, inputs: [&[f32]; 6], out: &mut [f32]) {
+        level.run(Each { formula: MinLstm::<A, NORMALIZED>(core::marker::PhantomData), inputs, out });
+    }
+    let run = match (candidate, normalized) {
+        (Candidate::Positive, true) => run::<Positive, true>,
+        (Candidate::Identity, true) => run::<Identity, true>,
+        (Candidate::Tanh, true) => run::<Tanh, true>,
+        (Candidate::Positive, false) => run::<Positive, false>,
+        (Candidate::Identity, false) => run::<Identity, false>,
+        (Candidate::Tanh, false) => run::<Tanh, false>,
+    };
+    run(level, [v, p, q, b_v, b_p, b_q], h);
+    out.copy_from_slice(h);
+}

@@ -1,0 +1,117 @@
+//! Weight matrices and the products with them.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use minrnn_kernels::weight_matrix::{self, WeightMatrix};
+
+use crate::WeightFormat;
+use crate::pass::Pass;
+
+/// Outputs at whose multiples a product is cut over threads.
+pub(crate) const GRANULE: usize = WeightMatrix::SPLIT;
+
+/// A matrix and what is added to its product.
+#[derive(Debug, Clone)]
+pub(crate) struct Linear {
+    /// `[outputs, inputs]`.
+    pub(crate) weight: WeightMatrix,
+    /// `[outputs]`.
+    pub(crate) bias: Vec<f32>,
+}
+
+/// A matrix that the members of a crew write together, each its own columns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shared<'a, T = f32> {
+    start: *mut T,
+    len: usize,
+    stride: usize,
+    _values: core::marker::PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: access needs unsafe code, whose author promises that nobody else uses the part.
+unsafe impl<T: Send> Send for Shared<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Shared<'_, T> {}
+
+impl<'a, T> Shared<'a, T> {
+    /// `values` as rows of `stride` elements.
+    pub(crate) fn new(values: &'a mut [T], stride: usize) -> Self {
+        Self { start: values.as_mut_ptr(), len: values.len(), stride, _values: core::marker::PhantomData }
+    }
+
+    /// The elements `columns` of row `row`.
+    ///
+    /// # Safety
+    /// No other slice that overlaps them may be in use.
+    #[inline(always)]
+    #[expect(clippy::mut_from_ref, reason = "parts of different members do not overlap")]
+    pub(crate) unsafe fn part(&self, row: usize, columns: Range<usize>) -> &mut [T] {
+        let at = row * self.stride + columns.start;
+        assert!(columns.start <= columns.end && at + columns.len() <= self.len, "a part outside its matrix");
+        // SAFETY: in range by the assertion, alone by the caller's promise.
+        unsafe { core::slice::from_raw_parts_mut(self.start.add(at), columns.len()) }
+    }
+}
+
+/// The product of `rows` rows of `x` with a matrix whose outputs are `parts` equal parts, of which `groups` are wanted, cut over the
+/// crew by channels of a part. `then(channels, values)` gets each piece, `values` being `[groups, rows, channels.len()]`.
+///
+/// `scratch` needs room for the wanted outputs of all rows; `x` is `[rows, inputs]`.
+#[allow(clippy::too_many_arguments, reason = "a product and where its pieces go")]
+pub(crate) fn product(
+    pass: &Pass<'_>,
+    matrix: &WeightMatrix,
+    parts: usize,
+    groups: Range<usize>,
+    rows: usize,
+    x: &[f32],
+    scratch: &mut [f32],
+    then: impl Fn(Range<usize>, &mut [f32]) + Sync,
+) {
+    let channels = matrix.outputs() / parts;
+    let x = &x[..rows * matrix.inputs()];
+    let scratch = Shared::new(scratch, 0);
+    let cost = rows * matrix.inputs() * channels * groups.len();
+    pass.crew.split(channels, GRANULE, cost, |piece, range| {
+        // SAFETY: one thread runs a piece, and a phase is over before the next begins.
+        let memory = &mut unsafe { pass.scratches.part(0, piece..piece + 1) }[0];
+        let each = rows * range.len();
+        let from = groups.len() * rows * range.start;
+        // SAFETY: pieces have ranges of their own, and so parts of the scratch.
+        let values = unsafe { scratch.part(0, from..from + groups.len() * each) };
+        for (group, values) in groups.clone().zip(values.chunks_exact_mut(each.max(1))) {
+            let outputs = group * channels + range.start..group * channels + range.end;
+            matrix.multiply(pass.level, rows, x, outputs, values, range.len(), None, memory);
+        }
+        then(range, values);
+    });
+}
+
+impl Linear {
+    /// `y += x Wᵀ + bias` for `rows` rows.
+    ///
+    /// # Shapes
+    /// `x` `[rows, inputs]`, `y` `[rows, outputs]`; `scratch` has room for as much as `y`.
+    pub(crate) fn add_to(&self, pass: &Pass<'_>, rows: usize, x: &[f32], scratch: &mut [f32], y: &mut [f32]) {
+        let y = Shared::new(y, self.weight.outputs());
+        product(pass, &self.weight, 1, 0..1, rows, x, scratch, |range, values| {
+            for (row, values) in values.chunks_exact(range.len()).enumerate() {
+                // SAFETY: pieces have ranges of their own.
+                let y = unsafe { y.part(row, range.clone()) };
+                crate::gates::add_biased(pass.level, values, &self.bias[range.clone()], y);
+            }
+        });
+    }
+}
+
+impl From<WeightFormat> for weight_matrix::WeightFormat {
+    fn from(format: WeightFormat) -> Self {
+        match format {
+            WeightFormat::F32 => Self::F32,
+            WeightFormat::Bf16 => Self::Bf16,
+            WeightFormat::Int8 => Self::Int8,
+            WeightFormat::Int4 => Self::Int4,
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The time-mixing layers. A new one is a file and a line in [`read`] and [`memory`].
+
+mod gru;
+mod lstm;
+mod min_gru;
+mod min_lstm;
+mod recurrent;
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt::Debug;
+
+use crate::pass::{Memory, Pass};
+use crate::source::{Source, join};
+use crate::workspace::Buffers;
+use crate::{Candidate, InitialState, MixerKind, ModelConfig, Result};
+
+/// A recurrence over E channels, from normalised inputs to hidden states; the block projects these back.
+pub(crate) trait Mixer: Debug + Send + Sync {
+    /// Numbers kept for a session.
+    fn memory(&self) -> usize;
+
+    /// Writes what is kept before the first token.
+    fn init_memory(&self, memory: &mut [f32]);
+
+    /// Reads `buffers.normed` `[N, D]`, writes `buffers.hidden` `[N, E]` and moves the memory of each span on.
+    fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers);
+}
+
+/// The mixer that `config` asks for, without its down-projection.
+pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Box<dyn Mixer>> {
+    Ok(match config.mixer {
+        MixerKind::MinGru => Box::new(min_gru::MinGru::read(config, source, name)?),
+        MixerKind::MinLstm => Box::new(min_lstm::MinLstm::read(config, source, name)?),
+        MixerKind::Gru => Box::new(gru::Gru::read(config, source, name)?),
+        MixerKind::Lstm => Box::new(lstm::Lstm::read(config, source, name)?),
+    })
+}
+
+/// Vectors of E numbers that a mixer keeps for a session.
+pub(crate) fn memory_vectors(mixer: MixerKind) -> usize {
+    match mixer {
+        MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gru => 1,
+        MixerKind::Lstm => 2,
+    }
+}
+
+/// The state `[E]` before the first token: 0, or θ of the tensor `part`, through g where the candidate is positive.
+fn initial(config: &ModelConfig, source: &mut dyn Source, name: &str, part: &str, candidate: Candidate) -> Result<Vec<f32>> {
+    let e = config.d_inner()?;
+    if config.initial_state == InitialState::Zero {
+        return Ok(vec![0.0; e]);
+    }
+    let mut theta = source.vector(&join(name, part), &[e])?;
+    if candidate == Candidate::Positive {
+        theta.iter_mut().for_each(|x| *x = if *x >= 0.0 { *x + 0.5 } else { 1.0 / (1.0 + libm::expf(-*x)) });
+    }
+    Ok(theta)
+}

@@ -1,0 +1,84 @@
+//! The norms, in evaluation.
+
+use alloc::vec::Vec;
+use core::mem::MaybeUninit;
+
+use minrnn_kernels::{layer_norm, rms_norm};
+
+use crate::gates;
+use crate::linear::Shared;
+use crate::pass::Pass;
+use crate::source::Source;
+use crate::{ModelConfig, NormKind, Result};
+
+const EPS: f32 = 1e-5;
+/// Rows the kernels do in one block, without asking the pool for threads.
+const BLOCK: usize = 128;
+
+/// Normalises rows `[N, D]`.
+#[derive(Debug, Clone)]
+pub(crate) enum Norm {
+    /// γ ⊙ (x − mean) / √(variance + 1e−5) + β over channels.
+    Layer { gamma: Vec<f32>, beta: Vec<f32> },
+    /// (1 + γ) ⊙ x √D / ‖x‖ over channels.
+    Rms { gamma: Vec<f32> },
+    /// (x − mean) ⊙ scale + β with the running statistics, scale = γ / √(variance + 1e−5).
+    Batch { mean: Vec<f32>, scale: Vec<f32>, beta: Vec<f32> },
+}
+
+impl Norm {
+    pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+        let mut vector = |part: &str| source.vector(&alloc::format!("{name}.{part}"), &[config.d_model]);
+        Ok(match config.norm {
+            NormKind::Layer => Self::Layer { gamma: vector("weight")?, beta: vector("bias")? },
+            NormKind::Rms => Self::Rms { gamma: vector("gamma")? },
+            NormKind::Batch => {
+                let (gamma, beta) = (vector("weight")?, vector("bias")?);
+                let (mean, variance) = (vector("running_mean")?, vector("running_var")?);
+                let scale = gamma.iter().zip(variance).map(|(gamma, variance)| gamma / libm::sqrtf(variance + EPS)).collect();
+                Self::Batch { mean, scale, beta }
+            }
+        })
+    }
+
+    /// `y` = norm(`x`), both `[rows, D]`.
+    pub(crate) fn forward(&self, pass: &Pass<'_>, rows: usize, x: &[f32], y: &mut [f32]) {
+        let d = self.width();
+        let y = Shared::new(y, d);
+        // A norm is worth a few multiplications for each element.
+        pass.crew.split(rows, 1, 2 * rows * d, |_, range| {
+            for from in range.clone().step_by(BLOCK) {
+                let to = range.end.min(from + BLOCK);
+                // SAFETY: pieces have rows of their own.
+                let y = unsafe { y.part(0, from * d..to * d) };
+                self.block(pass, to - from, &x[from * d..to * d], y);
+            }
+        });
+    }
+
+    fn width(&self) -> usize {
+        match self {
+            Self::Layer { gamma, .. } | Self::Rms { gamma } => gamma.len(),
+            Self::Batch { mean, .. } => mean.len(),
+        }
+    }
+
+    fn block(&self, pass: &Pass<'_>, rows: usize, x: &[f32], y: &mut [f32]) {
+        let d = self.width();
+        match self {
+            Self::Layer { gamma, beta } => layer_norm::forward(rows, d, x, gamma, beta, EPS, as_out(y)),
+            Self::Rms { gamma } => rms_norm::forward(rows, d, x, gamma, as_out(y)),
+            Self::Batch { mean, scale, beta } => {
+                for (x, y) in x.chunks_exact(d).zip(y.chunks_exact_mut(d)) {
+                    gates::scale_shift(pass.level, x, [mean, scale, beta], y);
+                }
+            }
+        }
+    }
+}
+
+/// Initialised memory as an output of the kernels, which write whole values only.
+pub(crate) fn as_out(values: &mut [f32]) -> &mut [MaybeUninit<f32>] {
+    // SAFETY: the same layout; no kernel writes anything but numbers.
+    unsafe { core::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len()) }
+}

@@ -1,0 +1,58 @@
+//! Where a model's tensors come from, each by its name.
+
+use alloc::{format, string::String, vec::Vec};
+
+use minrnn_kernels::weight_matrix::WeightMatrix;
+
+use crate::Result;
+use crate::linear::Linear;
+
+/// Named tensors, taken one by one with the shape that the configuration implies.
+pub(crate) trait Source {
+    /// A tensor that stays f32: biases, norms, filters, initial states.
+    fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>>;
+
+    /// A weight matrix `[outputs, inputs]`.
+    fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix>;
+
+    /// A matrix `[outputs, inputs]` and its bias.
+    fn linear(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<Linear> {
+        Ok(Linear { weight: self.matrix(&join(name, "weight"), outputs, inputs)?, bias: self.vector(&join(name, "bias"), &[outputs])? })
+    }
+}
+
+/// The path of a part.
+pub(crate) fn join(name: &str, part: &str) -> String {
+    format!("{name}.{part}")
+}
+
+/// Tensors of a checkpoint, stored in a format as they are read.
+#[cfg(feature = "std")]
+pub(crate) struct Checkpoint<'a> {
+    pub(crate) weights: &'a mut crate::Weights,
+    pub(crate) format: crate::WeightFormat,
+}
+
+#[cfg(feature = "std")]
+impl Checkpoint<'_> {
+    /// The format of a matrix: 4 bits are too few for the rows that tokens begin and end with, and these are few.
+    pub(crate) fn format_of(&self, name: &str) -> crate::WeightFormat {
+        use crate::WeightFormat::{Bf16, Int4};
+        match self.format {
+            Int4 if matches!(name, "embedding.weight" | "head.weight") => Bf16,
+            format => format,
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+impl Source for Checkpoint<'_> {
+    fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+        self.weights.take(name, shape)
+    }
+
+    fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix> {
+        let values = self.weights.take(name, &[outputs, inputs])?;
+        Ok(WeightMatrix::new(self.format_of(name).into(), outputs, inputs, &values))
+    }
+}

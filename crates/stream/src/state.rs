@@ -1,0 +1,200 @@
+//! What a model remembers of the tokens it has read.
+
+use alloc::{format, vec, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use crate::checksum::crc32c;
+use crate::mixer::memory_vectors;
+use crate::{Error, MixerKind, Model, ModelConfig, Result, conv};
+
+const MAGIC: [u8; 8] = *b"\x89minrnnS";
+const VERSION: u64 = 1;
+/// Magic and length of the header.
+const FRAME: usize = MAGIC.len() + 4;
+const CHECKSUM: usize = 4;
+
+/// The sizes that a state's numbers depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StateShape {
+    mixer: MixerKind,
+    n_layers: usize,
+    d_model: usize,
+    d_inner: usize,
+    conv: bool,
+}
+
+impl StateShape {
+    pub(crate) fn new(config: &ModelConfig) -> Result<Self> {
+        let ModelConfig { mixer, n_layers, d_model, conv, .. } = *config;
+        Ok(Self { mixer, n_layers, d_model, d_inner: config.d_inner()?, conv })
+    }
+
+    /// Numbers that one block keeps for a session: the window, then the mixer's.
+    pub(crate) fn block_len(&self) -> usize {
+        let window = if self.conv { conv::Conv::memory(self.d_model) } else { 0 };
+        window + memory_vectors(self.mixer) * self.d_inner
+    }
+
+    /// Numbers kept for a session.
+    pub(crate) fn row_len(&self) -> usize {
+        self.n_layers * self.block_len()
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    version: u64,
+    rows: usize,
+    shape: StateShape,
+}
+
+/// The memory of one or many sessions, a row for each: hidden states and convolution windows, a fixed number of f32 however long the
+/// session. Cloning forks all sessions, [`select`](State::select) some.
+#[derive(Debug, Clone, PartialEq)]
+pub struct State {
+    shape: StateShape,
+    rows: usize,
+    /// `[rows, row_len]`.
+    values: Vec<f32>,
+}
+
+impl State {
+    /// `rows` copies of `first`.
+    pub(crate) fn new(shape: StateShape, rows: usize, first: &[f32]) -> Self {
+        Self { shape, rows, values: first.repeat(rows) }
+    }
+
+    pub(crate) fn values_mut(&mut self) -> &mut [f32] {
+        &mut self.values
+    }
+
+    /// Number of sessions.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Bytes that a session takes.
+    pub fn bytes_per_row(&self) -> usize {
+        self.shape.row_len() * size_of::<f32>()
+    }
+
+    /// Bytes that all sessions take.
+    pub fn bytes(&self) -> usize {
+        self.rows * self.bytes_per_row()
+    }
+
+    /// The sessions `rows`, in that order; a row may be chosen several times.
+    ///
+    /// # Errors
+    /// When there is no such row.
+    pub fn select(&self, rows: &[usize]) -> Result<Self> {
+        let mut values = Vec::with_capacity(rows.len().saturating_mul(self.shape.row_len()));
+        for &row in rows {
+            values.extend_from_slice(self.row(row)?);
+        }
+        Ok(Self { shape: self.shape, rows: rows.len(), values })
+    }
+
+    /// Replaces session `row` by session `source_row` of `source`.
+    ///
+    /// # Errors
+    /// When there is no such row, or the states belong to models of different sizes.
+    pub fn copy_row(&mut self, row: usize, source: &State, source_row: usize) -> Result<()> {
+        self.expect_shape(source.shape)?;
+        self.row(row)?;
+        let len = self.shape.row_len();
+        self.values[row * len..][..len].copy_from_slice(source.row(source_row)?);
+        Ok(())
+    }
+
+    /// Adds the sessions of `other` behind these.
+    ///
+    /// # Errors
+    /// When the states belong to models of different sizes.
+    pub fn append(&mut self, other: &State) -> Result<()> {
+        self.expect_shape(other.shape)?;
+        self.values.extend_from_slice(&other.values);
+        self.rows += other.rows;
+        Ok(())
+    }
+
+    /// Everything as bytes: the sizes of the model, the numbers (little-endian), a checksum.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let header = Header { version: VERSION, rows: self.rows, shape: self.shape };
+        let header = serde_json::to_vec(&header).expect("numbers and names serialise");
+        let mut bytes = Vec::with_capacity(FRAME + header.len() + self.bytes() + CHECKSUM);
+        bytes.extend(MAGIC);
+        bytes.extend((header.len() as u32).to_le_bytes());
+        bytes.extend(header);
+        bytes.extend(self.values.iter().flat_map(|value| value.to_le_bytes()));
+        bytes.extend(crc32c(&bytes).to_le_bytes());
+        bytes
+    }
+
+    /// The state that [`to_bytes`](State::to_bytes) made the bytes of, for `model`. That the weights are those it was made with is not
+    /// checked.
+    ///
+    /// # Errors
+    /// When the bytes are damaged, from another version, or of a model of other sizes.
+    pub fn from_bytes(bytes: &[u8], model: &Model) -> Result<Self> {
+        let wrong = |problem: alloc::string::String| Err(Error::State(problem));
+        let cut_short = || wrong(format!("has {} bytes, fewer than its header; it was cut short, save it again", bytes.len()));
+        if !bytes.starts_with(&MAGIC) {
+            return wrong("does not begin like one; expected the bytes of a state".into());
+        }
+        let Some(body_len) = bytes.len().checked_sub(CHECKSUM).filter(|&len| len >= FRAME) else { return cut_short() };
+        let (body, checksum) = bytes.split_at(body_len);
+        if crc32c(body).to_le_bytes() != checksum {
+            return wrong("is damaged: its checksum is another one; save it again".into());
+        }
+        let (length, rest) = body[MAGIC.len()..].split_at(4);
+        let length = length.iter().rev().fold(0usize, |length, &byte| length << 8 | usize::from(byte));
+        if length > rest.len() {
+            return cut_short();
+        }
+        let (header, numbers) = rest.split_at(length);
+        let header: Header = match serde_json::from_slice(header) {
+            Ok(header) => header,
+            Err(error) => return wrong(format!("has a header that cannot be read ({error}); save it again")),
+        };
+        if header.version != VERSION {
+            return wrong(format!("has version {}, expected {VERSION}; use the minrnn that wrote it", header.version));
+        }
+        let (found, expected) = (header.shape, model.state_shape());
+        if found != expected {
+            return wrong(format!("belongs to another model: it has {found:?}, this model {expected:?}"));
+        }
+        if header.rows.checked_mul(found.row_len()).and_then(|len| len.checked_mul(size_of::<f32>())) != Some(numbers.len()) {
+            return wrong(format!("claims {} sessions but holds {} bytes of them; save it again", header.rows, numbers.len()));
+        }
+        let values = numbers.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        Ok(Self { shape: found, rows: header.rows, values })
+    }
+
+    fn row(&self, row: usize) -> Result<&[f32]> {
+        if row >= self.rows {
+            return Err(Error::Input(format!("the state has {} sessions, there is no session {row}", self.rows)));
+        }
+        let len = self.shape.row_len();
+        Ok(&self.values[row * len..][..len])
+    }
+
+    /// Checks that the numbers are those of a model of this shape.
+    pub(crate) fn expect_shape(&self, shape: StateShape) -> Result<()> {
+        if self.shape == shape {
+            return Ok(());
+        }
+        let found = self.shape;
+        Err(Error::Input(format!("the state belongs to another model: it has {found:?}, expected {shape:?}; make one with init_state")))
+    }
+}
+
+/// The numbers of a session before its first token, block by block.
+pub(crate) fn first_row(shape: StateShape, mut init_block: impl FnMut(usize, &mut [f32])) -> Vec<f32> {
+    let mut row = vec![0.0; shape.row_len()];
+    row.chunks_exact_mut(shape.block_len().max(1)).enumerate().for_each(|(i, block)| init_block(i, block));
+    row
+}

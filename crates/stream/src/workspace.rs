@@ -1,0 +1,72 @@
+//! Memory for the numbers between the layers.
+
+use alloc::vec::Vec;
+
+use minrnn_kernels::weight_matrix::Scratch;
+
+use crate::pass::Span;
+
+/// What a pass needs besides model and state. It grows to the largest pass it has served and is then reused without allocating; one
+/// serves any number of models and sessions, one after the other.
+#[derive(Debug, Clone, Default)]
+pub struct Workspace {
+    /// The residual stream `[N, D]`.
+    pub(crate) x: Vec<f32>,
+    pub(crate) buffers: Buffers,
+    /// Memory of products, one for each thread.
+    pub(crate) scratches: Vec<Scratch>,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) tokens: Vec<u32>,
+    /// Which rows of the pass lead to logits, and to which row of them.
+    pub(crate) wanted: Vec<(usize, usize)>,
+}
+
+/// Memory that the parts of a block use in turn.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Buffers {
+    /// What a product meets, `[N, D]`.
+    pub(crate) normed: Vec<f32>,
+    /// Pieces of a product, `[N, widest product]`.
+    pub(crate) product: Vec<f32>,
+    /// Hidden values, `[N, max(E, d_ff)]`.
+    pub(crate) hidden: Vec<f32>,
+    /// Input sides, states and products of a recurrent product.
+    pub(crate) recurrent: [Vec<f32>; 4],
+}
+
+impl Workspace {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Bytes held, but for decoded weights.
+    pub fn bytes(&self) -> usize {
+        let Buffers { normed, product, hidden, recurrent } = &self.buffers;
+        let floats: usize = [&self.x, normed, product, hidden].into_iter().chain(recurrent).map(Vec::capacity).sum();
+        let lists = self.spans.capacity() * size_of::<Span>() + self.wanted.capacity() * size_of::<(usize, usize)>();
+        floats * size_of::<f32>() + lists + self.tokens.capacity() * size_of::<u32>()
+    }
+
+    /// Empties the lists for a new pass.
+    pub(crate) fn begin(&mut self) {
+        self.spans.clear();
+        self.tokens.clear();
+        self.wanted.clear();
+    }
+
+    /// Adds tokens of a session; the row of the last.
+    pub(crate) fn add(&mut self, session: usize, tokens: &[u32]) -> usize {
+        self.spans.push(Span { session, first: self.tokens.len(), len: tokens.len() });
+        self.tokens.extend_from_slice(tokens);
+        self.tokens.len() - 1
+    }
+}
+
+/// The first `len` elements, which exist afterwards.
+pub(crate) fn room(buffer: &mut Vec<f32>, len: usize) -> &mut [f32] {
+    if buffer.len() < len {
+        buffer.resize(len, 0.0);
+    }
+    &mut buffer[..len]
+}

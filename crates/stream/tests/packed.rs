@@ -1,0 +1,167 @@
+//! Packed models: what is written is read back, and what is damaged is refused.
+
+mod common;
+
+use common::{Tensors, assert_close, configs, distance, small, stepped, tensors, tokens, weights};
+use minrnn_stream::{FeedForwardKind, GruForm, InitialState, MixerKind, Model, ModelConfig, NormKind, PackedModel, WeightFormat};
+
+fn packed(config: &ModelConfig, tensors: &Tensors, format: WeightFormat, tokenizer: Option<&[u8]>) -> Vec<u8> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("model.minrnn");
+    PackedModel::write(&path, config, &mut weights(tensors), format, tokenizer).unwrap();
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    std::fs::read(path).unwrap()
+}
+
+fn tiny() -> ModelConfig {
+    ModelConfig {
+        vocab_size: 5,
+        d_model: 4,
+        expansion: 1.0,
+        n_layers: 1,
+        ff: FeedForwardKind::None,
+        initial_state: InitialState::Learned,
+        ..small(MixerKind::MinGru)
+    }
+}
+
+#[test]
+fn a_packed_model_runs_as_the_model_it_was_made_of() {
+    for config in configs() {
+        let (tensors, tokens) = (tensors(&config, 3), tokens(&config, 12, 1));
+        for &format in WeightFormat::ALL {
+            let model = Model::new(&config, &mut weights(&tensors), format).unwrap();
+            let read = PackedModel::from_bytes(&packed(&config, &tensors, format, Some(b"{}"))).unwrap();
+            assert_eq!(read.model.config(), &config);
+            assert_eq!(read.tokenizer.as_deref(), Some(&b"{}"[..]));
+            assert_eq!(stepped(&read.model, &tokens), stepped(&model, &tokens), "{format} {config:?}");
+        }
+    }
+}
+
+#[test]
+fn a_path_is_read_as_a_checkpoint_or_as_a_packed_model() {
+    let (config, directory) = (tiny(), tempfile::tempdir().unwrap());
+    let (tensors, tokens) = (tensors(&config, 3), tokens(&config, 12, 1));
+    minrnn_stream::CheckpointConfig::new(config.clone()).write(directory.path()).unwrap();
+    let items = tensors.iter().map(|(name, (shape, values))| (name.clone(), shape.clone(), values.as_slice().into()));
+    minrnn_stream::write_safetensors(directory.path().join(minrnn_stream::WEIGHTS_FILE), items, None).unwrap();
+    let path = directory.path().join("model.minrnn");
+    PackedModel::write(&path, &config, &mut weights(&tensors), WeightFormat::F32, None).unwrap();
+    let [checkpoint, packed] = [directory.path(), &path].map(|path| stepped(&Model::load(path).unwrap(), &tokens));
+    assert_eq!(checkpoint, packed);
+    assert!(PackedModel::read(&path).unwrap().tokenizer.is_none());
+    let missing = Model::load(directory.path().join("nothing")).unwrap_err().to_string();
+    assert!(missing.starts_with("could not read") && missing.contains("nothing"), "{missing}");
+    let foreign = Model::load(directory.path().join(minrnn_stream::CONFIG_FILE)).unwrap_err().to_string();
+    assert!(foreign.contains("config.json") && foreign.contains("does not begin like one"), "{foreign}");
+}
+
+/// Largest difference of the logits from those of the f32 weights, over the largest logit.
+#[test]
+fn formats_stay_near_f32() {
+    let config = ModelConfig { d_model: 128, conv: true, norm: NormKind::Layer, ..small(MixerKind::MinGru) };
+    let tensors = tensors(&config, 5);
+    let tokens = tokens(&config, 60, 3);
+    let run = |format| stepped(&Model::new(&config, &mut weights(&tensors), format).unwrap(), &tokens);
+    let exact = run(WeightFormat::F32);
+    for (format, tolerance) in [(WeightFormat::Bf16, 1e-2), (WeightFormat::Int8, 2e-2), (WeightFormat::Int4, 0.2)] {
+        let error = distance(&run(format), &exact);
+        assert!(error < tolerance && error > 0.0, "{format}: {error}");
+    }
+}
+
+#[test]
+fn four_bits_are_kept_from_embedding_and_head() {
+    let config = ModelConfig { gru_form: GruForm::Torch, ..small(MixerKind::Gru) };
+    let tensors = tensors(&config, 5);
+    let read = PackedModel::from_bytes(&packed(&config, &tensors, WeightFormat::Int4, None)).unwrap();
+    let format = |name: &str| read.tensors.iter().find(|entry| entry.name == name).unwrap().format;
+    assert_eq!(format("embedding.weight"), WeightFormat::Bf16);
+    assert_eq!(format("head.weight"), WeightFormat::Bf16);
+    assert_eq!(format("backbone.blocks.1.mixer.recurrent.weight"), WeightFormat::Int4);
+    assert_eq!(format("backbone.blocks.1.mixer.recurrent.bias"), WeightFormat::F32);
+    assert_eq!(read.tensors.len(), tensors.len());
+}
+
+fn refusal(bytes: &[u8]) -> String {
+    PackedModel::from_bytes(bytes).unwrap_err().to_string()
+}
+
+#[test]
+fn every_truncation_and_every_flipped_byte_is_refused() {
+    for &format in WeightFormat::ALL {
+        let config = tiny();
+        let bytes = packed(&config, &tensors(&config, 2), format, Some(b"{\"a\": 1}"));
+        PackedModel::from_bytes(&bytes).unwrap();
+        for len in 0..bytes.len() {
+            assert!(refusal(&bytes[..len]).starts_with("the packed model "), "cut to {len}");
+        }
+        for at in 0..bytes.len() {
+            for bit in [1, 0x80] {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= bit;
+                assert!(refusal(&damaged).starts_with("the packed model "), "byte {at}");
+            }
+        }
+        let longer = [&bytes[..], &[0]].concat();
+        assert!(refusal(&longer).contains("should have"));
+    }
+}
+
+/// The file with its header changed, under a checksum that fits.
+fn forged(bytes: &[u8], change: impl FnOnce(String) -> String) -> Vec<u8> {
+    let old = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
+    let header = change(String::from_utf8(bytes[24..24 + old].to_vec()).unwrap());
+    let mut forged = [&bytes[..24], header.as_bytes()].concat();
+    forged.resize(forged.len().next_multiple_of(64), 0);
+    forged.extend(&bytes[(24 + old).next_multiple_of(64)..bytes.len() - 4]);
+    let len = (forged.len() + 4) as u64;
+    forged[12..16].copy_from_slice(&(header.len() as u32).to_le_bytes());
+    forged[16..24].copy_from_slice(&len.to_le_bytes());
+    let checksum = crc32c::crc32c(&forged);
+    forged.extend(checksum.to_le_bytes());
+    forged
+}
+
+#[test]
+fn contradictions_under_a_valid_checksum_are_refused() {
+    let config = tiny();
+    let bytes = packed(&config, &tensors(&config, 2), WeightFormat::Int8, Some(b"{}"));
+    PackedModel::from_bytes(&forged(&bytes, |header| header)).unwrap();
+    let refused = |from: &str, to: &str| {
+        refusal(&forged(&bytes, |header| {
+            assert!(header.contains(from), "{from} is not in {header}");
+            header.replacen(from, to, 1)
+        }))
+    };
+    let huge = "18446744073709551615";
+    assert!(refused(r#""tokenizer_bytes":2"#, &format!(r#""tokenizer_bytes":{huge}"#)).contains("for the tokenizer, more than it has"));
+    assert!(refused(r#""tokenizer_bytes":2"#, r#""tokenizer_bytes":null"#).contains("does not account for"));
+    assert!(refused(r#""vocab_size":5"#, &format!(r#""vocab_size":{huge}"#)).contains("vocab_size"));
+    assert!(refused(r#""vocab_size":5"#, r#""vocab_size":4000000"#).contains("shape [5, 4], expected [4000000, 4]"));
+    assert!(refused(r#""shape":[5,4]"#, &format!(r#""shape":[{huge},{huge}]"#)).contains("expected [5, 4]"));
+    assert!(refused(r#""d_model":4"#, r#""d_model":8"#).contains("expected [5, 8]"));
+    assert!(refused(r#""n_layers":1"#, r#""n_layers":2"#).contains("lacks tensor 'backbone.blocks.1"));
+    assert!(refused(r#""format":"int8""#, r#""format":"f32""#).contains("no f32 matrix"));
+    assert!(refused("mixer.in_proj.weight", "mixer.in_prog.weight").contains("lacks tensor"));
+    assert!(refused(r#""tie_embeddings":false"#, r#""tie_embeddings":true"#).contains("'head.weight' that is not part of its model"));
+    assert!(refused("{", "[").contains("header that cannot be read"));
+    assert!(refused(r#""name":"embedding.weight""#, r#""name":"head.weight""#).contains("twice"));
+    let surplus = forged(&[&bytes[..bytes.len() - 4], &[0; 68]].concat(), |header| header);
+    assert!(refusal(&surplus).contains("does not account for"));
+    let future = [&bytes[..8], &9u32.to_le_bytes(), &bytes[12..]].concat();
+    assert!(refusal(&future).contains("has version 9, expected 1"));
+    assert!(refusal(b"PK\x03\x04 this is no model of ours").contains("does not begin like one"));
+}
+
+#[test]
+fn logits_of_a_packed_model_are_those_of_the_reference() {
+    let config = ModelConfig { conv: true, ..small(MixerKind::MinLstm) };
+    let tensors = tensors(&config, 3);
+    let read = PackedModel::from_bytes(&packed(&config, &tensors, WeightFormat::F32, None)).unwrap();
+    let tokens = tokens(&config, 20, 1);
+    let mut reference = common::reference::Reference::new(&config, &tensors);
+    let expected: Vec<f32> = tokens.iter().flat_map(|&token| reference.step(token)).collect();
+    assert_close(&stepped(&read.model, &tokens), &expected, 2e-6, "packed");
+}

@@ -1,0 +1,89 @@
+//! States as values: forked, chosen, saved and restored.
+
+mod common;
+
+use common::{configs, model, small, tokens};
+use minrnn_stream::{MixerKind, Model, ModelConfig, State, WeightFormat, Workspace};
+
+/// A state of `rows` sessions that have read different prompts.
+fn read(model: &Model, rows: usize) -> State {
+    let mut state = model.init_state(rows);
+    let prompts: Vec<Vec<u32>> = (0..rows).map(|row| tokens(model.config(), 3 + row, row as u64)).collect();
+    model.advance(&prompts, &mut state, &mut Workspace::new()).unwrap();
+    state
+}
+
+#[test]
+fn a_state_survives_the_trip_through_bytes() {
+    for config in configs() {
+        let model = model(&config, WeightFormat::F32);
+        for rows in [0, 1, 3] {
+            let state = read(&model, rows);
+            assert_eq!(State::from_bytes(&state.to_bytes(), &model).unwrap(), state);
+        }
+    }
+}
+
+#[test]
+fn a_session_takes_its_vectors_and_nothing_else() {
+    let bytes = |config: ModelConfig| model(&config, WeightFormat::F32).init_state(1).bytes();
+    // Two layers of E = 48, and windows of 3 · D = 72.
+    assert_eq!(bytes(small(MixerKind::MinGru)), 4 * 2 * 48);
+    assert_eq!(bytes(small(MixerKind::Lstm)), 4 * 2 * 96);
+    assert_eq!(bytes(ModelConfig { conv: true, ..small(MixerKind::Gru) }), 4 * 2 * (48 + 72));
+}
+
+#[test]
+fn damaged_states_and_those_of_other_models_are_sentences() {
+    let config = small(MixerKind::MinGru);
+    let model = model(&config, WeightFormat::F32);
+    let bytes = read(&model, 2).to_bytes();
+    let refusal = |bytes: &[u8], model: &Model| State::from_bytes(bytes, model).unwrap_err().to_string();
+    for len in 0..bytes.len() {
+        assert!(refusal(&bytes[..len], &model).starts_with("the saved state "), "cut to {len}");
+    }
+    for at in 0..bytes.len() {
+        for bit in [1, 0x80] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= bit;
+            assert!(refusal(&damaged, &model).starts_with("the saved state "), "byte {at}");
+        }
+    }
+    let other = common::model(&ModelConfig { n_layers: 3, ..config }, WeightFormat::F32);
+    assert!(refusal(&bytes, &other).contains("belongs to another model"));
+}
+
+#[test]
+fn chosen_copied_and_appended_sessions_keep_their_numbers() {
+    let model = model(&ModelConfig { conv: true, ..small(MixerKind::Lstm) }, WeightFormat::F32);
+    let state = read(&model, 4);
+    let chosen = state.select(&[2, 0, 2]).unwrap();
+    assert_eq!((chosen.rows(), chosen.bytes()), (3, 3 * state.bytes_per_row()));
+    assert_eq!(chosen.select(&[1]).unwrap(), state.select(&[0]).unwrap());
+    assert_eq!(chosen.select(&[0]).unwrap(), chosen.select(&[2]).unwrap());
+    let mut copied = model.init_state(4);
+    (0..4).for_each(|row| copied.copy_row(row, &state, row).unwrap());
+    assert_eq!(copied, state);
+    let mut appended = state.select(&[0, 1]).unwrap();
+    appended.append(&state.select(&[2, 3]).unwrap()).unwrap();
+    assert_eq!(appended, state);
+    assert!(state.select(&[4]).unwrap_err().to_string().contains("no session 4"));
+    assert!(copied.copy_row(4, &state, 0).unwrap_err().to_string().contains("no session 4"));
+    let other = common::model(&small(MixerKind::Lstm), WeightFormat::F32).init_state(1);
+    assert!(copied.copy_row(0, &other, 0).unwrap_err().to_string().contains("another model"));
+}
+
+#[test]
+fn a_fork_goes_its_own_way() {
+    let model = model(&small(MixerKind::Gru), WeightFormat::F32);
+    let mut workspace = Workspace::new();
+    let mut logits = vec![0.0; model.vocab_size()];
+    let mut original = read(&model, 1);
+    let fork = original.clone();
+    model.step(&[5], &mut original, &mut logits, &mut workspace).unwrap();
+    assert_ne!(original, fork);
+    let mut again = fork.clone();
+    let mut repeated = vec![0.0; model.vocab_size()];
+    model.step(&[5], &mut again, &mut repeated, &mut workspace).unwrap();
+    assert_eq!((again, repeated), (original, logits));
+}
