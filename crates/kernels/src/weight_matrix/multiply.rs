@@ -272,8 +272,14 @@ unsafe fn add<S: Simd, D: Codec, const J: usize, const R: usize, const N: usize>
         let x = simd.splat_f32s(unsafe { *x[r].add(k) });
         for n in 0..N {
             for v in 0..BLOCK / S::F32_LANES {
-                sums[r][n][v] = simd.mul_add_e_f32s(x, weights[n][v], sums[r][n][v]);
+                sums[r][n][v] = multiply_add(simd, x, weights[n][v], sums[r][n][v]);
             }
         }
     }
+}
+
+/// `x · w + sum`, rounded once where an instruction does that. The plain level would call a function for it, a slow one without `std`.
+#[inline(always)]
+fn multiply_add<S: Simd>(simd: S, x: S::f32s, w: S::f32s, sum: S::f32s) -> S::f32s {
+    if S::F32_LANES > 4 || cfg!(target_arch = "aarch64") { simd.mul_add_e_f32s(x, w, sum) } else { simd.add_f32s(simd.mul_f32s(x, w), sum) }
 }
