@@ -34,14 +34,14 @@ fn decode(model: &Model, batch: usize, steps: usize) -> f64 {
     let (mut state, mut workspace) = (model.init_state(batch), Workspace::new());
     let mut logits = vec![0.0; batch * model.vocab_size()];
     let tokens: Vec<u32> = (0..batch as u32).collect();
-    let seconds = best(20, || (0..steps).for_each(|_| model.step(&tokens, &mut state, &mut logits, &mut workspace).unwrap()));
+    let seconds = best(100, || (0..steps).for_each(|_| model.step(&tokens, &mut state, &mut logits, &mut workspace).unwrap()));
     (batch * steps) as f64 / seconds
 }
 
 fn prefill(model: &Model, len: usize) -> f64 {
     let prompt: Vec<u32> = (0..len as u32).map(|i| i % model.vocab_size() as u32).collect();
     let (mut workspace, mut logits) = (Workspace::new(), vec![0.0; model.vocab_size()]);
-    len as f64 / best(5, || model.prefill(&[&prompt], &mut model.init_state(1), &mut logits, &mut workspace).unwrap())
+    len as f64 / best(10, || model.prefill(&[&prompt], &mut model.init_state(1), &mut logits, &mut workspace).unwrap())
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -57,14 +57,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         let start = Instant::now();
         let model = Model::load(&path)?;
         let load = start.elapsed().as_secs_f64() * 1e3;
-        let [one, many, prompt] = pool.install(|| [decode(&model, 1, 64), decode(&model, 64, 4), prefill(&model, 2048)]);
+        let [one, many, prompt] = pool.install(|| [decode(&model, 1, 16), decode(&model, 64, 1), prefill(&model, 2048)]);
         let size = std::fs::metadata(&path)?.len() as f64 / 1e6;
         println!("{format:>5} {size:6.1} MB, load {load:5.1} ms: decode {one:7.0}, batch 64 {many:8.0}, prefill of 2048 {prompt:8.0}");
     }
     let tiny = ModelConfig { vocab_size: 64, d_model: 64, expansion: 1.0, n_layers: 1, conv: false, ff: FeedForwardKind::None, ..config };
     for &format in WeightFormat::ALL {
         let model = Model::new(&tiny, &mut weights(&tiny)?, format)?;
-        println!("{format:>5} one layer 64 wide: {:.2} µs an update", 1e6 / pool.install(|| decode(&model, 1, 2000)));
+        println!("{format:>5} one layer 64 wide: {:.2} µs an update", 1e6 / pool.install(|| decode(&model, 1, 500)));
     }
     Ok(())
 }

@@ -13,6 +13,12 @@ const PASS: usize = 1 << 18;
 /// Fewest multiplications of a phase worth a second thread.
 #[cfg(feature = "std")]
 const PHASE: usize = 1 << 13;
+/// Fewest multiplications of a phase that is cut finer than over the threads, so that one that is interrupted holds up less.
+#[cfg(feature = "std")]
+const LONG_PHASE: usize = 1 << 23;
+/// Pieces of a long phase for each thread.
+#[cfg(feature = "std")]
+const PIECES: usize = 4;
 
 /// Who does a pass.
 pub(crate) enum Crew<'a> {
@@ -27,11 +33,11 @@ pub(crate) enum Crew<'a> {
 }
 
 impl Crew<'_> {
-    /// Most pieces that something is cut into.
-    pub(crate) fn members(&self) -> usize {
+    /// Most pieces that a phase is cut into.
+    pub(crate) fn most_pieces(&self) -> usize {
         match self {
             #[cfg(feature = "std")]
-            Self::Team(team) => team.members(),
+            Self::Team(team) => PIECES * team.members(),
             _ => 1,
         }
     }
@@ -43,7 +49,7 @@ impl Crew<'_> {
             #[cfg(feature = "std")]
             Self::Team(team) if cost >= PHASE && n > granule => {
                 let units = n.div_ceil(granule);
-                let pieces = team.members().min(units);
+                let pieces = if cost < LONG_PHASE { team.members() } else { PIECES * team.members() }.min(units);
                 let cut = |i: usize| (units * i / pieces * granule).min(n);
                 team.run(pieces, &|i| work(i, cut(i)..cut(i + 1)));
             }
@@ -110,7 +116,7 @@ pub(crate) mod team {
 
     impl Team {
         fn new(members: usize) -> Self {
-            Self { members: members.min(0xfff), word: AtomicU64::new(0), done: AtomicUsize::new(0), task: UnsafeCell::new(None) }
+            Self { members: members.min(0x0fff), word: AtomicU64::new(0), done: AtomicUsize::new(0), task: UnsafeCell::new(None) }
         }
 
         pub(crate) fn members(&self) -> usize {

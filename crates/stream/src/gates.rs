@@ -181,8 +181,8 @@ impl Map for Tanh {
     }
 }
 
-/// `keep : take` of h and the candidate, whose sum is 1 / `scale`. The smaller share moves away from the other value, so that neither
-/// loses its last bits.
+/// A mixture of h and the candidate; `small` is the share of the lesser one, which is the candidate where `keeps`. The greater one is
+/// where the sum begins, so that it keeps its last bits.
 #[inline(always)]
 fn mix<S: Simd>(simd: S, h: S::f32s, candidate: S::f32s, small: S::f32s, keeps: S::m32s) -> S::f32s {
     let (from, to) = (simd.select_f32s(keeps, h, candidate), simd.select_f32s(keeps, candidate, h));

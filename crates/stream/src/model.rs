@@ -258,8 +258,8 @@ impl Model {
         let state = Shared::new(state.values_mut(), self.state_shape.row_len());
         crew::gather(rows.saturating_mul(self.cost), |crew| {
             let Workspace { x, buffers, scratches, spans, tokens, wanted } = workspace;
-            if scratches.len() < crew.members() {
-                scratches.resize_with(crew.members(), Scratch::default);
+            if scratches.len() < crew.most_pieces() {
+                scratches.resize_with(crew.most_pieces(), Scratch::default);
             }
             let pass = Pass { crew, level, spans, rows, scratches: Shared::new(scratches, 0) };
             let x = room(x, rows * d);

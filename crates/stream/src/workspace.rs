@@ -13,7 +13,7 @@ pub struct Workspace {
     /// The residual stream `[N, D]`.
     pub(crate) x: Vec<f32>,
     pub(crate) buffers: Buffers,
-    /// Memory of products, one for each thread.
+    /// Memory of products, one for each piece.
     pub(crate) scratches: Vec<Scratch>,
     pub(crate) spans: Vec<Span>,
     pub(crate) tokens: Vec<u32>,

@@ -70,18 +70,17 @@ impl WeightFormat {
     }
 }
 
-/// Memory of products, kept from call to call. One per thread; it fits every matrix and grows to the largest need.
+/// Memory of products, kept from call to call. One per thread; it fits every matrix and grows to the largest need, which is
+/// nothing where the inputs are a multiple of 8.
 #[derive(Clone, Default)]
 pub struct Scratch {
-    /// Decoded weights of up to two blocks.
-    panel: Vec<Line>,
-    /// Rows padded to whole words.
+    /// Rows padded to whole words, where they are not whole.
     x: Vec<f32>,
 }
 
 impl fmt::Debug for Scratch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scratch").field("bytes", &(self.panel.len() * LINE_BYTES + self.x.len() * size_of::<f32>())).finish()
+        f.debug_struct("Scratch").field("bytes", &(self.x.capacity() * size_of::<f32>())).finish()
     }
 }
 

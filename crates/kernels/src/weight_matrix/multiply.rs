@@ -6,27 +6,28 @@
 //!     y = scale · sums + bias
 //! ```
 //!
-//! Every sum runs over the inputs in order, in stretches of [`PART`], on its own: the result for a row and an output depends neither on which other rows and
-//! outputs are computed with it nor on how they are split into calls. Departures from the above:
+//! Every sum runs over the inputs in order, in stretches of [`PART`], on its own: the result for a row and an output depends neither on
+//! which other rows and outputs are computed with it nor on how they are split into calls. Departures from the above:
 //!
-//! 1. Up to eight rows (fewer with fewer registers) decode each weight in a register and use it for all of them at once.
-//! 2. More rows decode a panel of outputs into scratch, once per [`ROWS`] rows, so that a decoded panel stays in a near cache while the
-//!    tiles of rows pass. Weights that are f32 already are read where they lie.
-//! 3. A tile with fewer rows than it has room for repeats its last row and drops what comes out.
+//! 1. A tile of up to twelve rows (fewer with fewer registers) decodes a weight in a register and uses it for all of them. With more rows
+//!    weights are decoded again for every tile, out of the nearest cache. Against decoding a panel of outputs to memory first, 64 rows
+//!    with AVX-512 gain (261 against 231 GFLOP/s for bf16, 253 against 238 for int8) but for int4 (211 against 235); with AVX2, whose
+//!    registers hold fewer rows, int8 and int4 lose (109 against 130, 89 against 127). One way for all is worth that.
+//! 2. A tile with fewer rows than it has room for repeats its last row and drops what comes out.
+//! 3. Rows come in stretches whose inputs stay in the second cache while all blocks pass.
 
 #![allow(clippy::needless_range_loop, reason = "arrays are longer than the vectors of a block; one index walks several")]
 
 use super::codec::{Codec, put_vector, vector};
 use super::layout::{BLOCK, Layout, Line};
-use super::single::F32;
 use crate::product::as_out;
 use crate::simd::{self, Simd, WithSimd};
 use core::marker::PhantomData;
 use core::ops::Range;
 
-/// Rows that pass a decoded panel: enough to hide the decoding, few enough for their inputs to stay in the second cache.
-const ROWS: usize = 240;
-/// Inputs summed at a stretch; the sums of stretches are then added up, which halves the error of long rows.
+/// Inputs of the rows of a stretch: 256 KiB.
+const STRETCH: usize = 1 << 16;
+/// Inputs summed at a stretch; the sums of stretches are then added up, so that the error grows little with longer rows.
 const PART: usize = 256;
 /// Most vectors of a block, at four lanes each.
 const VECTORS: usize = 4;
@@ -41,14 +42,13 @@ pub(super) struct Product<'a, C> {
     pub scales: &'a [Line],
     pub rows: usize,
     pub x: &'a [f32],
+    pub stride: usize,
     pub outputs: Range<usize>,
     /// Where the first output of the first row goes.
     pub y: *mut f32,
     pub y_stride: usize,
     /// Of all outputs.
     pub bias: Option<&'a [f32]>,
-    /// Lines for two decoded blocks, unless weights are stored as f32.
-    pub panel: &'a mut [Line],
 }
 
 impl<C: Codec> WithSimd for Product<'_, C> {
@@ -56,155 +56,84 @@ impl<C: Codec> WithSimd for Product<'_, C> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { layout, lines, scales, rows, x, outputs, y, y_stride, bias, panel, .. } = self;
-        let to = Target { layout, scales, rows, x, stride: layout.words * C::INPUTS, outputs, y, y_stride, bias };
-        match (S::F32_LANES, rows) {
-            (16, 1) => to.direct::<S, C, 1, 4>(simd, lines),
-            (16, 2) => to.direct::<S, C, 2, 4>(simd, lines),
-            (16, 3..=4) => to.direct::<S, C, 4, 4>(simd, lines),
-            (16, 5..=8) => to.direct::<S, C, 8, 2>(simd, lines),
-            (16, _) => to.by_panels::<S, C, 12, 8, 4, 2>(simd, lines, panel),
-            (8, 1) => to.direct::<S, C, 1, 4>(simd, lines),
-            (8, 2) => to.direct::<S, C, 2, 2>(simd, lines),
-            (8, 3..=4) => to.direct::<S, C, 4, 1>(simd, lines),
-            (8, _) => to.by_panels::<S, C, 6, 4, 2, 1>(simd, lines, panel),
-            (_, 1) => to.direct::<S, C, 1, 2>(simd, lines),
-            (_, 2) => to.direct::<S, C, 2, 1>(simd, lines),
-            (_, _) => to.by_panels::<S, C, 4, 3, 2, 1>(simd, lines, panel),
+        // Tiles fill the registers: 32 with 16 lanes, 16 with 8 lanes. Scales of groups need some of them.
+        let grouped = C::GROUP < usize::MAX;
+        match (S::F32_LANES, self.rows) {
+            (16, 1) => self.run::<S, 1, 1, 1, 4>(simd),
+            (16, 2) => self.run::<S, 2, 2, 2, 4>(simd),
+            (16, 3..=4) => self.run::<S, 4, 4, 4, 4>(simd),
+            (16, _) if grouped => self.run::<S, 8, 6, 4, 2>(simd),
+            (16, _) => self.run::<S, 12, 8, 4, 2>(simd),
+            (8, 1) => self.run::<S, 1, 1, 1, 4>(simd),
+            (8, 2) => self.run::<S, 2, 2, 2, 2>(simd),
+            (8, _) if grouped => self.run::<S, 4, 3, 2, 1>(simd),
+            (8, _) => self.run::<S, 6, 4, 2, 1>(simd),
+            (_, 1) => self.run::<S, 1, 1, 1, 2>(simd),
+            (_, _) => self.run::<S, 4, 3, 2, 1>(simd),
         }
     }
 }
 
-/// Everything but the weights' numbers.
-struct Target<'a> {
-    layout: Layout,
-    scales: &'a [Line],
-    rows: usize,
-    x: &'a [f32],
-    stride: usize,
-    outputs: Range<usize>,
-    y: *mut f32,
-    y_stride: usize,
-    bias: Option<&'a [f32]>,
-}
-
-/// The first lines of the blocks of a tile, lines from word to word, and words of a row.
-#[derive(Clone, Copy)]
-struct Source<'a, const N: usize> {
-    lines: &'a [Line],
-    first: [usize; N],
-    step: usize,
-    words: usize,
-}
-
-impl Target<'_> {
-    /// Cuts the blocks with the wanted outputs into runs of at most `N` that lie evenly, and hands out their first and their number,
-    /// which is `N` or less.
+impl<C: Codec> Product<'_, C> {
+    /// Everything, in tiles of `N` blocks and `R`, `R2` or `R3` rows, whichever leave least room empty.
     #[inline(always)]
-    fn blocks<const N: usize>(&self, mut work: impl FnMut(usize, usize)) {
-        let end = self.outputs.end.div_ceil(BLOCK);
-        let mut block = self.outputs.start / BLOCK;
-        while block < end {
-            let even = |n: usize| block + n <= end && self.layout.block(block).1 == self.layout.block(block + n - 1).1;
-            let n = if N >= 4 && even(4) {
-                4
-            } else if N >= 2 && even(2) {
-                2
-            } else {
-                1
-            };
-            work(block, n);
-            block += n;
+    fn run<S: Simd, const R: usize, const R2: usize, const R3: usize, const N: usize>(&self, simd: S) {
+        let at_once = (STRETCH / self.stride.max(1) / R).max(1) * R;
+        for row in (0..self.rows).step_by(at_once) {
+            let rows = row..self.rows.min(row + at_once);
+            let end = self.outputs.end.div_ceil(BLOCK);
+            let mut block = self.outputs.start / BLOCK;
+            while block < end {
+                // Blocks of one tile lie at the same distance from word to word.
+                let even = |n: usize| block + n <= end && self.layout.block(block).1 == self.layout.block(block + n - 1).1;
+                block += if N >= 4 && even(4) {
+                    self.tiles::<S, R, R2, R3, 4>(simd, block, rows.clone())
+                } else if N >= 2 && even(2) {
+                    self.tiles::<S, R, R2, R3, 2>(simd, block, rows.clone())
+                } else {
+                    self.tiles::<S, R, R2, R3, 1>(simd, block, rows.clone())
+                };
+            }
         }
     }
 
-    fn stored<'a, C: Codec, const N: usize>(&self, lines: &'a [Line], block: usize) -> Source<'a, N> {
-        let first = core::array::from_fn(|n| self.layout.block(block + n).0);
-        Source { lines, first, step: self.layout.block(block).1, words: self.layout.words }
-    }
-
-    /// At most `R` rows, every weight decoded in a register.
+    /// `N` blocks from `block` on for the rows `rows`.
     #[inline(always)]
-    fn direct<S: Simd, C: Codec, const R: usize, const N: usize>(&self, simd: S, lines: &[Line]) {
-        self.blocks::<N>(
-            #[inline(always)]
-            |block, n| match n {
-                4 if N >= 4 => self.tile::<S, C, C, R, 4>(simd, self.stored::<C, 4>(lines, block), block, 0),
-                2 if N >= 2 => self.tile::<S, C, C, R, 2>(simd, self.stored::<C, 2>(lines, block), block, 0),
-                _ => self.tile::<S, C, C, R, 1>(simd, self.stored::<C, 1>(lines, block), block, 0),
-            },
-        );
-    }
-
-    /// Any number of rows in tiles of `R`, the last of `R2` or `R3` where those are enough.
-    #[inline(always)]
-    fn by_panels<S: Simd, C: Codec, const R: usize, const R2: usize, const R3: usize, const N: usize>(
+    fn tiles<S: Simd, const R: usize, const R2: usize, const R3: usize, const N: usize>(
         &self,
         simd: S,
-        lines: &[Line],
-        panel: &mut [Line],
-    ) {
-        for row in (0..self.rows).step_by(ROWS) {
-            let rows = row..self.rows.min(row + ROWS);
-            self.blocks::<N>(
-                #[inline(always)]
-                |block, n| match n {
-                    2 if N >= 2 => {
-                        let source = self.decoded::<S, C, 2>(simd, lines, block, panel);
-                        self.tiles::<S, C, R, R2, R3, 2>(simd, source, block, rows.clone());
-                    }
-                    _ => {
-                        let source = self.decoded::<S, C, 1>(simd, lines, block, panel);
-                        self.tiles::<S, C, R, R2, R3, 1>(simd, source, block, rows.clone());
-                    }
-                },
-            );
-        }
-    }
-
-    #[inline(always)]
-    fn tiles<S: Simd, C: Codec, const R: usize, const R2: usize, const R3: usize, const N: usize>(
-        &self,
-        simd: S,
-        source: Source<'_, N>,
         block: usize,
         rows: Range<usize>,
-    ) {
+    ) -> usize {
         let mut row = rows.start;
         while row < rows.end {
             row += match rows.end - row {
-                left if left > R2 => {
-                    self.tile::<S, F32, C, R, N>(simd, source, block, row);
-                    R
-                }
-                left if left > R3 => {
-                    self.tile::<S, F32, C, R2, N>(simd, source, block, row);
-                    R2
-                }
-                _ => {
-                    self.tile::<S, F32, C, R3, N>(simd, source, block, row);
-                    R3
-                }
+                left if left > 2 * R2 || left > R2 && left <= R => self.tile::<S, R, N>(simd, block, row),
+                left if left > R3 => self.tile::<S, R2, N>(simd, block, row),
+                _ => self.tile::<S, R3, N>(simd, block, row),
             };
         }
+        N
     }
 
-    /// The weights of `N` blocks as f32, in scratch unless they are stored so.
+    /// `N` blocks from `block` on for at most `R` rows from `row` on.
     #[inline(always)]
-    fn decoded<'a, S: Simd, C: Codec, const N: usize>(
-        &self,
-        simd: S,
-        lines: &'a [Line],
-        block: usize,
-        panel: &'a mut [Line],
-    ) -> Source<'a, N> {
-        let source = self.stored::<C, N>(lines, block);
-        if C::INPUTS == 1 {
-            return source;
+    fn tile<S: Simd, const R: usize, const N: usize>(&self, simd: S, block: usize, row: usize) -> usize {
+        let sums = simd.vectorize(Tile::<C, R, N> {
+            lines: self.lines,
+            first: core::array::from_fn(|n| self.layout.block(block + n).0),
+            step: self.layout.block(block).1,
+            words: self.layout.words,
+            scales: core::array::from_fn(|n| self.scales_of(block + n)),
+            x: core::array::from_fn(|r| &self.x[(row + r).min(self.rows - 1) * self.stride..][..self.stride]),
+            format: PhantomData,
+        });
+        for (r, sums) in sums.iter().enumerate().take(self.rows - row) {
+            for (n, sums) in sums.iter().enumerate() {
+                self.put(simd, sums, block + n, row + r);
+            }
         }
-        let panel = &mut panel[..N * self.stride];
-        simd.vectorize(Decode::<C, N> { source, scales: core::array::from_fn(|n| self.scales_of(block + n)), panel, format: PhantomData });
-        Source { lines: panel, first: core::array::from_fn(|n| n), step: N, words: self.stride }
+        R
     }
 
     #[inline(always)]
@@ -212,26 +141,9 @@ impl Target<'_> {
         &self.scales[block * self.layout.scales..][..self.layout.scales]
     }
 
-    /// `R` rows from `row` on times `N` blocks from `block` on; weights decoded by `D`, sums finished by `C`.
-    #[inline(always)]
-    fn tile<S: Simd, D: Codec, C: Codec, const R: usize, const N: usize>(&self, simd: S, source: Source<'_, N>, block: usize, row: usize) {
-        let tile = Tile::<D, R, N> {
-            source,
-            scales: core::array::from_fn(|n| if D::INPUTS == C::INPUTS { self.scales_of(block + n) } else { &[] }),
-            x: core::array::from_fn(|r| &self.x[(row + r).min(self.rows - 1) * self.stride..][..self.stride]),
-            format: PhantomData,
-        };
-        let sums = simd.vectorize(tile);
-        for (r, sums) in sums.iter().enumerate().take(self.rows - row) {
-            for (n, sums) in sums.iter().enumerate() {
-                self.put::<S, C>(simd, sums, block + n, row + r);
-            }
-        }
-    }
-
     /// Finishes the sums of a block and writes those that are wanted.
     #[inline(always)]
-    fn put<S: Simd, C: Codec>(&self, simd: S, sums: &Line, block: usize, row: usize) {
+    fn put<S: Simd>(&self, simd: S, sums: &Line, block: usize, row: usize) {
         let mut values = [0.0; BLOCK];
         let scales = self.scales_of(block);
         let first = block * BLOCK;
@@ -260,7 +172,12 @@ impl Target<'_> {
 
 /// Sums of `N` blocks for `R` rows.
 struct Tile<'a, D, const R: usize, const N: usize> {
-    source: Source<'a, N>,
+    lines: &'a [Line],
+    /// Where each block begins.
+    first: [usize; N],
+    /// Lines from one word to the next.
+    step: usize,
+    words: usize,
     scales: [&'a [Line]; N],
     x: [&'a [f32]; R],
     format: PhantomData<D>,
@@ -271,7 +188,7 @@ impl<D: Codec, const R: usize, const N: usize> WithSimd for Tile<'_, D, R, N> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
-        let Source { lines, first, step, words } = self.source;
+        let Self { lines, first, step, words, .. } = self;
         for x in self.x {
             assert!(x.len() == words * D::INPUTS);
         }
@@ -356,44 +273,14 @@ unsafe fn add<S: Simd, D: Codec, const J: usize, const R: usize, const N: usize>
         let x = simd.splat_f32s(unsafe { *x[r].add(k) });
         for n in 0..N {
             for v in 0..BLOCK / S::F32_LANES {
-                sums[r][n][v] = simd.mul_add_e_f32s(x, weights[n][v], sums[r][n][v]);
+                sums[r][n][v] = multiply_add(simd, x, weights[n][v], sums[r][n][v]);
             }
         }
     }
 }
 
-/// Writes `N` blocks as f32, the lines of an input beside each other.
-struct Decode<'a, D, const N: usize> {
-    source: Source<'a, N>,
-    scales: [&'a [Line]; N],
-    panel: &'a mut [Line],
-    format: PhantomData<D>,
-}
-
-impl<D: Codec, const N: usize> WithSimd for Decode<'_, D, N> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Source { lines, first, step, words } = self.source;
-        assert!(self.panel.len() == words * D::INPUTS * N);
-        for word in 0..words {
-            let scales = scales::<S, D, N>(simd, self.scales, word / D::GROUP);
-            for n in 0..N {
-                for v in 0..BLOCK / S::F32_LANES {
-                    let at = v * S::F32_LANES;
-                    let loaded = vector(simd, &lines[first[n] + word * step], at);
-                    macro_rules! weights {
-                        ($($j:literal)*) => {$(
-                            if $j < D::INPUTS {
-                                let weight = D::decode::<S, $j>(simd, loaded, scales[n][v]);
-                                put_vector(simd, &mut self.panel[(word * D::INPUTS + $j) * N + n], at, weight);
-                            }
-                        )*};
-                    }
-                    weights!(0 1 2 3 4 5 6 7);
-                }
-            }
-        }
-    }
+/// `x · w + sum`, rounded once where an instruction does that. The plain level would call a function for it, a slow one without `std`.
+#[inline(always)]
+fn multiply_add<S: Simd>(simd: S, x: S::f32s, w: S::f32s, sum: S::f32s) -> S::f32s {
+    if S::F32_LANES > 4 || cfg!(target_arch = "aarch64") { simd.mul_add_e_f32s(x, w, sum) } else { simd.add_f32s(simd.mul_f32s(x, w), sum) }
 }

@@ -4,7 +4,6 @@ use super::bf16::Bf16;
 use super::codec::Codec;
 use super::int4::Int4;
 use super::int8::Int8;
-use super::layout::{BLOCK, Line};
 use super::multiply::Product;
 use super::single::F32;
 use super::{Scratch, WeightFormat, WeightMatrix};
@@ -164,10 +163,7 @@ impl Task<'_> {
         let Self { rows, x, outputs, y, y_stride, bias, scratch } = self;
         let layout = matrix.layout();
         let stride = layout.words * C::INPUTS;
-        let Scratch { panel, x: padded } = scratch;
-        if C::INPUTS > 1 && panel.len() < 2 * stride {
-            panel.resize(2 * stride, Line([0; BLOCK]));
-        }
+        let padded = &mut scratch.x;
         let x = if stride == matrix.inputs {
             x
         } else {
@@ -179,6 +175,6 @@ impl Task<'_> {
             padded
         };
         let (lines, scales, format) = (matrix.words(), matrix.scales(), PhantomData::<C>);
-        level.run(Product { format, layout, lines, scales, rows, x, outputs, y, y_stride, bias, panel });
+        level.run(Product { format, layout, lines, scales, rows, x, stride, outputs, y, y_stride, bias });
     }
 }

@@ -1,4 +1,4 @@
-//! The time-mixing layers. A new one is a file and a line in [`read`] and [`memory`].
+//! The time-mixing layers. A new one is a file and a line in [`read`] and [`memory_vectors`].
 
 mod gru;
 mod lstm;
