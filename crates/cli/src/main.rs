@@ -5,6 +5,7 @@
 mod allocator;
 mod commands;
 mod corpus;
+mod deployed;
 mod display;
 mod failure;
 mod interrupt;
@@ -37,6 +38,8 @@ enum Command {
     Eval(commands::eval::Args),
     /// Continue a prompt with a trained model
     Generate(commands::generate::Args),
+    /// Put a trained model into one file, its weights as f32, bf16, int8 or int4
+    Pack(commands::pack::Args),
     /// Compare our cells with tensors computed elsewhere
     Verify(commands::verify::Args),
     /// Show what a checkpoint or a tensor file holds
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Train(args) => commands::train::run(args),
         Command::Eval(args) => commands::eval::run(args),
         Command::Generate(args) => commands::generate::run(args),
+        Command::Pack(args) => commands::pack::run(args),
         Command::Verify(args) => commands::verify::run(args),
         Command::Inspect(args) => commands::inspect::run(args),
         Command::Experiments(args) => commands::experiments::run(args),

@@ -11,7 +11,7 @@ use crate::crew;
 use crate::linear::{Shared, product};
 use crate::norm::Norm;
 use crate::pass::Pass;
-use crate::source::Source;
+use crate::source::{Counted, Source};
 use crate::state::{State, StateShape, first_row};
 use crate::workspace::{Workspace, room};
 use crate::{Error, ModelConfig, Result};
@@ -52,6 +52,7 @@ pub struct Model {
     first: Vec<f32>,
     /// Multiplications for one token.
     cost: usize,
+    parameters: usize,
 }
 
 impl Model {
@@ -82,6 +83,7 @@ impl Model {
 
     pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source) -> Result<Self> {
         config.validate()?;
+        let source = &mut Counted::new(source);
         let (v, d) = (config.vocab_size, config.d_model);
         let embedding = source.matrix("embedding.weight", v, d)?;
         let blocks: Vec<Block> =
@@ -91,12 +93,17 @@ impl Model {
         let state_shape = StateShape::new(config)?;
         let first = first_row(state_shape, |i, memory| blocks[i].init_memory(memory));
         let cost = usize::try_from(config.matrix_weights()?).unwrap_or(usize::MAX);
-        Ok(Self { config: config.clone(), state_shape, embedding, blocks, final_norm, head, first, cost })
+        Ok(Self { config: config.clone(), state_shape, embedding, blocks, final_norm, head, first, cost, parameters: source.parameters })
     }
 
     /// What the model is.
     pub fn config(&self) -> &ModelConfig {
         &self.config
+    }
+
+    /// Number of trained numbers.
+    pub fn parameters(&self) -> usize {
+        self.parameters
     }
 
     /// V, the number of tokens it knows.

@@ -133,10 +133,10 @@ struct ReadHeader {
 /// Checks everything that holds for the file as a whole.
 fn header(bytes: &[u8]) -> Result<ReadHeader> {
     let Some((frame, _)) = bytes.split_first_chunk::<FRAME>() else {
-        return damaged(format!("has {} bytes, fewer than its first {FRAME}; expected a file made by minrnn pack", bytes.len()));
+        return damaged(format!("has {} bytes, fewer than its first {FRAME}", bytes.len()));
     };
     if frame[..8] != MAGIC {
-        return damaged("does not begin like one; expected a file made by minrnn pack".into());
+        return damaged("does not begin like one".into());
     }
     let number = |at: usize, len: usize| frame[at..at + len].iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte));
     let (version, header_len, file_len) = (number(8, 4), number(12, 4), number(16, 8));

@@ -26,6 +26,34 @@ pub(crate) fn join(name: &str, part: &str) -> String {
     format!("{name}.{part}")
 }
 
+/// Counts the trained numbers that are taken; running statistics are not trained.
+pub(crate) struct Counted<'a> {
+    source: &'a mut dyn Source,
+    pub(crate) parameters: usize,
+}
+
+impl<'a> Counted<'a> {
+    pub(crate) fn new(source: &'a mut dyn Source) -> Self {
+        Self { source, parameters: 0 }
+    }
+}
+
+impl Source for Counted<'_> {
+    fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+        let values = self.source.vector(name, shape)?;
+        if !name.contains("running_") {
+            self.parameters += values.len();
+        }
+        Ok(values)
+    }
+
+    fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix> {
+        let matrix = self.source.matrix(name, outputs, inputs)?;
+        self.parameters += outputs * inputs;
+        Ok(matrix)
+    }
+}
+
 /// Tensors of a checkpoint, stored in a format as they are read.
 #[cfg(feature = "std")]
 pub(crate) struct Checkpoint<'a> {

@@ -71,6 +71,24 @@ impl State {
         &mut self.values
     }
 
+    /// `rows` sessions with the numbers that [`values`](State::values) gave, for `model`.
+    ///
+    /// # Errors
+    /// When there are more or fewer numbers than the sessions of this model have.
+    pub fn from_values(model: &Model, rows: usize, values: Vec<f32>) -> Result<Self> {
+        let shape = model.state_shape();
+        if rows.checked_mul(shape.row_len()) == Some(values.len()) {
+            return Ok(Self { shape, rows, values });
+        }
+        let (expected, found) = (shape.row_len(), values.len());
+        Err(Error::State(format!("has {found} numbers for {rows} sessions, expected {expected} for each; it belongs to another model")))
+    }
+
+    /// The numbers of every session, one session after the other.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
     /// Number of sessions.
     pub fn rows(&self) -> usize {
         self.rows

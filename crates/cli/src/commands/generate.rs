@@ -8,13 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::Context;
-use burn::tensor::Device;
-use minrnn::checkpoint::{LoadedModel, TOKENIZER_FILE, load_model, parameter_count};
+use minrnn::checkpoint::TOKENIZER_FILE;
 use minrnn::data::Tokenizer;
-use minrnn::generate::{ModelIdentity, Session, TextGenerator};
-use minrnn::train::find_checkpoint;
-use minrnn_stream::{Sampling, read_text};
+use minrnn::generate::{RuntimeSession, TextGenerator};
+use minrnn_stream::{Model, Sampling, read_text};
 
+use crate::deployed::Deployed;
 use crate::failure::WrongInput;
 use crate::printer::Printer;
 use crate::threads::Threads;
@@ -29,7 +28,8 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run directory, whose best checkpoint is taken, or a checkpoint
+    /// Run directory, whose best checkpoint is taken, a checkpoint, or a packed model
+    #[arg(value_name = "RUN|FILE")]
     run: PathBuf,
     /// Text to continue; of several, each result is printed under a title [default: start from a line break]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
@@ -104,22 +104,22 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn generate(args: &Args) -> anyhow::Result<ExitCode> {
     check(args)?;
     let prompts = prompts(args)?;
-    let directory = find_checkpoint(&args.run)?;
-    let loaded = load_model(&directory, &Device::flex())?;
-    let Some(tokenizer) = &loaded.tokenizer else {
+    let deployed = Deployed::load(&args.run)?;
+    let Some(tokenizer) = &deployed.tokenizer else {
         let problem = "was trained on a task, not on text, so there is nothing to continue; see minrnn eval";
-        return Err(WrongInput(format!("the model in '{}' has no {TOKENIZER_FILE}: it {problem}", directory.display())).into());
+        return Err(WrongInput(format!("the model in '{}' has no {TOKENIZER_FILE}: it {problem}", deployed.path.display())).into());
     };
     let wants_identity = args.save_session.is_some() || args.load_session.is_some();
-    let identity = wants_identity.then(|| ModelIdentity::of(&loaded.config.model, &loaded.model));
-    let (mixer, size) = (loaded.config.model.mixer, parameter_count(&loaded.model));
-    eprintln!("{mixer} of {size} parameters from {}", directory.display());
+    let identity = wants_identity.then(|| deployed.identity()).transpose()?;
+    let model = &deployed.model;
+    eprintln!("{} of {} parameters from {}", model.config().mixer, model.parameters(), deployed.path.display());
 
     let start = match (&args.load_session, &identity) {
         (Some(path), Some(identity)) => {
-            continued(args, &prompts, TextGenerator::load(path, &Session::new(&loaded.model, 0), tokenizer, identity)?)?
+            let like = RuntimeSession::new(model, 0);
+            continued(args, &prompts, TextGenerator::load(path, &like, tokenizer, identity)?)?
         }
-        _ => started(args, &prompts, &loaded, tokenizer)?,
+        _ => started(args, &prompts, model, tokenizer)?,
     };
     let Start { mut generator, titles, held } = start;
     if generator.is_done() && args.max_tokens > 0 {
@@ -195,20 +195,20 @@ fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
 }
 
 struct Start<'m> {
-    generator: TextGenerator<'m, Session<'m>>,
+    generator: TextGenerator<'m, RuntimeSession<'m>>,
     /// One for each row; without any, the text is printed alone.
     titles: Vec<String>,
     /// Text that a session held back and that comes before anything new.
     held: Vec<String>,
 }
 
-fn started<'m>(args: &Args, prompts: &[String], loaded: &'m LoadedModel, tokenizer: &'m Tokenizer) -> anyhow::Result<Start<'m>> {
+fn started<'m>(args: &Args, prompts: &[String], model: &'m Model, tokenizer: &'m Tokenizer) -> anyhow::Result<Start<'m>> {
     let empty = [String::new()];
     let prompts = if prompts.is_empty() { &empty } else { prompts };
     let copies = args.batch.unwrap_or(1);
     let sampling = args.sampling.over(&Sampling::default()).unwrap_or_default();
     // Each prompt is read once, however many continuations it gets.
-    let mut generator = TextGenerator::new(Session::new(&loaded.model, prompts.len()), tokenizer, prompts, sampling.clone(), &args.stop)?;
+    let mut generator = TextGenerator::new(RuntimeSession::new(model, prompts.len()), tokenizer, prompts, sampling.clone(), &args.stop)?;
     if copies > 1 {
         generator = generator.select(&repeated(prompts.len(), copies))?;
         generator.resample(sampling)?;
@@ -217,7 +217,7 @@ fn started<'m>(args: &Args, prompts: &[String], loaded: &'m LoadedModel, tokeniz
     Ok(Start { generator, titles: titles(&names, copies), held: Vec::new() })
 }
 
-fn continued<'m>(args: &Args, prompts: &[String], mut generator: TextGenerator<'m, Session<'m>>) -> anyhow::Result<Start<'m>> {
+fn continued<'m>(args: &Args, prompts: &[String], mut generator: TextGenerator<'m, RuntimeSession<'m>>) -> anyhow::Result<Start<'m>> {
     let rows = generator.batch_size();
     if prompts.len() > 1 && prompts.len() != rows {
         let found = prompts.len();

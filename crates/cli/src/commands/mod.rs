@@ -5,5 +5,6 @@ pub mod eval;
 pub mod experiments;
 pub mod generate;
 pub mod inspect;
+pub mod pack;
 pub mod train;
 pub mod verify;

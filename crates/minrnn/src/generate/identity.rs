@@ -1,11 +1,13 @@
 //! Which model a saved state belongs to.
 
+use std::path::Path;
+
 use burn::module::Module;
 use minrnn_stream::ModelConfig;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::parameters;
+use crate::{Error, Result, parameters};
 
 /// A fingerprint of a model: SHA-256 over its configuration and the name, shape and values of every parameter.
 ///
@@ -25,6 +27,23 @@ impl ModelIdentity {
             let bytes: Vec<u8> = values.read().iter().flat_map(|value| value.to_le_bytes()).collect();
             hash.update(bytes);
         });
+        Self::from_hash(hash)
+    }
+
+    /// The fingerprint of the model in the given files.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    pub fn of_files<P: AsRef<Path>>(paths: &[P]) -> Result<Self> {
+        let mut hash = Sha256::new();
+        for path in paths {
+            let path = path.as_ref();
+            hash.update(std::fs::read(path).map_err(|error| Error::io("read", path, error))?);
+        }
+        Ok(Self::from_hash(hash))
+    }
+
+    fn from_hash(hash: Sha256) -> Self {
         Self(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 }

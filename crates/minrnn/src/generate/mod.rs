@@ -1,8 +1,9 @@
-//! Generation with the training model: prompts read in parallel over time, then token by token.
+//! Generation: prompts read in parallel over time, then token by token.
 //!
 //! Which of these do I want?
 //! * text from a prompt: [`TextGenerator`], which samples, stops at stop strings and gives text as it is completed;
-//! * logits for tokens of my own: [`Session`] with [`prefill`](Session::prefill) and [`step`](Session::step);
+//! * sequences read by the inference runtime, which is fast and takes compact weights: [`RuntimeSession`];
+//! * the same by the training model, with a mixer of my own: [`Session`] with [`prefill`](Session::prefill) and [`step`](Session::step);
 //! * the state in a file: `save` and `load` of either; [`ModelIdentity`] keeps it with its model.
 //!
 //! ```
@@ -25,6 +26,7 @@
 //! ```
 
 mod identity;
+mod runtime_session;
 mod saved;
 mod session;
 mod stop;
@@ -32,6 +34,7 @@ mod text;
 mod token_session;
 
 pub use identity::ModelIdentity;
+pub use runtime_session::RuntimeSession;
 pub use session::Session;
 pub use stop::StopStrings;
 pub use text::{Piece, RECENT_TOKENS, TextGenerator, start_token};

@@ -1,7 +1,7 @@
 //! What to measure: the flags that benches share.
 
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
-use minrnn_stream::MixerKind;
+use minrnn_stream::{MixerKind, WeightFormat};
 
 use super::timing::Plan;
 use crate::failure::WrongInput;
@@ -118,6 +118,16 @@ impl Precision {
             Self::Bf16 => "bf16",
             Self::Int8 => "int8",
             Self::Int4 => "int4",
+        }
+    }
+
+    /// The format of weights.
+    pub fn weights(self) -> WeightFormat {
+        match self {
+            Self::F32 => WeightFormat::F32,
+            Self::Bf16 => WeightFormat::Bf16,
+            Self::Int8 => WeightFormat::Int8,
+            Self::Int4 => WeightFormat::Int4,
         }
     }
 

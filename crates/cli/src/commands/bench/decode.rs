@@ -1,28 +1,41 @@
-//! Generation without sampling: from a carried state, each token the most likely one after those before.
+//! Generation without sampling by the inference runtime: from a carried state, each token the most likely one after those before.
 
-use burn::tensor::Device;
-use minrnn::ops::StepCodes;
+use minrnn_stream::Workspace;
 
 use super::Measured;
 use super::case::{Case, Defaults};
-use super::language_model::{build, flop, inputs, parameters, random_tokens};
+use super::language_model::{deploy, flop, random_tokens};
 use super::timing::Plan;
 
 pub const DEFAULTS: Defaults = Defaults { d_model: 384, d_hidden: 768, batch_size: 1, seq_len: &[256], iterations: 5 };
 
 pub fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
-    let device = Device::flex();
-    let model = build(case, 1, &device)?;
-    let steps = StepCodes::dense();
-    let lengths = vec![1; case.batch_size];
-    let first = inputs(case, &random_tokens(case, 0), &device).narrow(1, 0, 1);
-    let (logits, start) = model.prefill(first, &lengths, model.init_state(case.batch_size), &steps);
+    let model = deploy(case, 1)?;
+    let v = model.vocab_size();
+    let first: Vec<u32> = random_tokens(case, 0).chunks(case.seq_len + 1).map(|row| row[0] as u32).collect();
+    let (mut start, mut workspace) = (model.init_state(case.batch_size), Workspace::new());
+    let mut logits = vec![0.0; case.batch_size * v];
+    model.step(&first, &mut start, &mut logits, &mut workspace).map_err(minrnn::Error::from)?;
+    let mut tokens = likeliest(&logits, v);
+    let mut failure = None;
     let times = plan.time(|| {
-        let (mut logits, mut state) = (logits.clone(), start.clone());
+        let mut state = start.clone();
         for _ in 0..case.seq_len {
-            (logits, state) = model.prefill(logits.argmax(1), &lengths, state, &steps);
+            if let Err(error) = model.step(&tokens, &mut state, &mut logits, &mut workspace) {
+                failure = Some(error);
+                return;
+            }
+            tokens = likeliest(&logits, v);
         }
-        std::hint::black_box((logits, state));
     });
-    Ok(Measured { times, flop: flop(case, false), parameters: Some(parameters(&model)) })
+    if let Some(error) = failure {
+        return Err(minrnn::Error::from(error).into());
+    }
+    Ok(Measured { times, flop: flop(case, false), parameters: Some(model.parameters()) })
+}
+
+/// The most likely token of each row.
+fn likeliest(logits: &[f32], vocab_size: usize) -> Vec<u32> {
+    let of_row = |row: &[f32]| (0..row.len()).reduce(|best, i| if row[i] > row[best] { i } else { best }).unwrap_or(0) as u32;
+    logits.chunks_exact(vocab_size).map(of_row).collect()
 }

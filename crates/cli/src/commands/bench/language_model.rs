@@ -1,10 +1,12 @@
 //! The model of `lm`, `decode` and `prefill`: the one the paper trains on Shakespeare (models.md §2.8).
 
+use anyhow::Context;
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use minrnn::checkpoint::save_weights;
 use minrnn::model::LanguageModel;
 use minrnn::rng::{self, Purpose};
-use minrnn_stream::{InitialState, ModelConfig, NormKind};
+use minrnn_stream::{InitialState, Model, ModelConfig, NormKind, Weights};
 use rand::Rng;
 
 use super::case::{Case, expect_room};
@@ -33,6 +35,16 @@ pub fn build(case: &Case, floats_per_token: u128, device: &Device) -> anyhow::Re
     config.validate().map_err(minrnn::Error::from)?;
     expect_room(config.matrix_weights().map_err(minrnn::Error::from)? + case.tokens() * floats_per_token)?;
     Ok(LanguageModel::new(&config, 0, device)?)
+}
+
+/// The same in the inference runtime, its weights in the format of `case`, if there is room for it and for `floats_per_token` numbers
+/// a token.
+pub fn deploy(case: &Case, floats_per_token: u128) -> anyhow::Result<Model> {
+    let trained = build(case, floats_per_token, &Device::flex())?;
+    let file = tempfile::NamedTempFile::new().context("could not create a temporary file")?;
+    save_weights(&trained, file.path())?;
+    let mut weights = Weights::read(file.path()).map_err(minrnn::Error::from)?;
+    Ok(Model::new(&config(case), &mut weights, case.precision.weights()).map_err(minrnn::Error::from)?)
 }
 
 /// Number of its parameters.

@@ -1,24 +1,28 @@
-//! One pass over a prompt, to the state after it and the logits of the next token.
+//! One pass over a prompt by the inference runtime, to the state after it and the logits of the next token.
 
-use burn::tensor::Device;
-use minrnn::ops::StepCodes;
+use minrnn_stream::Workspace;
 
 use super::Measured;
 use super::case::{Case, Defaults};
-use super::language_model::{build, flop, inputs, parameters, random_tokens};
+use super::language_model::{deploy, flop, random_tokens};
 use super::timing::Plan;
 
-pub const DEFAULTS: Defaults = Defaults { d_model: 384, d_hidden: 768, batch_size: 1, seq_len: &[512, 4096], iterations: 5 };
+pub const DEFAULTS: Defaults = Defaults { d_model: 384, d_hidden: 768, batch_size: 1, seq_len: &[512, 2048], iterations: 5 };
 
 pub fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
-    let device = Device::flex();
-    let model = build(case, 4 * case.d_model as u128, &device)?;
-    let lengths = vec![case.seq_len; case.batch_size];
-    let prompt = inputs(case, &random_tokens(case, 0), &device);
+    let model = deploy(case, 1)?;
+    let tokens: Vec<u32> = random_tokens(case, 0).into_iter().map(|token| token as u32).collect();
+    let prompts: Vec<&[u32]> = tokens.chunks(case.seq_len + 1).map(|row| &row[..case.seq_len]).collect();
+    let mut workspace = Workspace::new();
+    let mut logits = vec![0.0; case.batch_size * model.vocab_size()];
+    let mut failure = None;
     let times = plan.time(|| {
-        let state = model.init_state(case.batch_size);
-        std::hint::black_box(model.prefill(prompt.clone(), &lengths, state, &StepCodes::dense()));
+        let mut state = model.init_state(case.batch_size);
+        failure = model.prefill(&prompts, &mut state, &mut logits, &mut workspace).err();
     });
+    if let Some(error) = failure {
+        return Err(minrnn::Error::from(error).into());
+    }
     // The head sees one position of each row; the peers count it everywhere, and so do we.
-    Ok(Measured { times, flop: flop(case, false), parameters: Some(parameters(&model)) })
+    Ok(Measured { times, flop: flop(case, false), parameters: Some(model.parameters()) })
 }

@@ -184,7 +184,15 @@ impl Tokenizer {
                 format!("is larger than {} MiB, which no tokenizer is; give a tokenizer.json", MAX_FILE_LEN >> 20),
             ));
         }
-        Self::from_json(&json).map_err(|problem| Error::malformed(path, problem))
+        Self::from_bytes(&json, path)
+    }
+
+    /// The tokenizer of these bytes of a `tokenizer.json`, which stand in `path`.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] when they are neither.
+    pub fn from_bytes(json: &[u8], path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_json(json).map_err(|problem| Error::malformed(path.as_ref(), problem))
     }
 
     fn from_json(json: &[u8]) -> Result<Self, String> {

@@ -1,5 +1,7 @@
 //! `minrnn eval`: the measures of a trained model on its test data, or on a text of yours.
 
+mod runtime;
+
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,15 +13,21 @@ use minrnn::checkpoint::{LoadedModel, load_model};
 use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart};
 use minrnn::rng::Purpose;
 use minrnn::train::{Data, EXPERIMENT_FILE, Evaluation, Experiment, FINAL_BATCHES, evaluate, find_checkpoint, full_pass};
+use minrnn_stream::read_text;
 
+use crate::deployed::Deployed;
 use crate::display::say;
 use crate::failure::{FAILED, NO_STDOUT, WrongInput};
 use crate::interrupt;
 use crate::threads::Threads;
 
+/// The longest text a packed model is scored on.
+const MAX_TEXT: u64 = 1 << 30;
+
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run directory (its best checkpoint is taken) or checkpoint directory
+    /// Run directory (its best checkpoint is taken), checkpoint directory, or packed model (with --data)
+    #[arg(value_name = "RUN|FILE")]
     run: PathBuf,
     /// Score this text, all of it, instead of the run's test part
     #[arg(long, value_name = "FILE")]
@@ -27,6 +35,9 @@ pub struct Args {
     /// Number of fixed random batches
     #[arg(long, value_name = "N", default_value_t = FINAL_BATCHES, value_parser = clap::value_parser!(u64).range(1..))]
     batches: u64,
+    /// How often the likeliest token is the same as this model's: a run, a checkpoint or a packed model (for a packed model)
+    #[arg(long, value_name = "RUN|FILE", requires = "data")]
+    against: Option<PathBuf>,
     #[command(flatten)]
     threads: Threads,
     /// One JSON object per line
@@ -40,6 +51,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+    if args.run.is_file() {
+        return score_packed(args, stop);
+    }
+    if args.against.is_some() {
+        return Err(WrongInput("--against compares a packed model with another; give a packed model to score".to_owned()).into());
+    }
     let checkpoint = find_checkpoint(&args.run)?;
     let LoadedModel { config, model, tokenizer } = load_model(&checkpoint, &Device::flex())?;
     let experiment = experiment_of(&config, &checkpoint)?;
@@ -72,6 +89,49 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(FAILED));
         };
         print(name, &evaluation, args.json).context(NO_STDOUT)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One pass over a text by the inference runtime.
+fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+    let deployed = Deployed::load(&args.run)?;
+    let Some(path) = &args.data else {
+        return Err(WrongInput("a packed model has no data beside it; give a text with --data FILE".to_owned()).into());
+    };
+    let Some(tokenizer) = &deployed.tokenizer else {
+        return Err(WrongInput("--data does not fit this model, which was trained on a task and reads no text".to_owned()).into());
+    };
+    let text = read_text(path, MAX_TEXT).map_err(minrnn::Error::from)?;
+    let tokens = tokenizer.encode(&text).map_err(|error| WrongInput(format!("'{}': {error}", path.display())))?;
+    if tokens.len() < 2 {
+        let found = tokens.len();
+        return Err(
+            WrongInput(format!("'{}' has {found} tokens, expected at least 2: one to predict from the other", path.display())).into()
+        );
+    }
+    let against = args.against.as_deref().map(Deployed::load).transpose()?;
+    if against.as_ref().is_some_and(|other| other.model.vocab_size() != deployed.model.vocab_size()) {
+        return Err(WrongInput("the models have vocabularies of different sizes, so their tokens cannot be compared".to_owned()).into());
+    }
+    let scored = runtime::score(&deployed.model, against.as_ref().map(|other| &other.model), &tokens, stop).map_err(minrnn::Error::from)?;
+    let Some(runtime::Score { evaluation, agreement }) = scored else {
+        say("stopped before everything was scored");
+        return Ok(ExitCode::from(FAILED));
+    };
+    if !args.json {
+        writeln!(io::stdout(), "model: {}", args.run.display()).context(NO_STDOUT)?;
+    }
+    print("full pass, state carried", &evaluation, args.json).context(NO_STDOUT)?;
+    match (agreement, &args.against) {
+        (Some(share), Some(other)) if args.json => {
+            writeln!(io::stdout(), "{}", serde_json::json!({"measure": "agreement", "against": other, "share": share}))
+                .context(NO_STDOUT)?;
+        }
+        (Some(share), Some(other)) => {
+            writeln!(io::stdout(), "likeliest token as {}: {:.2} %", other.display(), 100.0 * share).context(NO_STDOUT)?;
+        }
+        _ => {}
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,61 @@
+//! `minrnn pack`: a trained model in one file for the inference runtime.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use minrnn::Error;
+use minrnn::checkpoint::TOKENIZER_FILE;
+use minrnn::data::Tokenizer;
+use minrnn::train::find_checkpoint;
+use minrnn_stream::{PackedModel, WeightFormat, read_checkpoint};
+
+use crate::failure::WrongInput;
+use crate::output::print;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Run directory, whose best checkpoint is taken, or a checkpoint
+    run: PathBuf,
+    /// How matrices are stored: f32, bf16, int8 (a scale for each row), int4 (a scale for each group of 32)
+    #[arg(long, value_name = "FORMAT", default_value = "bf16", value_parser = ["f32", "bf16", "int8", "int4"])]
+    weights: String,
+    /// The file to write
+    #[arg(short, long, value_name = "FILE", default_value = "model.minrnn")]
+    output: PathBuf,
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if args.output.is_dir() {
+        return Err(WrongInput(format!("'{}' is a directory; give a file to write with -o", args.output.display())).into());
+    }
+    let checkpoint = find_checkpoint(&args.run)?;
+    let (config, mut weights) = read_checkpoint(&checkpoint).map_err(Error::from)?;
+    let file = checkpoint.join(TOKENIZER_FILE);
+    let tokenizer = if file.exists() {
+        // A vocabulary that cannot be read is refused now, not by whoever gets the file.
+        Tokenizer::load(&file)?;
+        Some(std::fs::read(&file).map_err(|error| Error::io("read", &file, error))?)
+    } else {
+        None
+    };
+    let format: WeightFormat = args.weights.parse().map_err(Error::from)?;
+    let tensors = PackedModel::write(&args.output, &config.model, &mut weights, format, tokenizer.as_deref()).map_err(Error::from)?;
+
+    let size = std::fs::metadata(&args.output).with_context(|| format!("could not read '{}'", args.output.display()))?.len();
+    let mut text = format!("{}: {} from {}\n", args.output.display(), config.model.mixer, checkpoint.display());
+    for format in WeightFormat::ALL.iter().copied() {
+        let of_format: Vec<_> = tensors.iter().filter(|tensor| tensor.format == format).collect();
+        if !of_format.is_empty() {
+            let bytes: usize = of_format.iter().map(|tensor| tensor.bytes).sum();
+            text += &format!("  {:>3} tensors as {format}: {:.2} MB\n", of_format.len(), bytes as f64 / 1e6);
+        }
+    }
+    text += &format!("  the whole file: {:.2} MB\n", size as f64 / 1e6);
+    text += &match tokenizer {
+        Some(_) => format!("next: minrnn generate {} --prompt TEXT\n", args.output.display()),
+        None => "the model reads no text; run it with the library minrnn-stream\n".to_owned(),
+    };
+    print(text)?;
+    Ok(ExitCode::SUCCESS)
+}
