@@ -15,6 +15,7 @@ pub mod lstm;
 pub mod min_gru;
 pub mod min_lstm;
 pub mod parallel_scans;
+pub mod product;
 pub mod rms_norm;
 pub mod scan;
 pub mod weight_matrix;

@@ -2,15 +2,7 @@
 
 use std::cell::Cell;
 
-/// The number format of matrix products.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Precision {
-    /// f32.
-    #[default]
-    F32,
-    /// bf16 inputs, f32 sums.
-    Bf16,
-}
+pub use minrnn_kernels::product::Precision;
 
 thread_local!(static CURRENT: Cell<Precision> = const { Cell::new(Precision::F32) });
 

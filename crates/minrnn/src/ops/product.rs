@@ -4,7 +4,7 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
-use minrnn_kernels::product::{Matrix, on_all_threads};
+use minrnn_kernels::product::{self as kernel, Matrix};
 
 use super::flex::{Output, dims, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
@@ -71,7 +71,7 @@ impl FusedOp for Product {
         };
         assert_eq!(depth, inner, "a product of rows of {depth} needs a matrix of {depth} rows, found {inner}");
         let mut y = Output::new([rows, columns]);
-        on_all_threads([rows, depth, columns], matrix(x), right, y.out());
+        kernel::product(self.precision, [rows, depth, columns], matrix(x), right, None, y.out());
         // SAFETY: the product writes the output whole.
         unsafe { vec![y.finish()] }
     }
@@ -84,12 +84,12 @@ impl FusedOp for Product {
         let [mut d_x, mut d_weight] = [Output::like(x), Output::like(weight)];
         match self.weight {
             Side::Straight => {
-                on_all_threads([rows, columns, depth], matrix(d_y), matrix(weight).transpose(), d_x.out());
-                on_all_threads([depth, rows, columns], matrix(x).transpose(), matrix(d_y), d_weight.out());
+                kernel::product(self.precision, [rows, columns, depth], matrix(d_y), matrix(weight).transpose(), None, d_x.out());
+                kernel::product(self.precision, [depth, rows, columns], matrix(x).transpose(), matrix(d_y), None, d_weight.out());
             }
             Side::Transposed => {
-                on_all_threads([rows, columns, depth], matrix(d_y), matrix(weight), d_x.out());
-                on_all_threads([columns, rows, depth], matrix(d_y).transpose(), matrix(x), d_weight.out());
+                kernel::product(self.precision, [rows, columns, depth], matrix(d_y), matrix(weight), None, d_x.out());
+                kernel::product(self.precision, [columns, rows, depth], matrix(d_y).transpose(), matrix(x), None, d_weight.out());
             }
         }
         // SAFETY: the products write both gradients whole.

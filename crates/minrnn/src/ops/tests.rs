@@ -491,3 +491,31 @@ fn cross_entropy_equals_its_composition() {
         );
     }
 }
+
+#[test]
+fn bf16_products_round_their_inputs_forward_and_backward_and_nothing_else() {
+    use minrnn_kernels::product::bf16::has_bf16;
+    use minrnn_kernels::reference::product::to_bf16;
+    let (n, d, m) = (5, 33, 17);
+    let run = |precision, rounded: bool| {
+        let device = Device::flex().autodiff();
+        let leaf = |rows: usize, columns: usize, index| {
+            let values = random(rows * columns, index);
+            let values: Vec<f32> = if rounded { values.into_iter().map(to_bf16).collect() } else { values };
+            Tensor::<2>::from_data(TensorData::new(values, [rows, columns]), &device).require_grad()
+        };
+        let (x, weight) = (leaf(n, d, 1), leaf(d, m, 2));
+        // The upstream gradient is 1, which is exact in bf16.
+        let y = super::with_precision(precision, || super::product(x.clone(), weight.clone()));
+        let grads = y.clone().sum().backward();
+        [values(y), values(x.grad(&grads).unwrap()), values(weight.grad(&grads).unwrap())]
+    };
+    let found = run(super::Precision::Bf16, false);
+    let expected = run(super::Precision::F32, has_bf16());
+    let plain = run(super::Precision::F32, false);
+    for (i, name) in ["y", "d_x", "d_weight"].into_iter().enumerate() {
+        close(name, &found[i], &expected[i]);
+        assert_eq!(has_bf16(), found[i] != plain[i], "{name}: rounding shows exactly where there is bf16");
+    }
+    assert_eq!(run(super::Precision::F32, false)[0], plain[0], "the precision ends with its scope");
+}

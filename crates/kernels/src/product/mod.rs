@@ -7,6 +7,10 @@
 //! Products run through the `gemm` crate, which picks its instructions itself; a single row goes to a product of its own, which is
 //! as fast as the weights arrive from the cache. Without `std` plain loops do the work.
 
+pub mod bf16;
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+mod packed;
+
 use crate::grid::{self, SharedOut};
 use crate::shape::{Out, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
@@ -84,6 +88,16 @@ pub fn multiply(
 /// Fewest multiplications worth more than one thread.
 const PARALLEL: usize = 1 << 22;
 
+/// What a product's inputs are rounded to. Sums are f32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// Not at all.
+    #[default]
+    F32,
+    /// To bf16, nearest even, where the CPU multiplies them ([`bf16::has_bf16`]); elsewhere not at all.
+    Bf16,
+}
+
 /// `out[i, j] = Σ_k left[i, k] · right[k, j]` on the threads of the ambient pool.
 ///
 /// # Shapes
@@ -91,30 +105,74 @@ const PARALLEL: usize = 1 << 22;
 ///
 /// # Panics
 /// When an element lies outside its slice, or `out` has another length.
-pub fn on_all_threads([rows, depth, columns]: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, out: Out) {
+pub fn on_all_threads(sizes: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, out: Out) {
+    product(Precision::F32, sizes, left, right, None, out);
+}
+
+/// `out[i, j] = bias[j] + Σ_k left[i, k] · right[k, j]` on the threads of the ambient pool.
+///
+/// # Shapes
+/// `left` [rows, depth], `right` [depth, columns], `bias` [columns], `out` [rows, columns], dense.
+///
+/// # Panics
+/// When an element lies outside its slice, or `bias` or `out` has another length.
+pub fn product(
+    precision: Precision,
+    [rows, depth, columns]: [usize; 3],
+    left: Matrix<'_>,
+    right: Matrix<'_>,
+    bias: Option<&[f32]>,
+    out: Out,
+) {
     expect_len("result of a product", out, rows * columns);
+    if let Some(bias) = bias {
+        expect_len("bias of a product", bias, columns);
+    }
     if out.is_empty() {
         return;
     }
     left.expect_holds("left", rows, depth);
     right.expect_holds("right", depth, columns);
     let threads = if rows.saturating_mul(depth).saturating_mul(columns) < PARALLEL { 1 } else { grid::threads() };
+    #[cfg(all(target_arch = "x86_64", feature = "std"))]
+    if precision == Precision::Bf16 && bf16::has_bf16() {
+        let product = packed::Product { sizes: [rows, depth, columns], left, right, bias, out: SharedOut::new(out) };
+        // SAFETY: the instructions were detected; every element lies in its slice; matrices are row-major or transposed.
+        return unsafe { packed::run::<packed::Bf16>(&product, threads) };
+    }
+    #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
+    let _ = precision;
+    let into = match bias {
+        Some(bias) => {
+            fill_rows(bias, out);
+            Into::Add
+        }
+        None => Into::Store,
+    };
     if rows > 1 || left.column_stride != 1 || right.column_stride != 1 {
-        return general([rows, depth, columns], left, right, Into::Store, out, columns, threads);
+        return general([rows, depth, columns], left, right, into, out, columns, threads);
     }
     let level = Level::current();
     let shared = SharedOut::new(out);
     grid::for_each(threads, |i| {
         let piece = grid::piece(columns, threads, i);
+        // SAFETY: pieces do not overlap, and `out` outlives the loop.
+        let out = unsafe { shared.slice(piece.start, piece.len()) };
         if depth == 0 || piece.is_empty() {
-            // SAFETY: pieces do not overlap, and `out` outlives the loop.
-            return unsafe { shared.slice(piece.start, piece.len()) }.fill(MaybeUninit::new(0.0));
+            return if into == Into::Store {
+                out.fill(MaybeUninit::new(0.0))
+            };
         }
         let right = Matrix { data: &right.data[piece.start..], ..right };
-        // SAFETY: as above.
-        let out = unsafe { shared.slice(piece.start, piece.len()) };
-        level.run(RowProduct { left: &left.data[..depth], right, into: Into::Store, out });
+        level.run(RowProduct { left: &left.data[..depth], right, into, out });
     });
+}
+
+/// Every row of `out` becomes `row`.
+fn fill_rows(row: &[f32], out: Out) {
+    for out in out.chunks_exact_mut(row.len()) {
+        out.write_copy_of_slice(row);
+    }
 }
 
 /// `[rows, columns]` → `[columns, rows]`, both row-major and dense.

@@ -1,0 +1,126 @@
+//! Prints the speed of matrix products beside the most that this machine's multipliers do, best of many alternating repetitions.
+//!
+//! `cargo run --release -p minrnn-kernels --example product_speed -- [threads] [repetitions] [tokens]`. Shapes are those of a language
+//! model's layers: `tokens` rows through a weight [K, N] forward (y = x W), and both gradients (d_x = d_y Wᵀ, d_W = xᵀ d_y).
+
+use minrnn_kernels::product::{Matrix, Precision, bf16::has_bf16, product};
+use minrnn_kernels::simd::{Level, Simd, WithSimd};
+use rayon::prelude::*;
+use std::hint::black_box;
+use std::mem::MaybeUninit;
+use std::time::Instant;
+
+/// Inputs and outputs of the layers' weights.
+const WEIGHTS: [[usize; 2]; 5] = [[384, 384], [384, 1536], [768, 384], [1536, 384], [384, 65]];
+
+fn seconds(work: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    work();
+    start.elapsed().as_secs_f64()
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).map(|a| a.parse::<usize>().expect("arguments are numbers"));
+    let threads = arguments.next().unwrap_or(2);
+    let repetitions = arguments.next().unwrap_or(10);
+    let tokens = arguments.next().unwrap_or(16384);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start");
+    println!("{}, {threads} threads, {}, best of {repetitions}", machine(), Level::current().name());
+    pool.install(|| table(threads, repetitions, tokens));
+}
+
+fn machine() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    name.map_or("unknown CPU".into(), |(_, name)| name.trim().into())
+}
+
+fn table(threads: usize, repetitions: usize, tokens: usize) {
+    let best = |work: &(dyn Fn() -> f64 + Sync)| (0..repetitions).map(|_| work()).fold(0.0, f64::max);
+    let peaks = [best(&|| peak(threads, |rounds| Level::current().run(MultiplyAdds(rounds)))), best(&|| peak(threads, bf16_peak))];
+    println!("registers only: f32 {:.0} GFLOP/s, bf16 {:.0} GFLOP/s", peaks[0], peaks[1]);
+    println!("{:>22} {:>18} {:>18}", "rows × depth × columns", "f32 (of peak)", "bf16 (of peak)");
+    let mut totals = [0.0; 3];
+    for [k, n] in WEIGHTS {
+        let wave = |len: usize| (0..len).map(|i| ((i * 7919) % 1009) as f32 / 1009.0 - 0.5).collect::<Vec<f32>>();
+        let (x, weight, d_y) = (wave(tokens * k), wave(k * n), wave(tokens * n));
+        let (x, weight, d_y) = (Matrix::new(&x, k), Matrix::new(&weight, n), Matrix::new(&d_y, n));
+        row("y   = x W  ", [tokens, k, n], x, weight, peaks, repetitions, &mut totals);
+        row("d_x = d_y Wᵀ", [tokens, n, k], d_y, weight.transpose(), peaks, repetitions, &mut totals);
+        row("d_W = xᵀ d_y", [k, tokens, n], x.transpose(), d_y, peaks, repetitions, &mut totals);
+    }
+    let [flops, f32_seconds, bf16_seconds] = totals;
+    let speed = |seconds: f64, peak: f64| format!("{:.0} ({:.0} %)", flops / seconds / 1e9, 100.0 * flops / seconds / 1e9 / peak);
+    println!("{:>22} {:>18} {:>18}", "together", speed(f32_seconds, peaks[0]), speed(bf16_seconds, peaks[1]));
+}
+
+fn row(name: &str, sizes: [usize; 3], left: Matrix, right: Matrix, peaks: [f64; 2], repetitions: usize, totals: &mut [f64; 3]) {
+    let [rows, depth, columns] = sizes;
+    let mut out = vec![MaybeUninit::new(0.0); rows * columns];
+    let mut best = [f64::INFINITY; 2];
+    for _ in 0..repetitions {
+        for (best, precision) in best.iter_mut().zip([Precision::F32, Precision::Bf16]) {
+            *best = best.min(seconds(|| product(precision, sizes, left, right, None, &mut out)));
+        }
+    }
+    black_box(&out);
+    let flops = 2.0 * (rows * depth * columns) as f64;
+    let speed = |i: usize| format!("{:.0} ({:.0} %)", flops / best[i] / 1e9, 100.0 * flops / best[i] / 1e9 / peaks[i]);
+    println!("{name} {:>22} {:>14} {:>18}", format!("{rows} × {depth} × {columns}"), speed(0), speed(1));
+    *totals = [totals[0] + flops, totals[1] + best[0], totals[2] + best[1]];
+}
+
+/// GFLOP/s of `work`, which returns its operations per round, on every thread at once.
+fn peak(threads: usize, work: impl Fn(usize) -> usize + Sync) -> f64 {
+    const ROUNDS: usize = 2_000_000;
+    let mut flops = 0;
+    let time = seconds(|| flops = (0..threads).into_par_iter().with_max_len(1).map(|_| work(ROUNDS)).sum());
+    (flops * ROUNDS) as f64 / time / 1e9
+}
+
+const SUMS: usize = 24;
+
+/// This many rounds of independent f32 multiply-adds.
+struct MultiplyAdds(usize);
+
+impl WithSimd for MultiplyAdds {
+    type Output = usize;
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> usize {
+        let (a, b) = (simd.splat_f32s(black_box(0.5)), simd.splat_f32s(black_box(0.25)));
+        let mut sums = [simd.splat_f32s(0.0); SUMS];
+        for _ in 0..self.0 {
+            for sum in &mut sums {
+                *sum = simd.mul_add_e_f32s(a, b, *sum);
+            }
+        }
+        black_box(sums);
+        2 * SUMS * S::F32_LANES
+    }
+}
+
+/// The same with bf16 inputs; 0 where the CPU has none.
+fn bf16_peak(rounds: usize) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if has_bf16() {
+        // SAFETY: detected.
+        return unsafe { bf16_multiply_adds(rounds) };
+    }
+    let _ = rounds;
+    0
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bf16")]
+fn bf16_multiply_adds(rounds: usize) -> usize {
+    use std::arch::x86_64::*;
+    let half = _mm512_cvtne2ps_pbh(_mm512_set1_ps(black_box(0.5)), _mm512_set1_ps(black_box(0.25)));
+    let mut sums = [_mm512_setzero_ps(); SUMS];
+    for _ in 0..rounds {
+        for sum in &mut sums {
+            *sum = _mm512_dpbf16_ps(*sum, half, half);
+        }
+    }
+    black_box(sums);
+    4 * SUMS * 16
+}

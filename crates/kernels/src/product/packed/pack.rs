@@ -1,0 +1,169 @@
+//! From strided f32 to packed units, whichever way the source lies.
+//!
+//! "Along": elements that follow each other along the depth are contiguous. "Across": rows (left) or columns (right) are.
+
+use super::Panels;
+use super::tile::{LANES, ROWS};
+use super::unit::Unit;
+use core::arch::x86_64::*;
+
+/// The first `count` of 16 lanes.
+#[inline(always)]
+pub(super) fn first_lanes(count: usize) -> __mmask16 {
+    if count >= LANES { !0 } else { (1 << count) - 1 }
+}
+
+/// Sixteen elements; those from `count` on are 0 and need not exist.
+#[inline(always)]
+unsafe fn load(source: *const f32, count: usize) -> __m512 {
+    // SAFETY: AVX-512 by the callers' promise; masked lanes are not read.
+    unsafe { _mm512_maskz_loadu_ps(first_lanes(count), source) }
+}
+
+/// `LANES · DEPTH` elements along the depth, of which `count` exist, as sixteen units.
+#[inline(always)]
+unsafe fn along<U: Unit>(source: *const f32, count: usize) -> __m512i {
+    // SAFETY: the callers' promise.
+    unsafe {
+        let second = if U::DEPTH == 2 { load(source.wrapping_add(LANES), count.saturating_sub(LANES)) } else { _mm512_setzero_ps() };
+        U::consecutive(load(source, count), second)
+    }
+}
+
+/// Sixteen lanes, of which `count` exist, of the unit whose first element is `source`; `second`: the unit's second element exists.
+#[inline(always)]
+unsafe fn across<U: Unit>(source: *const f32, stride: usize, count: usize, second: bool) -> __m512i {
+    // SAFETY: the callers' promise.
+    unsafe {
+        let second = if U::DEPTH == 2 && second { load(source.wrapping_add(stride), count) } else { _mm512_setzero_ps() };
+        U::pair(load(source, count), second)
+    }
+}
+
+/// Left side along the depth: unit u of row r goes to `packed[r · ROW + u]`, `packed` having room for whole vectors.
+///
+/// # Safety
+/// Instructions of `U`; `rows` rows of `depth` elements, `stride` apart, are readable, the packed ones writable.
+#[inline(always)]
+pub(super) unsafe fn left_along<U: Unit, const ROW: usize>(source: *const f32, stride: usize, rows: usize, depth: usize, packed: *mut i32) {
+    for r in 0..rows {
+        for k in (0..depth).step_by(LANES * U::DEPTH) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let units = along::<U>(source.wrapping_add(r * stride + k), depth - k);
+                _mm512_storeu_epi32(packed.add(r * ROW + k / U::DEPTH), units);
+            }
+        }
+    }
+}
+
+/// Left side across: unit u of row r goes to `packed[(r / ROWS) · ROWS · units + u · ROWS + r % ROWS]`, an even number of row groups.
+///
+/// # Safety
+/// Instructions of `U`; `depth` runs of `rows` elements, `stride` apart, are readable, the packed ones writable.
+#[inline(always)]
+pub(super) unsafe fn left_across<U: Unit>(source: *const f32, stride: usize, rows: usize, depth: usize, packed: *mut i32) {
+    let units = depth.div_ceil(U::DEPTH);
+    for u in 0..units {
+        let k = u * U::DEPTH;
+        for r in (0..rows).step_by(LANES) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let values = across::<U>(source.wrapping_add(k * stride + r), stride, rows - r, k + 1 < depth);
+                let target = packed.add(r * units + u * ROWS);
+                _mm256_storeu_epi32(target, _mm512_castsi512_si256(values));
+                _mm256_storeu_epi32(target.add(ROWS * units), _mm512_extracti64x4_epi64::<1>(values));
+            }
+        }
+    }
+}
+
+/// Right side with contiguous columns, into panels: unit u of vector v of a panel that begins at vector `start` goes to
+/// `packed[(start · units + u · width + v) · LANES..]`.
+///
+/// # Safety
+/// Instructions of `U`; `depth` runs of the panels' columns, `stride` apart, are readable, the packed ones writable.
+#[inline(always)]
+pub(super) unsafe fn right_across<U: Unit>(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
+    let units = depth.div_ceil(U::DEPTH);
+    for u in 0..units {
+        let k = u * U::DEPTH;
+        for p in 0..panels.count() {
+            let panel = panels.range(p);
+            for v in panel.clone() {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    let from = source.wrapping_add(k * stride + v * LANES);
+                    let values = across::<U>(from, stride, panels.columns - v * LANES, k + 1 < depth);
+                    _mm512_storeu_epi32(packed.add((panel.start * units + u * panel.len() + v - panel.start) * LANES), values);
+                }
+            }
+        }
+    }
+}
+
+/// [`right_across`] for a source whose depth is contiguous and whose columns are `stride` apart.
+///
+/// # Safety
+/// As there, with the two directions exchanged.
+#[inline(always)]
+pub(super) unsafe fn right_along<U: Unit>(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
+    let units = depth.div_ceil(U::DEPTH);
+    for p in 0..panels.count() {
+        let panel = panels.range(p);
+        for v in panel.clone() {
+            for u in (0..units).step_by(LANES) {
+                let k = u * U::DEPTH;
+                // SAFETY: the caller's promise.
+                unsafe {
+                    let mut square = [_mm512_setzero_si512(); LANES];
+                    for (j, column) in square.iter_mut().enumerate() {
+                        if v * LANES + j < panels.columns {
+                            *column = along::<U>(source.wrapping_add((v * LANES + j) * stride + k), depth - k);
+                        }
+                    }
+                    for (i, values) in transposed(square).into_iter().enumerate() {
+                        if u + i < units {
+                            let at = panel.start * units + (u + i) * panel.len() + v - panel.start;
+                            _mm512_storeu_epi32(packed.add(at * LANES), values);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Rows and columns of a square of 16 × 16 exchanged.
+#[inline(always)]
+unsafe fn transposed(rows: [__m512i; LANES]) -> [__m512i; LANES] {
+    // SAFETY: AVX-512 by the callers' promise.
+    unsafe {
+        let zero = _mm512_setzero_si512();
+        let (mut a, mut b) = ([zero; LANES], [zero; LANES]);
+        // Pairs of rows, then fours, within each 128-bit quarter; then the quarters change places.
+        for i in 0..8 {
+            a[2 * i] = _mm512_unpacklo_epi32(rows[2 * i], rows[2 * i + 1]);
+            a[2 * i + 1] = _mm512_unpackhi_epi32(rows[2 * i], rows[2 * i + 1]);
+        }
+        for i in 0..4 {
+            b[4 * i] = _mm512_unpacklo_epi64(a[4 * i], a[4 * i + 2]);
+            b[4 * i + 1] = _mm512_unpackhi_epi64(a[4 * i], a[4 * i + 2]);
+            b[4 * i + 2] = _mm512_unpacklo_epi64(a[4 * i + 1], a[4 * i + 3]);
+            b[4 * i + 3] = _mm512_unpackhi_epi64(a[4 * i + 1], a[4 * i + 3]);
+        }
+        for i in 0..4 {
+            a[i] = _mm512_shuffle_i32x4::<0x88>(b[i], b[i + 4]);
+            a[i + 4] = _mm512_shuffle_i32x4::<0xdd>(b[i], b[i + 4]);
+            a[i + 8] = _mm512_shuffle_i32x4::<0x88>(b[i + 8], b[i + 12]);
+            a[i + 12] = _mm512_shuffle_i32x4::<0xdd>(b[i + 8], b[i + 12]);
+        }
+        for i in 0..4 {
+            b[i] = _mm512_shuffle_i32x4::<0x88>(a[i], a[i + 8]);
+            b[i + 8] = _mm512_shuffle_i32x4::<0xdd>(a[i], a[i + 8]);
+            b[i + 4] = _mm512_shuffle_i32x4::<0x88>(a[i + 4], a[i + 12]);
+            b[i + 12] = _mm512_shuffle_i32x4::<0xdd>(a[i + 4], a[i + 12]);
+        }
+        b
+    }
+}

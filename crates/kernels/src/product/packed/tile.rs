@@ -1,0 +1,88 @@
+//! The register tile: eight rows times up to three vectors of columns, 24 sums that stay in registers over a whole block of depth.
+//!
+//! Per unit of depth it loads 3 vectors and broadcasts 8 units for 24 multiply-adds; two of each start per cycle, so the loads fit
+//! beside the arithmetic, and 24 independent sums hide its latency. 6 × 64 and 12 × 32 are as fast; 8 × 48 divides the usual widths
+//! and keeps a panel of the right side small enough for the first-level cache.
+
+use super::unit::Unit;
+use core::arch::x86_64::*;
+
+/// Rows of a tile.
+pub(super) const ROWS: usize = 8;
+/// Vectors of columns in a full tile.
+pub(super) const VECTORS: usize = 3;
+/// Columns in a vector.
+pub(super) const LANES: usize = 16;
+
+/// What a tile's sums begin with.
+#[derive(Clone, Copy)]
+pub(super) enum Begin {
+    /// 0: the result is stored.
+    Zero,
+    /// A bias per column, beginning at the tile's first one.
+    Bias(*const f32),
+    /// 0, and the result is added to what is there.
+    Add,
+}
+
+/// Where a tile goes.
+#[derive(Clone, Copy)]
+pub(super) struct Target {
+    pub out: *mut f32,
+    pub stride: usize,
+    /// Rows to store, at most [`ROWS`].
+    pub rows: usize,
+    /// Columns to store of the last vector.
+    pub mask: __mmask16,
+}
+
+/// Unit u of row r of the left side is `left[r · ROW + u · STEP]`, of vector v of the right side `right[(u · V + v) · LANES..]`.
+///
+/// # Safety
+/// Instructions of `U`; all [`ROWS`] rows of the left side and V vectors of the right are readable, the target's rows writable.
+#[inline(always)]
+pub(super) unsafe fn tile<U: Unit, const V: usize, const ROW: usize, const STEP: usize>(
+    units: usize,
+    left: *const i32,
+    right: *const i32,
+    begin: Begin,
+    target: Target,
+) {
+    // SAFETY: the caller's promise, for every operation below.
+    unsafe {
+        let zero = _mm512_setzero_ps();
+        let mut sums = [[zero; V]; ROWS];
+        if let Begin::Bias(bias) = begin {
+            for v in 0..V {
+                let mask = if v + 1 == V { target.mask } else { !0 };
+                let bias = _mm512_maskz_loadu_ps(mask, bias.wrapping_add(v * LANES));
+                for row in &mut sums {
+                    row[v] = bias;
+                }
+            }
+        }
+        for u in 0..units {
+            let mut columns = [_mm512_setzero_si512(); V];
+            for (v, column) in columns.iter_mut().enumerate() {
+                *column = _mm512_loadu_epi32(right.add((u * V + v) * LANES));
+            }
+            for (r, sums) in sums.iter_mut().enumerate() {
+                let row = _mm512_set1_epi32(*left.add(r * ROW + u * STEP));
+                for (sum, column) in sums.iter_mut().zip(columns) {
+                    *sum = U::multiply_add(*sum, row, column);
+                }
+            }
+        }
+        for (r, sums) in sums.iter().enumerate() {
+            if r >= target.rows {
+                break;
+            }
+            for (v, &sum) in sums.iter().enumerate() {
+                let at = target.out.wrapping_add(r * target.stride + v * LANES);
+                let mask = if v + 1 == V { target.mask } else { !0 };
+                let sum = if matches!(begin, Begin::Add) { _mm512_add_ps(_mm512_maskz_loadu_ps(mask, at), sum) } else { sum };
+                _mm512_mask_storeu_ps(at, mask, sum);
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+#![allow(clippy::excessive_precision, reason = "exact ties between two bf16")]
+mod common;
+use common::*;
+use minrnn_kernels::product::bf16::{has_bf16, on_all_threads_bf16};
+use minrnn_kernels::product::{Matrix, Precision, on_all_threads, product, transposed};
+use minrnn_kernels::reference::product::{product as reference, to_bf16};
+use minrnn_kernels::simd::Level;
+
+/// |error| of an f32 sum ≤ this · Σ |left · right|.
+const SUM: f64 = 2e-6;
+
+/// A matrix and the same elements in storage of either orientation with gaps between its runs, which hold NaN.
+struct Stored {
+    dense: Vec<f32>,
+    rows: usize,
+    columns: usize,
+}
+
+impl Stored {
+    fn new(rows: usize, columns: usize, random: &mut Random) -> Self {
+        Self { dense: random.normal(rows * columns), rows, columns }
+    }
+
+    fn runs(&self, transpose: bool, gap: usize) -> (Vec<f32>, usize) {
+        let (data, run) = match transpose {
+            false => (self.dense.clone(), self.columns),
+            true => (transposed(&self.dense, self.rows, self.columns), self.rows),
+        };
+        let mut spread = Vec::new();
+        for run in data.chunks_exact(run.max(1)) {
+            spread.extend_from_slice(run);
+            spread.extend(std::iter::repeat_n(f32::NAN, gap));
+        }
+        // No element may be read behind the last one.
+        spread.truncate(spread.len().saturating_sub(gap));
+        (spread, run + gap)
+    }
+
+    fn rounded(&self) -> Vec<f64> {
+        self.dense.iter().map(|&x| f64::from(if has_bf16() { to_bf16(x) } else { x })).collect()
+    }
+}
+
+fn matrix(stored: &(Vec<f32>, usize), transpose: bool) -> Matrix<'_> {
+    let matrix = Matrix::new(&stored.0, stored.1);
+    if transpose { matrix.transpose() } else { matrix }
+}
+
+/// Every layout of both sides, with and without bias, against the f64 product of the rounded inputs.
+fn check(sizes: [usize; 3], random: &mut Random) {
+    let [rows, depth, columns] = sizes;
+    let (left, right) = (Stored::new(rows, depth, random), Stored::new(depth, columns, random));
+    let bias = random.normal(columns);
+    let (a, b) = (left.rounded(), right.rounded());
+    let plain = reference(sizes, &a, &b, None);
+    let biased = reference(sizes, &a, &b, Some(&wide(&bias)));
+    let absolute = |x: &[f64]| x.iter().map(|x| x.abs()).collect::<Vec<f64>>();
+    let scale = reference(sizes, &absolute(&a), &absolute(&b), Some(&absolute(&wide(&bias))));
+    let mut first: Option<Vec<f32>> = None;
+    for layout in 0..16 {
+        let (left_t, right_t, gap) = (layout & 1 > 0, layout & 2 > 0, if layout & 4 > 0 { 5 } else { 0 });
+        let bias = (layout & 8 > 0).then_some(&bias[..]);
+        let expected = if bias.is_some() { &biased } else { &plain };
+        let (left, right) = (left.runs(left_t, gap), right.runs(right_t, gap));
+        let (left, right) = (matrix(&left, left_t), matrix(&right, right_t));
+        let [out] = outputs([rows * columns], |[out]| product(Precision::Bf16, sizes, left, right, bias, out));
+        for (i, ((&found, &expected), &scale)) in out.iter().zip(expected).zip(&scale).enumerate() {
+            let error = (f64::from(found) - expected).abs();
+            assert!(error <= SUM * scale, "{sizes:?} layout {layout} element {i}: {found}, expected {expected}");
+        }
+        if bias.is_none() && has_bf16() {
+            assert!(*first.get_or_insert_with(|| out.clone()) == out, "{sizes:?} layout {layout}: how inputs lie changes the result");
+        }
+    }
+}
+
+#[test]
+fn products_match_the_f64_product_of_rounded_inputs_around_every_tile_edge() {
+    let mut random = Random(1);
+    for rows in [1, 7, 8, 9, 17] {
+        for depth in [0, 1, 2, 3, 31, 33] {
+            for columns in [1, 5, 15, 16, 17, 33, 47, 48, 49, 65] {
+                check([rows, depth, columns], &mut random);
+            }
+        }
+    }
+}
+
+#[test]
+fn products_match_the_f64_product_of_rounded_inputs_around_every_block_edge() {
+    let mut random = Random(2);
+    for sizes in [
+        [95, 64, 383],
+        [96, 383, 64],
+        [97, 384, 63],
+        [193, 385, 65],
+        [6, 767, 16],
+        [300, 769, 50],
+        [1, 1153, 100],
+        [257, 65, 384],
+        // The right side is too large to be packed whole.
+        [24, 5500, 384],
+        [9, 1400, 1601],
+    ] {
+        check(sizes, &mut random);
+    }
+}
+
+#[test]
+fn empty_results_are_left_alone_and_empty_depth_gives_the_bias() {
+    on_all_threads_bf16([0, 3, 4], Matrix::new(&[], 3), Matrix::new(&[1.0; 12], 4), &mut []);
+    on_all_threads_bf16([3, 4, 0], Matrix::new(&[1.0; 12], 4), Matrix::new(&[], 0), &mut []);
+    let [out] = outputs([4], |[out]| {
+        product(Precision::Bf16, [2, 0, 2], Matrix::new(&[], 0), Matrix::new(&[], 2), Some(&[1.0, 2.0]), out);
+    });
+    assert_eq!(out, [1.0, 2.0, 1.0, 2.0]);
+}
+
+#[test]
+fn inputs_are_rounded_to_the_nearest_bf16_and_ties_to_even() {
+    assert_eq!([1.001, 1.003_906_25, 1.011_718_75, -3.002].map(to_bf16), [1.0, 1.0, 1.015_625, -3.0]);
+    if !has_bf16() {
+        return;
+    }
+    let mut random = Random(3);
+    let mut values = random.normal(1000);
+    values.extend([1.003_906_25, 1.011_718_75, f32::MAX, f32::MIN, f32::MIN_POSITIVE, 0.0, -0.0]);
+    let n = values.len();
+    let [left] = outputs([n], |[out]| on_all_threads_bf16([n, 1, 1], Matrix::new(&values, 1), Matrix::new(&[1.0], 1), out));
+    let [right] = outputs([n], |[out]| on_all_threads_bf16([1, 1, n], Matrix::new(&[1.0], 1), Matrix::new(&values, n), out));
+    for (i, &x) in values.iter().enumerate() {
+        assert_eq!([left[i], right[i]], [to_bf16(x); 2], "{x}");
+    }
+}
+
+#[test]
+fn nan_and_infinity_reach_their_row_or_column_and_nothing_else() {
+    let sizes = [19, 37, 53];
+    let [rows, depth, columns] = sizes;
+    for (value, wanted) in [(f32::NAN, f32::NAN), (f32::INFINITY, f32::INFINITY), (f32::from_bits(0x7f80_0001), f32::NAN)] {
+        for last in [false, true] {
+            let spoiled = |n: usize, at| (0..n).map(|i| if i == at { value } else { 1.0 }).collect::<Vec<f32>>();
+            let ones = |n: usize| vec![1.0; n];
+            let (i, j, k) = if last { (rows - 1, columns - 1, depth - 1) } else { (3, 20, 4) };
+            let (left, right) = (spoiled(rows * depth, i * depth + k), ones(depth * columns));
+            let [out] = outputs([rows * columns], |[out]| {
+                on_all_threads_bf16(sizes, Matrix::new(&left, depth), Matrix::new(&right, columns), out);
+            });
+            let expected = |hit: bool| if hit { wanted } else { depth as f32 };
+            assert!(out.iter().enumerate().all(|(at, &x)| x.to_bits() & 0x7fff_ffff == expected(at / columns == i).to_bits()
+                || x.is_nan() && wanted.is_nan() && at / columns == i));
+            let (left, right) = (ones(rows * depth), spoiled(depth * columns, k * columns + j));
+            let [out] = outputs([rows * columns], |[out]| {
+                on_all_threads_bf16(sizes, Matrix::new(&left, depth), Matrix::new(&right, columns), out);
+            });
+            assert!(out.iter().enumerate().all(|(at, &x)| x.to_bits() & 0x7fff_ffff == expected(at % columns == j).to_bits()
+                || x.is_nan() && wanted.is_nan() && at % columns == j));
+        }
+    }
+}
+
+#[test]
+fn the_number_of_threads_does_not_change_the_result() {
+    let mut random = Random(4);
+    // Rows spread over the threads, and regions of a deep product.
+    for sizes in [[1000, 390, 130], [7, 400, 2500], [200, 9000, 300]] {
+        let [rows, depth, columns] = sizes;
+        let (left, right) = (random.normal(rows * depth), random.normal(depth * columns));
+        for transpose in [false, true] {
+            let left = Matrix::new(&left, if transpose { rows } else { depth });
+            let left = if transpose { left.transpose() } else { left };
+            let run = || outputs([rows * columns], |[out]| on_all_threads_bf16(sizes, left, Matrix::new(&right, columns), out));
+            if has_bf16() {
+                assert_threads_change_nothing(run);
+            }
+            assert!(run() == run(), "{sizes:?}: the same product twice gives two results");
+        }
+    }
+}
+
+#[test]
+fn without_bf16_instructions_products_are_those_of_f32() {
+    let mut random = Random(5);
+    let sizes = [33, 70, 50];
+    let [rows, depth, columns] = sizes;
+    let (left, right, bias) = (random.normal(rows * depth), random.normal(depth * columns), random.normal(columns));
+    let (left, right) = (Matrix::new(&left, depth), Matrix::new(&right, columns));
+    Level::Plain.scope(|| {
+        assert!(!has_bf16());
+        let [f32s] = outputs([rows * columns], |[out]| on_all_threads(sizes, left, right, out));
+        let [bf16] = outputs([rows * columns], |[out]| on_all_threads_bf16(sizes, left, right, out));
+        assert!(f32s == bf16);
+        let [biased] = outputs([rows * columns], |[out]| product(Precision::F32, sizes, left, right, Some(&bias), out));
+        for (at, (biased, plain)) in biased.iter().zip(&f32s).enumerate() {
+            assert!((biased - plain - bias[at % columns]).abs() < 1e-4);
+        }
+        check([9, 33, 17], &mut Random(6));
+        check([1, 33, 70], &mut Random(7));
+    });
+}
+
+#[test]
+#[should_panic(expected = "right side of a product: expected at least 12 elements, found 11")]
+fn a_short_side_is_refused() {
+    let [_] = outputs([8], |[out]| on_all_threads_bf16([2, 3, 4], Matrix::new(&[0.0; 6], 3), Matrix::new(&[0.0; 11], 4), out));
+}
