@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use std::time::Instant;
 
 /// Inputs and outputs of the layers' weights.
-const WEIGHTS: [[usize; 2]; 5] = [[384, 384], [384, 1536], [768, 384], [1536, 384], [384, 65]];
+const WEIGHTS: [[usize; 2]; 6] = [[384, 384], [384, 1536], [768, 384], [1536, 384], [384, 65], [384, 2304]];
 
 fn seconds(work: impl FnOnce()) -> f64 {
     let start = Instant::now();

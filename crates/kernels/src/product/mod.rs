@@ -5,11 +5,9 @@
 //! step is [`transposed`] once.
 //!
 //! Products run through the `gemm` crate, which picks its instructions itself; a single row goes to a product of its own, which is
-//! as fast as the weights arrive from the cache. Without `std` plain loops do the work.
+//! as fast as the weights arrive from the cache. Without `std` plain loops do the work. [`mod@bf16`] has products of its own.
 
 pub mod bf16;
-#[cfg(all(target_arch = "x86_64", feature = "std"))]
-mod packed;
 
 use crate::grid::{self, SharedOut};
 use crate::shape::{Out, expect_len};
@@ -136,11 +134,10 @@ pub fn product(
     let threads = if rows.saturating_mul(depth).saturating_mul(columns) < PARALLEL { 1 } else { grid::threads() };
     #[cfg(all(target_arch = "x86_64", feature = "std"))]
     if precision == Precision::Bf16 && bf16::has_bf16() {
-        let product = packed::Product { sizes: [rows, depth, columns], left, right, bias, out: SharedOut::new(out) };
+        let product = bf16::blocks::Product { sizes: [rows, depth, columns], left, right, bias, out: SharedOut::new(out) };
         // SAFETY: the instructions were detected; every element lies in its slice; matrices are row-major or transposed.
-        return unsafe { packed::run::<packed::Bf16>(&product, threads) };
+        return unsafe { bf16::blocks::run(&product, threads) };
     }
-    #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
     let _ = precision;
     let into = match bias {
         Some(bias) => {

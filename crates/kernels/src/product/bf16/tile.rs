@@ -1,10 +1,9 @@
 //! The register tile: eight rows times up to three vectors of columns, 24 sums that stay in registers over a whole block of depth.
 //!
-//! Per unit of depth it loads 3 vectors and broadcasts 8 units for 24 multiply-adds; two of each start per cycle, so the loads fit
-//! beside the arithmetic, and 24 independent sums hide its latency. 6 × 64 and 12 × 32 are as fast; 8 × 48 divides the usual widths
-//! and keeps a panel of the right side small enough for the first-level cache.
+//! Per unit of depth (two elements) it loads 3 vectors and broadcasts 8 units for 24 multiply-adds; two of each start per cycle, so the
+//! loads fit beside the arithmetic, and 24 independent sums hide its latency. 48 columns divide the usual widths, and a panel of the right
+//! side 48 wide fits the first-level cache over a whole block of depth.
 
-use super::unit::Unit;
 use core::arch::x86_64::*;
 
 /// Rows of a tile.
@@ -13,6 +12,9 @@ pub(super) const ROWS: usize = 8;
 pub(super) const VECTORS: usize = 3;
 /// Columns in a vector.
 pub(super) const LANES: usize = 16;
+
+/// After how many units a tile asks for memory ahead.
+pub(super) const ASK: usize = 4;
 
 /// What a tile's sums begin with.
 #[derive(Clone, Copy)]
@@ -36,17 +38,20 @@ pub(super) struct Target {
     pub mask: __mmask16,
 }
 
-/// Unit u of row r of the left side is `left[r · ROW + u · STEP]`, of vector v of the right side `right[(u · V + v) · LANES..]`.
+/// A tile of the result. Unit u of row r of the left side is `left[r · ROW + u · STEP]`, of vector v of the right side
+/// `right[(u · V + v) · LANES..]`. `ahead` is called every [`ASK`] units.
 ///
 /// # Safety
-/// Instructions of `U`; all [`ROWS`] rows of the left side and V vectors of the right are readable, the target's rows writable.
+/// The instructions of [`super::blocks::run`]; all [`ROWS`] rows of the left side and V vectors of the right are readable, the
+/// target's rows writable.
 #[inline(always)]
-pub(super) unsafe fn tile<U: Unit, const V: usize, const ROW: usize, const STEP: usize>(
+pub(super) unsafe fn tile<const V: usize, const ROW: usize, const STEP: usize>(
     units: usize,
     left: *const i32,
     right: *const i32,
     begin: Begin,
     target: Target,
+    ahead: &mut impl FnMut(),
 ) {
     // SAFETY: the caller's promise, for every operation below.
     unsafe {
@@ -62,14 +67,17 @@ pub(super) unsafe fn tile<U: Unit, const V: usize, const ROW: usize, const STEP:
             }
         }
         for u in 0..units {
-            let mut columns = [_mm512_setzero_si512(); V];
+            if u % ASK == ASK - 1 {
+                ahead();
+            }
+            let mut columns = [pairs(_mm512_setzero_si512()); V];
             for (v, column) in columns.iter_mut().enumerate() {
-                *column = _mm512_loadu_epi32(right.add((u * V + v) * LANES));
+                *column = pairs(_mm512_loadu_epi32(right.add((u * V + v) * LANES)));
             }
             for (r, sums) in sums.iter_mut().enumerate() {
-                let row = _mm512_set1_epi32(*left.add(r * ROW + u * STEP));
+                let row = pairs(_mm512_set1_epi32(*left.add(r * ROW + u * STEP)));
                 for (sum, column) in sums.iter_mut().zip(columns) {
-                    *sum = U::multiply_add(*sum, row, column);
+                    *sum = _mm512_dpbf16_ps(*sum, row, column);
                 }
             }
         }
@@ -85,4 +93,11 @@ pub(super) unsafe fn tile<U: Unit, const V: usize, const ROW: usize, const STEP:
             }
         }
     }
+}
+
+/// Sixteen units as pairs of bf16.
+#[inline(always)]
+fn pairs(units: __m512i) -> __m512bh {
+    // SAFETY: both are 64 bytes of plain data.
+    unsafe { core::mem::transmute(units) }
 }

@@ -4,6 +4,15 @@
 //! f32; what reaches the processor is half as large. Inputs are rounded to nearest even while they are packed, so nothing is stored in
 //! bf16 between calls.
 
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+pub(super) mod blocks;
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+mod memory;
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+mod pack;
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+mod tile;
+
 use super::{Matrix, Precision};
 use crate::shape::Out;
 

@@ -1,0 +1,332 @@
+//! Products of bf16 pairs: both sides packed into panels, sums kept in registers.
+//!
+//! ```text
+//! for each block of depth, in order
+//!     pack the right side's block into panels of 48 columns
+//!     for each block of 96 rows
+//!         pack the left side's block
+//!         for each panel, for each 8 rows: out (+)= left · right      (tile.rs)
+//! ```
+//!
+//! 1. A right side that fits [`KEPT_RIGHT`] (the weight of a layer) is packed once, by all threads, and shared. Rows are spread over the
+//!    threads, and each block of rows passes all depth before the next one, so that its results stay in the cache until they are done
+//!    and its inputs are read in the order they lie in memory. A deeper right side (in the gradient of a weight) is never packed whole:
+//!    the result is cut into regions, each a product of its own on one thread.
+//! 2. A block of depth is 192 units of two elements: a panel of the right side (36 KiB) stays in the first-level cache while rows pass
+//!    by, the left block (78 KiB) in the second.
+//! 3. Left sides whose depth is contiguous are only converted, not transposed: a tile reads its eight rows where they are.
+//! 4. While tiles are computed, the cache lines of the next block to be packed are asked for, one every few units. Without this the memory
+//!    rests while tiles are computed and the arithmetic while blocks are packed.
+//!
+//! An element's sum is taken block by block in the order of depth, whatever the threads and regions, so the number of threads never
+//! changes the result.
+
+use super::super::Matrix;
+use super::memory::{Address, Ahead, with_left, with_right};
+use super::pack::{self, PAIR, Panels};
+use super::tile::{ASK, Begin, LANES, ROWS, Target, VECTORS, tile};
+use crate::grid::{self, SharedOut};
+use crate::simd::prefetch;
+use core::ops::Range;
+
+/// Units of depth in a block.
+const UNITS: usize = 192;
+/// Distance in units between the rows of a left block whose depth is contiguous: not a power of two, so that rows share no cache set.
+const ROW: usize = UNITS + LANES;
+/// Rows of a left block.
+const BLOCK: usize = 96;
+/// Units of a left block, the last row's whole vectors included.
+const BLOCK_LEN: usize = BLOCK * ROW;
+/// Blocks of depth whose left sides are packed together.
+const SLAB: usize = 6;
+/// Most bytes of a packed right side that is shared; a thread keeps as much.
+const KEPT_RIGHT: usize = 4 << 20;
+/// Widest region that a thread packs for itself.
+const REGION: usize = 384;
+
+/// `out = left · right + bias`, every element of which lies in its slice.
+pub(in super::super) struct Product<'a> {
+    /// Rows, depth, columns.
+    pub sizes: [usize; 3],
+    pub left: Matrix<'a>,
+    pub right: Matrix<'a>,
+    /// One per column.
+    pub bias: Option<&'a [f32]>,
+    /// Dense.
+    pub out: SharedOut,
+}
+
+/// Computes `product`.
+///
+/// # Safety
+/// The machine has AVX-512 F, BW and VL, and AVX512-BF16; one of each side's strides is 1.
+pub(in super::super) unsafe fn run(product: &Product<'_>, threads: usize) {
+    let [rows, depth, columns] = product.sizes;
+    let right_len = depth.div_ceil(PAIR) * Panels { columns }.vectors() * LANES;
+    if right_len * size_of::<i32>() <= KEPT_RIGHT {
+        return with_right(right_len, |packed| {
+            let packed = Address(packed);
+            grid::for_each(product.blocks(), |block| {
+                // SAFETY: the caller's promise; every task packs its own block of depth into its own part.
+                unsafe { Piece::Right { product, block, packed: packed.get() }.run() };
+            });
+            let most = if threads == 1 { 1 } else { 8 * threads };
+            let tasks = rows.div_ceil(BLOCK).max(2 * threads).min(most).min(rows.div_ceil(ROWS));
+            grid::for_each(tasks, |i| {
+                let rows = aligned_piece(rows, ROWS, tasks, i);
+                with_left(BLOCK_LEN * product.blocks().min(SLAB), |left| {
+                    // SAFETY: the caller's promise; the right side is packed, and every task has its own rows.
+                    unsafe { Piece::Rows { product, rows, left, right: packed.get() }.run() };
+                });
+            });
+        });
+    }
+    let [down, across] = regions(rows, columns, threads);
+    grid::for_each(down * across, |i| {
+        let rows = aligned_piece(rows, ROWS, down, i / across);
+        let columns = aligned_piece(columns, LANES, across, i % across);
+        with_left(BLOCK_LEN, |left| {
+            with_right(UNITS * (columns.len() + LANES), |right| {
+                // SAFETY: the caller's promise; regions do not overlap.
+                unsafe { Piece::Region { product, rows, columns, left, right }.run() };
+            });
+        });
+    });
+}
+
+/// Piece `i` of `pieces`, each beginning at a multiple of `step`.
+fn aligned_piece(len: usize, step: usize, pieces: usize, i: usize) -> Range<usize> {
+    let piece = grid::piece(len.div_ceil(step), pieces, i);
+    (piece.start * step).min(len)..(piece.end * step).min(len)
+}
+
+/// Into how many regions, down and across, a result is cut so that `threads` threads end soonest.
+fn regions(rows: usize, columns: usize, threads: usize) -> [usize; 2] {
+    // Packing an element costs as much as this many multiply-adds.
+    const PACK: f64 = 16.0;
+    let narrowest = columns.div_ceil(REGION);
+    let mut best = ([1, narrowest], f64::INFINITY);
+    for across in narrowest..=narrowest.max((narrowest + threads).min(columns.div_ceil(LANES))) {
+        for down in 1..=(2 * threads).min(rows.div_ceil(ROWS)) {
+            let (height, width) = (rows.div_ceil(down) as f64, columns.div_ceil(across) as f64);
+            let cost = (down * across).div_ceil(threads) as f64 * (height * width + PACK * (height + width));
+            if cost < best.1 {
+                best = ([down, across], cost);
+            }
+        }
+    }
+    best.0
+}
+
+/// A part of a product that one thread does.
+enum Piece<'a> {
+    /// Packs the right side's block of depth number `block` into its part of the whole packed right side.
+    Right { product: &'a Product<'a>, block: usize, packed: *mut i32 },
+    /// Computes whole rows from the packed right side; `left` has room for a slab.
+    Rows { product: &'a Product<'a>, rows: Range<usize>, left: *mut i32, right: *const i32 },
+    /// Computes a region of the result; `left` and `right` have room for a block.
+    Region { product: &'a Product<'a>, rows: Range<usize>, columns: Range<usize>, left: *mut i32, right: *mut i32 },
+}
+
+impl Piece<'_> {
+    /// Everything below is inlined here, where the instructions are enabled.
+    ///
+    /// # Safety
+    /// The promise of [`run`]; the pointers are as the variants say, and nobody else uses what is written.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+    unsafe fn run(self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Piece::Right { product, block, packed } => {
+                    let depth = product.block(block);
+                    product.pack_right(0..product.sizes[2], depth.clone(), packed.wrapping_add(product.packed_before(&depth)));
+                }
+                Piece::Rows { product, rows, left, right } => product.rows(rows, left, right),
+                Piece::Region { product, rows, columns, left, right } => product.region(rows, columns, left, right),
+            }
+        }
+    }
+}
+
+impl Product<'_> {
+    /// Blocks of depth, at least one, which is then empty.
+    fn blocks(&self) -> usize {
+        self.sizes[1].div_ceil(PAIR * UNITS).max(1)
+    }
+
+    /// Block `i` of depth.
+    fn block(&self, i: usize) -> Range<usize> {
+        aligned_piece(self.sizes[1], PAIR, self.blocks(), i)
+    }
+
+    /// Units of the whole packed right side before a block of depth.
+    fn packed_before(&self, depth: &Range<usize>) -> usize {
+        depth.start / PAIR * Panels { columns: self.sizes[2] }.vectors() * LANES
+    }
+
+    /// How often the tiles of a block ask for memory.
+    fn asks(rows: usize, columns: usize, depth: usize) -> usize {
+        rows.div_ceil(ROWS) * Panels { columns }.count() * (depth / PAIR / ASK)
+    }
+
+    /// # Safety
+    /// See [`Piece::Rows`].
+    #[inline(always)]
+    unsafe fn rows(&self, rows: Range<usize>, left: *mut i32, right: *const i32) {
+        let (blocks, columns) = (self.blocks(), self.sizes[2]);
+        let slab = |first: usize| first..blocks.min(first + SLAB);
+        let depth = |blocks: Range<usize>| self.block(blocks.start).start..self.block(blocks.end - 1).end;
+        for start in rows.clone().step_by(BLOCK) {
+            let these = start..rows.end.min(start + BLOCK);
+            for first in (0..blocks).step_by(SLAB) {
+                let (next_rows, next) = match first + SLAB < blocks {
+                    true => (these.clone(), slab(first + SLAB)),
+                    false => (these.end..rows.end.min(these.end + BLOCK), slab(0)),
+                };
+                let asks = Self::asks(these.len(), columns, depth(slab(first)).len());
+                let mut next = Ahead::new(self.left, next_rows, depth(next), asks);
+                // SAFETY: the caller's promise.
+                unsafe {
+                    self.pack_left(these.clone(), slab(first), left);
+                    for i in slab(first) {
+                        let (left, depth) = (left.add((i - first) * BLOCK_LEN), self.block(i));
+                        let right = right.wrapping_add(self.packed_before(&depth));
+                        self.tiles(these.clone(), 0..columns, depth, left, right, || next.ask());
+                    }
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// See [`Piece::Region`].
+    #[inline(always)]
+    unsafe fn region(&self, rows: Range<usize>, columns: Range<usize>, left: *mut i32, right: *mut i32) {
+        let blocks = self.blocks();
+        for i in 0..blocks {
+            let depth = self.block(i);
+            let next_depth = if i + 1 < blocks { self.block(i + 1) } else { 0..0 };
+            let asks = Self::asks(rows.len(), columns.len(), depth.len());
+            let mut next_right = Ahead::new(self.right, next_depth.clone(), columns.clone(), asks);
+            // SAFETY: the caller's promise.
+            unsafe { self.pack_right(columns.clone(), depth.clone(), right) };
+            for start in rows.clone().step_by(BLOCK) {
+                let these = start..rows.end.min(start + BLOCK);
+                let asks = Self::asks(these.len(), columns.len(), depth.len());
+                let (next_rows, next_depth) = match these.end < rows.end {
+                    true => (these.end..rows.end.min(these.end + BLOCK), depth.clone()),
+                    false => (rows.start..rows.end.min(rows.start + BLOCK), next_depth.clone()),
+                };
+                let mut next_left = Ahead::new(self.left, next_rows, next_depth, asks);
+                // SAFETY: the caller's promise.
+                unsafe {
+                    self.pack_left(these.clone(), i..i + 1, left);
+                    self.tiles(these, columns.clone(), depth.clone(), left, right, || {
+                        next_left.ask();
+                        next_right.ask();
+                    });
+                }
+            }
+        }
+    }
+
+    /// Packs rows of these blocks of depth, [`BLOCK_LEN`] apart.
+    ///
+    /// # Safety
+    /// `packed` has room for them.
+    #[inline(always)]
+    unsafe fn pack_left(&self, rows: Range<usize>, blocks: Range<usize>, packed: *mut i32) {
+        let Matrix { data, row_stride, column_stride } = self.left;
+        let source = |row: usize, depth: &Range<usize>| data.as_ptr().wrapping_add(row * row_stride + depth.start * column_stride);
+        if column_stride != 1 {
+            for (i, depth) in blocks.map(|i| self.block(i)).enumerate() {
+                // SAFETY: the caller's promise, and that of `run` on the strides.
+                unsafe {
+                    pack::left_across(source(rows.start, &depth), column_stride, rows.len(), depth.len(), packed.add(i * BLOCK_LEN));
+                }
+            }
+            return;
+        }
+        for (r, row) in rows.enumerate() {
+            for (i, depth) in blocks.clone().map(|i| self.block(i)).enumerate() {
+                // SAFETY: as above.
+                unsafe { pack::left_along(source(row, &depth), depth.len(), packed.add(i * BLOCK_LEN + r * ROW)) };
+            }
+        }
+    }
+
+    /// # Safety
+    /// `packed` has room for the columns, rounded up to whole vectors.
+    #[inline(always)]
+    unsafe fn pack_right(&self, columns: Range<usize>, depth: Range<usize>, packed: *mut i32) {
+        let Matrix { data, row_stride, column_stride } = self.right;
+        let source = data.as_ptr().wrapping_add(depth.start * row_stride + columns.start * column_stride);
+        let panels = Panels { columns: columns.len() };
+        // SAFETY: the caller's promise, and that of `run` on the strides.
+        unsafe {
+            match column_stride {
+                1 => pack::right_across(source, row_stride, depth.len(), panels, packed),
+                _ => pack::right_along(source, column_stride, depth.len(), panels, packed),
+            }
+        }
+    }
+
+    /// All tiles of a block; `ahead` is called every few units.
+    ///
+    /// # Safety
+    /// Both sides are packed; nobody else uses the results.
+    #[inline(always)]
+    unsafe fn tiles(
+        &self,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        depth: Range<usize>,
+        left: *const i32,
+        right: *const i32,
+        mut ahead: impl FnMut(),
+    ) {
+        let (units, stride) = (depth.len().div_ceil(PAIR), self.sizes[2]);
+        let panels = Panels { columns: columns.len() };
+        for p in 0..panels.count() {
+            let panel = panels.range(p);
+            let column = columns.start + panel.start * LANES;
+            let begin = match self.bias {
+                _ if depth.start > 0 => Begin::Add,
+                Some(bias) => Begin::Bias(bias.as_ptr().wrapping_add(column)),
+                None => Begin::Zero,
+            };
+            let mask = pack::first_lanes(columns.end - (columns.start + (panel.end - 1) * LANES));
+            let right = right.wrapping_add(panel.start * units * LANES);
+            for r in (0..rows.len()).step_by(ROWS) {
+                let out = self.out.pointer((rows.start + r) * stride + column);
+                let target = Target { out, stride, rows: (rows.len() - r).min(ROWS), mask };
+                if matches!(begin, Begin::Add) {
+                    for i in 0..target.rows {
+                        for v in 0..=panel.len() {
+                            prefetch(out.wrapping_add(i * stride + v * LANES));
+                        }
+                    }
+                }
+                // SAFETY: the caller's promise.
+                unsafe {
+                    if self.left.column_stride == 1 {
+                        let left = left.add(r * ROW);
+                        match panel.len() {
+                            1 => tile::<1, ROW, 1>(units, left, right, begin, target, &mut ahead),
+                            2 => tile::<2, ROW, 1>(units, left, right, begin, target, &mut ahead),
+                            _ => tile::<VECTORS, ROW, 1>(units, left, right, begin, target, &mut ahead),
+                        }
+                    } else {
+                        let left = left.add(r * units);
+                        match panel.len() {
+                            1 => tile::<1, 1, ROWS>(units, left, right, begin, target, &mut ahead),
+                            2 => tile::<2, 1, ROWS>(units, left, right, begin, target, &mut ahead),
+                            _ => tile::<VECTORS, 1, ROWS>(units, left, right, begin, target, &mut ahead),
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Memory of packed operands, kept by each thread, and memory asked for before it is needed.
+
+use super::super::Matrix;
+use super::tile::LANES;
+use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+use core::cell::Cell;
+use core::ops::Range;
+use std::vec::Vec;
+
+/// A vector's worth of packed units.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line(#[allow(dead_code, reason = "read through pointers")] [i32; LANES]);
+
+std::thread_local! {
+    static LEFT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+    static RIGHT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+}
+
+/// Runs `work` with this thread's memory for `len` units of a left side. A product inside `work` gets memory of its own.
+pub(super) fn with_left<R>(len: usize, work: impl FnOnce(*mut i32) -> R) -> R {
+    with_kept(&LEFT, len, work)
+}
+
+/// [`with_left`] for a right side.
+pub(super) fn with_right<R>(len: usize, work: impl FnOnce(*mut i32) -> R) -> R {
+    with_kept(&RIGHT, len, work)
+}
+
+fn with_kept<R>(kept: &'static std::thread::LocalKey<Cell<Vec<Line>>>, len: usize, work: impl FnOnce(*mut i32) -> R) -> R {
+    let mut lines = kept.take();
+    if lines.len() < len.div_ceil(LANES) {
+        lines = alloc::vec![Line([0; LANES]); len.div_ceil(LANES)];
+    }
+    let result = work(lines.as_mut_ptr().cast());
+    kept.set(lines);
+    result
+}
+
+/// A pointer that tasks share.
+#[derive(Clone, Copy)]
+pub(super) struct Address(pub *mut i32);
+
+// SAFETY: its users write disjoint parts, or only read.
+unsafe impl Send for Address {}
+// SAFETY: as above.
+unsafe impl Sync for Address {}
+
+impl Address {
+    /// The pointer (a method, so that closures borrow the whole).
+    pub(super) fn get(&self) -> *mut i32 {
+        self.0
+    }
+}
+
+/// Cache lines of a part of a matrix that will be packed soon, asked for a few at a time.
+pub(super) struct Ahead {
+    at: *const f32,
+    stride: usize,
+    /// Lines of each run of contiguous elements.
+    lines: usize,
+    line: usize,
+    runs: usize,
+    at_once: usize,
+}
+
+impl Ahead {
+    /// The part of `matrix` that will be packed, to be asked for in `asks` calls of [`Ahead::ask`].
+    pub(super) fn new(matrix: Matrix<'_>, rows: Range<usize>, columns: Range<usize>, asks: usize) -> Self {
+        let at = matrix.data.as_ptr().wrapping_add(rows.start * matrix.row_stride + columns.start * matrix.column_stride);
+        let (stride, runs, len) = match matrix.column_stride {
+            1 => (matrix.row_stride, rows.len(), columns.len()),
+            stride => (stride, columns.len(), rows.len()),
+        };
+        let lines = len.div_ceil(LANES);
+        Self { at, stride, lines, line: 0, runs: if len == 0 { 0 } else { runs }, at_once: (lines * runs).div_ceil(asks.max(1)) }
+    }
+
+    /// Asks for the next few lines, into the second-level cache.
+    #[inline(always)]
+    pub(super) fn ask(&mut self) {
+        for _ in 0..self.at_once {
+            if self.runs == 0 {
+                return;
+            }
+            // SAFETY: a prefetch never faults.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(self.at.wrapping_add(self.line * LANES).cast()) };
+            self.line += 1;
+            if self.line == self.lines {
+                (self.line, self.runs, self.at) = (0, self.runs - 1, self.at.wrapping_add(self.stride));
+            }
+        }
+    }
+}
