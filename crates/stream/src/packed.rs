@@ -18,7 +18,6 @@ use crate::checksum::crc32c;
 use crate::source::Source;
 use crate::{Error, Model, ModelConfig, Result, WeightFormat};
 
-const MAGIC: [u8; 8] = *b"\x89minrnn\n";
 const VERSION: u32 = 1;
 /// Magic, version and the two lengths.
 const FRAME: usize = 24;
@@ -59,6 +58,8 @@ struct Header {
 }
 
 impl PackedModel {
+    /// The bytes every packed model begins with.
+    pub const MAGIC: [u8; 8] = *b"\x89minrnn\n";
     /// Writes a model to `path`, whole or not at all; returns the tensors it stored. The tensors are taken out of `weights`.
     ///
     /// Matrices are stored in `format`; with [`WeightFormat::Int4`], embedding and head as bf16. `tokenizer` is kept as it is.
@@ -135,7 +136,7 @@ fn header(bytes: &[u8]) -> Result<ReadHeader> {
     let Some((frame, _)) = bytes.split_first_chunk::<FRAME>() else {
         return damaged(format!("has {} bytes, fewer than its first {FRAME}", bytes.len()));
     };
-    if frame[..8] != MAGIC {
+    if frame[..8] != PackedModel::MAGIC {
         return damaged("does not begin like one".into());
     }
     let number = |at: usize, len: usize| frame[at..at + len].iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte));
@@ -219,7 +220,8 @@ impl Source for Parts<'_> {
 #[cfg(feature = "std")]
 mod write {
     use super::{
-        ALIGNMENT, CHECKSUM, FRAME, Header, MAGIC, ModelConfig, Result, Source, TensorEntry, VERSION, WeightFormat, WeightMatrix, crc32c,
+        ALIGNMENT, CHECKSUM, FRAME, Header, ModelConfig, PackedModel, Result, Source, TensorEntry, VERSION, WeightFormat, WeightMatrix,
+        crc32c,
     };
     use crate::Weights;
     use crate::source::Checkpoint;
@@ -272,7 +274,7 @@ mod write {
             bytes.extend(section);
         }
         let file_len = (bytes.len() + CHECKSUM) as u64;
-        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[..8].copy_from_slice(&PackedModel::MAGIC);
         bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
         bytes[12..16].copy_from_slice(&(header.len() as u32).to_le_bytes());
         bytes[16..24].copy_from_slice(&file_len.to_le_bytes());

@@ -1,5 +1,7 @@
 //! `minrnn inspect`: what a run, a checkpoint or a tensor file holds.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,9 +11,10 @@ use minrnn::Error;
 use minrnn::checkpoint::{LoadedModel, load_model, parameter_count, parameter_shapes};
 use minrnn::nn::State;
 use minrnn::train::{Pointer, checkpoint, find_checkpoint};
-use minrnn_stream::{ModelConfig, Weights, read_text};
+use minrnn_stream::{ModelConfig, PackedModel, Weights, read_text};
 use serde_json::{Map, Value};
 
+use crate::deployed::Deployed;
 use crate::output::print;
 
 const PROGRESS_FILE: &str = "progress.json";
@@ -19,7 +22,7 @@ const MAX_PROGRESS_BYTES: u64 = 1 << 20;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// A run directory (its best checkpoint is shown, or else its last), a checkpoint directory, or a .safetensors file
+    /// A run directory (its best checkpoint is shown, or else its last), a checkpoint directory, a packed model, or a .safetensors file
     #[arg(value_name = "RUN|FILE")]
     path: PathBuf,
 }
@@ -31,6 +34,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn file(path: &Path) -> anyhow::Result<String> {
+    let mut start = [0; PackedModel::MAGIC.len()];
+    let begins = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    if begins.is_ok() && start == PackedModel::MAGIC {
+        return packed(path);
+    }
     let weights = Weights::read(path).map_err(Error::from)?;
     let shapes: Vec<_> = weights.names().filter_map(|name| weights.get(name).map(|tensor| (shown(name), tensor.shape.clone()))).collect();
     let metadata: Vec<_> = weights.metadata().iter().map(|(key, value)| (shown(key), shown(value))).collect();
@@ -38,6 +46,25 @@ fn file(path: &Path) -> anyhow::Result<String> {
     let mut text = format!("{}: {tensors} tensors, {values} values (f32)\n", path.display());
     text += &section("metadata", &metadata);
     Ok(text + &section("tensors", &sizes(shapes)))
+}
+
+/// A model made by `minrnn pack`.
+fn packed(path: &Path) -> anyhow::Result<String> {
+    let Deployed { model, tokenizer, tensors, .. } = Deployed::load(path)?;
+    let bytes = std::fs::metadata(path).map_err(|error| Error::io("read", path, error))?.len();
+    let mut text = format!("packed model {}\n", path.display());
+    text += &section("model", &settings(model.config())?);
+    let mut size = vec![
+        ("parameters".to_owned(), grouped(model.parameters())),
+        ("file".to_owned(), format!("{} bytes", grouped(bytes as usize))),
+        ("state".to_owned(), format!("{} bytes per session", grouped(model.init_state(1).bytes_per_row()))),
+    ];
+    size.extend(tokenizer.map(|tokenizer| ("tokenizer".to_owned(), format!("{} tokens", grouped(tokenizer.vocab_size())))));
+    text += &section("size", &size);
+    let rows = tensors
+        .into_iter()
+        .map(|tensor| (shown(&tensor.name), format!("{:?} {} {} bytes", tensor.shape, tensor.format, grouped(tensor.bytes))));
+    Ok(text + &section("tensors", &rows.collect::<Vec<_>>()))
 }
 
 fn run_or_checkpoint(path: &Path) -> anyhow::Result<String> {

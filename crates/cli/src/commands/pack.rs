@@ -10,6 +10,7 @@ use minrnn::data::Tokenizer;
 use minrnn::train::find_checkpoint;
 use minrnn_stream::{PackedModel, WeightFormat, read_checkpoint};
 
+use crate::deployed::Deployed;
 use crate::failure::WrongInput;
 use crate::output::print;
 
@@ -52,6 +53,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     text += &format!("  the whole file: {:.2} MB\n", size as f64 / 1e6);
+    let model = Deployed::load(&args.output)?.model;
+    text += &format!("  one more session: {} bytes\n", model.init_state(1).bytes_per_row());
     text += &match tokenizer {
         Some(_) => format!("next: minrnn generate {} --prompt TEXT\n", args.output.display()),
         None => "the model reads no text; run it with the library minrnn-stream\n".to_owned(),
