@@ -56,9 +56,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let turns = args.run.on_threads(|| measure(shape, plan))?;
     let best = turns.iter().copied().min_by(|x, y| x.total().total_cmp(&y.total())).unwrap_or_default();
     let gb_per_s = |bytes: f64, milliseconds: f64| round(bytes * shape.elements() as f64 / milliseconds / 1e6, 2);
-    let passes: [(&str, f64, fn(&Turn) -> f64); 2] =
-        [("forward", FORWARD_BYTES, |turn| turn.forward), ("forward+backward", BOTH_BYTES, |turn| turn.forward + turn.backward)];
-    for (pass, bytes, time) in passes {
+    for (pass, bytes) in [("forward", FORWARD_BYTES), ("forward+backward", BOTH_BYTES)] {
+        let time = |turn: &Turn| if bytes == BOTH_BYTES { turn.forward + turn.backward } else { turn.forward };
         let bandwidth =
             Bandwidth { pass: pass.to_owned(), gb_per_s: gb_per_s(bytes, time(&best)), copy_gb_per_s: gb_per_s(COPY_BYTES, best.copy) };
         let times = Times::new(turns.iter().map(time).collect());
