@@ -110,7 +110,7 @@ pub fn on_all_threads(sizes: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, ou
 /// `out[i, j] = bias[j] + Σ_k left[i, k] · right[k, j]` on the threads of the ambient pool.
 ///
 /// # Shapes
-/// `left` [rows, depth], `right` [depth, columns], `bias` [columns], `out` [rows, columns], dense.
+/// `left` `[rows, depth]`, `right` `[depth, columns]`, `bias` `[columns]`, `out` `[rows, columns]`, dense.
 ///
 /// # Panics
 /// When an element lies outside its slice, or `bias` or `out` has another length.
