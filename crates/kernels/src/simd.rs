@@ -57,6 +57,14 @@ impl Level {
         }
     }
 
+    /// Whether kernels on this level multiply bf16: it is AVX-512, and the CPU has AVX512-BF16 too.
+    pub fn multiplies_bf16(self) -> bool {
+        #[cfg(all(target_arch = "x86_64", feature = "std"))]
+        return matches!(self, Level::Avx512(_)) && std::is_x86_feature_detected!("avx512bf16");
+        #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
+        false
+    }
+
     /// The level kernels use on this thread: the one set by [`Level::scope`], else the one named by `MINRNN_SIMD` if this machine
     /// has it, else the fastest available.
     #[cfg(feature = "std")]

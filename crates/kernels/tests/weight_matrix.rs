@@ -6,7 +6,7 @@ use minrnn_kernels::weight_matrix::{Scratch, WeightFormat, WeightMatrix};
 
 const INPUTS: [usize; 7] = [1, 31, 32, 33, 64, 384, 385];
 const OUTPUTS: [usize; 5] = [1, 3, 16, 65, 130];
-const ROWS: [usize; 7] = [1, 2, 3, 5, 8, 17, 70];
+const ROWS: [usize; 8] = [1, 2, 3, 5, 8, 11, 17, 70];
 
 /// The weights that products use, `[outputs, inputs]`.
 fn weights_of(matrix: &WeightMatrix) -> Vec<f32> {
@@ -24,6 +24,12 @@ fn product(level: Level, matrix: &WeightMatrix, rows: usize, x: &[f32], bias: Op
     y
 }
 
+/// The inputs as a product on this level takes them.
+fn taken(level: Level, format: WeightFormat, x: &[f32]) -> Vec<f32> {
+    let rounds = format == WeightFormat::Bf16 && level.multiplies_bf16();
+    x.iter().map(|&x| if rounds { reference::nearest_bf16(x) } else { x }).collect()
+}
+
 fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|x| x.to_bits()).collect()
 }
@@ -36,20 +42,75 @@ fn products_match_the_stored_weights_on_every_level() {
             for outputs in OUTPUTS {
                 let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
                 let (weights, bias) = (wide(&weights_of(&matrix)), random.normal(outputs));
-                let x = random.normal(ROWS[6] * inputs);
+                let x = random.normal(ROWS[7] * inputs);
                 for rows in ROWS {
                     let x = &x[..rows * inputs];
                     for bias in [None, Some(bias.as_slice())] {
                         let wide_bias = bias.map(wide);
-                        let expected = reference::multiply(rows, outputs, inputs, &weights, &wide(x), wide_bias.as_deref());
                         // A lone sum may cancel; its terms are of order 1.
                         let floor = (inputs as f64).sqrt();
                         for level in Level::available() {
+                            let taken = wide(&taken(level, format, x));
+                            let expected = reference::multiply(rows, outputs, inputs, &weights, &taken, wide_bias.as_deref());
                             let name = format!("{} {} {rows}x{inputs}x{outputs}", level.name(), format.name());
                             assert_close_above(&name, &product(level, &matrix, rows, x, bias), &expected, OUTPUT, floor);
                         }
                     }
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_of_many_parts_match_and_have_the_same_bits_in_any_batch() {
+    let mut random = Random(14);
+    let (inputs, outputs, rows) = (1501, 50, 150);
+    let (values, x) = (random.normal(outputs * inputs), random.normal(rows * inputs));
+    for format in WeightFormat::ALL {
+        let matrix = WeightMatrix::new(format, outputs, inputs, &values);
+        let weights = wide(&weights_of(&matrix));
+        for level in Level::available() {
+            let name = format!("{} {}", level.name(), format.name());
+            let found = product(level, &matrix, rows, &x, None);
+            let expected = reference::multiply(rows, outputs, inputs, &weights, &wide(&taken(level, format, &x)), None);
+            assert_close_above(&name, &found, &expected, OUTPUT, (inputs as f64).sqrt());
+            for rows in [1, 2, 4, 6, 7, 109] {
+                let first = product(level, &matrix, rows, &x[..rows * inputs], None);
+                assert_eq!(bits(&first), bits(&found[..rows * outputs]), "{name} {rows} rows");
+            }
+        }
+    }
+}
+
+#[test]
+fn rounding_inputs_to_bf16_changes_an_output_by_2_to_the_minus_9_of_its_terms() {
+    let mut random = Random(15);
+    let (inputs, outputs) = (384, 64);
+    let matrix = WeightMatrix::new(WeightFormat::Bf16, outputs, inputs, &random.normal(outputs * inputs));
+    let (weights, x) = (wide(&weights_of(&matrix)), random.normal(inputs));
+    let expected = reference::multiply(1, outputs, inputs, &weights, &wide(&x), None);
+    let sizes = |values: &[f64]| values.iter().map(|x| x.abs()).collect::<Vec<_>>();
+    let terms = reference::multiply(1, outputs, inputs, &sizes(&weights), &sizes(&wide(&x)), None);
+    for level in Level::available() {
+        for ((found, expected), terms) in product(level, &matrix, 1, &x, None).into_iter().zip(&expected).zip(&terms) {
+            assert!((f64::from(found) - expected).abs() <= terms / 500.0, "{}: {found}, expected {expected}", level.name());
+        }
+    }
+}
+
+#[test]
+fn inputs_that_are_not_finite_reach_their_own_row_alone() {
+    let mut random = Random(16);
+    let (inputs, outputs) = (40, 33);
+    for format in WeightFormat::ALL {
+        let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
+        let mut x = random.normal(5 * inputs);
+        (x[inputs + 3], x[3 * inputs + 39]) = (f32::NAN, f32::INFINITY);
+        for level in Level::available() {
+            for (row, y) in product(level, &matrix, 5, &x, None).chunks_exact(outputs).enumerate() {
+                // An infinity may meet a weight of 0, and is NaN then.
+                assert!(y.iter().all(|y| if row == 1 { y.is_nan() } else { (row == 3) != y.is_finite() }), "{} {row}", level.name());
             }
         }
     }

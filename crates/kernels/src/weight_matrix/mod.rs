@@ -2,7 +2,12 @@
 //!
 //! Which format do I want? [`WeightFormat::F32`] changes nothing; [`WeightFormat::Bf16`] halves the memory and with it the time of a
 //! product with few rows, which is the time its weights take to arrive; [`WeightFormat::Int8`] halves it again; [`WeightFormat::Int4`]
-//! takes a little more than half of that and costs accuracy. Inputs and sums are f32 in all of them.
+//! takes a little more than half of that and costs accuracy. Sums are f32 in all of them, and so are inputs, with one exception:
+//!
+//! Products with [`WeightFormat::Bf16`] round the inputs to bf16 as well where the CPU multiplies bf16 ([`Level::multiplies_bf16`]). That
+//! changes an input by at most 2⁻⁹ of its magnitude, as it did the weights, and so an output by at most 2⁻⁹ · Σ_k |x_k · w_k|; errors of many
+//! inputs mostly cancel. Inputs above the largest bf16 (3.39e38) become infinite there, and inputs, weights and sums below the smallest
+//! normal f32 (1.2e-38) count as 0.
 //!
 //! The result for a row and an output has the same bits whatever other rows and outputs it is computed with: a batch gives what its rows
 //! give alone, and work may be split anywhere. Splits of the outputs at multiples of [`WeightMatrix::SPLIT`] waste nothing.
@@ -24,10 +29,14 @@ mod int4;
 mod int8;
 mod layout;
 mod multiply;
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+mod pairs;
 mod products;
 mod single;
 
 use crate::shape::expect_len;
+#[cfg(doc)]
+use crate::simd::Level;
 use alloc::vec::Vec;
 use core::fmt;
 use layout::{BLOCK, LINE_BYTES, Layout, Line};
@@ -37,7 +46,8 @@ use layout::{BLOCK, LINE_BYTES, Layout, Line};
 pub enum WeightFormat {
     /// As they are, 32 bits a weight.
     F32,
-    /// bfloat16, rounded to the nearest, ties to even: 16 bits a weight, relative error at most 2⁻⁹.
+    /// bfloat16, rounded to the nearest, ties to even: 16 bits a weight, relative error at most 2⁻⁹. Where the CPU multiplies bf16,
+    /// products round their inputs as well.
     Bf16,
     /// Integers −127..=127 times an f32 scale of the output, its largest magnitude / 127: 8 bits a weight, error at most half a scale.
     Int8,
@@ -70,17 +80,20 @@ impl WeightFormat {
     }
 }
 
-/// Memory of products, kept from call to call. One per thread; it fits every matrix and grows to the largest need, which is
-/// nothing where the inputs are a multiple of 8.
+/// Memory of products, kept from call to call. One per thread; it fits every matrix and grows to the largest need: the rows where the
+/// inputs are no multiple of 8, and a few hundred rows rounded to bf16 where the CPU multiplies bf16.
 #[derive(Clone, Default)]
 pub struct Scratch {
     /// Rows padded to whole words, where they are not whole.
     x: Vec<f32>,
+    /// Rows rounded to bf16, where the CPU multiplies those.
+    pairs: Vec<Line>,
 }
 
 impl fmt::Debug for Scratch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scratch").field("bytes", &(self.x.capacity() * size_of::<f32>())).finish()
+        let bytes = self.x.capacity() * size_of::<f32>() + self.pairs.capacity() * LINE_BYTES;
+        f.debug_struct("Scratch").field("bytes", &bytes).finish()
     }
 }
 

@@ -87,6 +87,13 @@ impl WeightMatrix {
             return;
         }
         let y = y.pointer(from);
+        #[cfg(all(target_arch = "x86_64", feature = "std"))]
+        if self.format == WeightFormat::Bf16 && level.multiplies_bf16() {
+            let (layout, lines, inputs) = (self.layout(), self.words(), self.inputs);
+            let product = super::pairs::Product { layout, lines, rows, inputs, x, outputs, y, y_stride, bias };
+            // SAFETY: the CPU has the instructions of the level and those for bf16; the target is as the caller promises.
+            return unsafe { product.run(&mut scratch.pairs) };
+        }
         let task = Task { rows, x, outputs, y, y_stride, bias, scratch };
         match self.format {
             WeightFormat::F32 => task.run::<F32>(self, level),

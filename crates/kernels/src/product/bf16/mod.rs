@@ -15,14 +15,12 @@ mod tile;
 
 use super::{Matrix, Precision};
 use crate::shape::Out;
+use crate::simd::Level;
 
 /// Whether products of the calling thread can take bf16 inputs: the CPU has AVX512-BF16, and the kernels are not held to lesser
-/// instructions ([`crate::simd::Level`]).
+/// instructions ([`Level::multiplies_bf16`]).
 pub fn has_bf16() -> bool {
-    #[cfg(all(target_arch = "x86_64", feature = "std"))]
-    return matches!(crate::simd::Level::current(), crate::simd::Level::Avx512(_)) && std::is_x86_feature_detected!("avx512bf16");
-    #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
-    false
+    Level::current().multiplies_bf16()
 }
 
 /// `out[i, j] = Σ_k bf16(left[i, k]) · bf16(right[k, j])`, summed in f32, on the threads of the ambient pool; without [`has_bf16`] the f32
