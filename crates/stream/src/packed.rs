@@ -137,7 +137,7 @@ fn header(bytes: &[u8]) -> Result<ReadHeader> {
         return damaged(format!("has {} bytes, fewer than its first {FRAME}", bytes.len()));
     };
     if frame[..8] != PackedModel::MAGIC {
-        return damaged("does not begin like one".into());
+        return damaged("is none: it does not begin like one".into());
     }
     let number = |at: usize, len: usize| frame[at..at + len].iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte));
     let (version, header_len, file_len) = (number(8, 4), number(12, 4), number(16, 8));
