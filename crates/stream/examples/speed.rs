@@ -1,6 +1,6 @@
 //! Prints tokens per second of steps and prompts, and the time of one update of a tiny session, best of many repetitions.
 //!
-//! `cargo run --release -p minrnn-stream --example speed -- [threads] [mixer]`. The model is that of the Shakespeare experiments
+//! `cargo run --release -p minrnn-stream --example speed -- [threads] [mixer] [weights]`. The model is that of the Shakespeare experiments
 //! (D = 384, E = 768, three layers with convolution and MLP, 65 tokens) with drawn weights.
 
 use std::error::Error;
@@ -41,17 +41,19 @@ fn decode(model: &Model, batch: usize, steps: usize) -> f64 {
 fn prefill(model: &Model, len: usize) -> f64 {
     let prompt: Vec<u32> = (0..len as u32).map(|i| i % model.vocab_size() as u32).collect();
     let (mut workspace, mut logits) = (Workspace::new(), vec![0.0; model.vocab_size()]);
-    len as f64 / best(10, || model.prefill(&[&prompt], &mut model.init_state(1), &mut logits, &mut workspace).unwrap())
+    len as f64 / best(50, || model.prefill(&[&prompt], &mut model.init_state(1), &mut logits, &mut workspace).unwrap())
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let threads = std::env::args().nth(1).map_or(Ok(0), |threads| threads.parse())?;
     let mixer = std::env::args().nth(2).map_or(Ok(MixerKind::MinGru), |mixer| mixer.parse())?;
+    let only = std::env::args().nth(3);
+    let formats = || WeightFormat::ALL.iter().copied().filter(|format| only.as_deref().is_none_or(|only| only == format.name()));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let config = ModelConfig { mixer, vocab_size: 65, d_model: 384, n_layers: 3, conv: true, ..Default::default() };
     let directory = tempfile::tempdir()?;
     println!("{mixer}, {} threads: tokens per second", pool.current_num_threads());
-    for &format in WeightFormat::ALL {
+    for format in formats() {
         let path = directory.path().join(format.name());
         PackedModel::write(&path, &config, &mut weights(&config)?, format, None)?;
         let start = Instant::now();
@@ -62,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{format:>5} {size:6.1} MB, load {load:5.1} ms: decode {one:7.0}, batch 64 {many:8.0}, prefill of 2048 {prompt:8.0}");
     }
     let tiny = ModelConfig { vocab_size: 64, d_model: 64, expansion: 1.0, n_layers: 1, conv: false, ff: FeedForwardKind::None, ..config };
-    for &format in WeightFormat::ALL {
+    for format in formats() {
         let model = Model::new(&tiny, &mut weights(&tiny)?, format)?;
         println!("{format:>5} one layer 64 wide: {:.2} µs an update", 1e6 / pool.install(|| decode(&model, 1, 500)));
     }

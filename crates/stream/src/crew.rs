@@ -42,6 +42,15 @@ impl Crew<'_> {
         }
     }
 
+    /// Threads that do the pass.
+    pub(crate) fn members(&self) -> usize {
+        match self {
+            #[cfg(feature = "std")]
+            Self::Team(team) => team.members(),
+            _ => 1,
+        }
+    }
+
     /// Runs `work(piece, range)` on ranges that cover `0..n` once, cut at multiples of `granule`, and returns when all is done. `cost`
     /// is the number of multiplications of the whole.
     pub(crate) fn split(&self, n: usize, granule: usize, cost: usize, work: impl Fn(usize, Range<usize>) + Sync) {

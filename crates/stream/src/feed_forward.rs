@@ -2,10 +2,12 @@
 
 use alloc::vec::Vec;
 
+use core::ops::Range;
+
 use minrnn_kernels::gelu;
 
 use crate::gates;
-use crate::linear::{Linear, Shared, product};
+use crate::linear::{Linear, Shared, product, split_rows};
 use crate::norm::as_out;
 use crate::pass::Pass;
 use crate::source::{Source, join};
@@ -35,27 +37,50 @@ impl FeedForward {
 
     /// `x += FF(buffers.normed)`, `x` `[N, D]`.
     pub(crate) fn forward(&self, pass: &Pass<'_>, x: &mut [f32], buffers: &mut Buffers) {
-        let (n, d_ff) = (pass.rows, self.down.weight.inputs());
-        let scratch = room(&mut buffers.product, n * self.up.weight.outputs().max(self.down.weight.outputs()));
+        let (n, d, d_ff, up) = (pass.rows, self.down.weight.outputs(), self.down.weight.inputs(), self.up.weight.outputs());
+        let width = up.max(d);
+        let scratch = room(&mut buffers.product, n * width);
         let hidden = room(&mut buffers.hidden, n * d_ff);
-        let shared = Shared::new(hidden, d_ff);
-        let groups = if self.scale.is_some() { 2 } else { 1 };
+        let groups = up / d_ff;
+        // Rows need nothing of each other: a member takes its own through both products without waiting for the others.
+        let (shared_x, shared_scratch) = (Shared::new(x, d), Shared::new(scratch, width));
+        let shared_hidden = Shared::new(hidden, d_ff);
+        let by_rows = split_rows(pass, n, d * (up + d_ff), |rows, memory| {
+            let part = |width: usize| rows.start * width..rows.end * width;
+            // SAFETY: pieces have rows of their own.
+            let [x, scratch, hidden] =
+                unsafe { [shared_x.part(0, part(d)), shared_scratch.part(0, part(width)), shared_hidden.part(0, part(d_ff))] };
+            let values = &mut scratch[..rows.len() * up];
+            self.up.weight.multiply(pass.level, rows.len(), &buffers.normed[part(d)], 0..up, values, up, None, memory);
+            for (values, hidden) in values.chunks_exact(up).zip(hidden.chunks_exact_mut(d_ff)) {
+                self.activate(pass, 0..d_ff, |group| &values[group * d_ff..][..d_ff], hidden);
+            }
+            self.down.add_rows(pass, hidden, scratch, x, memory);
+        });
+        if by_rows {
+            return;
+        }
+        let shared_hidden = Shared::new(hidden, d_ff);
         product(pass, &self.up.weight, groups, 0..groups, n, &buffers.normed, scratch, |range, values| {
-            let bias = |group: usize| &self.up.bias[group * d_ff..][range.clone()];
-            let width = range.len();
             for row in 0..n {
-                let part = |group: usize| &values[(group * n + row) * width..][..width];
                 // SAFETY: pieces have channels of their own.
-                let hidden = unsafe { shared.part(row, range.clone()) };
-                match &self.scale {
-                    None => gelu::forward(1, width, part(0), Some(bias(0)), as_out(hidden)),
-                    Some(scale) => {
-                        gelu::forward(1, width, part(1), Some(bias(1)), as_out(hidden));
-                        gates::scale_by(pass.level, part(0), bias(0), &scale[range.clone()], hidden);
-                    }
-                }
+                let hidden = unsafe { shared_hidden.part(row, range.clone()) };
+                self.activate(pass, range.clone(), |group| &values[(group * n + row) * range.len()..][..range.len()], hidden);
             }
         });
         self.down.add_to(pass, n, hidden, scratch, x);
+    }
+
+    /// The channels `range` of a hidden row from those of the products, `values(0)` and, in the gated form, `values(1)`.
+    fn activate<'a>(&self, pass: &Pass<'_>, range: Range<usize>, values: impl Fn(usize) -> &'a [f32], hidden: &mut [f32]) {
+        let (width, d_ff) = (range.len(), self.down.weight.inputs());
+        let bias = |group: usize| &self.up.bias[group * d_ff..][range.clone()];
+        match &self.scale {
+            None => gelu::forward(1, width, values(0), Some(bias(0)), as_out(hidden)),
+            Some(scale) => {
+                gelu::forward(1, width, values(1), Some(bias(1)), as_out(hidden));
+                gates::scale_by(pass.level, values(0), bias(0), &scale[range.clone()], hidden);
+            }
+        }
     }
 }

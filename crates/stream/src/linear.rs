@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use minrnn_kernels::weight_matrix::{self, WeightMatrix};
+use minrnn_kernels::weight_matrix::{self, Scratch, WeightMatrix};
 
 use crate::WeightFormat;
 use crate::pass::Pass;
@@ -88,13 +88,57 @@ pub(crate) fn product(
     });
 }
 
+/// Splits `rows` rows, each worth `cost` multiplications, over the crew when there are enough for every member, so that a piece rounds
+/// only its own inputs and can take several products in turn; false, and nothing is done, when products are better cut by outputs.
+///
+/// `work(range, memory)` gets each piece with memory of its own.
+pub(crate) fn split_rows(pass: &Pass<'_>, rows: usize, cost: usize, work: impl Fn(Range<usize>, &mut Scratch) + Sync) -> bool {
+    /// Fewest rows of a member that keep its arithmetic busy while it reads all weights.
+    const ENOUGH: usize = 16;
+    /// Pieces begin at multiples of this: tiles of products take rows by fours.
+    const GRANULE: usize = 4;
+    if rows < ENOUGH * pass.crew.members() {
+        return false;
+    }
+    pass.crew.split(rows, GRANULE, rows * cost, |piece, range| {
+        // SAFETY: one thread runs a piece, and a phase is over before the next begins.
+        let memory = &mut unsafe { pass.scratches.part(0, piece..piece + 1) }[0];
+        work(range, memory);
+    });
+    true
+}
+
 impl Linear {
+    /// `y += x Wᵀ + bias` for as many rows as `y` has, on the calling thread.
+    ///
+    /// # Shapes
+    /// `x` `[rows, inputs]`, `y` `[rows, outputs]`; `scratch` has room for as much as `y`.
+    pub(crate) fn add_rows(&self, pass: &Pass<'_>, x: &[f32], scratch: &mut [f32], y: &mut [f32], memory: &mut Scratch) {
+        let outputs = self.weight.outputs();
+        let values = &mut scratch[..y.len()];
+        self.weight.multiply(pass.level, y.len() / outputs, x, 0..outputs, values, outputs, None, memory);
+        for (values, y) in values.chunks_exact(outputs).zip(y.chunks_exact_mut(outputs)) {
+            crate::gates::add_biased(pass.level, values, &self.bias, y);
+        }
+    }
+
     /// `y += x Wᵀ + bias` for `rows` rows.
     ///
     /// # Shapes
     /// `x` `[rows, inputs]`, `y` `[rows, outputs]`; `scratch` has room for as much as `y`.
     pub(crate) fn add_to(&self, pass: &Pass<'_>, rows: usize, x: &[f32], scratch: &mut [f32], y: &mut [f32]) {
-        let y = Shared::new(y, self.weight.outputs());
+        let (inputs, outputs) = (self.weight.inputs(), self.weight.outputs());
+        let y = Shared::new(y, outputs);
+        let values = Shared::new(scratch, outputs);
+        let by_rows = split_rows(pass, rows, inputs * outputs, |range, memory| {
+            let part = range.start * outputs..range.end * outputs;
+            // SAFETY: pieces have rows of their own.
+            let (values, y) = unsafe { (values.part(0, part.clone()), y.part(0, part)) };
+            self.add_rows(pass, &x[range.start * inputs..range.end * inputs], values, y, memory);
+        });
+        if by_rows {
+            return;
+        }
         product(pass, &self.weight, 1, 0..1, rows, x, scratch, |range, values| {
             for (row, values) in values.chunks_exact(range.len()).enumerate() {
                 // SAFETY: pieces have ranges of their own.
