@@ -17,6 +17,8 @@ struct Each<'a, F, const N: usize> {
     formula: F,
     inputs: [&'a [f32]; N],
     out: &'a mut [f32],
+    /// Gets what `out` gets, unless it is empty.
+    copy: &'a mut [f32],
 }
 
 impl<F: Formula<N>, const N: usize> WithSimd for Each<'_, F, N> {
@@ -26,10 +28,15 @@ impl<F: Formula<N>, const N: usize> WithSimd for Each<'_, F, N> {
     fn with_simd<S: Simd>(self, simd: S) {
         let len = self.out.len();
         let inputs = self.inputs.map(|input| &input[..len]);
+        let copy = if self.copy.is_empty() { None } else { Some(&mut self.copy[..len]) };
+        let mut copy = copy.map(as_out);
         for at in (0..len).step_by(S::F32_LANES) {
             let x = inputs.map(|input| simd::load(simd, input, at));
             let value = self.formula.value(simd, x, simd::load(simd, self.out, at));
             simd::store(simd, as_out(self.out), at, value);
+            if let Some(copy) = &mut copy {
+                simd::store(simd, copy, at, value);
+            }
         }
     }
 }
@@ -54,7 +61,7 @@ macro_rules! formula {
                     $body
                 }
             }
-            level.run(Each { formula: Here, inputs, out });
+            level.run(Each { formula: Here, inputs, out, copy: &mut [] });
         }
     };
 }
@@ -205,16 +212,15 @@ impl<A: Map> Formula<4> for MinGru<A> {
 /// h ← h + σ(k + b_k) ⊙ (candidate(v + b_v) − h), and a copy of it to `out`.
 #[inline]
 pub(crate) fn min_gru(level: Level, candidate: Candidate, [v, k]: [&[f32]; 2], [b_v, b_k]: [&[f32]; 2], h: &mut [f32], out: &mut [f32]) {
-    fn run<A: Map>(level: Level, inputs: [&[f32]; 4], out: &mut [f32]) {
-        level.run(Each { formula: MinGru::<A>(core::marker::PhantomData), inputs, out });
+    fn run<A: Map>(level: Level, inputs: [&[f32]; 4], out: &mut [f32], copy: &mut [f32]) {
+        level.run(Each { formula: MinGru::<A>(core::marker::PhantomData), inputs, out, copy });
     }
     let run = match candidate {
         Candidate::Positive => run::<Positive>,
         Candidate::Identity => run::<Identity>,
         Candidate::Tanh => run::<Tanh>,
     };
-    run(level, [v, k, b_v, b_k], h);
-    out.copy_from_slice(h);
+    run(level, [v, k, b_v, b_k], h, out);
 }
 
 /// σ(x) as numerator / divisor, the divisor being between 1 and 2.
@@ -260,8 +266,8 @@ pub(crate) fn min_lstm(
     h: &mut [f32],
     out: &mut [f32],
 ) {
-    fn run<A: Map, const NORMALIZED: bool>(level: Level, inputs: [&[f32]; 6], out: &mut [f32]) {
-        level.run(Each { formula: MinLstm::<A, NORMALIZED>(core::marker::PhantomData), inputs, out });
+    fn run<A: Map, const NORMALIZED: bool>(level: Level, inputs: [&[f32]; 6], out: &mut [f32], copy: &mut [f32]) {
+        level.run(Each { formula: MinLstm::<A, NORMALIZED>(core::marker::PhantomData), inputs, out, copy });
     }
     let run = match (candidate, normalized) {
         (Candidate::Positive, true) => run::<Positive, true>,
@@ -271,6 +277,5 @@ pub(crate) fn min_lstm(
         (Candidate::Identity, false) => run::<Identity, false>,
         (Candidate::Tanh, false) => run::<Tanh, false>,
     };
-    run(level, [v, p, q, b_v, b_p, b_q], h);
-    out.copy_from_slice(h);
+    run(level, [v, p, q, b_v, b_p, b_q], h, out);
 }
