@@ -39,19 +39,24 @@ fn table(threads: usize, repetitions: usize, tokens: usize) {
     let best = |work: &(dyn Fn() -> f64 + Sync)| (0..repetitions).map(|_| work()).fold(0.0, f64::max);
     let peaks = [best(&|| peak(threads, |rounds| Level::current().run(MultiplyAdds(rounds)))), best(&|| peak(threads, bf16_peak))];
     println!("registers only: f32 {:.0} GFLOP/s, bf16 {:.0} GFLOP/s", peaks[0], peaks[1]);
-    println!("{:>22} {:>18} {:>18}", "rows × depth × columns", "f32 (of peak)", "bf16 (of peak)");
+    println!("{:>35} {:>14} {:>18}", "rows × depth × columns", "f32 (of peak)", "bf16 (of peak)");
     let mut totals = [0.0; 3];
     for [k, n] in WEIGHTS {
         let wave = |len: usize| (0..len).map(|i| ((i * 7919) % 1009) as f32 / 1009.0 - 0.5).collect::<Vec<f32>>();
         let (x, weight, d_y) = (wave(tokens * k), wave(k * n), wave(tokens * n));
         let (x, weight, d_y) = (Matrix::new(&x, k), Matrix::new(&weight, n), Matrix::new(&d_y, n));
-        row("y   = x W  ", [tokens, k, n], x, weight, peaks, repetitions, &mut totals);
+        row("y = x W", [tokens, k, n], x, weight, peaks, repetitions, &mut totals);
         row("d_x = d_y Wᵀ", [tokens, n, k], d_y, weight.transpose(), peaks, repetitions, &mut totals);
         row("d_W = xᵀ d_y", [k, tokens, n], x.transpose(), d_y, peaks, repetitions, &mut totals);
     }
     let [flops, f32_seconds, bf16_seconds] = totals;
-    let speed = |seconds: f64, peak: f64| format!("{:.0} ({:.0} %)", flops / seconds / 1e9, 100.0 * flops / seconds / 1e9 / peak);
-    println!("{:>22} {:>18} {:>18}", "together", speed(f32_seconds, peaks[0]), speed(bf16_seconds, peaks[1]));
+    println!("{:>35} {:>14} {:>18}", "together", speed(flops, f32_seconds, peaks[0]), speed(flops, bf16_seconds, peaks[1]));
+}
+
+/// GFLOP/s and their share of the peak; nothing where there is no peak.
+fn speed(flops: f64, seconds: f64, peak: f64) -> String {
+    let speed = flops / seconds / 1e9;
+    if peak == 0.0 { "none".into() } else { format!("{speed:.0} ({:.0} %)", 100.0 * speed / peak) }
 }
 
 fn row(name: &str, sizes: [usize; 3], left: Matrix, right: Matrix, peaks: [f64; 2], repetitions: usize, totals: &mut [f64; 3]) {
@@ -65,8 +70,8 @@ fn row(name: &str, sizes: [usize; 3], left: Matrix, right: Matrix, peaks: [f64; 
     }
     black_box(&out);
     let flops = 2.0 * (rows * depth * columns) as f64;
-    let speed = |i: usize| format!("{:.0} ({:.0} %)", flops / best[i] / 1e9, 100.0 * flops / best[i] / 1e9 / peaks[i]);
-    println!("{name} {:>22} {:>14} {:>18}", format!("{rows} × {depth} × {columns}"), speed(0), speed(1));
+    let [f32_speed, bf16_speed] = [0, 1].map(|i| speed(flops, best[i], peaks[i]));
+    println!("{name:<12} {:>22} {f32_speed:>14} {bf16_speed:>18}", format!("{rows} × {depth} × {columns}"));
     *totals = [totals[0] + flops, totals[1] + best[0], totals[2] + best[1]];
 }
 
@@ -78,7 +83,8 @@ fn peak(threads: usize, work: impl Fn(usize) -> usize + Sync) -> f64 {
     (flops * ROUNDS) as f64 / time / 1e9
 }
 
-const SUMS: usize = 24;
+/// Enough to hide the latency of two multiply-adds per cycle, and few enough for sixteen registers.
+const SUMS: usize = 12;
 
 /// This many rounds of independent f32 multiply-adds.
 struct MultiplyAdds(usize);

@@ -31,7 +31,11 @@ impl<F: Formula<N>, const N: usize> WithSimd for Each<'_, F, N> {
         let copy = if self.copy.is_empty() { None } else { Some(&mut self.copy[..len]) };
         let mut copy = copy.map(as_out);
         for at in (0..len).step_by(S::F32_LANES) {
-            let x = inputs.map(|input| simd::load(simd, input, at));
+            // No `map`: as a function of its own it would not have this level's instructions.
+            let mut x = [simd.splat_f32s(0.0); N];
+            for (x, input) in x.iter_mut().zip(&inputs) {
+                *x = simd::load(simd, input, at);
+            }
             let value = self.formula.value(simd, x, simd::load(simd, self.out, at));
             simd::store(simd, as_out(self.out), at, value);
             if let Some(copy) = &mut copy {

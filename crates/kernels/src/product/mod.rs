@@ -4,9 +4,12 @@
 //! transposed one is packed again at every call, which costs as much as a product with few rows. So a weight that meets every
 //! step is [`transposed`] once.
 //!
-//! Products run through the `gemm` crate, which picks its instructions itself; a single row goes to a product of its own, which is
-//! as fast as the weights arrive from the cache. Without `std` plain loops do the work. [`mod@bf16`] has products of its own.
+//! Products run through the `gemm` crate, which picks its instructions itself. A single row goes to a product of its own, which is
+//! as fast as the weights arrive from the cache; large products on AVX-512 and those of bf16 inputs ([`mod@bf16`]) to `avx512`, which
+//! keeps memory and arithmetic busy at once where the depth is large. Without `std` plain loops do the work.
 
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+mod avx512;
 pub mod bf16;
 
 use crate::grid::{self, SharedOut};
@@ -83,6 +86,10 @@ pub fn multiply(
     general([rows, depth, columns], left, right, into, as_out(out), out_stride, 1);
 }
 
+/// Fewest rows that repay packing both sides of a large f32 product on AVX-512.
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+const PACKED_ROWS: usize = 64;
+
 /// Fewest multiplications worth more than one thread.
 const PARALLEL: usize = 1 << 22;
 
@@ -110,7 +117,7 @@ pub fn on_all_threads(sizes: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, ou
 /// `out[i, j] = bias[j] + Σ_k left[i, k] · right[k, j]` on the threads of the ambient pool.
 ///
 /// # Shapes
-/// `left` `[rows, depth]`, `right` `[depth, columns]`, `bias` `[columns]`, `out` `[rows, columns]`, dense.
+/// `left` [rows, depth], `right` [depth, columns], `bias` `[columns]`, `out` [rows, columns], dense.
 ///
 /// # Panics
 /// When an element lies outside its slice, or `bias` or `out` has another length.
@@ -131,13 +138,21 @@ pub fn product(
     }
     left.expect_holds("left", rows, depth);
     right.expect_holds("right", depth, columns);
-    let threads = if rows.saturating_mul(depth).saturating_mul(columns) < PARALLEL { 1 } else { grid::threads() };
+    let large = rows.saturating_mul(depth).saturating_mul(columns) >= PARALLEL;
+    let threads = if large { grid::threads() } else { 1 };
     #[cfg(all(target_arch = "x86_64", feature = "std"))]
-    if precision == Precision::Bf16 && bf16::has_bf16() {
-        let product = bf16::blocks::Product { sizes: [rows, depth, columns], left, right, bias, out: SharedOut::new(out) };
+    {
+        let product = avx512::Product { sizes: [rows, depth, columns], left, right, bias, out: SharedOut::new(out) };
         // SAFETY: the instructions were detected; every element lies in its slice; matrices are row-major or transposed.
-        return unsafe { bf16::blocks::run(&product, threads) };
+        unsafe {
+            match (precision, Level::current()) {
+                (Precision::Bf16, _) if bf16::has_bf16() => return avx512::run::<avx512::Bf16>(&product, threads),
+                (_, Level::Avx512(_)) if large && rows >= PACKED_ROWS => return avx512::run::<avx512::F32>(&product, threads),
+                _ => {}
+            }
+        }
     }
+    #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
     let _ = precision;
     let into = match bias {
         Some(bias) => {

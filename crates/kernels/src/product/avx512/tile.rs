@@ -1,9 +1,10 @@
 //! The register tile: eight rows times up to three vectors of columns, 24 sums that stay in registers over a whole block of depth.
 //!
-//! Per unit of depth (two elements) it loads 3 vectors and broadcasts 8 units for 24 multiply-adds; two of each start per cycle, so the
+//! Per unit of depth it loads 3 vectors and broadcasts 8 units for 24 multiply-adds; two of each start per cycle, so the
 //! loads fit beside the arithmetic, and 24 independent sums hide its latency. 48 columns divide the usual widths, and a panel of the right
 //! side 48 wide fits the first-level cache over a whole block of depth.
 
+use super::unit::Unit;
 use core::arch::x86_64::*;
 
 /// Rows of a tile.
@@ -42,10 +43,10 @@ pub(super) struct Target {
 /// `right[(u · V + v) · LANES..]`. `ahead` is called every [`ASK`] units.
 ///
 /// # Safety
-/// The instructions of [`super::blocks::run`]; all [`ROWS`] rows of the left side and V vectors of the right are readable, the
+/// Called below [`Unit::run`]; all [`ROWS`] rows of the left side and V vectors of the right are readable, the
 /// target's rows writable.
 #[inline(always)]
-pub(super) unsafe fn tile<const V: usize, const ROW: usize, const STEP: usize>(
+pub(super) unsafe fn tile<U: Unit, const V: usize, const ROW: usize, const STEP: usize>(
     units: usize,
     left: *const i32,
     right: *const i32,
@@ -70,14 +71,14 @@ pub(super) unsafe fn tile<const V: usize, const ROW: usize, const STEP: usize>(
             if u % ASK == ASK - 1 {
                 ahead();
             }
-            let mut columns = [pairs(_mm512_setzero_si512()); V];
+            let mut columns = [_mm512_setzero_si512(); V];
             for (v, column) in columns.iter_mut().enumerate() {
-                *column = pairs(_mm512_loadu_epi32(right.add((u * V + v) * LANES)));
+                *column = _mm512_loadu_epi32(right.add((u * V + v) * LANES));
             }
             for (r, sums) in sums.iter_mut().enumerate() {
-                let row = pairs(_mm512_set1_epi32(*left.add(r * ROW + u * STEP)));
+                let row = _mm512_set1_epi32(*left.add(r * ROW + u * STEP));
                 for (sum, column) in sums.iter_mut().zip(columns) {
-                    *sum = _mm512_dpbf16_ps(*sum, row, column);
+                    *sum = U::multiply_add(*sum, row, column);
                 }
             }
         }
@@ -93,11 +94,4 @@ pub(super) unsafe fn tile<const V: usize, const ROW: usize, const STEP: usize>(
             }
         }
     }
-}
-
-/// Sixteen units as pairs of bf16.
-#[inline(always)]
-fn pairs(units: __m512i) -> __m512bh {
-    // SAFETY: both are 64 bytes of plain data.
-    unsafe { core::mem::transmute(units) }
 }

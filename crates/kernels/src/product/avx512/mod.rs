@@ -1,4 +1,4 @@
-//! Products of bf16 pairs: both sides packed into panels, sums kept in registers.
+//! Products on AVX-512: both sides packed into panels of f32 or of pairs of bf16, sums kept in registers.
 //!
 //! ```text
 //! for each block of depth, in order
@@ -12,8 +12,8 @@
 //!    threads, and each block of rows passes all depth before the next one, so that its results stay in the cache until they are done
 //!    and its inputs are read in the order they lie in memory. A deeper right side (in the gradient of a weight) is never packed whole:
 //!    the result is cut into regions, each a product of its own on one thread.
-//! 2. A block of depth is 192 units of two elements: a panel of the right side (36 KiB) stays in the first-level cache while rows pass
-//!    by, the left block (78 KiB) in the second.
+//! 2. A block of depth is 192 units of four bytes, each one f32 or two bf16: a panel of the right side (36 KiB) stays in the first-level
+//!    cache while rows pass by, the left block (78 KiB) in the second.
 //! 3. Left sides whose depth is contiguous are only converted, not transposed: a tile reads its eight rows where they are.
 //! 4. While tiles are computed, the cache lines of the next block to be packed are asked for, one every few units. Without this the memory
 //!    rests while tiles are computed and the arithmetic while blocks are packed.
@@ -21,13 +21,19 @@
 //! An element's sum is taken block by block in the order of depth, whatever the threads and regions, so the number of threads never
 //! changes the result.
 
-use super::super::Matrix;
-use super::memory::{Address, Ahead, with_left, with_right};
-use super::pack::{self, PAIR, Panels};
-use super::tile::{ASK, Begin, LANES, ROWS, Target, VECTORS, tile};
+mod memory;
+mod pack;
+mod tile;
+mod unit;
+
+use super::Matrix;
 use crate::grid::{self, SharedOut};
 use crate::simd::prefetch;
 use core::ops::Range;
+use memory::{Address, Ahead, with_left, with_right};
+use pack::Panels;
+use tile::{ASK, Begin, LANES, ROWS, Target, VECTORS, tile};
+pub(super) use unit::{Bf16, F32, Unit};
 
 /// Units of depth in a block.
 const UNITS: usize = 192;
@@ -45,7 +51,7 @@ const KEPT_RIGHT: usize = 4 << 20;
 const REGION: usize = 384;
 
 /// `out = left · right + bias`, every element of which lies in its slice.
-pub(in super::super) struct Product<'a> {
+pub(super) struct Product<'a> {
     /// Rows, depth, columns.
     pub sizes: [usize; 3],
     pub left: Matrix<'a>,
@@ -56,27 +62,27 @@ pub(in super::super) struct Product<'a> {
     pub out: SharedOut,
 }
 
-/// Computes `product`.
+/// Computes `product` with its inputs packed as `U`.
 ///
 /// # Safety
-/// The machine has AVX-512 F, BW and VL, and AVX512-BF16; one of each side's strides is 1.
-pub(in super::super) unsafe fn run(product: &Product<'_>, threads: usize) {
+/// The machine has `U`'s instructions ([`Unit::run`]); one of each side's strides is 1.
+pub(super) unsafe fn run<U: Unit>(product: &Product<'_>, threads: usize) {
     let [rows, depth, columns] = product.sizes;
-    let right_len = depth.div_ceil(PAIR) * Panels { columns }.vectors() * LANES;
+    let right_len = depth.div_ceil(U::DEPTH) * Panels { columns }.vectors() * LANES;
     if right_len * size_of::<i32>() <= KEPT_RIGHT {
         return with_right(right_len, |packed| {
             let packed = Address(packed);
-            grid::for_each(product.blocks(), |block| {
+            grid::for_each(product.blocks::<U>(), |block| {
                 // SAFETY: the caller's promise; every task packs its own block of depth into its own part.
-                unsafe { Piece::Right { product, block, packed: packed.get() }.run() };
+                unsafe { U::run(Piece::Right { product, block, packed: packed.get() }) };
             });
             let most = if threads == 1 { 1 } else { 8 * threads };
             let tasks = rows.div_ceil(BLOCK).max(2 * threads).min(most).min(rows.div_ceil(ROWS));
             grid::for_each(tasks, |i| {
                 let rows = aligned_piece(rows, ROWS, tasks, i);
-                with_left(BLOCK_LEN * product.blocks().min(SLAB), |left| {
+                with_left(BLOCK_LEN * product.blocks::<U>().min(SLAB), |left| {
                     // SAFETY: the caller's promise; the right side is packed, and every task has its own rows.
-                    unsafe { Piece::Rows { product, rows, left, right: packed.get() }.run() };
+                    unsafe { U::run(Piece::Rows { product, rows, left, right: packed.get() }) };
                 });
             });
         });
@@ -88,7 +94,7 @@ pub(in super::super) unsafe fn run(product: &Product<'_>, threads: usize) {
         with_left(BLOCK_LEN, |left| {
             with_right(UNITS * (columns.len() + LANES), |right| {
                 // SAFETY: the caller's promise; regions do not overlap.
-                unsafe { Piece::Region { product, rows, columns, left, right }.run() };
+                unsafe { U::run(Piece::Region { product, rows, columns, left, right }) };
             });
         });
     });
@@ -119,7 +125,7 @@ fn regions(rows: usize, columns: usize, threads: usize) -> [usize; 2] {
 }
 
 /// A part of a product that one thread does.
-enum Piece<'a> {
+pub(super) enum Piece<'a> {
     /// Packs the right side's block of depth number `block` into its part of the whole packed right side.
     Right { product: &'a Product<'a>, block: usize, packed: *mut i32 },
     /// Computes whole rows from the packed right side; `left` has room for a slab.
@@ -129,21 +135,19 @@ enum Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// Everything below is inlined here, where the instructions are enabled.
-    ///
     /// # Safety
-    /// The promise of [`run`]; the pointers are as the variants say, and nobody else uses what is written.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
-    unsafe fn run(self) {
+    /// See [`Unit::run`].
+    #[inline(always)]
+    unsafe fn run<U: Unit>(self) {
         // SAFETY: the caller's promise.
         unsafe {
             match self {
                 Piece::Right { product, block, packed } => {
-                    let depth = product.block(block);
-                    product.pack_right(0..product.sizes[2], depth.clone(), packed.wrapping_add(product.packed_before(&depth)));
+                    let depth = product.block::<U>(block);
+                    product.pack_right::<U>(0..product.sizes[2], depth.clone(), packed.wrapping_add(product.packed_before::<U>(&depth)));
                 }
-                Piece::Rows { product, rows, left, right } => product.rows(rows, left, right),
-                Piece::Region { product, rows, columns, left, right } => product.region(rows, columns, left, right),
+                Piece::Rows { product, rows, left, right } => product.rows::<U>(rows, left, right),
+                Piece::Region { product, rows, columns, left, right } => product.region::<U>(rows, columns, left, right),
             }
         }
     }
@@ -151,32 +155,32 @@ impl Piece<'_> {
 
 impl Product<'_> {
     /// Blocks of depth, at least one, which is then empty.
-    fn blocks(&self) -> usize {
-        self.sizes[1].div_ceil(PAIR * UNITS).max(1)
+    fn blocks<U: Unit>(&self) -> usize {
+        self.sizes[1].div_ceil(U::DEPTH * UNITS).max(1)
     }
 
     /// Block `i` of depth.
-    fn block(&self, i: usize) -> Range<usize> {
-        aligned_piece(self.sizes[1], PAIR, self.blocks(), i)
+    fn block<U: Unit>(&self, i: usize) -> Range<usize> {
+        aligned_piece(self.sizes[1], U::DEPTH, self.blocks::<U>(), i)
     }
 
     /// Units of the whole packed right side before a block of depth.
-    fn packed_before(&self, depth: &Range<usize>) -> usize {
-        depth.start / PAIR * Panels { columns: self.sizes[2] }.vectors() * LANES
+    fn packed_before<U: Unit>(&self, depth: &Range<usize>) -> usize {
+        depth.start / U::DEPTH * Panels { columns: self.sizes[2] }.vectors() * LANES
     }
 
     /// How often the tiles of a block ask for memory.
-    fn asks(rows: usize, columns: usize, depth: usize) -> usize {
-        rows.div_ceil(ROWS) * Panels { columns }.count() * (depth / PAIR / ASK)
+    fn asks<U: Unit>(rows: usize, columns: usize, depth: usize) -> usize {
+        rows.div_ceil(ROWS) * Panels { columns }.count() * (depth / U::DEPTH / ASK)
     }
 
     /// # Safety
     /// See [`Piece::Rows`].
     #[inline(always)]
-    unsafe fn rows(&self, rows: Range<usize>, left: *mut i32, right: *const i32) {
-        let (blocks, columns) = (self.blocks(), self.sizes[2]);
+    unsafe fn rows<U: Unit>(&self, rows: Range<usize>, left: *mut i32, right: *const i32) {
+        let (blocks, columns) = (self.blocks::<U>(), self.sizes[2]);
         let slab = |first: usize| first..blocks.min(first + SLAB);
-        let depth = |blocks: Range<usize>| self.block(blocks.start).start..self.block(blocks.end - 1).end;
+        let depth = |blocks: Range<usize>| self.block::<U>(blocks.start).start..self.block::<U>(blocks.end - 1).end;
         for start in rows.clone().step_by(BLOCK) {
             let these = start..rows.end.min(start + BLOCK);
             for first in (0..blocks).step_by(SLAB) {
@@ -184,15 +188,15 @@ impl Product<'_> {
                     true => (these.clone(), slab(first + SLAB)),
                     false => (these.end..rows.end.min(these.end + BLOCK), slab(0)),
                 };
-                let asks = Self::asks(these.len(), columns, depth(slab(first)).len());
+                let asks = Self::asks::<U>(these.len(), columns, depth(slab(first)).len());
                 let mut next = Ahead::new(self.left, next_rows, depth(next), asks);
                 // SAFETY: the caller's promise.
                 unsafe {
-                    self.pack_left(these.clone(), slab(first), left);
+                    self.pack_left::<U>(these.clone(), slab(first), left);
                     for i in slab(first) {
-                        let (left, depth) = (left.add((i - first) * BLOCK_LEN), self.block(i));
-                        let right = right.wrapping_add(self.packed_before(&depth));
-                        self.tiles(these.clone(), 0..columns, depth, left, right, || next.ask());
+                        let (left, depth) = (left.add((i - first) * BLOCK_LEN), self.block::<U>(i));
+                        let right = right.wrapping_add(self.packed_before::<U>(&depth));
+                        self.tiles::<U>(these.clone(), 0..columns, depth, left, right, || next.ask());
                     }
                 }
             }
@@ -202,18 +206,18 @@ impl Product<'_> {
     /// # Safety
     /// See [`Piece::Region`].
     #[inline(always)]
-    unsafe fn region(&self, rows: Range<usize>, columns: Range<usize>, left: *mut i32, right: *mut i32) {
-        let blocks = self.blocks();
+    unsafe fn region<U: Unit>(&self, rows: Range<usize>, columns: Range<usize>, left: *mut i32, right: *mut i32) {
+        let blocks = self.blocks::<U>();
         for i in 0..blocks {
-            let depth = self.block(i);
-            let next_depth = if i + 1 < blocks { self.block(i + 1) } else { 0..0 };
-            let asks = Self::asks(rows.len(), columns.len(), depth.len());
+            let depth = self.block::<U>(i);
+            let next_depth = if i + 1 < blocks { self.block::<U>(i + 1) } else { 0..0 };
+            let asks = Self::asks::<U>(rows.len(), columns.len(), depth.len());
             let mut next_right = Ahead::new(self.right, next_depth.clone(), columns.clone(), asks);
             // SAFETY: the caller's promise.
-            unsafe { self.pack_right(columns.clone(), depth.clone(), right) };
+            unsafe { self.pack_right::<U>(columns.clone(), depth.clone(), right) };
             for start in rows.clone().step_by(BLOCK) {
                 let these = start..rows.end.min(start + BLOCK);
-                let asks = Self::asks(these.len(), columns.len(), depth.len());
+                let asks = Self::asks::<U>(these.len(), columns.len(), depth.len());
                 let (next_rows, next_depth) = match these.end < rows.end {
                     true => (these.end..rows.end.min(these.end + BLOCK), depth.clone()),
                     false => (rows.start..rows.end.min(rows.start + BLOCK), next_depth.clone()),
@@ -221,8 +225,8 @@ impl Product<'_> {
                 let mut next_left = Ahead::new(self.left, next_rows, next_depth, asks);
                 // SAFETY: the caller's promise.
                 unsafe {
-                    self.pack_left(these.clone(), i..i + 1, left);
-                    self.tiles(these, columns.clone(), depth.clone(), left, right, || {
+                    self.pack_left::<U>(these.clone(), i..i + 1, left);
+                    self.tiles::<U>(these, columns.clone(), depth.clone(), left, right, || {
                         next_left.ask();
                         next_right.ask();
                     });
@@ -236,22 +240,22 @@ impl Product<'_> {
     /// # Safety
     /// `packed` has room for them.
     #[inline(always)]
-    unsafe fn pack_left(&self, rows: Range<usize>, blocks: Range<usize>, packed: *mut i32) {
+    unsafe fn pack_left<U: Unit>(&self, rows: Range<usize>, blocks: Range<usize>, packed: *mut i32) {
         let Matrix { data, row_stride, column_stride } = self.left;
         let source = |row: usize, depth: &Range<usize>| data.as_ptr().wrapping_add(row * row_stride + depth.start * column_stride);
         if column_stride != 1 {
-            for (i, depth) in blocks.map(|i| self.block(i)).enumerate() {
+            for (i, depth) in blocks.map(|i| self.block::<U>(i)).enumerate() {
                 // SAFETY: the caller's promise, and that of `run` on the strides.
                 unsafe {
-                    pack::left_across(source(rows.start, &depth), column_stride, rows.len(), depth.len(), packed.add(i * BLOCK_LEN));
+                    pack::left_across::<U>(source(rows.start, &depth), column_stride, rows.len(), depth.len(), packed.add(i * BLOCK_LEN));
                 }
             }
             return;
         }
         for (r, row) in rows.enumerate() {
-            for (i, depth) in blocks.clone().map(|i| self.block(i)).enumerate() {
+            for (i, depth) in blocks.clone().map(|i| self.block::<U>(i)).enumerate() {
                 // SAFETY: as above.
-                unsafe { pack::left_along(source(row, &depth), depth.len(), packed.add(i * BLOCK_LEN + r * ROW)) };
+                unsafe { pack::left_along::<U>(source(row, &depth), depth.len(), packed.add(i * BLOCK_LEN + r * ROW)) };
             }
         }
     }
@@ -259,15 +263,15 @@ impl Product<'_> {
     /// # Safety
     /// `packed` has room for the columns, rounded up to whole vectors.
     #[inline(always)]
-    unsafe fn pack_right(&self, columns: Range<usize>, depth: Range<usize>, packed: *mut i32) {
+    unsafe fn pack_right<U: Unit>(&self, columns: Range<usize>, depth: Range<usize>, packed: *mut i32) {
         let Matrix { data, row_stride, column_stride } = self.right;
         let source = data.as_ptr().wrapping_add(depth.start * row_stride + columns.start * column_stride);
         let panels = Panels { columns: columns.len() };
         // SAFETY: the caller's promise, and that of `run` on the strides.
         unsafe {
             match column_stride {
-                1 => pack::right_across(source, row_stride, depth.len(), panels, packed),
-                _ => pack::right_along(source, column_stride, depth.len(), panels, packed),
+                1 => pack::right_across::<U>(source, row_stride, depth.len(), panels, packed),
+                _ => pack::right_along::<U>(source, column_stride, depth.len(), panels, packed),
             }
         }
     }
@@ -277,7 +281,7 @@ impl Product<'_> {
     /// # Safety
     /// Both sides are packed; nobody else uses the results.
     #[inline(always)]
-    unsafe fn tiles(
+    unsafe fn tiles<U: Unit>(
         &self,
         rows: Range<usize>,
         columns: Range<usize>,
@@ -286,7 +290,7 @@ impl Product<'_> {
         right: *const i32,
         mut ahead: impl FnMut(),
     ) {
-        let (units, stride) = (depth.len().div_ceil(PAIR), self.sizes[2]);
+        let (units, stride) = (depth.len().div_ceil(U::DEPTH), self.sizes[2]);
         let panels = Panels { columns: columns.len() };
         for p in 0..panels.count() {
             let panel = panels.range(p);
@@ -313,16 +317,16 @@ impl Product<'_> {
                     if self.left.column_stride == 1 {
                         let left = left.add(r * ROW);
                         match panel.len() {
-                            1 => tile::<1, ROW, 1>(units, left, right, begin, target, &mut ahead),
-                            2 => tile::<2, ROW, 1>(units, left, right, begin, target, &mut ahead),
-                            _ => tile::<VECTORS, ROW, 1>(units, left, right, begin, target, &mut ahead),
+                            1 => tile::<U, 1, ROW, 1>(units, left, right, begin, target, &mut ahead),
+                            2 => tile::<U, 2, ROW, 1>(units, left, right, begin, target, &mut ahead),
+                            _ => tile::<U, VECTORS, ROW, 1>(units, left, right, begin, target, &mut ahead),
                         }
                     } else {
                         let left = left.add(r * units);
                         match panel.len() {
-                            1 => tile::<1, 1, ROWS>(units, left, right, begin, target, &mut ahead),
-                            2 => tile::<2, 1, ROWS>(units, left, right, begin, target, &mut ahead),
-                            _ => tile::<VECTORS, 1, ROWS>(units, left, right, begin, target, &mut ahead),
+                            1 => tile::<U, 1, 1, ROWS>(units, left, right, begin, target, &mut ahead),
+                            2 => tile::<U, 2, 1, ROWS>(units, left, right, begin, target, &mut ahead),
+                            _ => tile::<U, VECTORS, 1, ROWS>(units, left, right, begin, target, &mut ahead),
                         }
                     }
                 }

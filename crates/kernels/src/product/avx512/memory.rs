@@ -1,6 +1,6 @@
 //! Memory of packed operands, kept by each thread, and memory asked for before it is needed.
 
-use super::super::Matrix;
+use super::Matrix;
 use super::tile::LANES;
 use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
 use core::cell::Cell;

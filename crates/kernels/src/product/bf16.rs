@@ -1,17 +1,7 @@
 //! Products whose inputs are rounded to bf16 and whose sums stay f32.
 //!
 //! bf16 has f32's exponents and 8 bits of precision. A CPU with AVX512-BF16 multiplies two pairs per lane and instruction, twice as many as
-//! f32; what reaches the processor is half as large. Inputs are rounded to nearest even while they are packed, so nothing is stored in
-//! bf16 between calls.
-
-#[cfg(all(target_arch = "x86_64", feature = "std"))]
-pub(super) mod blocks;
-#[cfg(all(target_arch = "x86_64", feature = "std"))]
-mod memory;
-#[cfg(all(target_arch = "x86_64", feature = "std"))]
-mod pack;
-#[cfg(all(target_arch = "x86_64", feature = "std"))]
-mod tile;
+//! f32. Inputs are rounded to nearest even while they are packed, so nothing is stored in bf16 between calls.
 
 use super::{Matrix, Precision};
 use crate::shape::Out;
@@ -23,8 +13,9 @@ pub fn has_bf16() -> bool {
     Level::current().multiplies_bf16()
 }
 
-/// `out[i, j] = Σ_k bf16(left[i, k]) · bf16(right[k, j])`, summed in f32, on the threads of the ambient pool; without [`has_bf16`] the f32
-/// product ([`super::on_all_threads`]).
+/// `out[i, j] = Σ_k bf16(left[i, k]) · bf16(right[k, j])`, summed in f32, on the threads of the ambient pool.
+///
+/// Without [`has_bf16`] it is the f32 product ([`super::on_all_threads`]).
 ///
 /// The number of threads does not change the result. Inputs below the smallest normal f32 count as 0; inputs above the largest bf16
 /// (3.39e38) become infinite; NaN stays NaN.

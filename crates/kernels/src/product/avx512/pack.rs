@@ -3,13 +3,11 @@
 //! "Along": elements that follow each other along the depth are contiguous. "Across": rows (left) or columns (right) are.
 
 use super::tile::{LANES, ROWS, VECTORS};
+use super::unit::Unit;
 use crate::grid;
 use crate::simd::prefetch;
 use core::arch::x86_64::*;
 use core::ops::Range;
-
-/// Elements of depth in a unit of four bytes.
-pub(super) const PAIR: usize = 2;
 
 /// How columns are cut into panels of nearly equal width, so that none is much narrower than a tile.
 #[derive(Clone, Copy)]
@@ -45,68 +43,61 @@ unsafe fn load(source: *const f32, count: usize) -> __m512 {
     unsafe { _mm512_maskz_loadu_ps(first_lanes(count), source) }
 }
 
-/// Sixteen units from two vectors that follow each other.
+/// `LANES · DEPTH` elements along the depth, of which `count` exist, as sixteen units.
 #[inline(always)]
-unsafe fn rounded(first: __m512, second: __m512) -> __m512i {
-    // SAFETY: AVX512-BF16 by the callers' promise; both types are 64 bytes of plain data.
-    unsafe { core::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(second, first)) }
-}
-
-/// `LANES · PAIR` elements along the depth, of which `count` exist, as sixteen units.
-#[inline(always)]
-unsafe fn along(source: *const f32, count: usize) -> __m512i {
-    // SAFETY: the callers' promise.
-    unsafe { rounded(load(source, count), load(source.wrapping_add(LANES), count.saturating_sub(LANES))) }
-}
-
-/// Sixteen lanes, of which `count` exist, of the unit whose first element is `source`; `second`: the unit's second element exists.
-#[inline(always)]
-unsafe fn across(source: *const f32, stride: usize, count: usize, second: bool) -> __m512i {
+unsafe fn along<U: Unit>(source: *const f32, count: usize) -> __m512i {
     // SAFETY: the callers' promise.
     unsafe {
-        let second = if second { load(source.wrapping_add(stride), count) } else { _mm512_setzero_ps() };
-        // Half-words in the order 0, 16, 1, 17, …
-        let low = _mm512_cvtepu8_epi32(_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-        let order = _mm512_add_epi32(_mm512_or_epi32(low, _mm512_slli_epi32::<16>(low)), _mm512_set1_epi32(16 << 16));
-        _mm512_permutexvar_epi16(order, rounded(load(source, count), second))
+        let second = if U::DEPTH > 1 { load(source.wrapping_add(LANES), count.saturating_sub(LANES)) } else { _mm512_setzero_ps() };
+        U::consecutive(load(source, count), second)
     }
 }
 
-/// Asks for a unit's two lines some runs before they are packed: the processor does not foresee strides this long.
+/// Sixteen lanes, of which `count` exist, of the unit whose first element is `source`; `second`: its second element exists too.
 #[inline(always)]
-fn ask(source: *const f32, stride: usize) {
-    const RUNS: usize = LANES * PAIR;
-    prefetch(source.wrapping_add(RUNS * stride));
-    prefetch(source.wrapping_add((RUNS + 1) * stride));
+unsafe fn across<U: Unit>(source: *const f32, stride: usize, count: usize, second: bool) -> __m512i {
+    // SAFETY: the callers' promise.
+    unsafe {
+        let second = if U::DEPTH > 1 && second { load(source.wrapping_add(stride), count) } else { _mm512_setzero_ps() };
+        U::pair(load(source, count), second)
+    }
+}
+
+/// Asks for a unit's lines some runs before they are packed: the processor does not foresee strides this long.
+#[inline(always)]
+fn ask<U: Unit>(source: *const f32, stride: usize) {
+    for run in 0..U::DEPTH {
+        prefetch(source.wrapping_add((LANES * U::DEPTH + run) * stride));
+    }
 }
 
 /// A row of a left side along the depth: unit u goes to `packed[u]`, `packed` having room for whole vectors.
 ///
 /// # Safety
-/// The instructions of [`super::blocks::run`]; `depth` elements are readable, the packed ones writable.
+/// Called below [`Unit::run`]; `depth` elements are readable, the packed ones writable.
 #[inline(always)]
-pub(super) unsafe fn left_along(source: *const f32, depth: usize, packed: *mut i32) {
-    for k in (0..depth).step_by(LANES * PAIR) {
+pub(super) unsafe fn left_along<U: Unit>(source: *const f32, depth: usize, packed: *mut i32) {
+    for k in (0..depth).step_by(LANES * U::DEPTH) {
         // SAFETY: the caller's promise.
-        unsafe { _mm512_storeu_epi32(packed.add(k / PAIR), along(source.wrapping_add(k), depth - k)) };
+        unsafe { _mm512_storeu_epi32(packed.add(k / U::DEPTH), along::<U>(source.wrapping_add(k), depth - k)) };
     }
 }
 
 /// Left side across: unit u of row r goes to `packed[(r / ROWS) · ROWS · units + u · ROWS + r % ROWS]`, an even number of row groups.
 ///
 /// # Safety
-/// The instructions of [`super::blocks::run`]; `depth` runs of `rows` elements, `stride` apart, are readable, the packed ones writable.
+/// Called below [`Unit::run`]; `depth` runs of `rows` elements, `stride` apart, are readable, the packed ones writable.
 #[inline(always)]
-pub(super) unsafe fn left_across(source: *const f32, stride: usize, rows: usize, depth: usize, packed: *mut i32) {
-    let units = depth.div_ceil(PAIR);
+pub(super) unsafe fn left_across<U: Unit>(source: *const f32, stride: usize, rows: usize, depth: usize, packed: *mut i32) {
+    let units = depth.div_ceil(U::DEPTH);
     for u in 0..units {
-        let k = u * PAIR;
+        let k = u * U::DEPTH;
         for r in (0..rows).step_by(LANES) {
             // SAFETY: the caller's promise.
             unsafe {
                 let from = source.wrapping_add(k * stride + r);
-                ask(from, stride);
-                let values = across(from, stride, rows - r, k + 1 < depth);
+                ask::<U>(from, stride);
+                let values = across::<U>(from, stride, rows - r, k + 1 < depth);
                 let target = packed.add(r * units + u * ROWS);
                 _mm256_storeu_epi32(target, _mm512_castsi512_si256(values));
                 _mm256_storeu_epi32(target.add(ROWS * units), _mm512_extracti64x4_epi64::<1>(values));
@@ -119,21 +110,21 @@ pub(super) unsafe fn left_across(source: *const f32, stride: usize, rows: usize,
 /// `packed[(start · units + u · width + v) · LANES..]`.
 ///
 /// # Safety
-/// The instructions of [`super::blocks::run`]; `depth` runs of the panels' columns, `stride` apart, are readable, the packed ones writable.
+/// Called below [`Unit::run`]; `depth` runs of the panels' columns, `stride` apart, are readable, the packed ones writable.
 #[inline(always)]
-pub(super) unsafe fn right_across(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
-    let units = depth.div_ceil(PAIR);
+pub(super) unsafe fn right_across<U: Unit>(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
+    let units = depth.div_ceil(U::DEPTH);
     for first in (0..units).step_by(LANES) {
         for p in 0..panels.count() {
             let panel = panels.range(p);
             for u in first..units.min(first + LANES) {
-                let k = u * PAIR;
+                let k = u * U::DEPTH;
                 for v in panel.clone() {
                     // SAFETY: the caller's promise.
                     unsafe {
                         let from = source.wrapping_add(k * stride + v * LANES);
-                        ask(from, stride);
-                        let values = across(from, stride, panels.columns - v * LANES, k + 1 < depth);
+                        ask::<U>(from, stride);
+                        let values = across::<U>(from, stride, panels.columns - v * LANES, k + 1 < depth);
                         _mm512_storeu_epi32(packed.add((panel.start * units + u * panel.len() + v - panel.start) * LANES), values);
                     }
                 }
@@ -147,19 +138,19 @@ pub(super) unsafe fn right_across(source: *const f32, stride: usize, depth: usiz
 /// # Safety
 /// As there, with the two directions exchanged.
 #[inline(always)]
-pub(super) unsafe fn right_along(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
-    let units = depth.div_ceil(PAIR);
+pub(super) unsafe fn right_along<U: Unit>(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
+    let units = depth.div_ceil(U::DEPTH);
     for p in 0..panels.count() {
         let panel = panels.range(p);
         for v in panel.clone() {
             for u in (0..units).step_by(LANES) {
-                let k = u * PAIR;
+                let k = u * U::DEPTH;
                 // SAFETY: the caller's promise.
                 unsafe {
                     let mut square = [_mm512_setzero_si512(); LANES];
                     for (j, column) in square.iter_mut().enumerate() {
                         if v * LANES + j < panels.columns {
-                            *column = along(source.wrapping_add((v * LANES + j) * stride + k), depth - k);
+                            *column = along::<U>(source.wrapping_add((v * LANES + j) * stride + k), depth - k);
                         }
                     }
                     for (i, values) in transposed(square).into_iter().enumerate() {
