@@ -4,6 +4,7 @@
 //! added in f64 in index order. The cut depends on the number of rows alone, so sums do not change with the number of threads.
 
 use crate::grid::{self, SharedOut};
+use crate::product::as_out;
 use crate::shape::Out;
 use crate::simd::{self, Simd};
 use alloc::vec;
@@ -78,13 +79,6 @@ pub(crate) fn scale<S: Simd>(simd: S, row: &mut [f32], factor: S::f32s) {
         let value = simd.mul_f32s(simd::load(simd, row, at), factor);
         put(simd, row, at, value);
     }
-}
-
-/// The same memory as an output of [`simd::store`], which writes numbers only.
-#[inline(always)]
-fn as_out(row: &mut [f32]) -> &mut [MaybeUninit<f32>] {
-    // SAFETY: an initialised f32 is a valid `MaybeUninit<f32>`, and this module stores numbers only.
-    unsafe { core::slice::from_raw_parts_mut(row.as_mut_ptr().cast::<MaybeUninit<f32>>(), row.len()) }
 }
 
 /// Loads one vector from `source[at..]`; lanes past the end of the slice are `fill`.

@@ -2,11 +2,10 @@
 //!
 //! Each function reads rows of one length and updates a row of it; what the row held before is one of the inputs.
 
-use core::mem::MaybeUninit;
-
 use minrnn_kernels::simd::{self, Level, Simd, WithSimd, exp_neg_abs, sigmoid, tanh};
 
 use crate::Candidate;
+use crate::norm::as_out;
 
 /// A formula: the new element from those of the inputs and the old one.
 trait Formula<const N: usize>: Copy {
@@ -43,12 +42,6 @@ impl<F: Formula<N>, const N: usize> WithSimd for Each<'_, F, N> {
             }
         }
     }
-}
-
-#[inline(always)]
-fn as_out(values: &mut [f32]) -> &mut [MaybeUninit<f32>] {
-    // SAFETY: the same layout; `store` writes numbers only.
-    unsafe { core::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len()) }
 }
 
 /// A function that updates a row by a formula of its inputs.

@@ -78,6 +78,7 @@ impl Norm {
 }
 
 /// Initialised memory as an output of the kernels, which write whole values only.
+#[inline(always)]
 pub(crate) fn as_out(values: &mut [f32]) -> &mut [MaybeUninit<f32>] {
     // SAFETY: the same layout; no kernel writes anything but numbers.
     unsafe { core::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len()) }

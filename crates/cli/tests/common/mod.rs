@@ -1,7 +1,6 @@
 //! A directory for a test, texts to train on, and tiny trainings by the `minrnn` binary.
 
-// Every test file uses its own part of this.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "every test file uses its own part")]
 
 use std::collections::BTreeMap;
 use std::fs;
