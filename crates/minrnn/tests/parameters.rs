@@ -167,7 +167,7 @@ fn running_statistics_are_not_counted() {
 fn minimal_cells_have_the_published_fractions_of_parameters() {
     let cell_weights = |mixer, expansion: usize| {
         let config = ModelConfig { expansion: expansion as f64, ..small(mixer) };
-        let mixer = AnyMixer::from_config(&config, &mut Initializer::new(0, &device())).expect("a valid mixer");
+        let mixer = AnyMixer::from_config(&config, 0, &mut Initializer::new(0, &device())).expect("a valid mixer");
         let shapes = parameter_shapes(&mixer);
         let matrices = shapes.iter().filter(|(name, _)| name.ends_with("weight") && !name.starts_with("out_proj"));
         matrices.map(|(_, shape)| shape.iter().product::<usize>()).sum::<usize>() as f64

@@ -64,7 +64,7 @@ fn compare(config: &ModelConfig) {
 
 #[test]
 fn every_setting_of_every_mixer() {
-    for &mixer in MixerKind::ALL {
+    for &mixer in MixerKind::STREAMED {
         configs::mixers(mixer).iter().for_each(compare);
     }
 }
@@ -76,13 +76,13 @@ fn every_setting_of_a_block() {
 
 #[test]
 fn whole_models() {
-    configs::language_models().iter().for_each(compare);
+    configs::language_models().iter().filter(|config| MixerKind::STREAMED.contains(&config.mixer)).for_each(compare);
 }
 
 /// Wide enough for every product to be cut over threads.
 #[test]
 fn wide_models() {
-    for &mixer in MixerKind::ALL {
+    for &mixer in MixerKind::STREAMED {
         compare(&ModelConfig { d_model: 160, n_layers: 2, conv: true, ..configs::small(mixer) });
     }
 }

@@ -29,12 +29,16 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+    pub(crate) fn read(config: &ModelConfig, layer: usize, source: &mut dyn Source, name: &str) -> Result<Self> {
         let conv = if config.conv { Some(Conv::read(config, source, &join(name, "conv"))?) } else { None };
         let mixer_norm = Norm::read(config, source, &join(name, "mixer_norm"))?;
         let mixer_name = join(name, "mixer");
-        let mixer = mixer::read(config, source, &mixer_name)?;
-        let out_proj = source.linear(&join(&mixer_name, "out_proj"), config.d_model, config.d_inner()?)?;
+        let mixer = mixer::read(config, config.mixer_at(layer), source, &mixer_name)?;
+        let out_name = join(&mixer_name, "out_proj");
+        let out_proj = match mixer.out_bias() {
+            true => source.linear(&out_name, config.d_model, mixer.width())?,
+            false => source.linear_without_bias(&out_name, config.d_model, mixer.width())?,
+        };
         let feed_forward = match config.ff {
             FeedForwardKind::None => None,
             _ => {

@@ -146,6 +146,19 @@ choices! {
 }
 
 choices! {
+    /// How a model knows the place of a token.
+    Positions, "positions" {
+        /// By its recurrence alone.
+        #[default]
+        None = "none",
+        /// By a learned vector for each of `max_seq_len` positions, added to the embedding.
+        Learned = "learned",
+        /// By queries and keys that turn with the position.
+        Rotary = "rotary",
+    }
+}
+
+choices! {
     /// How the numbers of a weight matrix are stored.
     WeightFormat, "weight format" {
         /// 32-bit floats: 4 bytes a weight.

@@ -4,13 +4,15 @@ use alloc::{format, string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-use crate::choices::{Candidate, DropoutSite, FeedForwardKind, GruForm, InitialState, MixerKind, NormKind, ScanKind};
+use crate::choices::{Candidate, DropoutSite, FeedForwardKind, GruForm, InitialState, MixerKind, NormKind, Positions, ScanKind};
 use crate::{Error, Result};
 
 const MAX_VOCAB_SIZE: usize = 1 << 22;
 const MAX_D_MODEL: usize = 1 << 16;
 const MAX_MULTIPLE: f64 = 64.0;
 const MAX_LAYERS: usize = 1 << 10;
+const MAX_STATE: usize = 1 << 12;
+const MAX_SEQ_LEN: usize = 1 << 24;
 /// 16 GiB of f32 weights.
 const MAX_PARAMETERS: u128 = 1 << 32;
 
@@ -23,6 +25,8 @@ const MAX_PARAMETERS: u128 = 1 << 32;
 pub struct ModelConfig {
     /// The time-mixing layer. Default `min-gru`.
     pub mixer: MixerKind,
+    /// The time-mixing layers of the blocks, repeated from the first block to the last. Default empty: `mixer` in every block.
+    pub mixers: Vec<MixerKind>,
     /// Number of token ids V. The default 0 stands for "not known yet": training fills it in from the tokenizer.
     pub vocab_size: usize,
     /// Width D of the residual stream. Default 128.
@@ -55,6 +59,16 @@ pub struct ModelConfig {
     pub initial_state: InitialState,
     /// How the recurrence is evaluated over time. Default `linear`.
     pub scan: ScanKind,
+    /// Number of heads of mixers that have some; it must divide their width. Default 4.
+    pub n_heads: usize,
+    /// State size N of each channel of a state space model. Default 16.
+    pub d_state: usize,
+    /// Longest sequence of mixers that need to know: attention, S4's and Hyena's filters, learned positions. Default 1024.
+    pub max_seq_len: usize,
+    /// How many of the last tokens attention sees; 0 stands for all of them. Default 0.
+    pub window: usize,
+    /// How attention knows the place of a token. Default `none`.
+    pub positions: Positions,
     /// Where the GRU's reset gate acts. Default `paper`.
     pub gru_form: GruForm,
 }
@@ -63,6 +77,7 @@ impl Default for ModelConfig {
     fn default() -> Self {
         Self {
             mixer: MixerKind::MinGru,
+            mixers: Vec::new(),
             vocab_size: 0,
             d_model: 128,
             expansion: 2.0,
@@ -79,12 +94,34 @@ impl Default for ModelConfig {
             forget_bias: 0.0,
             initial_state: InitialState::Zero,
             scan: ScanKind::Linear,
+            n_heads: 4,
+            d_state: 16,
+            max_seq_len: 1024,
+            window: 0,
+            positions: Positions::None,
             gru_form: GruForm::Paper,
         }
     }
 }
 
 impl ModelConfig {
+    /// The time-mixing layer of block `layer`.
+    pub fn mixer_at(&self, layer: usize) -> MixerKind {
+        if self.mixers.is_empty() { self.mixer } else { self.mixers[layer % self.mixers.len()] }
+    }
+
+    /// Every mixer of the model once.
+    pub fn mixer_kinds(&self) -> Vec<MixerKind> {
+        let mut kinds = Vec::new();
+        for layer in 0..self.n_layers.min(self.mixers.len().max(1)) {
+            let kind = self.mixer_at(layer);
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        kinds
+    }
+
     /// The recurrent width E = `expansion · d_model`.
     ///
     /// # Errors
@@ -107,12 +144,13 @@ impl ModelConfig {
     /// As [`d_inner`](Self::d_inner) and [`d_ff`](Self::d_ff).
     pub fn matrix_weights(&self) -> Result<u128> {
         let (d, e) = (self.d_model as u128, self.d_inner()? as u128);
-        let mixer = match self.mixer {
-            MixerKind::MinGru => 2 * d * e,
-            MixerKind::MinLstm => 3 * d * e,
-            MixerKind::Gru => 3 * (d + e) * e,
-            MixerKind::Lstm => 4 * (d + e) * e,
-        } + e * d;
+        let mixer = |kind: MixerKind| match kind {
+            MixerKind::MinGru => 3 * d * e,
+            MixerKind::MinLstm => 4 * d * e,
+            MixerKind::Gru => 3 * (d + e) * e + e * d,
+            MixerKind::Lstm => 4 * (d + e) * e + e * d,
+        };
+        let mixers: u128 = (0..self.n_layers.min(MAX_LAYERS)).map(|layer| mixer(self.mixer_at(layer))).sum();
         let ff = match self.ff {
             FeedForwardKind::None => 0,
             FeedForwardKind::Mlp => 2 * d * self.d_ff()? as u128,
@@ -120,7 +158,7 @@ impl ModelConfig {
         };
         let conv = if self.conv { d * d } else { 0 };
         let vocabulary = self.vocab_size as u128 * d * if self.tie_embeddings { 1 } else { 2 };
-        Ok(self.n_layers as u128 * (conv + mixer + ff) + vocabulary)
+        Ok(mixers + self.n_layers as u128 * (conv + ff) + vocabulary)
     }
 
     /// Checks every key and every combination of keys.
@@ -131,6 +169,13 @@ impl ModelConfig {
         within("vocab_size", self.vocab_size, MAX_VOCAB_SIZE)?;
         within("d_model", self.d_model, MAX_D_MODEL)?;
         within("n_layers", self.n_layers, MAX_LAYERS)?;
+        if let Some(unused) = self.mixers.get(self.n_layers) {
+            let (found, n_layers) = (self.mixers.len(), self.n_layers);
+            return wrong(format!("mixers lists {found} mixers for {n_layers} blocks, '{unused}' would not be used; raise n_layers"));
+        }
+        within("n_heads", self.n_heads, MAX_D_MODEL)?;
+        within("d_state", self.d_state, MAX_STATE)?;
+        within("max_seq_len", self.max_seq_len, MAX_SEQ_LEN)?;
         self.d_inner()?;
         if self.ff != FeedForwardKind::None {
             self.d_ff()?;
@@ -157,11 +202,8 @@ impl ModelConfig {
         if self.scan == ScanKind::Linear {
             return Ok(());
         }
-        if !matches!(self.mixer, MixerKind::MinGru | MixerKind::MinLstm) {
-            return wrong(format!(
-                "scan = log-space exists for min-gru and min-lstm only, found mixer = {}; use scan = linear",
-                self.mixer
-            ));
+        if let Some(kind) = self.mixer_kinds().iter().find(|kind| !matches!(kind, MixerKind::MinGru | MixerKind::MinLstm)) {
+            return wrong(format!("scan = log-space exists for min-gru and min-lstm only, found mixer = {kind}; use scan = linear"));
         }
         if self.candidate != Candidate::Positive {
             return wrong(format!(
@@ -271,6 +313,6 @@ mod tests {
             assert_eq!(mixer.name().parse::<MixerKind>().unwrap(), mixer);
         }
         let refused = "min-gruu".parse::<MixerKind>().unwrap_err().to_string();
-        assert_eq!(refused, "unknown mixer 'min-gruu'; expected one of min-gru, min-lstm, gru, lstm");
+        assert!(refused.starts_with("unknown mixer 'min-gruu'; expected one of min-gru, min-lstm, gru, lstm"), "{refused}");
     }
 }

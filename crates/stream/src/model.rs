@@ -87,11 +87,11 @@ impl Model {
         let (v, d) = (config.vocab_size, config.d_model);
         let embedding = source.matrix("embedding.weight", v, d)?;
         let blocks: Vec<Block> =
-            (0..config.n_layers).map(|i| Block::read(config, source, &format!("backbone.blocks.{i}"))).collect::<Result<_>>()?;
+            (0..config.n_layers).map(|i| Block::read(config, i, source, &format!("backbone.blocks.{i}"))).collect::<Result<_>>()?;
         let final_norm = Norm::read(config, source, "backbone.final_norm")?;
         let head = if config.tie_embeddings { None } else { Some(source.matrix("head.weight", v, d)?) };
         let state_shape = StateShape::new(config)?;
-        let first = first_row(state_shape, |i, memory| blocks[i].init_memory(memory));
+        let first = first_row(&state_shape, |i, memory| blocks[i].init_memory(memory));
         let cost = usize::try_from(config.matrix_weights()?).unwrap_or(usize::MAX);
         Ok(Self { config: config.clone(), state_shape, embedding, blocks, final_norm, head, first, cost, parameters: source.parameters })
     }
@@ -111,13 +111,13 @@ impl Model {
         self.config.vocab_size
     }
 
-    pub(crate) fn state_shape(&self) -> StateShape {
-        self.state_shape
+    pub(crate) fn state_shape(&self) -> &StateShape {
+        &self.state_shape
     }
 
     /// `rows` sessions of which nothing has been read.
     pub fn init_state(&self, rows: usize) -> State {
-        State::new(self.state_shape, rows, &self.first)
+        State::new(self.state_shape.clone(), rows, &self.first)
     }
 
     /// Reads one token of every session and writes the logits of the next.
@@ -147,7 +147,7 @@ impl Model {
         logits: &mut [f32],
         workspace: &mut Workspace,
     ) -> Result<()> {
-        state.expect_shape(self.state_shape)?;
+        state.expect_shape(&self.state_shape)?;
         if rows.len() != tokens.len() {
             return input(format!("expected one token for each of {} sessions, found {}", rows.len(), tokens.len()));
         }
@@ -273,8 +273,10 @@ impl Model {
             for (&token, x) in tokens.iter().zip(x.chunks_exact_mut(d)) {
                 self.embedding.row(token as usize, x);
             }
-            for (i, block) in self.blocks.iter().enumerate() {
-                block.forward(&pass, state, i * self.state_shape.block_len(), x, buffers);
+            let mut first = 0;
+            for (block, len) in self.blocks.iter().zip(self.state_shape.block_lens()) {
+                block.forward(&pass, state, first, x, buffers);
+                first += len;
             }
             let n = wanted.len();
             if n == 0 {
@@ -298,7 +300,7 @@ impl Model {
     }
 
     fn expect_rows(&self, state: &State, found: usize) -> Result<()> {
-        state.expect_shape(self.state_shape)?;
+        state.expect_shape(&self.state_shape)?;
         if found == state.rows() {
             return Ok(());
         }

@@ -1,6 +1,6 @@
 //! Where a model's tensors come from, each by its name.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{format, string::String, vec, vec::Vec};
 
 use minrnn_kernels::weight_matrix::WeightMatrix;
 
@@ -18,6 +18,11 @@ pub(crate) trait Source {
     /// A matrix `[outputs, inputs]` and its bias.
     fn linear(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<Linear> {
         Ok(Linear { weight: self.matrix(&join(name, "weight"), outputs, inputs)?, bias: self.vector(&join(name, "bias"), &[outputs])? })
+    }
+
+    /// A matrix `[outputs, inputs]` without a bias.
+    fn linear_without_bias(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<Linear> {
+        Ok(Linear { weight: self.matrix(&join(name, "weight"), outputs, inputs)?, bias: vec![0.0; outputs] })
     }
 }
 

@@ -5,41 +5,44 @@ use alloc::{format, vec, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::checksum::crc32c;
-use crate::mixer::memory_vectors;
+use crate::mixer::memory_len;
 use crate::{Error, MixerKind, Model, ModelConfig, Result, conv};
 
 const MAGIC: [u8; 8] = *b"\x89minrnnS";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// Magic and length of the header.
 const FRAME: usize = MAGIC.len() + 4;
 const CHECKSUM: usize = 4;
 
 /// The sizes that a state's numbers depend on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StateShape {
-    mixer: MixerKind,
-    n_layers: usize,
     d_model: usize,
-    d_inner: usize,
     conv: bool,
+    /// The mixer of each block and how many numbers the block keeps for a session: the window's, then the mixer's.
+    blocks: Vec<(MixerKind, usize)>,
 }
 
 impl StateShape {
     pub(crate) fn new(config: &ModelConfig) -> Result<Self> {
-        let ModelConfig { mixer, n_layers, d_model, conv, .. } = *config;
-        Ok(Self { mixer, n_layers, d_model, d_inner: config.d_inner()?, conv })
+        let ModelConfig { d_model, conv, .. } = *config;
+        let window = if conv { conv::Conv::memory(d_model) } else { 0 };
+        let block = |layer| {
+            let mixer = config.mixer_at(layer);
+            Ok((mixer, window + memory_len(config, mixer)?))
+        };
+        Ok(Self { d_model, conv, blocks: (0..config.n_layers).map(block).collect::<Result<_>>()? })
     }
 
-    /// Numbers that one block keeps for a session: the window, then the mixer's.
-    pub(crate) fn block_len(&self) -> usize {
-        let window = if self.conv { conv::Conv::memory(self.d_model) } else { 0 };
-        window + memory_vectors(self.mixer) * self.d_inner
+    /// Numbers that each block keeps for a session.
+    pub(crate) fn block_lens(&self) -> impl Iterator<Item = usize> {
+        self.blocks.iter().map(|&(_, len)| len)
     }
 
     /// Numbers kept for a session.
     pub(crate) fn row_len(&self) -> usize {
-        self.n_layers * self.block_len()
+        self.block_lens().sum()
     }
 }
 
@@ -76,7 +79,7 @@ impl State {
     /// # Errors
     /// When there are more or fewer numbers than the sessions of this model have.
     pub fn from_values(model: &Model, rows: usize, values: Vec<f32>) -> Result<Self> {
-        let shape = model.state_shape();
+        let shape = model.state_shape().clone();
         if rows.checked_mul(shape.row_len()) == Some(values.len()) {
             return Ok(Self { shape, rows, values });
         }
@@ -113,7 +116,7 @@ impl State {
         for &row in rows {
             values.extend_from_slice(self.row(row)?);
         }
-        Ok(Self { shape: self.shape, rows: rows.len(), values })
+        Ok(Self { shape: self.shape.clone(), rows: rows.len(), values })
     }
 
     /// Replaces session `row` by session `source_row` of `source`.
@@ -121,7 +124,7 @@ impl State {
     /// # Errors
     /// When there is no such row, or the states belong to models of different sizes.
     pub fn copy_row(&mut self, row: usize, source: &State, source_row: usize) -> Result<()> {
-        self.expect_shape(source.shape)?;
+        self.expect_shape(&source.shape)?;
         self.row(row)?;
         let len = self.shape.row_len();
         self.values[row * len..][..len].copy_from_slice(source.row(source_row)?);
@@ -133,7 +136,7 @@ impl State {
     /// # Errors
     /// When the states belong to models of different sizes.
     pub fn append(&mut self, other: &State) -> Result<()> {
-        self.expect_shape(other.shape)?;
+        self.expect_shape(&other.shape)?;
         self.values.extend_from_slice(&other.values);
         self.rows += other.rows;
         Ok(())
@@ -141,7 +144,7 @@ impl State {
 
     /// Everything as bytes: the sizes of the model, the numbers (little-endian), a checksum.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let header = Header { version: VERSION, rows: self.rows, shape: self.shape };
+        let header = Header { version: VERSION, rows: self.rows, shape: self.shape.clone() };
         let header = serde_json::to_vec(&header).expect("numbers and names serialise");
         let mut bytes = Vec::with_capacity(FRAME + header.len() + self.bytes() + CHECKSUM);
         bytes.extend(MAGIC);
@@ -182,7 +185,7 @@ impl State {
             return wrong(format!("has version {}, expected {VERSION}; use the minrnn that wrote it", header.version));
         }
         let (found, expected) = (header.shape, model.state_shape());
-        if found != expected {
+        if found != *expected {
             return wrong(format!("belongs to another model: it has {found:?}, this model {expected:?}"));
         }
         if header.rows.checked_mul(found.row_len()).and_then(|len| len.checked_mul(size_of::<f32>())) != Some(numbers.len()) {
@@ -201,18 +204,23 @@ impl State {
     }
 
     /// Checks that the numbers are those of a model of this shape.
-    pub(crate) fn expect_shape(&self, shape: StateShape) -> Result<()> {
-        if self.shape == shape {
+    pub(crate) fn expect_shape(&self, shape: &StateShape) -> Result<()> {
+        if self.shape == *shape {
             return Ok(());
         }
-        let found = self.shape;
+        let found = &self.shape;
         Err(Error::Input(format!("the state belongs to another model: it has {found:?}, expected {shape:?}; make one with init_state")))
     }
 }
 
 /// The numbers of a session before its first token, block by block.
-pub(crate) fn first_row(shape: StateShape, mut init_block: impl FnMut(usize, &mut [f32])) -> Vec<f32> {
+pub(crate) fn first_row(shape: &StateShape, mut init_block: impl FnMut(usize, &mut [f32])) -> Vec<f32> {
     let mut row = vec![0.0; shape.row_len()];
-    row.chunks_exact_mut(shape.block_len().max(1)).enumerate().for_each(|(i, block)| init_block(i, block));
+    let mut rest = row.as_mut_slice();
+    for (i, len) in shape.block_lens().enumerate() {
+        let (block, behind) = rest.split_at_mut(len);
+        init_block(i, block);
+        rest = behind;
+    }
     row
 }

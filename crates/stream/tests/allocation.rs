@@ -5,8 +5,8 @@ mod common;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{model, small};
-use minrnn_stream::{FeedForwardKind, GruForm, MixerKind, ModelConfig, NormKind, WeightFormat, Workspace};
+use common::{REFERENCED, model, small};
+use minrnn_stream::{FeedForwardKind, GruForm, ModelConfig, NormKind, WeightFormat, Workspace};
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
@@ -33,7 +33,7 @@ static ALLOCATOR: Counting = Counting;
 fn a_step_inside_a_pool_allocates_nothing() {
     for threads in [1, 2] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        for &mixer in MixerKind::ALL {
+        for mixer in REFERENCED {
             let config = ModelConfig { d_model: 192, conv: true, ff: FeedForwardKind::Gated, norm: NormKind::Layer, ..small(mixer) };
             for (config, &format) in
                 [config.clone(), ModelConfig { gru_form: GruForm::Torch, ..config }].iter().zip(&WeightFormat::ALL[1..])

@@ -40,17 +40,21 @@ impl Backbone<AnyMixer> {
     /// # Errors
     /// When the configuration is not valid.
     pub fn new(config: &ModelConfig, init: &mut Initializer) -> Result<Self> {
-        Self::with_mixers(config, init, |init| AnyMixer::from_config(config, init))
+        Self::with_mixers(config, init, |layer, init| AnyMixer::from_config(config, layer, init))
     }
 }
 
 impl<M: Mixer> Backbone<M> {
-    /// The stack `config` asks for, around mixers made by `mixer`; `config.mixer` plays no part.
+    /// The stack `config` asks for, around mixers that `mixer` makes for each block; `config.mixer` plays no part.
     ///
     /// # Errors
     /// When the configuration is not valid or `mixer` fails.
-    pub fn with_mixers(config: &ModelConfig, init: &mut Initializer, mut mixer: impl FnMut(&mut Initializer) -> Result<M>) -> Result<Self> {
-        let blocks = (0..config.n_layers).map(|_| Block::new(config, &mut mixer, init)).collect::<Result<_>>()?;
+    pub fn with_mixers(
+        config: &ModelConfig,
+        init: &mut Initializer,
+        mut mixer: impl FnMut(usize, &mut Initializer) -> Result<M>,
+    ) -> Result<Self> {
+        let blocks = (0..config.n_layers).map(|layer| Block::new(config, |init| mixer(layer, init), init)).collect::<Result<_>>()?;
         Ok(Self { blocks, final_norm: Norm::new(config.norm, config.d_model, init) })
     }
 

@@ -38,7 +38,7 @@ impl LanguageModel<AnyMixer> {
     /// When the configuration is not valid.
     pub fn new(config: &ModelConfig, seed: u64, device: &Device) -> Result<Self> {
         config.validate()?;
-        Self::with_mixers(config, seed, device, |init| AnyMixer::from_config(config, init))
+        Self::with_mixers(config, seed, device, |layer, init| AnyMixer::from_config(config, layer, init))
     }
 }
 
@@ -47,7 +47,12 @@ impl<M: Mixer> LanguageModel<M> {
     ///
     /// # Errors
     /// When the configuration is not valid or `mixer` fails.
-    pub fn with_mixers(config: &ModelConfig, seed: u64, device: &Device, mixer: impl FnMut(&mut Initializer) -> Result<M>) -> Result<Self> {
+    pub fn with_mixers(
+        config: &ModelConfig,
+        seed: u64,
+        device: &Device,
+        mixer: impl FnMut(usize, &mut Initializer) -> Result<M>,
+    ) -> Result<Self> {
         let mut init = Initializer::new(seed, device);
         let dropped = config.dropout_sites.contains(&DropoutSite::Embedding);
         let embedding = Embedding { weight: init.normal([config.vocab_size, config.d_model], 1.0) };

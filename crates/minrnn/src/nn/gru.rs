@@ -57,7 +57,7 @@ impl GruConfig {
     ///
     /// # Errors
     /// When the expansion gives no whole width.
-    pub fn from_model(config: &ModelConfig) -> Result<Self> {
+    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
         Ok(Self::new(config.d_model, config.d_inner()?).with_form(config.gru_form).with_initial_state(config.initial_state))
     }
 

@@ -72,7 +72,7 @@ impl LstmConfig {
     ///
     /// # Errors
     /// When the expansion gives no whole width.
-    pub fn from_model(config: &ModelConfig) -> Result<Self> {
+    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
         Ok(Self::new(config.d_model, config.d_inner()?).with_forget_bias(config.forget_bias).with_initial_state(config.initial_state))
     }
 

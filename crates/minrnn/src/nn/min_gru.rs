@@ -61,7 +61,7 @@ impl MinGruConfig {
     ///
     /// # Errors
     /// When the expansion gives no whole width.
-    pub fn from_model(config: &ModelConfig) -> Result<Self> {
+    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
         Ok(Self::new(config.d_model, config.d_inner()?)
             .with_candidate(config.candidate)
             .with_scan(config.scan)

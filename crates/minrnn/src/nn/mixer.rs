@@ -56,13 +56,13 @@ macro_rules! mixers {
         }
 
         impl AnyMixer {
-            /// A new mixer as `config` asks for.
+            /// A new mixer for block `layer`, as `config` asks for.
             ///
             /// # Errors
             /// When the configuration does not fit the mixer.
-            pub fn from_config(config: &ModelConfig, init: &mut Initializer) -> Result<Self> {
-                Ok(match config.mixer {
-                    $(MixerKind::$variant => Self::$variant(super::$file::$config::from_model(config)?.init(init)),)+
+            pub fn from_config(config: &ModelConfig, layer: usize, init: &mut Initializer) -> Result<Self> {
+                Ok(match config.mixer_at(layer) {
+                    $(MixerKind::$variant => Self::$variant(super::$file::$config::from_model(config, layer)?.init(init)),)+
                 })
             }
         }

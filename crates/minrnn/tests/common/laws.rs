@@ -13,17 +13,20 @@ use minrnn::ops::StepCodes;
 use super::subject::Subject;
 use super::{GRADIENT, Named, OUTPUT, assert_all_close, assert_close, device, parameter_gradients, random, random_below, values};
 
-const SEQ_LENS: [usize; 6] = [1, 2, 7, 63, 64, 65];
+/// Lengths for every setting of a mixer.
+pub const SHORT: &[usize] = &[1, 2, 7, 63, 64, 65];
+/// Lengths for one setting of each mixer.
+pub const ALL: &[usize] = &[1, 2, 7, 63, 64, 65, 257, 1000];
 const BATCH_SIZES: [usize; 2] = [1, 3];
 
 /// Cut anywhere and carry the state: everything is as without the cut.
-pub fn a_cut_changes_nothing<S: Subject>(name: &str, subject: &S) {
-    for_each_batch(|batch_size, seq_len| {
+pub fn a_cut_changes_nothing<S: Subject>(name: &str, subject: &S, seq_lens: &[usize]) {
+    for_each_batch(seq_lens, |batch_size, seq_len| {
         for segments in [Segments::dense(), ragged(batch_size, seq_len)] {
             let batch = Batch::new(subject, batch_size, seq_len, segments.clone());
             let whole = batch.run(|x, state| subject.forward(x, state, &batch.steps()));
             let anywhere = random_below(seq_len + 1, 1, (batch_size * seq_len) as u64)[0];
-            let mut cuts = vec![0, 1, 63, 64, seq_len - 1, anywhere];
+            let mut cuts = if seq_len > 65 { vec![64, anywhere] } else { vec![0, 1, 63, 64, seq_len - 1, anywhere] };
             cuts.sort_unstable();
             cuts.dedup();
             for at in cuts.into_iter().filter(|&at| at <= seq_len) {
@@ -41,8 +44,8 @@ pub fn a_cut_changes_nothing<S: Subject>(name: &str, subject: &S) {
 }
 
 /// One step at a time gives the numbers of the whole sequence.
-pub fn forward_equals_steps<S: Subject>(name: &str, subject: &S) {
-    for_each_batch(|batch_size, seq_len| {
+pub fn forward_equals_steps<S: Subject>(name: &str, subject: &S, seq_lens: &[usize]) {
+    for_each_batch(seq_lens, |batch_size, seq_len| {
         let batch = Batch::new(subject, batch_size, seq_len, Segments::dense());
         let whole = batch.run(|x, state| subject.forward(x, state, &StepCodes::dense()));
         let stepped = batch.run(|x, mut state| {
@@ -59,8 +62,8 @@ pub fn forward_equals_steps<S: Subject>(name: &str, subject: &S) {
 }
 
 /// A padded batch with resets gives the numbers of its sequences run one by one.
-pub fn segments_equal_sequences_alone<S: Subject>(name: &str, subject: &S) {
-    for_each_batch(|batch_size, seq_len| {
+pub fn segments_equal_sequences_alone<S: Subject>(name: &str, subject: &S, seq_lens: &[usize]) {
+    for_each_batch(seq_lens, |batch_size, seq_len| {
         let segments = ragged(batch_size, seq_len);
         let batch = Batch::new(subject, batch_size, seq_len, segments.clone());
         let together = batch.run(|x, state| subject.forward(x, state, &batch.steps()));
@@ -98,7 +101,7 @@ pub fn segments_equal_sequences_alone<S: Subject>(name: &str, subject: &S) {
 }
 
 /// Without any step, and without any real step, the state comes back as it was.
-pub fn no_step_returns_the_carried_state<S: Subject>(name: &str, subject: &S) {
+pub fn no_step_returns_the_carried_state<S: Subject>(name: &str, subject: &S, _: &[usize]) {
     let nothing_real = || Segments::from_lengths(vec![0; 3]);
     for (batch_size, seq_len, segments) in
         [(3, 0, Segments::dense()), (3, 0, nothing_real()), (3, 5, nothing_real()), (0, 5, Segments::dense()), (0, 0, Segments::dense())]
@@ -113,7 +116,7 @@ pub fn no_step_returns_the_carried_state<S: Subject>(name: &str, subject: &S) {
 }
 
 /// `select_rows` chooses sequences; `reset_rows` is a reset before the first step, gradients included.
-pub fn rows_are_chosen_and_reset<S: Subject>(name: &str, subject: &S) {
+pub fn rows_are_chosen_and_reset<S: Subject>(name: &str, subject: &S, _: &[usize]) {
     let seq_len = 5;
     let batch = Batch::new(subject, 3, seq_len, Segments::dense());
     let chosen = [2, 0, 0, 1];
@@ -136,7 +139,7 @@ pub fn rows_are_chosen_and_reset<S: Subject>(name: &str, subject: &S) {
 }
 
 /// A state is a value: its tensors save and load it, a clone is a fork, and detaching cuts gradients but changes no number.
-pub fn a_state_is_a_value<S: Subject>(name: &str, subject: &S) {
+pub fn a_state_is_a_value<S: Subject>(name: &str, subject: &S, _: &[usize]) {
     let batch = Batch::new(subject, 3, 4, Segments::dense());
     let tensors = batch.state.tensors();
     let count: usize = tensors.iter().map(|(_, data)| data.shape().num_elements()).sum();
@@ -170,8 +173,8 @@ pub fn a_state_is_a_value<S: Subject>(name: &str, subject: &S) {
     assert!(reaches(&detached, true), "{name}: gradients stop at a detached state");
 }
 
-fn for_each_batch(check: impl Fn(usize, usize)) {
-    for seq_len in SEQ_LENS {
+fn for_each_batch(seq_lens: &[usize], check: impl Fn(usize, usize)) {
+    for &seq_len in seq_lens {
         for batch_size in BATCH_SIZES {
             check(batch_size, seq_len);
         }

@@ -63,35 +63,35 @@ fn of(crime: Crime) -> Cell<Breaker> {
 #[test]
 #[should_panic(expected = "cut at")]
 fn a_forgotten_state_is_caught_by_a_cut() {
-    laws::a_cut_changes_nothing("breaker", &of(Crime::ForgetsItsState));
+    laws::a_cut_changes_nothing("breaker", &of(Crime::ForgetsItsState), laws::SHORT);
 }
 
 #[test]
 #[should_panic(expected = "gradient")]
 fn a_gradient_cut_at_the_state_is_caught_by_a_cut() {
-    laws::a_cut_changes_nothing("breaker", &of(Crime::CutsGradientsOfItsState));
+    laws::a_cut_changes_nothing("breaker", &of(Crime::CutsGradientsOfItsState), laws::SHORT);
 }
 
 #[test]
 #[should_panic(expected = "cut at")]
 fn a_look_ahead_is_caught_by_a_cut() {
-    laws::a_cut_changes_nothing("breaker", &of(Crime::LooksAhead));
+    laws::a_cut_changes_nothing("breaker", &of(Crime::LooksAhead), laws::SHORT);
 }
 
 #[test]
 #[should_panic(expected = "against rows alone")]
 fn ignored_segments_are_caught_by_rows_alone() {
-    laws::segments_equal_sequences_alone("breaker", &of(Crime::IgnoresSegments));
+    laws::segments_equal_sequences_alone("breaker", &of(Crime::IgnoresSegments), laws::SHORT);
 }
 
 #[test]
 #[should_panic(expected = "against rows alone")]
 fn rows_that_mix_are_caught_by_rows_alone() {
-    laws::segments_equal_sequences_alone("breaker", &of(Crime::MixesRows));
+    laws::segments_equal_sequences_alone("breaker", &of(Crime::MixesRows), laws::SHORT);
 }
 
 #[test]
 #[should_panic(expected = "step by step")]
 fn another_step_is_caught_by_steps() {
-    laws::forward_equals_steps("breaker", &of(Crime::StepsDifferently));
+    laws::forward_equals_steps("breaker", &of(Crime::StepsDifferently), laws::SHORT);
 }

@@ -43,22 +43,22 @@ fn config() -> ModelConfig {
 }
 
 fn model(device: &Device, seed: u64) -> LanguageModel<Average> {
-    LanguageModel::with_mixers(&config(), seed, device, |init| Ok(Average::new(init))).expect("a valid model")
+    LanguageModel::with_mixers(&config(), seed, device, |_, init| Ok(Average::new(init))).expect("a valid model")
 }
 
 #[test]
 fn it_obeys_the_law_and_so_does_its_model() {
     let cell = Cell(Average::new(&mut Initializer::new(1, &device())));
-    laws::a_cut_changes_nothing("average", &cell);
-    laws::forward_equals_steps("average", &cell);
-    laws::segments_equal_sequences_alone("average", &cell);
-    laws::no_step_returns_the_carried_state("average", &cell);
-    laws::rows_are_chosen_and_reset("average", &cell);
-    laws::a_state_is_a_value("average", &cell);
+    laws::a_cut_changes_nothing("average", &cell, laws::SHORT);
+    laws::forward_equals_steps("average", &cell, laws::SHORT);
+    laws::segments_equal_sequences_alone("average", &cell, laws::SHORT);
+    laws::no_step_returns_the_carried_state("average", &cell, laws::SHORT);
+    laws::rows_are_chosen_and_reset("average", &cell, laws::SHORT);
+    laws::a_state_is_a_value("average", &cell, laws::SHORT);
     let model = perturbed(model(&device(), 1));
-    laws::a_cut_changes_nothing("model of averages", &model);
-    laws::segments_equal_sequences_alone("model of averages", &model);
-    laws::no_step_returns_the_carried_state("model of averages", &model);
+    laws::a_cut_changes_nothing("model of averages", &model, laws::SHORT);
+    laws::segments_equal_sequences_alone("model of averages", &model, laws::SHORT);
+    laws::no_step_returns_the_carried_state("model of averages", &model, laws::SHORT);
 }
 
 #[test]

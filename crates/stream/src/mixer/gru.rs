@@ -107,6 +107,10 @@ struct StepBuffers<'a> {
 }
 
 impl Mixer for Gru {
+    fn width(&self) -> usize {
+        self.sides.width()
+    }
+
     fn memory(&self) -> usize {
         self.initial.len()
     }

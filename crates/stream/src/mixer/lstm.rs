@@ -35,6 +35,10 @@ impl Lstm {
 }
 
 impl Mixer for Lstm {
+    fn width(&self) -> usize {
+        self.sides.width()
+    }
+
     fn memory(&self) -> usize {
         self.initial.len()
     }

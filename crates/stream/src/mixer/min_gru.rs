@@ -32,6 +32,10 @@ impl MinGru {
 }
 
 impl Mixer for MinGru {
+    fn width(&self) -> usize {
+        self.initial.len()
+    }
+
     fn memory(&self) -> usize {
         self.initial.len()
     }

@@ -34,6 +34,10 @@ impl MinLstm {
 }
 
 impl Mixer for MinLstm {
+    fn width(&self) -> usize {
+        self.initial.len()
+    }
+
     fn memory(&self) -> usize {
         self.initial.len()
     }

@@ -1,4 +1,4 @@
-//! The time-mixing layers. A new one is a file and a line in [`read`] and [`memory_vectors`].
+//! The time-mixing layers. A new one is a file and a line in [`read`] and [`memory_len`].
 
 mod gru;
 mod lstm;
@@ -16,21 +16,29 @@ use crate::source::{Source, join};
 use crate::workspace::Buffers;
 use crate::{Candidate, InitialState, MixerKind, ModelConfig, Result};
 
-/// A recurrence over E channels, from normalised inputs to hidden states; the block projects these back.
+/// From normalised inputs to hidden values; the block projects these back by `out_proj`.
 pub(crate) trait Mixer: Debug + Send + Sync {
+    /// W, the numbers of a token before `out_proj`.
+    fn width(&self) -> usize;
+
+    /// Whether `out_proj` has a bias.
+    fn out_bias(&self) -> bool {
+        true
+    }
+
     /// Numbers kept for a session.
     fn memory(&self) -> usize;
 
     /// Writes what is kept before the first token.
     fn init_memory(&self, memory: &mut [f32]);
 
-    /// Reads `buffers.normed` `[N, D]`, writes `buffers.hidden` `[N, E]` and moves the memory of each span on.
+    /// Reads `buffers.normed` `[N, D]`, writes `buffers.hidden` `[N, W]` and moves the memory of each span on.
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers);
 }
 
-/// The mixer that `config` asks for, without its down-projection.
-pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Box<dyn Mixer>> {
-    Ok(match config.mixer {
+/// A mixer of a model, without its down-projection.
+pub(crate) fn read(config: &ModelConfig, kind: MixerKind, source: &mut dyn Source, name: &str) -> Result<Box<dyn Mixer>> {
+    Ok(match kind {
         MixerKind::MinGru => Box::new(min_gru::MinGru::read(config, source, name)?),
         MixerKind::MinLstm => Box::new(min_lstm::MinLstm::read(config, source, name)?),
         MixerKind::Gru => Box::new(gru::Gru::read(config, source, name)?),
@@ -38,12 +46,18 @@ pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) ->
     })
 }
 
-/// Vectors of E numbers that a mixer keeps for a session.
-pub(crate) fn memory_vectors(mixer: MixerKind) -> usize {
-    match mixer {
-        MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gru => 1,
-        MixerKind::Lstm => 2,
-    }
+impl MixerKind {
+    /// The mixers that the runtime runs: those whose state has a fixed size.
+    pub const STREAMED: &'static [Self] = &[Self::MinGru, Self::MinLstm, Self::Gru, Self::Lstm];
+}
+
+/// Numbers that a mixer keeps for a session.
+pub(crate) fn memory_len(config: &ModelConfig, kind: MixerKind) -> Result<usize> {
+    let e = config.d_inner()?;
+    Ok(match kind {
+        MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gru => e,
+        MixerKind::Lstm => 2 * e,
+    })
 }
 
 /// The state `[E]` before the first token: 0, or θ of the tensor `part`, through g where the candidate is positive.

@@ -159,6 +159,7 @@ impl<'a> Reference<'a> {
             u
         };
         let mut cell = self.blocks[i].c.clone();
+        #[allow(unreachable_patterns)]
         let h: Vec<f64> = match config.mixer {
             MixerKind::MinGru => (0..e)
                 .map(|c| {
@@ -195,6 +196,7 @@ impl<'a> Reference<'a> {
                     })
                     .collect()
             }
+            other => unreachable!("{other} has no reference"),
         };
         self.blocks[i].c = cell;
         self.blocks[i].h.clone_from(&h);
