@@ -112,6 +112,8 @@ fn wrong_flags_end_with_2_and_say_why() {
         ("layer --batch-size 1000000000 --seq-len 1000000000", "memory"),
         ("scan --batch-size 1000000000 --seq-len 1000000000", "memory"),
         ("layer --mixer all --batch-size 1000000000 --seq-len 1000000000", "memory"),
+        ("layer --checkpoint-blocks", "bench lm"),
+        ("decode --checkpoint-blocks", "bench lm"),
         ("scan --iterations 0", "0"),
         ("scan --threads 0", "0"),
         ("lm --batch-size 1000000000", "memory"),

@@ -1,10 +1,19 @@
 #![allow(clippy::excessive_precision, reason = "exact ties between two bf16")]
 mod common;
 use common::*;
-use minrnn_kernels::product::bf16::{has_bf16, on_all_threads_bf16};
-use minrnn_kernels::product::{Matrix, Precision, on_all_threads, product, transposed};
+use minrnn_kernels::Out;
+use minrnn_kernels::product::bf16::has_bf16;
+use minrnn_kernels::product::{Matrix, Precision, product, transposed};
 use minrnn_kernels::reference::product::{product as reference, to_bf16};
 use minrnn_kernels::simd::Level;
+
+fn f32_product(sizes: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, out: Out) {
+    product(Precision::F32, sizes, left, right, None, out);
+}
+
+fn bf16_product(sizes: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, out: Out) {
+    product(Precision::Bf16, sizes, left, right, None, out);
+}
 
 /// |error| of an f32 sum ≤ this · Σ |left · right|.
 const SUM: f64 = 2e-6;
@@ -118,8 +127,8 @@ fn large_f32_products_match_the_f64_product() {
 
 #[test]
 fn empty_results_are_left_alone_and_empty_depth_gives_the_bias() {
-    on_all_threads_bf16([0, 3, 4], Matrix::new(&[], 3), Matrix::new(&[1.0; 12], 4), &mut []);
-    on_all_threads_bf16([3, 4, 0], Matrix::new(&[1.0; 12], 4), Matrix::new(&[], 0), &mut []);
+    bf16_product([0, 3, 4], Matrix::new(&[], 3), Matrix::new(&[1.0; 12], 4), &mut []);
+    bf16_product([3, 4, 0], Matrix::new(&[1.0; 12], 4), Matrix::new(&[], 0), &mut []);
     let [out] = outputs([4], |[out]| {
         product(Precision::Bf16, [2, 0, 2], Matrix::new(&[], 0), Matrix::new(&[], 2), Some(&[1.0, 2.0]), out);
     });
@@ -139,8 +148,8 @@ fn inputs_are_rounded_to_the_nearest_bf16_and_ties_to_even() {
     values.extend(ties);
     values.extend([f32::MAX, f32::MIN, f32::MIN_POSITIVE, 0.0, -0.0]);
     let n = values.len();
-    let [left] = outputs([n], |[out]| on_all_threads_bf16([n, 1, 1], Matrix::new(&values, 1), Matrix::new(&[1.0], 1), out));
-    let [right] = outputs([n], |[out]| on_all_threads_bf16([1, 1, n], Matrix::new(&[1.0], 1), Matrix::new(&values, n), out));
+    let [left] = outputs([n], |[out]| bf16_product([n, 1, 1], Matrix::new(&values, 1), Matrix::new(&[1.0], 1), out));
+    let [right] = outputs([n], |[out]| bf16_product([1, 1, n], Matrix::new(&[1.0], 1), Matrix::new(&values, n), out));
     for (i, &x) in values.iter().enumerate() {
         assert_eq!([left[i], right[i]], [to_bf16(x); 2], "{x}");
     }
@@ -152,8 +161,7 @@ fn nan_and_infinity_reach_their_row_or_column_and_nothing_else() {
     let [rows, depth, columns] = sizes;
     let spoiled = |n: usize, at: usize, value: f32| (0..n).map(|i| if i == at { value } else { 1.0 }).collect::<Vec<f32>>();
     let run = |left: &[f32], right: &[f32]| {
-        let [out] =
-            outputs([rows * columns], |[out]| on_all_threads_bf16(sizes, Matrix::new(left, depth), Matrix::new(right, columns), out));
+        let [out] = outputs([rows * columns], |[out]| bf16_product(sizes, Matrix::new(left, depth), Matrix::new(right, columns), out));
         out
     };
     let (ones_left, ones_right) = (vec![1.0; rows * depth], vec![1.0; depth * columns]);
@@ -202,8 +210,8 @@ fn without_bf16_instructions_products_are_those_of_f32() {
     let (left, right) = (Matrix::new(&left, depth), Matrix::new(&right, columns));
     Level::Plain.scope(|| {
         assert!(!has_bf16());
-        let [f32s] = outputs([rows * columns], |[out]| on_all_threads(sizes, left, right, out));
-        let [bf16] = outputs([rows * columns], |[out]| on_all_threads_bf16(sizes, left, right, out));
+        let [f32s] = outputs([rows * columns], |[out]| f32_product(sizes, left, right, out));
+        let [bf16] = outputs([rows * columns], |[out]| bf16_product(sizes, left, right, out));
         assert!(f32s == bf16);
         let [biased] = outputs([rows * columns], |[out]| product(Precision::F32, sizes, left, right, Some(&bias), out));
         for (at, (biased, plain)) in biased.iter().zip(&f32s).enumerate() {
@@ -217,5 +225,5 @@ fn without_bf16_instructions_products_are_those_of_f32() {
 #[test]
 #[should_panic(expected = "right side of a product: expected at least 12 elements, found 11")]
 fn a_short_side_is_refused() {
-    let [_] = outputs([8], |[out]| on_all_threads_bf16([2, 3, 4], Matrix::new(&[0.0; 6], 3), Matrix::new(&[0.0; 11], 4), out));
+    let [_] = outputs([8], |[out]| bf16_product([2, 3, 4], Matrix::new(&[0.0; 6], 3), Matrix::new(&[0.0; 11], 4), out));
 }

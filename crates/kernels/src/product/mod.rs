@@ -103,17 +103,6 @@ pub enum Precision {
     Bf16,
 }
 
-/// `out[i, j] = Σ_k left[i, k] · right[k, j]` on the threads of the ambient pool.
-///
-/// # Shapes
-/// `left` [rows, depth], `right` [depth, columns], `out` [rows, columns], dense.
-///
-/// # Panics
-/// When an element lies outside its slice, or `out` has another length.
-pub fn on_all_threads(sizes: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, out: Out) {
-    product(Precision::F32, sizes, left, right, None, out);
-}
-
 /// `out[i, j] = bias[j] + Σ_k left[i, k] · right[k, j]` on the threads of the ambient pool.
 ///
 /// # Shapes
@@ -373,7 +362,7 @@ mod tests {
                 (Matrix::new(&a, k), Matrix::new(&b_t, k).transpose()),
             ] {
                 let mut out = vec![MaybeUninit::new(f32::NAN); m * n];
-                on_all_threads([m, k, n], left, right, &mut out);
+                product(Precision::F32, [m, k, n], left, right, None, &mut out);
                 for (at, found) in out.into_iter().enumerate() {
                     let (i, j) = (at / n, at % n);
                     let sum: f64 = (0..k).map(|l| f64::from(a[i * k + l]) * f64::from(b[l * n + j])).sum();

@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 
 use super::init::Initializer;
 use super::linear::{bias, row_product, rows, sequences};
-use crate::ops::{Dropout, bias_dropout_residual, bias_gated_gelu, bias_gelu};
+use crate::ops::{Dropout, bias_dropout_residual, bias_gated_gelu_product, bias_gelu_product};
 
 /// A plain or gated GELU layer.
 #[derive(Module, Debug)]
@@ -39,11 +39,12 @@ impl FeedForward {
         let [batch, seq_len, _] = x.dims();
         let up_bias = bias(&self.up).expect("the up-projection has a bias");
         let up = row_product(rows(x), self.up.weight.val());
-        let hidden = match &self.scale {
-            None => bias_gelu(up, up_bias),
-            Some(scale) => bias_gated_gelu(up, up_bias, scale.val()),
+        let weight = self.down.weight.val();
+        let down = match (&self.scale, batch * seq_len) {
+            (_, 0) => Tensor::zeros([0, weight.dims()[1]], &up.device()),
+            (None, _) => bias_gelu_product(up, up_bias, weight),
+            (Some(scale), _) => bias_gated_gelu_product(up, up_bias, scale.val(), weight),
         };
-        let down = row_product(hidden, self.down.weight.val());
         sequences(bias_dropout_residual(down, bias(&self.down), Some(rows(residual)), dropout), batch, seq_len)
     }
 }

@@ -11,6 +11,7 @@
 //! | [`causal_conv`] | depthwise convolution with a carried window |
 //! | [`layer_norm`], [`rms_norm`] | norms over the last dimension |
 //! | [`bias_gelu`], [`bias_gated_gelu`], [`bias_dropout_residual`] | what stands between two matrix products |
+//! | [`bias_gelu_product`], [`bias_gated_gelu_product`] | the activation with the product behind it, which keeps less |
 //! | [`product`], [`product_transposed`] | the matrix products of layers, in the precision of [`with_precision`] |
 //! | [`layer_norm_and_input`], [`rms_norm_and_input`], [`causal_conv_and_input`] | the same at the head of a residual connection |
 //! | [`embedding`] | tokens looked up in a table |
@@ -29,6 +30,7 @@ mod embedding;
 mod flex;
 mod fused;
 mod gelu;
+mod gelu_product;
 mod gru;
 mod lstm;
 mod min_gru;
@@ -50,6 +52,7 @@ pub use cross_entropy::cross_entropy;
 pub use dropout::{Dropout, bias_dropout_residual};
 pub use embedding::embedding;
 pub use gelu::{bias_gated_gelu, bias_gelu};
+pub use gelu_product::{bias_gated_gelu_product, bias_gelu_product};
 pub use gru::{GruForm, gru};
 pub use lstm::{LstmOutputs, lstm};
 pub(crate) use min_gru::log_coefficients as min_gru_log_coefficients;

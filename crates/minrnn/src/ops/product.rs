@@ -52,7 +52,7 @@ struct Product {
 }
 
 /// A row-major matrix.
-fn matrix(tensor: &FlexTensor) -> Matrix<'_> {
+pub(super) fn matrix(tensor: &FlexTensor) -> Matrix<'_> {
     let [_, width] = dims(tensor);
     Matrix::new(slice(tensor), width)
 }

@@ -454,6 +454,38 @@ fn activations_equal_their_composition() {
 }
 
 #[test]
+fn activations_with_their_product_equal_their_composition() {
+    const D: usize = 5;
+    compare(
+        "bias_gelu_product",
+        &[7 * E, E, E * D],
+        |mut leaves| {
+            let (x, bias, weight) = (shaped(leaves.remove(0), [7, E]), leaves.remove(0), shaped(leaves.remove(0), [E, D]));
+            vec![flat(super::bias_gelu_product(x, bias, weight))]
+        },
+        |mut leaves| {
+            let (x, bias, weight) = (shaped(leaves.remove(0), [7, E]), leaves.remove(0), shaped(leaves.remove(0), [E, D]));
+            vec![flat(super::gelu::composed_bias_gelu(x, bias).matmul(weight))]
+        },
+    );
+    let gated = |mut leaves: Vec<Tensor<1>>| {
+        (shaped::<2>(leaves.remove(0), [7, 2 * E]), leaves.remove(0), leaves.remove(0), shaped::<2>(leaves.remove(0), [E, D]))
+    };
+    compare(
+        "bias_gated_gelu_product",
+        &[14 * E, 2 * E, E, E * D],
+        |leaves| {
+            let (x, bias, scale, weight) = gated(leaves);
+            vec![flat(super::bias_gated_gelu_product(x, bias, scale, weight))]
+        },
+        |leaves| {
+            let (x, bias, scale, weight) = gated(leaves);
+            vec![flat(super::gelu::composed_bias_gated_gelu(x, bias, scale).matmul(weight))]
+        },
+    );
+}
+
+#[test]
 fn dropout_equals_its_composition() {
     for probability in [0.0, 0.3] {
         let dropout = Dropout { probability, key: 17 };

@@ -55,9 +55,10 @@ struct Layer {
 }
 
 fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
-    let parts = projections(case.mixer) as u128;
+    let Some(parts) = projections(case.mixer) else { return super::mixer::measure(case, plan) };
+    let parts = parts as u128;
     expect_room(case.tokens() * (2 * case.d_model as u128 + (2 * parts + 3) * case.d_hidden as u128))?;
-    let layer = Layer::new(case);
+    let layer = Layer::new(case, parts as usize);
     let precision = case.precision.training()?;
     let times = plan.time(|| ops::with_precision(precision, || layer.iteration()));
     let inputs = case.d_model + if layer.recurrent.is_some() { case.d_hidden } else { 0 };
@@ -65,19 +66,20 @@ fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
     Ok(Measured { times, flop: Some(flop), parameters: None })
 }
 
-/// Products with the input side.
-fn projections(mixer: MixerKind) -> usize {
+/// Products with the input side of the cells that are measured alone, without a down-projection.
+fn projections(mixer: MixerKind) -> Option<usize> {
     match mixer {
-        MixerKind::MinGru => 2,
-        MixerKind::MinLstm | MixerKind::Gru => 3,
-        MixerKind::Lstm => 4,
+        MixerKind::MinGru => Some(2),
+        MixerKind::MinLstm | MixerKind::Gru => Some(3),
+        MixerKind::Lstm => Some(4),
+        #[allow(unreachable_patterns)]
+        _ => None,
     }
 }
 
 impl Layer {
-    fn new(case: &Case) -> Self {
+    fn new(case: &Case, parts: usize) -> Self {
         let Case { mixer, d_model: d, d_hidden: e, batch_size: b, seq_len: t, .. } = *case;
-        let parts = projections(mixer);
         let device = Device::flex().autodiff();
         let mut rng = rng::stream(0, Purpose::Bench, 0);
         let bound = (d as f32).sqrt().recip();
@@ -130,7 +132,7 @@ impl Layer {
 }
 
 /// Uniform in ±`bound`.
-fn uniform<const N: usize>(shape: [usize; N], bound: f32, rng: &mut ChaCha8Rng, device: &Device) -> Tensor<N> {
+pub fn uniform<const N: usize>(shape: [usize; N], bound: f32, rng: &mut ChaCha8Rng, device: &Device) -> Tensor<N> {
     let unit = |rng: &mut ChaCha8Rng| (rng.next_u32() >> 8) as f32 / (1 << 23) as f32 - 1.0;
     let values: Vec<f32> = (0..shape.iter().product()).map(|_| bound * unit(rng)).collect();
     Tensor::from_data(TensorData::new(values, shape), device)

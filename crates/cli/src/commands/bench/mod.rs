@@ -15,6 +15,7 @@ mod decode;
 mod language_model;
 mod layer;
 mod lm;
+mod mixer;
 mod prefill;
 mod report;
 mod scan;
@@ -79,6 +80,9 @@ fn measure(
     defaults: Defaults,
     one: impl Fn(&Case, timing::Plan) -> anyhow::Result<Measured> + Sync,
 ) -> anyhow::Result<()> {
+    if bench != "lm" && cases.iter().any(|case| case.checkpoint_blocks) {
+        return Err(WrongInput(format!("--checkpoint-blocks changes a training step, found bench {bench}; use it with bench lm")).into());
+    }
     let mut report = Report::new(bench, run.json);
     match cases.as_slice() {
         [case] => {

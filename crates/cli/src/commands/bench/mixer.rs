@@ -1,0 +1,39 @@
+//! A whole mixer in `bench layer`: the ones that are more than one in-projection and a recurrence, with all their projections.
+
+use std::hint::black_box;
+
+use burn::tensor::{Device, Tensor};
+use minrnn::nn::{AnyMixer, Initializer, Mixer};
+use minrnn::ops::{self, StepCodes};
+use minrnn::rng::{self, Purpose};
+use minrnn_stream::ModelConfig;
+
+use super::Measured;
+use super::case::{Case, expect_room};
+use super::layer::uniform;
+use super::timing::Plan;
+
+/// Values kept for the backward pass, in widths E of a token: an upper bound for all mixers.
+const WIDTHS_KEPT: u128 = 24;
+
+/// Forward and backward of the mixer, with loss = Σ w ⊙ y.
+pub fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
+    let Case { mixer, d_model: d, d_hidden: e, batch_size: b, seq_len: t, .. } = *case;
+    expect_room(case.tokens() * WIDTHS_KEPT * e.max(d) as u128)?;
+    let expansion = e as f64 / d as f64;
+    let config = ModelConfig { mixer, vocab_size: 2, d_model: d, expansion, n_layers: 1, max_seq_len: t, ..Default::default() };
+    config.validate().map_err(minrnn::Error::from)?;
+    let device = Device::flex().autodiff();
+    let layer = AnyMixer::from_config(&config, 0, &mut Initializer::new(0, &device))?;
+    let mut rng = rng::stream(0, Purpose::Bench, 0);
+    let x: Tensor<3> = uniform([b, t, d], 1.7, &mut rng, &device).require_grad();
+    let loss_weight: Tensor<3> = uniform([b, t, d], 1.0, &mut rng, &device);
+    let precision = case.precision.training()?;
+    let times = plan.time(|| {
+        ops::with_precision(precision, || {
+            let (y, _) = layer.forward(x.clone(), layer.init_state(b), &StepCodes::dense());
+            black_box(x.grad(&(y * loss_weight.clone()).sum().backward()));
+        });
+    });
+    Ok(Measured { times, flop: None, parameters: Some(minrnn::checkpoint::parameter_count(&layer)) })
+}

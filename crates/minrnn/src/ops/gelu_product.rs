@@ -1,0 +1,108 @@
+//! GELU and the product behind it, as the second half of a feed-forward part: y = GELU(x + bias) W.
+//!
+//! The activation between the two is as wide as the hidden layer and needed once more, for the gradient of W. It is not kept but computed
+//! again there: a pass at memory speed beside a product of the same size.
+
+use burn::backend::flex::FlexTensor;
+use burn::tensor::Tensor;
+use minrnn_kernels::product::{self as product_kernel, Matrix};
+use minrnn_kernels::{gated_gelu as gated_kernel, gelu as kernel};
+
+use super::flex::{Output, dims, slice};
+use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::gelu::{bias_gated_gelu, bias_gelu};
+use super::precision::{self, Precision};
+use super::product::{matrix, product};
+
+/// GELU(x + bias) W (models.md §2.7, FF).
+///
+/// # Shapes
+/// * `x` `[N, M]`, `bias` `[M]`, `weight` `[M, D]` → `[N, D]`
+///
+/// # Panics
+/// When shapes do not fit.
+pub fn bias_gelu_product(x: Tensor<2>, bias: Tensor<1>, weight: Tensor<2>) -> Tensor<2> {
+    if has_kernels(&x.device()) {
+        let op = GeluProduct { precision: precision::current() };
+        return output(run(op, vec![input(x), input(bias), input(weight)]).pop());
+    }
+    product(bias_gelu(x, bias), weight)
+}
+
+/// (scale ⊙ value ⊙ GELU(gate)) W, with [value | gate] = x + bias (models.md §2.7, FF).
+///
+/// # Shapes
+/// * `x` `[N, 2M]`, `bias` `[2M]`, `scale` `[M]`, `weight` `[M, D]` → `[N, D]`
+///
+/// # Panics
+/// When shapes do not fit.
+pub fn bias_gated_gelu_product(x: Tensor<2>, bias: Tensor<1>, scale: Tensor<1>, weight: Tensor<2>) -> Tensor<2> {
+    if has_kernels(&x.device()) {
+        let op = GeluProduct { precision: precision::current() };
+        return output(run(op, vec![input(x), input(bias), input(weight), input(scale)]).pop());
+    }
+    product(bias_gated_gelu(x, bias, scale), weight)
+}
+
+/// Inputs x, bias, weight, and in the gated form scale.
+#[derive(Debug)]
+struct GeluProduct {
+    precision: Precision,
+}
+
+/// The activation `[N, M]`.
+fn activated(x: &FlexTensor, bias: &FlexTensor, scale: Option<&FlexTensor>, m: usize) -> Output {
+    let [rows, _] = dims(x);
+    let mut hidden = Output::new([rows, m]);
+    match scale {
+        None => kernel::forward(rows, m, slice(x), Some(slice(bias)), hidden.out()),
+        Some(scale) => gated_kernel::forward(rows, m, slice(x), Some(slice(bias)), slice(scale), hidden.out()),
+    }
+    hidden
+}
+
+impl FusedOp for GeluProduct {
+    fn keeps(&self) -> Keeps {
+        Keeps { inputs: vec![0, 1, 2, 3], outputs: vec![] }
+    }
+
+    fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
+        let [x, bias, weight] = [0, 1, 2].map(|i| &inputs[i]);
+        let ([rows, _], [m, d]) = (dims(x), dims(weight));
+        // SAFETY: the kernel writes the activation whole.
+        let hidden = unsafe { activated(x, bias, inputs.get(3), m).finish() };
+        let mut y = Output::new([rows, d]);
+        product_kernel::product(self.precision, [rows, m, d], matrix(&hidden), matrix(weight), None, y.out());
+        // SAFETY: the product writes the output whole.
+        unsafe { vec![y.finish()] }
+    }
+
+    fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+        let [x, bias, weight] = [0, 1, 2].map(|i| inputs[i].as_ref().expect("kept"));
+        let scale = inputs.get(3).map(|scale| scale.as_ref().expect("kept"));
+        let d_y = d_outputs[0].as_ref().expect("the only output");
+        let ([rows, _], [m, d]) = (dims(x), dims(weight));
+        let d_y = Matrix::new(slice(d_y), d);
+        let mut d_weight = Output::like(weight);
+        {
+            // SAFETY: the kernel writes the activation whole.
+            let hidden = unsafe { activated(x, bias, scale, m).finish() };
+            product_kernel::product(self.precision, [m, rows, d], matrix(&hidden).transpose(), d_y, None, d_weight.out());
+        }
+        let mut d_hidden = Output::new([rows, m]);
+        product_kernel::product(self.precision, [rows, d, m], d_y, matrix(weight).transpose(), None, d_hidden.out());
+        // SAFETY: the product writes it whole.
+        let d_hidden = unsafe { d_hidden.finish() };
+        let [mut d_x, mut d_bias] = [Output::like(x), Output::like(bias)];
+        let (x, bias, d_hidden) = (slice(x), Some(slice(bias)), slice(&d_hidden));
+        let mut d_scale = scale.map(Output::like);
+        match (scale, &mut d_scale) {
+            (Some(scale), Some(d_scale)) => {
+                gated_kernel::backward(rows, m, x, bias, slice(scale), d_hidden, d_x.out(), Some(d_bias.out()), d_scale.out());
+            }
+            _ => kernel::backward(rows, m, x, bias, d_hidden, d_x.out(), Some(d_bias.out())),
+        }
+        // SAFETY: kernels and products write every gradient whole.
+        [d_x, d_bias, d_weight].into_iter().chain(d_scale).map(|d| unsafe { d.finish() }).collect()
+    }
+}
