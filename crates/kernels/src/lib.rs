@@ -51,6 +51,7 @@ pub mod selective_scan;
 pub mod shape;
 pub mod silu;
 pub mod simd;
+pub mod split;
 mod stepwise;
 pub mod weight_matrix;
 

@@ -1,7 +1,7 @@
 //! Gradients of the scan, chunk by chunk from the end.
 
 use super::grid::Grid;
-use super::lanes::{Steps, load_group, softplus, store_group};
+use super::lanes::{Steps, load_group, store_group};
 use super::{CHUNK, GROUP, Gradients, Inputs, Scan, boundaries_len};
 use crate::grid::SharedOut;
 use crate::product::{as_out, transposed};
@@ -295,7 +295,7 @@ impl Task<'_> {
         for (i, t) in range.enumerate() {
             let place = (b * scan.shape.seq_len + t) * scan.shape.width + at;
             let u = simd::load(simd, scan.step(scan.inputs.u, b, t), at);
-            let (_, slope) = softplus(simd, simd.add_f32s(simd::load(simd, scan.step(scan.inputs.delta, b, t), at), bias));
+            let (_, slope) = simd::softplus(simd, simd.add_f32s(simd::load(simd, scan.step(scan.inputs.delta, b, t), at), bias));
             let d_delta = simd.mul_f32s(simd.mul_add_e_f32s(u, work.through_input[i], work.through_decay[i]), slope);
             write(simd, &self.d_delta, place, lanes, d_delta);
             let d_u = simd.mul_add_e_f32s(work.steps.delta[i], work.through_input[i], simd.mul_f32s(skip, work.d_value[i]));

@@ -1,24 +1,9 @@
 //! What both directions compute for one vector of channels at the steps of a chunk.
 
 use super::{CHUNK, Scan};
-use crate::simd::{self, Simd, exp_neg_abs, ln};
+use crate::simd::{self, Simd};
 use alloc::{vec, vec::Vec};
 use core::ops::Range;
-
-/// softplus(x) = ln(1 + e^x) and its slope σ(x).
-#[inline(always)]
-pub(super) fn softplus<S: Simd>(simd: S, x: S::f32s) -> (S::f32s, S::f32s) {
-    let (zero, one) = (simd.splat_f32s(0.0), simd.splat_f32s(1.0));
-    let e = exp_neg_abs(simd, x);
-    let sum = simd.add_f32s(one, e);
-    // 1 + e has lost the last bits of a small e; the quotient brings them back.
-    let rounded = simd.sub_f32s(sum, one);
-    let tiny = simd.equal_f32s(rounded, zero);
-    let log = simd.mul_f32s(ln(simd, sum), simd.div_f32s(e, simd.select_f32s(tiny, one, rounded)));
-    let value = simd.add_f32s(simd.max_f32s(x, zero), simd.select_f32s(tiny, e, log));
-    let above = simd.greater_than_f32s(x, zero);
-    (value, simd.div_f32s(simd.select_f32s(above, one, e), sum))
-}
 
 /// A number of each step of a chunk, for one vector of channels.
 pub(super) struct Steps<S: Simd> {
@@ -45,7 +30,7 @@ impl<S: Simd> Steps<S> {
         for (i, t) in range.enumerate() {
             let u = simd::load(simd, scan.step(scan.inputs.u, b, t), c);
             let preact = simd.add_f32s(simd::load(simd, scan.step(scan.inputs.delta, b, t), c), bias);
-            let (delta, _) = softplus(simd, preact);
+            let (delta, _) = simd::softplus(simd, preact);
             self.delta[i] = delta;
             self.delta_u[i] = simd.mul_f32s(delta, u);
             self.value[i] = simd.mul_f32s(skip, u);

@@ -8,9 +8,9 @@ use minrnn::rng::{self, ChaCha8Rng, Purpose};
 use minrnn_stream::MixerKind;
 use rand::Rng;
 
-use super::Measured;
 use super::case::{Case, CaseArgs, Defaults, expect_room, size};
 use super::timing::Plan;
+use super::{Measured, mamba_layer};
 use crate::failure::WrongInput;
 
 const DEFAULTS: Defaults = Defaults { d_model: 64, d_hidden: 128, batch_size: 64, seq_len: &[64, 256, 512, 1024, 4096], iterations: 10 };
@@ -55,6 +55,9 @@ struct Layer {
 }
 
 fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
+    if case.mixer == MixerKind::Mamba {
+        return mamba_layer::measure(case, plan);
+    }
     let parts = projections(case.mixer) as u128;
     expect_room(case.tokens() * (2 * case.d_model as u128 + (2 * parts + 3) * case.d_hidden as u128))?;
     let layer = Layer::new(case);
@@ -68,7 +71,7 @@ fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
 /// Products with the input side.
 fn projections(mixer: MixerKind) -> usize {
     match mixer {
-        MixerKind::MinGru => 2,
+        MixerKind::MinGru | MixerKind::Mamba => 2,
         MixerKind::MinLstm | MixerKind::Gru => 3,
         MixerKind::Lstm => 4,
     }
