@@ -45,6 +45,11 @@ laws! {
         min_lstm: MinLstm,
         gru: Gru,
         lstm: Lstm,
+        gilr: Gilr,
+        rwkv4: Rwkv4,
+        aaren: Aaren,
+        linear_attention: LinearAttention,
+        ret_net: RetNet,
     }
     others {
         blocks: subject::blocks(configs::blocks()),

@@ -113,4 +113,9 @@ mixers! {
     MinLstm: min_lstm::{MinLstm, MinLstmConfig},
     Gru: gru::{Gru, GruConfig},
     Lstm: lstm::{Lstm, LstmConfig},
+    Gilr: gilr::{Gilr, GilrConfig},
+    Rwkv4: rwkv4::{Rwkv4, Rwkv4Config},
+    Aaren: aaren::{Aaren, AarenConfig},
+    LinearAttention: linear_attention::{LinearAttention, LinearAttentionConfig},
+    RetNet: ret_net::{RetNet, RetNetConfig},
 }

@@ -8,6 +8,9 @@
 //! | [`linear_scan`] | h = a h + b with coefficients of your own |
 //! | [`log_space_scan`] | the same from ln a and ln b, as in the paper; for study |
 //! | [`gru`], [`lstm`] | the traditional cells |
+//! | [`wkv`] | the time mixing of RWKV-4 |
+//! | [`retention`] | gated linear attention with a constant decay (linear attention, RetNet) |
+//! | [`prefix_softmax`] | attention to everything read, as a recurrence (Aaren) |
 //! | [`causal_conv`] | depthwise convolution with a carried window |
 //! | [`layer_norm`], [`rms_norm`] | norms over the last dimension |
 //! | [`bias_gelu`], [`bias_gated_gelu`], [`bias_dropout_residual`] | what stands between two matrix products |
@@ -35,14 +38,17 @@ mod min_gru;
 mod min_lstm;
 mod norm;
 mod precision;
+mod prefix_softmax;
 mod product;
 mod recurrence;
+mod retention;
 mod scan;
 mod steps;
 mod stepwise;
 #[cfg(test)]
 mod tests;
 mod with_gradient;
+mod wkv;
 
 pub use adamw::{AdamW, Moments, adamw, sum_of_squares};
 pub use conv::{causal_conv, causal_conv_and_input};
@@ -59,8 +65,11 @@ pub use min_lstm::min_lstm;
 pub use minrnn_kernels::{Candidate, Gates};
 pub use norm::{layer_norm, layer_norm_and_input, rms_norm, rms_norm_and_input};
 pub use precision::{Precision, with_precision};
+pub use prefix_softmax::{PrefixMemory, prefix_softmax};
 pub use product::{product, product_transposed};
 pub use recurrence::Start;
+pub use retention::{Features, Retention, RetentionState, retention};
 pub use scan::{linear_scan, log_space_scan};
 pub use steps::StepCodes;
 pub use with_gradient::with_gradient;
+pub use wkv::{EMPTY_LOG_WEIGHT, WkvMemory, wkv};

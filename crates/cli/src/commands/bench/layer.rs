@@ -1,11 +1,13 @@
-//! One recurrent layer: in-projection, recurrence, loss = Σ w ⊙ h, backward to x, h0 and all weights; no down-projection.
+//! One recurrent layer: in-projection, recurrence, loss = Σ w ⊙ h, backward to x, h0 and all weights; no down-projection. Mixers that
+//! are more than a cell are run whole, as blocks have them.
 
 use std::hint::black_box;
 
 use burn::tensor::{Device, Tensor, TensorData};
+use minrnn::nn::{AnyMixer, Initializer, Mixer};
 use minrnn::ops::{self, Candidate, Gates, GruForm, Start, StepCodes};
 use minrnn::rng::{self, ChaCha8Rng, Purpose};
-use minrnn_stream::MixerKind;
+use minrnn_stream::{MixerKind, ModelConfig};
 use rand::Rng;
 
 use super::Measured;
@@ -55,7 +57,8 @@ struct Layer {
 }
 
 fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
-    let parts = projections(case.mixer) as u128;
+    let Some(parts) = projections(case.mixer) else { return measure_whole(case, plan) };
+    let parts = parts as u128;
     expect_room(case.tokens() * (2 * case.d_model as u128 + (2 * parts + 3) * case.d_hidden as u128))?;
     let layer = Layer::new(case);
     let precision = case.precision.training()?;
@@ -65,19 +68,41 @@ fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
     Ok(Measured { times, flop: Some(flop), parameters: None })
 }
 
-/// Products with the input side.
-fn projections(mixer: MixerKind) -> usize {
-    match mixer {
-        MixerKind::MinGru => 2,
+/// A mixer with everything it has: loss = Σ w ⊙ y, backward to x and all weights.
+fn measure_whole(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
+    /// Sequences `[B, T, E]` that the largest of these mixers keeps.
+    const KEPT: u128 = 16;
+    let Case { mixer, d_model: d, d_hidden: e, batch_size: b, seq_len: t, .. } = *case;
+    expect_room(case.tokens() * (2 * d as u128 + KEPT * e as u128))?;
+    let config = ModelConfig { mixer, vocab_size: 1, d_model: d, expansion: e as f64 / d as f64, n_layers: 1, ..Default::default() };
+    config.validate().map_err(|error| WrongInput(error.to_string()))?;
+    let device = Device::flex().autodiff();
+    let mut rng = rng::stream(0, Purpose::Bench, 0);
+    let mixer = AnyMixer::from_config(&config, 0, &mut Initializer::new(0, &device))?;
+    let x = uniform([b, t, d], 1.7, &mut rng, &device).require_grad();
+    let loss_weight = uniform([b, t, d], 1.0, &mut rng, &device);
+    let iteration = || {
+        let (y, _) = mixer.forward(x.clone(), mixer.init_state(b), &StepCodes::dense());
+        black_box((y * loss_weight.clone()).sum().backward());
+    };
+    let precision = case.precision.training()?;
+    Ok(Measured { times: plan.time(|| ops::with_precision(precision, &iteration)), flop: None, parameters: None })
+}
+
+/// Products with the input side of a cell.
+fn projections(mixer: MixerKind) -> Option<usize> {
+    Some(match mixer {
+        MixerKind::MinGru | MixerKind::Gilr => 2,
         MixerKind::MinLstm | MixerKind::Gru => 3,
         MixerKind::Lstm => 4,
-    }
+        _ => return None,
+    })
 }
 
 impl Layer {
     fn new(case: &Case) -> Self {
         let Case { mixer, d_model: d, d_hidden: e, batch_size: b, seq_len: t, .. } = *case;
-        let parts = projections(mixer);
+        let parts = projections(mixer).unwrap_or_default();
         let device = Device::flex().autodiff();
         let mut rng = rng::stream(0, Purpose::Bench, 0);
         let bound = (d as f32).sqrt().recip();
@@ -124,6 +149,7 @@ impl Layer {
                 let cell = Start { h0: self.c0.clone(), init: None };
                 ops::lstm(preact, bias, weight, Some(recurrent_bias), start, cell, &steps).0
             }
+            (MixerKind::Gilr, _) => ops::min_gru(preact, bias, Candidate::Tanh, start, &steps).0,
             _ => ops::min_gru(preact, bias, Candidate::Positive, start, &steps).0,
         }
     }
