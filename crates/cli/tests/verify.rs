@@ -120,7 +120,7 @@ fn every_shipped_case_passes() {
     let output = verify(&[], &shipped());
     assert_eq!((code(&output), stderr(&output).as_str()), (0, ""), "{}", stdout(&output));
     let text = stdout(&output);
-    for line in ["  h (step by step) ", "  grad.h0 ", "  c_last ", "  grad.linear_i.bias ", "tensors in 16 cases checked: all pass"] {
+    for line in ["  h (step by step) ", "  grad.h0 ", "  c_last ", "  grad.linear_i.bias ", "tensors in 22 cases checked: all pass"] {
         assert!(text.contains(line), "{line}: {text}");
     }
     assert!(!text.contains("FAIL"), "{text}");
@@ -145,7 +145,7 @@ fn json_has_one_object_per_tensor_and_nothing_else() {
     let output = verify(&["--json"], &shipped());
     assert_eq!(code(&output), 0);
     let lines: Vec<serde_json::Value> = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines.len(), 147);
+    assert_eq!(lines.len(), 183);
     for line in &lines {
         assert!(line["file"].is_string() && line["cell"].is_string() && line["tensor"].is_string(), "{line}");
         let (max, rms) = (line["max_abs_error"].as_f64().unwrap(), line["relative_rms_error"].as_f64().unwrap());
@@ -245,7 +245,7 @@ fn every_malformed_case_is_a_sentence_and_exit_code_2() {
     let only_c_last = with("lstm", |draft| {
         draft.tensors.retain(|name, _| !name.starts_with("expect.") && name != "loss_weight" || name == "expect.c_last");
     });
-    let supported = "supported are min_gru, min_lstm, gru, lstm";
+    let supported = "supported are min_gru, min_lstm, gru, lstm, slstm, mlstm";
     let cases: &[(Vec<u8>, &str)] = &[
         (without("x"), "tensor 'x' is missing"),
         (without("h0"), "tensor 'h0' is missing"),
@@ -271,8 +271,15 @@ fn every_malformed_case_is_a_sentence_and_exit_code_2() {
         (unset("candidate"), "to be positive or identity, found none"),
         (setting("gru", "case", "2"), r#"format "2", expected "1""#),
         (setting("gru", "cell", "rwkv"), supported),
-        (setting("gru", "cell", "slstm"), "cell 'slstm' is not supported yet"),
-        (setting("gru", "cell", "mlstm"), "cell 'mlstm' is not supported yet"),
+        (setting("gru", "cell", "slstm"), "tensor 'R' is missing; a case of slstm has x, R, b"),
+        (setting("gru", "cell", "mlstm"), "tensor 'q' is missing; a case of mlstm has q, k, v, igate, fgate"),
+        (with("slstm", |draft| draft.zeros("x", &[2, 33, 23])), "tensor 'x' is 23 wide, expected 24 for 2 heads of 3"),
+        (with("slstm", |draft| draft.zeros("R", &[2, 3])), "expected [heads, 4 hd, hd]"),
+        (with("slstm", |draft| draft.zeros("R", &[0, 12, 3])), "every size must be at least 1"),
+        (with("slstm", |draft| draft.zeros("b", &[23])), "tensor 'b' has shape [23], expected [24] for a slstm whose x and R"),
+        (with("mlstm", |draft| draft.zeros("q", &[2, 70, 6])), "expected [B, NH, T, DH]"),
+        (with("mlstm", |draft| draft.zeros("k", &[2, 2, 70, 4])), "tensor 'k' has shape [2, 2, 70, 4], expected [2, 2, 70, 3]"),
+        (setting("mlstm", "candidate", "positive"), "mlstm has no settings"),
         (setting("gru", "cell", "mamba"), supported),
         (setting("min_gru_positive", "candidate", "relu"), r#"to be positive or identity, found "relu""#),
         (setting("min_lstm_positive", "normalize_gates", "1"), r#"to be true or false, found "1""#),

@@ -25,6 +25,7 @@
 extern crate alloc;
 
 pub mod adamw;
+pub mod block_diagonal;
 mod candidate;
 pub mod conv;
 pub mod copy;
@@ -35,11 +36,13 @@ pub mod gated_gelu;
 pub mod gelu;
 pub mod grid;
 pub mod gru;
+pub mod head_norm;
 pub mod layer_norm;
 pub mod log_space;
 pub mod lstm;
 pub mod min_gru;
 pub mod min_lstm;
+pub mod mlstm;
 pub mod product;
 mod recurrence;
 pub mod reference;
@@ -48,7 +51,10 @@ mod rows;
 pub mod scan;
 pub mod segments;
 pub mod shape;
+pub mod silu;
 pub mod simd;
+pub mod skip_gate;
+pub mod slstm;
 mod stepwise;
 pub mod weight_matrix;
 

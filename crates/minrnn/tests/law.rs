@@ -45,6 +45,8 @@ laws! {
         min_lstm: MinLstm,
         gru: Gru,
         lstm: Lstm,
+        s_lstm: SLstm,
+        m_lstm: MLstm,
     }
     others {
         blocks: subject::blocks(configs::blocks()),

@@ -24,7 +24,8 @@ pub(crate) struct Block {
     conv: Option<Conv>,
     mixer_norm: Norm,
     mixer: Box<dyn Mixer>,
-    out_proj: Linear,
+    /// From the mixer's hidden values back to the residual stream, unless they are added as they are.
+    out_proj: Option<Linear>,
     feed_forward: Option<(Norm, FeedForward)>,
 }
 
@@ -35,11 +36,12 @@ impl Block {
         let mixer_name = join(name, "mixer");
         let mixer = mixer::read(config, config.mixer_at(layer), source, &mixer_name)?;
         let out_name = join(&mixer_name, "out_proj");
-        let out_proj = match mixer.out_bias() {
-            true => source.linear(&out_name, config.d_model, mixer.width())?,
-            false => source.linear_without_bias(&out_name, config.d_model, mixer.width())?,
+        let out_proj = match (mixer.has_out_proj(), mixer.out_bias()) {
+            (false, _) => None,
+            (true, true) => Some(source.linear(&out_name, config.d_model, mixer.width())?),
+            (true, false) => Some(source.linear_without_bias(&out_name, config.d_model, mixer.width())?),
         };
-        let feed_forward = match config.ff {
+        let feed_forward = match config.ff_at(layer) {
             FeedForwardKind::None => None,
             _ => {
                 let norm = Norm::read(config, source, &join(name, "ff_norm"))?;
@@ -65,8 +67,13 @@ impl Block {
         }
         self.mixer_norm.forward(pass, pass.rows, x, room(&mut buffers.normed, pass.rows * d));
         self.mixer.forward(pass, Memory::new(state, first + window, self.mixer.memory()), buffers);
-        let scratch = room(&mut buffers.product, pass.rows * d);
-        self.out_proj.add_to(pass, pass.rows, &buffers.hidden, scratch, x);
+        match &self.out_proj {
+            Some(out_proj) => {
+                let scratch = room(&mut buffers.product, pass.rows * d);
+                out_proj.add_to(pass, pass.rows, &buffers.hidden, scratch, x);
+            }
+            None => x.iter_mut().zip(&buffers.hidden).for_each(|(x, hidden)| *x += hidden),
+        }
         if let Some((norm, feed_forward)) = &self.feed_forward {
             norm.forward(pass, pass.rows, x, room(&mut buffers.normed, pass.rows * d));
             feed_forward.forward(pass, x, buffers);

@@ -1,4 +1,5 @@
-//! The convolution at the head of a block: x + PW(DW(x)), with a window of the last K − 1 = 3 inputs as its memory.
+//! The convolution at the head of a block, x + PW(DW(x)), and the one inside a mixer, SiLU(DW(x)), with a window of the last K − 1 = 3
+//! inputs as its memory.
 
 use alloc::vec::Vec;
 
@@ -16,19 +17,23 @@ const PAST: usize = KERNEL_SIZE - 1;
 /// Causal depthwise convolution followed by a pointwise one, with a residual connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Conv {
+    depthwise: Depthwise,
+    pointwise: Linear,
+}
+
+/// Causal depthwise convolution.
+#[derive(Debug, Clone)]
+pub(crate) struct Depthwise {
     /// `[K, D]`; the last tap meets the current step.
     taps: Vec<f32>,
     bias: Vec<f32>,
-    pointwise: Linear,
 }
 
 impl Conv {
     pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let d = config.d_model;
-        let filters = source.vector(&join(name, "depthwise.weight"), &[d, 1, KERNEL_SIZE])?;
-        let bias = source.vector(&join(name, "depthwise.bias"), &[d])?;
-        let taps = (0..KERNEL_SIZE * d).map(|i| filters[i % d * KERNEL_SIZE + i / d]).collect();
-        Ok(Self { taps, bias, pointwise: source.linear(&join(name, "pointwise"), d, d)? })
+        let depthwise = Depthwise::read(source, &join(name, "depthwise"), d)?;
+        Ok(Self { depthwise, pointwise: source.linear(&join(name, "pointwise"), d, d)? })
     }
 
     /// Numbers kept for a session: the window `[K − 1, D]`, oldest first.
@@ -38,14 +43,34 @@ impl Conv {
 
     /// `x += PW(DW(x))`, `x` `[N, D]`.
     pub(crate) fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, x: &mut [f32], buffers: &mut Buffers) {
-        let d = self.bias.len();
+        let d = self.depthwise.bias.len();
         let y = room(&mut buffers.normed, pass.rows * d);
-        self.depthwise(pass, memory, x, y);
+        self.depthwise.forward(pass, memory, x, y);
         let scratch = room(&mut buffers.product, pass.rows * d);
         self.pointwise.add_to(pass, pass.rows, y, scratch, x);
     }
+}
 
-    fn depthwise(&self, pass: &Pass<'_>, memory: Memory<'_>, x: &[f32], y: &mut [f32]) {
+impl Depthwise {
+    pub(crate) fn read(source: &mut dyn Source, name: &str, width: usize) -> Result<Self> {
+        let filters = source.vector(&join(name, "weight"), &[width, 1, KERNEL_SIZE])?;
+        let bias = source.vector(&join(name, "bias"), &[width])?;
+        let taps = (0..KERNEL_SIZE * width).map(|i| filters[i % width * KERNEL_SIZE + i / width]).collect();
+        Ok(Self { taps, bias })
+    }
+
+    /// `y` = SiLU(DW(`x`)) for one token, and the window moved on by it.
+    pub(crate) fn step_silu(&self, pass: &Pass<'_>, window: &mut [f32], x: &[f32], y: &mut [f32]) {
+        let d = self.bias.len();
+        let inputs = [&window[..d], &window[d..2 * d], &window[2 * d..], x];
+        let taps: [&[f32]; KERNEL_SIZE] = core::array::from_fn(|tap| &self.taps[tap * d..][..d]);
+        gates::convolve(pass.level, inputs, taps, &self.bias, y);
+        gates::silu(pass.level, y);
+        window.copy_within(d.., 0);
+        window[2 * d..].copy_from_slice(x);
+    }
+
+    fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, x: &[f32], y: &mut [f32]) {
         let d = self.bias.len();
         let y = Shared::new(y, d);
         pass.crew.split(d, GRANULE, KERNEL_SIZE * pass.rows * d, |_, range| {

@@ -86,6 +86,11 @@ pub(crate) fn scale_by(level: Level, value: &[f32], bias: &[f32], scale: &[f32],
 }
 
 formula! {
+    /// out ← out ⊙ x.
+    multiply_by(s, [x] as 1, old) s.mul_f32s(old, x)
+}
+
+formula! {
     /// out ← (x − mean) ⊙ scale + shift.
     shift_all(s, [x, mean, scale, shift] as 4, _old) s.mul_add_e_f32s(s.sub_f32s(x, mean), scale, shift)
 }
@@ -105,6 +110,20 @@ formula! {
 #[inline]
 pub(crate) fn convolve(level: Level, [a, b, c, d]: [&[f32]; 4], [p, q, r, t]: [&[f32]; 4], bias: &[f32], y: &mut [f32]) {
     convolve_all(level, [a, b, c, d, p, q, r, t, bias], y);
+}
+
+/// out ← out ⊙ σ(out).
+#[inline]
+pub(crate) fn silu(level: Level, out: &mut [f32]) {
+    #[derive(Clone, Copy)]
+    struct Silu;
+    impl Formula<0> for Silu {
+        #[inline(always)]
+        fn value<S: Simd>(self, simd: S, _: [S::f32s; 0], old: S::f32s) -> S::f32s {
+            simd.mul_f32s(old, sigmoid(simd, old))
+        }
+    }
+    level.run(Each { formula: Silu, inputs: [], out, copy: &mut [] });
 }
 
 formula! {

@@ -62,20 +62,28 @@ impl<S: State> State for BlockState<S> {
 }
 
 impl<M: Mixer> Block<M> {
-    /// A block around `mixer` as `config` asks for.
+    /// Block `layer` around `mixer` as `config` asks for.
     ///
     /// # Errors
     /// When the feed-forward width is not whole.
-    pub fn new(config: &ModelConfig, mixer: impl FnOnce(&mut Initializer) -> Result<M>, init: &mut Initializer) -> Result<Self> {
+    pub fn new(
+        config: &ModelConfig,
+        layer: usize,
+        mixer: impl FnOnce(&mut Initializer) -> Result<M>,
+        init: &mut Initializer,
+    ) -> Result<Self> {
         let d = config.d_model;
         let at = |site| if config.dropout_sites.contains(&site) { config.dropout } else { 0.0 };
         let conv = config.conv.then(|| CausalConv::new(d, init));
         let mixer_norm = Norm::new(config.norm, d, init);
         let mixer = mixer(init)?;
-        let (ff_norm, ff) = match config.ff {
-            FeedForwardKind::None => (None, None),
-            FeedForwardKind::Mlp => (Some(Norm::new(config.norm, d, init)), Some(FeedForward::mlp(d, config.d_ff()?, init))),
-            FeedForwardKind::Gated => (Some(Norm::new(config.norm, d, init)), Some(FeedForward::gated(d, config.d_ff()?, init))),
+        let kind = config.ff_at(layer);
+        let ff_norm = (kind != FeedForwardKind::None).then(|| Norm::new(config.norm, d, init));
+        let ff = match kind {
+            FeedForwardKind::None => None,
+            FeedForwardKind::Mlp => Some(FeedForward::mlp(d, config.d_ff()?, init)),
+            FeedForwardKind::Gated => Some(FeedForward::gated(d, config.d_ff()?, init)),
+            FeedForwardKind::GeGlu => Some(FeedForward::ge_glu(d, config.d_ff()?, config.n_layers, init)),
         };
         Ok(Self { conv, mixer_norm, mixer, ff_norm, ff, mixer_dropout: at(DropoutSite::Mixer), ff_dropout: at(DropoutSite::FeedForward) })
     }

@@ -12,6 +12,16 @@ use rand::Rng;
 
 use crate::rng::{self, ChaCha8Rng, Purpose};
 
+/// Deviation of xLSTM's weights, √(2/(5D)) (models.md §4.3).
+pub(super) fn xlstm_deviation(d_model: usize) -> f32 {
+    (2.0 / (5 * d_model) as f32).sqrt()
+}
+
+/// Deviation of xLSTM's matrices back to the residual stream, 2/(blocks · √D).
+pub(super) fn xlstm_output_deviation(d_model: usize, n_layers: usize) -> f32 {
+    2.0 / (n_layers as f32 * (d_model as f32).sqrt())
+}
+
 /// Makes parameters on a device.
 pub struct Initializer {
     rng: ChaCha8Rng,
@@ -70,9 +80,17 @@ impl Initializer {
         linear
     }
 
+    /// The given elements.
+    ///
+    /// # Panics
+    /// When there are not as many as the shape has.
+    pub fn values<const D: usize>(&mut self, shape: [usize; D], values: Vec<f32>) -> Param<Tensor<D>> {
+        Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), &self.device))
+    }
+
     fn fill<const D: usize>(&mut self, shape: [usize; D], mut value: impl FnMut(&mut Self) -> f32) -> Param<Tensor<D>> {
         let values: Vec<f32> = (0..shape.iter().product()).map(|_| value(self)).collect();
-        Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), &self.device))
+        self.values(shape, values)
     }
 
     /// Uniform in [0, 1).

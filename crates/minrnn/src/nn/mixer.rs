@@ -113,4 +113,6 @@ mixers! {
     MinLstm: min_lstm::{MinLstm, MinLstmConfig},
     Gru: gru::{Gru, GruConfig},
     Lstm: lstm::{Lstm, LstmConfig},
+    SLstm: s_lstm::{SLstm, SLstmConfig},
+    MLstm: m_lstm::{MLstm, MLstmConfig},
 }

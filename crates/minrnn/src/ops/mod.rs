@@ -8,9 +8,11 @@
 //! | [`linear_scan`] | h = a h + b with coefficients of your own |
 //! | [`log_space_scan`] | the same from ln a and ln b, as in the paper; for study |
 //! | [`gru`], [`lstm`] | the traditional cells |
+//! | [`slstm`], [`mlstm`] | the cells of xLSTM |
 //! | [`causal_conv`] | depthwise convolution with a carried window |
 //! | [`layer_norm`], [`rms_norm`] | norms over the last dimension |
-//! | [`bias_gelu`], [`bias_gated_gelu`], [`bias_dropout_residual`] | what stands between two matrix products |
+//! | [`bias_gelu`], [`bias_gated_gelu`], [`gelu_gate`], [`bias_dropout_residual`] | what stands between two matrix products |
+//! | [`block_diagonal`], [`head_norm`], [`silu`], [`skip_gate`] | the other parts of an xLSTM block |
 //! | [`product`], [`product_transposed`] | the matrix products of layers, in the precision of [`with_precision`] |
 //! | [`layer_norm_and_input`], [`rms_norm_and_input`], [`causal_conv_and_input`] | the same at the head of a residual connection |
 //! | [`embedding`] | tokens looked up in a table |
@@ -22,6 +24,7 @@
 //! last state, and let gradients flow into and out of the states. Only this folder names a backend.
 
 mod adamw;
+mod block_diagonal;
 mod conv;
 mod cross_entropy;
 mod dropout;
@@ -30,14 +33,18 @@ mod flex;
 mod fused;
 mod gelu;
 mod gru;
+mod head_norm;
 mod lstm;
 mod min_gru;
 mod min_lstm;
+mod mlstm;
 mod norm;
 mod precision;
 mod product;
 mod recurrence;
 mod scan;
+mod silu;
+mod slstm;
 mod steps;
 mod stepwise;
 #[cfg(test)]
@@ -45,22 +52,27 @@ mod tests;
 mod with_gradient;
 
 pub use adamw::{AdamW, Moments, adamw, sum_of_squares};
+pub use block_diagonal::block_diagonal;
 pub use conv::{causal_conv, causal_conv_and_input};
 pub use cross_entropy::cross_entropy;
 pub use dropout::{Dropout, bias_dropout_residual};
 pub use embedding::embedding;
-pub use gelu::{bias_gated_gelu, bias_gelu};
+pub use gelu::{bias_gated_gelu, bias_gelu, gelu_gate};
 pub use gru::{GruForm, gru};
+pub use head_norm::head_norm;
 pub use lstm::{LstmOutputs, lstm};
 pub(crate) use min_gru::log_coefficients as min_gru_log_coefficients;
 pub use min_gru::min_gru;
 pub(crate) use min_lstm::log_coefficients as min_lstm_log_coefficients;
 pub use min_lstm::min_lstm;
 pub use minrnn_kernels::{Candidate, Gates};
+pub use mlstm::{MLstmMemory, mlstm};
 pub use norm::{layer_norm, layer_norm_and_input, rms_norm, rms_norm_and_input};
 pub use precision::{Precision, with_precision};
 pub use product::{product, product_transposed};
 pub use recurrence::Start;
 pub use scan::{linear_scan, log_space_scan};
+pub use silu::{silu, skip_gate};
+pub use slstm::{EMPTY_M, ForgetGate, SLstmMemory, slstm};
 pub use steps::StepCodes;
 pub use with_gradient::with_gradient;

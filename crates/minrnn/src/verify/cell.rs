@@ -9,9 +9,9 @@ use crate::nn::linear::matrix_product;
 use crate::ops::{self, Candidate, Gates, GruForm, Start, StepCodes};
 
 /// Names of the cells that can be verified.
-const SUPPORTED: &[&str] = &["min_gru", "min_lstm", "gru", "lstm"];
+const SUPPORTED: &[&str] = &["min_gru", "min_lstm", "gru", "lstm", "slstm", "mlstm"];
 /// Cells the format knows and this version does not.
-const LATER: &[&str] = &["slstm", "mlstm", "mamba"];
+const LATER: &[&str] = &["mamba"];
 /// Metadata that say nothing about the cell; `format` is what safetensors' own writers add.
 const COMMON: &[&str] = &["case", "cell", "format"];
 
@@ -22,6 +22,8 @@ pub(super) enum Cell {
     MinLstm(Candidate, Gates),
     Gru,
     Lstm,
+    SLstm,
+    MLstm,
 }
 
 impl Cell {
@@ -34,6 +36,8 @@ impl Cell {
             "min_lstm" => Self::MinLstm(candidate(metadata)?, gates(metadata)?),
             "gru" => Self::Gru,
             "lstm" => Self::Lstm,
+            "slstm" => Self::SLstm,
+            "mlstm" => Self::MLstm,
             later if LATER.contains(&later) => return Err(format!("cell '{later}' is not supported yet; supported are {}", cells())),
             other => return Err(format!("unknown cell {other:?}; supported are {}", cells())),
         };
@@ -51,6 +55,8 @@ impl Cell {
             Self::MinLstm(..) => "min_lstm",
             Self::Gru => "gru",
             Self::Lstm => "lstm",
+            Self::SLstm => "slstm",
+            Self::MLstm => "mlstm",
         }
     }
 
@@ -58,13 +64,22 @@ impl Cell {
         match self {
             Self::MinGru(_) => &["candidate"],
             Self::MinLstm(..) => &["candidate", "normalize_gates"],
-            Self::Gru | Self::Lstm => &[],
+            Self::Gru | Self::Lstm | Self::SLstm | Self::MLstm => &[],
         }
     }
 
-    /// Name and shape of every input and parameter; the first two are `x` and `h0`.
+    /// Name and shape of every input and parameter.
     pub(super) fn inputs(self, sizes: Sizes) -> Vec<(&'static str, Vec<usize>)> {
-        let Sizes { batch_size: b, seq_len: t, d_model: d, d_inner: e } = sizes;
+        let Sizes { batch_size: b, seq_len: t, d_model: d, d_inner: e, n_heads } = sizes;
+        let head = e / n_heads;
+        match self {
+            Self::SLstm => return vec![("x", vec![b, t, d]), ("R", vec![n_heads, 4 * head, head]), ("b", vec![4 * e])],
+            Self::MLstm => {
+                let sequences = ["q", "k", "v"].map(|name| (name, vec![b, n_heads, t, head]));
+                return sequences.into_iter().chain(["igate", "fgate"].map(|name| (name, vec![b, n_heads, t]))).collect();
+            }
+            _ => {}
+        }
         let mut inputs = vec![("x", vec![b, t, d]), ("h0", vec![b, e])];
         let linear = |weight, bias| [(weight, vec![e, d]), (bias, vec![e])];
         let traditional = |rows: usize| {
@@ -82,6 +97,7 @@ impl Cell {
                 inputs.push(("c0", vec![b, e]));
                 inputs.extend(traditional(4 * e));
             }
+            Self::SLstm | Self::MLstm => {}
         }
         if matches!(self, Self::MinGru(_) | Self::MinLstm(..)) {
             inputs.extend(linear("linear_h.weight", "linear_h.bias"));
@@ -93,6 +109,7 @@ impl Cell {
     pub(super) fn outputs(self, sizes: Sizes) -> Vec<(&'static str, Vec<usize>)> {
         let h = ("h", vec![sizes.batch_size, sizes.seq_len, sizes.d_inner]);
         match self {
+            Self::MLstm => vec![("h", vec![sizes.batch_size, sizes.n_heads, sizes.seq_len, sizes.d_inner / sizes.n_heads])],
             Self::Lstm => vec![h, ("c_last", vec![sizes.batch_size, sizes.d_inner])],
             _ => vec![h],
         }
@@ -110,6 +127,7 @@ impl Cell {
             }
             Self::Gru => (3, &["weight_ih_l0"], &["bias_ih_l0"], Some("weight_hh_l0")),
             Self::Lstm => (4, &["weight_ih_l0"], &["bias_ih_l0"], Some("weight_hh_l0")),
+            Self::SLstm | Self::MLstm => unreachable!("the cells of xLSTM have no input side"),
         };
         Layer {
             cell: self,
@@ -185,6 +203,7 @@ impl Layer {
                 let (h, last, c_last) = ops::lstm(preact, bias, weight, recurrent_bias, start, cell, &steps);
                 ((h, last), Some(c_last))
             }
+            Cell::SLstm | Cell::MLstm => unreachable!("the cells of xLSTM have no input side"),
         };
         (h, Carried { h: last, c })
     }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::case::{Case, Sizes};
-use super::cell::{Carried, Layer};
+use super::cell::{Carried, Cell, Layer};
 use super::compare::{Comparison, Direction, Tolerance};
+use super::xlstm;
 
 impl Case {
     /// Computes the case on `device` (one without autodiff) and compares everything that is expected: outputs of the parallel
@@ -34,16 +35,16 @@ impl Case {
     }
 
     fn forward(&self, device: &Device) -> Computed {
-        let (h, last) = Leaves::new(self, device).forward();
-        outputs(values(h), last)
+        let (h, c_last) = Leaves::new(self, device).forward();
+        outputs(values(h), c_last)
     }
 
     fn forward_and_backward(&self, loss_weight: &[f32], device: &Device) -> Computed {
         let leaves = Leaves::new(self, device);
-        let (h, last) = leaves.forward();
-        let loss_weight = Tensor::<3>::from_data(TensorData::new(loss_weight.to_vec(), h.dims()), device);
+        let (h, c_last) = leaves.forward();
+        let loss_weight = Tensor::<1>::from_data(TensorData::new(loss_weight.to_vec(), h.dims()), device);
         let grads = (h.clone() * loss_weight).sum().backward();
-        let mut computed = outputs(values(h), last);
+        let mut computed = outputs(values(h), c_last);
         for (name, leaf) in &leaves.inputs {
             let gradient = leaf.grad(&grads).map_or_else(|| vec![0.0; leaf.dims()[0]], values);
             computed.insert(format!("grad.{name}"), gradient);
@@ -54,6 +55,9 @@ impl Case {
     /// One call of the cell for each step, with nothing kept but the state.
     fn step_by_step(&self, device: &Device) -> Computed {
         let leaves = Leaves::new(self, device);
+        if let Some(h) = leaves.xlstm(1) {
+            return outputs(values(h), None);
+        }
         let (layer, x, mut carried) = (leaves.layer(), leaves.x(), leaves.carried());
         let Sizes { batch_size, seq_len, d_inner, .. } = self.sizes;
         let mut h = vec![0.0; batch_size * seq_len * d_inner];
@@ -65,15 +69,15 @@ impl Case {
                 h[at..at + d_inner].copy_from_slice(row);
             }
         }
-        outputs(h, carried)
+        outputs(h, carried.c)
     }
 }
 
 /// Values of outputs and gradients by the name they are expected under.
 type Computed = BTreeMap<String, Vec<f32>>;
 
-fn outputs(h: Vec<f32>, last: Carried) -> Computed {
-    let c_last = last.c.map(|c| ("c_last".to_owned(), values(c)));
+fn outputs(h: Vec<f32>, c_last: Option<Tensor<2>>) -> Computed {
+    let c_last = c_last.map(|c| ("c_last".to_owned(), values(c)));
     [("h".to_owned(), h)].into_iter().chain(c_last).collect()
 }
 
@@ -110,7 +114,22 @@ impl<'a> Leaves<'a> {
         Carried { h: state(&self.inputs["h0"]), c: self.inputs.get("c0").map(state) }
     }
 
-    fn forward(&self) -> (Tensor<3>, Carried) {
-        self.layer().forward(self.x(), self.carried())
+    /// h, flat, of the cells of xLSTM, by calls of at most `per_call` steps.
+    fn xlstm(&self, per_call: usize) -> Option<Tensor<1>> {
+        let (sizes, input) = (self.case.sizes, |name: &str| self.inputs[name].clone());
+        match self.case.cell {
+            Cell::SLstm => Some(xlstm::slstm(sizes, input, per_call).flatten(0, 2)),
+            Cell::MLstm => Some(xlstm::mlstm(sizes, input, per_call).flatten(0, 3)),
+            _ => None,
+        }
+    }
+
+    /// h, flat, and the last cell state of the cell that has one.
+    fn forward(&self) -> (Tensor<1>, Option<Tensor<2>>) {
+        if let Some(h) = self.xlstm(self.case.sizes.seq_len) {
+            return (h, None);
+        }
+        let (h, last) = self.layer().forward(self.x(), self.carried());
+        (h.flatten(0, 2), last.c)
     }
 }

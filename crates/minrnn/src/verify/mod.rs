@@ -27,6 +27,7 @@ mod case;
 mod cell;
 mod check;
 mod compare;
+mod xlstm;
 
 pub use case::{Case, Sizes};
 pub use compare::{Comparison, Direction, Tolerance};

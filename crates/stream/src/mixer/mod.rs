@@ -2,9 +2,11 @@
 
 mod gru;
 mod lstm;
+mod m_lstm;
 mod min_gru;
 mod min_lstm;
 mod recurrent;
+mod s_lstm;
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -20,6 +22,11 @@ use crate::{Candidate, InitialState, MixerKind, ModelConfig, Result};
 pub(crate) trait Mixer: Debug + Send + Sync {
     /// W, the numbers of a token before `out_proj`.
     fn width(&self) -> usize;
+
+    /// Whether the hidden values go through `out_proj`; otherwise W is D.
+    fn has_out_proj(&self) -> bool {
+        true
+    }
 
     /// Whether `out_proj` has a bias.
     fn out_bias(&self) -> bool {
@@ -43,12 +50,14 @@ pub(crate) fn read(config: &ModelConfig, kind: MixerKind, source: &mut dyn Sourc
         MixerKind::MinLstm => Box::new(min_lstm::MinLstm::read(config, source, name)?),
         MixerKind::Gru => Box::new(gru::Gru::read(config, source, name)?),
         MixerKind::Lstm => Box::new(lstm::Lstm::read(config, source, name)?),
+        MixerKind::SLstm => Box::new(s_lstm::SLstm::read(config, source, name)?),
+        MixerKind::MLstm => Box::new(m_lstm::MLstm::read(config, source, name)?),
     })
 }
 
 impl MixerKind {
     /// The mixers that the runtime runs: those whose state has a fixed size.
-    pub const STREAMED: &'static [Self] = &[Self::MinGru, Self::MinLstm, Self::Gru, Self::Lstm];
+    pub const STREAMED: &'static [Self] = &[Self::MinGru, Self::MinLstm, Self::Gru, Self::Lstm, Self::SLstm, Self::MLstm];
 }
 
 /// Numbers that a mixer keeps for a session.
@@ -57,6 +66,8 @@ pub(crate) fn memory_len(config: &ModelConfig, kind: MixerKind) -> Result<usize>
     Ok(match kind {
         MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gru => e,
         MixerKind::Lstm => 2 * e,
+        MixerKind::SLstm => s_lstm::memory(config.d_model, config.slstm_conv),
+        MixerKind::MLstm => m_lstm::memory(config.mlstm_inner()?, config.n_heads),
     })
 }
 

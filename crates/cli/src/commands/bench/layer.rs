@@ -45,12 +45,14 @@ struct Layer {
     mixer: MixerKind,
     x: Tensor<3>,
     h0: Tensor<2>,
-    /// The LSTM's.
+    /// The LSTM's and the sLSTM's.
     c0: Option<Tensor<2>>,
     weight: Tensor<2>,
     bias: Tensor<1>,
     /// The recurrent side of GRU and LSTM.
     recurrent: Option<(Tensor<2>, Tensor<1>)>,
+    /// The recurrent side of the sLSTM `[NH, 4H, H]`.
+    by_heads: Option<Tensor<3>>,
     loss_weight: Tensor<3>,
 }
 
@@ -60,7 +62,12 @@ fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
     let layer = Layer::new(case);
     let precision = case.precision.training()?;
     let times = plan.time(|| ops::with_precision(precision, || layer.iteration()));
-    let inputs = case.d_model + if layer.recurrent.is_some() { case.d_hidden } else { 0 };
+    let recurrent = match case.mixer {
+        MixerKind::Gru | MixerKind::Lstm => case.d_hidden,
+        MixerKind::SLstm => case.d_hidden / heads(case),
+        _ => 0,
+    };
+    let inputs = case.d_model + recurrent;
     let flop = 6.0 * case.tokens() as f64 * parts as f64 * case.d_hidden as f64 * inputs as f64;
     Ok(Measured { times, flop: Some(flop), parameters: None })
 }
@@ -70,14 +77,22 @@ fn projections(mixer: MixerKind) -> usize {
     match mixer {
         MixerKind::MinGru => 2,
         MixerKind::MinLstm | MixerKind::Gru => 3,
-        MixerKind::Lstm => 4,
+        MixerKind::Lstm | MixerKind::SLstm => 4,
+        // Queries, keys and values; the gates are a few outputs more.
+        MixerKind::MLstm => 3,
     }
+}
+
+/// Heads of the cells of xLSTM.
+fn heads(case: &Case) -> usize {
+    if case.d_hidden.is_multiple_of(4) { 4 } else { 1 }
 }
 
 impl Layer {
     fn new(case: &Case) -> Self {
         let Case { mixer, d_model: d, d_hidden: e, batch_size: b, seq_len: t, .. } = *case;
-        let parts = projections(mixer);
+        let heads = heads(case);
+        let outputs = projections(mixer) * e + if mixer == MixerKind::MLstm { 2 * heads } else { 0 };
         let device = Device::flex().autodiff();
         let mut rng = rng::stream(0, Purpose::Bench, 0);
         let bound = (d as f32).sqrt().recip();
@@ -87,13 +102,15 @@ impl Layer {
             mixer,
             x: uniform([b, t, d], 1.7, &mut rng, &device).require_grad(),
             h0: uniform([b, e], 1.0, &mut rng, &device).abs().detach().require_grad(),
-            c0: (mixer == MixerKind::Lstm).then(|| uniform([b, e], 1.0, &mut rng, &device).require_grad()),
-            weight: uniform([d, parts * e], bound, &mut rng, &device).require_grad(),
-            bias: uniform([parts * e], bound, &mut rng, &device).require_grad(),
+            c0: matches!(mixer, MixerKind::Lstm | MixerKind::SLstm).then(|| uniform([b, e], 1.0, &mut rng, &device).require_grad()),
+            weight: uniform([d, outputs], bound, &mut rng, &device).require_grad(),
+            bias: uniform([outputs], bound, &mut rng, &device).require_grad(),
             recurrent: classic.then(|| {
-                let weight = uniform([parts * e, e], recurrent_bound, &mut rng, &device).require_grad();
-                (weight, uniform([parts * e], recurrent_bound, &mut rng, &device).require_grad())
+                let weight = uniform([outputs, e], recurrent_bound, &mut rng, &device).require_grad();
+                (weight, uniform([outputs], recurrent_bound, &mut rng, &device).require_grad())
             }),
+            by_heads: (mixer == MixerKind::SLstm)
+                .then(|| uniform([heads, 4 * e / heads, e / heads], recurrent_bound, &mut rng, &device).require_grad()),
             loss_weight: uniform([b, t, e], 1.0, &mut rng, &device),
         }
     }
@@ -103,6 +120,7 @@ impl Layer {
         let gradients = loss.backward();
         black_box((self.x.grad(&gradients), self.h0.grad(&gradients), self.weight.grad(&gradients), self.bias.grad(&gradients)));
         black_box(self.c0.as_ref().map(|c0| c0.grad(&gradients)));
+        black_box(self.by_heads.as_ref().map(|weight| weight.grad(&gradients)));
         black_box(self.recurrent.as_ref().map(|(weight, bias)| (weight.grad(&gradients), bias.grad(&gradients))));
     }
 
@@ -124,8 +142,36 @@ impl Layer {
                 let cell = Start { h0: self.c0.clone(), init: None };
                 ops::lstm(preact, bias, weight, Some(recurrent_bias), start, cell, &steps).0
             }
+            (MixerKind::SLstm, _) => self.slstm(preact),
+            (MixerKind::MLstm, _) => self.mlstm(preact),
             _ => ops::min_gru(preact, bias, Candidate::Positive, start, &steps).0,
         }
+    }
+}
+
+impl Layer {
+    /// From h0 and c0 with a normaliser of 1.
+    fn slstm(&self, preact: Tensor<3>) -> Tensor<3> {
+        let (h, c) = (self.h0.clone(), self.c0.clone().expect("made with the layer"));
+        let memory = ops::SLstmMemory { n: c.ones_like().detach(), m: c.zeros_like().detach(), h, c };
+        let weight = self.by_heads.clone().expect("made with the layer");
+        ops::slstm(preact, weight, Some(self.bias.clone()), ops::ForgetGate::Sigmoid, memory, &StepCodes::dense()).0
+    }
+
+    /// From nothing.
+    fn mlstm(&self, preact: Tensor<3>) -> Tensor<3> {
+        let (preact, e) = (preact + self.bias.clone().unsqueeze(), self.h0.dims()[1]);
+        let [b, _, outputs] = preact.dims();
+        let heads = (outputs - 3 * e) / 2;
+        let part = |i: usize| preact.clone().narrow(2, i * e, e);
+        let device = preact.device();
+        let memory = ops::MLstmMemory {
+            c: Tensor::zeros([b, heads, e / heads, e / heads], &device),
+            n: Tensor::zeros([b, heads, e / heads], &device),
+            m: Tensor::full([b, heads], ops::EMPTY_M, &device),
+        };
+        let gates = preact.clone().narrow(2, 3 * e, 2 * heads);
+        ops::mlstm(part(0), part(1), part(2), gates, memory, &StepCodes::dense()).0
     }
 }
 
