@@ -51,6 +51,8 @@ laws! {
         aaren: Aaren,
         linear_attention: LinearAttention,
         ret_net: RetNet,
+        s_lstm: SLstm,
+        m_lstm: MLstm,
     }
     others {
         blocks: subject::blocks(configs::blocks()),

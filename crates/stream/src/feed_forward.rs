@@ -17,22 +17,27 @@ use crate::{FeedForwardKind, ModelConfig, Result};
 /// A plain or gated GELU layer.
 #[derive(Debug, Clone)]
 pub(crate) struct FeedForward {
-    /// D → M, or D → 2M with rows value then gate.
+    /// D → M, or D → 2M with rows value then gate (gate then value in `ge-glu`).
     up: Linear,
     /// M → D.
     down: Linear,
+    kind: FeedForwardKind,
     /// `[M]`, only in the gated form: GELU(gate) ⊙ value ⊙ scale.
-    scale: Option<Vec<f32>>,
+    scale: Vec<f32>,
 }
 
 impl FeedForward {
     pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let (d, d_ff) = (config.d_model, config.d_ff()?);
-        let gated = config.ff == FeedForwardKind::Gated;
-        let up = source.linear(&join(name, "up"), if gated { 2 * d_ff } else { d_ff }, d)?;
-        let down = source.linear(&join(name, "down"), d, d_ff)?;
-        let scale = if gated { Some(source.vector(&join(name, "scale"), &[d_ff])?) } else { None };
-        Ok(Self { up, down, scale })
+        let kind = config.ff;
+        let (up, down) = (join(name, "up"), join(name, "down"));
+        let (up, down) = match kind {
+            FeedForwardKind::GeGlu => (source.linear_without_bias(&up, 2 * d_ff, d)?, source.linear_without_bias(&down, d, d_ff)?),
+            FeedForwardKind::Gated => (source.linear(&up, 2 * d_ff, d)?, source.linear(&down, d, d_ff)?),
+            _ => (source.linear(&up, d_ff, d)?, source.linear(&down, d, d_ff)?),
+        };
+        let scale = if kind == FeedForwardKind::Gated { source.vector(&join(name, "scale"), &[d_ff])? } else { Vec::new() };
+        Ok(Self { up, down, kind, scale })
     }
 
     /// `x += FF(buffers.normed)`, `x` `[N, D]`.
@@ -71,16 +76,20 @@ impl FeedForward {
         self.down.add_to(pass, n, hidden, scratch, x);
     }
 
-    /// The channels `range` of a hidden row from those of the products, `values(0)` and, in the gated form, `values(1)`.
+    /// The channels `range` of a hidden row from those of the products, `values(0)` and, in the gated forms, `values(1)`.
     fn activate<'a>(&self, pass: &Pass<'_>, range: Range<usize>, values: impl Fn(usize) -> &'a [f32], hidden: &mut [f32]) {
         let (width, d_ff) = (range.len(), self.down.weight.inputs());
         let bias = |group: usize| &self.up.bias[group * d_ff..][range.clone()];
-        match &self.scale {
-            None => gelu::forward(1, width, values(0), Some(bias(0)), as_out(hidden)),
-            Some(scale) => {
+        match self.kind {
+            FeedForwardKind::Gated => {
                 gelu::forward(1, width, values(1), Some(bias(1)), as_out(hidden));
-                gates::scale_by(pass.level, values(0), bias(0), &scale[range.clone()], hidden);
+                gates::scale_by(pass.level, values(0), bias(0), &self.scale[range.clone()], hidden);
             }
+            FeedForwardKind::GeGlu => {
+                gelu::forward(1, width, values(0), None, as_out(hidden));
+                gates::multiply_by(pass.level, [values(1)], hidden);
+            }
+            _ => gelu::forward(1, width, values(0), Some(bias(0)), as_out(hidden)),
         }
     }
 }

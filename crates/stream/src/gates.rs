@@ -103,6 +103,11 @@ pub(crate) fn scale_by(level: Level, value: &[f32], bias: &[f32], scale: &[f32],
 }
 
 formula! {
+    /// out ← out ⊙ x.
+    multiply_by(s, [x] as 1, old) s.mul_f32s(old, x)
+}
+
+formula! {
     /// out ← (x − mean) ⊙ scale + shift.
     shift_all(s, [x, mean, scale, shift] as 4, _old) s.mul_add_e_f32s(s.sub_f32s(x, mean), scale, shift)
 }

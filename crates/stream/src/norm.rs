@@ -11,7 +11,8 @@ use crate::pass::Pass;
 use crate::source::Source;
 use crate::{ModelConfig, NormKind, Result};
 
-const EPS: f32 = 1e-5;
+/// Added to variances.
+pub(crate) const EPS: f32 = 1e-5;
 /// Rows the kernels do in one block, without asking the pool for threads.
 const BLOCK: usize = 128;
 

@@ -92,11 +92,13 @@ impl<M: Mixer> Block<M> {
         let conv = config.conv.then(|| CausalConv::new(d, init));
         let mixer_norm = Norm::new(config.norm, d, init);
         let mixer = mixer(init)?;
-        let ff_norm = (config.ff != FeedForwardKind::None).then(|| Norm::new(config.norm, d, init));
-        let ff = match config.ff {
+        let kind = config.ff_at(layer);
+        let ff_norm = (kind != FeedForwardKind::None).then(|| Norm::new(config.norm, d, init));
+        let ff = match kind {
             FeedForwardKind::None => None,
             FeedForwardKind::Mlp => Some(FeedForwardPart::Pointwise(FeedForward::mlp(d, config.d_ff()?, init))),
             FeedForwardKind::Gated => Some(FeedForwardPart::Pointwise(FeedForward::gated(d, config.d_ff()?, init))),
+            FeedForwardKind::GeGlu => Some(FeedForwardPart::Pointwise(FeedForward::ge_glu(d, config.d_ff()?, config.n_layers, init))),
             FeedForwardKind::ChannelMix => {
                 Some(FeedForwardPart::ChannelMix(ChannelMix::new(d, config.d_ff()?, layer, config.n_layers, init)))
             }

@@ -12,6 +12,16 @@ use rand::Rng;
 
 use crate::rng::{self, ChaCha8Rng, Purpose};
 
+/// Deviation of xLSTM's weights, √(2/(5D)) (models.md §4.3).
+pub(super) fn xlstm_deviation(d_model: usize) -> f32 {
+    (2.0 / (5 * d_model) as f32).sqrt()
+}
+
+/// Deviation of xLSTM's matrices back to the residual stream, 2/(blocks · √D).
+pub(super) fn xlstm_output_deviation(d_model: usize, n_layers: usize) -> f32 {
+    2.0 / (n_layers as f32 * (d_model as f32).sqrt())
+}
+
 /// Makes parameters on a device.
 pub struct Initializer {
     rng: ChaCha8Rng,
@@ -58,7 +68,7 @@ impl Initializer {
 
     /// Element i is `value(i)`.
     pub fn vector(&self, len: usize, value: impl Fn(usize) -> f64) -> Param<Tensor<1>> {
-        self.param((0..len).map(|i| value(i) as f32).collect(), [len])
+        self.values([len], (0..len).map(|i| value(i) as f32).collect())
     }
 
     /// A matrix whose rows or columns, whichever are fewer, are orthogonal and `gain` long.
@@ -79,7 +89,7 @@ impl Initializer {
             }
         }
         let at = |i: usize, j: usize| if rows <= columns { basis[i][j] } else { basis[j][i] };
-        self.param((0..rows * columns).map(|k| (gain * at(k / columns, k % columns)) as f32).collect(), [rows, columns])
+        self.values([rows, columns], (0..rows * columns).map(|k| (gain * at(k / columns, k % columns)) as f32).collect())
     }
 
     /// A linear layer `d_input` → `d_output` with PyTorch's default initialisation.
@@ -107,13 +117,17 @@ impl Initializer {
         linear
     }
 
-    fn fill<const D: usize>(&mut self, shape: [usize; D], mut value: impl FnMut(&mut Self) -> f32) -> Param<Tensor<D>> {
-        let values = (0..shape.iter().product()).map(|_| value(self)).collect();
-        self.param(values, shape)
+    /// The given elements.
+    ///
+    /// # Panics
+    /// When there are not as many as the shape has.
+    pub fn values<const D: usize>(&self, shape: [usize; D], values: Vec<f32>) -> Param<Tensor<D>> {
+        Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), &self.device))
     }
 
-    fn param<const D: usize>(&self, values: Vec<f32>, shape: [usize; D]) -> Param<Tensor<D>> {
-        Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), &self.device))
+    fn fill<const D: usize>(&mut self, shape: [usize; D], mut value: impl FnMut(&mut Self) -> f32) -> Param<Tensor<D>> {
+        let values = (0..shape.iter().product()).map(|_| value(self)).collect();
+        self.values(shape, values)
     }
 
     /// Uniform in [0, 1).

@@ -2,7 +2,8 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{Tensor, activation};
-use minrnn_kernels::{gated_gelu as gated_kernel, gelu as kernel};
+use minrnn_kernels::gated_gelu::{self as gated_kernel, Halves};
+use minrnn_kernels::gelu as kernel;
 
 use super::flex::{Output, dims, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
@@ -45,6 +46,25 @@ pub(super) fn composed_bias_gated_gelu(x: Tensor<2>, bias: Tensor<1>, scale: Ten
     x.clone().narrow(1, 0, m) * activation::gelu(x.narrow(1, m, m)) * scale.unsqueeze()
 }
 
+/// GELU(gate) ⊙ value, with [gate | value] = x (models.md §4.3).
+///
+/// # Shapes
+/// * `x` `[N, 2M]` → `[N, M]`
+///
+/// # Panics
+/// When shapes do not fit.
+pub fn gelu_gate(x: Tensor<2>) -> Tensor<2> {
+    if has_kernels(&x.device()) {
+        return output(run(GeluGate, vec![input(x)]).pop());
+    }
+    composed_gelu_gate(x)
+}
+
+pub(super) fn composed_gelu_gate(x: Tensor<2>) -> Tensor<2> {
+    let m = x.dims()[1] / 2;
+    activation::gelu(x.clone().narrow(1, 0, m)) * x.narrow(1, m, m)
+}
+
 #[derive(Debug)]
 struct BiasGelu;
 
@@ -83,7 +103,8 @@ impl FusedOp for BiasGatedGelu {
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let [rows, double] = dims(&inputs[0]);
         let mut y = Output::new([rows, double / 2]);
-        gated_kernel::forward(rows, double / 2, slice(&inputs[0]), Some(slice(&inputs[1])), slice(&inputs[2]), y.out());
+        let [x, bias, scale] = [0, 1, 2].map(|i: usize| slice(&inputs[i]));
+        gated_kernel::forward(rows, double / 2, Halves::ValueGate, x, Some(bias), Some(scale), y.out());
         // SAFETY: the kernel writes the output whole.
         unsafe { vec![y.finish()] }
     }
@@ -96,15 +117,43 @@ impl FusedOp for BiasGatedGelu {
         gated_kernel::backward(
             rows,
             double / 2,
+            Halves::ValueGate,
             slice(x),
             Some(slice(bias)),
-            slice(scale),
+            Some(slice(scale)),
             slice(d_y),
             d_x.out(),
             Some(d_bias.out()),
-            d_scale.out(),
+            Some(d_scale.out()),
         );
         // SAFETY: the kernel writes every gradient whole.
         unsafe { vec![d_x.finish(), d_bias.finish(), d_scale.finish()] }
+    }
+}
+
+#[derive(Debug)]
+struct GeluGate;
+
+impl FusedOp for GeluGate {
+    fn keeps(&self) -> Keeps {
+        Keeps { inputs: vec![0], outputs: vec![] }
+    }
+
+    fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
+        let [rows, double] = dims(&inputs[0]);
+        let mut y = Output::new([rows, double / 2]);
+        gated_kernel::forward(rows, double / 2, Halves::GateValue, slice(&inputs[0]), None, None, y.out());
+        // SAFETY: the kernel writes the output whole.
+        unsafe { vec![y.finish()] }
+    }
+
+    fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+        let x = inputs[0].as_ref().expect("kept");
+        let d_y = slice(d_outputs[0].as_ref().expect("the only output"));
+        let [rows, double] = dims(x);
+        let mut d_x = Output::like(x);
+        gated_kernel::backward(rows, double / 2, Halves::GateValue, slice(x), None, None, d_y, d_x.out(), None, None);
+        // SAFETY: the kernel writes the gradient whole.
+        unsafe { vec![d_x.finish()] }
     }
 }

@@ -5,8 +5,9 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
+use minrnn_kernels::gated_gelu::{self as gated_kernel, Halves};
+use minrnn_kernels::gelu as kernel;
 use minrnn_kernels::product::{self as product_kernel, Matrix};
-use minrnn_kernels::{gated_gelu as gated_kernel, gelu as kernel};
 
 use super::flex::{Output, dims, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
@@ -56,7 +57,9 @@ fn activated(x: &FlexTensor, bias: &FlexTensor, scale: Option<&FlexTensor>, m: u
     let mut hidden = Output::new([rows, m]);
     match scale {
         None => kernel::forward(rows, m, slice(x), Some(slice(bias)), hidden.out()),
-        Some(scale) => gated_kernel::forward(rows, m, slice(x), Some(slice(bias)), slice(scale), hidden.out()),
+        Some(scale) => {
+            gated_kernel::forward(rows, m, Halves::ValueGate, slice(x), Some(slice(bias)), Some(slice(scale)), hidden.out());
+        }
     }
     hidden
 }
@@ -98,7 +101,8 @@ impl FusedOp for GeluProduct {
         let mut d_scale = scale.map(Output::like);
         match (scale, &mut d_scale) {
             (Some(scale), Some(d_scale)) => {
-                gated_kernel::backward(rows, m, x, bias, slice(scale), d_hidden, d_x.out(), Some(d_bias.out()), d_scale.out());
+                let (scale, d_scale) = (Some(slice(scale)), Some(d_scale.out()));
+                gated_kernel::backward(rows, m, Halves::ValueGate, x, bias, scale, d_hidden, d_x.out(), Some(d_bias.out()), d_scale);
             }
             _ => kernel::backward(rows, m, x, bias, d_hidden, d_x.out(), Some(d_bias.out())),
         }

@@ -707,3 +707,109 @@ fn retention_equals_its_composition() {
         }
     }
 }
+
+#[test]
+fn slstm_equals_its_composition() {
+    let (heads, width) = (2, 3);
+    let e = heads * width;
+    for seq_len in [0, 1, 7] {
+        for steps in segments(seq_len) {
+            for forget in [super::ForgetGate::Sigmoid, super::ForgetGate::Exponential] {
+                let split = |mut leaves: Vec<Tensor<1>>| {
+                    let state = |leaf: Option<Tensor<1>>| shaped(leaf.unwrap(), [B, e]);
+                    let (m, n) = (state(leaves.pop()), state(leaves.pop()).abs() + 1.0);
+                    let (c, h) = (state(leaves.pop()), state(leaves.pop()));
+                    let bias = leaves.pop();
+                    let weight = shaped(leaves.pop().unwrap(), [heads, 4 * width, width]);
+                    (shaped(leaves.remove(0), [B, seq_len, 4 * e]), weight, bias, super::SLstmMemory { h, c, n, m })
+                };
+                let all = |(h, last): (Tensor<3>, super::SLstmMemory)| vec![flat(h), flat(last.h), flat(last.c), flat(last.n)];
+                compare(
+                    &format!("slstm {forget:?}, T = {seq_len}, {steps:?}"),
+                    &[B * seq_len * 4 * e, 4 * e * width, 4 * e, B * e, B * e, B * e, B * e],
+                    |leaves| {
+                        let (preact, weight, bias, memory) = split(leaves);
+                        all(super::slstm(preact, weight, bias, forget, memory, &steps))
+                    },
+                    |leaves| {
+                        let (preact, weight, bias, memory) = split(leaves);
+                        all(super::slstm::composed(preact, weight, bias, forget, memory, &steps))
+                    },
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn mlstm_equals_its_composition() {
+    let (heads, width) = (2, 3);
+    for seq_len in [0, 1, 7] {
+        for steps in segments(seq_len) {
+            let split = |mut leaves: Vec<Tensor<1>>| {
+                let m = shaped(leaves.pop().unwrap(), [B, heads]);
+                let n = shaped(leaves.pop().unwrap(), [B, heads, width]);
+                let c = shaped(leaves.pop().unwrap(), [B, heads, width, width]);
+                let gates = shaped(leaves.pop().unwrap(), [B, seq_len, 2 * heads]);
+                let mut sequence = || shaped(leaves.remove(0), [B, seq_len, heads * width]);
+                ([sequence(), sequence(), sequence()], gates, super::MLstmMemory { c, n, m })
+            };
+            let all = |(h, last): (Tensor<3>, super::MLstmMemory)| vec![flat(h), flat(last.c), flat(last.n)];
+            let (sequence, memory) = (B * seq_len * heads * width, B * heads * width);
+            compare(
+                &format!("mlstm, T = {seq_len}, {steps:?}"),
+                &[sequence, sequence, sequence, B * seq_len * 2 * heads, memory * width, memory, B * heads],
+                |leaves| {
+                    let ([q, k, v], gates, memory) = split(leaves);
+                    all(super::mlstm(q, k, v, gates, memory, &steps))
+                },
+                |leaves| {
+                    let ([q, k, v], gates, memory) = split(leaves);
+                    all(super::mlstm::composed(q, k, v, gates, memory, &steps))
+                },
+            );
+        }
+    }
+}
+
+#[test]
+fn the_other_parts_of_an_xlstm_block_equal_their_composition() {
+    let three = |leaves: &mut Vec<Tensor<1>>| shaped(leaves.remove(0), [2, 3, 6]);
+    compare(
+        "head_norm",
+        &[36, 6],
+        |mut leaves| vec![flat(super::head_norm(three(&mut leaves), leaves.remove(0), 2, 1e-5))],
+        |mut leaves| vec![flat(super::head_norm::composed(three(&mut leaves), leaves.remove(0), 2, 1e-5))],
+    );
+    compare(
+        "block_diagonal",
+        &[36, 24],
+        |mut leaves| vec![flat(super::block_diagonal(three(&mut leaves), shaped(leaves.remove(0), [2, 4, 3])))],
+        |mut leaves| vec![flat(super::block_diagonal::composed(three(&mut leaves), shaped(leaves.remove(0), [2, 4, 3])))],
+    );
+    let gate = |mut leaves: Vec<Tensor<1>>| (three(&mut leaves), three(&mut leaves), leaves.remove(1), three(&mut leaves));
+    compare(
+        "skip_gate",
+        &[36, 36, 36, 6],
+        |leaves| {
+            let (y, c, skip, z) = gate(leaves);
+            vec![flat(super::skip_gate(y, c, skip, z))]
+        },
+        |leaves| {
+            let (y, c, skip, z) = gate(leaves);
+            vec![flat(super::skip_gate::composed_skip_gate(y, c, skip, z))]
+        },
+    );
+    compare(
+        "silu",
+        &[36],
+        |mut leaves| vec![flat(super::silu(three(&mut leaves)))],
+        |mut leaves| vec![flat(burn::tensor::activation::silu(three(&mut leaves)))],
+    );
+    compare(
+        "gelu_gate",
+        &[14 * E],
+        |mut leaves| vec![flat(super::gelu_gate(shaped(leaves.remove(0), [7, 2 * E])))],
+        |mut leaves| vec![flat(super::gelu::composed_gelu_gate(shaped(leaves.remove(0), [7, 2 * E])))],
+    );
+}

@@ -1,6 +1,6 @@
 //! The small models the tests run: every setting of every mixer and block.
 
-use minrnn_stream::{Candidate, FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind, ScanKind};
+use minrnn_stream::{Candidate, FeedForwardKind, ForgetGate, GruForm, InitialState, MixerKind, ModelConfig, NormKind, ScanKind};
 
 use super::{D_MODEL, VOCAB_SIZE};
 
@@ -29,6 +29,11 @@ pub fn mixers(mixer: MixerKind) -> Vec<ModelConfig> {
             vary(vec![small(mixer), wide], &[4, 1, 2], |config, value| config.n_heads = value)
         }
         MixerKind::Rwkv4 => vec![small(mixer), ModelConfig { expansion: 1.0, ..small(mixer) }],
+        MixerKind::SLstm => {
+            let configs = vary(configs, ForgetGate::ALL, |config, value| config.slstm_forget_gate = value);
+            vary(configs, &[true, false], |config, value| config.slstm_conv = value)
+        }
+        MixerKind::MLstm => vary(configs, &[4, 1], |config, value| config.n_heads = value),
     };
     let configs = match mixer {
         MixerKind::MinLstm => vary(configs, &[true, false], |config, value| config.normalize_gates = value),
@@ -47,12 +52,18 @@ pub fn blocks() -> Vec<ModelConfig> {
 
 /// Whole models of two blocks: each mixer once, with different blocks around it.
 pub fn language_models() -> Vec<ModelConfig> {
-    let of = |mixer: &MixerKind| ModelConfig { n_layers: 2, conv: true, initial_state: InitialState::Learned, ..small(*mixer) };
+    let of = |mixer: &MixerKind| {
+        let zero = ModelConfig { n_layers: 2, conv: true, ..small(*mixer) };
+        let learned = ModelConfig { initial_state: InitialState::Learned, ..zero.clone() };
+        if learned.validate().is_ok() { learned } else { zero }
+    };
     let mut configs: Vec<ModelConfig> = MixerKind::ALL.iter().map(of).collect();
     configs.push(ModelConfig { norm: NormKind::Layer, conv: false, tie_embeddings: true, ..of(&MixerKind::MinGru) });
     configs.push(ModelConfig { norm: NormKind::Batch, ff: FeedForwardKind::Gated, ..of(&MixerKind::MinLstm) });
     let rwkv = ModelConfig { norm: NormKind::Layer, ff: FeedForwardKind::ChannelMix, conv: false, ..of(&MixerKind::Rwkv4) };
     configs.push(rwkv);
+    let xlstm = ModelConfig { norm: NormKind::Layer, ff: FeedForwardKind::GeGlu, ff_mult: 1.3, conv: false, ..of(&MixerKind::SLstm) };
+    configs.push(ModelConfig { mixers: vec![MixerKind::MLstm, MixerKind::SLstm], ..xlstm });
     configs
 }
 

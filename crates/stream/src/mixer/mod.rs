@@ -3,12 +3,14 @@
 mod aaren;
 mod gru;
 mod lstm;
+mod m_lstm;
 mod mamba;
 mod min_gru;
 mod min_lstm;
 mod recurrent;
 mod retention;
 mod rwkv4;
+mod s_lstm;
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -24,6 +26,11 @@ use crate::{Candidate, InitialState, MixerKind, ModelConfig, Result};
 pub(crate) trait Mixer: Debug + Send + Sync {
     /// W, the numbers of a token before `out_proj`.
     fn width(&self) -> usize;
+
+    /// Whether the hidden values go through `out_proj`; otherwise W is D.
+    fn has_out_proj(&self) -> bool {
+        true
+    }
 
     /// Whether `out_proj` has a bias.
     fn out_bias(&self) -> bool {
@@ -52,6 +59,8 @@ pub(crate) fn read(config: &ModelConfig, kind: MixerKind, source: &mut dyn Sourc
         MixerKind::Aaren => Box::new(aaren::Aaren::read(config, source, name)?),
         MixerKind::LinearAttention | MixerKind::RetNet => Box::new(retention::Retention::read(config, kind, source, name)?),
         MixerKind::Gilr => Box::new(min_gru::MinGru::read(config, Candidate::Tanh, source, name)?),
+        MixerKind::SLstm => Box::new(s_lstm::SLstm::read(config, source, name)?),
+        MixerKind::MLstm => Box::new(m_lstm::MLstm::read(config, source, name)?),
     })
 }
 
@@ -68,6 +77,8 @@ impl MixerKind {
         Self::Aaren,
         Self::LinearAttention,
         Self::RetNet,
+        Self::SLstm,
+        Self::MLstm,
     ];
 }
 
@@ -81,6 +92,8 @@ pub(crate) fn memory_len(config: &ModelConfig, kind: MixerKind) -> Result<usize>
         MixerKind::Rwkv4 => config.d_model + 2 * e,
         MixerKind::Aaren => e + config.n_heads,
         MixerKind::LinearAttention | MixerKind::RetNet => retention::memory_len(config, kind)?,
+        MixerKind::SLstm => s_lstm::memory(config.d_model, config.slstm_conv),
+        MixerKind::MLstm => m_lstm::memory(config.mlstm_inner()?, config.n_heads),
     })
 }
 
