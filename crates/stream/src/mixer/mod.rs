@@ -7,6 +7,7 @@ mod min_lstm;
 mod recurrent;
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -14,7 +15,7 @@ use core::fmt::Debug;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::Buffers;
-use crate::{Candidate, InitialState, MixerKind, ModelConfig, Result};
+use crate::{Candidate, Error, InitialState, MixerKind, ModelConfig, Result};
 
 /// From normalised inputs to hidden values; the block projects these back by `out_proj`.
 pub(crate) trait Mixer: Debug + Send + Sync {
@@ -49,6 +50,26 @@ pub(crate) fn read(config: &ModelConfig, kind: MixerKind, source: &mut dyn Sourc
 impl MixerKind {
     /// The mixers that the runtime runs: those whose state has a fixed size.
     pub const STREAMED: &'static [Self] = &[Self::MinGru, Self::MinLstm, Self::Gru, Self::Lstm];
+}
+
+impl ModelConfig {
+    /// Checks that the runtime runs such a model.
+    ///
+    /// # Errors
+    /// When a mixer is not among [`MixerKind::STREAMED`].
+    pub fn expect_streamed(&self) -> Result<()> {
+        match self.mixer_kinds().into_iter().find(|kind| !MixerKind::STREAMED.contains(kind)) {
+            None => Ok(()),
+            Some(kind) => {
+                let names: Vec<_> = MixerKind::STREAMED.iter().map(|kind| kind.name()).collect();
+                Err(Error::Config(format!(
+                    "the inference runtime does not run mixer = {kind}, expected one of {}; take the training model, as minrnn generate \
+                     and minrnn eval do with a run or a checkpoint",
+                    names.join(", ")
+                )))
+            }
+        }
+    }
 }
 
 /// Numbers that a mixer keeps for a session.
