@@ -25,6 +25,7 @@
 extern crate alloc;
 
 pub mod adamw;
+pub mod attention;
 mod candidate;
 pub mod conv;
 pub mod copy;
@@ -44,12 +45,14 @@ pub mod product;
 mod recurrence;
 pub mod reference;
 pub mod rms_norm;
+pub mod rotary;
 mod rows;
 pub mod scan;
 pub mod segments;
 pub mod shape;
 pub mod simd;
 mod stepwise;
+pub mod swi_glu;
 pub mod weight_matrix;
 
 pub use gru::GruForm;

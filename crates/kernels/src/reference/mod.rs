@@ -3,6 +3,7 @@
 //! Arguments come in the kernels' order; results are returned as vectors.
 
 pub mod adamw;
+pub mod attention;
 pub mod conv;
 pub mod cross_entropy;
 pub mod dropout;
@@ -17,7 +18,9 @@ pub mod min_lstm;
 pub mod parallel_scans;
 pub mod product;
 pub mod rms_norm;
+pub mod rotary;
 pub mod scan;
+pub mod swi_glu;
 pub mod weight_matrix;
 
 use crate::shape::Candidate;
