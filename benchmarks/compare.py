@@ -40,7 +40,8 @@ class Peer:
 
     @property
     def installed(self) -> bool:
-        needs = (self.script.split("_")[0], "numpy", "safetensors")
+        framework = "jax" if self.script.startswith("jax") else "torch"
+        needs = (framework, "numpy", "safetensors")
         return all(importlib.util.find_spec(module) for module in needs)
 
 
@@ -69,7 +70,7 @@ def comparisons(quick: bool, mixers: list[str]) -> list[Comparison]:
     found = [Comparison("scan", "", peers=())]
     for mixer in mixers:
         nn = Peer("torch_layer.py", "torch-nn", CLASSIC.get(mixer, mixer))
-        layer_peers = (nn,)
+        layer_peers = (Peer("attention_layer.py", "torch-sdpa", mixer),) if mixer == "attention" else (nn,)
         if mixer in CLASSIC:
             ours_in_torch = tuple(Peer("torch_layer.py", impl, mixer) for impl in ("torch-loop", "torch-log-scan"))
             layer_peers = (*ours_in_torch, nn, Peer("jax_layer.py", "jax-scan", mixer))
@@ -192,7 +193,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--minrnn", type=Path, default=HERE.parent / "target/release/minrnn", help="our binary")
     parser.add_argument("--only", default=",".join(BENCHES), help="some of %(default)s")
-    parser.add_argument("--mixer", default="min-gru,min-lstm", help="some of %(default)s, gru, lstm")
+    parser.add_argument("--mixer", default="min-gru,min-lstm", help="some of %(default)s, gru, lstm, attention")
     parser.add_argument("--seq-len", help="only these lengths, e.g. 512,4096")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, help="turns of each program (default 3, quick 1)")

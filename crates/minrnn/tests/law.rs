@@ -45,6 +45,7 @@ laws! {
         min_lstm: MinLstm,
         gru: Gru,
         lstm: Lstm,
+        attention: Attention,
     }
     others {
         blocks: subject::blocks(configs::blocks()),

@@ -57,6 +57,8 @@ choices! {
         Gru = "gru",
         /// The long short-term memory, stepped through time.
         Lstm = "lstm",
+        /// Causal softmax attention, whose state is a cache of keys and values.
+        Attention = "attention",
     }
 }
 
@@ -70,6 +72,20 @@ choices! {
         Mlp = "mlp",
         /// Linear to twice the width; the GELU of one half multiplies the other; linear back.
         Gated = "gated",
+        /// SwiGLU, Llama's: linear to twice the width; the SiLU of one half multiplies the other; linear back; no biases. The width is
+        /// rounded up to a multiple of 64.
+        SwiGlu = "swi-glu",
+    }
+}
+
+choices! {
+    /// What the weights are before training.
+    Initialization, "init" {
+        /// Each mixer's own; PyTorch's for linear layers, standard normal for embeddings.
+        #[default]
+        Default = "default",
+        /// GPT-2's: normal with deviation 0.02, in the matrices that end a residual branch 0.02/√(2 n_layers); biases 0.
+        Gpt = "gpt",
     }
 }
 

@@ -4,7 +4,9 @@ use alloc::{format, string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-use crate::choices::{Candidate, DropoutSite, FeedForwardKind, GruForm, InitialState, MixerKind, NormKind, Positions, ScanKind};
+use crate::choices::{
+    Candidate, DropoutSite, FeedForwardKind, GruForm, InitialState, Initialization, MixerKind, NormKind, Positions, ScanKind,
+};
 use crate::{Error, Result};
 
 const MAX_VOCAB_SIZE: usize = 1 << 22;
@@ -13,6 +15,7 @@ const MAX_MULTIPLE: f64 = 64.0;
 const MAX_LAYERS: usize = 1 << 10;
 const MAX_STATE: usize = 1 << 12;
 const MAX_SEQ_LEN: usize = 1 << 24;
+const SWI_GLU_MULTIPLE: f64 = 64.0;
 /// 16 GiB of f32 weights.
 const MAX_PARAMETERS: u128 = 1 << 32;
 
@@ -39,7 +42,7 @@ pub struct ModelConfig {
     pub conv: bool,
     /// The feed-forward part of a block. Default `mlp`.
     pub ff: FeedForwardKind,
-    /// Ratio of the feed-forward width to `d_model`; their product must be whole. Default 4.
+    /// Ratio of the feed-forward width to `d_model`; their product must be whole (`swi-glu` rounds it up). Default 4.
     pub ff_mult: f64,
     /// The kind of every norm. Default `rms`.
     pub norm: NormKind,
@@ -65,10 +68,14 @@ pub struct ModelConfig {
     pub d_state: usize,
     /// Longest sequence of mixers that need to know: attention, S4's and Hyena's filters, learned positions. Default 1024.
     pub max_seq_len: usize,
-    /// How many of the last tokens attention sees; 0 stands for all of them. Default 0.
+    /// How many of the last tokens attention sees, the current one included; 0 stands for `max_seq_len`. Default 0.
     pub window: usize,
-    /// How attention knows the place of a token. Default `none`.
+    /// How the model knows the place of a token: `learned` for any mixer, `rotary` for attention. Default `none`.
     pub positions: Positions,
+    /// Whether attention, the feed-forward part and LayerNorm have biases. Default true.
+    pub bias: bool,
+    /// What the weights are before training; `gpt` for attention. Default `default`.
+    pub init: Initialization,
     /// Where the GRU's reset gate acts. Default `paper`.
     pub gru_form: GruForm,
 }
@@ -99,6 +106,8 @@ impl Default for ModelConfig {
             max_seq_len: 1024,
             window: 0,
             positions: Positions::None,
+            bias: true,
+            init: Initialization::Default,
             gru_form: GruForm::Paper,
         }
     }
@@ -130,11 +139,15 @@ impl ModelConfig {
         whole_width("expansion", self.expansion, self.d_model)
     }
 
-    /// The hidden width of the feed-forward part, `ff_mult · d_model`.
+    /// The hidden width of the feed-forward part, `ff_mult · d_model`; with `swi-glu` the next multiple of 64, as Llama's.
     ///
     /// # Errors
-    /// When the product is not a whole number of at least 1, or is beyond the limits.
+    /// When the product is not a whole number of at least 1 (`swi-glu` takes any), or is beyond the limits.
     pub fn d_ff(&self) -> Result<usize> {
+        if self.ff == FeedForwardKind::SwiGlu {
+            let width = ratio("ff_mult", self.ff_mult, self.d_model)?;
+            return Ok(libm::ceil(width / SWI_GLU_MULTIPLE - 1e-9).max(1.0) as usize * SWI_GLU_MULTIPLE as usize);
+        }
         whole_width("ff_mult", self.ff_mult, self.d_model)
     }
 
@@ -149,16 +162,18 @@ impl ModelConfig {
             MixerKind::MinLstm => 4 * d * e,
             MixerKind::Gru => 3 * (d + e) * e + e * d,
             MixerKind::Lstm => 4 * (d + e) * e + e * d,
+            MixerKind::Attention => 4 * d * d,
         };
         let mixers: u128 = (0..self.n_layers.min(MAX_LAYERS)).map(|layer| mixer(self.mixer_at(layer))).sum();
         let ff = match self.ff {
             FeedForwardKind::None => 0,
             FeedForwardKind::Mlp => 2 * d * self.d_ff()? as u128,
-            FeedForwardKind::Gated => 3 * d * self.d_ff()? as u128,
+            FeedForwardKind::Gated | FeedForwardKind::SwiGlu => 3 * d * self.d_ff()? as u128,
         };
         let conv = if self.conv { d * d } else { 0 };
         let vocabulary = self.vocab_size as u128 * d * if self.tie_embeddings { 1 } else { 2 };
-        Ok(mixers + self.n_layers as u128 * (conv + ff) + vocabulary)
+        let places = if self.positions == Positions::Learned { self.max_seq_len as u128 * d } else { 0 };
+        Ok(mixers + self.n_layers as u128 * (conv + ff) + vocabulary + places)
     }
 
     /// Checks every key and every combination of keys.
@@ -176,6 +191,9 @@ impl ModelConfig {
         within("n_heads", self.n_heads, MAX_D_MODEL)?;
         within("d_state", self.d_state, MAX_STATE)?;
         within("max_seq_len", self.max_seq_len, MAX_SEQ_LEN)?;
+        if self.window > MAX_SEQ_LEN {
+            return wrong(format!("window must be at most {MAX_SEQ_LEN}, with 0 for max_seq_len, found {}", self.window));
+        }
         self.d_inner()?;
         if self.ff != FeedForwardKind::None {
             self.d_ff()?;
@@ -195,7 +213,42 @@ impl ModelConfig {
         if !(self.forget_bias.is_finite() && self.forget_bias.abs() <= 1e3) {
             return wrong(format!("forget_bias must be a number between -1000 and 1000, found {}", self.forget_bias));
         }
+        self.validate_attention()?;
         self.validate_scan()
+    }
+
+    fn validate_attention(&self) -> Result<()> {
+        let kinds = self.mixer_kinds();
+        let other = kinds.iter().find(|kind| **kind != MixerKind::Attention);
+        if let (Initialization::Gpt, Some(kind)) = (self.init, other) {
+            return wrong(format!("init = gpt exists for attention only, found mixer = {kind}; use init = default"));
+        }
+        let head_width = self.d_model / self.n_heads;
+        if kinds.contains(&MixerKind::Attention) && head_width * self.n_heads != self.d_model {
+            let (d_model, n_heads) = (self.d_model, self.n_heads);
+            return wrong(format!("n_heads must divide d_model = {d_model} with mixer = attention, found {n_heads}; change one of them"));
+        }
+        if self.positions != Positions::Rotary {
+            return Ok(());
+        }
+        if !kinds.contains(&MixerKind::Attention) {
+            let kind = kinds.first().copied().unwrap_or_default();
+            return wrong(format!(
+                "positions = rotary turns the queries and keys of attention, found mixer = {kind}; use positions = none"
+            ));
+        }
+        if !head_width.is_multiple_of(2) {
+            let n_heads = self.n_heads;
+            return wrong(format!(
+                "positions = rotary needs heads of even width, found {head_width} with n_heads = {n_heads}; change n_heads"
+            ));
+        }
+        Ok(())
+    }
+
+    /// How many of the last tokens attention sees: `window`, or else `max_seq_len`.
+    pub fn attention_window(&self) -> usize {
+        if self.window == 0 { self.max_seq_len } else { self.window }
     }
 
     fn validate_scan(&self) -> Result<()> {
@@ -215,16 +268,21 @@ impl ModelConfig {
     }
 }
 
-fn whole_width(key: &str, ratio: f64, d_model: usize) -> Result<usize> {
-    if !(ratio > 0.0 && ratio <= MAX_MULTIPLE) {
-        return wrong(format!("{key} must be above 0 and at most {MAX_MULTIPLE}, found {ratio}"));
+/// `found · d_model`.
+fn ratio(key: &str, found: f64, d_model: usize) -> Result<f64> {
+    if !(found > 0.0 && found <= MAX_MULTIPLE) {
+        return wrong(format!("{key} must be above 0 and at most {MAX_MULTIPLE}, found {found}"));
     }
     within("d_model", d_model, MAX_D_MODEL)?;
+    Ok(found * d_model as f64)
+}
+
+fn whole_width(key: &str, found: f64, d_model: usize) -> Result<usize> {
     // A ratio such as 4/3 written in decimal still means a whole width.
-    let width = ratio * d_model as f64;
+    let width = ratio(key, found, d_model)?;
     let rounded = libm::round(width);
     if rounded < 1.0 || (width - rounded).abs() > 1e-9 * width {
-        return wrong(format!("{key} · d_model must be a whole number of at least 1, found {ratio} · {d_model} = {width}"));
+        return wrong(format!("{key} · d_model must be a whole number of at least 1, found {found} · {d_model} = {width}"));
     }
     Ok(rounded as usize)
 }
@@ -292,6 +350,26 @@ mod tests {
     #[test]
     fn ff_mult_does_not_matter_without_a_feed_forward_part() {
         ModelConfig { ff: FeedForwardKind::None, ff_mult: 0.0, ..valid() }.validate().unwrap();
+    }
+
+    #[test]
+    fn attention_needs_heads_that_fit_and_rotary_positions_need_attention() {
+        let attention =
+            |c: &mut ModelConfig, n_heads, positions| (c.mixer, c.n_heads, c.positions) = (MixerKind::Attention, n_heads, positions);
+        assert!(refusal(|c| attention(c, 5, Positions::None)).contains("n_heads must divide d_model = 128"));
+        assert!(refusal(|c| attention(c, 128, Positions::Rotary)).contains("even width, found 1"));
+        assert!(refusal(|c| c.positions = Positions::Rotary).contains("found mixer = min-gru"));
+        assert!(refusal(|c| c.init = Initialization::Gpt).contains("init = gpt exists for attention only"));
+        assert!(refusal(|c| c.window = usize::MAX).contains("window"));
+        let mut config = valid();
+        attention(&mut config, 4, Positions::Rotary);
+        config.validate().unwrap();
+    }
+
+    #[test]
+    fn the_width_of_swi_glu_is_rounded_up() {
+        let width = |d_model, ff_mult| ModelConfig { ff: FeedForwardKind::SwiGlu, d_model, ff_mult, ..valid() }.d_ff().unwrap();
+        assert_eq!((width(384, 8.0 / 3.0), width(512, 8.0 / 3.0), width(8, 0.1)), (1024, 1408, 64));
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Writes the cache `[B, N, 2D]` after the new steps: the last N steps of each row's last segment, zeros before them.
+/// Writes the cache `[B, N, 2D]` after the new steps: the last N steps of each row, zeros before its last reset.
 pub(super) fn write_next(sizes: &Sizes, qkv: &[f32], start: &Start<'_>, next: Out) {
     let d = sizes.width();
     let next = SharedOut::new(next);

@@ -17,7 +17,7 @@ use core::ops::Range;
 /// - `qkv`: `[B, T, 3D]`, queries, keys, values
 /// - `y`: `[B, T, D]`, 0 at padding
 /// - `log_sums`: `[B, heads, T]`, l of every step, 0 at padding; the backward pass reads them
-/// - `next`: `[B, N, 2D]`, the last N steps of each row since its last reset, the latest step last and zeros before them
+/// - `next`: `[B, N, 2D]`, the last N steps of each row, the latest step last; zeros before a reset
 ///
 /// # Panics
 /// When a length does not fit.

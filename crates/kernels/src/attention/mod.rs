@@ -99,10 +99,10 @@ impl<'a> Row<'a> {
         Self { sizes: *sizes, oldest: sizes.past - start.lengths[b], codes, length }
     }
 
-    /// Where the segment that holds the new steps before `end` begins.
-    fn segment_start(&self, end: usize) -> usize {
+    /// The last reset before new step `end`.
+    fn reset_before(&self, end: usize) -> Option<usize> {
         let reset = self.codes.and_then(|codes| codes[..end].iter().rposition(|&code| code == RESET));
-        reset.map_or(self.oldest, |t| self.sizes.past + t)
+        reset.map(|t| self.sizes.past + t)
     }
 
     /// The steps that new step `t` sees, given where its segment begins.
@@ -113,7 +113,7 @@ impl<'a> Row<'a> {
 
     /// The steps that each of the new steps `steps` sees.
     pub fn seen(&self, steps: Range<usize>) -> impl Iterator<Item = Range<usize>> + '_ {
-        let mut segment = self.segment_start(steps.start);
+        let mut segment = self.reset_before(steps.start).unwrap_or(self.oldest);
         steps.map(move |t| {
             if self.codes.is_some_and(|codes| codes[t] == RESET) {
                 segment = self.sizes.past + t;
@@ -122,10 +122,11 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// The step that stands at place `i` of the cache afterwards, if the row has that many.
+    /// The step that stands at place `i` of the cache afterwards, if there is one. Without a reset that may be a place of the old cache
+    /// that the row does not have: a cache that nothing is added to stays as it is, and so do gradients.
     pub fn kept(&self, i: usize) -> Option<usize> {
         let end = self.sizes.past + self.length;
         let step = (end + i).checked_sub(self.sizes.next)?;
-        (step >= self.segment_start(self.length)).then_some(step)
+        (step >= self.reset_before(self.length).unwrap_or(0)).then_some(step)
     }
 }

@@ -70,13 +70,10 @@ impl<M: Mixer> Block<M> {
         let d = config.d_model;
         let at = |site| if config.dropout_sites.contains(&site) { config.dropout } else { 0.0 };
         let conv = config.conv.then(|| CausalConv::new(d, init));
-        let mixer_norm = Norm::new(config.norm, d, init);
+        let mixer_norm = Norm::for_model(config, init);
         let mixer = mixer(init)?;
-        let (ff_norm, ff) = match config.ff {
-            FeedForwardKind::None => (None, None),
-            FeedForwardKind::Mlp => (Some(Norm::new(config.norm, d, init)), Some(FeedForward::mlp(d, config.d_ff()?, init))),
-            FeedForwardKind::Gated => (Some(Norm::new(config.norm, d, init)), Some(FeedForward::gated(d, config.d_ff()?, init))),
-        };
+        let ff_norm = (config.ff != FeedForwardKind::None).then(|| Norm::for_model(config, init));
+        let ff = FeedForward::new(config, init)?;
         Ok(Self { conv, mixer_norm, mixer, ff_norm, ff, mixer_dropout: at(DropoutSite::Mixer), ff_dropout: at(DropoutSite::FeedForward) })
     }
 

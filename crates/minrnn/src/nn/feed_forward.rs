@@ -1,14 +1,21 @@
-//! The feed-forward part of a block: residual + dropout(down(GELU(up x))), plain or gated (models.md §2.7).
+//! The feed-forward part of a block: residual + dropout(down(act(up x))), plain or gated (models.md §2.7, §12).
+//!
+//! ```text
+//! mlp      act(u) = GELU(u)                        gated    act([v | g]) = scale ⊙ v ⊙ GELU(g)
+//! swi-glu  act([v | g]) = v ⊙ g ⊙ σ(g)
+//! ```
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
+use minrnn_stream::{FeedForwardKind, ModelConfig};
 
 use super::init::Initializer;
 use super::linear::{bias, row_product, rows, sequences};
-use crate::ops::{Dropout, bias_dropout_residual, bias_gated_gelu, bias_gelu};
+use crate::Result;
+use crate::ops::{Dropout, bias_dropout_residual, bias_gated_gelu, bias_gelu, swi_glu};
 
-/// A plain or gated GELU layer.
+/// A plain or gated layer.
 #[derive(Module, Debug)]
 pub struct FeedForward {
     /// D → M, or D → 2M with rows value then gate.
@@ -17,18 +24,27 @@ pub struct FeedForward {
     pub down: Linear,
     /// `[M]`, initially 1; only in the gated form.
     pub scale: Option<Param<Tensor<1>>>,
+    #[module(skip)]
+    kind: FeedForwardKind,
 }
 
 impl FeedForward {
-    /// GELU between two linear layers of hidden width `d_ff`.
-    pub fn mlp(d_model: usize, d_ff: usize, init: &mut Initializer) -> Self {
-        Self { up: init.linear(d_model, d_ff), down: init.linear(d_ff, d_model), scale: None }
-    }
-
-    /// GELU(gate) ⊙ value ⊙ scale between two linear layers of hidden width `d_ff`.
-    pub fn gated(d_model: usize, d_ff: usize, init: &mut Initializer) -> Self {
-        let scale = Some(init.constant([d_ff], 1.0));
-        Self { up: init.linear(d_model, 2 * d_ff), down: init.linear(d_ff, d_model), scale }
+    /// The part `config` asks for, if any.
+    ///
+    /// # Errors
+    /// When its width is not whole.
+    pub fn new(config: &ModelConfig, init: &mut Initializer) -> Result<Option<Self>> {
+        let kind = config.ff;
+        let (d, halves, bias) = match kind {
+            FeedForwardKind::None => return Ok(None),
+            FeedForwardKind::Mlp => (config.d_model, 1, config.bias),
+            FeedForwardKind::Gated => (config.d_model, 2, config.bias),
+            FeedForwardKind::SwiGlu => (config.d_model, 2, false),
+        };
+        let d_ff = config.d_ff()?;
+        let scale = (kind == FeedForwardKind::Gated).then(|| init.constant([d_ff], 1.0));
+        let up = init.linear_with_bias(d, halves * d_ff, bias);
+        Ok(Some(Self { up, down: init.residual_linear(d_ff, d, bias), scale, kind }))
     }
 
     /// `residual` + dropout(FF(`x`)).
@@ -37,11 +53,11 @@ impl FeedForward {
     /// * `x`, `residual` `[B, T, D]` → `[B, T, D]`
     pub fn forward(&self, x: Tensor<3>, residual: Tensor<3>, dropout: Dropout) -> Tensor<3> {
         let [batch, seq_len, _] = x.dims();
-        let up_bias = bias(&self.up).expect("the up-projection has a bias");
         let up = row_product(rows(x), self.up.weight.val());
-        let hidden = match &self.scale {
-            None => bias_gelu(up, up_bias),
-            Some(scale) => bias_gated_gelu(up, up_bias, scale.val()),
+        let hidden = match (&self.scale, self.kind) {
+            (Some(scale), _) => bias_gated_gelu(up, bias(&self.up), scale.val()),
+            (None, FeedForwardKind::SwiGlu) => swi_glu(up),
+            (None, _) => bias_gelu(up, bias(&self.up)),
         };
         let down = row_product(hidden, self.down.weight.val());
         sequences(bias_dropout_residual(down, bias(&self.down), Some(rows(residual)), dropout), batch, seq_len)

@@ -2,6 +2,7 @@
 //!
 //! Letters in shapes: `B` batch, `T` time, `D` model width (`d_model`), `E` inner width (`d_inner`, the paper's d_h).
 
+mod attention;
 mod bidirectional;
 mod block;
 mod conv;
@@ -17,9 +18,11 @@ mod min_lstm;
 mod mixer;
 mod mode;
 mod norm;
+pub(crate) mod places;
 mod recurrent;
 mod state;
 
+pub use attention::{Attention, AttentionConfig, AttentionState};
 pub use bidirectional::Bidirectional;
 pub use block::{Block, BlockState};
 pub use conv::{CausalConv, Depthwise, KERNEL_SIZE, Window};

@@ -10,7 +10,8 @@
 //! | [`gru`], [`lstm`] | the traditional cells |
 //! | [`causal_conv`] | depthwise convolution with a carried window |
 //! | [`layer_norm`], [`rms_norm`] | norms over the last dimension |
-//! | [`bias_gelu`], [`bias_gated_gelu`], [`bias_dropout_residual`] | what stands between two matrix products |
+//! | [`bias_gelu`], [`bias_gated_gelu`], [`swi_glu`], [`bias_dropout_residual`] | what stands between two matrix products |
+//! | [`attention`], [`rotary`] | softmax attention with its cache, and the places of its queries and keys |
 //! | [`product`], [`product_transposed`] | the matrix products of layers, in the precision of [`with_precision`] |
 //! | [`layer_norm_and_input`], [`rms_norm_and_input`], [`causal_conv_and_input`] | the same at the head of a residual connection |
 //! | [`embedding`] | tokens looked up in a table |
@@ -22,6 +23,7 @@
 //! last state, and let gradients flow into and out of the states. Only this folder names a backend.
 
 mod adamw;
+mod attention;
 mod conv;
 mod cross_entropy;
 mod dropout;
@@ -37,14 +39,17 @@ mod norm;
 mod precision;
 mod product;
 mod recurrence;
+mod rotary;
 mod scan;
 mod steps;
 mod stepwise;
+mod swi_glu;
 #[cfg(test)]
 mod tests;
 mod with_gradient;
 
 pub use adamw::{AdamW, Moments, adamw, sum_of_squares};
+pub use attention::{AttentionPlan, attention};
 pub use conv::{causal_conv, causal_conv_and_input};
 pub use cross_entropy::cross_entropy;
 pub use dropout::{Dropout, bias_dropout_residual};
@@ -61,6 +66,8 @@ pub use norm::{layer_norm, layer_norm_and_input, rms_norm, rms_norm_and_input};
 pub use precision::{Precision, with_precision};
 pub use product::{product, product_transposed};
 pub use recurrence::Start;
+pub use rotary::rotary;
 pub use scan::{linear_scan, log_space_scan};
 pub use steps::StepCodes;
+pub use swi_glu::swi_glu;
 pub use with_gradient::with_gradient;

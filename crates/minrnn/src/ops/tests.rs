@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rand::Rng;
 
 use super::recurrence::Start;
-use super::{Candidate, Dropout, Gates, GruForm, StepCodes};
+use super::{AttentionPlan, Candidate, Dropout, Gates, GruForm, StepCodes};
 use crate::Segments;
 use crate::rng::{Purpose, stream};
 
@@ -437,20 +437,82 @@ fn products_equal_their_composition() {
 
 #[test]
 fn activations_equal_their_composition() {
+    let seven = |x: Tensor<1>, width: usize| shaped(x, [7, width]);
+    for with_bias in [true, false] {
+        let bias = |mut leaves: Vec<Tensor<1>>| if with_bias { leaves.pop() } else { None };
+        let biases = if with_bias { 1 } else { 0 };
+        compare(
+            "bias_gelu",
+            &[7 * E, E][..1 + biases],
+            |leaves| vec![flat(super::bias_gelu(seven(leaves[0].clone(), E), bias(leaves)))],
+            |leaves| vec![flat(super::gelu::composed_bias_gelu(seven(leaves[0].clone(), E), bias(leaves)))],
+        );
+        compare(
+            "bias_gated_gelu",
+            &[14 * E, E, 2 * E][..2 + biases],
+            |leaves| vec![flat(super::bias_gated_gelu(seven(leaves[0].clone(), 2 * E), bias(leaves.clone()), leaves[1].clone()))],
+            |leaves| {
+                let (x, scale) = (seven(leaves[0].clone(), 2 * E), leaves[1].clone());
+                vec![flat(super::gelu::composed_bias_gated_gelu(x, bias(leaves), scale))]
+            },
+        );
+    }
     compare(
-        "bias_gelu",
-        &[7 * E, E],
-        |mut leaves| vec![flat(super::bias_gelu(shaped(leaves.remove(0), [7, E]), leaves.remove(0)))],
-        |mut leaves| vec![flat(super::gelu::composed_bias_gelu(shaped(leaves.remove(0), [7, E]), leaves.remove(0)))],
+        "swi_glu",
+        &[14 * E],
+        |mut leaves| vec![flat(super::swi_glu(seven(leaves.remove(0), 2 * E)))],
+        |mut leaves| vec![flat(super::swi_glu::composed(seven(leaves.remove(0), 2 * E)))],
     );
-    compare(
-        "bias_gated_gelu",
-        &[14 * E, 2 * E, E],
-        |mut leaves| vec![flat(super::bias_gated_gelu(shaped(leaves.remove(0), [7, 2 * E]), leaves.remove(0), leaves.remove(0)))],
-        |mut leaves| {
-            vec![flat(super::gelu::composed_bias_gated_gelu(shaped(leaves.remove(0), [7, 2 * E]), leaves.remove(0), leaves.remove(0)))]
-        },
-    );
+}
+
+#[test]
+fn attention_equals_its_composition() {
+    const D: usize = 6;
+    for (seq_len, past, next, window) in [(0, 2, 2, 9), (1, 1, 2, 9), (13, 4, 9, 99), (13, 3, 3, 3), (70, 1, 30, 17)] {
+        for steps in segments(seq_len) {
+            let plan = || AttentionPlan { heads: 2, window, lengths: vec![past, past / 2, 0], next };
+            let split =
+                |leaves: Vec<Tensor<1>>| (shaped(leaves[0].clone(), [B, seq_len, 3 * D]), shaped(leaves[1].clone(), [B, past, 2 * D]));
+            let both = |(y, next)| vec![flat::<3>(y), flat::<3>(next)];
+            compare(
+                &format!("attention, T = {seq_len}, {:?}, {steps:?}", plan()),
+                &[B * seq_len * 3 * D, B * past * 2 * D],
+                |leaves| {
+                    let (qkv, past) = split(leaves);
+                    let (y, next) = super::attention(qkv, past, plan(), &steps);
+                    both((real(y, &steps), next))
+                },
+                |leaves| {
+                    let (qkv, past) = split(leaves);
+                    let (y, next) = super::attention::composed(qkv, past, &plan(), &steps);
+                    both((real(y, &steps), next))
+                },
+            );
+        }
+    }
+}
+
+/// Zeros at padding, whose outputs mean nothing.
+fn real(y: Tensor<3>, steps: &StepCodes) -> Tensor<3> {
+    match steps.padding_mask(&y.device()) {
+        Some(padding) => y * (-padding + 1.0),
+        None => y,
+    }
+}
+
+#[test]
+fn rotary_equals_its_composition() {
+    let places: std::sync::Arc<[u32]> = (0..21).map(|i| i * i % 17).collect();
+    for (turned, width) in [(8, 12), (12, 12), (0, 4)] {
+        let layout = minrnn_kernels::rotary::Layout { head_width: 4, turned, width };
+        let x = |leaves: Vec<Tensor<1>>| shaped(leaves[0].clone(), [B, 7, width]);
+        compare(
+            "rotary",
+            &[21 * width],
+            |leaves| vec![flat(super::rotary(x(leaves), places.clone(), 4, turned))],
+            |leaves| vec![flat(super::rotary::composed(x(leaves), &places, layout))],
+        );
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ built_in! {
     "selective-copying-paper",
     "shakespeare-min-gru",
     "shakespeare-min-lstm",
+    "shakespeare-transformer",
     "text",
 }
 
@@ -43,6 +44,9 @@ mod tests {
             assert_eq!((model.dropout, train.clip_norm, train.lr, train.betas), (0.2, 0.25, 1e-3, [0.9, 0.99]));
             assert_eq!((train.batch_size, train.seq_len, train.max_iterations, train.eval_every), (64, 256, 5000, 25));
         }
+        let Experiment { model, train, .. } = Experiment::load("shakespeare-transformer", &[]).unwrap();
+        assert_eq!((model.d_model, model.n_heads, model.d_ff().unwrap(), model.n_layers, model.max_seq_len), (384, 6, 1536, 3, 256));
+        assert_eq!((model.dropout, train.clip_norm, train.lr, train.seq_len), (0.2, 0.25, 1e-3, 256));
         let Experiment { model, data, train, .. } = Experiment::load("selective-copying-paper", &[]).unwrap();
         assert_eq!((model.d_model, model.d_inner().unwrap(), model.n_layers), (64, 384, 3));
         assert_eq!((data.copy_length, data.copy_tokens, train.batch_size * train.accumulation), (4096, 16, 64));

@@ -15,7 +15,7 @@ use core::fmt::Debug;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::Buffers;
-use crate::{Candidate, Error, InitialState, MixerKind, ModelConfig, Result};
+use crate::{Candidate, Error, InitialState, MixerKind, ModelConfig, Positions, Result};
 
 /// From normalised inputs to hidden values; the block projects these back by `out_proj`.
 pub(crate) trait Mixer: Debug + Send + Sync {
@@ -44,6 +44,7 @@ pub(crate) fn read(config: &ModelConfig, kind: MixerKind, source: &mut dyn Sourc
         MixerKind::MinLstm => Box::new(min_lstm::MinLstm::read(config, source, name)?),
         MixerKind::Gru => Box::new(gru::Gru::read(config, source, name)?),
         MixerKind::Lstm => Box::new(lstm::Lstm::read(config, source, name)?),
+        MixerKind::Attention => return Err(not_streamed(kind)),
     })
 }
 
@@ -56,20 +57,24 @@ impl ModelConfig {
     /// Checks that the runtime runs such a model.
     ///
     /// # Errors
-    /// When a mixer is not among [`MixerKind::STREAMED`].
+    /// When a mixer is not among [`MixerKind::STREAMED`], or positions are learned.
     pub fn expect_streamed(&self) -> Result<()> {
-        match self.mixer_kinds().into_iter().find(|kind| !MixerKind::STREAMED.contains(kind)) {
-            None => Ok(()),
-            Some(kind) => {
-                let names: Vec<_> = MixerKind::STREAMED.iter().map(|kind| kind.name()).collect();
-                Err(Error::Config(format!(
-                    "the inference runtime does not run mixer = {kind}, expected one of {}; take the training model, as minrnn generate \
-                     and minrnn eval do with a run or a checkpoint",
-                    names.join(", ")
-                )))
-            }
+        if let Some(kind) = self.mixer_kinds().into_iter().find(|kind| !MixerKind::STREAMED.contains(kind)) {
+            return Err(not_streamed(kind));
         }
+        if self.positions == Positions::Learned {
+            return Err(Error::Config(format!("the inference runtime has no positions = {}; {TAKE_THE_TRAINING_MODEL}", self.positions)));
+        }
+        Ok(())
     }
+}
+
+const TAKE_THE_TRAINING_MODEL: &str = "take the training model, as minrnn generate and minrnn eval do with a run or a checkpoint";
+
+fn not_streamed(kind: MixerKind) -> Error {
+    let names: Vec<_> = MixerKind::STREAMED.iter().map(|kind| kind.name()).collect();
+    let names = names.join(", ");
+    Error::Config(format!("the inference runtime does not run mixer = {kind}, expected one of {names}; {TAKE_THE_TRAINING_MODEL}"))
 }
 
 /// Numbers that a mixer keeps for a session.
@@ -78,6 +83,7 @@ pub(crate) fn memory_len(config: &ModelConfig, kind: MixerKind) -> Result<usize>
     Ok(match kind {
         MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gru => e,
         MixerKind::Lstm => 2 * e,
+        MixerKind::Attention => return Err(not_streamed(kind)),
     })
 }
 

@@ -1,9 +1,10 @@
-//! One recurrent layer: in-projection, recurrence, loss = Σ w ⊙ h, backward to x, h0 and all weights; no down-projection.
+//! One recurrent layer: in-projection, recurrence, loss = Σ w ⊙ h, backward to x, h0 and all weights; no down-projection. Attention
+//! stands in the recurrence's place with its heads over the same width and no cache before the first step.
 
 use std::hint::black_box;
 
 use burn::tensor::{Device, Tensor, TensorData};
-use minrnn::ops::{self, Candidate, Gates, GruForm, Start, StepCodes};
+use minrnn::ops::{self, AttentionPlan, Candidate, Dropout, Gates, GruForm, Start, StepCodes};
 use minrnn::rng::{self, ChaCha8Rng, Purpose};
 use minrnn_stream::MixerKind;
 use rand::Rng;
@@ -14,6 +15,9 @@ use super::timing::Plan;
 use crate::failure::WrongInput;
 
 const DEFAULTS: Defaults = Defaults { d_model: 64, d_hidden: 128, batch_size: 64, seq_len: &[64, 256, 512, 1024, 4096], iterations: 10 };
+
+/// Heads of attention.
+const HEADS: usize = 4;
 
 /// Flags of `minrnn bench layer`.
 #[derive(clap::Args)]
@@ -57,11 +61,16 @@ struct Layer {
 fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
     let parts = projections(case.mixer) as u128;
     expect_room(case.tokens() * (2 * case.d_model as u128 + (2 * parts + 3) * case.d_hidden as u128))?;
+    if case.mixer == MixerKind::Attention && !case.d_hidden.is_multiple_of(HEADS) {
+        return Err(WrongInput(format!("attention has {HEADS} heads, which must divide --d-hidden, found {}", case.d_hidden)).into());
+    }
     let layer = Layer::new(case);
     let precision = case.precision.training()?;
     let times = plan.time(|| ops::with_precision(precision, || layer.iteration()));
     let inputs = case.d_model + if layer.recurrent.is_some() { case.d_hidden } else { 0 };
-    let flop = 6.0 * case.tokens() as f64 * parts as f64 * case.d_hidden as f64 * inputs as f64;
+    // Both products of attention meet half of the steps on average.
+    let attended = if case.mixer == MixerKind::Attention { case.seq_len as f64 } else { 0.0 };
+    let flop = 6.0 * case.tokens() as f64 * case.d_hidden as f64 * (parts as f64 * inputs as f64 + attended);
     Ok(Measured { times, flop: Some(flop), parameters: None })
 }
 
@@ -69,7 +78,7 @@ fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
 fn projections(mixer: MixerKind) -> usize {
     match mixer {
         MixerKind::MinGru => 2,
-        MixerKind::MinLstm | MixerKind::Gru => 3,
+        MixerKind::MinLstm | MixerKind::Gru | MixerKind::Attention => 3,
         MixerKind::Lstm => 4,
     }
 }
@@ -110,7 +119,14 @@ impl Layer {
     fn forward(&self) -> Tensor<3> {
         let [b, t, d] = self.x.dims();
         let [_, outputs] = self.weight.dims();
-        let preact = ops::product(self.x.clone().reshape([b * t, d]), self.weight.clone()).reshape([b, t, outputs]);
+        let product = ops::product(self.x.clone().reshape([b * t, d]), self.weight.clone());
+        if self.mixer == MixerKind::Attention {
+            let qkv = ops::bias_dropout_residual(product, Some(self.bias.clone()), None, Dropout::OFF).reshape([b, t, outputs]);
+            let past = Tensor::zeros([b, 1, outputs / 3 * 2], &self.x.device());
+            let plan = AttentionPlan { heads: HEADS, window: t, lengths: vec![0; b], next: 1 };
+            return ops::attention(qkv, past, plan, &StepCodes::dense()).0;
+        }
+        let preact = product.reshape([b, t, outputs]);
         let bias = Some(self.bias.clone());
         let start = Start { h0: Some(self.h0.clone()), init: None };
         let steps = StepCodes::dense();
