@@ -25,6 +25,7 @@
 extern crate alloc;
 
 pub mod adamw;
+pub mod attention;
 pub mod block_diagonal;
 mod candidate;
 pub mod conv;
@@ -49,6 +50,7 @@ mod recurrence;
 pub mod reference;
 pub mod retention;
 pub mod rms_norm;
+pub mod rotary;
 mod rows;
 pub mod scan;
 pub mod segments;
@@ -60,6 +62,7 @@ pub mod skip_gate;
 pub mod slstm;
 pub mod split;
 mod stepwise;
+pub mod swi_glu;
 pub mod weight_matrix;
 pub mod wkv;
 

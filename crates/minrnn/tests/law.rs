@@ -53,6 +53,7 @@ laws! {
         ret_net: RetNet,
         s_lstm: SLstm,
         m_lstm: MLstm,
+        attention: Attention,
     }
     others {
         blocks: subject::blocks(configs::blocks()),

@@ -348,3 +348,62 @@ fn gates_of_xlstm_begin_as_published() {
         }
     }
 }
+
+#[test]
+fn names_of_a_transformer_after_nano_gpt() {
+    let config = ModelConfig { max_seq_len: 40, ..nano_gpt() };
+    let lines = "
+        embedding.weight [11, 8]
+        positions.weight [40, 8]
+        backbone.blocks.0.mixer_norm.weight [8]
+        backbone.blocks.0.mixer.in_proj.weight [24, 8]
+        backbone.blocks.0.mixer.out_proj.weight [8, 8]
+        backbone.blocks.0.ff_norm.weight [8]
+        backbone.blocks.0.ff.up.weight [32, 8]
+        backbone.blocks.0.ff.down.weight [8, 32]
+        backbone.final_norm.weight [8]";
+    assert_eq!(listing(&config), expected(lines));
+}
+
+#[test]
+fn names_of_a_transformer_after_llama() {
+    let lines = "
+        embedding.weight [11, 8]
+        backbone.blocks.0.mixer_norm.gamma [8]
+        backbone.blocks.0.mixer.in_proj.weight [24, 8]
+        backbone.blocks.0.mixer.out_proj.weight [8, 8]
+        backbone.blocks.0.ff_norm.gamma [8]
+        backbone.blocks.0.ff.up.weight [128, 8]
+        backbone.blocks.0.ff.down.weight [8, 64]
+        backbone.final_norm.gamma [8]
+        head.weight [11, 8]";
+    assert_eq!(listing(&llama()), expected(lines));
+}
+
+/// models.md §2.8: nanoGPT's block, 3 layers of width 384, 256 positions.
+#[test]
+fn the_shakespeare_transformer_has_the_published_count() {
+    let Experiment { model: config, .. } = Experiment::load("shakespeare-transformer", &[]).expect("a built-in experiment");
+    let config = ModelConfig { vocab_size: 65, ..config };
+    assert_eq!(parameter_count(&model(&config)), 5_434_368);
+    assert_eq!(config.matrix_weights().expect("a valid model"), 5_434_368 - 7 * 384);
+}
+
+/// models.md §12: normal 0.02, and 0.02/√(2 n_layers) for the matrices that end a residual branch; no biases, unit gains.
+#[test]
+fn gpt_weights_have_the_published_deviations() {
+    let config = ModelConfig { d_model: 64, n_layers: 2, bias: true, ..nano_gpt() };
+    let mut seen = 0;
+    for (name, values) in parameters(&model(&config)) {
+        let deviation = (values.iter().map(|x| x * x).sum::<f32>() / values.len() as f32).sqrt();
+        let expected = match name.as_str() {
+            name if name.contains("norm.weight") => 1.0,
+            name if name.ends_with("bias") => 0.0,
+            name if name.ends_with("out_proj.weight") || name.ends_with("down.weight") => 0.01,
+            _ => 0.02,
+        };
+        assert!((deviation - expected).abs() <= 0.1 * expected, "{name}: {deviation}, expected {expected}");
+        seen += 1;
+    }
+    assert_eq!(seen, 2 + 2 * 12 + 2);
+}

@@ -73,6 +73,8 @@ choices! {
         SLstm = "s-lstm",
         /// xLSTM's matrix memory, in a block of its own without feed-forward part.
         MLstm = "m-lstm",
+        /// Causal softmax attention, whose state is a cache of keys and values.
+        Attention = "attention",
     }
 }
 
@@ -90,6 +92,20 @@ choices! {
         ChannelMix = "channel-mix",
         /// xLSTM's: as `gated`, gate first, without biases and scale, the width rounded up to a multiple of 64.
         GeGlu = "ge-glu",
+        /// SwiGLU, Llama's: linear to twice the width; the SiLU of one half multiplies the other; linear back; no biases. The width is
+        /// rounded up to a multiple of 64.
+        SwiGlu = "swi-glu",
+    }
+}
+
+choices! {
+    /// What the weights are before training.
+    Initialization, "init" {
+        /// Each mixer's own; PyTorch's for linear layers, standard normal for embeddings.
+        #[default]
+        Default = "default",
+        /// GPT-2's: normal with deviation 0.02, in the matrices that end a residual branch 0.02/√(2 n_layers); biases 0.
+        Gpt = "gpt",
     }
 }
 

@@ -5,7 +5,8 @@ use alloc::{format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::choices::{
-    Candidate, DropoutSite, FeedForwardKind, ForgetGate, GruForm, InitialState, MixerKind, NormKind, Positions, RecurrentInit, ScanKind,
+    Candidate, DropoutSite, FeedForwardKind, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Positions,
+    RecurrentInit, ScanKind,
 };
 use crate::{Error, Result};
 
@@ -43,7 +44,7 @@ pub struct ModelConfig {
     pub conv: bool,
     /// The feed-forward part of a block. Default `mlp`.
     pub ff: FeedForwardKind,
-    /// Ratio of the feed-forward width to `d_model`; their product must be whole. Default 4.
+    /// Ratio of the feed-forward width to `d_model`; their product must be whole (`swi-glu` rounds it up). Default 4.
     pub ff_mult: f64,
     /// The kind of every norm. Default `rms`.
     pub norm: NormKind,
@@ -69,10 +70,14 @@ pub struct ModelConfig {
     pub d_state: usize,
     /// Longest sequence of mixers that need to know: attention, S4's and Hyena's filters, learned positions. Default 1024.
     pub max_seq_len: usize,
-    /// How many of the last tokens attention sees; 0 stands for all of them. Default 0.
+    /// How many of the last tokens attention sees, the current one included; 0 stands for `max_seq_len`. Default 0.
     pub window: usize,
-    /// How attention knows the place of a token. Default `none`.
+    /// How the model knows the place of a token: `learned` for any mixer, `rotary` for attention. Default `none`.
     pub positions: Positions,
+    /// Whether attention, the feed-forward part and LayerNorm have biases. Default true.
+    pub bias: bool,
+    /// What the weights are before training; `gpt` for attention. Default `default`.
+    pub init: Initialization,
     /// Where the GRU's reset gate acts. Default `paper`.
     pub gru_form: GruForm,
     /// Whether a convolution of width 4 and SiLU stand before sLSTM's input and forget gates. Default true.
@@ -109,6 +114,8 @@ impl Default for ModelConfig {
             max_seq_len: 1024,
             window: 0,
             positions: Positions::None,
+            bias: true,
+            init: Initialization::Default,
             gru_form: GruForm::Paper,
             slstm_conv: true,
             slstm_forget_gate: ForgetGate::Sigmoid,
@@ -161,16 +168,17 @@ impl ModelConfig {
         Ok(self.d_inner()?.next_multiple_of(ROUNDED_WIDTH))
     }
 
-    /// The hidden width of the feed-forward part, `ff_mult · d_model`; of `ge-glu` rounded up to a multiple of 64.
+    /// The hidden width of the feed-forward part, `ff_mult · d_model`; of `ge-glu` and `swi-glu` rounded up to a multiple of 64.
     ///
     /// # Errors
-    /// When the product is not a whole number of at least 1 (but for `ge-glu`), or is beyond the limits.
+    /// When the product is not a whole number of at least 1 (`ge-glu` and `swi-glu` take any), or is beyond the limits.
     pub fn d_ff(&self) -> Result<usize> {
-        if self.ff != FeedForwardKind::GeGlu {
+        if !matches!(self.ff, FeedForwardKind::GeGlu | FeedForwardKind::SwiGlu) {
             return whole_width("ff_mult", self.ff_mult, self.d_model);
         }
-        let width = libm::ceil(ratio_of("ff_mult", self.ff_mult, self.d_model)?);
-        Ok((width as usize).next_multiple_of(ROUNDED_WIDTH))
+        // A ratio such as 8/3 written in decimal still means what it stands for.
+        let width = libm::ceil(ratio_of("ff_mult", self.ff_mult, self.d_model)? - 1e-9);
+        Ok((width as usize).max(1).next_multiple_of(ROUNDED_WIDTH))
     }
 
     /// `width`, called `what`, and how much of it each of the `n_heads` heads has.
@@ -221,18 +229,20 @@ impl ModelConfig {
             }
             MixerKind::SLstm => 8 * d * d / self.n_heads.max(1) as u128,
             MixerKind::MLstm => 3 * d * inner + (12 + 6 * self.n_heads as u128) * inner,
+            MixerKind::Attention => 4 * d * d,
         };
         let mixers: u128 = (0..self.n_layers.min(MAX_LAYERS)).map(|layer| mixer(self.mixer_at(layer))).sum();
         let ff = match self.ff {
             FeedForwardKind::None => 0,
             FeedForwardKind::Mlp => 2 * d * self.d_ff()? as u128,
-            FeedForwardKind::Gated | FeedForwardKind::GeGlu => 3 * d * self.d_ff()? as u128,
+            FeedForwardKind::Gated | FeedForwardKind::GeGlu | FeedForwardKind::SwiGlu => 3 * d * self.d_ff()? as u128,
             FeedForwardKind::ChannelMix => 2 * d * self.d_ff()? as u128 + d * d,
         };
         let with_ff = (0..self.n_layers.min(MAX_LAYERS)).filter(|&layer| self.ff_at(layer) != FeedForwardKind::None).count() as u128;
         let conv = if self.conv { d * d } else { 0 };
         let vocabulary = self.vocab_size as u128 * d * if self.tie_embeddings { 1 } else { 2 };
-        Ok(mixers + self.n_layers as u128 * conv + with_ff * ff + vocabulary)
+        let places = if self.positions == Positions::Learned { self.max_seq_len as u128 * d } else { 0 };
+        Ok(mixers + self.n_layers as u128 * conv + with_ff * ff + vocabulary + places)
     }
 
     /// Checks every key and every combination of keys.
@@ -250,6 +260,9 @@ impl ModelConfig {
         within("n_heads", self.n_heads, MAX_D_MODEL)?;
         within("d_state", self.d_state, MAX_STATE)?;
         within("max_seq_len", self.max_seq_len, MAX_SEQ_LEN)?;
+        if self.window > MAX_SEQ_LEN {
+            return wrong(format!("window must be at most {MAX_SEQ_LEN}, with 0 for max_seq_len, found {}", self.window));
+        }
         self.d_inner()?;
         if self.ff != FeedForwardKind::None {
             self.d_ff()?;
@@ -272,6 +285,7 @@ impl ModelConfig {
         if !(self.forget_bias.is_finite() && self.forget_bias.abs() <= 1e3) {
             return wrong(format!("forget_bias must be a number between -1000 and 1000, found {}", self.forget_bias));
         }
+        self.validate_attention()?;
         self.validate_xlstm()?;
         self.validate_scan()
     }
@@ -285,6 +299,35 @@ impl ModelConfig {
                 self.retention_heads()?;
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    fn validate_attention(&self) -> Result<()> {
+        let kinds = self.mixer_kinds();
+        let other = kinds.iter().find(|kind| **kind != MixerKind::Attention);
+        if let (Initialization::Gpt, Some(kind)) = (self.init, other) {
+            return wrong(format!("init = gpt exists for attention only, found mixer = {kind}; use init = default"));
+        }
+        let head_width = self.d_model / self.n_heads;
+        if kinds.contains(&MixerKind::Attention) && head_width * self.n_heads != self.d_model {
+            let (d_model, n_heads) = (self.d_model, self.n_heads);
+            return wrong(format!("n_heads must divide d_model = {d_model} with mixer = attention, found {n_heads}; change one of them"));
+        }
+        if self.positions != Positions::Rotary {
+            return Ok(());
+        }
+        if !kinds.contains(&MixerKind::Attention) {
+            let kind = kinds.first().copied().unwrap_or_default();
+            return wrong(format!(
+                "positions = rotary turns the queries and keys of attention, found mixer = {kind}; use positions = none"
+            ));
+        }
+        if !head_width.is_multiple_of(2) {
+            let n_heads = self.n_heads;
+            return wrong(format!(
+                "positions = rotary needs heads of even width, found {head_width} with n_heads = {n_heads}; change n_heads"
+            ));
         }
         Ok(())
     }
@@ -304,6 +347,11 @@ impl ModelConfig {
             }
         }
         Ok(())
+    }
+
+    /// How many of the last tokens attention sees: `window`, or else `max_seq_len`.
+    pub fn attention_window(&self) -> usize {
+        if self.window == 0 { self.max_seq_len } else { self.window }
     }
 
     fn validate_scan(&self) -> Result<()> {
@@ -405,6 +453,26 @@ mod tests {
     #[test]
     fn ff_mult_does_not_matter_without_a_feed_forward_part() {
         ModelConfig { ff: FeedForwardKind::None, ff_mult: 0.0, ..valid() }.validate().unwrap();
+    }
+
+    #[test]
+    fn attention_needs_heads_that_fit_and_rotary_positions_need_attention() {
+        let attention =
+            |c: &mut ModelConfig, n_heads, positions| (c.mixer, c.n_heads, c.positions) = (MixerKind::Attention, n_heads, positions);
+        assert!(refusal(|c| attention(c, 5, Positions::None)).contains("n_heads must divide d_model = 128"));
+        assert!(refusal(|c| attention(c, 128, Positions::Rotary)).contains("even width, found 1"));
+        assert!(refusal(|c| c.positions = Positions::Rotary).contains("found mixer = min-gru"));
+        assert!(refusal(|c| c.init = Initialization::Gpt).contains("init = gpt exists for attention only"));
+        assert!(refusal(|c| c.window = usize::MAX).contains("window"));
+        let mut config = valid();
+        attention(&mut config, 4, Positions::Rotary);
+        config.validate().unwrap();
+    }
+
+    #[test]
+    fn the_width_of_swi_glu_is_rounded_up() {
+        let width = |d_model, ff_mult| ModelConfig { ff: FeedForwardKind::SwiGlu, d_model, ff_mult, ..valid() }.d_ff().unwrap();
+        assert_eq!((width(384, 8.0 / 3.0), width(512, 8.0 / 3.0), width(8, 0.1)), (1024, 1408, 64));
     }
 
     #[test]

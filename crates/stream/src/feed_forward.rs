@@ -1,4 +1,4 @@
-//! The feed-forward part of a block: x + down(GELU(up(norm(x)))), plain or gated.
+//! The feed-forward part of a block: x + down(act(up(norm(x)))), plain or gated; the equations stand with the training model.
 
 use alloc::vec::Vec;
 
@@ -14,30 +14,31 @@ use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{FeedForwardKind, ModelConfig, Result};
 
-/// A plain or gated GELU layer.
+/// A plain or gated layer.
 #[derive(Debug, Clone)]
 pub(crate) struct FeedForward {
     /// D → M, or D → 2M with rows value then gate (gate then value in `ge-glu`).
     up: Linear,
     /// M → D.
     down: Linear,
-    kind: FeedForwardKind,
     /// `[M]`, only in the gated form: GELU(gate) ⊙ value ⊙ scale.
-    scale: Vec<f32>,
+    scale: Option<Vec<f32>>,
+    kind: FeedForwardKind,
 }
 
 impl FeedForward {
     pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let (d, d_ff) = (config.d_model, config.d_ff()?);
         let kind = config.ff;
-        let (up, down) = (join(name, "up"), join(name, "down"));
-        let (up, down) = match kind {
-            FeedForwardKind::GeGlu => (source.linear_without_bias(&up, 2 * d_ff, d)?, source.linear_without_bias(&down, d, d_ff)?),
-            FeedForwardKind::Gated => (source.linear(&up, 2 * d_ff, d)?, source.linear(&down, d, d_ff)?),
-            _ => (source.linear(&up, d_ff, d)?, source.linear(&down, d, d_ff)?),
+        let halves = if kind == FeedForwardKind::Mlp { 1 } else { 2 };
+        let biased = config.bias && !matches!(kind, FeedForwardKind::GeGlu | FeedForwardKind::SwiGlu);
+        let mut linear = |part: &str, outputs: usize, inputs: usize| match biased {
+            true => source.linear(&join(name, part), outputs, inputs),
+            false => source.linear_without_bias(&join(name, part), outputs, inputs),
         };
-        let scale = if kind == FeedForwardKind::Gated { source.vector(&join(name, "scale"), &[d_ff])? } else { Vec::new() };
-        Ok(Self { up, down, kind, scale })
+        let (up, down) = (linear("up", halves * d_ff, d)?, linear("down", d, d_ff)?);
+        let scale = if kind == FeedForwardKind::Gated { Some(source.vector(&join(name, "scale"), &[d_ff])?) } else { None };
+        Ok(Self { up, down, scale, kind })
     }
 
     /// `x += FF(buffers.normed)`, `x` `[N, D]`.
@@ -80,12 +81,13 @@ impl FeedForward {
     fn activate<'a>(&self, pass: &Pass<'_>, range: Range<usize>, values: impl Fn(usize) -> &'a [f32], hidden: &mut [f32]) {
         let (width, d_ff) = (range.len(), self.down.weight.inputs());
         let bias = |group: usize| &self.up.bias[group * d_ff..][range.clone()];
-        match self.kind {
-            FeedForwardKind::Gated => {
+        match (self.kind, &self.scale) {
+            (FeedForwardKind::SwiGlu, _) => gates::swi_glu(pass.level, values(0), values(1), hidden),
+            (FeedForwardKind::Gated, Some(scale)) => {
                 gelu::forward(1, width, values(1), Some(bias(1)), as_out(hidden));
-                gates::scale_by(pass.level, values(0), bias(0), &self.scale[range.clone()], hidden);
+                gates::scale_by(pass.level, values(0), bias(0), &scale[range.clone()], hidden);
             }
-            FeedForwardKind::GeGlu => {
+            (FeedForwardKind::GeGlu, _) => {
                 gelu::forward(1, width, values(0), None, as_out(hidden));
                 gates::multiply_by(pass.level, [values(1)], hidden);
             }

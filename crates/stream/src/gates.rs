@@ -108,6 +108,17 @@ formula! {
 }
 
 formula! {
+    /// out ← value ⊙ gate ⊙ σ(gate).
+    swi_glu_all(s, [value, gate] as 2, _old) s.mul_f32s(value, s.mul_f32s(gate, sigmoid(s, gate)))
+}
+
+/// out ← value ⊙ SiLU(gate).
+#[inline]
+pub(crate) fn swi_glu(level: Level, value: &[f32], gate: &[f32], out: &mut [f32]) {
+    swi_glu_all(level, [value, gate], out);
+}
+
+formula! {
     /// out ← (x − mean) ⊙ scale + shift.
     shift_all(s, [x, mean, scale, shift] as 4, _old) s.mul_add_e_f32s(s.sub_f32s(x, mean), scale, shift)
 }

@@ -51,8 +51,8 @@ mod workspace;
 #[cfg(feature = "std")]
 pub use checkpoint::{CONFIG_FILE, CheckpointConfig, FORMAT_VERSION, WEIGHTS_FILE, read_checkpoint};
 pub use choices::{
-    Candidate, DropoutSite, FeedForwardKind, ForgetGate, GruForm, InitialState, MixerKind, NormKind, Positions, RecurrentInit, ScanKind,
-    WeightFormat,
+    Candidate, DropoutSite, FeedForwardKind, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Positions,
+    RecurrentInit, ScanKind, WeightFormat,
 };
 pub use config::ModelConfig;
 pub use error::{Error, Result};

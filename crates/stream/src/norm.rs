@@ -31,7 +31,10 @@ impl Norm {
     pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let mut vector = |part: &str| source.vector(&alloc::format!("{name}.{part}"), &[config.d_model]);
         Ok(match config.norm {
-            NormKind::Layer => Self::Layer { gamma: vector("weight")?, beta: vector("bias")? },
+            NormKind::Layer => {
+                let gamma = vector("weight")?;
+                Self::Layer { gamma, beta: if config.bias { vector("bias")? } else { alloc::vec![0.0; config.d_model] } }
+            }
             NormKind::Rms => Self::Rms { gamma: vector("gamma")? },
             NormKind::Batch => {
                 let (gamma, beta) = (vector("weight")?, vector("bias")?);

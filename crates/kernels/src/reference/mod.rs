@@ -3,6 +3,7 @@
 //! Arguments come in the kernels' order; results are returned as vectors.
 
 pub mod adamw;
+pub mod attention;
 pub mod block_diagonal;
 pub mod conv;
 pub mod cross_entropy;
@@ -22,11 +23,13 @@ pub mod prefix_softmax;
 pub mod product;
 pub mod retention;
 pub mod rms_norm;
+pub mod rotary;
 pub mod scan;
 pub mod selective_scan;
 pub mod silu;
 pub mod skip_gate;
 pub mod slstm;
+pub mod swi_glu;
 pub mod weight_matrix;
 pub mod wkv;
 

@@ -90,18 +90,15 @@ impl<M: Mixer> Block<M> {
         let d = config.d_model;
         let at = |site| if config.dropout_sites.contains(&site) { config.dropout } else { 0.0 };
         let conv = config.conv.then(|| CausalConv::new(d, init));
-        let mixer_norm = Norm::new(config.norm, d, init);
+        let mixer_norm = Norm::for_model(config, init);
         let mixer = mixer(init)?;
         let kind = config.ff_at(layer);
-        let ff_norm = (kind != FeedForwardKind::None).then(|| Norm::new(config.norm, d, init));
+        let ff_norm = (kind != FeedForwardKind::None).then(|| Norm::for_model(config, init));
         let ff = match kind {
-            FeedForwardKind::None => None,
-            FeedForwardKind::Mlp => Some(FeedForwardPart::Pointwise(FeedForward::mlp(d, config.d_ff()?, init))),
-            FeedForwardKind::Gated => Some(FeedForwardPart::Pointwise(FeedForward::gated(d, config.d_ff()?, init))),
-            FeedForwardKind::GeGlu => Some(FeedForwardPart::Pointwise(FeedForward::ge_glu(d, config.d_ff()?, config.n_layers, init))),
             FeedForwardKind::ChannelMix => {
                 Some(FeedForwardPart::ChannelMix(ChannelMix::new(d, config.d_ff()?, layer, config.n_layers, init)))
             }
+            kind => FeedForward::new(config, kind, init)?.map(FeedForwardPart::Pointwise),
         };
         Ok(Self { conv, mixer_norm, mixer, ff_norm, ff, mixer_dropout: at(DropoutSite::Mixer), ff_dropout: at(DropoutSite::FeedForward) })
     }

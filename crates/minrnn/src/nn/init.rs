@@ -1,13 +1,14 @@
 //! Initial values of parameters, from a seeded generator of our own.
 //!
 //! Linear and convolution weights and biases are uniform in ±1/√fan_in, embeddings and learned initial states standard normal
-//! (models.md §2.8). The values depend on the seed and the order in which a model is built, on nothing else.
+//! (models.md §2.8), or all of them GPT-2's (models.md §12). The values depend on the seed and the order in which a model is built, on nothing else.
 
 use std::ops::Range;
 
 use burn::module::Param;
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor, TensorData};
+use minrnn_stream::{Initialization, ModelConfig};
 use rand::Rng;
 
 use crate::rng::{self, ChaCha8Rng, Purpose};
@@ -21,17 +22,28 @@ pub(super) fn xlstm_deviation(d_model: usize) -> f32 {
 pub(super) fn xlstm_output_deviation(d_model: usize, n_layers: usize) -> f32 {
     2.0 / (n_layers as f32 * (d_model as f32).sqrt())
 }
+/// Deviation of GPT-2's weights.
+const GPT_DEVIATION: f32 = 0.02;
 
 /// Makes parameters on a device.
 pub struct Initializer {
     rng: ChaCha8Rng,
     device: Device,
+    kind: Initialization,
+    /// Deviation of GPT-2's weights that end a residual branch, of which each block has two.
+    residual_deviation: f32,
 }
 
 impl Initializer {
     /// Parameters on `device`, drawn from `seed`.
     pub fn new(seed: u64, device: &Device) -> Self {
-        Self { rng: rng::stream(seed, Purpose::Init, 0), device: device.clone() }
+        let rng = rng::stream(seed, Purpose::Init, 0);
+        Self { rng, device: device.clone(), kind: Initialization::Default, residual_deviation: GPT_DEVIATION }
+    }
+
+    /// With the initialisation that `config` asks for.
+    pub fn for_model(self, config: &ModelConfig) -> Self {
+        Self { kind: config.init, residual_deviation: GPT_DEVIATION / (2.0 * config.n_layers as f32).sqrt(), ..self }
     }
 
     /// Where the parameters live.
@@ -92,16 +104,32 @@ impl Initializer {
         self.values([rows, columns], (0..rows * columns).map(|k| (gain * at(k / columns, k % columns)) as f32).collect())
     }
 
-    /// A linear layer `d_input` → `d_output` with PyTorch's default initialisation.
+    /// A linear layer `d_input` → `d_output` with PyTorch's default initialisation, or GPT-2's.
     pub fn linear(&mut self, d_input: usize, d_output: usize) -> Linear {
         self.linear_with_bias(d_input, d_output, true)
     }
 
     /// The same, with or without a bias.
     pub fn linear_with_bias(&mut self, d_input: usize, d_output: usize, bias: bool) -> Linear {
-        let weight = self.uniform([d_input, d_output], d_input);
-        let bias = bias.then(|| self.uniform([d_output], d_input));
-        Linear { weight, bias }
+        self.linear_of(d_input, d_output, bias, GPT_DEVIATION)
+    }
+
+    /// The linear layer that ends a residual branch.
+    pub fn residual_linear(&mut self, d_input: usize, d_output: usize, bias: bool) -> Linear {
+        self.linear_of(d_input, d_output, bias, self.residual_deviation)
+    }
+
+    fn linear_of(&mut self, d_input: usize, d_output: usize, bias: bool, deviation: f32) -> Linear {
+        match self.kind {
+            Initialization::Default => {
+                let weight = self.uniform([d_input, d_output], d_input);
+                Linear { weight, bias: bias.then(|| self.uniform([d_output], d_input)) }
+            }
+            Initialization::Gpt => {
+                let weight = self.normal([d_input, d_output], deviation);
+                Linear { weight, bias: bias.then(|| self.constant([d_output], 0.0)) }
+            }
+        }
     }
 
     /// Adds `shift` to the biases of the outputs `range`.

@@ -121,4 +121,5 @@ mixers! {
     RetNet: ret_net::{RetNet, RetNetConfig},
     SLstm: s_lstm::{SLstm, SLstmConfig},
     MLstm: m_lstm::{MLstm, MLstmConfig},
+    Attention: attention::{Attention, AttentionConfig},
 }

@@ -3,6 +3,7 @@
 //! Letters in shapes: `B` batch, `T` time, `D` model width (`d_model`), `E` inner width (`d_inner`, the paper's d_h).
 
 mod aaren;
+mod attention;
 mod bidirectional;
 mod block;
 mod channel_mix;
@@ -23,6 +24,7 @@ mod min_lstm;
 mod mixer;
 mod mode;
 mod norm;
+pub(crate) mod places;
 mod recurrent;
 mod ret_net;
 mod rwkv4;
@@ -31,6 +33,7 @@ mod state;
 mod token_shift;
 
 pub use aaren::{Aaren, AarenConfig, AarenState};
+pub use attention::{Attention, AttentionConfig, AttentionState};
 pub use bidirectional::Bidirectional;
 pub use block::{Block, BlockState, FeedForwardPart};
 pub use channel_mix::ChannelMix;

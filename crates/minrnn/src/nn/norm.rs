@@ -2,7 +2,7 @@
 
 use burn::module::{Module, Param, RunningState};
 use burn::tensor::Tensor;
-use minrnn_stream::NormKind;
+use minrnn_stream::{ModelConfig, NormKind};
 
 use super::init::Initializer;
 use super::mode::Mode;
@@ -28,8 +28,14 @@ pub enum Norm {
 pub struct LayerNorm {
     /// γ `[D]`.
     pub weight: Param<Tensor<1>>,
-    /// β `[D]`.
-    pub bias: Param<Tensor<1>>,
+    /// β `[D]`, when there is one.
+    pub bias: Option<Param<Tensor<1>>>,
+}
+
+impl LayerNorm {
+    fn bias(&self) -> Tensor<1> {
+        self.bias.as_ref().map_or_else(|| Tensor::zeros(self.weight.dims(), &self.weight.device()), Param::val)
+    }
 }
 
 /// Gain offset of an RMSNorm.
@@ -53,10 +59,18 @@ pub struct BatchNorm {
 }
 
 impl Norm {
+    /// A new norm as `config` asks for.
+    pub fn for_model(config: &ModelConfig, init: &mut Initializer) -> Self {
+        match Self::new(config.norm, config.d_model, init) {
+            Self::Layer(norm) if !config.bias => Self::Layer(LayerNorm { bias: None, ..norm }),
+            norm => norm,
+        }
+    }
+
     /// A new norm of width `d_model`.
     pub fn new(kind: NormKind, d_model: usize, init: &mut Initializer) -> Self {
         match kind {
-            NormKind::Layer => Self::Layer(LayerNorm { weight: init.constant([d_model], 1.0), bias: init.constant([d_model], 0.0) }),
+            NormKind::Layer => Self::Layer(LayerNorm { weight: init.constant([d_model], 1.0), bias: Some(init.constant([d_model], 0.0)) }),
             NormKind::Rms => Self::Rms(RmsNorm { gamma: init.constant([d_model], 0.0) }),
             NormKind::Batch => Self::Batch(BatchNorm {
                 weight: init.constant([d_model], 1.0),
@@ -70,7 +84,7 @@ impl Norm {
     /// Normalises `x` `[B, T, D]`.
     pub fn forward(&self, x: Tensor<3>, steps: &StepCodes, mode: Mode) -> Tensor<3> {
         match self {
-            Self::Layer(norm) => layer_norm(x, norm.weight.val(), norm.bias.val(), EPS),
+            Self::Layer(norm) => layer_norm(x, norm.weight.val(), norm.bias(), EPS),
             Self::Rms(norm) => rms_norm(x, norm.gamma.val()),
             Self::Batch(norm) => norm.forward(x, steps, mode),
         }
@@ -79,7 +93,7 @@ impl Norm {
     /// The same, and `x` itself for the residual connection around what follows.
     pub fn forward_and_input(&self, x: Tensor<3>, steps: &StepCodes, mode: Mode) -> (Tensor<3>, Tensor<3>) {
         match self {
-            Self::Layer(norm) => layer_norm_and_input(x, norm.weight.val(), norm.bias.val(), EPS),
+            Self::Layer(norm) => layer_norm_and_input(x, norm.weight.val(), norm.bias(), EPS),
             Self::Rms(norm) => rms_norm_and_input(x, norm.gamma.val()),
             Self::Batch(norm) => (norm.forward(x.clone(), steps, mode), x),
         }

@@ -15,7 +15,8 @@
 //! | [`prefix_softmax`] | attention to everything read, as a recurrence (Aaren) |
 //! | [`causal_conv`] | depthwise convolution with a carried window |
 //! | [`layer_norm`], [`rms_norm`] | norms over the last dimension |
-//! | [`bias_gelu`], [`bias_gated_gelu`], [`gelu_gate`], [`bias_dropout_residual`] | what stands between two matrix products |
+//! | [`attention`], [`rotary`] | softmax attention with its cache, and the places of its queries and keys |
+//! | [`bias_gelu`], [`bias_gated_gelu`], [`gelu_gate`], [`swi_glu`], [`bias_dropout_residual`] | what stands between two matrix products |
 //! | [`bias_gelu_product`], [`bias_gated_gelu_product`] | the activation with the product behind it, which keeps less |
 //! | [`silu`], [`silu_twice`], [`split`] | what stands around the convolutions of Mamba and xLSTM |
 //! | [`block_diagonal`], [`head_norm`], [`skip_gate`] | the other parts of an xLSTM block |
@@ -30,6 +31,7 @@
 //! last state, and let gradients flow into and out of the states. Only this folder names a backend.
 
 mod adamw;
+mod attention;
 mod block_diagonal;
 mod conv;
 mod cross_entropy;
@@ -51,6 +53,7 @@ mod prefix_softmax;
 mod product;
 mod recurrence;
 mod retention;
+mod rotary;
 mod scan;
 mod selective_scan;
 mod silu;
@@ -59,12 +62,14 @@ mod slstm;
 mod split;
 mod steps;
 mod stepwise;
+mod swi_glu;
 #[cfg(test)]
 mod tests;
 mod with_gradient;
 mod wkv;
 
 pub use adamw::{AdamW, Moments, adamw, sum_of_squares};
+pub use attention::{AttentionPlan, attention};
 pub use block_diagonal::block_diagonal;
 pub use conv::{causal_conv, causal_conv_and_input};
 pub use cross_entropy::cross_entropy;
@@ -87,6 +92,7 @@ pub use prefix_softmax::{PrefixMemory, prefix_softmax};
 pub use product::{product, product_transposed};
 pub use recurrence::Start;
 pub use retention::{Features, Retention, RetentionState, retention};
+pub use rotary::rotary;
 pub use scan::{linear_scan, log_space_scan};
 pub use selective_scan::{SelectiveScan, selective_scan};
 pub use silu::{silu, silu_twice};
@@ -94,5 +100,6 @@ pub use skip_gate::skip_gate;
 pub use slstm::{EMPTY_M, ForgetGate, SLstmMemory, slstm};
 pub use split::split;
 pub use steps::StepCodes;
+pub use swi_glu::swi_glu;
 pub use with_gradient::with_gradient;
 pub use wkv::{EMPTY_LOG_WEIGHT, WkvMemory, wkv};
