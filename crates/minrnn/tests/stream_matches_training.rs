@@ -77,6 +77,7 @@ fn every_setting_of_a_block() {
 #[test]
 fn whole_models() {
     configs::language_models().iter().filter(|config| MixerKind::STREAMED.contains(&config.mixer)).for_each(compare);
+    compare(&configs::xlstm_stack());
 }
 
 /// Wide enough for every product to be cut over threads.

@@ -50,9 +50,13 @@ pub fn language_models() -> Vec<ModelConfig> {
     let mut configs: Vec<ModelConfig> = MixerKind::ALL.iter().map(of).collect();
     configs.push(ModelConfig { norm: NormKind::Layer, conv: false, tie_embeddings: true, ..of(&MixerKind::MinGru) });
     configs.push(ModelConfig { norm: NormKind::Batch, ff: FeedForwardKind::Gated, ..of(&MixerKind::MinLstm) });
-    let xlstm = ModelConfig { norm: NormKind::Layer, ff: FeedForwardKind::GeGlu, ff_mult: 1.3, conv: false, ..of(&MixerKind::SLstm) };
-    configs.push(ModelConfig { mixers: vec![MixerKind::MLstm, MixerKind::SLstm], ..xlstm });
     configs
+}
+
+/// A whole model of both cells of xLSTM with its feed-forward part.
+pub fn xlstm_stack() -> ModelConfig {
+    let mixers = vec![MixerKind::MLstm, MixerKind::SLstm];
+    ModelConfig { mixers, n_layers: 2, norm: NormKind::Layer, ff: FeedForwardKind::GeGlu, ff_mult: 1.3, ..small(MixerKind::MLstm) }
 }
 
 /// The settings of `config` that are not defaults.
