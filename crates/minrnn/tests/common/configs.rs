@@ -103,13 +103,18 @@ pub fn language_models() -> Vec<ModelConfig> {
     configs.push(ModelConfig { norm: NormKind::Batch, ff: FeedForwardKind::Gated, ..of(&MixerKind::MinLstm) });
     let rwkv = ModelConfig { norm: NormKind::Layer, ff: FeedForwardKind::ChannelMix, conv: false, ..of(&MixerKind::Rwkv4) };
     configs.push(rwkv);
-    let xlstm = ModelConfig { norm: NormKind::Layer, ff: FeedForwardKind::GeGlu, ff_mult: 1.3, conv: false, ..of(&MixerKind::SLstm) };
-    configs.push(ModelConfig { mixers: vec![MixerKind::MLstm, MixerKind::SLstm], ..xlstm });
+    configs.push(ModelConfig { norm: NormKind::Rms, ..xlstm_stack() });
     // The place of a token is counted by the model and by attention; with 40 places the longer tests run beyond the last.
     configs.push(ModelConfig { n_layers: 2, max_seq_len: 40, ..nano_gpt() });
     configs.push(ModelConfig { n_layers: 2, ..llama() });
     configs.push(ModelConfig { positions: Positions::Learned, ..of(&MixerKind::MinGru) });
     configs
+}
+
+/// A whole model of both cells of xLSTM with its feed-forward part.
+pub fn xlstm_stack() -> ModelConfig {
+    let mixers = vec![MixerKind::MLstm, MixerKind::SLstm];
+    ModelConfig { mixers, n_layers: 2, norm: NormKind::Layer, ff: FeedForwardKind::GeGlu, ff_mult: 1.3, ..small(MixerKind::MLstm) }
 }
 
 /// The settings of `config` that are not defaults.
