@@ -187,7 +187,7 @@ impl ModelConfig {
     /// When the heads do not divide it.
     pub fn heads_of(&self, width: usize, what: &str) -> Result<(usize, usize)> {
         let heads = self.n_heads;
-        if heads == 0 || width % heads != 0 {
+        if heads == 0 || !width.is_multiple_of(heads) {
             return wrong(format!("n_heads must divide {what}, found {heads} heads for {width}; change n_heads, d_model or expansion"));
         }
         Ok((width, width / heads))
