@@ -49,6 +49,7 @@ pub mod scan;
 pub mod segments;
 pub mod shape;
 pub mod simd;
+pub mod state_space;
 mod stepwise;
 pub mod weight_matrix;
 

@@ -45,6 +45,10 @@ laws! {
         min_lstm: MinLstm,
         gru: Gru,
         lstm: Lstm,
+        s4: S4,
+        s4d: S4d,
+        h3: H3,
+        hyena: Hyena,
     }
     others {
         blocks: subject::blocks(configs::blocks()),

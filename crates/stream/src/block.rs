@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 use crate::conv::Conv;
 use crate::feed_forward::FeedForward;
 use crate::linear::{Linear, Shared};
-use crate::mixer::{self, Mixer};
+use crate::mixer::{self, Mixer, Output};
 use crate::norm::Norm;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
@@ -35,9 +35,10 @@ impl Block {
         let mixer_name = join(name, "mixer");
         let mixer = mixer::read(config, config.mixer_at(layer), source, &mixer_name)?;
         let out_name = join(&mixer_name, "out_proj");
+        let outputs = config.d_model * if mixer.output() == Output::Gated { 2 } else { 1 };
         let out_proj = match mixer.out_bias() {
-            true => source.linear(&out_name, config.d_model, mixer.width())?,
-            false => source.linear_without_bias(&out_name, config.d_model, mixer.width())?,
+            true => source.linear(&out_name, outputs, mixer.width())?,
+            false => source.linear_without_bias(&out_name, outputs, mixer.width())?,
         };
         let feed_forward = match config.ff {
             FeedForwardKind::None => None,
@@ -65,8 +66,11 @@ impl Block {
         }
         self.mixer_norm.forward(pass, pass.rows, x, room(&mut buffers.normed, pass.rows * d));
         self.mixer.forward(pass, Memory::new(state, first + window, self.mixer.memory()), buffers);
-        let scratch = room(&mut buffers.product, pass.rows * d);
-        self.out_proj.add_to(pass, pass.rows, &buffers.hidden, scratch, x);
+        let scratch = room(&mut buffers.product, pass.rows * self.out_proj.weight.outputs());
+        match self.mixer.output() {
+            Output::Plain => self.out_proj.add_to(pass, pass.rows, &buffers.hidden, scratch, x),
+            Output::Gated => self.out_proj.add_gated_to(pass, pass.rows, &buffers.hidden, scratch, x),
+        }
         if let Some((norm, feed_forward)) = &self.feed_forward {
             norm.forward(pass, pass.rows, x, room(&mut buffers.normed, pass.rows * d));
             feed_forward.forward(pass, x, buffers);

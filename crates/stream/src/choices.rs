@@ -57,6 +57,14 @@ choices! {
         Gru = "gru",
         /// The long short-term memory, stepped through time.
         Lstm = "lstm",
+        /// S4: a state space whose matrix is a diagonal less a rank-one part.
+        S4 = "s4",
+        /// S4D: a diagonal state space.
+        S4d = "s4d",
+        /// H3: a shift and a diagonal state space between products of queries, keys and values.
+        H3 = "h3",
+        /// Hyena: gates around a convolution with a long implicit filter.
+        Hyena = "hyena",
     }
 }
 
@@ -142,6 +150,19 @@ choices! {
         Paper = "paper",
         /// On the recurrent product with its bias, as PyTorch and cuDNN do.
         Torch = "torch",
+    }
+}
+
+choices! {
+    /// What the frequencies of S4D's states begin with.
+    S4Init, "s4_init" {
+        /// Those of the HiPPO-LegS matrix.
+        #[default]
+        Legs = "legs",
+        /// πn.
+        Lin = "lin",
+        /// (N/π) (N/(2n + 1) − 1).
+        Inv = "inv",
     }
 }
 

@@ -47,7 +47,9 @@ mod workspace;
 
 #[cfg(feature = "std")]
 pub use checkpoint::{CONFIG_FILE, CheckpointConfig, FORMAT_VERSION, WEIGHTS_FILE, read_checkpoint};
-pub use choices::{Candidate, DropoutSite, FeedForwardKind, GruForm, InitialState, MixerKind, NormKind, Positions, ScanKind, WeightFormat};
+pub use choices::{
+    Candidate, DropoutSite, FeedForwardKind, GruForm, InitialState, MixerKind, NormKind, Positions, S4Init, ScanKind, WeightFormat,
+};
 pub use config::ModelConfig;
 pub use error::{Error, Result};
 #[cfg(feature = "std")]

@@ -18,6 +18,7 @@ pub mod parallel_scans;
 pub mod product;
 pub mod rms_norm;
 pub mod scan;
+pub mod state_space;
 pub mod weight_matrix;
 
 use crate::shape::Candidate;

@@ -40,6 +40,20 @@ impl Initializer {
         self.fill(shape, |init| init.gauss() * deviation)
     }
 
+    /// Uniform from `low` to `high`.
+    pub fn between<const D: usize>(&mut self, shape: [usize; D], [low, high]: [f64; 2]) -> Param<Tensor<D>> {
+        self.fill(shape, |init| (low + (high - low) * f64::from(init.unit())) as f32)
+    }
+
+    /// The given elements.
+    ///
+    /// # Panics
+    /// When there are not as many as `shape` has.
+    pub fn values<const D: usize>(&mut self, shape: [usize; D], values: Vec<f32>) -> Param<Tensor<D>> {
+        assert_eq!(values.len(), shape.iter().product::<usize>(), "values of shape {shape:?}");
+        Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), &self.device))
+    }
+
     /// All elements `value`.
     pub fn constant<const D: usize>(&mut self, shape: [usize; D], value: f32) -> Param<Tensor<D>> {
         self.fill(shape, |_| value)
@@ -71,8 +85,8 @@ impl Initializer {
     }
 
     fn fill<const D: usize>(&mut self, shape: [usize; D], mut value: impl FnMut(&mut Self) -> f32) -> Param<Tensor<D>> {
-        let values: Vec<f32> = (0..shape.iter().product()).map(|_| value(self)).collect();
-        Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), &self.device))
+        let values = (0..shape.iter().product()).map(|_| value(self)).collect();
+        self.values(shape, values)
     }
 
     /// Uniform in [0, 1).

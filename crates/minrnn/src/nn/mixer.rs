@@ -113,4 +113,8 @@ mixers! {
     MinLstm: min_lstm::{MinLstm, MinLstmConfig},
     Gru: gru::{Gru, GruConfig},
     Lstm: lstm::{Lstm, LstmConfig},
+    S4: s4::{S4, S4Config},
+    S4d: s4d::{S4d, S4dConfig},
+    H3: h3::{H3, H3Config},
+    Hyena: hyena::{Hyena, HyenaConfig},
 }

@@ -8,6 +8,7 @@
 //! | [`linear_scan`] | h = a h + b with coefficients of your own |
 //! | [`log_space_scan`] | the same from ln a and ln b, as in the paper; for study |
 //! | [`gru`], [`lstm`] | the traditional cells |
+//! | [`state_space`] | a linear recurrence of complex numbers for each channel: S4, S4D, H3 |
 //! | [`causal_conv`] | depthwise convolution with a carried window |
 //! | [`layer_norm`], [`rms_norm`] | norms over the last dimension |
 //! | [`bias_gelu`], [`bias_gated_gelu`], [`bias_dropout_residual`] | what stands between two matrix products |
@@ -40,6 +41,7 @@ mod precision;
 mod product;
 mod recurrence;
 mod scan;
+mod state_space;
 mod steps;
 mod stepwise;
 #[cfg(test)]
@@ -65,5 +67,6 @@ pub use precision::{Precision, with_precision};
 pub use product::{product, product_transposed};
 pub use recurrence::Start;
 pub use scan::{linear_scan, log_space_scan};
+pub use state_space::state_space;
 pub use steps::StepCodes;
 pub use with_gradient::with_gradient;

@@ -1,24 +1,34 @@
 //! The small models the tests run: every setting of every mixer and block.
 
-use minrnn_stream::{Candidate, FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind, ScanKind};
+use minrnn_stream::{Candidate, FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind, S4Init, ScanKind};
 
 use super::{D_MODEL, VOCAB_SIZE};
 
-/// One block of width 8 around `mixer`.
+/// One block of width 8 around `mixer`; filters are shorter than the longest sequences.
 pub fn small(mixer: MixerKind) -> ModelConfig {
-    ModelConfig { mixer, vocab_size: VOCAB_SIZE, d_model: D_MODEL, n_layers: 1, ..Default::default() }
+    ModelConfig { mixer, vocab_size: VOCAB_SIZE, d_model: D_MODEL, n_layers: 1, max_seq_len: 150, ..Default::default() }
 }
 
 /// Every combination of the settings that matter to `mixer`.
 pub fn mixers(mixer: MixerKind) -> Vec<ModelConfig> {
-    let configs = vary(vec![small(mixer)], InitialState::ALL, |config, value| config.initial_state = value);
+    let configs = match mixer {
+        MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gru | MixerKind::Lstm => {
+            vary(vec![small(mixer)], InitialState::ALL, |config, value| config.initial_state = value)
+        }
+        _ => vec![small(mixer)],
+    };
     let configs = match mixer {
         MixerKind::MinGru | MixerKind::MinLstm => {
             let configs = vary(configs, Candidate::ALL, |config, value| config.candidate = value);
             vary(configs, ScanKind::ALL, |config, value| config.scan = value)
         }
         MixerKind::Gru => vary(configs, GruForm::ALL, |config, value| config.gru_form = value),
-        MixerKind::Lstm => configs,
+        MixerKind::S4d => vary(configs, S4Init::ALL, |config, value| config.s4_init = value),
+        MixerKind::H3 => {
+            vary(vary(configs, &[1, 2], |config, value| config.head_width = value), &[6, 2], |config, value| config.d_state = value)
+        }
+        MixerKind::Hyena => vary(configs, &[150, 2, 20], |config, value| config.max_seq_len = value),
+        MixerKind::Lstm | MixerKind::S4 => configs,
     };
     let configs = match mixer {
         MixerKind::MinLstm => vary(configs, &[true, false], |config, value| config.normalize_gates = value),

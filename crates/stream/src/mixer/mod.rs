@@ -1,12 +1,16 @@
 //! The time-mixing layers. A new one is a file and a line in [`read`] and [`memory_len`].
 
 mod gru;
+mod h3;
 mod lstm;
 mod min_gru;
 mod min_lstm;
 mod recurrent;
+mod s4;
+mod state_space;
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -14,7 +18,7 @@ use core::fmt::Debug;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::Buffers;
-use crate::{Candidate, InitialState, MixerKind, ModelConfig, Result};
+use crate::{Candidate, Error, InitialState, MixerKind, ModelConfig, Result};
 
 /// From normalised inputs to hidden values; the block projects these back by `out_proj`.
 pub(crate) trait Mixer: Debug + Send + Sync {
@@ -24,6 +28,11 @@ pub(crate) trait Mixer: Debug + Send + Sync {
     /// Whether `out_proj` has a bias.
     fn out_bias(&self) -> bool {
         true
+    }
+
+    /// What is made of the product with `out_proj`.
+    fn output(&self) -> Output {
+        Output::Plain
     }
 
     /// Numbers kept for a session.
@@ -36,6 +45,15 @@ pub(crate) trait Mixer: Debug + Send + Sync {
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers);
 }
 
+/// What a block adds of the projection of hidden values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// All of it.
+    Plain,
+    /// value ⊙ σ(gate), `out_proj` having rows for both.
+    Gated,
+}
+
 /// A mixer of a model, without its down-projection.
 pub(crate) fn read(config: &ModelConfig, kind: MixerKind, source: &mut dyn Source, name: &str) -> Result<Box<dyn Mixer>> {
     Ok(match kind {
@@ -43,12 +61,15 @@ pub(crate) fn read(config: &ModelConfig, kind: MixerKind, source: &mut dyn Sourc
         MixerKind::MinLstm => Box::new(min_lstm::MinLstm::read(config, source, name)?),
         MixerKind::Gru => Box::new(gru::Gru::read(config, source, name)?),
         MixerKind::Lstm => Box::new(lstm::Lstm::read(config, source, name)?),
+        MixerKind::S4 | MixerKind::S4d => Box::new(s4::S4::read(config, source, name, kind == MixerKind::S4)?),
+        MixerKind::H3 => Box::new(h3::H3::read(config, source, name)?),
+        MixerKind::Hyena => return Err(not_streamed(kind)),
     })
 }
 
 impl MixerKind {
     /// The mixers that the runtime runs: those whose state has a fixed size.
-    pub const STREAMED: &'static [Self] = &[Self::MinGru, Self::MinLstm, Self::Gru, Self::Lstm];
+    pub const STREAMED: &'static [Self] = &[Self::MinGru, Self::MinLstm, Self::Gru, Self::Lstm, Self::S4, Self::S4d, Self::H3];
 }
 
 /// Numbers that a mixer keeps for a session.
@@ -57,7 +78,15 @@ pub(crate) fn memory_len(config: &ModelConfig, kind: MixerKind) -> Result<usize>
     Ok(match kind {
         MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gru => e,
         MixerKind::Lstm => 2 * e,
+        MixerKind::S4 | MixerKind::S4d => config.d_state * config.d_model,
+        MixerKind::H3 => (config.d_state - 1) * config.d_model + config.d_state * config.d_model * config.head_width,
+        MixerKind::Hyena => return Err(not_streamed(kind)),
     })
+}
+
+fn not_streamed(kind: MixerKind) -> Error {
+    let names: Vec<_> = MixerKind::STREAMED.iter().map(|kind| kind.name()).collect();
+    Error::Config(format!("the runtime has no {kind}, which looks back at all of its past; it runs {}", names.join(", ")))
 }
 
 /// The state `[E]` before the first token: 0, or θ of the tensor `part`, through g where the candidate is positive.
