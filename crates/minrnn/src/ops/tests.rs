@@ -303,7 +303,8 @@ fn selective_scan_equals_its_composition() {
     const N: usize = 3;
     for seq_len in [0, 1, 9] {
         for steps in segments(seq_len) {
-            for optional in [0, 1, 2] {
+            // Without a step and a carried state nothing depends on the leaves.
+            for optional in if seq_len == 0 { 2..3 } else { 0..3 } {
                 let scan = |leaves: Vec<Tensor<1>>| {
                     let sequence = |i: usize| shaped(leaves[i].clone(), [B, seq_len, E]);
                     SelectiveScan {

@@ -16,7 +16,7 @@ use minrnn::rng::{Purpose, stream};
 use minrnn_stream::Weights;
 use rand::Rng;
 
-/// Outputs, final states and losses: |error| ≤ this · max(1, rms).
+/// Outputs, final states and losses: |error| ≤ this · max(1, rms, |expected|).
 pub const OUTPUT: f64 = 1e-5;
 /// Gradients, by the same measure.
 pub const GRADIENT: f64 = 1e-4;
@@ -67,8 +67,8 @@ pub fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
 pub fn assert_close(what: &str, actual: &[f32], expected: &[f32], tolerance: f64) {
     assert_eq!(actual.len(), expected.len(), "{what}: number of values");
     let mean_square = expected.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / expected.len().max(1) as f64;
-    let limit = tolerance * mean_square.sqrt().max(1.0);
     for (i, (&a, &e)) in actual.iter().zip(expected).enumerate() {
+        let limit = tolerance * mean_square.sqrt().max(1.0).max(f64::from(e).abs());
         let error = (f64::from(a) - f64::from(e)).abs();
         assert!(error <= limit, "{what}[{i}]: found {a}, expected {e}, tolerance {limit:.1e}");
     }

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 
 use burn::tensor::{Device, Tensor};
+use minrnn::checkpoint::{parameter_count, parameter_shapes};
 use minrnn::nn::{AnyMixer, Initializer, Mixer};
 use minrnn::ops::{self, StepCodes};
 use minrnn::rng::{self, Purpose};
@@ -35,5 +36,8 @@ pub fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
             black_box(x.grad(&(y * loss_weight.clone()).sum().backward()));
         });
     });
-    Ok(Measured { times, flop: None, parameters: Some(minrnn::checkpoint::parameter_count(&layer)) })
+    let matrices = parameter_shapes(&layer).into_iter().filter(|(_, shape)| shape.len() > 1);
+    let weights: usize = matrices.map(|(_, shape)| shape.iter().product::<usize>()).sum();
+    let flop = 6.0 * case.tokens() as f64 * weights as f64;
+    Ok(Measured { times, flop: Some(flop), parameters: Some(parameter_count(&layer)) })
 }
