@@ -114,7 +114,8 @@ pub fn language_models() -> Vec<ModelConfig> {
     configs.push(ModelConfig { norm: NormKind::Batch, ff: FeedForwardKind::Gated, ..of(&MixerKind::MinLstm) });
     let rwkv = ModelConfig { norm: NormKind::Layer, ff: FeedForwardKind::ChannelMix, conv: false, ..of(&MixerKind::Rwkv4) };
     configs.push(rwkv);
-    configs.push(ModelConfig { norm: NormKind::Rms, ..xlstm_stack() });
+    // mLSTM last: it divides by sums that may cancel, and a second division of such a kind would double the digits that are lost.
+    configs.push(ModelConfig { norm: NormKind::Rms, mixers: vec![MixerKind::SLstm, MixerKind::MLstm], ..xlstm_stack() });
     // The place of a token is counted by the model and by attention; with 40 places the longer tests run beyond the last.
     configs.push(ModelConfig { n_layers: 2, max_seq_len: 40, ..nano_gpt() });
     configs.push(ModelConfig { n_layers: 2, ..llama() });
