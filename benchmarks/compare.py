@@ -40,7 +40,8 @@ class Peer:
 
     @property
     def installed(self) -> bool:
-        needs = (self.script.split("_")[0], "numpy", "safetensors")
+        framework = "jax" if self.script.startswith("jax") else "torch"
+        needs = (framework, *(("mambapy",) if self.impl == "mambapy" else ()), "numpy", "safetensors")
         return all(importlib.util.find_spec(module) for module in needs)
 
 
@@ -70,6 +71,8 @@ def comparisons(quick: bool, mixers: list[str]) -> list[Comparison]:
     for mixer in mixers:
         nn = Peer("torch_layer.py", "torch-nn", CLASSIC.get(mixer, mixer))
         layer_peers = (nn,)
+        if mixer == "mamba":
+            layer_peers = tuple(Peer("mamba_layer.py", impl, mixer) for impl in ("torch-loop", "mambapy"))
         if mixer in CLASSIC:
             ours_in_torch = tuple(Peer("torch_layer.py", impl, mixer) for impl in ("torch-loop", "torch-log-scan"))
             layer_peers = (*ours_in_torch, nn, Peer("jax_layer.py", "jax-scan", mixer))

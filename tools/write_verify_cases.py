@@ -2,14 +2,14 @@
 
 A case is a safetensors file about one cell: metadata `case` = "1", `cell` and its settings; tensors `x`, `h0` (`c0`),
 the parameters, `loss_weight`, and what is expected of them: `expect.h`, (`expect.c_last`) and `expect.grad.<name>` for
-the loss sum(loss_weight * h). Inputs are drawn as float32, so they are stored exactly; everything else is computed in
-float64, by a plain loop with autograd (minGRU, minLSTM) or by torch.nn (GRU, LSTM), then rounded to float32.
+the loss sum(loss_weight * h). A case of Mamba has the tensors of its selective scan, and y in the place of h. Inputs are drawn as float32, so they are stored exactly; everything else is computed in
+float64, by a plain loop with autograd (minGRU, minLSTM, Mamba) or by torch.nn (GRU, LSTM), then rounded to float32.
 
     python tools/write_verify_cases.py --cell min_gru --seq-len 33 --out case.safetensors
     python tools/write_verify_cases.py --all crates/cli/tests/fixtures/verify    # the shipped cases
     python tools/write_verify_cases.py --long /tmp/cases                         # T = 20 000, about 2 MB each
 
-Letters: B batch, T time, d d_model, e d_inner.
+Letters: B batch, T time, d d_model, e d_inner (for Mamba the states N of a channel).
 """
 
 import argparse
@@ -19,9 +19,9 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
-from torch.nn.functional import logsigmoid, softplus
+from torch.nn.functional import logsigmoid, silu, softplus
 
-CELLS = ("min_gru", "min_lstm", "gru", "lstm")
+CELLS = ("min_gru", "min_lstm", "gru", "lstm", "mamba")
 EXTREME = 40.0
 
 
@@ -59,6 +59,9 @@ SHIPPED = {
     "lstm": Case(seed=13, cell="lstm"),
     "lstm_extreme": Case(seed=14, cell="lstm", seq_len=7, extreme=True),
     "lstm_one_step": Case(seed=15, cell="lstm", batch=1, seq_len=1),
+    "mamba": Case(seed=16, cell="mamba", seq_len=70),
+    "mamba_extreme": Case(seed=17, cell="mamba", extreme=True),
+    "mamba_one_step": Case(seed=18, cell="mamba", batch=3, seq_len=1, d_inner=1),
 }
 
 LONG = {
@@ -72,6 +75,7 @@ LONG = {
     ),
     "gru_long": Case(seed=26, cell="gru", batch=1, seq_len=20_000),
     "lstm_long": Case(seed=27, cell="lstm", batch=1, seq_len=20_000),
+    "mamba_long": Case(seed=28, cell="mamba", batch=1, seq_len=20_000),
 }
 
 
@@ -94,6 +98,13 @@ def draw_inputs(case: Case) -> dict[str, Tensor]:
 
     def uniform(limit: float, *shape: int) -> Tensor:
         return (torch.rand(shape, generator=rng) * 2 - 1) * limit
+
+    if case.cell == "mamba":
+        delta = torch.sign(normal(b, t, d)) * EXTREME if case.extreme else normal(b, t, d)
+        sequences = {"u": normal(b, t, d), "delta": delta, "z": normal(b, t, d), "B": normal(b, t, e), "C": normal(b, t, e)}
+        rates = -torch.arange(1.0, e + 1) * (1 + torch.rand((d, 1), generator=rng))
+        parameters = {"A": rates, "D": normal(d), "delta_bias": uniform(1.0, d) - 3}
+        return sequences | parameters | {"loss_weight": normal(b, t, d)}
 
     # Under `extreme` every input is +1 or -1, so that a gate row that is 40 at one input gives a gate of +40 or -40.
     x = torch.sign(normal(b, t, d)) if case.extreme else normal(b, t, d)
@@ -152,6 +163,17 @@ def min_cell(case: Case, p: dict[str, Tensor]) -> Tensor:
     return torch.stack(steps, dim=1)
 
 
+def selective_scan(p: dict[str, Tensor]) -> Tensor:
+    """y [B, T, d] of Mamba's recurrence with its gate, one step after the other."""
+    delta = softplus_exact(p["delta"] + p["delta_bias"])
+    h, steps = p["u"].new_zeros(p["u"].shape[0], *p["A"].shape), []
+    for t in range(p["u"].shape[1]):
+        d, u = delta[:, t, :, None], p["u"][:, t, :, None]
+        h = torch.exp(d * p["A"]) * h + d * p["B"][:, t, None, :] * u
+        steps.append((h * p["C"][:, t, None, :]).sum(-1))
+    return (torch.stack(steps, dim=1) + p["D"] * p["u"]) * silu(p["z"])
+
+
 def gate(x: Tensor) -> Tensor:
     """Sigmoid whose gradient keeps its digits: autograd's s (1 - s) has none left at large x."""
     return logsigmoid(x).exp()
@@ -177,8 +199,11 @@ def compute(case: Case) -> dict[str, Tensor]:
     """Every tensor of the case file, in float32."""
     stored = draw_inputs(case)
     p = {name: tensor.double().requires_grad_() for name, tensor in stored.items() if name != "loss_weight"}
-    expect = {"h": min_cell(case, p)} if is_min(case) else torch_cell(case, p)
-    loss = (stored["loss_weight"].double() * expect["h"]).sum()
+    if case.cell == "mamba":
+        expect = {"y": selective_scan(p)}
+    else:
+        expect = {"h": min_cell(case, p)} if is_min(case) else torch_cell(case, p)
+    loss = (stored["loss_weight"].double() * expect["y" if case.cell == "mamba" else "h"]).sum()
     for name, gradient in zip(p, torch.autograd.grad(loss, list(p.values())), strict=True):
         expect[f"grad.{name}"] = gradient
     stored |= {f"expect.{name}": tensor.detach() for name, tensor in expect.items()}

@@ -2,6 +2,7 @@
 
 use std::process::{Command, Output};
 
+use minrnn_stream::MixerKind;
 use serde_json::Value;
 
 fn bench(flags: &str) -> Output {
@@ -53,8 +54,7 @@ fn scan_prints_both_passes_beside_the_copy_bandwidth() {
 fn layer_measures_every_mixer_at_every_length() {
     let found = lines("layer --mixer all --d-model 8 --d-hidden 12 --batch-size 2 --seq-len 3,5");
     let cases: Vec<(&str, u64)> = found.iter().map(|line| (line["mixer"].as_str().unwrap(), line["seq_len"].as_u64().unwrap())).collect();
-    let mixers = ["min-gru", "min-lstm", "gru", "lstm"];
-    let expected: Vec<(&str, u64)> = mixers.iter().flat_map(|&mixer| [(mixer, 3), (mixer, 5)]).collect();
+    let expected: Vec<(&str, u64)> = MixerKind::ALL.iter().flat_map(|mixer| [(mixer.name(), 3), (mixer.name(), 5)]).collect();
     assert_eq!(cases, expected);
     for line in &found {
         expect_common_keys(line, "layer");

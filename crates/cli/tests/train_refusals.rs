@@ -16,7 +16,7 @@ fn settings_that_do_not_fit_are_named() {
         ("modle.d_model=3", &["unknown section [modle]", "'model'"]),
         ("d_model", &["expected a setting of the form key=value", "'d_model'"]),
         ("mixer=min-gur", &["model.mixer", "`min-gur`", "`min-gru`"]),
-        ("mixer=mamba", &["unknown variant `mamba`"]),
+        ("mixer=mambo", &["unknown variant `mambo`", "`mamba`"]),
         ("preset=offical", &["unknown preset 'offical'", "'official'"]),
         ("conv=3", &["model.conv must be true or false", "found 3"]),
         ("lr=fast", &["train.lr must be a number", "fast"]),

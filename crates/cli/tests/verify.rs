@@ -120,7 +120,15 @@ fn every_shipped_case_passes() {
     let output = verify(&[], &shipped());
     assert_eq!((code(&output), stderr(&output).as_str()), (0, ""), "{}", stdout(&output));
     let text = stdout(&output);
-    for line in ["  h (step by step) ", "  grad.h0 ", "  c_last ", "  grad.linear_i.bias ", "tensors in 16 cases checked: all pass"] {
+    for line in [
+        "  h (step by step) ",
+        "  grad.h0 ",
+        "  c_last ",
+        "  grad.linear_i.bias ",
+        "  y (step by step) ",
+        "  grad.delta_bias ",
+        "tensors in 19 cases checked: all pass",
+    ] {
         assert!(text.contains(line), "{line}: {text}");
     }
     assert!(!text.contains("FAIL"), "{text}");
@@ -132,7 +140,7 @@ fn cases_of_20_000_steps_pass() {
     let directory = std::env::var(LONG_CASES).unwrap_or_else(|_| panic!("set {LONG_CASES} to the directory of the long cases"));
     let (extreme, others): (Vec<_>, Vec<_>) =
         cases_in(Path::new(&directory)).into_iter().partition(|path| path.ends_with("min_lstm_long_extreme.safetensors"));
-    assert!(extreme.len() == 1 && others.len() == 7, "expected the eight long cases in {directory}");
+    assert!(extreme.len() == 1 && others.len() == 8, "expected the nine long cases in {directory}");
     let output = verify(&[], &others);
     assert_eq!(code(&output), 0, "{}", stdout(&output));
     // Gates of ±40 from weights of 40: a rounding of the pre-activation comes back in grad.x forty times larger.
@@ -145,7 +153,7 @@ fn json_has_one_object_per_tensor_and_nothing_else() {
     let output = verify(&["--json"], &shipped());
     assert_eq!(code(&output), 0);
     let lines: Vec<serde_json::Value> = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines.len(), 147);
+    assert_eq!(lines.len(), 177);
     for line in &lines {
         assert!(line["file"].is_string() && line["cell"].is_string() && line["tensor"].is_string(), "{line}");
         let (max, rms) = (line["max_abs_error"].as_f64().unwrap(), line["relative_rms_error"].as_f64().unwrap());
@@ -245,7 +253,8 @@ fn every_malformed_case_is_a_sentence_and_exit_code_2() {
     let only_c_last = with("lstm", |draft| {
         draft.tensors.retain(|name, _| !name.starts_with("expect.") && name != "loss_weight" || name == "expect.c_last");
     });
-    let supported = "supported are min_gru, min_lstm, gru, lstm";
+    let supported = "supported are min_gru, min_lstm, gru, lstm, mamba";
+    let mamba = |change: &dyn Fn(&mut Draft)| with("mamba_one_step", |draft| change(draft));
     let cases: &[(Vec<u8>, &str)] = &[
         (without("x"), "tensor 'x' is missing"),
         (without("h0"), "tensor 'h0' is missing"),
@@ -273,7 +282,12 @@ fn every_malformed_case_is_a_sentence_and_exit_code_2() {
         (setting("gru", "cell", "rwkv"), supported),
         (setting("gru", "cell", "slstm"), "cell 'slstm' is not supported yet"),
         (setting("gru", "cell", "mlstm"), "cell 'mlstm' is not supported yet"),
-        (setting("gru", "cell", "mamba"), supported),
+        (setting("gru", "cell", "mamba"), "tensor 'u' is missing; a case of mamba has u, delta, z, B, C, A, D, delta_bias"),
+        (mamba(&|draft| drop(draft.tensors.remove("z"))), "tensor 'z' is missing"),
+        (mamba(&|draft| draft.zeros("A", &[4, 1])), "tensor 'A' has 4 rows, but 'u' has 5 channels"),
+        (mamba(&|draft| draft.zeros("A", &[5])), "tensor 'A' has shape [5], expected [d, e]"),
+        (mamba(&|draft| draft.zeros("C", &[3, 1, 2])), "tensor 'C' has shape [3, 1, 2], expected [3, 1, 1] for a mamba whose u and A"),
+        (mamba(&|draft| draft.zeros("expect.h", &[1])), "known are expect.y, expect.grad.u"),
         (setting("min_gru_positive", "candidate", "relu"), r#"to be positive or identity, found "relu""#),
         (setting("min_lstm_positive", "normalize_gates", "1"), r#"to be true or false, found "1""#),
         (setting("min_gru_positive", "normalize_gates", "true"), r#"unknown setting "normalize_gates""#),

@@ -47,8 +47,11 @@ pub mod rms_norm;
 mod rows;
 pub mod scan;
 pub mod segments;
+pub mod selective_scan;
 pub mod shape;
+pub mod silu;
 pub mod simd;
+pub mod split;
 mod stepwise;
 pub mod weight_matrix;
 

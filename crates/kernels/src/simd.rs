@@ -284,6 +284,21 @@ pub fn ln<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     simd.select_f32s(positive, result, simd.select_f32s(zero, s(f32::NEG_INFINITY), x))
 }
 
+/// softplus(x) = ln(1 + e^x) and its slope σ(x).
+#[inline(always)]
+pub fn softplus<S: Simd>(simd: S, x: S::f32s) -> (S::f32s, S::f32s) {
+    let (zero, one) = (simd.splat_f32s(0.0), simd.splat_f32s(1.0));
+    let e = exp_neg_abs(simd, x);
+    let sum = simd.add_f32s(one, e);
+    // 1 + e has lost the last bits of a small e; the quotient brings them back.
+    let rounded = simd.sub_f32s(sum, one);
+    let tiny = simd.equal_f32s(rounded, zero);
+    let logarithm = simd.mul_f32s(ln(simd, sum), simd.div_f32s(e, simd.select_f32s(tiny, one, rounded)));
+    let value = simd.add_f32s(simd.max_f32s(x, zero), simd.select_f32s(tiny, e, logarithm));
+    let above = simd.greater_than_f32s(x, zero);
+    (value, simd.div_f32s(simd.select_f32s(above, one, e), sum))
+}
+
 #[cfg(all(test, feature = "std"))]
 mod tests {
     use super::*;
@@ -315,11 +330,21 @@ mod tests {
             impl Function for F {
                 #[inline(always)]
                 fn apply<S: Simd>(&self, simd: S, x: S::f32s) -> S::f32s {
-                    super::$name(simd, x)
+                    $name(simd, x)
                 }
             }
             F
         }};
+    }
+
+    #[inline(always)]
+    fn softplus_value<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+        softplus(simd, x).0
+    }
+
+    #[inline(always)]
+    fn softplus_slope<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+        softplus(simd, x).1
     }
 
     fn grid(from: f32, to: f32) -> Vec<f32> {
@@ -348,6 +373,8 @@ mod tests {
         check_function!(exp, f64::exp, grid(-87.0, 88.0), 2.4e-7, 0.0);
         check_function!(sigmoid, |x: f64| 1.0 / (1.0 + (-x).exp()), grid(-80.0, 80.0), 4e-7, 0.0);
         check_function!(tanh, f64::tanh, grid(-12.0, 12.0), 3e-7, 1e-9);
+        check_function!(softplus_value, |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p(), grid(-80.0, 80.0), 5e-7, 0.0);
+        check_function!(softplus_slope, |x: f64| 1.0 / (1.0 + (-x).exp()), grid(-80.0, 80.0), 4e-7, 0.0);
         check_function!(ln, f64::ln, grid(1e-30, 5.0), 2e-7, 1e-7);
         check_function!(ln, f64::ln, grid(1e-6, 1e30), 2e-7, 1e-7);
     }

@@ -45,6 +45,7 @@ laws! {
         min_lstm: MinLstm,
         gru: Gru,
         lstm: Lstm,
+        mamba: Mamba,
     }
     others {
         blocks: subject::blocks(configs::blocks()),

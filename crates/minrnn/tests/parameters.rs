@@ -117,6 +117,61 @@ fn names_of_an_lstm_with_a_learned_state() {
     assert_eq!(listing(&config), expected(lines));
 }
 
+#[test]
+fn names_of_a_mamba_are_those_of_its_best_known_implementation() {
+    let config = ModelConfig { ff: FeedForwardKind::None, d_state: 5, ..small(MixerKind::Mamba) };
+    let lines = "
+        embedding.weight [11, 8]
+        backbone.blocks.0.mixer_norm.gamma [8]
+        backbone.blocks.0.mixer.in_proj.weight [32, 8]
+        backbone.blocks.0.mixer.conv1d.weight [16, 1, 4]
+        backbone.blocks.0.mixer.conv1d.bias [16]
+        backbone.blocks.0.mixer.x_proj.weight [11, 16]
+        backbone.blocks.0.mixer.dt_proj.weight [16, 1]
+        backbone.blocks.0.mixer.dt_proj.bias [16]
+        backbone.blocks.0.mixer.A_log [16, 5]
+        backbone.blocks.0.mixer.D [16]
+        backbone.blocks.0.mixer.out_proj.weight [8, 16]
+        backbone.final_norm.gamma [8]
+        head.weight [11, 8]";
+    assert_eq!(listing(&config), expected(lines));
+}
+
+/// models.md §5 and §2.8.
+#[test]
+fn mamba_models_have_the_published_counts() {
+    let config = |d_model| ModelConfig {
+        mixer: MixerKind::Mamba,
+        vocab_size: 65,
+        d_model,
+        n_layers: 3,
+        ff: FeedForwardKind::None,
+        tie_embeddings: true,
+        ..Default::default()
+    };
+    for (d_model, published) in [(64, 32_640), (384, 963_840)] {
+        let layer = AnyMixer::from_config(&config(d_model), 0, &mut Initializer::new(0, &device())).expect("a valid mixer");
+        assert_eq!(parameter_count(&layer), published);
+    }
+    assert_eq!(parameter_count(&model(&config(384))), 2_918_016);
+}
+
+/// models.md §5: A, D, and the step sizes that the biases stand for.
+#[test]
+fn a_new_mamba_starts_from_the_published_values() {
+    let config = ModelConfig { d_state: 3, n_layers: 4, ..small(MixerKind::Mamba) };
+    let mixer = AnyMixer::from_config(&config, 0, &mut Initializer::new(1, &device())).expect("a valid mixer");
+    let values: std::collections::BTreeMap<_, _> = common::parameters(&mixer).into_iter().collect();
+    for (i, a_log) in values["A_log"].iter().enumerate() {
+        assert!((a_log.exp() - (i % 3 + 1) as f32).abs() < 1e-5, "{a_log}");
+    }
+    assert!(values["D"].iter().all(|&d| d == 1.0));
+    let steps: Vec<f32> = values["dt_proj.bias"].iter().map(|bias| bias.exp().ln_1p()).collect();
+    assert!(steps.iter().all(|step| (1e-3 * 0.999..0.1 * 1.001).contains(step)), "{steps:?}");
+    assert!(values["out_proj.weight"].iter().all(|x| x.abs() <= 1.0 / (4.0 * 16.0f32).sqrt()));
+    assert!(values["dt_proj.weight"].iter().all(|x| x.abs() <= 1.0));
+}
+
 /// models.md §2.8: one RMSNorm and a learned state per layer, no feed-forward part.
 #[test]
 fn selective_copying_models_have_the_published_counts() {

@@ -116,7 +116,7 @@ mod tests {
         assert!(refusal(r#"{"version": 2, "model": {}}"#).contains("format version 2, expected 1"));
         assert!(refusal(r#"{"version": 1}"#).contains("missing field `model`"));
         assert!(refusal(r#"{"version": 1, "model": {"vocab_size": 65, "d_modle": 3}}"#).contains("d_modle"));
-        assert!(refusal(r#"{"version": 1, "model": {"vocab_size": 65, "mixer": "mamba"}}"#).contains("unknown variant `mamba`"));
+        assert!(refusal(r#"{"version": 1, "model": {"vocab_size": 65, "mixer": "mambo"}}"#).contains("unknown variant `mambo`"));
         assert!(refusal(r#"{"version": 1, "model": {"vocab_size": 18446744073709551615}}"#).contains("vocab_size must be between"));
         assert!(refusal(r#"{"version": 1, "model": {"vocab_size": 65, "d_model": 1e30}}"#).contains("config.json"));
         assert!(refusal(&"[".repeat(100_000)).contains("recursion limit"));

@@ -57,6 +57,8 @@ choices! {
         Gru = "gru",
         /// The long short-term memory, stepped through time.
         Lstm = "lstm",
+        /// Mamba (S6): a state space model whose step size, input and output depend on the input; its own convolution and gate.
+        Mamba = "mamba",
     }
 }
 

@@ -130,6 +130,11 @@ impl ModelConfig {
         whole_width("expansion", self.expansion, self.d_model)
     }
 
+    /// The rank R = ⌈`d_model` / 16⌉ of Mamba's step sizes.
+    pub fn dt_rank(&self) -> usize {
+        self.d_model.div_ceil(16)
+    }
+
     /// The hidden width of the feed-forward part, `ff_mult · d_model`.
     ///
     /// # Errors
@@ -149,6 +154,10 @@ impl ModelConfig {
             MixerKind::MinLstm => 4 * d * e,
             MixerKind::Gru => 3 * (d + e) * e + e * d,
             MixerKind::Lstm => 4 * (d + e) * e + e * d,
+            MixerKind::Mamba => {
+                let (n, r) = (self.d_state as u128, self.dt_rank() as u128);
+                3 * d * e + e * (r + 2 * n) + r * e + e * n
+            }
         };
         let mixers: u128 = (0..self.n_layers.min(MAX_LAYERS)).map(|layer| mixer(self.mixer_at(layer))).sum();
         let ff = match self.ff {

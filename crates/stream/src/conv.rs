@@ -1,6 +1,7 @@
 //! The convolution at the head of a block: x + PW(DW(x)), with a window of the last K − 1 = 3 inputs as its memory.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::gates;
 use crate::linear::{GRANULE, Linear, Shared};
@@ -11,24 +12,29 @@ use crate::{ModelConfig, Result};
 
 /// K, the taps of the convolution.
 pub(crate) const KERNEL_SIZE: usize = 4;
-const PAST: usize = KERNEL_SIZE - 1;
+/// Inputs that are kept.
+pub(crate) const PAST: usize = KERNEL_SIZE - 1;
+
+/// Filters of a causal depthwise convolution.
+#[derive(Debug, Clone)]
+pub(crate) struct Depthwise {
+    /// `[K, D]`; the last tap meets the current step.
+    taps: Vec<f32>,
+    bias: Vec<f32>,
+}
 
 /// Causal depthwise convolution followed by a pointwise one, with a residual connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Conv {
-    /// `[K, D]`; the last tap meets the current step.
-    taps: Vec<f32>,
-    bias: Vec<f32>,
+    depthwise: Depthwise,
     pointwise: Linear,
 }
 
 impl Conv {
     pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let d = config.d_model;
-        let filters = source.vector(&join(name, "depthwise.weight"), &[d, 1, KERNEL_SIZE])?;
-        let bias = source.vector(&join(name, "depthwise.bias"), &[d])?;
-        let taps = (0..KERNEL_SIZE * d).map(|i| filters[i % d * KERNEL_SIZE + i / d]).collect();
-        Ok(Self { taps, bias, pointwise: source.linear(&join(name, "pointwise"), d, d)? })
+        let depthwise = Depthwise::read(source, &join(name, "depthwise"), d)?;
+        Ok(Self { depthwise, pointwise: source.linear(&join(name, "pointwise"), d, d)? })
     }
 
     /// Numbers kept for a session: the window `[K − 1, D]`, oldest first.
@@ -38,45 +44,63 @@ impl Conv {
 
     /// `x += PW(DW(x))`, `x` `[N, D]`.
     pub(crate) fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, x: &mut [f32], buffers: &mut Buffers) {
-        let d = self.bias.len();
+        let d = self.depthwise.bias.len();
         let y = room(&mut buffers.normed, pass.rows * d);
-        self.depthwise(pass, memory, x, y);
+        let shared = Shared::new(y, d);
+        pass.crew.split(d, GRANULE, KERNEL_SIZE * pass.rows * d, |_, range| {
+            let inputs = |row: usize| &x[row * d..][range.clone()];
+            self.depthwise.forward(pass, memory, range.clone(), inputs, shared);
+        });
         let scratch = room(&mut buffers.product, pass.rows * d);
         self.pointwise.add_to(pass, pass.rows, y, scratch, x);
     }
+}
 
-    fn depthwise(&self, pass: &Pass<'_>, memory: Memory<'_>, x: &[f32], y: &mut [f32]) {
+impl Depthwise {
+    pub(crate) fn read(source: &mut dyn Source, name: &str, width: usize) -> Result<Self> {
+        let filters = source.vector(&join(name, "weight"), &[width, 1, KERNEL_SIZE])?;
+        let bias = source.vector(&join(name, "bias"), &[width])?;
+        let taps = (0..KERNEL_SIZE * width).map(|i| filters[i % width * KERNEL_SIZE + i / width]).collect();
+        Ok(Self { taps, bias })
+    }
+
+    /// The channels `range` of `y` `[N, D]` from their inputs `x(row)`; nobody else may be at these channels of `y` and of the window,
+    /// with which the memory begins.
+    pub(crate) fn forward<'x>(
+        &self,
+        pass: &Pass<'_>,
+        memory: Memory<'_>,
+        range: Range<usize>,
+        x: impl Fn(usize) -> &'x [f32],
+        y: Shared<'_>,
+    ) {
         let d = self.bias.len();
-        let y = Shared::new(y, d);
-        pass.crew.split(d, GRANULE, KERNEL_SIZE * pass.rows * d, |_, range| {
-            let (from, to) = (range.start, range.end);
-            let taps: [&[f32]; KERNEL_SIZE] = core::array::from_fn(|tap| &self.taps[tap * d + from..tap * d + to]);
-            for span in pass.spans {
-                // SAFETY: pieces have channels of their own, in the memory and in `y`.
-                let mut window: [&mut [f32]; PAST] =
-                    core::array::from_fn(|i| unsafe { memory.part(span.session, i * d + from, i * d + to) });
-                for t in 0..span.len {
-                    let inputs: [&[f32]; KERNEL_SIZE] = core::array::from_fn(|tap| match (t + tap).checked_sub(PAST) {
-                        Some(past) => &x[(span.first + past) * d..][from..to],
-                        None => &window[t + tap][..],
-                    });
-                    // SAFETY: as above.
-                    let y = unsafe { y.part(span.first + t, range.clone()) };
-                    gates::convolve(pass.level, inputs, taps, &self.bias[from..to], y);
-                }
-                // The window's slot i now holds position len + i, counted from the oldest that was in it.
-                for i in 0..PAST {
-                    match (span.len + i).checked_sub(PAST) {
-                        Some(past) => window[i].copy_from_slice(&x[(span.first + past) * d..][from..to]),
-                        None => {
-                            let (to_slot, from_slot) = window.split_at_mut(span.len + i);
-                            if span.len > 0 {
-                                to_slot[i].copy_from_slice(from_slot[0]);
-                            }
+        let (from, to) = (range.start, range.end);
+        let taps: [&[f32]; KERNEL_SIZE] = core::array::from_fn(|tap| &self.taps[tap * d + from..tap * d + to]);
+        for span in pass.spans {
+            // SAFETY: the caller's channels, in the memory and in `y`.
+            let mut window: [&mut [f32]; PAST] = core::array::from_fn(|i| unsafe { memory.part(span.session, i * d + from, i * d + to) });
+            for t in 0..span.len {
+                let inputs: [&[f32]; KERNEL_SIZE] = core::array::from_fn(|tap| match (t + tap).checked_sub(PAST) {
+                    Some(past) => x(span.first + past),
+                    None => &window[t + tap][..],
+                });
+                // SAFETY: as above.
+                let y = unsafe { y.part(span.first + t, range.clone()) };
+                gates::convolve(pass.level, inputs, taps, &self.bias[from..to], y);
+            }
+            // The window's slot i now holds position len + i, counted from the oldest that was in it.
+            for i in 0..PAST {
+                match (span.len + i).checked_sub(PAST) {
+                    Some(past) => window[i].copy_from_slice(x(span.first + past)),
+                    None => {
+                        let (to_slot, from_slot) = window.split_at_mut(span.len + i);
+                        if span.len > 0 {
+                            to_slot[i].copy_from_slice(from_slot[0]);
                         }
                     }
                 }
             }
-        });
+        }
     }
 }

@@ -46,7 +46,7 @@ impl<F: Formula<N>, const N: usize> WithSimd for Each<'_, F, N> {
 
 /// A function that updates a row by a formula of its inputs.
 macro_rules! formula {
-    ($(#[$doc:meta])* $name:ident($simd:ident, [$($input:ident),+] as $count:literal, $old:ident) $body:expr) => {
+    ($(#[$doc:meta])* $name:ident($simd:ident, [$($input:ident),*] as $count:literal, $old:ident) $body:expr) => {
         $(#[$doc])*
         #[inline]
         pub(crate) fn $name(level: Level, inputs: [&[f32]; $count], out: &mut [f32]) {
@@ -54,7 +54,7 @@ macro_rules! formula {
             struct Here;
             impl Formula<$count> for Here {
                 #[inline(always)]
-                fn value<S: Simd>(self, $simd: S, [$($input),+]: [S::f32s; $count], $old: S::f32s) -> S::f32s {
+                fn value<S: Simd>(self, $simd: S, [$($input),*]: [S::f32s; $count], $old: S::f32s) -> S::f32s {
                     $body
                 }
             }
@@ -94,6 +94,31 @@ formula! {
 #[inline]
 pub(crate) fn scale_shift(level: Level, x: &[f32], [mean, scale, shift]: [&[f32]; 3], y: &mut [f32]) {
     shift_all(level, [x, mean, scale, shift], y);
+}
+
+formula! {
+    /// out ← x ⊙ scale.
+    scaled(s, [x, scale] as 2, _old) s.mul_f32s(x, scale)
+}
+
+formula! {
+    /// out ← out ⊙ x.
+    times(s, [x] as 1, old) s.mul_f32s(old, x)
+}
+
+formula! {
+    /// out ← SiLU(out).
+    silu(s, [] as 0, old) s.mul_f32s(old, sigmoid(s, old))
+}
+
+formula! {
+    /// out ← out ⊙ SiLU(x).
+    gate_by_silu(s, [x] as 1, old) s.mul_f32s(old, s.mul_f32s(x, sigmoid(s, x)))
+}
+
+formula! {
+    /// out ← softplus(out + bias).
+    softplus(s, [bias] as 1, old) simd::softplus(s, s.add_f32s(old, bias)).0
 }
 
 formula! {
@@ -275,4 +300,34 @@ pub(crate) fn min_lstm(
         (Candidate::Tanh, false) => run::<Tanh, false>,
     };
     run(level, [v, p, q, b_v, b_p, b_q], h, out);
+}
+
+/// One state of each channel through a token: h ← exp(Δ ⊙ a) ⊙ h + input · Δ u, y ← y + output · h.
+pub(crate) struct StateStep<'a> {
+    pub(crate) a: &'a [f32],
+    pub(crate) delta: &'a [f32],
+    pub(crate) delta_u: &'a [f32],
+    pub(crate) input: f32,
+    pub(crate) output: f32,
+    pub(crate) h: &'a mut [f32],
+    pub(crate) y: &'a mut [f32],
+}
+
+impl WithSimd for StateStep<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let len = self.h.len();
+        let [a, delta, delta_u] = [&self.a[..len], &self.delta[..len], &self.delta_u[..len]];
+        let (input, output) = (simd.splat_f32s(self.input), simd.splat_f32s(self.output));
+        for at in (0..len).step_by(S::F32_LANES) {
+            let decay = simd::exp(simd, simd.mul_f32s(simd::load(simd, delta, at), simd::load(simd, a, at)));
+            let added = simd.mul_f32s(input, simd::load(simd, delta_u, at));
+            let h = simd.mul_add_e_f32s(decay, simd::load(simd, self.h, at), added);
+            let y = simd.mul_add_e_f32s(output, h, simd::load(simd, self.y, at));
+            simd::store(simd, as_out(self.h), at, h);
+            simd::store(simd, as_out(self.y), at, y);
+        }
+    }
 }

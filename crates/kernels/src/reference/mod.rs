@@ -18,6 +18,8 @@ pub mod parallel_scans;
 pub mod product;
 pub mod rms_norm;
 pub mod scan;
+pub mod selective_scan;
+pub mod silu;
 pub mod weight_matrix;
 
 use crate::shape::Candidate;

@@ -1,4 +1,5 @@
 //! What the tests of GRU and LSTM share: segments of every kind, and which sizes are tried.
+#![allow(dead_code, reason = "every test binary uses its own part")]
 
 use crate::common::{LENGTHS, Random, WIDTHS, assert_close};
 use minrnn_kernels::Shape;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use burn::module::Module;
 use burn::nn::{Embedding, Linear};
 use burn::tensor::{Device, Int, Tensor};
-use minrnn_stream::{DropoutSite, ModelConfig};
+use minrnn_stream::{DropoutSite, MixerKind, ModelConfig};
 
 use super::backbone::{Backbone, BackboneState};
 use crate::Result;
@@ -31,6 +31,11 @@ pub struct LanguageModel<M: Module = AnyMixer> {
 /// What a [`LanguageModel`] of the library's mixers carries.
 pub type LanguageModelState = BackboneState<AnyState>;
 
+/// Standard deviation of a new embedding (models.md §2.8 and §5).
+fn embedding_deviation(config: &ModelConfig) -> f32 {
+    if config.mixer_kinds() == [MixerKind::Mamba] { 0.02 } else { 1.0 }
+}
+
 impl LanguageModel<AnyMixer> {
     /// The model `config` asks for, with weights drawn from `seed`.
     ///
@@ -55,7 +60,7 @@ impl<M: Mixer> LanguageModel<M> {
     ) -> Result<Self> {
         let mut init = Initializer::new(seed, device);
         let dropped = config.dropout_sites.contains(&DropoutSite::Embedding);
-        let embedding = Embedding { weight: init.normal([config.vocab_size, config.d_model], 1.0) };
+        let embedding = Embedding { weight: init.normal([config.vocab_size, config.d_model], embedding_deviation(config)) };
         let backbone = Backbone::with_mixers(config, &mut init, mixer)?;
         let head = (!config.tie_embeddings).then(|| init.linear_with_bias(config.d_model, config.vocab_size, false));
         Ok(Self { embedding, backbone, head, embedding_dropout: if dropped { config.dropout } else { 0.0 } })

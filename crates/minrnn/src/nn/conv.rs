@@ -43,12 +43,17 @@ impl State for Window {
     }
 }
 
+impl Depthwise {
+    /// New filters for `width` channels.
+    pub fn new(width: usize, init: &mut Initializer) -> Self {
+        Self { weight: init.uniform([width, 1, KERNEL_SIZE], KERNEL_SIZE), bias: init.uniform([width], KERNEL_SIZE) }
+    }
+}
+
 impl CausalConv {
     /// A new convolution of width `d_model`.
     pub fn new(d_model: usize, init: &mut Initializer) -> Self {
-        let depthwise =
-            Depthwise { weight: init.uniform([d_model, 1, KERNEL_SIZE], KERNEL_SIZE), bias: init.uniform([d_model], KERNEL_SIZE) };
-        Self { depthwise, pointwise: init.linear(d_model, d_model) }
+        Self { depthwise: Depthwise::new(d_model, init), pointwise: init.linear(d_model, d_model) }
     }
 
     /// Zeros before the first step.

@@ -40,6 +40,11 @@ impl Initializer {
         self.fill(shape, |init| init.gauss() * deviation)
     }
 
+    /// `map` of numbers uniform in [0, 1).
+    pub fn map_uniform<const D: usize>(&mut self, shape: [usize; D], map: impl Fn(f32) -> f32) -> Param<Tensor<D>> {
+        self.fill(shape, |init| map(init.unit()))
+    }
+
     /// All elements `value`.
     pub fn constant<const D: usize>(&mut self, shape: [usize; D], value: f32) -> Param<Tensor<D>> {
         self.fill(shape, |_| value)

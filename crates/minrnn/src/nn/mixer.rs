@@ -113,4 +113,5 @@ mixers! {
     MinLstm: min_lstm::{MinLstm, MinLstmConfig},
     Gru: gru::{Gru, GruConfig},
     Lstm: lstm::{Lstm, LstmConfig},
+    Mamba: mamba::{Mamba, MambaConfig},
 }

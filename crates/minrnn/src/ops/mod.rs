@@ -8,6 +8,8 @@
 //! | [`linear_scan`] | h = a h + b with coefficients of your own |
 //! | [`log_space_scan`] | the same from ln a and ln b, as in the paper; for study |
 //! | [`gru`], [`lstm`] | the traditional cells |
+//! | [`selective_scan`] | the recurrence of Mamba with its step sizes and gate |
+//! | [`silu_twice`], [`split`] | what stands around it |
 //! | [`causal_conv`] | depthwise convolution with a carried window |
 //! | [`layer_norm`], [`rms_norm`] | norms over the last dimension |
 //! | [`bias_gelu`], [`bias_gated_gelu`], [`bias_dropout_residual`] | what stands between two matrix products |
@@ -40,6 +42,9 @@ mod precision;
 mod product;
 mod recurrence;
 mod scan;
+mod selective_scan;
+mod silu;
+mod split;
 mod steps;
 mod stepwise;
 #[cfg(test)]
@@ -65,5 +70,8 @@ pub use precision::{Precision, with_precision};
 pub use product::{product, product_transposed};
 pub use recurrence::Start;
 pub use scan::{linear_scan, log_space_scan};
+pub use selective_scan::{SelectiveScan, selective_scan};
+pub use silu::silu_twice;
+pub use split::split;
 pub use steps::StepCodes;
 pub use with_gradient::with_gradient;

@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rand::Rng;
 
 use super::recurrence::Start;
-use super::{Candidate, Dropout, Gates, GruForm, StepCodes};
+use super::{Candidate, Dropout, Gates, GruForm, SelectiveScan, StepCodes};
 use crate::Segments;
 use crate::rng::{Purpose, stream};
 
@@ -293,6 +293,68 @@ fn lstm_equals_its_composition() {
                     let (preact, bias, weight, recurrent_bias, hidden, cell) = split(leaves);
                     all(super::lstm::composed(preact, bias, weight, recurrent_bias, hidden, cell, &steps))
                 },
+            );
+        }
+    }
+}
+
+#[test]
+fn selective_scan_equals_its_composition() {
+    const N: usize = 3;
+    for seq_len in [0, 1, 9] {
+        for steps in segments(seq_len) {
+            for optional in [0, 1, 2] {
+                let scan = |leaves: Vec<Tensor<1>>| {
+                    let sequence = |i: usize| shaped(leaves[i].clone(), [B, seq_len, E]);
+                    SelectiveScan {
+                        u: sequence(0),
+                        delta: sequence(1),
+                        delta_bias: leaves[2].clone(),
+                        a: -shaped(leaves[3].clone(), [E, N]).abs(),
+                        bc: shaped(leaves[4].clone(), [B, seq_len, 2 * N]),
+                        skip: leaves[5].clone(),
+                        z: (optional > 0).then(|| sequence(6)),
+                        h0: (optional > 1).then(|| shaped(leaves[7].clone(), [B, E, N])),
+                    }
+                };
+                let sequence = B * seq_len * E;
+                let both = |(y, h_last)| vec![flat::<3>(y), flat::<3>(h_last)];
+                compare(
+                    &format!("selective_scan, T = {seq_len}, {steps:?}"),
+                    &[sequence, sequence, E, E * N, B * seq_len * 2 * N, E, sequence, B * E * N],
+                    |leaves| both(super::selective_scan(scan(leaves), &steps)),
+                    |leaves| both(super::selective_scan::composed(scan(leaves), &steps)),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn silu_for_two_readers_equals_its_composition() {
+    for rows in [0, 7] {
+        compare(
+            "silu_twice",
+            &[rows * E],
+            |leaves| {
+                let (y, same) = super::silu_twice(shaped(leaves[0].clone(), [1, rows, E]));
+                vec![flat(y), flat(same)]
+            },
+            |leaves| vec![super::silu::composed(leaves[0].clone()), super::silu::composed(leaves[0].clone())],
+        );
+    }
+}
+
+#[test]
+fn split_equals_its_composition() {
+    for rows in [0, 7] {
+        for at in [1, 2, E - 1] {
+            let both = |(left, right)| vec![flat::<2>(left), flat::<2>(right)];
+            compare(
+                &format!("split at {at} of {E}, {rows} rows"),
+                &[rows * E],
+                |leaves| both(super::split(shaped(leaves[0].clone(), [rows, E]), at)),
+                |leaves| both(super::split::composed(shaped(leaves[0].clone(), [rows, E]), at)),
             );
         }
     }

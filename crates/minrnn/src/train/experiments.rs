@@ -14,6 +14,7 @@ built_in! {
     "selective-copying-paper",
     "shakespeare-min-gru",
     "shakespeare-min-lstm",
+    "shakespeare-mamba",
     "text",
 }
 
@@ -24,6 +25,8 @@ pub fn text_of(name: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use minrnn_stream::FeedForwardKind;
+
     use super::*;
     use crate::train::{DecayGroups, Experiment};
 
@@ -43,6 +46,9 @@ mod tests {
             assert_eq!((model.dropout, train.clip_norm, train.lr, train.betas), (0.2, 0.25, 1e-3, [0.9, 0.99]));
             assert_eq!((train.batch_size, train.seq_len, train.max_iterations, train.eval_every), (64, 256, 5000, 25));
         }
+        let Experiment { model, .. } = Experiment::load("shakespeare-mamba", &[]).unwrap();
+        assert_eq!((model.d_model, model.d_inner().unwrap(), model.d_state, model.n_layers), (384, 768, 16, 3));
+        assert!(model.tie_embeddings && !model.conv && model.ff == FeedForwardKind::None);
         let Experiment { model, data, train, .. } = Experiment::load("selective-copying-paper", &[]).unwrap();
         assert_eq!((model.d_model, model.d_inner().unwrap(), model.n_layers), (64, 384, 3));
         assert_eq!((data.copy_length, data.copy_tokens, train.batch_size * train.accumulation), (4096, 16, 64));

@@ -119,12 +119,15 @@ impl Optimizer {
 
     fn settings(&self, name: &str, rank: usize, lr: f64, gradient_scale: f64) -> AdamW {
         let projection = name.contains("in_proj");
-        let decays = match self.groups {
-            DecayGroups::Matrices => rank >= 2,
-            DecayGroups::All => true,
-            DecayGroups::Official => !projection,
-            DecayGroups::None => false,
-        };
+        // Rates and skips of state space models: nothing speaks for values near 0 there.
+        let exempt = [".A_log", ".D"].iter().any(|end| name.ends_with(end));
+        let decays = !exempt
+            && match self.groups {
+                DecayGroups::Matrices => rank >= 2,
+                DecayGroups::All => true,
+                DecayGroups::Official => !projection,
+                DecayGroups::None => false,
+            };
         let [beta_1, beta_2] = self.betas;
         let weight_decay = if decays { self.weight_decay } else { 0.0 };
         AdamW { lr, beta_1, beta_2, eps: EPS, weight_decay, time: self.time, gradient_scale }

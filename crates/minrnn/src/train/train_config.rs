@@ -19,7 +19,7 @@ pub enum ScheduleKind {
     Cosine,
 }
 
-/// Which parameters weight decay acts on.
+/// Which parameters weight decay acts on; on the decay rates and skips of state space models it never does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DecayGroups {

@@ -21,7 +21,7 @@ pub struct Sizes {
     pub seq_len: usize,
     /// d, the width of the input.
     pub d_model: usize,
-    /// e, the width of the state.
+    /// e, the width of the state (for Mamba N, that of each channel).
     pub d_inner: usize,
 }
 
@@ -32,7 +32,7 @@ pub struct Case {
     pub(super) sizes: Sizes,
     /// Values of every input and parameter, in the order of [`Cell::inputs`].
     pub(super) inputs: Vec<(&'static str, Vec<f32>)>,
-    /// `[B, T, e]`; there when a gradient is expected.
+    /// Of the shape of the first output; there when a gradient is expected.
     pub(super) loss_weight: Option<Vec<f32>>,
     /// Expected outputs, in the order of [`Cell::outputs`].
     pub(super) outputs: Vec<(&'static str, Vec<f32>)>,
@@ -71,7 +71,7 @@ impl Case {
         let sizes = sizes(&weights, cell)?;
         let shapes = cell.inputs(sizes);
         let possible = cell.outputs(sizes);
-        let states = &possible[0].1;
+        let (main, main_shape) = &possible[0];
         let mut optional = |name: &str, shape: &[usize]| match weights.get(name) {
             Some(found) => check_shape(name, found, shape, cell).map(|()| weights.take_any(name).ok().map(|tensor| tensor.data)),
             None => Ok(None),
@@ -80,7 +80,7 @@ impl Case {
         for (name, shape) in &shapes {
             inputs.push((*name, optional(name, shape)?.ok_or_else(|| missing(name, cell))?));
         }
-        let loss_weight = optional(LOSS_WEIGHT, states)?;
+        let loss_weight = optional(LOSS_WEIGHT, main_shape)?;
         let mut expected = |prefix: &str, names: &[(&'static str, Vec<usize>)]| -> Result<Vec<_>, String> {
             let mut found = Vec::new();
             for (name, shape) in names {
@@ -94,30 +94,37 @@ impl Case {
             return Err(unknown(name, cell, sizes));
         }
         if outputs.is_empty() && gradients.is_empty() {
-            return Err("there is nothing to compare: expected a tensor 'expect.h' or 'expect.grad.<name>'".to_owned());
+            return Err(format!("there is nothing to compare: expected a tensor '{EXPECT}{main}' or '{EXPECT}{GRAD}<name>'"));
         }
         if loss_weight.is_none() && !gradients.is_empty() {
-            return Err(format!("tensor '{LOSS_WEIGHT}' is missing; gradients are those of the sum of {LOSS_WEIGHT} * h"));
+            return Err(format!("tensor '{LOSS_WEIGHT}' is missing; gradients are those of the sum of {LOSS_WEIGHT} * {main}"));
         }
         // One of them bounds the size of the states by the size of the file.
-        if loss_weight.is_none() && outputs[0].0 != "h" {
-            return Err(format!("expected a tensor 'expect.h' or '{LOSS_WEIGHT}', found neither"));
+        if loss_weight.is_none() && outputs[0].0 != *main {
+            return Err(format!("expected a tensor '{EXPECT}{main}' or '{LOSS_WEIGHT}', found neither"));
         }
         Ok(Self { cell, sizes, inputs, loss_weight, outputs, gradients })
     }
 }
 
-/// The sizes, from `x` and `h0`.
+/// The sizes, from the two tensors that give them.
 fn sizes(weights: &Weights, cell: Cell) -> Result<Sizes, String> {
     let shape = |name: &'static str| weights.get(name).map(|tensor| tensor.shape.as_slice()).ok_or_else(|| missing(name, cell));
-    let (x, h0) = (shape("x")?, shape("h0")?);
-    let &[batch_size, seq_len, d_model] = x else { return Err(format!("tensor 'x' has shape {x:?}, expected [B, T, d]")) };
-    let &[rows, d_inner] = h0 else { return Err(format!("tensor 'h0' has shape {h0:?}, expected [B, e]")) };
-    if x.contains(&0) || h0.contains(&0) {
-        return Err(format!("tensor 'x' has shape {x:?} and 'h0' {h0:?}; every size must be at least 1"));
+    let [x, state] = cell.sized_by();
+    let (found, found_state) = (shape(x)?, shape(state)?);
+    let rows_are = if cell == Cell::Mamba { "d" } else { "B" };
+    let &[batch_size, seq_len, d_model] = found else { return Err(format!("tensor '{x}' has shape {found:?}, expected [B, T, d]")) };
+    let &[rows, d_inner] = found_state else {
+        return Err(format!("tensor '{state}' has shape {found_state:?}, expected [{rows_are}, e]"));
+    };
+    if found.contains(&0) || found_state.contains(&0) {
+        return Err(format!("tensor '{x}' has shape {found:?} and '{state}' {found_state:?}; every size must be at least 1"));
     }
-    if rows != batch_size {
-        return Err(format!("tensor 'h0' has {rows} rows, but 'x' has {batch_size}; both are the batch"));
+    if cell == Cell::Mamba && rows != d_model {
+        return Err(format!("tensor '{state}' has {rows} rows, but '{x}' has {d_model} channels; both are the width"));
+    }
+    if cell != Cell::Mamba && rows != batch_size {
+        return Err(format!("tensor '{state}' has {rows} rows, but '{x}' has {batch_size}; both are the batch"));
     }
     Ok(Sizes { batch_size, seq_len, d_model, d_inner })
 }
@@ -126,8 +133,8 @@ fn check_shape(name: &str, found: &Tensor, expected: &[usize], cell: Cell) -> Re
     if found.shape == expected {
         return Ok(());
     }
-    let (cell, found) = (cell.name(), &found.shape);
-    Err(format!("tensor '{name}' has shape {found:?}, expected {expected:?} for a {cell} whose x and h0 are as in this file"))
+    let ([x, state], cell, found) = (cell.sized_by(), cell.name(), &found.shape);
+    Err(format!("tensor '{name}' has shape {found:?}, expected {expected:?} for a {cell} whose {x} and {state} are as in this file"))
 }
 
 fn missing(name: &str, cell: Cell) -> String {

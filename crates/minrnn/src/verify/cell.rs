@@ -1,17 +1,14 @@
-//! The cells a case can be about: their settings, their tensors, and the differentiable operations behind them.
+//! The cells a case can be about: their settings and their tensors.
 
 use std::collections::BTreeMap;
 
-use burn::tensor::Tensor;
-
 use super::case::Sizes;
-use crate::nn::linear::matrix_product;
-use crate::ops::{self, Candidate, Gates, GruForm, Start, StepCodes};
+use crate::ops::{Candidate, Gates};
 
 /// Names of the cells that can be verified.
-const SUPPORTED: &[&str] = &["min_gru", "min_lstm", "gru", "lstm"];
+const SUPPORTED: &[&str] = &["min_gru", "min_lstm", "gru", "lstm", "mamba"];
 /// Cells the format knows and this version does not.
-const LATER: &[&str] = &["slstm", "mlstm", "mamba"];
+const LATER: &[&str] = &["slstm", "mlstm"];
 /// Metadata that say nothing about the cell; `format` is what safetensors' own writers add.
 const COMMON: &[&str] = &["case", "cell", "format"];
 
@@ -22,6 +19,7 @@ pub(super) enum Cell {
     MinLstm(Candidate, Gates),
     Gru,
     Lstm,
+    Mamba,
 }
 
 impl Cell {
@@ -34,6 +32,7 @@ impl Cell {
             "min_lstm" => Self::MinLstm(candidate(metadata)?, gates(metadata)?),
             "gru" => Self::Gru,
             "lstm" => Self::Lstm,
+            "mamba" => Self::Mamba,
             later if LATER.contains(&later) => return Err(format!("cell '{later}' is not supported yet; supported are {}", cells())),
             other => return Err(format!("unknown cell {other:?}; supported are {}", cells())),
         };
@@ -51,6 +50,7 @@ impl Cell {
             Self::MinLstm(..) => "min_lstm",
             Self::Gru => "gru",
             Self::Lstm => "lstm",
+            Self::Mamba => "mamba",
         }
     }
 
@@ -58,11 +58,19 @@ impl Cell {
         match self {
             Self::MinGru(_) => &["candidate"],
             Self::MinLstm(..) => &["candidate", "normalize_gates"],
-            Self::Gru | Self::Lstm => &[],
+            Self::Gru | Self::Lstm | Self::Mamba => &[],
         }
     }
 
-    /// Name and shape of every input and parameter; the first two are `x` and `h0`.
+    /// The tensors whose shapes give the sizes: `[B, T, d]`, and the one that ends in e.
+    pub(super) fn sized_by(self) -> [&'static str; 2] {
+        match self {
+            Self::Mamba => ["u", "A"],
+            _ => ["x", "h0"],
+        }
+    }
+
+    /// Name and shape of every input and parameter.
     pub(super) fn inputs(self, sizes: Sizes) -> Vec<(&'static str, Vec<usize>)> {
         let Sizes { batch_size: b, seq_len: t, d_model: d, d_inner: e } = sizes;
         let mut inputs = vec![("x", vec![b, t, d]), ("h0", vec![b, e])];
@@ -82,6 +90,11 @@ impl Cell {
                 inputs.push(("c0", vec![b, e]));
                 inputs.extend(traditional(4 * e));
             }
+            Self::Mamba => {
+                let sequences = [("u", d), ("delta", d), ("z", d), ("B", e), ("C", e)];
+                inputs = sequences.iter().map(|&(name, width)| (name, vec![b, t, width])).collect();
+                inputs.extend([("A", vec![d, e]), ("D", vec![d]), ("delta_bias", vec![d])]);
+            }
         }
         if matches!(self, Self::MinGru(_) | Self::MinLstm(..)) {
             inputs.extend(linear("linear_h.weight", "linear_h.bias"));
@@ -89,33 +102,13 @@ impl Cell {
         inputs
     }
 
-    /// Name and shape of every output that can be expected; the first is `h`.
+    /// Name and shape of every output that can be expected; the first is the one that the loss weighs.
     pub(super) fn outputs(self, sizes: Sizes) -> Vec<(&'static str, Vec<usize>)> {
         let h = ("h", vec![sizes.batch_size, sizes.seq_len, sizes.d_inner]);
         match self {
             Self::Lstm => vec![h, ("c_last", vec![sizes.batch_size, sizes.d_inner])],
+            Self::Mamba => vec![("y", vec![sizes.batch_size, sizes.seq_len, sizes.d_model])],
             _ => vec![h],
-        }
-    }
-
-    /// The cell with the parameters that `input` gives by name, each flat.
-    pub(super) fn layer(self, sizes: Sizes, input: impl Fn(&str) -> Tensor<1>) -> Layer {
-        let Sizes { d_model: d, d_inner: e, .. } = sizes;
-        // Row-major matrices of the same width: their rows follow each other.
-        let cat = |names: &[&str]| Tensor::cat(names.iter().map(|name| input(name)).collect(), 0);
-        let (parts, weights, biases, recurrent): (_, &[&str], &[&str], _) = match self {
-            Self::MinGru(_) => (2, &["linear_h.weight", "linear_z.weight"], &["linear_h.bias", "linear_z.bias"], None),
-            Self::MinLstm(..) => {
-                (3, &["linear_h.weight", "linear_f.weight", "linear_i.weight"], &["linear_h.bias", "linear_f.bias", "linear_i.bias"], None)
-            }
-            Self::Gru => (3, &["weight_ih_l0"], &["bias_ih_l0"], Some("weight_hh_l0")),
-            Self::Lstm => (4, &["weight_ih_l0"], &["bias_ih_l0"], Some("weight_hh_l0")),
-        };
-        Layer {
-            cell: self,
-            weight: cat(weights).reshape([parts * e, d]).transpose(),
-            bias: cat(biases),
-            recurrent: recurrent.map(|weight| Recurrent { weight: input(weight).reshape([parts * e, e]), bias: input("bias_hh_l0") }),
         }
     }
 }
@@ -139,53 +132,4 @@ fn gates(metadata: &BTreeMap<String, String>) -> Result<Gates, String> {
 fn wrong_setting(name: &str, expected: &str, found: Option<&str>) -> String {
     let found = found.map_or_else(|| "none".to_owned(), |found| format!("{found:?}"));
     format!("expected the setting '{name}' in the metadata to be {expected}, found {found}")
-}
-
-/// What a cell carries between steps, each `[B, e]`.
-#[derive(Debug, Clone)]
-pub(super) struct Carried {
-    pub h: Tensor<2>,
-    /// Of the LSTM.
-    pub c: Option<Tensor<2>>,
-}
-
-/// A cell with parameters.
-#[derive(Debug)]
-pub(super) struct Layer {
-    cell: Cell,
-    /// `[d, parts·e]`.
-    weight: Tensor<2>,
-    bias: Tensor<1>,
-    recurrent: Option<Recurrent>,
-}
-
-#[derive(Debug)]
-struct Recurrent {
-    weight: Tensor<2>,
-    bias: Tensor<1>,
-}
-
-impl Layer {
-    /// The states `[B, T, e]` of the steps of `x` `[B, T, d]`, and what is carried after them.
-    pub(super) fn forward(&self, x: Tensor<3>, carried: Carried) -> (Tensor<3>, Carried) {
-        let preact = matrix_product(x, self.weight.clone());
-        let (bias, steps) = (Some(self.bias.clone()), StepCodes::dense());
-        let start = Start::carried(carried.h);
-        let recurrent = || self.recurrent.as_ref().map(|side| (side.weight.clone(), Some(side.bias.clone()))).expect("made with the layer");
-        let ((h, last), c) = match self.cell {
-            Cell::MinGru(candidate) => (ops::min_gru(preact, bias, candidate, start, &steps), None),
-            Cell::MinLstm(candidate, gates) => (ops::min_lstm(preact, bias, candidate, gates, start, &steps), None),
-            Cell::Gru => {
-                let (weight, recurrent_bias) = recurrent();
-                (ops::gru(GruForm::Torch, preact, bias, weight, recurrent_bias, start, &steps), None)
-            }
-            Cell::Lstm => {
-                let (weight, recurrent_bias) = recurrent();
-                let cell = Start { h0: carried.c, init: None };
-                let (h, last, c_last) = ops::lstm(preact, bias, weight, recurrent_bias, start, cell, &steps);
-                ((h, last), Some(c_last))
-            }
-        };
-        (h, Carried { h: last, c })
-    }
 }

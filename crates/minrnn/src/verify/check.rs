@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::case::{Case, Sizes};
-use super::cell::{Carried, Layer};
 use super::compare::{Comparison, Direction, Tolerance};
+use super::layer::{Carried, Layer};
 
 impl Case {
     /// Computes the case on `device` (one without autodiff) and compares everything that is expected: outputs of the parallel
@@ -34,16 +34,16 @@ impl Case {
     }
 
     fn forward(&self, device: &Device) -> Computed {
-        let (h, last) = Leaves::new(self, device).forward();
-        outputs(values(h), last)
+        let (output, last) = Leaves::new(self, device).forward();
+        self.outputs(values(output), last)
     }
 
     fn forward_and_backward(&self, loss_weight: &[f32], device: &Device) -> Computed {
         let leaves = Leaves::new(self, device);
-        let (h, last) = leaves.forward();
-        let loss_weight = Tensor::<3>::from_data(TensorData::new(loss_weight.to_vec(), h.dims()), device);
-        let grads = (h.clone() * loss_weight).sum().backward();
-        let mut computed = outputs(values(h), last);
+        let (output, last) = leaves.forward();
+        let loss_weight = Tensor::<3>::from_data(TensorData::new(loss_weight.to_vec(), output.dims()), device);
+        let grads = (output.clone() * loss_weight).sum().backward();
+        let mut computed = self.outputs(values(output), last);
         for (name, leaf) in &leaves.inputs {
             let gradient = leaf.grad(&grads).map_or_else(|| vec![0.0; leaf.dims()[0]], values);
             computed.insert(format!("grad.{name}"), gradient);
@@ -53,29 +53,33 @@ impl Case {
 
     /// One call of the cell for each step, with nothing kept but the state.
     fn step_by_step(&self, device: &Device) -> Computed {
-        let leaves = Leaves::new(self, device);
-        let (layer, x, mut carried) = (leaves.layer(), leaves.x(), leaves.carried());
-        let Sizes { batch_size, seq_len, d_inner, .. } = self.sizes;
-        let mut h = vec![0.0; batch_size * seq_len * d_inner];
+        let layer = Leaves::new(self, device).layer();
+        let mut carried = layer.start();
+        let Sizes { batch_size, seq_len, .. } = self.sizes;
+        let width = self.cell.outputs(self.sizes)[0].1[2];
+        let mut output = vec![0.0; batch_size * seq_len * width];
         for t in 0..seq_len {
-            let (h_t, next) = layer.forward(x.clone().narrow(1, t, 1), carried);
+            let (step, next) = layer.forward(t..t + 1, carried);
             carried = next;
-            for (b, row) in values(h_t).chunks_exact(d_inner).enumerate() {
-                let at = (b * seq_len + t) * d_inner;
-                h[at..at + d_inner].copy_from_slice(row);
+            for (b, row) in values(step).chunks_exact(width).enumerate() {
+                let at = (b * seq_len + t) * width;
+                output[at..at + width].copy_from_slice(row);
             }
         }
-        outputs(h, carried)
+        self.outputs(output, carried)
+    }
+
+    fn outputs(&self, output: Vec<f32>, last: Carried) -> Computed {
+        let c_last = match last {
+            Carried::Hidden { c: Some(c), .. } => Some(("c_last".to_owned(), values(c))),
+            _ => None,
+        };
+        [(self.cell.outputs(self.sizes)[0].0.to_owned(), output)].into_iter().chain(c_last).collect()
     }
 }
 
 /// Values of outputs and gradients by the name they are expected under.
 type Computed = BTreeMap<String, Vec<f32>>;
-
-fn outputs(h: Vec<f32>, last: Carried) -> Computed {
-    let c_last = last.c.map(|c| ("c_last".to_owned(), values(c)));
-    [("h".to_owned(), h)].into_iter().chain(c_last).collect()
-}
 
 fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     tensor.into_data().try_to_vec().expect("cells compute in f32")
@@ -97,20 +101,11 @@ impl<'a> Leaves<'a> {
     }
 
     fn layer(&self) -> Layer {
-        self.case.cell.layer(self.case.sizes, |name| self.inputs[name].clone())
-    }
-
-    fn x(&self) -> Tensor<3> {
-        let Sizes { batch_size, seq_len, d_model, .. } = self.case.sizes;
-        self.inputs["x"].clone().reshape([batch_size, seq_len, d_model])
-    }
-
-    fn carried(&self) -> Carried {
-        let state = |leaf: &Tensor<1>| leaf.clone().reshape([self.case.sizes.batch_size, self.case.sizes.d_inner]);
-        Carried { h: state(&self.inputs["h0"]), c: self.inputs.get("c0").map(state) }
+        Layer::new(self.case.cell, self.case.sizes, |name| self.inputs[name].clone())
     }
 
     fn forward(&self) -> (Tensor<3>, Carried) {
-        self.layer().forward(self.x(), self.carried())
+        let layer = self.layer();
+        layer.forward(0..self.case.sizes.seq_len, layer.start())
     }
 }

@@ -10,6 +10,7 @@
 //! | `min_lstm` | `candidate`; `normalize_gates`: `true` or `false` | the same with `linear_f`, `linear_i`, `linear_h` | the same |
 //! | `gru` | | `x`, `h0`, `weight_ih_l0` `[3e, d]`, `weight_hh_l0` `[3e, e]`, `bias_ih_l0`, `bias_hh_l0` `[3e]`; PyTorch's r, z, n | the same |
 //! | `lstm` | | the same with 4e rows, PyTorch's i, f, g, o, and `c0` `[B, e]` | the same and `c_last` `[B, e]` |
+//! | `mamba` | | `u`, `delta`, `z` `[B, T, d]`, `A` `[d, N]`, `B`, `C` `[B, T, N]`, `D`, `delta_bias` `[d]`; the step size is softplus(delta + delta_bias) | `y` `[B, T, d]`, weighed by the loss in the place of h; `grad.*` |
 //!
 //! ```no_run
 //! use minrnn::verify::{Case, Tolerance};
@@ -27,6 +28,7 @@ mod case;
 mod cell;
 mod check;
 mod compare;
+mod layer;
 
 pub use case::{Case, Sizes};
 pub use compare::{Comparison, Direction, Tolerance};

@@ -19,6 +19,10 @@ pub fn mixers(mixer: MixerKind) -> Vec<ModelConfig> {
         }
         MixerKind::Gru => vary(configs, GruForm::ALL, |config, value| config.gru_form = value),
         MixerKind::Lstm => configs,
+        MixerKind::Mamba => {
+            let plain = ModelConfig { n_layers: 2, ..small(mixer) };
+            vec![plain.clone(), ModelConfig { d_state: 3, expansion: 1.5, ..plain }]
+        }
     };
     let configs = match mixer {
         MixerKind::MinLstm => vary(configs, &[true, false], |config, value| config.normalize_gates = value),

@@ -2,6 +2,7 @@
 
 mod gru;
 mod lstm;
+mod mamba;
 mod min_gru;
 mod min_lstm;
 mod recurrent;
@@ -43,12 +44,13 @@ pub(crate) fn read(config: &ModelConfig, kind: MixerKind, source: &mut dyn Sourc
         MixerKind::MinLstm => Box::new(min_lstm::MinLstm::read(config, source, name)?),
         MixerKind::Gru => Box::new(gru::Gru::read(config, source, name)?),
         MixerKind::Lstm => Box::new(lstm::Lstm::read(config, source, name)?),
+        MixerKind::Mamba => Box::new(mamba::Mamba::read(config, source, name)?),
     })
 }
 
 impl MixerKind {
     /// The mixers that the runtime runs: those whose state has a fixed size.
-    pub const STREAMED: &'static [Self] = &[Self::MinGru, Self::MinLstm, Self::Gru, Self::Lstm];
+    pub const STREAMED: &'static [Self] = &[Self::MinGru, Self::MinLstm, Self::Gru, Self::Lstm, Self::Mamba];
 }
 
 /// Numbers that a mixer keeps for a session.
@@ -57,6 +59,7 @@ pub(crate) fn memory_len(config: &ModelConfig, kind: MixerKind) -> Result<usize>
     Ok(match kind {
         MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gru => e,
         MixerKind::Lstm => 2 * e,
+        MixerKind::Mamba => mamba::memory(e, config.d_state),
     })
 }
 

@@ -3,7 +3,7 @@
 //! | bench | one iteration |
 //! |---|---|
 //! | `scan` | the bare recurrence h = a h + b, forward, and forward and backward; the machine's copy bandwidth beside it |
-//! | `layer` | in-projection, recurrence, loss = Σ w ⊙ h, backward to x, h0 and all weights |
+//! | `layer` | in-projection, recurrence, loss = Σ w ⊙ h, backward to x, h0 and all weights; Mamba up to its output projection |
 //! | `lm` | one training step of the Shakespeare model |
 //! | `decode` | tokens one by one from a carried state, each the most likely one |
 //! | `prefill` | one pass over a prompt, to the state and the last position's logits |

@@ -1,0 +1,161 @@
+//! The selective scan of Mamba with its step sizes, skip and gate.
+
+use burn::backend::flex::FlexTensor;
+use burn::tensor::Tensor;
+use minrnn_kernels::{Shape, selective_scan as kernel};
+
+use super::flex::{InputList, Output, dims, optional, slice};
+use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::min_gru::softplus;
+use super::silu;
+use super::steps::StepCodes;
+
+/// The tensors of a [`selective_scan`] with N states for each of E channels.
+#[derive(Debug, Clone)]
+pub struct SelectiveScan {
+    /// u `[B, T, E]`.
+    pub u: Tensor<3>,
+    /// δ `[B, T, E]`, the step size before bias and softplus.
+    pub delta: Tensor<3>,
+    /// Bias of δ `[E]`.
+    pub delta_bias: Tensor<1>,
+    /// A `[E, N]`, negative.
+    pub a: Tensor<2>,
+    /// B, then C `[B, T, 2N]`.
+    pub bc: Tensor<3>,
+    /// D `[E]`, the share of u that passes by.
+    pub skip: Tensor<1>,
+    /// z `[B, T, E]`; without it the output has no gate.
+    pub z: Option<Tensor<3>>,
+    /// The carried state `[B, E, N]`; absent means zero. A reset restores zero.
+    pub h0: Option<Tensor<3>>,
+}
+
+/// y_t = (Σ_n C_t h_t + D u_t) · SiLU(z_t) with h_t = exp(Δ_t A) h_{t−1} + Δ_t u_t B_t and Δ = softplus(δ + bias) (models.md §5).
+///
+/// # Shapes
+/// * as in [`SelectiveScan`] → y `[B, T, E]` and the last state `[B, E, N]`
+///
+/// # Panics
+/// When shapes do not fit.
+pub fn selective_scan(scan: SelectiveScan, steps: &StepCodes) -> (Tensor<3>, Tensor<3>) {
+    if !has_kernels(&scan.u.device()) {
+        return composed(scan, steps);
+    }
+    let mut inputs = InputList::default();
+    inputs.add(scan.u);
+    inputs.add(scan.delta);
+    inputs.add(scan.delta_bias);
+    inputs.add(scan.a);
+    inputs.add(scan.bc);
+    inputs.add(scan.skip);
+    let op = Op { z: inputs.add_optional(scan.z), h0: inputs.add_optional(scan.h0), steps: steps.clone() };
+    // The third output, the states between chunks, exists for the backward pass alone.
+    let mut outputs = run(op, inputs.into_vec()).into_iter();
+    (output(outputs.next()), output(outputs.next()))
+}
+
+/// The same by tensor operations, one step after the other.
+pub(super) fn composed(scan: SelectiveScan, steps: &StepCodes) -> (Tensor<3>, Tensor<3>) {
+    let [batch, seq_len, width] = scan.u.dims();
+    let d_state = scan.a.dims()[1];
+    let device = scan.u.device();
+    let mut h = scan.h0.unwrap_or_else(|| Tensor::zeros([batch, width, d_state], &device));
+    if batch * seq_len == 0 {
+        return (scan.u, h);
+    }
+    let delta = softplus(scan.delta + scan.delta_bias.unsqueeze());
+    let (reset, padding) = (steps.reset_mask(&device), steps.padding_mask(&device));
+    let at = |mask: &Option<Tensor<3>>, t: usize| mask.clone().map(|mask| mask.narrow(1, t, 1));
+    let column = |x: &Tensor<3>, t: usize| x.clone().narrow(1, t, 1).swap_dims(1, 2);
+    let mut values = Vec::new();
+    for t in 0..seq_len {
+        if let Some(reset) = at(&reset, t) {
+            h = h * (-reset + 1.0);
+        }
+        let (delta, u, bc) = (column(&delta, t), column(&scan.u, t), scan.bc.clone().narrow(1, t, 1));
+        let decay = (delta.clone() * scan.a.clone().unsqueeze_dim(0)).exp();
+        let next = decay * h.clone() + delta * u * bc.clone().narrow(2, 0, d_state);
+        h = match at(&padding, t) {
+            None => next,
+            Some(padding) => next.clone() + padding * (h - next),
+        };
+        values.push((h.clone() * bc.narrow(2, d_state, d_state)).sum_dim(2).swap_dims(1, 2));
+    }
+    let mut y = Tensor::cat(values, 1) + scan.u * scan.skip.reshape([1, 1, width]);
+    if let Some(z) = scan.z {
+        y = y * silu::composed(z);
+    }
+    if let Some(padding) = padding {
+        y = y * (-padding + 1.0);
+    }
+    (y, h)
+}
+
+#[derive(Debug)]
+struct Op {
+    z: Option<usize>,
+    h0: Option<usize>,
+    steps: StepCodes,
+}
+
+/// Inputs that are always there: u, δ, its bias, A, B and C, D.
+const REQUIRED: usize = 6;
+
+impl Op {
+    /// Sizes and slices, from whichever inputs there are.
+    fn inputs<'a>(&'a self, input: impl Fn(usize) -> Option<&'a FlexTensor>) -> (Shape, usize, kernel::Inputs<'a>) {
+        let required = |i| input(i).expect("kept");
+        let [batch, seq_len, width] = dims(required(0));
+        let [_, d_state] = dims(required(3));
+        let inputs = kernel::Inputs {
+            u: slice(required(0)),
+            delta: slice(required(1)),
+            delta_bias: slice(required(2)),
+            a: slice(required(3)),
+            bc: slice(required(4)),
+            skip: slice(required(5)),
+            z: self.z.and_then(|i| optional(input(i))),
+            h0: self.h0.and_then(|i| optional(input(i))),
+            segments: self.steps.kernel(),
+        };
+        (Shape { batch, seq_len, width }, d_state, inputs)
+    }
+}
+
+impl FusedOp for Op {
+    fn keeps(&self) -> Keeps {
+        Keeps { inputs: (0..REQUIRED).chain(self.z).collect(), outputs: vec![2] }
+    }
+
+    fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
+        let (shape, d_state, inputs) = self.inputs(|i| Some(&inputs[i]));
+        let mut y = Output::new([shape.batch, shape.seq_len, shape.width]);
+        let mut h_last = Output::new([shape.batch, shape.width, d_state]);
+        let mut boundaries = Output::new([kernel::boundaries_len(shape, d_state)]);
+        kernel::forward(shape, d_state, &inputs, kernel::Outputs { y: y.out(), h_last: h_last.out(), boundaries: boundaries.out() });
+        // SAFETY: the kernel writes all outputs whole.
+        unsafe { vec![y.finish(), h_last.finish(), boundaries.finish()] }
+    }
+
+    fn backward(&self, inputs: &[Option<FlexTensor>], outputs: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+        let kept = |i: usize| inputs[i].as_ref();
+        let (shape, d_state, kernel_inputs) = self.inputs(kept);
+        let mut required: [Output; REQUIRED] = std::array::from_fn(|i| Output::like(kept(i).expect("kept")));
+        let mut d_z = self.z.and_then(kept).map(Output::like);
+        let mut d_h0 = Output::new([shape.batch, shape.width, d_state]);
+        let [d_u, d_delta, d_delta_bias, d_a, d_bc, d_skip] = required.each_mut().map(Output::out);
+        kernel::backward(
+            shape,
+            d_state,
+            &kernel_inputs,
+            slice(outputs[2].as_ref().expect("kept")),
+            optional(d_outputs[0].as_ref()),
+            optional(d_outputs[1].as_ref()),
+            kernel::Gradients { d_u, d_delta, d_delta_bias, d_a, d_bc, d_skip, d_z: d_z.as_mut().map(Output::out), d_h0: d_h0.out() },
+        );
+        let optional = [d_z, self.h0.map(|_| d_h0)];
+        // SAFETY: the kernel writes every gradient whole.
+        required.into_iter().chain(optional.into_iter().flatten()).map(|d| unsafe { d.finish() }).collect()
+    }
+}

@@ -1,0 +1,50 @@
+//! SiLU for one or several readers.
+
+use burn::backend::flex::FlexTensor;
+use burn::tensor::{Tensor, activation};
+use minrnn_kernels::silu as kernel;
+
+use super::flex::{Output, optional, slice};
+use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+
+/// x σ(x), twice: for two readers, whose gradients are summed inside the backward pass.
+///
+/// # Shapes
+/// * `x` `[B, T, D]` → twice `[B, T, D]`
+pub fn silu_twice(x: Tensor<3>) -> (Tensor<3>, Tensor<3>) {
+    if !has_kernels(&x.device()) {
+        let y = composed(x);
+        return (y.clone(), y);
+    }
+    let mut outputs = run(SiluTwice, vec![input(x)]).into_iter();
+    (output(outputs.next()), output(outputs.next()))
+}
+
+pub(super) fn composed<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    activation::sigmoid(x.clone()) * x
+}
+
+#[derive(Debug)]
+struct SiluTwice;
+
+impl FusedOp for SiluTwice {
+    fn keeps(&self) -> Keeps {
+        Keeps { inputs: vec![0], outputs: vec![] }
+    }
+
+    fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
+        let mut y = Output::like(&inputs[0]);
+        kernel::forward(slice(&inputs[0]), y.out());
+        // SAFETY: the kernel writes the output whole.
+        let y = unsafe { y.finish() };
+        vec![y.clone(), y]
+    }
+
+    fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+        let x = inputs[0].as_ref().expect("kept");
+        let mut d_x = Output::like(x);
+        kernel::backward(slice(x), [0, 1].map(|i| optional(d_outputs[i].as_ref())), d_x.out());
+        // SAFETY: the kernel writes the gradient whole.
+        unsafe { vec![d_x.finish()] }
+    }
+}

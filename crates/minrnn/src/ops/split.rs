@@ -1,0 +1,57 @@
+//! The last dimension cut in two.
+
+use burn::backend::flex::FlexTensor;
+use burn::tensor::Tensor;
+use minrnn_kernels::split as kernel;
+
+use super::flex::{Output, dims, optional, slice};
+use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+
+/// The first `at` columns of `x` and the others.
+///
+/// # Shapes
+/// * `x` `[N, M]` → `[N, at]` and `[N, M − at]`
+///
+/// # Panics
+/// When `x` has fewer columns.
+pub fn split(x: Tensor<2>, at: usize) -> (Tensor<2>, Tensor<2>) {
+    if !has_kernels(&x.device()) {
+        return composed(x, at);
+    }
+    let widths = [at, x.dims()[1] - at];
+    let mut outputs = run(Split { widths }, vec![input(x)]).into_iter();
+    (output(outputs.next()), output(outputs.next()))
+}
+
+pub(super) fn composed(x: Tensor<2>, at: usize) -> (Tensor<2>, Tensor<2>) {
+    let [_, width] = x.dims();
+    (x.clone().narrow(1, 0, at), x.narrow(1, at, width - at))
+}
+
+#[derive(Debug)]
+struct Split {
+    widths: [usize; 2],
+}
+
+impl FusedOp for Split {
+    fn keeps(&self) -> Keeps {
+        Keeps::default()
+    }
+
+    fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
+        let [rows, _] = dims(&inputs[0]);
+        let [mut left, mut right] = self.widths.map(|width| Output::new([rows, width]));
+        kernel::split(rows, self.widths, slice(&inputs[0]), left.out(), right.out());
+        // SAFETY: the kernel writes both parts whole.
+        unsafe { vec![left.finish(), right.finish()] }
+    }
+
+    fn backward(&self, _: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+        let [rows, _] = dims(d_outputs.iter().flatten().next().expect("a part has a gradient"));
+        let mut d_x = Output::new([rows, self.widths.iter().sum()]);
+        let [d_left, d_right] = [0, 1].map(|i| optional(d_outputs[i].as_ref()));
+        kernel::join(rows, self.widths, d_left, d_right, d_x.out());
+        // SAFETY: the kernel writes the gradient whole.
+        unsafe { vec![d_x.finish()] }
+    }
+}
