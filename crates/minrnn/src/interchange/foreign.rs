@@ -48,6 +48,11 @@ impl<'a> Foreign<'a> {
         Ok([rows / parts, columns])
     }
 
+    /// Whether the file has no tensor `again`, or has the numbers of `name` there.
+    pub(super) fn repeats(&self, name: &str, again: &str) -> bool {
+        self.0.get(again).is_none_or(|again| self.0.get(name).is_some_and(|first| same_bits(&first.data, &again.data)))
+    }
+
     /// Number of different n in names that begin with `prefix` n `.`.
     pub(super) fn layers(&self, prefix: &str) -> usize {
         let numbers = self.0.names().filter_map(|name| name.strip_prefix(prefix)?.split_once('.')?.0.parse::<usize>().ok());
@@ -69,6 +74,14 @@ impl Side<'_> {
         }
     }
 
+    /// Size of the last dimension of `name`; `written` when it is up to us.
+    pub(super) fn last_size(&self, name: &str, written: usize) -> Result<usize> {
+        match self {
+            Self::Import(file) => Ok(file.tensor(name)?.shape.last().copied().unwrap_or(1)),
+            Self::Export => Ok(written),
+        }
+    }
+
     /// Taps of the filters in `name` `[D, 1, taps]`, at most `limit`, which is also how many are written.
     pub(super) fn taps(&self, name: &str, limit: usize) -> Result<usize> {
         let Self::Import(file) = self else { return Ok(limit) };
@@ -78,4 +91,9 @@ impl Side<'_> {
         }
         Ok(taps)
     }
+}
+
+/// Whether two tensors have the same numbers, bit for bit.
+pub(super) fn same_bits(a: &[f32], b: &[f32]) -> bool {
+    a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits()))
 }

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`MinGruPytorch`](Format::MinGruPytorch) | lucidrains/minGRU-pytorch, `minLM` and the older `minGRULM` | a language model of minGRU or minLSTM |
 //! | [`MinRnns`](Format::MinRnns) | BorealisAI/minRNNs, `Model` over tokens | the same with the switches of the paper's release |
+//! | [`MambaHf`](Format::MambaHf) | Hugging Face transformers, `MambaForCausalLM` | a language model of Mamba |
 //! | [`TorchGru`](Format::TorchGru), [`TorchLstm`](Format::TorchLstm) | `torch.nn.GRU`, `torch.nn.LSTM` | the recurrent layers alone |
 //!
 //! A format is one file: the configuration that the shapes of a file imply, what the format cannot hold, and a table of rules that is
@@ -14,6 +15,7 @@
 //! and a tensor that the other library lacks, such as a bias, is zero here and must be zero to be written.
 
 mod foreign;
+mod mamba_hf;
 mod min_gru_pytorch;
 mod min_rnns;
 mod rule;
@@ -42,6 +44,8 @@ pub enum Format {
     MinGruPytorch,
     /// `Model` of BorealisAI/minRNNs.
     MinRnns,
+    /// `MambaForCausalLM` of transformers.
+    MambaHf,
     /// Layers of `torch.nn.GRU`.
     TorchGru,
     /// Layers of `torch.nn.LSTM`.
@@ -60,13 +64,14 @@ struct Layout {
 
 impl Format {
     /// Every format, in the order of the documentation.
-    pub const ALL: &'static [Self] = &[Self::MinGruPytorch, Self::MinRnns, Self::TorchGru, Self::TorchLstm];
+    pub const ALL: &'static [Self] = &[Self::MinGruPytorch, Self::MinRnns, Self::MambaHf, Self::TorchGru, Self::TorchLstm];
 
     /// The name used on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::MinGruPytorch => "min-gru-pytorch",
             Self::MinRnns => "min-rnns",
+            Self::MambaHf => "mamba-hf",
             Self::TorchGru => "torch-gru",
             Self::TorchLstm => "torch-lstm",
         }
@@ -93,6 +98,7 @@ impl Format {
         match self {
             Self::MinGruPytorch => min_gru_pytorch::LAYOUT,
             Self::MinRnns => min_rnns::LAYOUT,
+            Self::MambaHf => mamba_hf::LAYOUT,
             Self::TorchGru => torch_recurrent::GRU,
             Self::TorchLstm => torch_recurrent::LSTM,
         }

@@ -20,6 +20,10 @@ pub(super) enum Map {
     Reshaped(Vec<usize>),
     /// 1 + ours: a gain against its distance from 1.
     Gain,
+    /// ours − 1: the distance of a gain from 1 against the gain.
+    Offset,
+    /// Ours as an array of shape `view`, its axes in the order `axes`; written in `shape`.
+    Permuted { view: [usize; 3], axes: [usize; 3], shape: Vec<usize> },
     /// Filters `[D, 1, K]` of which theirs lack the oldest taps, which are zero.
     LastTaps(usize),
 }
@@ -54,8 +58,8 @@ impl Map {
     /// The shape of their tensor for one of ours of `shape`.
     pub(super) fn their_shape(&self, shape: &[usize]) -> Vec<usize> {
         match self {
-            Self::Same | Self::Gain => shape.to_vec(),
-            Self::Reshaped(theirs) => theirs.clone(),
+            Self::Same | Self::Gain | Self::Offset => shape.to_vec(),
+            Self::Reshaped(theirs) | Self::Permuted { shape: theirs, .. } => theirs.clone(),
             Self::LastTaps(taps) => vec![shape[0], shape[1], *taps],
         }
     }
@@ -65,6 +69,12 @@ impl Map {
         match self {
             Self::Same | Self::Reshaped(_) => values,
             Self::Gain => values.into_iter().map(|gain| gain - 1.0).collect(),
+            Self::Offset => values.into_iter().map(|offset| 1.0 + offset).collect(),
+            Self::Permuted { view, axes, .. } => {
+                let mut back = [0; 3];
+                axes.iter().enumerate().for_each(|(place, &axis)| back[axis] = place);
+                permuted(&values, axes.map(|axis| view[axis]), back)
+            }
             Self::LastTaps(taps) => {
                 let mut ours = vec![0.0; shape.iter().product()];
                 let all = shape[2];
@@ -81,7 +91,23 @@ impl Map {
         match self {
             Self::Same | Self::Reshaped(_) => values,
             Self::Gain => values.into_iter().map(|gamma| 1.0 + gamma).collect(),
+            Self::Offset => values.into_iter().map(|gain| gain - 1.0).collect(),
+            Self::Permuted { view, axes, .. } => permuted(&values, *view, *axes),
             Self::LastTaps(taps) => values.chunks_exact(shape[2]).flat_map(|filter| &filter[shape[2] - taps..]).copied().collect(),
         }
     }
+}
+
+/// The array of shape `sizes` with its axes in the order `axes`.
+fn permuted(values: &[f32], sizes: [usize; 3], axes: [usize; 3]) -> Vec<f32> {
+    let strides = [sizes[1] * sizes[2], sizes[2], 1];
+    let [a, b, c] = axes;
+    let mut out = Vec::with_capacity(values.len());
+    for i in 0..sizes[a] {
+        for j in 0..sizes[b] {
+            let start = i * strides[a] + j * strides[b];
+            out.extend((0..sizes[c]).map(|k| values[start + k * strides[c]]));
+        }
+    }
+    out
 }

@@ -36,9 +36,14 @@ impl Settings {
         keys.try_into().map_err(|error: toml::de::Error| Error::Config(error.message().to_owned()))
     }
 
+    /// Whether `key` was given.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+
     /// Refuses to go on without `key`, which `why` no file can tell.
     pub(super) fn demand(&self, key: &str, why: &str) -> Result<()> {
-        if self.0.contains_key(key) {
+        if self.has(key) {
             return Ok(());
         }
         Err(Error::Config(format!("{why}; give {key} with --set {key}=VALUE")))

@@ -2,6 +2,7 @@
 
 use minrnn_stream::{Tensor, Weights};
 
+use super::foreign::same_bits;
 use super::rule::{Constant, Map, Rule};
 use super::{Format, NamedTensor};
 use crate::{Error, Result};
@@ -144,8 +145,4 @@ impl Table {
         }
         Ok(tensors)
     }
-}
-
-fn same_bits(a: &[f32], b: &[f32]) -> bool {
-    a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits()))
 }

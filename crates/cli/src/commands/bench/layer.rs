@@ -8,9 +8,9 @@ use minrnn::rng::{self, ChaCha8Rng, Purpose};
 use minrnn_stream::MixerKind;
 use rand::Rng;
 
+use super::Measured;
 use super::case::{Case, CaseArgs, Defaults, expect_room, size};
 use super::timing::Plan;
-use super::Measured;
 use crate::failure::WrongInput;
 
 const DEFAULTS: Defaults = Defaults { d_model: 64, d_hidden: 128, batch_size: 64, seq_len: &[64, 256, 512, 1024, 4096], iterations: 10 };
