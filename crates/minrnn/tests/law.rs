@@ -46,6 +46,11 @@ laws! {
         gru: Gru,
         lstm: Lstm,
         mamba: Mamba,
+        gilr: Gilr,
+        rwkv4: Rwkv4,
+        aaren: Aaren,
+        linear_attention: LinearAttention,
+        ret_net: RetNet,
     }
     others {
         blocks: subject::blocks(configs::blocks()),

@@ -235,3 +235,47 @@ fn minimal_cells_have_the_published_fractions_of_parameters() {
         assert!((found_lstm - 300.0 / (4.0 * (1 + expansion) as f64)).abs() < 1e-9 && (found_lstm - lstm).abs() < 0.05, "{found_lstm}");
     }
 }
+
+#[test]
+fn names_of_an_rwkv_with_its_channel_mixing() {
+    let block = ModelConfig { expansion: 1.0, ff: FeedForwardKind::ChannelMix, norm: NormKind::Layer, ..small(MixerKind::Rwkv4) };
+    let lines = "
+        embedding.weight [11, 8]
+        backbone.blocks.0.mixer_norm.weight [8]
+        backbone.blocks.0.mixer_norm.bias [8]
+        backbone.blocks.0.mixer.receptance.weight [8, 8]
+        backbone.blocks.0.mixer.key.weight [8, 8]
+        backbone.blocks.0.mixer.value.weight [8, 8]
+        backbone.blocks.0.mixer.out_proj.weight [8, 8]
+        backbone.blocks.0.mixer.mix_receptance [8]
+        backbone.blocks.0.mixer.mix_key [8]
+        backbone.blocks.0.mixer.mix_value [8]
+        backbone.blocks.0.mixer.decay [8]
+        backbone.blocks.0.mixer.bonus [8]
+        backbone.blocks.0.ff_norm.weight [8]
+        backbone.blocks.0.ff_norm.bias [8]
+        backbone.blocks.0.ff.key.weight [32, 8]
+        backbone.blocks.0.ff.receptance.weight [8, 8]
+        backbone.blocks.0.ff.value.weight [8, 32]
+        backbone.blocks.0.ff.mix_key [8]
+        backbone.blocks.0.ff.mix_receptance [8]
+        backbone.final_norm.weight [8]
+        backbone.final_norm.bias [8]
+        head.weight [11, 8]";
+    assert_eq!(listing(&block), expected(lines));
+}
+
+/// models.md §3, §8 to §11, for D = 64 and E = 128.
+#[test]
+fn linear_mixers_have_the_parameters_of_their_equations() {
+    let (d, e, heads) = (64, 128, 4);
+    let count = |mixer| {
+        let config = ModelConfig { d_model: d, n_heads: heads, ..small(mixer) };
+        parameter_count(&AnyMixer::from_config(&config, 0, &mut Initializer::new(0, &device())).expect("a valid mixer"))
+    };
+    assert_eq!(count(MixerKind::Gilr), 3 * d * e + 2 * e + d);
+    assert_eq!(count(MixerKind::Rwkv4), 4 * d * e + 2 * e + 3 * d);
+    assert_eq!(count(MixerKind::Aaren), 3 * d * e + e);
+    assert_eq!(count(MixerKind::LinearAttention), 4 * d * e);
+    assert_eq!(count(MixerKind::RetNet), 2 * d * d + 3 * d * e);
+}

@@ -8,6 +8,7 @@
 
 use alloc::boxed::Box;
 
+use crate::channel_mix::ChannelMix;
 use crate::conv::Conv;
 use crate::feed_forward::FeedForward;
 use crate::linear::{Linear, Shared};
@@ -25,7 +26,13 @@ pub(crate) struct Block {
     mixer_norm: Norm,
     mixer: Box<dyn Mixer>,
     out_proj: Linear,
-    feed_forward: Option<(Norm, FeedForward)>,
+    feed_forward: Option<(Norm, Part)>,
+}
+
+#[derive(Debug)]
+enum Part {
+    Pointwise(FeedForward),
+    ChannelMix(ChannelMix),
 }
 
 impl Block {
@@ -43,7 +50,12 @@ impl Block {
             FeedForwardKind::None => None,
             _ => {
                 let norm = Norm::read(config, source, &join(name, "ff_norm"))?;
-                Some((norm, FeedForward::read(config, source, &join(name, "ff"))?))
+                let name = join(name, "ff");
+                let part = match config.ff {
+                    FeedForwardKind::ChannelMix => Part::ChannelMix(ChannelMix::read(config, source, &name)?),
+                    _ => Part::Pointwise(FeedForward::read(config, source, &name)?),
+                };
+                Some((norm, part))
             }
         };
         Ok(Self { conv, mixer_norm, mixer, out_proj, feed_forward })
@@ -51,15 +63,19 @@ impl Block {
 
     /// Writes what a session keeps before its first token.
     pub(crate) fn init_memory(&self, memory: &mut [f32]) {
-        let (window, hidden) = memory.split_at_mut(memory.len() - self.mixer.memory());
-        window.fill(0.0);
-        self.mixer.init_memory(hidden);
+        memory.fill(0.0);
+        self.mixer.init_memory(&mut memory[self.window()..][..self.mixer.memory()]);
+    }
+
+    /// Numbers that the convolution keeps for a session.
+    fn window(&self) -> usize {
+        self.conv.as_ref().map_or(0, |_| Conv::memory(self.out_proj.weight.outputs()))
     }
 
     /// `x` `[N, D]` through the block. `state` holds a row for each session, in which the block's numbers begin at `first`.
     pub(crate) fn forward(&self, pass: &Pass<'_>, state: Shared<'_>, first: usize, x: &mut [f32], buffers: &mut Buffers) {
         let d = x.len() / pass.rows;
-        let window = if self.conv.is_some() { Conv::memory(d) } else { 0 };
+        let window = self.window();
         if let Some(conv) = &self.conv {
             conv.forward(pass, Memory::new(state, first, window), x, buffers);
         }
@@ -69,7 +85,13 @@ impl Block {
         self.out_proj.add_to(pass, pass.rows, &buffers.hidden, scratch, x);
         if let Some((norm, feed_forward)) = &self.feed_forward {
             norm.forward(pass, pass.rows, x, room(&mut buffers.normed, pass.rows * d));
-            feed_forward.forward(pass, x, buffers);
+            match feed_forward {
+                Part::Pointwise(part) => part.forward(pass, x, buffers),
+                Part::ChannelMix(part) => {
+                    let first = first + window + self.mixer.memory();
+                    part.forward(pass, Memory::new(state, first, d), x, buffers);
+                }
+            }
         }
     }
 }

@@ -59,6 +59,16 @@ choices! {
         Lstm = "lstm",
         /// Mamba (S6): a state space model whose step size, input and output depend on the input; its own convolution and gate.
         Mamba = "mamba",
+        /// The gated impulse linear recurrence: a minGRU with the candidate tanh.
+        Gilr = "gilr",
+        /// The time mixing of RWKV-4: a fading average of values, weighted by the exponentials of keys.
+        Rwkv4 = "rwkv4",
+        /// Softmax attention to everything read, with a learned query for each head.
+        Aaren = "aaren",
+        /// Attention with elu(x) + 1 in place of the softmax.
+        LinearAttention = "linear-attention",
+        /// RetNet's multi-scale retention.
+        RetNet = "ret-net",
     }
 }
 
@@ -72,6 +82,8 @@ choices! {
         Mlp = "mlp",
         /// Linear to twice the width; the GELU of one half multiplies the other; linear back.
         Gated = "gated",
+        /// The channel mixing of RWKV-4: squared ReLU under a gate, each of a mixture of this and the previous step.
+        ChannelMix = "channel-mix",
     }
 }
 

@@ -143,6 +143,32 @@ impl ModelConfig {
         whole_width("ff_mult", self.ff_mult, self.d_model)
     }
 
+    /// `width`, called `what`, and how much of it each of the `n_heads` heads has.
+    ///
+    /// # Errors
+    /// When the heads do not divide it.
+    pub fn heads_of(&self, width: usize, what: &str) -> Result<(usize, usize)> {
+        let heads = self.n_heads;
+        if heads == 0 || width % heads != 0 {
+            return wrong(format!("n_heads must divide {what}, found {heads} heads for {width}; change n_heads, d_model or expansion"));
+        }
+        Ok((width, width / heads))
+    }
+
+    /// Channels of a head's query and of its value in a retention.
+    ///
+    /// # Errors
+    /// When the heads do not divide the widths, or a query has no pairs of channels.
+    pub fn retention_heads(&self) -> Result<[usize; 2]> {
+        let (_, key) = self.heads_of(self.d_model, "d_model")?;
+        let (_, value) = self.heads_of(self.d_inner()?, "the inner width")?;
+        if key % 2 != 0 {
+            let (heads, d) = (self.n_heads, self.d_model);
+            return wrong(format!("ret-net turns pairs of channels, but {heads} heads of d_model {d} have {key} each; change n_heads"));
+        }
+        Ok([key, value])
+    }
+
     /// Number of matrix weights (biases, norms and convolution filters left out): what the model costs in memory.
     ///
     /// # Errors
@@ -150,7 +176,11 @@ impl ModelConfig {
     pub fn matrix_weights(&self) -> Result<u128> {
         let (d, e) = (self.d_model as u128, self.d_inner()? as u128);
         let mixer = |kind: MixerKind| match kind {
-            MixerKind::MinGru => 3 * d * e,
+            MixerKind::MinGru | MixerKind::Gilr => 3 * d * e,
+            MixerKind::Rwkv4 => 4 * d * e,
+            MixerKind::Aaren => 3 * d * e,
+            MixerKind::LinearAttention => 4 * d * e,
+            MixerKind::RetNet => 2 * d * d + 3 * d * e,
             MixerKind::MinLstm => 4 * d * e,
             MixerKind::Gru => 3 * (d + e) * e + e * d,
             MixerKind::Lstm => 4 * (d + e) * e + e * d,
@@ -164,6 +194,7 @@ impl ModelConfig {
             FeedForwardKind::None => 0,
             FeedForwardKind::Mlp => 2 * d * self.d_ff()? as u128,
             FeedForwardKind::Gated => 3 * d * self.d_ff()? as u128,
+            FeedForwardKind::ChannelMix => 2 * d * self.d_ff()? as u128 + d * d,
         };
         let conv = if self.conv { d * d } else { 0 };
         let vocabulary = self.vocab_size as u128 * d * if self.tie_embeddings { 1 } else { 2 };
@@ -189,6 +220,9 @@ impl ModelConfig {
         if self.ff != FeedForwardKind::None {
             self.d_ff()?;
         }
+        for kind in self.mixer_kinds() {
+            self.validate_heads(kind)?;
+        }
         let weights = self.matrix_weights()?;
         if weights > MAX_PARAMETERS {
             return wrong(format!(
@@ -205,6 +239,19 @@ impl ModelConfig {
             return wrong(format!("forget_bias must be a number between -1000 and 1000, found {}", self.forget_bias));
         }
         self.validate_scan()
+    }
+
+    fn validate_heads(&self, kind: MixerKind) -> Result<()> {
+        match kind {
+            MixerKind::Aaren | MixerKind::LinearAttention => {
+                self.heads_of(self.d_inner()?, "the inner width")?;
+            }
+            MixerKind::RetNet => {
+                self.retention_heads()?;
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     fn validate_scan(&self) -> Result<()> {
@@ -314,6 +361,15 @@ mod tests {
         ModelConfig { scan: ScanKind::LogSpace, ..valid() }.validate().unwrap();
         assert!(refusal(|c| (c.scan, c.candidate) = (ScanKind::LogSpace, Candidate::Tanh)).contains("found tanh"));
         assert!(refusal(|c| (c.scan, c.mixer) = (ScanKind::LogSpace, MixerKind::Gru)).contains("mixer = gru"));
+    }
+
+    #[test]
+    fn heads_divide_the_width_of_their_mixer() {
+        let refused = refusal(|c| (c.mixer, c.n_heads) = (MixerKind::Aaren, 3));
+        assert!(refused.contains("n_heads must divide the inner width, found 3 heads for 256"), "{refused}");
+        assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::RetNet, 3)).contains("n_heads must divide d_model, found 3 heads for 128"));
+        assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::RetNet, 128)).contains("128 heads of d_model 128 have 1 each"));
+        ModelConfig { n_heads: 3, ..valid() }.validate().unwrap();
     }
 
     #[test]

@@ -68,6 +68,23 @@ formula! {
     add_both(s, [x, bias] as 2, old) s.add_f32s(old, s.add_f32s(x, bias))
 }
 
+/// out ← decay · out + factor · x.
+#[inline]
+pub(crate) fn decay_and_add(level: Level, x: &[f32], decay: f32, factor: f32, out: &mut [f32]) {
+    #[derive(Clone, Copy)]
+    struct Here {
+        decay: f32,
+        factor: f32,
+    }
+    impl Formula<1> for Here {
+        #[inline(always)]
+        fn value<S: Simd>(self, simd: S, [x]: [S::f32s; 1], old: S::f32s) -> S::f32s {
+            simd.mul_add_e_f32s(simd.splat_f32s(self.factor), x, simd.mul_f32s(simd.splat_f32s(self.decay), old))
+        }
+    }
+    level.run(Each { formula: Here { decay, factor }, inputs: [x], out, copy: &mut [] });
+}
+
 /// out ← out + x + bias.
 #[inline]
 pub(crate) fn add_biased(level: Level, x: &[f32], bias: &[f32], out: &mut [f32]) {
@@ -174,6 +191,60 @@ formula! {
 formula! {
     /// h ← σ(p + u + bias) ⊙ tanh(c).
     lstm_output(s, [p, u, bias, c] as 4, _old) s.mul_f32s(sigmoid(s, s.add_f32s(s.add_f32s(p, u), bias)), tanh(s, c))
+}
+
+formula! {
+    /// out ← share ⊙ x + (1 − share) ⊙ previous.
+    mix_with(s, [x, previous, share] as 3, _old) s.mul_add_e_f32s(share, s.sub_f32s(x, previous), previous)
+}
+
+formula! {
+    /// out ← out + share ⊙ (x − out).
+    move_to(s, [x, share] as 2, old) s.mul_add_e_f32s(share, s.sub_f32s(x, old), old)
+}
+
+formula! {
+    /// out ← out ⊙ gate ⊙ σ(gate).
+    times_silu(s, [gate] as 1, old) s.mul_f32s(old, s.mul_f32s(gate, sigmoid(s, gate)))
+}
+
+formula! {
+    /// out ← relu(x)².
+    squared_relu(s, [x] as 1, _old) {
+        let positive = s.max_f32s(x, s.splat_f32s(0.0));
+        s.mul_f32s(positive, positive)
+    }
+}
+
+formula! {
+    /// out ← out + σ(gate) ⊙ x.
+    add_gated(s, [x, gate] as 2, old) s.mul_add_e_f32s(sigmoid(s, gate), x, old)
+}
+
+formula! {
+    /// out ← σ(r) ⊙ (a + σ(u + k − l) ⊙ (v − a)): what RWKV-4 gives from the mean a and the log-weight l.
+    wkv_output(s, [r, k, v, u, a, l] as 6, _old) {
+        let share = sigmoid(s, s.add_f32s(u, s.sub_f32s(k, l)));
+        s.mul_f32s(sigmoid(s, r), s.mul_add_e_f32s(share, s.sub_f32s(v, a), a))
+    }
+}
+
+formula! {
+    /// a ← a + σ(k − l − w) ⊙ (v − a): the mean that RWKV-4 remembers.
+    wkv_mean(s, [k, v, w, l] as 4, a) {
+        let share = sigmoid(s, s.sub_f32s(s.sub_f32s(k, l), w));
+        s.mul_add_e_f32s(share, s.sub_f32s(v, a), a)
+    }
+}
+
+formula! {
+    /// l ← ln(e^(w + l) + e^k): the log-weight that RWKV-4 remembers.
+    wkv_log_weight(s, [k, w] as 2, l) {
+        let x = s.sub_f32s(s.sub_f32s(k, l), w);
+        let more = simd::ln(s, s.add_f32s(s.splat_f32s(1.0), exp_neg_abs(s, x)));
+        let positive = s.greater_than_f32s(x, s.splat_f32s(0.0));
+        s.select_f32s(positive, s.add_f32s(k, more), s.add_f32s(l, s.add_f32s(w, more)))
+    }
 }
 
 /// h̃ of its pre-activation.

@@ -19,6 +19,7 @@
 extern crate alloc;
 
 mod block;
+mod channel_mix;
 #[cfg(feature = "std")]
 mod checkpoint;
 mod checksum;
@@ -41,6 +42,7 @@ mod sampler;
 mod sampling;
 mod source;
 mod state;
+mod token_shift;
 #[cfg(feature = "std")]
 mod weights;
 mod workspace;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checksum::crc32c;
 use crate::mixer::memory_len;
-use crate::{Error, MixerKind, Model, ModelConfig, Result, conv};
+use crate::{Error, MixerKind, Model, ModelConfig, Result, channel_mix, conv};
 
 const MAGIC: [u8; 8] = *b"\x89minrnnS";
 const VERSION: u64 = 2;
@@ -20,7 +20,7 @@ const CHECKSUM: usize = 4;
 pub(crate) struct StateShape {
     d_model: usize,
     conv: bool,
-    /// The mixer of each block and how many numbers the block keeps for a session: the window's, then the mixer's.
+    /// The mixer of each block and how many numbers the block keeps for a session: the window's, the mixer's, the feed-forward part's.
     blocks: Vec<(MixerKind, usize)>,
 }
 
@@ -30,7 +30,7 @@ impl StateShape {
         let window = if conv { conv::Conv::memory(d_model) } else { 0 };
         let block = |layer| {
             let mixer = config.mixer_at(layer);
-            Ok((mixer, window + memory_len(config, mixer)?))
+            Ok((mixer, window + memory_len(config, mixer)? + channel_mix::memory_len(config)))
         };
         Ok(Self { d_model, conv, blocks: (0..config.n_layers).map(block).collect::<Result<_>>()? })
     }

@@ -15,12 +15,15 @@ pub mod lstm;
 pub mod min_gru;
 pub mod min_lstm;
 pub mod parallel_scans;
+pub mod prefix_softmax;
 pub mod product;
+pub mod retention;
 pub mod rms_norm;
 pub mod scan;
 pub mod selective_scan;
 pub mod silu;
 pub mod weight_matrix;
+pub mod wkv;
 
 use crate::shape::Candidate;
 use core::fmt::Debug;

@@ -54,7 +54,7 @@ impl<M: Mixer> Backbone<M> {
         init: &mut Initializer,
         mut mixer: impl FnMut(usize, &mut Initializer) -> Result<M>,
     ) -> Result<Self> {
-        let blocks = (0..config.n_layers).map(|layer| Block::new(config, |init| mixer(layer, init), init)).collect::<Result<_>>()?;
+        let blocks = (0..config.n_layers).map(|layer| Block::new(config, layer, |init| mixer(layer, init), init)).collect::<Result<_>>()?;
         Ok(Self { blocks, final_norm: Norm::new(config.norm, config.d_model, init) })
     }
 

@@ -10,6 +10,7 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use minrnn_stream::{DropoutSite, FeedForwardKind, ModelConfig};
 
+use super::channel_mix::ChannelMix;
 use super::conv::{CausalConv, Window};
 use super::feed_forward::FeedForward;
 use super::init::Initializer;
@@ -33,11 +34,20 @@ pub struct Block<M: Module> {
     /// Norm before the feed-forward part.
     pub ff_norm: Option<Norm>,
     /// The feed-forward part, when the block has one.
-    pub ff: Option<FeedForward>,
+    pub ff: Option<FeedForwardPart>,
     #[module(skip)]
     mixer_dropout: f64,
     #[module(skip)]
     ff_dropout: f64,
+}
+
+/// The feed-forward part of a block.
+#[derive(Module, Debug)]
+pub enum FeedForwardPart {
+    /// Of each step alone.
+    Pointwise(FeedForward),
+    /// Of each step and the one before it.
+    ChannelMix(ChannelMix),
 }
 
 /// What a [`Block`] carries.
@@ -47,6 +57,8 @@ pub struct BlockState<S> {
     pub conv: Option<Window>,
     /// The mixer's state.
     pub mixer: S,
+    /// The previous input of a feed-forward part that sees it.
+    pub ff: Option<Window>,
 }
 
 impl<S: State> State for BlockState<S> {
@@ -57,32 +69,49 @@ impl<S: State> State for BlockState<S> {
         f.enter("mixer");
         let mixer = self.mixer.zip(other.mixer, f);
         f.exit();
-        Self { conv, mixer }
+        f.enter("ff");
+        let ff = self.ff.zip(other.ff).map(|(a, b)| a.zip(b, f));
+        f.exit();
+        Self { conv, mixer, ff }
     }
 }
 
 impl<M: Mixer> Block<M> {
-    /// A block around `mixer` as `config` asks for.
+    /// Block `layer`, around `mixer`, as `config` asks for.
     ///
     /// # Errors
     /// When the feed-forward width is not whole.
-    pub fn new(config: &ModelConfig, mixer: impl FnOnce(&mut Initializer) -> Result<M>, init: &mut Initializer) -> Result<Self> {
+    pub fn new(
+        config: &ModelConfig,
+        layer: usize,
+        mixer: impl FnOnce(&mut Initializer) -> Result<M>,
+        init: &mut Initializer,
+    ) -> Result<Self> {
         let d = config.d_model;
         let at = |site| if config.dropout_sites.contains(&site) { config.dropout } else { 0.0 };
         let conv = config.conv.then(|| CausalConv::new(d, init));
         let mixer_norm = Norm::new(config.norm, d, init);
         let mixer = mixer(init)?;
-        let (ff_norm, ff) = match config.ff {
-            FeedForwardKind::None => (None, None),
-            FeedForwardKind::Mlp => (Some(Norm::new(config.norm, d, init)), Some(FeedForward::mlp(d, config.d_ff()?, init))),
-            FeedForwardKind::Gated => (Some(Norm::new(config.norm, d, init)), Some(FeedForward::gated(d, config.d_ff()?, init))),
+        let ff_norm = (config.ff != FeedForwardKind::None).then(|| Norm::new(config.norm, d, init));
+        let ff = match config.ff {
+            FeedForwardKind::None => None,
+            FeedForwardKind::Mlp => Some(FeedForwardPart::Pointwise(FeedForward::mlp(d, config.d_ff()?, init))),
+            FeedForwardKind::Gated => Some(FeedForwardPart::Pointwise(FeedForward::gated(d, config.d_ff()?, init))),
+            FeedForwardKind::ChannelMix => {
+                Some(FeedForwardPart::ChannelMix(ChannelMix::new(d, config.d_ff()?, layer, config.n_layers, init)))
+            }
         };
         Ok(Self { conv, mixer_norm, mixer, ff_norm, ff, mixer_dropout: at(DropoutSite::Mixer), ff_dropout: at(DropoutSite::FeedForward) })
     }
 
     /// The state before the first step.
     pub fn init_state(&self, batch_size: usize) -> BlockState<M::State> {
-        BlockState { conv: self.conv.as_ref().map(|conv| conv.init_state(batch_size)), mixer: self.mixer.init_state(batch_size) }
+        let ff = match &self.ff {
+            Some(FeedForwardPart::ChannelMix(ff)) => Some(ff.init_state(batch_size)),
+            _ => None,
+        };
+        let conv = self.conv.as_ref().map(|conv| conv.init_state(batch_size));
+        BlockState { conv, mixer: self.mixer.init_state(batch_size), ff }
     }
 
     /// The whole sequence `x` `[B, T, D]` → `[B, T, D]` and the state after it. `site` numbers the block's dropout sites; a block
@@ -111,12 +140,20 @@ impl<M: Mixer> Block<M> {
         let (mixed, mixer) = self.mixer.forward(normed, state.mixer, steps);
         let dropout = mode.dropout(self.mixer_dropout, site);
         let mut x = sequences(bias_dropout_residual(rows(mixed), None, Some(rows(x)), dropout), batch, seq_len);
+        let mut carried = None;
         if let (Some(norm), Some(ff)) = (&self.ff_norm, &self.ff) {
             let dropout = mode.dropout(self.ff_dropout, site + 1);
             let (normed, residual) = norm.forward_and_input(x, steps, mode);
-            x = ff.forward(normed, residual, dropout);
+            (x, carried) = match (ff, state.ff) {
+                (FeedForwardPart::Pointwise(ff), None) => (ff.forward(normed, residual, dropout), None),
+                (FeedForwardPart::ChannelMix(ff), Some(previous)) => {
+                    let (x, next) = ff.forward(normed, residual, previous, steps, dropout);
+                    (x, Some(next))
+                }
+                _ => panic!("the state belongs to another block"),
+            };
         }
-        (x, BlockState { conv, mixer })
+        (x, BlockState { conv, mixer, ff: carried })
     }
 
     /// One step `x` `[B, D]` → `[B, D]` in evaluation, and the state after it.

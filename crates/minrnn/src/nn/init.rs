@@ -50,6 +50,38 @@ impl Initializer {
         self.fill(shape, |_| value)
     }
 
+    /// Uniform in ±`gain` √(6 / (rows + columns)).
+    pub fn xavier(&mut self, [rows, columns]: [usize; 2], gain: f64) -> Param<Tensor<2>> {
+        let bound = (gain * (6.0 / (rows + columns) as f64).sqrt()) as f32;
+        self.fill([rows, columns], |init| (2.0 * init.unit() - 1.0) * bound)
+    }
+
+    /// Element i is `value(i)`.
+    pub fn vector(&self, len: usize, value: impl Fn(usize) -> f64) -> Param<Tensor<1>> {
+        self.param((0..len).map(|i| value(i) as f32).collect(), [len])
+    }
+
+    /// A matrix whose rows or columns, whichever are fewer, are orthogonal and `gain` long.
+    pub fn orthogonal(&mut self, [rows, columns]: [usize; 2], gain: f64) -> Param<Tensor<2>> {
+        let (vectors, len) = (rows.min(columns), rows.max(columns));
+        let mut basis: Vec<Vec<f64>> = Vec::with_capacity(vectors);
+        while basis.len() < vectors {
+            let mut next: Vec<f64> = (0..len).map(|_| self.gauss().into()).collect();
+            for old in &basis {
+                let along: f64 = old.iter().zip(&next).map(|(a, b)| a * b).sum();
+                next.iter_mut().zip(old).for_each(|(x, old)| *x -= along * old);
+            }
+            let norm = next.iter().map(|x| x * x).sum::<f64>().sqrt();
+            // A draw that lies in the span of the others says nothing; the next one does.
+            if norm > 1e-6 {
+                next.iter_mut().for_each(|x| *x /= norm);
+                basis.push(next);
+            }
+        }
+        let at = |i: usize, j: usize| if rows <= columns { basis[i][j] } else { basis[j][i] };
+        self.param((0..rows * columns).map(|k| (gain * at(k / columns, k % columns)) as f32).collect(), [rows, columns])
+    }
+
     /// A linear layer `d_input` → `d_output` with PyTorch's default initialisation.
     pub fn linear(&mut self, d_input: usize, d_output: usize) -> Linear {
         self.linear_with_bias(d_input, d_output, true)
@@ -76,7 +108,11 @@ impl Initializer {
     }
 
     fn fill<const D: usize>(&mut self, shape: [usize; D], mut value: impl FnMut(&mut Self) -> f32) -> Param<Tensor<D>> {
-        let values: Vec<f32> = (0..shape.iter().product()).map(|_| value(self)).collect();
+        let values = (0..shape.iter().product()).map(|_| value(self)).collect();
+        self.param(values, shape)
+    }
+
+    fn param<const D: usize>(&self, values: Vec<f32>, shape: [usize; D]) -> Param<Tensor<D>> {
         Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), &self.device))
     }
 
@@ -90,5 +126,25 @@ impl Initializer {
         let radius = (-2.0 * (1.0 - f64::from(self.unit())).ln()).sqrt();
         let angle = std::f64::consts::TAU * f64::from(self.unit());
         (radius * angle.cos()) as f32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orthogonal_matrices_have_orthogonal_rows_or_columns() {
+        let mut init = Initializer::new(1, &Device::flex());
+        for shape in [[3, 7], [7, 3], [4, 4], [1, 5]] {
+            let matrix = init.orthogonal(shape, 2.0).val();
+            let gram =
+                if shape[0] <= shape[1] { matrix.clone().matmul(matrix.transpose()) } else { matrix.clone().transpose().matmul(matrix) };
+            let n = gram.dims()[0];
+            for (i, x) in gram.into_data().try_to_vec::<f32>().unwrap().into_iter().enumerate() {
+                let expected = if i / n == i % n { 4.0 } else { 0.0 };
+                assert!((x - expected).abs() < 1e-5, "{shape:?}: {x}, expected {expected}");
+            }
+        }
     }
 }

@@ -114,4 +114,9 @@ mixers! {
     Gru: gru::{Gru, GruConfig},
     Lstm: lstm::{Lstm, LstmConfig},
     Mamba: mamba::{Mamba, MambaConfig},
+    Gilr: gilr::{Gilr, GilrConfig},
+    Rwkv4: rwkv4::{Rwkv4, Rwkv4Config},
+    Aaren: aaren::{Aaren, AarenConfig},
+    LinearAttention: linear_attention::{LinearAttention, LinearAttentionConfig},
+    RetNet: ret_net::{RetNet, RetNetConfig},
 }

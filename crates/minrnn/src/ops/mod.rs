@@ -10,6 +10,9 @@
 //! | [`gru`], [`lstm`] | the traditional cells |
 //! | [`selective_scan`] | the recurrence of Mamba with its step sizes and gate |
 //! | [`silu_twice`], [`split`] | what stands around it |
+//! | [`wkv`] | the time mixing of RWKV-4 |
+//! | [`retention`] | gated linear attention with a constant decay (linear attention, RetNet) |
+//! | [`prefix_softmax`] | attention to everything read, as a recurrence (Aaren) |
 //! | [`causal_conv`] | depthwise convolution with a carried window |
 //! | [`layer_norm`], [`rms_norm`] | norms over the last dimension |
 //! | [`bias_gelu`], [`bias_gated_gelu`], [`bias_dropout_residual`] | what stands between two matrix products |
@@ -39,8 +42,10 @@ mod min_gru;
 mod min_lstm;
 mod norm;
 mod precision;
+mod prefix_softmax;
 mod product;
 mod recurrence;
+mod retention;
 mod scan;
 mod selective_scan;
 mod silu;
@@ -50,6 +55,7 @@ mod stepwise;
 #[cfg(test)]
 mod tests;
 mod with_gradient;
+mod wkv;
 
 pub use adamw::{AdamW, Moments, adamw, sum_of_squares};
 pub use conv::{causal_conv, causal_conv_and_input};
@@ -67,11 +73,14 @@ pub use min_lstm::min_lstm;
 pub use minrnn_kernels::{Candidate, Gates};
 pub use norm::{layer_norm, layer_norm_and_input, rms_norm, rms_norm_and_input};
 pub use precision::{Precision, with_precision};
+pub use prefix_softmax::{PrefixMemory, prefix_softmax};
 pub use product::{product, product_transposed};
 pub use recurrence::Start;
+pub use retention::{Features, Retention, RetentionState, retention};
 pub use scan::{linear_scan, log_space_scan};
 pub use selective_scan::{SelectiveScan, selective_scan};
 pub use silu::silu_twice;
 pub use split::split;
 pub use steps::StepCodes;
 pub use with_gradient::with_gradient;
+pub use wkv::{EMPTY_LOG_WEIGHT, WkvMemory, wkv};

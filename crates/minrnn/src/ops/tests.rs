@@ -613,3 +613,97 @@ fn bf16_products_round_their_inputs_forward_and_backward_and_nothing_else() {
     }
     assert_eq!(run(super::Precision::F32, false)[0], plain[0], "the precision ends with its scope");
 }
+
+#[test]
+fn wkv_equals_its_composition() {
+    for seq_len in [0, 1, 7] {
+        for steps in segments(seq_len) {
+            let split = |leaves: Vec<Tensor<1>>| {
+                let [r, k, v, decay, bonus, mean, log_weight]: [Tensor<1>; 7] = leaves.try_into().unwrap();
+                let memory = super::WkvMemory { mean: shaped(mean, [B, E]), log_weight: shaped(log_weight, [B, E]) };
+                ([r, k, v].map(|x| shaped(x, [B, seq_len, E])), decay, bonus, memory)
+            };
+            let all = |(y, memory): (Tensor<3>, super::WkvMemory)| vec![flat(y), flat(memory.mean), flat(memory.log_weight)];
+            let sequence = B * seq_len * E;
+            compare(
+                &format!("wkv, T = {seq_len}, {steps:?}"),
+                &[sequence, sequence, sequence, E, E, B * E, B * E],
+                |leaves| {
+                    let (inputs, decay, bonus, memory) = split(leaves);
+                    all(super::wkv(inputs, decay, bonus, memory, &steps))
+                },
+                |leaves| {
+                    let (inputs, decay, bonus, memory) = split(leaves);
+                    all(super::wkv::composed(inputs, decay, bonus, memory, &steps))
+                },
+            );
+        }
+    }
+}
+
+#[test]
+fn prefix_softmax_equals_its_composition() {
+    const H: usize = 2;
+    const E: usize = 6;
+    for seq_len in [0, 1, 7] {
+        for steps in segments(seq_len) {
+            let split = |leaves: Vec<Tensor<1>>| {
+                let [scores, values, mean, log_weight]: [Tensor<1>; 4] = leaves.try_into().unwrap();
+                let memory = super::PrefixMemory { mean: shaped(mean, [B, E]), log_weight: shaped(log_weight, [B, H]) };
+                (shaped(scores, [B, seq_len, H]), shaped(values, [B, seq_len, E]), memory)
+            };
+            let all = |(y, memory): (Tensor<3>, super::PrefixMemory)| vec![flat(y), flat(memory.mean), flat(memory.log_weight)];
+            compare(
+                &format!("prefix_softmax, T = {seq_len}, {steps:?}"),
+                &[B * seq_len * H, B * seq_len * E, B * E, B * H],
+                |leaves| {
+                    let (scores, values, memory) = split(leaves);
+                    all(super::prefix_softmax(scores, values, memory, &steps))
+                },
+                |leaves| {
+                    let (scores, values, memory) = split(leaves);
+                    all(super::prefix_softmax::composed(scores, values, memory, &steps))
+                },
+            );
+        }
+    }
+}
+
+#[test]
+fn retention_equals_its_composition() {
+    use super::{Features, Retention, RetentionState};
+    const H: usize = 2;
+    const K: usize = 4;
+    const V: usize = 3;
+    for (features, normalized) in [(Features::Rotary, false), (Features::EluPlusOne, true)] {
+        let columns = V + usize::from(normalized);
+        let form = Retention { features, decays: vec![0.75, 1.0], key_scale: 0.5, normalized };
+        for seq_len in [0, 1, 7] {
+            for steps in segments(seq_len) {
+                let split = |leaves: Vec<Tensor<1>>| {
+                    let [queries, keys, values, state]: [Tensor<1>; 4] = leaves.try_into().unwrap();
+                    let position = Tensor::from_floats([[3.0], [0.0], [100.0]], &state.device());
+                    // Sums of what is divided are positive.
+                    let state = RetentionState { state: shaped(state.abs(), [B, H, K, columns]), position };
+                    let keyed = |x| shaped(x, [B, seq_len, H * K]);
+                    (keyed(queries), keyed(keys), shaped(values, [B, seq_len, H * V]), state)
+                };
+                let sequence = B * seq_len * H;
+                compare(
+                    &format!("retention, {features:?}, T = {seq_len}, {steps:?}"),
+                    &[sequence * K, sequence * K, sequence * V, B * H * K * columns],
+                    |leaves| {
+                        let (q, k, v, state) = split(leaves);
+                        let (y, state) = super::retention(&form, q, k, v, state, &steps);
+                        vec![flat(y), flat(state.state)]
+                    },
+                    |leaves| {
+                        let (q, k, v, state) = split(leaves);
+                        let (y, state) = super::retention::composed(&form, [q, k, v], state.state, state.position, &steps);
+                        vec![flat(y), flat(state)]
+                    },
+                );
+            }
+        }
+    }
+}

@@ -18,11 +18,17 @@ pub fn mixers(mixer: MixerKind) -> Vec<ModelConfig> {
             vary(configs, ScanKind::ALL, |config, value| config.scan = value)
         }
         MixerKind::Gru => vary(configs, GruForm::ALL, |config, value| config.gru_form = value),
-        MixerKind::Lstm => configs,
         MixerKind::Mamba => {
             let plain = ModelConfig { n_layers: 2, ..small(mixer) };
             vec![plain.clone(), ModelConfig { d_state: 3, expansion: 1.5, ..plain }]
         }
+        MixerKind::Lstm | MixerKind::Gilr => configs,
+        MixerKind::Aaren | MixerKind::LinearAttention => vary(vec![small(mixer)], &[4, 1, 16], |config, value| config.n_heads = value),
+        MixerKind::RetNet => {
+            let wide = ModelConfig { expansion: 1.5, ..small(mixer) };
+            vary(vec![small(mixer), wide], &[4, 1, 2], |config, value| config.n_heads = value)
+        }
+        MixerKind::Rwkv4 => vec![small(mixer), ModelConfig { expansion: 1.0, ..small(mixer) }],
     };
     let configs = match mixer {
         MixerKind::MinLstm => vary(configs, &[true, false], |config, value| config.normalize_gates = value),
@@ -45,6 +51,8 @@ pub fn language_models() -> Vec<ModelConfig> {
     let mut configs: Vec<ModelConfig> = MixerKind::ALL.iter().map(of).collect();
     configs.push(ModelConfig { norm: NormKind::Layer, conv: false, tie_embeddings: true, ..of(&MixerKind::MinGru) });
     configs.push(ModelConfig { norm: NormKind::Batch, ff: FeedForwardKind::Gated, ..of(&MixerKind::MinLstm) });
+    let rwkv = ModelConfig { norm: NormKind::Layer, ff: FeedForwardKind::ChannelMix, conv: false, ..of(&MixerKind::Rwkv4) };
+    configs.push(rwkv);
     configs
 }
 

@@ -114,7 +114,7 @@ pub fn mixers(configs: Vec<ModelConfig>) -> impl Iterator<Item = (String, Cell<A
 pub fn blocks(configs: Vec<ModelConfig>) -> impl Iterator<Item = (String, Block<AnyMixer>)> {
     each(configs, |config| {
         let mixer = |init: &mut Initializer| AnyMixer::from_config(config, 0, init);
-        perturbed(Block::new(config, mixer, &mut Initializer::new(4, &device())).expect("a valid block"))
+        perturbed(Block::new(config, 0, mixer, &mut Initializer::new(4, &device())).expect("a valid block"))
     })
 }
 

@@ -1,4 +1,4 @@
-//! minGRU: h ← h + z ⊙ (h̃ − h) with z = σ(k), h̃ = candidate(v), the products being [v | k].
+//! minGRU: h ← h + z ⊙ (h̃ − h) with z = σ(k), h̃ = candidate(v), the products being [v | k]. With the candidate tanh also GILR.
 //!
 //! The channels are independent, so each member of the crew runs its own through all tokens right after their product: the same
 //! code for a token and for a prompt.
@@ -22,11 +22,11 @@ pub(super) struct MinGru {
 }
 
 impl MinGru {
-    pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+    pub(super) fn read(config: &ModelConfig, candidate: Candidate, source: &mut dyn Source, name: &str) -> Result<Self> {
         Ok(Self {
             in_proj: source.linear(&join(name, "in_proj"), 2 * config.d_inner()?, config.d_model)?,
-            initial: initial(config, source, name, "initial_state", config.candidate)?,
-            candidate: config.candidate,
+            initial: initial(config, source, name, "initial_state", candidate)?,
+            candidate,
         })
     }
 }

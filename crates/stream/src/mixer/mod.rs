@@ -1,11 +1,14 @@
 //! The time-mixing layers. A new one is a file and a line in [`read`] and [`memory_len`].
 
+mod aaren;
 mod gru;
 mod lstm;
 mod mamba;
 mod min_gru;
 mod min_lstm;
 mod recurrent;
+mod retention;
+mod rwkv4;
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -40,26 +43,44 @@ pub(crate) trait Mixer: Debug + Send + Sync {
 /// A mixer of a model, without its down-projection.
 pub(crate) fn read(config: &ModelConfig, kind: MixerKind, source: &mut dyn Source, name: &str) -> Result<Box<dyn Mixer>> {
     Ok(match kind {
-        MixerKind::MinGru => Box::new(min_gru::MinGru::read(config, source, name)?),
+        MixerKind::MinGru => Box::new(min_gru::MinGru::read(config, config.candidate, source, name)?),
         MixerKind::MinLstm => Box::new(min_lstm::MinLstm::read(config, source, name)?),
         MixerKind::Gru => Box::new(gru::Gru::read(config, source, name)?),
         MixerKind::Lstm => Box::new(lstm::Lstm::read(config, source, name)?),
         MixerKind::Mamba => Box::new(mamba::Mamba::read(config, source, name)?),
+        MixerKind::Rwkv4 => Box::new(rwkv4::Rwkv4::read(config, source, name)?),
+        MixerKind::Aaren => Box::new(aaren::Aaren::read(config, source, name)?),
+        MixerKind::LinearAttention | MixerKind::RetNet => Box::new(retention::Retention::read(config, kind, source, name)?),
+        MixerKind::Gilr => Box::new(min_gru::MinGru::read(config, Candidate::Tanh, source, name)?),
     })
 }
 
 impl MixerKind {
     /// The mixers that the runtime runs: those whose state has a fixed size.
-    pub const STREAMED: &'static [Self] = &[Self::MinGru, Self::MinLstm, Self::Gru, Self::Lstm, Self::Mamba];
+    pub const STREAMED: &'static [Self] = &[
+        Self::MinGru,
+        Self::MinLstm,
+        Self::Gru,
+        Self::Lstm,
+        Self::Mamba,
+        Self::Gilr,
+        Self::Rwkv4,
+        Self::Aaren,
+        Self::LinearAttention,
+        Self::RetNet,
+    ];
 }
 
 /// Numbers that a mixer keeps for a session.
 pub(crate) fn memory_len(config: &ModelConfig, kind: MixerKind) -> Result<usize> {
     let e = config.d_inner()?;
     Ok(match kind {
-        MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gru => e,
+        MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gru | MixerKind::Gilr => e,
         MixerKind::Lstm => 2 * e,
         MixerKind::Mamba => mamba::memory(e, config.d_state),
+        MixerKind::Rwkv4 => config.d_model + 2 * e,
+        MixerKind::Aaren => e + config.n_heads,
+        MixerKind::LinearAttention | MixerKind::RetNet => retention::memory_len(config, kind)?,
     })
 }
 

@@ -1,4 +1,5 @@
-//! One recurrent layer: in-projection, recurrence, loss = Σ w ⊙ h, backward to x, h0 and all weights; no down-projection.
+//! One recurrent layer: in-projection, recurrence, loss = Σ w ⊙ h, backward to x, h0 and all weights; no down-projection. Mixers that
+//! are more than a cell are run whole, as blocks have them.
 
 use std::hint::black_box;
 
@@ -69,7 +70,7 @@ fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
 /// Products with the input side of the cells that are measured alone, without a down-projection.
 fn projections(mixer: MixerKind) -> Option<usize> {
     match mixer {
-        MixerKind::MinGru => Some(2),
+        MixerKind::MinGru | MixerKind::Gilr => Some(2),
         MixerKind::MinLstm | MixerKind::Gru => Some(3),
         MixerKind::Lstm => Some(4),
         _ => None,
@@ -125,6 +126,7 @@ impl Layer {
                 let cell = Start { h0: self.c0.clone(), init: None };
                 ops::lstm(preact, bias, weight, Some(recurrent_bias), start, cell, &steps).0
             }
+            (MixerKind::Gilr, _) => ops::min_gru(preact, bias, Candidate::Tanh, start, &steps).0,
             _ => ops::min_gru(preact, bias, Candidate::Positive, start, &steps).0,
         }
     }

@@ -1,0 +1,248 @@
+//! Gated linear attention with a constant decay for each head: RetNet's retention (models.md §9) and, without decay, linear attention (§10).
+//!
+//! Per head, with queries, keys and values q, k, v and the features φ:
+//!
+//! ```text
+//! S_t = γ S_{t−1} + c φ(k_t) v_tᵀ        o_t = S_tᵀ φ(q_t)
+//! ```
+//!
+//! where: S state [K, V]; γ decay; c a constant factor of the keys. φ turns neighbouring channels with the position, by 10000^{−j/(K/2−1)} a
+//! step for pair j ([`Features::Rotary`]), or is elu(x) + 1. A normalised attention has one more value of 1 at every step, whose output n_t
+//! divides the others: y_t = o_t / (n_t + 1e−6).
+//!
+//! A chunk of C steps that begins with the state S is four products, Q, K, V being its rows and M_ij = γ^{i−j} for j ≤ i, else 0:
+//!
+//! ```text
+//! O = (Q Kᵀ ⊙ M) V + diag(γ^{i+1}) Q S        S⁺ = γ^C S + Kᵀ diag(γ^{C−1−i}) V
+//! ```
+//!
+//! and backward, with A = Q Kᵀ ⊙ M, dA = dO Vᵀ ⊙ M and the gradient D of S⁺:
+//!
+//! ```text
+//! dQ = dA K + diag(γ^{i+1}) dO Sᵀ             dK = dAᵀ Q + diag(γ^{C−1−i}) V Dᵀ
+//! dV = Aᵀ dO + diag(γ^{C−1−i}) K D            dS = γ^C D + Qᵀ diag(γ^{i+1}) dO
+//! ```
+//!
+//! Rows and heads are tasks for threads. A reset ends a chunk, so that no chunk knows of one. Memory is that of a chunk, and backward that
+//! of the states between chunks of one head.
+
+mod chunks;
+mod features;
+mod gradient;
+mod head;
+
+use crate::grid::{self, SharedOut};
+use crate::segments::Segments;
+use crate::shape::{Out, expect_len};
+use crate::simd::Level;
+use alloc::vec::Vec;
+use chunks::{Chunk, chunks};
+use core::mem::MaybeUninit;
+use features::Rotation;
+use gradient::Gradient;
+use head::Head;
+
+pub use features::angle;
+
+/// Steps of a chunk.
+const CHUNK: usize = 64;
+/// Added to the divisor of a normalised attention.
+pub const EPS: f64 = 1e-6;
+
+/// Sizes of queries, keys `[B, T, H·K]` and values `[B, T, H·V]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// B.
+    pub batch: usize,
+    /// T.
+    pub seq_len: usize,
+    /// H.
+    pub heads: usize,
+    /// K, channels of a head's query or key.
+    pub key: usize,
+    /// V, channels of a head's value.
+    pub value: usize,
+}
+
+/// φ of queries and keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Features {
+    /// Neighbouring channels turn with the position, which [`Start::positions`] begins; K must be even.
+    Rotary,
+    /// elu(x) + 1: x + 1 for x > 0, e^x below.
+    EluPlusOne,
+}
+
+/// What kind of attention it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Form<'a> {
+    /// φ.
+    pub features: Features,
+    /// γ of every head `[H]`.
+    pub decays: &'a [f64],
+    /// c.
+    pub key_scale: f64,
+    /// Whether outputs are divided by those of a value of 1.
+    pub normalized: bool,
+}
+
+/// Where the rows of a batch start from; a reset restores a state of 0 and the position 0.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Start<'a, T = f32> {
+    /// The carried S `[B, H, K, V]`, or `[B, H, K, V + 1]` of a normalised attention; `None` is 0.
+    pub state: Option<&'a [T]>,
+    /// The position of each row's first step `[B]`; `None` is 0.
+    pub positions: Option<&'a [f32]>,
+    /// Which steps are real and where the state is reset.
+    pub segments: Segments<'a>,
+}
+
+impl Sizes {
+    /// Elements of queries or keys.
+    pub fn keys(&self) -> usize {
+        self.batch * self.seq_len * self.heads * self.key
+    }
+
+    /// Elements of values.
+    pub fn values(&self) -> usize {
+        self.batch * self.seq_len * self.heads * self.value
+    }
+
+    /// Columns of a head's state.
+    pub fn columns(&self, form: &Form) -> usize {
+        self.value + usize::from(form.normalized)
+    }
+
+    /// Elements of the state.
+    pub fn states(&self, form: &Form) -> usize {
+        self.batch * self.heads * self.key * self.columns(form)
+    }
+}
+
+/// Outputs and the last state.
+///
+/// # Shapes
+/// `queries`, `keys` `[B, T, H·K]`, `values` and `y` `[B, T, H·V]`, `y` being 0 at padding; `state_last` as [`Start::state`].
+///
+/// # Panics
+/// When a length does not fit `sizes`, or K is odd where pairs are turned.
+#[allow(clippy::too_many_arguments, reason = "every one is a tensor of the attention")]
+pub fn forward(sizes: Sizes, form: Form, queries: &[f32], keys: &[f32], values: &[f32], start: Start, y: Out, state_last: Out) {
+    let problem = Problem::new(sizes, form, [queries, keys, values], start);
+    expect_len("y", y, sizes.values());
+    expect_len("state_last", state_last, sizes.states(&form));
+    let [y, state_last] = [y, state_last].map(SharedOut::new);
+    grid::for_each(sizes.batch * sizes.heads, |task| {
+        let mut head = Head::new(&problem, task);
+        for chunk in chunks(sizes.seq_len, start.segments, head.b, head.first_position) {
+            head.enter(&chunk);
+            head.attend(&chunk);
+            head.sums(&chunk);
+            for i in 0..chunk.len {
+                // SAFETY: tasks have rows or heads of their own, here and below.
+                let y = unsafe { y.slice(problem.at(head.b, chunk.first + i, head.h, sizes.value), sizes.value) };
+                head.write_output(i, y);
+            }
+            head.absorb(&chunk);
+        }
+        for t in start.segments.length(head.b, sizes.seq_len)..sizes.seq_len {
+            // SAFETY: as above.
+            unsafe { y.slice(problem.at(head.b, t, head.h, sizes.value), sizes.value) }.fill(MaybeUninit::new(0.0));
+        }
+        // SAFETY: as above.
+        unsafe { state_last.slice(task * head.state.len(), head.state.len()) }.write_copy_of_slice(&head.state);
+    });
+}
+
+/// Gradients of everything, given those of the outputs (`None` is 0).
+///
+/// # Shapes
+/// As in [`forward`]; `d_x` has the shape of `x`. `d_state` is written whether or not there is a carried state.
+///
+/// # Panics
+/// When a length does not fit `sizes`, or K is odd where pairs are turned.
+#[allow(clippy::too_many_arguments, reason = "every one is a tensor of the attention")]
+pub fn backward(
+    sizes: Sizes,
+    form: Form,
+    queries: &[f32],
+    keys: &[f32],
+    values: &[f32],
+    start: Start,
+    d_y: Option<&[f32]>,
+    d_state_last: Option<&[f32]>,
+    d_queries: Out,
+    d_keys: Out,
+    d_values: Out,
+    d_state: Out,
+) {
+    let problem = Problem::new(sizes, form, [queries, keys, values], start);
+    d_y.inspect(|d| expect_len("d_y", d, sizes.values()));
+    d_state_last.inspect(|d| expect_len("d_state_last", d, sizes.states(&form)));
+    expect_len("d_queries", d_queries, sizes.keys());
+    expect_len("d_keys", d_keys, sizes.keys());
+    expect_len("d_values", d_values, sizes.values());
+    expect_len("d_state", d_state, sizes.states(&form));
+    let outputs = [d_queries, d_keys, d_values].map(SharedOut::new);
+    let d_state = SharedOut::new(d_state);
+    grid::for_each(sizes.batch * sizes.heads, |task| {
+        let mut head = Head::new(&problem, task);
+        let chunks: Vec<Chunk> = chunks(sizes.seq_len, start.segments, head.b, head.first_position).collect();
+        // The state that each chunk begins with.
+        let mut before = Vec::with_capacity(chunks.len() * head.state.len());
+        for chunk in &chunks {
+            head.enter(chunk);
+            before.extend_from_slice(&head.state);
+            head.absorb(chunk);
+        }
+        let len = head.state.len();
+        let mut gradient = Gradient::new(&head, d_state_last.map(|d| &d[task * len..][..len]));
+        for t in start.segments.length(head.b, sizes.seq_len)..sizes.seq_len {
+            for (out, width) in outputs.iter().zip([sizes.key, sizes.key, sizes.value]) {
+                // SAFETY: tasks have rows or heads of their own.
+                unsafe { out.slice(problem.at(head.b, t, head.h, width), width) }.fill(MaybeUninit::new(0.0));
+            }
+        }
+        for (i, chunk) in chunks.iter().enumerate().rev() {
+            head.state.copy_from_slice(&before[i * len..][..len]);
+            head.enter(chunk);
+            head.attend(chunk);
+            if form.normalized {
+                head.sums(chunk);
+            }
+            gradient.step(&mut head, chunk, d_y, &outputs);
+        }
+        // SAFETY: as above.
+        unsafe { d_state.slice(task * len, len) }.write_copy_of_slice(&gradient.state);
+    });
+}
+
+struct Problem<'a> {
+    level: Level,
+    sizes: Sizes,
+    form: Form<'a>,
+    /// Queries, keys, values.
+    inputs: [&'a [f32]; 3],
+    start: Start<'a>,
+    rotation: Rotation,
+}
+
+impl<'a> Problem<'a> {
+    fn new(sizes: Sizes, form: Form<'a>, inputs: [&'a [f32]; 3], start: Start<'a>) -> Self {
+        expect_len("queries", inputs[0], sizes.keys());
+        expect_len("keys", inputs[1], sizes.keys());
+        expect_len("values", inputs[2], sizes.values());
+        expect_len("decays", form.decays, sizes.heads);
+        start.state.inspect(|state| expect_len("state", state, sizes.states(&form)));
+        start.positions.inspect(|positions| expect_len("positions", positions, sizes.batch));
+        if let Some(codes) = start.segments.codes() {
+            expect_len("segments", codes, sizes.batch * sizes.seq_len);
+        }
+        Self { level: Level::current(), sizes, form, inputs, start, rotation: Rotation::new(form.features, sizes.key) }
+    }
+
+    /// Where step `t` of head `h` begins in a tensor with `width` channels for each head.
+    fn at(&self, b: usize, t: usize, h: usize, width: usize) -> usize {
+        ((b * self.sizes.seq_len + t) * self.sizes.heads + h) * width
+    }
+}

@@ -1,0 +1,114 @@
+//! Aaren, attention as a recurrent network (models.md §11): softmax attention whose query is learned and not a function of the token.
+//!
+//! ```text
+//! s_t = q · (W_k x_t) / √e             v_t = W_v x_t
+//! o_t = Σ_{i ≤ t} e^{s_i} v_i / Σ_{i ≤ t} e^{s_i}
+//! y_t = W_o o_t
+//! ```
+//! where, for each of the H heads of e = E / H channels: x input (D); q learned query; s score; v value; o attention. There are no biases:
+//! one on the keys would move all scores of a head alike, which the softmax does not see.
+//!
+//! The keys themselves are never made: a score is the product of x with the one vector W_kᵀ q / √e of its head.
+
+use burn::config::Config;
+use burn::module::{Module, Param};
+use burn::nn::Linear;
+use burn::tensor::Tensor;
+use minrnn_stream::ModelConfig;
+
+use super::init::Initializer;
+use super::linear::{matrix_product, product};
+use super::mixer::Mixer;
+use super::state::{State, StateZip};
+use crate::Result;
+use crate::ops::{self, EMPTY_LOG_WEIGHT, PrefixMemory, StepCodes};
+
+/// Settings of an [`Aaren`].
+#[derive(Config, Debug)]
+pub struct AarenConfig {
+    /// Width D of input and output.
+    pub d_model: usize,
+    /// Width E of query and value.
+    pub d_inner: usize,
+    /// H, which divides E.
+    pub n_heads: usize,
+}
+
+/// An attention with learned queries.
+#[derive(Module, Debug)]
+pub struct Aaren {
+    /// q of all heads `[E]`.
+    pub query: Param<Tensor<1>>,
+    /// D → E.
+    pub key: Linear,
+    /// D → E.
+    pub value: Linear,
+    /// E → D.
+    pub out_proj: Linear,
+    #[module(skip)]
+    n_heads: usize,
+}
+
+/// What an [`Aaren`] carries.
+#[derive(Debug, Clone)]
+pub struct AarenState {
+    /// The mean of the values read, and the logarithm of their weight.
+    pub memory: PrefixMemory,
+}
+
+impl State for AarenState {
+    fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
+        let mean = f.tensor("mean", self.memory.mean, other.memory.mean);
+        let log_weight = f.tensor("log_weight", self.memory.log_weight, other.memory.log_weight);
+        Self { memory: PrefixMemory { mean, log_weight } }
+    }
+}
+
+impl AarenConfig {
+    /// The settings a model's configuration asks for.
+    ///
+    /// # Errors
+    /// When the expansion gives no whole width, or the heads do not divide it.
+    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.heads_of(config.d_inner()?, "the inner width")?.0, config.n_heads))
+    }
+
+    /// A new layer: standard normal queries, the matrices uniform as linear layers are.
+    pub fn init(&self, init: &mut Initializer) -> Aaren {
+        let (d, e) = (self.d_model, self.d_inner);
+        Aaren {
+            query: init.normal([e], 1.0),
+            key: init.linear_with_bias(d, e, false),
+            value: init.linear_with_bias(d, e, false),
+            out_proj: init.linear_with_bias(e, d, false),
+            n_heads: self.n_heads,
+        }
+    }
+}
+
+impl Aaren {
+    /// W_kᵀ q / √e of every head, `[D, H]`.
+    fn score_weight(&self) -> Tensor<2> {
+        let [d, e] = self.key.weight.dims();
+        let width = e / self.n_heads;
+        let products = self.key.weight.val() * self.query.val().unsqueeze::<2>();
+        products.reshape([d, self.n_heads, width]).sum_dim(2).reshape([d, self.n_heads]) / (width as f64).sqrt()
+    }
+}
+
+impl Mixer for Aaren {
+    type State = AarenState;
+
+    fn init_state(&self, batch_size: usize) -> AarenState {
+        let query = self.query.val();
+        let mean = Tensor::zeros([batch_size, query.dims()[0]], &query.device());
+        let log_weight = Tensor::full([batch_size, self.n_heads], EMPTY_LOG_WEIGHT, &query.device());
+        AarenState { memory: PrefixMemory { mean, log_weight } }
+    }
+
+    fn forward(&self, x: Tensor<3>, state: AarenState, steps: &StepCodes) -> (Tensor<3>, AarenState) {
+        let scores = matrix_product(x.clone(), self.score_weight());
+        let (y, memory) = ops::prefix_softmax(scores, product(&self.value, x), state.memory, steps);
+        (product(&self.out_proj, y), AarenState { memory })
+    }
+}

@@ -1,0 +1,66 @@
+//! RWKV-4's channel mixing (models.md §8): a feed-forward part that sees the previous step's input too.
+//!
+//! ```text
+//! k = relu(W_k Mix(μ_k))²       FF(x) = σ(W_r Mix(μ_r)) ⊙ (W_v k)       Mix(μ)_t = μ ⊙ x_t + (1 − μ) ⊙ x_{t−1}
+//! ```
+//! where: x input (D); k hidden values (M).
+
+use burn::module::{Module, Param};
+use burn::nn::Linear;
+use burn::tensor::{Tensor, activation};
+
+use super::conv::Window;
+use super::init::Initializer;
+use super::linear::{product, row_product, rows, sequences};
+use super::rwkv4::{place, unbiased, widening};
+use super::token_shift::{init_window, mixtures};
+use crate::ops::{Dropout, StepCodes, bias_dropout_residual};
+
+/// A feed-forward part with a token shift.
+#[derive(Module, Debug)]
+pub struct ChannelMix {
+    /// D → M.
+    pub key: Linear,
+    /// D → D.
+    pub receptance: Linear,
+    /// M → D.
+    pub value: Linear,
+    /// μ_k `[D]`.
+    pub mix_key: Param<Tensor<1>>,
+    /// μ_r `[D]`.
+    pub mix_receptance: Param<Tensor<1>>,
+}
+
+impl ChannelMix {
+    /// For block `layer` of `n_layers`, with the authors' initial values for its place.
+    pub fn new(d_model: usize, d_ff: usize, layer: usize, n_layers: usize, init: &mut Initializer) -> Self {
+        let (_, kappa) = place(layer, n_layers);
+        let share = |j: usize| (j as f64 / d_model as f64).powf(kappa);
+        Self {
+            key: widening(d_model, d_ff, init),
+            receptance: unbiased(init.constant([d_model, d_model], 0.0)),
+            value: unbiased(init.constant([d_ff, d_model], 0.0)),
+            mix_key: init.vector(d_model, share),
+            mix_receptance: init.vector(d_model, share),
+        }
+    }
+
+    /// A previous input of 0.
+    pub fn init_state(&self, batch_size: usize) -> Window {
+        let weight = self.receptance.weight.val();
+        init_window(batch_size, weight.dims()[0], &weight.device())
+    }
+
+    /// `residual` + dropout(FF(`x`)), and the input to carry.
+    ///
+    /// # Shapes
+    /// * `x`, `residual` `[B, T, D]` → `[B, T, D]`
+    pub fn forward(&self, x: Tensor<3>, residual: Tensor<3>, previous: Window, steps: &StepCodes, dropout: Dropout) -> (Tensor<3>, Window) {
+        let [batch, seq_len, _] = x.dims();
+        let ([k, r], next) = mixtures(&x, [self.mix_key.val(), self.mix_receptance.val()], &previous, steps);
+        let hidden = activation::relu(rows(product(&self.key, k)));
+        let value = row_product(hidden.clone() * hidden, self.value.weight.val());
+        let mixed = activation::sigmoid(rows(product(&self.receptance, r))) * value;
+        (sequences(bias_dropout_residual(mixed, None, Some(rows(residual)), dropout), batch, seq_len), next)
+    }
+}

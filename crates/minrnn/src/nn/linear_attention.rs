@@ -1,0 +1,103 @@
+//! Linear attention (models.md §10): attention whose softmax is replaced by the product of features.
+//!
+//! ```text
+//! q, k, v = W_q x, W_k x, W_v x           φ(x) = elu(x) + 1
+//! S_t = S_{t−1} + φ(k_t) v_tᵀ             n_t = n_{t−1} + φ(k_t)
+//! o_t = φ(q_t)ᵀ S_t / (φ(q_t) · n_t + 1e−6)
+//! y_t = W_o o_t
+//! ```
+//! where, for each of the H heads of e = E / H channels: x input (D); S sum of outer products [e, e]; n normaliser, which is kept as one
+//! more column of S. There are no biases.
+
+use burn::config::Config;
+use burn::module::Module;
+use burn::nn::Linear;
+use burn::tensor::Tensor;
+use minrnn_stream::ModelConfig;
+
+use super::init::Initializer;
+use super::linear::product;
+use super::mixer::Mixer;
+use super::state::{State, StateZip};
+use crate::Result;
+use crate::ops::{self, Features, Retention, RetentionState, StepCodes};
+
+/// Settings of a [`LinearAttention`].
+#[derive(Config, Debug)]
+pub struct LinearAttentionConfig {
+    /// Width D of input and output.
+    pub d_model: usize,
+    /// Width E of queries, keys and values.
+    pub d_inner: usize,
+    /// H, which divides E.
+    pub n_heads: usize,
+}
+
+/// Normalised linear attention.
+#[derive(Module, Debug)]
+pub struct LinearAttention {
+    /// D → E.
+    pub query: Linear,
+    /// D → E.
+    pub key: Linear,
+    /// D → E.
+    pub value: Linear,
+    /// E → D.
+    pub out_proj: Linear,
+    #[module(skip)]
+    n_heads: usize,
+}
+
+/// What a [`LinearAttention`] carries.
+#[derive(Debug, Clone)]
+pub struct LinearAttentionState {
+    /// S and n `[B, H, e, e + 1]`.
+    pub sums: Tensor<4>,
+}
+
+impl State for LinearAttentionState {
+    fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
+        Self { sums: f.tensor("sums", self.sums, other.sums) }
+    }
+}
+
+impl LinearAttentionConfig {
+    /// The settings a model's configuration asks for.
+    ///
+    /// # Errors
+    /// When the expansion gives no whole width, or the heads do not divide it.
+    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.heads_of(config.d_inner()?, "the inner width")?.0, config.n_heads))
+    }
+
+    /// A new layer.
+    pub fn init(&self, init: &mut Initializer) -> LinearAttention {
+        let (d, e) = (self.d_model, self.d_inner);
+        LinearAttention {
+            query: init.linear_with_bias(d, e, false),
+            key: init.linear_with_bias(d, e, false),
+            value: init.linear_with_bias(d, e, false),
+            out_proj: init.linear_with_bias(e, d, false),
+            n_heads: self.n_heads,
+        }
+    }
+}
+
+impl Mixer for LinearAttention {
+    type State = LinearAttentionState;
+
+    fn init_state(&self, batch_size: usize) -> LinearAttentionState {
+        let weight = self.out_proj.weight.val();
+        let width = weight.dims()[0] / self.n_heads;
+        LinearAttentionState { sums: Tensor::zeros([batch_size, self.n_heads, width, width + 1], &weight.device()) }
+    }
+
+    fn forward(&self, x: Tensor<3>, state: LinearAttentionState, steps: &StepCodes) -> (Tensor<3>, LinearAttentionState) {
+        let [q, k, v] = [&self.query, &self.key, &self.value].map(|linear| product(linear, x.clone()));
+        let form = Retention { features: Features::EluPlusOne, decays: vec![1.0; self.n_heads], key_scale: 1.0, normalized: true };
+        // These features know of no position.
+        let position = Tensor::zeros([x.dims()[0], 1], &x.device());
+        let (y, state) = ops::retention(&form, q, k, v, RetentionState { state: state.sums, position }, steps);
+        (product(&self.out_proj, y), LinearAttentionState { sums: state.state })
+    }
+}

@@ -1,0 +1,137 @@
+//! RetNet's multi-scale retention (models.md §9).
+//!
+//! ```text
+//! q, k, v, g = W_q x, W_k x, W_v x, W_g x
+//! S_t = γ_h S_{t−1} + R(t) k_t v_tᵀ / √K        o_t = S_tᵀ R(t) q_t        γ_h = 1 − 2^{−5−h}
+//! y_t = W_o (SiLU(g_t) ⊙ o_t / √(mean o_t² + 1e−6))
+//! ```
+//! where, for each of the H heads h = 0 … H−1 with K = D / H channels of query and key and V = E / H of value: x input (D); S state [K, V];
+//! R(t) turns the neighbouring channels 2j and 2j + 1 by t · 10000^{−j/(K/2−1)}, t being counted from 0; the mean is that of a head. There
+//! are no biases.
+//!
+//! The authors also divide scores by the root of their decays' sum and by their own sum where it is above 1. What is normalised by its
+//! root mean square does not see a factor, so these are left out.
+
+use burn::config::Config;
+use burn::module::Module;
+use burn::nn::Linear;
+use burn::tensor::{Tensor, activation};
+use minrnn_stream::ModelConfig;
+
+use super::init::Initializer;
+use super::linear::{product, row_product, rows, sequences};
+use super::mixer::Mixer;
+use super::state::{State, StateZip};
+use crate::Result;
+use crate::ops::{self, Features, Retention, RetentionState, StepCodes};
+
+/// Added to the mean square of a head.
+const EPS: f64 = 1e-6;
+
+/// Settings of a [`RetNet`].
+#[derive(Config, Debug)]
+pub struct RetNetConfig {
+    /// Width D of input, output, queries and keys.
+    pub d_model: usize,
+    /// Width E of values and gates (5/3 D in the authors' models).
+    pub d_inner: usize,
+    /// H, which divides E and gives D / H an even number of channels.
+    pub n_heads: usize,
+}
+
+/// Multi-scale retention.
+#[derive(Module, Debug)]
+pub struct RetNet {
+    /// D → D.
+    pub query: Linear,
+    /// D → D.
+    pub key: Linear,
+    /// D → E.
+    pub value: Linear,
+    /// D → E.
+    pub gate: Linear,
+    /// E → D.
+    pub out_proj: Linear,
+    #[module(skip)]
+    n_heads: usize,
+}
+
+/// What a [`RetNet`] carries.
+#[derive(Debug, Clone)]
+pub struct RetNetState {
+    /// S `[B, H, K, V]`, and the position of the next step.
+    pub retention: RetentionState,
+}
+
+impl State for RetNetState {
+    fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
+        let state = f.tensor("state", self.retention.state, other.retention.state);
+        let position = f.tensor("position", self.retention.position, other.retention.position);
+        Self { retention: RetentionState { state, position } }
+    }
+}
+
+impl RetNetConfig {
+    /// The settings a model's configuration asks for.
+    ///
+    /// # Errors
+    /// When the expansion gives no whole width, or the heads do not divide the widths.
+    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+        config.retention_heads()?;
+        Ok(Self::new(config.d_model, config.d_inner()?, config.n_heads))
+    }
+
+    /// A new layer, Xavier-uniform with the gains 2^−2.5 and, for W_o, 2^−1.
+    pub fn init(&self, init: &mut Initializer) -> RetNet {
+        let (d, e) = (self.d_model, self.d_inner);
+        let mut linear = |d_input, d_output, gain| Linear { weight: init.xavier([d_input, d_output], gain), bias: None };
+        let inner = 0.5f64.powf(2.5);
+        RetNet {
+            query: linear(d, d, inner),
+            key: linear(d, d, inner),
+            value: linear(d, e, inner),
+            gate: linear(d, e, inner),
+            out_proj: linear(e, d, 0.5),
+            n_heads: self.n_heads,
+        }
+    }
+}
+
+impl RetNet {
+    fn form(&self) -> Retention {
+        let key = self.query.weight.dims()[1] / self.n_heads;
+        let decays = (0..self.n_heads).map(|h| 1.0 - 0.5f64.powi(5 + h as i32)).collect();
+        Retention { features: Features::Rotary, decays, key_scale: (key as f64).powf(-0.5), normalized: false }
+    }
+
+    /// SiLU(`gate`) ⊙ `o` / √(mean o² + 1e−6), the mean being that of a head; both `[N, E]`.
+    fn gated_norm(&self, gate: Tensor<2>, o: Tensor<2>) -> Tensor<2> {
+        let [n, e] = o.dims();
+        if n == 0 {
+            return o;
+        }
+        let o = o.reshape([n, self.n_heads, e / self.n_heads]);
+        let mean_square = (o.clone() * o.clone()).mean_dim(2);
+        let normed = (o / (mean_square + EPS).sqrt()).reshape([n, e]);
+        activation::silu(gate) * normed
+    }
+}
+
+impl Mixer for RetNet {
+    type State = RetNetState;
+
+    fn init_state(&self, batch_size: usize) -> RetNetState {
+        let weight = self.value.weight.val();
+        let ([d, e], heads, device) = (weight.dims(), self.n_heads, weight.device());
+        let state = Tensor::zeros([batch_size, heads, d / heads, e / heads], &device);
+        RetNetState { retention: RetentionState { state, position: Tensor::zeros([batch_size, 1], &device) } }
+    }
+
+    fn forward(&self, x: Tensor<3>, state: RetNetState, steps: &StepCodes) -> (Tensor<3>, RetNetState) {
+        let [batch, seq_len, _] = x.dims();
+        let [q, k, v, gate] = [&self.query, &self.key, &self.value, &self.gate].map(|linear| product(linear, x.clone()));
+        let (o, retention) = ops::retention(&self.form(), q, k, v, state.retention, steps);
+        let y = row_product(self.gated_norm(rows(gate), rows(o)), self.out_proj.weight.val());
+        (sequences(y, batch, seq_len), RetNetState { retention })
+    }
+}

@@ -1,0 +1,179 @@
+//! RWKV-4's time mixing (models.md §8). Its channel mixing is the feed-forward part [`ChannelMix`](super::ChannelMix).
+//!
+//! ```text
+//! r = W_r Mix(μ_r)      k = W_k Mix(μ_k)      v = W_v Mix(μ_v)      Mix(μ)_t = μ ⊙ x_t + (1 − μ) ⊙ x_{t−1}
+//! wkv_t = (P_{t−1} + e^{u + k_t} v_t) / (Q_{t−1} + e^{u + k_t})
+//! P_t = e^w P_{t−1} + e^{k_t} v_t       Q_t = e^w Q_{t−1} + e^{k_t}       w = −e^decay
+//! y_t = W_o (σ(r_t) ⊙ wkv_t)
+//! ```
+//! where: x input (D); r receptance, k key, v value, P, Q sums and u bonus (E; the authors have E = D: `expansion = 1`).
+//!
+//! The norm after the embedding and the small embedding of the authors' model are not part of a mixer, and this model has neither.
+
+use burn::config::Config;
+use burn::module::{Module, Param};
+use burn::nn::Linear;
+use burn::tensor::Tensor;
+use minrnn_stream::ModelConfig;
+
+use super::conv::Window;
+use super::init::Initializer;
+use super::linear::product;
+use super::mixer::Mixer;
+use super::state::{State, StateZip};
+use super::token_shift::{init_window, mixtures};
+use crate::Result;
+use crate::ops::{self, EMPTY_LOG_WEIGHT, StepCodes, WkvMemory};
+
+/// Settings of an [`Rwkv4`].
+#[derive(Config, Debug)]
+pub struct Rwkv4Config {
+    /// Width D of input and output.
+    pub d_model: usize,
+    /// Width E of receptance, key and value.
+    pub d_inner: usize,
+    /// The block's place in the model, from 0: initial values depend on it.
+    #[config(default = 0)]
+    pub layer: usize,
+    /// Blocks of the model.
+    #[config(default = 1)]
+    pub n_layers: usize,
+}
+
+/// RWKV-4's time mixing.
+#[derive(Module, Debug)]
+pub struct Rwkv4 {
+    /// D → E.
+    pub receptance: Linear,
+    /// D → E.
+    pub key: Linear,
+    /// D → E.
+    pub value: Linear,
+    /// E → D.
+    pub out_proj: Linear,
+    /// μ_r `[D]`.
+    pub mix_receptance: Param<Tensor<1>>,
+    /// μ_k `[D]`.
+    pub mix_key: Param<Tensor<1>>,
+    /// μ_v `[D]`.
+    pub mix_value: Param<Tensor<1>>,
+    /// `[E]`: w = −e^decay.
+    pub decay: Param<Tensor<1>>,
+    /// u `[E]`.
+    pub bonus: Param<Tensor<1>>,
+}
+
+/// What an [`Rwkv4`] carries.
+#[derive(Debug, Clone)]
+pub struct Rwkv4State {
+    /// The previous input.
+    pub shift: Window,
+    /// P / Q and ln Q.
+    pub memory: WkvMemory,
+}
+
+impl State for Rwkv4State {
+    fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
+        f.enter("shift");
+        let shift = self.shift.zip(other.shift, f);
+        f.exit();
+        let mean = f.tensor("mean", self.memory.mean, other.memory.mean);
+        let log_weight = f.tensor("log_weight", self.memory.log_weight, other.memory.log_weight);
+        Self { shift, memory: WkvMemory { mean, log_weight } }
+    }
+}
+
+/// The place of a block: ρ = layer / (n − 1) from the first to the last, and κ = 1 − layer / n.
+pub(super) fn place(layer: usize, n_layers: usize) -> (f64, f64) {
+    let n = n_layers.max(1);
+    (layer as f64 / (n - 1).max(1) as f64, 1.0 - layer as f64 / n as f64)
+}
+
+/// A linear layer with a matrix `[in, out]` and no bias.
+pub(super) fn unbiased(weight: Param<Tensor<2>>) -> Linear {
+    Linear { weight, bias: None }
+}
+
+/// An orthogonal matrix `[in, out]`, longer where it widens.
+pub(super) fn widening(d_input: usize, d_output: usize, init: &mut Initializer) -> Linear {
+    let gain = (d_output as f64 / d_input as f64).max(1.0).sqrt();
+    unbiased(init.orthogonal([d_input, d_output], gain))
+}
+
+impl Rwkv4Config {
+    /// The settings a model's configuration asks for.
+    ///
+    /// # Errors
+    /// When the expansion gives no whole width.
+    pub fn from_model(config: &ModelConfig, layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.d_inner()?).with_layer(layer).with_n_layers(config.n_layers))
+    }
+
+    /// A new layer, with the authors' initial values for its place.
+    pub fn init(&self, init: &mut Initializer) -> Rwkv4 {
+        let (d, e) = (self.d_model, self.d_inner);
+        let (rho, kappa) = place(self.layer, self.n_layers);
+        let share = |j: usize, power: f64| (j as f64 / d as f64).powf(power);
+        let along = |j: usize| j as f64 / (e - 1).max(1) as f64;
+        Rwkv4 {
+            receptance: unbiased(init.constant([d, e], 0.0)),
+            key: unbiased(init.constant([d, e], 0.0)),
+            value: widening(d, e, init),
+            out_proj: unbiased(init.constant([e, d], 0.0)),
+            mix_receptance: init.vector(d, |j| share(j, 0.5 * kappa)),
+            mix_key: init.vector(d, |j| share(j, kappa)),
+            mix_value: init.vector(d, |j| share(j, kappa) + 0.3 * rho),
+            decay: init.vector(e, |j| -5.0 + 8.0 * along(j).powf(0.7 + 1.3 * rho)),
+            bonus: init.vector(e, |j| 0.3f64.ln() + 0.5 * (((j + 1) % 3) as f64 - 1.0)),
+        }
+    }
+}
+
+impl Mixer for Rwkv4 {
+    type State = Rwkv4State;
+
+    fn init_state(&self, batch_size: usize) -> Rwkv4State {
+        let [d, e] = self.value.weight.dims();
+        let device = self.decay.val().device();
+        let mean = Tensor::zeros([batch_size, e], &device);
+        let log_weight = Tensor::full([batch_size, e], EMPTY_LOG_WEIGHT, &device);
+        Rwkv4State { shift: init_window(batch_size, d, &device), memory: WkvMemory { mean, log_weight } }
+    }
+
+    fn forward(&self, x: Tensor<3>, state: Rwkv4State, steps: &StepCodes) -> (Tensor<3>, Rwkv4State) {
+        let shares = [&self.mix_receptance, &self.mix_key, &self.mix_value].map(Param::val);
+        let ([r, k, v], shift) = mixtures(&x, shares, &state.shift, steps);
+        let inputs = [product(&self.receptance, r), product(&self.key, k), product(&self.value, v)];
+        let (y, memory) = ops::wkv(inputs, self.decay.val(), self.bonus.val(), state.memory, steps);
+        (product(&self.out_proj, y), Rwkv4State { shift, memory })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+
+    fn close<const N: usize>(param: &Param<Tensor<1>>, expected: [f64; N]) {
+        for (found, expected) in param.val().into_data().try_to_vec::<f32>().unwrap().into_iter().zip(expected) {
+            assert!((f64::from(found) - expected).abs() < 1e-6, "{found}, expected {expected}");
+        }
+    }
+
+    #[test]
+    fn initial_values_depend_on_the_layer() {
+        let mut init = Initializer::new(0, &Device::flex());
+        let of = |layer, n_layers, init: &mut Initializer| Rwkv4Config::new(4, 5).with_layer(layer).with_n_layers(n_layers).init(init);
+        let first = of(0, 2, &mut init);
+        close(&first.mix_key, [0.0, 0.25, 0.5, 0.75]);
+        close(&first.mix_receptance, [0.0, 0.5, 0.5f64.sqrt(), 0.75f64.sqrt()]);
+        close(&first.decay, [-5.0, -5.0 + 8.0 * 0.25f64.powf(0.7), -5.0 + 8.0 * 0.5f64.powf(0.7)]);
+        let (low, middle, high) = (0.3f64.ln() - 0.5, 0.3f64.ln(), 0.3f64.ln() + 0.5);
+        close(&first.bonus, [middle, high, low, middle, high]);
+        let last = of(1, 2, &mut init);
+        close(&last.mix_value, [0.3, 0.8, 0.5f64.sqrt() + 0.3, 0.75f64.sqrt() + 0.3]);
+        close(&last.decay, [-5.0, -5.0 + 8.0 * 0.0625, -3.0, -5.0 + 8.0 * 0.5625, 3.0]);
+        close(&of(0, 1, &mut init).mix_value, [0.0, 0.25, 0.5, 0.75]);
+    }
+}

@@ -1,0 +1,210 @@
+//! Gated linear attention with a constant decay for each head, as a fused operation.
+
+use burn::backend::flex::FlexTensor;
+use burn::tensor::{Tensor, TensorData};
+use minrnn_kernels::retention as kernel;
+use minrnn_kernels::segments::{PADDING, RESET};
+
+pub use minrnn_kernels::retention::Features;
+
+use super::flex::{InputList, Output, dims, optional, slice, zeros};
+use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::steps::StepCodes;
+
+/// What kind of attention a [`retention`] is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Retention {
+    /// The features of queries and keys.
+    pub features: Features,
+    /// γ of each of the H heads.
+    pub decays: Vec<f64>,
+    /// A factor of the keys.
+    pub key_scale: f64,
+    /// Whether outputs are divided by those of a value of 1.
+    pub normalized: bool,
+}
+
+/// What a retention remembers.
+#[derive(Debug, Clone)]
+pub struct RetentionState {
+    /// S `[B, H, K, V]`; a normalised one has a column more.
+    pub state: Tensor<4>,
+    /// The position of each row's next step `[B, 1]`.
+    pub position: Tensor<2>,
+}
+
+/// S_t = γ S_{t−1} + φ(k_t) v_tᵀ, o_t = S_tᵀ φ(q_t) for each head (models.md §9, §10). A reset restores a state and a position of 0.
+///
+/// # Shapes
+/// * `queries`, `keys` `[B, T, H·K]`, `values` `[B, T, H·V]` → `[B, T, H·V]` and the last state
+///
+/// # Panics
+/// When shapes do not fit.
+pub fn retention(
+    form: &Retention,
+    queries: Tensor<3>,
+    keys: Tensor<3>,
+    values: Tensor<3>,
+    state: RetentionState,
+    steps: &StepCodes,
+) -> (Tensor<3>, RetentionState) {
+    let RetentionState { state, position } = state;
+    let next = next_position(position.clone(), queries.dims()[1], steps);
+    let position = position.detach();
+    if !has_kernels(&values.device()) {
+        let (y, state) = composed(form, [queries, keys, values], state, position, steps);
+        return (y, RetentionState { state, position: next });
+    }
+    let mut inputs = InputList::default();
+    for sequence in [queries, keys, values] {
+        inputs.add(sequence);
+    }
+    inputs.add(state);
+    inputs.add(position);
+    let mut outputs = run(Op { form: form.clone(), steps: steps.clone() }, inputs.into_vec()).into_iter();
+    let y = output(outputs.next());
+    (y, RetentionState { state: output(outputs.next()), position: next })
+}
+
+/// The positions after all steps: how far a row has come since its last reset, or since it was carried in.
+fn next_position(position: Tensor<2>, seq_len: usize, steps: &StepCodes) -> Tensor<2> {
+    let (batch, device) = (position.dims()[0], position.device());
+    if batch == 0 {
+        return position;
+    }
+    let row = |b: usize| {
+        let length = (0..seq_len).position(|t| steps.code(b, t) == PADDING).unwrap_or(seq_len);
+        match (0..length).rev().find(|&t| steps.code(b, t) == RESET) {
+            Some(reset) => (0.0f32, (length - reset) as f32),
+            None => (1.0, length as f32),
+        }
+    };
+    let (kept, added): (Vec<f32>, Vec<f32>) = (0..batch).map(row).unzip();
+    let column = |values: Vec<f32>| Tensor::<2>::from_data(TensorData::new(values, [batch, 1]), &device);
+    position * column(kept) + column(added)
+}
+
+/// The same by tensor operations, one step after the other; without gradients of positions.
+pub(super) fn composed(
+    form: &Retention,
+    [queries, keys, values]: [Tensor<3>; 3],
+    state: Tensor<4>,
+    position: Tensor<2>,
+    steps: &StepCodes,
+) -> (Tensor<3>, Tensor<4>) {
+    let ([batch, seq_len, width], [_, heads, key, columns]) = (values.dims(), state.dims());
+    let device = values.device();
+    if batch * seq_len == 0 {
+        return (values, state);
+    }
+    let value = width / heads;
+    let decays = form.decays.iter().map(|&decay| decay as f32).collect::<Vec<_>>();
+    let decays = Tensor::<1>::from_data(TensorData::new(decays, [heads]), &device).reshape([1, heads, 1, 1]);
+    let split = |x: &Tensor<3>, t: usize| {
+        let each = x.dims()[2] / heads;
+        x.clone().narrow(1, t, 1).reshape([batch, heads, each])
+    };
+    let (reset, padding) = (steps.reset_mask(&device), steps.padding_mask(&device));
+    let at = |mask: &Option<Tensor<3>>, t: usize| mask.clone().map(|mask| mask.narrow(1, t, 1).reshape([batch, 1, 1, 1]));
+    let (mut state, mut position) = (state, position.reshape([batch, 1, 1]));
+    let mut outputs = Vec::with_capacity(seq_len);
+    for t in 0..seq_len {
+        if let Some(reset) = at(&reset, t) {
+            let kept = -reset + 1.0;
+            state = state * kept.clone();
+            position = position * kept.reshape([batch, 1, 1]);
+        }
+        let query = features(form.features, split(&queries, t), position.clone());
+        let keyed = features(form.features, split(&keys, t), position.clone()) * form.key_scale;
+        let mut valued = split(&values, t);
+        if form.normalized {
+            valued = Tensor::cat(vec![valued, Tensor::ones([batch, heads, 1], &device)], 2);
+        }
+        let gained = keyed.reshape([batch, heads, key, 1]) * valued.reshape([batch, heads, 1, columns]);
+        let next = state.clone() * decays.clone() + gained;
+        let sums = (next.clone() * query.reshape([batch, heads, key, 1])).sum_dim(2).reshape([batch, heads, columns]);
+        let mut y = sums.clone().narrow(2, 0, value);
+        if form.normalized {
+            y = y / (sums.narrow(2, value, 1) + kernel::EPS);
+        }
+        position = position + 1.0;
+        state = match at(&padding, t) {
+            None => next,
+            Some(padding) => {
+                y = y * (-padding.clone() + 1.0).reshape([batch, 1, 1]);
+                next.clone() + padding * (state - next)
+            }
+        };
+        outputs.push(y.reshape([batch, 1, width]));
+    }
+    (Tensor::cat(outputs, 1), state)
+}
+
+/// φ of `x` `[B, H, K]` at `position` `[B, 1, 1]`.
+fn features(features: Features, x: Tensor<3>, position: Tensor<3>) -> Tensor<3> {
+    let [batch, heads, key] = x.dims();
+    match features {
+        Features::EluPlusOne => x.clone().clamp_max(0.0).exp() + x.clamp_min(0.0),
+        Features::Rotary => {
+            let pairs = key / 2;
+            let angles: Vec<f32> = (0..pairs).map(|j| kernel::angle(j, pairs) as f32).collect();
+            let angles = position * Tensor::<1>::from_data(TensorData::new(angles, [pairs]), &x.device()).reshape([1, 1, pairs]);
+            let [cos, sin] = [angles.clone().cos(), angles.sin()].map(|x| x.reshape([batch, 1, pairs, 1]));
+            let x = x.reshape([batch, heads, pairs, 2]);
+            let (first, second) = (x.clone().narrow(3, 0, 1), x.narrow(3, 1, 1));
+            let turned = [first.clone() * cos.clone() - second.clone() * sin.clone(), second * cos + first * sin];
+            Tensor::cat(turned.to_vec(), 3).reshape([batch, heads, key])
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Op {
+    form: Retention,
+    steps: StepCodes,
+}
+
+impl Op {
+    fn form(&self) -> kernel::Form<'_> {
+        let Retention { features, ref decays, key_scale, normalized } = self.form;
+        kernel::Form { features, decays, key_scale, normalized }
+    }
+
+    fn sizes(&self, queries: &FlexTensor, values: &FlexTensor) -> kernel::Sizes {
+        let ([batch, seq_len, key], [_, _, value]) = (dims(queries), dims::<3>(values));
+        let heads = self.form.decays.len();
+        kernel::Sizes { batch, seq_len, heads, key: key / heads, value: value / heads }
+    }
+
+    fn start<'a>(&'a self, state: &'a FlexTensor, position: &'a FlexTensor) -> kernel::Start<'a> {
+        kernel::Start { state: Some(slice(state)), positions: Some(slice(position)), segments: self.steps.kernel() }
+    }
+}
+
+impl FusedOp for Op {
+    fn keeps(&self) -> Keeps {
+        Keeps { inputs: (0..5).collect(), outputs: vec![] }
+    }
+
+    fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
+        let [queries, keys, values, state, position] = std::array::from_fn(|i| &inputs[i]);
+        let (sizes, start) = (self.sizes(queries, values), self.start(state, position));
+        let (mut y, mut last) = (Output::like(values), Output::like(state));
+        kernel::forward(sizes, self.form(), slice(queries), slice(keys), slice(values), start, y.out(), last.out());
+        // SAFETY: the kernel writes both outputs whole.
+        unsafe { vec![y.finish(), last.finish()] }
+    }
+
+    fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+        let [queries, keys, values, state, position] = std::array::from_fn(|i| inputs[i].as_ref().expect("kept"));
+        let (sizes, start) = (self.sizes(queries, values), self.start(state, position));
+        let mut gradients = [queries, keys, values, state].map(Output::like);
+        let [d_queries, d_keys, d_values, d_state] = gradients.each_mut().map(Output::out);
+        let [d_y, d_last] = [0, 1].map(|i: usize| optional(d_outputs[i].as_ref()));
+        let [queries, keys, values] = [queries, keys, values].map(slice);
+        kernel::backward(sizes, self.form(), queries, keys, values, start, d_y, d_last, d_queries, d_keys, d_values, d_state);
+        // SAFETY: the kernel writes every gradient whole.
+        let gradients = gradients.into_iter().map(|d| unsafe { d.finish() });
+        gradients.chain([zeros(position)]).collect()
+    }
+}

@@ -1,0 +1,126 @@
+//! The time mixing of RWKV-4 as a fused recurrence.
+
+use burn::backend::flex::FlexTensor;
+use burn::tensor::{Tensor, activation};
+use minrnn_kernels::{Shape, wkv as kernel};
+
+use super::flex::{InputList, Output, dims, optional, slice};
+use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::steps::StepCodes;
+use super::stepwise::Stepwise;
+
+/// ln Q of a memory that has read nothing.
+pub const EMPTY_LOG_WEIGHT: f32 = kernel::EMPTY;
+
+/// What the time mixing of RWKV-4 remembers: the mean of the values read and the logarithm of their weight.
+#[derive(Debug, Clone)]
+pub struct WkvMemory {
+    /// P / Q `[B, E]`.
+    pub mean: Tensor<2>,
+    /// ln Q `[B, E]`; [`EMPTY_LOG_WEIGHT`] of nothing.
+    pub log_weight: Tensor<2>,
+}
+
+/// σ(r) ⊙ the mean of the values read, weighted by e^key, the past fading by e^−e^decay a step, the present favoured by e^bonus
+/// (models.md §8). A reset empties the memory.
+///
+/// # Shapes
+/// * `receptance`, `key`, `value` `[B, T, E]`, `decay`, `bonus` `[E]` → y `[B, T, E]` and the last memory
+///
+/// # Panics
+/// When shapes do not fit.
+pub fn wkv(
+    [receptance, key, value]: [Tensor<3>; 3],
+    decay: Tensor<1>,
+    bonus: Tensor<1>,
+    memory: WkvMemory,
+    steps: &StepCodes,
+) -> (Tensor<3>, WkvMemory) {
+    if !has_kernels(&key.device()) {
+        return composed([receptance, key, value], decay, bonus, memory, steps);
+    }
+    let mut inputs = InputList::default();
+    for sequence in [receptance, key, value] {
+        inputs.add(sequence);
+    }
+    inputs.add(decay);
+    inputs.add(bonus);
+    inputs.add(memory.mean);
+    inputs.add(memory.log_weight);
+    let mut outputs = run(Op { steps: steps.clone() }, inputs.into_vec()).into_iter();
+    let y = output(outputs.next());
+    (y, WkvMemory { mean: output(outputs.next()), log_weight: output(outputs.next()) })
+}
+
+/// The same by tensor operations, one step after the other.
+pub(super) fn composed(
+    [receptance, key, value]: [Tensor<3>; 3],
+    decay: Tensor<1>,
+    bonus: Tensor<1>,
+    memory: WkvMemory,
+    steps: &StepCodes,
+) -> (Tensor<3>, WkvMemory) {
+    let e = key.dims()[2];
+    let (w, u) = (-decay.exp().unsqueeze::<2>(), bonus.unsqueeze::<2>());
+    let empty = Tensor::full([e], EMPTY_LOG_WEIGHT, &key.device());
+    let mut stepwise = Stepwise::new(Tensor::cat(vec![receptance, key, value], 2), steps);
+    let starts = [(None, None), (Some(memory.mean), None), (Some(memory.log_weight), Some(empty))];
+    let [_, mean, log_weight] = stepwise.run(starts, e, |x, [_, mean, log_weight]| {
+        let [r, k, v] = [0, 1, 2].map(|i| x.clone().narrow(1, i * e, e));
+        let distance = v - mean.clone();
+        let y = mean.clone() + activation::sigmoid(u.clone() + k.clone() - log_weight.clone()) * distance.clone();
+        let faded = w.clone() + log_weight;
+        let ahead = k.clone() - faded.clone();
+        let next = mean + activation::sigmoid(ahead.clone()) * distance;
+        [activation::sigmoid(r) * y, next, faded.max_pair(k) + (-ahead.abs()).exp().log1p()]
+    });
+    (stepwise.outputs(), WkvMemory { mean, log_weight })
+}
+
+#[derive(Debug)]
+struct Op {
+    steps: StepCodes,
+}
+
+fn shape_of(key: &FlexTensor) -> Shape {
+    let [batch, seq_len, width] = dims(key);
+    Shape { batch, seq_len, width }
+}
+
+impl Op {
+    fn arguments<'a>(&'a self, x: [&'a [f32]; 7]) -> (kernel::Inputs<'a>, kernel::Start<'a>) {
+        let [receptance, key, value, decay, bonus, mean, log_weight] = x;
+        let start = kernel::Start { memory: Some([mean, log_weight]), segments: self.steps.kernel() };
+        (kernel::Inputs { receptance, key, value, decay, bonus }, start)
+    }
+}
+
+impl FusedOp for Op {
+    fn keeps(&self) -> Keeps {
+        Keeps { inputs: (0..7).collect(), outputs: vec![3] }
+    }
+
+    fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
+        let shape = shape_of(&inputs[1]);
+        let state = || Output::new([shape.batch, shape.width]);
+        let (mut y, mut mean, mut log_weight) = (Output::like(&inputs[1]), state(), state());
+        let mut kept = Output::new([kernel::kept_len(shape)]);
+        let (arguments, start) = self.arguments(std::array::from_fn(|i| slice(&inputs[i])));
+        kernel::forward(shape, arguments, start, y.out(), mean.out(), log_weight.out(), kept.out());
+        // SAFETY: the kernel writes all outputs whole.
+        [y, mean, log_weight, kept].into_iter().map(|x| unsafe { x.finish() }).collect()
+    }
+
+    fn backward(&self, inputs: &[Option<FlexTensor>], outputs: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+        let inputs: [&FlexTensor; 7] = std::array::from_fn(|i| inputs[i].as_ref().expect("kept"));
+        let kept = slice(outputs[3].as_ref().expect("kept"));
+        let (arguments, start) = self.arguments(inputs.map(slice));
+        let mut gradients = inputs.map(Output::like);
+        let [r, k, v, decay, bonus, mean, log_weight] = gradients.each_mut().map(Output::out);
+        let [d_y, d_mean, d_log_weight] = [0, 1, 2].map(|i: usize| optional(d_outputs[i].as_ref()));
+        let d_inputs = [r, k, v, decay, bonus];
+        kernel::backward(shape_of(inputs[1]), arguments, start, kept, d_y, d_mean, d_log_weight, d_inputs, [mean, log_weight]);
+        // SAFETY: the kernel writes every gradient whole.
+        gradients.into_iter().map(|d| unsafe { d.finish() }).collect()
+    }
+}

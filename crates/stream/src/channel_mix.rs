@@ -1,0 +1,82 @@
+//! RWKV-4's channel mixing, a feed-forward part that sees the previous token's input too:
+//!
+//! ```text
+//! x + σ(W_r Mix(μ_r)) ⊙ (W_v relu(W_k Mix(μ_k))²)       Mix(μ)_t = μ ⊙ x_t + (1 − μ) ⊙ x_{t−1}
+//! ```
+
+use minrnn_kernels::weight_matrix::WeightMatrix;
+
+use crate::gates;
+use crate::linear::{Shared, product};
+use crate::pass::{Memory, Pass};
+use crate::source::{Source, join};
+use crate::token_shift::TokenShift;
+use crate::workspace::{Buffers, room};
+use crate::{FeedForwardKind, ModelConfig, Result};
+
+/// A feed-forward part with a token shift.
+#[derive(Debug, Clone)]
+pub(crate) struct ChannelMix {
+    /// D → M.
+    key: WeightMatrix,
+    /// D → D.
+    receptance: WeightMatrix,
+    /// M → D.
+    value: WeightMatrix,
+    /// μ of key and receptance.
+    shift: TokenShift<2>,
+}
+
+/// Numbers that the feed-forward part of a block keeps for a session.
+pub(crate) fn memory_len(config: &ModelConfig) -> usize {
+    if config.ff == FeedForwardKind::ChannelMix { config.d_model } else { 0 }
+}
+
+impl ChannelMix {
+    pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+        let (d, d_ff) = (config.d_model, config.d_ff()?);
+        let mut matrix = |part: &str, outputs, inputs| source.matrix(&join(&join(name, part), "weight"), outputs, inputs);
+        let (key, receptance, value) = (matrix("key", d_ff, d)?, matrix("receptance", d, d)?, matrix("value", d, d_ff)?);
+        Ok(Self { key, receptance, value, shift: TokenShift::read(config, source, name, ["mix_key", "mix_receptance"])? })
+    }
+
+    /// `x += FF(buffers.normed)`, `x` `[N, D]`.
+    pub(crate) fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, x: &mut [f32], buffers: &mut Buffers) {
+        let (n, d, d_ff) = (pass.rows, self.value.outputs(), self.value.inputs());
+        let Buffers { normed, product: scratch, hidden, recurrent: [mixed, gate, ..] } = buffers;
+        let [k, r] = self.shift.mixtures(pass, memory, normed, mixed);
+        let scratch = room(scratch, n * d.max(d_ff));
+        let hidden = room(hidden, n * d_ff);
+        write(pass, &self.receptance, r, scratch, room(gate, n * d), |_, _| ());
+        write(pass, &self.key, k, scratch, hidden, |values, out| gates::squared_relu(pass.level, [values], out));
+        let (x, gate) = (Shared::new(x, d), &*gate);
+        product(pass, &self.value, 1, 0..1, n, hidden, scratch, |range, values| {
+            for (row, values) in values.chunks_exact(range.len()).enumerate() {
+                // SAFETY: pieces have channels of their own.
+                let x = unsafe { x.part(row, range.clone()) };
+                gates::add_gated(pass.level, [values, &gate[row * d..][range.clone()]], x);
+            }
+        });
+        self.shift.remember(pass, memory, normed);
+    }
+}
+
+/// Writes the product of every row of `x` with `matrix` to `out`, then lets `then` work on each piece of a row and what was written.
+pub(crate) fn write(
+    pass: &Pass<'_>,
+    matrix: &WeightMatrix,
+    x: &[f32],
+    scratch: &mut [f32],
+    out: &mut [f32],
+    then: impl Fn(&[f32], &mut [f32]) + Sync,
+) {
+    let out = Shared::new(out, matrix.outputs());
+    product(pass, matrix, 1, 0..1, pass.rows, x, scratch, |range, values| {
+        for (row, values) in values.chunks_exact(range.len()).enumerate() {
+            // SAFETY: pieces have channels of their own.
+            let out = unsafe { out.part(row, range.clone()) };
+            out.copy_from_slice(values);
+            then(values, out);
+        }
+    });
+}
