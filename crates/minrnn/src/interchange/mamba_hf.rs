@@ -1,6 +1,7 @@
 //! `MambaForCausalLM` of Hugging Face transformers (`state-spaces/mamba-130m-hf` and its kin).
 //!
-//! embedding's matrix where the file has no `lm_head.weight` or the same numbers there; written, it has them.
+//! Its layers have our names. Its RMSNorms keep the gain, and have an ε that is not in the file: 1e-5, the library's default, unless
+//! `rms_eps` is set. The head shares the embedding's matrix where the file has no `lm_head.weight` or the same numbers there.
 
 use minrnn_stream::{FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 
@@ -14,6 +15,8 @@ use crate::nn::KERNEL_SIZE;
 pub(super) const LAYOUT: Layout = Layout { config, check, table };
 
 const FORMAT: Format = Format::MambaHf;
+/// `layer_rms_epsilon` of transformers' configuration.
+const RMS_EPS: f64 = 1e-5;
 
 fn config(file: &Foreign<'_>, settings: &Settings) -> Result<ModelConfig> {
     let base = settings.config()?;
@@ -30,6 +33,7 @@ fn config(file: &Foreign<'_>, settings: &Settings) -> Result<ModelConfig> {
         conv: false,
         ff: FeedForwardKind::None,
         norm: NormKind::Rms,
+        rms_eps: if settings.has("rms_eps") { base.rms_eps } else { RMS_EPS },
         tie_embeddings: file.repeats("backbone.embeddings.weight", "lm_head.weight"),
         initial_state: InitialState::Zero,
         positions: Positions::None,

@@ -44,6 +44,7 @@ fn config(file: &Foreign<'_>, settings: &Settings) -> Result<ModelConfig> {
         ff: FeedForwardKind::Mlp,
         ff_mult: d_ff as f64 / d_model as f64,
         norm: NormKind::Rms,
+        rms_eps: 0.0,
         tie_embeddings: false,
         candidate: Candidate::Positive,
         normalize_gates: true,
@@ -62,6 +63,7 @@ fn check(config: &ModelConfig) -> Result<()> {
     }
     demand(FORMAT, "ff", config.ff, FeedForwardKind::Mlp)?;
     demand(FORMAT, "norm", config.norm, NormKind::Rms)?;
+    demand(FORMAT, "rms_eps", config.rms_eps, 0.0)?;
     demand(FORMAT, "candidate", config.candidate, Candidate::Positive)?;
     demand(FORMAT, "initial_state", config.initial_state, InitialState::Zero)?;
     if config.mixer_at(0) == MixerKind::MinLstm {

@@ -50,6 +50,7 @@ fn config(file: &Foreign<'_>, settings: &Settings) -> Result<ModelConfig> {
         ff,
         ff_mult,
         norm: if file.has("norm.gamma") { NormKind::Rms } else { NormKind::Batch },
+        rms_eps: 0.0,
         tie_embeddings: false,
         candidate: Candidate::Positive,
         initial_state: if learned { InitialState::Learned } else { InitialState::Zero },
@@ -67,6 +68,7 @@ fn check(config: &ModelConfig) -> Result<()> {
     }
     demand_one_of(FORMAT, "ff", config.ff, &[FeedForwardKind::Gated, FeedForwardKind::None])?;
     demand_one_of(FORMAT, "norm", config.norm, &[NormKind::Rms, NormKind::Batch])?;
+    demand(FORMAT, "rms_eps", config.rms_eps, 0.0)?;
     demand(FORMAT, "candidate", config.candidate, Candidate::Positive)
 }
 

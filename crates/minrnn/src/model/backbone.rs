@@ -55,7 +55,7 @@ impl<M: Mixer> Backbone<M> {
         mut mixer: impl FnMut(usize, &mut Initializer) -> Result<M>,
     ) -> Result<Self> {
         let blocks = (0..config.n_layers).map(|layer| Block::new(config, layer, |init| mixer(layer, init), init)).collect::<Result<_>>()?;
-        Ok(Self { blocks, final_norm: Norm::new(config.norm, config.d_model, init) })
+        Ok(Self { blocks, final_norm: Norm::for_model(config, init) })
     }
 
     /// The state before the first step.

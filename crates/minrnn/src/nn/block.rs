@@ -90,9 +90,9 @@ impl<M: Mixer> Block<M> {
         let d = config.d_model;
         let at = |site| if config.dropout_sites.contains(&site) { config.dropout } else { 0.0 };
         let conv = config.conv.then(|| CausalConv::new(d, init));
-        let mixer_norm = Norm::new(config.norm, d, init);
+        let mixer_norm = Norm::for_model(config, init);
         let mixer = mixer(init)?;
-        let ff_norm = (config.ff != FeedForwardKind::None).then(|| Norm::new(config.norm, d, init));
+        let ff_norm = (config.ff != FeedForwardKind::None).then(|| Norm::for_model(config, init));
         let ff = match config.ff {
             FeedForwardKind::None => None,
             FeedForwardKind::Mlp => Some(FeedForwardPart::Pointwise(FeedForward::mlp(d, config.d_ff()?, init))),

@@ -51,6 +51,7 @@ pub fn language_models() -> Vec<ModelConfig> {
     let mut configs: Vec<ModelConfig> = MixerKind::ALL.iter().map(of).collect();
     configs.push(ModelConfig { norm: NormKind::Layer, conv: false, tie_embeddings: true, ..of(&MixerKind::MinGru) });
     configs.push(ModelConfig { norm: NormKind::Batch, ff: FeedForwardKind::Gated, ..of(&MixerKind::MinLstm) });
+    configs.push(ModelConfig { rms_eps: 0.1, ..of(&MixerKind::MinGru) });
     let rwkv = ModelConfig { norm: NormKind::Layer, ff: FeedForwardKind::ChannelMix, conv: false, ..of(&MixerKind::Rwkv4) };
     configs.push(rwkv);
     configs
