@@ -73,6 +73,8 @@ def comparisons(quick: bool, mixers: list[str]) -> list[Comparison]:
         layer_peers = (nn,)
         if mixer == "mamba":
             layer_peers = tuple(Peer("mamba_layer.py", impl, mixer) for impl in ("torch-loop", "mambapy"))
+        if mixer == "attention":
+            layer_peers = (Peer("attention_layer.py", "torch-sdpa", mixer),)
         if mixer in CLASSIC:
             ours_in_torch = tuple(Peer("torch_layer.py", impl, mixer) for impl in ("torch-loop", "torch-log-scan"))
             layer_peers = (*ours_in_torch, nn, Peer("jax_layer.py", "jax-scan", mixer))
@@ -195,7 +197,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--minrnn", type=Path, default=HERE.parent / "target/release/minrnn", help="our binary")
     parser.add_argument("--only", default=",".join(BENCHES), help="some of %(default)s")
-    parser.add_argument("--mixer", default="min-gru,min-lstm", help="some of %(default)s, gru, lstm")
+    parser.add_argument("--mixer", default="min-gru,min-lstm", help="some of %(default)s, gru, lstm, attention")
     parser.add_argument("--seq-len", help="only these lengths, e.g. 512,4096")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, help="turns of each program (default 3, quick 1)")

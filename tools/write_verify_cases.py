@@ -1,9 +1,12 @@
 """Writes verify cases: what PyTorch computes, for `minrnn verify` to compare with.
 
 A case is a safetensors file about one cell: metadata `case` = "1", `cell` and its settings; tensors `x`, `h0` (`c0`),
-the parameters, `loss_weight`, and what is expected of them: `expect.h`, (`expect.c_last`) and `expect.grad.<name>` for
-the loss sum(loss_weight * h). A case of Mamba has the tensors of its selective scan, and y in the place of h. Inputs are drawn as float32, so they are stored exactly; everything else is computed in
-float64, by a plain loop with autograd (minGRU, minLSTM, Mamba) or by torch.nn (GRU, LSTM), then rounded to float32.
+the parameters (slstm: `x` [B, T, 4H] in parts i, f, z, o, `R` [heads, 4 hd, hd], `b` [4H]; mlstm: `q`, `k`, `v`
+[B, NH, T, DH], `igate`, `fgate` [B, NH, T]; both from an empty memory; mamba: the tensors of its selective scan),
+`loss_weight`, and what is expected of them: `expect.h` (mamba: `expect.y`), (`expect.c_last`) and `expect.grad.<name>`
+for the loss sum(loss_weight * h). Inputs are drawn as float32, so they are stored exactly; everything else is computed
+in float64, by a plain loop with autograd (minGRU, minLSTM, Mamba, xLSTM) or by torch.nn (GRU, LSTM), then rounded to
+float32.
 
     python tools/write_verify_cases.py --cell min_gru --seq-len 33 --out case.safetensors
     python tools/write_verify_cases.py --all crates/cli/tests/fixtures/verify    # the shipped cases
@@ -21,7 +24,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.functional import logsigmoid, silu, softplus
 
-CELLS = ("min_gru", "min_lstm", "gru", "lstm", "mamba")
+CELLS = ("min_gru", "min_lstm", "gru", "lstm", "mamba", "slstm", "mlstm")
 EXTREME = 40.0
 
 
@@ -38,6 +41,7 @@ class Case:
     normalize_gates: bool = True
     seed: int = 0
     extreme: bool = False
+    heads: int = 2
 
 
 SHIPPED = {
@@ -62,6 +66,12 @@ SHIPPED = {
     "mamba": Case(seed=16, cell="mamba", seq_len=70),
     "mamba_extreme": Case(seed=17, cell="mamba", extreme=True),
     "mamba_one_step": Case(seed=18, cell="mamba", batch=3, seq_len=1, d_inner=1),
+    "slstm": Case(seed=16, cell="slstm"),
+    "slstm_extreme": Case(seed=17, cell="slstm", seq_len=7, extreme=True),
+    "slstm_one_step": Case(seed=18, cell="slstm", batch=1, seq_len=1, heads=1),
+    "mlstm": Case(seed=19, cell="mlstm", seq_len=70),
+    "mlstm_extreme": Case(seed=28, cell="mlstm", seq_len=7, extreme=True),
+    "mlstm_one_step": Case(seed=29, cell="mlstm", batch=1, seq_len=1, heads=1),
 }
 
 LONG = {
@@ -88,8 +98,35 @@ def is_min(case: Case) -> bool:
     return case.cell.startswith("min_")
 
 
+def is_xlstm(case: Case) -> bool:
+    return case.cell in ("slstm", "mlstm")
+
+
+def draw_xlstm(case: Case) -> dict[str, Tensor]:
+    """Inputs and parameters of the cells of xLSTM, whose input side is ready; gates of +8 and -8 under `extreme`."""
+    rng = torch.Generator().manual_seed(case.seed)
+    b, t, e, heads = case.batch, case.seq_len, case.d_inner, case.heads
+    width = e // heads
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=rng)
+
+    if case.cell == "slstm":
+        tensors = {"x": normal(b, t, 4 * e), "R": normal(heads, 4 * width, width) * width**-0.5, "b": normal(4 * e)}
+        if case.extreme:
+            tensors["x"][..., : 2 * e] = tensors["x"][..., : 2 * e].sign() * 8
+        return tensors | {"loss_weight": normal(b, t, e)}
+    tensors = {name: normal(b, heads, t, width) for name in ("q", "k", "v")}
+    tensors |= {"igate": normal(b, heads, t), "fgate": normal(b, heads, t) + 2}
+    if case.extreme:
+        tensors |= {name: tensors[name].sign() * 8 for name in ("igate", "fgate")}
+    return tensors | {"loss_weight": normal(b, heads, t, width)}
+
+
 def draw_inputs(case: Case) -> dict[str, Tensor]:
     """Inputs and parameters in float32: linear layers with PyTorch's default range, a non-zero initial state."""
+    if is_xlstm(case):
+        return draw_xlstm(case)
     rng = torch.Generator().manual_seed(case.seed)
     b, t, d, e = case.batch, case.seq_len, case.d_model, case.d_inner
 
@@ -195,14 +232,56 @@ def torch_cell(case: Case, p: dict[str, Tensor]) -> dict[str, Tensor]:
     return {"h": h} if case.cell == "gru" else {"h": h, "c_last": last[1][0]}
 
 
+def slstm_cell(p: dict[str, Tensor]) -> Tensor:
+    """h [B, T, H] of an sLSTM with sigmoid forget gate, one step after the other from nothing."""
+    heads, rows, width = p["R"].shape
+    e = heads * width
+    h = c = n = torch.zeros(p["x"].shape[0], e, dtype=torch.float64)
+    m, steps = torch.full_like(h, -torch.inf), []
+    for x in p["x"].unbind(1):
+        # [B, heads, 4 hd] to parts i, f, z, o of all heads.
+        own = torch.einsum("bnk,nrk->bnr", h.view(-1, heads, width), p["R"]).view(-1, heads, 4, width)
+        i, f, z, o = (x + own.transpose(1, 2).reshape(-1, 4 * e) + p["b"]).chunk(4, dim=1)
+        kept = logsigmoid(f) + m
+        m = torch.maximum(kept, i).detach()
+        take, keep = (i - m).exp(), (kept - m).exp()
+        c, n = keep * c + take * z.tanh(), keep * n + take
+        h = gate(o) * c / n
+        steps.append(h)
+    return torch.stack(steps, dim=1)
+
+
+def mlstm_cell(p: dict[str, Tensor]) -> Tensor:
+    """h [B, NH, T, DH] of an mLSTM, one step after the other from nothing."""
+    b, heads, _, width = p["q"].shape
+    c, n = torch.zeros(b, heads, width, width, dtype=torch.float64), torch.zeros(b, heads, width, dtype=torch.float64)
+    m, steps = torch.full((b, heads), -torch.inf, dtype=torch.float64), []
+    for q, k, v, i, f in zip(*(p[name].unbind(2) for name in ("q", "k", "v", "igate", "fgate")), strict=True):
+        kept = logsigmoid(f) + m
+        m = torch.maximum(kept, i).detach()
+        take, keep = (i - m).exp()[..., None], (kept - m).exp()[..., None]
+        k = k * width**-0.5
+        c = keep[..., None] * c + take[..., None] * k[..., None] * v[..., None, :]
+        n = keep * n + take * k
+        along = (n * q).sum(-1, keepdim=True).abs()
+        steps.append((c * q[..., None]).sum(-2) / (torch.maximum(along, (-m).exp()[..., None]) + 1e-6))
+    return torch.stack(steps, dim=2)
+
+
+def cell(case: Case, p: dict[str, Tensor]) -> dict[str, Tensor]:
+    """What the cell gives."""
+    if case.cell == "slstm":
+        return {"h": slstm_cell(p)}
+    if case.cell == "mlstm":
+        return {"h": mlstm_cell(p)}
+    return {"h": min_cell(case, p)} if is_min(case) else torch_cell(case, p)
+
+
 def compute(case: Case) -> dict[str, Tensor]:
     """Every tensor of the case file, in float32."""
     stored = draw_inputs(case)
     p = {name: tensor.double().requires_grad_() for name, tensor in stored.items() if name != "loss_weight"}
-    if case.cell == "mamba":
-        expect = {"y": selective_scan(p)}
-    else:
-        expect = {"h": min_cell(case, p)} if is_min(case) else torch_cell(case, p)
+    expect = {"y": selective_scan(p)} if case.cell == "mamba" else cell(case, p)
     loss = (stored["loss_weight"].double() * expect["y" if case.cell == "mamba" else "h"]).sum()
     for name, gradient in zip(p, torch.autograd.grad(loss, list(p.values())), strict=True):
         expect[f"grad.{name}"] = gradient
@@ -231,8 +310,9 @@ def main() -> None:
     parser.add_argument("--d-inner", type=int, default=default.d_inner)
     parser.add_argument("--candidate", choices=("positive", "identity"), default=default.candidate)
     parser.add_argument("--normalize-gates", action=argparse.BooleanOptionalAction, default=default.normalize_gates)
+    parser.add_argument("--heads", type=int, default=default.heads, help="of slstm and mlstm")
     parser.add_argument("--seed", type=int, default=default.seed)
-    parser.add_argument("--extreme", action="store_true", help="gates of +40 and -40")
+    parser.add_argument("--extreme", action="store_true", help="gates of +40 and -40 (xLSTM: 8)")
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--out", type=Path, help="write this one case")
     where.add_argument("--all", type=Path, metavar="DIR", help="write the shipped cases, ignoring the flags above")

@@ -2,16 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
+use burn::tensor::Device;
 use minrnn::Error;
-use minrnn::checkpoint::TOKENIZER_FILE;
+use minrnn::checkpoint::{LoadedModel, TOKENIZER_FILE, load_model, parameter_count};
 use minrnn::data::Tokenizer;
 use minrnn::generate::ModelIdentity;
+use minrnn::model::LanguageModel;
 use minrnn::train::find_checkpoint;
-use minrnn_stream::{CONFIG_FILE, Model, PackedModel, TensorEntry, WEIGHTS_FILE};
+use minrnn_stream::{CONFIG_FILE, Model, ModelConfig, PackedModel, TensorEntry, WEIGHTS_FILE, WeightFormat, read_checkpoint};
 
-/// A model as the runtime holds it.
+/// What runs a model.
+pub enum Engine {
+    /// The inference runtime.
+    Runtime(Box<Model>),
+    /// The model as it was trained, where the runtime lacks one of its mixers.
+    Training(Box<(ModelConfig, LanguageModel)>),
+}
+
+/// A trained model, ready for inference.
 pub struct Deployed {
-    pub model: Model,
+    pub engine: Engine,
     /// The vocabulary, where the model reads text.
     pub tokenizer: Option<Tokenizer>,
     /// The checkpoint directory or the packed file.
@@ -23,23 +33,35 @@ pub struct Deployed {
 impl Deployed {
     /// Reads the best checkpoint of a run, a checkpoint, or a packed file.
     pub fn load(path: &Path) -> minrnn::Result<Self> {
-        let (model, tokenizer, path, tensors) = if path.is_file() {
+        let (engine, tokenizer, path, tensors) = if path.is_file() {
             let packed = PackedModel::read(path).map_err(|error| not_a_model(path, error))?;
             let tokenizer = packed.tokenizer.map(|json| Tokenizer::from_bytes(&json, path)).transpose()?;
-            (packed.model, tokenizer, path.to_owned(), packed.tensors)
+            (Engine::Runtime(Box::new(packed.model)), tokenizer, path.to_owned(), packed.tensors)
         } else {
             let directory = find_checkpoint(path)?;
-            let model = Model::load(&directory)?;
-            let file = directory.join(TOKENIZER_FILE);
-            let tokenizer = if file.exists() { Some(Tokenizer::load(&file)?) } else { None };
-            (model, tokenizer, directory, Vec::new())
+            let (engine, tokenizer) = Engine::load(&directory)?;
+            (engine, tokenizer, directory, Vec::new())
         };
-        if let Some(found) = tokenizer.as_ref().map(Tokenizer::vocab_size).filter(|&found| found > model.vocab_size()) {
-            let expected = model.vocab_size();
+        if let Some(found) = tokenizer.as_ref().map(Tokenizer::vocab_size).filter(|&found| found > engine.config().vocab_size) {
+            let expected = engine.config().vocab_size;
             let problem = format!("its tokenizer has {found} tokens, but the model knows {expected}; take the tokenizer of this model");
             return Err(Error::malformed(path, problem));
         }
-        Ok(Self { model, tokenizer, path, tensors })
+        Ok(Self { engine, tokenizer, path, tensors })
+    }
+
+    /// The model in the runtime.
+    ///
+    /// # Errors
+    /// When the runtime lacks one of its mixers.
+    pub fn runtime(&self) -> minrnn::Result<&Model> {
+        match &self.engine {
+            Engine::Runtime(model) => Ok(model),
+            Engine::Training(trained) => {
+                trained.0.expect_streamed()?;
+                unreachable!("models that the runtime runs are loaded into it")
+            }
+        }
     }
 
     /// What a saved session must have been made with.
@@ -47,6 +69,37 @@ impl Deployed {
         match self.path.is_dir() {
             true => ModelIdentity::of_files(&[CONFIG_FILE, WEIGHTS_FILE].map(|file| self.path.join(file))),
             false => ModelIdentity::of_files(&[&self.path]),
+        }
+    }
+}
+
+impl Engine {
+    /// The model of a checkpoint and its vocabulary.
+    fn load(directory: &Path) -> minrnn::Result<(Self, Option<Tokenizer>)> {
+        let (config, mut weights) = read_checkpoint(directory)?;
+        if config.model.expect_streamed().is_err() {
+            let LoadedModel { config, model, tokenizer } = load_model(directory, &Device::flex())?;
+            return Ok((Self::Training(Box::new((config.model, model))), tokenizer));
+        }
+        let model = Model::new(&config.model, &mut weights, WeightFormat::F32)?;
+        let file = directory.join(TOKENIZER_FILE);
+        let tokenizer = if file.exists() { Some(Tokenizer::load(&file)?) } else { None };
+        Ok((Self::Runtime(Box::new(model)), tokenizer))
+    }
+
+    /// What the model is.
+    pub fn config(&self) -> &ModelConfig {
+        match self {
+            Self::Runtime(model) => model.config(),
+            Self::Training(trained) => &trained.0,
+        }
+    }
+
+    /// Number of trained numbers.
+    pub fn parameters(&self) -> usize {
+        match self {
+            Self::Runtime(model) => model.parameters(),
+            Self::Training(trained) => parameter_count(&trained.1),
         }
     }
 }

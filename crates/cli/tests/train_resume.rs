@@ -55,6 +55,13 @@ fn resume_is_bit_for_bit_on_a_task() {
     resume_is_bit_for_bit(4, &["mixer=gru", "copy_length=12", "copy_tokens=2", "schedule=cosine"], Scratch::task);
 }
 
+/// The cache grows from window to window, and so do the tensors of the checkpoints.
+#[test]
+fn resume_is_bit_for_bit_with_a_growing_cache() {
+    let settings = ["mixer=attention", "positions=rotary", "ff=swi-glu", "sampling=stream", "max_seq_len=100", "n_layers=2"];
+    resume_is_bit_for_bit(5, &settings, Scratch::training);
+}
+
 /// Sends a signal to a run and checks that it saves and says how to go on; gives the iterations made.
 fn stopped(training: &Training, mut child: std::process::Child, name: &str, at: u64) -> u64 {
     wait_until(&mut child, || training.logged() >= at);

@@ -127,7 +127,7 @@ fn every_shipped_case_passes() {
         "  grad.linear_i.bias ",
         "  y (step by step) ",
         "  grad.delta_bias ",
-        "tensors in 19 cases checked: all pass",
+        "tensors in 25 cases checked: all pass",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
@@ -153,7 +153,7 @@ fn json_has_one_object_per_tensor_and_nothing_else() {
     let output = verify(&["--json"], &shipped());
     assert_eq!(code(&output), 0);
     let lines: Vec<serde_json::Value> = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines.len(), 177);
+    assert_eq!(lines.len(), 213);
     for line in &lines {
         assert!(line["file"].is_string() && line["cell"].is_string() && line["tensor"].is_string(), "{line}");
         let (max, rms) = (line["max_abs_error"].as_f64().unwrap(), line["relative_rms_error"].as_f64().unwrap());
@@ -253,7 +253,7 @@ fn every_malformed_case_is_a_sentence_and_exit_code_2() {
     let only_c_last = with("lstm", |draft| {
         draft.tensors.retain(|name, _| !name.starts_with("expect.") && name != "loss_weight" || name == "expect.c_last");
     });
-    let supported = "supported are min_gru, min_lstm, gru, lstm, mamba";
+    let supported = "supported are min_gru, min_lstm, gru, lstm, mamba, slstm, mlstm";
     let mamba = |change: &dyn Fn(&mut Draft)| with("mamba_one_step", |draft| change(draft));
     let cases: &[(Vec<u8>, &str)] = &[
         (without("x"), "tensor 'x' is missing"),
@@ -280,14 +280,21 @@ fn every_malformed_case_is_a_sentence_and_exit_code_2() {
         (unset("candidate"), "to be positive or identity, found none"),
         (setting("gru", "case", "2"), r#"format "2", expected "1""#),
         (setting("gru", "cell", "rwkv"), supported),
-        (setting("gru", "cell", "slstm"), "cell 'slstm' is not supported yet"),
-        (setting("gru", "cell", "mlstm"), "cell 'mlstm' is not supported yet"),
         (setting("gru", "cell", "mamba"), "tensor 'u' is missing; a case of mamba has u, delta, z, B, C, A, D, delta_bias"),
         (mamba(&|draft| drop(draft.tensors.remove("z"))), "tensor 'z' is missing"),
         (mamba(&|draft| draft.zeros("A", &[4, 1])), "tensor 'A' has 4 rows, but 'u' has 5 channels"),
         (mamba(&|draft| draft.zeros("A", &[5])), "tensor 'A' has shape [5], expected [d, e]"),
         (mamba(&|draft| draft.zeros("C", &[3, 1, 2])), "tensor 'C' has shape [3, 1, 2], expected [3, 1, 1] for a mamba whose u and A"),
         (mamba(&|draft| draft.zeros("expect.h", &[1])), "known are expect.y, expect.grad.u"),
+        (setting("gru", "cell", "slstm"), "tensor 'R' is missing; a case of slstm has x, R, b"),
+        (setting("gru", "cell", "mlstm"), "tensor 'q' is missing; a case of mlstm has q, k, v, igate, fgate"),
+        (with("slstm", |draft| draft.zeros("x", &[2, 33, 23])), "tensor 'x' is 23 wide, expected 24 for 2 heads of 3"),
+        (with("slstm", |draft| draft.zeros("R", &[2, 3])), "expected [heads, 4 hd, hd]"),
+        (with("slstm", |draft| draft.zeros("R", &[0, 12, 3])), "every size must be at least 1"),
+        (with("slstm", |draft| draft.zeros("b", &[23])), "tensor 'b' has shape [23], expected [24] for a slstm whose x and R"),
+        (with("mlstm", |draft| draft.zeros("q", &[2, 70, 6])), "expected [B, NH, T, DH]"),
+        (with("mlstm", |draft| draft.zeros("k", &[2, 2, 70, 4])), "tensor 'k' has shape [2, 2, 70, 4], expected [2, 2, 70, 3]"),
+        (setting("mlstm", "candidate", "positive"), "mlstm has no settings"),
         (setting("min_gru_positive", "candidate", "relu"), r#"to be positive or identity, found "relu""#),
         (setting("min_lstm_positive", "normalize_gates", "1"), r#"to be true or false, found "1""#),
         (setting("min_gru_positive", "normalize_gates", "true"), r#"unknown setting "normalize_gates""#),

@@ -1,4 +1,4 @@
-//! Gated GELU: y = GELU(gate) ⊙ value ⊙ scale, the rows of x + bias being [value | gate].
+//! Gated GELU: y = GELU(gate) ⊙ value ⊙ scale, the rows of x + bias being [value | gate] or [gate | value].
 //!
 //! Backward, with δ = d_y and the slope GELU' = Φ + gate φ:
 //!
@@ -12,17 +12,38 @@ use crate::rows::{self, accumulate};
 use crate::shape::{Out, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 
+/// Which half of a row is the gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Halves {
+    /// [value | gate].
+    ValueGate,
+    /// [gate | value].
+    GateValue,
+}
+
+impl Halves {
+    /// Value and gate of a row, or of anything else cut likewise.
+    #[inline(always)]
+    fn split<T>(self, row: [T; 2]) -> [T; 2] {
+        let [first, second] = row;
+        match self {
+            Self::ValueGate => [first, second],
+            Self::GateValue => [second, first],
+        }
+    }
+}
+
 /// y = GELU(gate) ⊙ value ⊙ scale.
 ///
 /// # Shapes
-/// - `x`: `[rows, 2 · width]`, rows are [value | gate]
+/// - `x`: `[rows, 2 · width]`, rows as `halves` says
 /// - `bias`: `[2 · width]`, added to `x`; `None` is 0
-/// - `scale`: `[width]`
+/// - `scale`: `[width]`; `None` is 1
 /// - `y`: `[rows, width]`
 ///
 /// # Panics
 /// When a length does not fit.
-pub fn forward(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, scale: &[f32], y: Out) {
+pub fn forward(rows: usize, width: usize, halves: Halves, x: &[f32], bias: Option<&[f32]>, scale: Option<&[f32]>, y: Out) {
     check(rows, width, x, bias, scale);
     expect_len("y", y, rows * width);
     let level = Level::current();
@@ -30,7 +51,7 @@ pub fn forward(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, scale
     rows::for_each_block(rows, width, 0, |range, _| {
         // SAFETY: blocks are disjoint.
         let y = unsafe { y.slice(range.start * width, range.len() * width) };
-        level.run(Forward { width, x: &x[range.start * 2 * width..range.end * 2 * width], bias, scale, y });
+        level.run(Forward { width, halves, x: &x[range.start * 2 * width..range.end * 2 * width], bias, scale, y });
     });
 }
 
@@ -48,18 +69,21 @@ pub fn forward(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, scale
 pub fn backward(
     rows: usize,
     width: usize,
+    halves: Halves,
     x: &[f32],
     bias: Option<&[f32]>,
-    scale: &[f32],
+    scale: Option<&[f32]>,
     d_y: &[f32],
     d_x: Out,
     d_bias: Option<Out>,
-    d_scale: Out,
+    d_scale: Option<Out>,
 ) {
     check(rows, width, x, bias, scale);
     expect_len("d_y", d_y, rows * width);
     expect_len("d_x", d_x, rows * 2 * width);
-    expect_len("d_scale", d_scale, width);
+    if let Some(d_scale) = &d_scale {
+        expect_len("d_scale", d_scale, width);
+    }
     if let Some(d_bias) = &d_bias {
         expect_len("d_bias", d_bias, 2 * width);
     }
@@ -69,27 +93,42 @@ pub fn backward(
         let at = range.start * 2 * width..range.end * 2 * width;
         // SAFETY: blocks are disjoint.
         let d_x = unsafe { d_x.slice(at.start, at.len()) };
-        level.run(Backward { width, x: &x[at], bias, scale, d_y: &d_y[range.start * width..range.end * width], d_x, sums });
+        let d_y = &d_y[range.start * width..range.end * width];
+        level.run(Backward { width, halves, x: &x[at], bias, scale, d_y, d_x, sums });
     });
-    rows::combine(&partial, 3 * width, 2 * width, d_scale);
+    if let Some(d_scale) = d_scale {
+        rows::combine(&partial, 3 * width, 2 * width, d_scale);
+    }
     if let Some(d_bias) = d_bias {
         rows::combine(&partial, 3 * width, 0, d_bias);
     }
 }
 
-fn check(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, scale: &[f32]) {
+fn check(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, scale: Option<&[f32]>) {
     expect_len("x", x, rows * 2 * width);
-    expect_len("scale", scale, width);
+    if let Some(scale) = scale {
+        expect_len("scale", scale, width);
+    }
     if let Some(bias) = bias {
         expect_len("bias", bias, 2 * width);
     }
 }
 
+/// `value ⊙ scale[at..]`, or `value` where there is no scale.
+#[inline(always)]
+fn times<S: Simd>(simd: S, value: S::f32s, scale: Option<&[f32]>, at: usize) -> S::f32s {
+    match scale {
+        Some(scale) => simd.mul_f32s(value, simd::load(simd, scale, at)),
+        None => value,
+    }
+}
+
 struct Forward<'a> {
     width: usize,
+    halves: Halves,
     x: &'a [f32],
     bias: Option<&'a [f32]>,
-    scale: &'a [f32],
+    scale: Option<&'a [f32]>,
     y: Out<'a>,
 }
 
@@ -99,13 +138,13 @@ impl WithSimd for Forward<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let width = self.width;
-        let (value_bias, gate_bias) = (self.bias.map(|b| &b[..width]), self.bias.map(|b| &b[width..]));
+        let [value_bias, gate_bias] = self.halves.split([self.bias.map(|b| &b[..width]), self.bias.map(|b| &b[width..])]);
         for (x, y) in self.x.chunks_exact(2 * width).zip(self.y.chunks_exact_mut(width)) {
-            let (value_row, gate_row) = x.split_at(width);
+            let [value_row, gate_row] = self.halves.split(x.split_at(width).into());
             for at in (0..width).step_by(S::F32_LANES) {
                 let value = biased(simd, value_row, value_bias, at);
                 let (active, _) = gelu(simd, biased(simd, gate_row, gate_bias, at));
-                let scaled = simd.mul_f32s(value, simd::load(simd, self.scale, at));
+                let scaled = times(simd, value, self.scale, at);
                 simd::store(simd, y, at, simd.mul_f32s(active, scaled));
             }
         }
@@ -114,12 +153,13 @@ impl WithSimd for Forward<'_> {
 
 struct Backward<'a> {
     width: usize,
+    halves: Halves,
     x: &'a [f32],
     bias: Option<&'a [f32]>,
-    scale: &'a [f32],
+    scale: Option<&'a [f32]>,
     d_y: &'a [f32],
     d_x: Out<'a>,
-    /// `[3, width]`: of d_value, d_gate and d_scale.
+    /// `[3, width]`: of both halves of d_x, and of d_scale.
     sums: &'a mut [f32],
 }
 
@@ -129,18 +169,18 @@ impl WithSimd for Backward<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let width = self.width;
-        let (value_bias, gate_bias) = (self.bias.map(|b| &b[..width]), self.bias.map(|b| &b[width..]));
-        let (value_sums, sums) = self.sums.split_at_mut(self.width);
-        let (gate_sums, scale_sums) = sums.split_at_mut(self.width);
+        let [value_bias, gate_bias] = self.halves.split([self.bias.map(|b| &b[..width]), self.bias.map(|b| &b[width..])]);
+        let (bias_sums, scale_sums) = self.sums.split_at_mut(2 * width);
+        let [value_sums, gate_sums] = self.halves.split(bias_sums.split_at_mut(width).into());
         let rows = self.x.chunks_exact(2 * width).zip(self.d_y.chunks_exact(width)).zip(self.d_x.chunks_exact_mut(2 * width));
         for ((x, d_y), d_x) in rows {
-            let (value_row, gate_row) = x.split_at(width);
-            let (d_value_row, d_gate_row) = d_x.split_at_mut(width);
+            let [value_row, gate_row] = self.halves.split(x.split_at(width).into());
+            let [d_value_row, d_gate_row] = self.halves.split(d_x.split_at_mut(width).into());
             for at in (0..width).step_by(S::F32_LANES) {
                 let value = biased(simd, value_row, value_bias, at);
                 let (active, slope) = gelu(simd, biased(simd, gate_row, gate_bias, at));
                 let d = simd::load(simd, d_y, at);
-                let scaled = simd.mul_f32s(d, simd::load(simd, self.scale, at));
+                let scaled = times(simd, d, self.scale, at);
                 let d_value = simd.mul_f32s(scaled, active);
                 let d_gate = simd.mul_f32s(simd.mul_f32s(scaled, value), slope);
                 simd::store(simd, d_value_row, at, d_value);

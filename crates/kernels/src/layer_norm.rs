@@ -85,7 +85,7 @@ fn check(rows: usize, width: usize, x: &[f32], gamma: &[f32]) {
 
 /// Mean and 1 / √(variance + ε) of a row.
 #[inline(always)]
-fn statistics<S: Simd>(simd: S, row: &[f32], eps: f32) -> (f32, f32) {
+pub(crate) fn statistics<S: Simd>(simd: S, row: &[f32], eps: f32) -> (f32, f32) {
     let n = row.len() as f32;
     let lanes = S::F32_LANES;
     let whole = row.len() / (4 * lanes) * (4 * lanes);

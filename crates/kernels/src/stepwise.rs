@@ -1,4 +1,4 @@
-//! What the kernels with a recurrent product (GRU, LSTM) share: the rows of one task, the states before their steps, and sums over
+//! What the kernels with a recurrent product (GRU, LSTM, sLSTM) share: the rows of one task, the states before their steps, and sums over
 //! tasks.
 //!
 //! The steps of such a cell depend on each other through a product, so only rows are independent: the batch is cut into as many
@@ -108,6 +108,13 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// Clears the gradients of rows with a reset before step `t`, where what a reset restores is fixed.
+    pub fn drop_resets(&self, t: usize, gradient: &mut [f32]) {
+        for row in (0..self.len()).filter(|&row| self.is_reset(row, t)) {
+            gradient[row * self.width..][..self.width].fill(0.0);
+        }
+    }
+
     /// Writes 0 to every padded step of an output with `per_step` elements for each.
     pub fn clear_padding(&self, out: Out, per_step: usize) {
         for (row, &length) in self.lengths.iter().enumerate() {
@@ -175,6 +182,18 @@ pub(crate) fn sigmoid_pair<S: Simd>(simd: S, x: S::f32s) -> [S::f32s; 2] {
     let smaller = simd.mul_f32s(small, larger);
     let negative = simd.less_than_f32s(x, simd.splat_f32s(0.0));
     [simd.select_f32s(negative, smaller, larger), simd.select_f32s(negative, larger, smaller)]
+}
+
+/// ln σ(x) to an absolute 1e-7 and a relative 1e-6.
+#[inline(always)]
+pub(crate) fn log_sigmoid<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let one = simd.splat_f32s(1.0);
+    let small = simd::exp_neg_abs(simd, x);
+    // ln(1 + small): what the sum's rounding loses comes back divided by the slope.
+    let sum = simd.add_f32s(one, small);
+    let lost = simd.sub_f32s(small, simd.sub_f32s(sum, one));
+    let softplus = simd.add_f32s(simd::ln(simd, sum), simd.div_f32s(lost, sum));
+    simd.sub_f32s(simd.min_f32s(x, simd.splat_f32s(0.0)), softplus)
 }
 
 /// tanh(x) to an absolute 2e-7, and its slope 1 − tanh²(x) with full relative accuracy.

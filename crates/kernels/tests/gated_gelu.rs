@@ -1,6 +1,7 @@
 mod common;
 use common::*;
-use minrnn_kernels::{gated_gelu, reference};
+use minrnn_kernels::gated_gelu::{self, Halves};
+use minrnn_kernels::reference;
 
 #[test]
 fn reference_gradients_match_differences() {
@@ -28,10 +29,10 @@ fn kernel_matches_reference() {
             let (d_x, d_bias, d_scale) =
                 reference::gated_gelu::backward(rows, width, &wide_x, wide_bias.as_deref(), &wide_scale, &wide(&d_y));
             on_every_level(|level| {
-                let [y] = outputs([rows * width], |[y]| gated_gelu::forward(rows, width, &x, bias, &scale, y));
+                let [y] = outputs([rows * width], |[y]| gated_gelu::forward(rows, width, Halves::ValueGate, &x, bias, Some(&scale), y));
                 assert_close(&format!("{level} {rows}x{width} y"), &y, &expected, OUTPUT);
                 let [dx, db, ds] = outputs([rows * 2 * width, 2 * width, width], |[dx, db, ds]| {
-                    gated_gelu::backward(rows, width, &x, bias, &scale, &d_y, dx, Some(db), ds)
+                    gated_gelu::backward(rows, width, Halves::ValueGate, &x, bias, Some(&scale), &d_y, dx, Some(db), Some(ds))
                 });
                 assert_close(&format!("{level} {rows}x{width} d_x"), &dx, &d_x, GRADIENT);
                 assert_sums_close(&format!("{level} {rows}x{width} d_bias"), &db, &d_bias, rows);
@@ -48,7 +49,26 @@ fn threads_change_nothing() {
     let (x, d_y, w) = (random.normal(rows * 2 * width), random.normal(rows * width), random.normal(2 * width));
     assert_threads_change_nothing(|| {
         outputs([rows * 2 * width, 2 * width, width], |[dx, db, ds]| {
-            gated_gelu::backward(rows, width, &x, Some(&w), &w[..width], &d_y, dx, Some(db), ds)
+            gated_gelu::backward(rows, width, Halves::ValueGate, &x, Some(&w), Some(&w[..width]), &d_y, dx, Some(db), Some(ds))
         })
     });
+}
+
+#[test]
+fn a_gate_in_front_without_scale_is_the_same_with_halves_exchanged() {
+    let mut random = Random(5);
+    for (rows, width) in MATRICES {
+        let (x, d_y, ones) = (random.normal(rows * 2 * width), random.normal(rows * width), vec![1.0; width]);
+        let exchanged =
+            |x: &[f32]| -> Vec<f32> { x.chunks_exact(2 * width).flat_map(|row| [&row[width..], &row[..width]].concat()).collect() };
+        let run = |halves, x: &[f32], scale| {
+            outputs([rows * width, rows * 2 * width], |[y, d_x]| {
+                gated_gelu::forward(rows, width, halves, x, None, scale, y);
+                gated_gelu::backward(rows, width, halves, x, None, scale, &d_y, d_x, None, None);
+            })
+        };
+        let [y, d_x] = run(Halves::GateValue, &x, None);
+        let [expected_y, expected_d_x] = run(Halves::ValueGate, &exchanged(&x), Some(&ones[..]));
+        assert_eq!((y, exchanged(&d_x)), (expected_y, expected_d_x));
+    }
 }

@@ -51,6 +51,9 @@ laws! {
         aaren: Aaren,
         linear_attention: LinearAttention,
         ret_net: RetNet,
+        s_lstm: SLstm,
+        m_lstm: MLstm,
+        attention: Attention,
     }
     others {
         blocks: subject::blocks(configs::blocks()),

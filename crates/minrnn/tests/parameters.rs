@@ -279,3 +279,131 @@ fn linear_mixers_have_the_parameters_of_their_equations() {
     assert_eq!(count(MixerKind::LinearAttention), 4 * d * e);
     assert_eq!(count(MixerKind::RetNet), 2 * d * d + 3 * d * e);
 }
+
+#[test]
+fn names_of_a_stack_of_both_cells_of_xlstm() {
+    let mixers = vec![MixerKind::MLstm, MixerKind::SLstm];
+    let config = ModelConfig { mixers, n_layers: 2, ff: FeedForwardKind::GeGlu, ff_mult: 1.3, n_heads: 2, ..small(MixerKind::MinGru) };
+    let lines = "
+        embedding.weight [11, 8]
+        backbone.blocks.0.mixer_norm.gamma [8]
+        backbone.blocks.0.mixer.in_proj.weight [128, 8]
+        backbone.blocks.0.mixer.conv1d.weight [64, 1, 4]
+        backbone.blocks.0.mixer.conv1d.bias [64]
+        backbone.blocks.0.mixer.q_proj.weight [16, 4, 4]
+        backbone.blocks.0.mixer.k_proj.weight [16, 4, 4]
+        backbone.blocks.0.mixer.v_proj.weight [16, 4, 4]
+        backbone.blocks.0.mixer.igate.weight [2, 192]
+        backbone.blocks.0.mixer.igate.bias [2]
+        backbone.blocks.0.mixer.fgate.weight [2, 192]
+        backbone.blocks.0.mixer.fgate.bias [2]
+        backbone.blocks.0.mixer.outnorm.weight [64]
+        backbone.blocks.0.mixer.learnable_skip [64]
+        backbone.blocks.0.mixer.out_proj.weight [8, 64]
+        backbone.blocks.1.mixer_norm.gamma [8]
+        backbone.blocks.1.mixer.conv1d.weight [8, 1, 4]
+        backbone.blocks.1.mixer.conv1d.bias [8]
+        backbone.blocks.1.mixer.igate.weight [2, 4, 4]
+        backbone.blocks.1.mixer.fgate.weight [2, 4, 4]
+        backbone.blocks.1.mixer.zgate.weight [2, 4, 4]
+        backbone.blocks.1.mixer.ogate.weight [2, 4, 4]
+        backbone.blocks.1.mixer.recurrent.weight [2, 16, 4]
+        backbone.blocks.1.mixer.bias [32]
+        backbone.blocks.1.mixer.group_norm.weight [8]
+        backbone.blocks.1.ff_norm.gamma [8]
+        backbone.blocks.1.ff.up.weight [128, 8]
+        backbone.blocks.1.ff.down.weight [8, 64]
+        backbone.final_norm.gamma [8]
+        head.weight [11, 8]";
+    assert_eq!(listing(&config), expected(lines));
+}
+
+/// models.md §4.3, d = 64 and one head. A norm has a gain and no bias there, as our RMSNorm has.
+#[test]
+fn blocks_of_xlstm_have_the_published_counts() {
+    let block = |mixer| {
+        let config = ModelConfig { mixer, d_model: 64, n_heads: 1, ff: FeedForwardKind::GeGlu, ff_mult: 1.3, ..small(mixer) };
+        let shapes = parameter_shapes(&model(&config));
+        let of_block = shapes.iter().filter(|(name, _)| name.starts_with("backbone.blocks."));
+        of_block.map(|(_, shape)| shape.iter().product::<usize>()).sum::<usize>()
+    };
+    assert_eq!(block(MixerKind::MLstm), 27_842);
+    assert_eq!(block(MixerKind::SLstm), 58_112);
+}
+
+#[test]
+fn gates_of_xlstm_begin_as_published() {
+    let mixers = vec![MixerKind::MLstm, MixerKind::SLstm];
+    let config = ModelConfig { mixers, d_model: 16, n_layers: 4, n_heads: 4, ..small(MixerKind::MinGru) };
+    let parameters = common::parameters(&model(&config));
+    let values = |name: &str| &parameters.iter().find(|(found, _)| found == &format!("backbone.blocks.{name}")).expect("a parameter").1;
+    assert_eq!(values("0.mixer.fgate.bias"), &[3.0, 4.0, 5.0, 6.0]);
+    assert!(values("0.mixer.igate.weight").iter().chain(values("1.mixer.recurrent.weight")).all(|&x| x == 0.0));
+    // 5 − 12 (j/3)^p with p = 0.3 + 1.3 · 1/3 in the second of four blocks and 1.6 in the last, the same in each head.
+    for (layer, power) in [(1, 0.3 + 1.3 / 3.0), (3, 1.6)] {
+        let bias = values(&format!("{layer}.mixer.bias"));
+        for (i, found) in bias.iter().enumerate() {
+            let expected = if i / 16 == 1 { 5.0 - 12.0 * ((i % 4) as f64 / 3.0).powf(power) } else { 0.0 };
+            assert!((f64::from(*found) - expected).abs() < 1e-5, "{i}: {found}, expected {expected}");
+        }
+    }
+}
+
+#[test]
+fn names_of_a_transformer_after_nano_gpt() {
+    let config = ModelConfig { max_seq_len: 40, ..nano_gpt() };
+    let lines = "
+        embedding.weight [11, 8]
+        positions.weight [40, 8]
+        backbone.blocks.0.mixer_norm.weight [8]
+        backbone.blocks.0.mixer.in_proj.weight [24, 8]
+        backbone.blocks.0.mixer.out_proj.weight [8, 8]
+        backbone.blocks.0.ff_norm.weight [8]
+        backbone.blocks.0.ff.up.weight [32, 8]
+        backbone.blocks.0.ff.down.weight [8, 32]
+        backbone.final_norm.weight [8]";
+    assert_eq!(listing(&config), expected(lines));
+}
+
+#[test]
+fn names_of_a_transformer_after_llama() {
+    let lines = "
+        embedding.weight [11, 8]
+        backbone.blocks.0.mixer_norm.gamma [8]
+        backbone.blocks.0.mixer.in_proj.weight [24, 8]
+        backbone.blocks.0.mixer.out_proj.weight [8, 8]
+        backbone.blocks.0.ff_norm.gamma [8]
+        backbone.blocks.0.ff.up.weight [128, 8]
+        backbone.blocks.0.ff.down.weight [8, 64]
+        backbone.final_norm.gamma [8]
+        head.weight [11, 8]";
+    assert_eq!(listing(&llama()), expected(lines));
+}
+
+/// models.md §2.8: nanoGPT's block, 3 layers of width 384, 256 positions.
+#[test]
+fn the_shakespeare_transformer_has_the_published_count() {
+    let Experiment { model: config, .. } = Experiment::load("shakespeare-transformer", &[]).expect("a built-in experiment");
+    let config = ModelConfig { vocab_size: 65, ..config };
+    assert_eq!(parameter_count(&model(&config)), 5_434_368);
+    assert_eq!(config.matrix_weights().expect("a valid model"), 5_434_368 - 7 * 384);
+}
+
+/// models.md §12: normal 0.02, and 0.02/√(2 n_layers) for the matrices that end a residual branch; no biases, unit gains.
+#[test]
+fn gpt_weights_have_the_published_deviations() {
+    let config = ModelConfig { d_model: 64, n_layers: 2, bias: true, ..nano_gpt() };
+    let mut seen = 0;
+    for (name, values) in parameters(&model(&config)) {
+        let deviation = (values.iter().map(|x| x * x).sum::<f32>() / values.len() as f32).sqrt();
+        let expected = match name.as_str() {
+            name if name.contains("norm.weight") => 1.0,
+            name if name.ends_with("bias") => 0.0,
+            name if name.ends_with("out_proj.weight") || name.ends_with("down.weight") => 0.01,
+            _ => 0.02,
+        };
+        assert!((deviation - expected).abs() <= 0.1 * expected, "{name}: {deviation}, expected {expected}");
+        seen += 1;
+    }
+    assert_eq!(seen, 2 + 2 * 12 + 2);
+}

@@ -1,6 +1,6 @@
 //! Whole models against PyTorch: logits, loss and the gradient of every parameter.
 //!
-//! The fixtures are made by `tools/reference_values.py`; its names of parameters lack the prefix `backbone.`.
+//! The fixtures are made by `tools/reference_values.py` and `tools/transformer_values.py`; their names of parameters lack the prefix `backbone.`.
 
 mod common;
 
@@ -23,6 +23,16 @@ fn a_min_gru_model_equals_pytorch() {
 #[test]
 fn a_min_lstm_model_equals_pytorch() {
     compare("block_min_lstm");
+}
+
+#[test]
+fn a_transformer_after_nano_gpt_equals_pytorch() {
+    compare("block_nano_gpt");
+}
+
+#[test]
+fn a_transformer_after_llama_equals_pytorch() {
+    compare("block_llama");
 }
 
 fn compare(name: &str) {

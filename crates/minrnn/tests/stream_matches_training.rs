@@ -7,7 +7,7 @@ use common::{VOCAB_SIZE, configs, random, random_below};
 use minrnn::checkpoint::{load_weights, save_weights};
 use minrnn::generate::Session;
 use minrnn::model::LanguageModel;
-use minrnn_stream::{MixerKind, Model, ModelConfig, WeightFormat, Weights, Workspace, write_safetensors};
+use minrnn_stream::{MixerKind, Model, ModelConfig, Positions, WeightFormat, Weights, Workspace, write_safetensors};
 
 /// |error| ≤ this · max(1, largest logit).
 const TOLERANCE: f32 = 1e-5;
@@ -76,7 +76,17 @@ fn every_setting_of_a_block() {
 
 #[test]
 fn whole_models() {
-    configs::language_models().iter().filter(|config| MixerKind::STREAMED.contains(&config.mixer)).for_each(compare);
+    configs::language_models().iter().filter(|config| config.expect_streamed().is_ok()).for_each(compare);
+}
+
+#[test]
+fn what_the_runtime_does_not_run_is_a_sentence() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    save_weights(&LanguageModel::new(&configs::llama(), 7, &Device::flex()).unwrap(), file.path()).unwrap();
+    let refused = Model::new(&configs::llama(), &mut Weights::read(file.path()).unwrap(), WeightFormat::F32).unwrap_err().to_string();
+    assert!(refused.contains("mixer = attention") && refused.contains("training model"), "{refused}");
+    let learned = ModelConfig { positions: Positions::Learned, ..configs::small(MixerKind::MinGru) };
+    assert!(learned.expect_streamed().unwrap_err().to_string().contains("positions = learned"));
 }
 
 /// Wide enough for every product to be cut over threads.

@@ -22,10 +22,12 @@ use crate::{FeedForwardKind, ModelConfig, Result};
 /// Convolution, mixer and feed-forward part with their norms and residual connections.
 #[derive(Debug)]
 pub(crate) struct Block {
+    d_model: usize,
     conv: Option<Conv>,
     mixer_norm: Norm,
     mixer: Box<dyn Mixer>,
-    out_proj: Linear,
+    /// From the mixer's hidden values back to the residual stream, unless they are added as they are.
+    out_proj: Option<Linear>,
     feed_forward: Option<(Norm, Part)>,
 }
 
@@ -42,11 +44,12 @@ impl Block {
         let mixer_name = join(name, "mixer");
         let mixer = mixer::read(config, config.mixer_at(layer), source, &mixer_name)?;
         let out_name = join(&mixer_name, "out_proj");
-        let out_proj = match mixer.out_bias() {
-            true => source.linear(&out_name, config.d_model, mixer.width())?,
-            false => source.linear_without_bias(&out_name, config.d_model, mixer.width())?,
+        let out_proj = match (mixer.has_out_proj(), mixer.out_bias()) {
+            (false, _) => None,
+            (true, true) => Some(source.linear(&out_name, config.d_model, mixer.width())?),
+            (true, false) => Some(source.linear_without_bias(&out_name, config.d_model, mixer.width())?),
         };
-        let feed_forward = match config.ff {
+        let feed_forward = match config.ff_at(layer) {
             FeedForwardKind::None => None,
             _ => {
                 let norm = Norm::read(config, source, &join(name, "ff_norm"))?;
@@ -58,7 +61,7 @@ impl Block {
                 Some((norm, part))
             }
         };
-        Ok(Self { conv, mixer_norm, mixer, out_proj, feed_forward })
+        Ok(Self { d_model: config.d_model, conv, mixer_norm, mixer, out_proj, feed_forward })
     }
 
     /// Writes what a session keeps before its first token.
@@ -69,7 +72,7 @@ impl Block {
 
     /// Numbers that the convolution keeps for a session.
     fn window(&self) -> usize {
-        self.conv.as_ref().map_or(0, |_| Conv::memory(self.out_proj.weight.outputs()))
+        self.conv.as_ref().map_or(0, |_| Conv::memory(self.d_model))
     }
 
     /// `x` `[N, D]` through the block. `state` holds a row for each session, in which the block's numbers begin at `first`.
@@ -81,8 +84,13 @@ impl Block {
         }
         self.mixer_norm.forward(pass, pass.rows, x, room(&mut buffers.normed, pass.rows * d));
         self.mixer.forward(pass, Memory::new(state, first + window, self.mixer.memory()), buffers);
-        let scratch = room(&mut buffers.product, pass.rows * d);
-        self.out_proj.add_to(pass, pass.rows, &buffers.hidden, scratch, x);
+        match &self.out_proj {
+            Some(out_proj) => {
+                let scratch = room(&mut buffers.product, pass.rows * d);
+                out_proj.add_to(pass, pass.rows, &buffers.hidden, scratch, x);
+            }
+            None => x.iter_mut().zip(&buffers.hidden).for_each(|(x, hidden)| *x += hidden),
+        }
         if let Some((norm, feed_forward)) = &self.feed_forward {
             norm.forward(pass, pass.rows, x, room(&mut buffers.normed, pass.rows * d));
             match feed_forward {

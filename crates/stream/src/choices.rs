@@ -69,6 +69,12 @@ choices! {
         LinearAttention = "linear-attention",
         /// RetNet's multi-scale retention.
         RetNet = "ret-net",
+        /// xLSTM's scalar memory: exponential gates, heads, stepped through time.
+        SLstm = "s-lstm",
+        /// xLSTM's matrix memory, in a block of its own without feed-forward part.
+        MLstm = "m-lstm",
+        /// Causal softmax attention, whose state is a cache of keys and values.
+        Attention = "attention",
     }
 }
 
@@ -84,6 +90,22 @@ choices! {
         Gated = "gated",
         /// The channel mixing of RWKV-4: squared ReLU under a gate, each of a mixture of this and the previous step.
         ChannelMix = "channel-mix",
+        /// xLSTM's: as `gated`, gate first, without biases and scale, the width rounded up to a multiple of 64.
+        GeGlu = "ge-glu",
+        /// SwiGLU, Llama's: linear to twice the width; the SiLU of one half multiplies the other; linear back; no biases. The width is
+        /// rounded up to a multiple of 64.
+        SwiGlu = "swi-glu",
+    }
+}
+
+choices! {
+    /// What the weights are before training.
+    Initialization, "init" {
+        /// Each mixer's own; PyTorch's for linear layers, standard normal for embeddings.
+        #[default]
+        Default = "default",
+        /// GPT-2's: normal with deviation 0.02, in the matrices that end a residual branch 0.02/√(2 n_layers); biases 0.
+        Gpt = "gpt",
     }
 }
 
@@ -156,6 +178,30 @@ choices! {
         Paper = "paper",
         /// On the recurrent product with its bias, as PyTorch and cuDNN do.
         Torch = "torch",
+    }
+}
+
+choices! {
+    /// How sLSTM's forget gate follows from its pre-activation.
+    ForgetGate, "slstm_forget_gate" {
+        /// f = σ(f̃).
+        #[default]
+        Sigmoid = "sigmoid",
+        /// f = e^f̃.
+        Exponential = "exponential",
+    }
+}
+
+choices! {
+    /// Initial values of sLSTM's recurrent weights.
+    RecurrentInit, "slstm_recurrent_init" {
+        /// All 0.
+        #[default]
+        Zeros = "zeros",
+        /// Uniform in ±1/√D.
+        Uniform = "uniform",
+        /// Normal with the deviation of the other weights, √(2/(5D)).
+        Normal = "normal",
     }
 }
 

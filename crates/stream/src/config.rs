@@ -4,7 +4,10 @@ use alloc::{format, string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-use crate::choices::{Candidate, DropoutSite, FeedForwardKind, GruForm, InitialState, MixerKind, NormKind, Positions, ScanKind};
+use crate::choices::{
+    Candidate, DropoutSite, FeedForwardKind, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Positions,
+    RecurrentInit, ScanKind,
+};
 use crate::{Error, Result};
 
 const MAX_VOCAB_SIZE: usize = 1 << 22;
@@ -13,6 +16,8 @@ const MAX_MULTIPLE: f64 = 64.0;
 const MAX_LAYERS: usize = 1 << 10;
 const MAX_STATE: usize = 1 << 12;
 const MAX_SEQ_LEN: usize = 1 << 24;
+/// The widths of xLSTM's blocks are multiples of this.
+const ROUNDED_WIDTH: usize = 64;
 /// 16 GiB of f32 weights.
 const MAX_PARAMETERS: u128 = 1 << 32;
 
@@ -39,7 +44,7 @@ pub struct ModelConfig {
     pub conv: bool,
     /// The feed-forward part of a block. Default `mlp`.
     pub ff: FeedForwardKind,
-    /// Ratio of the feed-forward width to `d_model`; their product must be whole. Default 4.
+    /// Ratio of the feed-forward width to `d_model`; their product must be whole (`swi-glu` rounds it up). Default 4.
     pub ff_mult: f64,
     /// The kind of every norm. Default `rms`.
     pub norm: NormKind,
@@ -67,12 +72,22 @@ pub struct ModelConfig {
     pub d_state: usize,
     /// Longest sequence of mixers that need to know: attention, S4's and Hyena's filters, learned positions. Default 1024.
     pub max_seq_len: usize,
-    /// How many of the last tokens attention sees; 0 stands for all of them. Default 0.
+    /// How many of the last tokens attention sees, the current one included; 0 stands for `max_seq_len`. Default 0.
     pub window: usize,
-    /// How attention knows the place of a token. Default `none`.
+    /// How the model knows the place of a token: `learned` for any mixer, `rotary` for attention. Default `none`.
     pub positions: Positions,
+    /// Whether attention, the feed-forward part and LayerNorm have biases. Default true.
+    pub bias: bool,
+    /// What the weights are before training; `gpt` for attention. Default `default`.
+    pub init: Initialization,
     /// Where the GRU's reset gate acts. Default `paper`.
     pub gru_form: GruForm,
+    /// Whether a convolution of width 4 and SiLU stand before sLSTM's input and forget gates. Default true.
+    pub slstm_conv: bool,
+    /// How sLSTM's forget gate follows from its pre-activation. Default `sigmoid`.
+    pub slstm_forget_gate: ForgetGate,
+    /// Initial values of sLSTM's recurrent weights. Default `zeros`.
+    pub slstm_recurrent_init: RecurrentInit,
 }
 
 impl Default for ModelConfig {
@@ -102,7 +117,12 @@ impl Default for ModelConfig {
             max_seq_len: 1024,
             window: 0,
             positions: Positions::None,
+            bias: true,
+            init: Initialization::Default,
             gru_form: GruForm::Paper,
+            slstm_conv: true,
+            slstm_forget_gate: ForgetGate::Sigmoid,
+            slstm_recurrent_init: RecurrentInit::Zeros,
         }
     }
 }
@@ -138,12 +158,30 @@ impl ModelConfig {
         self.d_model.div_ceil(16)
     }
 
-    /// The hidden width of the feed-forward part, `ff_mult · d_model`.
+    /// The feed-forward part of block `layer`: none where the mixer, such as mLSTM, is a whole block by itself.
+    pub fn ff_at(&self, layer: usize) -> FeedForwardKind {
+        if self.mixer_at(layer) == MixerKind::MLstm { FeedForwardKind::None } else { self.ff }
+    }
+
+    /// The inner width of mLSTM's block: `expansion · d_model` rounded up to a multiple of 64.
     ///
     /// # Errors
-    /// When the product is not a whole number of at least 1, or is beyond the limits.
+    /// As [`d_inner`](Self::d_inner).
+    pub fn mlstm_inner(&self) -> Result<usize> {
+        Ok(self.d_inner()?.next_multiple_of(ROUNDED_WIDTH))
+    }
+
+    /// The hidden width of the feed-forward part, `ff_mult · d_model`; of `ge-glu` and `swi-glu` rounded up to a multiple of 64.
+    ///
+    /// # Errors
+    /// When the product is not a whole number of at least 1 (`ge-glu` and `swi-glu` take any), or is beyond the limits.
     pub fn d_ff(&self) -> Result<usize> {
-        whole_width("ff_mult", self.ff_mult, self.d_model)
+        if !matches!(self.ff, FeedForwardKind::GeGlu | FeedForwardKind::SwiGlu) {
+            return whole_width("ff_mult", self.ff_mult, self.d_model);
+        }
+        // A ratio such as 8/3 written in decimal still means what it stands for.
+        let width = libm::ceil(ratio_of("ff_mult", self.ff_mult, self.d_model)? - 1e-9);
+        Ok((width as usize).max(1).next_multiple_of(ROUNDED_WIDTH))
     }
 
     /// `width`, called `what`, and how much of it each of the `n_heads` heads has.
@@ -178,6 +216,7 @@ impl ModelConfig {
     /// As [`d_inner`](Self::d_inner) and [`d_ff`](Self::d_ff).
     pub fn matrix_weights(&self) -> Result<u128> {
         let (d, e) = (self.d_model as u128, self.d_inner()? as u128);
+        let inner = self.mlstm_inner()? as u128;
         let mixer = |kind: MixerKind| match kind {
             MixerKind::MinGru | MixerKind::Gilr => 3 * d * e,
             MixerKind::Rwkv4 => 4 * d * e,
@@ -191,17 +230,22 @@ impl ModelConfig {
                 let (n, r) = (self.d_state as u128, self.dt_rank() as u128);
                 3 * d * e + e * (r + 2 * n) + r * e + e * n
             }
+            MixerKind::SLstm => 8 * d * d / self.n_heads.max(1) as u128,
+            MixerKind::MLstm => 3 * d * inner + (12 + 6 * self.n_heads as u128) * inner,
+            MixerKind::Attention => 4 * d * d,
         };
         let mixers: u128 = (0..self.n_layers.min(MAX_LAYERS)).map(|layer| mixer(self.mixer_at(layer))).sum();
         let ff = match self.ff {
             FeedForwardKind::None => 0,
             FeedForwardKind::Mlp => 2 * d * self.d_ff()? as u128,
-            FeedForwardKind::Gated => 3 * d * self.d_ff()? as u128,
+            FeedForwardKind::Gated | FeedForwardKind::GeGlu | FeedForwardKind::SwiGlu => 3 * d * self.d_ff()? as u128,
             FeedForwardKind::ChannelMix => 2 * d * self.d_ff()? as u128 + d * d,
         };
+        let with_ff = (0..self.n_layers.min(MAX_LAYERS)).filter(|&layer| self.ff_at(layer) != FeedForwardKind::None).count() as u128;
         let conv = if self.conv { d * d } else { 0 };
         let vocabulary = self.vocab_size as u128 * d * if self.tie_embeddings { 1 } else { 2 };
-        Ok(mixers + self.n_layers as u128 * (conv + ff) + vocabulary)
+        let places = if self.positions == Positions::Learned { self.max_seq_len as u128 * d } else { 0 };
+        Ok(mixers + self.n_layers as u128 * conv + with_ff * ff + vocabulary + places)
     }
 
     /// Checks every key and every combination of keys.
@@ -219,6 +263,9 @@ impl ModelConfig {
         within("n_heads", self.n_heads, MAX_D_MODEL)?;
         within("d_state", self.d_state, MAX_STATE)?;
         within("max_seq_len", self.max_seq_len, MAX_SEQ_LEN)?;
+        if self.window > MAX_SEQ_LEN {
+            return wrong(format!("window must be at most {MAX_SEQ_LEN}, with 0 for max_seq_len, found {}", self.window));
+        }
         self.d_inner()?;
         if self.ff != FeedForwardKind::None {
             self.d_ff()?;
@@ -244,6 +291,8 @@ impl ModelConfig {
         if !(self.forget_bias.is_finite() && self.forget_bias.abs() <= 1e3) {
             return wrong(format!("forget_bias must be a number between -1000 and 1000, found {}", self.forget_bias));
         }
+        self.validate_attention()?;
+        self.validate_xlstm()?;
         self.validate_scan()
     }
 
@@ -258,6 +307,57 @@ impl ModelConfig {
             _ => {}
         }
         Ok(())
+    }
+
+    fn validate_attention(&self) -> Result<()> {
+        let kinds = self.mixer_kinds();
+        let other = kinds.iter().find(|kind| **kind != MixerKind::Attention);
+        if let (Initialization::Gpt, Some(kind)) = (self.init, other) {
+            return wrong(format!("init = gpt exists for attention only, found mixer = {kind}; use init = default"));
+        }
+        let head_width = self.d_model / self.n_heads;
+        if kinds.contains(&MixerKind::Attention) && head_width * self.n_heads != self.d_model {
+            let (d_model, n_heads) = (self.d_model, self.n_heads);
+            return wrong(format!("n_heads must divide d_model = {d_model} with mixer = attention, found {n_heads}; change one of them"));
+        }
+        if self.positions != Positions::Rotary {
+            return Ok(());
+        }
+        if !kinds.contains(&MixerKind::Attention) {
+            let kind = kinds.first().copied().unwrap_or_default();
+            return wrong(format!(
+                "positions = rotary turns the queries and keys of attention, found mixer = {kind}; use positions = none"
+            ));
+        }
+        if !head_width.is_multiple_of(2) {
+            let n_heads = self.n_heads;
+            return wrong(format!(
+                "positions = rotary needs heads of even width, found {head_width} with n_heads = {n_heads}; change n_heads"
+            ));
+        }
+        Ok(())
+    }
+
+    fn validate_xlstm(&self) -> Result<()> {
+        for kind in self.mixer_kinds() {
+            let (width, is) = match kind {
+                MixerKind::SLstm => (self.d_model, "d_model"),
+                MixerKind::MLstm => (self.mlstm_inner()?, "the inner width, expansion · d_model rounded up to a multiple of 64"),
+                _ => continue,
+            };
+            if !width.is_multiple_of(self.n_heads) {
+                return wrong(format!("n_heads = {} does not divide {width}, {is} of mixer = {kind}; use one that does", self.n_heads));
+            }
+            if self.initial_state != InitialState::Zero {
+                return wrong(format!("initial_state = {} does not exist for mixer = {kind}; use zero", self.initial_state));
+            }
+        }
+        Ok(())
+    }
+
+    /// How many of the last tokens attention sees: `window`, or else `max_seq_len`.
+    pub fn attention_window(&self) -> usize {
+        if self.window == 0 { self.max_seq_len } else { self.window }
     }
 
     fn validate_scan(&self) -> Result<()> {
@@ -277,13 +377,18 @@ impl ModelConfig {
     }
 }
 
-fn whole_width(key: &str, ratio: f64, d_model: usize) -> Result<usize> {
+/// `ratio · d_model`.
+fn ratio_of(key: &str, ratio: f64, d_model: usize) -> Result<f64> {
     if !(ratio > 0.0 && ratio <= MAX_MULTIPLE) {
         return wrong(format!("{key} must be above 0 and at most {MAX_MULTIPLE}, found {ratio}"));
     }
     within("d_model", d_model, MAX_D_MODEL)?;
+    Ok(ratio * d_model as f64)
+}
+
+fn whole_width(key: &str, ratio: f64, d_model: usize) -> Result<usize> {
     // A ratio such as 4/3 written in decimal still means a whole width.
-    let width = ratio * d_model as f64;
+    let width = ratio_of(key, ratio, d_model)?;
     let rounded = libm::round(width);
     if rounded < 1.0 || (width - rounded).abs() > 1e-9 * width {
         return wrong(format!("{key} · d_model must be a whole number of at least 1, found {ratio} · {d_model} = {width}"));
@@ -358,6 +463,26 @@ mod tests {
     }
 
     #[test]
+    fn attention_needs_heads_that_fit_and_rotary_positions_need_attention() {
+        let attention =
+            |c: &mut ModelConfig, n_heads, positions| (c.mixer, c.n_heads, c.positions) = (MixerKind::Attention, n_heads, positions);
+        assert!(refusal(|c| attention(c, 5, Positions::None)).contains("n_heads must divide d_model = 128"));
+        assert!(refusal(|c| attention(c, 128, Positions::Rotary)).contains("even width, found 1"));
+        assert!(refusal(|c| c.positions = Positions::Rotary).contains("found mixer = min-gru"));
+        assert!(refusal(|c| c.init = Initialization::Gpt).contains("init = gpt exists for attention only"));
+        assert!(refusal(|c| c.window = usize::MAX).contains("window"));
+        let mut config = valid();
+        attention(&mut config, 4, Positions::Rotary);
+        config.validate().unwrap();
+    }
+
+    #[test]
+    fn the_width_of_swi_glu_is_rounded_up() {
+        let width = |d_model, ff_mult| ModelConfig { ff: FeedForwardKind::SwiGlu, d_model, ff_mult, ..valid() }.d_ff().unwrap();
+        assert_eq!((width(384, 8.0 / 3.0), width(512, 8.0 / 3.0), width(8, 0.1)), (1024, 1408, 64));
+    }
+
+    #[test]
     fn a_fractional_ratio_with_a_whole_product_is_taken() {
         assert_eq!(ModelConfig { d_model: 96, expansion: 1.0 / 3.0, ..valid() }.d_inner().unwrap(), 32);
         assert_eq!(ModelConfig { d_model: 64, ff_mult: 1.5, ..valid() }.d_ff().unwrap(), 96);
@@ -377,6 +502,19 @@ mod tests {
         assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::RetNet, 3)).contains("n_heads must divide d_model, found 3 heads for 128"));
         assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::RetNet, 128)).contains("128 heads of d_model 128 have 1 each"));
         ModelConfig { n_heads: 3, ..valid() }.validate().unwrap();
+    }
+
+    #[test]
+    fn xlstm_needs_heads_that_divide_and_begins_empty() {
+        let of = |mixer| ModelConfig { mixer, d_model: 80, ff: FeedForwardKind::GeGlu, ff_mult: 1.3, ..valid() };
+        of(MixerKind::SLstm).validate().unwrap();
+        assert_eq!(of(MixerKind::MLstm).mlstm_inner().unwrap(), 192);
+        assert_eq!(of(MixerKind::SLstm).d_ff().unwrap(), 128);
+        let mixed = ModelConfig { mixers: vec![MixerKind::MLstm, MixerKind::SLstm], ..of(MixerKind::MinGru) };
+        assert_eq!([mixed.ff_at(0), mixed.ff_at(1)], [FeedForwardKind::None, FeedForwardKind::GeGlu]);
+        assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::SLstm, 3)).contains("n_heads = 3 does not divide 128, d_model"));
+        assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::MLstm, 3)).contains("n_heads = 3 does not divide 256"));
+        assert!(refusal(|c| (c.mixer, c.initial_state) = (MixerKind::MLstm, InitialState::Learned)).contains("use zero"));
     }
 
     #[test]

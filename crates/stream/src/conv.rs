@@ -1,4 +1,5 @@
-//! The convolution at the head of a block: x + PW(DW(x)), with a window of the last K − 1 = 3 inputs as its memory.
+//! The convolution at the head of a block, x + PW(DW(x)), and the one inside a mixer, SiLU(DW(x)), with a window of the last K − 1 = 3
+//! inputs as its memory.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -62,6 +63,17 @@ impl Depthwise {
         let bias = source.vector(&join(name, "bias"), &[width])?;
         let taps = (0..KERNEL_SIZE * width).map(|i| filters[i % width * KERNEL_SIZE + i / width]).collect();
         Ok(Self { taps, bias })
+    }
+
+    /// `y` = SiLU(DW(`x`)) for one token, and the window moved on by it.
+    pub(crate) fn step_silu(&self, pass: &Pass<'_>, window: &mut [f32], x: &[f32], y: &mut [f32]) {
+        let d = self.bias.len();
+        let inputs = [&window[..d], &window[d..2 * d], &window[2 * d..], x];
+        let taps: [&[f32]; KERNEL_SIZE] = core::array::from_fn(|tap| &self.taps[tap * d..][..d]);
+        gates::convolve(pass.level, inputs, taps, &self.bias, y);
+        gates::silu(pass.level, [], y);
+        window.copy_within(d.., 0);
+        window[2 * d..].copy_from_slice(x);
     }
 
     /// The channels `range` of `y` `[N, D]` from their inputs `x(row)`; nobody else may be at these channels of `y` and of the window,

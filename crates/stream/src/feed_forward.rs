@@ -1,4 +1,4 @@
-//! The feed-forward part of a block: x + down(GELU(up(norm(x)))), plain or gated.
+//! The feed-forward part of a block: x + down(act(up(norm(x)))), plain or gated; the equations stand with the training model.
 
 use alloc::vec::Vec;
 
@@ -14,25 +14,31 @@ use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{FeedForwardKind, ModelConfig, Result};
 
-/// A plain or gated GELU layer.
+/// A plain or gated layer.
 #[derive(Debug, Clone)]
 pub(crate) struct FeedForward {
-    /// D → M, or D → 2M with rows value then gate.
+    /// D → M, or D → 2M with rows value then gate (gate then value in `ge-glu`).
     up: Linear,
     /// M → D.
     down: Linear,
     /// `[M]`, only in the gated form: GELU(gate) ⊙ value ⊙ scale.
     scale: Option<Vec<f32>>,
+    kind: FeedForwardKind,
 }
 
 impl FeedForward {
     pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let (d, d_ff) = (config.d_model, config.d_ff()?);
-        let gated = config.ff == FeedForwardKind::Gated;
-        let up = source.linear(&join(name, "up"), if gated { 2 * d_ff } else { d_ff }, d)?;
-        let down = source.linear(&join(name, "down"), d, d_ff)?;
-        let scale = if gated { Some(source.vector(&join(name, "scale"), &[d_ff])?) } else { None };
-        Ok(Self { up, down, scale })
+        let kind = config.ff;
+        let halves = if kind == FeedForwardKind::Mlp { 1 } else { 2 };
+        let biased = config.bias && !matches!(kind, FeedForwardKind::GeGlu | FeedForwardKind::SwiGlu);
+        let mut linear = |part: &str, outputs: usize, inputs: usize| match biased {
+            true => source.linear(&join(name, part), outputs, inputs),
+            false => source.linear_without_bias(&join(name, part), outputs, inputs),
+        };
+        let (up, down) = (linear("up", halves * d_ff, d)?, linear("down", d, d_ff)?);
+        let scale = if kind == FeedForwardKind::Gated { Some(source.vector(&join(name, "scale"), &[d_ff])?) } else { None };
+        Ok(Self { up, down, scale, kind })
     }
 
     /// `x += FF(buffers.normed)`, `x` `[N, D]`.
@@ -71,16 +77,21 @@ impl FeedForward {
         self.down.add_to(pass, n, hidden, scratch, x);
     }
 
-    /// The channels `range` of a hidden row from those of the products, `values(0)` and, in the gated form, `values(1)`.
+    /// The channels `range` of a hidden row from those of the products, `values(0)` and, in the gated forms, `values(1)`.
     fn activate<'a>(&self, pass: &Pass<'_>, range: Range<usize>, values: impl Fn(usize) -> &'a [f32], hidden: &mut [f32]) {
         let (width, d_ff) = (range.len(), self.down.weight.inputs());
         let bias = |group: usize| &self.up.bias[group * d_ff..][range.clone()];
-        match &self.scale {
-            None => gelu::forward(1, width, values(0), Some(bias(0)), as_out(hidden)),
-            Some(scale) => {
+        match (self.kind, &self.scale) {
+            (FeedForwardKind::SwiGlu, _) => gates::swi_glu(pass.level, values(0), values(1), hidden),
+            (FeedForwardKind::Gated, Some(scale)) => {
                 gelu::forward(1, width, values(1), Some(bias(1)), as_out(hidden));
                 gates::scale_by(pass.level, values(0), bias(0), &scale[range.clone()], hidden);
             }
+            (FeedForwardKind::GeGlu, _) => {
+                gelu::forward(1, width, values(0), None, as_out(hidden));
+                gates::multiply_by(pass.level, [values(1)], hidden);
+            }
+            _ => gelu::forward(1, width, values(0), Some(bias(0)), as_out(hidden)),
         }
     }
 }

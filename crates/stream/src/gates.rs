@@ -103,6 +103,22 @@ pub(crate) fn scale_by(level: Level, value: &[f32], bias: &[f32], scale: &[f32],
 }
 
 formula! {
+    /// out ← out ⊙ x.
+    multiply_by(s, [x] as 1, old) s.mul_f32s(old, x)
+}
+
+formula! {
+    /// out ← value ⊙ gate ⊙ σ(gate).
+    swi_glu_all(s, [value, gate] as 2, _old) s.mul_f32s(value, s.mul_f32s(gate, sigmoid(s, gate)))
+}
+
+/// out ← value ⊙ SiLU(gate).
+#[inline]
+pub(crate) fn swi_glu(level: Level, value: &[f32], gate: &[f32], out: &mut [f32]) {
+    swi_glu_all(level, [value, gate], out);
+}
+
+formula! {
     /// out ← (x − mean) ⊙ scale + shift.
     shift_all(s, [x, mean, scale, shift] as 4, _old) s.mul_add_e_f32s(s.sub_f32s(x, mean), scale, shift)
 }

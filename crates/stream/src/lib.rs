@@ -19,6 +19,7 @@
 extern crate alloc;
 
 mod block;
+mod block_diagonal;
 mod channel_mix;
 #[cfg(feature = "std")]
 mod checkpoint;
@@ -49,7 +50,10 @@ mod workspace;
 
 #[cfg(feature = "std")]
 pub use checkpoint::{CONFIG_FILE, CheckpointConfig, FORMAT_VERSION, WEIGHTS_FILE, read_checkpoint};
-pub use choices::{Candidate, DropoutSite, FeedForwardKind, GruForm, InitialState, MixerKind, NormKind, Positions, ScanKind, WeightFormat};
+pub use choices::{
+    Candidate, DropoutSite, FeedForwardKind, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Positions,
+    RecurrentInit, ScanKind, WeightFormat,
+};
 pub use config::ModelConfig;
 pub use error::{Error, Result};
 #[cfg(feature = "std")]

@@ -59,7 +59,7 @@ impl Model {
     /// The model of a checkpoint: `weights` are taken out, and their matrices stored in `format` (embedding and head as bf16 at least).
     ///
     /// # Errors
-    /// When the configuration is not valid, or the weights are not those of such a model.
+    /// When the configuration is not valid or has a mixer that the runtime does not run, or the weights are not those of such a model.
     #[cfg(feature = "std")]
     pub fn new(config: &ModelConfig, weights: &mut crate::Weights, format: crate::WeightFormat) -> Result<Self> {
         let model = Self::read(config, &mut crate::source::Checkpoint { weights, format })?;
@@ -83,6 +83,7 @@ impl Model {
 
     pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source) -> Result<Self> {
         config.validate()?;
+        config.expect_streamed()?;
         let source = &mut Counted::new(source);
         let (v, d) = (config.vocab_size, config.d_model);
         let embedding = source.matrix("embedding.weight", v, d)?;

@@ -11,7 +11,8 @@ use crate::pass::Pass;
 use crate::source::Source;
 use crate::{ModelConfig, NormKind, Result};
 
-const EPS: f32 = 1e-5;
+/// Added to variances.
+pub(crate) const EPS: f32 = 1e-5;
 /// Rows the kernels do in one block, without asking the pool for threads.
 const BLOCK: usize = 128;
 
@@ -32,7 +33,10 @@ impl Norm {
     pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let mut vector = |part: &str| source.vector(&alloc::format!("{name}.{part}"), &[config.d_model]);
         Ok(match config.norm {
-            NormKind::Layer => Self::Layer { gamma: vector("weight")?, beta: vector("bias")? },
+            NormKind::Layer => {
+                let gamma = vector("weight")?;
+                Self::Layer { gamma, beta: if config.bias { vector("bias")? } else { alloc::vec![0.0; config.d_model] } }
+            }
             NormKind::Rms if config.rms_eps > 0.0 => Self::RmsEps { gamma: vector("gamma")?, eps: config.rms_eps as f32 },
             NormKind::Rms => Self::Rms { gamma: vector("gamma")? },
             NormKind::Batch => {

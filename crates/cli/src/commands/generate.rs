@@ -10,10 +10,10 @@ use std::time::Instant;
 use anyhow::Context;
 use minrnn::checkpoint::TOKENIZER_FILE;
 use minrnn::data::Tokenizer;
-use minrnn::generate::{RuntimeSession, TextGenerator};
-use minrnn_stream::{Model, Sampling, read_text};
+use minrnn::generate::{ModelIdentity, RuntimeSession, Session, TextGenerator, TokenSession};
+use minrnn_stream::{Sampling, read_text};
 
-use crate::deployed::Deployed;
+use crate::deployed::{Deployed, Engine};
 use crate::failure::WrongInput;
 use crate::printer::Printer;
 use crate::threads::Threads;
@@ -111,15 +111,25 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let wants_identity = args.save_session.is_some() || args.load_session.is_some();
     let identity = wants_identity.then(|| deployed.identity()).transpose()?;
-    let model = &deployed.model;
-    eprintln!("{} of {} parameters from {}", model.config().mixer, model.parameters(), deployed.path.display());
+    let engine = &deployed.engine;
+    eprintln!("{} of {} parameters from {}", engine.config().mixer, engine.parameters(), deployed.path.display());
+    match engine {
+        Engine::Runtime(model) => write(args, &prompts, tokenizer, identity.as_ref(), |rows| RuntimeSession::new(model, rows)),
+        Engine::Training(trained) => write(args, &prompts, tokenizer, identity.as_ref(), |rows| Session::new(&trained.1, rows)),
+    }
+}
 
-    let start = match (&args.load_session, &identity) {
-        (Some(path), Some(identity)) => {
-            let like = RuntimeSession::new(model, 0);
-            continued(args, &prompts, TextGenerator::load(path, &like, tokenizer, identity)?)?
-        }
-        _ => started(args, &prompts, model, tokenizer)?,
+/// Generates with the session that `session` makes for a number of texts.
+fn write<S: TokenSession>(
+    args: &Args,
+    prompts: &[String],
+    tokenizer: &Tokenizer,
+    identity: Option<&ModelIdentity>,
+    session: impl Fn(usize) -> S,
+) -> anyhow::Result<ExitCode> {
+    let start = match (&args.load_session, identity) {
+        (Some(path), Some(identity)) => continued(args, prompts, TextGenerator::load(path, &session(0), tokenizer, identity)?)?,
+        _ => started(args, prompts, session, tokenizer)?,
     };
     let Start { mut generator, titles, held } = start;
     if generator.is_done() && args.max_tokens > 0 {
@@ -148,7 +158,7 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
     })?;
     let seconds = clock.elapsed().as_secs_f64();
 
-    match (&args.save_session, &identity) {
+    match (&args.save_session, identity) {
         (Some(path), Some(identity)) => generator.save(path, identity)?,
         _ => {
             for (row, text) in generator.finish().iter().enumerate() {
@@ -194,21 +204,26 @@ fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
     Ok(prompts)
 }
 
-struct Start<'m> {
-    generator: TextGenerator<'m, RuntimeSession<'m>>,
+struct Start<'t, S: TokenSession> {
+    generator: TextGenerator<'t, S>,
     /// One for each row; without any, the text is printed alone.
     titles: Vec<String>,
     /// Text that a session held back and that comes before anything new.
     held: Vec<String>,
 }
 
-fn started<'m>(args: &Args, prompts: &[String], model: &'m Model, tokenizer: &'m Tokenizer) -> anyhow::Result<Start<'m>> {
+fn started<'t, S: TokenSession>(
+    args: &Args,
+    prompts: &[String],
+    session: impl Fn(usize) -> S,
+    tokenizer: &'t Tokenizer,
+) -> anyhow::Result<Start<'t, S>> {
     let empty = [String::new()];
     let prompts = if prompts.is_empty() { &empty } else { prompts };
     let copies = args.batch.unwrap_or(1);
     let sampling = args.sampling.over(&Sampling::default()).unwrap_or_default();
     // Each prompt is read once, however many continuations it gets.
-    let mut generator = TextGenerator::new(RuntimeSession::new(model, prompts.len()), tokenizer, prompts, sampling.clone(), &args.stop)?;
+    let mut generator = TextGenerator::new(session(prompts.len()), tokenizer, prompts, sampling.clone(), &args.stop)?;
     if copies > 1 {
         generator = generator.select(&repeated(prompts.len(), copies))?;
         generator.resample(sampling)?;
@@ -217,7 +232,7 @@ fn started<'m>(args: &Args, prompts: &[String], model: &'m Model, tokenizer: &'m
     Ok(Start { generator, titles: titles(&names, copies), held: Vec::new() })
 }
 
-fn continued<'m>(args: &Args, prompts: &[String], mut generator: TextGenerator<'m, RuntimeSession<'m>>) -> anyhow::Result<Start<'m>> {
+fn continued<'t, S: TokenSession>(args: &Args, prompts: &[String], mut generator: TextGenerator<'t, S>) -> anyhow::Result<Start<'t, S>> {
     let rows = generator.batch_size();
     if prompts.len() > 1 && prompts.len() != rows {
         let found = prompts.len();

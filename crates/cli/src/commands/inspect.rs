@@ -50,7 +50,9 @@ fn file(path: &Path) -> anyhow::Result<String> {
 
 /// A model made by `minrnn pack`.
 fn packed(path: &Path) -> anyhow::Result<String> {
-    let Deployed { model, tokenizer, tensors, .. } = Deployed::load(path)?;
+    let deployed = Deployed::load(path)?;
+    let model = deployed.runtime()?;
+    let Deployed { tokenizer, tensors, .. } = &deployed;
     let bytes = std::fs::metadata(path).map_err(|error| Error::io("read", path, error))?.len();
     let mut text = format!("packed model {}\n", path.display());
     text += &section("model", &settings(model.config())?);
@@ -59,11 +61,10 @@ fn packed(path: &Path) -> anyhow::Result<String> {
         ("file".to_owned(), format!("{} bytes", grouped(bytes as usize))),
         ("state".to_owned(), format!("{} bytes per session", grouped(model.init_state(1).bytes_per_row()))),
     ];
-    size.extend(tokenizer.map(|tokenizer| ("tokenizer".to_owned(), format!("{} tokens", grouped(tokenizer.vocab_size())))));
+    size.extend(tokenizer.as_ref().map(|tokenizer| ("tokenizer".to_owned(), format!("{} tokens", grouped(tokenizer.vocab_size())))));
     text += &section("size", &size);
-    let rows = tensors
-        .into_iter()
-        .map(|tensor| (shown(&tensor.name), format!("{:?} {} {} bytes", tensor.shape, tensor.format, grouped(tensor.bytes))));
+    let rows =
+        tensors.iter().map(|tensor| (shown(&tensor.name), format!("{:?} {} {} bytes", tensor.shape, tensor.format, grouped(tensor.bytes))));
     Ok(text + &section("tensors", &rows.collect::<Vec<_>>()))
 }
 

@@ -70,7 +70,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn table(path: &Path, case: &Case, comparisons: &[Comparison]) -> String {
-    let Sizes { batch_size, seq_len, d_model, d_inner } = case.sizes();
+    let Sizes { batch_size, seq_len, d_model, d_inner, .. } = case.sizes();
     let mut text = format!("{}: {}, B = {batch_size}, T = {seq_len}, d = {d_model}, e = {d_inner}\n", path.display(), case.cell());
     let labels: Vec<String> = comparisons.iter().map(label).collect();
     let width = labels.iter().map(String::len).max().unwrap_or(0);

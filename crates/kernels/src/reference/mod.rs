@@ -3,25 +3,33 @@
 //! Arguments come in the kernels' order; results are returned as vectors.
 
 pub mod adamw;
+pub mod attention;
+pub mod block_diagonal;
 pub mod conv;
 pub mod cross_entropy;
 pub mod dropout;
 pub mod gated_gelu;
 pub mod gelu;
 pub mod gru;
+pub mod head_norm;
 pub mod layer_norm;
 pub mod log_space;
 pub mod lstm;
 pub mod min_gru;
 pub mod min_lstm;
+pub mod mlstm;
 pub mod parallel_scans;
 pub mod prefix_softmax;
 pub mod product;
 pub mod retention;
 pub mod rms_norm;
+pub mod rotary;
 pub mod scan;
 pub mod selective_scan;
 pub mod silu;
+pub mod skip_gate;
+pub mod slstm;
+pub mod swi_glu;
 pub mod weight_matrix;
 pub mod wkv;
 

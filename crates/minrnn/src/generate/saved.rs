@@ -73,11 +73,12 @@ pub(super) fn read<S: TokenSession>(path: &Path, like: &S, identity: &ModelIdent
         let problem = "the session was saved with another model or other weights; load it with the checkpoint it was made with";
         return Err(Error::malformed(path, problem));
     }
-    // Nothing is allocated for rows that the file does not hold.
+    // Nothing is allocated for rows that the file does not hold; a state that grows holds more than a new one.
     let of_one_row = like.values_per_row();
-    if saved.batch_size.checked_mul(of_one_row) != Some(weights.value_count()) {
+    if saved.batch_size.checked_mul(of_one_row).is_none_or(|least| least > weights.value_count()) {
         let (rows, found) = (saved.batch_size, weights.value_count());
-        let problem = format!("it claims {rows} rows of {of_one_row} values, but holds {found} values; the saved session is damaged");
+        let problem =
+            format!("it claims {rows} rows of at least {of_one_row} values, but holds {found} values; the saved session is damaged");
         return Err(Error::malformed(path, problem));
     }
     let tensors = state_tensors(&mut weights, PREFIX)?;

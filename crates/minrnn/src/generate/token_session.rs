@@ -61,7 +61,7 @@ pub trait TokenSession: Clone {
     /// When a row does not exist.
     fn select(&self, rows: &[usize]) -> Result<Self>;
 
-    /// Number of f32 values that one sequence's state takes.
+    /// Number of f32 values that the state of one sequence of which nothing has been read takes.
     fn values_per_row(&self) -> usize;
 
     /// Every part of the state.

@@ -18,11 +18,13 @@ pub struct Backbone<M: Module> {
     pub final_norm: Norm,
 }
 
-/// What a [`Backbone`] carries: one state for each block.
+/// What a [`Backbone`] carries: one state for each block, and the place of the next token where the model before it needs that.
 #[derive(Debug, Clone)]
 pub struct BackboneState<S> {
     /// The states of the blocks, first to last.
     pub blocks: Vec<BlockState<S>>,
+    /// Tokens since the last reset `[B, 1]`, of a language model with learned positions.
+    pub position: Option<Tensor<2>>,
 }
 
 impl<S: State> State for BackboneState<S> {
@@ -30,7 +32,8 @@ impl<S: State> State for BackboneState<S> {
         f.enter("blocks");
         let blocks = self.blocks.zip(other.blocks, f);
         f.exit();
-        Self { blocks }
+        let position = self.position.zip(other.position).map(|(a, b)| f.tensor("position", a, b));
+        Self { blocks, position }
     }
 }
 
@@ -60,7 +63,7 @@ impl<M: Mixer> Backbone<M> {
 
     /// The state before the first step.
     pub fn init_state(&self, batch_size: usize) -> BackboneState<M::State> {
-        BackboneState { blocks: self.blocks.iter().map(|block| block.init_state(batch_size)).collect() }
+        BackboneState { blocks: self.blocks.iter().map(|block| block.init_state(batch_size)).collect(), position: None }
     }
 
     /// The whole sequence `x` `[B, T, D]` → `[B, T, D]`, normalised, and the state after it.
@@ -81,7 +84,7 @@ impl<M: Mixer> Backbone<M> {
             x = y;
             blocks.push(block_state);
         }
-        (self.final_norm.forward(x, steps, mode), BackboneState { blocks })
+        (self.final_norm.forward(x, steps, mode), BackboneState { blocks, position: state.position })
     }
 
     /// One step `x` `[B, D]` → `[B, D]`, normalised, in evaluation, and the state after it.

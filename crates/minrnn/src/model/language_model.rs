@@ -1,14 +1,18 @@
 //! Tokens in, logits out: embedding, backbone, head.
+//!
+//! With learned positions the embedding adds a vector for the place of the token since the last reset; beyond the last of the
+//! `max_seq_len` places every token has that of the last one.
 
 use std::sync::Arc;
 
 use burn::module::Module;
 use burn::nn::{Embedding, Linear};
-use burn::tensor::{Device, Int, Tensor};
-use minrnn_stream::{DropoutSite, MixerKind, ModelConfig};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use minrnn_stream::{DropoutSite, Initialization, MixerKind, ModelConfig, Positions};
 
 use super::backbone::{Backbone, BackboneState};
 use crate::Result;
+use crate::nn::places::Places;
 use crate::nn::{AnyMixer, AnyState, Initializer, Mixer, Mode, linear};
 use crate::ops::{Dropout, StepCodes, bias_dropout_residual, cross_entropy, embedding};
 
@@ -20,6 +24,8 @@ const EMBEDDING_SITE: u64 = u64::MAX;
 pub struct LanguageModel<M: Module = AnyMixer> {
     /// V → D.
     pub embedding: Embedding,
+    /// Place → D, when positions are learned.
+    pub positions: Option<Embedding>,
     /// The stack of blocks.
     pub backbone: Backbone<M>,
     /// D → V without bias; absent when it shares the embedding's matrix.
@@ -31,9 +37,9 @@ pub struct LanguageModel<M: Module = AnyMixer> {
 /// What a [`LanguageModel`] of the library's mixers carries.
 pub type LanguageModelState = BackboneState<AnyState>;
 
-/// Standard deviation of a new embedding (models.md §2.8 and §5).
+/// Standard deviation of a new embedding (models.md §2.8, §5 and §12).
 fn embedding_deviation(config: &ModelConfig) -> f32 {
-    if config.mixer_kinds() == [MixerKind::Mamba] { 0.02 } else { 1.0 }
+    if config.init == Initialization::Gpt || config.mixer_kinds() == [MixerKind::Mamba] { 0.02 } else { 1.0 }
 }
 
 impl LanguageModel<AnyMixer> {
@@ -58,12 +64,14 @@ impl<M: Mixer> LanguageModel<M> {
         device: &Device,
         mixer: impl FnMut(usize, &mut Initializer) -> Result<M>,
     ) -> Result<Self> {
-        let mut init = Initializer::new(seed, device);
+        let mut init = Initializer::new(seed, device).for_model(config);
         let dropped = config.dropout_sites.contains(&DropoutSite::Embedding);
-        let embedding = Embedding { weight: init.normal([config.vocab_size, config.d_model], embedding_deviation(config)) };
+        let mut table = |rows| Embedding { weight: init.normal([rows, config.d_model], embedding_deviation(config)) };
+        let embedding = table(config.vocab_size);
+        let positions = (config.positions == Positions::Learned).then(|| table(config.max_seq_len));
         let backbone = Backbone::with_mixers(config, &mut init, mixer)?;
         let head = (!config.tie_embeddings).then(|| init.linear_with_bias(config.d_model, config.vocab_size, false));
-        Ok(Self { embedding, backbone, head, embedding_dropout: if dropped { config.dropout } else { 0.0 } })
+        Ok(Self { embedding, positions, backbone, head, embedding_dropout: if dropped { config.dropout } else { 0.0 } })
     }
 
     /// Where the weights live.
@@ -73,7 +81,8 @@ impl<M: Mixer> LanguageModel<M> {
 
     /// The state before the first token.
     pub fn init_state(&self, batch_size: usize) -> BackboneState<M::State> {
-        self.backbone.init_state(batch_size)
+        let position = self.positions.as_ref().map(|_| Tensor::zeros([batch_size, 1], &self.device()));
+        BackboneState { position, ..self.backbone.init_state(batch_size) }
     }
 
     /// Logits of the next token at every position, and the state after the last.
@@ -111,7 +120,7 @@ impl<M: Mixer> LanguageModel<M> {
         let [batch, seq_len] = tokens.dims();
         let (x, state) = self.features(tokens, state, steps, Mode::Evaluate);
         let last: Vec<i64> = lengths.iter().enumerate().map(|(b, &n)| (b * seq_len + n - 1) as i64).collect();
-        let last = Tensor::<1, Int>::from_data(burn::tensor::TensorData::new(last, [batch]), &x.device());
+        let last = Tensor::<1, Int>::from_data(TensorData::new(last, [batch]), &x.device());
         let x = linear::rows(x).select(0, last).unsqueeze_dim(1);
         (self.logits(x).squeeze_dim(1), state)
     }
@@ -148,14 +157,36 @@ impl<M: Mixer> LanguageModel<M> {
         (cross_entropy(linear::rows(logits), targets, mask), state)
     }
 
-    /// The embedded tokens `[B, T, D]`, with dropout while training.
-    pub(crate) fn embed(&self, tokens: Tensor<2, Int>, mode: Mode) -> Tensor<3> {
+    /// The embedded tokens `[B, T, D]`, with dropout while training, and the place of the next one.
+    ///
+    /// # Panics
+    /// When the state belongs to a model without learned positions and this one has some.
+    pub(crate) fn embed(
+        &self,
+        tokens: Tensor<2, Int>,
+        position: Option<Tensor<2>>,
+        steps: &StepCodes,
+        mode: Mode,
+    ) -> (Tensor<3>, Option<Tensor<2>>) {
         let [batch, seq_len] = tokens.dims();
-        let x = embedding(tokens, self.embedding.weight.val());
-        match mode.dropout(self.embedding_dropout, EMBEDDING_SITE) {
+        let device = tokens.device();
+        let mut x = embedding(tokens, self.embedding.weight.val());
+        let mut after = position.clone();
+        if let Some(table) = &self.positions {
+            let table = table.weight.val();
+            let last = table.dims()[0] - 1;
+            let places = Places::count(position.expect("the state of a model with learned positions"), seq_len, steps);
+            if batch * seq_len > 0 {
+                let of: Vec<i64> = places.of.iter().map(|&place| (place as usize).min(last) as i64).collect();
+                x = x + embedding(Tensor::from_data(TensorData::new(of, [batch, seq_len]), &device), table);
+            }
+            after = Some(places.after);
+        }
+        let x = match mode.dropout(self.embedding_dropout, EMBEDDING_SITE) {
             Dropout::OFF => x,
             dropout => linear::sequences(bias_dropout_residual(linear::rows(x), None, None, dropout), batch, seq_len),
-        }
+        };
+        (x, after)
     }
 
     fn features(
@@ -165,7 +196,8 @@ impl<M: Mixer> LanguageModel<M> {
         steps: &StepCodes,
         mode: Mode,
     ) -> (Tensor<3>, BackboneState<M::State>) {
-        self.backbone.forward(self.embed(tokens, mode), state, steps, mode)
+        let (x, position) = self.embed(tokens, state.position, steps, mode);
+        self.backbone.forward(x, BackboneState { position, blocks: state.blocks }, steps, mode)
     }
 
     /// Logits `[B, T, V]` of normalised features `[B, T, D]`.

@@ -92,14 +92,13 @@ impl<M: Mixer> Block<M> {
         let conv = config.conv.then(|| CausalConv::new(d, init));
         let mixer_norm = Norm::for_model(config, init);
         let mixer = mixer(init)?;
-        let ff_norm = (config.ff != FeedForwardKind::None).then(|| Norm::for_model(config, init));
-        let ff = match config.ff {
-            FeedForwardKind::None => None,
-            FeedForwardKind::Mlp => Some(FeedForwardPart::Pointwise(FeedForward::mlp(d, config.d_ff()?, init))),
-            FeedForwardKind::Gated => Some(FeedForwardPart::Pointwise(FeedForward::gated(d, config.d_ff()?, init))),
+        let kind = config.ff_at(layer);
+        let ff_norm = (kind != FeedForwardKind::None).then(|| Norm::for_model(config, init));
+        let ff = match kind {
             FeedForwardKind::ChannelMix => {
                 Some(FeedForwardPart::ChannelMix(ChannelMix::new(d, config.d_ff()?, layer, config.n_layers, init)))
             }
+            kind => FeedForward::new(config, kind, init)?.map(FeedForwardPart::Pointwise),
         };
         Ok(Self { conv, mixer_norm, mixer, ff_norm, ff, mixer_dropout: at(DropoutSite::Mixer), ff_dropout: at(DropoutSite::FeedForward) })
     }

@@ -1,4 +1,5 @@
-//! The convolution at the head of a block: x + PW(DW4(x)), its window carried as state (models.md §2.7).
+//! The convolution at the head of a block, x + PW(DW4(x)), and the one inside a mixer, SiLU(DW4(x)); windows are carried as state
+//! (models.md §2.7, §4.3).
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
@@ -7,7 +8,7 @@ use burn::tensor::Tensor;
 use super::init::Initializer;
 use super::linear::{bias, row_product, rows, sequences};
 use super::state::{State, StateZip};
-use crate::ops::{Dropout, StepCodes, bias_dropout_residual, causal_conv_and_input};
+use crate::ops::{Dropout, StepCodes, bias_dropout_residual, causal_conv, causal_conv_and_input, silu};
 
 /// Taps of the convolution.
 pub const KERNEL_SIZE: usize = 4;
@@ -44,9 +45,28 @@ impl State for Window {
 }
 
 impl Depthwise {
-    /// New filters for `width` channels.
+    /// New filters for `width` channels, uniform in ±1/√K.
     pub fn new(width: usize, init: &mut Initializer) -> Self {
         Self { weight: init.uniform([width, 1, KERNEL_SIZE], KERNEL_SIZE), bias: init.uniform([width], KERNEL_SIZE) }
+    }
+
+    /// Zeros before the first step.
+    pub fn init_state(&self, batch_size: usize) -> Window {
+        let weight = self.weight.val();
+        let [width, _, k] = weight.dims();
+        Window { window: Tensor::zeros([batch_size, k - 1, width], &weight.device()) }
+    }
+
+    /// SiLU(DW(x)).
+    ///
+    /// # Shapes
+    /// * `x` `[B, T, D]` → `[B, T, D]`
+    ///
+    /// # Panics
+    /// When shapes do not fit.
+    pub fn forward_silu(&self, x: Tensor<3>, state: Window, steps: &StepCodes) -> (Tensor<3>, Window) {
+        let (y, window) = causal_conv(x, self.weight.val(), self.bias.val(), Some(state.window), steps);
+        (silu(y), Window { window })
     }
 }
 
@@ -58,9 +78,7 @@ impl CausalConv {
 
     /// Zeros before the first step.
     pub fn init_state(&self, batch_size: usize) -> Window {
-        let weight = self.depthwise.weight.val();
-        let [d_model, _, k] = weight.dims();
-        Window { window: Tensor::zeros([batch_size, k - 1, d_model], &weight.device()) }
+        self.depthwise.init_state(batch_size)
     }
 
     /// x + PW(DW(x)).

@@ -1,34 +1,58 @@
-//! The feed-forward part of a block: residual + dropout(down(GELU(up x))), plain or gated (models.md §2.7).
+//! The feed-forward part of a block: residual + dropout(down(act(up x))), plain or gated (models.md §2.7, §4.3, §12).
+//!
+//! ```text
+//! mlp      act(u) = GELU(u)                        gated    act([v | g]) = scale ⊙ v ⊙ GELU(g)
+//! ge-glu   act([g | v]) = v ⊙ GELU(g)              swi-glu  act([v | g]) = v ⊙ g ⊙ σ(g)
+//! ```
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
+use minrnn_stream::{FeedForwardKind, ModelConfig};
 
-use super::init::Initializer;
+use super::init::{Initializer, xlstm_deviation, xlstm_output_deviation};
 use super::linear::{bias, row_product, rows, sequences};
-use crate::ops::{Dropout, bias_dropout_residual, bias_gated_gelu_product, bias_gelu_product};
+use crate::Result;
+use crate::ops::{Dropout, bias_dropout_residual, bias_gated_gelu_product, bias_gelu_product, gelu_gate, swi_glu};
 
-/// A plain or gated GELU layer.
+/// A plain or gated layer.
 #[derive(Module, Debug)]
 pub struct FeedForward {
-    /// D → M, or D → 2M with rows value then gate.
+    /// D → M, or D → 2M with rows value then gate; without bias (and gate first) in xLSTM's form.
     pub up: Linear,
     /// M → D.
     pub down: Linear,
     /// `[M]`, initially 1; only in the gated form.
     pub scale: Option<Param<Tensor<1>>>,
+    #[module(skip)]
+    kind: FeedForwardKind,
 }
 
 impl FeedForward {
-    /// GELU between two linear layers of hidden width `d_ff`.
-    pub fn mlp(d_model: usize, d_ff: usize, init: &mut Initializer) -> Self {
-        Self { up: init.linear(d_model, d_ff), down: init.linear(d_ff, d_model), scale: None }
-    }
-
-    /// GELU(gate) ⊙ value ⊙ scale between two linear layers of hidden width `d_ff`.
-    pub fn gated(d_model: usize, d_ff: usize, init: &mut Initializer) -> Self {
-        let scale = Some(init.constant([d_ff], 1.0));
-        Self { up: init.linear(d_model, 2 * d_ff), down: init.linear(d_ff, d_model), scale }
+    /// The part `kind` of a model, if any.
+    ///
+    /// # Errors
+    /// When its width is not whole.
+    ///
+    /// # Panics
+    /// With `channel-mix`, which is [`ChannelMix`](super::ChannelMix).
+    pub fn new(config: &ModelConfig, kind: FeedForwardKind, init: &mut Initializer) -> Result<Option<Self>> {
+        let (d, halves, bias) = match kind {
+            FeedForwardKind::None => return Ok(None),
+            FeedForwardKind::Mlp => (config.d_model, 1, config.bias),
+            FeedForwardKind::Gated => (config.d_model, 2, config.bias),
+            FeedForwardKind::SwiGlu | FeedForwardKind::GeGlu => (config.d_model, 2, false),
+            FeedForwardKind::ChannelMix => panic!("channel mixing is a layer of its own"),
+        };
+        let d_ff = config.d_ff()?;
+        if kind == FeedForwardKind::GeGlu {
+            let up = Linear { weight: init.normal([d, 2 * d_ff], xlstm_deviation(d)), bias: None };
+            let down = Linear { weight: init.normal([d_ff, d], xlstm_output_deviation(d, config.n_layers)), bias: None };
+            return Ok(Some(Self { up, down, scale: None, kind }));
+        }
+        let scale = (kind == FeedForwardKind::Gated).then(|| init.constant([d_ff], 1.0));
+        let up = init.linear_with_bias(d, halves * d_ff, bias);
+        Ok(Some(Self { up, down: init.residual_linear(d_ff, d, bias), scale, kind }))
     }
 
     /// `residual` + dropout(FF(`x`)).
@@ -37,13 +61,14 @@ impl FeedForward {
     /// * `x`, `residual` `[B, T, D]` → `[B, T, D]`
     pub fn forward(&self, x: Tensor<3>, residual: Tensor<3>, dropout: Dropout) -> Tensor<3> {
         let [batch, seq_len, _] = x.dims();
-        let up_bias = bias(&self.up).expect("the up-projection has a bias");
         let up = row_product(rows(x), self.up.weight.val());
         let weight = self.down.weight.val();
-        let down = match (&self.scale, batch * seq_len) {
-            (_, 0) => Tensor::zeros([0, weight.dims()[1]], &up.device()),
-            (None, _) => bias_gelu_product(up, up_bias, weight),
-            (Some(scale), _) => bias_gated_gelu_product(up, up_bias, scale.val(), weight),
+        let down = match (&self.scale, self.kind) {
+            _ if batch * seq_len == 0 => Tensor::zeros([0, weight.dims()[1]], &up.device()),
+            (Some(scale), _) => bias_gated_gelu_product(up, bias(&self.up), scale.val(), weight),
+            (None, FeedForwardKind::SwiGlu) => row_product(swi_glu(up), weight),
+            (None, FeedForwardKind::GeGlu) => row_product(gelu_gate(up), weight),
+            (None, _) => bias_gelu_product(up, bias(&self.up), weight),
         };
         sequences(bias_dropout_residual(down, bias(&self.down), Some(rows(residual)), dropout), batch, seq_len)
     }

@@ -1,27 +1,49 @@
 //! Initial values of parameters, from a seeded generator of our own.
 //!
 //! Linear and convolution weights and biases are uniform in ±1/√fan_in, embeddings and learned initial states standard normal
-//! (models.md §2.8). The values depend on the seed and the order in which a model is built, on nothing else.
+//! (models.md §2.8), or all of them GPT-2's (models.md §12). The values depend on the seed and the order in which a model is built, on nothing else.
 
 use std::ops::Range;
 
 use burn::module::Param;
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor, TensorData};
+use minrnn_stream::{Initialization, ModelConfig};
 use rand::Rng;
 
 use crate::rng::{self, ChaCha8Rng, Purpose};
+
+/// Deviation of xLSTM's weights, √(2/(5D)) (models.md §4.3).
+pub(super) fn xlstm_deviation(d_model: usize) -> f32 {
+    (2.0 / (5 * d_model) as f32).sqrt()
+}
+
+/// Deviation of xLSTM's matrices back to the residual stream, 2/(blocks · √D).
+pub(super) fn xlstm_output_deviation(d_model: usize, n_layers: usize) -> f32 {
+    2.0 / (n_layers as f32 * (d_model as f32).sqrt())
+}
+/// Deviation of GPT-2's weights.
+const GPT_DEVIATION: f32 = 0.02;
 
 /// Makes parameters on a device.
 pub struct Initializer {
     rng: ChaCha8Rng,
     device: Device,
+    kind: Initialization,
+    /// Deviation of GPT-2's weights that end a residual branch, of which each block has two.
+    residual_deviation: f32,
 }
 
 impl Initializer {
     /// Parameters on `device`, drawn from `seed`.
     pub fn new(seed: u64, device: &Device) -> Self {
-        Self { rng: rng::stream(seed, Purpose::Init, 0), device: device.clone() }
+        let rng = rng::stream(seed, Purpose::Init, 0);
+        Self { rng, device: device.clone(), kind: Initialization::Default, residual_deviation: GPT_DEVIATION }
+    }
+
+    /// With the initialisation that `config` asks for.
+    pub fn for_model(self, config: &ModelConfig) -> Self {
+        Self { kind: config.init, residual_deviation: GPT_DEVIATION / (2.0 * config.n_layers as f32).sqrt(), ..self }
     }
 
     /// Where the parameters live.
@@ -58,7 +80,7 @@ impl Initializer {
 
     /// Element i is `value(i)`.
     pub fn vector(&self, len: usize, value: impl Fn(usize) -> f64) -> Param<Tensor<1>> {
-        self.param((0..len).map(|i| value(i) as f32).collect(), [len])
+        self.values([len], (0..len).map(|i| value(i) as f32).collect())
     }
 
     /// A matrix whose rows or columns, whichever are fewer, are orthogonal and `gain` long.
@@ -79,19 +101,35 @@ impl Initializer {
             }
         }
         let at = |i: usize, j: usize| if rows <= columns { basis[i][j] } else { basis[j][i] };
-        self.param((0..rows * columns).map(|k| (gain * at(k / columns, k % columns)) as f32).collect(), [rows, columns])
+        self.values([rows, columns], (0..rows * columns).map(|k| (gain * at(k / columns, k % columns)) as f32).collect())
     }
 
-    /// A linear layer `d_input` → `d_output` with PyTorch's default initialisation.
+    /// A linear layer `d_input` → `d_output` with PyTorch's default initialisation, or GPT-2's.
     pub fn linear(&mut self, d_input: usize, d_output: usize) -> Linear {
         self.linear_with_bias(d_input, d_output, true)
     }
 
     /// The same, with or without a bias.
     pub fn linear_with_bias(&mut self, d_input: usize, d_output: usize, bias: bool) -> Linear {
-        let weight = self.uniform([d_input, d_output], d_input);
-        let bias = bias.then(|| self.uniform([d_output], d_input));
-        Linear { weight, bias }
+        self.linear_of(d_input, d_output, bias, GPT_DEVIATION)
+    }
+
+    /// The linear layer that ends a residual branch.
+    pub fn residual_linear(&mut self, d_input: usize, d_output: usize, bias: bool) -> Linear {
+        self.linear_of(d_input, d_output, bias, self.residual_deviation)
+    }
+
+    fn linear_of(&mut self, d_input: usize, d_output: usize, bias: bool, deviation: f32) -> Linear {
+        match self.kind {
+            Initialization::Default => {
+                let weight = self.uniform([d_input, d_output], d_input);
+                Linear { weight, bias: bias.then(|| self.uniform([d_output], d_input)) }
+            }
+            Initialization::Gpt => {
+                let weight = self.normal([d_input, d_output], deviation);
+                Linear { weight, bias: bias.then(|| self.constant([d_output], 0.0)) }
+            }
+        }
     }
 
     /// Adds `shift` to the biases of the outputs `range`.
@@ -107,13 +145,17 @@ impl Initializer {
         linear
     }
 
-    fn fill<const D: usize>(&mut self, shape: [usize; D], mut value: impl FnMut(&mut Self) -> f32) -> Param<Tensor<D>> {
-        let values = (0..shape.iter().product()).map(|_| value(self)).collect();
-        self.param(values, shape)
+    /// The given elements.
+    ///
+    /// # Panics
+    /// When there are not as many as the shape has.
+    pub fn values<const D: usize>(&self, shape: [usize; D], values: Vec<f32>) -> Param<Tensor<D>> {
+        Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), &self.device))
     }
 
-    fn param<const D: usize>(&self, values: Vec<f32>, shape: [usize; D]) -> Param<Tensor<D>> {
-        Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), &self.device))
+    fn fill<const D: usize>(&mut self, shape: [usize; D], mut value: impl FnMut(&mut Self) -> f32) -> Param<Tensor<D>> {
+        let values = (0..shape.iter().product()).map(|_| value(self)).collect();
+        self.values(shape, values)
     }
 
     /// Uniform in [0, 1).

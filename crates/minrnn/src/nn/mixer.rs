@@ -119,4 +119,7 @@ mixers! {
     Aaren: aaren::{Aaren, AarenConfig},
     LinearAttention: linear_attention::{LinearAttention, LinearAttentionConfig},
     RetNet: ret_net::{RetNet, RetNetConfig},
+    SLstm: s_lstm::{SLstm, SLstmConfig},
+    MLstm: m_lstm::{MLstm, MLstmConfig},
+    Attention: attention::{Attention, AttentionConfig},
 }

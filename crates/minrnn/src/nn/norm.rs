@@ -28,8 +28,14 @@ pub enum Norm {
 pub struct LayerNorm {
     /// γ `[D]`.
     pub weight: Param<Tensor<1>>,
-    /// β `[D]`.
-    pub bias: Param<Tensor<1>>,
+    /// β `[D]`, when there is one.
+    pub bias: Option<Param<Tensor<1>>>,
+}
+
+impl LayerNorm {
+    fn bias(&self) -> Tensor<1> {
+        self.bias.as_ref().map_or_else(|| Tensor::zeros(self.weight.dims(), &self.weight.device()), Param::val)
+    }
 }
 
 /// Gain offset of an RMSNorm.
@@ -69,6 +75,7 @@ impl Norm {
     /// A new norm as `config` asks for.
     pub fn for_model(config: &ModelConfig, init: &mut Initializer) -> Self {
         match Self::new(config.norm, config.d_model, init) {
+            Self::Layer(norm) if !config.bias => Self::Layer(LayerNorm { bias: None, ..norm }),
             Self::Rms(norm) => Self::Rms(RmsNorm { eps: config.rms_eps, ..norm }),
             norm => norm,
         }
@@ -77,7 +84,7 @@ impl Norm {
     /// A new norm of width `d_model`.
     pub fn new(kind: NormKind, d_model: usize, init: &mut Initializer) -> Self {
         match kind {
-            NormKind::Layer => Self::Layer(LayerNorm { weight: init.constant([d_model], 1.0), bias: init.constant([d_model], 0.0) }),
+            NormKind::Layer => Self::Layer(LayerNorm { weight: init.constant([d_model], 1.0), bias: Some(init.constant([d_model], 0.0)) }),
             NormKind::Rms => Self::Rms(RmsNorm { gamma: init.constant([d_model], 0.0), eps: 0.0 }),
             NormKind::Batch => Self::Batch(BatchNorm {
                 weight: init.constant([d_model], 1.0),
@@ -91,7 +98,7 @@ impl Norm {
     /// Normalises `x` `[B, T, D]`.
     pub fn forward(&self, x: Tensor<3>, steps: &StepCodes, mode: Mode) -> Tensor<3> {
         match self {
-            Self::Layer(norm) => layer_norm(x, norm.weight.val(), norm.bias.val(), EPS),
+            Self::Layer(norm) => layer_norm(x, norm.weight.val(), norm.bias(), EPS),
             Self::Rms(norm) if norm.eps > 0.0 => norm.with_eps(x),
             Self::Rms(norm) => rms_norm(x, norm.gamma.val()),
             Self::Batch(norm) => norm.forward(x, steps, mode),
@@ -101,7 +108,7 @@ impl Norm {
     /// The same, and `x` itself for the residual connection around what follows.
     pub fn forward_and_input(&self, x: Tensor<3>, steps: &StepCodes, mode: Mode) -> (Tensor<3>, Tensor<3>) {
         match self {
-            Self::Layer(norm) => layer_norm_and_input(x, norm.weight.val(), norm.bias.val(), EPS),
+            Self::Layer(norm) => layer_norm_and_input(x, norm.weight.val(), norm.bias(), EPS),
             Self::Rms(norm) if norm.eps > 0.0 => (norm.with_eps(x.clone()), x),
             Self::Rms(norm) => rms_norm_and_input(x, norm.gamma.val()),
             Self::Batch(norm) => (norm.forward(x.clone(), steps, mode), x),

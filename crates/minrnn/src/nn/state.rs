@@ -46,7 +46,7 @@ pub trait State: Clone + std::fmt::Debug + Send {
     /// A state of the structure of `self` with the values of `tensors`, as [`tensors`](State::tensors) gave them.
     ///
     /// # Errors
-    /// When a tensor is missing or has another shape; the batch size is that of `self`.
+    /// When a tensor is missing or has another shape; the batch size is that of `self`, the length of a growing tensor that of the file.
     fn load(self, tensors: &BTreeMap<String, TensorData>) -> Result<Self> {
         let mut load = Load { path: Path::default(), tensors, problem: None };
         let state = self.clone().zip(self, &mut load);
@@ -63,6 +63,12 @@ pub trait State: Clone + std::fmt::Debug + Send {
 pub trait StateZip {
     /// Combines the tensors of this name into the one that takes their place.
     fn tensor<const D: usize>(&mut self, name: &str, a: Tensor<D>, b: Tensor<D>) -> Tensor<D>;
+
+    /// The same for a tensor whose second dimension grows with the steps read, such as a cache. [`State::zip`] brings both to the same
+    /// length first; a loaded one may have any.
+    fn growing<const D: usize>(&mut self, name: &str, a: Tensor<D>, b: Tensor<D>) -> Tensor<D> {
+        self.tensor(name, a, b)
+    }
 
     /// The following tensors belong to the part `name`, until [`exit`](StateZip::exit).
     fn enter(&mut self, _name: &str) {}
@@ -162,13 +168,17 @@ struct Load<'a> {
     problem: Option<String>,
 }
 
-impl StateZip for Load<'_> {
-    fn tensor<const D: usize>(&mut self, name: &str, a: Tensor<D>, _: Tensor<D>) -> Tensor<D> {
+impl Load<'_> {
+    /// The saved tensor of this name; its dimension `growing` may have any size but 0.
+    fn take<const D: usize>(&mut self, name: &str, a: Tensor<D>, growing: Option<usize>) -> Tensor<D> {
         let name = self.path.join(name);
+        let expected = a.dims();
+        let fits =
+            |found: &[usize]| found.len() == D && (0..D).all(|i| if growing == Some(i) { found[i] > 0 } else { found[i] == expected[i] });
         match self.tensors.get(&name) {
-            Some(data) if *data.shape() == a.shape() => Tensor::from_data(data.clone(), &a.device()),
+            Some(data) if fits(data.shape()) => Tensor::from_data(data.clone(), &a.device()),
             Some(data) => {
-                let (expected, found) = (a.dims(), data.shape().to_vec());
+                let found = data.shape().to_vec();
                 self.problem.get_or_insert(format!(
                     "state '{name}': expected shape {expected:?}, found {found:?}; the state belongs to another model"
                 ));
@@ -179,6 +189,16 @@ impl StateZip for Load<'_> {
                 a
             }
         }
+    }
+}
+
+impl StateZip for Load<'_> {
+    fn tensor<const D: usize>(&mut self, name: &str, a: Tensor<D>, _: Tensor<D>) -> Tensor<D> {
+        self.take(name, a, None)
+    }
+
+    fn growing<const D: usize>(&mut self, name: &str, a: Tensor<D>, _: Tensor<D>) -> Tensor<D> {
+        self.take(name, a, Some(1))
     }
 
     fn enter(&mut self, name: &str) {

@@ -5,11 +5,12 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
+use minrnn_kernels::gated_gelu::{self as gated_kernel, Halves};
+use minrnn_kernels::gelu as kernel;
 use minrnn_kernels::product::{self as product_kernel, Matrix};
-use minrnn_kernels::{gated_gelu as gated_kernel, gelu as kernel};
 
-use super::flex::{Output, dims, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::flex::{InputList, Output, dims, optional, slice};
+use super::fused::{FusedOp, Keeps, has_kernels, output, run};
 use super::gelu::{bias_gated_gelu, bias_gelu};
 use super::precision::{self, Precision};
 use super::product::{matrix, product};
@@ -17,14 +18,13 @@ use super::product::{matrix, product};
 /// GELU(x + bias) W (models.md §2.7, FF).
 ///
 /// # Shapes
-/// * `x` `[N, M]`, `bias` `[M]`, `weight` `[M, D]` → `[N, D]`
+/// * `x` `[N, M]`, `bias` `[M]`, absent is 0, `weight` `[M, D]` → `[N, D]`
 ///
 /// # Panics
 /// When shapes do not fit.
-pub fn bias_gelu_product(x: Tensor<2>, bias: Tensor<1>, weight: Tensor<2>) -> Tensor<2> {
+pub fn bias_gelu_product(x: Tensor<2>, bias: Option<Tensor<1>>, weight: Tensor<2>) -> Tensor<2> {
     if has_kernels(&x.device()) {
-        let op = GeluProduct { precision: precision::current() };
-        return output(run(op, vec![input(x), input(bias), input(weight)]).pop());
+        return fused(x, bias, None, weight);
     }
     product(bias_gelu(x, bias), weight)
 }
@@ -32,45 +32,57 @@ pub fn bias_gelu_product(x: Tensor<2>, bias: Tensor<1>, weight: Tensor<2>) -> Te
 /// (scale ⊙ value ⊙ GELU(gate)) W, with [value | gate] = x + bias (models.md §2.7, FF).
 ///
 /// # Shapes
-/// * `x` `[N, 2M]`, `bias` `[2M]`, `scale` `[M]`, `weight` `[M, D]` → `[N, D]`
+/// * `x` `[N, 2M]`, `bias` `[2M]`, absent is 0, `scale` `[M]`, `weight` `[M, D]` → `[N, D]`
 ///
 /// # Panics
 /// When shapes do not fit.
-pub fn bias_gated_gelu_product(x: Tensor<2>, bias: Tensor<1>, scale: Tensor<1>, weight: Tensor<2>) -> Tensor<2> {
+pub fn bias_gated_gelu_product(x: Tensor<2>, bias: Option<Tensor<1>>, scale: Tensor<1>, weight: Tensor<2>) -> Tensor<2> {
     if has_kernels(&x.device()) {
-        let op = GeluProduct { precision: precision::current() };
-        return output(run(op, vec![input(x), input(bias), input(weight), input(scale)]).pop());
+        return fused(x, bias, Some(scale), weight);
     }
     product(bias_gated_gelu(x, bias, scale), weight)
 }
 
-/// Inputs x, bias, weight, and in the gated form scale.
+fn fused(x: Tensor<2>, bias: Option<Tensor<1>>, scale: Option<Tensor<1>>, weight: Tensor<2>) -> Tensor<2> {
+    let mut inputs = InputList::default();
+    inputs.add(x);
+    inputs.add(weight);
+    let (bias, scale) = (inputs.add_optional(bias), inputs.add_optional(scale));
+    output(run(GeluProduct { precision: precision::current(), bias, scale }, inputs.into_vec()).pop())
+}
+
+/// Inputs x and weight; bias and, in the gated form, scale where they are said to be.
 #[derive(Debug)]
 struct GeluProduct {
     precision: Precision,
+    bias: Option<usize>,
+    scale: Option<usize>,
 }
 
 /// The activation `[N, M]`.
-fn activated(x: &FlexTensor, bias: &FlexTensor, scale: Option<&FlexTensor>, m: usize) -> Output {
+fn activated(x: &FlexTensor, bias: Option<&FlexTensor>, scale: Option<&FlexTensor>, m: usize) -> Output {
     let [rows, _] = dims(x);
     let mut hidden = Output::new([rows, m]);
     match scale {
-        None => kernel::forward(rows, m, slice(x), Some(slice(bias)), hidden.out()),
-        Some(scale) => gated_kernel::forward(rows, m, slice(x), Some(slice(bias)), slice(scale), hidden.out()),
+        None => kernel::forward(rows, m, slice(x), optional(bias), hidden.out()),
+        Some(scale) => {
+            gated_kernel::forward(rows, m, Halves::ValueGate, slice(x), optional(bias), Some(slice(scale)), hidden.out());
+        }
     }
     hidden
 }
 
 impl FusedOp for GeluProduct {
     fn keeps(&self) -> Keeps {
-        Keeps { inputs: vec![0, 1, 2, 3], outputs: vec![] }
+        Keeps { inputs: [0, 1].into_iter().chain(self.bias).chain(self.scale).collect(), outputs: vec![] }
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
-        let [x, bias, weight] = [0, 1, 2].map(|i| &inputs[i]);
+        let at = |i: Option<usize>| i.map(|i| &inputs[i]);
+        let [x, weight] = [0, 1].map(|i| &inputs[i]);
         let ([rows, _], [m, d]) = (dims(x), dims(weight));
         // SAFETY: the kernel writes the activation whole.
-        let hidden = unsafe { activated(x, bias, inputs.get(3), m).finish() };
+        let hidden = unsafe { activated(x, at(self.bias), at(self.scale), m).finish() };
         let mut y = Output::new([rows, d]);
         product_kernel::product(self.precision, [rows, m, d], matrix(&hidden), matrix(weight), None, y.out());
         // SAFETY: the product writes the output whole.
@@ -78,11 +90,11 @@ impl FusedOp for GeluProduct {
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
-        let [x, bias, weight] = [0, 1, 2].map(|i| inputs[i].as_ref().expect("kept"));
-        let scale = inputs.get(3).map(|scale| scale.as_ref().expect("kept"));
-        let d_y = d_outputs[0].as_ref().expect("the only output");
+        let kept = |i: usize| inputs[i].as_ref().expect("kept");
+        let [x, weight] = [0, 1].map(kept);
+        let (bias, scale) = (self.bias.map(kept), self.scale.map(kept));
         let ([rows, _], [m, d]) = (dims(x), dims(weight));
-        let d_y = Matrix::new(slice(d_y), d);
+        let d_y = Matrix::new(slice(d_outputs[0].as_ref().expect("the only output")), d);
         let mut d_weight = Output::like(weight);
         {
             // SAFETY: the kernel writes the activation whole.
@@ -93,16 +105,16 @@ impl FusedOp for GeluProduct {
         product_kernel::product(self.precision, [rows, d, m], d_y, matrix(weight).transpose(), None, d_hidden.out());
         // SAFETY: the product writes it whole.
         let d_hidden = unsafe { d_hidden.finish() };
-        let [mut d_x, mut d_bias] = [Output::like(x), Output::like(bias)];
-        let (x, bias, d_hidden) = (slice(x), Some(slice(bias)), slice(&d_hidden));
-        let mut d_scale = scale.map(Output::like);
+        let (mut d_x, mut d_bias, mut d_scale) = (Output::like(x), bias.map(Output::like), scale.map(Output::like));
+        let (x, bias, d_hidden, d_bias_out) = (slice(x), optional(bias), slice(&d_hidden), d_bias.as_mut().map(Output::out));
         match (scale, &mut d_scale) {
             (Some(scale), Some(d_scale)) => {
-                gated_kernel::backward(rows, m, x, bias, slice(scale), d_hidden, d_x.out(), Some(d_bias.out()), d_scale.out());
+                let (scale, d_scale) = (Some(slice(scale)), Some(d_scale.out()));
+                gated_kernel::backward(rows, m, Halves::ValueGate, x, bias, scale, d_hidden, d_x.out(), d_bias_out, d_scale);
             }
-            _ => kernel::backward(rows, m, x, bias, d_hidden, d_x.out(), Some(d_bias.out())),
+            _ => kernel::backward(rows, m, x, bias, d_hidden, d_x.out(), d_bias_out),
         }
         // SAFETY: kernels and products write every gradient whole.
-        [d_x, d_bias, d_weight].into_iter().chain(d_scale).map(|d| unsafe { d.finish() }).collect()
+        [d_x, d_weight].into_iter().chain(d_bias).chain(d_scale).map(|d| unsafe { d.finish() }).collect()
     }
 }

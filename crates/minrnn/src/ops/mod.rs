@@ -9,14 +9,17 @@
 //! | [`log_space_scan`] | the same from ln a and ln b, as in the paper; for study |
 //! | [`gru`], [`lstm`] | the traditional cells |
 //! | [`selective_scan`] | the recurrence of Mamba with its step sizes and gate |
-//! | [`silu_twice`], [`split`] | what stands around it |
+//! | [`slstm`], [`mlstm`] | the cells of xLSTM |
 //! | [`wkv`] | the time mixing of RWKV-4 |
 //! | [`retention`] | gated linear attention with a constant decay (linear attention, RetNet) |
 //! | [`prefix_softmax`] | attention to everything read, as a recurrence (Aaren) |
 //! | [`causal_conv`] | depthwise convolution with a carried window |
 //! | [`layer_norm`], [`rms_norm`] | norms over the last dimension |
-//! | [`bias_gelu`], [`bias_gated_gelu`], [`bias_dropout_residual`] | what stands between two matrix products |
+//! | [`attention`], [`rotary`] | softmax attention with its cache, and the places of its queries and keys |
+//! | [`bias_gelu`], [`bias_gated_gelu`], [`gelu_gate`], [`swi_glu`], [`bias_dropout_residual`] | what stands between two matrix products |
 //! | [`bias_gelu_product`], [`bias_gated_gelu_product`] | the activation with the product behind it, which keeps less |
+//! | [`silu`], [`silu_twice`], [`split`] | what stands around the convolutions of Mamba and xLSTM |
+//! | [`block_diagonal`], [`head_norm`], [`skip_gate`] | the other parts of an xLSTM block |
 //! | [`product`], [`product_transposed`] | the matrix products of layers, in the precision of [`with_precision`] |
 //! | [`layer_norm_and_input`], [`rms_norm_and_input`], [`causal_conv_and_input`] | the same at the head of a residual connection |
 //! | [`embedding`] | tokens looked up in a table |
@@ -28,6 +31,8 @@
 //! last state, and let gradients flow into and out of the states. Only this folder names a backend.
 
 mod adamw;
+mod attention;
+mod block_diagonal;
 mod conv;
 mod cross_entropy;
 mod dropout;
@@ -37,50 +42,64 @@ mod fused;
 mod gelu;
 mod gelu_product;
 mod gru;
+mod head_norm;
 mod lstm;
 mod min_gru;
 mod min_lstm;
+mod mlstm;
 mod norm;
 mod precision;
 mod prefix_softmax;
 mod product;
 mod recurrence;
 mod retention;
+mod rotary;
 mod scan;
 mod selective_scan;
 mod silu;
+mod skip_gate;
+mod slstm;
 mod split;
 mod steps;
 mod stepwise;
+mod swi_glu;
 #[cfg(test)]
 mod tests;
 mod with_gradient;
 mod wkv;
 
 pub use adamw::{AdamW, Moments, adamw, sum_of_squares};
+pub use attention::{AttentionPlan, attention};
+pub use block_diagonal::block_diagonal;
 pub use conv::{causal_conv, causal_conv_and_input};
 pub use cross_entropy::cross_entropy;
 pub use dropout::{Dropout, bias_dropout_residual};
 pub use embedding::embedding;
-pub use gelu::{bias_gated_gelu, bias_gelu};
+pub use gelu::{bias_gated_gelu, bias_gelu, gelu_gate};
 pub use gelu_product::{bias_gated_gelu_product, bias_gelu_product};
 pub use gru::{GruForm, gru};
+pub use head_norm::head_norm;
 pub use lstm::{LstmOutputs, lstm};
 pub(crate) use min_gru::log_coefficients as min_gru_log_coefficients;
 pub use min_gru::min_gru;
 pub(crate) use min_lstm::log_coefficients as min_lstm_log_coefficients;
 pub use min_lstm::min_lstm;
 pub use minrnn_kernels::{Candidate, Gates};
+pub use mlstm::{MLstmMemory, mlstm};
 pub use norm::{layer_norm, layer_norm_and_input, rms_norm, rms_norm_and_input};
 pub use precision::{Precision, with_precision};
 pub use prefix_softmax::{PrefixMemory, prefix_softmax};
 pub use product::{product, product_transposed};
 pub use recurrence::Start;
 pub use retention::{Features, Retention, RetentionState, retention};
+pub use rotary::rotary;
 pub use scan::{linear_scan, log_space_scan};
 pub use selective_scan::{SelectiveScan, selective_scan};
-pub use silu::silu_twice;
+pub use silu::{silu, silu_twice};
+pub use skip_gate::skip_gate;
+pub use slstm::{EMPTY_M, ForgetGate, SLstmMemory, slstm};
 pub use split::split;
 pub use steps::StepCodes;
+pub use swi_glu::swi_glu;
 pub use with_gradient::with_gradient;
 pub use wkv::{EMPTY_LOG_WEIGHT, WkvMemory, wkv};

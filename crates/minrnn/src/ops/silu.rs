@@ -7,6 +7,14 @@ use minrnn_kernels::silu as kernel;
 use super::flex::{Output, optional, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 
+/// x σ(x) of every element.
+pub fn silu(x: Tensor<3>) -> Tensor<3> {
+    if has_kernels(&x.device()) {
+        return output(run(Silu, vec![input(x)]).pop());
+    }
+    composed(x)
+}
+
 /// x σ(x), twice: for two readers, whose gradients are summed inside the backward pass.
 ///
 /// # Shapes
@@ -22,6 +30,30 @@ pub fn silu_twice(x: Tensor<3>) -> (Tensor<3>, Tensor<3>) {
 
 pub(super) fn composed<const D: usize>(x: Tensor<D>) -> Tensor<D> {
     activation::sigmoid(x.clone()) * x
+}
+
+#[derive(Debug)]
+struct Silu;
+
+impl FusedOp for Silu {
+    fn keeps(&self) -> Keeps {
+        Keeps { inputs: vec![0], outputs: vec![] }
+    }
+
+    fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
+        let mut y = Output::like(&inputs[0]);
+        kernel::forward(slice(&inputs[0]), y.out());
+        // SAFETY: the kernel writes the output whole.
+        unsafe { vec![y.finish()] }
+    }
+
+    fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+        let x = inputs[0].as_ref().expect("kept");
+        let mut d_x = Output::like(x);
+        kernel::backward(slice(x), [optional(d_outputs[0].as_ref())], d_x.out());
+        // SAFETY: the kernel writes the gradient whole.
+        unsafe { vec![d_x.finish()] }
+    }
 }
 
 #[derive(Debug)]

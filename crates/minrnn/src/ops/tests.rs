@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rand::Rng;
 
 use super::recurrence::Start;
-use super::{Candidate, Dropout, Gates, GruForm, SelectiveScan, StepCodes};
+use super::{AttentionPlan, Candidate, Dropout, Gates, GruForm, SelectiveScan, StepCodes};
 use crate::Segments;
 use crate::rng::{Purpose, stream};
 
@@ -502,15 +502,19 @@ fn activations_equal_their_composition() {
     compare(
         "bias_gelu",
         &[7 * E, E],
-        |mut leaves| vec![flat(super::bias_gelu(shaped(leaves.remove(0), [7, E]), leaves.remove(0)))],
-        |mut leaves| vec![flat(super::gelu::composed_bias_gelu(shaped(leaves.remove(0), [7, E]), leaves.remove(0)))],
+        |mut leaves| vec![flat(super::bias_gelu(shaped(leaves.remove(0), [7, E]), Some(leaves.remove(0))))],
+        |mut leaves| vec![flat(super::gelu::composed_bias_gelu(shaped(leaves.remove(0), [7, E]), Some(leaves.remove(0))))],
     );
     compare(
         "bias_gated_gelu",
         &[14 * E, 2 * E, E],
-        |mut leaves| vec![flat(super::bias_gated_gelu(shaped(leaves.remove(0), [7, 2 * E]), leaves.remove(0), leaves.remove(0)))],
+        |mut leaves| vec![flat(super::bias_gated_gelu(shaped(leaves.remove(0), [7, 2 * E]), Some(leaves.remove(0)), leaves.remove(0)))],
         |mut leaves| {
-            vec![flat(super::gelu::composed_bias_gated_gelu(shaped(leaves.remove(0), [7, 2 * E]), leaves.remove(0), leaves.remove(0)))]
+            vec![flat(super::gelu::composed_bias_gated_gelu(
+                shaped(leaves.remove(0), [7, 2 * E]),
+                Some(leaves.remove(0)),
+                leaves.remove(0),
+            ))]
         },
     );
 }
@@ -523,11 +527,11 @@ fn activations_with_their_product_equal_their_composition() {
         &[7 * E, E, E * D],
         |mut leaves| {
             let (x, bias, weight) = (shaped(leaves.remove(0), [7, E]), leaves.remove(0), shaped(leaves.remove(0), [E, D]));
-            vec![flat(super::bias_gelu_product(x, bias, weight))]
+            vec![flat(super::bias_gelu_product(x, Some(bias), weight))]
         },
         |mut leaves| {
             let (x, bias, weight) = (shaped(leaves.remove(0), [7, E]), leaves.remove(0), shaped(leaves.remove(0), [E, D]));
-            vec![flat(super::gelu::composed_bias_gelu(x, bias).matmul(weight))]
+            vec![flat(super::gelu::composed_bias_gelu(x, Some(bias)).matmul(weight))]
         },
     );
     let gated = |mut leaves: Vec<Tensor<1>>| {
@@ -538,11 +542,11 @@ fn activations_with_their_product_equal_their_composition() {
         &[14 * E, 2 * E, E, E * D],
         |leaves| {
             let (x, bias, scale, weight) = gated(leaves);
-            vec![flat(super::bias_gated_gelu_product(x, bias, scale, weight))]
+            vec![flat(super::bias_gated_gelu_product(x, Some(bias), scale, weight))]
         },
         |leaves| {
             let (x, bias, scale, weight) = gated(leaves);
-            vec![flat(super::gelu::composed_bias_gated_gelu(x, bias, scale).matmul(weight))]
+            vec![flat(super::gelu::composed_bias_gated_gelu(x, Some(bias), scale).matmul(weight))]
         },
     );
 }
@@ -705,5 +709,161 @@ fn retention_equals_its_composition() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn slstm_equals_its_composition() {
+    let (heads, width) = (2, 3);
+    let e = heads * width;
+    for seq_len in [0, 1, 7] {
+        for steps in segments(seq_len) {
+            for forget in [super::ForgetGate::Sigmoid, super::ForgetGate::Exponential] {
+                let split = |mut leaves: Vec<Tensor<1>>| {
+                    let state = |leaf: Option<Tensor<1>>| shaped(leaf.unwrap(), [B, e]);
+                    let (m, n) = (state(leaves.pop()), state(leaves.pop()).abs() + 1.0);
+                    let (c, h) = (state(leaves.pop()), state(leaves.pop()));
+                    let bias = leaves.pop();
+                    let weight = shaped(leaves.pop().unwrap(), [heads, 4 * width, width]);
+                    (shaped(leaves.remove(0), [B, seq_len, 4 * e]), weight, bias, super::SLstmMemory { h, c, n, m })
+                };
+                let all = |(h, last): (Tensor<3>, super::SLstmMemory)| vec![flat(h), flat(last.h), flat(last.c), flat(last.n)];
+                compare(
+                    &format!("slstm {forget:?}, T = {seq_len}, {steps:?}"),
+                    &[B * seq_len * 4 * e, 4 * e * width, 4 * e, B * e, B * e, B * e, B * e],
+                    |leaves| {
+                        let (preact, weight, bias, memory) = split(leaves);
+                        all(super::slstm(preact, weight, bias, forget, memory, &steps))
+                    },
+                    |leaves| {
+                        let (preact, weight, bias, memory) = split(leaves);
+                        all(super::slstm::composed(preact, weight, bias, forget, memory, &steps))
+                    },
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn mlstm_equals_its_composition() {
+    let (heads, width) = (2, 3);
+    for seq_len in [0, 1, 7] {
+        for steps in segments(seq_len) {
+            let split = |mut leaves: Vec<Tensor<1>>| {
+                let m = shaped(leaves.pop().unwrap(), [B, heads]);
+                let n = shaped(leaves.pop().unwrap(), [B, heads, width]);
+                let c = shaped(leaves.pop().unwrap(), [B, heads, width, width]);
+                let gates = shaped(leaves.pop().unwrap(), [B, seq_len, 2 * heads]);
+                let mut sequence = || shaped(leaves.remove(0), [B, seq_len, heads * width]);
+                ([sequence(), sequence(), sequence()], gates, super::MLstmMemory { c, n, m })
+            };
+            let all = |(h, last): (Tensor<3>, super::MLstmMemory)| vec![flat(h), flat(last.c), flat(last.n)];
+            let (sequence, memory) = (B * seq_len * heads * width, B * heads * width);
+            compare(
+                &format!("mlstm, T = {seq_len}, {steps:?}"),
+                &[sequence, sequence, sequence, B * seq_len * 2 * heads, memory * width, memory, B * heads],
+                |leaves| {
+                    let ([q, k, v], gates, memory) = split(leaves);
+                    all(super::mlstm(q, k, v, gates, memory, &steps))
+                },
+                |leaves| {
+                    let ([q, k, v], gates, memory) = split(leaves);
+                    all(super::mlstm::composed(q, k, v, gates, memory, &steps))
+                },
+            );
+        }
+    }
+}
+
+#[test]
+fn the_other_parts_of_an_xlstm_block_equal_their_composition() {
+    let three = |leaves: &mut Vec<Tensor<1>>| shaped(leaves.remove(0), [2, 3, 6]);
+    compare(
+        "head_norm",
+        &[36, 6],
+        |mut leaves| vec![flat(super::head_norm(three(&mut leaves), leaves.remove(0), 2, 1e-5))],
+        |mut leaves| vec![flat(super::head_norm::composed(three(&mut leaves), leaves.remove(0), 2, 1e-5))],
+    );
+    compare(
+        "block_diagonal",
+        &[36, 24],
+        |mut leaves| vec![flat(super::block_diagonal(three(&mut leaves), shaped(leaves.remove(0), [2, 4, 3])))],
+        |mut leaves| vec![flat(super::block_diagonal::composed(three(&mut leaves), shaped(leaves.remove(0), [2, 4, 3])))],
+    );
+    let gate = |mut leaves: Vec<Tensor<1>>| (three(&mut leaves), three(&mut leaves), leaves.remove(1), three(&mut leaves));
+    compare(
+        "skip_gate",
+        &[36, 36, 36, 6],
+        |leaves| {
+            let (y, c, skip, z) = gate(leaves);
+            vec![flat(super::skip_gate(y, c, skip, z))]
+        },
+        |leaves| {
+            let (y, c, skip, z) = gate(leaves);
+            vec![flat(super::skip_gate::composed_skip_gate(y, c, skip, z))]
+        },
+    );
+    compare(
+        "silu",
+        &[36],
+        |mut leaves| vec![flat(super::silu(three(&mut leaves)))],
+        |mut leaves| vec![flat(burn::tensor::activation::silu(three(&mut leaves)))],
+    );
+    compare(
+        "gelu_gate",
+        &[14 * E],
+        |mut leaves| vec![flat(super::gelu_gate(shaped(leaves.remove(0), [7, 2 * E])))],
+        |mut leaves| vec![flat(super::gelu::composed_gelu_gate(shaped(leaves.remove(0), [7, 2 * E])))],
+    );
+}
+
+#[test]
+fn attention_equals_its_composition() {
+    const D: usize = 6;
+    for (seq_len, past, next, window) in [(0, 2, 2, 9), (1, 1, 2, 9), (13, 4, 9, 99), (13, 3, 3, 3), (70, 1, 30, 17)] {
+        for steps in segments(seq_len) {
+            let plan = || AttentionPlan { heads: 2, window, lengths: vec![past, past / 2, 0], next };
+            let split =
+                |leaves: Vec<Tensor<1>>| (shaped(leaves[0].clone(), [B, seq_len, 3 * D]), shaped(leaves[1].clone(), [B, past, 2 * D]));
+            let both = |(y, next)| vec![flat::<3>(y), flat::<3>(next)];
+            compare(
+                &format!("attention, T = {seq_len}, {:?}, {steps:?}", plan()),
+                &[B * seq_len * 3 * D, B * past * 2 * D],
+                |leaves| {
+                    let (qkv, past) = split(leaves);
+                    let (y, next) = super::attention(qkv, past, plan(), &steps);
+                    both((real(y, &steps), next))
+                },
+                |leaves| {
+                    let (qkv, past) = split(leaves);
+                    let (y, next) = super::attention::composed(qkv, past, &plan(), &steps);
+                    both((real(y, &steps), next))
+                },
+            );
+        }
+    }
+}
+
+/// Zeros at padding, whose outputs mean nothing.
+fn real(y: Tensor<3>, steps: &StepCodes) -> Tensor<3> {
+    match steps.padding_mask(&y.device()) {
+        Some(padding) => y * (-padding + 1.0),
+        None => y,
+    }
+}
+
+#[test]
+fn rotary_equals_its_composition() {
+    let places: std::sync::Arc<[u32]> = (0..21).map(|i| i * i % 17).collect();
+    for (turned, width) in [(8, 12), (12, 12), (0, 4)] {
+        let layout = minrnn_kernels::rotary::Layout { head_width: 4, turned, width };
+        let x = |leaves: Vec<Tensor<1>>| shaped(leaves[0].clone(), [B, 7, width]);
+        compare(
+            "rotary",
+            &[21 * width],
+            |leaves| vec![flat(super::rotary(x(leaves), places.clone(), 4, turned))],
+            |leaves| vec![flat(super::rotary::composed(x(leaves), &places, layout))],
+        );
     }
 }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use minrnn_stream::{ModelConfig, NormKind, read_text};
+use minrnn_stream::{MixerKind, ModelConfig, NormKind, Positions, read_text};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::check::require;
-use super::data_config::DataConfig;
+use super::data_config::{DataConfig, Task, WindowSampling};
 use super::presets::preset;
 use super::settings::{overlay_section, parse_setting, suggestion};
 use super::train_config::TrainConfig;
@@ -148,9 +148,31 @@ impl Experiment {
         ModelConfig { vocab_size: self.model.vocab_size.max(1), ..self.model.clone() }.validate()?;
         self.data.validate()?;
         self.train.validate()?;
+        self.validate_length()?;
         require(!(self.train.checkpoint_blocks && self.model.norm == NormKind::Batch), || {
             "checkpoint_blocks computes every block twice, and norm = batch would count each batch twice in its running statistics; use \
              norm = layer or rms"
+                .to_owned()
+        })
+    }
+}
+
+/// The places of tokens, and what attention sees of them, end at `max_seq_len`.
+impl Experiment {
+    fn validate_length(&self) -> Result<()> {
+        let (model, learned) = (&self.model, self.model.positions == Positions::Learned);
+        let unlimited = model.window == 0 && model.mixer_kinds().contains(&MixerKind::Attention);
+        let (key, length) = match self.data.task {
+            Task::Text => ("seq_len", self.train.seq_len),
+            Task::SelectiveCopying => ("copy_length + copy_tokens", self.data.copy_length + self.data.copy_tokens),
+        };
+        require(!(learned || unlimited) || length <= model.max_seq_len, || {
+            let limit = model.max_seq_len;
+            format!("{key} = {length} is beyond max_seq_len = {limit}, where positions or the cache of attention end; raise max_seq_len")
+        })?;
+        require(!(learned && self.data.task == Task::Text && self.data.sampling == WindowSampling::Stream), || {
+            "sampling = stream counts places on from window to window, beyond those of positions = learned; use sampling = random or \
+             positions = rotary"
                 .to_owned()
         })
     }
@@ -322,6 +344,17 @@ mod tests {
             let refused = set(setting).unwrap_err().to_string();
             assert!(refused.starts_with(key), "{setting}: {refused}");
         }
+    }
+
+    #[test]
+    fn a_length_beyond_the_places_is_refused() {
+        let attention = "[model]\nmixer = 'attention'\nmax_seq_len = 100\n";
+        assert!(refusal(attention).starts_with("seq_len = 256 is beyond max_seq_len = 100"));
+        parse(&format!("{attention}window = 20")).unwrap();
+        let learned = "[model]\npositions = 'learned'\n";
+        parse(learned).unwrap();
+        assert!(refusal(&format!("{learned}[data]\ntask = 'selective-copying'")).starts_with("copy_length + copy_tokens = 4112"));
+        assert!(refusal(&format!("{learned}[data]\nsampling = 'stream'")).contains("positions = learned"));
     }
 
     #[test]

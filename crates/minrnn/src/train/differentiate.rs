@@ -74,7 +74,8 @@ fn block_by_block<M: Mixer>(
 ) -> Differentiated<M::State> {
     let batch_size = batch.inputs.dims()[0];
     let steps = &batch.steps;
-    let embedded = model.embed(batch.inputs, mode);
+    let position = state.as_ref().map_or_else(|| model.init_state(batch_size).position, |state| state.position.clone());
+    let (embedded, position) = model.embed(batch.inputs, position, steps, mode);
     let plain = model.valid();
     let carried = state.map(|state| inner(state).blocks);
     let states = carried.clone().unwrap_or_else(|| plain.init_state(batch_size).blocks);
@@ -110,7 +111,11 @@ fn block_by_block<M: Mixer>(
     }
     let grads = with_gradient(embedded, Tensor::from_inner(d_x)).backward();
     gradients.add(GradientMap::new(model, &grads));
-    Differentiated { loss: value, gradients, state: BackboneState { blocks: last_states.into_iter().map(outer).collect() } }
+    Differentiated {
+        loss: value,
+        gradients,
+        state: BackboneState { blocks: last_states.into_iter().map(outer).collect(), position: position.map(Tensor::detach) },
+    }
 }
 
 fn leaf(x: Tensor<3>) -> Tensor<3> {

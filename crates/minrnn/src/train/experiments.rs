@@ -15,6 +15,7 @@ built_in! {
     "shakespeare-min-gru",
     "shakespeare-min-lstm",
     "shakespeare-mamba",
+    "shakespeare-transformer",
     "text",
 }
 
@@ -49,6 +50,9 @@ mod tests {
         let Experiment { model, .. } = Experiment::load("shakespeare-mamba", &[]).unwrap();
         assert_eq!((model.d_model, model.d_inner().unwrap(), model.d_state, model.n_layers), (384, 768, 16, 3));
         assert!(model.tie_embeddings && !model.conv && model.ff == FeedForwardKind::None);
+        let Experiment { model, train, .. } = Experiment::load("shakespeare-transformer", &[]).unwrap();
+        assert_eq!((model.d_model, model.n_heads, model.d_ff().unwrap(), model.n_layers, model.max_seq_len), (384, 6, 1536, 3, 256));
+        assert_eq!((model.dropout, train.clip_norm, train.lr, train.seq_len), (0.2, 0.25, 1e-3, 256));
         let Experiment { model, data, train, .. } = Experiment::load("selective-copying-paper", &[]).unwrap();
         assert_eq!((model.d_model, model.d_inner().unwrap(), model.n_layers), (64, 384, 3));
         assert_eq!((data.copy_length, data.copy_tokens, train.batch_size * train.accumulation), (4096, 16, 64));

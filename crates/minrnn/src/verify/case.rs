@@ -11,6 +11,8 @@ const FORMAT: &str = "1";
 const EXPECT: &str = "expect.";
 const GRAD: &str = "grad.";
 const LOSS_WEIGHT: &str = "loss_weight";
+/// Widest head of an mLSTM.
+const MAX_HEAD: usize = 1 << 12;
 
 /// The sizes of a case; all are at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub struct Sizes {
     pub d_model: usize,
     /// e, the width of the state (for Mamba N, that of each channel).
     pub d_inner: usize,
+    /// The number of heads; 1 for cells without.
+    pub n_heads: usize,
 }
 
 /// One case, complete and of consistent shapes.
@@ -68,7 +72,7 @@ impl Case {
             None => return Err(format!("it is no verify case: expected the metadata case = {FORMAT:?} and cell")),
         }
         let cell = Cell::from_metadata(weights.metadata())?;
-        let sizes = sizes(&weights, cell)?;
+        let sizes = cell.sizes(&weights)?;
         let shapes = cell.inputs(sizes);
         let possible = cell.outputs(sizes);
         let (main, main_shape) = &possible[0];
@@ -107,38 +111,89 @@ impl Case {
     }
 }
 
-/// The sizes, from the two tensors that give them.
-fn sizes(weights: &Weights, cell: Cell) -> Result<Sizes, String> {
-    let shape = |name: &'static str| weights.get(name).map(|tensor| tensor.shape.as_slice()).ok_or_else(|| missing(name, cell));
-    let [x, state] = cell.sized_by();
-    let (found, found_state) = (shape(x)?, shape(state)?);
-    let rows_are = if cell == Cell::Mamba { "d" } else { "B" };
-    let &[batch_size, seq_len, d_model] = found else { return Err(format!("tensor '{x}' has shape {found:?}, expected [B, T, d]")) };
-    let &[rows, d_inner] = found_state else {
-        return Err(format!("tensor '{state}' has shape {found_state:?}, expected [{rows_are}, e]"));
-    };
-    if found.contains(&0) || found_state.contains(&0) {
-        return Err(format!("tensor '{x}' has shape {found:?} and '{state}' {found_state:?}; every size must be at least 1"));
+impl Cell {
+    /// The sizes of a case of this cell.
+    fn sizes(self, weights: &Weights) -> Result<Sizes, String> {
+        let shape = |name: &'static str| weights.get(name).map(|tensor| tensor.shape.as_slice()).ok_or_else(|| missing(name, self));
+        match self {
+            Self::SLstm => slstm_sizes(shape("x")?, shape("R")?),
+            Self::MLstm => mlstm_sizes(shape("q")?),
+            Self::Mamba => scan_sizes(shape("u")?, shape("A")?),
+            _ => state_sizes(shape("x")?, shape("h0")?),
+        }
     }
-    if cell == Cell::Mamba && rows != d_model {
-        return Err(format!("tensor '{state}' has {rows} rows, but '{x}' has {d_model} channels; both are the width"));
+}
+
+/// The sizes of an sLSTM, whose input side is ready.
+fn slstm_sizes(x: &[usize], recurrent: &[usize]) -> Result<Sizes, String> {
+    let &[batch_size, seq_len, d_model] = x else { return Err(format!("tensor 'x' has shape {x:?}, expected [B, T, 4H]")) };
+    let &[n_heads, _, width] = recurrent else { return Err(format!("tensor 'R' has shape {recurrent:?}, expected [heads, 4 hd, hd]")) };
+    if x.contains(&0) || recurrent.contains(&0) {
+        return Err(format!("tensor 'x' has shape {x:?} and 'R' {recurrent:?}; every size must be at least 1"));
     }
-    if cell != Cell::Mamba && rows != batch_size {
-        return Err(format!("tensor '{state}' has {rows} rows, but '{x}' has {batch_size}; both are the batch"));
+    let d_inner = n_heads.saturating_mul(width);
+    if d_inner.checked_mul(4) != Some(d_model) {
+        return Err(format!("tensor 'x' is {d_model} wide, expected {} for {n_heads} heads of {width}", d_inner.saturating_mul(4)));
     }
-    Ok(Sizes { batch_size, seq_len, d_model, d_inner })
+    Ok(Sizes { batch_size, seq_len, d_model, d_inner, n_heads })
+}
+
+/// The sizes of an mLSTM, whose queries, keys and values are ready.
+fn mlstm_sizes(q: &[usize]) -> Result<Sizes, String> {
+    let &[batch_size, n_heads, seq_len, width] = q else { return Err(format!("tensor 'q' has shape {q:?}, expected [B, NH, T, DH]")) };
+    if q.contains(&0) {
+        return Err(format!("tensor 'q' has shape {q:?}; every size must be at least 1"));
+    }
+    let d_inner = n_heads * width;
+    // A memory of width × width for each head is not bounded by the file.
+    if width > MAX_HEAD {
+        return Err(format!("tensor 'q' has heads of {width}, expected at most {MAX_HEAD}"));
+    }
+    Ok(Sizes { batch_size, seq_len, d_model: d_inner, d_inner, n_heads })
+}
+
+/// The sizes of Mamba, whose projections are done.
+fn scan_sizes(u: &[usize], a: &[usize]) -> Result<Sizes, String> {
+    let &[batch_size, seq_len, d_model] = u else { return Err(format!("tensor 'u' has shape {u:?}, expected [B, T, d]")) };
+    let &[rows, d_inner] = a else { return Err(format!("tensor 'A' has shape {a:?}, expected [d, e]")) };
+    if u.contains(&0) || a.contains(&0) {
+        return Err(format!("tensor 'u' has shape {u:?} and 'A' {a:?}; every size must be at least 1"));
+    }
+    if rows != d_model {
+        return Err(format!("tensor 'A' has {rows} rows, but 'u' has {d_model} channels; both are the width"));
+    }
+    Ok(Sizes { batch_size, seq_len, d_model, d_inner, n_heads: 1 })
+}
+
+/// The sizes of the other cells, from `x` and `h0`.
+fn state_sizes(x: &[usize], h0: &[usize]) -> Result<Sizes, String> {
+    let &[batch_size, seq_len, d_model] = x else { return Err(format!("tensor 'x' has shape {x:?}, expected [B, T, d]")) };
+    let &[rows, d_inner] = h0 else { return Err(format!("tensor 'h0' has shape {h0:?}, expected [B, e]")) };
+    if x.contains(&0) || h0.contains(&0) {
+        return Err(format!("tensor 'x' has shape {x:?} and 'h0' {h0:?}; every size must be at least 1"));
+    }
+    if rows != batch_size {
+        return Err(format!("tensor 'h0' has {rows} rows, but 'x' has {batch_size}; both are the batch"));
+    }
+    Ok(Sizes { batch_size, seq_len, d_model, d_inner, n_heads: 1 })
 }
 
 fn check_shape(name: &str, found: &Tensor, expected: &[usize], cell: Cell) -> Result<(), String> {
     if found.shape == expected {
         return Ok(());
     }
-    let ([x, state], cell, found) = (cell.sized_by(), cell.name(), &found.shape);
-    Err(format!("tensor '{name}' has shape {found:?}, expected {expected:?} for a {cell} whose {x} and {state} are as in this file"))
+    let given = match cell {
+        Cell::SLstm => "x and R",
+        Cell::MLstm => "queries",
+        Cell::Mamba => "u and A",
+        _ => "x and h0",
+    };
+    let (cell, found) = (cell.name(), &found.shape);
+    Err(format!("tensor '{name}' has shape {found:?}, expected {expected:?} for a {cell} whose {given} are as in this file"))
 }
 
 fn missing(name: &str, cell: Cell) -> String {
-    let one = Sizes { batch_size: 1, seq_len: 1, d_model: 1, d_inner: 1 };
+    let one = Sizes { batch_size: 1, seq_len: 1, d_model: 1, d_inner: 1, n_heads: 1 };
     let names: Vec<_> = cell.inputs(one).into_iter().map(|(name, _)| name).collect();
     format!("tensor '{name}' is missing; a case of {} has {}", cell.name(), names.join(", "))
 }

@@ -6,9 +6,7 @@ use super::case::Sizes;
 use crate::ops::{Candidate, Gates};
 
 /// Names of the cells that can be verified.
-const SUPPORTED: &[&str] = &["min_gru", "min_lstm", "gru", "lstm", "mamba"];
-/// Cells the format knows and this version does not.
-const LATER: &[&str] = &["slstm", "mlstm"];
+const SUPPORTED: &[&str] = &["min_gru", "min_lstm", "gru", "lstm", "mamba", "slstm", "mlstm"];
 /// Metadata that say nothing about the cell; `format` is what safetensors' own writers add.
 const COMMON: &[&str] = &["case", "cell", "format"];
 
@@ -20,6 +18,8 @@ pub(super) enum Cell {
     Gru,
     Lstm,
     Mamba,
+    SLstm,
+    MLstm,
 }
 
 impl Cell {
@@ -33,7 +33,8 @@ impl Cell {
             "gru" => Self::Gru,
             "lstm" => Self::Lstm,
             "mamba" => Self::Mamba,
-            later if LATER.contains(&later) => return Err(format!("cell '{later}' is not supported yet; supported are {}", cells())),
+            "slstm" => Self::SLstm,
+            "mlstm" => Self::MLstm,
             other => return Err(format!("unknown cell {other:?}; supported are {}", cells())),
         };
         match metadata.keys().find(|key| !COMMON.contains(&key.as_str()) && !cell.settings().contains(&key.as_str())) {
@@ -51,6 +52,8 @@ impl Cell {
             Self::Gru => "gru",
             Self::Lstm => "lstm",
             Self::Mamba => "mamba",
+            Self::SLstm => "slstm",
+            Self::MLstm => "mlstm",
         }
     }
 
@@ -58,21 +61,22 @@ impl Cell {
         match self {
             Self::MinGru(_) => &["candidate"],
             Self::MinLstm(..) => &["candidate", "normalize_gates"],
-            Self::Gru | Self::Lstm | Self::Mamba => &[],
-        }
-    }
-
-    /// The tensors whose shapes give the sizes: `[B, T, d]`, and the one that ends in e.
-    pub(super) fn sized_by(self) -> [&'static str; 2] {
-        match self {
-            Self::Mamba => ["u", "A"],
-            _ => ["x", "h0"],
+            Self::Gru | Self::Lstm | Self::Mamba | Self::SLstm | Self::MLstm => &[],
         }
     }
 
     /// Name and shape of every input and parameter.
     pub(super) fn inputs(self, sizes: Sizes) -> Vec<(&'static str, Vec<usize>)> {
-        let Sizes { batch_size: b, seq_len: t, d_model: d, d_inner: e } = sizes;
+        let Sizes { batch_size: b, seq_len: t, d_model: d, d_inner: e, n_heads } = sizes;
+        let head = e / n_heads;
+        match self {
+            Self::SLstm => return vec![("x", vec![b, t, d]), ("R", vec![n_heads, 4 * head, head]), ("b", vec![4 * e])],
+            Self::MLstm => {
+                let sequences = ["q", "k", "v"].map(|name| (name, vec![b, n_heads, t, head]));
+                return sequences.into_iter().chain(["igate", "fgate"].map(|name| (name, vec![b, n_heads, t]))).collect();
+            }
+            _ => {}
+        }
         let mut inputs = vec![("x", vec![b, t, d]), ("h0", vec![b, e])];
         let linear = |weight, bias| [(weight, vec![e, d]), (bias, vec![e])];
         let traditional = |rows: usize| {
@@ -95,6 +99,7 @@ impl Cell {
                 inputs = sequences.iter().map(|&(name, width)| (name, vec![b, t, width])).collect();
                 inputs.extend([("A", vec![d, e]), ("D", vec![d]), ("delta_bias", vec![d])]);
             }
+            Self::SLstm | Self::MLstm => {}
         }
         if matches!(self, Self::MinGru(_) | Self::MinLstm(..)) {
             inputs.extend(linear("linear_h.weight", "linear_h.bias"));
@@ -106,6 +111,7 @@ impl Cell {
     pub(super) fn outputs(self, sizes: Sizes) -> Vec<(&'static str, Vec<usize>)> {
         let h = ("h", vec![sizes.batch_size, sizes.seq_len, sizes.d_inner]);
         match self {
+            Self::MLstm => vec![("h", vec![sizes.batch_size, sizes.n_heads, sizes.seq_len, sizes.d_inner / sizes.n_heads])],
             Self::Lstm => vec![h, ("c_last", vec![sizes.batch_size, sizes.d_inner])],
             Self::Mamba => vec![("y", vec![sizes.batch_size, sizes.seq_len, sizes.d_model])],
             _ => vec![h],

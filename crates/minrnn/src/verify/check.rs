@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::case::{Case, Sizes};
+use super::cell::Cell;
 use super::compare::{Comparison, Direction, Tolerance};
 use super::layer::{Carried, Layer};
+use super::xlstm;
 
 impl Case {
     /// Computes the case on `device` (one without autodiff) and compares everything that is expected: outputs of the parallel
@@ -41,7 +43,7 @@ impl Case {
     fn forward_and_backward(&self, loss_weight: &[f32], device: &Device) -> Computed {
         let leaves = Leaves::new(self, device);
         let (output, last) = leaves.forward();
-        let loss_weight = Tensor::<3>::from_data(TensorData::new(loss_weight.to_vec(), output.dims()), device);
+        let loss_weight = Tensor::<1>::from_data(TensorData::new(loss_weight.to_vec(), output.dims()), device);
         let grads = (output.clone() * loss_weight).sum().backward();
         let mut computed = self.outputs(values(output), last);
         for (name, leaf) in &leaves.inputs {
@@ -53,7 +55,11 @@ impl Case {
 
     /// One call of the cell for each step, with nothing kept but the state.
     fn step_by_step(&self, device: &Device) -> Computed {
-        let layer = Leaves::new(self, device).layer();
+        let leaves = Leaves::new(self, device);
+        if let Some(h) = leaves.xlstm(1) {
+            return self.outputs(values(h), Carried::States(None));
+        }
+        let layer = leaves.layer();
         let mut carried = layer.start();
         let Sizes { batch_size, seq_len, .. } = self.sizes;
         let width = self.cell.outputs(self.sizes)[0].1[2];
@@ -104,8 +110,23 @@ impl<'a> Leaves<'a> {
         Layer::new(self.case.cell, self.case.sizes, |name| self.inputs[name].clone())
     }
 
-    fn forward(&self) -> (Tensor<3>, Carried) {
+    /// h, flat, of the cells of xLSTM, by calls of at most `per_call` steps.
+    fn xlstm(&self, per_call: usize) -> Option<Tensor<1>> {
+        let (sizes, input) = (self.case.sizes, |name: &str| self.inputs[name].clone());
+        match self.case.cell {
+            Cell::SLstm => Some(xlstm::slstm(sizes, input, per_call).flatten(0, 2)),
+            Cell::MLstm => Some(xlstm::mlstm(sizes, input, per_call).flatten(0, 3)),
+            _ => None,
+        }
+    }
+
+    /// The output, flat, and what is carried after it.
+    fn forward(&self) -> (Tensor<1>, Carried) {
+        if let Some(h) = self.xlstm(self.case.sizes.seq_len) {
+            return (h, Carried::States(None));
+        }
         let layer = self.layer();
-        layer.forward(0..self.case.sizes.seq_len, layer.start())
+        let (output, last) = layer.forward(0..self.case.sizes.seq_len, layer.start());
+        (output.flatten(0, 2), last)
     }
 }

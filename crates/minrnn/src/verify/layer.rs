@@ -75,7 +75,7 @@ struct Recurrent {
 
 impl Gated {
     fn new(cell: Cell, sizes: Sizes, input: impl Fn(&str) -> Tensor<1>) -> Self {
-        let Sizes { batch_size: b, seq_len: t, d_model: d, d_inner: e } = sizes;
+        let Sizes { batch_size: b, seq_len: t, d_model: d, d_inner: e, .. } = sizes;
         // Row-major matrices of the same width: their rows follow each other.
         let cat = |names: &[&str]| Tensor::cat(names.iter().map(|name| input(name)).collect(), 0);
         let (parts, weights, biases, recurrent): (_, &[&str], &[&str], _) = match cell {
@@ -115,7 +115,7 @@ impl Gated {
                 let (h, last, c_last) = ops::lstm(preact, bias, weight, recurrent_bias, start, cell, &codes);
                 ((h, last), Some(c_last))
             }
-            Cell::Mamba => unreachable!("a layer of its own"),
+            Cell::Mamba | Cell::SLstm | Cell::MLstm => unreachable!("a layer of its own"),
         };
         (h, Carried::Hidden { h: last, c })
     }
@@ -129,7 +129,7 @@ pub(super) struct Mamba {
 
 impl Mamba {
     fn new(sizes: Sizes, input: impl Fn(&str) -> Tensor<1>) -> Self {
-        let Sizes { batch_size: b, seq_len: t, d_model: d, d_inner: n } = sizes;
+        let Sizes { batch_size: b, seq_len: t, d_model: d, d_inner: n, .. } = sizes;
         let sequence = |name: &str, width: usize| input(name).reshape([b, t, width]);
         Self {
             whole: SelectiveScan {

@@ -29,6 +29,7 @@ mod cell;
 mod check;
 mod compare;
 mod layer;
+mod xlstm;
 
 pub use case::{Case, Sizes};
 pub use compare::{Comparison, Direction, Tolerance};

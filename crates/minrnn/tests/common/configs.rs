@@ -1,6 +1,8 @@
 //! The small models the tests run: every setting of every mixer and block.
 
-use minrnn_stream::{Candidate, FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind, ScanKind};
+use minrnn_stream::{
+    Candidate, FeedForwardKind, ForgetGate, GruForm, InitialState, Initialization, MixerKind, ModelConfig, NormKind, Positions, ScanKind,
+};
 
 use super::{D_MODEL, VOCAB_SIZE};
 
@@ -11,6 +13,9 @@ pub fn small(mixer: MixerKind) -> ModelConfig {
 
 /// Every combination of the settings that matter to `mixer`.
 pub fn mixers(mixer: MixerKind) -> Vec<ModelConfig> {
+    if mixer == MixerKind::Attention {
+        return attention();
+    }
     let configs = vary(vec![small(mixer)], InitialState::ALL, |config, value| config.initial_state = value);
     let configs = match mixer {
         MixerKind::MinGru | MixerKind::MinLstm => {
@@ -22,13 +27,18 @@ pub fn mixers(mixer: MixerKind) -> Vec<ModelConfig> {
             let plain = ModelConfig { n_layers: 2, ..small(mixer) };
             vec![plain.clone(), ModelConfig { d_state: 3, expansion: 1.5, ..plain }]
         }
-        MixerKind::Lstm | MixerKind::Gilr => configs,
+        MixerKind::Lstm | MixerKind::Gilr | MixerKind::Attention => configs,
         MixerKind::Aaren | MixerKind::LinearAttention => vary(vec![small(mixer)], &[4, 1, 16], |config, value| config.n_heads = value),
         MixerKind::RetNet => {
             let wide = ModelConfig { expansion: 1.5, ..small(mixer) };
             vary(vec![small(mixer), wide], &[4, 1, 2], |config, value| config.n_heads = value)
         }
         MixerKind::Rwkv4 => vec![small(mixer), ModelConfig { expansion: 1.0, ..small(mixer) }],
+        MixerKind::SLstm => {
+            let configs = vary(configs, ForgetGate::ALL, |config, value| config.slstm_forget_gate = value);
+            vary(configs, &[true, false], |config, value| config.slstm_conv = value)
+        }
+        MixerKind::MLstm => vary(configs, &[4, 1], |config, value| config.n_heads = value),
     };
     let configs = match mixer {
         MixerKind::MinLstm => vary(configs, &[true, false], |config, value| config.normalize_gates = value),
@@ -37,23 +47,69 @@ pub fn mixers(mixer: MixerKind) -> Vec<ModelConfig> {
     configs.into_iter().filter(|config| config.validate().is_ok()).collect()
 }
 
+/// Every way to see the past: all of it, a window, and what is left when the cache is full.
+fn attention() -> Vec<ModelConfig> {
+    let configs = vary(vec![small(MixerKind::Attention)], &[Positions::None, Positions::Rotary], |config, value| config.positions = value);
+    let configs = vary(configs, &[(0, 2048), (3, 2048), (70, 2048), (0, 5)], |config, value| {
+        (config.window, config.max_seq_len) = value;
+    });
+    let plain = ModelConfig { bias: false, n_heads: 2, init: Initialization::Gpt, ..small(MixerKind::Attention) };
+    [configs, vec![plain]].concat()
+}
+
+/// nanoGPT's block: LayerNorm and learned positions, no biases, tied.
+pub fn nano_gpt() -> ModelConfig {
+    ModelConfig {
+        norm: NormKind::Layer,
+        positions: Positions::Learned,
+        bias: false,
+        init: Initialization::Gpt,
+        tie_embeddings: true,
+        ..small(MixerKind::Attention)
+    }
+}
+
+/// Llama's block: RMSNorm, rotary positions, SwiGLU, no biases, untied.
+pub fn llama() -> ModelConfig {
+    ModelConfig {
+        positions: Positions::Rotary,
+        ff: FeedForwardKind::SwiGlu,
+        ff_mult: 8.0 / 3.0,
+        bias: false,
+        ..small(MixerKind::Attention)
+    }
+}
+
 /// Every combination of the settings of a block, around a mixer with a learned state.
 pub fn blocks() -> Vec<ModelConfig> {
     let config = ModelConfig { initial_state: InitialState::Learned, ff_mult: 1.5, ..small(MixerKind::MinGru) };
     let configs = vary(vec![config], &[false, true], |config, value| config.conv = value);
     let configs = vary(configs, FeedForwardKind::ALL, |config, value| config.ff = value);
-    vary(configs, NormKind::ALL, |config, value| config.norm = value)
+    let mut configs = vary(configs, NormKind::ALL, |config, value| config.norm = value);
+    let plain = ModelConfig { bias: false, norm: NormKind::Layer, ..configs[0].clone() };
+    configs.extend([FeedForwardKind::Mlp, FeedForwardKind::Gated].map(|ff| ModelConfig { ff, ..plain.clone() }));
+    configs
 }
 
 /// Whole models of two blocks: each mixer once, with different blocks around it.
 pub fn language_models() -> Vec<ModelConfig> {
-    let of = |mixer: &MixerKind| ModelConfig { n_layers: 2, conv: true, initial_state: InitialState::Learned, ..small(*mixer) };
+    let of = |mixer: &MixerKind| {
+        let zero = ModelConfig { n_layers: 2, conv: true, ..small(*mixer) };
+        let learned = ModelConfig { initial_state: InitialState::Learned, ..zero.clone() };
+        if learned.validate().is_ok() { learned } else { zero }
+    };
     let mut configs: Vec<ModelConfig> = MixerKind::ALL.iter().map(of).collect();
     configs.push(ModelConfig { norm: NormKind::Layer, conv: false, tie_embeddings: true, ..of(&MixerKind::MinGru) });
     configs.push(ModelConfig { norm: NormKind::Batch, ff: FeedForwardKind::Gated, ..of(&MixerKind::MinLstm) });
     configs.push(ModelConfig { rms_eps: 0.1, ..of(&MixerKind::MinGru) });
     let rwkv = ModelConfig { norm: NormKind::Layer, ff: FeedForwardKind::ChannelMix, conv: false, ..of(&MixerKind::Rwkv4) };
     configs.push(rwkv);
+    let xlstm = ModelConfig { norm: NormKind::Layer, ff: FeedForwardKind::GeGlu, ff_mult: 1.3, conv: false, ..of(&MixerKind::SLstm) };
+    configs.push(ModelConfig { mixers: vec![MixerKind::MLstm, MixerKind::SLstm], ..xlstm });
+    // The place of a token is counted by the model and by attention; with 40 places the longer tests run beyond the last.
+    configs.push(ModelConfig { n_layers: 2, max_seq_len: 40, ..nano_gpt() });
+    configs.push(ModelConfig { n_layers: 2, ..llama() });
+    configs.push(ModelConfig { positions: Positions::Learned, ..of(&MixerKind::MinGru) });
     configs
 }
 

@@ -3,14 +3,17 @@
 mod aaren;
 mod gru;
 mod lstm;
+mod m_lstm;
 mod mamba;
 mod min_gru;
 mod min_lstm;
 mod recurrent;
 mod retention;
 mod rwkv4;
+mod s_lstm;
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -18,12 +21,17 @@ use core::fmt::Debug;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::Buffers;
-use crate::{Candidate, InitialState, MixerKind, ModelConfig, Result};
+use crate::{Candidate, Error, InitialState, MixerKind, ModelConfig, Positions, Result};
 
 /// From normalised inputs to hidden values; the block projects these back by `out_proj`.
 pub(crate) trait Mixer: Debug + Send + Sync {
     /// W, the numbers of a token before `out_proj`.
     fn width(&self) -> usize;
+
+    /// Whether the hidden values go through `out_proj`; otherwise W is D.
+    fn has_out_proj(&self) -> bool {
+        true
+    }
 
     /// Whether `out_proj` has a bias.
     fn out_bias(&self) -> bool {
@@ -52,6 +60,9 @@ pub(crate) fn read(config: &ModelConfig, kind: MixerKind, source: &mut dyn Sourc
         MixerKind::Aaren => Box::new(aaren::Aaren::read(config, source, name)?),
         MixerKind::LinearAttention | MixerKind::RetNet => Box::new(retention::Retention::read(config, kind, source, name)?),
         MixerKind::Gilr => Box::new(min_gru::MinGru::read(config, Candidate::Tanh, source, name)?),
+        MixerKind::SLstm => Box::new(s_lstm::SLstm::read(config, source, name)?),
+        MixerKind::MLstm => Box::new(m_lstm::MLstm::read(config, source, name)?),
+        MixerKind::Attention => return Err(not_streamed(kind)),
     })
 }
 
@@ -68,7 +79,33 @@ impl MixerKind {
         Self::Aaren,
         Self::LinearAttention,
         Self::RetNet,
+        Self::SLstm,
+        Self::MLstm,
     ];
+}
+
+impl ModelConfig {
+    /// Checks that the runtime runs such a model.
+    ///
+    /// # Errors
+    /// When a mixer is not among [`MixerKind::STREAMED`], or positions are learned.
+    pub fn expect_streamed(&self) -> Result<()> {
+        if let Some(kind) = self.mixer_kinds().into_iter().find(|kind| !MixerKind::STREAMED.contains(kind)) {
+            return Err(not_streamed(kind));
+        }
+        if self.positions == Positions::Learned {
+            return Err(Error::Config(format!("the inference runtime has no positions = {}; {TAKE_THE_TRAINING_MODEL}", self.positions)));
+        }
+        Ok(())
+    }
+}
+
+const TAKE_THE_TRAINING_MODEL: &str = "take the training model, as minrnn generate and minrnn eval do with a run or a checkpoint";
+
+fn not_streamed(kind: MixerKind) -> Error {
+    let names: Vec<_> = MixerKind::STREAMED.iter().map(|kind| kind.name()).collect();
+    let names = names.join(", ");
+    Error::Config(format!("the inference runtime does not run mixer = {kind}, expected one of {names}; {TAKE_THE_TRAINING_MODEL}"))
 }
 
 /// Numbers that a mixer keeps for a session.
@@ -81,6 +118,9 @@ pub(crate) fn memory_len(config: &ModelConfig, kind: MixerKind) -> Result<usize>
         MixerKind::Rwkv4 => config.d_model + 2 * e,
         MixerKind::Aaren => e + config.n_heads,
         MixerKind::LinearAttention | MixerKind::RetNet => retention::memory_len(config, kind)?,
+        MixerKind::SLstm => s_lstm::memory(config.d_model, config.slstm_conv),
+        MixerKind::MLstm => m_lstm::memory(config.mlstm_inner()?, config.n_heads),
+        MixerKind::Attention => return Err(not_streamed(kind)),
     })
 }
 

@@ -1,37 +1,65 @@
-//! Generation without sampling by the inference runtime: from a carried state, each token the most likely one after those before.
+//! Generation without sampling by the inference runtime (by the training model where the runtime lacks the mixer): from a carried state, each token the most likely one after those before.
 
-use minrnn_stream::Workspace;
+use minrnn::generate::{Logits, Session};
+use minrnn::model::LanguageModel;
+use minrnn_stream::{Model, Workspace};
 
 use super::Measured;
 use super::case::{Case, Defaults};
 use super::language_model::{deploy, flop, random_tokens};
-use super::timing::Plan;
+use super::timing::{Plan, Times};
+use crate::deployed::Engine;
 
 pub const DEFAULTS: Defaults = Defaults { d_model: 384, d_hidden: 768, batch_size: 1, seq_len: &[256], iterations: 5 };
 
 pub fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
-    let model = deploy(case, 1)?;
-    let v = model.vocab_size();
+    let engine = deploy(case, 1)?;
     let first: Vec<u32> = random_tokens(case, 0).chunks(case.seq_len + 1).map(|row| row[0] as u32).collect();
+    let times = match &engine {
+        Engine::Runtime(model) => runtime(case, plan, model, &first).map_err(minrnn::Error::from)?,
+        Engine::Training(trained) => training(case, plan, &trained.1, &first)?,
+    };
+    Ok(Measured { times, flop: flop(case, false), parameters: Some(engine.parameters()) })
+}
+
+fn runtime(case: &Case, plan: Plan, model: &Model, first: &[u32]) -> minrnn_stream::Result<Times> {
+    let v = model.vocab_size();
     let (mut start, mut workspace) = (model.init_state(case.batch_size), Workspace::new());
     let mut logits = vec![0.0; case.batch_size * v];
-    model.step(&first, &mut start, &mut logits, &mut workspace).map_err(minrnn::Error::from)?;
+    model.step(first, &mut start, &mut logits, &mut workspace)?;
     let mut tokens = likeliest(&logits, v);
-    let mut failure = None;
+    let mut outcome = Ok(());
     let times = plan.time(|| {
         let mut state = start.clone();
         for _ in 0..case.seq_len {
-            if let Err(error) = model.step(&tokens, &mut state, &mut logits, &mut workspace) {
-                failure = Some(error);
+            outcome = model.step(&tokens, &mut state, &mut logits, &mut workspace);
+            if outcome.is_err() {
                 return;
             }
             tokens = likeliest(&logits, v);
         }
     });
-    if let Some(error) = failure {
-        return Err(minrnn::Error::from(error).into());
-    }
-    Ok(Measured { times, flop: flop(case, false), parameters: Some(model.parameters()) })
+    outcome.map(|()| times)
+}
+
+fn training(case: &Case, plan: Plan, model: &LanguageModel, first: &[u32]) -> minrnn::Result<Times> {
+    let mut start = Session::new(model, case.batch_size);
+    let choose = |logits: Logits| (0..case.batch_size).flat_map(|row| likeliest(logits.row(row), logits.row(row).len())).collect();
+    let mut tokens: Vec<u32> = choose(start.step(first)?);
+    let mut outcome = Ok(());
+    let times = plan.time(|| {
+        let mut session = start.clone();
+        for _ in 0..case.seq_len {
+            match session.step(&tokens) {
+                Ok(logits) => tokens = choose(logits),
+                Err(error) => {
+                    outcome = Err(error);
+                    return;
+                }
+            }
+        }
+    });
+    outcome.map(|()| times)
 }
 
 /// The most likely token of each row.

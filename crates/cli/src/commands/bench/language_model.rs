@@ -10,6 +10,7 @@ use minrnn_stream::{InitialState, Model, ModelConfig, NormKind, Weights};
 use rand::Rng;
 
 use super::case::{Case, expect_room};
+use crate::deployed::Engine;
 
 const VOCAB_SIZE: usize = 65;
 
@@ -37,14 +38,20 @@ pub fn build(case: &Case, floats_per_token: u128, device: &Device) -> anyhow::Re
     Ok(LanguageModel::new(&config, 0, device)?)
 }
 
-/// The same in the inference runtime, its weights in the format of `case`, if there is room for it and for `floats_per_token` numbers
-/// a token.
-pub fn deploy(case: &Case, floats_per_token: u128) -> anyhow::Result<Model> {
+/// The same in the inference runtime, its weights in the format of `case`, or as it is trained where the runtime lacks its mixer, if
+/// there is room for it and for `floats_per_token` numbers a token.
+pub fn deploy(case: &Case, floats_per_token: u128) -> anyhow::Result<Engine> {
     let trained = build(case, floats_per_token, &Device::flex())?;
+    let config = config(case);
+    if config.expect_streamed().is_err() {
+        case.precision.training()?;
+        return Ok(Engine::Training(Box::new((config, trained))));
+    }
     let file = tempfile::NamedTempFile::new().context("could not create a temporary file")?;
     save_weights(&trained, file.path())?;
     let mut weights = Weights::read(file.path()).map_err(minrnn::Error::from)?;
-    Ok(Model::new(&config(case), &mut weights, case.precision.weights()).map_err(minrnn::Error::from)?)
+    let model = Model::new(&config, &mut weights, case.precision.weights()).map_err(minrnn::Error::from)?;
+    Ok(Engine::Runtime(Box::new(model)))
 }
 
 /// Number of its parameters.

@@ -1,28 +1,35 @@
-//! One pass over a prompt by the inference runtime, to the state after it and the logits of the next token.
+//! One pass over a prompt by the inference runtime (by the training model where the runtime lacks the mixer), to the state after it and the logits of the next token.
 
+use minrnn::generate::Session;
 use minrnn_stream::Workspace;
 
 use super::Measured;
 use super::case::{Case, Defaults};
 use super::language_model::{deploy, flop, random_tokens};
 use super::timing::Plan;
+use crate::deployed::Engine;
 
 pub const DEFAULTS: Defaults = Defaults { d_model: 384, d_hidden: 768, batch_size: 1, seq_len: &[512, 2048], iterations: 5 };
 
 pub fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
-    let model = deploy(case, 1)?;
+    let engine = deploy(case, 1)?;
     let tokens: Vec<u32> = random_tokens(case, 0).into_iter().map(|token| token as u32).collect();
     let prompts: Vec<&[u32]> = tokens.chunks(case.seq_len + 1).map(|row| &row[..case.seq_len]).collect();
-    let mut workspace = Workspace::new();
-    let mut logits = vec![0.0; case.batch_size * model.vocab_size()];
     let mut failure = None;
-    let times = plan.time(|| {
-        let mut state = model.init_state(case.batch_size);
-        failure = model.prefill(&prompts, &mut state, &mut logits, &mut workspace).err();
-    });
+    let times = match &engine {
+        Engine::Runtime(model) => {
+            let mut workspace = Workspace::new();
+            let mut logits = vec![0.0; case.batch_size * model.vocab_size()];
+            plan.time(|| {
+                let mut state = model.init_state(case.batch_size);
+                failure = model.prefill(&prompts, &mut state, &mut logits, &mut workspace).map_err(minrnn::Error::from).err();
+            })
+        }
+        Engine::Training(trained) => plan.time(|| failure = Session::new(&trained.1, case.batch_size).prefill(&prompts).err()),
+    };
     if let Some(error) = failure {
-        return Err(minrnn::Error::from(error).into());
+        return Err(error.into());
     }
     // The head sees one position of each row; the peers count it everywhere, and so do we.
-    Ok(Measured { times, flop: flop(case, false), parameters: Some(model.parameters()) })
+    Ok(Measured { times, flop: flop(case, false), parameters: Some(engine.parameters()) })
 }

@@ -111,10 +111,12 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         );
     }
     let against = args.against.as_deref().map(Deployed::load).transpose()?;
-    if against.as_ref().is_some_and(|other| other.model.vocab_size() != deployed.model.vocab_size()) {
+    let model = deployed.runtime()?;
+    let other = against.as_ref().map(Deployed::runtime).transpose()?;
+    if other.is_some_and(|other| other.vocab_size() != model.vocab_size()) {
         return Err(WrongInput("the models have vocabularies of different sizes, so their tokens cannot be compared".to_owned()).into());
     }
-    let scored = runtime::score(&deployed.model, against.as_ref().map(|other| &other.model), &tokens, stop).map_err(minrnn::Error::from)?;
+    let scored = runtime::score(model, other, &tokens, stop).map_err(minrnn::Error::from)?;
     let Some(runtime::Score { evaluation, agreement }) = scored else {
         say("stopped before everything was scored");
         return Ok(ExitCode::from(FAILED));

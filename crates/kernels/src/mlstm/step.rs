@@ -1,0 +1,73 @@
+//! One step of one head by the recurrence.
+
+use super::EPS;
+use crate::rows::put;
+use crate::shape::expect_len;
+use crate::simd::{self, Level, Simd, WithSimd, exp};
+use crate::stepwise::log_sigmoid;
+
+/// Moves the memory of one head by one step and writes its output; allocates nothing.
+///
+/// # Shapes
+/// `q`, `k`, `v`, `n`, `h` `[e]`, `c` `[e, e]`; `gates` are the pre-activations of the input and the forget gate.
+///
+/// # Panics
+/// When a length does not fit.
+pub fn step(level: Level, qkv: [&[f32]; 3], gates: [f32; 2], c: &mut [f32], n: &mut [f32], m: &mut f32, h: &mut [f32]) {
+    let e = h.len();
+    qkv.iter().for_each(|x| expect_len("q, k or v", x, e));
+    expect_len("c", c, e * e);
+    expect_len("n", n, e);
+    level.run(Step { qkv, gates, c, n, m, h });
+}
+
+struct Step<'a> {
+    qkv: [&'a [f32]; 3],
+    gates: [f32; 2],
+    c: &'a mut [f32],
+    n: &'a mut [f32],
+    m: &'a mut f32,
+    h: &'a mut [f32],
+}
+
+impl WithSimd for Step<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let e = self.h.len();
+        let [q, k, v] = self.qkv;
+        let [i, f] = self.gates;
+        let kept = *self.m + first(simd, log_sigmoid(simd, simd.splat_f32s(f)));
+        let m = kept.max(i);
+        let scalar_exp = |x: f32| first(simd, exp(simd, simd.splat_f32s(x)));
+        let (take, keep, floor) = (scalar_exp(i - m) / libm::sqrtf(e as f32), scalar_exp(kept - m), scalar_exp(-m));
+        *self.m = m;
+        let (taken, kept) = (simd.splat_f32s(take), simd.splat_f32s(keep));
+        let mut beta = simd.splat_f32s(0.0);
+        for at in (0..e).step_by(S::F32_LANES) {
+            let n = simd.mul_add_e_f32s(kept, simd::load(simd, self.n, at), simd.mul_f32s(taken, simd::load(simd, k, at)));
+            put(simd, self.n, at, n);
+            beta = simd.mul_add_e_f32s(n, simd::load(simd, q, at), beta);
+        }
+        let inverse = 1.0 / (simd.reduce_sum_f32s(beta).abs().max(floor) + EPS);
+        self.h.fill(0.0);
+        for (row, (&query, &key)) in self.c.chunks_exact_mut(e.max(1)).zip(q.iter().zip(k)) {
+            let (query, key) = (simd.splat_f32s(query), simd.splat_f32s(take * key));
+            for at in (0..e).step_by(S::F32_LANES) {
+                let c = simd.mul_add_e_f32s(key, simd::load(simd, v, at), simd.mul_f32s(kept, simd::load(simd, row, at)));
+                put(simd, row, at, c);
+                let sum = simd.mul_add_e_f32s(query, c, simd::load(simd, self.h, at));
+                put(simd, self.h, at, sum);
+            }
+        }
+        crate::rows::scale(simd, self.h, simd.splat_f32s(inverse));
+    }
+}
+
+/// The first lane.
+#[inline(always)]
+fn first<S: Simd>(simd: S, x: S::f32s) -> f32 {
+    let mut lane = [0.0];
+    put(simd, &mut lane, 0, x);
+    lane[0]
+}

@@ -1,0 +1,323 @@
+//! sLSTM: an LSTM with an exponential input gate, a normaliser and heads; forward over whole sequences, backward by hand.
+//!
+//! ```text
+//! m⁺ = max(ln f + m, ĩ)      i* = e^(ĩ − m⁺)      f* = e^(ln f + m − m⁺)      z = tanh z̃      o = σ(õ)
+//! c⁺ = f* ⊙ c + i* ⊙ z       n⁺ = f* ⊙ n + i*     h⁺ = o ⊙ c⁺ / n⁺
+//! ```
+//!
+//! where ĩ, f̃, z̃, õ = p + R h + b: p is the input side over all steps, made by the caller (`preact`), R the recurrent weight, which
+//! mixes the channels of a head and no others, b the `bias`; f is σ(f̃) or e^f̃; c and n are the cell state and the normaliser, both
+//! divided by e^m, so that i* and f* are at most 1 and nothing overflows. m cancels in c / n and is a constant for differentiation.
+//! Backward, with γ the whole gradient on h⁺, κ and ν those that come back on c⁺ and n⁺:
+//!
+//! ```text
+//! κ' = κ + γ o / n⁺     ν' = ν − γ o c⁺ / n⁺²
+//! ā_i = i* (κ' z + ν')  ā_f = (1 − σ(f̃)) f* (κ' c + ν' n)    ā_z = κ' i* (1 − z²)    ā_o = γ (c⁺ / n⁺) o (1 − o)
+//! dc = κ' f*            dn = ν' f*                           dh = Rᵀ ā
+//! ```
+//!
+//! (no first factor in ā_f where f = e^f̃). A state that has seen nothing is h = c = n = 0 and m = −∞, written as [`EMPTY_M`]; a reset
+//! restores it. Threads, products per step and blocks of steps in the backward pass are those of [`crate::lstm`].
+
+mod steps;
+
+use crate::grid::{self, SharedOut};
+use crate::product::{Into, Matrix, as_out, multiply, transposed};
+use crate::segments::Segments;
+use crate::shape::{Out, Shape, expect_len};
+use crate::simd::Level;
+use crate::stepwise::{Rows, bias_sum, combine, flush, state_of, tasks};
+use alloc::{vec, vec::Vec};
+pub use steps::step;
+use steps::{Backward, Step};
+
+/// m before the first step: far enough down to vanish beside every input gate, and finite, so that masks may multiply it.
+pub const EMPTY_M: f32 = -1e30;
+
+/// How the forget gate follows from its pre-activation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ForgetGate {
+    /// f = σ(f̃).
+    #[default]
+    Sigmoid,
+    /// f = e^f̃.
+    Exponential,
+}
+
+/// Where the rows of a batch start from; a missing part is that of a state that has seen nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Start<'a, T = f32> {
+    /// The carried h `[B, E]`.
+    pub h0: Option<&'a [T]>,
+    /// The carried c `[B, E]`.
+    pub c0: Option<&'a [T]>,
+    /// The carried n `[B, E]`.
+    pub n0: Option<&'a [T]>,
+    /// The carried m `[B, E]`.
+    pub m0: Option<&'a [T]>,
+    /// Which steps are real and where the state is reset.
+    pub segments: Segments<'a>,
+}
+
+impl<'a, T> Start<'a, T> {
+    /// h, c, n, m.
+    pub(crate) fn carried(&self) -> [Option<&'a [T]>; 4] {
+        [self.h0, self.c0, self.n0, self.m0]
+    }
+}
+
+/// States of every step, in the order h, c, n, m.
+///
+/// # Shapes
+/// `preact` `[B, T, 4E]` in rows i, f, z, o, `weight` `[NH, 4H, H]` with H = E / NH and rows i, f, z, o, `bias` `[4E]`; out: `states`
+/// `[B, T, E]` each, `last` `[B, E]` each. In padding the states are 0 and what is carried passes.
+///
+/// # Panics
+/// When a length does not fit `shape`, or the heads do not divide its width.
+#[allow(clippy::too_many_arguments, reason = "every one is a tensor of the cell")]
+pub fn forward(
+    shape: Shape,
+    heads: usize,
+    forget: ForgetGate,
+    preact: &[f32],
+    weight: &[f32],
+    bias: Option<&[f32]>,
+    start: Start<'_>,
+    states: [Out; 4],
+    last: [Out; 4],
+) {
+    states.iter().for_each(|state| expect_len("a state", state, shape.elements()));
+    last.iter().for_each(|state| expect_len("a last state", state, shape.states()));
+    let cell = Cell::new(shape, heads, forget, preact, weight, bias, start);
+    let (states, last) = (states.map(SharedOut::new), last.map(SharedOut::new));
+    let n = tasks(shape.batch);
+    grid::for_each(n, |i| {
+        let rows = Rows::new(shape, start.segments, grid::piece(shape.batch, n, i));
+        // SAFETY: tasks have rows of their own.
+        let (states, last) = unsafe {
+            let states = [0, 1, 2, 3].map(|part: usize| rows.own(&states[part], rows.seq_len * rows.width));
+            (states, [0, 1, 2, 3].map(|part: usize| rows.own(&last[part], rows.width)))
+        };
+        cell.forward(&rows, states, last);
+    });
+}
+
+/// Gradients of everything, given those of h (`d_h`) and of the last h, c and n (`d_last`; `None` is 0) and the `states` that
+/// [`forward`] wrote.
+///
+/// # Shapes
+/// As in [`forward`]; `d_x` has the shape of `x`, `d_start` are those of the carried h, c and n, written whether or not the start has
+/// them.
+///
+/// # Panics
+/// When a length does not fit `shape`, or the heads do not divide its width.
+#[allow(clippy::too_many_arguments, reason = "every one is a tensor of the cell")]
+pub fn backward(
+    shape: Shape,
+    heads: usize,
+    forget: ForgetGate,
+    preact: &[f32],
+    weight: &[f32],
+    bias: Option<&[f32]>,
+    start: Start<'_>,
+    states: [&[f32]; 4],
+    d_h: Option<&[f32]>,
+    d_last: [Option<&[f32]>; 3],
+    d_preact: Out,
+    d_weight: Out,
+    d_bias: Option<Out>,
+    d_start: [Out; 3],
+) {
+    let e = shape.width;
+    states.iter().for_each(|state| expect_len("a state", state, shape.elements()));
+    d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
+    d_last.iter().flatten().for_each(|d| expect_len("d_last", d, shape.states()));
+    expect_len("d_preact", d_preact, 4 * shape.elements());
+    expect_len("d_weight", d_weight, weight.len());
+    d_start.iter().for_each(|d| expect_len("d_start", d, shape.states()));
+    let cell = Cell::new(shape, heads, forget, preact, weight, bias, start);
+    let upstream = Upstream { states, d_h, d_last };
+    let n = tasks(shape.batch);
+    // Sums of a task: weight, then bias.
+    let per_task = weight.len() + 4 * e;
+    let mut partials = vec![0.0; n * per_task];
+    {
+        let d_start = d_start.map(SharedOut::new);
+        let [d_preact, partials] = [d_preact, as_out(&mut partials)].map(SharedOut::new);
+        grid::for_each(n, |i| {
+            let rows = Rows::new(shape, start.segments, grid::piece(shape.batch, n, i));
+            // SAFETY: tasks have rows and sums of their own; the sums were initialised.
+            let (d_preact, d_start, partial) = unsafe {
+                let d_start = [0, 1, 2].map(|part: usize| rows.own(&d_start[part], e));
+                let partial = partials.slice(i * per_task, per_task).assume_init_mut();
+                (rows.own(&d_preact, rows.seq_len * 4 * e), d_start, partial)
+            };
+            cell.backward(&rows, &upstream, d_preact, d_start, partial);
+        });
+    }
+    combine(&partials, per_task, 0, d_weight);
+    if let Some(d_bias) = d_bias {
+        expect_len("d_bias", d_bias, 4 * e);
+        combine(&partials, per_task, weight.len(), d_bias);
+    }
+}
+
+/// What the backward pass reads besides the cell's arguments, over the whole batch.
+struct Upstream<'a> {
+    states: [&'a [f32]; 4],
+    d_h: Option<&'a [f32]>,
+    d_last: [Option<&'a [f32]>; 3],
+}
+
+/// The arguments both directions share, prepared.
+struct Cell<'a> {
+    level: Level,
+    heads: usize,
+    forget: ForgetGate,
+    preact: &'a [f32],
+    /// `[4E]`.
+    bias: Vec<f32>,
+    /// `[NH, 4H, H]`.
+    weight: &'a [f32],
+    /// `[NH, H, 4H]`.
+    weight_transposed: Vec<f32>,
+    start: Start<'a>,
+    /// m of every channel of a state that has seen nothing.
+    empty_m: Vec<f32>,
+}
+
+impl<'a> Cell<'a> {
+    fn new(
+        shape: Shape,
+        heads: usize,
+        forget: ForgetGate,
+        preact: &'a [f32],
+        weight: &'a [f32],
+        bias: Option<&[f32]>,
+        start: Start<'a>,
+    ) -> Self {
+        let e = shape.width;
+        assert!(heads > 0 && e.is_multiple_of(heads), "{heads} heads do not divide a width of {e}");
+        let head = e / heads;
+        expect_len("preact", preact, 4 * shape.elements());
+        expect_len("weight", weight, 4 * e * head);
+        bias.inspect(|bias| expect_len("bias", bias, 4 * e));
+        start.carried().iter().flatten().for_each(|state| expect_len("a carried state", state, shape.states()));
+        start.segments.codes().inspect(|codes| expect_len("segments", codes, shape.batch * shape.seq_len));
+        let per_head = weight.chunks_exact((4 * head * head).max(1));
+        let weight_transposed = per_head.flat_map(|weight| transposed(weight, 4 * head, head)).collect();
+        let (bias, empty_m) = (bias_sum(bias, None, 4 * e), vec![EMPTY_M; e]);
+        Self { level: Level::current(), heads, forget, preact, bias, weight, weight_transposed, start, empty_m }
+    }
+
+    /// What a reset restores in part h, c, n or m; `None` is 0.
+    fn init(&self, part: usize) -> Option<&[f32]> {
+        (part == 3).then_some(&self.empty_m)
+    }
+
+    fn forward(&self, rows: &Rows<'_>, states: [Out; 4], last: [Out; 4]) {
+        let (n, e) = (rows.len(), rows.width);
+        let preact = rows.of(self.preact, rows.seq_len * 4 * e);
+        let carried = self.start.carried();
+        let mut state: [Vec<f32>; 4] = core::array::from_fn(|part| match carried[part] {
+            None if part == 3 => vec![EMPTY_M; n * e],
+            carried => state_of(carried.map(|carried| rows.of(carried, e)), n * e),
+        });
+        let mut product = vec![0.0; n * 4 * e];
+        let mut states = states;
+        states.iter_mut().for_each(|state| rows.clear_padding(state, e));
+        for t in 0..rows.steps() {
+            state.iter_mut().enumerate().for_each(|(part, state)| rows.reset(t, self.init(part), state));
+            self.products(n, e, &state[0], &mut product);
+            let (bias, heads, forget) = (&self.bias, self.heads, self.forget);
+            self.level.run(Step { rows, heads, forget, t, preact, bias, product: &product, state: &mut state, states: &mut states });
+        }
+        for (last, state) in last.into_iter().zip(&state) {
+            last.write_copy_of_slice(state);
+        }
+    }
+
+    fn backward(&self, rows: &Rows<'_>, upstream: &Upstream<'_>, d_preact: Out, d_start: [Out; 3], partial: &mut [f32]) {
+        let (n, e) = (rows.len(), rows.width);
+        let preact = rows.of(self.preact, rows.seq_len * 4 * e);
+        let states = upstream.states.map(|state| rows.of(state, rows.seq_len * e));
+        let d_h = upstream.d_h.map(|d| rows.of(d, rows.seq_len * e));
+        let carried = self.start.carried().map(|carried| carried.map(|carried| rows.of(carried, e)));
+        // γ, κ and ν.
+        let mut gradients = upstream.d_last.map(|d| state_of(d.map(|d| rows.of(d, e)), n * e));
+        let block = rows.block_steps();
+        // Per step of a block [rows, ·]: h before it, the recurrent products that turn into their gradients.
+        let mut before = vec![0.0; block * n * e];
+        let mut product = vec![0.0; block * n * 4 * e];
+        // c, n and m before a step.
+        let mut memory = [(); 3].map(|()| vec![0.0; n * e]);
+        let mut sums = vec![0.0; 4 * e];
+        let mut totals = vec![0.0; 4 * e];
+        let (d_weight, d_bias) = partial.split_at_mut(self.weight.len());
+        rows.clear_padding(d_preact, 4 * e);
+        // A row with no carried m begins as after a reset.
+        let first_m = carried[3].map_or_else(|| vec![EMPTY_M; n * e], <[f32]>::to_vec);
+        let first = [carried[0], carried[1], carried[2], Some(&first_m[..])];
+        let mut end = rows.steps();
+        while end > 0 {
+            let from = end.saturating_sub(block);
+            let steps = end - from;
+            for s in 0..steps {
+                rows.gather_before(from + s, first[0], None, states[0], &mut before[s * n * e..(s + 1) * n * e]);
+            }
+            self.products(steps * n, e, &before, &mut product);
+            for s in (0..steps).rev() {
+                let t = from + s;
+                for (part, memory) in (1..).zip(&mut memory) {
+                    rows.gather_before(t, first[part], self.init(part), states[part], memory);
+                }
+                let product = &mut product[s * n * 4 * e..(s + 1) * n * 4 * e];
+                let (heads, forget, bias) = (self.heads, self.forget, &self.bias);
+                let (memory, gradients, sums) = (&memory, &mut gradients, &mut sums);
+                let step = Backward { rows, heads, forget, t, preact, bias, memory, states, d_h, product, gradients, sums, d_preact };
+                self.level.run(step);
+                self.back_through_product(n, e, product, &mut gradients[0]);
+                gradients.iter_mut().for_each(|gradient| rows.drop_resets(t, gradient));
+            }
+            self.weight_gradient(steps * n, e, &product, &before, d_weight);
+            flush(&mut sums, &mut totals);
+            end = from;
+        }
+        for (sum, total) in d_bias.iter_mut().zip(&totals) {
+            *sum = *total as f32;
+        }
+        for (d_start, gradient) in d_start.into_iter().zip(&gradients) {
+            d_start.write_copy_of_slice(gradient);
+        }
+    }
+
+    /// R h for all gates of `n` rows, `[n, NH, 4H]`.
+    fn products(&self, n: usize, e: usize, state: &[f32], product: &mut [f32]) {
+        let head = e / self.heads;
+        for i in (0..self.heads).filter(|_| head > 0) {
+            let weight = Matrix::new(&self.weight_transposed[i * 4 * head * head..], 4 * head);
+            let state = Matrix::new(&state[i * head..], e);
+            multiply(self.level, [n, head, 4 * head], state, weight, Into::Store, &mut product[i * 4 * head..], 4 * e);
+        }
+    }
+
+    /// γ += Rᵀ ā.
+    fn back_through_product(&self, n: usize, e: usize, d_product: &[f32], gamma: &mut [f32]) {
+        let head = e / self.heads;
+        for i in (0..self.heads).filter(|_| head > 0) {
+            let weight = Matrix::new(&self.weight[i * 4 * head * head..], head);
+            let d_product = Matrix::new(&d_product[i * 4 * head..], 4 * e);
+            multiply(self.level, [n, 4 * head, head], d_product, weight, Into::Add, &mut gamma[i * head..], e);
+        }
+    }
+
+    /// Adds a block's Σ ā ⊗ h.
+    fn weight_gradient(&self, n: usize, e: usize, d_product: &[f32], before: &[f32], d_weight: &mut [f32]) {
+        let head = e / self.heads;
+        for i in (0..self.heads).filter(|_| head > 0) {
+            let d_product = Matrix::new(&d_product[i * 4 * head..], 4 * e).transpose();
+            let before = Matrix::new(&before[i * head..], e);
+            multiply(self.level, [4 * head, n, head], d_product, before, Into::Add, &mut d_weight[i * 4 * head * head..], head);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Causal softmax attention, the mixer of Transformers (models.md §12), with a cache of keys and values as its state.
+//!
+//! ```text
+//! [q | k | v] = W x + b      y = W_o concat_heads(softmax(q kᵀ / √dₕ) v) + b_o
+//! ```
+//! where: x input (D); dₕ = D / heads; a token sees the last `window` tokens of its segment, itself included. With rotary positions q
+//! and k turn with the place of their token since the last reset (nothing else than the distance of two tokens then matters).
+//!
+//! The cache holds the last `window` tokens at most. Without a window it grows up to `max_seq_len` tokens, and then the oldest leave it:
+//! a token never sees further back than that, also within one call. Rows that have had fewer tokens have zeros before theirs, which the
+//! counter hides. Dropout on the attention weights is left out.
+
+use burn::config::Config;
+use burn::module::Module;
+use burn::nn::Linear;
+use burn::tensor::Tensor;
+use minrnn_stream::{ModelConfig, Positions};
+
+use super::init::Initializer;
+use super::linear::{apply, product};
+use super::mixer::Mixer;
+use super::places::Places;
+use super::state::{State, StateZip};
+use crate::Result;
+use crate::ops::{self, AttentionPlan, StepCodes};
+
+/// Settings of an [`Attention`].
+#[derive(Config, Debug)]
+pub struct AttentionConfig {
+    /// Width D of input and output.
+    pub d_model: usize,
+    /// Number of heads; it divides D.
+    pub n_heads: usize,
+    /// How many of the last tokens a token sees, itself included.
+    pub window: usize,
+    /// Whether the cache grows up to `window` tokens or has that size from the beginning.
+    #[config(default = true)]
+    pub grows: bool,
+    /// Whether queries and keys turn with their place.
+    #[config(default = false)]
+    pub rotary: bool,
+    /// Whether the projections have biases.
+    #[config(default = true)]
+    pub bias: bool,
+}
+
+/// Attention with its projections.
+#[derive(Module, Debug)]
+pub struct Attention {
+    /// D → 3D, rows queries, keys, values.
+    pub in_proj: Linear,
+    /// D → D.
+    pub out_proj: Linear,
+    #[module(skip)]
+    n_heads: usize,
+    #[module(skip)]
+    window: usize,
+    #[module(skip)]
+    grows: bool,
+    #[module(skip)]
+    rotary: bool,
+}
+
+/// What an [`Attention`] carries.
+#[derive(Debug, Clone)]
+pub struct AttentionState {
+    /// Keys and values of past tokens `[B, P, 2D]`, the latest last.
+    pub cache: Tensor<3>,
+    /// Tokens since the last reset `[B, 1]`; the last so many of the cache are there.
+    pub position: Tensor<2>,
+}
+
+impl State for AttentionState {
+    fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
+        let length = self.cache.dims()[1].max(other.cache.dims()[1]);
+        let cache = f.growing("cache", lengthened(self.cache, length), lengthened(other.cache, length));
+        Self { cache, position: f.tensor("position", self.position, other.position) }
+    }
+}
+
+/// Zeros before a cache, so that it has `length` steps.
+fn lengthened(cache: Tensor<3>, length: usize) -> Tensor<3> {
+    let [batch, past, width] = cache.dims();
+    let zeros = |steps: usize| Tensor::zeros([batch, steps, width], &cache.device());
+    match length - past {
+        0 => cache,
+        _ if batch == 0 => zeros(length),
+        missing => Tensor::cat(vec![zeros(missing), cache], 1),
+    }
+}
+
+impl AttentionConfig {
+    /// The settings a model's configuration asks for.
+    ///
+    /// # Errors
+    /// Never; the signature is that of all mixers.
+    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.n_heads, config.attention_window())
+            .with_grows(config.window == 0)
+            .with_rotary(config.positions == Positions::Rotary)
+            .with_bias(config.bias))
+    }
+
+    /// New projections.
+    pub fn init(&self, init: &mut Initializer) -> Attention {
+        Attention {
+            in_proj: init.linear_with_bias(self.d_model, 3 * self.d_model, self.bias),
+            out_proj: init.residual_linear(self.d_model, self.d_model, self.bias),
+            n_heads: self.n_heads,
+            window: self.window,
+            grows: self.grows,
+            rotary: self.rotary,
+        }
+    }
+}
+
+impl Attention {
+    /// Steps of the cache after `seq_len` more steps: what the row that has most needs, and never none, which tensors handle badly.
+    fn next_length(&self, past: usize, seq_len: usize, furthest: usize) -> usize {
+        if self.grows { furthest.min(self.window).min(past + seq_len).max(1) } else { self.window }
+    }
+}
+
+impl Mixer for Attention {
+    type State = AttentionState;
+
+    fn init_state(&self, batch_size: usize) -> AttentionState {
+        let weight = self.out_proj.weight.val();
+        let length = if self.grows { 1 } else { self.window };
+        AttentionState {
+            cache: Tensor::zeros([batch_size, length, 2 * weight.dims()[0]], &weight.device()),
+            position: Tensor::zeros([batch_size, 1], &weight.device()),
+        }
+    }
+
+    fn forward(&self, x: Tensor<3>, state: AttentionState, steps: &StepCodes) -> (Tensor<3>, AttentionState) {
+        let [batch, seq_len, d] = x.dims();
+        if batch * seq_len == 0 {
+            return (x, state);
+        }
+        let past = state.cache.dims()[1];
+        let places = Places::count(state.position, seq_len, steps);
+        let mut qkv = match self.in_proj.bias {
+            Some(_) => apply(&self.in_proj, x),
+            None => product(&self.in_proj, x),
+        };
+        if self.rotary {
+            qkv = ops::rotary(qkv, places.of, d / self.n_heads, 2 * d);
+        }
+        let plan = AttentionPlan {
+            heads: self.n_heads,
+            window: self.window,
+            lengths: places.before.iter().map(|&before| before.min(past)).collect(),
+            next: self.next_length(past, seq_len, places.furthest),
+        };
+        let (y, cache) = ops::attention(qkv, state.cache, plan, steps);
+        let y = match self.out_proj.bias {
+            Some(_) => apply(&self.out_proj, y),
+            None => product(&self.out_proj, y),
+        };
+        (y, AttentionState { cache, position: places.after })
+    }
+}

@@ -1,0 +1,190 @@
+//! sLSTM, xLSTM's scalar memory, with the wiring of its block (models.md §4.1, §4.3).
+//!
+//! ```text
+//! c̄ = SiLU(conv4(x))                        ĩ, f̃ = W_i c̄, W_f c̄      z̃, õ = W_z x, W_o x, each + R h + b
+//! m⁺ = max(ln f + m, ĩ)                      i* = e^(ĩ − m⁺)            f* = e^(ln f + m − m⁺)
+//! c⁺ = f* ⊙ c + i* ⊙ tanh z̃                  n⁺ = f* ⊙ n + i*           h⁺ = σ(õ) ⊙ c⁺ / n⁺
+//! y = (1 + w) ⊙ norm(h⁺)                     over the channels of each head
+//! ```
+//! where: x input (D); h hidden state, c cell state, n normaliser, m stabiliser (D each); W and R mix the channels of a head alone; f
+//! is σ(f̃) or e^f̃. Without the convolution c̄ is x.
+
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
+use minrnn_stream::{ForgetGate, ModelConfig, RecurrentInit};
+
+use super::conv::{Depthwise, Window};
+use super::init::{Initializer, xlstm_deviation};
+use super::mixer::Mixer;
+use super::state::{State, StateZip};
+use crate::Result;
+use crate::ops::{self, EMPTY_M, SLstmMemory, StepCodes, block_diagonal, head_norm};
+
+/// ε of the head-wise norm.
+pub(super) const NORM_EPS: f32 = 1e-5;
+
+/// Settings of an [`SLstm`].
+#[derive(Debug, Clone)]
+pub struct SLstmConfig {
+    /// Width D.
+    pub d_model: usize,
+    /// Number of heads; it must divide D.
+    pub n_heads: usize,
+    /// Whether a convolution stands before the input and forget gates.
+    pub conv: bool,
+    /// How the forget gate follows from its pre-activation.
+    pub forget_gate: ForgetGate,
+    /// Initial values of the recurrent weights.
+    pub recurrent_init: RecurrentInit,
+    /// Number of the block, from 0.
+    pub layer: usize,
+    /// Number of blocks.
+    pub n_layers: usize,
+}
+
+/// A block-diagonal map without bias.
+#[derive(Module, Debug)]
+pub struct Headwise {
+    /// `[G, O, I]`: outputs and inputs of each block.
+    pub weight: Param<Tensor<3>>,
+}
+
+/// The gain of a head-wise norm.
+#[derive(Module, Debug)]
+pub struct HeadNorm {
+    /// w `[D]`; the gain is 1 + w.
+    pub weight: Param<Tensor<1>>,
+}
+
+/// An sLSTM.
+#[derive(Module, Debug)]
+pub struct SLstm {
+    /// Before the input and forget gates.
+    pub conv1d: Option<Depthwise>,
+    /// W_i.
+    pub igate: Headwise,
+    /// W_f.
+    pub fgate: Headwise,
+    /// W_z.
+    pub zgate: Headwise,
+    /// W_o.
+    pub ogate: Headwise,
+    /// R `[NH, 4H, H]`, rows i, f, z, o of each head.
+    pub recurrent: Headwise,
+    /// b `[4D]`, parts i, f, z, o.
+    pub bias: Param<Tensor<1>>,
+    /// Norm of each head.
+    pub group_norm: HeadNorm,
+    #[module(skip)]
+    forget_gate: ForgetGate,
+}
+
+/// What an [`SLstm`] carries.
+#[derive(Debug, Clone)]
+pub struct SLstmState {
+    /// The convolution's window.
+    pub conv: Option<Window>,
+    /// h, c, n and m.
+    pub memory: SLstmMemory,
+}
+
+impl State for SLstmState {
+    fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
+        let conv = self.conv.zip(other.conv).map(|(a, b)| a.zip(b, f));
+        let (a, b) = (self.memory, other.memory);
+        let memory =
+            SLstmMemory { h: f.tensor("h", a.h, b.h), c: f.tensor("c", a.c, b.c), n: f.tensor("n", a.n, b.n), m: f.tensor("m", a.m, b.m) };
+        Self { conv, memory }
+    }
+}
+
+impl SLstmConfig {
+    /// The settings a model's configuration asks for.
+    ///
+    /// # Errors
+    /// When the configuration is not valid.
+    pub fn from_model(config: &ModelConfig, layer: usize) -> Result<Self> {
+        config.validate()?;
+        Ok(Self {
+            d_model: config.d_model,
+            n_heads: config.n_heads,
+            conv: config.slstm_conv,
+            forget_gate: config.slstm_forget_gate,
+            recurrent_init: config.slstm_recurrent_init,
+            layer,
+            n_layers: config.n_layers,
+        })
+    }
+
+    /// A new cell, initialised as xLSTM's.
+    pub fn init(&self, init: &mut Initializer) -> SLstm {
+        let (d, heads) = (self.d_model, self.n_heads);
+        let head = d / heads;
+        let deviation = xlstm_deviation(d);
+        let conv1d = self.conv.then(|| Depthwise::new(d, init));
+        let [igate, fgate, zgate, ogate] = [(); 4].map(|()| Headwise { weight: init.normal([heads, head, head], deviation) });
+        let recurrent = match self.recurrent_init {
+            RecurrentInit::Zeros => init.constant([heads, 4 * head, head], 0.0),
+            RecurrentInit::Uniform => init.uniform([heads, 4 * head, head], d),
+            RecurrentInit::Normal => init.normal([heads, 4 * head, head], deviation),
+        };
+        let mut bias = vec![0.0; 4 * d];
+        bias[d..2 * d].iter_mut().enumerate().for_each(|(channel, bias)| *bias = self.forget_bias(channel % head));
+        SLstm {
+            conv1d,
+            igate,
+            fgate,
+            zgate,
+            ogate,
+            recurrent: Headwise { weight: recurrent },
+            bias: init.values([4 * d], bias),
+            group_norm: HeadNorm { weight: init.constant([d], 0.0) },
+            forget_gate: self.forget_gate,
+        }
+    }
+
+    /// The power law: from 5 down to −7 over the channels of a head, later in deeper blocks.
+    fn forget_bias(&self, channel: usize) -> f32 {
+        let last = (self.d_model / self.n_heads - 1) as f32;
+        let depth = if self.n_layers > 1 { self.layer as f32 / (self.n_layers - 1) as f32 } else { 0.0 };
+        if last > 0.0 { 5.0 - 12.0 * (channel as f32 / last).powf(0.3 + 1.3 * depth) } else { 5.0 }
+    }
+}
+
+impl Mixer for SLstm {
+    type State = SLstmState;
+
+    fn init_state(&self, batch_size: usize) -> SLstmState {
+        let weight = self.group_norm.weight.val();
+        let shape = [batch_size, weight.dims()[0]];
+        let zeros = || Tensor::zeros(shape, &weight.device());
+        let memory = SLstmMemory { h: zeros(), c: zeros(), n: zeros(), m: Tensor::full(shape, EMPTY_M, &weight.device()) };
+        SLstmState { conv: self.conv1d.as_ref().map(|conv| conv.init_state(batch_size)), memory }
+    }
+
+    fn forward(&self, x: Tensor<3>, state: SLstmState, steps: &StepCodes) -> (Tensor<3>, SLstmState) {
+        let [batch, seq_len, _] = x.dims();
+        if batch * seq_len == 0 {
+            return (x, state);
+        }
+        let (gated, conv) = match (&self.conv1d, state.conv) {
+            (Some(conv), Some(window)) => {
+                let (gated, window) = conv.forward_silu(x.clone(), window, steps);
+                (gated, Some(window))
+            }
+            (None, None) => (x.clone(), None),
+            _ => panic!("the state belongs to another sLSTM"),
+        };
+        let map = |x: &Tensor<3>, map: &Headwise| block_diagonal(x.clone(), map.weight.val());
+        let parts = [map(&gated, &self.igate), map(&gated, &self.fgate), map(&x, &self.zgate), map(&x, &self.ogate)];
+        let preact = Tensor::cat(parts.to_vec(), 2);
+        let forget = match self.forget_gate {
+            ForgetGate::Sigmoid => ops::ForgetGate::Sigmoid,
+            ForgetGate::Exponential => ops::ForgetGate::Exponential,
+        };
+        let recurrent = self.recurrent.weight.val();
+        let heads = recurrent.dims()[0];
+        let (h, memory) = ops::slstm(preact, recurrent, Some(self.bias.val()), forget, state.memory, steps);
+        (head_norm(h, self.group_norm.weight.val(), heads, NORM_EPS), SLstmState { conv, memory })
+    }
+}

@@ -1,0 +1,65 @@
+//! Products with a block-diagonal matrix.
+
+use burn::backend::flex::FlexTensor;
+use burn::tensor::Tensor;
+use minrnn_kernels::block_diagonal::{self as kernel, Blocks};
+
+use super::flex::{Output, dims, slice};
+use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+
+/// y of each block of channels is W x of the same block.
+///
+/// # Shapes
+/// * `x` `[B, T, G·I]`, `weight` `[G, O, I]` → `[B, T, G·O]`
+///
+/// # Panics
+/// When shapes do not fit.
+pub fn block_diagonal(x: Tensor<3>, weight: Tensor<3>) -> Tensor<3> {
+    if has_kernels(&x.device()) {
+        return output(run(Op, vec![input(x), input(weight)]).pop());
+    }
+    composed(x, weight)
+}
+
+pub(super) fn composed(x: Tensor<3>, weight: Tensor<3>) -> Tensor<3> {
+    let [count, _, inputs] = weight.dims();
+    let block = |i: usize| {
+        let weight = weight.clone().narrow(0, i, 1).squeeze_dim::<2>(0).transpose();
+        x.clone().narrow(2, i * inputs, inputs).matmul(weight.unsqueeze())
+    };
+    Tensor::cat((0..count).map(block).collect(), 2)
+}
+
+#[derive(Debug)]
+struct Op;
+
+/// Rows of the input, and the sizes of the matrix.
+fn sizes(x: &FlexTensor, weight: &FlexTensor) -> (usize, Blocks) {
+    let ([batch, seq_len, _], [count, outputs, inputs]) = (dims(x), dims(weight));
+    (batch * seq_len, Blocks { count, outputs, inputs })
+}
+
+impl FusedOp for Op {
+    fn keeps(&self) -> Keeps {
+        Keeps { inputs: vec![0, 1], outputs: vec![] }
+    }
+
+    fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
+        let (rows, blocks) = sizes(&inputs[0], &inputs[1]);
+        let [batch, seq_len, _] = dims(&inputs[0]);
+        let mut y = Output::new([batch, seq_len, blocks.count * blocks.outputs]);
+        kernel::forward(rows, blocks, slice(&inputs[0]), slice(&inputs[1]), y.out());
+        // SAFETY: the kernel writes the output whole.
+        unsafe { vec![y.finish()] }
+    }
+
+    fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+        let [x, weight] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
+        let d_y = d_outputs[0].as_ref().expect("the only output");
+        let (rows, blocks) = sizes(x, weight);
+        let [mut d_x, mut d_weight] = [x, weight].map(Output::like);
+        kernel::backward(rows, blocks, slice(x), slice(weight), slice(d_y), d_x.out(), d_weight.out());
+        // SAFETY: the kernel writes both gradients whole.
+        unsafe { vec![d_x.finish(), d_weight.finish()] }
+    }
+}

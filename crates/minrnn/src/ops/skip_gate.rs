@@ -1,0 +1,56 @@
+//! The gate with a skip at the end of an mLSTM block.
+
+use burn::backend::flex::FlexTensor;
+use burn::tensor::{Tensor, activation};
+use minrnn_kernels::skip_gate as gate_kernel;
+
+use super::flex::{Output, dims, slice};
+use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+
+/// (y + skip ⊙ c) ⊙ SiLU(z) (models.md §4.3).
+///
+/// # Shapes
+/// * `y`, `c`, `z` `[B, T, D]`, `skip` `[D]` → `[B, T, D]`
+///
+/// # Panics
+/// When shapes do not fit.
+pub fn skip_gate(y: Tensor<3>, c: Tensor<3>, skip: Tensor<1>, z: Tensor<3>) -> Tensor<3> {
+    if has_kernels(&y.device()) {
+        return output(run(SkipGate, vec![input(y), input(c), input(z), input(skip)]).pop());
+    }
+    composed_skip_gate(y, c, skip, z)
+}
+
+pub(super) fn composed_skip_gate(y: Tensor<3>, c: Tensor<3>, skip: Tensor<1>, z: Tensor<3>) -> Tensor<3> {
+    (y + c * skip.unsqueeze()) * activation::silu(z)
+}
+
+/// Inputs: y, c, z, skip.
+#[derive(Debug)]
+struct SkipGate;
+
+impl FusedOp for SkipGate {
+    fn keeps(&self) -> Keeps {
+        Keeps { inputs: vec![0, 1, 2, 3], outputs: vec![] }
+    }
+
+    fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
+        let [batch, seq_len, _] = dims(&inputs[0]);
+        let [y, c, z, skip] = [0, 1, 2, 3].map(|i: usize| slice(&inputs[i]));
+        let mut out = Output::like(&inputs[0]);
+        gate_kernel::forward(batch * seq_len, y, c, skip, z, out.out());
+        // SAFETY: the kernel writes the output whole.
+        unsafe { vec![out.finish()] }
+    }
+
+    fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+        let kept = [0, 1, 2, 3].map(|i: usize| inputs[i].as_ref().expect("kept"));
+        let [batch, seq_len, _] = dims(kept[0]);
+        let [mut d_y, mut d_c, mut d_z, mut d_skip] = kept.map(Output::like);
+        let [y, c, z, skip] = kept.map(slice);
+        let d_out = slice(d_outputs[0].as_ref().expect("the only output"));
+        gate_kernel::backward(batch * seq_len, y, c, skip, z, d_out, [d_y.out(), d_c.out(), d_z.out()], d_skip.out());
+        // SAFETY: the kernel writes every gradient whole.
+        unsafe { vec![d_y.finish(), d_c.finish(), d_z.finish(), d_skip.finish()] }
+    }
+}

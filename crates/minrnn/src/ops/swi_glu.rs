@@ -1,0 +1,53 @@
+//! SwiGLU.
+
+use burn::backend::flex::FlexTensor;
+use burn::tensor::{Tensor, activation};
+use minrnn_kernels::swi_glu as kernel;
+
+use super::flex::{Output, dims, slice};
+use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+
+/// value ⊙ SiLU(gate), with [value | gate] = x (models.md §12).
+///
+/// # Shapes
+/// * `x` `[N, 2M]` → `[N, M]`
+///
+/// # Panics
+/// When shapes do not fit.
+pub fn swi_glu(x: Tensor<2>) -> Tensor<2> {
+    if has_kernels(&x.device()) {
+        return output(run(Op, vec![input(x)]).pop());
+    }
+    composed(x)
+}
+
+pub(super) fn composed(x: Tensor<2>) -> Tensor<2> {
+    let m = x.dims()[1] / 2;
+    x.clone().narrow(1, 0, m) * activation::silu(x.narrow(1, m, m))
+}
+
+#[derive(Debug)]
+struct Op;
+
+impl FusedOp for Op {
+    fn keeps(&self) -> Keeps {
+        Keeps { inputs: vec![0], outputs: vec![] }
+    }
+
+    fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
+        let [rows, double] = dims(&inputs[0]);
+        let mut y = Output::new([rows, double / 2]);
+        kernel::forward(rows, double / 2, slice(&inputs[0]), y.out());
+        // SAFETY: the kernel writes the output whole.
+        unsafe { vec![y.finish()] }
+    }
+
+    fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+        let x = inputs[0].as_ref().expect("kept");
+        let [rows, double] = dims(x);
+        let mut d_x = Output::like(x);
+        kernel::backward(rows, double / 2, slice(x), slice(d_outputs[0].as_ref().expect("the only output")), d_x.out());
+        // SAFETY: the kernel writes the gradient whole.
+        unsafe { vec![d_x.finish()] }
+    }
+}
