@@ -38,6 +38,7 @@ class Case:
     model: nn.Module
     logits: Callable[[Tensor], Tensor]
     settings: str = ""
+    state: dict[str, Tensor] | None = None
     config: dict = field(default_factory=dict)
     rest: dict[str, Tensor] = field(default_factory=dict)
 
@@ -257,7 +258,24 @@ def xlstm(heads: int, slstm_at: list[int]) -> Case:
         slstm_at=slstm_at,
     )
     model = off_initial_values(xLSTMLMModel(config))
+    for name, tensor in model.state_dict().items():
+        if name.endswith(("xlstm_norm.weight", "ffn_norm.weight", "post_blocks_norm.weight")):
+            # So that 1 + w has no rounding.
+            tensor.copy_((tensor * 4096).round() / 4096)
     return Case("xlstm", model, model)
+
+
+def xlstm_cuda_order() -> Case:
+    """The same with the tensors of sLSTM in the order that the CUDA back end stores them in."""
+    case = xlstm(heads=2, slstm_at=[0, 1, 2])
+    state = dict(case.model.state_dict())
+    for name, tensor in state.items():
+        if name.endswith("_recurrent_kernel_"):
+            state[name] = tensor.transpose(1, 2)
+        if name.endswith("_bias_"):
+            state[name] = tensor.unflatten(0, (4, 2, -1)).transpose(0, 1).flatten()
+    case.state = state
+    return case
 
 
 class OptionalBiasNorm(nn.Module):
@@ -356,6 +374,7 @@ def cases(older: Path | None) -> dict[str, Callable[[], Case]]:
         "mamba_hf_untied": lambda: mamba(tied=False),
         "xlstm": lambda: xlstm(heads=2, slstm_at=[1]),
         "xlstm_one_head": lambda: xlstm(heads=1, slstm_at=[0, 2]),
+        "xlstm_cuda_order": xlstm_cuda_order,
         "nano_gpt": lambda: nano_gpt(heads=2, bias=False),
         "nano_gpt_bias": lambda: nano_gpt(heads=4, bias=True),
     }
@@ -365,7 +384,7 @@ def fixture(case: Case) -> tuple[dict[str, Tensor], dict[str, str]]:
     tokens = torch.randint(VOCAB, (BATCH, SEQ_LEN))
     with torch.no_grad():
         logits = case.logits(tokens)
-    tensors = dict(case.model.state_dict())
+    tensors = dict(case.state or case.model.state_dict())
     tensors |= {f"case.rest.{name}": tensor for name, tensor in case.rest.items()}
     tensors |= {"case.tokens": tokens, "case.logits": logits}
     about = {"format": case.format, "settings": case.settings.split(), "config": case.config or None}

@@ -4,7 +4,7 @@
 //! the expansion is 1 the one back to `d_model` is left out. `minLM` keeps an RMSNorm's gain, `minGRULM` its distance from 1; written is
 //! the former. Filters may be shorter than ours.
 
-use minrnn_stream::{Candidate, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, ScanKind};
+use minrnn_stream::{Candidate, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 
 use super::foreign::{Foreign, Side};
 use super::rule::{Constant, Map};
@@ -45,11 +45,13 @@ fn config(file: &Foreign<'_>, settings: &Settings) -> Result<ModelConfig> {
         ff_mult: d_ff as f64 / d_model as f64,
         norm: NormKind::Rms,
         rms_eps: 0.0,
+        bias: true,
         tie_embeddings: false,
         candidate: Candidate::Positive,
         normalize_gates: true,
         initial_state: InitialState::Zero,
         scan: ScanKind::Linear,
+        positions: Positions::None,
         ..base
     })
 }
@@ -64,6 +66,8 @@ fn check(config: &ModelConfig) -> Result<()> {
     demand(FORMAT, "ff", config.ff, FeedForwardKind::Mlp)?;
     demand(FORMAT, "norm", config.norm, NormKind::Rms)?;
     demand(FORMAT, "rms_eps", config.rms_eps, 0.0)?;
+    demand(FORMAT, "positions", config.positions, Positions::None)?;
+    demand(FORMAT, "bias", config.bias, true)?;
     demand(FORMAT, "candidate", config.candidate, Candidate::Positive)?;
     demand(FORMAT, "initial_state", config.initial_state, InitialState::Zero)?;
     if config.mixer_at(0) == MixerKind::MinLstm {

@@ -3,7 +3,7 @@
 //! The block is the one ours was made after, switch by switch. Its second norm is there even without a feed-forward part, and nothing
 //! depends on it then. Whether minLSTM divides its gates by their sum (`use_coeff_norm`) is not in the file.
 
-use minrnn_stream::{Candidate, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, ScanKind};
+use minrnn_stream::{Candidate, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 
 use super::foreign::{Foreign, Side};
 use super::min_gru_pytorch::convolution;
@@ -51,10 +51,12 @@ fn config(file: &Foreign<'_>, settings: &Settings) -> Result<ModelConfig> {
         ff_mult,
         norm: if file.has("norm.gamma") { NormKind::Rms } else { NormKind::Batch },
         rms_eps: 0.0,
+        bias: true,
         tie_embeddings: false,
         candidate: Candidate::Positive,
         initial_state: if learned { InitialState::Learned } else { InitialState::Zero },
         scan: ScanKind::Linear,
+        positions: Positions::None,
         ..base
     })
 }
@@ -69,6 +71,8 @@ fn check(config: &ModelConfig) -> Result<()> {
     demand_one_of(FORMAT, "ff", config.ff, &[FeedForwardKind::Gated, FeedForwardKind::None])?;
     demand_one_of(FORMAT, "norm", config.norm, &[NormKind::Rms, NormKind::Batch])?;
     demand(FORMAT, "rms_eps", config.rms_eps, 0.0)?;
+    demand(FORMAT, "positions", config.positions, Positions::None)?;
+    demand(FORMAT, "bias", config.bias, true)?;
     demand(FORMAT, "candidate", config.candidate, Candidate::Positive)
 }
 

@@ -5,23 +5,28 @@
 //! | [`MinGruPytorch`](Format::MinGruPytorch) | lucidrains/minGRU-pytorch, `minLM` and the older `minGRULM` | a language model of minGRU or minLSTM |
 //! | [`MinRnns`](Format::MinRnns) | BorealisAI/minRNNs, `Model` over tokens | the same with the switches of the paper's release |
 //! | [`MambaHf`](Format::MambaHf) | Hugging Face transformers, `MambaForCausalLM` | a language model of Mamba |
+//! | [`Xlstm`](Format::Xlstm) | NX-AI's xlstm, `xLSTMLMModel` | a language model of mLSTM and sLSTM blocks |
+//! | [`NanoGpt`](Format::NanoGpt) | karpathy/nanoGPT, `GPT` | a Transformer |
 //! | [`TorchGru`](Format::TorchGru), [`TorchLstm`](Format::TorchLstm) | `torch.nn.GRU`, `torch.nn.LSTM` | the recurrent layers alone |
 //!
 //! A format is one file: the configuration that the shapes of a file imply, what the format cannot hold, and a table of rules that is
 //! read in both directions. Files are safetensors of f32; a state dictionary becomes one by
 //! `save_file({name: tensor.float().contiguous() for name, tensor in model.state_dict().items()}, path)`.
 //!
-//! Every number is taken over as it is but for two changes of form: a gain g of an RMSNorm is our g − 1 (exact for g between ½ and 2),
-//! and a tensor that the other library lacks, such as a bias, is zero here and must be zero to be written.
+//! Every number is taken over as it is but for two changes of form: a gain that one side stores as g and the other as g − 1 (rounded to
+//! 2⁻²⁴; exact for g between ½ and 2 that the library stores), and a tensor that the other library lacks, such as a bias, which is zero
+//! here and must be zero to be written.
 
 mod foreign;
 mod mamba_hf;
 mod min_gru_pytorch;
 mod min_rnns;
+mod nano_gpt;
 mod rule;
 mod settings;
 mod table;
 mod torch_recurrent;
+mod xlstm;
 
 use std::fmt;
 use std::str::FromStr;
@@ -46,6 +51,10 @@ pub enum Format {
     MinRnns,
     /// `MambaForCausalLM` of transformers.
     MambaHf,
+    /// `xLSTMLMModel` of NX-AI's xlstm.
+    Xlstm,
+    /// The model of karpathy/nanoGPT.
+    NanoGpt,
     /// Layers of `torch.nn.GRU`.
     TorchGru,
     /// Layers of `torch.nn.LSTM`.
@@ -64,7 +73,8 @@ struct Layout {
 
 impl Format {
     /// Every format, in the order of the documentation.
-    pub const ALL: &'static [Self] = &[Self::MinGruPytorch, Self::MinRnns, Self::MambaHf, Self::TorchGru, Self::TorchLstm];
+    pub const ALL: &'static [Self] =
+        &[Self::MinGruPytorch, Self::MinRnns, Self::MambaHf, Self::Xlstm, Self::NanoGpt, Self::TorchGru, Self::TorchLstm];
 
     /// The name used on the command line.
     pub fn name(self) -> &'static str {
@@ -72,6 +82,8 @@ impl Format {
             Self::MinGruPytorch => "min-gru-pytorch",
             Self::MinRnns => "min-rnns",
             Self::MambaHf => "mamba-hf",
+            Self::Xlstm => "xlstm",
+            Self::NanoGpt => "nano-gpt",
             Self::TorchGru => "torch-gru",
             Self::TorchLstm => "torch-lstm",
         }
@@ -99,6 +111,8 @@ impl Format {
             Self::MinGruPytorch => min_gru_pytorch::LAYOUT,
             Self::MinRnns => min_rnns::LAYOUT,
             Self::MambaHf => mamba_hf::LAYOUT,
+            Self::Xlstm => xlstm::LAYOUT,
+            Self::NanoGpt => nano_gpt::LAYOUT,
             Self::TorchGru => torch_recurrent::GRU,
             Self::TorchLstm => torch_recurrent::LSTM,
         }
