@@ -142,6 +142,7 @@ impl FromStr for Format {
 /// # Errors
 /// When the model of `config` is none of this format's, or a tensor is missing, surplus or of the wrong shape.
 pub fn import(format: Format, weights: &mut Weights, config: &ModelConfig) -> Result<Vec<NamedTensor>> {
+    config.validate()?;
     let layout = format.layout();
     (layout.check)(config)?;
     let table = (layout.table)(config, &Side::Import(Foreign::new(weights)))?;
@@ -156,6 +157,7 @@ pub fn import(format: Format, weights: &mut Weights, config: &ModelConfig) -> Re
 /// When the format cannot hold the model of `config`, or a tensor is missing, surplus or of the wrong shape, or is not what the format
 /// takes for granted.
 pub fn export(format: Format, weights: &mut Weights, config: &ModelConfig) -> Result<Vec<NamedTensor>> {
+    config.validate()?;
     let layout = format.layout();
     (layout.check)(config)?;
     let tensors = (layout.table)(config, &Side::Export)?.export(weights, format)?;

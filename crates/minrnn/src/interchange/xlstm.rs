@@ -136,8 +136,8 @@ fn s_lstm(table: &mut Table, config: &ModelConfig, side: &Side<'_>, theirs: &str
     let kernel = "slstm_cell._recurrent_kernel_";
     let (map_kernel, map_bias) = match side.last_size(&format!("{theirs}{kernel}"), head)? {
         columns if columns == 4 * head => (
-            Map::Permuted { view: vec![heads, 4 * head, head], axes: [0, 2, 1], shape: vec![heads, head, 4 * head] },
-            Map::Permuted { view: vec![4, heads, head], axes: [1, 0, 2], shape: vec![4 * d] },
+            Map::Permuted { view: [heads, 4 * head, head], axes: [0, 2, 1], shape: vec![heads, head, 4 * head] },
+            Map::Permuted { view: [4, heads, head], axes: [1, 0, 2], shape: vec![4 * d] },
         ),
         _ => (Map::Same, Map::Same),
     };
