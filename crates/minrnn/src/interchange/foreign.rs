@@ -86,8 +86,8 @@ impl Side<'_> {
     pub(super) fn taps(&self, name: &str, limit: usize) -> Result<usize> {
         let Self::Import(file) = self else { return Ok(limit) };
         let [_, _, taps] = file.shape(name)?;
-        if taps > limit {
-            return Err(file.wrong(format!("tensor '{name}' has filters of {taps} taps, expected at most {limit}")));
+        if !(1..=limit).contains(&taps) {
+            return Err(file.wrong(format!("tensor '{name}' has filters of {taps} taps, expected 1 to {limit}")));
         }
         Ok(taps)
     }
