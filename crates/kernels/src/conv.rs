@@ -14,7 +14,11 @@
 //!
 //! Departures: all `D` channels of a step are done before the next one, so memory is walked in order and the K rows in use stay in the
 //! nearest cache; a tap that reaches nothing meets a row of zeros, so there is one inner loop; K = 4 is compiled apart, with its taps
-//! unrolled; steps of all rows are cut into blocks, which also parallelises one long row.
+//! unrolled; steps of all rows are cut into blocks, which also parallelises one long row; long filters over long rows go through Fourier
+//! transforms (`spectral.rs`).
+
+#[cfg(feature = "fft")]
+mod spectral;
 
 use crate::grid::SharedOut;
 use crate::rows::{self, accumulate, plus};
@@ -53,6 +57,10 @@ pub fn forward(
     expect_len("y", y, shape.elements());
     expect_len("window_last", window_last, inputs.window_elements());
     inputs.write_window_last(window_last);
+    #[cfg(feature = "fft")]
+    if spectral::pays(shape.seq_len, kernel_size) {
+        return spectral::forward(&inputs, weight, bias, y);
+    }
     let taps = transpose(weight, shape.width, kernel_size);
     let level = Level::current();
     let y = SharedOut::new(y);
@@ -105,6 +113,10 @@ pub fn backward(
     }
     let taps = transpose(weight, shape.width, kernel_size);
     let gradients = Gradients { inputs: &inputs, d_y, d_window_last, d_residual, taps: &taps };
+    #[cfg(feature = "fft")]
+    if spectral::pays(shape.seq_len, kernel_size) {
+        return spectral::backward(&gradients, weight, d_x, d_weight, d_bias, d_window);
+    }
     let level = Level::current();
     let (d_x, d_window) = (SharedOut::new(d_x), SharedOut::new(d_window));
     let sums = (kernel_size + 1) * shape.width;
@@ -301,11 +313,16 @@ impl WithSimd for Backward<'_> {
                     copy_or_zero(residual, out);
                     continue;
                 }
-                let more = [self.gradients.gather(b, p, &mut rows), residual];
+                let (used, carried) = self.gradients.gather(b, p, &mut rows);
+                let (own, more) = (rows[past], [carried, residual]);
                 let x = self.gradients.inputs.at(b, p);
                 match <&[&[f32]; 4]>::try_from(&rows[..]) {
-                    Ok(rows) => differentiate(simd, rows, self.gradients.taps, x, more, out, self.d_taps, self.d_bias),
-                    Err(_) => differentiate(simd, &rows, self.gradients.taps, x, more, out, self.d_taps, self.d_bias),
+                    Ok(rows) => differentiate(simd, rows, self.gradients.taps, x, own, more, out, self.d_taps, self.d_bias),
+                    Err(_) => {
+                        let (rows, taps) = (&rows[used.clone()], used.start * width..used.end * width);
+                        let (taps, d_taps) = (&self.gradients.taps[taps.clone()], &mut self.d_taps[taps]);
+                        differentiate(simd, rows, taps, x, own, more, out, d_taps, self.d_bias);
+                    }
                 }
             }
         }
@@ -320,24 +337,27 @@ impl<'a> Gradients<'a> {
         self.d_residual.map(|d| &d[step * width..][..width])
     }
 
-    /// Puts into `rows[j]` the gradient of the step that meets position `p` with tap `j`, zeros where there is none, and returns the
-    /// gradient from the window after the row.
+    /// Puts into `rows[j]` the gradient of the step that meets position `p` with tap `j`, zeros where there is none. Returns the taps
+    /// that meet a step and the gradient from the window after the row.
     #[inline(always)]
-    fn gather(&self, b: usize, p: usize, rows: &mut [&'a [f32]]) -> Option<&'a [f32]> {
+    fn gather(&self, b: usize, p: usize, rows: &mut [&'a [f32]]) -> (Range<usize>, Option<&'a [f32]>) {
         let Inputs { shape: Shape { seq_len, width, .. }, past, .. } = *self.inputs;
         let (steps, last) = self.inputs.seen_by(b, p);
         rows.fill(&self.inputs.zeros);
-        if let Some(d_y) = self.d_y {
+        let mut used = 0..0;
+        if let Some(d_y) = self.d_y.filter(|_| !steps.is_empty()) {
+            used = p + 1 - steps.end..p + 1 - steps.start;
             for t in steps {
                 rows[p - t] = &d_y[(b * seq_len + t) * width..][..width];
             }
         }
-        let slot = p.checked_sub(self.inputs.lengths[b]).filter(|_| last)?;
-        self.d_window_last.map(|d| &d[(b * past + slot) * width..][..width])
+        let slot = p.checked_sub(self.inputs.lengths[b]).filter(|_| last);
+        let carried = slot.zip(self.d_window_last).map(|(slot, d)| &d[(b * past + slot) * width..][..width]);
+        (used, carried)
     }
 }
 
-/// One position: out = Σ_j taps_j ⊙ rows_j + more, d_taps_j += rows_j ⊙ x, d_bias += the row of the position's own step.
+/// One position: out = Σ_j taps_j ⊙ rows_j + more, d_taps_j += rows_j ⊙ x, d_bias += `own`, the row of the position's own step.
 #[inline(always)]
 #[allow(clippy::too_many_arguments, reason = "rows of one inner loop")]
 fn differentiate<S: Simd>(
@@ -345,6 +365,7 @@ fn differentiate<S: Simd>(
     rows: &[&[f32]],
     taps: &[f32],
     x: Option<&[f32]>,
+    own: &[f32],
     more: [Option<&[f32]>; 2],
     out: Out,
     d_taps: &mut [f32],
@@ -354,16 +375,15 @@ fn differentiate<S: Simd>(
     for at in (0..width).step_by(S::F32_LANES) {
         let mut sum = more.into_iter().fold(simd.splat_f32s(0.0), |sum, more| plus(simd, sum, more, at));
         let x = x.map(|x| simd::load(simd, x, at));
-        let mut own = sum;
         for (j, row) in rows.iter().enumerate() {
             let tap = j * width..(j + 1) * width;
-            own = simd::load(simd, row, at);
-            sum = simd.mul_add_e_f32s(own, simd::load(simd, &taps[tap.clone()], at), sum);
+            let row = simd::load(simd, row, at);
+            sum = simd.mul_add_e_f32s(row, simd::load(simd, &taps[tap.clone()], at), sum);
             if let Some(x) = x {
-                accumulate(simd, &mut d_taps[tap], at, simd.mul_f32s(own, x));
+                accumulate(simd, &mut d_taps[tap], at, simd.mul_f32s(row, x));
             }
         }
         simd::store(simd, out, at, sum);
-        accumulate(simd, d_bias, at, own);
+        accumulate(simd, d_bias, at, simd::load(simd, own, at));
     }
 }

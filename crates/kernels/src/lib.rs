@@ -61,6 +61,7 @@ pub mod simd;
 pub mod skip_gate;
 pub mod slstm;
 pub mod split;
+pub mod state_space;
 mod stepwise;
 pub mod swi_glu;
 pub mod weight_matrix;

@@ -6,7 +6,7 @@
 //! S_t = γ S_{t−1} + c φ(k_t) v_tᵀ        o_t = S_tᵀ φ(q_t)
 //! ```
 //!
-//! where: S state [K, V]; γ decay; c a constant factor of the keys. φ turns neighbouring channels with the position, by 10000^{−j/(K/2−1)} a
+//! where: S state `[K, V]`; γ decay; c a constant factor of the keys. φ turns neighbouring channels with the position, by 10000^{−j/(K/2−1)} a
 //! step for pair j ([`Features::Rotary`]), or is elu(x) + 1. A normalised attention has one more value of 1 at every step, whose output n_t
 //! divides the others: y_t = o_t / (n_t + 1e−6).
 //!

@@ -150,6 +150,27 @@ fn kernel_matches_reference() {
     }
 }
 
+/// Filters long enough for transforms, shorter and longer than the rows.
+#[test]
+fn long_filters_match_the_reference() {
+    let mut random = Random(7);
+    for (seq_len, kernel_size, width) in [(128, 128, 9), (300, 130, 3), (200, 500, 2), (1000, 256, 1)] {
+        let shape = Shape { batch: 3, seq_len, width };
+        let case = || Case::new(&mut Random(70), shape, kernel_size);
+        case().check("dense");
+        Case { window: None, ..case() }.check("no window");
+        Case { window: Some(vec![0.0; 3 * (kernel_size - 1) * width]), ..case() }.check("a window of zeros");
+        Case { d_residual: Some(random.normal(shape.elements())), ..case() }.check("with a residual");
+        Case { d_y: None, ..case() }.check("d_window_last only");
+        Case { d_window_last: None, ..case() }.check("d_y only");
+        Case { codes: Some(codes(&mut random, shape, 0.0, true)), ..case() }.check("lengths");
+        Case { codes: Some(codes(&mut random, shape, 0.01, true)), ..case() }.check("both");
+        Case { codes: Some(codes(&mut random, shape, 0.2, true)), window: None, ..case() }.check("both, no window");
+    }
+    let case = Case::new(&mut random, Shape { batch: 3, seq_len: 200, width: 20 }, 150);
+    assert_threads_change_nothing(|| case.backward());
+}
+
 #[test]
 fn empty_batches_work() {
     let shape = Shape { batch: 0, seq_len: 5, width: 3 };

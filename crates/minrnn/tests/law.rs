@@ -54,6 +54,10 @@ laws! {
         s_lstm: SLstm,
         m_lstm: MLstm,
         attention: Attention,
+        s4: S4,
+        s4d: S4d,
+        h3: H3,
+        hyena: Hyena,
     }
     others {
         blocks: subject::blocks(configs::blocks()),

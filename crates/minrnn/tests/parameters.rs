@@ -3,11 +3,12 @@
 mod common;
 
 use burn::tensor::Device;
-use common::configs::small;
-use common::device;
+use common::configs::{llama, nano_gpt, small};
+use common::{device, parameters};
 use minrnn::checkpoint::{parameter_count, parameter_shapes};
 use minrnn::model::LanguageModel;
 use minrnn::nn::{AnyMixer, Initializer};
+use minrnn::train::Experiment;
 use minrnn_stream::{FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind};
 
 fn model(config: &ModelConfig) -> LanguageModel {
@@ -406,4 +407,63 @@ fn gpt_weights_have_the_published_deviations() {
         seen += 1;
     }
     assert_eq!(seen, 2 + 2 * 12 + 2);
+}
+
+fn mixer_listing(config: &ModelConfig) -> String {
+    let mixer = AnyMixer::from_config(config, 0, &mut Initializer::new(0, &device())).expect("a valid mixer");
+    parameter_shapes(&mixer).iter().map(|(name, shape)| format!("{name} {shape:?}\n")).collect()
+}
+
+#[test]
+fn names_of_state_spaces() {
+    let diagonal = "
+        ssm.log_dt [8]
+        ssm.log_a_real [8, 3]
+        ssm.a_imag [8, 3]
+        ssm.c [8, 3, 2]
+        ssm.skip [8]";
+    let config = |mixer| ModelConfig { d_state: 6, ..small(mixer) };
+    let out = "
+        out_proj.weight [16, 8]
+        out_proj.bias [16]";
+    assert_eq!(mixer_listing(&config(MixerKind::S4d)), expected(&format!("{diagonal}{out}")));
+    let low_rank = "
+        ssm.p [8, 3, 2]
+        ssm.b [8, 3, 2]";
+    assert_eq!(mixer_listing(&config(MixerKind::S4)), expected(&format!("{diagonal}{low_rank}{out}")));
+    let h3 = "
+        in_proj.weight [24, 8]
+        in_proj.bias [24]
+        shift_ssm.taps [8, 1, 6]
+        shift_ssm.skip [8]
+        ssm.log_dt [4]
+        ssm.log_a_real [4, 3]
+        ssm.a_imag [4, 3]
+        ssm.c [4, 3, 2]
+        ssm.skip [4]
+        out_proj.weight [8, 8]
+        out_proj.bias [8]";
+    assert_eq!(mixer_listing(&ModelConfig { head_width: 2, ..config(MixerKind::H3) }), expected(h3));
+}
+
+#[test]
+fn names_of_a_hyena() {
+    let lines = "
+        in_proj.weight [24, 8]
+        in_proj.bias [24]
+        short_conv.weight [24, 1, 3]
+        short_conv.bias [24]
+        filter.features [150, 3]
+        filter.layers.0.weight [64, 3]
+        filter.layers.0.bias [64]
+        filter.layers.1.weight [64, 64]
+        filter.layers.1.bias [64]
+        filter.layers.2.weight [64, 64]
+        filter.layers.2.bias [64]
+        filter.layers.3.weight [8, 64]
+        filter.frequency [64]
+        filter.skip [8]
+        out_proj.weight [8, 8]
+        out_proj.bias [8]";
+    assert_eq!(mixer_listing(&small(MixerKind::Hyena)), expected(lines));
 }

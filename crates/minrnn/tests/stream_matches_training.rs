@@ -77,6 +77,7 @@ fn every_setting_of_a_block() {
 #[test]
 fn whole_models() {
     configs::language_models().iter().filter(|config| config.expect_streamed().is_ok()).for_each(compare);
+    compare(&configs::xlstm_stack());
 }
 
 #[test]

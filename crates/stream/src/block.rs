@@ -12,7 +12,7 @@ use crate::channel_mix::ChannelMix;
 use crate::conv::Conv;
 use crate::feed_forward::FeedForward;
 use crate::linear::{Linear, Shared};
-use crate::mixer::{self, Mixer};
+use crate::mixer::{self, Mixer, Output};
 use crate::norm::Norm;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
@@ -44,10 +44,11 @@ impl Block {
         let mixer_name = join(name, "mixer");
         let mixer = mixer::read(config, config.mixer_at(layer), source, &mixer_name)?;
         let out_name = join(&mixer_name, "out_proj");
+        let outputs = config.d_model * if mixer.output() == Output::Gated { 2 } else { 1 };
         let out_proj = match (mixer.has_out_proj(), mixer.out_bias()) {
             (false, _) => None,
-            (true, true) => Some(source.linear(&out_name, config.d_model, mixer.width())?),
-            (true, false) => Some(source.linear_without_bias(&out_name, config.d_model, mixer.width())?),
+            (true, true) => Some(source.linear(&out_name, outputs, mixer.width())?),
+            (true, false) => Some(source.linear_without_bias(&out_name, outputs, mixer.width())?),
         };
         let feed_forward = match config.ff_at(layer) {
             FeedForwardKind::None => None,
@@ -86,8 +87,11 @@ impl Block {
         self.mixer.forward(pass, Memory::new(state, first + window, self.mixer.memory()), buffers);
         match &self.out_proj {
             Some(out_proj) => {
-                let scratch = room(&mut buffers.product, pass.rows * d);
-                out_proj.add_to(pass, pass.rows, &buffers.hidden, scratch, x);
+                let scratch = room(&mut buffers.product, pass.rows * out_proj.weight.outputs());
+                match self.mixer.output() {
+                    Output::Plain => out_proj.add_to(pass, pass.rows, &buffers.hidden, scratch, x),
+                    Output::Gated => out_proj.add_gated_to(pass, pass.rows, &buffers.hidden, scratch, x),
+                }
             }
             None => x.iter_mut().zip(&buffers.hidden).for_each(|(x, hidden)| *x += hidden),
         }

@@ -75,6 +75,14 @@ choices! {
         MLstm = "m-lstm",
         /// Causal softmax attention, whose state is a cache of keys and values.
         Attention = "attention",
+        /// S4: a state space whose matrix is a diagonal less a rank-one part.
+        S4 = "s4",
+        /// S4D: a diagonal state space.
+        S4d = "s4d",
+        /// H3: a shift and a diagonal state space between products of queries, keys and values.
+        H3 = "h3",
+        /// Hyena: gates around a convolution with a long implicit filter.
+        Hyena = "hyena",
     }
 }
 
@@ -202,6 +210,19 @@ choices! {
         Uniform = "uniform",
         /// Normal with the deviation of the other weights, √(2/(5D)).
         Normal = "normal",
+    }
+}
+
+choices! {
+    /// What the frequencies of S4D's states begin with.
+    S4Init, "s4_init" {
+        /// Those of the HiPPO-LegS matrix.
+        #[default]
+        Legs = "legs",
+        /// πn.
+        Lin = "lin",
+        /// (N/π) (N/(2n + 1) − 1).
+        Inv = "inv",
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::choices::{
     Candidate, DropoutSite, FeedForwardKind, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Positions,
-    RecurrentInit, ScanKind,
+    RecurrentInit, S4Init, ScanKind,
 };
 use crate::{Error, Result};
 
@@ -15,6 +15,10 @@ const MAX_D_MODEL: usize = 1 << 16;
 const MAX_MULTIPLE: f64 = 64.0;
 const MAX_LAYERS: usize = 1 << 10;
 const MAX_STATE: usize = 1 << 12;
+/// Largest state of the mixers that begin with the eigenvectors of a matrix of this size.
+const MAX_HIPPO: usize = 1 << 8;
+/// Most lags of a filter that is kept as a window.
+const MAX_LAGS: usize = 1 << 16;
 const MAX_SEQ_LEN: usize = 1 << 24;
 /// The widths of xLSTM's blocks are multiples of this.
 const ROUNDED_WIDTH: usize = 64;
@@ -70,6 +74,10 @@ pub struct ModelConfig {
     pub n_heads: usize,
     /// State size N of each channel of a state space model. Default 16.
     pub d_state: usize,
+    /// What the frequencies of S4D's states begin with. Default `legs`.
+    pub s4_init: S4Init,
+    /// Channels of a head of H3; it must divide `d_model`. Default 1.
+    pub head_width: usize,
     /// Longest sequence of mixers that need to know: attention, S4's and Hyena's filters, learned positions. Default 1024.
     pub max_seq_len: usize,
     /// How many of the last tokens attention sees, the current one included; 0 stands for `max_seq_len`. Default 0.
@@ -114,6 +122,8 @@ impl Default for ModelConfig {
             scan: ScanKind::Linear,
             n_heads: 4,
             d_state: 16,
+            s4_init: S4Init::Legs,
+            head_width: 1,
             max_seq_len: 1024,
             window: 0,
             positions: Positions::None,
@@ -190,7 +200,7 @@ impl ModelConfig {
     /// When the heads do not divide it.
     pub fn heads_of(&self, width: usize, what: &str) -> Result<(usize, usize)> {
         let heads = self.n_heads;
-        if heads == 0 || width % heads != 0 {
+        if heads == 0 || !width.is_multiple_of(heads) {
             return wrong(format!("n_heads must divide {what}, found {heads} heads for {width}; change n_heads, d_model or expansion"));
         }
         Ok((width, width / heads))
@@ -233,6 +243,8 @@ impl ModelConfig {
             MixerKind::SLstm => 8 * d * d / self.n_heads.max(1) as u128,
             MixerKind::MLstm => 3 * d * inner + (12 + 6 * self.n_heads as u128) * inner,
             MixerKind::Attention => 4 * d * d,
+            MixerKind::S4 | MixerKind::S4d => 2 * d * d,
+            MixerKind::H3 | MixerKind::Hyena => 4 * d * d,
         };
         let mixers: u128 = (0..self.n_layers.min(MAX_LAYERS)).map(|layer| mixer(self.mixer_at(layer))).sum();
         let ff = match self.ff {
@@ -292,6 +304,7 @@ impl ModelConfig {
             return wrong(format!("forget_bias must be a number between -1000 and 1000, found {}", self.forget_bias));
         }
         self.validate_attention()?;
+        self.validate_state_spaces()?;
         self.validate_xlstm()?;
         self.validate_scan()
     }
@@ -358,6 +371,23 @@ impl ModelConfig {
     /// How many of the last tokens attention sees: `window`, or else `max_seq_len`.
     pub fn attention_window(&self) -> usize {
         if self.window == 0 { self.max_seq_len } else { self.window }
+    }
+
+    fn validate_state_spaces(&self) -> Result<()> {
+        for kind in self.mixer_kinds() {
+            if matches!(kind, MixerKind::S4 | MixerKind::S4d | MixerKind::H3) && (self.d_state % 2 == 1 || self.d_state > MAX_HIPPO) {
+                let found = self.d_state;
+                return wrong(format!("{kind} keeps half of d_state numbers and needs an even one of at most {MAX_HIPPO}, found {found}"));
+            }
+            if kind == MixerKind::H3 && (self.head_width == 0 || self.d_model % self.head_width != 0) {
+                return wrong(format!("head_width must divide d_model = {}, found {}", self.d_model, self.head_width));
+            }
+            if kind == MixerKind::Hyena && !(2..=MAX_LAGS).contains(&self.max_seq_len) {
+                let found = self.max_seq_len;
+                return wrong(format!("hyena has a filter of max_seq_len lags, expected between 2 and {MAX_LAGS}, found {found}"));
+            }
+        }
+        Ok(())
     }
 
     fn validate_scan(&self) -> Result<()> {
@@ -515,6 +545,14 @@ mod tests {
         assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::SLstm, 3)).contains("n_heads = 3 does not divide 128, d_model"));
         assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::MLstm, 3)).contains("n_heads = 3 does not divide 256"));
         assert!(refusal(|c| (c.mixer, c.initial_state) = (MixerKind::MLstm, InitialState::Learned)).contains("use zero"));
+    }
+
+    #[test]
+    fn state_spaces_need_states_in_pairs_and_whole_heads() {
+        assert!(refusal(|c| (c.mixer, c.d_state) = (MixerKind::S4d, 7)).contains("even one of at most 256, found 7"));
+        assert!(refusal(|c| (c.mixer, c.d_state) = (MixerKind::S4, 512)).contains("found 512"));
+        assert!(refusal(|c| (c.mixer, c.head_width) = (MixerKind::H3, 3)).contains("must divide d_model = 128, found 3"));
+        assert!(refusal(|c| (c.mixer, c.max_seq_len) = (MixerKind::Hyena, 1)).contains("max_seq_len lags"));
     }
 
     #[test]

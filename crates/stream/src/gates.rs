@@ -92,6 +92,12 @@ pub(crate) fn add_biased(level: Level, x: &[f32], bias: &[f32], out: &mut [f32])
 }
 
 formula! {
+    /// out ← out + (value + bias) ⊙ σ(gate + bias'). Inputs: value, bias, gate, bias'.
+    add_gated_linear(s, [value, bias, gate, gate_bias] as 4, old)
+        s.mul_add_e_f32s(s.add_f32s(value, bias), sigmoid(s, s.add_f32s(gate, gate_bias)), old)
+}
+
+formula! {
     /// out ← out ⊙ (value + bias) ⊙ scale.
     scale_all(s, [value, bias, scale] as 3, old) s.mul_f32s(old, s.mul_f32s(s.add_f32s(value, bias), scale))
 }

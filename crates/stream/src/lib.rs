@@ -52,7 +52,7 @@ mod workspace;
 pub use checkpoint::{CONFIG_FILE, CheckpointConfig, FORMAT_VERSION, WEIGHTS_FILE, read_checkpoint};
 pub use choices::{
     Candidate, DropoutSite, FeedForwardKind, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Positions,
-    RecurrentInit, ScanKind, WeightFormat,
+    RecurrentInit, S4Init, ScanKind, WeightFormat,
 };
 pub use config::ModelConfig;
 pub use error::{Error, Result};

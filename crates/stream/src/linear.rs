@@ -147,6 +147,24 @@ impl Linear {
             }
         });
     }
+
+    /// `y += value ⊙ σ(gate)` for `rows` rows, where the first half of x Wᵀ + bias is the value and the other the gate.
+    ///
+    /// # Shapes
+    /// `x` `[rows, inputs]`, `y` `[rows, outputs / 2]`; `scratch` has room for twice as much as `y`.
+    pub(crate) fn add_gated_to(&self, pass: &Pass<'_>, rows: usize, x: &[f32], scratch: &mut [f32], y: &mut [f32]) {
+        let width = self.weight.outputs() / 2;
+        let y = Shared::new(y, width);
+        product(pass, &self.weight, 2, 0..2, rows, x, scratch, |range, values| {
+            let (value, gate) = values.split_at(rows * range.len());
+            let bias = [&self.bias[range.clone()], &self.bias[width + range.start..width + range.end]];
+            for (row, parts) in value.chunks_exact(range.len()).zip(gate.chunks_exact(range.len())).enumerate() {
+                // SAFETY: pieces have ranges of their own.
+                let y = unsafe { y.part(row, range.clone()) };
+                crate::gates::add_gated_linear(pass.level, [parts.0, bias[0], parts.1, bias[1]], y);
+            }
+        });
+    }
 }
 
 impl From<WeightFormat> for weight_matrix::WeightFormat {

@@ -29,6 +29,7 @@ pub mod selective_scan;
 pub mod silu;
 pub mod skip_gate;
 pub mod slstm;
+pub mod state_space;
 pub mod swi_glu;
 pub mod weight_matrix;
 pub mod wkv;

@@ -67,6 +67,11 @@ impl Initializer {
         self.fill(shape, |init| map(init.unit()))
     }
 
+    /// Uniform from `low` to `high`.
+    pub fn between<const D: usize>(&mut self, shape: [usize; D], [low, high]: [f64; 2]) -> Param<Tensor<D>> {
+        self.fill(shape, |init| (low + (high - low) * f64::from(init.unit())) as f32)
+    }
+
     /// All elements `value`.
     pub fn constant<const D: usize>(&mut self, shape: [usize; D], value: f32) -> Param<Tensor<D>> {
         self.fill(shape, |_| value)

@@ -6,7 +6,7 @@
 //! o_t = φ(q_t)ᵀ S_t / (φ(q_t) · n_t + 1e−6)
 //! y_t = W_o o_t
 //! ```
-//! where, for each of the H heads of e = E / H channels: x input (D); S sum of outer products [e, e]; n normaliser, which is kept as one
+//! where, for each of the H heads of e = E / H channels: x input (D); S sum of outer products `[e, e]`; n normaliser, which is kept as one
 //! more column of S. There are no biases.
 
 use burn::config::Config;

@@ -122,4 +122,8 @@ mixers! {
     SLstm: s_lstm::{SLstm, SLstmConfig},
     MLstm: m_lstm::{MLstm, MLstmConfig},
     Attention: attention::{Attention, AttentionConfig},
+    S4: s4::{S4, S4Config},
+    S4d: s4d::{S4d, S4dConfig},
+    H3: h3::{H3, H3Config},
+    Hyena: hyena::{Hyena, HyenaConfig},
 }

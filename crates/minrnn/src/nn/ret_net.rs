@@ -5,7 +5,7 @@
 //! S_t = γ_h S_{t−1} + R(t) k_t v_tᵀ / √K        o_t = S_tᵀ R(t) q_t        γ_h = 1 − 2^{−5−h}
 //! y_t = W_o (SiLU(g_t) ⊙ o_t / √(mean o_t² + 1e−6))
 //! ```
-//! where, for each of the H heads h = 0 … H−1 with K = D / H channels of query and key and V = E / H of value: x input (D); S state [K, V];
+//! where, for each of the H heads h = 0 … H−1 with K = D / H channels of query and key and V = E / H of value: x input (D); S state `[K, V]`;
 //! R(t) turns the neighbouring channels 2j and 2j + 1 by t · 10000^{−j/(K/2−1)}, t being counted from 0; the mean is that of a head. There
 //! are no biases.
 //!

@@ -13,6 +13,7 @@
 //! | [`wkv`] | the time mixing of RWKV-4 |
 //! | [`retention`] | gated linear attention with a constant decay (linear attention, RetNet) |
 //! | [`prefix_softmax`] | attention to everything read, as a recurrence (Aaren) |
+//! | [`state_space`] | a linear recurrence of complex numbers for each channel: S4, S4D, H3 |
 //! | [`causal_conv`] | depthwise convolution with a carried window |
 //! | [`layer_norm`], [`rms_norm`] | norms over the last dimension |
 //! | [`attention`], [`rotary`] | softmax attention with its cache, and the places of its queries and keys |
@@ -60,6 +61,7 @@ mod silu;
 mod skip_gate;
 mod slstm;
 mod split;
+mod state_space;
 mod steps;
 mod stepwise;
 mod swi_glu;
@@ -99,6 +101,7 @@ pub use silu::{silu, silu_twice};
 pub use skip_gate::skip_gate;
 pub use slstm::{EMPTY_M, ForgetGate, SLstmMemory, slstm};
 pub use split::split;
+pub use state_space::state_space;
 pub use steps::StepCodes;
 pub use swi_glu::swi_glu;
 pub use with_gradient::with_gradient;

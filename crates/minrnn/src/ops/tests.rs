@@ -867,3 +867,35 @@ fn rotary_equals_its_composition() {
         );
     }
 }
+
+#[test]
+fn state_space_equals_its_composition() {
+    const N: usize = 3;
+    for planes in [6, 10] {
+        for seq_len in [0, 1, 2, 13] {
+            for steps in segments(seq_len) {
+                let lengths = [B * seq_len * E, planes * N * E, E, B * 2 * N * E];
+                let what = format!("state_space of {planes} planes with T = {seq_len}, {steps:?}");
+                let split = |mut leaves: Vec<Tensor<1>>| {
+                    let x0 = shaped(leaves.remove(3), [B, 2 * N, E]);
+                    // Small enough not to grow.
+                    let parameters = shaped(leaves.remove(1), [planes, N, E]) * 0.25;
+                    (shaped(leaves.remove(0), [B, seq_len, E]), parameters, leaves.remove(0), x0)
+                };
+                let both = |(y, x_last)| vec![flat(y), flat(x_last)];
+                compare(
+                    &what,
+                    &lengths,
+                    |leaves| {
+                        let (u, parameters, skip, x0) = split(leaves);
+                        both(super::state_space(u, parameters, skip, x0, &steps))
+                    },
+                    |leaves| {
+                        let (u, parameters, skip, x0) = split(leaves);
+                        both(super::state_space::composed(u, parameters, skip, x0, &steps))
+                    },
+                );
+            }
+        }
+    }
+}

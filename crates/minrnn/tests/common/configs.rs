@@ -1,14 +1,15 @@
 //! The small models the tests run: every setting of every mixer and block.
 
 use minrnn_stream::{
-    Candidate, FeedForwardKind, ForgetGate, GruForm, InitialState, Initialization, MixerKind, ModelConfig, NormKind, Positions, ScanKind,
+    Candidate, FeedForwardKind, ForgetGate, GruForm, InitialState, Initialization, MixerKind, ModelConfig, NormKind, Positions, S4Init,
+    ScanKind,
 };
 
 use super::{D_MODEL, VOCAB_SIZE};
 
-/// One block of width 8 around `mixer`.
+/// One block of width 8 around `mixer`; filters are shorter than the longest sequences.
 pub fn small(mixer: MixerKind) -> ModelConfig {
-    ModelConfig { mixer, vocab_size: VOCAB_SIZE, d_model: D_MODEL, n_layers: 1, ..Default::default() }
+    ModelConfig { mixer, vocab_size: VOCAB_SIZE, d_model: D_MODEL, n_layers: 1, max_seq_len: 150, ..Default::default() }
 }
 
 /// Every combination of the settings that matter to `mixer`.
@@ -16,7 +17,12 @@ pub fn mixers(mixer: MixerKind) -> Vec<ModelConfig> {
     if mixer == MixerKind::Attention {
         return attention();
     }
-    let configs = vary(vec![small(mixer)], InitialState::ALL, |config, value| config.initial_state = value);
+    let configs = match mixer {
+        MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gru | MixerKind::Lstm | MixerKind::Gilr => {
+            vary(vec![small(mixer)], InitialState::ALL, |config, value| config.initial_state = value)
+        }
+        _ => vec![small(mixer)],
+    };
     let configs = match mixer {
         MixerKind::MinGru | MixerKind::MinLstm => {
             let configs = vary(configs, Candidate::ALL, |config, value| config.candidate = value);
@@ -27,7 +33,7 @@ pub fn mixers(mixer: MixerKind) -> Vec<ModelConfig> {
             let plain = ModelConfig { n_layers: 2, ..small(mixer) };
             vec![plain.clone(), ModelConfig { d_state: 3, expansion: 1.5, ..plain }]
         }
-        MixerKind::Lstm | MixerKind::Gilr | MixerKind::Attention => configs,
+        MixerKind::Lstm | MixerKind::Gilr | MixerKind::Attention | MixerKind::S4 => configs,
         MixerKind::Aaren | MixerKind::LinearAttention => vary(vec![small(mixer)], &[4, 1, 16], |config, value| config.n_heads = value),
         MixerKind::RetNet => {
             let wide = ModelConfig { expansion: 1.5, ..small(mixer) };
@@ -39,6 +45,11 @@ pub fn mixers(mixer: MixerKind) -> Vec<ModelConfig> {
             vary(configs, &[true, false], |config, value| config.slstm_conv = value)
         }
         MixerKind::MLstm => vary(configs, &[4, 1], |config, value| config.n_heads = value),
+        MixerKind::S4d => vary(configs, S4Init::ALL, |config, value| config.s4_init = value),
+        MixerKind::H3 => {
+            vary(vary(configs, &[1, 2], |config, value| config.head_width = value), &[6, 2], |config, value| config.d_state = value)
+        }
+        MixerKind::Hyena => vary(configs, &[150, 2, 20], |config, value| config.max_seq_len = value),
     };
     let configs = match mixer {
         MixerKind::MinLstm => vary(configs, &[true, false], |config, value| config.normalize_gates = value),
@@ -104,13 +115,18 @@ pub fn language_models() -> Vec<ModelConfig> {
     configs.push(ModelConfig { rms_eps: 0.1, ..of(&MixerKind::MinGru) });
     let rwkv = ModelConfig { norm: NormKind::Layer, ff: FeedForwardKind::ChannelMix, conv: false, ..of(&MixerKind::Rwkv4) };
     configs.push(rwkv);
-    let xlstm = ModelConfig { norm: NormKind::Layer, ff: FeedForwardKind::GeGlu, ff_mult: 1.3, conv: false, ..of(&MixerKind::SLstm) };
-    configs.push(ModelConfig { mixers: vec![MixerKind::MLstm, MixerKind::SLstm], ..xlstm });
+    configs.push(ModelConfig { norm: NormKind::Rms, ..xlstm_stack() });
     // The place of a token is counted by the model and by attention; with 40 places the longer tests run beyond the last.
     configs.push(ModelConfig { n_layers: 2, max_seq_len: 40, ..nano_gpt() });
     configs.push(ModelConfig { n_layers: 2, ..llama() });
     configs.push(ModelConfig { positions: Positions::Learned, ..of(&MixerKind::MinGru) });
     configs
+}
+
+/// A whole model of both cells of xLSTM with its feed-forward part.
+pub fn xlstm_stack() -> ModelConfig {
+    let mixers = vec![MixerKind::MLstm, MixerKind::SLstm];
+    ModelConfig { mixers, n_layers: 2, norm: NormKind::Layer, ff: FeedForwardKind::GeGlu, ff_mult: 1.3, ..small(MixerKind::MLstm) }
 }
 
 /// The settings of `config` that are not defaults.

@@ -2,6 +2,7 @@
 
 mod aaren;
 mod gru;
+mod h3;
 mod lstm;
 mod m_lstm;
 mod mamba;
@@ -10,7 +11,9 @@ mod min_lstm;
 mod recurrent;
 mod retention;
 mod rwkv4;
+mod s4;
 mod s_lstm;
+mod state_space;
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -38,6 +41,11 @@ pub(crate) trait Mixer: Debug + Send + Sync {
         true
     }
 
+    /// What is made of the product with `out_proj`.
+    fn output(&self) -> Output {
+        Output::Plain
+    }
+
     /// Numbers kept for a session.
     fn memory(&self) -> usize;
 
@@ -46,6 +54,15 @@ pub(crate) trait Mixer: Debug + Send + Sync {
 
     /// Reads `buffers.normed` `[N, D]`, writes `buffers.hidden` `[N, W]` and moves the memory of each span on.
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers);
+}
+
+/// What a block adds of the projection of hidden values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// All of it.
+    Plain,
+    /// value ⊙ σ(gate), `out_proj` having rows for both.
+    Gated,
 }
 
 /// A mixer of a model, without its down-projection.
@@ -63,6 +80,9 @@ pub(crate) fn read(config: &ModelConfig, kind: MixerKind, source: &mut dyn Sourc
         MixerKind::SLstm => Box::new(s_lstm::SLstm::read(config, source, name)?),
         MixerKind::MLstm => Box::new(m_lstm::MLstm::read(config, source, name)?),
         MixerKind::Attention => return Err(not_streamed(kind)),
+        MixerKind::S4 | MixerKind::S4d => Box::new(s4::S4::read(config, source, name, kind == MixerKind::S4)?),
+        MixerKind::H3 => Box::new(h3::H3::read(config, source, name)?),
+        MixerKind::Hyena => return Err(not_streamed(kind)),
     })
 }
 
@@ -81,6 +101,9 @@ impl MixerKind {
         Self::RetNet,
         Self::SLstm,
         Self::MLstm,
+        Self::S4,
+        Self::S4d,
+        Self::H3,
     ];
 }
 
@@ -121,6 +144,9 @@ pub(crate) fn memory_len(config: &ModelConfig, kind: MixerKind) -> Result<usize>
         MixerKind::SLstm => s_lstm::memory(config.d_model, config.slstm_conv),
         MixerKind::MLstm => m_lstm::memory(config.mlstm_inner()?, config.n_heads),
         MixerKind::Attention => return Err(not_streamed(kind)),
+        MixerKind::S4 | MixerKind::S4d => config.d_state * config.d_model,
+        MixerKind::H3 => (config.d_state - 1) * config.d_model + config.d_state * config.d_model * config.head_width,
+        MixerKind::Hyena => return Err(not_streamed(kind)),
     })
 }
 

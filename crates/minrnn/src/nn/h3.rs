@@ -1,0 +1,156 @@
+//! H3: a shift and a diagonal state space between products of queries, keys and values (models.md §7).
+//!
+//! ```text
+//! q, k, v = W x + b      k̄_t = Σ_{l<N} K_l ⊙ k_{t−l} + D_k ⊙ k_t      m_ab = k̄_a v_b      y_b = Σ_a q_a S4D(m_ab)      out = W_o y + b_o
+//! ```
+//! where: a, b channels of one head, e of each; all e² products of a head go through its one state space (its skip is S4D's D); head h
+//! holds the channels h·e …, and for e = 1 the products are element by element.
+
+use burn::config::Config;
+use burn::module::{Module, Param};
+use burn::nn::Linear;
+use burn::tensor::Tensor;
+use minrnn_stream::{ModelConfig, S4Init};
+
+use super::conv::Window;
+use super::init::Initializer;
+use super::linear::apply;
+use super::mixer::Mixer;
+use super::state::{State, StateZip};
+use super::state_space::{StateSpace, StateSpaceState};
+use crate::Result;
+use crate::ops::{StepCodes, causal_conv};
+
+/// Settings of an [`H3`].
+#[derive(Config, Debug)]
+pub struct H3Config {
+    /// Width D of input and output.
+    pub d_model: usize,
+    /// Taps of the shift and state size N of each head, half of which is kept.
+    pub d_state: usize,
+    /// Channels e of a head.
+    #[config(default = 1)]
+    pub head_width: usize,
+}
+
+/// An H3 layer.
+#[derive(Module, Debug)]
+pub struct H3 {
+    /// D → 3D, rows query, key, value.
+    pub in_proj: Linear,
+    /// What keys go through.
+    pub shift_ssm: Shift,
+    /// The state spaces of the heads.
+    pub ssm: StateSpace,
+    /// D → D.
+    pub out_proj: Linear,
+}
+
+/// The state space that remembers the last N inputs; without weight decay.
+#[derive(Module, Debug)]
+pub struct Shift {
+    /// `[D, 1, N]`; the last tap meets the current step.
+    pub taps: Param<Tensor<3>>,
+    /// D_k `[D]`.
+    pub skip: Param<Tensor<1>>,
+}
+
+/// What an [`H3`] carries.
+#[derive(Debug, Clone)]
+pub struct H3State {
+    /// The last keys `[B, N − 1, D]`.
+    pub keys: Window,
+    /// The state spaces of all products.
+    pub ssm: StateSpaceState,
+}
+
+impl State for H3State {
+    fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
+        Self { keys: self.keys.zip(other.keys, f), ssm: self.ssm.zip(other.ssm, f) }
+    }
+}
+
+impl Shift {
+    /// A new one of `d_state` taps.
+    pub fn new(d_model: usize, d_state: usize, init: &mut Initializer) -> Self {
+        Self { taps: init.uniform([d_model, 1, d_state], d_state), skip: init.normal([d_model], 1.0) }
+    }
+
+    /// Zeros before the first step.
+    pub(super) fn init_state(&self, batch_size: usize) -> Window {
+        let [d_model, _, taps] = self.taps.dims();
+        Window { window: Tensor::zeros([batch_size, taps - 1, d_model], &self.skip.val().device()) }
+    }
+
+    pub(super) fn forward(&self, keys: Tensor<3>, state: Window, steps: &StepCodes) -> (Tensor<3>, Window) {
+        let (taps, skip) = (self.taps.val(), self.skip.val());
+        let [d_model, _, count] = taps.dims();
+        let newest = taps.clone().narrow(2, count - 1, 1) + skip.clone().reshape([d_model, 1, 1]);
+        let taps = match count {
+            1 => newest,
+            _ => Tensor::cat(vec![taps.narrow(2, 0, count - 1), newest], 2),
+        };
+        let (y, window) = causal_conv(keys, taps, skip.zeros_like(), Some(state.window), steps);
+        (y, Window { window })
+    }
+}
+
+impl H3Config {
+    /// The settings a model's configuration asks for.
+    ///
+    /// # Errors
+    /// Never: the configuration was checked.
+    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.d_state).with_head_width(config.head_width))
+    }
+
+    /// A new layer.
+    pub fn init(&self, init: &mut Initializer) -> H3 {
+        let d = self.d_model;
+        H3 {
+            in_proj: init.linear(d, 3 * d),
+            shift_ssm: Shift::new(d, self.d_state, init),
+            ssm: StateSpace::diagonal(d / self.head_width, self.d_state, S4Init::Lin, init),
+            out_proj: init.linear(d, d),
+        }
+    }
+}
+
+impl H3 {
+    /// Heads and their width.
+    fn heads(&self) -> [usize; 2] {
+        let [heads] = self.ssm.skip.dims();
+        [heads, self.shift_ssm.skip.dims()[0] / heads]
+    }
+}
+
+impl Mixer for H3 {
+    type State = H3State;
+
+    fn init_state(&self, batch_size: usize) -> H3State {
+        let [_, width] = self.heads();
+        H3State { keys: self.shift_ssm.init_state(batch_size), ssm: self.ssm.init_state(batch_size, width * width) }
+    }
+
+    fn forward(&self, x: Tensor<3>, state: H3State, steps: &StepCodes) -> (Tensor<3>, H3State) {
+        let [batch, seq_len, d] = x.dims();
+        if batch * seq_len == 0 {
+            return (x, state);
+        }
+        let all = apply(&self.in_proj, x);
+        let [query, key, value] = [0, 1, 2].map(|i| all.clone().narrow(2, i * d, d));
+        let (key, keys) = self.shift_ssm.forward(key, state.keys, steps);
+        let [heads, e] = self.heads();
+        let by_key = |x: Tensor<3>| x.reshape([batch, seq_len, heads, e, 1]);
+        let products = match e {
+            1 => key * value,
+            _ => (by_key(key) * value.reshape([batch, seq_len, heads, 1, e])).reshape([batch, seq_len, d * e]),
+        };
+        let (memory, ssm) = self.ssm.forward(products, state.ssm, steps, e * e);
+        let y = match e {
+            1 => query * memory,
+            _ => (by_key(query) * memory.reshape([batch, seq_len, heads, e, e])).sum_dim(3).reshape([batch, seq_len, d]),
+        };
+        (apply(&self.out_proj, y), H3State { keys, ssm })
+    }
+}

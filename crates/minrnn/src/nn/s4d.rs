@@ -1,0 +1,82 @@
+//! S4D: a diagonal state space for each channel, mixed by a gated linear layer (models.md §6).
+//!
+//! ```text
+//! x_t = e^{ΔA} ⊙ x_{t−1} + (e^{ΔA} − 1) / A · u_t      y = 2 Re C x + D u      out = value ⊙ σ(gate),  [value, gate] = W GELU(y)
+//! ```
+//! where: u the layer's input, one channel; x its N/2 complex states; A diagonal, Re A < 0; Δ the channel's step.
+//!
+//! y is the convolution of u with K_l = 2 Re Σ C (e^{ΔA} − 1)/A e^{ΔAl}; the recurrence costs no more than transforms at the sizes of
+//! states in use, and carries its state.
+
+use burn::config::Config;
+use burn::module::Module;
+use burn::nn::Linear;
+use burn::tensor::{Tensor, activation};
+use minrnn_stream::{ModelConfig, S4Init};
+
+use super::init::Initializer;
+use super::linear::{apply, rows, sequences};
+use super::mixer::Mixer;
+use super::state_space::{StateSpace, StateSpaceState};
+use crate::Result;
+use crate::ops::{StepCodes, bias_gelu};
+
+/// Settings of an [`S4d`].
+#[derive(Config, Debug)]
+pub struct S4dConfig {
+    /// Width D of input and output.
+    pub d_model: usize,
+    /// State size N of each channel, half of which is kept.
+    pub d_state: usize,
+    /// What A begins with.
+    #[config(default = "S4Init::Legs")]
+    pub s4_init: S4Init,
+}
+
+/// An S4D layer.
+#[derive(Module, Debug)]
+pub struct S4d {
+    /// The state spaces of the channels.
+    pub ssm: StateSpace,
+    /// D → 2D, rows value then gate.
+    pub out_proj: Linear,
+}
+
+impl S4dConfig {
+    /// The settings a model's configuration asks for.
+    ///
+    /// # Errors
+    /// Never: the configuration was checked.
+    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.d_state).with_s4_init(config.s4_init))
+    }
+
+    /// A new layer.
+    pub fn init(&self, init: &mut Initializer) -> S4d {
+        let ssm = StateSpace::diagonal(self.d_model, self.d_state, self.s4_init, init);
+        S4d { ssm, out_proj: init.linear(self.d_model, 2 * self.d_model) }
+    }
+}
+
+impl Mixer for S4d {
+    type State = StateSpaceState;
+
+    fn init_state(&self, batch_size: usize) -> StateSpaceState {
+        self.ssm.init_state(batch_size, 1)
+    }
+
+    fn forward(&self, x: Tensor<3>, state: StateSpaceState, steps: &StepCodes) -> (Tensor<3>, StateSpaceState) {
+        let (y, state) = self.ssm.forward(x, state, steps, 1);
+        (gated_output(y, &self.out_proj), state)
+    }
+}
+
+/// value ⊙ σ(gate) of W GELU(y), for a layer D → 2D.
+pub(super) fn gated_output(y: Tensor<3>, out_proj: &Linear) -> Tensor<3> {
+    let [batch, seq_len, width] = y.dims();
+    if batch * seq_len == 0 {
+        return y;
+    }
+    let both = apply(out_proj, sequences(bias_gelu(rows(y), None), batch, seq_len));
+    both.clone().narrow(2, 0, width) * activation::sigmoid(both.narrow(2, width, width))
+}

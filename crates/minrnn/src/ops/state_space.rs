@@ -1,0 +1,122 @@
+//! Linear state spaces of one input and one output for each channel (models.md §6), as a fused recurrence.
+
+use burn::backend::flex::FlexTensor;
+use burn::tensor::Tensor;
+use minrnn_kernels::Shape;
+use minrnn_kernels::state_space::{self as kernel, Form, RANK_ONE};
+
+use super::flex::{InputList, Output, dims, optional, slice};
+use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::steps::StepCodes;
+
+/// x_t = a ⊙ x_{t−1} − g (f · x_{t−1}) + b u_t and y_t = c · x_t + skip u_t, where v · x = 2 Re Σ_n v_n x_n: x is half of a state whose
+/// other half are the conjugates. A reset restores x = 0.
+///
+/// # Shapes
+/// * `u` `[B, T, D]`; `parameters` `[P, N, D]`, real and imaginary parts of a, b, c (P = 6) and, with a rank-one part, of g, f (P = 10);
+///   `skip` `[D]`; `x0` `[B, 2N, D]`, real parts then imaginary parts → y `[B, T, D]` and the last state `[B, 2N, D]`
+///
+/// # Panics
+/// When shapes do not fit.
+pub fn state_space(u: Tensor<3>, parameters: Tensor<3>, skip: Tensor<1>, x0: Tensor<3>, steps: &StepCodes) -> (Tensor<3>, Tensor<3>) {
+    if !has_kernels(&u.device()) {
+        return composed(u, parameters, skip, x0, steps);
+    }
+    let mut inputs = InputList::default();
+    inputs.add(u);
+    inputs.add(parameters);
+    inputs.add(skip);
+    inputs.add(x0);
+    let mut outputs = run(Op { steps: steps.clone() }, inputs.into_vec()).into_iter();
+    (output(outputs.next()), output(outputs.next()))
+}
+
+/// The same by tensor operations, one step after the other.
+pub(super) fn composed(u: Tensor<3>, parameters: Tensor<3>, skip: Tensor<1>, x0: Tensor<3>, steps: &StepCodes) -> (Tensor<3>, Tensor<3>) {
+    let [batch, seq_len, width] = u.dims();
+    let [planes, n, _] = parameters.dims();
+    if batch == 0 || seq_len == 0 {
+        return (u, x0);
+    }
+    let device = u.device();
+    let plane = |i: usize| parameters.clone().narrow(0, i, 1);
+    let [a_re, a_im, b_re, b_im, c_re, c_im]: [Tensor<3>; 6] = std::array::from_fn(plane);
+    let dot = |v_re: Tensor<3>, v_im: Tensor<3>, re: &Tensor<3>, im: &Tensor<3>| (v_re * re.clone() - v_im * im.clone()).sum_dim(1) * 2.0;
+    let (reset, padding) = (steps.reset_mask(&device), steps.padding_mask(&device));
+    let at = |mask: &Option<Tensor<3>>, t: usize| mask.clone().map(|mask| mask.narrow(1, t, 1));
+    let (mut re, mut im) = (x0.clone().narrow(1, 0, n), x0.narrow(1, n, n));
+    let mut outputs = Vec::with_capacity(seq_len);
+    for t in 0..seq_len {
+        let u = u.clone().narrow(1, t, 1);
+        if let Some(reset) = at(&reset, t) {
+            let keep = -reset + 1.0;
+            (re, im) = (re * keep.clone(), im * keep);
+        }
+        let mut next_re = a_re.clone() * re.clone() - a_im.clone() * im.clone() + b_re.clone() * u.clone();
+        let mut next_im = a_re.clone() * im.clone() + a_im.clone() * re.clone() + b_im.clone() * u.clone();
+        if planes == RANK_ONE {
+            let feedback = dot(plane(8), plane(9), &re, &im);
+            next_re = next_re - plane(6) * feedback.clone();
+            next_im = next_im - plane(7) * feedback;
+        }
+        let mut y = dot(c_re.clone(), c_im.clone(), &next_re, &next_im) + skip.clone().reshape([1, 1, width]) * u;
+        if let Some(padding) = at(&padding, t) {
+            y = y * (-padding.clone() + 1.0);
+            next_re = next_re.clone() + padding.clone() * (re - next_re);
+            next_im = next_im.clone() + padding * (im - next_im);
+        }
+        (re, im) = (next_re, next_im);
+        outputs.push(y);
+    }
+    (Tensor::cat(outputs, 1), Tensor::cat(vec![re, im], 1))
+}
+
+#[derive(Debug)]
+struct Op {
+    steps: StepCodes,
+}
+
+impl Op {
+    fn inputs<'a>(&'a self, inputs: [&'a FlexTensor; 4]) -> kernel::Inputs<'a> {
+        let ([batch, seq_len, width], [planes, states, _]) = (dims(inputs[0]), dims(inputs[1]));
+        let [u, parameters, skip, x0] = inputs.map(slice);
+        kernel::Inputs {
+            shape: Shape { batch, seq_len, width },
+            form: Form { states, planes },
+            u,
+            parameters,
+            skip,
+            x0: Some(x0),
+            segments: self.steps.kernel(),
+        }
+    }
+}
+
+impl FusedOp for Op {
+    fn keeps(&self) -> Keeps {
+        Keeps { inputs: vec![0, 1, 2, 3], outputs: vec![] }
+    }
+
+    fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
+        let (mut y, mut x_last) = (Output::like(&inputs[0]), Output::like(&inputs[3]));
+        kernel::forward(self.inputs(std::array::from_fn(|i| &inputs[i])), y.out(), x_last.out());
+        // SAFETY: the kernel writes both outputs whole.
+        unsafe { vec![y.finish(), x_last.finish()] }
+    }
+
+    fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+        let inputs: [&FlexTensor; 4] = std::array::from_fn(|i| inputs[i].as_ref().expect("kept"));
+        let [mut d_u, mut d_parameters, mut d_skip, mut d_x0] = inputs.map(Output::like);
+        kernel::backward(
+            self.inputs(inputs),
+            optional(d_outputs[0].as_ref()),
+            optional(d_outputs[1].as_ref()),
+            d_u.out(),
+            d_parameters.out(),
+            d_skip.out(),
+            d_x0.out(),
+        );
+        // SAFETY: the kernel writes every gradient whole.
+        [d_u, d_parameters, d_skip, d_x0].into_iter().map(|d| unsafe { d.finish() }).collect()
+    }
+}

@@ -1,0 +1,120 @@
+//! H3: a shift and a diagonal state space between products of queries, keys and values:
+//!
+//! ```text
+//! q, k, v = W x + b      k̄_t = Σ_l K_l ⊙ k_{t−l}      m_ab = k̄_a v_b      y_b = Σ_a q_a S4D(m_ab)
+//! ```
+//!
+//! a, b being channels of one head. A session keeps the last N − 1 keys, oldest first, then the state spaces. Heads are independent, so
+//! each member of the crew runs its own through all tokens.
+
+use alloc::vec::Vec;
+
+use super::Mixer;
+use super::state_space::StateSpace;
+use crate::linear::{GRANULE, Linear, Shared, product};
+use crate::pass::{Memory, Pass};
+use crate::source::{Source, join};
+use crate::workspace::{Buffers, room};
+use crate::{ModelConfig, Result};
+
+#[derive(Debug, Clone)]
+pub(super) struct H3 {
+    /// D → 3D, rows query, key, value.
+    in_proj: Linear,
+    /// `[N, D]`; the last row meets the current step.
+    taps: Vec<f32>,
+    /// Of all D · e products.
+    ssm: StateSpace,
+    /// e.
+    head_width: usize,
+}
+
+impl H3 {
+    pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+        let (d, n, e) = (config.d_model, config.d_state, config.head_width);
+        let in_proj = source.linear(&join(name, "in_proj"), 3 * d, d)?;
+        let filters = source.vector(&join(name, "shift_ssm.taps"), &[d, 1, n])?;
+        let skip = source.vector(&join(name, "shift_ssm.skip"), &[d])?;
+        let tap = |i: usize| filters[i % d * n + i / d] + if i / d == n - 1 { skip[i % d] } else { 0.0 };
+        let taps = (0..n * d).map(tap).collect();
+        let ssm = StateSpace::read(source, &join(name, "ssm"), [d / e, e * e], n, false)?;
+        Ok(Self { in_proj, taps, ssm, head_width: e })
+    }
+
+    /// Numbers of the keys that are kept.
+    fn keys(&self) -> usize {
+        self.taps.len() - self.width()
+    }
+
+    /// k̄ of channel `c`, whose newest key is `key`; the keys move on.
+    fn shift(&self, memory: Memory<'_>, session: usize, c: usize, key: f32) -> f32 {
+        let d = self.width();
+        let past = self.keys() / d;
+        let mut sum = self.taps[past * d + c] * key;
+        for slot in 0..past {
+            // SAFETY: called by the only one at this channel, with one slot at a time.
+            let kept = |slot: usize| unsafe { &mut memory.part(session, slot * d + c, slot * d + c + 1)[0] };
+            sum += self.taps[slot * d + c] * *kept(slot);
+            *kept(slot) = if slot + 1 < past { *kept(slot + 1) } else { key };
+        }
+        sum
+    }
+}
+
+impl Mixer for H3 {
+    fn width(&self) -> usize {
+        self.in_proj.weight.inputs()
+    }
+
+    fn memory(&self) -> usize {
+        self.keys() + self.ssm.memory()
+    }
+
+    fn init_memory(&self, memory: &mut [f32]) {
+        memory.fill(0.0);
+    }
+
+    fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
+        let (n, d, e) = (pass.rows, self.width(), self.head_width);
+        let [all, products, memories, _] = &mut buffers.recurrent;
+        let all = Shared::new(room(all, n * 3 * d), 3 * d);
+        let scratch = room(&mut buffers.product, n * 3 * d);
+        product(pass, &self.in_proj.weight, 1, 0..1, n, &buffers.normed, scratch, |range, values| {
+            for (row, values) in values.chunks_exact(range.len()).enumerate() {
+                // SAFETY: pieces have outputs of their own.
+                let out = unsafe { all.part(row, range.clone()) };
+                for ((out, value), bias) in out.iter_mut().zip(values.iter()).zip(&self.in_proj.bias[range.clone()]) {
+                    *out = value + bias;
+                }
+            }
+        });
+        let [products, memories] = [products, memories].map(|buffer| Shared::new(room(buffer, n * d * e), d * e));
+        let hidden = Shared::new(room(&mut buffers.hidden, n * d), d);
+        let cost = n * (self.taps.len() + self.ssm.memory());
+        pass.crew.split(d / e, GRANULE.div_ceil(e), cost, |_, heads| {
+            let (channels, pairs) = (heads.start * e..heads.end * e, heads.start * e * e..heads.end * e * e);
+            for span in pass.spans {
+                for row in span.first..span.first + span.len {
+                    // SAFETY: pieces have heads of their own.
+                    let [products, memories, hidden] = unsafe {
+                        [products.part(row, pairs.clone()), memories.part(row, pairs.clone()), hidden.part(row, channels.clone())]
+                    };
+                    // SAFETY: the product is over, nobody writes here.
+                    let part = |i: usize| unsafe { &*all.part(row, i * d + channels.start..i * d + channels.end) };
+                    let [query, key, value] = [0, 1, 2].map(part);
+                    for (a, &key) in key.iter().enumerate() {
+                        let key = self.shift(memory, span.session, channels.start + a, key);
+                        let values = &value[a / e * e..][..e];
+                        products[a * e..][..e].iter_mut().zip(values).for_each(|(product, value)| *product = key * value);
+                    }
+                    // SAFETY: as above.
+                    unsafe { self.ssm.step(pass, (memory, self.keys()), span.session, pairs.clone(), products, memories) };
+                    for (b, hidden) in hidden.iter_mut().enumerate() {
+                        let head = b / e * e;
+                        *hidden = (0..e).map(|a| query[head + a] * memories[(head + a) * e + b - head]).sum();
+                    }
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,62 @@
+//! S4 and S4D: a state space for each channel, then GELU; the block's down-projection is gated.
+
+use minrnn_kernels::gelu;
+
+use super::state_space::StateSpace;
+use super::{Mixer, Output};
+use crate::linear::{GRANULE, Shared};
+use crate::norm::as_out;
+use crate::pass::{Memory, Pass};
+use crate::source::{Source, join};
+use crate::workspace::{Buffers, room};
+use crate::{ModelConfig, Result};
+
+#[derive(Debug, Clone)]
+pub(super) struct S4 {
+    ssm: StateSpace,
+}
+
+impl S4 {
+    /// `rank_one` for S4, not for S4D.
+    pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str, rank_one: bool) -> Result<Self> {
+        Ok(Self { ssm: StateSpace::read(source, &join(name, "ssm"), [config.d_model, 1], config.d_state, rank_one)? })
+    }
+}
+
+impl Mixer for S4 {
+    fn width(&self) -> usize {
+        self.ssm.width()
+    }
+
+    fn output(&self) -> Output {
+        Output::Gated
+    }
+
+    fn memory(&self) -> usize {
+        self.ssm.memory()
+    }
+
+    fn init_memory(&self, memory: &mut [f32]) {
+        memory.fill(0.0);
+    }
+
+    fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
+        let (n, d) = (pass.rows, self.ssm.width());
+        let u = &buffers.normed[..n * d];
+        let y = Shared::new(room(&mut buffers.recurrent[0], n * d), d);
+        let hidden = Shared::new(room(&mut buffers.hidden, n * d), d);
+        pass.crew.split(d, GRANULE, n * self.ssm.memory(), |_, range| {
+            for span in pass.spans {
+                for row in span.first..span.first + span.len {
+                    // SAFETY: pieces have channels of their own.
+                    unsafe {
+                        let (y, hidden) = (y.part(row, range.clone()), hidden.part(row, range.clone()));
+                        let u = &u[row * d..][range.clone()];
+                        self.ssm.step(pass, (memory, 0), span.session, range.clone(), u, y);
+                        gelu::forward(1, range.len(), y, None, as_out(hidden));
+                    }
+                }
+            }
+        });
+    }
+}
