@@ -40,6 +40,10 @@ enum Command {
     Generate(commands::generate::Args),
     /// Put a trained model into one file, its weights as f32, bf16, int8 or int4
     Pack(commands::pack::Args),
+    /// Make a checkpoint of weights under the names of another library
+    Import(commands::import::Args),
+    /// Write a trained model's weights under the names of another library
+    Export(commands::export::Args),
     /// Compare our cells with tensors computed elsewhere
     Verify(commands::verify::Args),
     /// Show what a checkpoint or a tensor file holds
@@ -57,6 +61,8 @@ fn main() -> ExitCode {
         Command::Eval(args) => commands::eval::run(args),
         Command::Generate(args) => commands::generate::run(args),
         Command::Pack(args) => commands::pack::run(args),
+        Command::Import(args) => commands::import::run(args),
+        Command::Export(args) => commands::export::run(args),
         Command::Verify(args) => commands::verify::run(args),
         Command::Inspect(args) => commands::inspect::run(args),
         Command::Experiments(args) => commands::experiments::run(args),

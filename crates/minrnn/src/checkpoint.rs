@@ -14,7 +14,8 @@ use std::path::Path;
 
 use burn::module::Module;
 use burn::tensor::{Device, TensorData};
-use minrnn_stream::{CheckpointConfig, Weights, read_checkpoint, write_safetensors};
+use minrnn_stream::{CheckpointConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint, sync_directory, write_atomic, write_safetensors};
+use tempfile::TempDir;
 
 use crate::data::Tokenizer;
 use crate::model::LanguageModel;
@@ -54,6 +55,49 @@ pub fn load_model(directory: impl AsRef<Path>, device: &Device) -> Result<Loaded
         return Err(Error::malformed(path, problem));
     }
     Ok(LoadedModel { config, model, tokenizer })
+}
+
+/// Makes the checkpoint directory `directory`, which must not exist, of `tensors` and the vocabulary in the file `tokenizer`. It appears
+/// once it is complete and its model, which is handed back, has been read from it.
+///
+/// # Errors
+/// When there is something at `directory`, a file cannot be read or written, or the parts do not make a model.
+pub fn create_checkpoint(
+    directory: impl AsRef<Path>,
+    config: &CheckpointConfig,
+    tensors: impl IntoIterator<Item = (String, Tensor)>,
+    tokenizer: Option<&Path>,
+    device: &Device,
+) -> Result<LoadedModel> {
+    let directory = directory.as_ref();
+    if directory.exists() {
+        return Err(Error::malformed(directory, "it is there already; name a directory to make"));
+    }
+    let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let unfinished = temporary_directory_in(parent).map_err(|error| Error::io("make", directory, error))?;
+    config.write(unfinished.path())?;
+    let tensors = tensors.into_iter().map(|(name, tensor)| (name, tensor.shape, Cow::Owned(tensor.data)));
+    write_safetensors(unfinished.path().join(WEIGHTS_FILE), tensors, None)?;
+    if let Some(tokenizer) = tokenizer {
+        let bytes = std::fs::read(tokenizer).map_err(|error| Error::io("read", tokenizer, error))?;
+        Tokenizer::from_bytes(&bytes, tokenizer)?;
+        write_atomic(unfinished.path().join(TOKENIZER_FILE), &bytes)?;
+    }
+    let loaded = load_model(unfinished.path(), device)?;
+    std::fs::rename(unfinished.path(), directory).map_err(|error| Error::io("make", directory, error))?;
+    // It has another name now, and nothing is left to clean up.
+    let _ = unfinished.keep();
+    sync_directory(parent).map_err(|error| Error::io("make", directory, error))?;
+    Ok(loaded)
+}
+
+fn temporary_directory_in(parent: &Path) -> std::io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".writing-");
+    // Private by default; the finished directory should have the permissions any new one has.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+    builder.tempdir_in(parent)
 }
 
 /// Puts the tensors of `weights` into the parameters of `module` by name; they are taken out of `weights`.

@@ -10,6 +10,7 @@
 //! | train a model from a configuration | [`train::Trainer`], [`train::Experiment`] |
 //! | use a trained model | [`checkpoint::load_model`] |
 //! | put a cell into a network of my own | [`nn::MinGruConfig`], [`nn::Mixer`] |
+//! | weights of another library, or for it | [`interchange::import`], [`interchange::export`] |
 //! | write a cell of my own | [`nn::Mixer`], [`model::LanguageModel::with_mixers`] |
 //! | the recurrence alone, differentiable | [`ops::min_gru`], [`ops::linear_scan`] |
 //! | batches of text or tasks | [`data`] |
@@ -47,6 +48,7 @@ pub mod checkpoint;
 pub mod data;
 mod error;
 pub mod generate;
+pub mod interchange;
 pub mod model;
 pub mod nn;
 pub mod ops;

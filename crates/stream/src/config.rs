@@ -52,6 +52,8 @@ pub struct ModelConfig {
     pub ff_mult: f64,
     /// The kind of every norm. Default `rms`.
     pub norm: NormKind,
+    /// Added to the mean square in an RMSNorm, as other libraries do. Default 0: the norm is floored instead, and computed by a kernel.
+    pub rms_eps: f64,
     /// Share of units dropped while training, in [0, 1). Default 0.
     pub dropout: f64,
     /// Where dropout acts. Default: everywhere.
@@ -109,6 +111,7 @@ impl Default for ModelConfig {
             ff: FeedForwardKind::Mlp,
             ff_mult: 4.0,
             norm: NormKind::Rms,
+            rms_eps: 0.0,
             dropout: 0.0,
             dropout_sites: DropoutSite::ALL.to_vec(),
             tie_embeddings: false,
@@ -287,6 +290,9 @@ impl ModelConfig {
             return wrong(format!(
                 "the model would have {weights} weights, expected at most {MAX_PARAMETERS}; lower d_model, n_layers or vocab_size"
             ));
+        }
+        if !(0.0..=1.0).contains(&self.rms_eps) {
+            return wrong(format!("rms_eps must be between 0 and 1, found {}", self.rms_eps));
         }
         if !(0.0..1.0).contains(&self.dropout) {
             return wrong(format!("dropout must be at least 0 and below 1, found {}", self.dropout));
@@ -473,6 +479,7 @@ mod tests {
         assert!(refusal(|c| c.expansion = f64::NAN).contains("expansion"));
         assert!(refusal(|c| c.expansion = 1e300).contains("expansion"));
         assert!(refusal(|c| c.ff_mult = -1.0).contains("ff_mult"));
+        assert!(refusal(|c| c.rms_eps = -1e-5).contains("rms_eps"));
         assert!(refusal(|c| c.dropout = 1.0).contains("dropout"));
         assert!(refusal(|c| c.dropout = f64::NAN).contains("dropout"));
         assert!(refusal(|c| c.dropout_sites = vec![DropoutSite::Mixer; 2]).contains("'mixer' twice"));

@@ -23,6 +23,8 @@ pub(crate) enum Norm {
     Layer { gamma: Vec<f32>, beta: Vec<f32> },
     /// (1 + γ) ⊙ x √D / ‖x‖ over channels.
     Rms { gamma: Vec<f32> },
+    /// (1 + γ) ⊙ x / √(mean x² + ε) over channels.
+    RmsEps { gamma: Vec<f32>, eps: f32 },
     /// (x − mean) ⊙ scale + β with the running statistics, scale = γ / √(variance + 1e−5).
     Batch { mean: Vec<f32>, scale: Vec<f32>, beta: Vec<f32> },
 }
@@ -35,6 +37,7 @@ impl Norm {
                 let gamma = vector("weight")?;
                 Self::Layer { gamma, beta: if config.bias { vector("bias")? } else { alloc::vec![0.0; config.d_model] } }
             }
+            NormKind::Rms if config.rms_eps > 0.0 => Self::RmsEps { gamma: vector("gamma")?, eps: config.rms_eps as f32 },
             NormKind::Rms => Self::Rms { gamma: vector("gamma")? },
             NormKind::Batch => {
                 let (gamma, beta) = (vector("weight")?, vector("bias")?);
@@ -62,7 +65,7 @@ impl Norm {
 
     fn width(&self) -> usize {
         match self {
-            Self::Layer { gamma, .. } | Self::Rms { gamma } => gamma.len(),
+            Self::Layer { gamma, .. } | Self::Rms { gamma } | Self::RmsEps { gamma, .. } => gamma.len(),
             Self::Batch { mean, .. } => mean.len(),
         }
     }
@@ -72,6 +75,13 @@ impl Norm {
         match self {
             Self::Layer { gamma, beta } => layer_norm::forward(rows, d, x, gamma, beta, EPS, as_out(y)),
             Self::Rms { gamma } => rms_norm::forward(rows, d, x, gamma, as_out(y)),
+            Self::RmsEps { gamma, eps } => {
+                for (x, y) in x.chunks_exact(d).zip(y.chunks_exact_mut(d)) {
+                    let mean_square = x.iter().map(|x| x * x).sum::<f32>() / d as f32;
+                    let factor = 1.0 / libm::sqrtf(mean_square + eps);
+                    y.iter_mut().zip(x).zip(gamma).for_each(|((y, x), gamma)| *y = x * factor * (1.0 + gamma));
+                }
+            }
             Self::Batch { mean, scale, beta } => {
                 for (x, y) in x.chunks_exact(d).zip(y.chunks_exact_mut(d)) {
                     gates::scale_shift(pass.level, x, [mean, scale, beta], y);

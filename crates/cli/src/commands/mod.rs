@@ -3,7 +3,9 @@
 pub mod bench;
 pub mod eval;
 pub mod experiments;
+pub mod export;
 pub mod generate;
+pub mod import;
 pub mod inspect;
 pub mod pack;
 pub mod train;

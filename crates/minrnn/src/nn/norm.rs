@@ -43,6 +43,19 @@ impl LayerNorm {
 pub struct RmsNorm {
     /// γ `[D]`; the gain is 1 + γ.
     pub gamma: Param<Tensor<1>>,
+    #[module(skip)]
+    eps: f64,
+}
+
+impl RmsNorm {
+    /// With ε, which the kernel does not have, (1 + γ) ⊙ x / √(mean x² + ε) from tensor operations.
+    fn with_eps(&self, x: Tensor<3>) -> Tensor<3> {
+        if x.shape().num_elements() == 0 {
+            return x;
+        }
+        let mean_square = x.clone().powi_scalar(2).mean_dim(2);
+        x / (mean_square + self.eps).sqrt() * (self.gamma.val() + 1.0).unsqueeze()
+    }
 }
 
 /// Gain, bias and running statistics of a BatchNorm; padding does not count.
@@ -63,6 +76,7 @@ impl Norm {
     pub fn for_model(config: &ModelConfig, init: &mut Initializer) -> Self {
         match Self::new(config.norm, config.d_model, init) {
             Self::Layer(norm) if !config.bias => Self::Layer(LayerNorm { bias: None, ..norm }),
+            Self::Rms(norm) => Self::Rms(RmsNorm { eps: config.rms_eps, ..norm }),
             norm => norm,
         }
     }
@@ -71,7 +85,7 @@ impl Norm {
     pub fn new(kind: NormKind, d_model: usize, init: &mut Initializer) -> Self {
         match kind {
             NormKind::Layer => Self::Layer(LayerNorm { weight: init.constant([d_model], 1.0), bias: Some(init.constant([d_model], 0.0)) }),
-            NormKind::Rms => Self::Rms(RmsNorm { gamma: init.constant([d_model], 0.0) }),
+            NormKind::Rms => Self::Rms(RmsNorm { gamma: init.constant([d_model], 0.0), eps: 0.0 }),
             NormKind::Batch => Self::Batch(BatchNorm {
                 weight: init.constant([d_model], 1.0),
                 bias: init.constant([d_model], 0.0),
@@ -85,6 +99,7 @@ impl Norm {
     pub fn forward(&self, x: Tensor<3>, steps: &StepCodes, mode: Mode) -> Tensor<3> {
         match self {
             Self::Layer(norm) => layer_norm(x, norm.weight.val(), norm.bias(), EPS),
+            Self::Rms(norm) if norm.eps > 0.0 => norm.with_eps(x),
             Self::Rms(norm) => rms_norm(x, norm.gamma.val()),
             Self::Batch(norm) => norm.forward(x, steps, mode),
         }
@@ -94,6 +109,7 @@ impl Norm {
     pub fn forward_and_input(&self, x: Tensor<3>, steps: &StepCodes, mode: Mode) -> (Tensor<3>, Tensor<3>) {
         match self {
             Self::Layer(norm) => layer_norm_and_input(x, norm.weight.val(), norm.bias(), EPS),
+            Self::Rms(norm) if norm.eps > 0.0 => (norm.with_eps(x.clone()), x),
             Self::Rms(norm) => rms_norm_and_input(x, norm.gamma.val()),
             Self::Batch(norm) => (norm.forward(x.clone(), steps, mode), x),
         }

@@ -20,7 +20,7 @@ mod presets;
 mod progress;
 mod run_dir;
 mod schedule;
-mod settings;
+pub(crate) mod settings;
 mod task;
 mod tensorboard;
 mod train_config;

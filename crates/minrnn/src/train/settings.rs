@@ -8,7 +8,7 @@ use crate::{Error, Result};
 ///
 /// # Errors
 /// When the section or the key is unknown, or the value has another type than the one in `known`.
-pub(super) fn overlay_section(base: &mut Table, known: &Table, section: &str, values: Table) -> Result<()> {
+pub(crate) fn overlay_section(base: &mut Table, known: &Table, section: &str, values: Table) -> Result<()> {
     let Some(Value::Table(known_keys)) = known.get(section) else {
         let names = known.iter().filter(|(_, value)| value.is_table()).map(|(name, _)| name.as_str());
         return Err(Error::Config(format!("unknown section [{section}]{}", suggestion(section, names))));
@@ -31,7 +31,7 @@ pub(super) fn overlay_section(base: &mut Table, known: &Table, section: &str, va
 ///
 /// # Errors
 /// When there is no `=`, or the key is unknown, or it stands in several sections.
-pub(super) fn parse_setting(known: &Table, setting: &str) -> Result<(String, String, Value)> {
+pub(crate) fn parse_setting(known: &Table, setting: &str) -> Result<(String, String, Value)> {
     let Some((name, text)) = setting.split_once('=') else {
         return Err(Error::Config(format!("expected a setting of the form key=value, found '{setting}'")));
     };
@@ -45,7 +45,7 @@ pub(super) fn parse_setting(known: &Table, setting: &str) -> Result<(String, Str
 }
 
 /// `; did you mean 'x'?` for the name closest to `name`, or the list of all names when none is close.
-pub(super) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.collect();
     let closeness = |candidate: &str| strsim::jaro_winkler(name, candidate);
     match known.iter().max_by(|a, b| closeness(a).total_cmp(&closeness(b))) {

@@ -176,7 +176,8 @@ fn experiment_of(config: &minrnn_stream::CheckpointConfig, checkpoint: &Path) ->
 }
 
 fn section<T: serde::de::DeserializeOwned>(config: &minrnn_stream::CheckpointConfig, checkpoint: &Path, name: &str) -> anyhow::Result<T> {
-    let value = config.sections.get(name).cloned().unwrap_or_default();
+    // A checkpoint that was not trained here has no such section and is scored by the default settings.
+    let value = config.sections.get(name).cloned().unwrap_or_else(|| serde_json::json!({}));
     let problem = |_| {
         let problem = format!("its config.json has no usable section '{name}', which says how to score it; take a checkpoint of a run");
         minrnn::Error::malformed(checkpoint, problem)

@@ -1,0 +1,99 @@
+//! `minrnn import`: a checkpoint of weights under the names of another library.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use burn::tensor::Device;
+use minrnn::Error;
+use minrnn::checkpoint::{TOKENIZER_FILE, create_checkpoint, parameter_count};
+use minrnn::interchange::{Format, NamedTensor, Settings, import};
+use minrnn::train::find_checkpoint;
+use minrnn_stream::{CheckpointConfig, Weights, read_checkpoint};
+
+use super::export::format_parser;
+use crate::failure::WrongInput;
+use crate::output::print;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The weights as a safetensors file of 32-bit floats
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Whose names they have
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
+    format: String,
+    /// A key of the model's configuration that the file does not say, such as n_heads=4; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// The vocabulary, a tokenizer.json as checkpoints have it, where the model reads text
+    #[arg(long, value_name = "FILE")]
+    tokenizer: Option<PathBuf>,
+    /// The model whose recurrent layers are replaced, for files that hold those alone: a run or a checkpoint
+    #[arg(long, value_name = "RUN")]
+    into: Option<PathBuf>,
+    /// The checkpoint directory to make
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if args.output.exists() {
+        return Err(WrongInput(format!("'{}' is there already; name a directory to make with -o", args.output.display())).into());
+    }
+    let format: Format = args.format.parse()?;
+    let mut weights = Weights::read(&args.file).map_err(Error::from)?;
+    let (mut config, tensors, tokenizer) = match (&args.into, format.is_part()) {
+        (None, false) => {
+            let config = format.config(&weights, &Settings::parse(&args.settings)?)?;
+            let tensors = import(format, &mut weights, &config)?;
+            (CheckpointConfig::new(config), tensors, None)
+        }
+        (Some(run), true) => replace_mixers(format, &mut weights, run, &args.settings)?,
+        (None, true) => {
+            let problem = format!("a file of format {format} holds recurrent layers alone; name the model they go into with --into RUN");
+            return Err(WrongInput(problem).into());
+        }
+        (Some(_), false) => {
+            return Err(WrongInput(format!("a file of format {format} holds a whole model; leave --into out")).into());
+        }
+    };
+    let source = serde_json::json!({"format": format.name(), "file": args.file.file_name().map(|name| name.to_string_lossy())});
+    config.sections.insert("imported".to_owned(), source);
+    let tokenizer = args.tokenizer.or(tokenizer);
+    let loaded = create_checkpoint(&args.output, &config, tensors, tokenizer.as_deref(), &Device::flex())?;
+
+    let shown = args.output.display();
+    let (model, parameters) = (&loaded.config.model, parameter_count(&loaded.model));
+    let mut text =
+        format!("{shown}: {}, {} blocks of width {}, {parameters} parameters\n", model.mixer_at(0), model.n_layers, model.d_model);
+    text += &match loaded.tokenizer {
+        Some(_) => format!("next: minrnn generate {shown} --prompt TEXT\n"),
+        None => "it has no vocabulary and reads no text; one is added with --tokenizer FILE\n".to_owned(),
+    };
+    print(text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The checkpoint of `run` with the recurrent layers of a file, and where its vocabulary is.
+fn replace_mixers(
+    format: Format,
+    weights: &mut Weights,
+    run: &Path,
+    settings: &[String],
+) -> anyhow::Result<(CheckpointConfig, Vec<NamedTensor>, Option<PathBuf>)> {
+    if let Some(setting) = settings.first() {
+        return Err(WrongInput(format!("with --into the configuration is that of the run; leave --set {setting} out")).into());
+    }
+    let checkpoint = find_checkpoint(run)?;
+    let (config, mut rest) = read_checkpoint(&checkpoint).map_err(Error::from)?;
+    let mut tensors = import(format, weights, &config.model)?;
+    for (name, tensor) in &tensors {
+        rest.take(name, &tensor.shape).map_err(Error::from)?;
+    }
+    let names: Vec<String> = rest.names().map(ToOwned::to_owned).collect();
+    for name in names {
+        let tensor = rest.take_any(&name).map_err(Error::from)?;
+        tensors.push((name, tensor));
+    }
+    Ok((config, tensors, Some(checkpoint.join(TOKENIZER_FILE)).filter(|file| file.exists())))
+}

@@ -1,0 +1,94 @@
+//! `minrnn import` and `minrnn export`: a trained run out to another library's names and back, and refusals of what does not fit.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{Finished, Scratch, leftovers, minrnn, shown};
+
+fn told(args: &[&str]) -> Finished {
+    Finished::of(&mut minrnn(args))
+}
+
+/// A model of another library, as the library wrote it.
+fn foreign(name: &str) -> String {
+    shown(&Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../minrnn/tests/fixtures/interchange/{name}.safetensors")))
+}
+
+/// The fixture `name` without what a test of its logits needs.
+fn model(scratch: &Scratch, name: &str) -> PathBuf {
+    let mut weights = minrnn_stream::Weights::read(foreign(name)).unwrap();
+    let names: Vec<String> = weights.names().filter(|name| !name.starts_with("case.")).map(ToOwned::to_owned).collect();
+    let tensors = names.into_iter().map(|name| {
+        let tensor = weights.take_any(&name).unwrap();
+        (name, tensor.shape, tensor.data.into())
+    });
+    let path = scratch.path(&format!("{name}.safetensors"));
+    minrnn_stream::write_safetensors(&path, tensors.collect::<Vec<_>>(), None).unwrap();
+    path
+}
+
+#[test]
+fn an_imported_model_is_inspected_packed_and_exported_to_the_file_it_was() {
+    let scratch = Scratch::new();
+    let (file, again) = (model(&scratch, "min_gru_pytorch"), scratch.path("again.safetensors"));
+    let directory = shown(&scratch.path("imported"));
+    let import = || told(&["import", &shown(&file), "--format", "min-gru-pytorch", "-o", &directory]);
+    assert!(import().ok().stdout.contains("min-gru, 2 blocks of width 8"));
+    assert!(told(&["inspect", &directory]).ok().stdout.contains("min-gru"));
+    told(&["pack", &directory, "-o", &shown(&scratch.path("imported.minrnn"))]).ok();
+    told(&["export", &directory, "--format", "min-gru-pytorch", "-o", &shown(&again)]).ok();
+    let tensors = |path: &Path| {
+        let weights = minrnn_stream::Weights::read(path).unwrap();
+        weights.names().map(|name| (name.to_owned(), weights.get(name).unwrap().clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(tensors(&again), tensors(&file));
+    // What is there is never written over.
+    import().refused(&["imported", "is there already"]);
+}
+
+#[test]
+fn a_trained_run_goes_through_another_library_with_its_vocabulary() {
+    let scratch = Scratch::new();
+    scratch.training("run", &["mixer=lstm", "expansion=1"]).run().ok();
+    let (run, layers, again) = (shown(&scratch.path("run")), shown(&scratch.path("lstm.safetensors")), shown(&scratch.path("again")));
+    told(&["export", &run, "--format", "torch-lstm", "-o", &layers]).ok();
+    let back = told(&["import", &layers, "--format", "torch-lstm", "--into", &run, "-o", &again]).ok();
+    assert!(back.stdout.contains("next: minrnn generate"), "{}", back.stdout);
+    let text = |model: &str| told(&["generate", model, "--prompt", "the ", "--max-tokens", "30", "--temperature", "0"]).ok().stdout;
+    assert_eq!(text(&again), text(&run));
+    let other = shown(&scratch.text("other.txt"));
+    told(&["eval", &again, "--data", &other, "--batches", "1"]).ok();
+}
+
+#[test]
+fn what_does_not_fit_is_a_sentence_and_leaves_nothing() {
+    let scratch = Scratch::new();
+    let (file, out) = (shown(&model(&scratch, "min_gru_pytorch")), shown(&scratch.path("out")));
+    let import = |args: &[&str]| told(&[&["import"], args, &["-o", &out]].concat());
+    import(&[&file, "--format", "min-rnns"]).refused(&["layers.0.1.norm.weight", "is missing"]);
+    import(&[&file, "--format", "torch-gru"]).refused(&["--into RUN"]);
+    import(&[&file, "--format", "min-gru-pytorch", "--into", &out]).refused(&["leave --into out"]);
+    import(&[&file, "--format", "min-gru-pytorch", "--set", "d_model=16"]).refused(&["the file says d_model = 8"]);
+    import(&[&file, "--format", "min-gru-pytorch", "--set", "widht=16"]).refused(&["unknown key 'widht'"]);
+    import(&[&shown(&scratch.path("none")), "--format", "min-gru-pytorch"]).refused(&["none"]);
+    import(&[&file, "--format", "min-gru-pytorch", "--tokenizer", &file]).refused(&["min_gru_pytorch.safetensors"]);
+    assert_eq!(import(&[&file, "--format", "min-gruu"]).code, Some(2));
+    assert!(!Path::new(&out).exists() && leftovers(&scratch.path("")).is_empty());
+
+    told(&["import", &file, "--format", "min-gru-pytorch", "-o", &out]).ok();
+    let export = |format: &str, to: &str| told(&["export", &out, "--format", format, "-o", to]);
+    let to = shown(&scratch.path("to.safetensors"));
+    export("torch-gru", &to).refused(&["mixer = gru, found mixer = min-gru"]);
+    export("min-gru-pytorch", &out).refused(&["is a directory"]);
+    export("min-gru-pytorch", &shown(&scratch.path("none/to"))).failed(2, &["none"]);
+    assert!(!Path::new(&to).exists());
+
+    // A damaged file is refused before anything is written.
+    let bytes = fs::read(&file).unwrap();
+    let cut = shown(&scratch.write("cut.safetensors", &bytes[..bytes.len() - 4]));
+    let other = shown(&scratch.path("other"));
+    told(&["import", &cut, "--format", "min-gru-pytorch", "-o", &other]).refused(&["cut.safetensors"]);
+    assert!(!Path::new(&other).exists());
+}

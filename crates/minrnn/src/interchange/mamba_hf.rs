@@ -1,0 +1,79 @@
+//! `MambaForCausalLM` of Hugging Face transformers (`state-spaces/mamba-130m-hf` and its kin).
+//!
+//! Its layers have our names. Its RMSNorms keep the gain, and have an ε that is not in the file: 1e-5, the library's default, unless
+//! `rms_eps` is set. The head shares the embedding's matrix where the file has no `lm_head.weight` or the same numbers there.
+
+use minrnn_stream::{FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
+
+use super::foreign::{Foreign, Side};
+use super::rule::{Constant, Map};
+use super::table::Table;
+use super::{Format, Layout, Settings, demand};
+use crate::Result;
+use crate::nn::KERNEL_SIZE;
+
+pub(super) const LAYOUT: Layout = Layout { config, check, table };
+
+const FORMAT: Format = Format::MambaHf;
+/// `layer_rms_epsilon` of transformers' configuration.
+const RMS_EPS: f64 = 1e-5;
+
+fn config(file: &Foreign<'_>, settings: &Settings) -> Result<ModelConfig> {
+    let base = settings.config()?;
+    let [vocab_size, d_model] = file.shape("backbone.embeddings.weight")?;
+    let [d_inner, d_state] = file.shape("backbone.layers.0.mixer.A_log")?;
+    Ok(ModelConfig {
+        mixer: MixerKind::Mamba,
+        mixers: Vec::new(),
+        vocab_size,
+        d_model,
+        d_state,
+        expansion: d_inner as f64 / d_model as f64,
+        n_layers: file.layers("backbone.layers."),
+        conv: false,
+        ff: FeedForwardKind::None,
+        norm: NormKind::Rms,
+        rms_eps: if settings.has("rms_eps") { base.rms_eps } else { RMS_EPS },
+        tie_embeddings: file.repeats("backbone.embeddings.weight", "lm_head.weight"),
+        initial_state: InitialState::Zero,
+        positions: Positions::None,
+        scan: ScanKind::Linear,
+        ..base
+    })
+}
+
+fn check(config: &ModelConfig) -> Result<()> {
+    config.mixer_kinds().into_iter().try_for_each(|kind| demand(FORMAT, "mixer", kind, MixerKind::Mamba))?;
+    demand(FORMAT, "conv", config.conv, false)?;
+    demand(FORMAT, "ff", config.ff, FeedForwardKind::None)?;
+    demand(FORMAT, "norm", config.norm, NormKind::Rms)?;
+    demand(FORMAT, "positions", config.positions, Positions::None)
+}
+
+fn table(config: &ModelConfig, side: &Side<'_>) -> Result<Table> {
+    let (v, d, e, n, r) = (config.vocab_size, config.d_model, config.d_inner()?, config.d_state, config.dt_rank());
+    let mut table = Table::default();
+    table.same("embedding.weight", "backbone.embeddings.weight", [v, d]);
+    for i in 0..config.n_layers {
+        let layer = format!("backbone.layers.{i}.");
+        table.below(format!("backbone.blocks.{i}."), layer.clone());
+        table.pair("mixer_norm.gamma", "norm.weight", [d], Map::Gain);
+        table.below(format!("backbone.blocks.{i}.mixer."), format!("{layer}mixer."));
+        table.same("in_proj.weight", "in_proj.weight", [2 * e, d]);
+        let taps = side.taps(&format!("{layer}mixer.conv1d.weight"), KERNEL_SIZE)?;
+        table.pair("conv1d.weight", "conv1d.weight", [e, 1, KERNEL_SIZE], Map::LastTaps(taps));
+        match side.has(&format!("{layer}mixer.conv1d.bias"), true) {
+            true => table.same("conv1d.bias", "conv1d.bias", [e]),
+            false => table.fixed("conv1d.bias", [e], Constant::Zeros),
+        }
+        table.same("x_proj.weight", "x_proj.weight", [r + 2 * n, e]);
+        table.linear("dt_proj", "dt_proj", e, r);
+        table.same("A_log", "A_log", [e, n]);
+        table.same("D", "D", [e]);
+        table.same("out_proj.weight", "out_proj.weight", [d, e]);
+    }
+    table.below("", "");
+    table.pair("backbone.final_norm.gamma", "backbone.norm_f.weight", [d], Map::Gain);
+    table.head("lm_head.weight", v, d, config.tie_embeddings);
+    Ok(table)
+}

@@ -1,0 +1,183 @@
+//! Weights under the names of other libraries, read and written.
+//!
+//! | format | library | what a file holds |
+//! |---|---|---|
+//! | [`MinGruPytorch`](Format::MinGruPytorch) | lucidrains/minGRU-pytorch, `minLM` and the older `minGRULM` | a language model of minGRU or minLSTM |
+//! | [`MinRnns`](Format::MinRnns) | BorealisAI/minRNNs, `Model` over tokens | the same with the switches of the paper's release |
+//! | [`MambaHf`](Format::MambaHf) | Hugging Face transformers, `MambaForCausalLM` | a language model of Mamba |
+//! | [`Xlstm`](Format::Xlstm) | NX-AI's xlstm, `xLSTMLMModel` | a language model of mLSTM and sLSTM blocks |
+//! | [`NanoGpt`](Format::NanoGpt) | karpathy/nanoGPT, `GPT` | a Transformer |
+//! | [`TorchGru`](Format::TorchGru), [`TorchLstm`](Format::TorchLstm) | `torch.nn.GRU`, `torch.nn.LSTM` | the recurrent layers alone |
+//!
+//! A format is one file: the configuration that the shapes of a file imply, what the format cannot hold, and a table of rules that is
+//! read in both directions. Files are safetensors of f32; a state dictionary becomes one by
+//! `save_file({name: tensor.float().contiguous() for name, tensor in model.state_dict().items()}, path)`.
+//!
+//! Every number is taken over as it is but for two changes of form: a gain that one side stores as g and the other as g − 1 (rounded to
+//! 2⁻²⁴; exact for g between ½ and 2 that the library stores), and a tensor that the other library lacks, such as a bias, which is zero
+//! here and must be zero to be written.
+
+mod foreign;
+mod mamba_hf;
+mod min_gru_pytorch;
+mod min_rnns;
+mod nano_gpt;
+mod rule;
+mod settings;
+mod table;
+mod torch_recurrent;
+mod xlstm;
+
+use std::fmt;
+use std::str::FromStr;
+
+use minrnn_stream::{ModelConfig, Tensor, Weights};
+
+use self::foreign::{Foreign, Side};
+pub use self::settings::Settings;
+use self::table::Table;
+use crate::{Error, Result};
+
+/// A tensor and its name.
+pub type NamedTensor = (String, Tensor);
+
+/// The names and layouts of another library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Format {
+    /// `minLM` or `minGRULM` of lucidrains/minGRU-pytorch.
+    MinGruPytorch,
+    /// `Model` of BorealisAI/minRNNs.
+    MinRnns,
+    /// `MambaForCausalLM` of transformers.
+    MambaHf,
+    /// `xLSTMLMModel` of NX-AI's xlstm.
+    Xlstm,
+    /// The model of karpathy/nanoGPT.
+    NanoGpt,
+    /// Layers of `torch.nn.GRU`.
+    TorchGru,
+    /// Layers of `torch.nn.LSTM`.
+    TorchLstm,
+}
+
+/// What there is to know about a format.
+struct Layout {
+    /// The configuration of the model in a file.
+    config: fn(&Foreign<'_>, &Settings) -> Result<ModelConfig>,
+    /// Refuses a model that the format cannot hold.
+    check: fn(&ModelConfig) -> Result<()>,
+    /// Which tensor is which; the other side may have several ways to say the same.
+    table: fn(&ModelConfig, &Side<'_>) -> Result<Table>,
+}
+
+impl Format {
+    /// Every format, in the order of the documentation.
+    pub const ALL: &'static [Self] =
+        &[Self::MinGruPytorch, Self::MinRnns, Self::MambaHf, Self::Xlstm, Self::NanoGpt, Self::TorchGru, Self::TorchLstm];
+
+    /// The name used on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MinGruPytorch => "min-gru-pytorch",
+            Self::MinRnns => "min-rnns",
+            Self::MambaHf => "mamba-hf",
+            Self::Xlstm => "xlstm",
+            Self::NanoGpt => "nano-gpt",
+            Self::TorchGru => "torch-gru",
+            Self::TorchLstm => "torch-lstm",
+        }
+    }
+
+    /// Whether a file holds the mixers of a model alone. Its configuration, and all other tensors, then come from elsewhere.
+    pub fn is_part(self) -> bool {
+        matches!(self, Self::TorchGru | Self::TorchLstm)
+    }
+
+    /// The configuration of the model in `weights`: what its shapes imply, and `settings` for what they leave open.
+    ///
+    /// # Errors
+    /// When a tensor that says so is missing or has a shape no such model has, when a setting is needed and not given, or when one
+    /// contradicts the file.
+    pub fn config(self, weights: &Weights, settings: &Settings) -> Result<ModelConfig> {
+        let config = (self.layout().config)(&Foreign::new(weights), settings)?;
+        config.validate().map_err(|error| Error::malformed(weights.path(), error.to_string()))?;
+        settings.expect_in(&config, weights.path())?;
+        Ok(config)
+    }
+
+    fn layout(self) -> Layout {
+        match self {
+            Self::MinGruPytorch => min_gru_pytorch::LAYOUT,
+            Self::MinRnns => min_rnns::LAYOUT,
+            Self::MambaHf => mamba_hf::LAYOUT,
+            Self::Xlstm => xlstm::LAYOUT,
+            Self::NanoGpt => nano_gpt::LAYOUT,
+            Self::TorchGru => torch_recurrent::GRU,
+            Self::TorchLstm => torch_recurrent::LSTM,
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL.iter().copied().find(|format| format.name() == text).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|format| format.name()).collect();
+            Error::Config(format!("unknown format '{text}'; expected one of {}", names.join(", ")))
+        })
+    }
+}
+
+/// The tensors of a model of ours from a file of `format`; all of `weights` is taken. For a [part](Format::is_part) they are those of the
+/// mixers but for the projections back to `d_model`.
+///
+/// # Errors
+/// When the model of `config` is none of this format's, or a tensor is missing, surplus or of the wrong shape.
+pub fn import(format: Format, weights: &mut Weights, config: &ModelConfig) -> Result<Vec<NamedTensor>> {
+    config.validate()?;
+    let layout = format.layout();
+    (layout.check)(config)?;
+    let table = (layout.table)(config, &Side::Import(Foreign::new(weights)))?;
+    let tensors = table.import(weights)?;
+    weights.expect_empty()?;
+    Ok(tensors)
+}
+
+/// The tensors of a file of `format` from `weights`, a model of ours; all that the format holds is taken out of `weights`.
+///
+/// # Errors
+/// When the format cannot hold the model of `config`, or a tensor is missing, surplus or of the wrong shape, or is not what the format
+/// takes for granted.
+pub fn export(format: Format, weights: &mut Weights, config: &ModelConfig) -> Result<Vec<NamedTensor>> {
+    config.validate()?;
+    let layout = format.layout();
+    (layout.check)(config)?;
+    let tensors = (layout.table)(config, &Side::Export)?.export(weights, format)?;
+    if !format.is_part() {
+        weights.expect_empty()?;
+    }
+    Ok(tensors)
+}
+
+/// Refuses `found` where the format holds `expected` alone.
+fn demand<T: PartialEq + fmt::Display>(format: Format, key: &str, found: T, expected: T) -> Result<()> {
+    demand_one_of(format, key, found, &[expected])
+}
+
+/// Refuses `found` where the format holds one of `expected`.
+fn demand_one_of<T: PartialEq + fmt::Display>(format: Format, key: &str, found: T, expected: &[T]) -> Result<()> {
+    if expected.contains(&found) {
+        return Ok(());
+    }
+    let expected: Vec<_> = expected.iter().map(ToString::to_string).collect();
+    let expected = expected.join(" or ");
+    Err(Error::Config(format!("a file of format {format} holds models with {key} = {expected}, found {key} = {found}")))
+}

@@ -1,0 +1,67 @@
+//! Keys of a model's configuration that a file of another library does not say.
+
+use std::path::Path;
+
+use minrnn_stream::ModelConfig;
+use toml::{Table, Value};
+
+use crate::train::settings::{overlay_section, parse_setting};
+use crate::{Error, Result};
+
+const SECTION: &str = "model";
+
+/// Some keys of a [`ModelConfig`] and their values.
+#[derive(Debug, Clone, Default)]
+pub struct Settings(Table);
+
+impl Settings {
+    /// From settings of the form `key=value`.
+    ///
+    /// # Errors
+    /// When a key is unknown or a value has another type.
+    pub fn parse<S: AsRef<str>>(settings: &[S]) -> Result<Self> {
+        let known = Table::from_iter([(SECTION.to_owned(), Value::Table(table(&ModelConfig::default())?))]);
+        let mut given = Table::from_iter([(SECTION.to_owned(), Value::Table(Table::new()))]);
+        for setting in settings {
+            let (section, key, value) = parse_setting(&known, setting.as_ref())?;
+            overlay_section(&mut given, &known, &section, Table::from_iter([(key, value)]))?;
+        }
+        Ok(Self(given.remove(SECTION).and_then(|keys| keys.try_into().ok()).unwrap_or_default()))
+    }
+
+    /// The default configuration with these keys.
+    pub(super) fn config(&self) -> Result<ModelConfig> {
+        let mut keys = table(&ModelConfig::default())?;
+        keys.extend(self.0.clone());
+        keys.try_into().map_err(|error: toml::de::Error| Error::Config(error.message().to_owned()))
+    }
+
+    /// Whether `key` was given.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+
+    /// Refuses to go on without `key`, which `why` no file can tell.
+    pub(super) fn demand(&self, key: &str, why: &str) -> Result<()> {
+        if self.has(key) {
+            return Ok(());
+        }
+        Err(Error::Config(format!("{why}; give {key} with --set {key}=VALUE")))
+    }
+
+    /// Checks that `config`, made from the file at `path`, has these keys.
+    pub(super) fn expect_in(&self, config: &ModelConfig, path: &Path) -> Result<()> {
+        let found = table(config)?;
+        match self.0.iter().find(|(key, value)| found.get(*key) != Some(value)) {
+            None => Ok(()),
+            Some((key, value)) => {
+                let file = found.get(key).map(ToString::to_string).unwrap_or_default();
+                Err(Error::malformed(path, format!("the file says {key} = {file}, but {key} = {value} was set; leave that setting out")))
+            }
+        }
+    }
+}
+
+fn table(config: &ModelConfig) -> Result<Table> {
+    Table::try_from(config).map_err(|error| Error::Config(error.to_string()))
+}

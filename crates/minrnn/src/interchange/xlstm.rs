@@ -1,0 +1,163 @@
+//! NX-AI's xlstm: `xLSTMLMModel`, any order of mLSTM and sLSTM blocks.
+//!
+//! The layers have our names but for the gates of sLSTM: what the library calls `fgate` feeds its input gate, and `igate` its forget
+//! gate. Its LayerNorms keep the distance of the gain from 1 and have no bias. Recurrent weights and biases of sLSTM lie in another order
+//! where they were trained by the library's CUDA kernels; either order is read, that of the vanilla back end is written.
+
+use minrnn_stream::{FeedForwardKind, ForgetGate, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
+
+use super::foreign::{Foreign, Side};
+use super::rule::{Constant, Map};
+use super::table::Table;
+use super::{Format, Layout, Settings, demand, demand_one_of};
+use crate::Result;
+use crate::nn::KERNEL_SIZE;
+
+pub(super) const LAYOUT: Layout = Layout { config, check, table };
+
+const FORMAT: Format = Format::Xlstm;
+const BLOCKS: &str = "xlstm_block_stack.blocks.";
+/// Channels of a block of mLSTM's query, key and value maps.
+const QKV_BLOCK: usize = 4;
+
+fn config(file: &Foreign<'_>, settings: &Settings) -> Result<ModelConfig> {
+    let base = settings.config()?;
+    let [vocab_size, d_model] = file.shape("token_embedding.weight")?;
+    let n_layers = file.layers(BLOCKS);
+    let in_block = |layer: usize, name: &str| format!("{BLOCKS}{layer}.{name}");
+    let is_matrix = |layer: &usize| file.has(&in_block(*layer, "xlstm.proj_up.weight"));
+    let matrix = (0..n_layers).find(is_matrix);
+    let scalar = (0..n_layers).find(|layer| !is_matrix(layer));
+    let mixers: Vec<_> = (0..n_layers).map(|layer| if is_matrix(&layer) { MixerKind::MLstm } else { MixerKind::SLstm }).collect();
+    let (mut n_heads, mut expansion) = (base.n_heads, base.expansion);
+    let (mut ff, mut ff_mult, mut slstm_conv) = (FeedForwardKind::None, base.ff_mult, base.slstm_conv);
+    if let Some(layer) = scalar {
+        [n_heads, _, _] = file.shape(&in_block(layer, "xlstm.igate.weight"))?;
+        slstm_conv = file.has(&in_block(layer, "xlstm.conv1d.conv.weight"));
+        let down = in_block(layer, "ffn.proj_down.weight");
+        if file.has(&down) {
+            let [_, d_ff] = file.shape(&down)?;
+            (ff, ff_mult) = (FeedForwardKind::GeGlu, d_ff as f64 / d_model as f64);
+        }
+    }
+    if let Some(layer) = matrix {
+        [n_heads, _] = file.shape(&in_block(layer, "xlstm.mlstm_cell.igate.weight"))?;
+        let [d_inner, _] = file.blocks_of_rows(&in_block(layer, "xlstm.proj_up.weight"), 2)?;
+        expansion = d_inner as f64 / d_model as f64;
+    }
+    Ok(ModelConfig {
+        mixer: mixers.first().copied().unwrap_or(MixerKind::MLstm),
+        mixers,
+        vocab_size,
+        d_model,
+        expansion,
+        n_layers,
+        n_heads,
+        conv: false,
+        ff,
+        ff_mult,
+        norm: NormKind::Layer,
+        bias: false,
+        tie_embeddings: file.repeats("token_embedding.weight", "lm_head.weight"),
+        initial_state: InitialState::Zero,
+        positions: Positions::None,
+        scan: ScanKind::Linear,
+        slstm_conv,
+        slstm_forget_gate: ForgetGate::Sigmoid,
+        ..base
+    })
+}
+
+fn check(config: &ModelConfig) -> Result<()> {
+    let kinds = config.mixer_kinds();
+    kinds.iter().try_for_each(|&kind| demand_one_of(FORMAT, "mixer", kind, &[MixerKind::MLstm, MixerKind::SLstm]))?;
+    demand(FORMAT, "conv", config.conv, false)?;
+    demand(FORMAT, "norm", config.norm, NormKind::Layer)?;
+    demand(FORMAT, "positions", config.positions, Positions::None)?;
+    if kinds.contains(&MixerKind::SLstm) {
+        demand(FORMAT, "slstm_forget_gate", config.slstm_forget_gate, ForgetGate::Sigmoid)?;
+        demand_one_of(FORMAT, "ff", config.ff, &[FeedForwardKind::GeGlu, FeedForwardKind::None])?;
+    }
+    Ok(())
+}
+
+fn table(config: &ModelConfig, side: &Side<'_>) -> Result<Table> {
+    let (v, d) = (config.vocab_size, config.d_model);
+    let mut table = Table::default();
+    table.same("embedding.weight", "token_embedding.weight", [v, d]);
+    for i in 0..config.n_layers {
+        let (ours, theirs) = (format!("backbone.blocks.{i}."), format!("{BLOCKS}{i}."));
+        table.below(ours.clone(), theirs.clone());
+        norm(&mut table, config, "mixer_norm", "xlstm_norm");
+        if config.ff_at(i) != FeedForwardKind::None {
+            let m = config.d_ff()?;
+            norm(&mut table, config, "ff_norm", "ffn_norm");
+            table.same("ff.up.weight", "ffn.proj_up.weight", [2 * m, d]);
+            table.same("ff.down.weight", "ffn.proj_down.weight", [d, m]);
+        }
+        let theirs = format!("{theirs}xlstm.");
+        table.below(format!("{ours}mixer."), theirs.clone());
+        match config.mixer_at(i) {
+            MixerKind::MLstm => m_lstm(&mut table, config, side, &theirs)?,
+            _ => s_lstm(&mut table, config, side, &theirs)?,
+        }
+    }
+    table.below("", "");
+    norm(&mut table, config, "backbone.final_norm", "xlstm_block_stack.post_blocks_norm");
+    table.head("lm_head.weight", v, d, config.tie_embeddings);
+    Ok(table)
+}
+
+fn m_lstm(table: &mut Table, config: &ModelConfig, side: &Side<'_>, theirs: &str) -> Result<()> {
+    let (d, e, heads) = (config.d_model, config.mlstm_inner()?, config.n_heads);
+    table.same("in_proj.weight", "proj_up.weight", [2 * e, d]);
+    convolution(table, e, side, theirs)?;
+    for name in ["q_proj.weight", "k_proj.weight", "v_proj.weight"] {
+        table.same(name, name, [e / QKV_BLOCK, QKV_BLOCK, QKV_BLOCK]);
+    }
+    for gate in ["igate", "fgate"] {
+        table.linear(gate, &format!("mlstm_cell.{gate}"), heads, 3 * e);
+    }
+    table.same("outnorm.weight", "mlstm_cell.outnorm.weight", [e]);
+    table.same("learnable_skip", "learnable_skip", [e]);
+    table.same("out_proj.weight", "proj_down.weight", [d, e]);
+    Ok(())
+}
+
+fn s_lstm(table: &mut Table, config: &ModelConfig, side: &Side<'_>, theirs: &str) -> Result<()> {
+    let (d, heads) = (config.d_model, config.n_heads);
+    let head = d / heads;
+    if config.slstm_conv {
+        convolution(table, d, side, theirs)?;
+    }
+    for (ours, theirs) in [("igate", "fgate"), ("fgate", "igate"), ("zgate", "zgate"), ("ogate", "ogate")] {
+        table.same(&format!("{ours}.weight"), &format!("{theirs}.weight"), [heads, head, head]);
+    }
+    let kernel = "slstm_cell._recurrent_kernel_";
+    let (map_kernel, map_bias) = match side.last_size(&format!("{theirs}{kernel}"), head)? {
+        columns if columns == 4 * head => (
+            Map::Permuted { view: [heads, 4 * head, head], axes: [0, 2, 1], shape: vec![heads, head, 4 * head] },
+            Map::Permuted { view: [4, heads, head], axes: [1, 0, 2], shape: vec![4 * d] },
+        ),
+        _ => (Map::Same, Map::Same),
+    };
+    table.pair("recurrent.weight", kernel, [heads, 4 * head, head], map_kernel);
+    table.pair("bias", "slstm_cell._bias_", [4 * d], map_bias);
+    table.same("group_norm.weight", "group_norm.weight", [d]);
+    Ok(())
+}
+
+fn convolution(table: &mut Table, width: usize, side: &Side<'_>, theirs: &str) -> Result<()> {
+    let taps = side.taps(&format!("{theirs}conv1d.conv.weight"), KERNEL_SIZE)?;
+    table.pair("conv1d.weight", "conv1d.conv.weight", [width, 1, KERNEL_SIZE], Map::LastTaps(taps));
+    table.same("conv1d.bias", "conv1d.conv.bias", [width]);
+    Ok(())
+}
+
+/// A LayerNorm; ours keeps the gain itself.
+fn norm(table: &mut Table, config: &ModelConfig, ours: &str, theirs: &str) {
+    table.pair(&format!("{ours}.weight"), &format!("{theirs}.weight"), [config.d_model], Map::Offset);
+    if config.bias {
+        table.fixed(&format!("{ours}.bias"), [config.d_model], Constant::Zeros);
+    }
+}

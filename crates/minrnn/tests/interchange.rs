@@ -1,0 +1,278 @@
+//! Models of other libraries: imported they give the logits of their library, exported they are the tensors they were.
+//!
+//! The fixtures are made by `tools/interchange_cases.py` with the libraries themselves. Beside the tensors of a model, a fixture holds
+//! `case.tokens`, what the library computed from them as `case.logits`, and the settings of the import in its metadata.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use burn::tensor::{Int, Tensor, TensorData};
+use common::{assert_close, device, values};
+use minrnn::checkpoint::load_weights;
+use minrnn::interchange::{Format, NamedTensor, Settings, export, import};
+use minrnn::model::LanguageModel;
+use minrnn::nn::Mode;
+use minrnn::ops::StepCodes;
+use minrnn_stream::{Model, ModelConfig, WeightFormat, Weights, Workspace, write_safetensors};
+use serde_json::Value;
+
+const TOLERANCE: f64 = 1e-4;
+
+/// What a library computed from its model.
+struct Case {
+    format: Format,
+    weights: Weights,
+    settings: Settings,
+    tokens: Vec<u32>,
+    batch_size: usize,
+    logits: Vec<f32>,
+    /// The rest of the model of ours, for formats that hold a part.
+    rest: Option<(ModelConfig, Vec<NamedTensor>)>,
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/interchange/{name}.safetensors"))
+}
+
+impl Case {
+    fn read(name: &str) -> Self {
+        let mut weights = Weights::read(fixture(name)).unwrap();
+        let about: Value = serde_json::from_str(&weights.metadata()["case"]).unwrap();
+        let tokens = weights.take_any("case.tokens").unwrap();
+        let logits = weights.take_any("case.logits").unwrap().data;
+        let rest = about["config"].is_object().then(|| {
+            let names: Vec<String> = weights.names().filter(|name| name.starts_with("case.rest.")).map(ToOwned::to_owned).collect();
+            let rest = names.iter().map(|name| (name["case.rest.".len()..].to_owned(), weights.take_any(name).unwrap())).collect();
+            (serde_json::from_value(about["config"].clone()).unwrap(), rest)
+        });
+        let settings: Vec<String> = serde_json::from_value(about["settings"].clone()).unwrap();
+        Self {
+            format: about["format"].as_str().unwrap().parse().unwrap(),
+            weights,
+            settings: Settings::parse(&settings).unwrap(),
+            batch_size: tokens.shape[0],
+            tokens: tokens.data.into_iter().map(|id| id as u32).collect(),
+            logits,
+            rest,
+        }
+    }
+
+    /// The model of ours that this one is: its configuration, and its tensors in a file.
+    fn imported(&self) -> (ModelConfig, tempfile::NamedTempFile) {
+        let mut weights = self.weights.clone();
+        let (config, rest) = match &self.rest {
+            Some((config, rest)) => (config.clone(), rest.clone()),
+            None => (self.format.config(&weights, &self.settings).unwrap(), Vec::new()),
+        };
+        let tensors = import(self.format, &mut weights, &config).unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        write(file.path(), tensors.into_iter().chain(rest));
+        (config, file)
+    }
+
+    /// Logits after every token, by the model that trains and by the runtime where it has the mixer.
+    fn compare_logits(&self, config: &ModelConfig, file: &Path) {
+        let model = LanguageModel::new(config, 0, &device()).unwrap();
+        let mut weights = Weights::read(file).unwrap();
+        let model = load_weights(model, &mut weights).unwrap();
+        weights.expect_empty().unwrap();
+        let seq_len = self.tokens.len() / self.batch_size;
+        let ids = TensorData::new(self.tokens.iter().map(|&id| i64::from(id)).collect(), [self.batch_size, seq_len]);
+        let tokens = Tensor::<2, Int>::from_data(ids, &device());
+        let (logits, _) = model.forward(tokens, model.init_state(self.batch_size), &StepCodes::dense(), Mode::Evaluate);
+        assert_close("logits", &values(logits), &self.logits, TOLERANCE);
+
+        if config.expect_streamed().is_err() {
+            return;
+        }
+        let model = Model::new(config, &mut Weights::read(file).unwrap(), WeightFormat::F32).unwrap();
+        let v = config.vocab_size;
+        for (row, tokens) in self.tokens.chunks(seq_len).enumerate() {
+            let (mut state, mut workspace, mut logits) = (model.init_state(1), Workspace::new(), vec![0.0; v]);
+            for (t, &token) in tokens.iter().enumerate() {
+                model.step(&[token], &mut state, &mut logits, &mut workspace).unwrap();
+                assert_close("logits of the runtime", &logits, &self.logits[(row * seq_len + t) * v..][..v], TOLERANCE);
+            }
+        }
+    }
+
+    /// Checks that our tensors in `file` are written as the tensors they were read from.
+    fn compare_export(&self, config: &ModelConfig, file: &Path) {
+        let mut found = export(self.format, &mut Weights::read(file).unwrap(), config).unwrap();
+        found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let names: Vec<&str> = self.weights.names().collect();
+        assert_eq!(found.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), names);
+        for (name, tensor) in found {
+            let expected = self.weights.get(&name).unwrap();
+            let bits = |values: &[f32]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!((&tensor.shape, bits(&tensor.data)), (&expected.shape, bits(&expected.data)), "{name}");
+        }
+    }
+}
+
+fn write(path: &Path, tensors: impl IntoIterator<Item = NamedTensor>) {
+    write_safetensors(path, tensors.into_iter().map(|(name, tensor)| (name, tensor.shape, tensor.data.into())), None).unwrap();
+}
+
+/// Import, logits, export.
+fn there_and_back(name: &str) {
+    let case = Case::read(name);
+    let (config, file) = case.imported();
+    case.compare_logits(&config, file.path());
+    case.compare_export(&config, file.path());
+}
+
+/// Import and logits of what is written in another way than it was read.
+fn there(name: &str) {
+    let case = Case::read(name);
+    let (config, file) = case.imported();
+    case.compare_logits(&config, file.path());
+    export(case.format, &mut Weights::read(file.path()).unwrap(), &config).unwrap();
+}
+
+#[test]
+fn min_gru_pytorch() {
+    there_and_back("min_gru_pytorch");
+    there_and_back("min_gru_pytorch_lstm_conv");
+    there("min_gru_pytorch_three_taps");
+    there("min_gru_pytorch_gru_lm");
+}
+
+#[test]
+fn min_rnns() {
+    there_and_back("min_rnns");
+    there_and_back("min_rnns_lstm_batch_norm");
+    there("min_rnns_lstm_without_ff");
+}
+
+#[test]
+fn mamba_of_transformers() {
+    there_and_back("mamba_hf");
+    there_and_back("mamba_hf_untied");
+}
+
+#[test]
+fn xlstm() {
+    there_and_back("xlstm");
+    there_and_back("xlstm_one_head");
+    there("xlstm_cuda_order");
+}
+
+#[test]
+fn nano_gpt() {
+    there_and_back("nano_gpt");
+    there_and_back("nano_gpt_bias");
+}
+
+#[test]
+fn torch_recurrent_layers() {
+    there_and_back("torch_gru");
+    there_and_back("torch_lstm");
+    there("torch_lstm_without_bias");
+}
+
+fn refusal(case: &Case) -> String {
+    let mut weights = case.weights.clone();
+    let config = match case.format.config(&weights, &case.settings) {
+        Ok(config) => config,
+        Err(error) => return error.to_string(),
+    };
+    import(case.format, &mut weights, &config).unwrap_err().to_string()
+}
+
+/// `case` with its tensors changed by `change`.
+fn changed(case: &Case, change: impl FnOnce(&mut Vec<NamedTensor>)) -> Case {
+    let mut weights = case.weights.clone();
+    let names: Vec<String> = weights.names().map(ToOwned::to_owned).collect();
+    let mut tensors = names.into_iter().map(|name| (name.clone(), weights.take_any(&name).unwrap())).collect();
+    change(&mut tensors);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    write(file.path(), tensors);
+    Case {
+        weights: Weights::read(file.path()).unwrap(),
+        settings: case.settings.clone(),
+        tokens: vec![],
+        logits: vec![],
+        rest: None,
+        ..*case
+    }
+}
+
+/// What nothing depends on, what stands for zeros where it is missing, and what repeats the embedding then.
+const MAY_BE_MISSING: [&str; 3] = ["num_batches_tracked", "mixer.conv1d.bias", "lm_head.weight"];
+
+#[test]
+fn every_tensor_that_is_missing_surplus_or_misshapen_is_named() {
+    for name in [
+        "min_gru_pytorch",
+        "min_gru_pytorch_lstm_conv",
+        "min_rnns",
+        "min_rnns_lstm_batch_norm",
+        "mamba_hf_untied",
+        "xlstm",
+        "nano_gpt_bias",
+    ] {
+        let case = Case::read(name);
+        let count = case.weights.names().count();
+        for at in 0..count {
+            let mut without = String::new();
+            let case_without = changed(&case, |tensors| without = tensors.remove(at).0);
+            if !MAY_BE_MISSING.iter().any(|name| without.ends_with(name)) {
+                let told = refusal(&case_without);
+                assert!(told.contains("tensor '") && (told.contains("is missing") || told.contains("is not part of")), "{without}: {told}");
+            }
+            let mut name = String::new();
+            let misshapen = changed(&case, |tensors| {
+                tensors[at].1.shape.insert(0, 1);
+                name.clone_from(&tensors[at].0);
+            });
+            let told = refusal(&misshapen);
+            assert!(told.contains(&format!("tensor '{name}' has shape [1")) && told.contains("expected"), "{name}: {told}");
+        }
+        let surplus = changed(&case, |tensors| tensors.push(("other.weight".to_owned(), tensors[0].1.clone())));
+        assert!(refusal(&surplus).contains("tensor 'other.weight' is not part of this model"));
+    }
+}
+
+#[test]
+fn settings_must_fit_the_file() {
+    let mut case = Case::read("min_gru_pytorch");
+    case.settings = Settings::parse(&["d_model=12"]).unwrap();
+    assert!(refusal(&case).contains("the file says d_model = 8, but d_model = 12 was set"), "{}", refusal(&case));
+    case.settings = Settings::parse(&["candidate=tanh"]).unwrap();
+    assert!(refusal(&case).contains(r#"the file says candidate = "positive""#));
+    assert!(Settings::parse(&["d_modle=12"]).unwrap_err().to_string().contains("did you mean 'd_model'"));
+    let mut case = Case::read("min_rnns_lstm_batch_norm");
+    case.settings = Settings::default();
+    assert!(refusal(&case).contains("give normalize_gates with --set normalize_gates=VALUE"));
+}
+
+#[test]
+fn what_a_format_cannot_hold_is_a_sentence() {
+    let refused = |case: &str, format: Format, change: &dyn Fn(&mut ModelConfig)| {
+        let (mut config, file) = Case::read(case).imported();
+        change(&mut config);
+        export(format, &mut Weights::read(file.path()).unwrap(), &config).unwrap_err().to_string()
+    };
+    let gru = "min_gru_pytorch";
+    let told = refused("torch_gru", Format::MinGruPytorch, &|_| ());
+    assert_eq!(told, "a file of format min-gru-pytorch holds models with mixer = min-gru or min-lstm, found mixer = gru");
+    assert!(refused(gru, Format::TorchLstm, &|_| ()).contains("found mixer = min-gru"));
+    assert!(refused(gru, Format::MinRnns, &|_| ()).contains("ff = gated or none, found ff = mlp"));
+    assert!(
+        refused(gru, Format::MinGruPytorch, &|config| config.candidate = minrnn_stream::Candidate::Tanh).contains("found candidate = tanh")
+    );
+
+    // A bias where the format has none.
+    let case = Case::read(gru);
+    let (config, file) = case.imported();
+    let mut weights = Weights::read(file.path()).unwrap();
+    let names: Vec<String> = weights.names().map(ToOwned::to_owned).collect();
+    let mut tensors: Vec<NamedTensor> = names.into_iter().map(|name| (name.clone(), weights.take_any(&name).unwrap())).collect();
+    let bias = tensors.iter_mut().find(|(name, _)| name == "backbone.blocks.1.mixer.in_proj.bias").unwrap();
+    bias.1.data[3] = 0.5;
+    write(file.path(), tensors);
+    let told = export(case.format, &mut Weights::read(file.path()).unwrap(), &config).unwrap_err().to_string();
+    assert!(told.contains("no tensor for 'backbone.blocks.1.mixer.in_proj.bias'") && told.contains("it must be zero, found 0.5"), "{told}");
+}
