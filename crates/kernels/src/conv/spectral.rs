@@ -150,7 +150,7 @@ pub(super) fn forward(inputs: &Inputs<'_>, weight: &[f32], bias: &[f32], y: Out)
     grid::for_each(width.div_ceil(CHANNELS), |task| {
         let mut workspace = Workspace::new(&plan);
         let (mut filter, mut product) = (workspace.spectrum(), workspace.spectrum());
-        for c in task * CHANNELS..((task + 1) * CHANNELS).min(width) {
+        for (c, bias) in bias.iter().enumerate().take((task + 1) * CHANNELS).skip(task * CHANNELS) {
             // SAFETY: tasks have channels of their own.
             let write = |row: usize, t: usize, value: f32| _ = unsafe { y.slice((row * seq_len + t) * width + c, 1) }[0].write(value);
             workspace.filter(weight, inputs.past + 1, c, &mut filter);
@@ -158,7 +158,7 @@ pub(super) fn forward(inputs: &Inputs<'_>, weight: &[f32], bias: &[f32], y: Out)
                 workspace.positions(inputs, piece, c, &mut product);
                 product.iter_mut().zip(&filter).for_each(|(x, h)| *x *= h);
                 let values = &workspace.inverse(&mut product)[if piece.window { inputs.past } else { 0 }..];
-                piece.steps.clone().zip(values).for_each(|(t, value)| write(piece.row, t, bias[c] + value));
+                piece.steps.clone().zip(values).for_each(|(t, value)| write(piece.row, t, bias + value));
             }
             for (row, &length) in inputs.lengths.iter().enumerate() {
                 (length..seq_len).for_each(|t| write(row, t, 0.0));

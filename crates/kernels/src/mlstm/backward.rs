@@ -137,8 +137,8 @@ impl Backward {
         self.chunk.score(inputs, rows, before);
         self.divide(inputs, head, piece, upstream);
         self.within(inputs, rows);
-        let through_decay = self.from_memory_after(inputs, rows, before);
-        self.to_memory_before(inputs, rows, before);
+        let through_decay = self.through_memory_after(inputs, rows, before);
+        self.reach_memory_before(inputs, rows, before);
         self.d_sums[piece.len - 1] += through_decay;
         let mut d_log_f = 0.0;
         for t in (0..piece.len).rev() {
@@ -193,7 +193,7 @@ impl Backward {
     }
 
     /// What comes back from the memory after the chunk; the gradient of F_L, which is the decay of the whole chunk.
-    fn from_memory_after(&mut self, inputs: &Inputs<'_>, [_, k, v]: [&[f32]; 3], before: &Memory) -> f64 {
+    fn through_memory_after(&mut self, inputs: &Inputs<'_>, [_, k, v]: [&[f32]; 3], before: &Memory) -> f64 {
         let (len, e, stride, level) = (self.chunk.len, inputs.width, inputs.shape.width, inputs.level);
         let Self { chunk, d_c, d_n, d_rows: [_, d_k, d_v], more, d_input, d_sums, .. } = self;
         if d_c.iter().chain(&*d_n).all(|&d| d == 0.0) {
@@ -223,7 +223,7 @@ impl Backward {
     }
 
     /// What goes on to the memory before the chunk.
-    fn to_memory_before(&mut self, inputs: &Inputs<'_>, [q, ..]: [&[f32]; 3], before: &Memory) {
+    fn reach_memory_before(&mut self, inputs: &Inputs<'_>, [q, ..]: [&[f32]; 3], before: &Memory) {
         let (len, e, stride, level) = (self.chunk.len, inputs.width, inputs.shape.width, inputs.level);
         let Self { chunk, d_c, d_n, g, d_beta, d_rows: [d_q, ..], more, d_sums, .. } = self;
         if before.is_empty() {

@@ -104,8 +104,8 @@ impl Chunk {
         }
         log_forget(level, &mut log_f[..len], &mut self.not_f[..len]);
         let (mut total, mut mu) = (0.0, f64::from(m));
-        for t in 0..len {
-            total += f64::from(log_f[t]);
+        for (t, &log_f) in log_f.iter().enumerate().take(len) {
+            total += f64::from(log_f);
             self.a[t] -= total;
             mu = mu.max(self.a[t]);
             self.mu[t] = mu;
