@@ -45,6 +45,7 @@
 
 pub mod checkpoint;
 pub mod data;
+pub mod device;
 mod error;
 pub mod generate;
 pub mod model;

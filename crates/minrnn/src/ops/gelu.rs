@@ -5,7 +5,9 @@ use burn::tensor::{Tensor, activation};
 use minrnn_kernels::{gated_gelu as gated_kernel, gelu as kernel};
 
 use super::flex::{Output, dims, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, has_all_kernels, input, output, run};
+#[cfg(feature = "gpu")]
+use super::gpu::GpuOp;
 
 /// u Φ(u) with u = x + bias and Φ the normal distribution function (models.md §12).
 ///
@@ -15,7 +17,7 @@ use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 /// # Panics
 /// When shapes do not fit.
 pub fn bias_gelu(x: Tensor<2>, bias: Tensor<1>) -> Tensor<2> {
-    if has_kernels(&x.device()) {
+    if has_all_kernels(&x) {
         return output(run(BiasGelu, vec![input(x), input(bias)]).pop());
     }
     composed_bias_gelu(x, bias)
@@ -33,7 +35,7 @@ pub(super) fn composed_bias_gelu(x: Tensor<2>, bias: Tensor<1>) -> Tensor<2> {
 /// # Panics
 /// When shapes do not fit.
 pub fn bias_gated_gelu(x: Tensor<2>, bias: Tensor<1>, scale: Tensor<1>) -> Tensor<2> {
-    if has_kernels(&x.device()) {
+    if has_all_kernels(&x) {
         return output(run(BiasGatedGelu, vec![input(x), input(bias), input(scale)]).pop());
     }
     composed_bias_gated_gelu(x, bias, scale)
@@ -46,11 +48,16 @@ pub(super) fn composed_bias_gated_gelu(x: Tensor<2>, bias: Tensor<1>, scale: Ten
 }
 
 #[derive(Debug)]
-struct BiasGelu;
+pub(super) struct BiasGelu;
 
 impl FusedOp for BiasGelu {
     fn keeps(&self) -> Keeps {
         Keeps { inputs: vec![0, 1], outputs: vec![] }
+    }
+
+    #[cfg(feature = "gpu")]
+    fn gpu(&self) -> Option<&dyn GpuOp> {
+        Some(self)
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
@@ -73,11 +80,16 @@ impl FusedOp for BiasGelu {
 }
 
 #[derive(Debug)]
-struct BiasGatedGelu;
+pub(super) struct BiasGatedGelu;
 
 impl FusedOp for BiasGatedGelu {
     fn keeps(&self) -> Keeps {
         Keeps { inputs: vec![0, 1, 2], outputs: vec![] }
+    }
+
+    #[cfg(feature = "gpu")]
+    fn gpu(&self) -> Option<&dyn GpuOp> {
+        Some(self)
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {

@@ -16,7 +16,7 @@
 //! | [`embedding`] | tokens looked up in a table |
 //! | [`cross_entropy`] | the masked loss |
 //! | [`with_gradient`] | a backward pass that begins in the middle |
-//! | [`adamw`], [`sum_of_squares`] | the optimiser, below autodiff |
+//! | [`adamw`], [`sums_of_squares`] | the optimiser, below autodiff |
 //!
 //! All recurrences take a [`Start`] (carried state and the state a reset restores) and [`StepCodes`] (padding and resets), give the
 //! last state, and let gradients flow into and out of the states. Only this folder names a backend.
@@ -29,6 +29,8 @@ mod embedding;
 mod flex;
 mod fused;
 mod gelu;
+#[cfg(feature = "gpu")]
+mod gpu;
 mod gru;
 mod lstm;
 mod min_gru;
@@ -44,7 +46,7 @@ mod stepwise;
 mod tests;
 mod with_gradient;
 
-pub use adamw::{AdamW, Moments, adamw, sum_of_squares};
+pub use adamw::{AdamW, Moments, adamw, sums_of_squares};
 pub use conv::{causal_conv, causal_conv_and_input};
 pub use cross_entropy::cross_entropy;
 pub use dropout::{Dropout, bias_dropout_residual};
