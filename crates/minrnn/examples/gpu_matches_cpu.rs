@@ -231,9 +231,7 @@ fn norms(checks: &mut Checks) {
             vec![flat(y), flat(x)]
         };
         checks.check(&format!("layer_norm_and_input ({b}, {t}, {d})"), &[n, d, d], &layer);
-        let rms = |mut leaves: Vec<Tensor<1>>, _: &Device| {
-            vec![flat(ops::rms_norm(leaves.remove(0).reshape([b, t, d]), leaves.remove(0)))]
-        };
+        let rms = |mut leaves: Vec<Tensor<1>>, _: &Device| vec![flat(ops::rms_norm(leaves.remove(0).reshape([b, t, d]), leaves.remove(0)))];
         checks.check(&format!("rms_norm ({b}, {t}, {d})"), &[n, d], &rms);
         let rms = |mut leaves: Vec<Tensor<1>>, _: &Device| {
             let (y, x) = ops::rms_norm_and_input(leaves.remove(0).reshape([b, t, d]), leaves.remove(0));

@@ -121,7 +121,9 @@ impl FromStr for DeviceChoice {
             (Some(kind), Ok(index)) => Ok(Self::Fixed(kind, index)),
             _ => {
                 let names = DeviceKind::ALL.map(DeviceKind::name).join(", ");
-                Err(Error::Config(format!("there is no device '{text}'; expected auto or one of {names}, with :1 for the second of its kind")))
+                Err(Error::Config(format!(
+                    "there is no device '{text}'; expected auto or one of {names}, with :1 for the second of its kind"
+                )))
             }
         }
     }
@@ -134,7 +136,8 @@ impl DeviceChoice {
     /// When the program was built without its kind, or the machine has no such device.
     pub fn open(self) -> Result<Device> {
         let Self::Fixed(kind, index) = self else {
-            let first = DeviceKind::ALL.into_iter().filter(|&kind| kind != DeviceKind::Cpu).find_map(|kind| kind.devices()?.into_iter().next());
+            let first =
+                DeviceKind::ALL.into_iter().filter(|&kind| kind != DeviceKind::Cpu).find_map(|kind| kind.devices()?.into_iter().next());
             return Ok(first.unwrap_or_else(Device::flex));
         };
         let name = kind.name();

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::Context;
-use minrnn::checkpoint::TOKENIZER_FILE;
+use minrnn::checkpoint::{LoadedModel, TOKENIZER_FILE, load_model};
 use minrnn::data::Tokenizer;
-use minrnn::generate::{RuntimeSession, TextGenerator};
-use minrnn_stream::{Model, Sampling, read_text};
+use minrnn::generate::{ModelIdentity, RuntimeSession, Session, TextGenerator, TokenSession};
+use minrnn_stream::{Sampling, read_text};
 
 use crate::deployed::Deployed;
+use crate::device::DeviceArg;
 use crate::failure::WrongInput;
 use crate::printer::Printer;
 use crate::threads::Threads;
@@ -54,6 +55,8 @@ pub struct Args {
     /// Go on from such a file, with its settings where none are given
     #[arg(long, value_name = "FILE")]
     load_session: Option<PathBuf>,
+    #[command(flatten)]
+    device: DeviceArg,
     #[command(flatten)]
     threads: Threads,
 }
@@ -113,14 +116,39 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
     let identity = wants_identity.then(|| deployed.identity()).transpose()?;
     let model = &deployed.model;
     eprintln!("{} of {} parameters from {}", model.config().mixer, model.parameters(), deployed.path.display());
+    let job = Job { args, prompts: &prompts, tokenizer, identity: identity.as_ref() };
+    if args.device.is_cpu()? {
+        return job.run(|rows| RuntimeSession::new(model, rows));
+    }
+    if deployed.path.is_file() {
+        let sentence = "a packed model runs on the processor; leave --device out, or give a run directory or a checkpoint";
+        return Err(WrongInput(sentence.to_owned()).into());
+    }
+    let LoadedModel { model, .. } = load_model(&deployed.path, &args.device.open()?)?;
+    job.run(|rows| Session::new(&model, rows))
+}
 
-    let start = match (&args.load_session, &identity) {
-        (Some(path), Some(identity)) => {
-            let like = RuntimeSession::new(model, 0);
-            continued(args, &prompts, TextGenerator::load(path, &like, tokenizer, identity)?)?
-        }
-        _ => started(args, &prompts, model, tokenizer)?,
-    };
+/// What is to be generated, whoever computes it.
+struct Job<'a> {
+    args: &'a Args,
+    prompts: &'a [String],
+    tokenizer: &'a Tokenizer,
+    identity: Option<&'a ModelIdentity>,
+}
+
+impl Job<'_> {
+    /// Generates with the sessions that `new` makes for a number of rows.
+    fn run<S: TokenSession>(&self, new: impl Fn(usize) -> S) -> anyhow::Result<ExitCode> {
+        let Self { args, prompts, tokenizer, identity } = *self;
+        let start = match (&args.load_session, identity) {
+            (Some(path), Some(identity)) => continued(args, prompts, TextGenerator::load(path, &new(0), tokenizer, identity)?)?,
+            _ => started(args, prompts, new, tokenizer)?,
+        };
+        write(args, start, identity)
+    }
+}
+
+fn write<S: TokenSession>(args: &Args, start: Start<'_, S>, identity: Option<&ModelIdentity>) -> anyhow::Result<ExitCode> {
     let Start { mut generator, titles, held } = start;
     if generator.is_done() && args.max_tokens > 0 {
         eprintln!("the session ended at a stop string; give a --prompt to go on");
@@ -148,7 +176,7 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
     })?;
     let seconds = clock.elapsed().as_secs_f64();
 
-    match (&args.save_session, &identity) {
+    match (&args.save_session, identity) {
         (Some(path), Some(identity)) => generator.save(path, identity)?,
         _ => {
             for (row, text) in generator.finish().iter().enumerate() {
@@ -194,21 +222,26 @@ fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
     Ok(prompts)
 }
 
-struct Start<'m> {
-    generator: TextGenerator<'m, RuntimeSession<'m>>,
+struct Start<'m, S: TokenSession> {
+    generator: TextGenerator<'m, S>,
     /// One for each row; without any, the text is printed alone.
     titles: Vec<String>,
     /// Text that a session held back and that comes before anything new.
     held: Vec<String>,
 }
 
-fn started<'m>(args: &Args, prompts: &[String], model: &'m Model, tokenizer: &'m Tokenizer) -> anyhow::Result<Start<'m>> {
+fn started<'m, S: TokenSession>(
+    args: &Args,
+    prompts: &[String],
+    new: impl Fn(usize) -> S,
+    tokenizer: &'m Tokenizer,
+) -> anyhow::Result<Start<'m, S>> {
     let empty = [String::new()];
     let prompts = if prompts.is_empty() { &empty } else { prompts };
     let copies = args.batch.unwrap_or(1);
     let sampling = args.sampling.over(&Sampling::default()).unwrap_or_default();
     // Each prompt is read once, however many continuations it gets.
-    let mut generator = TextGenerator::new(RuntimeSession::new(model, prompts.len()), tokenizer, prompts, sampling.clone(), &args.stop)?;
+    let mut generator = TextGenerator::new(new(prompts.len()), tokenizer, prompts, sampling.clone(), &args.stop)?;
     if copies > 1 {
         generator = generator.select(&repeated(prompts.len(), copies))?;
         generator.resample(sampling)?;
@@ -217,7 +250,7 @@ fn started<'m>(args: &Args, prompts: &[String], model: &'m Model, tokenizer: &'m
     Ok(Start { generator, titles: titles(&names, copies), held: Vec::new() })
 }
 
-fn continued<'m>(args: &Args, prompts: &[String], mut generator: TextGenerator<'m, RuntimeSession<'m>>) -> anyhow::Result<Start<'m>> {
+fn continued<'m, S: TokenSession>(args: &Args, prompts: &[String], mut generator: TextGenerator<'m, S>) -> anyhow::Result<Start<'m, S>> {
     let rows = generator.batch_size();
     if prompts.len() > 1 && prompts.len() != rows {
         let found = prompts.len();

@@ -1,8 +1,8 @@
 //! Tokens looked up in a table.
 
-use burn::backend::flex::FlexTensor;
 #[cfg(feature = "gpu")]
 use burn::backend::DispatchTensorKind;
+use burn::backend::flex::FlexTensor;
 #[cfg(feature = "gpu")]
 use burn::tensor::IntDType;
 use burn::tensor::{Int, Tensor};

@@ -136,8 +136,9 @@ impl FusedBackend for CubeBackend {
 #[cfg(feature = "gpu")]
 impl FusedBackward for CubeBackend {
     fn fused_backward(tape: &Tape<Self>, d_outputs: Vec<Option<CubeTensor>>) -> Vec<CubeTensor> {
-        let contiguous =
-            |tensors: &[Option<CubeTensor>]| -> Vec<Option<CubeTensor>> { tensors.iter().map(|t| t.clone().map(into_contiguous)).collect() };
+        let contiguous = |tensors: &[Option<CubeTensor>]| -> Vec<Option<CubeTensor>> {
+            tensors.iter().map(|t| t.clone().map(into_contiguous)).collect()
+        };
         let op = tape.op.gpu().expect("only operations with kernels are sent here");
         op.backward(&contiguous(&tape.inputs), &contiguous(&tape.outputs), &contiguous(&d_outputs))
     }

@@ -117,7 +117,16 @@ pub(in crate::ops) fn sums_of_squares(tensors: &[CubeTensor]) -> Vec<f64> {
     for (column, tensor) in tensors.iter().enumerate() {
         // SAFETY: the kernel stays inside the buffers.
         unsafe {
-            squares::launch_unchecked(&tensor.client, cubes(PIECES), square(), arg(tensor), arg(&partial), len(tensor), column, tensors.len());
+            squares::launch_unchecked(
+                &tensor.client,
+                cubes(PIECES),
+                square(),
+                arg(tensor),
+                arg(&partial),
+                len(tensor),
+                column,
+                tensors.len(),
+            );
         }
     }
     let bytes = first.client.read_one_unchecked(column_sums(&partial).handle);

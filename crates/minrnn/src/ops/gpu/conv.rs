@@ -283,15 +283,7 @@ fn length_of(codes: &[i32], b: usize, seq_len: usize, #[comptime] plan: Plan) ->
 /// The last K − 1 real inputs of each row, zeros where a reset lies between.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn next_window(
-    x: &[f32],
-    window: &[f32],
-    codes: &[i32],
-    next: &mut [f32],
-    sizes: Sizes,
-    batch: usize,
-    #[comptime] plan: Plan,
-) {
+fn next_window(x: &[f32], window: &[f32], codes: &[i32], next: &mut [f32], sizes: Sizes, batch: usize, #[comptime] plan: Plan) {
     if ABSOLUTE_POS >= batch * sizes.width {
         terminate!();
     }

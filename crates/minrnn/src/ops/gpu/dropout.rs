@@ -143,16 +143,7 @@ fn round(x: Words, #[comptime] rotation: u32) -> Words {
 
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn forward(
-    x: &[f32],
-    bias: &[f32],
-    residual: &[f32],
-    y: &mut [f32],
-    count: usize,
-    width: usize,
-    mask: Mask,
-    #[comptime] plan: Plan,
-) {
+fn forward(x: &[f32], bias: &[f32], residual: &[f32], y: &mut [f32], count: usize, width: usize, mask: Mask, #[comptime] plan: Plan) {
     if ABSOLUTE_POS >= count {
         terminate!();
     }

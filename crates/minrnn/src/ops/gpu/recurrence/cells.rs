@@ -109,12 +109,7 @@ fn shares(p: f32, q: f32) -> Shares {
     let forget = sigmoid(p - shift);
     let input = sigmoid(q - shift);
     let total = forget.value + input.value;
-    Shares {
-        forget_rest: sigmoid(p).rest,
-        input_rest: sigmoid(q).rest,
-        keep: forget.value / total,
-        take: input.value / total,
-    }
+    Shares { forget_rest: sigmoid(p).rest, input_rest: sigmoid(q).rest, keep: forget.value / total, take: input.value / total }
 }
 
 /// The step that inputs `u` make.
