@@ -73,7 +73,7 @@ impl Line {
 
     /// The same, measured on `device`.
     pub fn on(self, device: &Device) -> Self {
-        if *device == Device::flex() { self } else { Self { machine: name_of(device), simd: String::new(), ..self } }
+        if *device == Device::flex() { self } else { Self { machine: name_of(device), simd: "device".to_owned(), ..self } }
     }
 
     /// The result of work on B sequences of length T that is no mixer's.
