@@ -45,14 +45,14 @@ pub(super) enum Tokens {
     Host(Vec<u32>),
     /// Numbers that are not below V stand for the last row: nothing is read back to find them.
     #[cfg(feature = "gpu")]
-    Gpu(burn_cubecl::tensor::CubeTensor),
+    Gpu(Box<burn_cubecl::tensor::CubeTensor>),
 }
 
 impl Tokens {
     fn new(tokens: Tensor<2, Int>) -> Self {
         #[cfg(feature = "gpu")]
         if let DispatchTensorKind::Cube(tensor) = tokens.clone().cast(IntDType::I32).into_dispatch().kind {
-            return Self::Gpu(burn_cubecl::kernel::into_contiguous(tensor.int()));
+            return Self::Gpu(Box::new(burn_cubecl::kernel::into_contiguous(tensor.int())));
         }
         // A negative number becomes one that no table has.
         Self::Host(tokens.into_data().iter::<i64>().map(|token| u32::try_from(token).unwrap_or(u32::MAX)).collect())

@@ -107,7 +107,7 @@ fn factor(i: usize, mask: &Mask) -> f32 {
     let i = i as u32;
     let counter = i / 32 * 16 + i % 16;
     let words = threefry(counter, mask);
-    let word = select(i / 16 % 2 == 0, words.a, words.b);
+    let word = select(i & 16 == 0, words.a, words.b);
     select(word < mask.threshold, 0.0f32, mask.scale)
 }
 

@@ -6,7 +6,7 @@ use cubecl::prelude::*;
 use super::super::norm::{LayerNorm, RmsNorm};
 use super::GpuOp;
 use super::column_sums::{column_sums, over_cube, over_row};
-use super::tensors::{Columns, LANES, ROWS, arg, arg_or, cubes, empty, empty_like, len, square, zeros};
+use super::tensors::{Columns, LANES, ROWS, arg, arg_or, cubes, empty, empty_like, len, square, zeros, zeros_like};
 
 /// Which norm a kernel is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,7 +83,7 @@ fn gradients(
     let rows = len(x) / width;
     let d_residual = d_outputs.get(1).and_then(Option::as_ref);
     let Some(d_y) = d_outputs[0].as_ref() else {
-        let d_x = d_residual.cloned().unwrap_or_else(|| zeros(x, burn::backend::TensorMetadata::shape(x).dims::<3>()));
+        let d_x = d_residual.cloned().unwrap_or_else(|| zeros_like(x));
         return (d_x, zeros(x, [width]), zeros(x, [width]));
     };
     let d_x = empty_like(x);

@@ -49,6 +49,11 @@ pub(super) fn zeros<const D: usize>(like: &CubeTensor, shape: [usize; D]) -> Cub
     zeros_client(like.client.clone(), like.device.clone(), shape.into(), DType::F32)
 }
 
+/// Zeros of the shape and on the device of `like`.
+pub(super) fn zeros_like(like: &CubeTensor) -> CubeTensor {
+    zeros_client(like.client.clone(), like.device.clone(), like.shape(), DType::F32)
+}
+
 /// A tensor as an argument of a kernel.
 pub(super) fn arg(tensor: &CubeTensor) -> BufferArg {
     tensor.clone().into_buffer_arg()
