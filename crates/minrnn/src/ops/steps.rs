@@ -24,7 +24,12 @@ impl StepCodes {
     }
 
     pub(crate) fn new(codes: Vec<i32>, seq_len: usize) -> Self {
-        Self { codes: Some(codes.into()), seq_len, ..Self::default() }
+        Self {
+            codes: Some(codes.into()),
+            seq_len,
+            #[cfg(feature = "gpu")]
+            uploaded: super::gpu::Uploaded::default(),
+        }
     }
 
     /// True when there is nothing to honour.
