@@ -31,7 +31,9 @@ impl Start {
 pub(super) trait Recurrence: Debug + Send + Sync + 'static {
     /// The same recurrence on a graphics processor; none where it has no kernels.
     #[cfg(feature = "gpu")]
-    fn cell(&self) -> Option<super::gpu::Cell>;
+    fn cell(&self) -> Option<super::gpu::Cell> {
+        None
+    }
 
     /// Width E of the state when the first input is `width` wide.
     fn d_inner(&self, width: usize) -> usize;

@@ -66,11 +66,6 @@ impl Recurrence for LinearScan {
 struct LogSpaceScan;
 
 impl Recurrence for LogSpaceScan {
-    #[cfg(feature = "gpu")]
-    fn cell(&self) -> Option<super::gpu::Cell> {
-        None
-    }
-
     fn d_inner(&self, width: usize) -> usize {
         width
     }
