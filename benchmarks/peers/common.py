@@ -38,6 +38,7 @@ class Case:
     threads: int
     norm: str
     precision: str = "f32"
+    device: str = "cpu"
 
 
 Step = Callable[[], None]
@@ -53,7 +54,18 @@ def run(bench: str, implementations: dict[str, tuple[str, ...]], build: Build, c
     """
     args = parse(bench, implementations, defaults)
     cases = [
-        Case(impl, mixer, args.d_model, args.d_hidden, args.batch_size, seq_len, args.threads, args.norm, args.precision)
+        Case(
+            impl,
+            mixer,
+            args.d_model,
+            args.d_hidden,
+            args.batch_size,
+            seq_len,
+            args.threads,
+            args.norm,
+            args.precision,
+            args.device,
+        )
         for impl, mixer, seq_len in itertools.product(args.impl, args.mixer, args.seq_len)
         if mixer in implementations[impl]
     ]
@@ -66,6 +78,8 @@ def run(bench: str, implementations: dict[str, tuple[str, ...]], build: Build, c
         return
     if args.precision != "f32" and "torch_lm" not in sys.argv[0]:
         sys.exit(f"--precision {args.precision} is there for torch_lm.py only")
+    if args.device != "cpu" and "torch" not in sys.argv[0]:
+        sys.exit(f"--device {args.device} is there for the PyTorch peers only")
     limit_threads(args.threads)
     check()
     step, extra = build(cases[0])
@@ -88,10 +102,11 @@ def parse(bench: str, implementations: dict[str, tuple[str, ...]], defaults: dic
     parser.add_argument("--seq-len", type=comma(int))
     parser.add_argument("--norm", choices=("layer", "rms"), help="normalisation of the language model")
     parser.add_argument("--precision", choices=("f32", "bf16"), help="bf16: automatic mixed precision (torch_lm.py)")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="cuda: an NVIDIA card (PyTorch)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--warmup", type=int, default=1)
     parser.add_argument("--iterations", type=int, default=5)
-    parser.set_defaults(norm="layer", precision="f32", **defaults)
+    parser.set_defaults(norm="layer", precision="f32", device="cpu", **defaults)
     args = parser.parse_args()
     for impl in args.impl:
         if impl not in implementations:

@@ -9,6 +9,7 @@ import sys
 import lm_setting
 import numpy as np
 import torch
+import torch_device
 from common import Case, Step, run
 from lm_setting import Setting
 from torch_model import check_torch_model, load
@@ -23,11 +24,11 @@ LENGTHS = {"decode": [256], "prefill": [512, 4096]}
 
 def builder(bench: str):
     def build(case: Case) -> tuple[Step, dict]:
-        torch.set_num_threads(case.threads)
+        torch_device.begin(case)
         setting = Setting.of(case, dropout=0.0)
         impl = "torch-loop" if bench == "decode" else case.impl
         model = load(setting, impl, lm_setting.initial_values(setting)).eval()
-        tokens = torch.from_numpy(lm_setting.batch(case, np.random.default_rng(0))[0])
+        tokens = torch.from_numpy(lm_setting.batch(case, np.random.default_rng(0))[0]).to(case.device)
         with torch.inference_mode():
             _, start = model.prefill(tokens[:, :1])
 
@@ -42,11 +43,11 @@ def builder(bench: str):
         def prefill() -> None:
             model.prefill(tokens)
 
-        return decode if bench == "decode" else prefill, {
+        extra = {
             "flop": lm_setting.flop(case, case.batch_size * case.seq_len, backward=False),
             "parameters": lm_setting.parameter_count(case),
-            "version": f"torch {torch.__version__}",
         }
+        return torch_device.finish(case, decode if bench == "decode" else prefill, extra)
 
     return build
 

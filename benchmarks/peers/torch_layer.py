@@ -2,6 +2,7 @@
 
 import torch
 import torch.nn.functional as F
+import torch_device
 from common import PROJECTIONS, Case, Step, layer_flop, run
 from torch_cells import CELLS, check_cells
 
@@ -13,8 +14,7 @@ IMPLEMENTATIONS = {
 
 
 def build(case: Case) -> tuple[Step, dict]:
-    torch.set_num_threads(case.threads)
-    torch.manual_seed(0)
+    torch_device.begin(case)
     b, t, d, e = case.batch_size, case.seq_len, case.d_model, case.d_hidden
     x = torch.randn(b, t, d, requires_grad=True)
     loss_weight = torch.randn(b, t, e)
@@ -38,7 +38,7 @@ def build(case: Case) -> tuple[Step, dict]:
     def step() -> None:
         torch.autograd.grad((loss_weight * forward()).sum(), leaves)
 
-    return step, {"flop": layer_flop(case), "version": f"torch {torch.__version__}"}
+    return torch_device.finish(case, step, {"flop": layer_flop(case)})
 
 
 if __name__ == "__main__":

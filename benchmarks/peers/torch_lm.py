@@ -1,4 +1,6 @@
-"""One training step of the Shakespeare model in PyTorch eager: forward, loss, backward, clip, AdamW.
+"""One training step of the Shakespeare model in PyTorch: forward, loss, backward, clip, AdamW.
+
+`torch-compile` is the log-space scan through `torch.compile`; the others are eager.
 
 `--precision bf16` runs forward pass and loss under autocast: matrix products in bf16, as its rules choose."""
 
@@ -6,19 +8,22 @@ import lm_setting
 import numpy as np
 import torch
 import torch.nn.functional as F
+import torch_device
 from common import Case, Step, run
 from lm_setting import Setting
 from torch_model import check_torch_model, load
 
-IMPLEMENTATIONS = {"torch-log-scan": ("min-gru", "min-lstm"), "torch-loop": ("min-gru", "min-lstm")}
+CELLS = ("min-gru", "min-lstm")
+IMPLEMENTATIONS = {"torch-log-scan": CELLS, "torch-loop": CELLS, "torch-compile": CELLS}
 
 
 def build(case: Case) -> tuple[Step, dict]:
-    torch.set_num_threads(case.threads)
-    torch.manual_seed(0)
+    torch_device.begin(case)
     setting = Setting.of(case)
-    model = load(setting, case.impl, lm_setting.initial_values(setting)).train()
+    compiled = case.impl == "torch-compile"
+    model = load(setting, "torch-log-scan" if compiled else case.impl, lm_setting.initial_values(setting)).train()
     parameters = list(model.parameters())
+    run_model = torch.compile(model) if compiled else model
     groups = [
         {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": lm_setting.WEIGHT_DECAY},
         {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
@@ -27,19 +32,19 @@ def build(case: Case) -> tuple[Step, dict]:
     rng = np.random.default_rng(0)
 
     def step() -> None:
-        tokens, targets = map(torch.from_numpy, lm_setting.batch(case, rng))
+        tokens, targets = (torch.from_numpy(x).to(case.device) for x in lm_setting.batch(case, rng))
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=case.precision == "bf16"):
-            loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+        with torch.autocast(case.device, dtype=torch.bfloat16, enabled=case.precision == "bf16"):
+            loss = F.cross_entropy(run_model(tokens).flatten(0, 1), targets.flatten())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, lm_setting.CLIP_NORM)
         optimizer.step()
 
-    return step, {
+    extra = {
         "flop": lm_setting.flop(case, case.batch_size * case.seq_len, backward=True),
         "parameters": lm_setting.parameter_count(case),
-        "version": f"torch {torch.__version__}",
     }
+    return torch_device.finish(case, step, extra)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ mod allocator;
 mod commands;
 mod corpus;
 mod deployed;
+mod device;
 mod display;
 mod failure;
 mod interrupt;
@@ -52,6 +53,8 @@ enum Command {
     Experiments(commands::experiments::Args),
     /// Measure speed
     Bench(commands::bench::Args),
+    /// List where it can compute: the processor, and graphics processors
+    Devices(commands::devices::Args),
 }
 
 fn main() -> ExitCode {
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => commands::inspect::run(args),
         Command::Experiments(args) => commands::experiments::run(args),
         Command::Bench(args) => commands::bench::run(args),
+        Command::Devices(args) => commands::devices::run(args),
     };
     match outcome {
         Ok(code) => code,

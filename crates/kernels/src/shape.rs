@@ -59,7 +59,7 @@ impl<T> Start<'_, T> {
 }
 
 /// How a candidate state h̃ follows from its pre-activation v.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Candidate {
     /// h̃ = g(v): v + ½ for v ≥ 0, σ(v) below. Continuous and positive (the paper's log version).
     #[default]
@@ -71,7 +71,7 @@ pub enum Candidate {
 }
 
 /// How the forget and input gates of minLSTM are used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Gates {
     /// f' = f / (f + i), i' = i / (f + i): the state is a mixture of the candidates.
     #[default]

@@ -51,7 +51,7 @@ impl Case {
     fn thinned(mut self, turn: usize) -> Self {
         self.carried = self.carried.filter(|_| turn % 3 != 1);
         self.d_h = self.d_h.filter(|_| turn % 7 != 2);
-        self.d_last[0] = self.d_last[0].take().filter(|_| turn % 2 == 0);
+        self.d_last[0] = self.d_last[0].take().filter(|_| turn.is_multiple_of(2));
         self.d_last[1] = self.d_last[1].take().filter(|_| turn % 4 < 2);
         self
     }

@@ -52,7 +52,7 @@ impl Case {
 
     /// Leaves out what is optional, in turns.
     fn thinned(mut self, turn: usize) -> Self {
-        self.bias = self.bias.filter(|_| turn % 2 == 0);
+        self.bias = self.bias.filter(|_| turn.is_multiple_of(2));
         self.carried = self.carried.filter(|_| turn % 5 != 1);
         self.d_h = self.d_h.filter(|_| turn % 7 != 2);
         for (part, d_last) in self.d_last.iter_mut().enumerate().filter(|(part, _)| turn % 4 == part + 1) {

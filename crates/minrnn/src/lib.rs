@@ -46,6 +46,7 @@
 
 pub mod checkpoint;
 pub mod data;
+pub mod device;
 mod error;
 pub mod generate;
 pub mod interchange;

@@ -379,7 +379,7 @@ impl ModelConfig {
                 let found = self.d_state;
                 return wrong(format!("{kind} keeps half of d_state numbers and needs an even one of at most {MAX_HIPPO}, found {found}"));
             }
-            if kind == MixerKind::H3 && (self.head_width == 0 || self.d_model % self.head_width != 0) {
+            if kind == MixerKind::H3 && !self.d_model.is_multiple_of(self.head_width) {
                 return wrong(format!("head_width must divide d_model = {}, found {}", self.d_model, self.head_width));
             }
             if kind == MixerKind::Hyena && !(2..=MAX_LAGS).contains(&self.max_seq_len) {

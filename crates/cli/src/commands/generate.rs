@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::Context;
-use minrnn::checkpoint::TOKENIZER_FILE;
+use minrnn::checkpoint::{LoadedModel, TOKENIZER_FILE, load_model};
 use minrnn::data::Tokenizer;
 use minrnn::generate::{ModelIdentity, RuntimeSession, Session, TextGenerator, TokenSession};
 use minrnn_stream::{Sampling, read_text};
 
 use crate::deployed::{Deployed, Engine};
+use crate::device::DeviceArg;
 use crate::failure::WrongInput;
 use crate::printer::Printer;
 use crate::threads::Threads;
@@ -54,6 +55,8 @@ pub struct Args {
     /// Go on from such a file, with its settings where none are given
     #[arg(long, value_name = "FILE")]
     load_session: Option<PathBuf>,
+    #[command(flatten)]
+    device: DeviceArg,
     #[command(flatten)]
     threads: Threads,
 }
@@ -113,24 +116,42 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
     let identity = wants_identity.then(|| deployed.identity()).transpose()?;
     let engine = &deployed.engine;
     eprintln!("{} of {} parameters from {}", engine.config().mixer, engine.parameters(), deployed.path.display());
-    match engine {
-        Engine::Runtime(model) => write(args, &prompts, tokenizer, identity.as_ref(), |rows| RuntimeSession::new(model, rows)),
-        Engine::Training(trained) => write(args, &prompts, tokenizer, identity.as_ref(), |rows| Session::new(&trained.1, rows)),
+    let job = Job { args, prompts: &prompts, tokenizer, identity: identity.as_ref() };
+    if args.device.is_cpu()? {
+        return match engine {
+            Engine::Runtime(model) => job.run(|rows| RuntimeSession::new(model, rows)),
+            Engine::Training(trained) => job.run(|rows| Session::new(&trained.1, rows)),
+        };
+    }
+    if deployed.path.is_file() {
+        let sentence = "a packed model runs on the processor; leave --device out, or give a run directory or a checkpoint";
+        return Err(WrongInput(sentence.to_owned()).into());
+    }
+    let LoadedModel { model, .. } = load_model(&deployed.path, &args.device.open()?)?;
+    job.run(|rows| Session::new(&model, rows))
+}
+
+/// What is to be generated, whoever computes it.
+struct Job<'a> {
+    args: &'a Args,
+    prompts: &'a [String],
+    tokenizer: &'a Tokenizer,
+    identity: Option<&'a ModelIdentity>,
+}
+
+impl Job<'_> {
+    /// Generates with the sessions that `new` makes for a number of rows.
+    fn run<S: TokenSession>(&self, new: impl Fn(usize) -> S) -> anyhow::Result<ExitCode> {
+        let Self { args, prompts, tokenizer, identity } = *self;
+        let start = match (&args.load_session, identity) {
+            (Some(path), Some(identity)) => continued(args, prompts, TextGenerator::load(path, &new(0), tokenizer, identity)?)?,
+            _ => started(args, prompts, new, tokenizer)?,
+        };
+        write(args, start, identity)
     }
 }
 
-/// Generates with the session that `session` makes for a number of texts.
-fn write<S: TokenSession>(
-    args: &Args,
-    prompts: &[String],
-    tokenizer: &Tokenizer,
-    identity: Option<&ModelIdentity>,
-    session: impl Fn(usize) -> S,
-) -> anyhow::Result<ExitCode> {
-    let start = match (&args.load_session, identity) {
-        (Some(path), Some(identity)) => continued(args, prompts, TextGenerator::load(path, &session(0), tokenizer, identity)?)?,
-        _ => started(args, prompts, session, tokenizer)?,
-    };
+fn write<S: TokenSession>(args: &Args, start: Start<'_, S>, identity: Option<&ModelIdentity>) -> anyhow::Result<ExitCode> {
     let Start { mut generator, titles, held } = start;
     if generator.is_done() && args.max_tokens > 0 {
         eprintln!("the session ended at a stop string; give a --prompt to go on");
@@ -204,26 +225,26 @@ fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
     Ok(prompts)
 }
 
-struct Start<'t, S: TokenSession> {
-    generator: TextGenerator<'t, S>,
+struct Start<'m, S: TokenSession> {
+    generator: TextGenerator<'m, S>,
     /// One for each row; without any, the text is printed alone.
     titles: Vec<String>,
     /// Text that a session held back and that comes before anything new.
     held: Vec<String>,
 }
 
-fn started<'t, S: TokenSession>(
+fn started<'m, S: TokenSession>(
     args: &Args,
     prompts: &[String],
-    session: impl Fn(usize) -> S,
-    tokenizer: &'t Tokenizer,
-) -> anyhow::Result<Start<'t, S>> {
+    new: impl Fn(usize) -> S,
+    tokenizer: &'m Tokenizer,
+) -> anyhow::Result<Start<'m, S>> {
     let empty = [String::new()];
     let prompts = if prompts.is_empty() { &empty } else { prompts };
     let copies = args.batch.unwrap_or(1);
     let sampling = args.sampling.over(&Sampling::default()).unwrap_or_default();
     // Each prompt is read once, however many continuations it gets.
-    let mut generator = TextGenerator::new(session(prompts.len()), tokenizer, prompts, sampling.clone(), &args.stop)?;
+    let mut generator = TextGenerator::new(new(prompts.len()), tokenizer, prompts, sampling.clone(), &args.stop)?;
     if copies > 1 {
         generator = generator.select(&repeated(prompts.len(), copies))?;
         generator.resample(sampling)?;
@@ -232,7 +253,7 @@ fn started<'t, S: TokenSession>(
     Ok(Start { generator, titles: titles(&names, copies), held: Vec::new() })
 }
 
-fn continued<'t, S: TokenSession>(args: &Args, prompts: &[String], mut generator: TextGenerator<'t, S>) -> anyhow::Result<Start<'t, S>> {
+fn continued<'m, S: TokenSession>(args: &Args, prompts: &[String], mut generator: TextGenerator<'m, S>) -> anyhow::Result<Start<'m, S>> {
     let rows = generator.batch_size();
     if prompts.len() > 1 && prompts.len() != rows {
         let found = prompts.len();

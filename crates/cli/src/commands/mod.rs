@@ -1,6 +1,7 @@
 //! One subcommand per file.
 
 pub mod bench;
+pub mod devices;
 pub mod eval;
 pub mod experiments;
 pub mod export;

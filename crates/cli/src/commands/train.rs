@@ -9,6 +9,7 @@ use minrnn::train::{
     EXPERIMENT_FILE, Ending, EventsFile, Experiment, MetricsLog, Pointer, RunDir, Task, Trainer, draw_curves, read_metrics,
 };
 
+use crate::device::DeviceArg;
 use crate::display::{self, Display, say};
 use crate::failure::{NO_STDOUT, WrongInput};
 use crate::{corpus, interrupt, threads};
@@ -33,12 +34,17 @@ pub struct Args {
     /// Set a configuration key, for example train.lr=0.001 or d_model=64
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
+    #[command(flatten)]
+    device: DeviceArg,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let stop = interrupt::stop_flag()?;
     let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(run_name(&args)));
-    let (experiment, run) = open(&args, &out)?;
+    let (mut experiment, run) = open(&args, &out)?;
+    if let Some(device) = args.device.given()? {
+        experiment.train.device = device;
+    }
     let threads = experiment.train.threads;
     threads::with_pool(threads, move || train(experiment, run, &stop))?
 }
@@ -48,6 +54,7 @@ fn open(args: &Args, out: &Path) -> anyhow::Result<(Experiment, RunDir)> {
     if !args.resume {
         // The experiment first: what is wrong with it should not leave a directory behind.
         let experiment = new_experiment(args)?;
+        args.device.given()?.unwrap_or(experiment.train.device).open()?;
         return Ok((experiment, RunDir::create(out)?));
     }
     let run = RunDir::open(out)?;

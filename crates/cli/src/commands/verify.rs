@@ -4,10 +4,10 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use burn::tensor::Device;
 use minrnn::verify::{Case, Comparison, Direction, Sizes, Tolerance};
 use serde_json::json;
 
+use crate::device::DeviceArg;
 use crate::failure::{self, FAILED, WRONG_INPUT};
 use crate::output::print;
 
@@ -24,6 +24,8 @@ pub struct Args {
     /// Allowed absolute error
     #[arg(long, value_name = "X", default_value_t = Tolerance::default().atol, value_parser = not_negative)]
     atol: f64,
+    #[command(flatten)]
+    device: DeviceArg,
     /// One JSON object per tensor instead of a table
     #[arg(long)]
     json: bool,
@@ -31,6 +33,7 @@ pub struct Args {
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let tolerance = Tolerance { rtol: args.rtol, atol: args.atol };
+    let device = args.device.open()?;
     let (mut cases, mut failed_cases, mut tensors, mut failed_tensors) = (0, 0, 0, 0);
     for path in &args.files {
         let case = match Case::read(path) {
@@ -40,7 +43,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 continue;
             }
         };
-        let comparisons = case.check(tolerance, &Device::flex());
+        let comparisons = case.check(tolerance, &device);
         print(if args.json { json_lines(path, &case, &comparisons) } else { table(path, &case, &comparisons) })?;
         let failed = comparisons.iter().filter(|comparison| !comparison.pass).count();
         cases += 1;

@@ -6,7 +6,9 @@ use minrnn_kernels::adamw as kernel;
 pub use minrnn_kernels::adamw::AdamW;
 
 use super::flex::{Output, slice, with_values};
-use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, has_all_kernels, input, output, run};
+#[cfg(feature = "gpu")]
+use super::gpu::GpuOp;
 
 /// First and second moment of a parameter, flat.
 #[derive(Debug, Clone)]
@@ -22,7 +24,7 @@ pub struct Moments {
 /// # Panics
 /// When the lengths differ.
 pub fn adamw(settings: AdamW, parameter: Tensor<1>, gradient: Tensor<1>, moments: Moments) -> (Tensor<1>, Moments) {
-    if !has_kernels(&parameter.device()) {
+    if !has_all_kernels(&parameter) {
         return composed(settings, parameter, gradient, moments);
     }
     let inputs = vec![input(parameter), input(gradient), input(moments.first), input(moments.second)];
@@ -41,17 +43,26 @@ pub(super) fn composed(settings: AdamW, parameter: Tensor<1>, gradient: Tensor<1
     (updated, Moments { first, second })
 }
 
-/// Σ x² in f64; not finite when an element is not.
-pub fn sum_of_squares(x: &Tensor<1>) -> f64 {
-    with_values(x, kernel::sum_of_squares)
+/// Σ x² of every tensor, in f64 on the CPU; not finite when an element is not. All lie on one device.
+pub fn sums_of_squares(tensors: &[&Tensor<1>]) -> Vec<f64> {
+    #[cfg(feature = "gpu")]
+    if let Some(on_gpu) = super::gpu::all_on_gpu(tensors) {
+        return super::gpu::sums_of_squares(&on_gpu);
+    }
+    tensors.iter().map(|x| with_values(x, kernel::sum_of_squares)).collect()
 }
 
 #[derive(Debug)]
-struct Update(AdamW);
+pub(super) struct Update(pub(super) AdamW);
 
 impl FusedOp for Update {
     fn keeps(&self) -> Keeps {
         Keeps::default()
+    }
+
+    #[cfg(feature = "gpu")]
+    fn gpu(&self) -> Option<&dyn GpuOp> {
+        Some(self)
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {

@@ -7,7 +7,9 @@ use minrnn_kernels::segments::{PADDING, RESET};
 use minrnn_kernels::{Shape, conv as kernel};
 
 use super::flex::{InputList, Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::fused::{FusedOp, Keeps, has_all_kernels, output, run};
+#[cfg(feature = "gpu")]
+use super::gpu::GpuOp;
 use super::steps::StepCodes;
 
 /// y_t = bias + Σ_j weight_{K−1−j} ⊙ x_{t−j}, one filter per channel (models.md §2.7, DW4).
@@ -25,7 +27,7 @@ pub fn causal_conv(
     window: Option<Tensor<3>>,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<3>) {
-    if !has_kernels(&x.device()) {
+    if !has_all_kernels(&x) {
         return composed(x, weight, bias, window, steps);
     }
     let mut outputs = fused(x, weight, bias, window, steps, false).into_iter();
@@ -47,7 +49,7 @@ pub fn causal_conv_and_input(
     window: Option<Tensor<3>>,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<3>, Tensor<3>) {
-    if !has_kernels(&x.device()) {
+    if !has_all_kernels(&x) {
         let (y, window) = composed(x.clone(), weight, bias, window, steps);
         return (y, window, x);
     }
@@ -133,11 +135,11 @@ fn next_window(padded: Tensor<3>, k: usize, seq_len: usize, steps: &StepCodes) -
 }
 
 #[derive(Debug)]
-struct Op {
-    kernel_size: usize,
-    window: Option<usize>,
-    steps: StepCodes,
-    gives_input: bool,
+pub(super) struct Op {
+    pub(super) kernel_size: usize,
+    pub(super) window: Option<usize>,
+    pub(super) steps: StepCodes,
+    pub(super) gives_input: bool,
 }
 
 fn shape_of(x: &FlexTensor) -> Shape {
@@ -148,6 +150,11 @@ fn shape_of(x: &FlexTensor) -> Shape {
 impl FusedOp for Op {
     fn keeps(&self) -> Keeps {
         Keeps { inputs: [0, 1].into_iter().chain(self.window).collect(), outputs: vec![] }
+    }
+
+    #[cfg(feature = "gpu")]
+    fn gpu(&self) -> Option<&dyn GpuOp> {
+        Some(self)
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {

@@ -7,7 +7,9 @@ use burn::tensor::{Int, Tensor, TensorData, activation};
 use minrnn_kernels::cross_entropy as kernel;
 
 use super::flex::{Output, dims, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, has_all_kernels, input, output, run};
+#[cfg(feature = "gpu")]
+use super::gpu::GpuOp;
 
 /// Σ mask · (−ln softmax(logits)_target) / Σ mask, in nats; 0 where the mask is all zero.
 ///
@@ -17,8 +19,8 @@ use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 /// # Panics
 /// When the lengths do not fit or a scored target is not below V.
 pub fn cross_entropy(logits: Tensor<2>, targets: Arc<[i32]>, mask: Option<Arc<[f32]>>) -> Tensor<1> {
-    if has_kernels(&logits.device()) {
-        return output(run(Op { targets, mask }, vec![input(logits)]).pop());
+    if has_all_kernels(&logits) {
+        return output(run(Op::new(targets, mask), vec![input(logits)]).pop());
     }
     composed(logits, &targets, mask.as_deref())
 }
@@ -40,13 +42,25 @@ pub(super) fn composed(logits: Tensor<2>, targets: &[i32], mask: Option<&[f32]>)
 }
 
 #[derive(Debug)]
-struct Op {
-    targets: Arc<[i32]>,
-    mask: Option<Arc<[f32]>>,
+pub(super) struct Op {
+    pub(super) targets: Arc<[i32]>,
+    pub(super) mask: Option<Arc<[f32]>>,
+    /// The targets on a graphics processor.
+    #[cfg(feature = "gpu")]
+    pub(super) uploaded: super::gpu::Uploaded,
 }
 
 impl Op {
-    fn total_weight(&self) -> f64 {
+    fn new(targets: Arc<[i32]>, mask: Option<Arc<[f32]>>) -> Self {
+        Self {
+            targets,
+            mask,
+            #[cfg(feature = "gpu")]
+            uploaded: super::gpu::Uploaded::default(),
+        }
+    }
+
+    pub(super) fn total_weight(&self) -> f64 {
         self.mask.as_deref().map_or(self.targets.len() as f64, |mask| mask.iter().map(|&w| f64::from(w)).sum())
     }
 }
@@ -54,6 +68,11 @@ impl Op {
 impl FusedOp for Op {
     fn keeps(&self) -> Keeps {
         Keeps { inputs: vec![0], outputs: vec![] }
+    }
+
+    #[cfg(feature = "gpu")]
+    fn gpu(&self) -> Option<&dyn GpuOp> {
+        Some(self)
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {

@@ -5,7 +5,9 @@ use burn::tensor::{Tensor, TensorData};
 use minrnn_kernels::dropout as kernel;
 
 use super::flex::{InputList, Output, dims, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::fused::{FusedOp, Keeps, has_all_kernels, output, run};
+#[cfg(feature = "gpu")]
+use super::gpu::GpuOp;
 
 /// Probability and key of a dropout mask; the same key gives the same mask.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,7 +31,7 @@ impl Dropout {
 /// # Panics
 /// When shapes do not fit.
 pub fn bias_dropout_residual(x: Tensor<2>, bias: Option<Tensor<1>>, residual: Option<Tensor<2>>, dropout: Dropout) -> Tensor<2> {
-    if !has_kernels(&x.device()) {
+    if !has_all_kernels(&x) {
         return composed(x, bias, residual, dropout);
     }
     let mut inputs = InputList::default();
@@ -61,15 +63,20 @@ pub(super) fn composed(x: Tensor<2>, bias: Option<Tensor<1>>, residual: Option<T
 }
 
 #[derive(Debug)]
-struct Op {
-    dropout: Dropout,
-    bias: Option<usize>,
-    residual: Option<usize>,
+pub(super) struct Op {
+    pub(super) dropout: Dropout,
+    pub(super) bias: Option<usize>,
+    pub(super) residual: Option<usize>,
 }
 
 impl FusedOp for Op {
     fn keeps(&self) -> Keeps {
         Keeps::default()
+    }
+
+    #[cfg(feature = "gpu")]
+    fn gpu(&self) -> Option<&dyn GpuOp> {
+        Some(self)
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {

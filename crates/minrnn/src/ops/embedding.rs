@@ -1,11 +1,17 @@
 //! Tokens looked up in a table.
 
+#[cfg(feature = "gpu")]
+use burn::backend::DispatchTensorKind;
 use burn::backend::flex::FlexTensor;
+#[cfg(feature = "gpu")]
+use burn::tensor::IntDType;
 use burn::tensor::{Int, Tensor};
 use minrnn_kernels::embedding as kernel;
 
 use super::flex::{Output, dims, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, has_all_kernels, has_kernels, input, output, run};
+#[cfg(feature = "gpu")]
+use super::gpu::GpuOp;
 
 /// The rows of `table` that `tokens` name.
 ///
@@ -20,24 +26,52 @@ pub fn embedding(tokens: Tensor<2, Int>, table: Tensor<2>) -> Tensor<3> {
     if batch * seq_len == 0 {
         return Tensor::zeros([batch, seq_len, width], &table.device());
     }
-    if !has_kernels(&table.device()) {
+    if !has_all_kernels(&table) || !has_kernels(&table.device()) && vocab_size > LARGEST_ON_GPU {
         return composed(tokens, table);
     }
-    // A negative number becomes one that no table has.
-    let tokens = tokens.into_data().iter::<i64>().map(|token| u32::try_from(token).unwrap_or(u32::MAX)).collect();
-    output(run(Embedding { tokens, vocab_size, shape: [batch, seq_len, width] }, vec![input(table)]).pop())
+    output(run(Embedding { tokens: Tokens::new(tokens), vocab_size, shape: [batch, seq_len, width] }, vec![input(table)]).pop())
 }
+
+/// Rows of the largest table whose gradient the kernel of graphics processors sums: every row looks through all tokens.
+const LARGEST_ON_GPU: usize = 4096;
 
 pub(super) fn composed(tokens: Tensor<2, Int>, table: Tensor<2>) -> Tensor<3> {
     burn::tensor::module::embedding(table, tokens)
 }
 
-/// The tokens are no tensor here: they have no gradient, and the CPU reads them as they are.
+/// Where the tokens lie. They are no input of the operation, because they have no gradient.
 #[derive(Debug)]
-struct Embedding {
-    tokens: Vec<u32>,
-    vocab_size: usize,
-    shape: [usize; 3],
+pub(super) enum Tokens {
+    Host(Vec<u32>),
+    /// Numbers that are not below V stand for the last row: nothing is read back to find them.
+    #[cfg(feature = "gpu")]
+    Gpu(Box<burn_cubecl::tensor::CubeTensor>),
+}
+
+impl Tokens {
+    fn new(tokens: Tensor<2, Int>) -> Self {
+        #[cfg(feature = "gpu")]
+        if let DispatchTensorKind::Cube(tensor) = tokens.clone().cast(IntDType::I32).into_dispatch().kind {
+            return Self::Gpu(Box::new(burn_cubecl::kernel::into_contiguous(tensor.int())));
+        }
+        // A negative number becomes one that no table has.
+        Self::Host(tokens.into_data().iter::<i64>().map(|token| u32::try_from(token).unwrap_or(u32::MAX)).collect())
+    }
+
+    fn on_host(&self) -> &[u32] {
+        match self {
+            Self::Host(tokens) => tokens,
+            #[cfg(feature = "gpu")]
+            Self::Gpu(_) => unreachable!("tokens and table are on one device"),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Embedding {
+    pub(super) tokens: Tokens,
+    pub(super) vocab_size: usize,
+    pub(super) shape: [usize; 3],
 }
 
 impl FusedOp for Embedding {
@@ -45,10 +79,15 @@ impl FusedOp for Embedding {
         Keeps::default()
     }
 
+    #[cfg(feature = "gpu")]
+    fn gpu(&self) -> Option<&dyn GpuOp> {
+        Some(self)
+    }
+
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let [_, width] = dims(&inputs[0]);
         let mut y = Output::new(self.shape);
-        kernel::forward(width, &self.tokens, slice(&inputs[0]), y.out());
+        kernel::forward(width, self.tokens.on_host(), slice(&inputs[0]), y.out());
         // SAFETY: the kernel writes the output whole.
         unsafe { vec![y.finish()] }
     }
@@ -57,7 +96,7 @@ impl FusedOp for Embedding {
         let d_y = d_outputs[0].as_ref().expect("the only output");
         let [_, _, width] = self.shape;
         let mut d_table = Output::new([self.vocab_size, width]);
-        kernel::backward(width, &self.tokens, slice(d_y), d_table.out());
+        kernel::backward(width, self.tokens.on_host(), slice(d_y), d_table.out());
         // SAFETY: the kernel writes the gradient whole.
         unsafe { vec![d_table.finish()] }
     }

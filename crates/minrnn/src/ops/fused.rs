@@ -1,8 +1,8 @@
 //! How a fused operation with a hand-written backward enters Burn.
 //!
 //! An operation is one value that implements [`FusedOp`]: what it computes on the CPU backend's tensors, what it keeps for the backward
-//! pass, and its gradients. Everything else stands here once: the backend extension, the autodiff nodes, and operations with several
-//! outputs.
+//! pass, and its gradients; and, where it has kernels for graphics processors, the same on theirs. Everything else stands here once: the
+//! backend extension, the autodiff nodes, and operations with several outputs.
 //!
 //! **Several outputs.** A node of Burn's autodiff graph has one output. An operation with more gets a carrier node (a one-element output
 //! whose parents are the inputs) and one child node per output. Each child's backward puts its gradient into a slot shared with the
@@ -19,6 +19,11 @@ use burn::backend::flex::FlexTensor;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, DispatchDevice, DispatchTensor, Flex, backend_extension};
 use burn::tensor::{Device, Tensor};
+#[cfg(feature = "gpu")]
+use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
+
+#[cfg(feature = "gpu")]
+use super::gpu::GpuOp;
 
 /// An operation on the CPU backend, forward and backward. Inputs stand in the order the operation's own file fixes; all are contiguous
 /// f32 tensors.
@@ -32,6 +37,12 @@ pub(crate) trait FusedOp: Debug + Send + Sync + 'static {
     /// Gradients of all inputs, from the kept tensors (`None` where not kept) and the gradients of the outputs (`None` where no
     /// gradient arrived).
     fn backward(&self, inputs: &[Option<FlexTensor>], outputs: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor>;
+
+    /// The same on a graphics processor, for operations with kernels there.
+    #[cfg(feature = "gpu")]
+    fn gpu(&self) -> Option<&dyn GpuOp> {
+        None
+    }
 }
 
 /// Positions of the inputs and outputs that are kept for the backward pass.
@@ -52,7 +63,7 @@ pub(crate) struct Tape<B: Backend> {
     outputs: Vec<Option<FloatTensor<B>>>,
 }
 
-#[backend_extension(Flex, Autodiff)]
+#[backend_extension(Flex, Cube: cfg(feature = "gpu"), Autodiff)]
 pub(crate) trait FusedBackend: Backend {
     /// The first `count` of eight inputs are real, the others copies of the first: the macro that routes to backends takes neither a
     /// list nor an option.
@@ -100,6 +111,36 @@ impl FusedBackward for Flex {
             tensors.iter().map(|t| t.as_ref().map(FlexTensor::to_contiguous)).collect()
         };
         tape.op.backward(&contiguous(&tape.inputs), &contiguous(&tape.outputs), &contiguous(&d_outputs))
+    }
+}
+
+#[cfg(feature = "gpu")]
+impl FusedBackend for CubeBackend {
+    fn fused(
+        op: SharedOp,
+        count: usize,
+        i0: CubeTensor,
+        i1: CubeTensor,
+        i2: CubeTensor,
+        i3: CubeTensor,
+        i4: CubeTensor,
+        i5: CubeTensor,
+        i6: CubeTensor,
+        i7: CubeTensor,
+    ) -> Vec<CubeTensor> {
+        let inputs: Vec<CubeTensor> = [i0, i1, i2, i3, i4, i5, i6, i7].into_iter().take(count).map(into_contiguous).collect();
+        op.gpu().expect("only operations with kernels are sent here").forward(&inputs)
+    }
+}
+
+#[cfg(feature = "gpu")]
+impl FusedBackward for CubeBackend {
+    fn fused_backward(tape: &Tape<Self>, d_outputs: Vec<Option<CubeTensor>>) -> Vec<CubeTensor> {
+        let contiguous = |tensors: &[Option<CubeTensor>]| -> Vec<Option<CubeTensor>> {
+            tensors.iter().map(|t| t.clone().map(into_contiguous)).collect()
+        };
+        let op = tape.op.gpu().expect("only operations with kernels are sent here");
+        op.backward(&contiguous(&tape.inputs), &contiguous(&tape.outputs), &contiguous(&d_outputs))
     }
 }
 
@@ -237,9 +278,24 @@ pub(crate) fn run(op: impl FusedOp, inputs: Vec<DispatchTensor>) -> Vec<Dispatch
     <Dispatch as FusedBackend>::fused(Arc::new(op), count, i0, i1, i2, i3, i4, i5, i6, i7)
 }
 
-/// True where fused operations have kernels; elsewhere the composed form is used.
+/// True where every fused operation has kernels: on the CPU. Elsewhere the composed form is used.
 pub(crate) fn has_kernels(device: &Device) -> bool {
     matches!(device.clone().inner().as_dispatch(), DispatchDevice::Flex(_))
+}
+
+/// True where an operation with kernels for both has some for `tensor`: on the CPU, and on a graphics processor unless `tensor` is empty.
+pub(crate) fn has_all_kernels<const D: usize>(tensor: &Tensor<D>) -> bool {
+    has_kernels(&tensor.device()) || is_on_gpu(&tensor.device()) && tensor.shape().num_elements() > 0
+}
+
+#[cfg(feature = "gpu")]
+fn is_on_gpu(device: &Device) -> bool {
+    matches!(device.clone().inner().as_dispatch(), DispatchDevice::Cube(_))
+}
+
+#[cfg(not(feature = "gpu"))]
+fn is_on_gpu(_: &Device) -> bool {
+    false
 }
 
 /// Hands `tensor` to [`run`].

@@ -6,7 +6,9 @@ use minrnn_kernels::gated_gelu::{self as gated_kernel, Halves};
 use minrnn_kernels::gelu as kernel;
 
 use super::flex::{Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, has_all_kernels, has_kernels, input, output, run};
+#[cfg(feature = "gpu")]
+use super::gpu::GpuOp;
 
 /// u Φ(u) with u = x + bias and Φ the normal distribution function (models.md §12).
 ///
@@ -16,7 +18,7 @@ use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 /// # Panics
 /// When shapes do not fit.
 pub fn bias_gelu(x: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
-    if has_kernels(&x.device()) {
+    if has_kernels_for(&x, bias.as_ref()) {
         return output(run(BiasGelu, [input(x)].into_iter().chain(bias.map(input)).collect()).pop());
     }
     composed_bias_gelu(x, bias)
@@ -33,6 +35,11 @@ fn biased(x: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
     }
 }
 
+/// True where the kernels run; those of graphics processors take a bias.
+fn has_kernels_for(x: &Tensor<2>, bias: Option<&Tensor<1>>) -> bool {
+    has_kernels(&x.device()) || bias.is_some() && has_all_kernels(x)
+}
+
 /// scale ⊙ value ⊙ GELU(gate), with [value | gate] = x + bias (models.md §2.7, FF).
 ///
 /// # Shapes
@@ -41,7 +48,7 @@ fn biased(x: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
 /// # Panics
 /// When shapes do not fit.
 pub fn bias_gated_gelu(x: Tensor<2>, bias: Option<Tensor<1>>, scale: Tensor<1>) -> Tensor<2> {
-    if has_kernels(&x.device()) {
+    if has_kernels_for(&x, bias.as_ref()) {
         return output(run(BiasGatedGelu, [input(x), input(scale)].into_iter().chain(bias.map(input)).collect()).pop());
     }
     composed_bias_gated_gelu(x, bias, scale)
@@ -74,11 +81,16 @@ pub(super) fn composed_gelu_gate(x: Tensor<2>) -> Tensor<2> {
 
 /// Inputs: x, and the bias where there is one.
 #[derive(Debug)]
-struct BiasGelu;
+pub(super) struct BiasGelu;
 
 impl FusedOp for BiasGelu {
     fn keeps(&self) -> Keeps {
         Keeps { inputs: vec![0, 1], outputs: vec![] }
+    }
+
+    #[cfg(feature = "gpu")]
+    fn gpu(&self) -> Option<&dyn GpuOp> {
+        Some(self)
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
@@ -102,11 +114,16 @@ impl FusedOp for BiasGelu {
 
 /// Inputs: x, the scale, and the bias where there is one.
 #[derive(Debug)]
-struct BiasGatedGelu;
+pub(super) struct BiasGatedGelu;
 
 impl FusedOp for BiasGatedGelu {
     fn keeps(&self) -> Keeps {
         Keeps { inputs: vec![0, 1, 2], outputs: vec![] }
+    }
+
+    #[cfg(feature = "gpu")]
+    fn gpu(&self) -> Option<&dyn GpuOp> {
+        Some(self)
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {

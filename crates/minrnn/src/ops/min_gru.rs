@@ -3,7 +3,7 @@
 use burn::tensor::{Tensor, activation};
 use minrnn_kernels::{Candidate, Shape, Start as KernelStart, min_gru as kernel};
 
-use super::fused::has_kernels;
+use super::fused::has_all_kernels;
 use super::recurrence::{Gradients, Out, Recurrence, Start, composed, fused};
 use super::steps::StepCodes;
 
@@ -21,7 +21,7 @@ pub fn min_gru(
     start: Start,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<2>) {
-    if has_kernels(&preact.device()) {
+    if has_all_kernels(&preact) {
         return fused(MinGru(candidate), vec![preact], bias, start, steps);
     }
     let (coeffs, values) = coefficients(preact, bias, candidate);
@@ -79,6 +79,11 @@ pub(super) fn log_g(v: Tensor<3>) -> Tensor<3> {
 struct MinGru(Candidate);
 
 impl Recurrence for MinGru {
+    #[cfg(feature = "gpu")]
+    fn cell(&self) -> Option<super::gpu::Cell> {
+        Some(super::gpu::Cell::MinGru(self.0))
+    }
+
     fn d_inner(&self, width: usize) -> usize {
         width / 2
     }

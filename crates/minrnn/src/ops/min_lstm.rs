@@ -3,7 +3,7 @@
 use burn::tensor::{Tensor, activation};
 use minrnn_kernels::{Candidate, Gates, Shape, Start as KernelStart, min_lstm as kernel};
 
-use super::fused::has_kernels;
+use super::fused::has_all_kernels;
 use super::min_gru::{candidate_of, log_g, softplus, with_bias};
 use super::recurrence::{Gradients, Out, Recurrence, Start, composed, fused};
 use super::steps::StepCodes;
@@ -23,7 +23,7 @@ pub fn min_lstm(
     start: Start,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<2>) {
-    if has_kernels(&preact.device()) {
+    if has_all_kernels(&preact) {
         return fused(MinLstm(candidate, gates), vec![preact], bias, start, steps);
     }
     let (coeffs, values) = coefficients(preact, bias, candidate, gates);
@@ -66,6 +66,11 @@ fn split(preact: Tensor<3>, bias: Option<Tensor<1>>) -> [Tensor<3>; 3] {
 struct MinLstm(Candidate, Gates);
 
 impl Recurrence for MinLstm {
+    #[cfg(feature = "gpu")]
+    fn cell(&self) -> Option<super::gpu::Cell> {
+        Some(super::gpu::Cell::MinLstm(self.0, self.1))
+    }
+
     fn d_inner(&self, width: usize) -> usize {
         width / 3
     }

@@ -26,7 +26,7 @@
 //! | [`embedding`] | tokens looked up in a table |
 //! | [`cross_entropy`] | the masked loss |
 //! | [`with_gradient`] | a backward pass that begins in the middle |
-//! | [`adamw`], [`sum_of_squares`] | the optimiser, below autodiff |
+//! | [`adamw`], [`sums_of_squares`] | the optimiser, below autodiff |
 //!
 //! All recurrences take a [`Start`] (carried state and the state a reset restores) and [`StepCodes`] (padding and resets), give the
 //! last state, and let gradients flow into and out of the states. Only this folder names a backend.
@@ -42,6 +42,8 @@ mod flex;
 mod fused;
 mod gelu;
 mod gelu_product;
+#[cfg(feature = "gpu")]
+mod gpu;
 mod gru;
 mod head_norm;
 mod lstm;
@@ -70,7 +72,7 @@ mod tests;
 mod with_gradient;
 mod wkv;
 
-pub use adamw::{AdamW, Moments, adamw, sum_of_squares};
+pub use adamw::{AdamW, Moments, adamw, sums_of_squares};
 pub use attention::{AttentionPlan, attention};
 pub use block_diagonal::block_diagonal;
 pub use conv::{causal_conv, causal_conv_and_input};

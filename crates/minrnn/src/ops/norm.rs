@@ -6,7 +6,9 @@ use burn::tensor::Tensor;
 use minrnn_kernels::{layer_norm as layer_kernel, rms_norm as rms_kernel};
 
 use super::flex::{Output, optional, slice, zeros};
-use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, has_all_kernels, input, output, run};
+#[cfg(feature = "gpu")]
+use super::gpu::GpuOp;
 
 /// γ ⊙ (x − mean) / √(variance + `eps`) + β over the last dimension.
 ///
@@ -16,7 +18,7 @@ use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 /// # Panics
 /// When shapes do not fit.
 pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32) -> Tensor<3> {
-    if has_kernels(&x.device()) {
+    if has_all_kernels(&x) {
         return output(run(LayerNorm { eps, gives_input: false }, vec![input(x), input(gamma), input(beta)]).pop());
     }
     composed_layer_norm(x, gamma, beta, eps)
@@ -30,7 +32,7 @@ pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32) -> 
 /// # Panics
 /// When shapes do not fit.
 pub fn layer_norm_and_input(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32) -> (Tensor<3>, Tensor<3>) {
-    if has_kernels(&x.device()) {
+    if has_all_kernels(&x) {
         return both(run(LayerNorm { eps, gives_input: true }, vec![input(x), input(gamma), input(beta)]));
     }
     (composed_layer_norm(x.clone(), gamma, beta, eps), x)
@@ -50,7 +52,7 @@ pub(super) fn composed_layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1
 /// # Panics
 /// When shapes do not fit.
 pub fn rms_norm(x: Tensor<3>, gamma: Tensor<1>) -> Tensor<3> {
-    if has_kernels(&x.device()) {
+    if has_all_kernels(&x) {
         return output(run(RmsNorm { gives_input: false }, vec![input(x), input(gamma)]).pop());
     }
     composed_rms_norm(x, gamma)
@@ -64,7 +66,7 @@ pub fn rms_norm(x: Tensor<3>, gamma: Tensor<1>) -> Tensor<3> {
 /// # Panics
 /// When shapes do not fit.
 pub fn rms_norm_and_input(x: Tensor<3>, gamma: Tensor<1>) -> (Tensor<3>, Tensor<3>) {
-    if has_kernels(&x.device()) {
+    if has_all_kernels(&x) {
         return both(run(RmsNorm { gives_input: true }, vec![input(x), input(gamma)]));
     }
     (composed_rms_norm(x.clone(), gamma), x)
@@ -94,14 +96,19 @@ fn rows_of(x: &FlexTensor) -> (usize, usize) {
 }
 
 #[derive(Debug)]
-struct LayerNorm {
-    eps: f32,
-    gives_input: bool,
+pub(super) struct LayerNorm {
+    pub(super) eps: f32,
+    pub(super) gives_input: bool,
 }
 
 impl FusedOp for LayerNorm {
     fn keeps(&self) -> Keeps {
         Keeps { inputs: vec![0, 1], outputs: vec![] }
+    }
+
+    #[cfg(feature = "gpu")]
+    fn gpu(&self) -> Option<&dyn GpuOp> {
+        Some(self)
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
@@ -127,13 +134,18 @@ impl FusedOp for LayerNorm {
 }
 
 #[derive(Debug)]
-struct RmsNorm {
-    gives_input: bool,
+pub(super) struct RmsNorm {
+    pub(super) gives_input: bool,
 }
 
 impl FusedOp for RmsNorm {
     fn keeps(&self) -> Keeps {
         Keeps { inputs: vec![0, 1], outputs: vec![] }
+    }
+
+    #[cfg(feature = "gpu")]
+    fn gpu(&self) -> Option<&dyn GpuOp> {
+        Some(self)
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {

@@ -29,6 +29,12 @@ impl Start {
 
 /// A linear recurrence with kernels: how its slices go in and come out.
 pub(super) trait Recurrence: Debug + Send + Sync + 'static {
+    /// The same recurrence on a graphics processor; none where it has no kernels.
+    #[cfg(feature = "gpu")]
+    fn cell(&self) -> Option<super::gpu::Cell> {
+        None
+    }
+
     /// Width E of the state when the first input is `width` wide.
     fn d_inner(&self, width: usize) -> usize;
 
@@ -71,13 +77,13 @@ pub(super) fn fused<R: Recurrence>(
 }
 
 #[derive(Debug)]
-struct Op<R> {
-    cell: R,
-    steps: StepCodes,
-    sequences: usize,
-    bias: Option<usize>,
-    h0: Option<usize>,
-    init: Option<usize>,
+pub(super) struct Op<R> {
+    pub(super) cell: R,
+    pub(super) steps: StepCodes,
+    pub(super) sequences: usize,
+    pub(super) bias: Option<usize>,
+    pub(super) h0: Option<usize>,
+    pub(super) init: Option<usize>,
 }
 
 impl<R: Recurrence> Op<R> {
@@ -99,6 +105,11 @@ impl<R: Recurrence> FusedOp for Op<R> {
     fn keeps(&self) -> Keeps {
         let optional = [self.bias, self.h0, self.init].into_iter().flatten();
         Keeps { inputs: (0..self.sequences).chain(optional).collect(), outputs: vec![0] }
+    }
+
+    #[cfg(feature = "gpu")]
+    fn gpu(&self) -> Option<&dyn super::gpu::GpuOp> {
+        self.cell.cell().map(|_| self as &dyn super::gpu::GpuOp)
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {

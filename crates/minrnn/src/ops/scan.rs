@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 use minrnn_kernels::{Shape, Start as KernelStart, log_space, scan};
 
-use super::fused::has_kernels;
+use super::fused::{has_all_kernels, has_kernels};
 use super::recurrence::{Gradients, Out, Recurrence, Start, composed, fused};
 use super::steps::StepCodes;
 
@@ -15,7 +15,7 @@ use super::steps::StepCodes;
 /// # Panics
 /// When shapes do not fit.
 pub fn linear_scan(coeffs: Tensor<3>, values: Tensor<3>, start: Start, steps: &StepCodes) -> (Tensor<3>, Tensor<2>) {
-    if has_kernels(&coeffs.device()) {
+    if has_all_kernels(&coeffs) {
         fused(LinearScan, vec![coeffs, values], None, start, steps)
     } else {
         composed(coeffs, values, start, steps)
@@ -43,6 +43,11 @@ pub fn log_space_scan(log_coeffs: Tensor<3>, log_values: Tensor<3>, start: Start
 struct LinearScan;
 
 impl Recurrence for LinearScan {
+    #[cfg(feature = "gpu")]
+    fn cell(&self) -> Option<super::gpu::Cell> {
+        Some(super::gpu::Cell::Linear)
+    }
+
     fn d_inner(&self, width: usize) -> usize {
         width
     }

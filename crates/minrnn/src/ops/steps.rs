@@ -12,6 +12,9 @@ use minrnn_kernels::segments::{self, PADDING, RESET};
 pub struct StepCodes {
     codes: Option<Arc<[i32]>>,
     seq_len: usize,
+    /// The codes on a graphics processor.
+    #[cfg(feature = "gpu")]
+    uploaded: super::gpu::Uploaded,
 }
 
 impl StepCodes {
@@ -21,7 +24,12 @@ impl StepCodes {
     }
 
     pub(crate) fn new(codes: Vec<i32>, seq_len: usize) -> Self {
-        Self { codes: Some(codes.into()), seq_len }
+        Self {
+            codes: Some(codes.into()),
+            seq_len,
+            #[cfg(feature = "gpu")]
+            uploaded: super::gpu::Uploaded::default(),
+        }
     }
 
     /// True when there is nothing to honour.
@@ -37,6 +45,12 @@ impl StepCodes {
     /// As the kernels take it.
     pub(crate) fn kernel(&self) -> segments::Segments<'_> {
         self.codes.as_deref().map_or(segments::Segments::DENSE, |codes| segments::Segments::new(codes, self.seq_len))
+    }
+
+    /// The codes on the device of `like`, copied there once.
+    #[cfg(feature = "gpu")]
+    pub(super) fn on_device(&self, like: &burn_cubecl::tensor::CubeTensor) -> Option<burn_cubecl::tensor::CubeTensor> {
+        self.codes.as_deref().map(|codes| self.uploaded.get(like, codes))
     }
 
     /// The code of step `t` of row `b`.

@@ -4,7 +4,9 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
 
 use super::flex::{Output, dims};
-use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, has_all_kernels, input, output, run};
+#[cfg(feature = "gpu")]
+use super::gpu::GpuOp;
 
 /// A scalar whose gradient with respect to `y` is `d_y`: calling its `backward` goes on from a gradient that is known already. The
 /// scalar's own value means nothing.
@@ -16,18 +18,23 @@ use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 /// When the shapes differ.
 pub fn with_gradient(y: Tensor<3>, d_y: Tensor<3>) -> Tensor<1> {
     assert_eq!(y.dims(), d_y.dims(), "a gradient has the shape of its tensor");
-    if has_kernels(&y.device()) {
+    if has_all_kernels(&y) {
         return output(run(WithGradient, vec![input(y), input(d_y)]).pop());
     }
     (y * d_y).sum()
 }
 
 #[derive(Debug)]
-struct WithGradient;
+pub(super) struct WithGradient;
 
 impl FusedOp for WithGradient {
     fn keeps(&self) -> Keeps {
         Keeps { inputs: vec![1], outputs: vec![] }
+    }
+
+    #[cfg(feature = "gpu")]
+    fn gpu(&self) -> Option<&dyn GpuOp> {
+        Some(self)
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {

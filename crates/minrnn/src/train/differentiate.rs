@@ -61,9 +61,9 @@ fn at_once<M: Mixer>(
 ) -> Differentiated<M::State> {
     let state = state.unwrap_or_else(|| model.init_state(batch.inputs.dims()[0]));
     let (loss, state) = model.loss(batch.inputs, batch.targets, batch.mask, state, &batch.steps, mode);
-    let value = f64::from(loss.clone().into_scalar::<f32>());
-    let state = state.detach();
-    Differentiated { loss: value, gradients: GradientMap::new(model, &loss.backward()), state }
+    // The value last: reading it waits for a graphics processor, which should have the backward pass to work on meanwhile.
+    let gradients = GradientMap::new(model, &loss.clone().backward());
+    Differentiated { loss: f64::from(loss.into_scalar::<f32>()), gradients, state: state.detach() }
 }
 
 fn block_by_block<M: Mixer>(

@@ -39,5 +39,5 @@ pub use run_dir::{EXPERIMENT_FILE, RunDir};
 pub use schedule::Schedule;
 pub use task::{Data, FINAL_BATCHES, full_pass};
 pub use tensorboard::EventsFile;
-pub use train_config::{DecayGroups, Device, Precision, ScheduleKind, TrainConfig};
+pub use train_config::{DecayGroups, Precision, ScheduleKind, TrainConfig};
 pub use trainer::{Ending, Event, FinalReport, Trainer, Update};

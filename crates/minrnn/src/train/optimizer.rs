@@ -8,7 +8,7 @@ use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Gradients, Tensor, TensorData};
 
 use super::train_config::{DecayGroups, TrainConfig};
-use crate::ops::{AdamW, Moments, adamw, sum_of_squares};
+use crate::ops::{AdamW, Moments, adamw, sums_of_squares};
 use crate::{Error, Result, parameters};
 
 /// Added to the norm before dividing by it, as PyTorch does.
@@ -59,8 +59,8 @@ impl GradientMap {
     /// When a gradient is not finite; the error names it.
     pub fn norm(&self, iteration: u64) -> Result<f64> {
         let mut total = 0.0;
-        for (name, gradient) in &self.gradients {
-            let sum = sum_of_squares(gradient);
+        let sums = sums_of_squares(&self.gradients.values().collect::<Vec<_>>());
+        for ((name, gradient), sum) in self.gradients.iter().zip(sums) {
             if !sum.is_finite() {
                 let data = gradient.to_data();
                 let values = data.as_slice::<f32>().expect("gradients are f32");

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::require;
 use crate::Result;
+use crate::device::DeviceChoice;
 
 /// Tokens of one micro-batch beyond which no machine of ours holds the activations.
 const MAX_BATCH_TOKENS: usize = 1 << 26;
@@ -55,15 +56,6 @@ impl From<Precision> for crate::ops::Precision {
     }
 }
 
-/// Where training runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Device {
-    /// The processor.
-    #[default]
-    Cpu,
-}
-
 /// The training of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -107,8 +99,8 @@ pub struct TrainConfig {
     /// Whether the backward pass computes each block again instead of keeping its activations: less memory, a third more time. Default
     /// false.
     pub checkpoint_blocks: bool,
-    /// Where training runs. Default `cpu`.
-    pub device: Device,
+    /// Where training runs: `cpu`, `vulkan`, `vulkan:1`, …, or `auto`. Default `cpu`.
+    pub device: DeviceChoice,
     /// Seed of weights, data and dropout. Default 0.
     pub seed: u64,
     /// Number of threads; 0 takes every core. Default 0.
@@ -137,7 +129,7 @@ impl Default for TrainConfig {
             patience: 0,
             precision: Precision::F32,
             checkpoint_blocks: false,
-            device: Device::Cpu,
+            device: DeviceChoice::default(),
             seed: 0,
             threads: 0,
         }

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use burn::module::Module;
-use burn::tensor::Device;
 use minrnn_stream::{CONFIG_FILE, CheckpointConfig, WEIGHTS_FILE, Weights, read_text, write_atomic, write_safetensors};
 
 use super::config::Experiment;
@@ -118,7 +117,7 @@ impl Trainer {
             None => Data::make(&experiment, run.path())?,
         };
         experiment.model.vocab_size = data.vocab_size();
-        let device = Device::flex().autodiff();
+        let device = experiment.train.device.open()?.autodiff();
         let model = LanguageModel::new(&experiment.model, experiment.train.seed, &device)?;
         let mut trainer = Self {
             source: data.training(&experiment)?,
@@ -296,7 +295,7 @@ impl Trainer {
     }
 
     fn read_model(&self, checkpoint: &Path) -> Result<LanguageModel> {
-        Ok(crate::checkpoint::load_model(checkpoint, &Device::flex())?.model)
+        Ok(crate::checkpoint::load_model(checkpoint, &self.experiment.train.device.open()?)?.model)
     }
 
     /// Writes a checkpoint of everything; the run then continues exactly from here.

@@ -1,18 +1,22 @@
 //! Generation without sampling by the inference runtime (by the training model where the runtime lacks the mixer): from a carried state, each token the most likely one after those before.
 
+use burn::tensor::Device;
 use minrnn::generate::{Logits, Session};
 use minrnn::model::LanguageModel;
 use minrnn_stream::{Model, Workspace};
 
 use super::Measured;
 use super::case::{Case, Defaults};
-use super::language_model::{deploy, flop, random_tokens};
+use super::language_model::{build, deploy, flop, parameters, random_tokens};
 use super::timing::{Plan, Times};
 use crate::deployed::Engine;
 
 pub const DEFAULTS: Defaults = Defaults { d_model: 384, d_hidden: 768, batch_size: 1, seq_len: &[256], iterations: 5 };
 
-pub fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
+pub fn measure(case: &Case, plan: Plan, device: &Device) -> anyhow::Result<Measured> {
+    if *device != Device::flex() {
+        return on_device(case, plan, device);
+    }
     let engine = deploy(case, 1)?;
     let first: Vec<u32> = random_tokens(case, 0).chunks(case.seq_len + 1).map(|row| row[0] as u32).collect();
     let times = match &engine {
@@ -60,6 +64,24 @@ fn training(case: &Case, plan: Plan, model: &LanguageModel, first: &[u32]) -> mi
         }
     });
     outcome.map(|()| times)
+}
+
+/// The same by the model as it trains, which is what runs on graphics processors.
+fn on_device(case: &Case, plan: Plan, device: &Device) -> anyhow::Result<Measured> {
+    let model = build(case, 1, device)?;
+    let first: Vec<u32> = random_tokens(case, 0).chunks(case.seq_len + 1).map(|row| row[0] as u32).collect();
+    let mut failure = None;
+    let times = plan.time_on(device, || {
+        let (mut session, mut tokens) = (Session::new(&model, case.batch_size), first.clone());
+        for _ in 0..case.seq_len {
+            match session.step(&tokens) {
+                Ok(logits) => tokens = (0..case.batch_size).flat_map(|row| likeliest(logits.row(row), logits.row(row).len())).collect(),
+                Err(error) => failure = Some(error),
+            }
+        }
+    })?;
+    failure.map_or(Ok(()), Err)?;
+    Ok(Measured { times, flop: flop(case, false), parameters: Some(parameters(&model)) })
 }
 
 /// The most likely token of each row.

@@ -34,7 +34,7 @@ pub fn config(case: &Case) -> ModelConfig {
 pub fn build(case: &Case, floats_per_token: u128, device: &Device) -> anyhow::Result<LanguageModel> {
     let config = config(case);
     config.validate().map_err(minrnn::Error::from)?;
-    expect_room(config.matrix_weights().map_err(minrnn::Error::from)? + case.tokens() * floats_per_token)?;
+    expect_room(config.matrix_weights().map_err(minrnn::Error::from)? + case.tokens() * floats_per_token, device)?;
     Ok(LanguageModel::new(&config, 0, device)?)
 }
 

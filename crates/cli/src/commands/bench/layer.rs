@@ -55,13 +55,13 @@ struct Layer {
     loss_weight: Tensor<3>,
 }
 
-fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
-    let Some(parts) = projections(case.mixer) else { return super::mixer::measure(case, plan) };
+fn measure(case: &Case, plan: Plan, device: &Device) -> anyhow::Result<Measured> {
+    let Some(parts) = projections(case.mixer) else { return super::mixer::measure(case, plan, device) };
     let parts = parts as u128;
-    expect_room(case.tokens() * (2 * case.d_model as u128 + (2 * parts + 3) * case.d_hidden as u128))?;
-    let layer = Layer::new(case, parts as usize);
+    expect_room(case.tokens() * (2 * case.d_model as u128 + (2 * parts + 3) * case.d_hidden as u128), device)?;
+    let layer = Layer::new(case, parts as usize, device);
     let precision = case.precision.training()?;
-    let times = plan.time(|| ops::with_precision(precision, || layer.iteration()));
+    let times = plan.time_on(device, || ops::with_precision(precision, || layer.iteration()))?;
     let inputs = case.d_model + if layer.recurrent.is_some() { case.d_hidden } else { 0 };
     let flop = 6.0 * case.tokens() as f64 * parts as f64 * case.d_hidden as f64 * inputs as f64;
     Ok(Measured { times, flop: Some(flop), parameters: None })
@@ -78,9 +78,9 @@ fn projections(mixer: MixerKind) -> Option<usize> {
 }
 
 impl Layer {
-    fn new(case: &Case, parts: usize) -> Self {
+    fn new(case: &Case, parts: usize, device: &Device) -> Self {
         let Case { mixer, d_model: d, d_hidden: e, batch_size: b, seq_len: t, .. } = *case;
-        let device = Device::flex().autodiff();
+        let device = device.clone().autodiff();
         let mut rng = rng::stream(0, Purpose::Bench, 0);
         let bound = (d as f32).sqrt().recip();
         let recurrent_bound = (e as f32).sqrt().recip();

@@ -14,8 +14,8 @@ pub const DEFAULTS: Defaults = Defaults { d_model: 384, d_hidden: 768, batch_siz
 /// Activations kept for the backward pass, a lower bound, in widths of the model per layer.
 const WIDTHS_KEPT: u128 = 3 * 12;
 
-pub fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
-    let device = Device::flex().autodiff();
+pub fn measure(case: &Case, plan: Plan, device: &Device) -> anyhow::Result<Measured> {
+    let device = device.clone().autodiff();
     let widths = if case.checkpoint_blocks { 3 + WIDTHS_KEPT / 3 } else { WIDTHS_KEPT };
     let mut model = build(case, widths * case.d_model as u128, &device)?;
     let parameters = parameters(&model);
@@ -24,7 +24,7 @@ pub fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
     let mut optimizer = Optimizer::new(&config);
     let mut iteration = 0;
     let mut failure = None;
-    let times = plan.time(|| {
+    let times = plan.time_on(&device, || {
         let tokens = random_tokens(case, iteration);
         let targets: Vec<i32> = tokens.chunks(case.seq_len + 1).flat_map(|row| &row[1..]).copied().collect();
         let mode = Mode::Train { dropout_key: iteration };
@@ -36,7 +36,7 @@ pub fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
             Err(error) => failure = Some(error),
         }
         iteration += 1;
-    });
+    })?;
     if let Some(error) = failure {
         return Err(error.into());
     }

@@ -18,24 +18,24 @@ use super::timing::Plan;
 const WIDTHS_KEPT: u128 = 24;
 
 /// Forward and backward of the mixer, with loss = Σ w ⊙ y.
-pub fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
+pub fn measure(case: &Case, plan: Plan, device: &Device) -> anyhow::Result<Measured> {
     let Case { mixer, d_model: d, d_hidden: e, batch_size: b, seq_len: t, .. } = *case;
-    expect_room(case.tokens() * WIDTHS_KEPT * e.max(d) as u128)?;
+    expect_room(case.tokens() * WIDTHS_KEPT * e.max(d) as u128, device)?;
     let expansion = e as f64 / d as f64;
     let config = ModelConfig { mixer, vocab_size: 2, d_model: d, expansion, n_layers: 1, max_seq_len: t, ..Default::default() };
     config.validate().map_err(minrnn::Error::from)?;
-    let device = Device::flex().autodiff();
+    let device = device.clone().autodiff();
     let layer = AnyMixer::from_config(&config, 0, &mut Initializer::new(0, &device))?;
     let mut rng = rng::stream(0, Purpose::Bench, 0);
     let x: Tensor<3> = uniform([b, t, d], 1.7, &mut rng, &device).require_grad();
     let loss_weight: Tensor<3> = uniform([b, t, d], 1.0, &mut rng, &device);
     let precision = case.precision.training()?;
-    let times = plan.time(|| {
+    let times = plan.time_on(&device, || {
         ops::with_precision(precision, || {
             let (y, _) = layer.forward(x.clone(), layer.init_state(b), &StepCodes::dense());
             black_box(x.grad(&(y * loss_weight.clone()).sum().backward()));
         });
-    });
+    })?;
     let matrices = parameter_shapes(&layer).into_iter().filter(|(_, shape)| shape.len() > 1);
     let weights: usize = matrices.map(|(_, shape)| shape.iter().product::<usize>()).sum();
     let flop = 6.0 * case.tokens() as f64 * weights as f64;

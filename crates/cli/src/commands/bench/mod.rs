@@ -24,6 +24,7 @@ mod timing;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, anyhow};
+use burn::tensor::Device;
 use clap::Subcommand;
 
 use case::{Case, CaseArgs, Defaults, RunArgs};
@@ -78,7 +79,7 @@ fn measure(
     cases: Vec<Case>,
     run: &RunArgs,
     defaults: Defaults,
-    one: impl Fn(&Case, timing::Plan) -> anyhow::Result<Measured> + Sync,
+    one: impl Fn(&Case, timing::Plan, &Device) -> anyhow::Result<Measured> + Sync,
 ) -> anyhow::Result<()> {
     if bench != "lm" && cases.iter().any(|case| case.checkpoint_blocks) {
         return Err(WrongInput(format!("--checkpoint-blocks changes a training step, found bench {bench}; use it with bench lm")).into());
@@ -86,8 +87,9 @@ fn measure(
     let mut report = Report::new(bench, run.json);
     match cases.as_slice() {
         [case] => {
-            let measured = run.on_threads(|| one(case, run.plan(defaults.iterations)))??;
-            report.line(&Line::new(bench, case, run.threads(), &measured))?;
+            let device = run.device.open()?;
+            let measured = run.on_threads(|| one(case, run.plan(defaults.iterations), &device))??;
+            report.line(&Line::new(bench, case, run.threads(), &measured).on(&device))?;
         }
         cases => {
             for case in cases {
@@ -102,7 +104,7 @@ fn measure(
 fn in_own_process(bench: &str, case: &[String], run: &RunArgs, report: &mut Report) -> anyhow::Result<()> {
     let program = std::env::current_exe().context("cannot find this program, which every case starts anew")?;
     let mut command = Command::new(program);
-    command.args(["bench", bench]).args(case).args(run.flags()).arg("--json").stderr(Stdio::inherit());
+    command.args(["bench", bench]).args(case).args(run.flags()?).arg("--json").stderr(Stdio::inherit());
     let done = command.output().context("cannot start a process for one case")?;
     if !done.status.success() {
         let sentence = format!("bench {bench} {}: ended with {}", case.join(" "), done.status);

@@ -1,17 +1,21 @@
 //! One pass over a prompt by the inference runtime (by the training model where the runtime lacks the mixer), to the state after it and the logits of the next token.
 
+use burn::tensor::Device;
 use minrnn::generate::Session;
 use minrnn_stream::Workspace;
 
 use super::Measured;
 use super::case::{Case, Defaults};
-use super::language_model::{deploy, flop, random_tokens};
+use super::language_model::{build, deploy, flop, parameters, random_tokens};
 use super::timing::Plan;
 use crate::deployed::Engine;
 
 pub const DEFAULTS: Defaults = Defaults { d_model: 384, d_hidden: 768, batch_size: 1, seq_len: &[512, 2048], iterations: 5 };
 
-pub fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
+pub fn measure(case: &Case, plan: Plan, device: &Device) -> anyhow::Result<Measured> {
+    if *device != Device::flex() {
+        return on_device(case, plan, device);
+    }
     let engine = deploy(case, 1)?;
     let tokens: Vec<u32> = random_tokens(case, 0).into_iter().map(|token| token as u32).collect();
     let prompts: Vec<&[u32]> = tokens.chunks(case.seq_len + 1).map(|row| &row[..case.seq_len]).collect();
@@ -32,4 +36,15 @@ pub fn measure(case: &Case, plan: Plan) -> anyhow::Result<Measured> {
     }
     // The head sees one position of each row; the peers count it everywhere, and so do we.
     Ok(Measured { times, flop: flop(case, false), parameters: Some(engine.parameters()) })
+}
+
+/// The same by the model as it trains, which is what runs on graphics processors.
+fn on_device(case: &Case, plan: Plan, device: &Device) -> anyhow::Result<Measured> {
+    let model = build(case, 1, device)?;
+    let tokens: Vec<u32> = random_tokens(case, 0).into_iter().map(|token| token as u32).collect();
+    let prompts: Vec<&[u32]> = tokens.chunks(case.seq_len + 1).map(|row| &row[..case.seq_len]).collect();
+    let mut failure = None;
+    let times = plan.time_on(device, || failure = Session::new(&model, case.batch_size).prefill(&prompts).err())?;
+    failure.map_or(Ok(()), Err)?;
+    Ok(Measured { times, flop: flop(case, false), parameters: Some(parameters(&model)) })
 }

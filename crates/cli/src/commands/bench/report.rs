@@ -3,6 +3,8 @@
 use std::io::{Write, stdout};
 
 use anyhow::Context;
+use burn::tensor::Device;
+use minrnn::device::name_of;
 use minrnn_kernels::simd::Level;
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +69,11 @@ impl Line {
             parameters: measured.parameters,
             ..line
         }
+    }
+
+    /// The same, measured on `device`.
+    pub fn on(self, device: &Device) -> Self {
+        if *device == Device::flex() { self } else { Self { machine: name_of(device), simd: "device".to_owned(), ..self } }
     }
 
     /// The result of work on B sequences of length T that is no mixer's.

@@ -8,6 +8,9 @@
 use std::hint::black_box;
 use std::mem::MaybeUninit;
 
+use burn::tensor::{Device, Tensor, TensorData};
+use minrnn::device::name_of;
+use minrnn::ops::{Start as DeviceStart, StepCodes, linear_scan, with_gradient};
 use minrnn_kernels::{Shape, Start, copy, grid, scan};
 use rayon::prelude::*;
 
@@ -16,7 +19,11 @@ use super::report::{Bandwidth, Line, Report, round};
 use super::timing::{Plan, Times, milliseconds};
 
 const SHAPES: [[usize; 3]; 4] = [[64, 512, 128], [64, 4096, 128], [8, 16_384, 256], [1, 1_048_576, 64]];
+/// The shapes of a graphics processor.
+const DEVICE_SHAPES: [[usize; 3]; 3] = [[64, 4096, 128], [8, 8192, 1536], [1, 1_048_576, 64]];
 const ITERATIONS: usize = 30;
+/// Launches timed together on a graphics processor.
+const LAUNCHES: usize = 10;
 const COPY_BYTES: f64 = 8.0;
 const FORWARD_BYTES: f64 = 12.0;
 const BOTH_BYTES: f64 = 32.0;
@@ -37,11 +44,12 @@ pub struct Args {
     run: RunArgs,
 }
 
-/// Measures one shape, or the four of the documentation.
+/// Measures one shape, or those of the documentation.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut report = Report::new("scan", args.run.json);
     if [args.batch_size, args.seq_len, args.d_hidden].iter().all(Option::is_none) {
-        for shape in SHAPES {
+        let shapes = if args.run.device.is_cpu()? { SHAPES.as_slice() } else { DEVICE_SHAPES.as_slice() };
+        for shape in shapes {
             let sizes = ["--batch-size", "--seq-len", "--d-hidden"].iter().zip(shape);
             let flags: Vec<String> = sizes.flat_map(|(flag, size)| [(*flag).to_owned(), size.to_string()]).collect();
             super::in_own_process("scan", &flags, &args.run, &mut report)?;
@@ -51,9 +59,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let [batch, seq_len, width] = SHAPES[0];
     let shape =
         Shape { batch: args.batch_size.unwrap_or(batch), seq_len: args.seq_len.unwrap_or(seq_len), width: args.d_hidden.unwrap_or(width) };
-    expect_room(6 * shape.batch as u128 * shape.seq_len as u128 * shape.width as u128)?;
+    let device = args.run.device.open()?;
+    expect_room(6 * shape.batch as u128 * shape.seq_len as u128 * shape.width as u128, &device)?;
     let plan = args.run.plan(ITERATIONS);
-    let turns = args.run.on_threads(|| measure(shape, plan))?;
+    let turns = if device == Device::flex() { args.run.on_threads(|| measure(shape, plan))? } else { on_device(shape, plan, &device)? };
     let best = turns.iter().copied().min_by(|x, y| x.total().total_cmp(&y.total())).unwrap_or_default();
     let gb_per_s = |bytes: f64, milliseconds: f64| round(bytes * shape.elements() as f64 / milliseconds / 1e6, 2);
     for (pass, bytes) in [("forward", FORWARD_BYTES), ("forward+backward", BOTH_BYTES)] {
@@ -62,7 +71,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             Bandwidth { pass: pass.to_owned(), gb_per_s: gb_per_s(bytes, time(&best)), copy_gb_per_s: gb_per_s(COPY_BYTES, best.copy) };
         let times = Times::new(turns.iter().map(time).collect());
         let line = Line::timed("scan", shape.batch, shape.seq_len, args.run.threads(), &times);
-        report.line(&Line { d_hidden: shape.width, scan: Some(bandwidth), ..line })?;
+        report.line(&Line { d_hidden: shape.width, scan: Some(bandwidth), ..line }.on(&device))?;
     }
     Ok(())
 }
@@ -100,6 +109,44 @@ fn measure(shape: Shape, plan: Plan) -> Vec<Turn> {
     let turns = turns.skip(plan.warmup).collect();
     black_box((&h_out, &d_a, &d_b));
     turns
+}
+
+/// The same on a graphics processor. A time is that of [`LAUNCHES`] launches, divided by their number: a kernel may take less time than the
+/// host needs to see that it is done. The copy is y = 1 · x by a kernel.
+fn on_device(shape: Shape, plan: Plan, device: &Device) -> anyhow::Result<Vec<Turn>> {
+    let shape = [shape.batch, shape.seq_len, shape.width];
+    let n: usize = shape.iter().product();
+    let wave = |scale: f32| {
+        let values: Vec<f32> = (0..n).map(|i| scale * ((i * 7919) % 1009) as f32 / 1009.0).collect();
+        Tensor::<3>::from_data(TensorData::new(values, shape), device)
+    };
+    let (a, b, d_h) = (wave(0.9), wave(1.0), wave(0.5));
+    let steps = StepCodes::dense();
+    let time = |work: &dyn Fn()| -> anyhow::Result<f64> {
+        let failed = |error| anyhow::anyhow!("{} failed: {error}", name_of(device));
+        device.sync().map_err(failed)?;
+        let mut outcome = Ok(());
+        let time = milliseconds(|| {
+            (0..LAUNCHES).for_each(|_| work());
+            outcome = device.sync();
+        });
+        outcome.map_err(failed)?;
+        Ok(time / LAUNCHES as f64)
+    };
+    let turn = || -> anyhow::Result<Turn> {
+        let copy = time(&|| drop(black_box(a.clone().mul_scalar(1.0))))?;
+        let forward = time(&|| drop(black_box(linear_scan(a.clone(), b.clone(), DeviceStart::default(), &steps))))?;
+        let both = time(&|| {
+            let leaves = [&a, &b].map(|leaf| Tensor::from_inner(leaf.clone()).require_grad());
+            let [a, b] = leaves.clone();
+            let (h, _) = linear_scan(a, b, DeviceStart::default(), &steps);
+            let gradients = with_gradient(h, Tensor::from_inner(d_h.clone())).backward();
+            black_box(leaves.map(|leaf| leaf.grad(&gradients)));
+        })?;
+        Ok(Turn { copy, forward, backward: (both - forward).max(0.0) })
+    };
+    (0..plan.warmup).try_for_each(|_| turn().map(drop))?;
+    (0..plan.iterations).map(|_| turn()).collect()
 }
 
 fn memcpy(from: &[f32], to: &mut [MaybeUninit<f32>]) {

@@ -2,6 +2,9 @@
 
 use std::time::Instant;
 
+use burn::tensor::Device;
+use minrnn::device::name_of;
+
 /// How often to repeat.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
@@ -20,6 +23,19 @@ impl Plan {
     pub fn time(self, mut iteration: impl FnMut()) -> Times {
         (0..self.warmup).for_each(|_| iteration());
         Times((0..self.iterations).map(|_| milliseconds(&mut iteration)).collect())
+    }
+
+    /// Times `iteration` on `device`, each until the device has done all of it.
+    pub fn time_on(self, device: &Device, mut iteration: impl FnMut()) -> anyhow::Result<Times> {
+        let mut failure = None;
+        let times = self.time(|| {
+            iteration();
+            failure = failure.take().or(device.sync().err());
+        });
+        match failure {
+            Some(error) => Err(anyhow::anyhow!("{} failed: {error}", name_of(device))),
+            None => Ok(times),
+        }
     }
 }
 

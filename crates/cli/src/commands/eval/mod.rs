@@ -8,7 +8,6 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
-use burn::tensor::Device;
 use minrnn::checkpoint::{LoadedModel, load_model};
 use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart};
 use minrnn::rng::Purpose;
@@ -16,6 +15,7 @@ use minrnn::train::{Data, EXPERIMENT_FILE, Evaluation, Experiment, FINAL_BATCHES
 use minrnn_stream::read_text;
 
 use crate::deployed::Deployed;
+use crate::device::DeviceArg;
 use crate::display::say;
 use crate::failure::{FAILED, NO_STDOUT, WrongInput};
 use crate::interrupt;
@@ -39,6 +39,8 @@ pub struct Args {
     #[arg(long, value_name = "RUN|FILE", requires = "data")]
     against: Option<PathBuf>,
     #[command(flatten)]
+    device: DeviceArg,
+    #[command(flatten)]
     threads: Threads,
     /// One JSON object per line
     #[arg(long)]
@@ -52,13 +54,17 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     if args.run.is_file() {
+        if !args.device.is_cpu()? {
+            let sentence = "a packed model runs on the processor; leave --device out, or give a run directory or a checkpoint";
+            return Err(WrongInput(sentence.to_owned()).into());
+        }
         return score_packed(args, stop);
     }
     if args.against.is_some() {
         return Err(WrongInput("--against compares a packed model with another; give a packed model to score".to_owned()).into());
     }
     let checkpoint = find_checkpoint(&args.run)?;
-    let LoadedModel { config, model, tokenizer } = load_model(&checkpoint, &Device::flex())?;
+    let LoadedModel { config, model, tokenizer } = load_model(&checkpoint, &args.device.open()?)?;
     let experiment = experiment_of(&config, &checkpoint)?;
     // The folder holds the tokens of `--data` until the scores are out.
     let folder = tempfile::tempdir().context("could not create a temporary directory")?;

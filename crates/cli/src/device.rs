@@ -1,0 +1,38 @@
+//! Where a command computes.
+
+use burn::tensor::Device;
+use minrnn::device::DeviceChoice;
+
+/// Names a device where no flag does.
+const VARIABLE: &str = "MINRNN_DEVICE";
+
+/// `--device`, to be flattened into the arguments of a command.
+#[derive(clap::Args, Clone, Default)]
+pub struct DeviceArg {
+    /// Where to compute: cpu, vulkan, vulkan:1 (the second), …, or auto; see minrnn devices [default: $MINRNN_DEVICE, else cpu]
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+}
+
+impl DeviceArg {
+    /// The device of the flag, or else of the environment.
+    pub fn given(&self) -> minrnn::Result<Option<DeviceChoice>> {
+        let variable = || std::env::var(VARIABLE).ok().filter(|name| !name.is_empty());
+        self.device.clone().or_else(variable).map(|name| name.parse()).transpose()
+    }
+
+    /// The choice, the processor without one.
+    pub fn choice(&self) -> minrnn::Result<DeviceChoice> {
+        Ok(self.given()?.unwrap_or_default())
+    }
+
+    /// The device, opened.
+    pub fn open(&self) -> minrnn::Result<Device> {
+        self.choice()?.open()
+    }
+
+    /// True where the inference runtime computes, which knows the processor only.
+    pub fn is_cpu(&self) -> minrnn::Result<bool> {
+        Ok(self.open()? == Device::flex())
+    }
+}

@@ -1,0 +1,306 @@
+//! Every operation with kernels for graphics processors against the same on the processor: outputs, and gradients of all inputs.
+//!
+//! ```text
+//! cargo run --release -p minrnn --features vulkan --example gpu_matches_cpu -- [DEVICE [TEXT]]
+//! ```
+//!
+//! DEVICE is a name that `minrnn devices` lists; without one, the first graphics processor. With TEXT, only checks whose line has it. One
+//! line per check; exit code 1 when one
+//! fails. Nothing but these operations runs on the device, so that software drivers which stumble over other kernels can be used too.
+
+use std::process::ExitCode;
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use minrnn::Segments;
+use minrnn::device::{DeviceChoice, name_of};
+use minrnn::ops::{self, AdamW, Candidate, Dropout, Gates, Moments, Start, StepCodes};
+use minrnn::rng::{Purpose, stream};
+use rand::Rng;
+
+/// Largest error relative to the largest value of a tensor (at least 1): of outputs, and of gradients.
+const TOLERANCE: [f32; 2] = [1e-5, 1e-4];
+
+fn main() -> ExitCode {
+    let name = std::env::args().nth(1).unwrap_or_else(|| "auto".to_owned());
+    let device = match name.parse::<DeviceChoice>().and_then(DeviceChoice::open) {
+        Ok(device) => device,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    println!("device: {}", name_of(&device));
+    let mut checks = Checks { devices: [Device::flex(), device], only: std::env::args().nth(2).unwrap_or_default(), failed: 0, count: 0 };
+    scans(&mut checks);
+    cells(&mut checks);
+    convolutions(&mut checks);
+    norms(&mut checks);
+    activations(&mut checks);
+    dropout(&mut checks);
+    ends(&mut checks);
+    println!("{} checks, {} failed", checks.count, checks.failed);
+    ExitCode::from(u8::from(checks.failed > 0))
+}
+
+/// A form of an operation: from flat leaves, all outputs, flat.
+type Form<'a> = &'a dyn Fn(Vec<Tensor<1>>, &Device) -> Vec<Tensor<1>>;
+
+struct Checks {
+    /// The processor and the device to check.
+    devices: [Device; 2],
+    /// Only checks with this text.
+    only: String,
+    failed: usize,
+    count: usize,
+}
+
+impl Checks {
+    /// Runs `form` on random leaves of these lengths on both devices.
+    fn check(&mut self, what: &str, lengths: &[usize], form: Form<'_>) {
+        if !what.contains(&self.only) {
+            return;
+        }
+        let [expected, found] = [0, 1].map(|i| evaluate(&self.devices[i], lengths, form));
+        let errors = [(&expected.0, &found.0), (&expected.1, &found.1)].map(|(expected, found)| {
+            let pairs = expected.iter().zip(found);
+            pairs.map(|(expected, found)| error(expected, found)).fold(0.0, |worst: f32, e| if worst >= e { worst } else { e })
+        });
+        let ok = errors.iter().zip(TOLERANCE).all(|(&error, tolerance)| error <= tolerance);
+        println!("{} {what}: outputs {:.1e}, gradients {:.1e}", if ok { "ok  " } else { "FAIL" }, errors[0], errors[1]);
+        self.count += 1;
+        self.failed += usize::from(!ok);
+    }
+}
+
+/// The largest error relative to the largest value; NaN where one is not a number or lengths differ.
+fn error(expected: &[f32], found: &[f32]) -> f32 {
+    if expected.len() != found.len() {
+        return f32::NAN;
+    }
+    let scale = expected.iter().fold(1.0f32, |largest, x| largest.max(x.abs()));
+    let errors = expected.iter().zip(found).map(|(a, b)| (a - b).abs() / scale);
+    errors.fold(0.0, |worst, e| if worst >= e { worst } else { e })
+}
+
+/// Outputs, and gradients of the leaves from a gradient of every output.
+fn evaluate(device: &Device, lengths: &[usize], form: Form<'_>) -> (Vec<Vec<f32>>, Vec<Vec<f32>>) {
+    let device = device.clone().autodiff();
+    let leaf = |(i, &len): (usize, &usize)| tensor(random(len, i as u64), [len], &device).require_grad();
+    let leaves: Vec<Tensor<1>> = lengths.iter().enumerate().map(leaf).collect();
+    let outputs = form(leaves.clone(), &device);
+    let begin = |(i, y): (usize, &Tensor<1>)| {
+        let shape = [1, 1, y.dims()[0]];
+        ops::with_gradient(y.clone().reshape(shape), tensor(random(shape[2], 100 + i as u64), shape, &device))
+    };
+    let loss = outputs.iter().enumerate().map(begin).reduce(|a, b| a + b).expect("an operation has outputs");
+    let grads = loss.backward();
+    let d_leaf = |leaf: &Tensor<1>| leaf.grad(&grads).map_or_else(Vec::new, values);
+    let d_leaves = leaves.iter().map(d_leaf).collect();
+    (outputs.into_iter().map(values).collect(), d_leaves)
+}
+
+/// Uniform in −2..2.
+fn random(len: usize, index: u64) -> Vec<f32> {
+    let mut rng = stream(7, Purpose::Bench, index);
+    (0..len).map(|_| (rng.next_u32() >> 8) as f32 / (1 << 22) as f32 - 2.0).collect()
+}
+
+fn tensor<const D: usize>(values: Vec<f32>, shape: [usize; D], device: &Device) -> Tensor<D> {
+    Tensor::from_data(TensorData::new(values, shape), device)
+}
+
+fn values(tensor: Tensor<1>) -> Vec<f32> {
+    tensor.into_data().try_to_vec().expect("f32")
+}
+
+fn flat<const D: usize>(tensor: Tensor<D>) -> Tensor<1> {
+    let len = tensor.shape().num_elements();
+    tensor.reshape([len])
+}
+
+/// Dense, and with padding and resets, for `batch` rows of `seq_len` steps.
+fn segments(batch: usize, seq_len: usize) -> [(&'static str, StepCodes); 2] {
+    let lengths = (0..batch).map(|b| seq_len - b * seq_len / (2 * batch)).collect();
+    let resets = (0..batch).map(|b| if b == 1 { vec![] } else { vec![0, seq_len / 5, seq_len / 5 + 1, seq_len / 3] }).collect();
+    let marked = Segments::from_lengths(lengths).with_resets(resets);
+    [("dense", StepCodes::dense()), ("padded and reset", marked.steps(batch, seq_len).expect("they fit"))]
+}
+
+/// Small, of several tiles, and cut into chunks of time.
+const SHAPES: [[usize; 3]; 3] = [[3, 13, 5], [2, 300, 40], [1, 6000, 33]];
+
+fn start(leaves: &mut Vec<Tensor<1>>, batch: usize, width: usize) -> Start {
+    let init = leaves.pop();
+    Start { h0: leaves.pop().map(|h0| h0.reshape([batch, width])), init }
+}
+
+fn scans(checks: &mut Checks) {
+    for [b, t, e] in SHAPES {
+        for (kind, steps) in segments(b, t) {
+            let n = b * t * e;
+            let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+                let start = start(&mut leaves, b, e);
+                let values = leaves.remove(1).reshape([b, t, e]);
+                let (h, last) = ops::linear_scan(leaves.remove(0).mul_scalar(0.45).reshape([b, t, e]), values, start, &steps);
+                vec![flat(h), flat(last)]
+            };
+            checks.check(&format!("linear_scan ({b}, {t}, {e}) {kind}"), &[n, n, b * e, e], &form);
+            let bare = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+                let values = leaves.remove(1).reshape([b, t, e]);
+                let coeffs = leaves.remove(0).mul_scalar(0.45).reshape([b, t, e]);
+                vec![flat(ops::linear_scan(coeffs, values, Start::default(), &steps).0)]
+            };
+            checks.check(&format!("linear_scan ({b}, {t}, {e}) {kind}, from zero"), &[n, n], &bare);
+        }
+    }
+}
+
+fn cells(checks: &mut Checks) {
+    for [b, t, e] in SHAPES {
+        for (kind, steps) in segments(b, t) {
+            // The candidates differ in nothing that depends on the shape.
+            let candidates = [Candidate::Positive, Candidate::Identity, Candidate::Tanh];
+            for candidate in candidates.into_iter().take(if t < 20 { 3 } else { 1 }) {
+                let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+                    let start = start(&mut leaves, b, e);
+                    let bias = leaves.pop();
+                    let (h, last) = ops::min_gru(leaves.remove(0).reshape([b, t, 2 * e]), bias, candidate, start, &steps);
+                    vec![flat(h), flat(last)]
+                };
+                checks.check(&format!("min_gru {candidate:?} ({b}, {t}, {e}) {kind}"), &[2 * b * t * e, 2 * e, b * e, e], &form);
+                for gates in [Gates::Normalized, Gates::Independent] {
+                    let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+                        let start = start(&mut leaves, b, e);
+                        let bias = leaves.pop();
+                        let preact = leaves.remove(0).reshape([b, t, 3 * e]);
+                        let (h, last) = ops::min_lstm(preact, bias, candidate, gates, start, &steps);
+                        vec![flat(h), flat(last)]
+                    };
+                    let what = format!("min_lstm {candidate:?} {gates:?} ({b}, {t}, {e}) {kind}");
+                    checks.check(&what, &[3 * b * t * e, 3 * e, b * e, e], &form);
+                }
+            }
+        }
+    }
+    // Gates of about 1e-7 over thousands of steps: what each step forgets is far below the last bit of a = 1 − z.
+    let [b, t, e] = SHAPES[2];
+    let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+        let preact = leaves.remove(0).add_scalar(-14.0).reshape([b, t, 2 * e]);
+        let start = Start::carried(leaves.remove(0).reshape([b, e]));
+        vec![flat(ops::min_gru(preact, None, Candidate::Identity, start, &StepCodes::dense()).1)]
+    };
+    checks.check(&format!("min_gru ({b}, {t}, {e}) with slow gates"), &[2 * b * t * e, b * e], &form);
+}
+
+fn convolutions(checks: &mut Checks) {
+    for [b, t, d] in [[3, 2, 5], [3, 13, 5], [2, 300, 40]] {
+        for (kind, steps) in segments(b, t) {
+            for k in [1, 4] {
+                let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+                    let window = (k > 1).then(|| leaves.pop()).flatten().map(|window| window.reshape([b, k - 1, d]));
+                    let bias = leaves.pop().expect("given");
+                    let weight = leaves.pop().expect("given").reshape([d, 1, k]);
+                    let x = leaves.remove(0).reshape([b, t, d]);
+                    let (y, next, x) = ops::causal_conv_and_input(x, weight, bias, window, &steps);
+                    let mut outputs = vec![flat(y), flat(x)];
+                    outputs.extend((k > 1).then(|| flat(next)));
+                    outputs
+                };
+                let lengths = [b * t * d, d * k, d, b * (k - 1) * d];
+                checks.check(&format!("causal_conv of {k} ({b}, {t}, {d}) {kind}"), if k > 1 { &lengths } else { &lengths[..3] }, &form);
+            }
+            let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+                let weight = leaves.remove(1).reshape([d, 1, 4]);
+                let (y, _) = ops::causal_conv(leaves.remove(0).reshape([b, t, d]), weight, leaves.remove(0), None, &steps);
+                vec![flat(y)]
+            };
+            checks.check(&format!("causal_conv of 4 ({b}, {t}, {d}) {kind}, without a window"), &[b * t * d, 4 * d, d], &form);
+        }
+    }
+}
+
+fn norms(checks: &mut Checks) {
+    for [b, t, d] in [[3, 7, 5], [4, 50, 384]] {
+        let n = b * t * d;
+        let layer = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+            let x = leaves.remove(0).reshape([b, t, d]);
+            vec![flat(ops::layer_norm(x, leaves.remove(0), leaves.remove(0), 1e-5))]
+        };
+        checks.check(&format!("layer_norm ({b}, {t}, {d})"), &[n, d, d], &layer);
+        let layer = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+            let x = leaves.remove(0).reshape([b, t, d]);
+            let (y, x) = ops::layer_norm_and_input(x, leaves.remove(0), leaves.remove(0), 1e-5);
+            vec![flat(y), flat(x)]
+        };
+        checks.check(&format!("layer_norm_and_input ({b}, {t}, {d})"), &[n, d, d], &layer);
+        let rms = |mut leaves: Vec<Tensor<1>>, _: &Device| vec![flat(ops::rms_norm(leaves.remove(0).reshape([b, t, d]), leaves.remove(0)))];
+        checks.check(&format!("rms_norm ({b}, {t}, {d})"), &[n, d], &rms);
+        let rms = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+            let (y, x) = ops::rms_norm_and_input(leaves.remove(0).reshape([b, t, d]), leaves.remove(0));
+            vec![flat(y), flat(x)]
+        };
+        checks.check(&format!("rms_norm_and_input ({b}, {t}, {d})"), &[n, d], &rms);
+    }
+}
+
+fn activations(checks: &mut Checks) {
+    for [n, m] in [[3, 5], [300, 96]] {
+        let plain = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+            vec![flat(ops::bias_gelu(leaves.remove(0).mul_scalar(3.0).reshape([n, m]), Some(leaves.remove(0))))]
+        };
+        checks.check(&format!("bias_gelu ({n}, {m})"), &[n * m, m], &plain);
+        let gated = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+            let x = leaves.remove(0).reshape([n, 2 * m]);
+            vec![flat(ops::bias_gated_gelu(x, Some(leaves.remove(0)), leaves.remove(0)))]
+        };
+        checks.check(&format!("bias_gated_gelu ({n}, {m})"), &[2 * n * m, 2 * m, m], &gated);
+    }
+}
+
+fn dropout(checks: &mut Checks) {
+    for [n, m] in [[3, 5], [300, 96]] {
+        for (what, probability) in [("dropout", 0.2), ("no dropout", 0.0)] {
+            let dropout = Dropout { probability, key: 0x0123_4567_89ab_cdef };
+            let whole = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+                let residual = leaves.pop().map(|residual| residual.reshape([n, m]));
+                let bias = leaves.pop();
+                vec![flat(ops::bias_dropout_residual(leaves.remove(0).reshape([n, m]), bias, residual, dropout))]
+            };
+            checks.check(&format!("bias_dropout_residual ({n}, {m}), {what}"), &[n * m, m, n * m], &whole);
+            let bare = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+                vec![flat(ops::bias_dropout_residual(leaves.remove(0).reshape([n, m]), None, None, dropout))]
+            };
+            checks.check(&format!("{what} alone ({n}, {m})"), &[n * m], &bare);
+        }
+    }
+}
+
+/// Embedding, loss and optimiser.
+fn ends(checks: &mut Checks) {
+    let [rows, classes] = [75, 65];
+    let targets: Vec<i32> = (0..rows).map(|i| (i * 7 % classes) as i32).collect();
+    let mask: Vec<f32> = (0..rows).map(|i| if i % 3 == 0 { 0.0 } else { 1.0 }).collect();
+    for mask in [None, Some(mask.into())] {
+        let what = if mask.is_some() { ", masked" } else { "" };
+        let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+            vec![ops::cross_entropy(leaves.remove(0).reshape([rows, classes]), targets.clone().into(), mask.clone())]
+        };
+        checks.check(&format!("cross_entropy ({rows}, {classes}){what}"), &[rows * classes], &form);
+    }
+    let form = |mut leaves: Vec<Tensor<1>>, device: &Device| {
+        let tokens = Tensor::<2, Int>::from_data(TensorData::new(targets.clone(), [3, 25]), device);
+        vec![flat(ops::embedding(tokens, leaves.remove(0).reshape([classes, 40])))]
+    };
+    checks.check("embedding (3, 25) of (65, 40)", &[classes * 40], &form);
+    let settings = AdamW { lr: 1e-2, beta_1: 0.9, beta_2: 0.99, eps: 1e-8, weight_decay: 0.1, time: 3, gradient_scale: 0.5 };
+    let form = |leaves: Vec<Tensor<1>>, device: &Device| {
+        let [parameter, gradient, first, second] = [0, 1, 2, 3].map(|i: usize| leaves[i].clone().inner());
+        let moments = Moments { first, second: second.clone() * second };
+        let sums = ops::sums_of_squares(&[&parameter, &gradient]).into_iter().map(|sum| sum as f32).collect();
+        let (updated, moments) = ops::adamw(settings, parameter, gradient, moments);
+        let sums = tensor(sums, [2], device);
+        // The leaves themselves only so that there is something to differentiate.
+        [updated, moments.first, moments.second].map(Tensor::from_inner).into_iter().chain([sums, leaves[0].clone()]).collect()
+    };
+    checks.check("adamw and sums_of_squares", &[10_000; 4], &form);
+}

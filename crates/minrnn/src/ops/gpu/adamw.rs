@@ -1,0 +1,153 @@
+//! The optimiser's update on a device, and the sum of squares that clipping needs.
+
+use burn::backend::DispatchTensorKind;
+use burn::tensor::Tensor;
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::prelude::*;
+
+use super::super::adamw::{AdamW, Update};
+use super::GpuOp;
+use super::column_sums::{column_sums, over_cube, over_row};
+use super::tensors::{LANES, ROWS, arg, cubes, elements, empty, empty_like, len, square};
+
+/// Cubes that share a sum.
+const PIECES: usize = 64;
+
+/// The numbers of an update.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct Rates {
+    gradient_scale: f32,
+    beta_1: f32,
+    beta_2: f32,
+    /// lr / (1 − β₁ᵗ).
+    step: f32,
+    /// 1 / (1 − β₂ᵗ).
+    correction: f32,
+    eps: f32,
+    /// 1 − lr · weight decay.
+    decay: f32,
+}
+
+fn rates(settings: AdamW) -> RatesLaunch {
+    let AdamW { lr, beta_1, beta_2, eps, weight_decay, time, gradient_scale } = settings;
+    let correction = |beta: f64| 1.0 - beta.powf(time as f64);
+    RatesLaunch::new(
+        gradient_scale as f32,
+        beta_1 as f32,
+        beta_2 as f32,
+        (lr / correction(beta_1)) as f32,
+        (1.0 / correction(beta_2)) as f32,
+        eps as f32,
+        (1.0 - lr * weight_decay) as f32,
+    )
+}
+
+impl GpuOp for Update {
+    fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
+        let outputs: [CubeTensor; 3] = std::array::from_fn(|_| empty_like(&inputs[0]));
+        let count = len(&inputs[0]);
+        let (grid, dim) = elements(count);
+        let [parameter, gradient, first, second] = [0, 1, 2, 3].map(|i| arg(&inputs[i]));
+        let [updated, next_first, next_second] = [0, 1, 2].map(|i| arg(&outputs[i]));
+        // SAFETY: the kernel stays inside the buffers.
+        unsafe {
+            update::launch_unchecked(
+                &inputs[0].client,
+                grid,
+                dim,
+                parameter,
+                gradient,
+                first,
+                second,
+                updated,
+                next_first,
+                next_second,
+                count,
+                rates(self.0),
+            );
+        }
+        outputs.into()
+    }
+
+    fn backward(&self, _: &[Option<CubeTensor>], _: &[Option<CubeTensor>], _: &[Option<CubeTensor>]) -> Vec<CubeTensor> {
+        unreachable!("an update is made below autodiff")
+    }
+}
+
+#[cube(launch_unchecked)]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
+fn update(
+    parameter: &[f32],
+    gradient: &[f32],
+    first: &[f32],
+    second: &[f32],
+    updated: &mut [f32],
+    next_first: &mut [f32],
+    next_second: &mut [f32],
+    count: usize,
+    rates: Rates,
+) {
+    if ABSOLUTE_POS >= count {
+        terminate!();
+    }
+    let g = gradient[ABSOLUTE_POS] * rates.gradient_scale;
+    let m = fma(rates.beta_1, first[ABSOLUTE_POS], (1.0 - rates.beta_1) * g);
+    let v = fma(rates.beta_2, second[ABSOLUTE_POS], (1.0 - rates.beta_2) * g * g);
+    let divisor = (v * rates.correction).sqrt() + rates.eps;
+    updated[ABSOLUTE_POS] = parameter[ABSOLUTE_POS] * rates.decay - rates.step * m / divisor;
+    next_first[ABSOLUTE_POS] = m;
+    next_second[ABSOLUTE_POS] = v;
+}
+
+/// The tensors of a graphics processor; none where they lie elsewhere.
+pub(in crate::ops) fn all_on_gpu(tensors: &[&Tensor<1>]) -> Option<Vec<CubeTensor>> {
+    let on_gpu = |tensor: &&Tensor<1>| match (*tensor).clone().into_dispatch().kind {
+        DispatchTensorKind::Cube(tensor) => Some(into_contiguous(tensor.float())),
+        _ => None,
+    };
+    tensors.iter().map(on_gpu).collect()
+}
+
+/// Σ x² of every tensor, in one transfer to the host.
+pub(in crate::ops) fn sums_of_squares(tensors: &[CubeTensor]) -> Vec<f64> {
+    let Some(first) = tensors.first() else { return vec![] };
+    let partial = empty(first, [PIECES, tensors.len()]);
+    for (column, tensor) in tensors.iter().enumerate() {
+        // SAFETY: the kernel stays inside the buffers.
+        unsafe {
+            squares::launch_unchecked(
+                &tensor.client,
+                cubes(PIECES),
+                square(),
+                arg(tensor),
+                arg(&partial),
+                len(tensor),
+                column,
+                tensors.len(),
+            );
+        }
+    }
+    let bytes = first.client.read_one_unchecked(column_sums(&partial).handle);
+    bytes.chunks_exact(4).map(|bytes| f64::from(f32::from_ne_bytes(bytes.try_into().expect("four bytes")))).collect()
+}
+
+/// Column `column` of `partial` `[PIECES, columns]`: sums of squares of pieces of `x`.
+#[cube(launch_unchecked)]
+fn squares(x: &[f32], partial: &mut [f32], count: usize, column: usize, columns: usize) {
+    if CUBE_POS >= PIECES {
+        terminate!();
+    }
+    let units = comptime!(ROWS * LANES);
+    let mut sum = 0.0f32;
+    let mut at = CUBE_POS * units + UNIT_POS as usize;
+    while at < count {
+        sum += x[at] * x[at];
+        at += comptime!(PIECES * ROWS * LANES);
+    }
+    let total = over_cube(over_row(sum));
+    if UNIT_POS == 0 {
+        partial[CUBE_POS * columns + column] = total;
+    }
+}

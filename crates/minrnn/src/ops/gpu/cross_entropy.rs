@@ -1,0 +1,175 @@
+//! Masked softmax cross-entropy on a device: a cube takes eight rows, 32 lanes each. Nothing returns to the host.
+
+use burn::backend::TensorMetadata;
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::prelude::*;
+
+use super::super::cross_entropy::Op;
+use super::GpuOp;
+use super::column_sums::{column_sums, largest_over_row, over_row};
+use super::tensors::{LANES, ROWS, arg, arg_or, cubes, dims, empty, empty_like, square, upload};
+
+impl Op {
+    /// 1 over the sum of the weights, 0 where that is 0.
+    fn share(&self) -> f32 {
+        let weight = self.total_weight();
+        if weight > 0.0 { (1.0 / weight) as f32 } else { 0.0 }
+    }
+}
+
+impl GpuOp for Op {
+    fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
+        let logits = &inputs[0];
+        let [rows, classes] = dims(logits);
+        let targets = self.uploaded.get(logits, &self.targets);
+        let weights = self.mask.as_deref().map(|mask| upload(logits, mask));
+        let losses = empty(logits, [rows, 1]);
+        let count = rows.div_ceil(ROWS);
+        // SAFETY: the kernel stays inside the buffers.
+        unsafe {
+            forward::launch_unchecked(
+                &logits.client,
+                cubes(count),
+                square(),
+                arg(logits),
+                arg(&targets),
+                arg_or(weights.as_ref(), logits),
+                arg(&losses),
+                rows,
+                classes,
+                self.share(),
+                count,
+                weights.is_some(),
+            );
+        }
+        vec![column_sums(&losses)]
+    }
+
+    fn backward(&self, inputs: &[Option<CubeTensor>], _: &[Option<CubeTensor>], d_outputs: &[Option<CubeTensor>]) -> Vec<CubeTensor> {
+        let logits = inputs[0].as_ref().expect("kept");
+        let d_loss = d_outputs[0].as_ref().expect("the only output");
+        debug_assert_eq!(d_loss.shape().num_elements(), 1);
+        let [rows, classes] = dims(logits);
+        let targets = self.uploaded.get(logits, &self.targets);
+        let weights = self.mask.as_deref().map(|mask| upload(logits, mask));
+        let d_logits = empty_like(logits);
+        let count = rows.div_ceil(ROWS);
+        // SAFETY: the kernel stays inside the buffers.
+        unsafe {
+            backward::launch_unchecked(
+                &logits.client,
+                cubes(count),
+                square(),
+                arg(logits),
+                arg(&targets),
+                arg_or(weights.as_ref(), logits),
+                arg(d_loss),
+                arg(&d_logits),
+                rows,
+                classes,
+                self.share(),
+                count,
+                weights.is_some(),
+            );
+        }
+        vec![d_logits]
+    }
+}
+
+/// The largest of a row, and Σ exp(logit − largest).
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct Softmax {
+    largest: f32,
+    sum: f32,
+}
+
+#[cube]
+fn softmax_of(logits: &[f32], from: usize, classes: usize) -> Softmax {
+    let mut largest = logits[from];
+    let mut class = UNIT_POS_X as usize;
+    while class < classes {
+        largest = max(largest, logits[from + class]);
+        class += LANES;
+    }
+    let largest = largest_over_row(largest);
+    let mut sum = 0.0f32;
+    let mut class = UNIT_POS_X as usize;
+    while class < classes {
+        sum += (logits[from + class] - largest).exp();
+        class += LANES;
+    }
+    Softmax { largest, sum: over_row(sum) }
+}
+
+/// The weighted loss of every row, already divided by the sum of weights.
+#[cube(launch_unchecked)]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
+fn forward(
+    logits: &[f32],
+    targets: &[i32],
+    weights: &[f32],
+    losses: &mut [f32],
+    rows: usize,
+    classes: usize,
+    share: f32,
+    cubes: usize,
+    #[comptime] masked: bool,
+) {
+    if CUBE_POS >= cubes {
+        terminate!();
+    }
+    let row = CUBE_POS * ROWS + UNIT_POS_Y as usize;
+    let from = min(row, rows - 1) * classes;
+    let softmax = softmax_of(logits, from, classes);
+    if row < rows && UNIT_POS_X == 0 {
+        let mut weight = share;
+        if comptime!(masked) {
+            weight *= weights[row];
+        }
+        let mut loss = 0.0f32;
+        if weight != 0.0 {
+            loss = weight * (softmax.sum.ln() - (logits[from + targets[row] as usize] - softmax.largest));
+        }
+        losses[row] = loss;
+    }
+}
+
+#[cube(launch_unchecked)]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
+fn backward(
+    logits: &[f32],
+    targets: &[i32],
+    weights: &[f32],
+    d_loss: &[f32],
+    d_logits: &mut [f32],
+    rows: usize,
+    classes: usize,
+    share: f32,
+    cubes: usize,
+    #[comptime] masked: bool,
+) {
+    if CUBE_POS >= cubes {
+        terminate!();
+    }
+    let row = CUBE_POS * ROWS + UNIT_POS_Y as usize;
+    let inside = min(row, rows - 1);
+    let from = inside * classes;
+    let softmax = softmax_of(logits, from, classes);
+    if row < rows {
+        let mut weight = share * d_loss[0];
+        let mut scored = true.runtime();
+        if comptime!(masked) {
+            weight *= weights[row];
+            scored = weights[row] != 0.0;
+        }
+        let target = targets[inside] as usize;
+        let scale = weight / softmax.sum;
+        let mut class = UNIT_POS_X as usize;
+        while class < classes {
+            let likely = (logits[from + class] - softmax.largest).exp() * scale;
+            d_logits[from + class] = select(scored, likely - select(class == target, weight, 0.0f32), 0.0f32);
+            class += LANES;
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Bias, dropout and residual on a device, with the masks of the CPU kernel: Threefry-2x32 of the key and the element's index.
+
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::prelude::*;
+
+use super::super::dropout::{Dropout, Op};
+use super::GpuOp;
+use super::column_sums::{column_sums, over_cube};
+use super::tensors::{Columns, LANES, ROWS, arg, arg_or, cubes, dims, elements, empty, empty_like, square};
+
+/// What a kernel is compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Plan {
+    drops: bool,
+    bias: bool,
+    residual: bool,
+}
+
+/// Key and threshold of a mask, and the factor of what it keeps.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct Mask {
+    key_low: u32,
+    key_high: u32,
+    threshold: u32,
+    scale: f32,
+}
+
+fn mask(dropout: Dropout) -> MaskLaunch {
+    let Dropout { probability, key } = dropout;
+    let threshold = (f64::from(probability) * 4_294_967_296.0) as u32;
+    MaskLaunch::new(key as u32, (key >> 32) as u32, threshold, 1.0 / (1.0 - probability))
+}
+
+impl Op {
+    fn plan(&self) -> Plan {
+        Plan { drops: self.dropout.probability > 0.0, bias: self.bias.is_some(), residual: self.residual.is_some() }
+    }
+}
+
+impl GpuOp for Op {
+    fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
+        let x = &inputs[0];
+        let [rows, width] = dims(x);
+        let y = empty_like(x);
+        let (count, dim) = elements(rows * width);
+        let bias = arg_or(self.bias.map(|i| &inputs[i]), x);
+        let residual = arg_or(self.residual.map(|i| &inputs[i]), x);
+        // SAFETY: the kernel stays inside the buffers; those it has no use for stand in for absent ones.
+        unsafe {
+            forward::launch_unchecked(
+                &x.client,
+                count,
+                dim,
+                arg(x),
+                bias,
+                residual,
+                arg(&y),
+                rows * width,
+                width,
+                mask(self.dropout),
+                self.plan(),
+            );
+        }
+        vec![y]
+    }
+
+    fn backward(&self, _: &[Option<CubeTensor>], _: &[Option<CubeTensor>], d_outputs: &[Option<CubeTensor>]) -> Vec<CubeTensor> {
+        let d_y = d_outputs[0].as_ref().expect("the only output");
+        let [rows, width] = dims(d_y);
+        let plan = self.plan();
+        let mut d_inputs = Vec::with_capacity(3);
+        if plan.drops || plan.bias {
+            let cut = Columns::new(rows, width);
+            let (d_x, sums) = (empty_like(d_y), empty(d_y, [cut.blocks, width]));
+            // SAFETY: as above.
+            unsafe {
+                backward::launch_unchecked(
+                    &d_y.client,
+                    cubes(cut.cubes()),
+                    square(),
+                    arg(d_y),
+                    arg(&d_x),
+                    arg(&sums),
+                    rows,
+                    width,
+                    cut.groups,
+                    cut.block_rows,
+                    cut.cubes(),
+                    mask(self.dropout),
+                    plan,
+                );
+            }
+            d_inputs.push(d_x);
+            d_inputs.extend(self.bias.map(|_| column_sums(&sums)));
+        } else {
+            d_inputs.push(d_y.clone());
+        }
+        d_inputs.extend(self.residual.map(|_| d_y.clone()));
+        d_inputs
+    }
+}
+
+/// The factor of element `i`: 0 where dropped, 1 / (1 − p) where kept.
+#[cube]
+fn factor(i: usize, mask: &Mask) -> f32 {
+    let i = i as u32;
+    let counter = i / 32 * 16 + i % 16;
+    let words = threefry(counter, mask);
+    let word = select(i & 16 == 0, words.a, words.b);
+    select(word < mask.threshold, 0.0f32, mask.scale)
+}
+
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct Words {
+    a: u32,
+    b: u32,
+}
+
+/// Threefry-2x32-13 of a counter below 2³².
+#[cube]
+fn threefry(counter: u32, mask: &Mask) -> Words {
+    let k0 = mask.key_low;
+    let k1 = mask.key_high;
+    let k2 = 0x1bd1_1bdau32 ^ k0 ^ k1;
+    let x = Words { a: counter + k0, b: k1 };
+    let x = round(round(round(round(x, 13u32), 15u32), 26u32), 6u32);
+    let x = Words { a: x.a + k1, b: x.b + k2 + 1 };
+    let x = round(round(round(round(x, 17u32), 29u32), 16u32), 24u32);
+    let x = Words { a: x.a + k2, b: x.b + k0 + 2 };
+    let x = round(round(round(round(x, 13u32), 15u32), 26u32), 6u32);
+    let x = Words { a: x.a + k0, b: x.b + k1 + 3 };
+    round(x, 17u32)
+}
+
+#[cube]
+fn round(x: Words, #[comptime] rotation: u32) -> Words {
+    let a = x.a + x.b;
+    let turned = (x.b << rotation) | (x.b >> comptime!(32 - rotation));
+    Words { a, b: turned ^ a }
+}
+
+#[cube(launch_unchecked)]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
+fn forward(x: &[f32], bias: &[f32], residual: &[f32], y: &mut [f32], count: usize, width: usize, mask: Mask, #[comptime] plan: Plan) {
+    if ABSOLUTE_POS >= count {
+        terminate!();
+    }
+    let mut value = x[ABSOLUTE_POS];
+    if comptime!(plan.bias) {
+        value += bias[ABSOLUTE_POS % width];
+    }
+    if comptime!(plan.drops) {
+        value *= factor(ABSOLUTE_POS, &mask);
+    }
+    if comptime!(plan.residual) {
+        value += residual[ABSOLUTE_POS];
+    }
+    y[ABSOLUTE_POS] = value;
+}
+
+/// d_x, and over blocks of rows its sums.
+#[cube(launch_unchecked)]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
+fn backward(
+    d_y: &[f32],
+    d_x: &mut [f32],
+    sums: &mut [f32],
+    rows: usize,
+    width: usize,
+    groups: usize,
+    block_rows: usize,
+    cubes: usize,
+    mask: Mask,
+    #[comptime] plan: Plan,
+) {
+    if CUBE_POS >= cubes {
+        terminate!();
+    }
+    let column = CUBE_POS % groups * LANES + UNIT_POS_X as usize;
+    let block = CUBE_POS / groups;
+    let end = min((block + 1) * block_rows, rows);
+    let mut sum = 0.0f32;
+    if column < width {
+        let mut row = block * block_rows + UNIT_POS_Y as usize;
+        while row < end {
+            let at = row * width + column;
+            let mut d = d_y[at];
+            if comptime!(plan.drops) {
+                d *= factor(at, &mask);
+            }
+            d_x[at] = d;
+            sum += d;
+            row += ROWS;
+        }
+    }
+    let total = over_cube(sum);
+    if UNIT_POS_Y == 0 && column < width {
+        sums[block * width + column] = total;
+    }
+}

@@ -1,0 +1,53 @@
+//! Functions of one number.
+
+use cubecl::prelude::*;
+
+/// σ(x) and 1 − σ(x), both to their own last bits.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(super) struct Sigmoid {
+    pub value: f32,
+    pub rest: f32,
+}
+
+#[cube]
+pub(super) fn sigmoid(x: f32) -> Sigmoid {
+    let e = (-x.abs()).exp();
+    let near = 1.0 / (1.0 + e);
+    let far = e * near;
+    let not_negative = x >= 0.0;
+    Sigmoid { value: select(not_negative, near, far), rest: select(not_negative, far, near) }
+}
+
+/// σ(min(x, 0)).
+#[cube]
+pub(super) fn positive_sigmoid(x: f32) -> f32 {
+    let e = min(x, 0.0f32).exp();
+    e / (1.0 + e)
+}
+
+/// The hyperbolic tangent; never overflows.
+#[cube]
+pub(super) fn tanh(x: f32) -> f32 {
+    let e = (x.abs() * -2.0f32).exp();
+    let size = (1.0 - e) / (1.0 + e);
+    select(x >= 0.0, size, -size)
+}
+
+/// Φ(u), the normal distribution function, and its density.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(super) struct Normal {
+    pub below: f32,
+    pub density: f32,
+}
+
+/// By the rational approximation 7.1.26 of Abramowitz and Stegun, whose error is at most 1.5e−7.
+#[cube]
+pub(super) fn normal(u: f32) -> Normal {
+    let bell = (u * u * -0.5f32).exp();
+    let t = 1.0 / fma(0.231_641_9f32, u.abs(), 1.0f32);
+    let polynomial = t * fma(t, fma(t, fma(t, fma(t, 1.061_405_4f32, -1.453_152f32), 1.421_413_7f32), -0.284_496_74f32), 0.254_829_6f32);
+    let tail = polynomial * bell * 0.5f32;
+    Normal { below: select(u >= 0.0, 1.0 - tail, tail), density: bell * 0.398_942_3 }
+}

@@ -1,0 +1,212 @@
+//! Bias and exact GELU on a device, plain and gated.
+
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::prelude::*;
+
+use super::super::gelu::{BiasGatedGelu, BiasGelu};
+use super::GpuOp;
+use super::column_sums::{column_sums, over_cube};
+use super::elementary::normal;
+use super::tensors::{Columns, LANES, ROWS, arg, cubes, dims, elements, empty, empty_like, square};
+
+impl GpuOp for BiasGelu {
+    fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
+        let [rows, width] = dims(&inputs[0]);
+        let y = empty_like(&inputs[0]);
+        let (count, dim) = elements(rows * width);
+        // SAFETY: the kernel stays inside the buffers.
+        unsafe {
+            forward::launch_unchecked(&y.client, count, dim, arg(&inputs[0]), arg(&inputs[1]), arg(&y), rows * width, width);
+        }
+        vec![y]
+    }
+
+    fn backward(&self, inputs: &[Option<CubeTensor>], _: &[Option<CubeTensor>], d_outputs: &[Option<CubeTensor>]) -> Vec<CubeTensor> {
+        let [x, bias] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
+        let d_y = d_outputs[0].as_ref().expect("the only output");
+        let [rows, width] = dims(x);
+        let cut = Columns::new(rows, width);
+        let (d_x, sums) = (empty_like(x), empty(x, [cut.blocks, width]));
+        // SAFETY: the kernel stays inside the buffers.
+        unsafe {
+            backward::launch_unchecked(
+                &x.client,
+                cubes(cut.cubes()),
+                square(),
+                arg(x),
+                arg(bias),
+                arg(d_y),
+                arg(&d_x),
+                arg(&sums),
+                rows,
+                width,
+                cut.groups,
+                cut.block_rows,
+                cut.cubes(),
+            );
+        }
+        vec![d_x, column_sums(&sums)]
+    }
+}
+
+impl GpuOp for BiasGatedGelu {
+    fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
+        let [rows, double] = dims(&inputs[0]);
+        let width = double / 2;
+        let y = empty(&inputs[0], [rows, width]);
+        let (count, dim) = elements(rows * width);
+        let [x, scale, bias] = [0, 1, 2].map(|i| arg(&inputs[i]));
+        // SAFETY: the kernel stays inside the buffers.
+        unsafe { forward_gated::launch_unchecked(&y.client, count, dim, x, bias, scale, arg(&y), rows * width, width) };
+        vec![y]
+    }
+
+    fn backward(&self, inputs: &[Option<CubeTensor>], _: &[Option<CubeTensor>], d_outputs: &[Option<CubeTensor>]) -> Vec<CubeTensor> {
+        let [x, scale, bias] = [0, 1, 2].map(|i| inputs[i].as_ref().expect("kept"));
+        let d_y = d_outputs[0].as_ref().expect("the only output");
+        let [rows, double] = dims(x);
+        let width = double / 2;
+        let cut = Columns::new(rows, width);
+        let d_x = empty_like(x);
+        let (bias_sums, scale_sums) = (empty(x, [cut.blocks, double]), empty(x, [cut.blocks, width]));
+        // SAFETY: the kernel stays inside the buffers.
+        unsafe {
+            backward_gated::launch_unchecked(
+                &x.client,
+                cubes(cut.cubes()),
+                square(),
+                arg(x),
+                arg(bias),
+                arg(scale),
+                arg(d_y),
+                arg(&d_x),
+                arg(&bias_sums),
+                arg(&scale_sums),
+                rows,
+                width,
+                cut.groups,
+                cut.block_rows,
+                cut.cubes(),
+            );
+        }
+        vec![d_x, column_sums(&scale_sums), column_sums(&bias_sums)]
+    }
+}
+
+#[cube(launch_unchecked)]
+fn forward(x: &[f32], bias: &[f32], y: &mut [f32], count: usize, width: usize) {
+    if ABSOLUTE_POS >= count {
+        terminate!();
+    }
+    let u = x[ABSOLUTE_POS] + bias[ABSOLUTE_POS % width];
+    y[ABSOLUTE_POS] = u * normal(u).below;
+}
+
+/// d_x, and over blocks of rows its sums.
+#[cube(launch_unchecked)]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
+fn backward(
+    x: &[f32],
+    bias: &[f32],
+    d_y: &[f32],
+    d_x: &mut [f32],
+    sums: &mut [f32],
+    rows: usize,
+    width: usize,
+    groups: usize,
+    block_rows: usize,
+    cubes: usize,
+) {
+    if CUBE_POS >= cubes {
+        terminate!();
+    }
+    let column = CUBE_POS % groups * LANES + UNIT_POS_X as usize;
+    let block = CUBE_POS / groups;
+    let end = min((block + 1) * block_rows, rows);
+    let mut sum = 0.0f32;
+    if column < width {
+        let shift = bias[column];
+        let mut row = block * block_rows + UNIT_POS_Y as usize;
+        while row < end {
+            let at = row * width + column;
+            let u = x[at] + shift;
+            let normal = normal(u);
+            let d = d_y[at] * fma(u, normal.density, normal.below);
+            d_x[at] = d;
+            sum += d;
+            row += ROWS;
+        }
+    }
+    let total = over_cube(sum);
+    if UNIT_POS_Y == 0 && column < width {
+        sums[block * width + column] = total;
+    }
+}
+
+#[cube(launch_unchecked)]
+fn forward_gated(x: &[f32], bias: &[f32], scale: &[f32], y: &mut [f32], count: usize, width: usize) {
+    if ABSOLUTE_POS >= count {
+        terminate!();
+    }
+    let column = ABSOLUTE_POS % width;
+    let at = ABSOLUTE_POS / width * 2 * width + column;
+    let value = x[at] + bias[column];
+    let gate = x[at + width] + bias[width + column];
+    y[ABSOLUTE_POS] = scale[column] * value * gate * normal(gate).below;
+}
+
+/// d_x, and over blocks of rows its sums and those of the gradient of the scale.
+#[cube(launch_unchecked)]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
+fn backward_gated(
+    x: &[f32],
+    bias: &[f32],
+    scale: &[f32],
+    d_y: &[f32],
+    d_x: &mut [f32],
+    bias_sums: &mut [f32],
+    scale_sums: &mut [f32],
+    rows: usize,
+    width: usize,
+    groups: usize,
+    block_rows: usize,
+    cubes: usize,
+) {
+    if CUBE_POS >= cubes {
+        terminate!();
+    }
+    let column = CUBE_POS % groups * LANES + UNIT_POS_X as usize;
+    let block = CUBE_POS / groups;
+    let end = min((block + 1) * block_rows, rows);
+    let mut value_sum = 0.0f32;
+    let mut gate_sum = 0.0f32;
+    let mut scale_sum = 0.0f32;
+    if column < width {
+        let factor = scale[column];
+        let mut row = block * block_rows + UNIT_POS_Y as usize;
+        while row < end {
+            let at = row * 2 * width + column;
+            let value = x[at] + bias[column];
+            let gate = x[at + width] + bias[width + column];
+            let normal = normal(gate);
+            let active = gate * normal.below;
+            let d = d_y[row * width + column];
+            let d_value = d * factor * active;
+            let d_gate = d * factor * value * fma(gate, normal.density, normal.below);
+            d_x[at] = d_value;
+            d_x[at + width] = d_gate;
+            value_sum += d_value;
+            gate_sum += d_gate;
+            scale_sum += d * value * active;
+            row += ROWS;
+        }
+    }
+    let value_total = over_cube(value_sum);
+    let gate_total = over_cube(gate_sum);
+    let scale_total = over_cube(scale_sum);
+    if UNIT_POS_Y == 0 && column < width {
+        bias_sums[block * 2 * width + column] = value_total;
+        bias_sums[block * 2 * width + width + column] = gate_total;
+        scale_sums[block * width + column] = scale_total;
+    }
+}

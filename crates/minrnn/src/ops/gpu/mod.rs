@@ -1,0 +1,47 @@
+//! The fused operations on graphics processors: kernels written once in CubeCL and compiled by the driver of whatever device is there.
+//!
+//! Every file has the kernels of one operation and launches them from the operation's own struct, which the CPU file beside this folder
+//! declares. Inputs, outputs and gradients are those of the CPU kernels; so are masks of dropout, resets and padding.
+//!
+//! | file | cut into |
+//! |---|---|
+//! | `recurrence` | 32 channels of one row, or of a chunk of its steps |
+//! | `conv` | 32 channels and a block of steps |
+//! | `norm`, `cross_entropy` | 8 rows of 32 lanes |
+//! | `gelu`, `dropout` | single elements; 32 columns and a block of rows where a gradient is summed over rows |
+//! | `embedding`, `adamw` | single elements; 32 columns of one row of the table |
+//!
+//! Neighbouring lanes read neighbouring channels, so every load of a plane is one stretch of memory. Sums over rows are taken in two
+//! fixed steps (`column_sums`): the same bits on every run.
+
+#![allow(clippy::collapsible_if, reason = "what is decided when a kernel is compiled stands apart from what its units decide")]
+
+mod adamw;
+mod column_sums;
+mod conv;
+mod cross_entropy;
+mod dropout;
+mod elementary;
+mod embedding;
+mod gelu;
+mod norm;
+mod recurrence;
+mod tensors;
+mod with_gradient;
+
+pub(super) use adamw::{all_on_gpu, sums_of_squares};
+pub(super) use recurrence::Cell;
+pub(super) use tensors::Uploaded;
+
+use std::fmt::Debug;
+
+use burn_cubecl::tensor::CubeTensor;
+
+/// An operation on a graphics processor; the same contract as [`FusedOp`](super::fused::FusedOp).
+pub(super) trait GpuOp: Debug {
+    /// The outputs.
+    fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor>;
+
+    /// Gradients of all inputs.
+    fn backward(&self, inputs: &[Option<CubeTensor>], outputs: &[Option<CubeTensor>], d_outputs: &[Option<CubeTensor>]) -> Vec<CubeTensor>;
+}

@@ -1,0 +1,306 @@
+//! Norms over the last dimension on a device: a cube takes eight rows, 32 lanes each.
+
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::prelude::*;
+
+use super::super::norm::{LayerNorm, RmsNorm};
+use super::GpuOp;
+use super::column_sums::{column_sums, over_cube, over_row};
+use super::tensors::{Columns, LANES, ROWS, arg, arg_or, cubes, empty, empty_like, len, square, zeros, zeros_like};
+
+/// Which norm a kernel is compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Norm {
+    /// (x − mean) / √(variance + ε), then γ and β.
+    Layer,
+    /// x / max(‖x‖ / √width, floor), then 1 + γ.
+    Rms,
+}
+
+/// Smallest norm a row is divided by.
+const FLOOR: f32 = minrnn_kernels::rms_norm::FLOOR;
+
+impl GpuOp for LayerNorm {
+    fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
+        norm(Norm::Layer, self.eps, &inputs[0], &inputs[1], Some(&inputs[2]), self.gives_input)
+    }
+
+    fn backward(&self, inputs: &[Option<CubeTensor>], _: &[Option<CubeTensor>], d_outputs: &[Option<CubeTensor>]) -> Vec<CubeTensor> {
+        let [x, gamma] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
+        let (d_x, d_gamma, d_beta) = gradients(Norm::Layer, self.eps, x, gamma, d_outputs);
+        vec![d_x, d_gamma, d_beta]
+    }
+}
+
+impl GpuOp for RmsNorm {
+    fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
+        norm(Norm::Rms, 0.0, &inputs[0], &inputs[1], None, self.gives_input)
+    }
+
+    fn backward(&self, inputs: &[Option<CubeTensor>], _: &[Option<CubeTensor>], d_outputs: &[Option<CubeTensor>]) -> Vec<CubeTensor> {
+        let [x, gamma] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
+        let (d_x, d_gamma, _) = gradients(Norm::Rms, 0.0, x, gamma, d_outputs);
+        vec![d_x, d_gamma]
+    }
+}
+
+fn norm(norm: Norm, eps: f32, x: &CubeTensor, gamma: &CubeTensor, beta: Option<&CubeTensor>, gives_input: bool) -> Vec<CubeTensor> {
+    let width = len(gamma);
+    let rows = len(x) / width;
+    let y = empty_like(x);
+    let count = rows.div_ceil(ROWS);
+    // SAFETY: the kernel stays inside the buffers.
+    unsafe {
+        forward::launch_unchecked(
+            &x.client,
+            cubes(count),
+            square(),
+            arg(x),
+            arg(gamma),
+            arg_or(beta, gamma),
+            arg(&y),
+            rows,
+            width,
+            eps,
+            count,
+            norm,
+        );
+    }
+    let mut outputs = vec![y];
+    outputs.extend(gives_input.then(|| x.clone()));
+    outputs
+}
+
+/// Gradients of x, γ and β; the last means nothing for [`Norm::Rms`].
+fn gradients(
+    norm: Norm,
+    eps: f32,
+    x: &CubeTensor,
+    gamma: &CubeTensor,
+    d_outputs: &[Option<CubeTensor>],
+) -> (CubeTensor, CubeTensor, CubeTensor) {
+    let width = len(gamma);
+    let rows = len(x) / width;
+    let d_residual = d_outputs.get(1).and_then(Option::as_ref);
+    let Some(d_y) = d_outputs[0].as_ref() else {
+        let d_x = d_residual.cloned().unwrap_or_else(|| zeros_like(x));
+        return (d_x, zeros(x, [width]), zeros(x, [width]));
+    };
+    let d_x = empty_like(x);
+    let statistics = empty(x, [rows, 2]);
+    let count = rows.div_ceil(ROWS);
+    let columns = Columns::new(rows, width);
+    let [d_gamma, d_beta] = [(); 2].map(|()| empty(x, [columns.blocks, width]));
+    // SAFETY: the kernels stay inside the buffers.
+    unsafe {
+        backward::launch_unchecked(
+            &x.client,
+            cubes(count),
+            square(),
+            arg(x),
+            arg(gamma),
+            arg(d_y),
+            arg_or(d_residual, x),
+            arg(&d_x),
+            arg(&statistics),
+            rows,
+            width,
+            eps,
+            count,
+            d_residual.is_some(),
+            norm,
+        );
+        parameters::launch_unchecked(
+            &x.client,
+            cubes(columns.cubes()),
+            square(),
+            arg(x),
+            arg(d_y),
+            arg(&statistics),
+            arg(&d_gamma),
+            arg(&d_beta),
+            rows,
+            width,
+            columns.groups,
+            columns.block_rows,
+            columns.cubes(),
+        );
+    }
+    (d_x, column_sums(&d_gamma), column_sums(&d_beta))
+}
+
+/// Mean and 1 / deviation of a row.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct Statistics {
+    mean: f32,
+    inverse: f32,
+    /// 0 where the norm is at its floor and so a constant, else 1.
+    varies: f32,
+}
+
+#[cube]
+fn statistics_of(x: &[f32], from: usize, width: usize, eps: f32, #[comptime] norm: Norm) -> Statistics {
+    let n = f32::cast_from(width);
+    let mut mean = 0.0f32;
+    if comptime!(norm == Norm::Layer) {
+        let mut sum = 0.0f32;
+        let mut column = UNIT_POS_X as usize;
+        while column < width {
+            sum += x[from + column];
+            column += LANES;
+        }
+        mean = over_row(sum) / n;
+    }
+    let mut squares = 0.0f32;
+    let mut column = UNIT_POS_X as usize;
+    while column < width {
+        let centred = x[from + column] - mean;
+        squares += centred * centred;
+        column += LANES;
+    }
+    let total = over_row(squares);
+    if comptime!(norm == Norm::Layer) {
+        Statistics { mean, inverse: 1.0 / (total / n + eps).sqrt(), varies: 1.0f32.runtime() }
+    } else {
+        let length = total.sqrt();
+        Statistics { mean, inverse: n.sqrt() / max(length, FLOOR), varies: select(length > FLOOR, 1.0f32, 0.0f32) }
+    }
+}
+
+/// γ of a column as it multiplies.
+#[cube]
+fn gain(gamma: f32, #[comptime] norm: Norm) -> f32 {
+    if comptime!(norm == Norm::Layer) { gamma } else { 1.0 + gamma }
+}
+
+#[cube(launch_unchecked)]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
+fn forward(
+    x: &[f32],
+    gamma: &[f32],
+    beta: &[f32],
+    y: &mut [f32],
+    rows: usize,
+    width: usize,
+    eps: f32,
+    cubes: usize,
+    #[comptime] norm: Norm,
+) {
+    if CUBE_POS >= cubes {
+        terminate!();
+    }
+    let row = CUBE_POS * ROWS + UNIT_POS_Y as usize;
+    let from = min(row, rows - 1) * width;
+    let statistics = statistics_of(x, from, width, eps, norm);
+    if row < rows {
+        let mut column = UNIT_POS_X as usize;
+        while column < width {
+            let mut value = (x[from + column] - statistics.mean) * statistics.inverse * gain(gamma[column], norm);
+            if comptime!(norm == Norm::Layer) {
+                value += beta[column];
+            }
+            y[from + column] = value;
+            column += LANES;
+        }
+    }
+}
+
+/// d_x, and mean and 1 / deviation of every row for the gradients of the parameters.
+#[cube(launch_unchecked)]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
+fn backward(
+    x: &[f32],
+    gamma: &[f32],
+    d_y: &[f32],
+    d_residual: &[f32],
+    d_x: &mut [f32],
+    rows_statistics: &mut [f32],
+    rows: usize,
+    width: usize,
+    eps: f32,
+    cubes: usize,
+    #[comptime] residual: bool,
+    #[comptime] norm: Norm,
+) {
+    if CUBE_POS >= cubes {
+        terminate!();
+    }
+    let row = CUBE_POS * ROWS + UNIT_POS_Y as usize;
+    let from = min(row, rows - 1) * width;
+    let statistics = statistics_of(x, from, width, eps, norm);
+    let n = f32::cast_from(width);
+    let mut sum = 0.0f32;
+    let mut along = 0.0f32;
+    let mut column = UNIT_POS_X as usize;
+    while column < width {
+        let d = d_y[from + column] * gain(gamma[column], norm);
+        sum += d;
+        along += d * (x[from + column] - statistics.mean) * statistics.inverse;
+        column += LANES;
+    }
+    let mut mean = 0.0f32;
+    if comptime!(norm == Norm::Layer) {
+        mean = over_row(sum) / n;
+    }
+    let slope = over_row(along) / n * statistics.varies;
+    if row < rows {
+        let mut column = UNIT_POS_X as usize;
+        while column < width {
+            let at = from + column;
+            let d = d_y[at] * gain(gamma[column], norm);
+            let normal = (x[at] - statistics.mean) * statistics.inverse;
+            let mut value = (d - mean - normal * slope) * statistics.inverse;
+            if comptime!(residual) {
+                value += d_residual[at];
+            }
+            d_x[at] = value;
+            column += LANES;
+        }
+        if UNIT_POS_X == 0 {
+            rows_statistics[2 * row] = statistics.mean;
+            rows_statistics[2 * row + 1] = statistics.inverse;
+        }
+    }
+}
+
+/// Over blocks of rows the sums of d_y times the normalised x, and of d_y: `[blocks, width]` each.
+#[cube(launch_unchecked)]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
+fn parameters(
+    x: &[f32],
+    d_y: &[f32],
+    rows_statistics: &[f32],
+    d_gamma: &mut [f32],
+    d_beta: &mut [f32],
+    rows: usize,
+    width: usize,
+    groups: usize,
+    block_rows: usize,
+    cubes: usize,
+) {
+    if CUBE_POS >= cubes {
+        terminate!();
+    }
+    let column = CUBE_POS % groups * LANES + UNIT_POS_X as usize;
+    let block = CUBE_POS / groups;
+    let end = min((block + 1) * block_rows, rows);
+    let mut gamma_sum = 0.0f32;
+    let mut beta_sum = 0.0f32;
+    if column < width {
+        let mut row = block * block_rows + UNIT_POS_Y as usize;
+        while row < end {
+            let at = row * width + column;
+            let d = d_y[at];
+            gamma_sum += d * (x[at] - rows_statistics[2 * row]) * rows_statistics[2 * row + 1];
+            beta_sum += d;
+            row += ROWS;
+        }
+    }
+    let gamma_total = over_cube(gamma_sum);
+    let beta_total = over_cube(beta_sum);
+    if UNIT_POS_Y == 0 && column < width {
+        d_gamma[block * width + column] = gamma_total;
+        d_beta[block * width + column] = beta_total;
+    }
+}

@@ -1,0 +1,279 @@
+//! The linear recurrences: how they are cut and launched.
+//!
+//! Rows and groups of 32 channels are cubes, and a cube works on several stretches of time at once (`walk`). Where rows and groups are too
+//! few to fill a device, time is cut into chunks: one pass learns what every chunk does to a state, the recurrence over these effects
+//! (the linear cell again) gives the states between chunks, and the walk then runs in all chunks at once.
+
+mod back;
+mod cells;
+mod walk;
+
+pub(in crate::ops) use cells::Cell;
+
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::prelude::CubeDim;
+
+use super::super::recurrence::{Op, Recurrence};
+use super::GpuOp;
+use super::column_sums::column_sums;
+use super::tensors::{LANES, arg, arg_or, cubes, dims, empty, empty_like};
+use walk::{STEPS, SizesLaunch};
+
+/// Cubes from which on time is not cut into chunks.
+const ENOUGH: usize = 64;
+/// Cubes that chunks make.
+const WANTED: usize = 512;
+/// Fewest tiles of a chunk: what the extra pass costs must be small beside what it starts.
+const CHUNK_TILES: usize = 4;
+/// Most slices of a cube.
+const SLICES: usize = 16;
+
+/// What a kernel is compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Plan {
+    cell: Cell,
+    slices: usize,
+    chunked: bool,
+    bias: bool,
+    h0: bool,
+    init: bool,
+    codes: bool,
+    d_h: bool,
+    d_last: bool,
+}
+
+/// A recurrence on a device: its inputs, and what it starts from.
+struct Problem<'a> {
+    cell: Cell,
+    /// One or two, each `[B, T, ·]`.
+    inputs: Vec<&'a CubeTensor>,
+    bias: Option<&'a CubeTensor>,
+    h0: Option<&'a CubeTensor>,
+    init: Option<&'a CubeTensor>,
+    codes: Option<CubeTensor>,
+}
+
+/// Gradients of a recurrence, in the order of its inputs.
+struct Gradients {
+    inputs: Vec<CubeTensor>,
+    bias: Option<CubeTensor>,
+    h0: CubeTensor,
+    init: Option<CubeTensor>,
+}
+
+/// How a problem is cut.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    batch: usize,
+    seq_len: usize,
+    width: usize,
+    groups: usize,
+    slices: usize,
+    chunks: usize,
+    chunk_len: usize,
+}
+
+impl Cut {
+    fn new(batch: usize, seq_len: usize, width: usize, units: usize) -> Self {
+        let groups = width.div_ceil(LANES);
+        let slices = seq_len.div_ceil(STEPS).next_power_of_two().min(SLICES).min((units / LANES).max(1));
+        let tile = slices * STEPS;
+        let whole = batch * groups;
+        let wanted = if whole >= ENOUGH { 1 } else { (WANTED / whole).min(seq_len / (CHUNK_TILES * tile)).max(1) };
+        let chunk_len = seq_len.div_ceil(wanted).next_multiple_of(tile);
+        Self { batch, seq_len, width, groups, slices, chunks: seq_len.div_ceil(chunk_len), chunk_len }
+    }
+
+    fn cubes(&self) -> usize {
+        self.batch * self.groups * self.chunks
+    }
+
+    fn cube(&self) -> CubeDim {
+        CubeDim::new_2d(LANES as u32, self.slices as u32)
+    }
+
+    fn sizes(&self) -> SizesLaunch {
+        SizesLaunch::new(self.seq_len, self.width, self.groups, self.chunk_len, self.chunks)
+    }
+}
+
+impl Problem<'_> {
+    fn first(&self) -> &CubeTensor {
+        self.inputs[0]
+    }
+
+    fn second(&self) -> &CubeTensor {
+        self.inputs.last().expect("a recurrence has inputs")
+    }
+
+    fn cut(&self) -> Cut {
+        let [batch, seq_len, width] = dims(self.first());
+        let units = self.first().client.properties().hardware.max_units_per_cube as usize;
+        Cut::new(batch, seq_len, width / self.cell.parts(), units)
+    }
+
+    fn plan(&self, cut: &Cut) -> Plan {
+        Plan {
+            cell: self.cell,
+            slices: cut.slices,
+            chunked: cut.chunks > 1,
+            bias: self.bias.is_some(),
+            h0: self.h0.is_some(),
+            init: self.init.is_some(),
+            codes: self.codes.is_some(),
+            d_h: false,
+            d_last: false,
+        }
+    }
+
+    /// The states `[B, T, E]` and the last one `[B, E]`.
+    fn forward(&self) -> (CubeTensor, CubeTensor) {
+        let cut = self.cut();
+        let first = self.first();
+        let h = empty(first, [cut.batch, cut.seq_len, cut.width]);
+        let last = empty(first, [cut.batch, cut.width]);
+        let plan = self.plan(&cut);
+        let entering = plan.chunked.then(|| self.between_chunks(&cut));
+        // SAFETY: the kernel stays inside the buffers; those it has no use for stand in for absent ones.
+        unsafe {
+            walk::walk::launch_unchecked(
+                &first.client,
+                cubes(cut.cubes()),
+                cut.cube(),
+                arg(first),
+                arg(self.second()),
+                arg_or(self.bias, first),
+                arg_or(self.h0, first),
+                arg_or(entering.as_ref(), first),
+                arg_or(self.init, first),
+                arg_or(self.codes.as_ref(), first),
+                arg(&h),
+                arg(&last),
+                cut.sizes(),
+                cut.cubes(),
+                plan,
+            );
+        }
+        (h, last)
+    }
+
+    /// The states that leave the chunks, `[B, chunks, E]`.
+    fn between_chunks(&self, cut: &Cut) -> CubeTensor {
+        let first = self.first();
+        let [keeps, gained] = [(); 2].map(|()| empty(first, [cut.batch, cut.chunks, cut.width]));
+        // SAFETY: as above.
+        unsafe {
+            walk::summarise::launch_unchecked(
+                &first.client,
+                cubes(cut.cubes()),
+                cut.cube(),
+                arg(first),
+                arg(self.second()),
+                arg_or(self.bias, first),
+                arg_or(self.init, first),
+                arg_or(self.codes.as_ref(), first),
+                arg(&keeps),
+                arg(&gained),
+                cut.sizes(),
+                cut.cubes(),
+                self.plan(cut),
+            );
+        }
+        states(&keeps, &gained, self.h0)
+    }
+
+    /// The gradients of everything, from the states and the gradients of the outputs.
+    fn backward(&self, h: &CubeTensor, d_h: Option<&CubeTensor>, d_last: Option<&CubeTensor>) -> Gradients {
+        let cut = self.cut();
+        let first = self.first();
+        let plan = Plan { d_h: d_h.is_some(), d_last: d_last.is_some(), ..self.plan(&cut) };
+        let entering = plan.chunked.then(|| self.between_chunks_back(&cut, d_h, d_last));
+        let d_inputs: Vec<CubeTensor> = self.inputs.iter().map(|input| empty_like(input)).collect();
+        let d_h0 = empty(first, [cut.batch, cut.width]);
+        let pieces = cut.batch * cut.chunks;
+        let d_init = self.init.map(|_| empty(first, [pieces, cut.width]));
+        let d_bias = self.bias.map(|_| empty(first, [pieces, self.cell.parts() * cut.width]));
+        // A buffer to write must not be one that is read, and needs no room where nothing is written.
+        let [spare_input, spare_init, spare_bias] = [(); 3].map(|()| empty(first, [1]));
+        // SAFETY: as above.
+        unsafe {
+            back::walk_back::launch_unchecked(
+                &first.client,
+                cubes(cut.cubes()),
+                cut.cube(),
+                arg(first),
+                arg(self.second()),
+                arg_or(self.bias, first),
+                arg(h),
+                arg_or(self.h0, first),
+                arg_or(d_h, first),
+                arg_or(d_last, first),
+                arg_or(entering.as_ref(), first),
+                arg_or(self.init, first),
+                arg_or(self.codes.as_ref(), first),
+                arg(&d_inputs[0]),
+                arg_or(d_inputs.get(1), &spare_input),
+                arg(&d_h0),
+                arg_or(d_init.as_ref(), &spare_init),
+                arg_or(d_bias.as_ref(), &spare_bias),
+                cut.sizes(),
+                cut.cubes(),
+                plan,
+            );
+        }
+        Gradients { inputs: d_inputs, bias: d_bias.as_ref().map(column_sums), h0: d_h0, init: d_init.as_ref().map(column_sums) }
+    }
+
+    /// The gradients that leave the chunks to the left, `[B, chunks, E]`, the last chunk first.
+    fn between_chunks_back(&self, cut: &Cut, d_h: Option<&CubeTensor>, d_last: Option<&CubeTensor>) -> CubeTensor {
+        let first = self.first();
+        let [keeps, gained] = [(); 2].map(|()| empty(first, [cut.batch, cut.chunks, cut.width]));
+        // SAFETY: as above.
+        unsafe {
+            back::summarise_back::launch_unchecked(
+                &first.client,
+                cubes(cut.cubes()),
+                cut.cube(),
+                arg(first),
+                arg(self.second()),
+                arg_or(self.bias, first),
+                arg_or(d_h, first),
+                arg_or(self.codes.as_ref(), first),
+                arg(&keeps),
+                arg(&gained),
+                cut.sizes(),
+                cut.cubes(),
+                Plan { d_h: d_h.is_some(), ..self.plan(cut) },
+            );
+        }
+        states(&keeps, &gained, d_last)
+    }
+}
+
+impl<R: Recurrence> Op<R> {
+    fn problem<'a>(&self, input: impl Fn(usize) -> Option<&'a CubeTensor>) -> Problem<'a> {
+        let inputs: Vec<&CubeTensor> = (0..self.sequences).map(|i| input(i).expect("kept")).collect();
+        let codes = self.steps.on_device(inputs[0]);
+        let [bias, h0, init] = [self.bias, self.h0, self.init].map(|i| i.and_then(&input));
+        Problem { cell: self.cell.cell().expect("sent here because it has kernels"), inputs, bias, h0, init, codes }
+    }
+}
+
+impl<R: Recurrence> GpuOp for Op<R> {
+    fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
+        let (h, last) = self.problem(|i| Some(&inputs[i])).forward();
+        vec![h, last]
+    }
+
+    fn backward(&self, inputs: &[Option<CubeTensor>], outputs: &[Option<CubeTensor>], d_outputs: &[Option<CubeTensor>]) -> Vec<CubeTensor> {
+        let problem = self.problem(|i| inputs[i].as_ref());
+        let d = problem.backward(outputs[0].as_ref().expect("kept"), d_outputs[0].as_ref(), d_outputs[1].as_ref());
+        let d_h0 = self.h0.map(|_| d.h0);
+        d.inputs.into_iter().chain(d.bias).chain(d_h0).chain(d.init).collect()
+    }
+}
+
+/// The states of the recurrence over chunks.
+fn states(keeps: &CubeTensor, gained: &CubeTensor, h0: Option<&CubeTensor>) -> CubeTensor {
+    Problem { cell: Cell::Linear, inputs: vec![keeps, gained], bias: None, h0, init: None, codes: None }.forward().0
+}

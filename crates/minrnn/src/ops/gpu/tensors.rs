@@ -1,0 +1,133 @@
+//! Between tensors of a graphics processor and the buffers kernels work on.
+
+use std::sync::{Arc, Mutex};
+
+use burn::backend::{DType, TensorMetadata};
+use burn::tensor::Shape;
+use burn_cubecl::CubeDevice;
+use burn_cubecl::ops::numeric::{empty_device_contiguous_dtype, zeros_client};
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::prelude::{BufferArg, CubeCount, CubeDim};
+
+/// Lanes side by side in a cube: one stretch of 128 bytes in f32.
+pub(super) const LANES: usize = 32;
+/// Rows of lanes in a cube that walks down columns, or that has a row of its own each.
+pub(super) const ROWS: usize = 8;
+/// Lanes of a cube that works on single elements.
+const UNITS: usize = 256;
+/// Largest number of cubes in one dimension that every device takes.
+const MOST_CUBES: usize = 65_535;
+/// Cubes that keep a large device busy while there is work for them.
+const BUSY: usize = 1024;
+
+/// The sizes of a tensor of `D` dimensions.
+pub(super) fn dims<const D: usize>(tensor: &CubeTensor) -> [usize; D] {
+    tensor.shape().dims()
+}
+
+/// Elements of a tensor.
+pub(super) fn len(tensor: &CubeTensor) -> usize {
+    tensor.shape().num_elements()
+}
+
+/// Memory for an f32 output on the device of `like`.
+pub(super) fn empty<const D: usize>(like: &CubeTensor, shape: [usize; D]) -> CubeTensor {
+    empty_of_shape(like, shape.into())
+}
+
+/// Memory for an f32 output of the shape and on the device of `like`.
+pub(super) fn empty_like(like: &CubeTensor) -> CubeTensor {
+    empty_of_shape(like, like.shape())
+}
+
+fn empty_of_shape(like: &CubeTensor, shape: Shape) -> CubeTensor {
+    empty_device_contiguous_dtype(like.client.clone(), like.device.clone(), shape, DType::F32)
+}
+
+/// Zeros on the device of `like`.
+pub(super) fn zeros<const D: usize>(like: &CubeTensor, shape: [usize; D]) -> CubeTensor {
+    zeros_client(like.client.clone(), like.device.clone(), shape.into(), DType::F32)
+}
+
+/// Zeros of the shape and on the device of `like`.
+pub(super) fn zeros_like(like: &CubeTensor) -> CubeTensor {
+    zeros_client(like.client.clone(), like.device.clone(), like.shape(), DType::F32)
+}
+
+/// A tensor as an argument of a kernel.
+pub(super) fn arg(tensor: &CubeTensor) -> BufferArg {
+    tensor.clone().into_buffer_arg()
+}
+
+/// A tensor that may be absent as an argument; `other` stands in for it and is not read.
+pub(super) fn arg_or(tensor: Option<&CubeTensor>, other: &CubeTensor) -> BufferArg {
+    arg(tensor.unwrap_or(other))
+}
+
+/// A grid of at least `count` cubes. Kernels leave cubes beyond their number at once.
+pub(super) fn cubes(count: usize) -> CubeCount {
+    let y = count.div_ceil(MOST_CUBES).max(1);
+    CubeCount::Static(count.div_ceil(y) as u32, y as u32, 1)
+}
+
+/// The grid and the cube for `count` single elements.
+pub(super) fn elements(count: usize) -> (CubeCount, CubeDim) {
+    (cubes(count.div_ceil(UNITS)), CubeDim::new_1d(UNITS as u32))
+}
+
+/// A cube of [`ROWS`] × [`LANES`].
+pub(super) fn square() -> CubeDim {
+    CubeDim::new_2d(LANES as u32, ROWS as u32)
+}
+
+/// How a `[rows, width]` matrix is cut for kernels that walk down columns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Columns {
+    /// Groups of [`LANES`] columns.
+    pub groups: usize,
+    /// Blocks of rows.
+    pub blocks: usize,
+    /// Rows of a block.
+    pub block_rows: usize,
+}
+
+impl Columns {
+    pub(super) fn new(rows: usize, width: usize) -> Self {
+        let groups = width.div_ceil(LANES);
+        let wanted = (BUSY / groups.max(1)).clamp(1, rows.div_ceil(4 * ROWS).max(1));
+        let block_rows = rows.div_ceil(wanted).next_multiple_of(ROWS).max(ROWS);
+        Self { groups, blocks: rows.div_ceil(block_rows).max(1), block_rows }
+    }
+
+    /// Cubes of the kernel.
+    pub(super) fn cubes(&self) -> usize {
+        self.groups * self.blocks
+    }
+}
+
+/// Whole numbers of the host and their copies on the devices that asked for them; cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Uploaded(Arc<Mutex<Vec<CubeTensor>>>);
+
+impl Uploaded {
+    /// The copy of `values` on the device of `like`, made on the first call for it.
+    pub(in crate::ops) fn get(&self, like: &CubeTensor, values: &[i32]) -> CubeTensor {
+        let mut copies = self.0.lock().expect("no panic while the copies are held");
+        if let Some(copy) = copies.iter().find(|copy| copy.device == like.device) {
+            return copy.clone();
+        }
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        let handle = like.client.create_from_slice(&bytes);
+        let device: CubeDevice = like.device.clone();
+        let copy = CubeTensor::new_contiguous(like.client.clone(), device, [values.len()].into(), handle, DType::I32);
+        copies.push(copy.clone());
+        copy
+    }
+}
+
+/// A copy of `values` on the device of `like`.
+pub(super) fn upload(like: &CubeTensor, values: &[f32]) -> CubeTensor {
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+    let handle = like.client.create_from_slice(&bytes);
+    CubeTensor::new_contiguous(like.client.clone(), like.device.clone(), [values.len()].into(), handle, DType::F32)
+}

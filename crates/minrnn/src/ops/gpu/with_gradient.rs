@@ -1,0 +1,18 @@
+//! The beginning of a backward pass in the middle of a model.
+
+use burn_cubecl::tensor::CubeTensor;
+
+use super::super::with_gradient::WithGradient;
+use super::GpuOp;
+use super::tensors::zeros;
+
+impl GpuOp for WithGradient {
+    fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
+        vec![zeros(&inputs[0], [1])]
+    }
+
+    fn backward(&self, inputs: &[Option<CubeTensor>], _: &[Option<CubeTensor>], _: &[Option<CubeTensor>]) -> Vec<CubeTensor> {
+        let d_y = inputs[1].as_ref().expect("kept");
+        vec![d_y.clone(), d_y.clone()]
+    }
+}
