@@ -45,6 +45,9 @@ laws! {
         min_lstm: MinLstm,
         gru: Gru,
         lstm: Lstm,
+        signed_min_gru: SignedMinGru,
+        decay_min_gru: DecayMinGru,
+        delta: Delta,
     }
     others {
         blocks: subject::blocks(configs::blocks()),

@@ -10,6 +10,7 @@ use alloc::boxed::Box;
 
 use crate::conv::Conv;
 use crate::feed_forward::FeedForward;
+use crate::highway::Highway;
 use crate::linear::{Linear, Shared};
 use crate::mixer::{self, Mixer};
 use crate::norm::Norm;
@@ -25,6 +26,7 @@ pub(crate) struct Block {
     mixer_norm: Norm,
     mixer: Box<dyn Mixer>,
     out_proj: Linear,
+    highway: Option<Highway>,
     feed_forward: Option<(Norm, FeedForward)>,
 }
 
@@ -33,7 +35,8 @@ impl Block {
         let conv = if config.conv { Some(Conv::read(config, source, &join(name, "conv"))?) } else { None };
         let mixer_norm = Norm::read(config, source, &join(name, "mixer_norm"))?;
         let mixer_name = join(name, "mixer");
-        let mixer = mixer::read(config, config.mixer_at(layer), source, &mixer_name)?;
+        let mixer = mixer::read(config, layer, source, &mixer_name)?;
+        let highway = Highway::read(config, config.mixer_at(layer), source, &mixer_name)?;
         let out_name = join(&mixer_name, "out_proj");
         let out_proj = match mixer.out_bias() {
             true => source.linear(&out_name, config.d_model, mixer.width())?,
@@ -46,7 +49,7 @@ impl Block {
                 Some((norm, FeedForward::read(config, source, &join(name, "ff"))?))
             }
         };
-        Ok(Self { conv, mixer_norm, mixer, out_proj, feed_forward })
+        Ok(Self { conv, mixer_norm, mixer, out_proj, highway, feed_forward })
     }
 
     /// Writes what a session keeps before its first token.
@@ -65,8 +68,13 @@ impl Block {
         }
         self.mixer_norm.forward(pass, pass.rows, x, room(&mut buffers.normed, pass.rows * d));
         self.mixer.forward(pass, Memory::new(state, first + window, self.mixer.memory()), buffers);
-        let scratch = room(&mut buffers.product, pass.rows * d);
-        self.out_proj.add_to(pass, pass.rows, &buffers.hidden, scratch, x);
+        match &self.highway {
+            Some(highway) => highway.add_to(pass, &self.out_proj, buffers, x),
+            None => {
+                let scratch = room(&mut buffers.product, pass.rows * d);
+                self.out_proj.add_to(pass, pass.rows, &buffers.hidden, scratch, x);
+            }
+        }
         if let Some((norm, feed_forward)) = &self.feed_forward {
             norm.forward(pass, pass.rows, x, room(&mut buffers.normed, pass.rows * d));
             feed_forward.forward(pass, x, buffers);

@@ -4,7 +4,9 @@ use alloc::{format, string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-use crate::choices::{Candidate, DropoutSite, FeedForwardKind, GruForm, InitialState, MixerKind, NormKind, Positions, ScanKind};
+use crate::choices::{
+    Candidate, DropoutSite, FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, NormKind, Positions, ScanKind,
+};
 use crate::{Error, Result};
 
 const MAX_VOCAB_SIZE: usize = 1 << 22;
@@ -69,6 +71,10 @@ pub struct ModelConfig {
     pub window: usize,
     /// How attention knows the place of a token. Default `none`.
     pub positions: Positions,
+    /// Whether the output of minGRU and minLSTM is a learned mixture of their projected state and their input. Default false.
+    pub highway: bool,
+    /// The lower bound of minGRU's forget gate. Default `none`.
+    pub forget_floor: ForgetFloor,
     /// Where the GRU's reset gate acts. Default `paper`.
     pub gru_form: GruForm,
 }
@@ -99,6 +105,8 @@ impl Default for ModelConfig {
             max_seq_len: 1024,
             window: 0,
             positions: Positions::None,
+            highway: false,
+            forget_floor: ForgetFloor::None,
             gru_form: GruForm::Paper,
         }
     }
@@ -138,15 +146,24 @@ impl ModelConfig {
         whole_width("ff_mult", self.ff_mult, self.d_model)
     }
 
+    /// What the forget gate's learned lower bound of block `layer` stays below: it rises evenly to 1 in the last block.
+    pub fn forget_ceiling(&self, layer: usize) -> f64 {
+        (layer + 1) as f64 / self.n_layers.max(1) as f64
+    }
+
     /// Number of matrix weights (biases, norms and convolution filters left out): what the model costs in memory.
     ///
     /// # Errors
     /// As [`d_inner`](Self::d_inner) and [`d_ff`](Self::d_ff).
     pub fn matrix_weights(&self) -> Result<u128> {
         let (d, e) = (self.d_model as u128, self.d_inner()? as u128);
+        let highway = if self.highway { d * d } else { 0 };
         let mixer = |kind: MixerKind| match kind {
-            MixerKind::MinGru => 3 * d * e,
-            MixerKind::MinLstm => 4 * d * e,
+            MixerKind::MinGru => 3 * d * e + highway,
+            MixerKind::MinLstm => 4 * d * e + highway,
+            MixerKind::SignedMinGru => 4 * d * e,
+            MixerKind::DecayMinGru => 3 * d * e,
+            MixerKind::Delta => d * (4 * e + self.n_heads as u128),
             MixerKind::Gru => 3 * (d + e) * e + e * d,
             MixerKind::Lstm => 4 * (d + e) * e + e * d,
         };
@@ -195,7 +212,35 @@ impl ModelConfig {
         if !(self.forget_bias.is_finite() && self.forget_bias.abs() <= 1e3) {
             return wrong(format!("forget_bias must be a number between -1000 and 1000, found {}", self.forget_bias));
         }
+        self.validate_heads()?;
+        self.validate_variants()?;
         self.validate_scan()
+    }
+
+    fn validate_heads(&self) -> Result<()> {
+        let d_inner = self.d_inner()?;
+        if self.mixer_kinds().contains(&MixerKind::Delta) && !d_inner.is_multiple_of(self.n_heads) {
+            return wrong(format!("n_heads must divide the inner width expansion · d_model = {d_inner}, found {}", self.n_heads));
+        }
+        Ok(())
+    }
+
+    /// Keys that change minGRU and minLSTM alone.
+    fn validate_variants(&self) -> Result<()> {
+        let other_than = |own: &[MixerKind]| self.mixer_kinds().into_iter().find(|kind| !own.contains(kind));
+        if let (true, Some(kind)) = (self.highway, other_than(&[MixerKind::MinGru, MixerKind::MinLstm])) {
+            return wrong(format!("highway = true exists for min-gru and min-lstm only, found mixer = {kind}; use highway = false"));
+        }
+        if self.forget_floor == ForgetFloor::None {
+            return Ok(());
+        }
+        if let Some(kind) = other_than(&[MixerKind::MinGru]) {
+            return wrong(format!("forget_floor = learned exists for min-gru only, found mixer = {kind}; use forget_floor = none"));
+        }
+        if self.scan != ScanKind::Linear {
+            return wrong(format!("forget_floor = learned needs scan = linear, found {}", self.scan));
+        }
+        Ok(())
     }
 
     fn validate_scan(&self) -> Result<()> {
@@ -305,6 +350,16 @@ mod tests {
         ModelConfig { scan: ScanKind::LogSpace, ..valid() }.validate().unwrap();
         assert!(refusal(|c| (c.scan, c.candidate) = (ScanKind::LogSpace, Candidate::Tanh)).contains("found tanh"));
         assert!(refusal(|c| (c.scan, c.mixer) = (ScanKind::LogSpace, MixerKind::Gru)).contains("mixer = gru"));
+    }
+
+    #[test]
+    fn variants_beyond_the_paper_name_the_mixers_they_exist_for() {
+        assert!(refusal(|c| (c.highway, c.mixer) = (true, MixerKind::Gru)).contains("mixer = gru"));
+        assert!(refusal(|c| (c.forget_floor, c.mixer) = (ForgetFloor::Learned, MixerKind::MinLstm)).contains("mixer = min-lstm"));
+        assert!(refusal(|c| (c.forget_floor, c.scan) = (ForgetFloor::Learned, ScanKind::LogSpace)).contains("found log-space"));
+        assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::Delta, 3)).contains("256, found 3"));
+        ModelConfig { highway: true, forget_floor: ForgetFloor::Learned, ..valid() }.validate().unwrap();
+        ModelConfig { mixer: MixerKind::Delta, ..valid() }.validate().unwrap();
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod feed_forward;
 #[cfg(feature = "std")]
 mod files;
 mod gates;
+mod highway;
 mod linear;
 mod mixer;
 mod model;
@@ -47,7 +48,9 @@ mod workspace;
 
 #[cfg(feature = "std")]
 pub use checkpoint::{CONFIG_FILE, CheckpointConfig, FORMAT_VERSION, WEIGHTS_FILE, read_checkpoint};
-pub use choices::{Candidate, DropoutSite, FeedForwardKind, GruForm, InitialState, MixerKind, NormKind, Positions, ScanKind, WeightFormat};
+pub use choices::{
+    Candidate, DropoutSite, FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, NormKind, Positions, ScanKind, WeightFormat,
+};
 pub use config::ModelConfig;
 pub use error::{Error, Result};
 #[cfg(feature = "std")]

@@ -5,10 +5,14 @@
 pub mod adamw;
 pub mod conv;
 pub mod cross_entropy;
+pub mod decay_min_gru;
+pub mod delta;
 pub mod dropout;
+pub mod floored_min_gru;
 pub mod gated_gelu;
 pub mod gelu;
 pub mod gru;
+pub mod highway;
 pub mod layer_norm;
 pub mod log_space;
 pub mod lstm;
@@ -17,7 +21,9 @@ pub mod min_lstm;
 pub mod parallel_scans;
 pub mod product;
 pub mod rms_norm;
+mod scaled_min_gru;
 pub mod scan;
+pub mod signed_min_gru;
 pub mod weight_matrix;
 
 use crate::shape::Candidate;

@@ -45,6 +45,12 @@ impl Initializer {
         self.fill(shape, |_| value)
     }
 
+    /// The elements `values`.
+    pub fn vector(&self, values: Vec<f32>) -> Param<Tensor<1>> {
+        let shape = [values.len()];
+        Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), &self.device))
+    }
+
     /// A linear layer `d_input` → `d_output` with PyTorch's default initialisation.
     pub fn linear(&mut self, d_input: usize, d_output: usize) -> Linear {
         self.linear_with_bias(d_input, d_output, true)
@@ -65,8 +71,7 @@ impl Initializer {
         let bias = linear.bias.as_ref().expect("the layer has a bias").val();
         let mut values: Vec<f32> = bias.into_data().try_to_vec().expect("biases are f32");
         values[range].iter_mut().for_each(|value| *value += shift as f32);
-        let shape = [values.len()];
-        linear.bias = Some(Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), &self.device)));
+        linear.bias = Some(self.vector(values));
         linear
     }
 

@@ -113,4 +113,7 @@ mixers! {
     MinLstm: min_lstm::{MinLstm, MinLstmConfig},
     Gru: gru::{Gru, GruConfig},
     Lstm: lstm::{Lstm, LstmConfig},
+    SignedMinGru: signed_min_gru::{SignedMinGru, SignedMinGruConfig},
+    DecayMinGru: decay_min_gru::{DecayMinGru, DecayMinGruConfig},
+    Delta: delta::{Delta, DeltaConfig},
 }

@@ -5,6 +5,9 @@
 //! | operation | which one do I want? |
 //! |---|---|
 //! | [`min_gru`], [`min_lstm`] | the cells, gates and recurrence in one kernel |
+//! | [`signed_min_gru`], [`decay_min_gru`], [`floored_min_gru`] | variants of minGRU beyond the paper |
+//! | [`delta`] | an associative memory that is corrected, beyond the paper |
+//! | [`highway`] | a learned mixture of a layer's output and its input |
 //! | [`linear_scan`] | h = a h + b with coefficients of your own |
 //! | [`log_space_scan`] | the same from ln a and ln b, as in the paper; for study |
 //! | [`gru`], [`lstm`] | the traditional cells |
@@ -25,13 +28,17 @@
 mod adamw;
 mod conv;
 mod cross_entropy;
+mod decay_min_gru;
+mod delta;
 mod dropout;
 mod embedding;
 mod flex;
+mod floored_min_gru;
 mod fused;
 mod gelu;
 mod gelu_product;
 mod gru;
+mod highway;
 mod lstm;
 mod min_gru;
 mod min_lstm;
@@ -40,6 +47,7 @@ mod precision;
 mod product;
 mod recurrence;
 mod scan;
+mod signed_min_gru;
 mod steps;
 mod stepwise;
 #[cfg(test)]
@@ -49,11 +57,15 @@ mod with_gradient;
 pub use adamw::{AdamW, Moments, adamw, sum_of_squares};
 pub use conv::{causal_conv, causal_conv_and_input};
 pub use cross_entropy::cross_entropy;
+pub use decay_min_gru::decay_min_gru;
+pub use delta::delta;
 pub use dropout::{Dropout, bias_dropout_residual};
 pub use embedding::embedding;
+pub use floored_min_gru::floored_min_gru;
 pub use gelu::{bias_gated_gelu, bias_gelu};
 pub use gelu_product::{bias_gated_gelu_product, bias_gelu_product};
 pub use gru::{GruForm, gru};
+pub use highway::highway;
 pub use lstm::{LstmOutputs, lstm};
 pub(crate) use min_gru::log_coefficients as min_gru_log_coefficients;
 pub use min_gru::min_gru;
@@ -65,5 +77,6 @@ pub use precision::{Precision, with_precision};
 pub use product::{product, product_transposed};
 pub use recurrence::Start;
 pub use scan::{linear_scan, log_space_scan};
+pub use signed_min_gru::signed_min_gru;
 pub use steps::StepCodes;
 pub use with_gradient::with_gradient;

@@ -1,6 +1,6 @@
 //! The small models the tests run: every setting of every mixer and block.
 
-use minrnn_stream::{Candidate, FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind, ScanKind};
+use minrnn_stream::{Candidate, FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, ModelConfig, NormKind, ScanKind};
 
 use super::{D_MODEL, VOCAB_SIZE};
 
@@ -19,12 +19,31 @@ pub fn mixers(mixer: MixerKind) -> Vec<ModelConfig> {
         }
         MixerKind::Gru => vary(configs, GruForm::ALL, |config, value| config.gru_form = value),
         MixerKind::Lstm => configs,
+        MixerKind::SignedMinGru | MixerKind::DecayMinGru => vary(configs, Candidate::ALL, |config, value| config.candidate = value),
+        MixerKind::Delta => vary(vec![small(mixer)], &[4, 2], |config, value| config.n_heads = value),
     };
     let configs = match mixer {
         MixerKind::MinLstm => vary(configs, &[true, false], |config, value| config.normalize_gates = value),
         _ => configs,
     };
-    configs.into_iter().filter(|config| config.validate().is_ok()).collect()
+    let configs = configs.into_iter().chain(beyond_the_paper(mixer));
+    configs.filter(|config| config.validate().is_ok()).collect()
+}
+
+/// Highway output and the lower bound of the forget gate, of those that have them.
+fn beyond_the_paper(mixer: MixerKind) -> Vec<ModelConfig> {
+    let learned = ModelConfig { initial_state: InitialState::Learned, ..small(mixer) };
+    let highway = ModelConfig { highway: true, ..learned.clone() };
+    let floor = ModelConfig { forget_floor: ForgetFloor::Learned, ..learned };
+    match mixer {
+        MixerKind::MinGru => {
+            let both = ModelConfig { highway: true, candidate: Candidate::Tanh, ..floor.clone() };
+            let log_space = ModelConfig { scan: ScanKind::LogSpace, ..highway.clone() };
+            vec![highway, log_space, floor, both]
+        }
+        MixerKind::MinLstm => vec![highway],
+        _ => Vec::new(),
+    }
 }
 
 /// Every combination of the settings of a block, around a mixer with a learned state.
@@ -40,6 +59,7 @@ pub fn language_models() -> Vec<ModelConfig> {
     let of = |mixer: &MixerKind| ModelConfig { n_layers: 2, conv: true, initial_state: InitialState::Learned, ..small(*mixer) };
     let mut configs: Vec<ModelConfig> = MixerKind::ALL.iter().map(of).collect();
     configs.push(ModelConfig { norm: NormKind::Layer, conv: false, tie_embeddings: true, ..of(&MixerKind::MinGru) });
+    configs.push(ModelConfig { highway: true, forget_floor: ForgetFloor::Learned, ..of(&MixerKind::MinGru) });
     configs.push(ModelConfig { norm: NormKind::Batch, ff: FeedForwardKind::Gated, ..of(&MixerKind::MinLstm) });
     configs
 }

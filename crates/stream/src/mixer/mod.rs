@@ -1,10 +1,13 @@
 //! The time-mixing layers. A new one is a file and a line in [`read`] and [`memory_len`].
 
+mod decay_min_gru;
+mod delta;
 mod gru;
 mod lstm;
 mod min_gru;
 mod min_lstm;
 mod recurrent;
+mod signed_min_gru;
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -36,26 +39,31 @@ pub(crate) trait Mixer: Debug + Send + Sync {
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers);
 }
 
-/// A mixer of a model, without its down-projection.
-pub(crate) fn read(config: &ModelConfig, kind: MixerKind, source: &mut dyn Source, name: &str) -> Result<Box<dyn Mixer>> {
-    Ok(match kind {
-        MixerKind::MinGru => Box::new(min_gru::MinGru::read(config, source, name)?),
+/// The mixer of block `layer`, without its down-projection.
+pub(crate) fn read(config: &ModelConfig, layer: usize, source: &mut dyn Source, name: &str) -> Result<Box<dyn Mixer>> {
+    Ok(match config.mixer_at(layer) {
+        MixerKind::MinGru => Box::new(min_gru::MinGru::read(config, layer, source, name)?),
         MixerKind::MinLstm => Box::new(min_lstm::MinLstm::read(config, source, name)?),
         MixerKind::Gru => Box::new(gru::Gru::read(config, source, name)?),
         MixerKind::Lstm => Box::new(lstm::Lstm::read(config, source, name)?),
+        MixerKind::SignedMinGru => Box::new(signed_min_gru::SignedMinGru::read(config, source, name)?),
+        MixerKind::DecayMinGru => Box::new(decay_min_gru::DecayMinGru::read(config, source, name)?),
+        MixerKind::Delta => Box::new(delta::Delta::read(config, source, name)?),
     })
 }
 
 impl MixerKind {
     /// The mixers that the runtime runs: those whose state has a fixed size.
-    pub const STREAMED: &'static [Self] = &[Self::MinGru, Self::MinLstm, Self::Gru, Self::Lstm];
+    pub const STREAMED: &'static [Self] =
+        &[Self::MinGru, Self::MinLstm, Self::Gru, Self::Lstm, Self::SignedMinGru, Self::DecayMinGru, Self::Delta];
 }
 
 /// Numbers that a mixer keeps for a session.
 pub(crate) fn memory_len(config: &ModelConfig, kind: MixerKind) -> Result<usize> {
     let e = config.d_inner()?;
     Ok(match kind {
-        MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gru => e,
+        MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gru | MixerKind::SignedMinGru | MixerKind::DecayMinGru => e,
+        MixerKind::Delta => e * (e / config.n_heads),
         MixerKind::Lstm => 2 * e,
     })
 }
