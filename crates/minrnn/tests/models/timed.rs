@@ -34,7 +34,7 @@ fn a_cut_at_any_time_changes_nothing() {
     let (cell, x, weight) = (cell(), random_tensor::<3>(SIZES, 1, &device()), random_tensor::<3>(SIZES, 3, &device()));
     let run = |cut: usize| {
         let (times, mut state, mut outputs) = (times(), cell.init_state(batch), Vec::new());
-        for (start, end) in [(0, cut), (cut, seq_len)] {
+        for (start, end) in [(0, cut), (cut, seq_len)].into_iter().filter(|(start, end)| start < end) {
             let (x, times) = (x.clone().narrow(1, start, end - start), times.clone().narrow(1, start, end - start));
             let (y, next) = cell.forward_timed(x, times, state, &StepCodes::dense());
             state = next;
@@ -55,13 +55,12 @@ fn a_cut_at_any_time_changes_nothing() {
 
 #[test]
 fn two_short_waits_are_one_long_wait() {
-    let cell = cell();
+    let mut cell = cell();
     let h = random_tensor::<2>([1, 16], 5, &device());
     // An update gate that is shut, so that time alone acts.
-    let bias = cell.in_proj.bias.as_ref().expect("there is one").val();
-    let shut = Tensor::cat(vec![bias.clone().narrow(0, 0, 16), bias.narrow(0, 16, 16) - 100.0], 0);
-    let mut cell = cell;
-    cell.in_proj.bias = Some(burn::module::Param::from_tensor(shut));
+    let mut bias = values(cell.in_proj.bias.as_ref().expect("there is one").val());
+    bias[16..].iter_mut().for_each(|x| *x -= 100.0);
+    cell.in_proj.bias = Some(Initializer::new(0, &device()).vector(bias));
     let wait = |times: &[f32]| {
         let x = Tensor::zeros([1, times.len(), 8], &device());
         let times = Tensor::from_data(TensorData::new(times.to_vec(), [1, times.len()]), &device());

@@ -2,14 +2,14 @@
 //!
 //! The input side of all tokens is one product; then each member of the crew runs whole heads through all tokens.
 
+use minrnn_kernels::delta;
+
 use super::Mixer;
 use crate::linear::{Linear, Shared, product};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{ModelConfig, Result};
-
-use minrnn_kernels::delta;
 
 #[derive(Debug, Clone)]
 pub(super) struct Delta {
