@@ -155,16 +155,12 @@ pub fn forward(sizes: Sizes, inputs: Inputs, y: Out, memory: Out) {
         let head = inputs.head(sizes, task);
         // SAFETY: tasks have heads of their own.
         let after = unsafe { memory.slice(task * n * n, n * n) };
-        let after = match head.memory {
+        match head.memory {
             Some(memory) => {
                 after.write_copy_of_slice(memory);
-                after
             }
-            None => {
-                after.fill(MaybeUninit::new(0.0));
-                after
-            }
-        };
+            None => after.fill(MaybeUninit::new(0.0)),
+        }
         // SAFETY: written just now.
         let memory = unsafe { core::slice::from_raw_parts_mut(after.as_mut_ptr().cast(), n * n) };
         level.run(Forward { head, memory, y });
