@@ -23,7 +23,7 @@ fn settings_that_do_not_fit_are_named() {
         ("d_model=1.5", &["model.d_model must be a whole number"]),
         ("n_layers=-1", &["model.n_layers must be 0 or above", "-1"]),
         ("betas=0.9", &["betas"]),
-        ("device=cuda", &["train.device", "`cpu` (the only choice in this version)"]),
+        ("device=abacus", &["there is no device 'abacus'", "vulkan"]),
         ("d_model=0", &["d_model must be"]),
         ("n_layers=0", &["n_layers must be"]),
         ("expansion=0.3", &["expansion · d_model must be a whole number", "0.3 · 16"]),

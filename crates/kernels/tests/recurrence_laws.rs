@@ -75,7 +75,8 @@ proptest! {
         }
         same("h_last", get(&second, "h_last"), get(&expected, "h_last"));
         same("d_h0", get(&first, "d_h0"), get(&expected, "d_h0"));
-        for name in ["d_init", "d_bias"] {
+        let shared = expected.iter().any(|(name, _)| *name == "d_share").then_some("d_share");
+        for name in ["d_init", "d_bias"].into_iter().chain(shared) {
             let both: Vec<f32> = get(&first, name).iter().zip(get(&second, name)).map(|(x, y)| x + y).collect();
             same(name, &both, get(&expected, name));
         }

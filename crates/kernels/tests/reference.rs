@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Random, assert_gradient, differences, wide};
-use minrnn_kernels::reference::{log_space, min_gru, min_lstm, parallel_scans, scan};
+use minrnn_kernels::reference::{decay_min_gru, floored_min_gru, log_space, min_gru, min_lstm, parallel_scans, scan, signed_min_gru};
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET, Segments};
 use minrnn_kernels::{Candidate, Gates, Shape, Start};
 
@@ -159,6 +159,75 @@ fn min_gru_gradients_match_differences() {
             min_gru::forward(batch.shape, candidate, x, Some(bias), start)
         });
     }
+}
+
+#[test]
+fn signed_min_gru_gradients_match_differences() {
+    for candidate in CANDIDATES {
+        let mut batch = Batch::new();
+        let (x, bias) = (wide(&batch.random.normal(108)), wide(&batch.random.normal(6)));
+        let start = batch.start(&batch.h0, &batch.init);
+        let h = signed_min_gru::forward(batch.shape, candidate, &x, Some(&bias), start).h;
+        let d = signed_min_gru::backward(batch.shape, candidate, &x, Some(&bias), start, &h, Some(&batch.d_h), Some(&batch.d_h_last));
+        batch.check("signed_min_gru", [(&x, &d.d_preact), (&bias, &d.d_bias)], [&d.d_h0, &d.d_init], |[x, bias], start| {
+            signed_min_gru::forward(batch.shape, candidate, x, Some(bias), start)
+        });
+    }
+}
+
+#[test]
+fn decay_min_gru_gradients_match_differences() {
+    for candidate in CANDIDATES {
+        let mut batch = Batch::new();
+        let (x, u) = (wide(&batch.random.normal(72)), wide(&batch.random.between(36, 0.0, 2.0)));
+        let start = batch.start(&batch.h0, &batch.init);
+        let h = decay_min_gru::forward(batch.shape, candidate, &x, &u, None, start).h;
+        let (d, d_u) = decay_min_gru::backward(batch.shape, candidate, &x, &u, None, start, &h, Some(&batch.d_h), Some(&batch.d_h_last));
+        batch.check("decay_min_gru", [(&x, &d.d_preact), (&u, &d_u)], [&d.d_h0, &d.d_init], |[x, u], start| {
+            decay_min_gru::forward(batch.shape, candidate, x, u, None, start)
+        });
+    }
+}
+
+#[test]
+fn floored_min_gru_gradients_match_differences() {
+    for candidate in CANDIDATES {
+        let mut batch = Batch::new();
+        let (x, share) = (wide(&batch.random.normal(72)), vec![0.9, 0.3]);
+        let start = batch.start(&batch.h0, &batch.init);
+        let h = floored_min_gru::forward(batch.shape, candidate, &x, None, &share, start).h;
+        let (d, d_share) =
+            floored_min_gru::backward(batch.shape, candidate, &x, None, &share, start, &h, Some(&batch.d_h), Some(&batch.d_h_last));
+        batch.check("floored_min_gru", [(&x, &d.d_preact), (&share, &d_share)], [&d.d_h0, &d.d_init], |[x, share], start| {
+            floored_min_gru::forward(batch.shape, candidate, x, None, share, start)
+        });
+    }
+}
+
+#[test]
+fn a_floored_min_gru_without_a_floor_is_a_min_gru() {
+    let mut batch = Batch::new();
+    let x = wide(&batch.random.normal(72));
+    let start = batch.start(&batch.h0, &batch.init);
+    let floored = floored_min_gru::forward(batch.shape, Candidate::Positive, &x, None, &[1.0, 1.0], start).h;
+    near("h", &floored, &min_gru::forward(batch.shape, Candidate::Positive, &x, None, start).h);
+}
+
+#[test]
+fn a_decay_min_gru_forgets_by_the_time_that_passes() {
+    // A closed gate: only time acts.
+    let shape = Shape { batch: 1, seq_len: 2, width: 1 };
+    let start = Start { h0: Some(&[2.0][..]), ..Start::default() };
+    let out = decay_min_gru::forward(shape, Candidate::Identity, &[0.0, -800.0, 0.0, -800.0], &[0.5, 1.0], None, start);
+    near("h", &out.h, &[2.0 * (-0.5f64).exp(), 2.0 * (-1.5f64).exp()]);
+}
+
+#[test]
+fn a_signed_min_gru_turns_the_state_around() {
+    let shape = Shape { batch: 1, seq_len: 2, width: 1 };
+    let start = Start { h0: Some(&[1.0][..]), ..Start::default() };
+    let out = signed_min_gru::forward(shape, Candidate::Identity, &[0.0, -800.0, -1.0, 0.0, -800.0, -1.0], None, start);
+    near("h", &out.h, &[-(1.0f64.tanh()), 1.0f64.tanh().powi(2)]);
 }
 
 #[test]

@@ -58,6 +58,9 @@ laws! {
         s4d: S4d,
         h3: H3,
         hyena: Hyena,
+        signed_min_gru: SignedMinGru,
+        decay_min_gru: DecayMinGru,
+        delta: Delta,
     }
     others {
         blocks: subject::blocks(configs::blocks()),

@@ -9,7 +9,7 @@ use minrnn::checkpoint::{parameter_count, parameter_shapes};
 use minrnn::model::LanguageModel;
 use minrnn::nn::{AnyMixer, Initializer};
 use minrnn::train::Experiment;
-use minrnn_stream::{FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind};
+use minrnn_stream::{FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, ModelConfig, NormKind};
 
 fn model(config: &ModelConfig) -> LanguageModel {
     LanguageModel::new(config, 0, &Device::flex()).expect("a valid model")
@@ -466,4 +466,51 @@ fn names_of_a_hyena() {
         out_proj.weight [8, 8]
         out_proj.bias [8]";
     assert_eq!(mixer_listing(&small(MixerKind::Hyena)), expected(lines));
+}
+
+#[test]
+fn names_of_the_mixers_beyond_the_paper() {
+    let lines = "
+        in_proj.weight [48, 8]
+        in_proj.bias [48]
+        out_proj.weight [8, 16]
+        out_proj.bias [8]";
+    assert_eq!(mixer_listing(&small(MixerKind::SignedMinGru)), expected(lines));
+    let lines = "
+        in_proj.weight [32, 8]
+        in_proj.bias [32]
+        out_proj.weight [8, 16]
+        out_proj.bias [8]
+        decay [16]";
+    assert_eq!(mixer_listing(&small(MixerKind::DecayMinGru)), expected(lines));
+    let lines = "
+        in_proj.weight [50, 8]
+        in_proj.bias [50]
+        out_proj.weight [8, 16]
+        out_proj.bias [8]";
+    assert_eq!(mixer_listing(&ModelConfig { n_heads: 2, ..small(MixerKind::Delta) }), expected(lines));
+    let lines = "
+        in_proj.weight [32, 8]
+        in_proj.bias [32]
+        out_proj.weight [8, 16]
+        out_proj.bias [8]
+        highway.weight [8, 8]
+        highway.bias [8]
+        forget_floor [16]";
+    let config = ModelConfig { highway: true, forget_floor: ForgetFloor::Learned, ..small(MixerKind::MinGru) };
+    assert_eq!(mixer_listing(&config), expected(lines));
+}
+
+#[test]
+fn mixers_beyond_the_paper_have_the_parameters_of_their_equations() {
+    let count = |config: &ModelConfig| {
+        parameter_count(&AnyMixer::from_config(config, 0, &mut Initializer::new(0, &device())).expect("a valid mixer"))
+    };
+    let (d, e) = (8, 16);
+    let plain = count(&small(MixerKind::MinGru));
+    assert_eq!(count(&small(MixerKind::SignedMinGru)), plain + e * d + e);
+    assert_eq!(count(&small(MixerKind::DecayMinGru)), plain + e);
+    assert_eq!(count(&ModelConfig { n_heads: 2, ..small(MixerKind::Delta) }), plain + e * d + e + 2 * (d + 1));
+    assert_eq!(count(&ModelConfig { highway: true, ..small(MixerKind::MinGru) }), plain + d * d + d);
+    assert_eq!(count(&ModelConfig { forget_floor: ForgetFloor::Learned, ..small(MixerKind::MinGru) }), plain + e);
 }

@@ -11,6 +11,7 @@ use alloc::boxed::Box;
 use crate::channel_mix::ChannelMix;
 use crate::conv::Conv;
 use crate::feed_forward::FeedForward;
+use crate::highway::Highway;
 use crate::linear::{Linear, Shared};
 use crate::mixer::{self, Mixer, Output};
 use crate::norm::Norm;
@@ -28,6 +29,7 @@ pub(crate) struct Block {
     mixer: Box<dyn Mixer>,
     /// From the mixer's hidden values back to the residual stream, unless they are added as they are.
     out_proj: Option<Linear>,
+    highway: Option<Highway>,
     feed_forward: Option<(Norm, Part)>,
 }
 
@@ -42,7 +44,8 @@ impl Block {
         let conv = if config.conv { Some(Conv::read(config, source, &join(name, "conv"))?) } else { None };
         let mixer_norm = Norm::read(config, source, &join(name, "mixer_norm"))?;
         let mixer_name = join(name, "mixer");
-        let mixer = mixer::read(config, config.mixer_at(layer), source, &mixer_name)?;
+        let mixer = mixer::read(config, layer, source, &mixer_name)?;
+        let highway = Highway::read(config, config.mixer_at(layer), source, &mixer_name)?;
         let out_name = join(&mixer_name, "out_proj");
         let outputs = config.d_model * if mixer.output() == Output::Gated { 2 } else { 1 };
         let out_proj = match (mixer.has_out_proj(), mixer.out_bias()) {
@@ -62,7 +65,7 @@ impl Block {
                 Some((norm, part))
             }
         };
-        Ok(Self { d_model: config.d_model, conv, mixer_norm, mixer, out_proj, feed_forward })
+        Ok(Self { d_model: config.d_model, conv, mixer_norm, mixer, out_proj, highway, feed_forward })
     }
 
     /// Writes what a session keeps before its first token.
@@ -85,15 +88,16 @@ impl Block {
         }
         self.mixer_norm.forward(pass, pass.rows, x, room(&mut buffers.normed, pass.rows * d));
         self.mixer.forward(pass, Memory::new(state, first + window, self.mixer.memory()), buffers);
-        match &self.out_proj {
-            Some(out_proj) => {
+        match (&self.out_proj, &self.highway) {
+            (Some(out_proj), Some(highway)) => highway.add_to(pass, out_proj, buffers, x),
+            (Some(out_proj), None) => {
                 let scratch = room(&mut buffers.product, pass.rows * out_proj.weight.outputs());
                 match self.mixer.output() {
                     Output::Plain => out_proj.add_to(pass, pass.rows, &buffers.hidden, scratch, x),
                     Output::Gated => out_proj.add_gated_to(pass, pass.rows, &buffers.hidden, scratch, x),
                 }
             }
-            None => x.iter_mut().zip(&buffers.hidden).for_each(|(x, hidden)| *x += hidden),
+            (None, _) => x.iter_mut().zip(&buffers.hidden).for_each(|(x, hidden)| *x += hidden),
         }
         if let Some((norm, feed_forward)) = &self.feed_forward {
             norm.forward(pass, pass.rows, x, room(&mut buffers.normed, pass.rows * d));

@@ -83,6 +83,12 @@ choices! {
         H3 = "h3",
         /// Hyena: gates around a convolution with a long implicit filter.
         Hyena = "hyena",
+        /// Beyond the paper: a minGRU whose coefficients may be negative.
+        SignedMinGru = "signed-min-gru",
+        /// Beyond the paper: a minGRU that also forgets with the time that passes.
+        DecayMinGru = "decay-min-gru",
+        /// Beyond the paper: associative memories that are corrected by the delta rule.
+        Delta = "delta",
     }
 }
 
@@ -163,6 +169,17 @@ choices! {
         #[default]
         Zero = "zero",
         /// A learned vector per layer, passed through the candidate's map.
+        Learned = "learned",
+    }
+}
+
+choices! {
+    /// The lower bound of minGRU's forget gate.
+    ForgetFloor, "forget_floor" {
+        /// None: the gate may close.
+        #[default]
+        None = "none",
+        /// Beyond the paper: learned for each channel, up to a ceiling that rises from block to block.
         Learned = "learned",
     }
 }

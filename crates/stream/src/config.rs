@@ -5,8 +5,8 @@ use alloc::{format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::choices::{
-    Candidate, DropoutSite, FeedForwardKind, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Positions,
-    RecurrentInit, S4Init, ScanKind,
+    Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind,
+    Positions, RecurrentInit, S4Init, ScanKind,
 };
 use crate::{Error, Result};
 
@@ -88,6 +88,10 @@ pub struct ModelConfig {
     pub bias: bool,
     /// What the weights are before training; `gpt` for attention. Default `default`.
     pub init: Initialization,
+    /// Whether the output of minGRU and minLSTM is a learned mixture of their projected state and their input. Default false.
+    pub highway: bool,
+    /// The lower bound of minGRU's forget gate. Default `none`.
+    pub forget_floor: ForgetFloor,
     /// Where the GRU's reset gate acts. Default `paper`.
     pub gru_form: GruForm,
     /// Whether a convolution of width 4 and SiLU stand before sLSTM's input and forget gates. Default true.
@@ -129,6 +133,8 @@ impl Default for ModelConfig {
             positions: Positions::None,
             bias: true,
             init: Initialization::Default,
+            highway: false,
+            forget_floor: ForgetFloor::None,
             gru_form: GruForm::Paper,
             slstm_conv: true,
             slstm_forget_gate: ForgetGate::Sigmoid,
@@ -220,6 +226,11 @@ impl ModelConfig {
         Ok([key, value])
     }
 
+    /// What the forget gate's learned lower bound of block `layer` stays below: it rises evenly to 1 in the last block.
+    pub fn forget_ceiling(&self, layer: usize) -> f64 {
+        (layer + 1) as f64 / self.n_layers.max(1) as f64
+    }
+
     /// Number of matrix weights (biases, norms and convolution filters left out): what the model costs in memory.
     ///
     /// # Errors
@@ -227,13 +238,17 @@ impl ModelConfig {
     pub fn matrix_weights(&self) -> Result<u128> {
         let (d, e) = (self.d_model as u128, self.d_inner()? as u128);
         let inner = self.mlstm_inner()? as u128;
+        let highway = if self.highway { d * d } else { 0 };
         let mixer = |kind: MixerKind| match kind {
-            MixerKind::MinGru | MixerKind::Gilr => 3 * d * e,
+            MixerKind::MinGru => 3 * d * e + highway,
+            MixerKind::Gilr | MixerKind::DecayMinGru => 3 * d * e,
+            MixerKind::SignedMinGru => 4 * d * e,
+            MixerKind::Delta => d * (4 * e + self.n_heads as u128),
             MixerKind::Rwkv4 => 4 * d * e,
             MixerKind::Aaren => 3 * d * e,
             MixerKind::LinearAttention => 4 * d * e,
             MixerKind::RetNet => 2 * d * d + 3 * d * e,
-            MixerKind::MinLstm => 4 * d * e,
+            MixerKind::MinLstm => 4 * d * e + highway,
             MixerKind::Gru => 3 * (d + e) * e + e * d,
             MixerKind::Lstm => 4 * (d + e) * e + e * d,
             MixerKind::Mamba => {
@@ -306,18 +321,37 @@ impl ModelConfig {
         self.validate_attention()?;
         self.validate_state_spaces()?;
         self.validate_xlstm()?;
+        self.validate_variants()?;
         self.validate_scan()
     }
 
     fn validate_heads(&self, kind: MixerKind) -> Result<()> {
         match kind {
-            MixerKind::Aaren | MixerKind::LinearAttention => {
+            MixerKind::Aaren | MixerKind::LinearAttention | MixerKind::Delta => {
                 self.heads_of(self.d_inner()?, "the inner width")?;
             }
             MixerKind::RetNet => {
                 self.retention_heads()?;
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Keys that change minGRU and minLSTM alone.
+    fn validate_variants(&self) -> Result<()> {
+        let other_than = |own: &[MixerKind]| self.mixer_kinds().into_iter().find(|kind| !own.contains(kind));
+        if let (true, Some(kind)) = (self.highway, other_than(&[MixerKind::MinGru, MixerKind::MinLstm])) {
+            return wrong(format!("highway = true exists for min-gru and min-lstm only, found mixer = {kind}; use highway = false"));
+        }
+        if self.forget_floor == ForgetFloor::None {
+            return Ok(());
+        }
+        if let Some(kind) = other_than(&[MixerKind::MinGru]) {
+            return wrong(format!("forget_floor = learned exists for min-gru only, found mixer = {kind}; use forget_floor = none"));
+        }
+        if self.scan != ScanKind::Linear {
+            return wrong(format!("forget_floor = learned needs scan = linear, found {}", self.scan));
         }
         Ok(())
     }
@@ -553,6 +587,16 @@ mod tests {
         assert!(refusal(|c| (c.mixer, c.d_state) = (MixerKind::S4, 512)).contains("found 512"));
         assert!(refusal(|c| (c.mixer, c.head_width) = (MixerKind::H3, 3)).contains("must divide d_model = 128, found 3"));
         assert!(refusal(|c| (c.mixer, c.max_seq_len) = (MixerKind::Hyena, 1)).contains("max_seq_len lags"));
+    }
+
+    #[test]
+    fn variants_beyond_the_paper_name_the_mixers_they_exist_for() {
+        assert!(refusal(|c| (c.highway, c.mixer) = (true, MixerKind::Gru)).contains("mixer = gru"));
+        assert!(refusal(|c| (c.forget_floor, c.mixer) = (ForgetFloor::Learned, MixerKind::MinLstm)).contains("mixer = min-lstm"));
+        assert!(refusal(|c| (c.forget_floor, c.scan) = (ForgetFloor::Learned, ScanKind::LogSpace)).contains("found log-space"));
+        assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::Delta, 3)).contains("found 3 heads for 256"));
+        ModelConfig { highway: true, forget_floor: ForgetFloor::Learned, ..valid() }.validate().unwrap();
+        ModelConfig { mixer: MixerKind::Delta, ..valid() }.validate().unwrap();
     }
 
     #[test]

@@ -269,6 +269,16 @@ formula! {
     }
 }
 
+formula! {
+    /// out ← out + s ⊙ (value + value_bias) + (1 − s) ⊙ x with s = σ(gate + gate_bias).
+    highway(simd, [gate, gate_bias, value, value_bias, x] as 5, old) {
+        let gate = simd.add_f32s(gate, gate_bias);
+        let (share, rest) = (sigmoid(simd, gate), sigmoid(simd, simd.neg_f32s(gate)));
+        let mixed = simd.mul_add_e_f32s(share, simd.add_f32s(value, value_bias), simd.mul_f32s(rest, x));
+        simd.add_f32s(old, mixed)
+    }
+}
+
 /// h̃ of its pre-activation.
 trait Map: Copy {
     fn map<S: Simd>(simd: S, v: S::f32s) -> S::f32s;
@@ -336,6 +346,92 @@ pub(crate) fn min_gru(level: Level, candidate: Candidate, [v, k]: [&[f32]; 2], [
         Candidate::Tanh => run::<Tanh>,
     };
     run(level, [v, k, b_v, b_k], h, out);
+}
+
+/// z = σ(k) and 1 − z, both exact where they are small.
+#[inline(always)]
+fn shares<S: Simd>(simd: S, k: S::f32s) -> [S::f32s; 2] {
+    let one = simd.splat_f32s(1.0);
+    let e = exp_neg_abs(simd, k);
+    let large = simd.div_f32s(one, simd.add_f32s(one, e));
+    let small = simd.mul_f32s(e, large);
+    let negative = simd.less_than_f32s(k, simd.splat_f32s(0.0));
+    [simd.select_f32s(negative, small, large), simd.select_f32s(negative, large, small)]
+}
+
+/// A formula of one candidate map after another, as a function of the configured choice.
+macro_rules! with_map {
+    ($(#[$doc:meta])* $name:ident, $formula:ident, $count:literal($($input:ident: $type:ty),+) [$($part:expr),+]) => {
+        $(#[$doc])*
+        #[inline]
+        #[allow(clippy::too_many_arguments, reason = "a cell's inputs")]
+        pub(crate) fn $name(level: Level, candidate: Candidate, $($input: $type,)+ h: &mut [f32], out: &mut [f32]) {
+            fn run<A: Map>(level: Level, inputs: [&[f32]; $count], out: &mut [f32], copy: &mut [f32]) {
+                level.run(Each { formula: $formula::<A>(core::marker::PhantomData), inputs, out, copy });
+            }
+            let run = match candidate {
+                Candidate::Positive => run::<Positive>,
+                Candidate::Identity => run::<Identity>,
+                Candidate::Tanh => run::<Tanh>,
+            };
+            run(level, [$($part),+], h, out);
+        }
+    };
+}
+
+#[derive(Clone, Copy)]
+struct FlooredMinGru<A>(core::marker::PhantomData<A>);
+
+impl<A: Map> Formula<5> for FlooredMinGru<A> {
+    #[inline(always)]
+    fn value<S: Simd>(self, simd: S, [v, k, b_v, b_k, share]: [S::f32s; 5], h: S::f32s) -> S::f32s {
+        let [update, rest] = shares(simd, simd.add_f32s(k, b_k));
+        let taken = simd.mul_f32s(share, update);
+        let kept = simd.mul_add_e_f32s(simd.sub_f32s(simd.splat_f32s(1.0), share), update, rest);
+        let keeps = simd.less_than_f32s(taken, simd.splat_f32s(0.5));
+        mix(simd, h, A::map(simd, simd.add_f32s(v, b_v)), simd.select_f32s(keeps, taken, kept), keeps)
+    }
+}
+
+with_map! {
+    /// h ← h + share ⊙ σ(k + b_k) ⊙ (candidate(v + b_v) − h), and a copy of it to `out`; x is v and k.
+    floored_min_gru, FlooredMinGru, 5(x: [&[f32]; 2], bias: [&[f32]; 2], share: &[f32]) [x[0], x[1], bias[0], bias[1], share]
+}
+
+#[derive(Clone, Copy)]
+struct DecayMinGru<A>(core::marker::PhantomData<A>);
+
+impl<A: Map> Formula<5> for DecayMinGru<A> {
+    /// What is lost, z + (1 − z) (1 − e^{−λ}), is taken from h, so that h keeps its last bits where that is little.
+    #[inline(always)]
+    fn value<S: Simd>(self, simd: S, [v, k, b_v, b_k, lost]: [S::f32s; 5], h: S::f32s) -> S::f32s {
+        let [update, rest] = shares(simd, simd.add_f32s(k, b_k));
+        let lost = simd.mul_add_e_f32s(rest, lost, update);
+        let taken = simd.mul_f32s(update, A::map(simd, simd.add_f32s(v, b_v)));
+        simd.add_f32s(h, simd.mul_add_e_f32s(simd.neg_f32s(lost), h, taken))
+    }
+}
+
+with_map! {
+    /// h ← (1 − z) ⊙ (1 − lost) ⊙ h + z ⊙ candidate(v + b_v) with z = σ(k + b_k), and a copy of it to `out`; x is v and k.
+    decay_min_gru, DecayMinGru, 5(x: [&[f32]; 2], bias: [&[f32]; 2], lost: &[f32]) [x[0], x[1], bias[0], bias[1], lost]
+}
+
+#[derive(Clone, Copy)]
+struct SignedMinGru<A>(core::marker::PhantomData<A>);
+
+impl<A: Map> Formula<6> for SignedMinGru<A> {
+    #[inline(always)]
+    fn value<S: Simd>(self, simd: S, [v, k, s, b_v, b_k, b_s]: [S::f32s; 6], h: S::f32s) -> S::f32s {
+        let [update, rest] = shares(simd, simd.add_f32s(k, b_k));
+        let coefficient = simd.mul_f32s(rest, tanh(simd, simd.add_f32s(s, b_s)));
+        simd.mul_add_e_f32s(coefficient, h, simd.mul_f32s(update, A::map(simd, simd.add_f32s(v, b_v))))
+    }
+}
+
+with_map! {
+    /// h ← (1 − z) ⊙ tanh(s + b_s) ⊙ h + z ⊙ candidate(v + b_v) with z = σ(k + b_k), and a copy of it to `out`; x is v, k and s.
+    signed_min_gru, SignedMinGru, 6(x: [&[f32]; 3], bias: [&[f32]; 3]) [x[0], x[1], x[2], bias[0], bias[1], bias[2]]
 }
 
 /// σ(x) as numerator / divisor, the divisor being between 1 and 2.

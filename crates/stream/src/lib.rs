@@ -33,6 +33,7 @@ mod feed_forward;
 #[cfg(feature = "std")]
 mod files;
 mod gates;
+mod highway;
 mod linear;
 mod mixer;
 mod model;
@@ -51,8 +52,8 @@ mod workspace;
 #[cfg(feature = "std")]
 pub use checkpoint::{CONFIG_FILE, CheckpointConfig, FORMAT_VERSION, WEIGHTS_FILE, read_checkpoint};
 pub use choices::{
-    Candidate, DropoutSite, FeedForwardKind, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Positions,
-    RecurrentInit, S4Init, ScanKind, WeightFormat,
+    Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind,
+    Positions, RecurrentInit, S4Init, ScanKind, WeightFormat,
 };
 pub use config::ModelConfig;
 pub use error::{Error, Result};

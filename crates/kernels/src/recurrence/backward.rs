@@ -29,6 +29,13 @@ pub(crate) fn columns_out<const N: usize>(d_preact: Out, width: usize) -> [Colum
     core::array::from_fn(|j| ColumnOut { out, offset: j * width, stride: N * width })
 }
 
+impl ColumnOut {
+    /// In place of a column for an input that is one number per channel, whose gradient is not written.
+    pub fn unwritten(self) -> Self {
+        Self { offset: 0, stride: 0, ..self }
+    }
+}
+
 /// What the forward pass gave and what comes back to it.
 pub(crate) struct Upstream<'a> {
     /// `[B, T, E]`
@@ -238,7 +245,7 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
 
     fn clear_padding(&self) {
         for t in self.prepared.real(&self.block).end..self.block.steps.end {
-            for d_x in self.d_x {
+            for d_x in &self.d_x[..N - C::SHARED] {
                 let row = self.block.b * self.prepared.problem.shape.seq_len + t;
                 let from = d_x.offset + row * d_x.stride + self.block.channels.start;
                 // SAFETY: this block's part of the output belongs to this task alone.

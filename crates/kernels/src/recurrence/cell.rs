@@ -10,6 +10,8 @@ pub trait Cell<const N: usize>: Copy + Send + Sync {
     const BIASED: bool;
     /// Fewest channels worth a task. Rows of less than 256 bytes halve the memory's speed, which matters less the more a cell computes.
     const NARROWEST: usize;
+    /// How many of the last inputs are one number per channel: a bias on nothing, so that their gradients are that bias's.
+    const SHARED: usize = 0;
     /// What the inputs of one step say: a and b in whatever form keeps them exact.
     type Gate<S: Simd>: Copy;
 
@@ -84,6 +86,13 @@ impl<S: Simd> Leak<S> {
     pub fn decay(self, simd: S, h: S::f32s) -> S::f32s {
         let base = simd.select_f32s(self.keeps, h, simd.splat_f32s(0.0));
         simd.mul_add_e_f32s(simd.neg_f32s(self.signed), h, base)
+    }
+
+    /// a h + value, rounded once where a is close to 1.
+    #[inline(always)]
+    pub fn decay_and_add(self, simd: S, h: S::f32s, value: S::f32s) -> S::f32s {
+        let base = simd.select_f32s(self.keeps, h, simd.splat_f32s(0.0));
+        simd.add_f32s(simd.mul_add_e_f32s(simd.neg_f32s(self.signed), h, value), base)
     }
 
     /// 1 − a.

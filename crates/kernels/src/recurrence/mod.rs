@@ -57,6 +57,11 @@ pub(crate) fn columns<const N: usize>(preact: &[f32], width: usize) -> [Column<'
     core::array::from_fn(|j| Column { data: preact.get(j * width..).unwrap_or(&[]), stride: N * width })
 }
 
+/// In place of a column, for an input that is its bias alone: `zeros` has one for every channel.
+pub(crate) fn bias_alone(zeros: &[f32]) -> Column<'_> {
+    Column { data: zeros, stride: 0 }
+}
+
 /// A recurrence to run: sizes, the cell and what it reads.
 pub(crate) struct Problem<'a, C, const N: usize> {
     pub shape: Shape,

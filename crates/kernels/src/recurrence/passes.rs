@@ -242,7 +242,9 @@ impl<C: Cell<N>, const N: usize> Body for Retreat<C, N> {
             let g = simd.add_f32s(self.d_h.read::<S, TAIL>(simd, t, c, width), carry);
             let (d_x, carry) = self.feed.cell.gradients(simd, x, before, g);
             for (j, d_x) in d_x.into_iter().enumerate() {
-                self.d_x[j].write::<S, TAIL>(simd, t, c, width, self.streaming, d_x);
+                if j < N - C::SHARED {
+                    self.d_x[j].write::<S, TAIL>(simd, t, c, width, self.streaming, d_x);
+                }
                 if C::BIASED && !self.sums[j].is_null() {
                     put(simd, self.sums[j], c, simd.add_f32s(get(simd, self.sums[j], c), d_x));
                 }

@@ -145,8 +145,7 @@ impl Initializer {
         let bias = linear.bias.as_ref().expect("the layer has a bias").val();
         let mut values: Vec<f32> = bias.into_data().try_to_vec().expect("biases are f32");
         values[range].iter_mut().for_each(|value| *value += shift as f32);
-        let shape = [values.len()];
-        linear.bias = Some(Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), &self.device)));
+        linear.bias = Some(self.values([values.len()], values));
         linear
     }
 

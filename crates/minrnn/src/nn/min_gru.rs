@@ -7,18 +7,32 @@
 //! y_t = W_o h_t + b_o
 //! ```
 //! where: x input (D); h hidden state (E, the paper's d_h); z update gate; h̃ candidate; g(v) = v + ½ for v ≥ 0, σ(v) below
-//! (`candidate = positive`), or v (`identity`), or tanh v.
+//! (`candidate = positive`), or v (`identity`), or tanh v. With `highway` y mixes with x as `highway.rs` says.
+//!
+//! With `forget_floor = learned`, beyond the paper, the forget gate of block ℓ of L has a lower bound in every channel:
+//!
+//! ```text
+//! z'_t = (1 − γ) ⊙ z_t         γ = σ(θ) ℓ / L         1 − z'_t ≥ γ
+//! ```
+//! where: θ learned (E), at first such that σ(θ) is spread evenly over (0, 1). Upper blocks may not forget faster than γ and are left the
+//! long memory, lower ones the short. HGRN's bound is a cumulative softmax over the layers of one matrix, so that γ rises with ℓ in every
+//! channel; here each block has a θ of its own and only the ceiling ℓ / L rises. What it buys is measured by
+//!
+//! ```text
+//! cargo run --release -p minrnn --example selective_copying
+//! ```
 
 use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
-use burn::tensor::Tensor;
-use minrnn_stream::{Candidate, InitialState, ModelConfig, ScanKind};
+use burn::tensor::{Tensor, activation};
+use minrnn_stream::{Candidate, ForgetFloor, InitialState, ModelConfig, ScanKind};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
+use super::highway::{highway_gate, project};
 use super::init::Initializer;
 use super::kernel_names::kernel_candidate;
-use super::linear::{apply, bias, product};
+use super::linear::{bias, product};
 use super::mixer::Mixer;
 use crate::Result;
 use crate::ops::{self, Start, StepCodes};
@@ -39,6 +53,12 @@ pub struct MinGruConfig {
     /// Zero or learned state before the first step.
     #[config(default = "InitialState::Zero")]
     pub initial_state: InitialState,
+    /// Whether the output is a learned mixture of the projected state and the input.
+    #[config(default = false)]
+    pub highway: bool,
+    /// The ceiling ℓ / L of the learned lower bound of the forget gate, in (0, 1]; 0 for no bound.
+    #[config(default = 0.0)]
+    pub forget_ceiling: f64,
 }
 
 /// A minGRU with its down-projection.
@@ -48,8 +68,14 @@ pub struct MinGru {
     pub in_proj: Linear,
     /// E → D.
     pub out_proj: Linear,
+    /// D → D, the share of the projected state in the output, where that is a mixture.
+    pub highway: Option<Linear>,
     /// θ, when the initial state is learned.
     pub initial_state: Option<Param<Tensor<1>>>,
+    /// θ `[E]` of the forget gate's lower bound, where there is one.
+    pub forget_floor: Option<Param<Tensor<1>>>,
+    #[module(skip)]
+    forget_ceiling: f64,
     #[module(skip)]
     candidate: Candidate,
     #[module(skip)]
@@ -61,19 +87,30 @@ impl MinGruConfig {
     ///
     /// # Errors
     /// When the expansion gives no whole width.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+    pub fn from_model(config: &ModelConfig, layer: usize) -> Result<Self> {
+        let forget_ceiling = match config.forget_floor {
+            ForgetFloor::None => 0.0,
+            ForgetFloor::Learned => config.forget_ceiling(layer),
+        };
         Ok(Self::new(config.d_model, config.d_inner()?)
             .with_candidate(config.candidate)
             .with_scan(config.scan)
-            .with_initial_state(config.initial_state))
+            .with_initial_state(config.initial_state)
+            .with_highway(config.highway)
+            .with_forget_ceiling(forget_ceiling))
     }
 
     /// A new cell.
     pub fn init(&self, init: &mut Initializer) -> MinGru {
+        // θ = logit of an even spread.
+        let theta = |c: usize| ((c as f32 + 0.5) / (self.d_inner as f32 - c as f32 - 0.5)).ln();
         MinGru {
             in_proj: init.linear(self.d_model, 2 * self.d_inner),
             out_proj: init.linear(self.d_inner, self.d_model),
+            highway: highway_gate(self.highway, self.d_model, init),
             initial_state: learned_state(self.initial_state, self.d_inner, init),
+            forget_floor: (self.forget_ceiling > 0.0).then(|| init.values([self.d_inner], (0..self.d_inner).map(theta).collect())),
+            forget_ceiling: self.forget_ceiling,
             candidate: self.candidate,
             scan: self.scan,
         }
@@ -95,15 +132,20 @@ impl Mixer for MinGru {
     }
 
     fn forward(&self, x: Tensor<3>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {
-        let preact = product(&self.in_proj, x);
+        let preact = product(&self.in_proj, x.clone());
         let start = Start { h0: Some(state.h), init: self.initial_vector() };
-        let (h, h_last) = match self.scan {
-            ScanKind::Linear => ops::min_gru(preact, bias(&self.in_proj), kernel_candidate(self.candidate), start, steps),
-            ScanKind::LogSpace => {
+        let candidate = kernel_candidate(self.candidate);
+        let (h, h_last) = match (self.scan, &self.forget_floor) {
+            (ScanKind::Linear, None) => ops::min_gru(preact, bias(&self.in_proj), candidate, start, steps),
+            (ScanKind::Linear, Some(theta)) => {
+                let share = activation::sigmoid(theta.val()) * -self.forget_ceiling + 1.0;
+                ops::floored_min_gru(preact, bias(&self.in_proj), share, candidate, start, steps)
+            }
+            (ScanKind::LogSpace, _) => {
                 let (log_coeffs, log_values) = ops::min_gru_log_coefficients(preact, bias(&self.in_proj));
                 ops::log_space_scan(log_coeffs, log_values, start, steps)
             }
         };
-        (apply(&self.out_proj, h), Hidden { h: h_last })
+        (project(&self.out_proj, self.highway.as_ref(), h, x), Hidden { h: h_last })
     }
 }

@@ -7,7 +7,7 @@
 //! y_t = W_o h_t + b_o
 //! ```
 //! where: x input (D); h hidden state (E, the paper's d_h); f forget gate; i input gate; h̃ candidate, as in minGRU. Without
-//! normalisation f' = f and i' = i.
+//! normalisation f' = f and i' = i. With `highway` y mixes with x as `highway.rs` says.
 
 use burn::config::Config;
 use burn::module::{Module, Param};
@@ -16,9 +16,10 @@ use burn::tensor::Tensor;
 use minrnn_stream::{Candidate, InitialState, ModelConfig, ScanKind};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
+use super::highway::{highway_gate, project};
 use super::init::Initializer;
 use super::kernel_names::kernel_candidate;
-use super::linear::{apply, bias, product};
+use super::linear::{bias, product};
 use super::mixer::Mixer;
 use crate::Result;
 use crate::ops::{self, Gates, Start, StepCodes};
@@ -45,6 +46,9 @@ pub struct MinLstmConfig {
     /// Zero or learned state before the first step.
     #[config(default = "InitialState::Zero")]
     pub initial_state: InitialState,
+    /// Whether the output is a learned mixture of the projected state and the input.
+    #[config(default = false)]
+    pub highway: bool,
 }
 
 /// A minLSTM with its down-projection.
@@ -54,6 +58,8 @@ pub struct MinLstm {
     pub in_proj: Linear,
     /// E → D.
     pub out_proj: Linear,
+    /// D → D, the share of the projected state in the output, where that is a mixture.
+    pub highway: Option<Linear>,
     /// θ, when the initial state is learned.
     pub initial_state: Option<Param<Tensor<1>>>,
     #[module(skip)]
@@ -75,7 +81,8 @@ impl MinLstmConfig {
             .with_normalize_gates(config.normalize_gates)
             .with_forget_bias(config.forget_bias)
             .with_scan(config.scan)
-            .with_initial_state(config.initial_state))
+            .with_initial_state(config.initial_state)
+            .with_highway(config.highway))
     }
 
     /// A new cell.
@@ -85,6 +92,7 @@ impl MinLstmConfig {
         MinLstm {
             in_proj: init.shift_bias(in_proj, forget, self.forget_bias),
             out_proj: init.linear(self.d_inner, self.d_model),
+            highway: highway_gate(self.highway, self.d_model, init),
             initial_state: learned_state(self.initial_state, self.d_inner, init),
             candidate: self.candidate,
             gates: if self.normalize_gates { Gates::Normalized } else { Gates::Independent },
@@ -108,7 +116,7 @@ impl Mixer for MinLstm {
     }
 
     fn forward(&self, x: Tensor<3>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {
-        let preact = product(&self.in_proj, x);
+        let preact = product(&self.in_proj, x.clone());
         let start = Start { h0: Some(state.h), init: self.initial_vector() };
         let (h, h_last) = match self.scan {
             ScanKind::Linear => ops::min_lstm(preact, bias(&self.in_proj), kernel_candidate(self.candidate), self.gates, start, steps),
@@ -117,6 +125,6 @@ impl Mixer for MinLstm {
                 ops::log_space_scan(log_coeffs, log_values, start, steps)
             }
         };
-        (apply(&self.out_proj, h), Hidden { h: h_last })
+        (project(&self.out_proj, self.highway.as_ref(), h, x), Hidden { h: h_last })
     }
 }

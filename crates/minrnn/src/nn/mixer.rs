@@ -126,4 +126,7 @@ mixers! {
     S4d: s4d::{S4d, S4dConfig},
     H3: h3::{H3, H3Config},
     Hyena: hyena::{Hyena, HyenaConfig},
+    SignedMinGru: signed_min_gru::{SignedMinGru, SignedMinGruConfig},
+    DecayMinGru: decay_min_gru::{DecayMinGru, DecayMinGruConfig},
+    Delta: delta::{Delta, DeltaConfig},
 }

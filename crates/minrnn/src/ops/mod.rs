@@ -5,6 +5,9 @@
 //! | operation | which one do I want? |
 //! |---|---|
 //! | [`min_gru`], [`min_lstm`] | the cells, gates and recurrence in one kernel |
+//! | [`signed_min_gru`], [`decay_min_gru`], [`floored_min_gru`] | variants of minGRU beyond the paper |
+//! | [`delta`] | an associative memory that is corrected, beyond the paper |
+//! | [`highway`] | a learned mixture of a layer's output and its input |
 //! | [`linear_scan`] | h = a h + b with coefficients of your own |
 //! | [`log_space_scan`] | the same from ln a and ln b, as in the paper; for study |
 //! | [`gru`], [`lstm`] | the traditional cells |
@@ -36,9 +39,12 @@ mod attention;
 mod block_diagonal;
 mod conv;
 mod cross_entropy;
+mod decay_min_gru;
+mod delta;
 mod dropout;
 mod embedding;
 mod flex;
+mod floored_min_gru;
 mod fused;
 mod gelu;
 mod gelu_product;
@@ -46,6 +52,7 @@ mod gelu_product;
 mod gpu;
 mod gru;
 mod head_norm;
+mod highway;
 mod lstm;
 mod min_gru;
 mod min_lstm;
@@ -59,6 +66,7 @@ mod retention;
 mod rotary;
 mod scan;
 mod selective_scan;
+mod signed_min_gru;
 mod silu;
 mod skip_gate;
 mod slstm;
@@ -77,12 +85,16 @@ pub use attention::{AttentionPlan, attention};
 pub use block_diagonal::block_diagonal;
 pub use conv::{causal_conv, causal_conv_and_input};
 pub use cross_entropy::cross_entropy;
+pub use decay_min_gru::decay_min_gru;
+pub use delta::delta;
 pub use dropout::{Dropout, bias_dropout_residual};
 pub use embedding::embedding;
+pub use floored_min_gru::floored_min_gru;
 pub use gelu::{bias_gated_gelu, bias_gelu, gelu_gate};
 pub use gelu_product::{bias_gated_gelu_product, bias_gelu_product};
 pub use gru::{GruForm, gru};
 pub use head_norm::head_norm;
+pub use highway::highway;
 pub use lstm::{LstmOutputs, lstm};
 pub(crate) use min_gru::log_coefficients as min_gru_log_coefficients;
 pub use min_gru::min_gru;
@@ -99,6 +111,7 @@ pub use retention::{Features, Retention, RetentionState, retention};
 pub use rotary::rotary;
 pub use scan::{linear_scan, log_space_scan};
 pub use selective_scan::{SelectiveScan, selective_scan};
+pub use signed_min_gru::signed_min_gru;
 pub use silu::{silu, silu_twice};
 pub use skip_gate::skip_gate;
 pub use slstm::{EMPTY_M, ForgetGate, SLstmMemory, slstm};

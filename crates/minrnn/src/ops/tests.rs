@@ -169,6 +169,122 @@ fn min_lstm_equals_its_composition() {
 }
 
 #[test]
+fn signed_min_gru_equals_its_composition() {
+    let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
+        let start = start(&mut leaves);
+        let bias = leaves.pop();
+        (shaped(leaves.remove(0), [B, t, 3 * E]), bias, start)
+    };
+    recurrence(
+        "signed_min_gru",
+        3,
+        |leaves, t, steps| {
+            let (preact, bias, start) = split(leaves, t);
+            super::signed_min_gru(preact, bias, Candidate::Tanh, start, steps)
+        },
+        |leaves, t, steps| {
+            let (preact, bias, start) = split(leaves, t);
+            let (a, b) = super::signed_min_gru::coefficients(preact, bias, Candidate::Tanh);
+            super::recurrence::composed(a, b, start, steps)
+        },
+    );
+}
+
+#[test]
+fn decay_min_gru_equals_its_composition() {
+    let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
+        let start = start(&mut leaves);
+        let bias = leaves.pop().map(|bias| bias.narrow(0, 0, 2 * E));
+        let both = shaped(leaves.remove(0), [B, t, 3 * E]);
+        (both.clone().narrow(2, 0, 2 * E), both.narrow(2, 2 * E, E).abs(), bias, start)
+    };
+    recurrence(
+        "decay_min_gru",
+        3,
+        |leaves, t, steps| {
+            let (preact, exponent, bias, start) = split(leaves, t);
+            super::decay_min_gru(preact, exponent, bias, Candidate::Positive, start, steps)
+        },
+        |leaves, t, steps| {
+            let (preact, exponent, bias, start) = split(leaves, t);
+            let (a, b) = super::decay_min_gru::coefficients(preact, exponent, bias, Candidate::Positive);
+            super::recurrence::composed(a, b, start, steps)
+        },
+    );
+}
+
+#[test]
+fn floored_min_gru_equals_its_composition() {
+    let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
+        let start = start(&mut leaves);
+        let both = leaves.pop().expect("there is one");
+        let share = burn::tensor::activation::sigmoid(both.clone().narrow(0, 2 * E, E));
+        (shaped(leaves.remove(0), [B, t, 3 * E]).narrow(2, 0, 2 * E), both.narrow(0, 0, 2 * E), share, start)
+    };
+    recurrence(
+        "floored_min_gru",
+        3,
+        |leaves, t, steps| {
+            let (preact, bias, share, start) = split(leaves, t);
+            super::floored_min_gru(preact, Some(bias), share, Candidate::Positive, start, steps)
+        },
+        |leaves, t, steps| {
+            let (preact, bias, share, start) = split(leaves, t);
+            let (a, b) = super::floored_min_gru::coefficients(preact, Some(bias), share, Candidate::Positive);
+            super::recurrence::composed(a, b, start, steps)
+        },
+    );
+}
+
+#[test]
+fn delta_equals_its_composition() {
+    const H: usize = 2;
+    for seq_len in [0, 1, 2, 19] {
+        for steps in segments(seq_len) {
+            let split = |mut leaves: Vec<Tensor<1>>| {
+                (shaped(leaves.remove(0), [B, seq_len, 3 * H * E + H]), shaped(leaves.remove(0), [B, H, E, E]))
+            };
+            let both = |(y, memory): (Tensor<3>, Tensor<4>)| vec![flat(y), flat(memory)];
+            compare(
+                &format!("delta, T = {seq_len}, {steps:?}"),
+                &[B * seq_len * (3 * H * E + H), B * H * E * E],
+                |leaves| {
+                    let (x, memory) = split(leaves);
+                    both(super::delta(x, memory, &steps))
+                },
+                |leaves| {
+                    let (x, memory) = split(leaves);
+                    both(super::delta::composed(x, memory, &steps))
+                },
+            );
+        }
+    }
+}
+
+#[test]
+fn highway_equals_its_composition() {
+    for biased in [true, false] {
+        let split = |mut leaves: Vec<Tensor<1>>| {
+            let [gate, value, x] = [0; 3].map(|_| shaped::<2>(leaves.remove(0), [7, E]));
+            let [gate_bias, value_bias] = [0; 2].map(|_| Some(leaves.remove(0)).filter(|_| biased));
+            (gate, gate_bias, value, value_bias, x)
+        };
+        compare(
+            "highway",
+            &[7 * E, 7 * E, 7 * E, E, E],
+            |leaves| {
+                let (gate, gate_bias, value, value_bias, x) = split(leaves);
+                vec![flat(super::highway(gate, gate_bias, value, value_bias, x))]
+            },
+            |leaves| {
+                let (gate, gate_bias, value, value_bias, x) = split(leaves);
+                vec![flat(super::highway::composed(gate, gate_bias, value, value_bias, x))]
+            },
+        );
+    }
+}
+
+#[test]
 fn scans_equal_their_composition() {
     let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
         let start = start(&mut leaves);

@@ -215,7 +215,6 @@ fn overlay_top(table: &mut Table, known: &Table, name: &str, value: Value) -> Re
 fn check_key(name: &str, changed: Table) -> Result<()> {
     changed.try_into::<Experiment>().map(drop).map_err(|error| {
         let what = match name {
-            "train.device" => " (the only choice in this version)",
             _ => "",
         };
         Error::Config(format!("{name}: {}{what}", error.message()))
@@ -312,7 +311,7 @@ mod tests {
         assert_eq!(refusal("[model]\nconv = 1"), "model.conv must be true or false, found 1");
         assert_eq!(refusal("[train]\nlr = 'fast'"), r#"train.lr must be a number, found "fast""#);
         assert_eq!(refusal("[train]\nprecision = 'f16'"), "train.precision: unknown variant `f16`, expected `f32` or `bf16`");
-        assert!(refusal("[train]\ndevice = 'cuda'").contains("expected `cpu` (the only choice"));
+        assert!(refusal("[train]\ndevice = 'abacus'").contains("there is no device 'abacus'"));
         assert!(refusal("[train]\nbetas = [0.9]").starts_with("train.betas: "));
         assert!(refusal("[expect]\nmetric = 'test-loss'").starts_with("expect: missing field"));
         assert!(refusal("model = 3").contains("model"));

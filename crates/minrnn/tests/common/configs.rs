@@ -1,8 +1,8 @@
 //! The small models the tests run: every setting of every mixer and block.
 
 use minrnn_stream::{
-    Candidate, FeedForwardKind, ForgetGate, GruForm, InitialState, Initialization, MixerKind, ModelConfig, NormKind, Positions, S4Init,
-    ScanKind,
+    Candidate, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, ModelConfig, NormKind,
+    Positions, S4Init, ScanKind,
 };
 
 use super::{D_MODEL, VOCAB_SIZE};
@@ -18,9 +18,13 @@ pub fn mixers(mixer: MixerKind) -> Vec<ModelConfig> {
         return attention();
     }
     let configs = match mixer {
-        MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gru | MixerKind::Lstm | MixerKind::Gilr => {
-            vary(vec![small(mixer)], InitialState::ALL, |config, value| config.initial_state = value)
-        }
+        MixerKind::MinGru
+        | MixerKind::MinLstm
+        | MixerKind::Gru
+        | MixerKind::Lstm
+        | MixerKind::Gilr
+        | MixerKind::SignedMinGru
+        | MixerKind::DecayMinGru => vary(vec![small(mixer)], InitialState::ALL, |config, value| config.initial_state = value),
         _ => vec![small(mixer)],
     };
     let configs = match mixer {
@@ -50,12 +54,31 @@ pub fn mixers(mixer: MixerKind) -> Vec<ModelConfig> {
             vary(vary(configs, &[1, 2], |config, value| config.head_width = value), &[6, 2], |config, value| config.d_state = value)
         }
         MixerKind::Hyena => vary(configs, &[150, 2, 20], |config, value| config.max_seq_len = value),
+        MixerKind::SignedMinGru | MixerKind::DecayMinGru => vary(configs, Candidate::ALL, |config, value| config.candidate = value),
+        MixerKind::Delta => vary(vec![small(mixer)], &[4, 2], |config, value| config.n_heads = value),
     };
     let configs = match mixer {
         MixerKind::MinLstm => vary(configs, &[true, false], |config, value| config.normalize_gates = value),
         _ => configs,
     };
-    configs.into_iter().filter(|config| config.validate().is_ok()).collect()
+    let configs = configs.into_iter().chain(beyond_the_paper(mixer));
+    configs.filter(|config| config.validate().is_ok()).collect()
+}
+
+/// Highway output and the lower bound of the forget gate, of those that have them.
+fn beyond_the_paper(mixer: MixerKind) -> Vec<ModelConfig> {
+    let learned = ModelConfig { initial_state: InitialState::Learned, ..small(mixer) };
+    let highway = ModelConfig { highway: true, ..learned.clone() };
+    let floor = ModelConfig { forget_floor: ForgetFloor::Learned, ..learned };
+    match mixer {
+        MixerKind::MinGru => {
+            let both = ModelConfig { highway: true, candidate: Candidate::Tanh, ..floor.clone() };
+            let log_space = ModelConfig { scan: ScanKind::LogSpace, ..highway.clone() };
+            vec![highway, log_space, floor, both]
+        }
+        MixerKind::MinLstm => vec![highway],
+        _ => Vec::new(),
+    }
 }
 
 /// Every way to see the past: all of it, a window, and what is left when the cache is full.
@@ -111,6 +134,7 @@ pub fn language_models() -> Vec<ModelConfig> {
     };
     let mut configs: Vec<ModelConfig> = MixerKind::ALL.iter().map(of).collect();
     configs.push(ModelConfig { norm: NormKind::Layer, conv: false, tie_embeddings: true, ..of(&MixerKind::MinGru) });
+    configs.push(ModelConfig { highway: true, forget_floor: ForgetFloor::Learned, ..of(&MixerKind::MinGru) });
     configs.push(ModelConfig { norm: NormKind::Batch, ff: FeedForwardKind::Gated, ..of(&MixerKind::MinLstm) });
     configs.push(ModelConfig { rms_eps: 0.1, ..of(&MixerKind::MinGru) });
     let rwkv = ModelConfig { norm: NormKind::Layer, ff: FeedForwardKind::ChannelMix, conv: false, ..of(&MixerKind::Rwkv4) };

@@ -8,4 +8,5 @@ mod bidirectional;
 mod checkpoints;
 mod law_breakers;
 mod own_mixer;
+mod timed;
 mod whole;

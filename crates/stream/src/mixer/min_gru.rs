@@ -1,5 +1,7 @@
 //! minGRU: h ← h + z ⊙ (h̃ − h) with z = σ(k), h̃ = candidate(v), the products being [v | k]. With the candidate tanh also GILR.
 //!
+//! With a lower bound γ of the forget gate, z is multiplied by 1 − γ.
+//!
 //! The channels are independent, so each member of the crew runs its own through all tokens right after their product: the same
 //! code for a token and for a prompt.
 
@@ -11,7 +13,7 @@ use crate::linear::{Linear, Shared, product};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{Candidate, ModelConfig, Result};
+use crate::{Candidate, ForgetFloor, ModelConfig, Result};
 
 #[derive(Debug, Clone)]
 pub(super) struct MinGru {
@@ -19,14 +21,25 @@ pub(super) struct MinGru {
     in_proj: Linear,
     initial: Vec<f32>,
     candidate: Candidate,
+    /// 1 − γ of every channel, where the forget gate has a lower bound.
+    share: Option<Vec<f32>>,
 }
 
 impl MinGru {
-    pub(super) fn read(config: &ModelConfig, candidate: Candidate, source: &mut dyn Source, name: &str) -> Result<Self> {
+    pub(super) fn read(config: &ModelConfig, layer: usize, candidate: Candidate, source: &mut dyn Source, name: &str) -> Result<Self> {
+        let share = match config.forget_floor {
+            ForgetFloor::None => None,
+            ForgetFloor::Learned => {
+                let (theta, ceiling) =
+                    (source.vector(&join(name, "forget_floor"), &[config.d_inner()?])?, config.forget_ceiling(layer) as f32);
+                Some(theta.iter().map(|x| 1.0 - ceiling / (1.0 + libm::expf(-x))).collect())
+            }
+        };
         Ok(Self {
             in_proj: source.linear(&join(name, "in_proj"), 2 * config.d_inner()?, config.d_model)?,
             initial: initial(config, source, name, "initial_state", candidate)?,
             candidate,
+            share,
         })
     }
 }
@@ -58,7 +71,11 @@ impl Mixer for MinGru {
                     let part = row * range.len()..(row + 1) * range.len();
                     // SAFETY: as above.
                     let out = unsafe { hidden.part(row, range.clone()) };
-                    gates::min_gru(pass.level, self.candidate, [&v[part.clone()], &k[part]], bias, h, out);
+                    let x = [&v[part.clone()], &k[part]];
+                    match &self.share {
+                        None => gates::min_gru(pass.level, self.candidate, x, bias, h, out),
+                        Some(share) => gates::floored_min_gru(pass.level, self.candidate, x, bias, &share[range.clone()], h, out),
+                    }
                 }
             }
         });

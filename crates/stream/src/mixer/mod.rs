@@ -1,6 +1,8 @@
 //! The time-mixing layers. A new one is a file and a line in [`read`] and [`memory_len`].
 
 mod aaren;
+mod decay_min_gru;
+mod delta;
 mod gru;
 mod h3;
 mod lstm;
@@ -13,6 +15,7 @@ mod retention;
 mod rwkv4;
 mod s4;
 mod s_lstm;
+mod signed_min_gru;
 mod state_space;
 
 use alloc::boxed::Box;
@@ -65,10 +68,11 @@ pub(crate) enum Output {
     Gated,
 }
 
-/// A mixer of a model, without its down-projection.
-pub(crate) fn read(config: &ModelConfig, kind: MixerKind, source: &mut dyn Source, name: &str) -> Result<Box<dyn Mixer>> {
+/// The mixer of block `layer`, without its down-projection.
+pub(crate) fn read(config: &ModelConfig, layer: usize, source: &mut dyn Source, name: &str) -> Result<Box<dyn Mixer>> {
+    let kind = config.mixer_at(layer);
     Ok(match kind {
-        MixerKind::MinGru => Box::new(min_gru::MinGru::read(config, config.candidate, source, name)?),
+        MixerKind::MinGru => Box::new(min_gru::MinGru::read(config, layer, config.candidate, source, name)?),
         MixerKind::MinLstm => Box::new(min_lstm::MinLstm::read(config, source, name)?),
         MixerKind::Gru => Box::new(gru::Gru::read(config, source, name)?),
         MixerKind::Lstm => Box::new(lstm::Lstm::read(config, source, name)?),
@@ -76,13 +80,16 @@ pub(crate) fn read(config: &ModelConfig, kind: MixerKind, source: &mut dyn Sourc
         MixerKind::Rwkv4 => Box::new(rwkv4::Rwkv4::read(config, source, name)?),
         MixerKind::Aaren => Box::new(aaren::Aaren::read(config, source, name)?),
         MixerKind::LinearAttention | MixerKind::RetNet => Box::new(retention::Retention::read(config, kind, source, name)?),
-        MixerKind::Gilr => Box::new(min_gru::MinGru::read(config, Candidate::Tanh, source, name)?),
+        MixerKind::Gilr => Box::new(min_gru::MinGru::read(config, layer, Candidate::Tanh, source, name)?),
         MixerKind::SLstm => Box::new(s_lstm::SLstm::read(config, source, name)?),
         MixerKind::MLstm => Box::new(m_lstm::MLstm::read(config, source, name)?),
         MixerKind::Attention => return Err(not_streamed(kind)),
         MixerKind::S4 | MixerKind::S4d => Box::new(s4::S4::read(config, source, name, kind == MixerKind::S4)?),
         MixerKind::H3 => Box::new(h3::H3::read(config, source, name)?),
         MixerKind::Hyena => return Err(not_streamed(kind)),
+        MixerKind::SignedMinGru => Box::new(signed_min_gru::SignedMinGru::read(config, source, name)?),
+        MixerKind::DecayMinGru => Box::new(decay_min_gru::DecayMinGru::read(config, source, name)?),
+        MixerKind::Delta => Box::new(delta::Delta::read(config, source, name)?),
     })
 }
 
@@ -104,6 +111,9 @@ impl MixerKind {
         Self::S4,
         Self::S4d,
         Self::H3,
+        Self::SignedMinGru,
+        Self::DecayMinGru,
+        Self::Delta,
     ];
 }
 
@@ -135,7 +145,8 @@ fn not_streamed(kind: MixerKind) -> Error {
 pub(crate) fn memory_len(config: &ModelConfig, kind: MixerKind) -> Result<usize> {
     let e = config.d_inner()?;
     Ok(match kind {
-        MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gru | MixerKind::Gilr => e,
+        MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gru | MixerKind::Gilr | MixerKind::SignedMinGru | MixerKind::DecayMinGru => e,
+        MixerKind::Delta => e * (e / config.n_heads),
         MixerKind::Lstm => 2 * e,
         MixerKind::Mamba => mamba::memory(e, config.d_state),
         MixerKind::Rwkv4 => config.d_model + 2 * e,

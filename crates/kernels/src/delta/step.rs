@@ -1,0 +1,77 @@
+//! One step of one head.
+
+use super::EPS;
+use crate::product::as_out;
+use crate::rows::put;
+use crate::shape::Out;
+use crate::simd::{self, Level, Simd, WithSimd};
+
+/// What a head reads in a step, its key not yet of length 1.
+#[derive(Clone, Copy)]
+pub(super) struct Input<'a> {
+    pub q: &'a [f32],
+    pub k: &'a [f32],
+    pub v: &'a [f32],
+    /// 1 / √(‖k‖² + ε)
+    pub inverse: f32,
+    /// σ(b)
+    pub beta: f32,
+}
+
+impl<'a> Input<'a> {
+    #[inline(always)]
+    pub fn new<S: Simd>(simd: S, [q, k, v]: [&'a [f32]; 3], b: f32) -> Self {
+        let mut squares = simd.splat_f32s(0.0);
+        for at in (0..k.len()).step_by(S::F32_LANES) {
+            let k = simd::load(simd, k, at);
+            squares = simd.mul_add_e_f32s(k, k, squares);
+        }
+        let inverse = 1.0 / libm::sqrtf(simd.reduce_sum_f32s(squares) + EPS);
+        Self { q, k, v, inverse, beta: 1.0 / (1.0 + libm::expf(-b)) }
+    }
+}
+
+/// Corrects `memory` `[n, n]` by a step, and writes what the query then finds there.
+#[inline(always)]
+pub(super) fn advance<S: Simd>(simd: S, x: &Input<'_>, memory: &mut [f32], mut y: Option<Out>) {
+    let n = x.k.len();
+    for at in (0..n).step_by(S::F32_LANES) {
+        let mut recalled = simd.splat_f32s(0.0);
+        for (row, &k) in memory.chunks_exact(n).zip(x.k) {
+            recalled = simd.mul_add_e_f32s(simd.splat_f32s(k * x.inverse), simd::load(simd, row, at), recalled);
+        }
+        let u = simd.mul_f32s(simd.splat_f32s(x.beta), simd.sub_f32s(simd::load(simd, x.v, at), recalled));
+        let mut found = simd.splat_f32s(0.0);
+        for (row, (&k, &q)) in memory.chunks_exact_mut(n).zip(x.k.iter().zip(x.q)) {
+            let new = simd.mul_add_e_f32s(simd.splat_f32s(k * x.inverse), u, simd::load(simd, row, at));
+            put(simd, row, at, new);
+            found = simd.mul_add_e_f32s(simd.splat_f32s(q), new, found);
+        }
+        if let Some(y) = &mut y {
+            simd::store(simd, y, at, found);
+        }
+    }
+}
+
+/// One step of one head, without allocating: `x` is q, k and v, each `[n]`, `b` the pre-activation of β; corrects `memory` `[n, n]` and
+/// writes `y` `[n]`.
+///
+/// # Panics
+/// When a length does not fit.
+pub fn step(level: Level, x: [&[f32]; 3], b: f32, memory: &mut [f32], y: &mut [f32]) {
+    struct Step<'a>([&'a [f32]; 3], f32, &'a mut [f32], &'a mut [f32]);
+
+    impl WithSimd for Step<'_> {
+        type Output = ();
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) {
+            let Self(x, b, memory, y) = self;
+            advance(simd, &Input::new(simd, x, b), memory, Some(as_out(y)));
+        }
+    }
+
+    let n = y.len();
+    assert!(x.iter().all(|part| part.len() == n) && memory.len() == n * n, "a head's step has parts of another width");
+    level.run(Step(x, b, memory, y));
+}

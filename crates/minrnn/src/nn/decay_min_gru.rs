@@ -1,0 +1,136 @@
+//! minGRU for irregular time steps, beyond the paper: what is remembered also fades with the time that passes.
+//!
+//! ```text
+//! k_t = W_z x_t + b_z          v_t = W_h x_t + b_h          λ = softplus(θ)
+//! z_t = σ(k_t)                 h̃_t = g(v_t)
+//! h_t = (1 − z_t) ⊙ e^{−λ Δt_t} ⊙ h_{t−1} + z_t ⊙ h̃_t
+//! y_t = W_o h_t + b_o
+//! ```
+//! where: Δt_t the time since the step before, in any unit; λ the rate of a channel per unit of time, at first spread evenly in its
+//! logarithm from 1e-3 to 1; everything else as in minGRU.
+//!
+//! [`DecayMinGru::forward_timed`] takes the times; [`Mixer::forward`] and the runtime of `minrnn-stream` have Δt = 1. What times in the
+//! recurrence buy over times among the inputs is measured by
+//!
+//! ```text
+//! cargo run --release -p minrnn --example irregular
+//! ```
+
+use burn::config::Config;
+use burn::module::{Module, Param};
+use burn::nn::Linear;
+use burn::tensor::{Tensor, activation};
+use minrnn_stream::{Candidate, InitialState, ModelConfig};
+
+use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
+use super::init::Initializer;
+use super::kernel_names::kernel_candidate;
+use super::linear::{apply, bias, product};
+use super::mixer::Mixer;
+use crate::Result;
+use crate::ops::{self, Start, StepCodes};
+
+/// The least and the greatest rate of a new cell.
+const RATES: [f32; 2] = [1e-3, 1.0];
+
+/// Settings of a [`DecayMinGru`].
+#[derive(Config, Debug)]
+pub struct DecayMinGruConfig {
+    /// Width D of input and output.
+    pub d_model: usize,
+    /// Width E of the hidden state.
+    pub d_inner: usize,
+    /// The candidate map.
+    #[config(default = "Candidate::Positive")]
+    pub candidate: Candidate,
+    /// Zero or learned state before the first step.
+    #[config(default = "InitialState::Zero")]
+    pub initial_state: InitialState,
+}
+
+/// A minGRU that forgets with time, and its down-projection.
+#[derive(Module, Debug)]
+pub struct DecayMinGru {
+    /// D → 2E, rows candidate then update gate.
+    pub in_proj: Linear,
+    /// E → D.
+    pub out_proj: Linear,
+    /// θ `[E]` of the rates.
+    pub decay: Param<Tensor<1>>,
+    /// θ, when the initial state is learned.
+    pub initial_state: Option<Param<Tensor<1>>>,
+    #[module(skip)]
+    candidate: Candidate,
+}
+
+impl DecayMinGruConfig {
+    /// The settings a model's configuration asks for.
+    ///
+    /// # Errors
+    /// When the expansion gives no whole width.
+    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.d_inner()?).with_candidate(config.candidate).with_initial_state(config.initial_state))
+    }
+
+    /// A new cell.
+    pub fn init(&self, init: &mut Initializer) -> DecayMinGru {
+        let [least, greatest] = RATES;
+        let rate = |c: usize| least * (greatest / least).powf((c as f32 + 0.5) / self.d_inner as f32);
+        DecayMinGru {
+            in_proj: init.linear(self.d_model, 2 * self.d_inner),
+            out_proj: init.linear(self.d_inner, self.d_model),
+            decay: init.values([self.d_inner], (0..self.d_inner).map(|c| rate(c).exp_m1().ln()).collect()),
+            initial_state: learned_state(self.initial_state, self.d_inner, init),
+            candidate: self.candidate,
+        }
+    }
+}
+
+impl DecayMinGru {
+    /// The whole sequence `x` at irregular times, and the state after it.
+    ///
+    /// # Shapes
+    /// * `x` `[B, T, D]`, `delta_t` `[B, T]`, the time since the step before, not negative → `[B, T, D]`
+    ///
+    /// # Panics
+    /// When the shapes of input, times, state and steps do not fit.
+    pub fn forward_timed(&self, x: Tensor<3>, delta_t: Tensor<2>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {
+        let preact = product(&self.in_proj, x);
+        let start = Start { h0: Some(state.h), init: self.initial_vector() };
+        let exponent = self.exponent(delta_t);
+        let candidate = kernel_candidate(self.candidate);
+        let (h, h_last) = ops::decay_min_gru(preact, exponent, bias(&self.in_proj), candidate, start, steps);
+        (apply(&self.out_proj, h), Hidden { h: h_last })
+    }
+
+    /// λ Δt `[B, T, E]` for Δt `[B, T]`.
+    fn exponent(&self, delta_t: Tensor<2>) -> Tensor<3> {
+        let [batch, seq_len] = delta_t.dims();
+        let theta = self.decay.val();
+        let [d_inner] = theta.dims();
+        if batch * seq_len == 0 {
+            return Tensor::zeros([batch, seq_len, d_inner], &delta_t.device());
+        }
+        let rate = activation::relu(theta.clone()) + (-theta.abs()).exp().log1p();
+        delta_t.unsqueeze_dim::<3>(2) * rate.unsqueeze::<3>()
+    }
+
+    fn initial_vector(&self) -> Option<Tensor<1>> {
+        initial_vector(self.initial_state.as_ref(), self.candidate)
+    }
+}
+
+impl Mixer for DecayMinGru {
+    type State = Hidden;
+
+    fn init_state(&self, batch_size: usize) -> Hidden {
+        let [d_inner, _] = self.out_proj.weight.dims();
+        initial_hidden(self.initial_vector(), batch_size, d_inner, &self.out_proj.weight.val().device())
+    }
+
+    fn forward(&self, x: Tensor<3>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {
+        let [batch, seq_len, _] = x.dims();
+        let delta_t = Tensor::ones([batch, seq_len], &x.device());
+        self.forward_timed(x, delta_t, state, steps)
+    }
+}

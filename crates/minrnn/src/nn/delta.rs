@@ -1,0 +1,103 @@
+//! An associative memory head that is corrected by the delta rule, beyond the paper (fast weights; DeltaNet).
+//!
+//! ```text
+//! q_t, k_t, v_t = W x_t + b, each H heads of n = E / H          β_t = σ(W_β x_t + b_β), one per head
+//! k̂_t = k_t / √(‖k_t‖² + 1e-6)
+//! S_t = S_{t−1} + β_t (v_t − S_{t−1} k̂_t) k̂_tᵀ
+//! y_t = W_o [S_t q_t of every head] + b_o
+//! ```
+//! where: S the memory of a head (n × n, empty at first); q query, k key, v value; β how much of the error under the key is corrected.
+//!
+//! A minGRU of the same width E remembers E numbers and cannot choose where to; this one remembers E · n, addressed by keys, and a new
+//! value under an old key replaces the old one. What that buys is measured by
+//!
+//! ```text
+//! cargo run --release -p minrnn --example recall
+//! ```
+
+use burn::config::Config;
+use burn::module::Module;
+use burn::nn::Linear;
+use burn::tensor::Tensor;
+use minrnn_stream::ModelConfig;
+
+use super::init::Initializer;
+use super::linear::apply;
+use super::mixer::Mixer;
+use super::state::{State, StateZip};
+use crate::ops::{self, StepCodes};
+use crate::{Error, Result};
+
+/// Settings of a [`Delta`].
+#[derive(Config, Debug)]
+pub struct DeltaConfig {
+    /// Width D of input and output.
+    pub d_model: usize,
+    /// Width E of queries, keys and values.
+    pub d_inner: usize,
+    /// Number H of heads; it divides E.
+    #[config(default = 4)]
+    pub n_heads: usize,
+}
+
+/// Associative memories with their projections.
+#[derive(Module, Debug)]
+pub struct Delta {
+    /// D → 3E + H, rows q, k, v and β.
+    pub in_proj: Linear,
+    /// E → D.
+    pub out_proj: Linear,
+    #[module(skip)]
+    n_heads: usize,
+}
+
+/// What a [`Delta`] carries.
+#[derive(Debug, Clone)]
+pub struct DeltaState {
+    /// Sᵀ of every head, `[B, H, n, n]`: row j is what coordinate j of a key leads to.
+    pub memory: Tensor<4>,
+}
+
+impl State for DeltaState {
+    fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
+        Self { memory: f.tensor("memory", self.memory, other.memory) }
+    }
+}
+
+impl DeltaConfig {
+    /// The settings a model's configuration asks for.
+    ///
+    /// # Errors
+    /// When the expansion gives no whole width, or the heads do not divide it.
+    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+        let d_inner = config.d_inner()?;
+        if config.n_heads == 0 || !d_inner.is_multiple_of(config.n_heads) {
+            return Err(Error::Config(format!("n_heads must divide the inner width {d_inner}, found {}", config.n_heads)));
+        }
+        Ok(Self::new(config.d_model, d_inner).with_n_heads(config.n_heads))
+    }
+
+    /// New heads.
+    pub fn init(&self, init: &mut Initializer) -> Delta {
+        Delta {
+            in_proj: init.linear(self.d_model, 3 * self.d_inner + self.n_heads),
+            out_proj: init.linear(self.d_inner, self.d_model),
+            n_heads: self.n_heads,
+        }
+    }
+}
+
+impl Mixer for Delta {
+    type State = DeltaState;
+
+    fn init_state(&self, batch_size: usize) -> DeltaState {
+        let weight = self.out_proj.weight.val();
+        let n = weight.dims()[0] / self.n_heads;
+        DeltaState { memory: Tensor::zeros([batch_size, self.n_heads, n, n], &weight.device()) }
+    }
+
+    fn forward(&self, x: Tensor<3>, state: DeltaState, steps: &StepCodes) -> (Tensor<3>, DeltaState) {
+        let (y, memory) = ops::delta(apply(&self.in_proj, x), state.memory, steps);
+        (apply(&self.out_proj, y), DeltaState { memory })
+    }
+}

@@ -1,0 +1,40 @@
+//! The way out of minGRU and minLSTM: a down-projection, or with `highway` a learned mixture of it and the layer's input, beyond the
+//! paper.
+//!
+//! ```text
+//! y_t = s_t ⊙ (W_o h_t + b_o) + (1 − s_t) ⊙ x_t          s_t = σ(W_s x_t + b_s)
+//! ```
+//! where: x the layer's input (D); h the hidden state (E); s the share of what the layer says (D).
+//!
+//! A block adds x to y anyway, but the plain layer cannot say less where it has nothing to say; s can close. What that buys is measured
+//! by
+//!
+//! ```text
+//! cargo run --release -p minrnn --example selective_copying
+//! ```
+
+use burn::nn::Linear;
+use burn::tensor::Tensor;
+
+use super::init::Initializer;
+use super::linear::{apply, bias, row_product, rows, sequences};
+use crate::ops;
+
+/// W_s and b_s, where there is a highway.
+pub(super) fn highway_gate(highway: bool, d_model: usize, init: &mut Initializer) -> Option<Linear> {
+    highway.then(|| init.linear(d_model, d_model))
+}
+
+/// y `[B, T, D]` of the hidden states `h` `[B, T, E]` and the layer's input `x` `[B, T, D]`.
+pub(super) fn project(out_proj: &Linear, gate: Option<&Linear>, h: Tensor<3>, x: Tensor<3>) -> Tensor<3> {
+    let [batch, seq_len, _] = x.dims();
+    match gate {
+        Some(gate) if batch * seq_len > 0 => {
+            let x = rows(x);
+            let value = row_product(rows(h), out_proj.weight.val());
+            let share = row_product(x.clone(), gate.weight.val());
+            sequences(ops::highway(share, bias(gate), value, bias(out_proj), x), batch, seq_len)
+        }
+        _ => apply(out_proj, h),
+    }
+}

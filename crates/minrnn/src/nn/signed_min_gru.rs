@@ -1,0 +1,101 @@
+//! Signed minGRU, beyond the paper.
+//!
+//! ```text
+//! k_t = W_z x_t + b_z          v_t = W_h x_t + b_h          s_t = W_s x_t + b_s
+//! z_t = σ(k_t)                 h̃_t = g(v_t)
+//! h_t = (1 − z_t) ⊙ tanh(s_t) ⊙ h_{t−1} + z_t ⊙ h̃_t
+//! y_t = W_o h_t + b_o
+//! ```
+//! where: tanh(s) the sign and size of what is kept, everything else as in minGRU.
+//!
+//! minGRU's coefficients lie in (0, 1), so its state forgets but never turns around; no stack of layers of such a recurrence follows the
+//! parity of a bit string of any length. Coefficients in (−1, 1) do: a 1 multiplies the state by about −1, a 0 by about 1. What that buys
+//! is measured by
+//!
+//! ```text
+//! cargo run --release -p minrnn --example parity
+//! ```
+
+use burn::config::Config;
+use burn::module::{Module, Param};
+use burn::nn::Linear;
+use burn::tensor::Tensor;
+use minrnn_stream::{Candidate, InitialState, ModelConfig};
+
+use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
+use super::init::Initializer;
+use super::kernel_names::kernel_candidate;
+use super::linear::{apply, bias, product};
+use super::mixer::Mixer;
+use crate::Result;
+use crate::ops::{self, Start, StepCodes};
+
+/// Settings of a [`SignedMinGru`].
+#[derive(Config, Debug)]
+pub struct SignedMinGruConfig {
+    /// Width D of input and output.
+    pub d_model: usize,
+    /// Width E of the hidden state.
+    pub d_inner: usize,
+    /// The candidate map.
+    #[config(default = "Candidate::Positive")]
+    pub candidate: Candidate,
+    /// Zero or learned state before the first step.
+    #[config(default = "InitialState::Zero")]
+    pub initial_state: InitialState,
+}
+
+/// A signed minGRU with its down-projection.
+#[derive(Module, Debug)]
+pub struct SignedMinGru {
+    /// D → 3E, rows candidate, update gate, sign.
+    pub in_proj: Linear,
+    /// E → D.
+    pub out_proj: Linear,
+    /// θ, when the initial state is learned.
+    pub initial_state: Option<Param<Tensor<1>>>,
+    #[module(skip)]
+    candidate: Candidate,
+}
+
+impl SignedMinGruConfig {
+    /// The settings a model's configuration asks for.
+    ///
+    /// # Errors
+    /// When the expansion gives no whole width.
+    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.d_inner()?).with_candidate(config.candidate).with_initial_state(config.initial_state))
+    }
+
+    /// A new cell.
+    pub fn init(&self, init: &mut Initializer) -> SignedMinGru {
+        SignedMinGru {
+            in_proj: init.linear(self.d_model, 3 * self.d_inner),
+            out_proj: init.linear(self.d_inner, self.d_model),
+            initial_state: learned_state(self.initial_state, self.d_inner, init),
+            candidate: self.candidate,
+        }
+    }
+}
+
+impl SignedMinGru {
+    fn initial_vector(&self) -> Option<Tensor<1>> {
+        initial_vector(self.initial_state.as_ref(), self.candidate)
+    }
+}
+
+impl Mixer for SignedMinGru {
+    type State = Hidden;
+
+    fn init_state(&self, batch_size: usize) -> Hidden {
+        let [d_inner, _] = self.out_proj.weight.dims();
+        initial_hidden(self.initial_vector(), batch_size, d_inner, &self.out_proj.weight.val().device())
+    }
+
+    fn forward(&self, x: Tensor<3>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {
+        let preact = product(&self.in_proj, x);
+        let start = Start { h0: Some(state.h), init: self.initial_vector() };
+        let (h, h_last) = ops::signed_min_gru(preact, bias(&self.in_proj), kernel_candidate(self.candidate), start, steps);
+        (apply(&self.out_proj, h), Hidden { h: h_last })
+    }
+}

@@ -1,0 +1,93 @@
+//! Highway output: a learned mixture of a layer's output and its input, with both biases, in one pass.
+
+use burn::backend::flex::FlexTensor;
+use burn::tensor::{Tensor, activation};
+use minrnn_kernels::highway as kernel;
+
+use super::flex::{InputList, Output, dims, optional, slice};
+use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+
+/// s ⊙ (value + value_bias) + (1 − s) ⊙ x with s = σ(gate + gate_bias); beyond the paper.
+///
+/// # Shapes
+/// * `gate`, `value`, `x` `[N, D]`, the biases `[D]` → `[N, D]`
+///
+/// # Panics
+/// When shapes do not fit.
+pub fn highway(gate: Tensor<2>, gate_bias: Option<Tensor<1>>, value: Tensor<2>, value_bias: Option<Tensor<1>>, x: Tensor<2>) -> Tensor<2> {
+    if !has_kernels(&x.device()) {
+        return composed(gate, gate_bias, value, value_bias, x);
+    }
+    let mut inputs = InputList::default();
+    inputs.add(gate);
+    inputs.add(value);
+    inputs.add(x);
+    let op = Op { gate_bias: inputs.add_optional(gate_bias), value_bias: inputs.add_optional(value_bias) };
+    output(run(op, inputs.into_vec()).pop())
+}
+
+pub(super) fn composed(
+    gate: Tensor<2>,
+    gate_bias: Option<Tensor<1>>,
+    value: Tensor<2>,
+    value_bias: Option<Tensor<1>>,
+    x: Tensor<2>,
+) -> Tensor<2> {
+    let biased = |x: Tensor<2>, bias: Option<Tensor<1>>| match bias {
+        Some(bias) => x + bias.unsqueeze(),
+        None => x,
+    };
+    let share = activation::sigmoid(biased(gate, gate_bias));
+    x.clone() + share * (biased(value, value_bias) - x)
+}
+
+/// Inputs gate, value and x, then the biases that are there.
+#[derive(Debug)]
+struct Op {
+    gate_bias: Option<usize>,
+    value_bias: Option<usize>,
+}
+
+impl Op {
+    fn inputs<'a>(&self, input: impl Fn(usize) -> &'a FlexTensor) -> kernel::Inputs<'a> {
+        let bias = |i: Option<usize>| optional(i.map(&input));
+        kernel::Inputs {
+            gate: slice(input(0)),
+            gate_bias: bias(self.gate_bias),
+            value: slice(input(1)),
+            value_bias: bias(self.value_bias),
+            x: slice(input(2)),
+        }
+    }
+}
+
+impl FusedOp for Op {
+    fn keeps(&self) -> Keeps {
+        Keeps { inputs: (0..3).chain(self.gate_bias).chain(self.value_bias).collect(), outputs: vec![] }
+    }
+
+    fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
+        let [rows, width] = dims(&inputs[0]);
+        let mut y = Output::new([rows, width]);
+        kernel::forward(rows, width, self.inputs(|i| &inputs[i]), y.out());
+        // SAFETY: the kernel writes the output whole.
+        unsafe { vec![y.finish()] }
+    }
+
+    fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+        let kept = |i: usize| inputs[i].as_ref().expect("kept");
+        let [rows, width] = dims(kept(0));
+        let [mut gate, mut value, mut x] = [0, 1, 2].map(|i| Output::like(kept(i)));
+        let [mut gate_bias, mut value_bias] = [self.gate_bias, self.value_bias].map(|i| i.map(|i| Output::like(kept(i))));
+        let gradients = kernel::Gradients {
+            gate: gate.out(),
+            gate_bias: gate_bias.as_mut().map(Output::out),
+            value: value.out(),
+            value_bias: value_bias.as_mut().map(Output::out),
+            x: x.out(),
+        };
+        kernel::backward(rows, width, self.inputs(kept), slice(d_outputs[0].as_ref().expect("the only output")), gradients);
+        // SAFETY: the kernel writes every gradient whole.
+        [gate, value, x].into_iter().chain(gate_bias).chain(value_bias).map(|d| unsafe { d.finish() }).collect()
+    }
+}

@@ -1,0 +1,80 @@
+//! Associative memories with the delta rule: S ← S + β (v − S k̂) k̂ᵀ, y = S q for every head, the products being [q | k | v | β].
+//!
+//! The input side of all tokens is one product; then each member of the crew runs whole heads through all tokens.
+
+use minrnn_kernels::delta;
+
+use super::Mixer;
+use crate::linear::{Linear, Shared, product};
+use crate::pass::{Memory, Pass};
+use crate::source::{Source, join};
+use crate::workspace::{Buffers, room};
+use crate::{ModelConfig, Result};
+
+#[derive(Debug, Clone)]
+pub(super) struct Delta {
+    /// D → 3E + H, rows q, k, v and β.
+    in_proj: Linear,
+    heads: usize,
+    head_width: usize,
+}
+
+impl Delta {
+    pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+        let (e, heads) = (config.d_inner()?, config.n_heads);
+        Ok(Self { in_proj: source.linear(&join(name, "in_proj"), 3 * e + heads, config.d_model)?, heads, head_width: e / heads })
+    }
+
+    /// Pre-activations of all tokens with their biases, `[N, 3E + H]`, into `buffers.recurrent[0]`.
+    fn input_side(&self, pass: &Pass<'_>, buffers: &mut Buffers) {
+        let (n, width) = (pass.rows, self.in_proj.weight.outputs());
+        let preact = Shared::new(room(&mut buffers.recurrent[0], n * width), width);
+        let scratch = room(&mut buffers.product, n * width);
+        product(pass, &self.in_proj.weight, 1, 0..1, n, &buffers.normed, scratch, |range, values| {
+            for (row, values) in values.chunks_exact(range.len()).enumerate() {
+                // SAFETY: pieces have outputs of their own.
+                let out = unsafe { preact.part(row, range.clone()) };
+                let sums = values.iter().zip(&self.in_proj.bias[range.clone()]).map(|(value, bias)| value + bias);
+                out.iter_mut().zip(sums).for_each(|(out, sum)| *out = sum);
+            }
+        });
+    }
+}
+
+impl Mixer for Delta {
+    fn width(&self) -> usize {
+        self.heads * self.head_width
+    }
+
+    fn memory(&self) -> usize {
+        self.width() * self.head_width
+    }
+
+    fn init_memory(&self, memory: &mut [f32]) {
+        memory.fill(0.0);
+    }
+
+    fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
+        self.input_side(pass, buffers);
+        let (n, e, inputs) = (self.head_width, self.width(), self.in_proj.weight.outputs());
+        let hidden = Shared::new(room(&mut buffers.hidden, pass.rows * e), e);
+        let preact = &buffers.recurrent[0];
+        let cost = pass.rows * 4 * e * n;
+        pass.crew.split(self.heads, 1, cost, |_, heads| {
+            for head in heads {
+                let columns = head * n..(head + 1) * n;
+                for span in pass.spans {
+                    // SAFETY: pieces have heads of their own.
+                    let state = unsafe { memory.part(span.session, head * n * n, (head + 1) * n * n) };
+                    for row in span.first..span.first + span.len {
+                        let x = &preact[row * inputs..][..inputs];
+                        let part = |i: usize| &x[i * e..][columns.clone()];
+                        // SAFETY: as above.
+                        let out = unsafe { hidden.part(row, columns.clone()) };
+                        delta::step(pass.level, [part(0), part(1), part(2)], x[3 * e + head], state, out);
+                    }
+                }
+            }
+        });
+    }
+}
