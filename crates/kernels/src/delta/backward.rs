@@ -139,24 +139,24 @@ fn retreat<S: Simd>(simd: S, x: &Input<'_>, memory: &[f32], d_y: &[f32], d_state
         let u = simd.mul_f32s(beta, missing);
         let d_y = simd::load(simd, d_y, at);
         let mut d_u = zero;
-        for j in 0..n {
+        for (j, d_q) in d_q.iter_mut().enumerate().take(n) {
             let row = j * n..(j + 1) * n;
             let k = simd.splat_f32s(x.k[j] * x.inverse);
             let d = simd.mul_add_e_f32s(simd.splat_f32s(x.q[j]), d_y, simd::load(simd, &d_state[row.clone()], at));
             put(simd, &mut d_state[row.clone()], at, d);
             d_u = simd.mul_add_e_f32s(k, d, d_u);
             let after = simd.mul_add_e_f32s(k, u, simd::load(simd, &memory[row], at));
-            d_q[j] += simd.reduce_sum_f32s(simd.mul_f32s(after, d_y));
+            *d_q += simd.reduce_sum_f32s(simd.mul_f32s(after, d_y));
         }
         d_beta = simd.mul_add_e_f32s(d_u, missing, d_beta);
         let d_value = simd.mul_f32s(beta, d_u);
         simd::store(simd, d_v, at, d_value);
-        for j in 0..n {
+        for (j, d_k) in d_k.iter_mut().enumerate().take(n) {
             let row = j * n..(j + 1) * n;
             let k = simd.splat_f32s(x.k[j] * x.inverse);
             let d = simd::load(simd, &d_state[row.clone()], at);
             let through = simd.mul_f32s(simd::load(simd, &memory[row.clone()], at), d_value);
-            d_k[j] += simd.reduce_sum_f32s(simd.sub_f32s(simd.mul_f32s(d, u), through));
+            *d_k += simd.reduce_sum_f32s(simd.sub_f32s(simd.mul_f32s(d, u), through));
             put(simd, &mut d_state[row], at, simd.mul_add_e_f32s(simd.neg_f32s(k), d_value, d));
         }
     }

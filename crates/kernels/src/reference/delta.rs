@@ -146,7 +146,8 @@ pub fn backward<T: Float>(
                 for j in 0..n {
                     d_x[places[0] + j] += after[j * n + i] * d_y[i];
                     d_k[j] += x.beta * (d[j * n + i] * error[i] - before[j * n + i] * d_u[i]);
-                    d[j * n + i] = d[j * n + i] - x.beta * d_u[i] * x.k[j];
+                    let earlier = d[j * n + i] - x.beta * d_u[i] * x.k[j];
+                    d[j * n + i] = earlier;
                 }
             }
             let mut along = T::ZERO;

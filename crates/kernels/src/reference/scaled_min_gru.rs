@@ -50,6 +50,6 @@ pub(super) fn split<T: Float, const N: usize>(x: &[T], width: usize) -> [Vec<T>;
 
 /// The opposite of [`split`].
 pub(super) fn join<T: Float, const N: usize>(parts: [Vec<T>; N], width: usize) -> Vec<T> {
-    let rows = if width == 0 { 0 } else { parts[0].len() / width };
+    let rows = parts[0].len().checked_div(width).unwrap_or(0);
     (0..rows).flat_map(|row| parts.iter().flat_map(move |part| part[row * width..(row + 1) * width].iter().copied())).collect()
 }

@@ -43,6 +43,7 @@ pub struct Block<M: Module> {
 
 /// The feed-forward part of a block.
 #[derive(Module, Debug)]
+#[allow(clippy::large_enum_variant, reason = "a model holds a handful")]
 pub enum FeedForwardPart {
     /// Of each step alone.
     Pointwise(FeedForward),

@@ -213,12 +213,7 @@ fn overlay_top(table: &mut Table, known: &Table, name: &str, value: Value) -> Re
 
 /// Reads the defaults with nothing but this one key changed, so that a refusal can name the key.
 fn check_key(name: &str, changed: Table) -> Result<()> {
-    changed.try_into::<Experiment>().map(drop).map_err(|error| {
-        let what = match name {
-            _ => "",
-        };
-        Error::Config(format!("{name}: {}{what}", error.message()))
-    })
+    changed.try_into::<Experiment>().map(drop).map_err(|error| Error::Config(format!("{name}: {}", error.message())))
 }
 
 fn to_table(experiment: &Experiment) -> Result<Table> {

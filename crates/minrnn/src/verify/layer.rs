@@ -11,6 +11,7 @@ use crate::ops::{self, GruForm, SelectiveScan, Start, StepCodes};
 
 /// What a cell carries between steps.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(super) enum Carried {
     /// h `[B, e]`, and the cell state of the LSTM.
     Hidden { h: Tensor<2>, c: Option<Tensor<2>> },
