@@ -17,7 +17,7 @@
 //!
 //! Memory is stored transposed, row j being what coordinate j of a key leads to, so that both products and the correction run along
 //! vectors. Rows of S do not know each other: a vector of value coordinates goes through a whole step by itself. A head of a sequence
-//! is a task. Its backward pass keeps the memory every [`CHUNK`] steps and computes the states between again, chunk by chunk.
+//! is a task. Its backward pass keeps the memory every 16 steps and computes the states between again, chunk by chunk.
 
 mod backward;
 mod step;
