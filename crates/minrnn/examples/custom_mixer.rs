@@ -1,7 +1,7 @@
 //! A sequence mixer of your own in the library's block and model: each channel keeps an average of its past, with a learned horizon.
 //! It learns to copy the token before last.
 //!
-//! Run with `cargo run --release --workspace --example custom_mixer`.
+//! Run with `cargo build --release --workspace --example custom_mixer && target/release/examples/custom_mixer`.
 
 use burn::module::{Module, Param};
 use burn::optim::{AdamWConfig, GradientsParams};
