@@ -148,6 +148,10 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         writeln!(out, "iteration {iteration}: test {} ({} predictions)", shown(evaluation), evaluation.n_scored)?;
     }
     writeln!(out, "best: iteration {}, test {}", report.iteration, shown(&report.fixed))?;
+    if let Some(chance) = trainer.data().chance() {
+        let scaled = (report.fixed.accuracy - chance) / (1.0 - chance);
+        writeln!(out, "scaled so that guessing ({:.1}%) is 0: {:.1}%", 100.0 * chance, 100.0 * scaled)?;
+    }
     if let Some(evaluation) = &report.full_pass {
         writeln!(out, "one pass over the whole test text: {} ({} predictions)", shown(evaluation), evaluation.n_scored)?;
     }
@@ -156,7 +160,7 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
     writeln!(out, "curves: {run}/curves.svg")?;
     match trainer.data() {
         Data::Text { .. } => writeln!(out, "next: minrnn generate {run} --prompt \"...\"    or: minrnn eval {run}")?,
-        Data::SelectiveCopying(_) => writeln!(out, "next: minrnn eval {run}    or train on a text of yours: minrnn train --data FILE")?,
+        Data::Generated(_) => writeln!(out, "next: minrnn eval {run}    or train on a text of yours: minrnn train --data FILE")?,
     }
     if let Some(expect) = &trainer.experiment().expect {
         let found = if by_accuracy { report.fixed.accuracy } else { report.fixed.loss };

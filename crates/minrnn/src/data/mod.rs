@@ -4,7 +4,8 @@
 //! * text for a language model: [`Tokenizer`] → [`encode_text`] → [`TextData`] → [`RandomWindows`] (every window starts
 //!   anew) or [`StatefulStream`] (state is carried from window to window); scored by [`FixedBatches`] of random windows
 //!   or by a [`FullPass`];
-//! * a synthetic task: [`SelectiveCopying`];
+//! * a synthetic task: [`SelectiveCopying`], [`FormalLanguage`];
+//! * one that training knows by name: [`GeneratedTask`];
 //! * anything else: implement [`BatchSource`] (training) and [`EvaluationSet`] (scoring).
 //!
 //! Legend: `B` batch_size, `T` seq_len, `N` tokens in a part of the text, `V` vocab_size.
@@ -12,6 +13,8 @@
 mod atomic;
 mod batch;
 mod encode;
+mod formal;
+mod generated;
 mod positioned;
 mod selective_copying;
 pub mod shakespeare;
@@ -22,6 +25,8 @@ mod tokenizer;
 
 pub use batch::{Batch, BatchSource, EvaluationSet, FixedBatches};
 pub use encode::{encode_text, text_sha256};
+pub use formal::{FormalLanguage, FormalTask, Language, Protocol};
+pub use generated::{Generalization, GeneratedTask};
 pub use selective_copying::{Copying, Encoding, SelectiveCopying};
 pub use text::{FullPass, RandomWindows, StatefulStream, TextData, TextPart};
 pub use token_file::{TokenFile, TokenWriter};

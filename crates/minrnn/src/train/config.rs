@@ -165,6 +165,8 @@ impl Experiment {
         let (key, length) = match self.data.task {
             Task::Text => ("seq_len", self.train.seq_len),
             Task::SelectiveCopying => ("copy_length + copy_tokens", self.data.copy_length + self.data.copy_tokens),
+            // A string and the longest of answers, the string twice.
+            Task::FormalLanguage => ("3 · eval_max_length", self.data.max_length.max(self.data.eval_max_length).saturating_mul(3)),
         };
         require(!(learned || unlimited) || length <= model.max_seq_len, || {
             let limit = model.max_seq_len;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::require;
 use crate::Result;
+use crate::data::{FormalTask, Generalization, Language, Protocol};
 
 /// What the model learns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -16,6 +17,8 @@ pub enum Task {
     Text,
     /// Recalling scattered tokens in order.
     SelectiveCopying,
+    /// A formal language, scored on longer strings than are trained on.
+    FormalLanguage,
 }
 
 /// How text becomes tokens.
@@ -87,6 +90,18 @@ pub struct DataConfig {
     pub copy_tokens: usize,
     /// Selective copying: which ids mean noise and answer slot. Default `a`.
     pub copy_encoding: CopyEncoding,
+    /// Formal languages: what is asked of a string. Default `parity`.
+    pub language: Language,
+    /// Formal languages: alphabets, and where the answer is read. Default `authors`.
+    pub protocol: Protocol,
+    /// Formal languages: least length trained on. Default 1.
+    pub min_length: usize,
+    /// Formal languages: greatest length trained on. Default 40.
+    pub max_length: usize,
+    /// Formal languages: least length scored. Default 40.
+    pub eval_min_length: usize,
+    /// Formal languages: greatest length scored. Default 256.
+    pub eval_max_length: usize,
 }
 
 impl Default for DataConfig {
@@ -102,6 +117,12 @@ impl Default for DataConfig {
             copy_length: 4096,
             copy_tokens: 16,
             copy_encoding: CopyEncoding::A,
+            language: Language::Parity,
+            protocol: Protocol::Authors,
+            min_length: 1,
+            max_length: 40,
+            eval_min_length: 40,
+            eval_max_length: 256,
         }
     }
 }
@@ -123,6 +144,19 @@ impl DataConfig {
         })?;
         require((1..=self.copy_length).contains(&self.copy_tokens), || {
             format!("copy_tokens must be between 1 and copy_length = {}, found {}", self.copy_length, self.copy_tokens)
-        })
+        })?;
+        if self.task == Task::FormalLanguage {
+            self.formal()?;
+        }
+        Ok(())
+    }
+
+    /// The formal language that is asked for.
+    ///
+    /// # Errors
+    /// When the protocol has no such language or the lengths are out of range.
+    pub fn formal(&self) -> Result<Generalization> {
+        let Self { language, protocol, min_length, max_length, .. } = *self;
+        Generalization::new(FormalTask { language, protocol, min_length, max_length }, self.eval_min_length, self.eval_max_length)
     }
 }

@@ -12,6 +12,8 @@ macro_rules! built_in {
 built_in! {
     "selective-copying",
     "selective-copying-paper",
+    "parity",
+    "formal-language-paper",
     "shakespeare-min-gru",
     "shakespeare-min-lstm",
     "shakespeare-mamba",

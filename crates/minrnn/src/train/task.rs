@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::config::Experiment;
-use super::data_config::{CopyEncoding, Task, TokenizerKind, WindowSampling};
+use super::data_config::{CopyEncoding, DataConfig, Task, TokenizerKind, WindowSampling};
 use crate::checkpoint::TOKENIZER_FILE;
 use crate::data::{
-    self, BatchSource, Copying, Encoding, EvaluationSet, FixedBatches, FullPass, RandomWindows, SelectiveCopying, StatefulStream, TextData,
+    self, BatchSource, Copying, Encoding, EvaluationSet, FixedBatches, FullPass, GeneratedTask, RandomWindows, StatefulStream, TextData,
     TextPart, TokenFile, Tokenizer, encode_text, text_sha256,
 };
 use crate::rng::Purpose;
@@ -28,7 +28,7 @@ pub enum Data {
         tokenizer: Tokenizer,
     },
     /// Made on the fly.
-    SelectiveCopying(Copying),
+    Generated(Box<dyn GeneratedTask>),
 }
 
 impl Data {
@@ -38,8 +38,8 @@ impl Data {
     /// When the text is missing, empty or not text, or the directory cannot be written.
     pub fn make(experiment: &Experiment, run: &Path) -> Result<Self> {
         let config = &experiment.data;
-        if config.task == Task::SelectiveCopying {
-            return Ok(Self::copying(experiment));
+        if let Some(task) = generated(config)? {
+            return Ok(Self::Generated(task));
         }
         let no_text = || Error::Config("a text task needs a text: give one with --data FILE".to_owned());
         let path = config.path.as_ref().ok_or_else(no_text)?;
@@ -59,8 +59,8 @@ impl Data {
     /// When tokenizer or tokens are missing or damaged, or not those that `experiment` asks for.
     pub fn open(experiment: &Experiment, run: &Path) -> Result<Self> {
         let config = &experiment.data;
-        if config.task == Task::SelectiveCopying {
-            return Ok(Self::copying(experiment));
+        if let Some(task) = generated(config)? {
+            return Ok(Self::Generated(task));
         }
         let (tokenizer, tokens) = (Tokenizer::load(run.join(TOKENIZER_FILE))?, TokenFile::open(run.join(TOKENS_FILE))?);
         tokens.verify()?;
@@ -87,24 +87,11 @@ impl Data {
         Ok((TextPart::whole(tokens), tokenizer))
     }
 
-    fn copying(experiment: &Experiment) -> Self {
-        let config = &experiment.data;
-        Self::SelectiveCopying(Copying {
-            length: config.copy_length,
-            n_tokens: config.copy_tokens,
-            encoding: match config.copy_encoding {
-                CopyEncoding::A => Encoding::A,
-                CopyEncoding::B => Encoding::B,
-            },
-            ..Copying::default()
-        })
-    }
-
     /// Number of token ids.
     pub fn vocab_size(&self) -> usize {
         match self {
             Self::Text { tokenizer, .. } => tokenizer.vocab_size(),
-            Self::SelectiveCopying(task) => task.vocab_size,
+            Self::Generated(task) => task.vocab_size(),
         }
     }
 
@@ -112,13 +99,21 @@ impl Data {
     pub fn tokenizer(&self) -> Option<&Tokenizer> {
         match self {
             Self::Text { tokenizer, .. } => Some(tokenizer),
-            Self::SelectiveCopying(_) => None,
+            Self::Generated(_) => None,
         }
     }
 
     /// True where the task is scored by accuracy, false where by loss.
     pub fn is_scored_by_accuracy(&self) -> bool {
-        matches!(self, Self::SelectiveCopying(_))
+        matches!(self, Self::Generated(_))
+    }
+
+    /// The accuracy of guessing, where there is a scale on which that is 0.
+    pub fn chance(&self) -> Option<f64> {
+        match self {
+            Self::Text { .. } => None,
+            Self::Generated(task) => task.chance(),
+        }
     }
 
     /// Training batches.
@@ -128,9 +123,7 @@ impl Data {
     pub fn training(&self, experiment: &Experiment) -> Result<Box<dyn BatchSource>> {
         let train = &experiment.train;
         Ok(match self {
-            Self::SelectiveCopying(task) => {
-                Box::new(SelectiveCopying::new(task.clone(), train.batch_size, train.seed, Purpose::TrainData)?)
-            }
+            Self::Generated(task) => task.training(train.batch_size, train.seed)?,
             Self::Text { text, .. } => match experiment.data.sampling {
                 WindowSampling::Random => {
                     let windows = RandomWindows::new(text.train().clone(), train.batch_size, train.seq_len, train.seed, Purpose::TrainData);
@@ -153,10 +146,7 @@ impl Data {
     pub fn fixed_batches(&self, experiment: &Experiment, n_batches: u64, purpose: Purpose) -> Result<Box<dyn EvaluationSet>> {
         let train = &experiment.train;
         Ok(match self {
-            Self::SelectiveCopying(task) => {
-                let source = SelectiveCopying::new(task.clone(), train.batch_size, train.seed, purpose)?;
-                Box::new(FixedBatches::new(source, n_batches))
-            }
+            Self::Generated(task) => task.evaluation(train.batch_size, train.seed, purpose, n_batches)?,
             Self::Text { text, .. } => {
                 let windows = RandomWindows::new(text.test().clone(), train.batch_size, train.seq_len, train.seed, purpose);
                 Box::new(FixedBatches::new(windows.map_err(|error| naming_the_text(experiment, error))?, n_batches))
@@ -172,6 +162,23 @@ impl Data {
         let Self::Text { text, .. } = self else { return Ok(None) };
         full_pass(text.test().clone(), experiment, carried).map(Some)
     }
+}
+
+/// The task that makes its own data; none where data are read.
+fn generated(config: &DataConfig) -> Result<Option<Box<dyn GeneratedTask>>> {
+    Ok(match config.task {
+        Task::Text => None,
+        Task::SelectiveCopying => Some(Box::new(Copying {
+            length: config.copy_length,
+            n_tokens: config.copy_tokens,
+            encoding: match config.copy_encoding {
+                CopyEncoding::A => Encoding::A,
+                CopyEncoding::B => Encoding::B,
+            },
+            ..Copying::default()
+        })),
+        Task::FormalLanguage => Some(Box::new(config.formal()?)),
+    })
 }
 
 /// Every token of `part` once, in windows that start anew or carry the state.

@@ -289,7 +289,7 @@ impl Trainer {
                 let Some(evaluation) = evaluate(&self.read_model(&checkpoint)?, &mut *set, stop)? else { return Ok(None) };
                 Some(evaluation)
             }
-            Data::SelectiveCopying(_) => None,
+            Data::Generated(_) => None,
         };
         Ok(Some(FinalReport { checkpoint, iteration, fixed, kept, full_pass }))
     }

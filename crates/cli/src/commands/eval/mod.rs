@@ -81,7 +81,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         }
         (None, _) => match Data::open(&experiment, &run_of(&checkpoint)?)? {
             Data::Text { text, .. } => text_sets(text.test().clone(), &experiment, args.batches)?,
-            data @ Data::SelectiveCopying(_) => {
+            data @ Data::Generated(_) => {
                 vec![("fixed batches", data.fixed_batches(&experiment, args.batches, Purpose::TestData)?)]
             }
         },
