@@ -3,7 +3,7 @@
 //! Trained on gaps of 1 on average, tested on these and on gaps of 4.
 //!
 //! ```text
-//! cargo run --release -p minrnn --example irregular [iterations]
+//! cargo build --release --workspace --examples && target/release/examples/irregular [iterations]
 //! ```
 
 mod common;

@@ -2,7 +2,7 @@
 //! 16 of 64.
 //!
 //! ```text
-//! cargo run --release -p minrnn --example parity [iterations]
+//! cargo build --release --workspace --examples && target/release/examples/parity [iterations]
 //! ```
 
 mod common;

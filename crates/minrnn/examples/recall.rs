@@ -2,7 +2,7 @@
 //! The layers have the same number of weights.
 //!
 //! ```text
-//! cargo run --release -p minrnn --example recall [iterations]
+//! cargo build --release --workspace --examples && target/release/examples/recall [iterations]
 //! ```
 
 mod common;

@@ -58,7 +58,7 @@ impl Block {
             _ => {
                 let norm = Norm::read(config, source, &join(name, "ff_norm"))?;
                 let name = join(name, "ff");
-                let part = match config.ff {
+                let part = match config.ff_at(layer) {
                     FeedForwardKind::ChannelMix => Part::ChannelMix(ChannelMix::read(config, source, &name)?),
                     _ => Part::Pointwise(FeedForward::read(config, source, &name)?),
                 };

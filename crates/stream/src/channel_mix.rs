@@ -28,8 +28,8 @@ pub(crate) struct ChannelMix {
 }
 
 /// Numbers that the feed-forward part of a block keeps for a session.
-pub(crate) fn memory_len(config: &ModelConfig) -> usize {
-    if config.ff == FeedForwardKind::ChannelMix { config.d_model } else { 0 }
+pub(crate) fn memory_len(config: &ModelConfig, layer: usize) -> usize {
+    if config.ff_at(layer) == FeedForwardKind::ChannelMix { config.d_model } else { 0 }
 }
 
 impl ChannelMix {

@@ -30,7 +30,7 @@ impl StateShape {
         let window = if conv { conv::Conv::memory(d_model) } else { 0 };
         let block = |layer| {
             let mixer = config.mixer_at(layer);
-            Ok((mixer, window + memory_len(config, mixer)? + channel_mix::memory_len(config)))
+            Ok((mixer, window + memory_len(config, mixer)? + channel_mix::memory_len(config, layer)))
         };
         Ok(Self { d_model, conv, blocks: (0..config.n_layers).map(block).collect::<Result<_>>()? })
     }

@@ -13,7 +13,7 @@
 //! recurrence buy over times among the inputs is measured by
 //!
 //! ```text
-//! cargo run --release -p minrnn --example irregular
+//! cargo build --release --workspace --examples && target/release/examples/irregular
 //! ```
 
 use burn::config::Config;

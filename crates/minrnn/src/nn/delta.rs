@@ -12,7 +12,7 @@
 //! value under an old key replaces the old one. What that buys is measured by
 //!
 //! ```text
-//! cargo run --release -p minrnn --example recall
+//! cargo build --release --workspace --examples && target/release/examples/recall
 //! ```
 
 use burn::config::Config;

@@ -10,7 +10,7 @@
 //! by
 //!
 //! ```text
-//! cargo run --release -p minrnn --example selective_copying
+//! cargo build --release --workspace --examples && target/release/examples/highway_and_floor
 //! ```
 
 use burn::nn::Linear;

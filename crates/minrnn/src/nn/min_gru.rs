@@ -19,7 +19,7 @@
 //! channel; here each block has a θ of its own and only the ceiling ℓ / L rises. What it buys is measured by
 //!
 //! ```text
-//! cargo run --release -p minrnn --example selective_copying
+//! cargo build --release --workspace --examples && target/release/examples/highway_and_floor
 //! ```
 
 use burn::config::Config;

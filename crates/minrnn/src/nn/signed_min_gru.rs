@@ -13,7 +13,7 @@
 //! is measured by
 //!
 //! ```text
-//! cargo run --release -p minrnn --example parity
+//! cargo build --release --workspace --examples && target/release/examples/parity
 //! ```
 
 use burn::config::Config;

@@ -48,7 +48,6 @@ pub fn tensors(config: &ModelConfig, seed: u64) -> Tensors {
             add(at("conv.pointwise.bias"), vec![d], 0.3, 0.0);
         }
         norm(&mut add, config, &at("mixer_norm"));
-        #[allow(unreachable_patterns)]
         let gates = match config.mixer {
             MixerKind::MinGru => 2,
             MixerKind::MinLstm | MixerKind::Gru => 3,
@@ -138,7 +137,6 @@ pub fn configs() -> Vec<ModelConfig> {
             ModelConfig { vocab_size: 131, d_model: 72, expansion: 1.5, ff_mult: 2.0, ..all.clone() },
             ModelConfig { d_model: 7, expansion: 1.0, n_layers: 1, ff_mult: 3.0, ..all.clone() },
         ]);
-        #[allow(unreachable_patterns)]
         match mixer {
             MixerKind::MinGru | MixerKind::MinLstm => {
                 for candidate in [Candidate::Identity, Candidate::Tanh] {

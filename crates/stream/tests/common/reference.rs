@@ -159,7 +159,6 @@ impl<'a> Reference<'a> {
             u
         };
         let mut cell = self.blocks[i].c.clone();
-        #[allow(unreachable_patterns)]
         let h: Vec<f64> = match config.mixer {
             MixerKind::MinGru => (0..e)
                 .map(|c| {

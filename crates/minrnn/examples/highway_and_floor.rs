@@ -2,7 +2,7 @@
 //! each and with both, for a fixed number of iterations.
 //!
 //! ```text
-//! cargo run --release -p minrnn --example selective_copying [iterations]
+//! cargo build --release --workspace --examples && target/release/examples/highway_and_floor [iterations]
 //! ```
 
 mod common;

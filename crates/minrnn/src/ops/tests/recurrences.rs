@@ -1,0 +1,249 @@
+//! The linear recurrences and the traditional cells.
+
+use super::*;
+
+#[test]
+fn min_gru_equals_its_composition() {
+    for candidate in [Candidate::Positive, Candidate::Identity, Candidate::Tanh] {
+        let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
+            let start = start(&mut leaves);
+            let bias = leaves.pop();
+            (shaped(leaves.remove(0), [B, t, 2 * E]), bias, start)
+        };
+        recurrence(
+            &format!("min_gru {candidate:?}"),
+            2,
+            |leaves, t, steps| {
+                let (preact, bias, start) = split(leaves, t);
+                super::super::min_gru(preact, bias, candidate, start, steps)
+            },
+            |leaves, t, steps| {
+                let (preact, bias, start) = split(leaves, t);
+                let (a, b) = super::super::min_gru::coefficients(preact, bias, candidate);
+                super::super::recurrence::composed(a, b, start, steps)
+            },
+        );
+    }
+}
+
+#[test]
+fn min_lstm_equals_its_composition() {
+    for gates in [Gates::Normalized, Gates::Independent] {
+        let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
+            let start = start(&mut leaves);
+            let bias = leaves.pop();
+            (shaped(leaves.remove(0), [B, t, 3 * E]), bias, start)
+        };
+        recurrence(
+            &format!("min_lstm {gates:?}"),
+            3,
+            |leaves, t, steps| {
+                let (preact, bias, start) = split(leaves, t);
+                super::super::min_lstm(preact, bias, Candidate::Positive, gates, start, steps)
+            },
+            |leaves, t, steps| {
+                let (preact, bias, start) = split(leaves, t);
+                let (a, b) = super::super::min_lstm::coefficients(preact, bias, Candidate::Positive, gates);
+                super::super::recurrence::composed(a, b, start, steps)
+            },
+        );
+    }
+}
+
+#[test]
+fn signed_min_gru_equals_its_composition() {
+    let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
+        let start = start(&mut leaves);
+        let bias = leaves.pop();
+        (shaped(leaves.remove(0), [B, t, 3 * E]), bias, start)
+    };
+    recurrence(
+        "signed_min_gru",
+        3,
+        |leaves, t, steps| {
+            let (preact, bias, start) = split(leaves, t);
+            super::super::signed_min_gru(preact, bias, Candidate::Tanh, start, steps)
+        },
+        |leaves, t, steps| {
+            let (preact, bias, start) = split(leaves, t);
+            let (a, b) = super::super::signed_min_gru::coefficients(preact, bias, Candidate::Tanh);
+            super::super::recurrence::composed(a, b, start, steps)
+        },
+    );
+}
+
+#[test]
+fn decay_min_gru_equals_its_composition() {
+    let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
+        let start = start(&mut leaves);
+        let bias = leaves.pop().map(|bias| bias.narrow(0, 0, 2 * E));
+        let both = shaped(leaves.remove(0), [B, t, 3 * E]);
+        (both.clone().narrow(2, 0, 2 * E), both.narrow(2, 2 * E, E).abs(), bias, start)
+    };
+    recurrence(
+        "decay_min_gru",
+        3,
+        |leaves, t, steps| {
+            let (preact, exponent, bias, start) = split(leaves, t);
+            super::super::decay_min_gru(preact, exponent, bias, Candidate::Positive, start, steps)
+        },
+        |leaves, t, steps| {
+            let (preact, exponent, bias, start) = split(leaves, t);
+            let (a, b) = super::super::decay_min_gru::coefficients(preact, exponent, bias, Candidate::Positive);
+            super::super::recurrence::composed(a, b, start, steps)
+        },
+    );
+}
+
+#[test]
+fn floored_min_gru_equals_its_composition() {
+    let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
+        let start = start(&mut leaves);
+        let both = leaves.pop().expect("there is one");
+        let share = burn::tensor::activation::sigmoid(both.clone().narrow(0, 2 * E, E));
+        (shaped(leaves.remove(0), [B, t, 3 * E]).narrow(2, 0, 2 * E), both.narrow(0, 0, 2 * E), share, start)
+    };
+    recurrence(
+        "floored_min_gru",
+        3,
+        |leaves, t, steps| {
+            let (preact, bias, share, start) = split(leaves, t);
+            super::super::floored_min_gru(preact, Some(bias), share, Candidate::Positive, start, steps)
+        },
+        |leaves, t, steps| {
+            let (preact, bias, share, start) = split(leaves, t);
+            let (a, b) = super::super::floored_min_gru::coefficients(preact, Some(bias), share, Candidate::Positive);
+            super::super::recurrence::composed(a, b, start, steps)
+        },
+    );
+}
+
+#[test]
+fn scans_equal_their_composition() {
+    let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
+        let start = start(&mut leaves);
+        let positive = Start { h0: start.h0.map(Tensor::abs), init: start.init.map(Tensor::abs) };
+        leaves.pop();
+        let both = shaped(leaves.remove(0), [B, t, 2 * E]);
+        (both.clone().narrow(2, 0, E), both.narrow(2, E, E), positive)
+    };
+    let composed = |leaves, t, steps: &StepCodes| {
+        let (a, b, start) = split(leaves, t);
+        super::super::recurrence::composed(a.exp(), b.exp(), start, steps)
+    };
+    recurrence(
+        "linear_scan",
+        2,
+        |leaves, t, steps| {
+            let (a, b, start) = split(leaves, t);
+            super::super::linear_scan(a.exp(), b.exp(), start, steps)
+        },
+        composed,
+    );
+    recurrence(
+        "log_space_scan",
+        2,
+        |leaves, t, steps| {
+            let (a, b, start) = split(leaves, t);
+            super::super::log_space_scan(a, b, start, steps)
+        },
+        composed,
+    );
+}
+
+#[test]
+fn the_log_space_cells_equal_the_linear_ones() {
+    let steps = &segments(13)[3];
+    let positive = |mut leaves: Vec<Tensor<1>>, parts: usize| {
+        let start = start(&mut leaves);
+        let start = Start { h0: start.h0.map(Tensor::abs), init: start.init.map(Tensor::abs) };
+        let bias = leaves.pop();
+        (shaped(leaves.remove(0), [B, 13, parts * E]), bias, start)
+    };
+    let both = |(h, h_last)| vec![flat::<3>(h), flat::<2>(h_last)];
+    let lengths = |parts: usize| [B * 13 * parts * E, parts * E, B * E, E];
+    compare(
+        "minGRU in log space",
+        &lengths(2),
+        |leaves| {
+            let (preact, bias, start) = positive(leaves, 2);
+            let (a, b) = super::super::min_gru_log_coefficients(preact, bias);
+            both(super::super::log_space_scan(a, b, start, steps))
+        },
+        |leaves| {
+            let (preact, bias, start) = positive(leaves, 2);
+            both(super::super::min_gru(preact, bias, Candidate::Positive, start, steps))
+        },
+    );
+    for gates in [Gates::Normalized, Gates::Independent] {
+        compare(
+            "minLSTM in log space",
+            &lengths(3),
+            |leaves| {
+                let (preact, bias, start) = positive(leaves, 3);
+                let (a, b) = super::super::min_lstm_log_coefficients(preact, bias, gates);
+                both(super::super::log_space_scan(a, b, start, steps))
+            },
+            |leaves| {
+                let (preact, bias, start) = positive(leaves, 3);
+                both(super::super::min_lstm(preact, bias, Candidate::Positive, gates, start, steps))
+            },
+        );
+    }
+}
+
+#[test]
+fn gru_equals_its_composition() {
+    for form in [GruForm::Paper, GruForm::Torch] {
+        for seq_len in [0, 1, 7] {
+            for steps in segments(seq_len) {
+                let split = |mut leaves: Vec<Tensor<1>>| {
+                    let start = start(&mut leaves);
+                    let (recurrent_bias, bias) = (leaves.pop(), leaves.pop());
+                    let weight = shaped(leaves.pop().unwrap(), [3 * E, E]);
+                    (shaped(leaves.remove(0), [B, seq_len, 3 * E]), bias, weight, recurrent_bias, start)
+                };
+                let both = |(h, h_last)| vec![flat::<3>(h), flat::<2>(h_last)];
+                compare(
+                    &format!("gru {form:?}, T = {seq_len}, {steps:?}"),
+                    &[B * seq_len * 3 * E, 3 * E * E, 3 * E, 3 * E, B * E, E],
+                    |leaves| {
+                        let (preact, bias, weight, recurrent_bias, start) = split(leaves);
+                        both(super::super::gru(form, preact, bias, weight, recurrent_bias, start, &steps))
+                    },
+                    |leaves| {
+                        let (preact, bias, weight, recurrent_bias, start) = split(leaves);
+                        both(super::super::gru::composed(form, preact, bias, weight, recurrent_bias, start, &steps))
+                    },
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn lstm_equals_its_composition() {
+    for seq_len in [0, 1, 7] {
+        for steps in segments(seq_len) {
+            let split = |mut leaves: Vec<Tensor<1>>| {
+                let (cell, hidden) = (start(&mut leaves), start(&mut leaves));
+                let (recurrent_bias, bias) = (leaves.pop(), leaves.pop());
+                let weight = shaped(leaves.pop().unwrap(), [4 * E, E]);
+                (shaped(leaves.remove(0), [B, seq_len, 4 * E]), bias, weight, recurrent_bias, hidden, cell)
+            };
+            let all = |(h, h_last, c_last): super::super::LstmOutputs| vec![flat(h), flat(h_last), flat(c_last)];
+            compare(
+                &format!("lstm, T = {seq_len}, {steps:?}"),
+                &[B * seq_len * 4 * E, 4 * E * E, 4 * E, 4 * E, B * E, E, B * E, E],
+                |leaves| {
+                    let (preact, bias, weight, recurrent_bias, hidden, cell) = split(leaves);
+                    all(super::super::lstm(preact, bias, weight, recurrent_bias, hidden, cell, &steps))
+                },
+                |leaves| {
+                    let (preact, bias, weight, recurrent_bias, hidden, cell) = split(leaves);
+                    all(super::super::lstm::composed(preact, bias, weight, recurrent_bias, hidden, cell, &steps))
+                },
+            );
+        }
+    }
+}
