@@ -60,7 +60,8 @@ impl Display {
         match event {
             Event::Updated(update) => self.show_update(update),
             Event::Evaluated { iteration, evaluation, is_best } => {
-                let accuracy = if self.by_accuracy { format!("  accuracy {:.2} %", 100.0 * evaluation.accuracy) } else { String::new() };
+                let accuracy = evaluation.accuracy.filter(|_| self.by_accuracy);
+                let accuracy = accuracy.map_or(String::new(), |share| format!("  accuracy {:.2} %", 100.0 * share));
                 let best = if *is_best { "  best" } else { "" };
                 self.line(&format!("iteration {iteration}: test loss {:.4}{accuracy}{best}", evaluation.loss));
             }
@@ -106,12 +107,9 @@ pub fn record_of(event: &Event) -> Option<Record> {
         Event::Updated(Update { iteration, loss, lr, grad_norm, tokens_per_s }) => {
             Some(Record::Train { iteration: *iteration, loss: *loss, lr: *lr, grad_norm: *grad_norm, tokens_per_s: *tokens_per_s })
         }
-        Event::Evaluated { iteration, evaluation, .. } => Some(Record::Eval {
-            iteration: *iteration,
-            train_loss: None,
-            test_loss: evaluation.loss,
-            test_accuracy: Some(evaluation.accuracy),
-        }),
+        Event::Evaluated { iteration, evaluation, .. } => {
+            Some(Record::Eval { iteration: *iteration, train_loss: None, test_loss: evaluation.loss, test_accuracy: evaluation.accuracy })
+        }
         _ => None,
     }
 }
@@ -137,19 +135,17 @@ pub fn announce_ending(ending: Ending, trainer: &Trainer) {
 pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let by_accuracy = trainer.data().is_scored_by_accuracy();
-    let shown = |evaluation: &Evaluation| {
-        if by_accuracy {
-            format!("accuracy {:.2} %, loss {:.4}", 100.0 * evaluation.accuracy, evaluation.loss)
-        } else {
-            format!("loss {:.4} nats", evaluation.loss)
-        }
+    let shown = |evaluation: &Evaluation| match evaluation.accuracy {
+        Some(accuracy) if by_accuracy => format!("accuracy {:.2} %, loss {:.4}", 100.0 * accuracy, evaluation.loss),
+        Some(_) => format!("loss {:.4} nats", evaluation.loss),
+        None => format!("mean squared error {:.6}", evaluation.loss),
     };
     for (iteration, evaluation) in &report.kept {
         writeln!(out, "iteration {iteration}: test {} ({} predictions)", shown(evaluation), evaluation.n_scored)?;
     }
     writeln!(out, "best: iteration {}, test {}", report.iteration, shown(&report.fixed))?;
-    if let Some(chance) = trainer.data().chance() {
-        let scaled = (report.fixed.accuracy - chance) / (1.0 - chance);
+    if let (Some(chance), Some(accuracy)) = (trainer.data().chance(), report.fixed.accuracy) {
+        let scaled = (accuracy - chance) / (1.0 - chance);
         writeln!(out, "scaled so that guessing ({:.1}%) is 0: {:.1}%", 100.0 * chance, 100.0 * scaled)?;
     }
     if let Some(evaluation) = &report.full_pass {
@@ -160,10 +156,10 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
     writeln!(out, "curves: {run}/curves.svg")?;
     match trainer.data() {
         Data::Text { .. } => writeln!(out, "next: minrnn generate {run} --prompt \"...\"    or: minrnn eval {run}")?,
-        Data::Generated(_) => writeln!(out, "next: minrnn eval {run}    or train on a text of yours: minrnn train --data FILE")?,
+        Data::Task(_) => writeln!(out, "next: minrnn eval {run}    or train on a text of yours: minrnn train --data FILE")?,
     }
     if let Some(expect) = &trainer.experiment().expect {
-        let found = if by_accuracy { report.fixed.accuracy } else { report.fixed.loss };
+        let found = report.fixed.accuracy.filter(|_| by_accuracy).unwrap_or(report.fixed.loss);
         let verdict = if expect.is_reached_by(found) { "reached" } else { "not reached" };
         writeln!(out, "expected {} ± {} ({}): {verdict} with {found:.4}", expect.value, expect.tolerance, expect.source)?;
     }

@@ -45,7 +45,7 @@ fn main() -> minrnn::Result<()> {
         let targets: Vec<i32> = rows().flat_map(|row| &row[..32]).copied().collect();
         let inputs = Tensor::<2, Int>::from_data(TensorData::new(inputs, [16, 32]), &device);
         let state = model.init_state(16);
-        let (loss, _) = model.loss(inputs, targets.into(), None, state, &StepCodes::dense(), Mode::Train { dropout_key: 0 });
+        let (loss, _) = model.loss(inputs, targets, None, state, &StepCodes::dense(), Mode::Train { dropout_key: 0 });
         if iteration % 20 == 0 {
             println!("iteration {iteration:3}  loss {:.3}", loss.clone().into_scalar::<f32>());
         }

@@ -21,9 +21,10 @@ fn strings(seq_len: usize, from: usize, purpose: Purpose, index: u64) -> Batch {
     let mut rng = stream(0, purpose, index);
     let inputs: Vec<u32> = (0..BATCH_SIZE * seq_len).map(|_| rng.next_u32() >> 31).collect();
     let parity = |(i, _): (usize, &u32)| inputs[i / seq_len * seq_len..=i].iter().sum::<u32>() % 2;
-    let targets = inputs.iter().enumerate().map(parity).collect();
+    let targets = inputs.iter().enumerate().map(parity).collect::<Vec<_>>().into();
     let mask = (0..BATCH_SIZE * seq_len).map(|i| f32::from(i % seq_len >= from)).collect();
-    Batch { targets, mask: Some(mask), segments: Segments::dense(), batch_size: BATCH_SIZE, seq_len, inputs }
+    let segments = Segments::dense();
+    Batch { inputs: inputs.into(), targets, mask: Some(mask), segments, batch_size: BATCH_SIZE, seq_len }
 }
 
 fn main() -> Result<()> {

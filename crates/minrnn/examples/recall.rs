@@ -45,7 +45,8 @@ fn lists(purpose: Purpose, index: u64) -> Batch {
         targets.extend(keys.iter().map(|&key| value_of[key as usize]));
         mask.extend([1.0; PAIRS]);
     }
-    Batch { inputs, targets, mask: Some(mask), segments: Segments::dense(), batch_size: BATCH_SIZE, seq_len: 3 * PAIRS }
+    let (inputs, targets, segments) = (inputs.into(), targets.into(), Segments::dense());
+    Batch { inputs, targets, mask: Some(mask), segments, batch_size: BATCH_SIZE, seq_len: 3 * PAIRS }
 }
 
 fn main() -> Result<()> {

@@ -5,6 +5,7 @@
 //! | `config.json` | the whole configuration and the format's version |
 //! | `model.safetensors` | the weights, PyTorch names and layouts |
 //! | `tokenizer.json` | the vocabulary, for text |
+//! | `task.json` | names, means and deviations of a task's data, where it has some |
 //! | `training.safetensors` | moments of the optimiser and the carried state, for resuming |
 //! | `progress.json` | counters, for resuming |
 
@@ -23,6 +24,8 @@ use crate::{Error, Result, parameters};
 
 /// Name of the vocabulary in a checkpoint directory.
 pub const TOKENIZER_FILE: &str = "tokenizer.json";
+/// Name of what a checkpoint directory says of its task's data.
+pub const TASK_FILE: &str = "task.json";
 
 /// A model read from a checkpoint.
 #[derive(Debug)]

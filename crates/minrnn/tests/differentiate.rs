@@ -22,8 +22,8 @@ fn batch(padded: bool) -> MicroBatch {
         if padded { Segments::from_lengths(vec![LEN, 4, 9]).with_resets(vec![vec![3], vec![], vec![0, 8]]) } else { Segments::dense() };
     let mask: Vec<f32> = (0..BATCH * LEN).map(|i| if padded && i % LEN >= [LEN, 4, 9][i / LEN] { 0.0 } else { 1.0 }).collect();
     MicroBatch {
-        inputs: Tensor::<2, Int>::from_data(TensorData::new(inputs, [BATCH, LEN]), &Device::flex().autodiff()),
-        targets: (0..BATCH * LEN).map(|i| token(i + 1) as i32).collect(),
+        inputs: Tensor::<2, Int>::from_data(TensorData::new(inputs, [BATCH, LEN]), &Device::flex().autodiff()).into(),
+        targets: (0..BATCH * LEN).map(|i| token(i + 1) as i32).collect::<Vec<i32>>().into(),
         mask: padded.then(|| mask.into()),
         steps: segments.steps(BATCH, LEN).unwrap(),
     }
@@ -36,6 +36,7 @@ fn block_by_block_gives_the_loss_the_gradients_and_the_state_of_one_pass() {
         r#"{"mixer": "min-lstm", "tie_embeddings": true, "ff": "gated"}"#,
         r#"{"mixer": "gru", "ff": "none"}"#,
         r#"{"mixer": "lstm", "initial_state": "learned", "dropout": 0.1}"#,
+        r#"{"mixer": "min-gru", "n_outputs": 7, "pooling": "mean"}"#,
     ];
     for settings in settings {
         for padded in [false, true] {

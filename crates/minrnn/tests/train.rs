@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use minrnn::checkpoint::{parameter_shapes, save_weights};
 use minrnn::data::Batch;
 use minrnn::model::LanguageModel;
 use minrnn::nn::Mode;
-use minrnn::train::{Ending, Event, Experiment, GradientMap, Optimizer, Pointer, RunDir, Schedule, TrainConfig, Trainer, Update};
+use minrnn::train::{
+    Ending, Event, Experiment, GradientMap, MicroBatch, Optimizer, Pointer, RunDir, Schedule, TrainConfig, Trainer, Update,
+};
 use minrnn::{Error, Result};
 use minrnn_stream::{ModelConfig, Weights};
 
@@ -149,10 +151,7 @@ fn a_checkpoint_evaluates_as_the_model_it_was_made_of() {
 }
 
 fn loss(model: &LanguageModel, batch: &Batch) -> Tensor<1> {
-    let inputs = batch.inputs.iter().map(|&id| i64::from(id)).collect();
-    let inputs = Tensor::<2, Int>::from_data(TensorData::new::<i64, _>(inputs, [batch.batch_size, batch.seq_len]), &model.device());
-    let targets = batch.targets.iter().map(|&id| id as i32).collect();
-    let steps = batch.segments.steps(batch.batch_size, batch.seq_len).unwrap();
+    let MicroBatch { inputs, targets, steps, .. } = MicroBatch::new(batch, &model.device()).unwrap();
     model.loss(inputs, targets, None, model.init_state(batch.batch_size), &steps, Mode::Evaluate).0
 }
 
@@ -174,8 +173,8 @@ fn micro_batches_are_averaged_as_if_they_were_one_batch() {
     // The rows of both micro-batches in one batch of 8.
     let mut source = trainer.data().training(&experiment).unwrap();
     let (mut rows, second) = (source.batch(0, 0).unwrap(), source.batch(0, 1).unwrap());
-    rows.inputs.extend(second.inputs);
-    rows.targets.extend(second.targets);
+    rows.inputs = [rows.inputs.tokens(), second.inputs.tokens()].concat().into();
+    rows.targets = [rows.targets.tokens(), second.targets.tokens()].concat().into();
     rows.batch_size = 8;
     let whole = loss(&model, &rows);
     let whole_loss = f64::from(whole.clone().into_scalar::<f32>());

@@ -244,6 +244,17 @@ choices! {
 }
 
 choices! {
+    /// What of the past the head of a model sees.
+    Pooling, "pooling" {
+        /// The features of the current step.
+        #[default]
+        Last = "last",
+        /// The mean of the features since the last reset, so that the last step has the mean of the whole sequence.
+        Mean = "mean",
+    }
+}
+
+choices! {
     /// How a model knows the place of a token.
     Positions, "positions" {
         /// By its recurrence alone.

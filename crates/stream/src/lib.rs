@@ -52,7 +52,7 @@ mod workspace;
 #[cfg(feature = "std")]
 pub use checkpoint::{CONFIG_FILE, CheckpointConfig, FORMAT_VERSION, WEIGHTS_FILE, read_checkpoint};
 pub use choices::{
-    Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind,
+    Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Pooling,
     Positions, RecurrentInit, S4Init, ScanKind, WeightFormat,
 };
 pub use config::ModelConfig;

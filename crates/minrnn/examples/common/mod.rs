@@ -2,12 +2,12 @@
 #![allow(dead_code, reason = "every experiment uses its own part")]
 
 use burn::module::Module;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use minrnn::Result;
 use minrnn::data::Batch;
 use minrnn::model::LanguageModel;
 use minrnn::nn::Mode;
-use minrnn::train::{GradientMap, Optimizer, TrainConfig};
+use minrnn::train::{GradientMap, MicroBatch, Optimizer, TrainConfig};
 
 /// The CPU, with gradients.
 pub fn device() -> Device {
@@ -34,30 +34,23 @@ pub fn train<M: Module>(mut module: M, iterations: u64, lr: f64, loss: impl Fn(&
     Ok(module)
 }
 
-fn tokens(batch: &Batch) -> Tensor<2, Int> {
-    let inputs: Vec<i64> = batch.inputs.iter().map(|&token| i64::from(token)).collect();
-    Tensor::from_data(TensorData::new(inputs, [batch.batch_size, batch.seq_len]), &device())
-}
-
 /// The masked cross-entropy of `model` on `batch`, from its initial state.
 pub fn loss(model: &LanguageModel, batch: &Batch) -> Tensor<1> {
-    let targets: Vec<i32> = batch.targets.iter().map(|&token| token as i32).collect();
-    let mask = batch.mask.clone().map(Into::into);
-    let steps = batch.segments.steps(batch.batch_size, batch.seq_len).expect("a batch fits itself");
-    model.loss(tokens(batch), targets.into(), mask, model.init_state(batch.batch_size), &steps, Mode::Evaluate).0
+    let MicroBatch { inputs, targets, mask, steps } = MicroBatch::new(batch, &device()).expect("a batch fits itself");
+    model.loss(inputs, targets, mask, model.init_state(batch.batch_size), &steps, Mode::Evaluate).0
 }
 
 /// The share of scored steps at which the likeliest token is the right one.
 pub fn accuracy(model: &LanguageModel, batch: &Batch) -> f64 {
-    let steps = batch.segments.steps(batch.batch_size, batch.seq_len).expect("a batch fits itself");
-    let (logits, _) = model.forward(tokens(batch), model.init_state(batch.batch_size), &steps, Mode::Evaluate);
+    let MicroBatch { inputs, steps, .. } = MicroBatch::new(batch, &device()).expect("a batch fits itself");
+    let (logits, _) = model.forward(inputs, model.init_state(batch.batch_size), &steps, Mode::Evaluate);
     let vocab_size = logits.dims()[2];
     let logits: Vec<f32> = logits.into_data().try_to_vec().expect("logits are f32");
     let scored = |i: usize| batch.mask.as_ref().is_none_or(|mask| mask[i] > 0.0);
     let right = |i: usize| {
         let row = &logits[i * vocab_size..][..vocab_size];
-        row.iter().all(|&logit| logit <= row[batch.targets[i] as usize])
+        row.iter().all(|&logit| logit <= row[batch.targets.tokens()[i] as usize])
     };
-    let places: Vec<usize> = (0..batch.targets.len()).filter(|&i| scored(i)).collect();
+    let places: Vec<usize> = (0..batch.targets.tokens().len()).filter(|&i| scored(i)).collect();
     places.iter().filter(|&&i| right(i)).count() as f64 / places.len() as f64
 }

@@ -2,13 +2,13 @@
 
 use crate::{Error, Result, Segments};
 
-/// Token ids of `B` sequences of `T` steps with what should be predicted at each step.
+/// `B` sequences of `T` steps with what should be predicted at each step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
-    /// What the model reads, row-major `[B, T]`.
-    pub inputs: Vec<u32>,
-    /// What it should predict at the same step, row-major `[B, T]`. Where the mask is 0 the value means nothing.
-    pub targets: Vec<u32>,
+    /// What the model reads.
+    pub inputs: Sequences,
+    /// What it should predict at the same step. Where the mask is 0 it means nothing.
+    pub targets: Sequences,
     /// 1 where a step is scored, 0 where it is not, row-major `[B, T]`; `None` when every step is scored.
     pub mask: Option<Vec<f32>>,
     /// Which steps are real, and where rows start anew.
@@ -17,6 +17,50 @@ pub struct Batch {
     pub batch_size: usize,
     /// Number of steps `T`.
     pub seq_len: usize,
+}
+
+/// What stands at every step of a batch.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sequences {
+    /// Token ids or classes, row-major `[B, T]`.
+    Tokens(Vec<u32>),
+    /// `width` numbers at every step, row-major `[B, T, width]`.
+    Values {
+        /// The numbers.
+        values: Vec<f32>,
+        /// How many belong to a step.
+        width: usize,
+    },
+}
+
+impl Sequences {
+    /// The token ids.
+    ///
+    /// # Panics
+    /// When these are values.
+    pub fn tokens(&self) -> &[u32] {
+        match self {
+            Self::Tokens(tokens) => tokens,
+            Self::Values { .. } => panic!("expected tokens, found values"),
+        }
+    }
+
+    /// The numbers.
+    ///
+    /// # Panics
+    /// When these are tokens.
+    pub fn values(&self) -> &[f32] {
+        match self {
+            Self::Values { values, .. } => values,
+            Self::Tokens(_) => panic!("expected values, found tokens"),
+        }
+    }
+}
+
+impl From<Vec<u32>> for Sequences {
+    fn from(tokens: Vec<u32>) -> Self {
+        Self::Tokens(tokens)
+    }
 }
 
 impl Batch {
@@ -131,8 +175,14 @@ mod tests {
 
     #[test]
     fn only_masked_steps_count_as_scored() {
-        let mut batch =
-            Batch { inputs: vec![0; 6], targets: vec![0; 6], mask: None, segments: Segments::dense(), batch_size: 2, seq_len: 3 };
+        let mut batch = Batch {
+            inputs: vec![0; 6].into(),
+            targets: vec![0; 6].into(),
+            mask: None,
+            segments: Segments::dense(),
+            batch_size: 2,
+            seq_len: 3,
+        };
         assert_eq!(batch.n_scored(), 6);
         batch.mask = Some(vec![0.0, 1.0, 0.0, 1.0, 1.0, 0.0]);
         assert_eq!(batch.n_scored(), 3);

@@ -1,11 +1,11 @@
-//! Data: from text or a task's rules to batches of token ids. Knows nothing of models.
+//! Data: from text or a task's rules to batches of token ids or values. Knows nothing of models.
 //!
 //! Which of these do I want?
 //! * text for a language model: [`Tokenizer`] → [`encode_text`] → [`TextData`] → [`RandomWindows`] (every window starts
 //!   anew) or [`StatefulStream`] (state is carried from window to window); scored by [`FixedBatches`] of random windows
 //!   or by a [`FullPass`];
 //! * a synthetic task: [`SelectiveCopying`], [`FormalLanguage`];
-//! * one that training knows by name: [`GeneratedTask`];
+//! * one that training knows by name: [`SequenceTask`];
 //! * anything else: implement [`BatchSource`] (training) and [`EvaluationSet`] (scoring).
 //!
 //! Legend: `B` batch_size, `T` seq_len, `N` tokens in a part of the text, `V` vocab_size.
@@ -14,20 +14,20 @@ mod atomic;
 mod batch;
 mod encode;
 mod formal;
-mod generated;
 mod positioned;
 mod selective_copying;
+mod sequence_task;
 pub mod shakespeare;
 mod text;
 mod text_blocks;
 mod token_file;
 mod tokenizer;
 
-pub use batch::{Batch, BatchSource, EvaluationSet, FixedBatches};
+pub use batch::{Batch, BatchSource, EvaluationSet, FixedBatches, Sequences};
 pub use encode::{encode_text, text_sha256};
-pub use formal::{FormalLanguage, FormalTask, Language, Protocol};
-pub use generated::{Generalization, GeneratedTask};
+pub use formal::{FormalLanguage, FormalTask, Generalization, Language, Protocol};
 pub use selective_copying::{Copying, Encoding, SelectiveCopying};
+pub use sequence_task::{SequenceTask, Signal};
 pub use text::{FullPass, RandomWindows, StatefulStream, TextData, TextPart};
 pub use token_file::{TokenFile, TokenWriter};
 pub use tokenizer::{Bpe, Characters, TextStream, Tokenizer, TokenizerKind};

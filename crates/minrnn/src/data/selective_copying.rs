@@ -14,7 +14,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::batch::check_shape;
-use super::{Batch, BatchSource};
+use super::{Batch, BatchSource, EvaluationSet, FixedBatches, SequenceTask, Signal};
 use crate::rng::{self, ChaCha8Rng, Purpose};
 use crate::{Error, Result, Segments};
 
@@ -141,7 +141,7 @@ impl BatchSource for SelectiveCopying {
             inputs[answers.clone()].fill(task.marker());
             mask[answers].fill(1.0);
         }
-        Ok(Batch { inputs, targets, mask: Some(mask), segments: Segments::dense(), batch_size, seq_len })
+        Ok(Batch { inputs: inputs.into(), targets: targets.into(), mask: Some(mask), segments: Segments::dense(), batch_size, seq_len })
     }
 
     fn tokens_per_batch(&self) -> usize {
@@ -159,6 +159,24 @@ fn sorted_positions(rng: &mut ChaCha8Rng, n: usize, len: usize) -> BTreeSet<usiz
         }
     }
     chosen
+}
+
+impl SequenceTask for Copying {
+    fn reads(&self) -> Signal {
+        Signal::Tokens { n: self.vocab_size }
+    }
+
+    fn longest(&self) -> usize {
+        self.seq_len()
+    }
+
+    fn training(&self, batch_size: usize, seed: u64) -> Result<Box<dyn BatchSource>> {
+        Ok(Box::new(SelectiveCopying::new(self.clone(), batch_size, seed, Purpose::TrainData)?))
+    }
+
+    fn evaluation(&self, batch_size: usize, seed: u64, purpose: Purpose, n_batches: u64) -> Result<Box<dyn EvaluationSet>> {
+        Ok(Box::new(FixedBatches::new(SelectiveCopying::new(self.clone(), batch_size, seed, purpose)?, n_batches)))
+    }
 }
 
 #[cfg(test)]
@@ -190,8 +208,8 @@ mod tests {
             15 => 0,
             &id => id,
         };
-        assert_eq!(a.inputs.iter().map(relabel).collect::<Vec<_>>(), b.inputs);
-        assert_eq!((a.targets, a.mask), (b.targets, b.mask));
+        assert_eq!(a.inputs.tokens().iter().map(relabel).collect::<Vec<_>>(), b.inputs.tokens());
+        assert_eq!((a.targets.tokens(), a.mask), (b.targets.tokens(), b.mask));
     }
 
     #[test]
@@ -206,15 +224,15 @@ mod tests {
             assert_ne!(SelectiveCopying::new(task.clone(), 4, seed, purpose).unwrap().batch(9, 1).unwrap(), first);
         }
         // Rows do not depend on how many follow them.
-        assert_eq!(source(&task, 2).batch(9, 1).unwrap().inputs, first.inputs[..2 * task.seq_len()]);
+        assert_eq!(source(&task, 2).batch(9, 1).unwrap().inputs.tokens(), &first.inputs.tokens()[..2 * task.seq_len()]);
     }
 
     #[test]
     fn a_batch_is_stable_across_versions() {
         let task = Copying { length: 8, n_tokens: 3, ..Copying::default() };
         let batch = source(&task, 1).batch(1, 0).unwrap();
-        assert_eq!(batch.inputs, [15, 15, 15, 11, 15, 7, 14, 15, 0, 0, 0]);
-        assert_eq!(batch.targets[8..], [11, 7, 14]);
+        assert_eq!(batch.inputs.tokens(), [15, 15, 15, 11, 15, 7, 14, 15, 0, 0, 0]);
+        assert_eq!(batch.targets.tokens()[8..], [11, 7, 14]);
     }
 
     #[test]
@@ -222,7 +240,7 @@ mod tests {
         let task = Copying { length: 20, n_tokens: 5, ..Copying::default() };
         let batch = source(&task, 20_000).batch(0, 0).unwrap();
         let (mut tokens, mut positions) = ([0_u32; 16], [0_u32; 20]);
-        for row in batch.inputs.chunks(25) {
+        for row in batch.inputs.tokens().chunks(25) {
             for (t, &id) in row[..20].iter().enumerate().filter(|(_, id)| **id != 15) {
                 tokens[id as usize] += 1;
                 positions[t] += 1;
@@ -249,7 +267,7 @@ mod tests {
         }
         assert!(SelectiveCopying::new(task, 0, 0, Purpose::TrainData).is_err());
         let full = Copying { length: 4, n_tokens: 4, vocab_size: 3, encoding: Encoding::A };
-        assert_eq!(source(&full, 1).batch(0, 0).unwrap().inputs, [1, 1, 1, 1, 0, 0, 0, 0]);
+        assert_eq!(source(&full, 1).batch(0, 0).unwrap().inputs.tokens(), [1, 1, 1, 1, 0, 0, 0, 0]);
     }
 
     proptest! {
@@ -266,7 +284,7 @@ mod tests {
             prop_assert_eq!(batch.n_scored(), 3 * n_tokens);
             for row in 0..3 {
                 let at = row * seq_len..(row + 1) * seq_len;
-                let (inputs, targets) = (&batch.inputs[at.clone()], &batch.targets[at.clone()]);
+                let (inputs, targets) = (&batch.inputs.tokens()[at.clone()], &batch.targets.tokens()[at.clone()]);
                 let data: Vec<u32> = inputs[..body_len].iter().copied().filter(|&id| id != noise).collect();
                 prop_assert!(data.iter().all(|&id| id >= 1 && id <= vocab_size as u32 - 2));
                 prop_assert_eq!(&data[..], &targets[body_len..]);

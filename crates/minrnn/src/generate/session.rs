@@ -131,7 +131,7 @@ impl<M: Mixer> TokenSession for Session<'_, M> {
     }
 
     fn vocab_size(&self) -> usize {
-        self.model.embedding.weight.dims()[0]
+        self.model.vocab_size()
     }
 
     fn advance<P: AsRef<[u32]>>(&mut self, prompts: &[P]) -> Result<()> {

@@ -4,6 +4,7 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use minrnn_stream::ModelConfig;
 
+use super::pooling::RunningMean;
 use crate::Result;
 use crate::nn::{AnyMixer, Block, BlockState, Initializer, Mixer, Mode, Norm, State, StateZip};
 use crate::ops::StepCodes;
@@ -18,13 +19,15 @@ pub struct Backbone<M: Module> {
     pub final_norm: Norm,
 }
 
-/// What a [`Backbone`] carries: one state for each block, and the place of the next token where the model before it needs that.
+/// What a [`Backbone`] carries: one state for each block, and what the model around it needs.
 #[derive(Debug, Clone)]
 pub struct BackboneState<S> {
     /// The states of the blocks, first to last.
     pub blocks: Vec<BlockState<S>>,
     /// Tokens since the last reset `[B, 1]`, of a language model with learned positions.
     pub position: Option<Tensor<2>>,
+    /// What the model's pooling carries, if it has one.
+    pub pooling: Option<RunningMean>,
 }
 
 impl<S: State> State for BackboneState<S> {
@@ -33,7 +36,10 @@ impl<S: State> State for BackboneState<S> {
         let blocks = self.blocks.zip(other.blocks, f);
         f.exit();
         let position = self.position.zip(other.position).map(|(a, b)| f.tensor("position", a, b));
-        Self { blocks, position }
+        f.enter("pooling");
+        let pooling = self.pooling.zip(other.pooling).map(|(a, b)| a.zip(b, f));
+        f.exit();
+        Self { blocks, position, pooling }
     }
 }
 
@@ -63,7 +69,7 @@ impl<M: Mixer> Backbone<M> {
 
     /// The state before the first step.
     pub fn init_state(&self, batch_size: usize) -> BackboneState<M::State> {
-        BackboneState { blocks: self.blocks.iter().map(|block| block.init_state(batch_size)).collect(), position: None }
+        BackboneState { blocks: self.blocks.iter().map(|block| block.init_state(batch_size)).collect(), position: None, pooling: None }
     }
 
     /// The whole sequence `x` `[B, T, D]` → `[B, T, D]`, normalised, and the state after it.
@@ -73,18 +79,18 @@ impl<M: Mixer> Backbone<M> {
     pub fn forward(
         &self,
         mut x: Tensor<3>,
-        state: BackboneState<M::State>,
+        mut state: BackboneState<M::State>,
         steps: &StepCodes,
         mode: Mode,
     ) -> (Tensor<3>, BackboneState<M::State>) {
         assert_eq!(self.blocks.len(), state.blocks.len(), "the state belongs to another model");
         let mut blocks = Vec::with_capacity(self.blocks.len());
-        for (i, (block, block_state)) in self.blocks.iter().zip(state.blocks).enumerate() {
+        for (i, (block, block_state)) in self.blocks.iter().zip(std::mem::take(&mut state.blocks)).enumerate() {
             let (y, block_state) = block.forward(x, block_state, steps, mode, 2 * i as u64);
             x = y;
             blocks.push(block_state);
         }
-        (self.final_norm.forward(x, steps, mode), BackboneState { blocks, position: state.position })
+        (self.final_norm.forward(x, steps, mode), BackboneState { blocks, ..state })
     }
 
     /// One step `x` `[B, D]` → `[B, D]`, normalised, in evaluation, and the state after it.

@@ -1,35 +1,44 @@
-//! Tokens in, logits out: embedding, backbone, head.
+//! Tokens or values in, logits or values out: embedding or linear map, backbone, head.
+//!
+//! The usual model reads tokens and predicts the next one. Another reads `input_width` numbers per step, predicts `n_outputs` classes or
+//! numbers, or does both; with pooling its head sees the mean of all steps so far, which a label of the whole sequence is read from.
 //!
 //! With learned positions the embedding adds a vector for the place of the token since the last reset; beyond the last of the
 //! `max_seq_len` places every token has that of the last one.
 
 use std::sync::Arc;
 
-use burn::module::Module;
+use burn::module::{Module, Param};
 use burn::nn::{Embedding, Linear};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use minrnn_stream::{DropoutSite, Initialization, MixerKind, ModelConfig, Positions};
+use minrnn_stream::{DropoutSite, Initialization, MixerKind, ModelConfig, Pooling, Positions};
 
 use super::backbone::{Backbone, BackboneState};
+use super::pooling::RunningMean;
+use super::signal::{Inputs, Targets};
 use crate::Result;
 use crate::nn::places::Places;
 use crate::nn::{AnyMixer, AnyState, Initializer, Mixer, Mode, linear};
-use crate::ops::{Dropout, StepCodes, bias_dropout_residual, cross_entropy, embedding};
+use crate::ops::{Dropout, StepCodes, bias_dropout_residual, cross_entropy, embedding, squared_error};
 
 /// The dropout site of the embedding; blocks count theirs from 0.
 const EMBEDDING_SITE: u64 = u64::MAX;
 
-/// A language model over a vocabulary of V tokens.
+/// A sequence model; by default one that predicts the next of V tokens.
 #[derive(Module, Debug)]
 pub struct LanguageModel<M: Module = AnyMixer> {
-    /// V → D.
-    pub embedding: Embedding,
+    /// V → D, of a model that reads tokens.
+    pub embedding: Option<Embedding>,
+    /// F → D, of a model that reads values.
+    pub input: Option<Linear>,
     /// Place → D, when positions are learned.
     pub positions: Option<Embedding>,
     /// The stack of blocks.
     pub backbone: Backbone<M>,
-    /// D → V without bias; absent when it shares the embedding's matrix.
+    /// D → V without bias, or D → `n_outputs`; absent when it shares the embedding's matrix.
     pub head: Option<Linear>,
+    #[module(skip)]
+    pools: bool,
     #[module(skip)]
     embedding_dropout: f64,
 }
@@ -67,39 +76,57 @@ impl<M: Mixer> LanguageModel<M> {
         let mut init = Initializer::new(seed, device).for_model(config);
         let dropped = config.dropout_sites.contains(&DropoutSite::Embedding);
         let mut table = |rows| Embedding { weight: init.normal([rows, config.d_model], embedding_deviation(config)) };
-        let embedding = table(config.vocab_size);
+        let embedding = (config.input_width == 0).then(|| table(config.vocab_size));
         let positions = (config.positions == Positions::Learned).then(|| table(config.max_seq_len));
+        let input = (config.input_width > 0).then(|| init.linear_with_bias(config.input_width, config.d_model, true));
         let backbone = Backbone::with_mixers(config, &mut init, mixer)?;
-        let head = (!config.tie_embeddings).then(|| init.linear_with_bias(config.d_model, config.vocab_size, false));
-        Ok(Self { embedding, positions, backbone, head, embedding_dropout: if dropped { config.dropout } else { 0.0 } })
+        let head = (!config.tie_embeddings).then(|| init.linear_with_bias(config.d_model, config.outputs(), config.n_outputs > 0));
+        let embedding_dropout = if dropped { config.dropout } else { 0.0 };
+        Ok(Self { embedding, input, positions, backbone, head, pools: config.pooling == Pooling::Mean, embedding_dropout })
     }
 
     /// Where the weights live.
     pub fn device(&self) -> Device {
-        self.embedding.weight.val().device()
+        self.input_weight().device()
+    }
+
+    /// V, the number of tokens it reads; 0 when it reads values.
+    pub fn vocab_size(&self) -> usize {
+        self.embedding.as_ref().map_or(0, |table| table.weight.dims()[0])
+    }
+
+    fn input_weight(&self) -> Tensor<2> {
+        let weight = self.embedding.as_ref().map(|table| &table.weight).or(self.input.as_ref().map(|input| &input.weight));
+        weight.map(Param::val).expect("a model reads tokens or values")
     }
 
     /// The state before the first token.
     pub fn init_state(&self, batch_size: usize) -> BackboneState<M::State> {
         let position = self.positions.as_ref().map(|_| Tensor::zeros([batch_size, 1], &self.device()));
-        BackboneState { position, ..self.backbone.init_state(batch_size) }
+        let pooling = self.pools.then(|| RunningMean::init(batch_size, self.d_model(), &self.device()));
+        BackboneState { position, pooling, ..self.backbone.init_state(batch_size) }
     }
 
-    /// Logits of the next token at every position, and the state after the last.
+    /// D: tables are `[V, D]`, and a linear map keeps `[F, D]`.
+    fn d_model(&self) -> usize {
+        self.input_weight().dims()[1]
+    }
+
+    /// Logits of the next token, or whatever is predicted, at every position, and the state after the last.
     ///
     /// # Shapes
-    /// * `tokens` `[B, T]` → `[B, T, V]`
+    /// * `inputs` `[B, T]` tokens or `[B, T, F]` values → `[B, T, V]`
     ///
     /// # Panics
-    /// When the shapes of tokens, state and steps do not fit.
+    /// When the shapes of inputs, state and steps do not fit.
     pub fn forward(
         &self,
-        tokens: Tensor<2, Int>,
+        inputs: impl Into<Inputs>,
         state: BackboneState<M::State>,
         steps: &StepCodes,
         mode: Mode,
     ) -> (Tensor<3>, BackboneState<M::State>) {
-        let (x, state) = self.features(tokens, state, steps, mode);
+        let (x, state) = self.features(inputs.into(), state, steps, mode);
         (self.logits(x), state)
     }
 
@@ -118,7 +145,7 @@ impl<M: Mixer> LanguageModel<M> {
         steps: &StepCodes,
     ) -> (Tensor<2>, BackboneState<M::State>) {
         let [batch, seq_len] = tokens.dims();
-        let (x, state) = self.features(tokens, state, steps, Mode::Evaluate);
+        let (x, state) = self.features(tokens.into(), state, steps, Mode::Evaluate);
         let last: Vec<i64> = lengths.iter().enumerate().map(|(b, &n)| (b * seq_len + n - 1) as i64).collect();
         let last = Tensor::<1, Int>::from_data(TensorData::new(last, [batch]), &x.device());
         let x = linear::rows(x).select(0, last).unsqueeze_dim(1);
@@ -137,40 +164,45 @@ impl<M: Mixer> LanguageModel<M> {
         (logits.squeeze_dim(1), state)
     }
 
-    /// Mean cross-entropy in nats over the scored positions, and the state after the last token.
+    /// Mean loss over the scored positions, cross-entropy in nats of classes or the squared error of values, and the state after the
+    /// last step.
     ///
     /// # Shapes
-    /// * `tokens` `[B, T]`, `targets` B·T numbers below V, `mask` B·T weights (absent: all 1)
+    /// * `inputs` `[B, T]` tokens or `[B, T, F]` values, `targets` B·T numbers below V or B·T·V values, `mask` B·T weights (absent: all 1)
     ///
     /// # Panics
     /// When the shapes do not fit or a scored target is not below V.
     pub fn loss(
         &self,
-        tokens: Tensor<2, Int>,
-        targets: Arc<[i32]>,
+        inputs: impl Into<Inputs>,
+        targets: impl Into<Targets>,
         mask: Option<Arc<[f32]>>,
         state: BackboneState<M::State>,
         steps: &StepCodes,
         mode: Mode,
     ) -> (Tensor<1>, BackboneState<M::State>) {
-        let (logits, state) = self.forward(tokens, state, steps, mode);
-        (cross_entropy(linear::rows(logits), targets, mask), state)
+        let (predicted, state) = self.forward(inputs, state, steps, mode);
+        (loss(predicted, targets.into(), mask), state)
     }
 
-    /// The embedded tokens `[B, T, D]`, with dropout while training, and the place of the next one.
+    /// The embedded tokens or mapped values `[B, T, D]`, with dropout while training, and the place of the next one.
     ///
     /// # Panics
-    /// When the state belongs to a model without learned positions and this one has some.
+    /// When the inputs are not what the model reads, or the state belongs to a model without learned positions and this one has some.
     pub(crate) fn embed(
         &self,
-        tokens: Tensor<2, Int>,
+        inputs: Inputs,
         position: Option<Tensor<2>>,
         steps: &StepCodes,
         mode: Mode,
     ) -> (Tensor<3>, Option<Tensor<2>>) {
-        let [batch, seq_len] = tokens.dims();
-        let device = tokens.device();
-        let mut x = embedding(tokens, self.embedding.weight.val());
+        let ([batch, seq_len], device) = (inputs.dims(), inputs.device());
+        let mut x = match (inputs, &self.embedding, &self.input) {
+            (Inputs::Tokens(tokens), Some(table), _) => embedding(tokens, table.weight.val()),
+            (Inputs::Values(values), _, Some(input)) => linear::apply(input, values),
+            (Inputs::Tokens(_), ..) => panic!("the model reads values, found tokens"),
+            (Inputs::Values(_), ..) => panic!("the model reads tokens, found values"),
+        };
         let mut after = position.clone();
         if let Some(table) = &self.positions {
             let table = table.weight.val();
@@ -191,20 +223,45 @@ impl<M: Mixer> LanguageModel<M> {
 
     fn features(
         &self,
-        tokens: Tensor<2, Int>,
+        inputs: Inputs,
         state: BackboneState<M::State>,
         steps: &StepCodes,
         mode: Mode,
     ) -> (Tensor<3>, BackboneState<M::State>) {
-        let (x, position) = self.embed(tokens, state.position, steps, mode);
-        self.backbone.forward(x, BackboneState { position, blocks: state.blocks }, steps, mode)
+        let (x, position) = self.embed(inputs, state.position.clone(), steps, mode);
+        let (x, mut state) = self.backbone.forward(x, BackboneState { position, ..state }, steps, mode);
+        let (x, pooling) = self.pool(x, state.pooling.take(), steps);
+        state.pooling = pooling;
+        (x, state)
     }
 
-    /// Logits `[B, T, V]` of normalised features `[B, T, D]`.
+    /// What the head sees of normalised features `[B, T, D]`, and what the pooling carries on.
+    ///
+    /// # Panics
+    /// When the state belongs to a model without pooling and this one has some.
+    pub(crate) fn pool(&self, x: Tensor<3>, state: Option<RunningMean>, steps: &StepCodes) -> (Tensor<3>, Option<RunningMean>) {
+        if !self.pools {
+            return (x, None);
+        }
+        let (means, state) = state.expect("the state of a model with pooling").forward(x, steps);
+        (means, Some(state))
+    }
+
+    /// What is predicted `[B, T, V]` from features `[B, T, D]`.
     pub(crate) fn logits(&self, x: Tensor<3>) -> Tensor<3> {
         match &self.head {
+            Some(head) if head.bias.is_some() => linear::apply(head, x),
             Some(head) => linear::product(head, x),
-            None => linear::transposed_product(x, self.embedding.weight.val()),
+            None => linear::transposed_product(x, self.input_weight()),
         }
+    }
+}
+
+/// The mean loss of predictions `[B, T, V]`.
+pub(crate) fn loss(predicted: Tensor<3>, targets: Targets, mask: Option<Arc<[f32]>>) -> Tensor<1> {
+    let rows = linear::rows(predicted);
+    match targets {
+        Targets::Classes(classes) => cross_entropy(rows, classes, mask),
+        Targets::Values(values) => squared_error(rows, &values, mask.as_deref()),
     }
 }

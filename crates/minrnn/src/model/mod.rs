@@ -1,7 +1,12 @@
-//! Models: a stack of blocks, and the heads on it.
+//! Models: a stack of blocks, and what stands before and after it.
 
 mod backbone;
 mod language_model;
+mod pooling;
+mod signal;
 
 pub use backbone::{Backbone, BackboneState};
+pub(crate) use language_model::loss;
 pub use language_model::{LanguageModel, LanguageModelState};
+pub use pooling::RunningMean;
+pub use signal::{Inputs, Targets};

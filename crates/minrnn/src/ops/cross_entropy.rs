@@ -36,7 +36,7 @@ pub(super) fn composed(logits: Tensor<2>, targets: &[i32], mask: Option<&[f32]>)
         Some(mask) => {
             let total: f64 = mask.iter().map(|&w| f64::from(w)).sum();
             let mask = Tensor::<1>::from_data(TensorData::new(mask.to_vec(), [rows]), &device);
-            (nll * mask).sum() / total.max(f64::MIN_POSITIVE)
+            (nll * mask).sum() / total.max(f64::from(f32::MIN_POSITIVE))
         }
     }
 }

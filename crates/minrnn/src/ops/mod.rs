@@ -27,7 +27,7 @@
 //! | [`product`], [`product_transposed`] | the matrix products of layers, in the precision of [`with_precision`] |
 //! | [`layer_norm_and_input`], [`rms_norm_and_input`], [`causal_conv_and_input`] | the same at the head of a residual connection |
 //! | [`embedding`] | tokens looked up in a table |
-//! | [`cross_entropy`] | the masked loss |
+//! | [`cross_entropy`], [`squared_error`] | the masked losses: of classes and of numbers |
 //! | [`with_gradient`] | a backward pass that begins in the middle |
 //! | [`adamw`], [`sums_of_squares`] | the optimiser, below autodiff |
 //!
@@ -71,6 +71,7 @@ mod silu;
 mod skip_gate;
 mod slstm;
 mod split;
+mod squared_error;
 mod state_space;
 mod steps;
 mod stepwise;
@@ -116,6 +117,7 @@ pub use silu::{silu, silu_twice};
 pub use skip_gate::skip_gate;
 pub use slstm::{EMPTY_M, ForgetGate, SLstmMemory, slstm};
 pub use split::split;
+pub use squared_error::squared_error;
 pub use state_space::state_space;
 pub use steps::StepCodes;
 pub use swi_glu::swi_glu;

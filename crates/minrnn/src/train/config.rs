@@ -10,7 +10,9 @@ use super::check::require;
 use super::data_config::{DataConfig, Task, WindowSampling};
 use super::presets::preset;
 use super::settings::{overlay_section, parse_setting, suggestion};
+use super::task::Data;
 use super::train_config::TrainConfig;
+use crate::data::SequenceTask;
 use crate::{Error, Result};
 
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -145,7 +147,9 @@ impl Experiment {
     /// # Errors
     /// A sentence that names the first key out of range, or the keys that contradict each other.
     pub fn validate(&self) -> Result<()> {
-        ModelConfig { vocab_size: self.model.vocab_size.max(1), ..self.model.clone() }.validate()?;
+        // What the data decide may not be known yet.
+        let vocab_size = if self.model.input_width == 0 { self.model.vocab_size.max(1) } else { self.model.vocab_size };
+        ModelConfig { vocab_size, ..self.model.clone() }.validate()?;
         self.data.validate()?;
         self.train.validate()?;
         self.validate_length()?;
@@ -160,22 +164,31 @@ impl Experiment {
 /// The places of tokens, and what attention sees of them, end at `max_seq_len`.
 impl Experiment {
     fn validate_length(&self) -> Result<()> {
-        let (model, learned) = (&self.model, self.model.positions == Positions::Learned);
-        let unlimited = model.window == 0 && model.mixer_kinds().contains(&MixerKind::Attention);
+        let learned = self.model.positions == Positions::Learned;
         let (key, length) = match self.data.task {
             Task::Text => ("seq_len", self.train.seq_len),
             Task::SelectiveCopying => ("copy_length + copy_tokens", self.data.copy_length + self.data.copy_tokens),
-            // A string and the longest of answers, the string twice.
-            Task::FormalLanguage => ("3 · eval_max_length", self.data.max_length.max(self.data.eval_max_length).saturating_mul(3)),
+            Task::FormalLanguage => ("3 · eval_max_length", self.data.formal()?.longest()),
         };
-        require(!(learned || unlimited) || length <= model.max_seq_len, || {
-            let limit = model.max_seq_len;
-            format!("{key} = {length} is beyond max_seq_len = {limit}, where positions or the cache of attention end; raise max_seq_len")
-        })?;
+        self.expect_room(key, length)?;
         require(!(learned && self.data.task == Task::Text && self.data.sampling == WindowSampling::Stream), || {
             "sampling = stream counts places on from window to window, beyond those of positions = learned; use sampling = random or \
              positions = rotary"
                 .to_owned()
+        })
+    }
+
+    /// Whether the sequences of `data` fit.
+    pub(super) fn expect_room_for(&self, data: &Data) -> Result<()> {
+        data.longest().map_or(Ok(()), |length| self.expect_room("the longest sequence", length))
+    }
+
+    fn expect_room(&self, what: &str, length: usize) -> Result<()> {
+        let model = &self.model;
+        let unlimited = model.window == 0 && model.mixer_kinds().contains(&MixerKind::Attention);
+        require(!(unlimited || model.positions == Positions::Learned) || length <= model.max_seq_len, || {
+            let limit = model.max_seq_len;
+            format!("{what} = {length} is beyond max_seq_len = {limit}, where positions or the cache of attention end; raise max_seq_len")
         })
     }
 }

@@ -7,21 +7,20 @@
 use std::sync::Arc;
 
 use burn::module::Module;
-use burn::tensor::{Int, Tensor};
+use burn::tensor::Tensor;
 
 use super::optimizer::GradientMap;
-use crate::model::BackboneState;
-use crate::model::LanguageModel;
-use crate::nn::{BlockState, Mixer, Mode, State, StateZip, linear};
-use crate::ops::{StepCodes, cross_entropy, with_gradient};
+use crate::model::{BackboneState, Inputs, LanguageModel, Targets, loss};
+use crate::nn::{BlockState, Mixer, Mode, State, StateZip};
+use crate::ops::{StepCodes, with_gradient};
 
-/// One micro-batch of token sequences.
+/// One micro-batch of sequences.
 #[derive(Debug, Clone)]
 pub struct MicroBatch {
-    /// `[B, T]`.
-    pub inputs: Tensor<2, Int>,
-    /// B·T numbers below V.
-    pub targets: Arc<[i32]>,
+    /// B sequences of T steps.
+    pub inputs: Inputs,
+    /// What is predicted at every step.
+    pub targets: Targets,
     /// B·T weights; absent, all are 1.
     pub mask: Option<Arc<[f32]>>,
     /// Padding and resets.
@@ -31,7 +30,7 @@ pub struct MicroBatch {
 /// What one micro-batch gives.
 #[derive(Debug)]
 pub struct Differentiated<S> {
-    /// Mean cross-entropy in nats over the scored positions; the gradients mean nothing when it is not finite.
+    /// Mean loss over the scored positions; the gradients mean nothing when it is not finite.
     pub loss: f64,
     /// The gradient of every parameter.
     pub gradients: GradientMap,
@@ -74,7 +73,7 @@ fn block_by_block<M: Mixer>(
 ) -> Differentiated<M::State> {
     let batch_size = batch.inputs.dims()[0];
     let steps = &batch.steps;
-    let position = state.as_ref().map_or_else(|| model.init_state(batch_size).position, |state| state.position.clone());
+    let BackboneState { position, pooling, .. } = state.clone().unwrap_or_else(|| model.init_state(batch_size));
     let (embedded, position) = model.embed(batch.inputs, position, steps, mode);
     let plain = model.valid();
     let carried = state.map(|state| inner(state).blocks);
@@ -89,8 +88,8 @@ fn block_by_block<M: Mixer>(
     }
 
     let top = leaf(x);
-    let logits = model.logits(model.backbone.final_norm.forward(top.clone(), steps, mode));
-    let loss = cross_entropy(linear::rows(logits), batch.targets, batch.mask);
+    let (features, pooling) = model.pool(model.backbone.final_norm.forward(top.clone(), steps, mode), pooling, steps);
+    let loss = loss(model.logits(features), batch.targets, batch.mask);
     let value = f64::from(loss.clone().into_scalar::<f32>());
     let grads = loss.backward();
     let mut gradients = GradientMap::new(model, &grads);
@@ -114,7 +113,11 @@ fn block_by_block<M: Mixer>(
     Differentiated {
         loss: value,
         gradients,
-        state: BackboneState { blocks: last_states.into_iter().map(outer).collect(), position: position.map(Tensor::detach) },
+        state: BackboneState {
+            blocks: last_states.into_iter().map(outer).collect(),
+            position: position.map(Tensor::detach),
+            pooling: pooling.map(State::detach),
+        },
     }
 }
 

@@ -23,6 +23,7 @@ mod schedule;
 pub(crate) mod settings;
 mod task;
 mod tensorboard;
+mod tensors;
 mod train_config;
 mod trainer;
 

@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
+use minrnn_stream::ModelConfig;
+
 use super::config::Experiment;
 use super::data_config::{CopyEncoding, DataConfig, Task, TokenizerKind, WindowSampling};
+use super::evaluate::Evaluation;
 use crate::checkpoint::TOKENIZER_FILE;
 use crate::data::{
-    self, BatchSource, Copying, Encoding, EvaluationSet, FixedBatches, FullPass, GeneratedTask, RandomWindows, StatefulStream, TextData,
-    TextPart, TokenFile, Tokenizer, encode_text, text_sha256,
+    self, BatchSource, Copying, Encoding, EvaluationSet, FixedBatches, FullPass, RandomWindows, SequenceTask, Signal, StatefulStream,
+    TextData, TextPart, TokenFile, Tokenizer, encode_text, text_sha256,
 };
 use crate::rng::Purpose;
 use crate::{Error, Result};
@@ -27,8 +30,8 @@ pub enum Data {
         /// The vocabulary.
         tokenizer: Tokenizer,
     },
-    /// Made on the fly.
-    Generated(Box<dyn GeneratedTask>),
+    /// Anything else.
+    Task(Box<dyn SequenceTask>),
 }
 
 impl Data {
@@ -38,8 +41,8 @@ impl Data {
     /// When the text is missing, empty or not text, or the directory cannot be written.
     pub fn make(experiment: &Experiment, run: &Path) -> Result<Self> {
         let config = &experiment.data;
-        if let Some(task) = generated(config)? {
-            return Ok(Self::Generated(task));
+        if let Some(task) = sequence_task(config)? {
+            return Ok(Self::Task(task));
         }
         let no_text = || Error::Config("a text task needs a text: give one with --data FILE".to_owned());
         let path = config.path.as_ref().ok_or_else(no_text)?;
@@ -59,8 +62,8 @@ impl Data {
     /// When tokenizer or tokens are missing or damaged, or not those that `experiment` asks for.
     pub fn open(experiment: &Experiment, run: &Path) -> Result<Self> {
         let config = &experiment.data;
-        if let Some(task) = generated(config)? {
-            return Ok(Self::Generated(task));
+        if let Some(task) = sequence_task(config)? {
+            return Ok(Self::Task(task));
         }
         let (tokenizer, tokens) = (Tokenizer::load(run.join(TOKENIZER_FILE))?, TokenFile::open(run.join(TOKENS_FILE))?);
         tokens.verify()?;
@@ -87,11 +90,30 @@ impl Data {
         Ok((TextPart::whole(tokens), tokenizer))
     }
 
-    /// Number of token ids.
-    pub fn vocab_size(&self) -> usize {
+    /// Gives `model` the inputs and outputs that fit.
+    pub fn shape(&self, model: &mut ModelConfig) {
+        let (reads, predicts) = match self {
+            Self::Text { tokenizer, .. } => {
+                let tokens = Signal::Tokens { n: tokenizer.vocab_size() };
+                (tokens, tokens)
+            }
+            Self::Task(task) => (task.reads(), task.predicts()),
+        };
+        (model.vocab_size, model.input_width) = match reads {
+            Signal::Tokens { n } => (n, 0),
+            Signal::Values { width } => (0, width),
+        };
+        model.n_outputs = match predicts {
+            tokens @ Signal::Tokens { .. } if tokens == reads => 0,
+            Signal::Tokens { n } | Signal::Values { width: n } => n,
+        };
+    }
+
+    /// Steps of the longest sequence of a task.
+    pub(super) fn longest(&self) -> Option<usize> {
         match self {
-            Self::Text { tokenizer, .. } => tokenizer.vocab_size(),
-            Self::Generated(task) => task.vocab_size(),
+            Self::Text { .. } => None,
+            Self::Task(task) => Some(task.longest()),
         }
     }
 
@@ -99,20 +121,36 @@ impl Data {
     pub fn tokenizer(&self) -> Option<&Tokenizer> {
         match self {
             Self::Text { tokenizer, .. } => Some(tokenizer),
-            Self::Generated(_) => None,
+            Self::Task(_) => None,
+        }
+    }
+
+    /// What users of the model need to know of a task's data.
+    pub fn description(&self) -> Option<serde_json::Value> {
+        match self {
+            Self::Text { .. } => None,
+            Self::Task(task) => task.description(),
         }
     }
 
     /// True where the task is scored by accuracy, false where by loss.
     pub fn is_scored_by_accuracy(&self) -> bool {
-        matches!(self, Self::Generated(_))
+        matches!(self, Self::Task(task) if matches!(task.predicts(), Signal::Tokens { .. }))
+    }
+
+    /// What is to be small: the loss, or the share of wrong answers.
+    pub fn score(&self, evaluation: &Evaluation) -> f64 {
+        match evaluation.accuracy {
+            Some(accuracy) if self.is_scored_by_accuracy() => 1.0 - accuracy,
+            _ => evaluation.loss,
+        }
     }
 
     /// The accuracy of guessing, where there is a scale on which that is 0.
     pub fn chance(&self) -> Option<f64> {
         match self {
             Self::Text { .. } => None,
-            Self::Generated(task) => task.chance(),
+            Self::Task(task) => task.chance(),
         }
     }
 
@@ -123,7 +161,7 @@ impl Data {
     pub fn training(&self, experiment: &Experiment) -> Result<Box<dyn BatchSource>> {
         let train = &experiment.train;
         Ok(match self {
-            Self::Generated(task) => task.training(train.batch_size, train.seed)?,
+            Self::Task(task) => task.training(train.batch_size, train.seed)?,
             Self::Text { text, .. } => match experiment.data.sampling {
                 WindowSampling::Random => {
                     let windows = RandomWindows::new(text.train().clone(), train.batch_size, train.seq_len, train.seed, Purpose::TrainData);
@@ -146,7 +184,7 @@ impl Data {
     pub fn fixed_batches(&self, experiment: &Experiment, n_batches: u64, purpose: Purpose) -> Result<Box<dyn EvaluationSet>> {
         let train = &experiment.train;
         Ok(match self {
-            Self::Generated(task) => task.evaluation(train.batch_size, train.seed, purpose, n_batches)?,
+            Self::Task(task) => task.evaluation(train.batch_size, train.seed, purpose, n_batches)?,
             Self::Text { text, .. } => {
                 let windows = RandomWindows::new(text.test().clone(), train.batch_size, train.seq_len, train.seed, purpose);
                 Box::new(FixedBatches::new(windows.map_err(|error| naming_the_text(experiment, error))?, n_batches))
@@ -164,8 +202,8 @@ impl Data {
     }
 }
 
-/// The task that makes its own data; none where data are read.
-fn generated(config: &DataConfig) -> Result<Option<Box<dyn GeneratedTask>>> {
+/// The task that is not plain text.
+fn sequence_task(config: &DataConfig) -> Result<Option<Box<dyn SequenceTask>>> {
     Ok(match config.task {
         Task::Text => None,
         Task::SelectiveCopying => Some(Box::new(Copying {

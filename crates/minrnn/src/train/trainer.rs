@@ -10,14 +10,14 @@ use minrnn_stream::{CONFIG_FILE, CheckpointConfig, WEIGHTS_FILE, Weights, read_t
 
 use super::config::Experiment;
 use super::differentiate::{MicroBatch, differentiate};
-use super::evaluate::{BatchTensors, Evaluation, evaluate};
+use super::evaluate::{Evaluation, evaluate};
 use super::optimizer::{GradientMap, Optimizer};
 use super::pointer::Pointer;
 use super::progress::Progress;
 use super::run_dir::RunDir;
 use super::schedule::Schedule;
 use super::task::{Data, FINAL_BATCHES, full_pass};
-use crate::checkpoint::{TOKENIZER_FILE, load_weights, save_weights, state_tensors};
+use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE, load_weights, save_weights, state_tensors};
 use crate::data::{BatchSource, EvaluationSet};
 use crate::model::{LanguageModel, LanguageModelState};
 use crate::nn::{Mode, State};
@@ -35,7 +35,7 @@ const STATE_PREFIX: &str = "state.";
 pub struct Update {
     /// Updates made, this one included.
     pub iteration: u64,
-    /// Mean loss of the micro-steps, in nats.
+    /// Mean loss of the micro-steps.
     pub loss: f64,
     /// Learning rate.
     pub lr: f64,
@@ -116,7 +116,8 @@ impl Trainer {
             Some(_) => Data::open(&experiment, run.path())?,
             None => Data::make(&experiment, run.path())?,
         };
-        experiment.model.vocab_size = data.vocab_size();
+        data.shape(&mut experiment.model);
+        experiment.expect_room_for(&data)?;
         let device = experiment.train.device.open()?.autodiff();
         let model = LanguageModel::new(&experiment.model, experiment.train.seed, &device)?;
         let mut trainer = Self {
@@ -181,7 +182,7 @@ impl Trainer {
                     if !evaluation.loss.is_finite() {
                         return Err(Error::NonFinite { iteration, tensor: "the test loss".to_owned(), value: evaluation.loss });
                     }
-                    let score = if self.data.is_scored_by_accuracy() { 1.0 - evaluation.accuracy } else { evaluation.loss };
+                    let score = self.data.score(&evaluation);
                     let (is_best, is_kept) = self.progress.evaluated(score);
                     watch(Event::Evaluated { iteration, evaluation, is_best })?;
                     if is_kept {
@@ -228,10 +229,8 @@ impl Trainer {
         let mut loss_sum = 0.0;
         for micro in 0..micro_steps {
             let batch = self.source.batch(iteration, micro)?;
-            let tensors = BatchTensors::new(&batch, &device);
-            let steps = batch.segments.steps(batch.batch_size, batch.seq_len)?;
+            let batch = MicroBatch::new(&batch, &device)?;
             let mode = Mode::Train { dropout_key: dropout_key(self.experiment.train.seed, iteration, micro) };
-            let batch = MicroBatch { inputs: tensors.inputs, targets: tensors.targets, mask: tensors.mask, steps };
             let train = &self.experiment.train;
             let found =
                 with_precision(train.precision.into(), || differentiate(&self.model, batch, carried.take(), mode, train.checkpoint_blocks));
@@ -270,12 +269,7 @@ impl Trainer {
             let model = self.read_model(&path)?;
             let Some(evaluation) = evaluate(&model, &mut *set, stop)? else { return Ok(None) };
             kept.push((iteration, evaluation));
-            let gain = match &best {
-                None => true,
-                Some((_, _, best)) if self.data.is_scored_by_accuracy() => evaluation.accuracy > best.accuracy,
-                Some((_, _, best)) => evaluation.loss < best.loss,
-            };
-            if gain {
+            if best.as_ref().is_none_or(|(_, _, best)| self.data.score(&evaluation) < self.data.score(best)) {
                 best = Some((path, iteration, evaluation));
             }
         }
@@ -289,7 +283,7 @@ impl Trainer {
                 let Some(evaluation) = evaluate(&self.read_model(&checkpoint)?, &mut *set, stop)? else { return Ok(None) };
                 Some(evaluation)
             }
-            Data::Generated(_) => None,
+            Data::Task(_) => None,
         };
         Ok(Some(FinalReport { checkpoint, iteration, fixed, kept, full_pass }))
     }
@@ -316,6 +310,11 @@ impl Trainer {
         save_weights(&self.model, directory.join(WEIGHTS_FILE))?;
         if let Some(tokenizer) = self.data.tokenizer() {
             tokenizer.save(directory.join(TOKENIZER_FILE))?;
+        }
+        if let Some(description) = self.data.description() {
+            let mut text = serde_json::to_vec_pretty(&description).map_err(to_json)?;
+            text.push(b'\n');
+            write_atomic(directory.join(TASK_FILE), &text)?;
         }
         let mut tensors: Vec<(String, Vec<usize>, Cow<'_, [f32]>)> = Vec::new();
         for (name, values) in self.optimizer.moments() {

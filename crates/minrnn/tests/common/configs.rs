@@ -1,7 +1,7 @@
 //! The small models the tests run: every setting of every mixer and block.
 
 use minrnn_stream::{
-    Candidate, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, ModelConfig, NormKind,
+    Candidate, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, ModelConfig, NormKind, Pooling,
     Positions, S4Init, ScanKind,
 };
 
@@ -139,6 +139,8 @@ pub fn language_models() -> Vec<ModelConfig> {
     configs.push(ModelConfig { rms_eps: 0.1, ..of(&MixerKind::MinGru) });
     let rwkv = ModelConfig { norm: NormKind::Layer, ff: FeedForwardKind::ChannelMix, conv: false, ..of(&MixerKind::Rwkv4) };
     configs.push(rwkv);
+    configs.push(ModelConfig { n_outputs: 3, pooling: Pooling::Mean, ..of(&MixerKind::MinGru) });
+    configs.push(ModelConfig { vocab_size: 0, input_width: 2, n_outputs: 3, pooling: Pooling::Mean, ..of(&MixerKind::Lstm) });
     // mLSTM last: it divides by sums that may cancel, and a second division of such a kind would double the digits that are lost.
     configs.push(ModelConfig { norm: NormKind::Rms, mixers: vec![MixerKind::SLstm, MixerKind::MLstm], ..xlstm_stack() });
     // The place of a token is counted by the model and by attention; with 40 places the longer tests run beyond the last.

@@ -79,7 +79,7 @@ impl<M: Mixer + ModuleDisplay> Subject for Block<M> {
     }
 }
 
-/// The input is the token's number.
+/// The input is the token's number, where it is no values.
 impl<M: Mixer + ModuleDisplay> Subject for LanguageModel<M> {
     type State = BackboneState<M::State>;
     type Module = Self;
@@ -89,10 +89,13 @@ impl<M: Mixer + ModuleDisplay> Subject for LanguageModel<M> {
     }
 
     fn width(&self) -> usize {
-        1
+        self.input.as_ref().map_or(1, |input| input.weight.dims()[0])
     }
 
     fn input(&self, len: usize, index: u64) -> Vec<f32> {
+        if self.input.is_some() {
+            return random(len, index);
+        }
         random_below(VOCAB_SIZE, len, index).into_iter().map(|token| token as f32).collect()
     }
 
@@ -101,7 +104,10 @@ impl<M: Mixer + ModuleDisplay> Subject for LanguageModel<M> {
     }
 
     fn forward(&self, x: Tensor<3>, state: Self::State, steps: &StepCodes) -> (Tensor<3>, Self::State) {
-        self.forward(x.squeeze_dim::<2>(2).int(), state, steps, Mode::Evaluate)
+        match self.input {
+            Some(_) => self.forward(x, state, steps, Mode::Evaluate),
+            None => self.forward(x.squeeze_dim::<2>(2).int(), state, steps, Mode::Evaluate),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use alloc::{format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::choices::{
-    Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind,
+    Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Pooling,
     Positions, RecurrentInit, S4Init, ScanKind,
 };
 use crate::{Error, Result};
@@ -18,7 +18,7 @@ const MAX_LAYERS: usize = 1 << 10;
 /// The widths of xLSTM's blocks are multiples of this.
 const ROUNDED_WIDTH: usize = 64;
 
-/// A language model: embedding, `n_layers` blocks (convolution, mixer, feed-forward), final norm, head.
+/// A sequence model: embedding of tokens or a linear map of values, `n_layers` blocks (convolution, mixer, feed-forward), final norm, head.
 ///
 /// The keys are those of the `[model]` section of an experiment and of `config.json`; a missing key takes its default,
 /// an unknown one is refused.
@@ -31,6 +31,12 @@ pub struct ModelConfig {
     pub mixers: Vec<MixerKind>,
     /// Number of token ids V. The default 0 stands for "not known yet": training fills it in from the tokenizer.
     pub vocab_size: usize,
+    /// Numbers that a model of values, not tokens, reads at every step. Default 0: it reads tokens.
+    pub input_width: usize,
+    /// Classes or numbers that the model predicts at every step. Default 0: one of the token ids.
+    pub n_outputs: usize,
+    /// What of the past the head sees. Default `last`.
+    pub pooling: Pooling,
     /// Width D of the residual stream. Default 128.
     pub d_model: usize,
     /// Ratio of the recurrent width to `d_model`; their product must be whole. Default 2.
@@ -101,6 +107,9 @@ impl Default for ModelConfig {
             mixer: MixerKind::MinGru,
             mixers: Vec::new(),
             vocab_size: 0,
+            input_width: 0,
+            n_outputs: 0,
+            pooling: Pooling::Last,
             d_model: 128,
             expansion: 2.0,
             n_layers: 2,
@@ -152,6 +161,16 @@ impl ModelConfig {
             }
         }
         kinds
+    }
+
+    /// Number of classes or numbers that are predicted at every step: `n_outputs`, or else the token ids.
+    pub fn outputs(&self) -> usize {
+        if self.n_outputs == 0 { self.vocab_size } else { self.n_outputs }
+    }
+
+    /// Whether it predicts the token that follows the tokens it reads.
+    pub fn is_language_model(&self) -> bool {
+        self.input_width == 0 && self.n_outputs == 0
     }
 
     /// The recurrent width E = `expansion · d_model`.
@@ -263,9 +282,10 @@ impl ModelConfig {
         };
         let with_ff = (0..self.n_layers.min(MAX_LAYERS)).filter(|&layer| self.ff_at(layer) != FeedForwardKind::None).count() as u128;
         let conv = if self.conv { d * d } else { 0 };
-        let vocabulary = self.vocab_size as u128 * d * if self.tie_embeddings { 1 } else { 2 };
+        let head = if self.tie_embeddings { 0 } else { self.outputs() as u128 };
+        let ends = (self.vocab_size as u128 + self.input_width as u128 + head) * d;
         let places = if self.positions == Positions::Learned { self.max_seq_len as u128 * d } else { 0 };
-        Ok(mixers + self.n_layers as u128 * conv + with_ff * ff + vocabulary + places)
+        Ok(mixers + self.n_layers as u128 * conv + with_ff * ff + ends + places)
     }
 
     /// How many of the last tokens attention sees: `window`, or else `max_seq_len`.
@@ -420,6 +440,16 @@ mod tests {
         assert!(refusal(|c| (c.mixer, c.d_state) = (MixerKind::S4, 512)).contains("found 512"));
         assert!(refusal(|c| (c.mixer, c.head_width) = (MixerKind::H3, 3)).contains("must divide d_model = 128, found 3"));
         assert!(refusal(|c| (c.mixer, c.max_seq_len) = (MixerKind::Hyena, 1)).contains("max_seq_len lags"));
+    }
+
+    #[test]
+    fn a_model_reads_tokens_or_values_and_says_what_it_predicts() {
+        ModelConfig { vocab_size: 0, input_width: 3, n_outputs: 1, ..valid() }.validate().unwrap();
+        ModelConfig { n_outputs: 10, pooling: Pooling::Mean, ..valid() }.validate().unwrap();
+        assert!(refusal(|c| c.input_width = 3).contains("found vocab_size = 65 and input_width = 3"));
+        assert!(refusal(|c| (c.vocab_size, c.input_width) = (0, 3)).contains("say with n_outputs"));
+        assert!(refusal(|c| (c.tie_embeddings, c.n_outputs) = (true, 2)).contains("use tie_embeddings = false"));
+        assert!(refusal(|c| c.n_outputs = usize::MAX).contains("n_outputs must be at most"));
     }
 
     #[test]

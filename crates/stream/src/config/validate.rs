@@ -22,7 +22,7 @@ impl ModelConfig {
     /// # Errors
     /// A sentence that names the first key out of range, or the keys that contradict each other.
     pub fn validate(&self) -> Result<()> {
-        within("vocab_size", self.vocab_size, MAX_VOCAB_SIZE)?;
+        self.validate_ends()?;
         within("d_model", self.d_model, MAX_D_MODEL)?;
         within("n_layers", self.n_layers, MAX_LAYERS)?;
         if let Some(unused) = self.mixers.get(self.n_layers) {
@@ -66,6 +66,31 @@ impl ModelConfig {
         self.validate_xlstm()?;
         self.validate_variants()?;
         self.validate_scan()
+    }
+
+    /// What is read and what is predicted.
+    fn validate_ends(&self) -> Result<()> {
+        if self.input_width == 0 {
+            within("vocab_size", self.vocab_size, MAX_VOCAB_SIZE)?;
+        } else {
+            within("input_width", self.input_width, MAX_D_MODEL)?;
+            if self.vocab_size != 0 {
+                let (width, tokens) = (self.input_width, self.vocab_size);
+                return wrong(format!(
+                    "a model reads tokens or values, found vocab_size = {tokens} and input_width = {width}; set one of them to 0"
+                ));
+            }
+            if self.n_outputs == 0 {
+                return wrong("a model of values predicts no tokens; say with n_outputs how many classes or numbers".into());
+            }
+        }
+        if self.n_outputs > MAX_VOCAB_SIZE {
+            return wrong(format!("n_outputs must be at most {MAX_VOCAB_SIZE}, found {}", self.n_outputs));
+        }
+        if self.tie_embeddings && !self.is_language_model() {
+            return wrong("tie_embeddings = true needs a model that predicts the tokens it reads; use tie_embeddings = false".into());
+        }
+        Ok(())
     }
 
     fn validate_heads(&self, kind: MixerKind) -> Result<()> {

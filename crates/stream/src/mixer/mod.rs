@@ -27,7 +27,7 @@ use core::fmt::Debug;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::Buffers;
-use crate::{Candidate, Error, InitialState, MixerKind, ModelConfig, Positions, Result};
+use crate::{Candidate, Error, InitialState, MixerKind, ModelConfig, Pooling, Positions, Result};
 
 /// From normalised inputs to hidden values; the block projects these back by `out_proj`.
 pub(crate) trait Mixer: Debug + Send + Sync {
@@ -125,6 +125,10 @@ impl ModelConfig {
     pub fn expect_streamed(&self) -> Result<()> {
         if let Some(kind) = self.mixer_kinds().into_iter().find(|kind| !MixerKind::STREAMED.contains(kind)) {
             return Err(not_streamed(kind));
+        }
+        if !self.is_language_model() || self.pooling != Pooling::Last {
+            let sentence = "the inference runtime runs language models, but this one reads or predicts something else; use minrnn predict";
+            return Err(Error::Config(sentence.into()));
         }
         if self.positions == Positions::Learned {
             return Err(Error::Config(format!("the inference runtime has no positions = {}; {TAKE_THE_TRAINING_MODEL}", self.positions)));

@@ -29,7 +29,7 @@ pub fn measure(case: &Case, plan: Plan, device: &Device) -> anyhow::Result<Measu
         let targets: Vec<i32> = tokens.chunks(case.seq_len + 1).flat_map(|row| &row[1..]).copied().collect();
         let mode = Mode::Train { dropout_key: iteration };
         let inputs = inputs(case, &tokens, &device);
-        let batch = MicroBatch { inputs, targets: targets.into(), mask: None, steps: StepCodes::dense() };
+        let batch = MicroBatch { inputs: inputs.into(), targets: targets.into(), mask: None, steps: StepCodes::dense() };
         let found = with_precision(precision, || differentiate(&model, batch, None, mode, case.checkpoint_blocks));
         match optimizer.update(model.clone(), found.gradients, 1.0, config.lr, iteration) {
             Ok((updated, _)) => model = updated,

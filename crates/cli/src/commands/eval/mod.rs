@@ -81,7 +81,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         }
         (None, _) => match Data::open(&experiment, &run_of(&checkpoint)?)? {
             Data::Text { text, .. } => text_sets(text.test().clone(), &experiment, args.batches)?,
-            data @ Data::Generated(_) => {
+            data @ Data::Task(_) => {
                 vec![("fixed batches", data.fixed_batches(&experiment, args.batches, Purpose::TestData)?)]
             }
         },
@@ -161,12 +161,15 @@ fn print(name: &str, evaluation: &Evaluation, json: bool) -> io::Result<()> {
     if json {
         writeln!(out, "{}", serde_json::json!({"measure": name, "loss": loss, "accuracy": accuracy, "predictions": n_scored}))
     } else {
-        writeln!(
-            out,
-            "{name}: loss {loss:.4} nats ({:.4} bits), accuracy {:.2} %, {n_scored} predictions",
-            loss / std::f64::consts::LN_2,
-            100.0 * accuracy
-        )
+        match accuracy {
+            Some(accuracy) => writeln!(
+                out,
+                "{name}: loss {loss:.4} nats ({:.4} bits), accuracy {:.2} %, {n_scored} predictions",
+                loss / std::f64::consts::LN_2,
+                100.0 * accuracy
+            ),
+            None => writeln!(out, "{name}: mean squared error {loss:.6}, {n_scored} predictions"),
+        }
     }
 }
 

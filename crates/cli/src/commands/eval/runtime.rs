@@ -41,7 +41,7 @@ pub fn score(model: &Model, against: Option<&Model>, tokens: &[u32], stop: &Atom
     }
     let n_scored = tokens.len() as u64 - 1;
     let share = |count: u64| count as f64 / n_scored as f64;
-    let evaluation = Evaluation { loss: loss / n_scored as f64, accuracy: share(right), n_scored };
+    let evaluation = Evaluation { loss: loss / n_scored as f64, accuracy: Some(share(right)), n_scored };
     Ok(Some(Score { evaluation, agreement: other.map(|_| share(same)) }))
 }
 

@@ -17,6 +17,7 @@ mod bucket_sort;
 mod cycle_navigation;
 mod even_pairs;
 mod expression;
+mod generalization;
 mod majority;
 mod missing_duplicate;
 mod modular_arithmetic;
@@ -26,6 +27,7 @@ mod solve_equation;
 mod stack_manipulation;
 mod strings;
 
+pub use generalization::Generalization;
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
@@ -304,7 +306,7 @@ fn side_by_side(rows: &[Laid]) -> Batch {
         mask[start + row.first..][..row.scored].fill(1.0);
     }
     let segments = if lengths.iter().all(|&length| length == seq_len) { Segments::dense() } else { Segments::from_lengths(lengths) };
-    Batch { inputs, targets, mask: Some(mask), segments, batch_size, seq_len }
+    Batch { inputs: inputs.into(), targets: targets.into(), mask: Some(mask), segments, batch_size, seq_len }
 }
 
 #[cfg(test)]

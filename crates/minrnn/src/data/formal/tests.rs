@@ -76,10 +76,10 @@ fn the_authors_read_answers_at_query_tokens() {
     assert_eq!(batch.seq_len, 10);
     for row in 0..2 {
         let at = |from: usize| row * 10 + from;
-        let mut sorted = batch.inputs[at(0)..at(5)].to_vec();
+        let mut sorted = batch.inputs.tokens()[at(0)..at(5)].to_vec();
         sorted.sort_unstable();
-        assert_eq!(batch.inputs[at(5)..at(10)], [10; 5]);
-        assert_eq!(batch.targets[at(5)..at(10)], sorted[..]);
+        assert_eq!(batch.inputs.tokens()[at(5)..at(10)], [10; 5]);
+        assert_eq!(batch.targets.tokens()[at(5)..at(10)], sorted[..]);
     }
     assert_eq!(batch.n_scored(), 10);
 }
@@ -93,10 +93,10 @@ fn the_xlstm_protocol_reads_the_answer_before_its_place_and_pads_rows() {
     let mask = batch.mask.as_ref().unwrap();
     for (row, &length) in lengths.iter().enumerate() {
         let at = row * batch.seq_len..(row + 1) * batch.seq_len;
-        let ones = batch.inputs[at.clone()][..length].iter().filter(|&&id| id == 2).count() as u32;
-        assert_eq!(batch.targets[at.clone()][length - 1], 1 + ones % 2);
+        let ones = batch.inputs.tokens()[at.clone()][..length].iter().filter(|&&id| id == 2).count() as u32;
+        assert_eq!(batch.targets.tokens()[at.clone()][length - 1], 1 + ones % 2);
         assert_eq!(mask[at.clone()].iter().position(|&m| m == 1.0), Some(length - 1));
-        assert!(batch.inputs[at][length..].iter().all(|&id| id == 0));
+        assert!(batch.inputs.tokens()[at][length..].iter().all(|&id| id == 0));
     }
     assert_eq!(batch.n_scored(), 64);
 }
@@ -107,7 +107,7 @@ fn one_length_and_one_missing_place_hold_for_a_batch_of_the_authors() {
     let batch = source(task, 8).batch(3, 0).unwrap();
     assert!(batch.segments.lengths().is_none());
     for row in 0..8 {
-        let row = &batch.inputs[row * batch.seq_len..(row + 1) * batch.seq_len];
+        let row = &batch.inputs.tokens()[row * batch.seq_len..(row + 1) * batch.seq_len];
         let end = batch.seq_len - 1;
         // n + i symbols and the query: the answer stands i symbols after the start.
         let missing = (0..end / 2 + 1).find(|&i| end - i >= 1 && row[end - i..end] == row[..i] && end - i > i).is_some();
@@ -207,14 +207,14 @@ proptest! {
                 let mut source = source(task.clone(), 3);
                 let batch = source.batch(index, 0).unwrap();
                 prop_assert_eq!(&source.batch(index, 0).unwrap(), &batch);
-                prop_assert!(batch.inputs.iter().chain(&batch.targets).all(|&id| (id as usize) < size), "{:?} {:?}", task, batch);
+                prop_assert!(batch.inputs.tokens().iter().chain(batch.targets.tokens()).all(|&id| (id as usize) < size), "{:?} {:?}", task, batch);
                 prop_assert!(batch.n_scored() >= 3);
                 if protocol == Protocol::Xlstm && length >= 7 {
                     prop_assert!(batch.seq_len < length, "{:?}: {} steps", task, batch.seq_len);
                 }
                 if protocol == Protocol::DeepMind {
                     let data = if language == Language::ModularArithmetic { (length - 1) | 1 } else { length };
-                    prop_assert!(batch.inputs.chunks(batch.seq_len).all(|row| row.len() >= data));
+                    prop_assert!(batch.inputs.tokens().chunks(batch.seq_len).all(|row| row.len() >= data));
                 }
             }
         }

@@ -77,7 +77,7 @@ impl EvaluationSet for FullPass {
                 None => restart(rows),
             };
         }
-        Ok(Batch { inputs, targets, mask, segments, batch_size: rows, seq_len })
+        Ok(Batch { inputs: inputs.into(), targets: targets.into(), mask, segments, batch_size: rows, seq_len })
     }
 
     fn carries_state(&self) -> bool {
@@ -143,8 +143,8 @@ mod tests {
                 prop_assert!(batch.segments.codes(batch.batch_size, batch.seq_len).is_ok());
                 for i in 0..batch.batch_size * batch.seq_len {
                     if batch.mask.as_ref().is_none_or(|mask| mask[i] == 1.0) {
-                        prop_assert_eq!(batch.targets[i], batch.inputs[i] + 1);
-                        seen.push(batch.inputs[i]);
+                        prop_assert_eq!(batch.targets.tokens()[i], batch.inputs.tokens()[i] + 1);
+                        seen.push(batch.inputs.tokens()[i]);
                     }
                 }
             }

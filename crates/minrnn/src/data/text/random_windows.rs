@@ -38,7 +38,14 @@ impl BatchSource for RandomWindows {
         let n_starts = self.part.len() - self.seq_len as u64;
         let offsets = (0..self.batch_size).map(|_| rng.random_range(0..n_starts));
         let (inputs, targets) = read_windows(&self.part, offsets, self.seq_len)?;
-        Ok(Batch { inputs, targets, mask: None, segments: Segments::dense(), batch_size: self.batch_size, seq_len: self.seq_len })
+        Ok(Batch {
+            inputs: inputs.into(),
+            targets: targets.into(),
+            mask: None,
+            segments: Segments::dense(),
+            batch_size: self.batch_size,
+            seq_len: self.seq_len,
+        })
     }
 
     fn tokens_per_batch(&self) -> usize {
@@ -59,11 +66,11 @@ mod tests {
     #[test]
     fn targets_are_the_inputs_shifted_by_one() {
         let batch = windows(100, 8, 10, Purpose::TrainData).unwrap().batch(3, 0).unwrap();
-        for row in batch.inputs.chunks(10) {
+        for row in batch.inputs.tokens().chunks(10) {
             assert!(row.windows(2).all(|pair| pair[1] == pair[0] + 1));
         }
-        assert!(batch.inputs.iter().zip(&batch.targets).all(|(x, y)| *y == x + 1));
-        assert_eq!((batch.inputs.len(), batch.n_scored(), batch.segments.is_dense()), (80, 80, true));
+        assert!(batch.inputs.tokens().iter().zip(batch.targets.tokens()).all(|(x, y)| *y == x + 1));
+        assert_eq!((batch.inputs.tokens().len(), batch.n_scored(), batch.segments.is_dense()), (80, 80, true));
     }
 
     #[test]
@@ -71,7 +78,7 @@ mod tests {
         let mut source = windows(14, 1000, 4, Purpose::TrainData).unwrap();
         let mut counts = [0_u32; 10];
         for iteration in 0..20 {
-            source.batch(iteration, 0).unwrap().inputs.chunks(4).for_each(|row| counts[row[0] as usize] += 1);
+            source.batch(iteration, 0).unwrap().inputs.tokens().chunks(4).for_each(|row| counts[row[0] as usize] += 1);
         }
         // 20 000 draws over 10 starts: mean 2000, standard deviation 42.
         assert!(counts.iter().all(|c| c.abs_diff(2000) < 215), "{counts:?}");

@@ -60,7 +60,14 @@ impl BatchSource for StatefulStream {
         let offsets = (0..self.batch_size).map(|row| start + row as u64 * per_pass * seq_len);
         let (inputs, targets) = read_windows(&self.part, offsets, self.seq_len)?;
         let segments = if window == 0 { restart(self.batch_size) } else { Segments::dense() };
-        Ok(Batch { inputs, targets, mask: None, segments, batch_size: self.batch_size, seq_len: self.seq_len })
+        Ok(Batch {
+            inputs: inputs.into(),
+            targets: targets.into(),
+            mask: None,
+            segments,
+            batch_size: self.batch_size,
+            seq_len: self.seq_len,
+        })
     }
 
     fn carries_state(&self) -> bool {
@@ -88,10 +95,10 @@ mod tests {
         let mut source = stream(13, 2, 3, 1).unwrap();
         assert_eq!(source.windows_per_pass(), 2);
         let (first, second) = (source.batch(0, 0).unwrap(), source.batch(1, 0).unwrap());
-        assert_eq!(first.inputs, [0, 1, 2, 6, 7, 8]);
-        assert_eq!(first.targets, [1, 2, 3, 7, 8, 9]);
+        assert_eq!(first.inputs.tokens(), [0, 1, 2, 6, 7, 8]);
+        assert_eq!(first.targets.tokens(), [1, 2, 3, 7, 8, 9]);
         assert_eq!(first.segments, Segments::dense().with_resets(vec![vec![0], vec![0]]));
-        assert_eq!(second.inputs, [3, 4, 5, 9, 10, 11]);
+        assert_eq!(second.inputs.tokens(), [3, 4, 5, 9, 10, 11]);
         assert!(second.segments.is_dense());
         assert_eq!(source.batch(2, 0).unwrap(), first);
     }
@@ -128,11 +135,11 @@ mod tests {
                     prop_assert_eq!(batch.segments.is_dense(), window != 0);
                     if let Some(last) = last {
                         for row in 0..batch_size {
-                            prop_assert_eq!(batch.inputs[row * seq_len], last.targets[(row + 1) * seq_len - 1]);
+                            prop_assert_eq!(batch.inputs.tokens()[row * seq_len], last.targets.tokens()[(row + 1) * seq_len - 1]);
                         }
                     }
-                    prop_assert!(batch.inputs.iter().zip(&batch.targets).all(|(x, y)| *y == x + 1));
-                    seen.extend_from_slice(&batch.inputs);
+                    prop_assert!(batch.inputs.tokens().iter().zip(batch.targets.tokens()).all(|(x, y)| *y == x + 1));
+                    seen.extend_from_slice(batch.inputs.tokens());
                     last = Some(batch);
                 }
                 seen.sort_unstable();

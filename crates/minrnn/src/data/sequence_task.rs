@@ -1,0 +1,61 @@
+//! What training and scoring need to know of a task.
+
+use std::fmt::Debug;
+
+use super::{BatchSource, EvaluationSet};
+use crate::Result;
+use crate::rng::Purpose;
+
+/// What stands at every step of a task's sequences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// A token or class below `n`.
+    Tokens {
+        /// How many there are.
+        n: usize,
+    },
+    /// `width` numbers.
+    Values {
+        /// How many belong to a step.
+        width: usize,
+    },
+}
+
+/// A task that is not plain text: how its sequences look, and where batches of them come from.
+///
+/// A task that gives one label to a whole sequence has it as the target of the sequence's last step and masks all others.
+pub trait SequenceTask: Debug + Send + Sync {
+    /// What the model reads.
+    fn reads(&self) -> Signal;
+
+    /// What it predicts: a class of several, scored by cross-entropy and accuracy, or numbers, scored by the mean squared error.
+    fn predicts(&self) -> Signal {
+        self.reads()
+    }
+
+    /// Steps of the longest sequence.
+    fn longest(&self) -> usize;
+
+    /// The accuracy of guessing, where accuracies are compared on a scale on which guessing is 0.
+    fn chance(&self) -> Option<f64> {
+        None
+    }
+
+    /// What whoever uses the trained model needs to know: names of classes and columns, means and deviations. It is kept in every
+    /// checkpoint.
+    fn description(&self) -> Option<serde_json::Value> {
+        None
+    }
+
+    /// Batches to train on.
+    ///
+    /// # Errors
+    /// When a batch would be too large, or data cannot be read.
+    fn training(&self, batch_size: usize, seed: u64) -> Result<Box<dyn BatchSource>>;
+
+    /// Batches to score: the first `n_batches` drawn for `purpose`, or all of the part of a finite data set that is kept for it.
+    ///
+    /// # Errors
+    /// When a batch would be too large, or data cannot be read.
+    fn evaluation(&self, batch_size: usize, seed: u64, purpose: Purpose, n_batches: u64) -> Result<Box<dyn EvaluationSet>>;
+}

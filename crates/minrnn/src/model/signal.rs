@@ -1,0 +1,68 @@
+//! What goes into a model and what should come out, as tensors.
+
+use std::sync::Arc;
+
+use burn::tensor::{Device, Int, Tensor};
+
+/// What a model reads.
+#[derive(Debug, Clone)]
+pub enum Inputs {
+    /// Token ids `[B, T]`.
+    Tokens(Tensor<2, Int>),
+    /// Numbers `[B, T, F]`.
+    Values(Tensor<3>),
+}
+
+impl Inputs {
+    /// Number of rows B and of steps T.
+    pub fn dims(&self) -> [usize; 2] {
+        match self {
+            Self::Tokens(tokens) => tokens.dims(),
+            Self::Values(values) => {
+                let [batch, seq_len, _] = values.dims();
+                [batch, seq_len]
+            }
+        }
+    }
+
+    /// Where they live.
+    pub fn device(&self) -> Device {
+        match self {
+            Self::Tokens(tokens) => tokens.device(),
+            Self::Values(values) => values.device(),
+        }
+    }
+}
+
+impl From<Tensor<2, Int>> for Inputs {
+    fn from(tokens: Tensor<2, Int>) -> Self {
+        Self::Tokens(tokens)
+    }
+}
+
+impl From<Tensor<3>> for Inputs {
+    fn from(values: Tensor<3>) -> Self {
+        Self::Values(values)
+    }
+}
+
+/// What a model should predict; shared, since a loss keeps it for its gradient.
+#[derive(Debug, Clone)]
+pub enum Targets {
+    /// B·T classes.
+    Classes(Arc<[i32]>),
+    /// B·T·F numbers.
+    Values(Arc<[f32]>),
+}
+
+impl From<Vec<i32>> for Targets {
+    fn from(classes: Vec<i32>) -> Self {
+        Self::Classes(classes.into())
+    }
+}
+
+impl From<Arc<[i32]>> for Targets {
+    fn from(classes: Arc<[i32]>) -> Self {
+        Self::Classes(classes)
+    }
+}

@@ -1,0 +1,52 @@
+//! Masked mean squared error.
+
+use burn::tensor::{Tensor, TensorData};
+
+/// Σ mask · (predicted − target)² / (F · Σ mask); 0 where the mask is all zero.
+///
+/// # Shapes
+/// * `predicted` `[N, F]`, `targets` N·F numbers, `mask` N weights (absent: all 1) → `[1]`
+///
+/// # Panics
+/// When the lengths do not fit.
+pub fn squared_error(predicted: Tensor<2>, targets: &[f32], mask: Option<&[f32]>) -> Tensor<1> {
+    let [rows, width] = predicted.dims();
+    assert_eq!(targets.len(), rows * width, "one target for each of {rows}·{width} predictions");
+    let device = predicted.device();
+    if rows * width == 0 {
+        return Tensor::zeros([1], &device);
+    }
+    let targets = Tensor::<2>::from_data(TensorData::new(targets.to_vec(), [rows, width]), &device);
+    let squares = (predicted - targets).square();
+    let Some(mask) = mask else { return squares.mean() };
+    assert_eq!(mask.len(), rows, "one weight for each of {rows} rows");
+    let total: f64 = mask.iter().map(|&weight| f64::from(weight)).sum();
+    let mask = Tensor::<2>::from_data(TensorData::new(mask.to_vec(), [rows, 1]), &device);
+    (squares * mask).sum() / (total * width as f64).max(f64::from(f32::MIN_POSITIVE))
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+
+    fn error(mask: Option<&[f32]>) -> (f32, Vec<f32>) {
+        let x = Tensor::<2>::from_data([[1.0, 2.0], [0.0, -1.0], [5.0, 5.0]], &Device::flex().autodiff()).require_grad();
+        let loss = squared_error(x.clone(), &[0.0, 0.0, 2.0, 1.0, 5.0, 8.0], mask);
+        let grads = loss.clone().backward();
+        (loss.into_scalar(), x.grad(&grads).unwrap().into_data().try_to_vec().unwrap())
+    }
+
+    #[test]
+    fn only_scored_rows_count() {
+        // Squares: 1 4 | 4 4 | 0 9.
+        let (loss, gradient) = error(None);
+        assert!((loss - 22.0 / 6.0).abs() < 1e-6);
+        assert!((gradient[1] - 4.0 / 6.0).abs() < 1e-6);
+        let (loss, gradient) = error(Some(&[1.0, 0.0, 1.0]));
+        assert!((loss - 14.0 / 4.0).abs() < 1e-6);
+        assert_eq!(gradient, [0.5, 1.0, 0.0, 0.0, 0.0, -1.5]);
+        assert_eq!(error(Some(&[0.0; 3])).0, 0.0);
+    }
+}
