@@ -10,39 +10,17 @@ appended to benchmarks/records/<machine>.jsonl.
 """
 
 import argparse
-import importlib.util
-import json
 import os
-import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
+import mixer_table
+from measuring import HERE, Peer, measure, merge, record
+
 BENCHES = ("scan", "layer", "lm", "decode", "prefill")
 CLASSIC = {"min-gru": "gru", "min-lstm": "lstm"}  # the classic cell each of ours is compared with
 WEIGHT_FORMATS = ("f32", "bf16", "int8", "int4")
-
-
-@dataclass(frozen=True)
-class Peer:
-    """A script, what it is to measure, and the framework it needs."""
-
-    script: str
-    impl: str
-    mixer: str
-    precision: str = "f32"
-
-    @property
-    def name(self) -> str:
-        return f"{self.impl} {self.mixer}" + (f" {self.precision}" if self.precision != "f32" else "")
-
-    @property
-    def installed(self) -> bool:
-        framework = "jax" if self.script.startswith("jax") else "torch"
-        needs = (framework, *(("mambapy",) if self.impl == "mambapy" else ()), "numpy", "safetensors")
-        return all(importlib.util.find_spec(module) for module in needs)
 
 
 @dataclass(frozen=True)
@@ -69,15 +47,9 @@ def comparisons(quick: bool, mixers: list[str]) -> list[Comparison]:
     """Everything there is to compare; `quick` keeps the kinds and cuts the sizes."""
     found = [Comparison("scan", "", peers=())]
     for mixer in mixers:
-        nn = Peer("torch_layer.py", "torch-nn", CLASSIC.get(mixer, mixer))
-        layer_peers = (nn,)
-        if mixer == "mamba":
-            layer_peers = tuple(Peer("mamba_layer.py", impl, mixer) for impl in ("torch-loop", "mambapy"))
-        if mixer == "attention":
-            layer_peers = (Peer("attention_layer.py", "torch-sdpa", mixer),)
+        layer_peers = tuple(mixer_table.peers_of(mixer))
         if mixer in CLASSIC:
-            ours_in_torch = tuple(Peer("torch_layer.py", impl, mixer) for impl in ("torch-loop", "torch-log-scan"))
-            layer_peers = (*ours_in_torch, nn, Peer("jax_layer.py", "jax-scan", mixer))
+            layer_peers = (*layer_peers, Peer("torch_layer.py", "torch-nn", CLASSIC[mixer]))
         for d_model, d_hidden in ((64, 128),) if quick else ((64, 128), (256, 512)):
             for seq_len in (64, 512) if quick else (64, 256, 512, 1024, 4096):
                 shape = (("d-model", d_model), ("d-hidden", d_hidden), ("batch-size", 64), ("seq-len", seq_len))
@@ -111,25 +83,8 @@ def ours_command(case: Comparison, precision: str, args: argparse.Namespace) -> 
 
 def peer_command(case: Comparison, peer: Peer, args: argparse.Namespace) -> list[str]:
     bench = [case.bench] if peer.script == "torch_decode.py" else []
-    flags = ["--impl", peer.impl, "--mixer", peer.mixer, "--precision", peer.precision, "--threads", str(args.threads)]
-    flags += ["--iterations", str(2 if args.quick else case.iterations)]
-    return [sys.executable, str(HERE / "peers" / peer.script), *bench, *case.flags(), *flags]
-
-
-def measure(command: list[str]) -> list[dict] | str:
-    """The JSON lines a program prints, or why there are none."""
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        reason = done.stderr.strip().splitlines()
-        return f"failed ({done.returncode}): {reason[-1] if reason else 'no message'}"
-    return [json.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
-
-
-def merge(rounds: list[dict]) -> dict:
-    """The run whose median is in the middle, with the least time and the highest peak of all rounds."""
-    middle = sorted(rounds, key=lambda line: line["median_ms"])[(len(rounds) - 1) // 2]
-    least, peak = min(line["min_ms"] for line in rounds), max(line["peak_mib"] for line in rounds)
-    return middle | {"min_ms": least, "peak_mib": peak, "rounds": len(rounds)}
+    iterations = ["--iterations", str(2 if args.quick else case.iterations)]
+    return peer.command(*bench, *case.flags(), "--threads", str(args.threads), *iterations)
 
 
 def compare(case: Comparison, args: argparse.Namespace) -> tuple[list[dict], list[str]]:
@@ -183,21 +138,12 @@ def ratio_table(lines: list[dict]) -> list[str]:
     return rows
 
 
-def record(lines: list[dict]) -> None:
-    """Appends the lines to the record of their machine."""
-    for line in lines:
-        slug = re.sub(r"[^a-z0-9]+", "-", line["machine"].lower()).strip("-")
-        path = HERE / "records" / f"{slug}.jsonl"
-        path.parent.mkdir(exist_ok=True)
-        with path.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-
-
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--minrnn", type=Path, default=HERE.parent / "target/release/minrnn", help="our binary")
-    parser.add_argument("--only", default=",".join(BENCHES), help="some of %(default)s")
-    parser.add_argument("--mixer", default="min-gru,min-lstm", help="some of %(default)s, gru, lstm, attention")
+    parser.add_argument("--only", default=",".join(BENCHES), help="some of %(default)s; or mixers, one table of all of them")
+    parser.add_argument("--mixer", help="names, or all (default min-gru,min-lstm, and all for --only mixers)")
+    parser.add_argument("--compile", action="store_true", help="with --only mixers, also torch.compile of the parallel forms")
     parser.add_argument("--seq-len", help="only these lengths, e.g. 512,4096")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, help="turns of each program (default 3, quick 1)")
@@ -205,6 +151,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--no-record", action="store_true", help="leave benchmarks/records alone")
     args = parser.parse_args()
     args.rounds = args.rounds or (1 if args.quick else 3)
+    args.mixer = args.mixer or ("all" if args.only == "mixers" else "min-gru,min-lstm")
+    args.mixer = list(mixer_table.PEERS) if args.mixer == "all" else args.mixer.split(",")
+    if unknown := [mixer for mixer in args.mixer if mixer not in mixer_table.PEERS]:
+        parser.error(f"no mixer {', '.join(unknown)}: expected some of {', '.join(mixer_table.PEERS)}")
     if not args.minrnn.is_file():
         parser.error(f"no program at {args.minrnn}: build it with `cargo build --release`, or give --minrnn PATH")
     return args
@@ -212,7 +162,7 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     args = parse()
-    cases = comparisons(args.quick, args.mixer.split(","))
+    cases = comparisons(args.quick, args.mixer)
     cases = [case for case in cases if case.bench in args.only.split(",")]
     if args.seq_len:
         lengths = [int(text) for text in args.seq_len.split(",")]
@@ -220,6 +170,8 @@ def main() -> None:
     load = os.getloadavg()[0]
     if load > 0.5:
         print(f"warning: the machine is busy (load {load:.1f}); these times mean little", file=sys.stderr)
+    if "mixers" in args.only.split(","):
+        mixer_table.table(args.mixer, args)
     named = False
     for case in cases:
         lines, remarks = compare(case, args)

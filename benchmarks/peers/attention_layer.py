@@ -1,66 +1,63 @@
-"""One attention layer in PyTorch: in-projection, causal SDPA with 4 heads, loss = sum(w * y), backward to x and the weights.
+"""Causal softmax attention of 4 heads in PyTorch, as a whole mixer: in-projection, heads, out-projection, both with biases.
 
-The work of `minrnn bench layer --mixer attention`; no down-projection.
+* torch-sdpa: `scaled_dot_product_attention`.
+* torch-mha: `nn.MultiheadAttention`.
+* torch-softmax: the masked softmax as it is written.
 """
 
-import numpy as np
+from collections.abc import Callable
+from functools import partial
+
 import torch
 import torch.nn.functional as F
-from common import Case, Step, require_close, run
+from common import Case
+from torch import Tensor, nn
+from whole_layer import HEADS, main
 
-HEADS = 4
-IMPLEMENTATIONS = {"torch-sdpa": ("attention",)}
-
-
-def attend(qkv: torch.Tensor) -> torch.Tensor:
-    """Queries, keys and values [B, T, 3e] to outputs [B, T, e]."""
-    b, t, triple = qkv.shape
-    heads = (part.view(b, t, HEADS, -1).transpose(1, 2) for part in qkv.chunk(3, dim=-1))
-    return F.scaled_dot_product_attention(*heads, is_causal=True).transpose(1, 2).reshape(b, t, triple // 3)
+Form = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
-def reference(qkv: np.ndarray) -> np.ndarray:
-    """The same, query by query in float64."""
-    b, t, triple = qkv.shape
-    q, k, v = (part.reshape(b, t, HEADS, -1) for part in np.split(qkv.astype(np.float64), 3, axis=-1))
-    out = np.zeros_like(q)
-    for i in range(t):
-        scores = np.einsum("bhc,bshc->bhs", q[:, i], k[:, : i + 1]) / np.sqrt(q.shape[-1])
-        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        out[:, i] = np.einsum("bhs,bshc->bhc", weights / weights.sum(axis=-1, keepdims=True), v[:, : i + 1])
-    return out.reshape(b, t, triple // 3)
+def softmax(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """[B, H, T, e] from queries, keys and values of that shape."""
+    future = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool).triu(1)
+    return (q @ k.mT * q.shape[3] ** -0.5).masked_fill(future, -torch.inf).softmax(dim=-1) @ v
 
 
-def check() -> None:
-    qkv = np.random.default_rng(0).standard_normal((2, 33, 3 * 12)).astype(np.float32)
-    require_close("torch-sdpa attention", attend(torch.from_numpy(qkv)).numpy(), reference(qkv))
+def loop(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Query by query."""
+    steps = []
+    for t, query in enumerate(q.unbind(2)):
+        weights = torch.einsum("bhe,bhse->bhs", query, k[:, :, : t + 1]) * q.shape[3] ** -0.5
+        steps.append(torch.einsum("bhs,bhse->bhe", weights.softmax(dim=-1), v[:, :, : t + 1]))
+    return torch.stack(steps, dim=2)
 
 
-def build(case: Case) -> tuple[Step, dict]:
-    torch.set_num_threads(case.threads)
-    torch.manual_seed(0)
-    b, t, d, e = case.batch_size, case.seq_len, case.d_model, case.d_hidden
-    x = torch.randn(b, t, d, requires_grad=True)
-    loss_weight = torch.randn(b, t, e)
-    projection = torch.nn.Linear(d, 3 * e)
-    leaves = [x, *projection.parameters()]
+class Attention(nn.Module):
+    def __init__(self, case: Case, form: Form):
+        super().__init__()
+        self.form = form
+        self.in_proj, self.out_proj = nn.Linear(case.d_model, 3 * case.d_model), nn.Linear(case.d_model, case.d_model)
 
-    def step() -> None:
-        torch.autograd.grad((loss_weight * attend(projection(x))).sum(), leaves)
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (part.unflatten(2, (HEADS, -1)).transpose(1, 2) for part in self.in_proj(x).chunk(3, dim=-1))
+        return self.out_proj(self.form(q, k, v).transpose(1, 2).flatten(2))
 
-    # The two products of attention meet half of the steps on average.
-    flop = 6 * b * t * e * (3 * d + t)
-    return step, {"flop": flop, "version": f"torch {torch.__version__}"}
 
+class MultiheadAttention(nn.Module):
+    aliases = {"attention.in_proj_": "in_proj.", "attention.": ""}
+
+    def __init__(self, case: Case):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(case.d_model, HEADS, batch_first=True)
+        self.register_buffer("future", torch.ones(case.seq_len, case.seq_len, dtype=torch.bool).triu(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.attention(x, x, x, attn_mask=self.future, need_weights=False, is_causal=True)[0]
+
+
+FORMS = {"torch-sdpa": partial(F.scaled_dot_product_attention, is_causal=True), "torch-softmax": softmax}
+LAYERS = {name: {"attention": partial(Attention, form=form)} for name, form in FORMS.items()}
+LAYERS["torch-mha"] = {"attention": MultiheadAttention}
 
 if __name__ == "__main__":
-    run(
-        "layer",
-        IMPLEMENTATIONS,
-        build,
-        check,
-        d_model=64,
-        d_hidden=128,
-        batch_size=64,
-        seq_len=[64, 256, 512, 1024, 4096],
-    )
+    main(LAYERS, {"attention": partial(Attention, form=loop)})

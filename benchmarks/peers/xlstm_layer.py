@@ -1,38 +1,27 @@
-"""One sLSTM or mLSTM layer in PyTorch: in-projection, recurrence, loss = sum(w * h), backward to x, the states and weights.
+"""sLSTM and mLSTM in PyTorch, as whole mixers wired as in xLSTM's blocks, without the residual connection and its norm.
 
-The work of `minrnn bench layer --mixer s-lstm|m-lstm`. The sLSTM is the plain loop; the mLSTM is xLSTM's parallel form,
-all pairs of steps at once, or its recurrence.
+* torch-loop: the cell one step after the other.
+* torch-parallel: the mLSTM for all pairs of steps at once.
+* torch-chunked: the mLSTM in pairs inside chunks of 64 steps, with a state between chunks.
+* xlstm: the whole layer of the package of that name, the sLSTM with its back end "vanilla".
+* mlstm-kernels-parallel, mlstm-kernels-chunked: the cell by the plain PyTorch kernels of that package, as xLSTM-7B's code offers
+  them, differentiated by autograd. Their own backward passes (`custbw`) are left out: they take the normaliser for a constant
+  and so give other gradients.
 """
 
-import numpy as np
+from collections.abc import Callable
+from functools import partial
+
 import torch
-from common import Case, Step, require_close, run
-from torch import Tensor
+import torch.nn.functional as F
+from common import Case
+from long_convolutions import depthwise
+from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
+from whole_layer import HEADS, main
 
-IMPLEMENTATIONS = {"torch-loop": ("s-lstm", "m-lstm"), "torch-parallel": ("m-lstm",)}
-EPS = 1e-6
-
-
-def heads_of(width: int) -> int:
-    return 4 if width % 4 == 0 else 1
-
-
-def slstm(preact: Tensor, recurrent: Tensor, state: list[Tensor]) -> Tensor:
-    """h [B, T, e] from [B, T, 4e] in parts i, f, z, o, R [heads, 4 hd, hd] and h, c, n, m [B, e]."""
-    h, c, n, m = state
-    heads, _, width = recurrent.shape
-    steps = []
-    for x in preact.unbind(1):
-        own = torch.einsum("bnk,nrk->bnr", h.view(-1, heads, width), recurrent).view(-1, heads, 4, width)
-        i, f, z, o = (x + own.transpose(1, 2).flatten(1)).chunk(4, dim=1)
-        kept = logsigmoid(f) + m
-        m = torch.maximum(kept, i).detach()
-        take, keep = (i - m).exp(), (kept - m).exp()
-        c, n = keep * c + take * z.tanh(), keep * n + take
-        h = o.sigmoid() * c / n
-        steps.append(h)
-    return torch.stack(steps, dim=1)
+EPS, BLOCK, CHUNK = 1e-6, 4, 64
+Cell = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 def mlstm_loop(q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor) -> Tensor:
@@ -47,78 +36,175 @@ def mlstm_loop(q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor) -> Tensor:
         c = keep[..., None] * c + (take * k)[..., None] * v[..., None, :]
         n = keep * n + take * k
         along = (n * q).sum(-1, keepdim=True).abs()
-        steps.append((c * q[..., None]).sum(-2) / (torch.maximum(along, (-m).exp()[..., None]) + EPS))
+        steps.append((q[..., None, :] @ c).squeeze(-2) / (torch.maximum(along, (-m).exp()[..., None]) + EPS))
     return torch.stack(steps, dim=2)
+
+
+def pair_logs(total: Tensor, i: Tensor) -> Tensor:
+    """F_t − F_s + ĩ_s for s ≤ t, else −∞, from F and ĩ [.., T]."""
+    future = torch.ones(i.shape[-1], i.shape[-1], dtype=torch.bool).triu(1)
+    return (total[..., None] + (i - total)[..., None, :]).masked_fill(future, -torch.inf)
 
 
 def mlstm_parallel(q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor) -> Tensor:
     """The same for all pairs of steps at once."""
-    t, width = q.shape[2:]
-    total = logsigmoid(f).cumsum(-1)
-    past = torch.ones(t, t, dtype=torch.bool).tril()
-    logs = (total[..., None] - total[..., None, :] + i[..., None, :]).masked_fill(~past, -torch.inf)
+    logs = pair_logs(logsigmoid(f).cumsum(-1), i)
     m = logs.amax(-1, keepdim=True).detach()
-    scores = (q @ k.mT) * width**-0.5 * (logs - m).exp()
+    scores = (q @ k.mT) * q.shape[-1] ** -0.5 * (logs - m).exp()
     return scores @ v / (torch.maximum(scores.sum(-1, keepdim=True).abs(), (-m).exp()) + EPS)
 
 
-MLSTM = {"torch-loop": mlstm_loop, "torch-parallel": mlstm_parallel}
+def mlstm_chunked(q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor) -> Tensor:
+    """The same in chunks; the normaliser is the memory of a value of 1."""
+    seq_len, width = q.shape[2:]
+    tail = -seq_len % CHUNK
+    v = F.pad(v, (0, 1), value=1.0)
+    # Steps after the end add e^−∞.
+    q, k, v = (F.pad(x, (0, 0, 0, tail)).unflatten(2, (-1, CHUNK)) for x in (q, k * width**-0.5, v))
+    i, f = F.pad(i, (0, tail), value=-1e30).unflatten(2, (-1, CHUNK)), F.pad(logsigmoid(f), (0, tail)).unflatten(2, (-1, CHUNK))
+    total = f.cumsum(-1)
+    logs, leaving = pair_logs(total, i), total[..., -1:] - total + i
+    top, top_leaving = logs.amax(-1).detach(), leaving.amax(-1, keepdim=True).detach()
+    added = (k * (leaving - top_leaving).exp().unsqueeze(-1)).mT @ v
+    memory, m, memories, ms = torch.zeros_like(added[:, :, 0]), torch.full_like(top_leaving[:, :, 0], -1e30), [], []
+    for end, added, top_end in zip(total[..., -1:].unbind(2), added.unbind(2), top_leaving.unbind(2), strict=True):
+        memories.append(memory)
+        ms.append(m)
+        kept = m + end
+        m = torch.maximum(kept, top_end).detach()
+        memory = (kept - m).exp().unsqueeze(-1) * memory + (top_end - m).exp().unsqueeze(-1) * added
+    entering = torch.stack(ms, dim=2) + total
+    m = torch.maximum(top, entering).detach().unsqueeze(-1)
+    scores = (q @ k.mT) * (logs - m).exp()
+    read = scores @ v + (entering.unsqueeze(-1) - m).exp() * (q @ torch.stack(memories, dim=2))
+    h, along = read.tensor_split([-1], dim=-1)
+    return (h / (torch.maximum(along.abs(), (-m).exp()) + EPS)).flatten(2, 3)[:, :, :seq_len]
 
 
-def build(case: Case) -> tuple[Step, dict]:
-    torch.set_num_threads(case.threads)
-    torch.manual_seed(0)
-    b, t, d, e = case.batch_size, case.seq_len, case.d_model, case.d_hidden
-    heads = heads_of(e)
-    x = torch.randn(b, t, d, requires_grad=True)
-    loss_weight = torch.randn(b, t, e)
-    outputs = 4 * e if case.mixer == "s-lstm" else 3 * e + 2 * heads
-    projection = torch.nn.Linear(d, outputs)
-    leaves = [x, *projection.parameters()]
+def kernels_parallel(q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor) -> Tensor:
+    from mlstm_kernels.torch.parallel.native import mlstm_parallel__native_autograd
 
-    if case.mixer == "s-lstm":
-        recurrent = ((torch.rand(heads, 4 * e // heads, e // heads) * 2 - 1) * e**-0.5).requires_grad_()
-        h0, c0 = (torch.randn(b, e, requires_grad=True) for _ in range(2))
-        leaves += [recurrent, h0, c0]
-        parts, depth = 4, d + e // heads
-
-        def forward() -> Tensor:
-            return slstm(projection(x), recurrent, [h0, c0, torch.ones(b, e), torch.zeros(b, e)])
-    else:
-        parts, depth = 3, d
-
-        def forward() -> Tensor:
-            *qkv, i, f = projection(x).split([e, e, e, heads, heads], dim=-1)
-            q, k, v = (part.view(b, t, heads, e // heads).transpose(1, 2) for part in qkv)
-            return MLSTM[case.impl](q, k, v, i.transpose(1, 2), f.transpose(1, 2)).transpose(1, 2).reshape(b, t, e)
-
-    def step() -> None:
-        torch.autograd.grad((loss_weight * forward()).sum(), leaves)
-
-    return step, {"flop": 6 * b * t * parts * e * depth, "version": f"torch {torch.__version__}"}
+    return mlstm_parallel__native_autograd(q, k, v, i, f, eps=EPS)
 
 
-def check_cells() -> None:
-    """Both forms of the mLSTM against each other, and the first step of the sLSTM against its equation."""
-    torch.manual_seed(0)
-    q, k, v = torch.randn(3, 2, 3, 33, 4, dtype=torch.float64)
-    i, f = torch.randn(2, 2, 3, 33, dtype=torch.float64)
-    require_close("mlstm", mlstm_loop(q, k, v, i, f).numpy(), mlstm_parallel(q, k, v, i, f).numpy())
-    x = torch.randn(2, 1, 16, dtype=torch.float64)
-    empty = [torch.zeros(2, 4, dtype=torch.float64) for _ in range(3)] + [torch.full((2, 4), -torch.inf).double()]
-    found = slstm(x, torch.zeros(2, 8, 2, dtype=torch.float64), empty)
-    _, _, z, o = x.chunk(4, dim=-1)
-    require_close("slstm", found.numpy(), np.asarray(o.sigmoid() * z.tanh()))
+def kernels_chunked(q: Tensor, k: Tensor, v: Tensor, i: Tensor, f: Tensor) -> Tensor:
+    from mlstm_kernels.torch.chunkwise.native import mlstm_chunkwise__native_autograd
 
+    return mlstm_chunkwise__native_autograd(q, k, v, i, f, eps=EPS, chunk_size=min(CHUNK, q.shape[2]))
+
+
+class Headwise(nn.Module):
+    """A block-diagonal map, weights [blocks, out, in]."""
+
+    def __init__(self, blocks: int, width: int):
+        super().__init__()
+        self.weight = nn.Parameter(width**-0.5 * torch.randn(blocks, width, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        blocks = x.unflatten(-1, (self.weight.shape[0], -1))
+        return torch.einsum("btgi,goi->btgo", blocks, self.weight).flatten(2)
+
+
+class HeadNorm(nn.Module):
+    """A norm of the channels of each head, with the gain 1 + w."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.group_norm(x.flatten(0, 1), HEADS, 1 + self.weight, eps=1e-5).view_as(x)
+
+
+class MLstm(nn.Module):
+    def __init__(self, case: Case, cell: Cell):
+        super().__init__()
+        d, e = case.d_model, case.d_hidden
+        self.cell = cell
+        self.proj_up, self.proj_down = nn.Linear(d, 2 * e, bias=False), nn.Linear(e, d, bias=False)
+        self.conv1d = nn.Conv1d(e, e, 4, groups=e)
+        self.q_proj, self.k_proj, self.v_proj = (Headwise(e // BLOCK, BLOCK) for _ in range(3))
+        self.igate, self.fgate = nn.Linear(3 * e, HEADS), nn.Linear(3 * e, HEADS)
+        self.outnorm = HeadNorm(e)
+        self.learnable_skip = nn.Parameter(torch.ones(e))
+
+    def forward(self, x: Tensor) -> Tensor:
+        u, z = self.proj_up(x).chunk(2, dim=-1)
+        c = F.silu(depthwise(u, self.conv1d.weight, self.conv1d.bias))
+        qkv = self.q_proj(c), self.k_proj(c), self.v_proj(u)
+        joined = torch.cat(qkv, dim=-1)
+        heads = (part.unflatten(2, (HEADS, -1)).transpose(1, 2) for part in qkv)
+        h = self.cell(*heads, self.igate(joined).mT, self.fgate(joined).mT).transpose(1, 2).flatten(2)
+        return self.proj_down((self.outnorm(h) + self.learnable_skip * c) * F.silu(z))
+
+
+class SLstm(nn.Module):
+    """The sLSTM, whose cell is the plain loop; of the width of the model."""
+
+    def __init__(self, case: Case):
+        super().__init__()
+        d, head = case.d_model, case.d_model // HEADS
+        self.conv1d = nn.Conv1d(d, d, 4, groups=d)
+        self.igate, self.fgate, self.zgate, self.ogate = (Headwise(HEADS, head) for _ in range(4))
+        # Rows i, f, z, o of each head.
+        self.recurrent = nn.Parameter(d**-0.5 * (2 * torch.rand(HEADS, 4 * head, head) - 1))
+        self.bias = nn.Parameter(torch.zeros(4 * d))
+        self.group_norm = HeadNorm(d)
+
+    def forward(self, x: Tensor) -> Tensor:
+        gated = F.silu(depthwise(x, self.conv1d.weight, self.conv1d.bias))
+        parts = self.igate(gated), self.fgate(gated), self.zgate(x), self.ogate(x)
+        return self.group_norm(self.cell(torch.cat(parts, dim=-1) + self.bias))
+
+    def cell(self, preact: Tensor) -> Tensor:
+        """h [B, T, D] from [B, T, 4D] in parts i, f, z, o."""
+        batch, _, parts = preact.shape
+        h = c = n = preact.new_zeros(batch, parts // 4)
+        m, steps, recurrent = torch.full_like(h, -1e30), [], self.recurrent.mT
+        for x in preact.unbind(1):
+            own = torch.bmm(h.view(batch, HEADS, -1).transpose(0, 1), recurrent).view(HEADS, batch, 4, -1)
+            i, f, z, o = (x + own.permute(1, 2, 0, 3).reshape(batch, parts)).chunk(4, dim=1)
+            kept = logsigmoid(f) + m
+            m = torch.maximum(kept, i).detach()
+            take, keep = (i - m).exp(), (kept - m).exp()
+            c, n = torch.addcmul(take * z.tanh(), keep, c), torch.addcmul(take, keep, n)
+            h = o.sigmoid() * c / n
+            steps.append(h)
+        return torch.stack(steps, dim=1)
+
+
+def package_mlstm(case: Case) -> nn.Module:
+    from xlstm.blocks.mlstm.layer import mLSTMLayer, mLSTMLayerConfig
+
+    widths = {"embedding_dim": case.d_model, "proj_factor": case.d_hidden / case.d_model}
+    layer = mLSTMLayer(mLSTMLayerConfig(**widths, num_heads=HEADS, context_length=case.seq_len))
+    layer.aliases = {"conv1d.conv.": "conv1d.", "mlstm_cell.": ""}
+    return layer
+
+
+def package_slstm(case: Case) -> nn.Module:
+    from xlstm.blocks.slstm.layer import sLSTMLayer, sLSTMLayerConfig
+
+    # What the package calls dtype is that of its states on graphics processors, and by default bfloat16 autocast's.
+    config = sLSTMLayerConfig(embedding_dim=case.d_model, num_heads=HEADS, backend="vanilla", dtype="float32")
+    layer = sLSTMLayer(config)
+    # The layer hands its cell the gate named f where the cell expects i.
+    swapped = {"fgate.": "igate.", "igate.": "fgate."}
+    cell = {"slstm_cell._recurrent_kernel_": "recurrent", "slstm_cell._bias_": "bias"}
+    layer.aliases = {"conv1d.conv.": "conv1d.", **swapped, **cell}
+    return layer
+
+
+CELLS: dict[str, Cell] = {
+    "torch-loop": mlstm_loop,
+    "torch-parallel": mlstm_parallel,
+    "torch-chunked": mlstm_chunked,
+    "mlstm-kernels-parallel": kernels_parallel,
+    "mlstm-kernels-chunked": kernels_chunked,
+}
+LAYERS = {name: {"m-lstm": partial(MLstm, cell=cell)} for name, cell in CELLS.items()}
+LAYERS["torch-loop"]["s-lstm"] = SLstm
+LAYERS["xlstm"] = {"m-lstm": package_mlstm, "s-lstm": package_slstm}
 
 if __name__ == "__main__":
-    run(
-        "layer",
-        IMPLEMENTATIONS,
-        build,
-        check_cells,
-        d_model=64,
-        d_hidden=128,
-        batch_size=64,
-        seq_len=[64, 256, 512],
-    )
+    main(LAYERS)
