@@ -38,7 +38,7 @@ use crate::simd::Level;
 use alloc::vec::Vec;
 use chunks::{Chunk, chunks};
 use core::mem::MaybeUninit;
-use features::Rotation;
+use features::{Rotation, Rows};
 use gradient::Gradient;
 use head::Head;
 
@@ -191,7 +191,7 @@ pub fn backward(
         // The state that each chunk begins with.
         let mut before = Vec::with_capacity(chunks.len() * head.state.len());
         for chunk in &chunks {
-            head.enter(chunk);
+            head.enter_keys(chunk);
             before.extend_from_slice(&head.state);
             head.absorb(chunk);
         }
@@ -239,6 +239,11 @@ impl<'a> Problem<'a> {
             expect_len("segments", codes, sizes.batch * sizes.seq_len);
         }
         Self { level: Level::current(), sizes, form, inputs, start, rotation: Rotation::new(form.features, sizes.key) }
+    }
+
+    /// A chunk's rows of one head in queries or keys.
+    fn rows(&self, x: &'a [f32], chunk: &Chunk, b: usize, h: usize) -> Rows<'a> {
+        Rows { data: &x[self.at(b, chunk.first, h, self.sizes.key)..], stride: self.sizes.heads * self.sizes.key }
     }
 
     /// Where step `t` of head `h` begins in a tensor with `width` channels for each head.

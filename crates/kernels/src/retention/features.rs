@@ -1,6 +1,8 @@
 //! The features of queries and keys, and the way back.
 
 use super::{CHUNK, Features};
+use crate::rows;
+use crate::simd::{self, Level, Simd, WithSimd};
 use alloc::vec::Vec;
 
 /// How far the fastest pair turns in a step by how far the slowest does.
@@ -17,6 +19,8 @@ pub(super) struct Turned(Vec<[f32; 2]>);
 /// The features of one head, prepared.
 pub(super) struct Rotation {
     features: Features,
+    /// K.
+    key: usize,
     /// Angle of a step, for each pair.
     angles: Vec<f64>,
     /// Cosine and sine of the angle of i steps, `[C, pairs]`.
@@ -28,12 +32,12 @@ impl Rotation {
     /// When pairs are to be turned and `key` is odd.
     pub(super) fn new(features: Features, key: usize) -> Self {
         if features == Features::EluPlusOne {
-            return Self { features, angles: Vec::new(), steps: Vec::new() };
+            return Self { features, key, angles: Vec::new(), steps: Vec::new() };
         }
         assert!(key.is_multiple_of(2), "queries and keys of {key} channels have no pairs to turn; expected an even number");
         let angles: Vec<f64> = (0..key / 2).map(|j| angle(j, key / 2)).collect();
         let steps = (0..CHUNK).flat_map(|i| angles.iter().map(move |angle| turn(i as f64 * angle))).collect();
-        Self { features, angles, steps }
+        Self { features, key, angles, steps }
     }
 
     /// What the chunk needs that begins at `position`.
@@ -41,45 +45,118 @@ impl Rotation {
         Turned(self.angles.iter().map(|angle| turn(position * angle)).collect())
     }
 
-    /// `out` = `scale` φ(`x`) at step `i` of the chunk.
-    pub(super) fn features(&self, begin: &Turned, i: usize, scale: f32, x: &[f32], out: &mut [f32]) {
-        match self.features {
-            Features::Rotary => {
-                for (j, (x, out)) in x.as_chunks::<2>().0.iter().zip(out.as_chunks_mut::<2>().0).enumerate() {
-                    let [cos, sin] = self.turned(begin, i, j);
-                    *out = [scale * (x[0] * cos - x[1] * sin), scale * (x[1] * cos + x[0] * sin)];
-                }
-            }
-            Features::EluPlusOne => {
-                for (x, out) in x.iter().zip(out) {
-                    *out = scale * if *x > 0.0 { x + 1.0 } else { libm::expf(*x) };
-                }
-            }
-        }
+    /// Rows of `out` `[n, K]` = `scale` φ of the chunk's rows of `x`.
+    pub(super) fn features(&self, level: Level, begin: &Turned, scale: f32, x: Rows<'_>, out: &mut [f32]) {
+        level.run(Forward { rotation: self, begin, scale, x, out });
     }
 
-    /// The gradient of `x` from that of its features: a turn back, or times the slope of φ.
-    pub(super) fn gradient(&self, begin: &Turned, i: usize, scale: f32, x: &[f32], d: &mut [f32]) {
-        match self.features {
-            Features::Rotary => {
-                for (j, d) in d.as_chunks_mut::<2>().0.iter_mut().enumerate() {
-                    let [cos, sin] = self.turned(begin, i, j);
-                    *d = [scale * (d[0] * cos + d[1] * sin), scale * (d[1] * cos - d[0] * sin)];
-                }
-            }
-            Features::EluPlusOne => {
-                for (x, d) in x.iter().zip(d) {
-                    *d *= scale * if *x > 0.0 { 1.0 } else { libm::expf(*x) };
-                }
-            }
-        }
+    /// The gradient of the chunk's rows of `x` from that of their features, in place in `d` `[n, K]`: a turn back, or times the slope of φ.
+    pub(super) fn gradient(&self, level: Level, begin: &Turned, scale: f32, x: Rows<'_>, d: &mut [f32]) {
+        level.run(Backward { rotation: self, begin, scale, x, d });
     }
 
     /// The sum of two angles, that of the chunk's beginning and that of `i` steps.
+    #[inline(always)]
     fn turned(&self, begin: &Turned, i: usize, j: usize) -> [f32; 2] {
         let ([a, b], [c, d]) = (begin.0[j], self.steps[i * self.angles.len() + j]);
         [a * c - b * d, b * c + a * d]
     }
+}
+
+/// Rows of a chunk inside a longer tensor.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    /// From the first row on.
+    pub(super) data: &'a [f32],
+    /// Elements from row to row.
+    pub(super) stride: usize,
+}
+
+impl<'a> Rows<'a> {
+    #[inline(always)]
+    fn row(&self, i: usize, width: usize) -> &'a [f32] {
+        &self.data[i * self.stride..][..width]
+    }
+}
+
+struct Forward<'a> {
+    rotation: &'a Rotation,
+    begin: &'a Turned,
+    scale: f32,
+    x: Rows<'a>,
+    out: &'a mut [f32],
+}
+
+impl WithSimd for Forward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { rotation, begin, scale, x, out } = self;
+        let key = rotation.key;
+        for (i, out) in out.chunks_exact_mut(key).enumerate() {
+            let x = x.row(i, key);
+            match rotation.features {
+                Features::Rotary => {
+                    for (j, (x, out)) in x.as_chunks::<2>().0.iter().zip(out.as_chunks_mut::<2>().0).enumerate() {
+                        let [cos, sin] = rotation.turned(begin, i, j);
+                        *out = [scale * (x[0] * cos - x[1] * sin), scale * (x[1] * cos + x[0] * sin)];
+                    }
+                }
+                Features::EluPlusOne => {
+                    let scale = simd.splat_f32s(scale);
+                    for at in (0..key).step_by(S::F32_LANES) {
+                        let x = simd::load(simd, x, at);
+                        let above = simd.add_f32s(x, simd.splat_f32s(1.0));
+                        rows::put(simd, out, at, simd.mul_f32s(scale, positive(simd, x, above)));
+                    }
+                }
+            }
+        }
+    }
+}
+
+struct Backward<'a> {
+    rotation: &'a Rotation,
+    begin: &'a Turned,
+    scale: f32,
+    x: Rows<'a>,
+    d: &'a mut [f32],
+}
+
+impl WithSimd for Backward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { rotation, begin, scale, x, d } = self;
+        let key = rotation.key;
+        for (i, d) in d.chunks_exact_mut(key).enumerate() {
+            match rotation.features {
+                Features::Rotary => {
+                    for (j, d) in d.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+                        let [cos, sin] = rotation.turned(begin, i, j);
+                        *d = [scale * (d[0] * cos + d[1] * sin), scale * (d[1] * cos - d[0] * sin)];
+                    }
+                }
+                Features::EluPlusOne => {
+                    let (x, scale) = (x.row(i, key), simd.splat_f32s(scale));
+                    for at in (0..key).step_by(S::F32_LANES) {
+                        let slope = positive(simd, simd::load(simd, x, at), simd.splat_f32s(1.0));
+                        let up = simd.mul_f32s(scale, simd::load(simd, d, at));
+                        rows::put(simd, d, at, simd.mul_f32s(up, slope));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `above` where x is above 0, e^x elsewhere.
+#[inline(always)]
+fn positive<S: Simd>(simd: S, x: S::f32s, above: S::f32s) -> S::f32s {
+    let zero = simd.splat_f32s(0.0);
+    simd.select_f32s(simd.less_than_f32s(zero, x), above, simd::exp(simd, x))
 }
 
 fn turn(angle: f64) -> [f32; 2] {

@@ -100,18 +100,21 @@ impl Gradient {
 
     fn write(&mut self, head: &Head<'_>, chunk: &Chunk, outputs: &[SharedOut; 3]) {
         let (problem, sizes) = (head.problem, head.problem.sizes);
-        let [queries, keys, _] = problem.inputs;
         let begin = problem.rotation.begin(chunk.position);
         let [d_queries, d_keys, d_values] = &mut self.inputs;
-        for i in 0..chunk.len {
-            let at = problem.at(head.b, chunk.first + i, head.h, sizes.key);
-            let of_keys = [(queries, d_queries.as_mut_slice(), 1.0), (keys, d_keys.as_mut_slice(), problem.form.key_scale as f32)];
-            for ((x, d, scale), out) in of_keys.into_iter().zip(outputs) {
-                let d = &mut d[i * sizes.key..][..sizes.key];
-                problem.rotation.gradient(&begin, i, scale, &x[at..][..sizes.key], d);
+        for ((x, d, scale), out) in [(problem.inputs[0], d_queries, 1.0), (problem.inputs[1], d_keys, problem.form.key_scale as f32)]
+            .into_iter()
+            .zip(outputs)
+        {
+            let d = &mut d[..chunk.len * sizes.key];
+            problem.rotation.gradient(problem.level, &begin, scale, problem.rows(x, chunk, head.b, head.h), d);
+            for (i, d) in d.chunks_exact(sizes.key).enumerate() {
+                let at = problem.at(head.b, chunk.first + i, head.h, sizes.key);
                 // SAFETY: tasks have rows or heads of their own.
                 unsafe { out.slice(at, sizes.key) }.write_copy_of_slice(d);
             }
+        }
+        for i in 0..chunk.len {
             let at = problem.at(head.b, chunk.first + i, head.h, sizes.value);
             // SAFETY: as above.
             unsafe { outputs[2].slice(at, sizes.value) }.write_copy_of_slice(&d_values[i * head.columns..][..sizes.value]);

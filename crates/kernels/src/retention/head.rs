@@ -61,16 +61,22 @@ impl<'a> Head<'a> {
 
     /// Reads a chunk, and empties the state where a reset stands before it.
     pub(super) fn enter(&mut self, chunk: &Chunk) {
-        let Problem { sizes, form, inputs: [queries, keys, values], rotation, .. } = self.problem;
+        self.enter_keys(chunk);
+        let Problem { level, sizes, inputs, rotation, .. } = self.problem;
+        let queries = &mut self.queries[..chunk.len * sizes.key];
+        rotation.features(*level, &rotation.begin(chunk.position), 1.0, self.problem.rows(inputs[0], chunk, self.b, self.h), queries);
+    }
+
+    /// Reads what the state takes of a chunk, and empties the state where a reset stands before it.
+    pub(super) fn enter_keys(&mut self, chunk: &Chunk) {
+        let Problem { level, sizes, form, inputs: [_, keys, values], rotation, .. } = self.problem;
         if chunk.reset {
             self.state.fill(0.0);
         }
-        let turned = rotation.begin(chunk.position);
+        let begin = rotation.begin(chunk.position);
+        let keys = self.problem.rows(keys, chunk, self.b, self.h);
+        rotation.features(*level, &begin, form.key_scale as f32, keys, &mut self.keys[..chunk.len * sizes.key]);
         for i in 0..chunk.len {
-            let at = self.problem.at(self.b, chunk.first + i, self.h, sizes.key);
-            rotation.features(&turned, i, 1.0, &queries[at..][..sizes.key], &mut self.queries[i * sizes.key..][..sizes.key]);
-            let scale = form.key_scale as f32;
-            rotation.features(&turned, i, scale, &keys[at..][..sizes.key], &mut self.keys[i * sizes.key..][..sizes.key]);
             let at = self.problem.at(self.b, chunk.first + i, self.h, sizes.value);
             self.values[i * self.columns..][..sizes.value].copy_from_slice(&values[at..][..sizes.value]);
         }
