@@ -25,6 +25,7 @@ mod task;
 mod tensorboard;
 mod train_config;
 mod trainer;
+mod vocabulary;
 
 pub use config::{Expect, Experiment, Metric};
 pub use curves::draw_curves;
@@ -41,3 +42,4 @@ pub use task::{Data, FINAL_BATCHES, full_pass};
 pub use tensorboard::EventsFile;
 pub use train_config::{DecayGroups, Precision, ScheduleKind, TrainConfig};
 pub use trainer::{Ending, Event, FinalReport, Trainer, Update};
+pub use vocabulary::Vocabulary;

@@ -165,7 +165,7 @@ impl Data {
 }
 
 /// The task that makes its own data; none where data are read.
-fn generated(config: &DataConfig) -> Result<Option<Box<dyn GeneratedTask>>> {
+pub(super) fn generated(config: &DataConfig) -> Result<Option<Box<dyn GeneratedTask>>> {
     Ok(match config.task {
         Task::Text => None,
         Task::SelectiveCopying => Some(Box::new(Copying {
@@ -201,7 +201,7 @@ fn naming_the_text(experiment: &Experiment, error: Error) -> Error {
     }
 }
 
-fn tokenizer_kind(kind: TokenizerKind) -> data::TokenizerKind {
+pub(super) fn tokenizer_kind(kind: TokenizerKind) -> data::TokenizerKind {
     match kind {
         TokenizerKind::Char => data::TokenizerKind::Character,
         TokenizerKind::Byte => data::TokenizerKind::Byte,
