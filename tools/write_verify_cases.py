@@ -83,7 +83,7 @@ SHIPPED = {
     "mlstm_extreme": Case(seed=28, cell="mlstm", seq_len=7, extreme=True),
     "mlstm_one_step": Case(seed=29, cell="mlstm", batch=1, seq_len=1, heads=1),
     "linear_attention": Case(seed=30, cell="linear_attention", batch=1, seq_len=70, d_model=4, d_inner=4),
-    "linear_attention_one_step": Case(seed=31, cell="linear_attention", batch=3, seq_len=1, heads=1),
+    "linear_attention_one_head": Case(seed=31, cell="linear_attention", seq_len=7, d_inner=3, heads=1),
     "retention": Case(seed=32, cell="retention", batch=1, seq_len=70, d_model=8, d_inner=6),
     "retention_one_step": Case(seed=33, cell="retention", batch=3, seq_len=1, d_model=2, d_inner=3, heads=1),
     "wkv": Case(seed=34, cell="wkv"),
@@ -95,7 +95,7 @@ SHIPPED = {
     "s4d": Case(seed=40, cell="s4d", d_model=3, d_inner=4),
     "s4d_one_step": Case(seed=41, cell="s4d", batch=3, seq_len=1, d_model=2, d_inner=1),
     "delta": Case(seed=42, cell="delta", batch=1),
-    "delta_extreme": Case(seed=43, cell="delta", seq_len=7, extreme=True),
+    "delta_one_step": Case(seed=43, cell="delta", batch=3, seq_len=1, heads=1),
 }
 
 LONG = {
@@ -148,7 +148,7 @@ def draw_xlstm(case: Case) -> dict[str, Tensor]:
 
 
 def draw_attention(case: Case) -> dict[str, Tensor]:
-    """Queries, keys and values; `extreme`: scores of Aaren near +40 and -40, corrections of the delta rule of all or nothing."""
+    """Queries, keys and values; `extreme`: scores of Aaren about +40 and -40."""
     rng = torch.Generator().manual_seed(case.seed)
     b, t, heads = case.batch, case.seq_len, case.heads
     value = case.d_inner // heads
@@ -162,10 +162,9 @@ def draw_attention(case: Case) -> dict[str, Tensor]:
     if case.cell == "aaren" and case.extreme:
         length = tensors["query"].square().sum(-1)[:, None, None]
         along = torch.sign(normal(b, heads, t, 1)) * EXTREME * key**0.5
-        tensors["k"] = along * tensors["query"][:, None] / length
+        tensors["k"] += along * tensors["query"][:, None] / length
     if case.cell == "delta":
-        beta = normal(b, heads, t)
-        tensors["beta"] = beta.sign() * EXTREME if case.extreme else beta
+        tensors["beta"] = normal(b, heads, t)
     return tensors | {"loss_weight": normal(b, heads, t, value)}
 
 
