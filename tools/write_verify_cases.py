@@ -2,11 +2,19 @@
 
 A case is a safetensors file about one cell: metadata `case` = "1", `cell` and its settings; tensors `x`, `h0` (`c0`),
 the parameters (slstm: `x` [B, T, 4H] in parts i, f, z, o, `R` [heads, 4 hd, hd], `b` [4H]; mlstm: `q`, `k`, `v`
-[B, NH, T, DH], `igate`, `fgate` [B, NH, T]; both from an empty memory; mamba: the tensors of its selective scan),
-`loss_weight`, and what is expected of them: `expect.h` (mamba: `expect.y`), (`expect.c_last`) and `expect.grad.<name>`
-for the loss sum(loss_weight * h). Inputs are drawn as float32, so they are stored exactly; everything else is computed
-in float64, by a plain loop with autograd (minGRU, minLSTM, Mamba, xLSTM) or by torch.nn (GRU, LSTM), then rounded to
-float32.
+[B, NH, T, DH], `igate`, `fgate` [B, NH, T]; both from an empty memory; mamba: the tensors of its selective scan;
+the others: the tables below), `loss_weight`, and what is expected of them: `expect.h` (where the output is no state:
+`expect.y`), (`expect.c_last`) and `expect.grad.<name>` for the loss sum(loss_weight * h). Inputs are drawn as float32,
+so they are stored exactly; everything else is computed in float64, by a plain loop with autograd or by torch.nn (GRU,
+LSTM), then rounded to float32.
+
+    linear_attention  q, k, v [B, NH, T, DH]
+    retention         q, k [B, NH, T, DK], v [B, NH, T, DV]
+    aaren             query [NH, DH], k, v [B, NH, T, DH]
+    delta             q, k, v [B, NH, T, DH], beta [B, NH, T]
+    wkv               r, k, v [B, T, d], decay, bonus [d]
+    s4d               u [B, T, d], log_dt [d], log_a_real, a_imag [d, N], C [d, N, 2], D [d]
+    gilr              x, h0, linear_g.{weight,bias}, linear_i.{weight,bias}
 
     python tools/write_verify_cases.py --cell min_gru --seq-len 33 --out case.safetensors
     python tools/write_verify_cases.py --all crates/cli/tests/fixtures/verify    # the shipped cases
@@ -22,9 +30,11 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
-from torch.nn.functional import logsigmoid, silu, softplus
+from torch.nn.functional import elu, logsigmoid, silu, softplus
 
 CELLS = ("min_gru", "min_lstm", "gru", "lstm", "mamba", "slstm", "mlstm")
+CELLS += ("linear_attention", "retention", "wkv", "aaren", "gilr", "s4d", "delta")
+ATTENTIONS = ("linear_attention", "retention", "aaren", "delta")
 EXTREME = 40.0
 
 
@@ -72,6 +82,20 @@ SHIPPED = {
     "mlstm": Case(seed=19, cell="mlstm", seq_len=70),
     "mlstm_extreme": Case(seed=28, cell="mlstm", seq_len=7, extreme=True),
     "mlstm_one_step": Case(seed=29, cell="mlstm", batch=1, seq_len=1, heads=1),
+    "linear_attention": Case(seed=30, cell="linear_attention", batch=1, seq_len=70, d_model=4, d_inner=4),
+    "linear_attention_one_head": Case(seed=31, cell="linear_attention", seq_len=7, d_inner=3, heads=1),
+    "retention": Case(seed=32, cell="retention", batch=1, seq_len=70, d_model=8, d_inner=6),
+    "retention_one_step": Case(seed=33, cell="retention", batch=3, seq_len=1, d_model=2, d_inner=3, heads=1),
+    "wkv": Case(seed=34, cell="wkv"),
+    "wkv_extreme": Case(seed=35, cell="wkv", seq_len=7, extreme=True),
+    "aaren": Case(seed=36, cell="aaren", batch=1),
+    "aaren_extreme": Case(seed=37, cell="aaren", seq_len=7, extreme=True),
+    "gilr": Case(seed=38, cell="gilr"),
+    "gilr_extreme": Case(seed=39, cell="gilr", seq_len=7, extreme=True),
+    "s4d": Case(seed=40, cell="s4d", d_model=3, d_inner=4),
+    "s4d_one_step": Case(seed=41, cell="s4d", batch=3, seq_len=1, d_model=2, d_inner=1),
+    "delta": Case(seed=42, cell="delta", batch=1),
+    "delta_one_step": Case(seed=43, cell="delta", batch=3, seq_len=1, heads=1),
 }
 
 LONG = {
@@ -123,10 +147,54 @@ def draw_xlstm(case: Case) -> dict[str, Tensor]:
     return tensors | {"loss_weight": normal(b, heads, t, width)}
 
 
+def draw_attention(case: Case) -> dict[str, Tensor]:
+    """Queries, keys and values; `extreme`: scores of Aaren about +40 and -40."""
+    rng = torch.Generator().manual_seed(case.seed)
+    b, t, heads = case.batch, case.seq_len, case.heads
+    value = case.d_inner // heads
+    key = case.d_model // heads if case.cell == "retention" else value
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=rng)
+
+    tensors = {"query": normal(heads, key)} if case.cell == "aaren" else {"q": normal(b, heads, t, key)}
+    tensors |= {"k": normal(b, heads, t, key), "v": normal(b, heads, t, value)}
+    if case.cell == "aaren" and case.extreme:
+        length = tensors["query"].square().sum(-1)[:, None, None]
+        along = torch.sign(normal(b, heads, t, 1)) * EXTREME * key**0.5
+        tensors["k"] += along * tensors["query"][:, None] / length
+    if case.cell == "delta":
+        tensors["beta"] = normal(b, heads, t)
+    return tensors | {"loss_weight": normal(b, heads, t, value)}
+
+
+def draw_channels(case: Case) -> dict[str, Tensor]:
+    """What the recurrences of single channels read, and their parameters; `extreme`: keys of +40 and -40."""
+    rng = torch.Generator().manual_seed(case.seed)
+    b, t, d, n = case.batch, case.seq_len, case.d_model, case.d_inner
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=rng)
+
+    if case.cell == "wkv":
+        tensors = {name: normal(b, t, d) for name in ("r", "k", "v")}
+        if case.extreme:
+            tensors["k"] = tensors["k"].sign() * EXTREME
+        tensors |= {"decay": normal(d) - 1, "bonus": normal(d)}
+    else:
+        tensors = {"u": normal(b, t, d), "log_dt": normal(d) - 2, "log_a_real": normal(d, n) * 0.5}
+        tensors |= {"a_imag": normal(d, n) * 3, "C": normal(d, n, 2), "D": normal(d)}
+    return tensors | {"loss_weight": normal(b, t, d)}
+
+
 def draw_inputs(case: Case) -> dict[str, Tensor]:
     """Inputs and parameters in float32: linear layers with PyTorch's default range, a non-zero initial state."""
     if is_xlstm(case):
         return draw_xlstm(case)
+    if case.cell in ATTENTIONS:
+        return draw_attention(case)
+    if case.cell in ("wkv", "s4d"):
+        return draw_channels(case)
     rng = torch.Generator().manual_seed(case.seed)
     b, t, d, e = case.batch, case.seq_len, case.d_model, case.d_inner
 
@@ -148,11 +216,11 @@ def draw_inputs(case: Case) -> dict[str, Tensor]:
     h0 = normal(b, e)
     tensors = {"x": x, "h0": h0.abs() if is_min(case) and case.candidate == "positive" else h0}
 
-    if is_min(case):
-        gates = ["z"] if case.cell == "min_gru" else ["f", "i"]
-        for shift, name in enumerate(gates + ["h"]):
+    if is_min(case) or case.cell == "gilr":
+        gates, value = {"min_gru": (["z"], "h"), "min_lstm": (["f", "i"], "h"), "gilr": (["g"], "i")}[case.cell]
+        for shift, name in enumerate([*gates, value]):
             weight = uniform(d**-0.5, e, d)
-            if case.extreme and name != "h":
+            if case.extreme and name != value:
                 saturate(weight, shift)
             tensors[f"linear_{name}.weight"] = weight
             tensors[f"linear_{name}.bias"] = uniform(d**-0.5, e)
@@ -197,6 +265,92 @@ def min_cell(case: Case, p: dict[str, Tensor]) -> Tensor:
     for k, i, v in zip(keep.unbind(1), take.unbind(1), value.unbind(1), strict=True):
         h = k * h + i * v
         steps.append(h)
+    return torch.stack(steps, dim=1)
+
+
+def gilr(p: dict[str, Tensor]) -> Tensor:
+    """h [B, T, e] of the gated impulse linear recurrence, one step after the other."""
+    gates = p["x"] @ p["linear_g.weight"].T + p["linear_g.bias"]
+    impulse = torch.tanh(p["x"] @ p["linear_i.weight"].T + p["linear_i.bias"])
+    h, steps = p["h0"], []
+    for keep, take, i in zip(gate(gates).unbind(1), gate(-gates).unbind(1), impulse.unbind(1), strict=True):
+        h = keep * h + take * i
+        steps.append(h)
+    return torch.stack(steps, dim=1)
+
+
+def linear_attention(p: dict[str, Tensor]) -> Tensor:
+    """y [B, NH, T, DH] of attention with the features elu(x) + 1, one step after the other from nothing."""
+    b, heads, _, width = p["v"].shape
+    s, n = p["v"].new_zeros(b, heads, width, width), p["v"].new_zeros(b, heads, width)
+    steps = []
+    for q, k, v in zip(*(p[name].unbind(2) for name in ("q", "k", "v")), strict=True):
+        q, k = elu(q) + 1, elu(k) + 1
+        s, n = s + k[..., None] * v[..., None, :], n + k
+        steps.append((q[..., None] * s).sum(-2) / ((q * n).sum(-1, keepdim=True) + 1e-6))
+    return torch.stack(steps, dim=2)
+
+
+def turned(x: Tensor, position: int) -> Tensor:
+    """The neighbouring channels 2j, 2j + 1 turned by position * 10000^(-j / (pairs - 1))."""
+    pairs = x.shape[-1] // 2
+    angle = position * 10_000.0 ** -(torch.arange(pairs, dtype=x.dtype) / max(pairs - 1, 1))
+    first, second = x[..., 0::2], x[..., 1::2]
+    cos, sin = angle.cos(), angle.sin()
+    return torch.stack([first * cos - second * sin, second * cos + first * sin], dim=-1).flatten(-2)
+
+
+def retention(p: dict[str, Tensor]) -> Tensor:
+    """y [B, NH, T, DV] of RetNet's retention before its norm and gate, one step after the other from nothing."""
+    b, heads, _, key = p["q"].shape
+    decay = (1 - 2.0 ** (-5 - torch.arange(heads, dtype=torch.float64)))[:, None, None]
+    s, steps = p["v"].new_zeros(b, heads, key, p["v"].shape[-1]), []
+    for t, (q, k, v) in enumerate(zip(*(p[name].unbind(2) for name in ("q", "k", "v")), strict=True)):
+        q, k = turned(q, t), turned(k, t) * key**-0.5
+        s = decay * s + k[..., None] * v[..., None, :]
+        steps.append((q[..., None] * s).sum(-2))
+    return torch.stack(steps, dim=2)
+
+
+def aaren(p: dict[str, Tensor]) -> Tensor:
+    """y [B, NH, T, DH] of the softmax over every prefix, each by itself."""
+    scores = (p["k"] * p["query"][:, None]).sum(-1) * p["k"].shape[-1] ** -0.5
+    prefixes = range(1, scores.shape[2] + 1)
+    return torch.stack([(scores[..., :t].softmax(-1)[..., None] * p["v"][:, :, :t]).sum(2) for t in prefixes], dim=2)
+
+
+def delta(p: dict[str, Tensor]) -> Tensor:
+    """y [B, NH, T, DH] of memories corrected by the delta rule, one step after the other from nothing."""
+    b, heads, _, width = p["v"].shape
+    s, steps = p["v"].new_zeros(b, heads, width, width), []
+    for q, k, v, beta in zip(*(p[name].unbind(2) for name in ("q", "k", "v", "beta")), strict=True):
+        k = k / (k.square().sum(-1, keepdim=True) + 1e-6).sqrt()
+        error = v - (s * k[..., None, :]).sum(-1)
+        s = s + gate(beta)[..., None, None] * error[..., None] * k[..., None, :]
+        steps.append((s * q[..., None, :]).sum(-1))
+    return torch.stack(steps, dim=2)
+
+
+def wkv(p: dict[str, Tensor]) -> Tensor:
+    """y [B, T, d] of RWKV-4's average under its gate: every prefix by itself, as a softmax, which overflows nowhere."""
+    seq_len, rate = p["k"].shape[1], p["decay"].exp()
+    steps = []
+    for t in range(seq_len):
+        # A past step i has faded by t - 1 - i steps; the present has its bonus.
+        age = torch.arange(t - 1, -1, -1, dtype=torch.float64)[:, None]
+        logits = torch.cat([p["k"][:, :t] - age * rate, (p["k"][:, t] + p["bonus"])[:, None]], dim=1)
+        steps.append((logits.softmax(1) * p["v"][:, : t + 1]).sum(1))
+    return gate(p["r"]) * torch.stack(steps, dim=1)
+
+
+def s4d(p: dict[str, Tensor]) -> Tensor:
+    """y [B, T, d] of diagonal state spaces by zero-order hold, one step after the other from nothing."""
+    a, c = torch.complex(-p["log_a_real"].exp(), p["a_imag"]), torch.view_as_complex(p["C"])
+    grown = torch.exp(p["log_dt"].exp()[:, None] * a)
+    x, steps = torch.zeros_like(a), []
+    for u in p["u"].unbind(1):
+        x = grown * x + (grown - 1) / a * u[..., None]
+        steps.append(2 * (c * x).real.sum(-1) + p["D"] * u)
     return torch.stack(steps, dim=1)
 
 
@@ -274,15 +428,24 @@ def cell(case: Case, p: dict[str, Tensor]) -> dict[str, Tensor]:
         return {"h": slstm_cell(p)}
     if case.cell == "mlstm":
         return {"h": mlstm_cell(p)}
-    return {"h": min_cell(case, p)} if is_min(case) else torch_cell(case, p)
+    if is_min(case):
+        return {"h": min_cell(case, p)}
+    return {"h": gilr(p)} if case.cell == "gilr" else torch_cell(case, p)
+
+
+def read_out(case: Case, p: dict[str, Tensor]) -> dict[str, Tensor] | None:
+    """The same of the cells whose output is no state."""
+    cells = [linear_attention, retention, aaren, delta, wkv, s4d]
+    by_name = {function.__name__: function for function in cells} | {"mamba": selective_scan}
+    return {"y": by_name[case.cell](p)} if case.cell in by_name else None
 
 
 def compute(case: Case) -> dict[str, Tensor]:
     """Every tensor of the case file, in float32."""
     stored = draw_inputs(case)
     p = {name: tensor.double().requires_grad_() for name, tensor in stored.items() if name != "loss_weight"}
-    expect = {"y": selective_scan(p)} if case.cell == "mamba" else cell(case, p)
-    loss = (stored["loss_weight"].double() * expect["y" if case.cell == "mamba" else "h"]).sum()
+    expect = read_out(case, p) or cell(case, p)
+    loss = (stored["loss_weight"].double() * expect["y" if "y" in expect else "h"]).sum()
     for name, gradient in zip(p, torch.autograd.grad(loss, list(p.values())), strict=True):
         expect[f"grad.{name}"] = gradient
     stored |= {f"expect.{name}": tensor.detach() for name, tensor in expect.items()}
@@ -310,7 +473,7 @@ def main() -> None:
     parser.add_argument("--d-inner", type=int, default=default.d_inner)
     parser.add_argument("--candidate", choices=("positive", "identity"), default=default.candidate)
     parser.add_argument("--normalize-gates", action=argparse.BooleanOptionalAction, default=default.normalize_gates)
-    parser.add_argument("--heads", type=int, default=default.heads, help="of slstm and mlstm")
+    parser.add_argument("--heads", type=int, default=default.heads, help="of the cells with heads")
     parser.add_argument("--seed", type=int, default=default.seed)
     parser.add_argument("--extreme", action="store_true", help="gates of +40 and -40 (xLSTM: 8)")
     where = parser.add_mutually_exclusive_group(required=True)

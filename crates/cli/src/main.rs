@@ -47,7 +47,7 @@ enum Command {
     Export(commands::export::Args),
     /// Compare our cells with tensors computed elsewhere
     Verify(commands::verify::Args),
-    /// Show what a checkpoint or a tensor file holds
+    /// Show what a checkpoint or a tensor file holds, or what a model would cost: parameters, state, FLOPs
     Inspect(commands::inspect::Args),
     /// List the built-in experiments
     Experiments(commands::experiments::Args),

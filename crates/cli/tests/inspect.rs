@@ -122,6 +122,86 @@ fn damaged_checkpoints_are_refused() {
     assert!(refused(&inspect(&checkpoint)).contains("config.json"));
 }
 
+/// The lines of an untrained model, with single spaces.
+fn untrained(arguments: &[&str]) -> String {
+    let text = shown(&minrnn(&[&["inspect"], arguments].concat()));
+    text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n").collect()
+}
+
+#[track_caller]
+fn assert_lines(text: &str, lines: &[&str]) {
+    lines.iter().for_each(|line| assert!(text.lines().any(|found| found.starts_with(line)), "{line}: {text}"));
+}
+
+#[test]
+fn an_experiment_shows_what_its_model_would_cost() {
+    let text = untrained(&["shakespeare-min-gru"]);
+    let lines = [
+        "experiment shakespeare-min-gru, not trained",
+        "mixer min-gru",
+        "vocabulary 65 tokens (the characters of Tiny Shakespeare)",
+        "parameters 6 709 248",
+        "weights 26 836 992 bytes as f32",
+        "state 23 040 bytes per sequence",
+        "FLOPs 13 339 392 per token",
+        "3 × block of min-gru",
+    ];
+    assert_lines(&text, &lines);
+    assert!(!text.contains("cache"), "{text}");
+    let text = untrained(&["shakespeare-transformer"]);
+    // Keys and values of 384 numbers each in three layers; the state is four counters of places.
+    let lines = ["parameters 5 434 368", "state 16 bytes", "cache 9 216 bytes per token, up to 256 tokens (2 359 296 bytes) of attention"];
+    assert_lines(&text, &lines);
+    assert_lines(&text, &["FLOPs 10 671 360 for the first token, 11 846 400 for one that sees 256"]);
+}
+
+#[test]
+fn the_vocabulary_of_an_untrained_model_is_set_or_known_or_assumed() {
+    assert_lines(&untrained(&["text"]), &["vocabulary 65 tokens (assumed, as in Tiny Shakespeare"]);
+    assert_lines(&untrained(&["text", "--set", "tokenizer=byte"]), &["vocabulary 256 tokens (the bytes)"]);
+    assert_lines(&untrained(&["text", "--set", "vocab_size=100"]), &["vocabulary 100 tokens (vocab_size)"]);
+    assert_lines(&untrained(&["selective-copying"]), &["vocabulary 16 tokens (of the task)"]);
+    let directory = tempfile::tempdir().unwrap();
+    let text = directory.path().join("text.txt");
+    std::fs::write(&text, "abcabc\n").unwrap();
+    assert_lines(&untrained(&["text", "--set", &format!("path={}", text.display())]), &["vocabulary 4 tokens (the characters of"]);
+}
+
+#[test]
+fn an_experiment_file_and_a_configuration_take_settings() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("mine.toml");
+    std::fs::write(&file, "[model]\nmixer = 'mamba'\nff = 'none'\nd_model = 8\n").unwrap();
+    let text = untrained(&[file.to_str().unwrap(), "--set", "n_layers=3"]);
+    assert_lines(&text, &["mixer mamba", "3 × block of mamba"]);
+    let config = ModelConfig { vocab_size: 11, d_model: 8, ..Default::default() };
+    CheckpointConfig::new(config).write(directory.path()).unwrap();
+    let file = directory.path().join("config.json");
+    let text = untrained(&[file.to_str().unwrap(), "--set", "mixer=hyena", "--set", "max_seq_len=150"]);
+    assert_lines(&text, &["mixer hyena", "cache 64 bytes per token for 149 tokens (9 536 bytes), from the first on, of hyena"]);
+    let refusals = [
+        (vec!["--set", "d_modle=3"], "did you mean 'd_model'"),
+        (vec!["--set", "expansion=0.3"], "expansion"),
+        (vec!["--set", "mixer=aaren", "--set", "n_heads=3"], "n_heads must divide the inner width"),
+    ];
+    for (set, sentence) in refusals {
+        let message = refused(&minrnn(&[&["inspect", file.to_str().unwrap()], &set[..]].concat()));
+        assert!(message.contains(sentence), "{message}");
+    }
+}
+
+#[test]
+fn what_is_no_experiment_and_settings_of_a_trained_model_are_refused() {
+    let message = refused(&minrnn(&["inspect", "shakespeare-min-gur"]));
+    assert!(message.contains("no experiment 'shakespeare-min-gur'; did you mean 'shakespeare-min-gru'?"), "{message}");
+    let parent = run();
+    let message = refused(&minrnn(&["inspect", parent.path().join("run").to_str().unwrap(), "--set", "d_model=8"]));
+    assert!(message.contains("a trained model is what it is"), "{message}");
+    let json = parent.path().join("other.json");
+    std::fs::write(&json, "{}").unwrap();
+    assert!(refused(&inspect(&json)).contains("expected a checkpoint configuration"));
+}
+
 #[test]
 fn experiments_are_listed_with_what_they_should_reach() {
     let text = shown(&minrnn(&["experiments"]));

@@ -127,7 +127,10 @@ fn every_shipped_case_passes() {
         "  grad.linear_i.bias ",
         "  y (step by step) ",
         "  grad.delta_bias ",
-        "tensors in 25 cases checked: all pass",
+        "  grad.beta ",
+        "  grad.log_a_real ",
+        "  grad.bonus ",
+        "tensors in 39 cases checked: all pass",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
@@ -153,7 +156,7 @@ fn json_has_one_object_per_tensor_and_nothing_else() {
     let output = verify(&["--json"], &shipped());
     assert_eq!(code(&output), 0);
     let lines: Vec<serde_json::Value> = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines.len(), 213);
+    assert_eq!(lines.len(), 301);
     for line in &lines {
         assert!(line["file"].is_string() && line["cell"].is_string() && line["tensor"].is_string(), "{line}");
         let (max, rms) = (line["max_abs_error"].as_f64().unwrap(), line["relative_rms_error"].as_f64().unwrap());
@@ -295,6 +298,17 @@ fn every_malformed_case_is_a_sentence_and_exit_code_2() {
         (with("mlstm", |draft| draft.zeros("q", &[2, 70, 6])), "expected [B, NH, T, DH]"),
         (with("mlstm", |draft| draft.zeros("k", &[2, 2, 70, 4])), "tensor 'k' has shape [2, 2, 70, 4], expected [2, 2, 70, 3]"),
         (setting("mlstm", "candidate", "positive"), "mlstm has no settings"),
+        (setting("retention", "decay", "0.9"), r#"unknown setting "decay" in the metadata; retention has no settings"#),
+        (with("retention", |draft| drop(draft.tensors.remove("v"))), "tensor 'v' is missing; a case of retention has q, k, v"),
+        (with("retention", |draft| draft.zeros("k", &[1, 2, 70, 2])), "tensor 'k' has shape [1, 2, 70, 2], expected [1, 2, 70, 4]"),
+        (with("retention", |draft| draft.zeros("q", &[1, 2, 70, 3])), "tensor 'q' has heads of 3, expected an even number"),
+        (with("retention", |draft| draft.zeros("v", &[1, 2, 69, 3])), "tensor 'v' has shape [1, 2, 69, 3], expected [1, 2, 70, DV]"),
+        (with("aaren", |draft| draft.zeros("query", &[6])), "tensor 'query' has shape [6], expected [2, 3] for a aaren whose keys"),
+        (with("delta", |draft| drop(draft.tensors.remove("beta"))), "tensor 'beta' is missing; a case of delta has q, k, v, beta"),
+        (with("wkv", |draft| draft.zeros("decay", &[4])), "tensor 'decay' has shape [4], expected [5] for a wkv whose keys"),
+        (with("s4d", |draft| draft.zeros("a_imag", &[2, 4])), "tensor 'a_imag' has 2 rows, but 'u' has 3 channels"),
+        (with("s4d", |draft| draft.zeros("a_imag", &[3])), "tensor 'a_imag' has shape [3], expected [d, N]"),
+        (with("gilr", |draft| draft.zeros("linear_g.bias", &[5])), "tensor 'linear_g.bias' has shape [5], expected [6]"),
         (setting("min_gru_positive", "candidate", "relu"), r#"to be positive or identity, found "relu""#),
         (setting("min_lstm_positive", "normalize_gates", "1"), r#"to be true or false, found "1""#),
         (setting("min_gru_positive", "normalize_gates", "true"), r#"unknown setting "normalize_gates""#),

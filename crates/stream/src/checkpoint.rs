@@ -16,6 +16,10 @@ pub const WEIGHTS_FILE: &str = "model.safetensors";
 pub const FORMAT_VERSION: u64 = 1;
 
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
+/// A model with so many weights is made whatever its file holds, so that what the file lacks can be named;
+const SMALL_MODEL: u128 = 1 << 20;
+/// and a larger one where the file holds at least this share of its weights.
+const LEAST_SHARE: u128 = 16;
 
 /// The content of `config.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,20 +43,28 @@ impl CheckpointConfig {
     /// # Errors
     /// When the file is missing, is not such a configuration, has a version from the future, or describes an impossible model.
     pub fn read(directory: impl AsRef<Path>) -> Result<Self> {
-        let path = directory.as_ref().join(CONFIG_FILE);
-        let text = read_text(&path, MAX_CONFIG_BYTES)?;
-        let not_ours = |error: serde_json::Error| Error::malformed(&path, format!("expected a checkpoint configuration: {error}"));
+        Self::read_file(directory.as_ref().join(CONFIG_FILE))
+    }
+
+    /// Reads and checks such a file, whatever its name.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_file(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let text = read_text(path, MAX_CONFIG_BYTES)?;
+        let not_ours = |error: serde_json::Error| Error::malformed(path, format!("expected a checkpoint configuration: {error}"));
         let value: Value = serde_json::from_str(&text).map_err(not_ours)?;
         match value.get("version").and_then(Value::as_u64) {
             Some(FORMAT_VERSION) => {}
             Some(version) => {
                 let problem = format!("format version {version}, expected {FORMAT_VERSION}; use the minrnn that wrote it");
-                return Err(Error::malformed(&path, problem));
+                return Err(Error::malformed(path, problem));
             }
-            None => return Err(Error::malformed(&path, "it has no version number, expected a checkpoint configuration")),
+            None => return Err(Error::malformed(path, "it has no version number, expected a checkpoint configuration")),
         }
         let config: Self = serde_json::from_value(value).map_err(not_ours)?;
-        config.model.validate().map_err(|error| Error::malformed(&path, error.to_string()))?;
+        config.model.validate().map_err(|error| Error::malformed(path, error.to_string()))?;
         Ok(config)
     }
 
@@ -71,14 +83,14 @@ impl CheckpointConfig {
 /// Reads the configuration and the weights of the checkpoint in `directory`.
 ///
 /// # Errors
-/// As [`CheckpointConfig::read`] and [`Weights::read`]; also when the file is too small for the model, before any model is built.
+/// As [`CheckpointConfig::read`] and [`Weights::read`]; also when the file is much too small for the model, before any model is built.
 pub fn read_checkpoint(directory: impl AsRef<Path>) -> Result<(CheckpointConfig, Weights)> {
     let directory = directory.as_ref();
     let config = CheckpointConfig::read(directory)?;
     let weights = Weights::read(directory.join(WEIGHTS_FILE))?;
-    let (needed, found) = (config.model.matrix_weights()?, weights.value_count());
-    if needed > found as u128 {
-        let problem = format!("it holds {found} weights, but the model of {CONFIG_FILE} beside it has at least {needed}");
+    let (needed, found) = (config.model.cost()?.parameters, weights.value_count());
+    if needed > SMALL_MODEL.max(LEAST_SHARE * found as u128) {
+        let problem = format!("it holds {found} weights, but the model of {CONFIG_FILE} beside it has {needed}");
         return Err(Error::malformed(weights.path(), problem));
     }
     Ok((config, weights))

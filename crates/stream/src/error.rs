@@ -86,12 +86,16 @@ pub enum Error {
     },
     /// A weights file lacks a tensor.
     #[cfg(feature = "std")]
-    #[error("'{}': tensor '{tensor}' is missing; the file belongs to another model or version", path.display())]
+    #[error("'{}': tensor '{tensor}' is missing{}; the file belongs to another model or version", path.display(), wanted(expected.as_deref(), nearest.as_deref()))]
     MissingTensor {
         /// The weights file.
         path: PathBuf,
         /// The missing tensor's name.
         tensor: String,
+        /// The shape it should have, where that is known.
+        expected: Option<Vec<usize>>,
+        /// The most similar name that the file has beside those already read.
+        nearest: Option<String>,
     },
     /// A weights file has a tensor that nothing asked for.
     #[cfg(feature = "std")]
@@ -115,6 +119,13 @@ pub enum Error {
         /// The shape the file has.
         found: Vec<usize>,
     },
+}
+
+/// What a missing tensor should have been, and what the file has.
+#[cfg(feature = "std")]
+fn wanted(expected: Option<&[usize]>, nearest: Option<&str>) -> String {
+    let expected = expected.map(|shape| alloc::format!(", expected with shape {shape:?}")).unwrap_or_default();
+    expected + &nearest.map(|name| alloc::format!("; the most similar name in the file is '{name}'")).unwrap_or_default()
 }
 
 #[cfg(feature = "std")]

@@ -55,7 +55,7 @@ pub use choices::{
     Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Pooling,
     Positions, RecurrentInit, S4Init, ScanKind, WeightFormat,
 };
-pub use config::ModelConfig;
+pub use config::{Cost, ModelConfig, Past};
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
 pub use files::{read_text, sync_directory, write_atomic};

@@ -93,7 +93,7 @@ impl Model {
         let head = if config.tie_embeddings { None } else { Some(source.matrix("head.weight", v, d)?) };
         let state_shape = StateShape::new(config)?;
         let first = first_row(&state_shape, |i, memory| blocks[i].init_memory(memory));
-        let cost = usize::try_from(config.matrix_weights()?).unwrap_or(usize::MAX);
+        let cost = usize::try_from(config.cost()?.parameters).unwrap_or(usize::MAX);
         Ok(Self { config: config.clone(), state_shape, embedding, blocks, final_norm, head, first, cost, parameters: source.parameters })
     }
 

@@ -86,7 +86,22 @@ impl Weights {
     /// # Errors
     /// When there is no such tensor.
     pub fn take_any(&mut self, name: &str) -> Result<Tensor> {
-        self.tensors.remove(name).ok_or_else(|| Error::MissingTensor { path: self.path.clone(), tensor: name.to_owned() })
+        self.tensors.remove(name).ok_or_else(|| self.missing(name, None))
+    }
+
+    /// The complaint that there is no tensor `name`, which should have the shape `expected` where that is known.
+    pub fn missing(&self, name: &str, expected: Option<&[usize]>) -> Error {
+        let alike = |other: &str| {
+            let same = |pairs: &mut dyn Iterator<Item = (u8, u8)>| pairs.take_while(|(a, b)| a == b).count();
+            same(&mut name.bytes().zip(other.bytes())) + same(&mut name.bytes().rev().zip(other.bytes().rev()))
+        };
+        let nearest = self.names().max_by_key(|other| alike(other)).filter(|other| 2 * alike(other) >= name.len());
+        Error::MissingTensor {
+            path: self.path.clone(),
+            tensor: name.to_owned(),
+            expected: expected.map(<[usize]>::to_vec),
+            nearest: nearest.map(ToOwned::to_owned),
+        }
     }
 
     /// Takes the values of tensor `name` out, which must have `shape`.
@@ -94,7 +109,7 @@ impl Weights {
     /// # Errors
     /// When there is no such tensor or its shape is another one.
     pub fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
-        let tensor = self.take_any(name)?;
+        let tensor = self.tensors.remove(name).ok_or_else(|| self.missing(name, Some(shape)))?;
         if tensor.shape != shape {
             let (expected, found) = (shape.to_vec(), tensor.shape);
             return Err(Error::WrongShape { path: self.path.clone(), tensor: name.to_owned(), expected, found });
@@ -251,7 +266,9 @@ mod tests {
     fn missing_tensors_and_wrong_shapes_are_named() {
         let file = two_tensors();
         let mut weights = Weights::read(file.path()).unwrap();
-        assert!(weights.take("c", &[1]).unwrap_err().to_string().contains("tensor 'c' is missing"));
+        assert!(weights.take("c", &[1]).unwrap_err().to_string().contains("tensor 'c' is missing, expected with shape [1]; the file"));
+        let misspelt = weights.take("b.wieght", &[2, 3]).unwrap_err().to_string();
+        assert!(misspelt.contains("'b.wieght' is missing, expected with shape [2, 3]; the most similar name in the file is 'b.weight'"));
         let wrong = weights.take("b.weight", &[3, 2]).unwrap_err().to_string();
         assert!(wrong.contains("'b.weight' has shape [2, 3], expected [3, 2]"), "{wrong}");
     }

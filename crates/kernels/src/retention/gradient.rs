@@ -102,9 +102,8 @@ impl Gradient {
         let (problem, sizes) = (head.problem, head.problem.sizes);
         let begin = problem.rotation.begin(chunk.position);
         let [d_queries, d_keys, d_values] = &mut self.inputs;
-        for ((x, d, scale), out) in [(problem.inputs[0], d_queries, 1.0), (problem.inputs[1], d_keys, problem.form.key_scale as f32)]
-            .into_iter()
-            .zip(outputs)
+        for ((x, d, scale), out) in
+            [(problem.inputs[0], d_queries, 1.0), (problem.inputs[1], d_keys, problem.form.key_scale as f32)].into_iter().zip(outputs)
         {
             let d = &mut d[..chunk.len * sizes.key];
             problem.rotation.gradient(problem.level, &begin, scale, problem.rows(x, chunk, head.b, head.h), d);

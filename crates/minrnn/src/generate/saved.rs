@@ -70,7 +70,8 @@ pub(super) fn read<S: TokenSession>(path: &Path, like: &S, identity: &ModelIdent
         return Err(Error::malformed(path, problem));
     }
     if *saved.model != *identity {
-        let problem = "the session was saved with another model or other weights; load it with the checkpoint it was made with";
+        let what = "the session was saved with another model or other weights";
+        let problem = format!("{what}{}; load it with the checkpoint it was made with", difference(&weights, like));
         return Err(Error::malformed(path, problem));
     }
     // Nothing is allocated for rows that the file does not hold; a state that grows holds more than a new one.
@@ -90,6 +91,21 @@ pub(super) fn read<S: TokenSession>(path: &Path, like: &S, identity: &ModelIdent
     });
     let session = like.restore(saved.batch_size, tensors.collect()).map_err(|error| Error::malformed(path, error.to_string()))?;
     Ok((session, saved.text.map(Cow::into_owned)))
+}
+
+/// The first part of a saved state that is another one in a session like `like`, in words; nothing where all are alike.
+fn difference<S: TokenSession>(weights: &Weights, like: &S) -> String {
+    let part = |(name, expected, _): (String, Vec<usize>, Vec<f32>)| match weights.get(&format!("{PREFIX}{name}")) {
+        None => Some(format!(": its state has no '{name}'")),
+        // There may be other rows, and more in a cache.
+        Some(found) if found.shape.len() == expected.len() && found.shape.last() == expected.last() => None,
+        Some(found) => {
+            let rows = found.shape.iter().take(1).copied();
+            let expected: Vec<usize> = rows.chain(expected.into_iter().skip(1)).collect();
+            Some(format!(": its state '{name}' has shape {:?}, expected {expected:?}", found.shape))
+        }
+    };
+    like.tensors().into_iter().find_map(part).unwrap_or_default()
 }
 
 /// The same error as one of this library, which knows a failed write from a wrong path.

@@ -27,8 +27,7 @@ impl<'a> Foreign<'a> {
     }
 
     pub(super) fn tensor(&self, name: &str) -> Result<&'a Tensor> {
-        let missing = || minrnn_stream::Error::MissingTensor { path: self.0.path().to_owned(), tensor: name.to_owned() };
-        Ok(self.0.get(name).ok_or_else(missing)?)
+        Ok(self.0.get(name).ok_or_else(|| self.0.missing(name, None))?)
     }
 
     /// The sizes of a tensor of N dimensions.

@@ -31,7 +31,15 @@ impl Settings {
 
     /// The default configuration with these keys.
     pub(super) fn config(&self) -> Result<ModelConfig> {
-        let mut keys = table(&ModelConfig::default())?;
+        self.over(&ModelConfig::default())
+    }
+
+    /// The configuration `config` with these keys in place of its own.
+    ///
+    /// # Errors
+    /// When a value is none that its key can have. The configuration is not checked as a whole.
+    pub fn over(&self, config: &ModelConfig) -> Result<ModelConfig> {
+        let mut keys = table(config)?;
         keys.extend(self.0.clone());
         keys.try_into().map_err(|error: toml::de::Error| Error::Config(error.message().to_owned()))
     }

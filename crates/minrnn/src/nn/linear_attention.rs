@@ -20,7 +20,7 @@ use super::linear::product;
 use super::mixer::Mixer;
 use super::state::{State, StateZip};
 use crate::Result;
-use crate::ops::{self, Features, Retention, RetentionState, StepCodes};
+use crate::ops::{self, Retention, RetentionState, StepCodes};
 
 /// Settings of a [`LinearAttention`].
 #[derive(Config, Debug)]
@@ -94,7 +94,7 @@ impl Mixer for LinearAttention {
 
     fn forward(&self, x: Tensor<3>, state: LinearAttentionState, steps: &StepCodes) -> (Tensor<3>, LinearAttentionState) {
         let [q, k, v] = [&self.query, &self.key, &self.value].map(|linear| product(linear, x.clone()));
-        let form = Retention { features: Features::EluPlusOne, decays: vec![1.0; self.n_heads], key_scale: 1.0, normalized: true };
+        let form = Retention::linear_attention(self.n_heads);
         // These features know of no position.
         let position = Tensor::zeros([x.dims()[0], 1], &x.device());
         let (y, state) = ops::retention(&form, q, k, v, RetentionState { state: state.sums, position }, steps);

@@ -75,4 +75,5 @@ pub use s4::{S4, S4Config};
 pub use s4d::{S4d, S4dConfig};
 pub use signed_min_gru::{SignedMinGru, SignedMinGruConfig};
 pub use state::{State, StateZip};
+pub(crate) use state_space::diagonal_recurrence;
 pub use state_space::{StateSpace, StateSpaceState};

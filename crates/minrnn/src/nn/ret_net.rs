@@ -23,7 +23,7 @@ use super::linear::{product, row_product, rows, sequences};
 use super::mixer::Mixer;
 use super::state::{State, StateZip};
 use crate::Result;
-use crate::ops::{self, Features, Retention, RetentionState, StepCodes};
+use crate::ops::{self, Retention, RetentionState, StepCodes};
 
 /// Added to the mean square of a head.
 const EPS: f64 = 1e-6;
@@ -99,9 +99,7 @@ impl RetNetConfig {
 
 impl RetNet {
     fn form(&self) -> Retention {
-        let key = self.query.weight.dims()[1] / self.n_heads;
-        let decays = (0..self.n_heads).map(|h| 1.0 - 0.5f64.powi(5 + h as i32)).collect();
-        Retention { features: Features::Rotary, decays, key_scale: (key as f64).powf(-0.5), normalized: false }
+        Retention::ret_net(self.n_heads, self.query.weight.dims()[1] / self.n_heads)
     }
 
     /// SiLU(`gate`) ⊙ `o` / √(mean o² + 1e−6), the mean being that of a head; both `[N, E]`.

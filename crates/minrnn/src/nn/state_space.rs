@@ -118,14 +118,11 @@ impl StateSpace {
 
     /// The numbers of the discrete recurrence, `[P, N/2, D]` as [`state_space`] takes them.
     fn discrete(&self) -> Tensor<3> {
-        let dt: Tensor<2> = self.log_dt.val().exp().unsqueeze_dim(1);
-        let a = Complex::new(-self.log_a_real.val().exp(), self.a_imag.val());
-        let c = Complex::of_parts(self.c.val());
         let (Some(p), Some(b)) = (&self.p, &self.b) else {
-            let grown = a.clone().scale(dt).exp_minus_one();
-            let b = grown.times(&a.recip());
-            return planes(vec![grown.one_plus(1.0), b, c]);
+            return diagonal_recurrence(self.log_dt.val(), self.log_a_real.val(), self.a_imag.val(), self.c.val());
         };
+        let (dt, a) = continuous(self.log_dt.val(), self.log_a_real.val(), self.a_imag.val());
+        let c = Complex::of_parts(self.c.val());
         let (p, b) = (Complex::of_parts(p.val()), Complex::of_parts(b.val()));
         let half_dt = dt.clone() * 0.5;
         let half = a.scale(half_dt.clone());
@@ -140,4 +137,20 @@ impl StateSpace {
         let b = b.clone().minus(g.clone().scale(p.dot(&b)));
         planes(vec![a, b, c, g, f])
     }
+}
+
+/// Δ `[D, 1]` and Λ.
+fn continuous(log_dt: Tensor<1>, log_a_real: Tensor<2>, a_imag: Tensor<2>) -> (Tensor<2>, Complex) {
+    (log_dt.exp().unsqueeze_dim(1), Complex::new(-log_a_real.exp(), a_imag))
+}
+
+/// The numbers of the discrete recurrence of a diagonal A, by zero-order hold, `[P, N/2, D]` as [`state_space`] takes them.
+///
+/// # Shapes
+/// * `log_dt` `[D]`, `log_a_real` and `a_imag` `[D, N/2]`, `c` `[D, N/2, 2]`, the parameters of a [`StateSpace`]
+pub(crate) fn diagonal_recurrence(log_dt: Tensor<1>, log_a_real: Tensor<2>, a_imag: Tensor<2>, c: Tensor<3>) -> Tensor<3> {
+    let (dt, a) = continuous(log_dt, log_a_real, a_imag);
+    let grown = a.clone().scale(dt).exp_minus_one();
+    let b = grown.times(&a.recip());
+    planes(vec![grown.one_plus(1.0), b, Complex::of_parts(c)])
 }

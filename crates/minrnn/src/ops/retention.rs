@@ -24,6 +24,19 @@ pub struct Retention {
     pub normalized: bool,
 }
 
+impl Retention {
+    /// RetNet's, of `heads` heads whose queries and keys have `key` channels: γ_h = 1 − 2^(−5−h).
+    pub fn ret_net(heads: usize, key: usize) -> Self {
+        let decays = (0..heads).map(|h| 1.0 - 0.5f64.powi(5 + h as i32)).collect();
+        Self { features: Features::Rotary, decays, key_scale: (key as f64).powf(-0.5), normalized: false }
+    }
+
+    /// Linear attention with the features elu(x) + 1.
+    pub fn linear_attention(heads: usize) -> Self {
+        Self { features: Features::EluPlusOne, decays: vec![1.0; heads], key_scale: 1.0, normalized: true }
+    }
+}
+
 /// What a retention remembers.
 #[derive(Debug, Clone)]
 pub struct RetentionState {

@@ -26,6 +26,7 @@ mod tensorboard;
 mod tensors;
 mod train_config;
 mod trainer;
+mod untrained;
 
 pub use config::{Expect, Experiment, Metric};
 pub use curves::draw_curves;
@@ -42,3 +43,4 @@ pub use task::{Data, FINAL_BATCHES, full_pass};
 pub use tensorboard::EventsFile;
 pub use train_config::{DecayGroups, Precision, ScheduleKind, TrainConfig};
 pub use trainer::{Ending, Event, FinalReport, Trainer, Update};
+pub use untrained::Untrained;

@@ -99,14 +99,7 @@ impl Data {
             }
             Self::Task(task) => (task.reads(), task.predicts()),
         };
-        (model.vocab_size, model.input_width) = match reads {
-            Signal::Tokens { n } => (n, 0),
-            Signal::Values { width } => (0, width),
-        };
-        model.n_outputs = match predicts {
-            tokens @ Signal::Tokens { .. } if tokens == reads => 0,
-            Signal::Tokens { n } | Signal::Values { width: n } => n,
-        };
+        shape(model, reads, predicts);
     }
 
     /// Steps of the longest sequence of a task.
@@ -202,8 +195,20 @@ impl Data {
     }
 }
 
+/// Gives `model` the inputs and outputs that fit.
+pub(super) fn shape(model: &mut ModelConfig, reads: Signal, predicts: Signal) {
+    (model.vocab_size, model.input_width) = match reads {
+        Signal::Tokens { n } => (n, 0),
+        Signal::Values { width } => (0, width),
+    };
+    model.n_outputs = match predicts {
+        tokens @ Signal::Tokens { .. } if tokens == reads => 0,
+        Signal::Tokens { n } | Signal::Values { width: n } => n,
+    };
+}
+
 /// The task that is not plain text.
-fn sequence_task(config: &DataConfig) -> Result<Option<Box<dyn SequenceTask>>> {
+pub(super) fn sequence_task(config: &DataConfig) -> Result<Option<Box<dyn SequenceTask>>> {
     Ok(match config.task {
         Task::Text => None,
         Task::SelectiveCopying => Some(Box::new(Copying {
@@ -239,7 +244,7 @@ fn naming_the_text(experiment: &Experiment, error: Error) -> Error {
     }
 }
 
-fn tokenizer_kind(kind: TokenizerKind) -> data::TokenizerKind {
+pub(super) fn tokenizer_kind(kind: TokenizerKind) -> data::TokenizerKind {
     match kind {
         TokenizerKind::Char => data::TokenizerKind::Character,
         TokenizerKind::Byte => data::TokenizerKind::Byte,

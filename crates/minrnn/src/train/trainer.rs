@@ -352,6 +352,10 @@ impl Trainer {
         let batch_size = self.experiment.train.batch_size;
         let misfit = |error| Error::malformed(&path, format!("{error}; resume with the batch_size the run began with"));
         self.carried = match state.is_empty() {
+            true if self.source.carries_state() && self.progress.iteration > 0 => {
+                let problem = "expected the state that is carried from window to window, found none; resume from another checkpoint";
+                return Err(Error::malformed(&path, problem));
+            }
             true => None,
             false => Some(self.model.init_state(batch_size).detach().load(&state).map_err(misfit)?),
         };

@@ -11,7 +11,7 @@ const FORMAT: &str = "1";
 const EXPECT: &str = "expect.";
 const GRAD: &str = "grad.";
 const LOSS_WEIGHT: &str = "loss_weight";
-/// Widest head of an mLSTM.
+/// Widest head, and most states of a channel: their memories are not bounded by the file.
 const MAX_HEAD: usize = 1 << 12;
 
 /// The sizes of a case; all are at least 1.
@@ -23,7 +23,7 @@ pub struct Sizes {
     pub seq_len: usize,
     /// d, the width of the input.
     pub d_model: usize,
-    /// e, the width of the state (for Mamba N, that of each channel).
+    /// e, the width of the state (for Mamba and S4D N, that of each channel).
     pub d_inner: usize,
     /// The number of heads; 1 for cells without.
     pub n_heads: usize,
@@ -117,7 +117,11 @@ impl Cell {
         let shape = |name: &'static str| weights.get(name).map(|tensor| tensor.shape.as_slice()).ok_or_else(|| missing(name, self));
         match self {
             Self::SLstm => slstm_sizes(shape("x")?, shape("R")?),
-            Self::MLstm => mlstm_sizes(shape("q")?),
+            Self::MLstm | Self::LinearAttention | Self::Delta => head_sizes("q", shape("q")?),
+            Self::Aaren => head_sizes("k", shape("k")?),
+            Self::Retention => retention_sizes(shape("q")?, shape("v")?),
+            Self::Wkv => channel_sizes(shape("k")?),
+            Self::S4d => state_space_sizes(shape("u")?, shape("a_imag")?),
             Self::Mamba => scan_sizes(shape("u")?, shape("A")?),
             _ => state_sizes(shape("x")?, shape("h0")?),
         }
@@ -138,18 +142,56 @@ fn slstm_sizes(x: &[usize], recurrent: &[usize]) -> Result<Sizes, String> {
     Ok(Sizes { batch_size, seq_len, d_model, d_inner, n_heads })
 }
 
-/// The sizes of an mLSTM, whose queries, keys and values are ready.
-fn mlstm_sizes(q: &[usize]) -> Result<Sizes, String> {
-    let &[batch_size, n_heads, seq_len, width] = q else { return Err(format!("tensor 'q' has shape {q:?}, expected [B, NH, T, DH]")) };
-    if q.contains(&0) {
-        return Err(format!("tensor 'q' has shape {q:?}; every size must be at least 1"));
+/// The sizes of a cell whose queries, keys and values are ready, by one of them, the tensor `name`.
+fn head_sizes(name: &str, shape: &[usize]) -> Result<Sizes, String> {
+    let &[batch_size, n_heads, seq_len, width] = shape else {
+        return Err(format!("tensor '{name}' has shape {shape:?}, expected [B, NH, T, DH]"));
+    };
+    if shape.contains(&0) {
+        return Err(format!("tensor '{name}' has shape {shape:?}; every size must be at least 1"));
+    }
+    if width > MAX_HEAD {
+        return Err(format!("tensor '{name}' has heads of {width}, expected at most {MAX_HEAD}"));
     }
     let d_inner = n_heads * width;
-    // A memory of width × width for each head is not bounded by the file.
-    if width > MAX_HEAD {
-        return Err(format!("tensor 'q' has heads of {width}, expected at most {MAX_HEAD}"));
-    }
     Ok(Sizes { batch_size, seq_len, d_model: d_inner, d_inner, n_heads })
+}
+
+/// The sizes of a retention, whose values may be wider than its queries.
+fn retention_sizes(q: &[usize], v: &[usize]) -> Result<Sizes, String> {
+    let (keys, values) = (head_sizes("q", q)?, head_sizes("v", v)?);
+    if q[..3] != v[..3] {
+        return Err(format!("tensor 'v' has shape {v:?}, expected [{}, {}, {}, DV] as 'q' has {q:?}", q[0], q[1], q[2]));
+    }
+    if q[3] % 2 == 1 {
+        return Err(format!("tensor 'q' has heads of {}, expected an even number: channels turn in pairs", q[3]));
+    }
+    Ok(Sizes { d_inner: values.d_inner, ..keys })
+}
+
+/// The sizes of RWKV-4's average, by its keys.
+fn channel_sizes(k: &[usize]) -> Result<Sizes, String> {
+    let &[batch_size, seq_len, d_model] = k else { return Err(format!("tensor 'k' has shape {k:?}, expected [B, T, d]")) };
+    if k.contains(&0) {
+        return Err(format!("tensor 'k' has shape {k:?}; every size must be at least 1"));
+    }
+    Ok(Sizes { batch_size, seq_len, d_model, d_inner: d_model, n_heads: 1 })
+}
+
+/// The sizes of S4D's state spaces.
+fn state_space_sizes(u: &[usize], a_imag: &[usize]) -> Result<Sizes, String> {
+    let &[batch_size, seq_len, d_model] = u else { return Err(format!("tensor 'u' has shape {u:?}, expected [B, T, d]")) };
+    let &[rows, d_inner] = a_imag else { return Err(format!("tensor 'a_imag' has shape {a_imag:?}, expected [d, N]")) };
+    if u.contains(&0) || a_imag.contains(&0) {
+        return Err(format!("tensor 'u' has shape {u:?} and 'a_imag' {a_imag:?}; every size must be at least 1"));
+    }
+    if rows != d_model {
+        return Err(format!("tensor 'a_imag' has {rows} rows, but 'u' has {d_model} channels; both are the width"));
+    }
+    if d_inner > MAX_HEAD {
+        return Err(format!("tensor 'a_imag' has {d_inner} states a channel, expected at most {MAX_HEAD}"));
+    }
+    Ok(Sizes { batch_size, seq_len, d_model, d_inner, n_heads: 1 })
 }
 
 /// The sizes of Mamba, whose projections are done.
@@ -184,7 +226,10 @@ fn check_shape(name: &str, found: &Tensor, expected: &[usize], cell: Cell) -> Re
     }
     let given = match cell {
         Cell::SLstm => "x and R",
-        Cell::MLstm => "queries",
+        Cell::MLstm | Cell::LinearAttention | Cell::Delta => "queries",
+        Cell::Retention => "queries and values",
+        Cell::Aaren | Cell::Wkv => "keys",
+        Cell::S4d => "u and a_imag",
         Cell::Mamba => "u and A",
         _ => "x and h0",
     };

@@ -6,7 +6,22 @@ use super::case::Sizes;
 use crate::ops::{Candidate, Gates};
 
 /// Names of the cells that can be verified.
-const SUPPORTED: &[&str] = &["min_gru", "min_lstm", "gru", "lstm", "mamba", "slstm", "mlstm"];
+const SUPPORTED: &[&str] = &[
+    "min_gru",
+    "min_lstm",
+    "gru",
+    "lstm",
+    "mamba",
+    "slstm",
+    "mlstm",
+    "linear_attention",
+    "retention",
+    "wkv",
+    "aaren",
+    "gilr",
+    "s4d",
+    "delta",
+];
 /// Metadata that say nothing about the cell; `format` is what safetensors' own writers add.
 const COMMON: &[&str] = &["case", "cell", "format"];
 
@@ -20,6 +35,13 @@ pub(super) enum Cell {
     Mamba,
     SLstm,
     MLstm,
+    LinearAttention,
+    Retention,
+    Wkv,
+    Aaren,
+    Gilr,
+    S4d,
+    Delta,
 }
 
 impl Cell {
@@ -35,6 +57,13 @@ impl Cell {
             "mamba" => Self::Mamba,
             "slstm" => Self::SLstm,
             "mlstm" => Self::MLstm,
+            "linear_attention" => Self::LinearAttention,
+            "retention" => Self::Retention,
+            "wkv" => Self::Wkv,
+            "aaren" => Self::Aaren,
+            "gilr" => Self::Gilr,
+            "s4d" => Self::S4d,
+            "delta" => Self::Delta,
             other => return Err(format!("unknown cell {other:?}; supported are {}", cells())),
         };
         match metadata.keys().find(|key| !COMMON.contains(&key.as_str()) && !cell.settings().contains(&key.as_str())) {
@@ -54,6 +83,13 @@ impl Cell {
             Self::Mamba => "mamba",
             Self::SLstm => "slstm",
             Self::MLstm => "mlstm",
+            Self::LinearAttention => "linear_attention",
+            Self::Retention => "retention",
+            Self::Wkv => "wkv",
+            Self::Aaren => "aaren",
+            Self::Gilr => "gilr",
+            Self::S4d => "s4d",
+            Self::Delta => "delta",
         }
     }
 
@@ -61,15 +97,30 @@ impl Cell {
         match self {
             Self::MinGru(_) => &["candidate"],
             Self::MinLstm(..) => &["candidate", "normalize_gates"],
-            Self::Gru | Self::Lstm | Self::Mamba | Self::SLstm | Self::MLstm => &[],
+            _ => &[],
         }
     }
 
     /// Name and shape of every input and parameter.
     pub(super) fn inputs(self, sizes: Sizes) -> Vec<(&'static str, Vec<usize>)> {
         let Sizes { batch_size: b, seq_len: t, d_model: d, d_inner: e, n_heads } = sizes;
-        let head = e / n_heads;
+        let (key, head) = (d / n_heads, e / n_heads);
+        let by_head = |name: &'static str, width: usize| (name, vec![b, n_heads, t, width]);
         match self {
+            Self::LinearAttention | Self::Retention => return vec![by_head("q", key), by_head("k", key), by_head("v", head)],
+            Self::Aaren => return vec![("query", vec![n_heads, head]), by_head("k", head), by_head("v", head)],
+            Self::Delta => {
+                return vec![by_head("q", head), by_head("k", head), by_head("v", head), ("beta", vec![b, n_heads, t])];
+            }
+            Self::Wkv => {
+                let sequences = ["r", "k", "v"].map(|name| (name, vec![b, t, d]));
+                return sequences.into_iter().chain(["decay", "bonus"].map(|name| (name, vec![d]))).collect();
+            }
+            Self::S4d => {
+                let parameters = [("log_dt", vec![d]), ("log_a_real", vec![d, e]), ("a_imag", vec![d, e])];
+                let read = [("C", vec![d, e, 2]), ("D", vec![d])];
+                return [("u", vec![b, t, d])].into_iter().chain(parameters).chain(read).collect();
+            }
             Self::SLstm => return vec![("x", vec![b, t, d]), ("R", vec![n_heads, 4 * head, head]), ("b", vec![4 * e])],
             Self::MLstm => {
                 let sequences = ["q", "k", "v"].map(|name| (name, vec![b, n_heads, t, head]));
@@ -89,6 +140,10 @@ impl Cell {
                 inputs.extend(linear("linear_f.weight", "linear_f.bias"));
                 inputs.extend(linear("linear_i.weight", "linear_i.bias"));
             }
+            Self::Gilr => {
+                inputs.extend(linear("linear_g.weight", "linear_g.bias"));
+                inputs.extend(linear("linear_i.weight", "linear_i.bias"));
+            }
             Self::Gru => inputs.extend(traditional(3 * e)),
             Self::Lstm => {
                 inputs.push(("c0", vec![b, e]));
@@ -99,7 +154,7 @@ impl Cell {
                 inputs = sequences.iter().map(|&(name, width)| (name, vec![b, t, width])).collect();
                 inputs.extend([("A", vec![d, e]), ("D", vec![d]), ("delta_bias", vec![d])]);
             }
-            Self::SLstm | Self::MLstm => {}
+            _ => {}
         }
         if matches!(self, Self::MinGru(_) | Self::MinLstm(..)) {
             inputs.extend(linear("linear_h.weight", "linear_h.bias"));
@@ -110,10 +165,12 @@ impl Cell {
     /// Name and shape of every output that can be expected; the first is the one that the loss weighs.
     pub(super) fn outputs(self, sizes: Sizes) -> Vec<(&'static str, Vec<usize>)> {
         let h = ("h", vec![sizes.batch_size, sizes.seq_len, sizes.d_inner]);
+        let by_head = vec![sizes.batch_size, sizes.n_heads, sizes.seq_len, sizes.d_inner / sizes.n_heads];
         match self {
-            Self::MLstm => vec![("h", vec![sizes.batch_size, sizes.n_heads, sizes.seq_len, sizes.d_inner / sizes.n_heads])],
+            Self::MLstm => vec![("h", by_head)],
+            Self::LinearAttention | Self::Retention | Self::Aaren | Self::Delta => vec![("y", by_head)],
             Self::Lstm => vec![h, ("c_last", vec![sizes.batch_size, sizes.d_inner])],
-            Self::Mamba => vec![("y", vec![sizes.batch_size, sizes.seq_len, sizes.d_model])],
+            Self::Mamba | Self::Wkv | Self::S4d => vec![("y", vec![sizes.batch_size, sizes.seq_len, sizes.d_model])],
             _ => vec![h],
         }
     }

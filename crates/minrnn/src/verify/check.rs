@@ -8,7 +8,7 @@ use super::case::{Case, Sizes};
 use super::cell::Cell;
 use super::compare::{Comparison, Direction, Tolerance};
 use super::layer::{Carried, Layer};
-use super::xlstm;
+use super::{attention, channels, xlstm};
 
 impl Case {
     /// Computes the case on `device` (one without autodiff) and compares everything that is expected: outputs of the parallel
@@ -56,8 +56,8 @@ impl Case {
     /// One call of the cell for each step, with nothing kept but the state.
     fn step_by_step(&self, device: &Device) -> Computed {
         let leaves = Leaves::new(self, device);
-        if let Some(h) = leaves.xlstm(1) {
-            return self.outputs(values(h), Carried::States(None));
+        if let Some(output) = leaves.ready(1) {
+            return self.outputs(values(output), Carried::States(None));
         }
         let layer = leaves.layer();
         let mut carried = layer.start();
@@ -110,20 +110,25 @@ impl<'a> Leaves<'a> {
         Layer::new(self.case.cell, self.case.sizes, |name| self.inputs[name].clone())
     }
 
-    /// h, flat, of the cells of xLSTM, by calls of at most `per_call` steps.
-    fn xlstm(&self, per_call: usize) -> Option<Tensor<1>> {
-        let (sizes, input) = (self.case.sizes, |name: &str| self.inputs[name].clone());
-        match self.case.cell {
-            Cell::SLstm => Some(xlstm::slstm(sizes, input, per_call).flatten(0, 2)),
-            Cell::MLstm => Some(xlstm::mlstm(sizes, input, per_call).flatten(0, 3)),
-            _ => None,
-        }
+    /// The output, flat, of the cells whose input side is ready, by calls of at most `per_call` steps.
+    fn ready(&self, per_call: usize) -> Option<Tensor<1>> {
+        let (cell, sizes, input) = (self.case.cell, self.case.sizes, |name: &str| self.inputs[name].clone());
+        Some(match cell {
+            Cell::SLstm => xlstm::slstm(sizes, input, per_call),
+            Cell::MLstm => xlstm::mlstm(sizes, input, per_call),
+            Cell::LinearAttention | Cell::Retention => attention::retention(cell, sizes, input, per_call),
+            Cell::Aaren => attention::aaren(sizes, input, per_call),
+            Cell::Delta => attention::delta(sizes, input, per_call),
+            Cell::Wkv => channels::wkv(sizes, input, per_call),
+            Cell::S4d => channels::s4d(sizes, input, per_call),
+            _ => return None,
+        })
     }
 
     /// The output, flat, and what is carried after it.
     fn forward(&self) -> (Tensor<1>, Carried) {
-        if let Some(h) = self.xlstm(self.case.sizes.seq_len) {
-            return (h, Carried::States(None));
+        if let Some(output) = self.ready(self.case.sizes.seq_len) {
+            return (output, Carried::States(None));
         }
         let layer = self.layer();
         let (output, last) = layer.forward(0..self.case.sizes.seq_len, layer.start());

@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use burn::tensor::Tensor;
 
+use super::calls::steps;
 use super::case::Sizes;
 use super::cell::Cell;
 use crate::nn::linear::matrix_product;
-use crate::ops::{self, GruForm, SelectiveScan, Start, StepCodes};
+use crate::ops::{self, Candidate, GruForm, SelectiveScan, Start, StepCodes};
 
 /// What a cell carries between steps.
 #[derive(Debug, Clone)]
@@ -79,32 +80,41 @@ impl Gated {
         let Sizes { batch_size: b, seq_len: t, d_model: d, d_inner: e, .. } = sizes;
         // Row-major matrices of the same width: their rows follow each other.
         let cat = |names: &[&str]| Tensor::cat(names.iter().map(|name| input(name)).collect(), 0);
-        let (parts, weights, biases, recurrent): (_, &[&str], &[&str], _) = match cell {
-            Cell::MinLstm(..) => {
-                (3, &["linear_h.weight", "linear_f.weight", "linear_i.weight"], &["linear_h.bias", "linear_f.bias", "linear_i.bias"], None)
+        let (parts, weight, bias, recurrent) = match cell {
+            Cell::MinLstm(..) => (
+                3,
+                cat(&["linear_h.weight", "linear_f.weight", "linear_i.weight"]),
+                cat(&["linear_h.bias", "linear_f.bias", "linear_i.bias"]),
+                None,
+            ),
+            Cell::Gilr => {
+                // minGRU's update gate is what the forget gate leaves.
+                let weight = Tensor::cat(vec![input("linear_i.weight"), -input("linear_g.weight")], 0);
+                (2, weight, Tensor::cat(vec![input("linear_i.bias"), -input("linear_g.bias")], 0), None)
             }
-            Cell::Gru => (3, &["weight_ih_l0"], &["bias_ih_l0"], Some("weight_hh_l0")),
-            Cell::Lstm => (4, &["weight_ih_l0"], &["bias_ih_l0"], Some("weight_hh_l0")),
-            _ => (2, &["linear_h.weight", "linear_z.weight"], &["linear_h.bias", "linear_z.bias"], None),
+            Cell::Gru => (3, input("weight_ih_l0"), input("bias_ih_l0"), Some("weight_hh_l0")),
+            Cell::Lstm => (4, input("weight_ih_l0"), input("bias_ih_l0"), Some("weight_hh_l0")),
+            _ => (2, cat(&["linear_h.weight", "linear_z.weight"]), cat(&["linear_h.bias", "linear_z.bias"]), None),
         };
         Self {
             cell,
             x: input("x").reshape([b, t, d]),
             h0: input("h0").reshape([b, e]),
             c0: (cell == Cell::Lstm).then(|| input("c0").reshape([b, e])),
-            weight: cat(weights).reshape([parts * e, d]).transpose(),
-            bias: cat(biases),
+            weight: weight.reshape([parts * e, d]).transpose(),
+            bias,
             recurrent: recurrent.map(|weight| Recurrent { weight: input(weight).reshape([parts * e, e]), bias: input("bias_hh_l0") }),
         }
     }
 
     fn forward(&self, range: Range<usize>, h: Tensor<2>, c: Option<Tensor<2>>) -> (Tensor<3>, Carried) {
-        let preact = matrix_product(steps(&self.x, range), self.weight.clone());
+        let preact = matrix_product(steps(&self.x, &range), self.weight.clone());
         let (bias, codes) = (Some(self.bias.clone()), StepCodes::dense());
         let start = Start::carried(h);
         let recurrent = || self.recurrent.as_ref().map(|side| (side.weight.clone(), Some(side.bias.clone()))).expect("made with the layer");
         let ((h, last), c) = match self.cell {
             Cell::MinGru(candidate) => (ops::min_gru(preact, bias, candidate, start, &codes), None),
+            Cell::Gilr => (ops::min_gru(preact, bias, Candidate::Tanh, start, &codes), None),
             Cell::MinLstm(candidate, gates) => (ops::min_lstm(preact, bias, candidate, gates, start, &codes), None),
             Cell::Gru => {
                 let (weight, recurrent_bias) = recurrent();
@@ -116,7 +126,7 @@ impl Gated {
                 let (h, last, c_last) = ops::lstm(preact, bias, weight, recurrent_bias, start, cell, &codes);
                 ((h, last), Some(c_last))
             }
-            Cell::Mamba | Cell::SLstm | Cell::MLstm => unreachable!("a layer of its own"),
+            _ => unreachable!("a layer of its own"),
         };
         (h, Carried::Hidden { h: last, c })
     }
@@ -148,14 +158,9 @@ impl Mamba {
 
     fn forward(&self, range: Range<usize>, h0: Option<Tensor<3>>) -> (Tensor<3>, Carried) {
         let SelectiveScan { u, delta, bc, z, .. } = &self.whole;
-        let [u, delta, bc] = [u, delta, bc].map(|x| steps(x, range.clone()));
-        let z = z.as_ref().map(|z| steps(z, range));
+        let [u, delta, bc] = [u, delta, bc].map(|x| steps(x, &range));
+        let z = z.as_ref().map(|z| steps(z, &range));
         let (y, last) = ops::selective_scan(SelectiveScan { u, delta, bc, z, h0, ..self.whole.clone() }, &StepCodes::dense());
         (y, Carried::States(Some(last)))
     }
-}
-
-/// The steps `range` of `x` `[B, T, ·]`.
-fn steps(x: &Tensor<3>, range: Range<usize>) -> Tensor<3> {
-    x.clone().narrow(1, range.start, range.len())
 }

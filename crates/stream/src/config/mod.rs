@@ -1,5 +1,6 @@
 //! The configuration of a model: everything its shapes and its arithmetic depend on.
 
+mod cost;
 mod validate;
 
 use alloc::{format, string::String, vec::Vec};
@@ -11,6 +12,8 @@ use crate::choices::{
     Positions, RecurrentInit, S4Init, ScanKind,
 };
 use crate::{Error, Result};
+
+pub use cost::{Cost, Past};
 
 const MAX_D_MODEL: usize = 1 << 16;
 const MAX_MULTIPLE: f64 = 64.0;
@@ -241,51 +244,6 @@ impl ModelConfig {
     /// What the forget gate's learned lower bound of block `layer` stays below: it rises evenly to 1 in the last block.
     pub fn forget_ceiling(&self, layer: usize) -> f64 {
         (layer + 1) as f64 / self.n_layers.max(1) as f64
-    }
-
-    /// Number of matrix weights (biases, norms and convolution filters left out): what the model costs in memory.
-    ///
-    /// # Errors
-    /// As [`d_inner`](Self::d_inner) and [`d_ff`](Self::d_ff).
-    pub fn matrix_weights(&self) -> Result<u128> {
-        let (d, e) = (self.d_model as u128, self.d_inner()? as u128);
-        let inner = self.mlstm_inner()? as u128;
-        let highway = if self.highway { d * d } else { 0 };
-        let mixer = |kind: MixerKind| match kind {
-            MixerKind::MinGru => 3 * d * e + highway,
-            MixerKind::Gilr | MixerKind::DecayMinGru => 3 * d * e,
-            MixerKind::SignedMinGru => 4 * d * e,
-            MixerKind::Delta => d * (4 * e + self.n_heads as u128),
-            MixerKind::Rwkv4 => 4 * d * e,
-            MixerKind::Aaren => 3 * d * e,
-            MixerKind::LinearAttention => 4 * d * e,
-            MixerKind::RetNet => 2 * d * d + 3 * d * e,
-            MixerKind::MinLstm => 4 * d * e + highway,
-            MixerKind::Gru => 3 * (d + e) * e + e * d,
-            MixerKind::Lstm => 4 * (d + e) * e + e * d,
-            MixerKind::Mamba => {
-                let (n, r) = (self.d_state as u128, self.dt_rank() as u128);
-                3 * d * e + e * (r + 2 * n) + r * e + e * n
-            }
-            MixerKind::SLstm => 8 * d * d / self.n_heads.max(1) as u128,
-            MixerKind::MLstm => 3 * d * inner + (12 + 6 * self.n_heads as u128) * inner,
-            MixerKind::Attention => 4 * d * d,
-            MixerKind::S4 | MixerKind::S4d => 2 * d * d,
-            MixerKind::H3 | MixerKind::Hyena => 4 * d * d,
-        };
-        let mixers: u128 = (0..self.n_layers.min(MAX_LAYERS)).map(|layer| mixer(self.mixer_at(layer))).sum();
-        let ff = match self.ff {
-            FeedForwardKind::None => 0,
-            FeedForwardKind::Mlp => 2 * d * self.d_ff()? as u128,
-            FeedForwardKind::Gated | FeedForwardKind::GeGlu | FeedForwardKind::SwiGlu => 3 * d * self.d_ff()? as u128,
-            FeedForwardKind::ChannelMix => 2 * d * self.d_ff()? as u128 + d * d,
-        };
-        let with_ff = (0..self.n_layers.min(MAX_LAYERS)).filter(|&layer| self.ff_at(layer) != FeedForwardKind::None).count() as u128;
-        let conv = if self.conv { d * d } else { 0 };
-        let head = if self.tie_embeddings { 0 } else { self.outputs() as u128 };
-        let ends = (self.vocab_size as u128 + self.input_width as u128 + head) * d;
-        let places = if self.positions == Positions::Learned { self.max_seq_len as u128 * d } else { 0 };
-        Ok(mixers + self.n_layers as u128 * conv + with_ff * ff + ends + places)
     }
 
     /// How many of the last tokens attention sees: `window`, or else `max_seq_len`.

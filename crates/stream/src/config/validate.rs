@@ -42,7 +42,7 @@ impl ModelConfig {
         for kind in self.mixer_kinds() {
             self.validate_heads(kind)?;
         }
-        let weights = self.matrix_weights()?;
+        let weights = self.cost()?.parameters;
         if weights > MAX_PARAMETERS {
             return wrong(format!(
                 "the model would have {weights} weights, expected at most {MAX_PARAMETERS}; lower d_model, n_layers or vocab_size"

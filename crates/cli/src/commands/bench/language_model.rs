@@ -34,7 +34,7 @@ pub fn config(case: &Case) -> ModelConfig {
 pub fn build(case: &Case, floats_per_token: u128, device: &Device) -> anyhow::Result<LanguageModel> {
     let config = config(case);
     config.validate().map_err(minrnn::Error::from)?;
-    expect_room(config.matrix_weights().map_err(minrnn::Error::from)? + case.tokens() * floats_per_token, device)?;
+    expect_room(config.cost().map_err(minrnn::Error::from)?.parameters + case.tokens() * floats_per_token, device)?;
     Ok(LanguageModel::new(&config, 0, device)?)
 }
 
@@ -62,9 +62,8 @@ pub fn parameters(model: &LanguageModel) -> usize {
 /// Operations of the matrix products in one iteration, 2 per weight and token, thrice that with the backward pass.
 pub fn flop(case: &Case, backward: bool) -> Option<f64> {
     let config = config(case);
-    // Looking a token up is no product.
-    let weights = config.matrix_weights().ok()? - (config.vocab_size * config.d_model) as u128;
-    Some(weights as f64 * case.tokens() as f64 * if backward { 6.0 } else { 2.0 })
+    let products = config.cost().ok()?.matrix_products;
+    Some(products as f64 * case.tokens() as f64 * if backward { 6.0 } else { 2.0 })
 }
 
 /// Random tokens of iteration `index`, one more than `seq_len` in each row.

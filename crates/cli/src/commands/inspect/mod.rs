@@ -1,4 +1,7 @@
-//! `minrnn inspect`: what a run, a checkpoint or a tensor file holds.
+//! `minrnn inspect`: what a run, a checkpoint or a tensor file holds, and what the model of an experiment or a configuration would be.
+
+mod cost;
+mod untrained;
 
 use std::fs::File;
 use std::io::Read;
@@ -8,13 +11,14 @@ use std::process::ExitCode;
 use anyhow::Context;
 use burn::tensor::Device;
 use minrnn::Error;
-use minrnn::checkpoint::{LoadedModel, load_model, parameter_count, parameter_shapes};
-use minrnn::nn::State;
-use minrnn::train::{Pointer, checkpoint, find_checkpoint};
+use minrnn::checkpoint::{LoadedModel, load_model, parameter_shapes};
+use minrnn::data::Tokenizer;
+use minrnn::train::{Pointer, checkpoint, experiments, find_checkpoint};
 use minrnn_stream::{ModelConfig, PackedModel, Weights, read_text};
 use serde_json::{Map, Value};
 
 use crate::deployed::Deployed;
+use crate::failure::WrongInput;
 use crate::output::print;
 
 const PROGRESS_FILE: &str = "progress.json";
@@ -22,15 +26,57 @@ const MAX_PROGRESS_BYTES: u64 = 1 << 20;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// A run directory (its best checkpoint is shown, or else its last), a checkpoint directory, a packed model, or a .safetensors file
-    #[arg(value_name = "RUN|FILE")]
+    /// A run directory (its best checkpoint is shown, or else its last), a checkpoint directory, a packed model, a .safetensors file, a
+    /// config.json, or an experiment by its name or TOML file
+    #[arg(value_name = "RUN|FILE|EXPERIMENT")]
     path: PathBuf,
+    /// Set a key of an experiment or a config.json, for example mixer=mamba or d_model=64
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let text = if args.path.is_file() { file(&args.path)? } else { run_or_checkpoint(&args.path)? };
+    let Args { path, settings } = args;
+    let text = match Subject::of(&path) {
+        Subject::Experiment(name) => untrained::experiment(name, &settings)?,
+        Subject::Configuration => untrained::configuration(&path, &settings)?,
+        Subject::File | Subject::Directory if !settings.is_empty() => {
+            let problem = "a trained model is what it is, and --set changes an experiment or a config.json alone; leave it out";
+            return Err(WrongInput(problem.to_owned()).into());
+        }
+        Subject::File => file(&path)?,
+        Subject::Directory => run_or_checkpoint(&path)?,
+    };
     print(text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is to be shown.
+enum Subject<'a> {
+    /// The name of a built-in experiment, or the path of a TOML file.
+    Experiment(&'a str),
+    /// A JSON file.
+    Configuration,
+    /// A packed model, or tensors.
+    File,
+    /// A run or a checkpoint, or nothing.
+    Directory,
+}
+
+impl<'a> Subject<'a> {
+    fn of(path: &'a Path) -> Self {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        match (path.to_str(), extension) {
+            (Some(name), Some("toml")) => Self::Experiment(name),
+            // A directory may have the name of an experiment.
+            (Some(name), _) if experiments::NAMES.contains(&name) && !path.exists() => Self::Experiment(name),
+            // What is no path at all is most likely an experiment's misspelt name.
+            (Some(name), None) if !path.exists() && path.components().count() == 1 => Self::Experiment(name),
+            (_, Some("json")) => Self::Configuration,
+            _ if path.is_file() => Self::File,
+            _ => Self::Directory,
+        }
+    }
 }
 
 fn file(path: &Path) -> anyhow::Result<String> {
@@ -42,7 +88,7 @@ fn file(path: &Path) -> anyhow::Result<String> {
     let weights = Weights::read(path).map_err(Error::from)?;
     let shapes: Vec<_> = weights.names().filter_map(|name| weights.get(name).map(|tensor| (shown(name), tensor.shape.clone()))).collect();
     let metadata: Vec<_> = weights.metadata().iter().map(|(key, value)| (shown(key), shown(value))).collect();
-    let (tensors, values) = (shapes.len(), grouped(weights.value_count()));
+    let (tensors, values) = (shapes.len(), grouped(weights.value_count() as u128));
     let mut text = format!("{}: {tensors} tensors, {values} values (f32)\n", path.display());
     text += &section("metadata", &metadata);
     Ok(text + &section("tensors", &sizes(shapes)))
@@ -56,15 +102,13 @@ fn packed(path: &Path) -> anyhow::Result<String> {
     let bytes = std::fs::metadata(path).map_err(|error| Error::io("read", path, error))?.len();
     let mut text = format!("packed model {}\n", path.display());
     text += &section("model", &settings(model.config())?);
-    let mut size = vec![
-        ("parameters".to_owned(), grouped(model.parameters())),
-        ("file".to_owned(), format!("{} bytes", grouped(bytes as usize))),
-        ("state".to_owned(), format!("{} bytes per session", grouped(model.init_state(1).bytes_per_row()))),
-    ];
-    size.extend(tokenizer.as_ref().map(|tokenizer| ("tokenizer".to_owned(), format!("{} tokens", grouped(tokenizer.vocab_size())))));
-    text += &section("size", &size);
-    let rows =
-        tensors.iter().map(|tensor| (shown(&tensor.name), format!("{:?} {} {} bytes", tensor.shape, tensor.format, grouped(tensor.bytes))));
+    let packed: u128 = tensors.iter().map(|tensor| tensor.bytes as u128).sum();
+    let mut more = vec![("packed".to_owned(), format!("{} bytes of tensors in a file of {}", grouped(packed), grouped(bytes.into())))];
+    more.extend(tokenizer.as_ref().map(vocabulary));
+    text += &cost::sections(model.config(), more)?;
+    let rows = tensors
+        .iter()
+        .map(|tensor| (shown(&tensor.name), format!("{:?} {} {} bytes", tensor.shape, tensor.format, grouped(tensor.bytes as u128))));
     Ok(text + &section("tensors", &rows.collect::<Vec<_>>()))
 }
 
@@ -80,16 +124,15 @@ fn run_or_checkpoint(path: &Path) -> anyhow::Result<String> {
         }
     }
     text += &section("model", &settings(&config.model)?);
-    let mut size = vec![
-        ("parameters".to_owned(), grouped(parameter_count(&model))),
-        ("state".to_owned(), format!("{} bytes per sequence", grouped(model.init_state(1).bytes()))),
-    ];
-    size.extend(tokenizer.map(|tokenizer| ("tokenizer".to_owned(), format!("{} tokens", grouped(tokenizer.vocab_size())))));
-    text += &section("size", &size);
+    text += &cost::sections(&config.model, tokenizer.as_ref().map(vocabulary).into_iter().collect())?;
     if let Some(progress) = progress(&directory)? {
         text += &section("progress", &fields(&progress));
     }
     Ok(text + &section("tensors", &sizes(parameter_shapes(&model))))
+}
+
+fn vocabulary(tokenizer: &Tokenizer) -> (String, String) {
+    ("tokenizer".to_owned(), format!("{} tokens", grouped(tokenizer.vocab_size() as u128)))
 }
 
 /// Every setting of a model, in the order of its definition.
@@ -139,7 +182,7 @@ fn shown(text: &str) -> String {
 }
 
 /// 6711105 as "6 711 105".
-fn grouped(n: usize) -> String {
+fn grouped(n: u128) -> String {
     let digits = n.to_string();
     let spaced = digits.char_indices().flat_map(|(i, digit)| {
         let space = i > 0 && (digits.len() - i).is_multiple_of(3);

@@ -1,0 +1,170 @@
+//! What models, sessions and files get that do not fit each other: exit code 2 and a sentence with the tensor or the key, what was
+//! expected and what was found.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use burn::tensor::Device;
+use common::{Finished, Scratch, minrnn, shown};
+use minrnn::checkpoint::save_weights;
+use minrnn::model::LanguageModel;
+use minrnn_stream::{CheckpointConfig, MixerKind, ModelConfig, Tensor, WEIGHTS_FILE, Weights, write_safetensors};
+
+type Tensors = Vec<(String, Tensor)>;
+
+fn told(args: &[&str]) -> Finished {
+    Finished::of(&mut minrnn(args))
+}
+
+fn tensors(path: &Path) -> Tensors {
+    let mut weights = Weights::read(path).unwrap();
+    let names: Vec<String> = weights.names().map(ToOwned::to_owned).collect();
+    names.into_iter().map(|name| (name.clone(), weights.take_any(&name).unwrap())).collect()
+}
+
+fn write(path: &Path, tensors: Tensors) {
+    write_safetensors(path, tensors.into_iter().map(|(name, tensor)| (name, tensor.shape, tensor.data.into())), None).unwrap();
+}
+
+/// A checkpoint of one block.
+fn checkpoint(scratch: &Scratch, name: &str, config: &ModelConfig) -> PathBuf {
+    let directory = scratch.path(name);
+    fs::create_dir(&directory).unwrap();
+    CheckpointConfig::new(config.clone()).write(&directory).unwrap();
+    save_weights(&LanguageModel::new(config, 0, &Device::flex()).unwrap(), directory.join(WEIGHTS_FILE)).unwrap();
+    directory
+}
+
+fn small(mixer: MixerKind) -> ModelConfig {
+    ModelConfig { mixer, vocab_size: 11, d_model: 8, n_layers: 1, max_seq_len: 16, ..Default::default() }
+}
+
+#[test]
+fn heads_and_states_that_do_not_fit_are_named() {
+    let scratch = Scratch::new();
+    let cases: [(&str, &[&str]); 12] = [
+        ("mixer=attention n_heads=3", &["n_heads must divide d_model = 16", "found 3"]),
+        ("mixer=s-lstm n_heads=3", &["n_heads = 3 does not divide 16", "d_model of mixer = s-lstm"]),
+        ("mixer=m-lstm n_heads=3", &["n_heads = 3 does not divide 64", "the inner width", "mixer = m-lstm"]),
+        ("mixer=ret-net n_heads=3", &["n_heads must divide d_model, found 3 heads for 16"]),
+        ("mixer=ret-net n_heads=16", &["turns pairs of channels", "16 heads of d_model 16 have 1 each"]),
+        ("mixer=aaren n_heads=3", &["n_heads must divide the inner width, found 3 heads for 32"]),
+        ("mixer=linear-attention n_heads=5", &["n_heads must divide the inner width, found 5 heads for 32"]),
+        ("mixer=delta n_heads=0", &["n_heads must be between 1", "found 0"]),
+        ("mixer=s4 d_state=7", &["s4 keeps half of d_state", "found 7"]),
+        ("mixer=h3 head_width=3", &["head_width must divide d_model = 16, found 3"]),
+        ("mixer=mamba d_state=0", &["d_state must be between 1", "found 0"]),
+        ("mixer=rwkv4 initial_state=learned", &["initial_state = learned does not exist for mixer = rwkv4"]),
+    ];
+    for (settings, parts) in cases {
+        let training = scratch.training("run", &settings.split(' ').collect::<Vec<_>>());
+        training.run().refused(parts);
+        assert!(!training.out.exists(), "{settings}");
+        // The same of a model that is there: its configuration was changed afterwards.
+        let sets: Vec<&str> = settings.split(' ').flat_map(|setting| ["--set", setting]).collect();
+        told(&[&["inspect", "text", "--set", "d_model=16"], &sets[..]].concat()).refused(parts);
+    }
+}
+
+#[test]
+fn weights_of_another_name_or_shape_are_named_whatever_the_mixer() {
+    let scratch = Scratch::new();
+    for &mixer in MixerKind::ALL {
+        let config = small(mixer);
+        let directory = checkpoint(&scratch, mixer.name(), &config);
+        let (file, whole) = (directory.join(WEIGHTS_FILE), tensors(&directory.join(WEIGHTS_FILE)));
+        // The largest tensor of the mixer.
+        let of_mixer = |(name, _): &&(String, Tensor)| name.starts_with("backbone.blocks.0.mixer.");
+        let (name, tensor) = whole.iter().filter(of_mixer).max_by_key(|(_, tensor)| tensor.data.len()).unwrap();
+        let refused = |change: &dyn Fn(&mut (String, Tensor)), parts: &[&str]| {
+            let mut changed = whole.clone();
+            changed.iter_mut().filter(|(found, _)| found == name).for_each(change);
+            write(&file, changed);
+            let out = shown(&scratch.path("packed"));
+            told(&["inspect", &shown(&directory)]).refused(parts);
+            match config.expect_streamed() {
+                Ok(()) => told(&["pack", &shown(&directory), "-o", &out]).refused(parts),
+                Err(_) => told(&["pack", &shown(&directory), "-o", &out]).refused(&["does not run", mixer.name()]),
+            }
+            assert!(!Path::new(&out).exists());
+        };
+        let expected = format!("{:?}", tensor.shape);
+        refused(
+            &|(name, _)| name.push('s'),
+            &[&format!("tensor '{name}' is missing"), &format!("expected with shape {expected}"), &format!("'{name}s'")],
+        );
+        let flat = format!("[{}]", tensor.data.len());
+        refused(&|(_, tensor)| tensor.shape = vec![tensor.data.len()], &[&format!("'{name}' has shape {flat}, expected {expected}")]);
+        // One more tensor, of a block that is not there.
+        let surplus = name.replace("blocks.0", "blocks.1");
+        write(&file, [whole.clone(), vec![(surplus.clone(), tensor.clone())]].concat());
+        told(&["inspect", &shown(&directory)]).refused(&[&format!("tensor '{surplus}' is not part of this model")]);
+    }
+}
+
+#[test]
+fn a_configuration_of_another_model_names_the_first_tensor_that_differs() {
+    let scratch = Scratch::new();
+    let directory = checkpoint(&scratch, "model", &small(MixerKind::Mamba));
+    let refused = |config: ModelConfig, parts: &[&str]| {
+        CheckpointConfig::new(config).write(&directory).unwrap();
+        told(&["inspect", &shown(&directory)]).refused(parts);
+    };
+    refused(
+        ModelConfig { d_state: 4, ..small(MixerKind::Mamba) },
+        &["'backbone.blocks.0.mixer.x_proj.weight' has shape [33, 16], expected [9, 16]"],
+    );
+    refused(ModelConfig { vocab_size: 12, ..small(MixerKind::Mamba) }, &["'embedding.weight' has shape [11, 8], expected [12, 8]"]);
+    refused(small(MixerKind::S4), &["tensor 'backbone.blocks.0.mixer.", "is missing, expected with shape"]);
+}
+
+#[test]
+fn a_session_of_another_model_is_named_with_the_part_that_differs() {
+    let scratch = Scratch::new();
+    let train = |name: &str, settings: &[&str]| {
+        let training = scratch.training(name, &["max_iterations=2", "eval_every=2", "eval_iterations=1"]).with(settings);
+        training.run().ok();
+        shown(&scratch.path(name))
+    };
+    let (narrow, wide) = (train("narrow", &["mixer=min-gru"]), train("wide", &["mixer=mamba", "ff=none"]));
+    let (attention, other) = (train("attention", &["mixer=attention"]), train("other", &["mixer=min-gru", "seed=5"]));
+    let session = shown(&scratch.path("session"));
+    let save = |run: &str| told(&["generate", run, "--max-tokens", "3", "--save-session", &session]).ok();
+    let load = |run: &str| told(&["generate", run, "--max-tokens", "3", "--load-session", &session]);
+    save(&narrow);
+    // One number of state for each of 32 channels; Mamba has 16, and a window of 3.
+    load(&wide).failed(2, &["another model", "has shape [1, 32], expected [1, 608]"]);
+    load(&attention).failed(2, &["another model", "its state has no 'blocks.0.mixer.cache'"]);
+    load(&other).failed(2, &["another model or other weights; load it with the checkpoint it was made with"]);
+    save(&attention);
+    load(&narrow).failed(2, &["another model", "its state has no"]);
+    load(&attention).ok();
+}
+
+#[test]
+fn a_file_of_another_library_with_a_wrong_name_or_shape_is_named() {
+    let scratch = Scratch::new();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../minrnn/tests/fixtures/interchange/min_gru_pytorch.safetensors");
+    let whole: Tensors = tensors(&fixture).into_iter().filter(|(name, _)| !name.starts_with("case.")).collect();
+    let (file, out) = (scratch.path("file.safetensors"), shown(&scratch.path("out")));
+    let import = |tensors: Tensors| {
+        write(&file, tensors);
+        told(&["import", &shown(&file), "--format", "min-gru-pytorch", "-o", &out])
+    };
+    import(whole.clone()).ok();
+    fs::remove_dir_all(&out).unwrap();
+    // A tensor that decides about no other's shape.
+    let name = "layers.1.4.0.bias";
+    let with = |change: &dyn Fn(&mut (String, Tensor))| {
+        let mut changed = whole.clone();
+        changed.iter_mut().filter(|(found, _)| found == name).for_each(change);
+        changed
+    };
+    import(with(&|(name, _)| name.push('s'))).refused(&[&format!("tensor '{name}' is missing"), "expected with shape [32]"]);
+    import(with(&|(_, tensor)| tensor.shape = vec![2, 16])).refused(&[&format!("'{name}' has shape [2, 16], expected [32]")]);
+    let surplus = vec![("nothing.weight".to_owned(), Tensor { shape: vec![1], data: vec![0.0] })];
+    import([whole.clone(), surplus].concat()).refused(&["'nothing.weight' is not part of this model"]);
+    assert!(!Path::new(&out).exists());
+}

@@ -1,0 +1,51 @@
+//! The model that training would build, as far as an experiment tells before its data are read.
+
+use minrnn_stream::ModelConfig;
+
+use super::config::Experiment;
+use super::data_config::{Corpus, TokenizerKind};
+use super::task::{sequence_task, shape, tokenizer_kind};
+use crate::Result;
+use crate::data::Tokenizer;
+
+/// Characters of Tiny Shakespeare.
+const SHAKESPEARE: usize = 65;
+
+/// An untrained model, and where its inputs and outputs come from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Untrained {
+    /// The model.
+    pub model: ModelConfig,
+    /// Where the number of its inputs and outputs comes from, in words.
+    pub source: String,
+}
+
+impl Untrained {
+    /// The model that training `experiment` would build. The vocabulary of text is `model.vocab_size` where that is set, else that of the
+    /// tokenizer; characters are counted in `data.path`, and where there is none they are as many as in Tiny Shakespeare.
+    ///
+    /// # Errors
+    /// When data that have to be read cannot be.
+    pub fn of(experiment: &Experiment) -> Result<Self> {
+        let (data, mut model) = (&experiment.data, experiment.model.clone());
+        if let Some(task) = sequence_task(data)? {
+            shape(&mut model, task.reads(), task.predicts());
+            return Ok(Self { model, source: "of the task".to_owned() });
+        }
+        let (size, source) = match (experiment.model.vocab_size, data.tokenizer, &data.path, data.corpus) {
+            (0, TokenizerKind::Byte, ..) => (256, "the bytes".to_owned()),
+            (0, TokenizerKind::Bpe, ..) => (data.bpe_vocab_size, "bpe_vocab_size".to_owned()),
+            (0, TokenizerKind::Char, Some(path), _) => {
+                let tokenizer = Tokenizer::train(tokenizer_kind(data.tokenizer), data.bpe_vocab_size, path)?;
+                (tokenizer.vocab_size(), format!("the characters of '{}'", path.display()))
+            }
+            (0, TokenizerKind::Char, None, Some(Corpus::TinyShakespeare)) => (SHAKESPEARE, "the characters of Tiny Shakespeare".to_owned()),
+            (0, TokenizerKind::Char, None, None) => {
+                (SHAKESPEARE, "assumed, as in Tiny Shakespeare; a text may have others: set vocab_size or data.path".to_owned())
+            }
+            (size, ..) => (size, "vocab_size".to_owned()),
+        };
+        model.vocab_size = size;
+        Ok(Self { model, source })
+    }
+}

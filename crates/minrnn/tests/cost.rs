@@ -1,0 +1,84 @@
+//! What a configuration says a model costs, against the model itself.
+
+mod common;
+
+use burn::tensor::Device;
+use common::{configs, random_tokens};
+use minrnn::checkpoint::{parameter_count, save_weights};
+use minrnn::model::LanguageModel;
+use minrnn::nn::{Mode, State};
+use minrnn::ops::StepCodes;
+use minrnn_stream::{FeedForwardKind, MixerKind, Model, ModelConfig, WeightFormat, Weights};
+
+const F32: u128 = 4;
+
+/// Every setting of every mixer, block and model that the laws are tested with.
+fn every_config() -> Vec<ModelConfig> {
+    let mixers = MixerKind::ALL.iter().flat_map(|&kind| configs::mixers(kind));
+    let whole = [configs::nano_gpt(), configs::llama(), configs::xlstm_stack()];
+    mixers.chain(configs::blocks()).chain(configs::language_models()).chain(whole).collect()
+}
+
+#[test]
+fn parameters_and_state_are_those_of_the_built_model() {
+    let device = Device::flex();
+    for config in every_config() {
+        let (what, cost) = (configs::label(&config), config.cost().expect("a valid model"));
+        let model = LanguageModel::new(&config, 0, &device).expect("a valid model");
+        assert_eq!(cost.parameters, parameter_count(&model) as u128, "parameters of {what}");
+        let state = model.init_state(1);
+        assert_eq!(F32 * cost.carried(0), state.bytes() as u128, "first state of {what}");
+        for tokens in [1, 7] {
+            let (_, state) = model.forward(random_tokens(1, tokens, 0, &device), state.clone(), &StepCodes::dense(), Mode::Evaluate);
+            assert_eq!(F32 * cost.carried(tokens), state.bytes() as u128, "state of {what} after {tokens} tokens");
+        }
+    }
+}
+
+#[test]
+fn the_runtime_carries_the_same_state() {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    for config in every_config().into_iter().filter(|config| config.expect_streamed().is_ok()) {
+        let trained = LanguageModel::new(&config, 0, &Device::flex()).expect("a valid model");
+        save_weights(&trained, file.path()).expect("a file that can be written");
+        let mut weights = Weights::read(file.path()).expect("the file just written");
+        let model = Model::new(&config, &mut weights, WeightFormat::F32).expect("the weights just written");
+        let cost = config.cost().expect("a valid model");
+        assert_eq!(F32 * cost.state, model.init_state(1).bytes_per_row() as u128, "{}", configs::label(&config));
+        assert!(cost.past.is_empty());
+    }
+}
+
+#[test]
+fn parts_add_up_to_the_model() {
+    for config in every_config() {
+        let blocks = (0..config.n_layers).map(|layer| config.block_cost(layer).expect("a valid model"));
+        let parts: Vec<_> = blocks.chain([config.embedding_cost(), config.head_cost()]).collect();
+        let cost = config.cost().expect("a valid model");
+        let what = configs::label(&config);
+        assert_eq!(parts.iter().map(|part| part.flops(9)).sum::<u128>(), cost.flops(9), "{what}");
+        assert_eq!(parts.iter().map(|part| part.carried(9)).sum::<u128>(), cost.carried(9), "{what}");
+    }
+}
+
+/// D = 8, E = 16, V = 11, one block; each line is the matrices, then the recurrence, then the head.
+#[test]
+fn flops_are_those_worked_out_by_hand() {
+    let cell = |mixer| ModelConfig { ff: FeedForwardKind::None, d_state: 5, ..configs::small(mixer) };
+    let flops = |config: &ModelConfig, tokens| config.cost().expect("a valid model").flops(tokens);
+    let min_gru = 8 * 32 + 16 * 8 + 2 * 16 + 8 * 11;
+    let min_lstm = 8 * 48 + 16 * 8 + 2 * 16 + 8 * 11;
+    // R = 1, N = 5: in, convolution, x, Δ, out; 4 for each of 16 · 5 states and 3 for each channel.
+    let mamba = 8 * 32 + 16 * 4 + 16 * (1 + 2 * 5) + 16 + 16 * 8 + 4 * 16 * 5 + 3 * 16 + 8 * 11;
+    for (mixer, products) in [(MixerKind::MinGru, min_gru), (MixerKind::MinLstm, min_lstm), (MixerKind::Mamba, mamba)] {
+        assert_eq!(flops(&cell(mixer), 1), 2 * products, "{mixer}");
+        assert_eq!(flops(&cell(mixer), 1000), 2 * products, "{mixer} does not look back");
+    }
+    assert_eq!([2 * min_gru, 2 * min_lstm, 2 * mamba], [1008, 1264, 2192]);
+    // q, k, v and out, an MLP of 32, the head; 2 · 8 for each of the tokens seen, 150 at most.
+    let transformer = 8 * 24 + 8 * 8 + 2 * 8 * 32 + 8 * 11;
+    for (tokens, seen) in [(1, 1), (5, 5), (150, 150), (1000, 150)] {
+        assert_eq!(flops(&configs::nano_gpt(), tokens), 2 * (transformer + 2 * 8 * seen), "{tokens} tokens");
+    }
+    assert_eq!(flops(&configs::nano_gpt(), 150), 6512);
+}
