@@ -1,6 +1,7 @@
 //! The configuration of a model: everything its shapes and its arithmetic depend on.
 
 mod validate;
+mod wiring;
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::choices::{
     Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind,
-    Positions, RecurrentInit, S4Init, ScanKind,
+    Positions, RecurrentInit, S4Init, ScanKind, WiringKind,
 };
 use crate::{Error, Result};
 
@@ -29,11 +30,14 @@ pub struct ModelConfig {
     pub mixer: MixerKind,
     /// The time-mixing layers of the blocks, repeated from the first block to the last. Default empty: `mixer` in every block.
     pub mixers: Vec<MixerKind>,
+    /// What each block puts around its mixer. Default `none`.
+    pub wiring: WiringKind,
     /// Number of token ids V. The default 0 stands for "not known yet": training fills it in from the tokenizer.
     pub vocab_size: usize,
     /// Width D of the residual stream. Default 128.
     pub d_model: usize,
-    /// Ratio of the recurrent width to `d_model`; their product must be whole. Default 2.
+    /// Ratio of the recurrent width to `d_model`; their product must be whole. In `wiring = mamba` it is the ratio of the mixer's whole
+    /// width. Default 2.
     pub expansion: f64,
     /// Number of blocks. Default 2.
     pub n_layers: usize,
@@ -67,6 +71,8 @@ pub struct ModelConfig {
     pub n_heads: usize,
     /// State size N of each channel of a state space model. Default 16.
     pub d_state: usize,
+    /// Rank R of the step sizes of Mamba and S6. The default 0 stands for ⌈`d_model` / 16⌉.
+    pub dt_rank: usize,
     /// What the frequencies of S4D's states begin with. Default `legs`.
     pub s4_init: S4Init,
     /// Channels of a head of H3; it must divide `d_model`. Default 1.
@@ -100,6 +106,7 @@ impl Default for ModelConfig {
         Self {
             mixer: MixerKind::MinGru,
             mixers: Vec::new(),
+            wiring: WiringKind::None,
             vocab_size: 0,
             d_model: 128,
             expansion: 2.0,
@@ -119,6 +126,7 @@ impl Default for ModelConfig {
             scan: ScanKind::Linear,
             n_heads: 4,
             d_state: 16,
+            dt_rank: 0,
             s4_init: S4Init::Legs,
             head_width: 1,
             max_seq_len: 1024,
@@ -162,9 +170,9 @@ impl ModelConfig {
         whole_width("expansion", self.expansion, self.d_model)
     }
 
-    /// The rank R = ⌈`d_model` / 16⌉ of Mamba's step sizes.
-    pub fn dt_rank(&self) -> usize {
-        self.d_model.div_ceil(16)
+    /// The rank R of the step sizes of Mamba and S6: `dt_rank`, or else ⌈`d_model` / 16⌉.
+    pub fn step_rank(&self) -> usize {
+        if self.dt_rank == 0 { self.d_model.div_ceil(16) } else { self.dt_rank }
     }
 
     /// The feed-forward part of block `layer`: none where the mixer, such as mLSTM, is a whole block by itself.
@@ -229,9 +237,12 @@ impl ModelConfig {
     /// # Errors
     /// As [`d_inner`](Self::d_inner) and [`d_ff`](Self::d_ff).
     pub fn matrix_weights(&self) -> Result<u128> {
-        let (d, e) = (self.d_model as u128, self.d_inner()? as u128);
-        let inner = self.mlstm_inner()? as u128;
+        let inside = self.inside_wiring()?;
+        let (d, e) = (inside.d_model as u128, inside.d_inner()? as u128);
+        let inner = inside.mlstm_inner()? as u128;
         let highway = if self.highway { d * d } else { 0 };
+        let (n, r) = (self.d_state as u128, self.step_rank() as u128);
+        let mixing = if self.has_output_mixing() { 2 * d * d } else { 0 };
         let mixer = |kind: MixerKind| match kind {
             MixerKind::MinGru => 3 * d * e + highway,
             MixerKind::Gilr | MixerKind::DecayMinGru => 3 * d * e,
@@ -244,17 +255,17 @@ impl ModelConfig {
             MixerKind::MinLstm => 4 * d * e + highway,
             MixerKind::Gru => 3 * (d + e) * e + e * d,
             MixerKind::Lstm => 4 * (d + e) * e + e * d,
-            MixerKind::Mamba => {
-                let (n, r) = (self.d_state as u128, self.dt_rank() as u128);
-                3 * d * e + e * (r + 2 * n) + r * e + e * n
-            }
+            MixerKind::Mamba => 3 * d * e + e * (2 * r + 3 * n),
+            MixerKind::S6 => d * (2 * r + 3 * n) + mixing,
             MixerKind::SLstm => 8 * d * d / self.n_heads.max(1) as u128,
             MixerKind::MLstm => 3 * d * inner + (12 + 6 * self.n_heads as u128) * inner,
             MixerKind::Attention => 4 * d * d,
-            MixerKind::S4 | MixerKind::S4d => 2 * d * d,
+            MixerKind::S4 | MixerKind::S4d | MixerKind::HyenaFilter => mixing,
             MixerKind::H3 | MixerKind::Hyena => 4 * d * d,
         };
-        let mixers: u128 = (0..self.n_layers.min(MAX_LAYERS)).map(|layer| mixer(self.mixer_at(layer))).sum();
+        let around = self.wiring_weights()?;
+        let mixers: u128 = (0..self.n_layers.min(MAX_LAYERS)).map(|layer| around + mixer(self.mixer_at(layer))).sum();
+        let d = self.d_model as u128;
         let ff = match self.ff {
             FeedForwardKind::None => 0,
             FeedForwardKind::Mlp => 2 * d * self.d_ff()? as u128,
@@ -420,6 +431,28 @@ mod tests {
         assert!(refusal(|c| (c.mixer, c.d_state) = (MixerKind::S4, 512)).contains("found 512"));
         assert!(refusal(|c| (c.mixer, c.head_width) = (MixerKind::H3, 3)).contains("must divide d_model = 128, found 3"));
         assert!(refusal(|c| (c.mixer, c.max_seq_len) = (MixerKind::Hyena, 1)).contains("max_seq_len lags"));
+        assert!(refusal(|c| (c.mixer, c.max_seq_len) = (MixerKind::HyenaFilter, 1)).contains("hyena-filter has a filter of max_seq_len"));
+        assert!(refusal(|c| c.dt_rank = 1 << 20).contains("dt_rank must be at most"));
+    }
+
+    #[test]
+    fn a_wiring_takes_inner_layers_and_checks_them_at_its_width() {
+        let wired = |c: &mut ModelConfig, wiring, mixer| (c.wiring, c.mixer) = (wiring, mixer);
+        let refused = refusal(|c| wired(c, WiringKind::H3, MixerKind::Mamba));
+        assert!(refused.contains("mixer = mamba") && refused.contains("use mixer = s6"), "{refused}");
+        assert!(refusal(|c| wired(c, WiringKind::Mamba, MixerKind::H3)).contains("use mixer = s4d"));
+        assert!(refusal(|c| wired(c, WiringKind::Mamba, MixerKind::Hyena)).contains("use mixer = hyena-filter"));
+        let refused = refusal(|c| (c.wiring, c.mixer, c.d_state) = (WiringKind::H3, MixerKind::S6, 1));
+        assert!(refused.contains("d_state of at least 2, found 1"), "{refused}");
+        let heads = |c: &mut ModelConfig, wiring| {
+            wired(c, wiring, MixerKind::Attention);
+            (c.d_model, c.expansion, c.n_heads) = (6, 1.5, 2);
+        };
+        let refused = refusal(|c| heads(c, WiringKind::Mamba));
+        assert!(refused.contains("d_model = 9") && refused.contains("expansion · d_model"), "{refused}");
+        let mut config = valid();
+        heads(&mut config, WiringKind::H3);
+        config.validate().unwrap();
     }
 
     #[test]
