@@ -7,8 +7,8 @@
 //! h_t = exp(Δ_t A) h_{t−1} + Δ_t B_t u_t      y_t = (C_t · h_t + D u_t) ⊙ SiLU(ζ_t)
 //! out = W_out y
 //! ```
-//! where: x input (D); u, ζ inner branch and gate (E = expansion · D); Δ step size (E), of rank R, ⌈D / 16⌉ by default; B, C (N = `d_state`) shared
-//! by all channels; h state (E × N). `D` of the equations is the skip of a channel, as the parameter's name has it.
+//! where: x input (D); u, ζ inner branch and gate (E = expansion · D); Δ step size (E), of rank R, ⌈D / 16⌉ by default; B, C
+//! (N = `d_state`) shared by all channels; h state (E × N). `D` of the equations is the skip of a channel, as the parameter's name has it.
 //!
 //! The block around it has neither convolution nor feed-forward part of its own: `conv = false`, `ff = none`. The state before the first
 //! step is 0; `initial_state` plays no part.

@@ -36,8 +36,8 @@ pub struct ModelConfig {
     pub vocab_size: usize,
     /// Width D of the residual stream. Default 128.
     pub d_model: usize,
-    /// Ratio of the recurrent width to `d_model`; their product must be whole. In `wiring = mamba` it is the ratio of the mixer's whole
-    /// width. Default 2.
+    /// Ratio of the recurrent width to `d_model`; their product must be whole. With `wiring = mamba` it is the ratio of
+    /// the width inside the wiring. Default 2.
     pub expansion: f64,
     /// Number of blocks. Default 2.
     pub n_layers: usize,
