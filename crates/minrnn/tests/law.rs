@@ -46,6 +46,7 @@ laws! {
         gru: Gru,
         lstm: Lstm,
         mamba: Mamba,
+        s6: S6,
         gilr: Gilr,
         rwkv4: Rwkv4,
         aaren: Aaren,
@@ -58,12 +59,14 @@ laws! {
         s4d: S4d,
         h3: H3,
         hyena: Hyena,
+        hyena_filter: HyenaFilter,
         signed_min_gru: SignedMinGru,
         decay_min_gru: DecayMinGru,
         delta: Delta,
     }
     others {
         blocks: subject::blocks(configs::blocks()),
+        wirings: subject::blocks(configs::wirings()),
         language_models: subject::language_models(configs::language_models()),
     }
 }

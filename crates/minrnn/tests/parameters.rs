@@ -9,7 +9,7 @@ use minrnn::checkpoint::{parameter_count, parameter_shapes};
 use minrnn::model::LanguageModel;
 use minrnn::nn::{AnyMixer, Initializer};
 use minrnn::train::Experiment;
-use minrnn_stream::{FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, ModelConfig, NormKind};
+use minrnn_stream::{FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, ModelConfig, NormKind, WiringKind};
 
 fn model(config: &ModelConfig) -> LanguageModel {
     LanguageModel::new(config, 0, &Device::flex()).expect("a valid model")
@@ -466,6 +466,87 @@ fn names_of_a_hyena() {
         out_proj.weight [8, 8]
         out_proj.bias [8]";
     assert_eq!(mixer_listing(&small(MixerKind::Hyena)), expected(lines));
+}
+
+#[test]
+fn sequence_maps_leave_the_mixing_of_channels_to_a_wiring() {
+    let alone = |mixer| ModelConfig { d_state: 6, expansion: 1.0, ..small(mixer) };
+    for mixer in [MixerKind::S4, MixerKind::S4d, MixerKind::S6, MixerKind::HyenaFilter] {
+        let listing = mixer_listing(&alone(mixer));
+        let mixing = "out_proj.weight [16, 8]\nout_proj.bias [16]\n";
+        assert!(listing.ends_with(mixing), "{listing}");
+        for wiring in [WiringKind::H3, WiringKind::Mamba] {
+            assert_eq!(mixer_listing(&ModelConfig { wiring, ..alone(mixer) }), listing.replace(mixing, ""));
+        }
+    }
+}
+
+#[test]
+fn names_of_an_s6_in_each_wiring() {
+    let config = |wiring| ModelConfig { wiring, ff: FeedForwardKind::None, d_state: 5, ..small(MixerKind::S6) };
+    let lines = "
+        embedding.weight [11, 8]
+        backbone.blocks.0.mixer_norm.gamma [8]
+        backbone.blocks.0.wiring.in_proj.weight [32, 8]
+        backbone.blocks.0.wiring.conv1d.weight [16, 1, 4]
+        backbone.blocks.0.wiring.conv1d.bias [16]
+        backbone.blocks.0.wiring.out_proj.weight [8, 16]
+        backbone.blocks.0.mixer.x_proj.weight [11, 16]
+        backbone.blocks.0.mixer.dt_proj.weight [16, 1]
+        backbone.blocks.0.mixer.dt_proj.bias [16]
+        backbone.blocks.0.mixer.A_log [16, 5]
+        backbone.blocks.0.mixer.D [16]
+        backbone.final_norm.gamma [8]
+        head.weight [11, 8]";
+    assert_eq!(listing(&config(WiringKind::Mamba)), expected(lines));
+    let lines = "
+        embedding.weight [11, 8]
+        backbone.blocks.0.mixer_norm.gamma [8]
+        backbone.blocks.0.wiring.in_proj.weight [24, 8]
+        backbone.blocks.0.wiring.in_proj.bias [24]
+        backbone.blocks.0.wiring.shift_ssm.taps [8, 1, 5]
+        backbone.blocks.0.wiring.shift_ssm.skip [8]
+        backbone.blocks.0.wiring.out_proj.weight [8, 8]
+        backbone.blocks.0.wiring.out_proj.bias [8]
+        backbone.blocks.0.mixer.x_proj.weight [11, 8]
+        backbone.blocks.0.mixer.dt_proj.weight [8, 1]
+        backbone.blocks.0.mixer.dt_proj.bias [8]
+        backbone.blocks.0.mixer.A_log [8, 5]
+        backbone.blocks.0.mixer.D [8]
+        backbone.final_norm.gamma [8]
+        head.weight [11, 8]";
+    assert_eq!(listing(&config(WiringKind::H3)), expected(lines));
+}
+
+/// models.md §5, §7, for D = 64, N = 16, R = 4.
+#[test]
+fn wired_blocks_have_the_parameters_of_their_equations() {
+    let (d, n, r) = (64, 16, 4);
+    let count = |wiring, mixer| {
+        let config = ModelConfig { wiring, d_model: d, ff: FeedForwardKind::None, ..small(mixer) };
+        let shapes = parameter_shapes(&model(&config));
+        let of_block = shapes.iter().filter(|(name, _)| name.contains(".wiring.") || name.contains(".mixer."));
+        of_block.map(|(_, shape)| shape.iter().product::<usize>()).sum::<usize>()
+    };
+    // Mamba's published count, for Mamba and for its parts.
+    assert_eq!(count(WiringKind::Mamba, MixerKind::S6), 32_640);
+    let s6 = |e: usize| e * (r + 2 * n) + r * e + e + e * n + e;
+    let s4 = |e: usize| 2 * e + 6 * e * n / 2 + 2 * e * n / 2;
+    let mixing = 2 * d * d + 2 * d;
+    let mamba = |e: usize| 2 * d * e + 5 * e + e * d;
+    let h3 = 4 * d * d + 4 * d + d * n + d;
+    assert_eq!(count(WiringKind::None, MixerKind::S6), s6(d) + mixing);
+    assert_eq!(count(WiringKind::H3, MixerKind::S6), s6(d) + h3);
+    assert_eq!(count(WiringKind::None, MixerKind::S4), s4(d) + mixing);
+    assert_eq!(count(WiringKind::H3, MixerKind::S4), s4(d) + h3);
+    assert_eq!(count(WiringKind::Mamba, MixerKind::S4), s4(2 * d) + mamba(2 * d));
+    let filter = |e: usize| 3 * 150 + 3 * 64 + 64 + 2 * (64 * 64 + 64) + 64 * e + 64 + e;
+    assert_eq!(count(WiringKind::H3, MixerKind::HyenaFilter), filter(d) + h3);
+    assert_eq!(count(WiringKind::Mamba, MixerKind::HyenaFilter), filter(2 * d) + mamba(2 * d));
+    // A cell goes in whole; Mamba's wiring has expanded already.
+    let min_gru = |d: usize, e: usize| 2 * e * (d + 1) + d * (e + 1);
+    assert_eq!(count(WiringKind::H3, MixerKind::MinGru), min_gru(d, 2 * d) + h3);
+    assert_eq!(count(WiringKind::Mamba, MixerKind::MinGru), min_gru(2 * d, 2 * d) + mamba(2 * d));
 }
 
 #[test]

@@ -7,7 +7,9 @@ use common::{VOCAB_SIZE, configs, random, random_below};
 use minrnn::checkpoint::{load_weights, save_weights};
 use minrnn::generate::Session;
 use minrnn::model::LanguageModel;
-use minrnn_stream::{MixerKind, Model, ModelConfig, Positions, WeightFormat, Weights, Workspace, write_safetensors};
+use minrnn_stream::{
+    MixerKind, Model, ModelConfig, PackedModel, Positions, WeightFormat, Weights, WiringKind, Workspace, write_safetensors,
+};
 
 /// |error| ≤ this · max(1, largest logit).
 const TOLERANCE: f32 = 1e-5;
@@ -75,6 +77,31 @@ fn every_setting_of_a_block() {
 }
 
 #[test]
+fn every_wiring() {
+    let configs = configs::wirings();
+    let streamed: Vec<_> = configs.iter().filter(|config| config.expect_streamed().is_ok()).collect();
+    assert_eq!(streamed.len() + 4, configs.len(), "all but the filter of Hyena and attention");
+    streamed.into_iter().for_each(compare);
+}
+
+#[test]
+fn a_packed_model_keeps_its_wiring() {
+    for config in configs::wirings().iter().filter(|config| config.expect_streamed().is_ok()) {
+        let (weights, packed) = (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
+        save_weights(&LanguageModel::new(config, 7, &Device::flex()).unwrap(), weights.path()).unwrap();
+        let read = || Weights::read(weights.path()).unwrap();
+        PackedModel::write(packed.path(), config, &mut read(), WeightFormat::F32, None).unwrap();
+        let models = [Model::new(config, &mut read(), WeightFormat::F32).unwrap(), Model::load(packed.path()).unwrap()];
+        let [whole, unpacked] = models.map(|model| {
+            let mut logits = vec![0.0; VOCAB_SIZE];
+            model.prefill(&[[1, 2, 3, 4, 5]], &mut model.init_state(1), &mut logits, &mut Workspace::new()).unwrap();
+            logits
+        });
+        assert_eq!(whole, unpacked, "{}", configs::label(config));
+    }
+}
+
+#[test]
 fn whole_models() {
     configs::language_models().iter().filter(|config| config.expect_streamed().is_ok()).for_each(compare);
     compare(&configs::xlstm_stack());
@@ -95,5 +122,9 @@ fn what_the_runtime_does_not_run_is_a_sentence() {
 fn wide_models() {
     for &mixer in MixerKind::STREAMED {
         compare(&ModelConfig { d_model: 160, n_layers: 2, conv: true, ..configs::small(mixer) });
+    }
+    for wiring in [WiringKind::H3, WiringKind::Mamba] {
+        let mixers = vec![MixerKind::S6, MixerKind::MinGru];
+        compare(&ModelConfig { d_model: 160, n_layers: 2, wiring, mixers, ..configs::small(MixerKind::S6) });
     }
 }

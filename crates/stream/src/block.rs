@@ -2,21 +2,19 @@
 //!
 //! ```text
 //! x ← x + PW(DW(x))            when `conv` is on; no norm before it
-//! x ← x + Mixer(norm(x))
+//! x ← x + Mixer(norm(x))       the mixer standing inside a wiring when there is one
 //! x ← x + FF(norm(x))          when there is a feed-forward part
 //! ```
-
-use alloc::boxed::Box;
 
 use crate::channel_mix::ChannelMix;
 use crate::conv::Conv;
 use crate::feed_forward::FeedForward;
-use crate::highway::Highway;
-use crate::linear::{Linear, Shared};
-use crate::mixer::{self, Mixer, Output};
+use crate::layer::Layer;
+use crate::linear::Shared;
 use crate::norm::Norm;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
+use crate::wiring::Wiring;
 use crate::workspace::{Buffers, room};
 use crate::{FeedForwardKind, ModelConfig, Result};
 
@@ -26,10 +24,8 @@ pub(crate) struct Block {
     d_model: usize,
     conv: Option<Conv>,
     mixer_norm: Norm,
-    mixer: Box<dyn Mixer>,
-    /// From the mixer's hidden values back to the residual stream, unless they are added as they are.
-    out_proj: Option<Linear>,
-    highway: Option<Highway>,
+    wiring: Option<Wiring>,
+    mixer: Layer,
     feed_forward: Option<(Norm, Part)>,
 }
 
@@ -43,16 +39,8 @@ impl Block {
     pub(crate) fn read(config: &ModelConfig, layer: usize, source: &mut dyn Source, name: &str) -> Result<Self> {
         let conv = if config.conv { Some(Conv::read(config, source, &join(name, "conv"))?) } else { None };
         let mixer_norm = Norm::read(config, source, &join(name, "mixer_norm"))?;
-        let mixer_name = join(name, "mixer");
-        let mixer = mixer::read(config, layer, source, &mixer_name)?;
-        let highway = Highway::read(config, config.mixer_at(layer), source, &mixer_name)?;
-        let out_name = join(&mixer_name, "out_proj");
-        let outputs = config.d_model * if mixer.output() == Output::Gated { 2 } else { 1 };
-        let out_proj = match (mixer.has_out_proj(), mixer.out_bias()) {
-            (false, _) => None,
-            (true, true) => Some(source.linear(&out_name, outputs, mixer.width())?),
-            (true, false) => Some(source.linear_without_bias(&out_name, outputs, mixer.width())?),
-        };
+        let wiring = Wiring::read(config, source, &join(name, "wiring"))?;
+        let mixer = Layer::read(&config.inside_wiring()?, layer, source, &join(name, "mixer"))?;
         let feed_forward = match config.ff_at(layer) {
             FeedForwardKind::None => None,
             _ => {
@@ -65,46 +53,43 @@ impl Block {
                 Some((norm, part))
             }
         };
-        Ok(Self { d_model: config.d_model, conv, mixer_norm, mixer, out_proj, highway, feed_forward })
+        Ok(Self { d_model: config.d_model, conv, mixer_norm, wiring, mixer, feed_forward })
     }
 
     /// Writes what a session keeps before its first token.
     pub(crate) fn init_memory(&self, memory: &mut [f32]) {
         memory.fill(0.0);
-        self.mixer.init_memory(&mut memory[self.window()..][..self.mixer.memory()]);
+        let [conv, wiring] = self.windows();
+        self.mixer.init_memory(&mut memory[conv + wiring..][..self.mixer.memory()]);
     }
 
-    /// Numbers that the convolution keeps for a session.
-    fn window(&self) -> usize {
-        self.conv.as_ref().map_or(0, |_| Conv::memory(self.d_model))
+    /// Numbers that the convolution and the wiring keep for a session, before the mixer's.
+    fn windows(&self) -> [usize; 2] {
+        [self.conv.as_ref().map_or(0, |_| Conv::memory(self.d_model)), self.wiring.as_ref().map_or(0, Wiring::memory)]
     }
 
     /// `x` `[N, D]` through the block. `state` holds a row for each session, in which the block's numbers begin at `first`.
     pub(crate) fn forward(&self, pass: &Pass<'_>, state: Shared<'_>, first: usize, x: &mut [f32], buffers: &mut Buffers) {
         let d = x.len() / pass.rows;
-        let window = self.window();
+        let [window, wired] = self.windows();
         if let Some(conv) = &self.conv {
             conv.forward(pass, Memory::new(state, first, window), x, buffers);
         }
         self.mixer_norm.forward(pass, pass.rows, x, room(&mut buffers.normed, pass.rows * d));
-        self.mixer.forward(pass, Memory::new(state, first + window, self.mixer.memory()), buffers);
-        match (&self.out_proj, &self.highway) {
-            (Some(out_proj), Some(highway)) => highway.add_to(pass, out_proj, buffers, x),
-            (Some(out_proj), None) => {
-                let scratch = room(&mut buffers.product, pass.rows * out_proj.weight.outputs());
-                match self.mixer.output() {
-                    Output::Plain => out_proj.add_to(pass, pass.rows, &buffers.hidden, scratch, x),
-                    Output::Gated => out_proj.add_gated_to(pass, pass.rows, &buffers.hidden, scratch, x),
-                }
+        let memory = Memory::new(state, first + window + wired, self.mixer.memory());
+        match &self.wiring {
+            None => self.mixer.add_to(pass, memory, buffers, x),
+            Some(wiring) => {
+                let inner = |buffers: &mut Buffers, y: &mut [f32]| self.mixer.add_to(pass, memory, buffers, y);
+                wiring.forward(pass, Memory::new(state, first + window, wired), buffers, x, inner);
             }
-            (None, _) => x.iter_mut().zip(&buffers.hidden).for_each(|(x, hidden)| *x += hidden),
         }
         if let Some((norm, feed_forward)) = &self.feed_forward {
             norm.forward(pass, pass.rows, x, room(&mut buffers.normed, pass.rows * d));
             match feed_forward {
                 Part::Pointwise(part) => part.forward(pass, x, buffers),
                 Part::ChannelMix(part) => {
-                    let first = first + window + self.mixer.memory();
+                    let first = first + window + wired + self.mixer.memory();
                     part.forward(pass, Memory::new(state, first, d), x, buffers);
                 }
             }

@@ -43,7 +43,7 @@ impl ChannelMix {
     /// `x += FF(buffers.normed)`, `x` `[N, D]`.
     pub(crate) fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, x: &mut [f32], buffers: &mut Buffers) {
         let (n, d, d_ff) = (pass.rows, self.value.outputs(), self.value.inputs());
-        let Buffers { normed, product: scratch, hidden, recurrent: [mixed, gate, ..] } = buffers;
+        let Buffers { normed, product: scratch, hidden, recurrent: [mixed, gate, ..], .. } = buffers;
         let [k, r] = self.shift.mixtures(pass, memory, normed, mixed);
         let scratch = room(scratch, n * d.max(d_ff));
         let hidden = room(hidden, n * d_ff);

@@ -59,6 +59,8 @@ choices! {
         Lstm = "lstm",
         /// Mamba (S6): a state space model whose step size, input and output depend on the input; its own convolution and gate.
         Mamba = "mamba",
+        /// S6: Mamba's selective state spaces alone, without its convolution and gate.
+        S6 = "s6",
         /// The gated impulse linear recurrence: a minGRU with the candidate tanh.
         Gilr = "gilr",
         /// The time mixing of RWKV-4: a fading average of values, weighted by the exponentials of keys.
@@ -83,12 +85,27 @@ choices! {
         H3 = "h3",
         /// Hyena: gates around a convolution with a long implicit filter.
         Hyena = "hyena",
+        /// Hyena's long implicit filter alone, without its gates and short convolution.
+        HyenaFilter = "hyena-filter",
         /// Beyond the paper: a minGRU whose coefficients may be negative.
         SignedMinGru = "signed-min-gru",
         /// Beyond the paper: a minGRU that also forgets with the time that passes.
         DecayMinGru = "decay-min-gru",
         /// Beyond the paper: associative memories that are corrected by the delta rule.
         Delta = "delta",
+    }
+}
+
+choices! {
+    /// What a block puts around its mixer.
+    WiringKind, "wiring" {
+        /// Nothing.
+        #[default]
+        None = "none",
+        /// H3's: the mixer reads the products of shifted keys and values, and queries multiply what it says.
+        H3 = "h3",
+        /// Mamba's: a convolution with SiLU before the mixer, a gate beside it.
+        Mamba = "mamba",
     }
 }
 

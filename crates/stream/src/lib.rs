@@ -34,6 +34,7 @@ mod feed_forward;
 mod files;
 mod gates;
 mod highway;
+mod layer;
 mod linear;
 mod mixer;
 mod model;
@@ -42,18 +43,20 @@ mod packed;
 mod pass;
 mod sampler;
 mod sampling;
+mod shift;
 mod source;
 mod state;
 mod token_shift;
 #[cfg(feature = "std")]
 mod weights;
+mod wiring;
 mod workspace;
 
 #[cfg(feature = "std")]
 pub use checkpoint::{CONFIG_FILE, CheckpointConfig, FORMAT_VERSION, WEIGHTS_FILE, read_checkpoint};
 pub use choices::{
     Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Pooling,
-    Positions, RecurrentInit, S4Init, ScanKind, WeightFormat,
+    Positions, RecurrentInit, S4Init, ScanKind, WeightFormat, WiringKind,
 };
 pub use config::{Cost, ModelConfig, Past};
 pub use error::{Error, Result};

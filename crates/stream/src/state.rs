@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checksum::crc32c;
 use crate::mixer::memory_len;
-use crate::{Error, MixerKind, Model, ModelConfig, Result, channel_mix, conv};
+use crate::{Error, MixerKind, Model, ModelConfig, Result, WiringKind, channel_mix, conv, wiring};
 
 const MAGIC: [u8; 8] = *b"\x89minrnnS";
 const VERSION: u64 = 2;
@@ -20,19 +20,28 @@ const CHECKSUM: usize = 4;
 pub(crate) struct StateShape {
     d_model: usize,
     conv: bool,
-    /// The mixer of each block and how many numbers the block keeps for a session: the window's, the mixer's, the feed-forward part's.
+    #[serde(default, skip_serializing_if = "is_none")]
+    wiring: WiringKind,
+    /// The mixer of each block and how many numbers the block keeps for a session: those of its convolution, its wiring, its mixer, and
+    /// its feed-forward part.
     blocks: Vec<(MixerKind, usize)>,
+}
+
+/// States of models without wirings are written as they were before there were any.
+fn is_none(wiring: &WiringKind) -> bool {
+    *wiring == WiringKind::None
 }
 
 impl StateShape {
     pub(crate) fn new(config: &ModelConfig) -> Result<Self> {
-        let ModelConfig { d_model, conv, .. } = *config;
-        let window = if conv { conv::Conv::memory(d_model) } else { 0 };
+        let ModelConfig { d_model, conv, wiring, .. } = *config;
+        let inside = config.inside_wiring()?;
+        let window = if conv { conv::Conv::memory(d_model) } else { 0 } + wiring::memory_len(config)?;
         let block = |layer| {
             let mixer = config.mixer_at(layer);
-            Ok((mixer, window + memory_len(config, mixer)? + channel_mix::memory_len(config, layer)))
+            Ok((mixer, window + memory_len(&inside, mixer)? + channel_mix::memory_len(config, layer)))
         };
-        Ok(Self { d_model, conv, blocks: (0..config.n_layers).map(block).collect::<Result<_>>()? })
+        Ok(Self { d_model, conv, wiring, blocks: (0..config.n_layers).map(block).collect::<Result<_>>()? })
     }
 
     /// Numbers that each block keeps for a session.

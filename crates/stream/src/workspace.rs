@@ -32,6 +32,8 @@ pub(crate) struct Buffers {
     pub(crate) hidden: Vec<f32>,
     /// Input sides, states and products of a recurrent product.
     pub(crate) recurrent: [Vec<f32>; 4],
+    /// Input, gate and output of a mixer inside a wiring, `[N, W]`.
+    pub(crate) wired: [Vec<f32>; 3],
 }
 
 impl Workspace {
@@ -42,8 +44,8 @@ impl Workspace {
 
     /// Bytes held, but for decoded weights.
     pub fn bytes(&self) -> usize {
-        let Buffers { normed, product, hidden, recurrent } = &self.buffers;
-        let floats: usize = [&self.x, normed, product, hidden].into_iter().chain(recurrent).map(Vec::capacity).sum();
+        let Buffers { normed, product, hidden, recurrent, wired } = &self.buffers;
+        let floats: usize = [&self.x, normed, product, hidden].into_iter().chain(recurrent).chain(wired).map(Vec::capacity).sum();
         let lists = self.spans.capacity() * size_of::<Span>() + self.wanted.capacity() * size_of::<(usize, usize)>();
         floats * size_of::<f32>() + lists + self.tokens.capacity() * size_of::<u32>()
     }

@@ -22,12 +22,14 @@ fn config(file: &Foreign<'_>, settings: &Settings) -> Result<ModelConfig> {
     let base = settings.config()?;
     let [vocab_size, d_model] = file.shape("backbone.embeddings.weight")?;
     let [d_inner, d_state] = file.shape("backbone.layers.0.mixer.A_log")?;
+    let [_, rank] = file.shape("backbone.layers.0.mixer.dt_proj.weight")?;
     Ok(ModelConfig {
         mixer: MixerKind::Mamba,
         mixers: Vec::new(),
         vocab_size,
         d_model,
         d_state,
+        dt_rank: if rank == d_model.div_ceil(16) { 0 } else { rank },
         expansion: d_inner as f64 / d_model as f64,
         n_layers: file.layers("backbone.layers."),
         conv: false,
@@ -51,7 +53,7 @@ fn check(config: &ModelConfig) -> Result<()> {
 }
 
 fn table(config: &ModelConfig, side: &Side<'_>) -> Result<Table> {
-    let (v, d, e, n, r) = (config.vocab_size, config.d_model, config.d_inner()?, config.d_state, config.dt_rank());
+    let (v, d, e, n, r) = (config.vocab_size, config.d_model, config.d_inner()?, config.d_state, config.step_rank());
     let mut table = Table::default();
     table.same("embedding.weight", "backbone.embeddings.weight", [v, d]);
     for i in 0..config.n_layers {

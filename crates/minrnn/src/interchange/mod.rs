@@ -31,7 +31,7 @@ mod xlstm;
 use std::fmt;
 use std::str::FromStr;
 
-use minrnn_stream::{ModelConfig, Tensor, Weights};
+use minrnn_stream::{ModelConfig, Tensor, Weights, WiringKind};
 
 use self::foreign::{Foreign, Side};
 pub use self::settings::Settings;
@@ -69,6 +69,14 @@ struct Layout {
     check: fn(&ModelConfig) -> Result<()>,
     /// Which tensor is which; the other side may have several ways to say the same.
     table: fn(&ModelConfig, &Side<'_>) -> Result<Table>,
+}
+
+impl Layout {
+    /// Refuses a model that the format cannot hold; none holds a wiring around another mixer.
+    fn expect_to_hold(&self, config: &ModelConfig, format: Format) -> Result<()> {
+        demand(format, "wiring", config.wiring, WiringKind::None)?;
+        (self.check)(config)
+    }
 }
 
 impl Format {
@@ -144,7 +152,7 @@ impl FromStr for Format {
 pub fn import(format: Format, weights: &mut Weights, config: &ModelConfig) -> Result<Vec<NamedTensor>> {
     config.validate()?;
     let layout = format.layout();
-    (layout.check)(config)?;
+    layout.expect_to_hold(config, format)?;
     let table = (layout.table)(config, &Side::Import(Foreign::new(weights)))?;
     let tensors = table.import(weights)?;
     weights.expect_empty()?;
@@ -159,7 +167,7 @@ pub fn import(format: Format, weights: &mut Weights, config: &ModelConfig) -> Re
 pub fn export(format: Format, weights: &mut Weights, config: &ModelConfig) -> Result<Vec<NamedTensor>> {
     config.validate()?;
     let layout = format.layout();
-    (layout.check)(config)?;
+    layout.expect_to_hold(config, format)?;
     let tensors = (layout.table)(config, &Side::Export)?.export(weights, format)?;
     if !format.is_part() {
         weights.expect_empty()?;

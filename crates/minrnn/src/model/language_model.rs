@@ -11,7 +11,7 @@ use std::sync::Arc;
 use burn::module::{Module, Param};
 use burn::nn::{Embedding, Linear};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use minrnn_stream::{DropoutSite, Initialization, MixerKind, ModelConfig, Pooling, Positions};
+use minrnn_stream::{DropoutSite, Initialization, MixerKind, ModelConfig, Pooling, Positions, WiringKind};
 
 use super::backbone::{Backbone, BackboneState};
 use super::pooling::RunningMean;
@@ -48,7 +48,12 @@ pub type LanguageModelState = BackboneState<AnyState>;
 
 /// Standard deviation of a new embedding (models.md §2.8, §5 and §12).
 fn embedding_deviation(config: &ModelConfig) -> f32 {
-    if config.init == Initialization::Gpt || config.mixer_kinds() == [MixerKind::Mamba] { 0.02 } else { 1.0 }
+    let is_mamba = match config.wiring {
+        WiringKind::None => config.mixer_kinds() == [MixerKind::Mamba],
+        WiringKind::Mamba => config.mixer_kinds() == [MixerKind::S6],
+        WiringKind::H3 => false,
+    };
+    if config.init == Initialization::Gpt || is_mamba { 0.02 } else { 1.0 }
 }
 
 impl LanguageModel<AnyMixer> {

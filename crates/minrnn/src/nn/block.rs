@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! x ← x + PW(DW4(x))             when `conv` is on; no norm before it
-//! x ← x + dropout(Mixer(norm(x)))
+//! x ← x + dropout(Mixer(norm(x)))    the mixer standing inside a wiring when there is one
 //! x ← x + dropout(FF(norm(x)))   when there is a feed-forward part
 //! ```
 
@@ -19,6 +19,7 @@ use super::mixer::Mixer;
 use super::mode::Mode;
 use super::norm::Norm;
 use super::state::{State, StateZip};
+use super::wiring::Wiring;
 use crate::Result;
 use crate::ops::{StepCodes, bias_dropout_residual};
 
@@ -29,6 +30,8 @@ pub struct Block<M: Module> {
     pub conv: Option<CausalConv>,
     /// Norm before the mixer.
     pub mixer_norm: Norm,
+    /// What is around the mixer, when there is something.
+    pub wiring: Option<Wiring>,
     /// The time-mixing layer.
     pub mixer: M,
     /// Norm before the feed-forward part.
@@ -56,6 +59,8 @@ pub enum FeedForwardPart {
 pub struct BlockState<S> {
     /// The convolution's window.
     pub conv: Option<Window>,
+    /// The wiring's window.
+    pub wiring: Option<Window>,
     /// The mixer's state.
     pub mixer: S,
     /// The previous input of a feed-forward part that sees it.
@@ -67,21 +72,25 @@ impl<S: State> State for BlockState<S> {
         f.enter("conv");
         let conv = self.conv.zip(other.conv).map(|(a, b)| a.zip(b, f));
         f.exit();
+        f.enter("wiring");
+        let wiring = self.wiring.zip(other.wiring).map(|(a, b)| a.zip(b, f));
+        f.exit();
         f.enter("mixer");
         let mixer = self.mixer.zip(other.mixer, f);
         f.exit();
         f.enter("ff");
         let ff = self.ff.zip(other.ff).map(|(a, b)| a.zip(b, f));
         f.exit();
-        Self { conv, mixer, ff }
+        Self { conv, wiring, mixer, ff }
     }
 }
 
 impl<M: Mixer> Block<M> {
-    /// Block `layer`, around `mixer`, as `config` asks for.
+    /// Block `layer`, around `mixer`, as `config` asks for. In a wiring the mixer's width is that of
+    /// [`inside_wiring`](ModelConfig::inside_wiring).
     ///
     /// # Errors
-    /// When the feed-forward width is not whole.
+    /// When a width is not whole.
     pub fn new(
         config: &ModelConfig,
         layer: usize,
@@ -92,6 +101,7 @@ impl<M: Mixer> Block<M> {
         let at = |site| if config.dropout_sites.contains(&site) { config.dropout } else { 0.0 };
         let conv = config.conv.then(|| CausalConv::new(d, init));
         let mixer_norm = Norm::for_model(config, init);
+        let wiring = Wiring::new(config, init)?;
         let mixer = mixer(init)?;
         let kind = config.ff_at(layer);
         let ff_norm = (kind != FeedForwardKind::None).then(|| Norm::for_model(config, init));
@@ -101,7 +111,8 @@ impl<M: Mixer> Block<M> {
             }
             kind => FeedForward::new(config, kind, init)?.map(FeedForwardPart::Pointwise),
         };
-        Ok(Self { conv, mixer_norm, mixer, ff_norm, ff, mixer_dropout: at(DropoutSite::Mixer), ff_dropout: at(DropoutSite::FeedForward) })
+        let (mixer_dropout, ff_dropout) = (at(DropoutSite::Mixer), at(DropoutSite::FeedForward));
+        Ok(Self { conv, mixer_norm, wiring, mixer, ff_norm, ff, mixer_dropout, ff_dropout })
     }
 
     /// The state before the first step.
@@ -111,7 +122,8 @@ impl<M: Mixer> Block<M> {
             _ => None,
         };
         let conv = self.conv.as_ref().map(|conv| conv.init_state(batch_size));
-        BlockState { conv, mixer: self.mixer.init_state(batch_size), ff }
+        let wiring = self.wiring.as_ref().map(|wiring| wiring.init_state(batch_size));
+        BlockState { conv, wiring, mixer: self.mixer.init_state(batch_size), ff }
     }
 
     /// The whole sequence `x` `[B, T, D]` → `[B, T, D]` and the state after it. `site` numbers the block's dropout sites; a block
@@ -137,7 +149,17 @@ impl<M: Mixer> Block<M> {
         };
         let [batch, seq_len, _] = x.dims();
         let (normed, x) = self.mixer_norm.forward_and_input(x, steps, mode);
-        let (mixed, mixer) = self.mixer.forward(normed, state.mixer, steps);
+        let (mixed, wiring, mixer) = match (&self.wiring, state.wiring) {
+            (Some(wiring), Some(window)) => {
+                let (mixed, (window, mixer)) = wiring.forward(normed, (window, state.mixer), steps, &self.mixer);
+                (mixed, Some(window), mixer)
+            }
+            (None, None) => {
+                let (mixed, mixer) = self.mixer.forward(normed, state.mixer, steps);
+                (mixed, None, mixer)
+            }
+            _ => panic!("the state belongs to another block"),
+        };
         let dropout = mode.dropout(self.mixer_dropout, site);
         let mut x = sequences(bias_dropout_residual(rows(mixed), None, Some(rows(x)), dropout), batch, seq_len);
         let mut carried = None;
@@ -153,7 +175,7 @@ impl<M: Mixer> Block<M> {
                 _ => panic!("the state belongs to another block"),
             };
         }
-        (x, BlockState { conv, mixer, ff: carried })
+        (x, BlockState { conv, wiring, mixer, ff: carried })
     }
 
     /// One step `x` `[B, D]` → `[B, D]` in evaluation, and the state after it.

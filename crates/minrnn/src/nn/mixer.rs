@@ -56,11 +56,12 @@ macro_rules! mixers {
         }
 
         impl AnyMixer {
-            /// A new mixer for block `layer`, as `config` asks for.
+            /// A new mixer for block `layer`, as `config` asks for, of the width that its wiring leaves.
             ///
             /// # Errors
             /// When the configuration does not fit the mixer.
             pub fn from_config(config: &ModelConfig, layer: usize, init: &mut Initializer) -> Result<Self> {
+                let config = &config.inside_wiring()?;
                 Ok(match config.mixer_at(layer) {
                     $(MixerKind::$variant => Self::$variant(super::$file::$config::from_model(config, layer)?.init(init)),)+
                 })
@@ -114,6 +115,7 @@ mixers! {
     Gru: gru::{Gru, GruConfig},
     Lstm: lstm::{Lstm, LstmConfig},
     Mamba: mamba::{Mamba, MambaConfig},
+    S6: s6::{S6, S6Config},
     Gilr: gilr::{Gilr, GilrConfig},
     Rwkv4: rwkv4::{Rwkv4, Rwkv4Config},
     Aaren: aaren::{Aaren, AarenConfig},
@@ -126,6 +128,7 @@ mixers! {
     S4d: s4d::{S4d, S4dConfig},
     H3: h3::{H3, H3Config},
     Hyena: hyena::{Hyena, HyenaConfig},
+    HyenaFilter: hyena_filter::{HyenaFilter, HyenaFilterConfig},
     SignedMinGru: signed_min_gru::{SignedMinGru, SignedMinGruConfig},
     DecayMinGru: decay_min_gru::{DecayMinGru, DecayMinGruConfig},
     Delta: delta::{Delta, DeltaConfig},

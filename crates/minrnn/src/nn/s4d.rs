@@ -1,7 +1,8 @@
 //! S4D: a diagonal state space for each channel, mixed by a gated linear layer (models.md §6).
 //!
 //! ```text
-//! x_t = e^{ΔA} ⊙ x_{t−1} + (e^{ΔA} − 1) / A · u_t      y = 2 Re C x + D u      out = value ⊙ σ(gate),  [value, gate] = W GELU(y)
+//! x_t = e^{ΔA} ⊙ x_{t−1} + (e^{ΔA} − 1) / A · u_t      y = 2 Re C x + D u
+//! alone in its block: out = value ⊙ σ(gate),  [value, gate] = W GELU(y);      inside a wiring: out = y
 //! ```
 //! where: u the layer's input, one channel; x its N/2 complex states; A diagonal, Re A < 0; Δ the channel's step.
 //!
@@ -11,15 +12,15 @@
 use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
-use burn::tensor::{Tensor, activation};
-use minrnn_stream::{ModelConfig, S4Init};
+use burn::tensor::Tensor;
+use minrnn_stream::{ModelConfig, S4Init, WiringKind};
 
 use super::init::Initializer;
-use super::linear::{apply, rows, sequences};
 use super::mixer::Mixer;
+use super::output_mixing::{mixed, output_mixing};
 use super::state_space::{StateSpace, StateSpaceState};
 use crate::Result;
-use crate::ops::{StepCodes, bias_gelu};
+use crate::ops::StepCodes;
 
 /// Settings of an [`S4d`].
 #[derive(Config, Debug)]
@@ -31,6 +32,9 @@ pub struct S4dConfig {
     /// What A begins with.
     #[config(default = "S4Init::Legs")]
     pub s4_init: S4Init,
+    /// What the layer stands in.
+    #[config(default = "WiringKind::None")]
+    pub wiring: WiringKind,
 }
 
 /// An S4D layer.
@@ -38,8 +42,8 @@ pub struct S4dConfig {
 pub struct S4d {
     /// The state spaces of the channels.
     pub ssm: StateSpace,
-    /// D → 2D, rows value then gate.
-    pub out_proj: Linear,
+    /// D → 2D, rows value then gate; absent inside a wiring.
+    pub out_proj: Option<Linear>,
 }
 
 impl S4dConfig {
@@ -48,13 +52,13 @@ impl S4dConfig {
     /// # Errors
     /// Never: the configuration was checked.
     pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_state).with_s4_init(config.s4_init))
+        Ok(Self::new(config.d_model, config.d_state).with_s4_init(config.s4_init).with_wiring(config.wiring))
     }
 
     /// A new layer.
     pub fn init(&self, init: &mut Initializer) -> S4d {
         let ssm = StateSpace::diagonal(self.d_model, self.d_state, self.s4_init, init);
-        S4d { ssm, out_proj: init.linear(self.d_model, 2 * self.d_model) }
+        S4d { ssm, out_proj: output_mixing(self.d_model, self.wiring, init) }
     }
 }
 
@@ -67,16 +71,6 @@ impl Mixer for S4d {
 
     fn forward(&self, x: Tensor<3>, state: StateSpaceState, steps: &StepCodes) -> (Tensor<3>, StateSpaceState) {
         let (y, state) = self.ssm.forward(x, state, steps, 1);
-        (gated_output(y, &self.out_proj), state)
+        (mixed(y, self.out_proj.as_ref()), state)
     }
-}
-
-/// value ⊙ σ(gate) of W GELU(y), for a layer D → 2D.
-pub(super) fn gated_output(y: Tensor<3>, out_proj: &Linear) -> Tensor<3> {
-    let [batch, seq_len, width] = y.dims();
-    if batch * seq_len == 0 {
-        return y;
-    }
-    let both = apply(out_proj, sequences(bias_gelu(rows(y), None), batch, seq_len));
-    both.clone().narrow(2, 0, width) * activation::sigmoid(both.narrow(2, width, width))
 }

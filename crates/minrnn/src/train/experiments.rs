@@ -12,6 +12,7 @@ macro_rules! built_in {
 built_in! {
     "selective-copying",
     "selective-copying-paper",
+    "selective-copying-table2",
     "parity",
     "formal-language-paper",
     "shakespeare-min-gru",
@@ -28,7 +29,7 @@ pub fn text_of(name: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use minrnn_stream::FeedForwardKind;
+    use minrnn_stream::{FeedForwardKind, MixerKind, WiringKind};
 
     use super::*;
     use crate::train::{DecayGroups, Experiment};
@@ -55,9 +56,24 @@ mod tests {
         let Experiment { model, train, .. } = Experiment::load("shakespeare-transformer", &[]).unwrap();
         assert_eq!((model.d_model, model.n_heads, model.d_ff().unwrap(), model.n_layers, model.max_seq_len), (384, 6, 1536, 3, 256));
         assert_eq!((model.dropout, train.clip_norm, train.lr, train.seq_len), (0.2, 0.25, 1e-3, 256));
+        let Experiment { model, data, train, .. } = Experiment::load("selective-copying-table2", &[]).unwrap();
+        assert_eq!((model.d_model, model.n_layers, model.wiring, model.mixer), (64, 2, WiringKind::Mamba, MixerKind::S6));
+        assert_eq!((data.copy_length, data.copy_tokens, train.batch_size * train.accumulation), (4096, 16, 64));
+        assert_eq!((train.lr, train.weight_decay, train.max_iterations), (1e-4, 0.0, 400_000));
         let Experiment { model, data, train, .. } = Experiment::load("selective-copying-paper", &[]).unwrap();
         assert_eq!((model.d_model, model.d_inner().unwrap(), model.n_layers), (64, 384, 3));
         assert_eq!((data.copy_length, data.copy_tokens, train.batch_size * train.accumulation), (4096, 16, 64));
         assert_eq!((train.decay_groups, train.clip_norm, train.lr), (DecayGroups::Official, 1.0, 3e-4));
+    }
+
+    #[test]
+    fn every_row_of_table_2_is_a_wiring_and_a_mixer() {
+        let rows = ["h3 hyena-filter", "mamba hyena-filter", "none s4", "h3 s4", "mamba s4", "none s6", "h3 s6", "mamba s6"];
+        for row in rows {
+            let (wiring, mixer) = row.split_once(' ').unwrap();
+            let settings = [format!("wiring={wiring}"), format!("mixer={mixer}")];
+            let Experiment { model, .. } = Experiment::load("selective-copying-table2", &settings).unwrap();
+            assert_eq!((model.wiring.name(), model.mixer.name()), (wiring, mixer));
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use minrnn_stream::{
     Candidate, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, ModelConfig, NormKind, Pooling,
-    Positions, S4Init, ScanKind,
+    Positions, S4Init, ScanKind, WiringKind,
 };
 
 use super::{D_MODEL, VOCAB_SIZE};
@@ -37,6 +37,7 @@ pub fn mixers(mixer: MixerKind) -> Vec<ModelConfig> {
             let plain = ModelConfig { n_layers: 2, ..small(mixer) };
             vec![plain.clone(), ModelConfig { d_state: 3, expansion: 1.5, ..plain }]
         }
+        MixerKind::S6 => vec![small(mixer), ModelConfig { d_state: 3, dt_rank: 3, ..small(mixer) }],
         MixerKind::Lstm | MixerKind::Gilr | MixerKind::Attention | MixerKind::S4 => configs,
         MixerKind::Aaren | MixerKind::LinearAttention => vary(vec![small(mixer)], &[4, 1, 16], |config, value| config.n_heads = value),
         MixerKind::RetNet => {
@@ -53,7 +54,7 @@ pub fn mixers(mixer: MixerKind) -> Vec<ModelConfig> {
         MixerKind::H3 => {
             vary(vary(configs, &[1, 2], |config, value| config.head_width = value), &[6, 2], |config, value| config.d_state = value)
         }
-        MixerKind::Hyena => vary(configs, &[150, 2, 20], |config, value| config.max_seq_len = value),
+        MixerKind::Hyena | MixerKind::HyenaFilter => vary(configs, &[150, 2, 20], |config, value| config.max_seq_len = value),
         MixerKind::SignedMinGru | MixerKind::DecayMinGru => vary(configs, Candidate::ALL, |config, value| config.candidate = value),
         MixerKind::Delta => vary(vec![small(mixer)], &[4, 2], |config, value| config.n_heads = value),
     };
@@ -125,6 +126,15 @@ pub fn blocks() -> Vec<ModelConfig> {
     configs
 }
 
+/// Every wiring around an inner layer of each kind: sequence maps, cells, heads, memories that grow.
+pub fn wirings() -> Vec<ModelConfig> {
+    let of = |mixer| ModelConfig { ff: FeedForwardKind::None, d_state: 6, n_heads: 2, max_seq_len: 70, ..small(mixer) };
+    let min_gru = ModelConfig { initial_state: InitialState::Learned, conv: true, ..of(MixerKind::MinGru) };
+    let others = [MixerKind::S6, MixerKind::S4, MixerKind::S4d, MixerKind::HyenaFilter, MixerKind::Lstm, MixerKind::RetNet];
+    let configs = [vec![min_gru], others.map(of).to_vec(), vec![of(MixerKind::Attention)]].concat();
+    vary(configs, &[WiringKind::H3, WiringKind::Mamba], |config, value| config.wiring = value)
+}
+
 /// Whole models of two blocks: each mixer once, with different blocks around it.
 pub fn language_models() -> Vec<ModelConfig> {
     let of = |mixer: &MixerKind| {
@@ -147,6 +157,15 @@ pub fn language_models() -> Vec<ModelConfig> {
     configs.push(ModelConfig { n_layers: 2, max_seq_len: 40, ..nano_gpt() });
     configs.push(ModelConfig { n_layers: 2, ..llama() });
     configs.push(ModelConfig { positions: Positions::Learned, ..of(&MixerKind::MinGru) });
+    let stack = vec![MixerKind::MinGru, MixerKind::S6];
+    configs.push(ModelConfig {
+        wiring: WiringKind::Mamba,
+        mixers: stack,
+        expansion: 1.5,
+        ff: FeedForwardKind::ChannelMix,
+        ..of(&MixerKind::S6)
+    });
+    configs.push(ModelConfig { wiring: WiringKind::H3, highway: true, ..of(&MixerKind::MinGru) });
     configs
 }
 

@@ -15,7 +15,7 @@ use core::ops::Add;
 
 use super::ModelConfig;
 use crate::Result;
-use crate::choices::{FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, NormKind, Pooling, Positions};
+use crate::choices::{FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, NormKind, Pooling, Positions, WiringKind};
 
 /// Taps of the short convolutions of blocks, Mamba and xLSTM.
 const TAPS: u128 = 4;
@@ -178,7 +178,8 @@ impl ModelConfig {
             FeedForwardKind::None => Cost::default(),
             kind => self.norm_cost() + self.feed_forward_cost(kind)?,
         };
-        Ok(conv + self.norm_cost() + self.mixer_cost(self.mixer_at(layer))? + ff)
+        let mixer = self.inside_wiring()?.mixer_cost(self.mixer_at(layer))?;
+        Ok(conv + self.norm_cost() + self.wiring_cost()? + mixer + ff)
     }
 
     fn norm_cost(&self) -> Cost {
@@ -206,6 +207,49 @@ impl ModelConfig {
     }
 
     /// A mixer alone, its projections included.
+    /// What is around a mixer.
+    fn wiring_cost(&self) -> Result<Cost> {
+        let d = self.d_model as u128;
+        Ok(match self.wiring {
+            WiringKind::None => Cost::default(),
+            WiringKind::Mamba => {
+                let e = self.d_inner()? as u128;
+                Cost::linear(d, 2 * e, false) + Cost::depthwise(e, TAPS) + Cost::cell(e) + Cost::linear(e, d, false)
+            }
+            WiringKind::H3 => {
+                Cost::linear(d, 3 * d, true) + Self::shift_cost(d, self.d_state as u128) + Cost::cell(2 * d) + Cost::linear(d, d, true)
+            }
+        })
+    }
+
+    /// H3's filter of N taps over D channels, and its skip.
+    fn shift_cost(d: u128, n: u128) -> Cost {
+        Cost::vectors(d * n + d) + Cost::cell(n * d) + Cost::state(n.saturating_sub(1) * d)
+    }
+
+    /// GELU and a gated linear layer, where no wiring mixes the channels.
+    fn mixing_cost(&self) -> Cost {
+        let d = self.d_model as u128;
+        if self.has_output_mixing() { Cost::linear(d, 2 * d, true) + Cost::cell(d) } else { Cost::default() }
+    }
+
+    /// Selective state spaces of `e` channels.
+    fn selective_cost(&self, e: u128) -> Cost {
+        let (n, r) = (self.d_state as u128, self.step_rank() as u128);
+        let projections = Cost::linear(e, r + 2 * n, false) + Cost::linear(r, e, true);
+        // Δ A, its exponential times h, (Δ u) B and C h for each state; Δ u and D u for each channel.
+        projections + Cost::vectors(e * n + e) + Cost::cell(4 * e * n + 2 * e) + Cost::state(e * n)
+    }
+
+    /// The long filter of `channels` that Hyena makes.
+    fn filter_cost(&self, kind: MixerKind, channels: u128) -> Cost {
+        let lags = self.max_seq_len;
+        let [features, hidden] = HYENA_NETWORK;
+        let network = hidden * (features + 1) + 2 * hidden * (hidden + 1) + hidden * channels + hidden;
+        let past = Past { mixer: kind, numbers: channels, products: channels, kept: lags.saturating_sub(1), seen: lags, grows: false };
+        Cost::vectors(lags as u128 * features + network + channels) + Cost::past(past)
+    }
+
     fn mixer_cost(&self, kind: MixerKind) -> Result<Cost> {
         let (d, e, n, h) = (self.d_model as u128, self.d_inner()? as u128, self.d_state as u128, self.n_heads.max(1) as u128);
         let w = e / h;
@@ -230,12 +274,8 @@ impl ModelConfig {
                 linear(d, 3 * e, true) + recurrent + cell(3 * e) + state(e) + out() + learned(1)
             }
             MixerKind::Lstm => linear(d, 4 * e, true) + linear(e, 4 * e, true) + cell(3 * e) + state(2 * e) + out() + learned(2),
-            MixerKind::Mamba => {
-                let r = self.dt_rank() as u128;
-                let projections = linear(d, 2 * e, false) + linear(e, r + 2 * n, false) + linear(r, e, true) + linear(e, d, false);
-                // Δ A, its exponential times h, (Δ u) B and C h for each state; Δ u, D u and the gate for each channel.
-                projections + Cost::depthwise(e, TAPS) + vectors(e * n + e) + cell(4 * e * n + 3 * e) + state(e * n)
-            }
+            MixerKind::Mamba => linear(d, 2 * e, false) + Cost::depthwise(e, TAPS) + self.selective_cost(e) + cell(e) + linear(e, d, false),
+            MixerKind::S6 => self.selective_cost(d) + self.mixing_cost(),
             MixerKind::Rwkv4 => {
                 let matrices = linear(d, 3 * e, false) + linear(e, d, false);
                 // Three token shifts; e^(u + k) v and the quotient, the two sums' updates, the gate.
@@ -267,21 +307,18 @@ impl ModelConfig {
             MixerKind::S4 | MixerKind::S4d => {
                 // The rank-one part: P and B, and two more products of each state.
                 let rank_one = if kind == MixerKind::S4 { vectors(2 * d * n) + cell(2 * d * n) } else { Cost::default() };
-                self.diagonal_cost(d, 1) + rank_one + linear(d, 2 * d, true) + cell(d)
+                self.diagonal_cost(d, 1) + rank_one + self.mixing_cost()
             }
             MixerKind::H3 => {
                 let width = self.head_width.max(1) as u128;
-                let shift = vectors(d * n + d) + cell(n * d) + state((n - 1) * d);
-                linear(d, 3 * d, true) + shift + self.diagonal_cost(d / width, width * width) + cell(2 * d * width) + linear(d, d, true)
+                let inner = Self::shift_cost(d, n) + self.diagonal_cost(d / width, width * width) + cell(2 * d * width);
+                linear(d, 3 * d, true) + inner + linear(d, d, true)
             }
             MixerKind::Hyena => {
-                let lags = self.max_seq_len;
-                let [features, hidden] = HYENA_NETWORK;
-                let network = hidden * (features + 1) + 2 * hidden * (hidden + 1) + hidden * d + hidden;
-                let past = Past { mixer: kind, numbers: d, products: d, kept: lags.saturating_sub(1), seen: lags, grows: false };
-                let filter = vectors(lags as u128 * features + network + d);
-                linear(d, 3 * d, true) + Cost::depthwise(3 * d, HYENA_TAPS) + filter + Cost::past(past) + cell(2 * d) + linear(d, d, true)
+                let short = Cost::depthwise(3 * d, HYENA_TAPS);
+                linear(d, 3 * d, true) + short + self.filter_cost(kind, d) + cell(2 * d) + linear(d, d, true)
             }
+            MixerKind::HyenaFilter => self.filter_cost(kind, d) + self.mixing_cost(),
             // Reading the memory under the key, β times the error, its outer product, and reading for the query.
             MixerKind::Delta => linear(d, 3 * e + h, true) + cell(3 * e * w + e) + state(e * w) + out(),
         })

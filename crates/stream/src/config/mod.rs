@@ -2,6 +2,7 @@
 
 mod cost;
 mod validate;
+mod wiring;
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::choices::{
     Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Pooling,
-    Positions, RecurrentInit, S4Init, ScanKind,
+    Positions, RecurrentInit, S4Init, ScanKind, WiringKind,
 };
 use crate::{Error, Result};
 
@@ -32,6 +33,8 @@ pub struct ModelConfig {
     pub mixer: MixerKind,
     /// The time-mixing layers of the blocks, repeated from the first block to the last. Default empty: `mixer` in every block.
     pub mixers: Vec<MixerKind>,
+    /// What each block puts around its mixer. Default `none`.
+    pub wiring: WiringKind,
     /// Number of token ids V. The default 0 stands for "not known yet": training fills it in from the tokenizer.
     pub vocab_size: usize,
     /// Numbers that a model of values, not tokens, reads at every step. Default 0: it reads tokens.
@@ -42,7 +45,8 @@ pub struct ModelConfig {
     pub pooling: Pooling,
     /// Width D of the residual stream. Default 128.
     pub d_model: usize,
-    /// Ratio of the recurrent width to `d_model`; their product must be whole. Default 2.
+    /// Ratio of the recurrent width to `d_model`; their product must be whole. With `wiring = mamba` it is the ratio of
+    /// the width inside the wiring. Default 2.
     pub expansion: f64,
     /// Number of blocks. Default 2.
     pub n_layers: usize,
@@ -76,6 +80,8 @@ pub struct ModelConfig {
     pub n_heads: usize,
     /// State size N of each channel of a state space model. Default 16.
     pub d_state: usize,
+    /// Rank R of the step sizes of Mamba and S6. The default 0 stands for ⌈`d_model` / 16⌉.
+    pub dt_rank: usize,
     /// What the frequencies of S4D's states begin with. Default `legs`.
     pub s4_init: S4Init,
     /// Channels of a head of H3; it must divide `d_model`. Default 1.
@@ -109,6 +115,7 @@ impl Default for ModelConfig {
         Self {
             mixer: MixerKind::MinGru,
             mixers: Vec::new(),
+            wiring: WiringKind::None,
             vocab_size: 0,
             input_width: 0,
             n_outputs: 0,
@@ -131,6 +138,7 @@ impl Default for ModelConfig {
             scan: ScanKind::Linear,
             n_heads: 4,
             d_state: 16,
+            dt_rank: 0,
             s4_init: S4Init::Legs,
             head_width: 1,
             max_seq_len: 1024,
@@ -184,9 +192,9 @@ impl ModelConfig {
         whole_width("expansion", self.expansion, self.d_model)
     }
 
-    /// The rank R = ⌈`d_model` / 16⌉ of Mamba's step sizes.
-    pub fn dt_rank(&self) -> usize {
-        self.d_model.div_ceil(16)
+    /// The rank R of the step sizes of Mamba and S6: `dt_rank`, or else ⌈`d_model` / 16⌉.
+    pub fn step_rank(&self) -> usize {
+        if self.dt_rank == 0 { self.d_model.div_ceil(16) } else { self.dt_rank }
     }
 
     /// The feed-forward part of block `layer`: none where the mixer, such as mLSTM, is a whole block by itself.
@@ -398,6 +406,28 @@ mod tests {
         assert!(refusal(|c| (c.mixer, c.d_state) = (MixerKind::S4, 512)).contains("found 512"));
         assert!(refusal(|c| (c.mixer, c.head_width) = (MixerKind::H3, 3)).contains("must divide d_model = 128, found 3"));
         assert!(refusal(|c| (c.mixer, c.max_seq_len) = (MixerKind::Hyena, 1)).contains("max_seq_len lags"));
+        assert!(refusal(|c| (c.mixer, c.max_seq_len) = (MixerKind::HyenaFilter, 1)).contains("hyena-filter has a filter of max_seq_len"));
+        assert!(refusal(|c| c.dt_rank = 1 << 20).contains("dt_rank must be at most"));
+    }
+
+    #[test]
+    fn a_wiring_takes_inner_layers_and_checks_them_at_its_width() {
+        let wired = |c: &mut ModelConfig, wiring, mixer| (c.wiring, c.mixer) = (wiring, mixer);
+        let refused = refusal(|c| wired(c, WiringKind::H3, MixerKind::Mamba));
+        assert!(refused.contains("mixer = mamba") && refused.contains("use mixer = s6"), "{refused}");
+        assert!(refusal(|c| wired(c, WiringKind::Mamba, MixerKind::H3)).contains("use mixer = s4d"));
+        assert!(refusal(|c| wired(c, WiringKind::Mamba, MixerKind::Hyena)).contains("use mixer = hyena-filter"));
+        let refused = refusal(|c| (c.wiring, c.mixer, c.d_state) = (WiringKind::H3, MixerKind::S6, 1));
+        assert!(refused.contains("d_state of at least 2, found 1"), "{refused}");
+        let heads = |c: &mut ModelConfig, wiring| {
+            wired(c, wiring, MixerKind::Attention);
+            (c.d_model, c.expansion, c.n_heads) = (6, 1.5, 2);
+        };
+        let refused = refusal(|c| heads(c, WiringKind::Mamba));
+        assert!(refused.contains("d_model = 9") && refused.contains("expansion · d_model"), "{refused}");
+        let mut config = valid();
+        heads(&mut config, WiringKind::H3);
+        config.validate().unwrap();
     }
 
     #[test]

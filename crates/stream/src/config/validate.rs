@@ -3,8 +3,8 @@
 use alloc::format;
 
 use super::{MAX_D_MODEL, MAX_LAYERS, ModelConfig, within, wrong};
-use crate::Result;
-use crate::choices::{Candidate, FeedForwardKind, ForgetFloor, InitialState, Initialization, MixerKind, Positions, ScanKind};
+use crate::choices::{Candidate, FeedForwardKind, ForgetFloor, InitialState, Initialization, MixerKind, Positions, ScanKind, WiringKind};
+use crate::{Error, Result};
 
 const MAX_VOCAB_SIZE: usize = 1 << 22;
 const MAX_STATE: usize = 1 << 12;
@@ -35,13 +35,20 @@ impl ModelConfig {
         if self.window > MAX_SEQ_LEN {
             return wrong(format!("window must be at most {MAX_SEQ_LEN}, with 0 for max_seq_len, found {}", self.window));
         }
+        if self.dt_rank > MAX_D_MODEL {
+            return wrong(format!("dt_rank must be at most {MAX_D_MODEL}, with 0 for ⌈d_model / 16⌉, found {}", self.dt_rank));
+        }
         self.d_inner()?;
         if self.ff != FeedForwardKind::None {
             self.d_ff()?;
         }
-        for kind in self.mixer_kinds() {
-            self.validate_heads(kind)?;
-        }
+        self.validate_wiring()?;
+        self.inside_wiring()?.validate_widths().map_err(|error| match (self.wiring, error) {
+            (WiringKind::Mamba, Error::Config(sentence)) => {
+                Error::Config(format!("{sentence} (inside wiring = mamba, the mixer's d_model is expansion · d_model)"))
+            }
+            (_, error) => error,
+        })?;
         let weights = self.cost()?.parameters;
         if weights > MAX_PARAMETERS {
             return wrong(format!(
@@ -61,9 +68,7 @@ impl ModelConfig {
             return wrong(format!("forget_bias must be a number between -1000 and 1000, found {}", self.forget_bias));
         }
         self.validate_initial_state()?;
-        self.validate_attention()?;
         self.validate_state_spaces()?;
-        self.validate_xlstm()?;
         self.validate_variants()?;
         self.validate_scan()
     }
@@ -91,6 +96,15 @@ impl ModelConfig {
             return wrong("tie_embeddings = true needs a model that predicts the tokens it reads; use tie_embeddings = false".into());
         }
         Ok(())
+    }
+
+    /// What depends on the width of the mixers.
+    fn validate_widths(&self) -> Result<()> {
+        for kind in self.mixer_kinds() {
+            self.validate_heads(kind)?;
+        }
+        self.validate_attention()?;
+        self.validate_xlstm()
     }
 
     fn validate_heads(&self, kind: MixerKind) -> Result<()> {
@@ -194,9 +208,9 @@ impl ModelConfig {
             if kind == MixerKind::H3 && !self.d_model.is_multiple_of(self.head_width) {
                 return wrong(format!("head_width must divide d_model = {}, found {}", self.d_model, self.head_width));
             }
-            if kind == MixerKind::Hyena && !(2..=MAX_LAGS).contains(&self.max_seq_len) {
+            if matches!(kind, MixerKind::Hyena | MixerKind::HyenaFilter) && !(2..=MAX_LAGS).contains(&self.max_seq_len) {
                 let found = self.max_seq_len;
-                return wrong(format!("hyena has a filter of max_seq_len lags, expected between 2 and {MAX_LAGS}, found {found}"));
+                return wrong(format!("{kind} has a filter of max_seq_len lags, expected between 2 and {MAX_LAGS}, found {found}"));
             }
         }
         Ok(())

@@ -89,7 +89,7 @@ impl Mixer for Aaren {
 
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
         let (n, e) = (pass.rows, self.width());
-        let Buffers { normed, product: scratch, hidden, recurrent: [scores, shares, ..] } = buffers;
+        let Buffers { normed, product: scratch, hidden, recurrent: [scores, shares, ..], .. } = buffers;
         let scratch = room(scratch, n * e);
         let scores = room(scores, n * self.heads());
         write(pass, &self.score, normed, scratch, scores, |_, _| ());

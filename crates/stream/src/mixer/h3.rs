@@ -7,12 +7,11 @@
 //! a, b being channels of one head. A session keeps the last N − 1 keys, oldest first, then the state spaces. Heads are independent, so
 //! each member of the crew runs its own through all tokens.
 
-use alloc::vec::Vec;
-
 use super::Mixer;
 use super::state_space::StateSpace;
 use crate::linear::{GRANULE, Linear, Shared, product};
 use crate::pass::{Memory, Pass};
+use crate::shift::Shift;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{ModelConfig, Result};
@@ -21,8 +20,7 @@ use crate::{ModelConfig, Result};
 pub(super) struct H3 {
     /// D → 3D, rows query, key, value.
     in_proj: Linear,
-    /// `[N, D]`; the last row meets the current step.
-    taps: Vec<f32>,
+    shift: Shift,
     /// Of all D · e products.
     ssm: StateSpace,
     /// e.
@@ -33,31 +31,9 @@ impl H3 {
     pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let (d, n, e) = (config.d_model, config.d_state, config.head_width);
         let in_proj = source.linear(&join(name, "in_proj"), 3 * d, d)?;
-        let filters = source.vector(&join(name, "shift_ssm.taps"), &[d, 1, n])?;
-        let skip = source.vector(&join(name, "shift_ssm.skip"), &[d])?;
-        let tap = |i: usize| filters[i % d * n + i / d] + if i / d == n - 1 { skip[i % d] } else { 0.0 };
-        let taps = (0..n * d).map(tap).collect();
+        let shift = Shift::read(source, &join(name, "shift_ssm"), d, n)?;
         let ssm = StateSpace::read(source, &join(name, "ssm"), [d / e, e * e], n, false)?;
-        Ok(Self { in_proj, taps, ssm, head_width: e })
-    }
-
-    /// Numbers of the keys that are kept.
-    fn keys(&self) -> usize {
-        self.taps.len() - self.width()
-    }
-
-    /// k̄ of channel `c`, whose newest key is `key`; the keys move on.
-    fn shift(&self, memory: Memory<'_>, session: usize, c: usize, key: f32) -> f32 {
-        let d = self.width();
-        let past = self.keys() / d;
-        let mut sum = self.taps[past * d + c] * key;
-        for slot in 0..past {
-            // SAFETY: called by the only one at this channel, with one slot at a time.
-            let kept = |slot: usize| unsafe { &mut memory.part(session, slot * d + c, slot * d + c + 1)[0] };
-            sum += self.taps[slot * d + c] * *kept(slot);
-            *kept(slot) = if slot + 1 < past { *kept(slot + 1) } else { key };
-        }
-        sum
+        Ok(Self { in_proj, shift, ssm, head_width: e })
     }
 }
 
@@ -67,7 +43,7 @@ impl Mixer for H3 {
     }
 
     fn memory(&self) -> usize {
-        self.keys() + self.ssm.memory()
+        self.shift.memory() + self.ssm.memory()
     }
 
     fn init_memory(&self, memory: &mut [f32]) {
@@ -90,7 +66,7 @@ impl Mixer for H3 {
         });
         let [products, memories] = [products, memories].map(|buffer| Shared::new(room(buffer, n * d * e), d * e));
         let hidden = Shared::new(room(&mut buffers.hidden, n * d), d);
-        let cost = n * (self.taps.len() + self.ssm.memory());
+        let cost = n * (self.memory() + d);
         pass.crew.split(d / e, GRANULE.div_ceil(e), cost, |_, heads| {
             let (channels, pairs) = (heads.start * e..heads.end * e, heads.start * e * e..heads.end * e * e);
             for span in pass.spans {
@@ -103,12 +79,13 @@ impl Mixer for H3 {
                     let part = |i: usize| unsafe { &*all.part(row, i * d + channels.start..i * d + channels.end) };
                     let [query, key, value] = [0, 1, 2].map(part);
                     for (a, &key) in key.iter().enumerate() {
-                        let key = self.shift(memory, span.session, channels.start + a, key);
+                        // SAFETY: as above.
+                        let key = unsafe { self.shift.step(memory, span.session, channels.start + a, key) };
                         let values = &value[a / e * e..][..e];
                         products[a * e..][..e].iter_mut().zip(values).for_each(|(product, value)| *product = key * value);
                     }
                     // SAFETY: as above.
-                    unsafe { self.ssm.step(pass, (memory, self.keys()), span.session, pairs.clone(), products, memories) };
+                    unsafe { self.ssm.step(pass, (memory, self.shift.memory()), span.session, pairs.clone(), products, memories) };
                     for (b, hidden) in hidden.iter_mut().enumerate() {
                         let head = b / e * e;
                         *hidden = (0..e).map(|a| query[head + a] * memories[(head + a) * e + b - head]).sum();

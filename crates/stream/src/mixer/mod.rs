@@ -14,6 +14,7 @@ mod recurrent;
 mod retention;
 mod rwkv4;
 mod s4;
+mod s6;
 mod s_lstm;
 mod signed_min_gru;
 mod state_space;
@@ -27,7 +28,7 @@ use core::fmt::Debug;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::Buffers;
-use crate::{Candidate, Error, InitialState, MixerKind, ModelConfig, Pooling, Positions, Result};
+use crate::{Candidate, Error, InitialState, MixerKind, ModelConfig, Pooling, Positions, Result, shift};
 
 /// From normalised inputs to hidden values; the block projects these back by `out_proj`.
 pub(crate) trait Mixer: Debug + Send + Sync {
@@ -68,7 +69,7 @@ pub(crate) enum Output {
     Gated,
 }
 
-/// The mixer of block `layer`, without its down-projection.
+/// The mixer of block `layer`, of width `config.d_model`, without its down-projection.
 pub(crate) fn read(config: &ModelConfig, layer: usize, source: &mut dyn Source, name: &str) -> Result<Box<dyn Mixer>> {
     let kind = config.mixer_at(layer);
     Ok(match kind {
@@ -77,6 +78,7 @@ pub(crate) fn read(config: &ModelConfig, layer: usize, source: &mut dyn Source, 
         MixerKind::Gru => Box::new(gru::Gru::read(config, source, name)?),
         MixerKind::Lstm => Box::new(lstm::Lstm::read(config, source, name)?),
         MixerKind::Mamba => Box::new(mamba::Mamba::read(config, source, name)?),
+        MixerKind::S6 => Box::new(s6::S6::read(config, source, name)?),
         MixerKind::Rwkv4 => Box::new(rwkv4::Rwkv4::read(config, source, name)?),
         MixerKind::Aaren => Box::new(aaren::Aaren::read(config, source, name)?),
         MixerKind::LinearAttention | MixerKind::RetNet => Box::new(retention::Retention::read(config, kind, source, name)?),
@@ -86,7 +88,7 @@ pub(crate) fn read(config: &ModelConfig, layer: usize, source: &mut dyn Source, 
         MixerKind::Attention => return Err(not_streamed(kind)),
         MixerKind::S4 | MixerKind::S4d => Box::new(s4::S4::read(config, source, name, kind == MixerKind::S4)?),
         MixerKind::H3 => Box::new(h3::H3::read(config, source, name)?),
-        MixerKind::Hyena => return Err(not_streamed(kind)),
+        MixerKind::Hyena | MixerKind::HyenaFilter => return Err(not_streamed(kind)),
         MixerKind::SignedMinGru => Box::new(signed_min_gru::SignedMinGru::read(config, source, name)?),
         MixerKind::DecayMinGru => Box::new(decay_min_gru::DecayMinGru::read(config, source, name)?),
         MixerKind::Delta => Box::new(delta::Delta::read(config, source, name)?),
@@ -101,6 +103,7 @@ impl MixerKind {
         Self::Gru,
         Self::Lstm,
         Self::Mamba,
+        Self::S6,
         Self::Gilr,
         Self::Rwkv4,
         Self::Aaren,
@@ -145,7 +148,7 @@ fn not_streamed(kind: MixerKind) -> Error {
     Error::Config(format!("the inference runtime does not run mixer = {kind}, expected one of {names}; {TAKE_THE_TRAINING_MODEL}"))
 }
 
-/// Numbers that a mixer keeps for a session.
+/// Numbers that a mixer of width `config.d_model` keeps for a session.
 pub(crate) fn memory_len(config: &ModelConfig, kind: MixerKind) -> Result<usize> {
     let e = config.d_inner()?;
     Ok(match kind {
@@ -153,15 +156,15 @@ pub(crate) fn memory_len(config: &ModelConfig, kind: MixerKind) -> Result<usize>
         MixerKind::Delta => e * (e / config.n_heads),
         MixerKind::Lstm => 2 * e,
         MixerKind::Mamba => mamba::memory(e, config.d_state),
+        MixerKind::S6 | MixerKind::S4 | MixerKind::S4d => config.d_state * config.d_model,
         MixerKind::Rwkv4 => config.d_model + 2 * e,
         MixerKind::Aaren => e + config.n_heads,
         MixerKind::LinearAttention | MixerKind::RetNet => retention::memory_len(config, kind)?,
         MixerKind::SLstm => s_lstm::memory(config.d_model, config.slstm_conv),
         MixerKind::MLstm => m_lstm::memory(config.mlstm_inner()?, config.n_heads),
         MixerKind::Attention => return Err(not_streamed(kind)),
-        MixerKind::S4 | MixerKind::S4d => config.d_state * config.d_model,
-        MixerKind::H3 => (config.d_state - 1) * config.d_model + config.d_state * config.d_model * config.head_width,
-        MixerKind::Hyena => return Err(not_streamed(kind)),
+        MixerKind::H3 => shift::memory(config.d_model, config.d_state) + config.d_state * config.d_model * config.head_width,
+        MixerKind::Hyena | MixerKind::HyenaFilter => return Err(not_streamed(kind)),
     })
 }
 

@@ -156,7 +156,7 @@ impl Mixer for Retention {
 
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
         let (n, width, keys) = (pass.rows, self.width(), self.key.outputs());
-        let Buffers { normed, product: scratch, hidden, recurrent: [queries, keyed, gated, turns] } = buffers;
+        let Buffers { normed, product: scratch, hidden, recurrent: [queries, keyed, gated, turns], .. } = buffers;
         let scratch = room(scratch, n * width.max(keys));
         let (queries, keyed, values) = (room(queries, n * keys), room(keyed, n * keys), room(hidden, n * width));
         write(pass, &self.query, normed, scratch, queries, |_, _| ());

@@ -66,7 +66,7 @@ impl Mixer for Rwkv4 {
 
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
         let (n, d, e) = (pass.rows, self.value.inputs(), self.width());
-        let Buffers { normed, product: scratch, hidden, recurrent: [mixed, receptance, key, _] } = buffers;
+        let Buffers { normed, product: scratch, hidden, recurrent: [mixed, receptance, key, _], .. } = buffers;
         let [r, k, v] = self.shift.mixtures(pass, memory, normed, mixed);
         let scratch = room(scratch, n * e);
         write(pass, &self.receptance, r, scratch, room(receptance, n * e), |_, _| ());

@@ -1,4 +1,4 @@
-//! S4 and S4D: a state space for each channel, then GELU; the block's down-projection is gated.
+//! S4 and S4D: a state space for each channel, then GELU and a gated down-projection, which inside a wiring are left out.
 
 use minrnn_kernels::gelu;
 
@@ -14,12 +14,15 @@ use crate::{ModelConfig, Result};
 #[derive(Debug, Clone)]
 pub(super) struct S4 {
     ssm: StateSpace,
+    /// Whether GELU and a gated down-projection follow.
+    mixing: bool,
 }
 
 impl S4 {
     /// `rank_one` for S4, not for S4D.
     pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str, rank_one: bool) -> Result<Self> {
-        Ok(Self { ssm: StateSpace::read(source, &join(name, "ssm"), [config.d_model, 1], config.d_state, rank_one)? })
+        let ssm = StateSpace::read(source, &join(name, "ssm"), [config.d_model, 1], config.d_state, rank_one)?;
+        Ok(Self { ssm, mixing: config.has_output_mixing() })
     }
 }
 
@@ -28,8 +31,12 @@ impl Mixer for S4 {
         self.ssm.width()
     }
 
+    fn has_out_proj(&self) -> bool {
+        self.mixing
+    }
+
     fn output(&self) -> Output {
-        Output::Gated
+        if self.mixing { Output::Gated } else { Output::Plain }
     }
 
     fn memory(&self) -> usize {
@@ -53,7 +60,10 @@ impl Mixer for S4 {
                         let (y, hidden) = (y.part(row, range.clone()), hidden.part(row, range.clone()));
                         let u = &u[row * d..][range.clone()];
                         self.ssm.step(pass, (memory, 0), span.session, range.clone(), u, y);
-                        gelu::forward(1, range.len(), y, None, as_out(hidden));
+                        match self.mixing {
+                            true => gelu::forward(1, range.len(), y, None, as_out(hidden)),
+                            false => hidden.copy_from_slice(y),
+                        }
                     }
                 }
             }

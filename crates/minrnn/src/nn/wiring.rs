@@ -1,0 +1,127 @@
+//! The outer wirings of a block, which any mixer can stand in as the inner layer (models.md §5, §7; tasks.md §1.5).
+//!
+//! ```text
+//! mamba:  [u, ζ] = W_in x               y = inner(SiLU(DW4(u)))         out = W_out (y ⊙ SiLU(ζ))
+//! h3:     q, k, v = W_in x + b          y = inner(shift(k) ⊙ v)         out = W_out (q ⊙ y) + b_o
+//! ```
+//! where: x the block's normalised input (D); u, ζ of width E = `expansion` · D, the inner layer's width; q, k, v of width D; DW4 a causal
+//! depthwise convolution, shift a filter of `d_state` taps as in [`H3`](super::H3).
+//!
+//! The inner layer is a sequence map. Where a mixer follows its map by something that mixes channels (`s4`, `s4d`, `s6`, `hyena-filter`),
+//! the wiring takes its place, so that around these maps the blocks are those of the literature: `wiring = mamba` with `s6` is
+//! [`Mamba`](super::Mamba), `wiring = h3` with `s4d` is H3 with heads of width 1. All other mixers go in whole. A mixer in Mamba's
+//! wiring does not expand again: its own `expansion` is 1.
+
+use burn::module::Module;
+use burn::nn::Linear;
+use burn::tensor::Tensor;
+use minrnn_stream::{ModelConfig, WiringKind};
+
+use super::conv::{Depthwise, Window};
+use super::h3::Shift;
+use super::init::Initializer;
+use super::linear::{apply, product, row_product, rows, sequences};
+use super::mixer::Mixer;
+use crate::Result;
+use crate::ops::{self, StepCodes};
+
+/// The layers around an inner one.
+#[derive(Module, Debug)]
+#[allow(clippy::large_enum_variant, reason = "a model holds a handful, all of one variant")]
+pub enum Wiring {
+    /// Mamba's.
+    Mamba(MambaWiring),
+    /// H3's.
+    H3(H3Wiring),
+}
+
+/// Mamba without its selective state spaces.
+#[derive(Module, Debug)]
+pub struct MambaWiring {
+    /// D → 2E without bias, rows u then ζ.
+    pub in_proj: Linear,
+    /// The convolution over u.
+    pub conv1d: Depthwise,
+    /// E → D without bias.
+    pub out_proj: Linear,
+}
+
+/// H3 without its diagonal state spaces.
+#[derive(Module, Debug)]
+pub struct H3Wiring {
+    /// D → 3D, rows query, key, value.
+    pub in_proj: Linear,
+    /// What keys go through.
+    pub shift_ssm: Shift,
+    /// D → D.
+    pub out_proj: Linear,
+}
+
+impl Wiring {
+    /// The wiring `config` asks for, if any.
+    ///
+    /// # Errors
+    /// When the expansion gives no whole width.
+    pub fn new(config: &ModelConfig, init: &mut Initializer) -> Result<Option<Self>> {
+        let d = config.d_model;
+        Ok(match config.wiring {
+            WiringKind::None => None,
+            WiringKind::Mamba => {
+                let e = config.d_inner()?;
+                Some(Self::Mamba(MambaWiring {
+                    in_proj: init.linear_with_bias(d, 2 * e, false),
+                    conv1d: Depthwise::new(e, init),
+                    out_proj: Linear { weight: init.uniform([e, d], e * config.n_layers), bias: None },
+                }))
+            }
+            WiringKind::H3 => Some(Self::H3(H3Wiring {
+                in_proj: init.linear(d, 3 * d),
+                shift_ssm: Shift::new(d, config.d_state, init),
+                out_proj: init.linear(d, d),
+            })),
+        })
+    }
+
+    /// Zeros before the first step: the inputs of the convolution, or the keys.
+    pub fn init_state(&self, batch_size: usize) -> Window {
+        match self {
+            Self::Mamba(wiring) => wiring.conv1d.init_state(batch_size),
+            Self::H3(wiring) => wiring.shift_ssm.init_state(batch_size),
+        }
+    }
+
+    /// The block's sequence `x` `[B, T, D]` → `[B, T, D]` with `inner` inside, and the states after it.
+    ///
+    /// # Panics
+    /// When the shapes of input, states and steps do not fit.
+    pub fn forward<M: Mixer>(
+        &self,
+        x: Tensor<3>,
+        (window, state): (Window, M::State),
+        steps: &StepCodes,
+        inner: &M,
+    ) -> (Tensor<3>, (Window, M::State)) {
+        let [batch, seq_len, _] = x.dims();
+        if batch * seq_len == 0 {
+            return (x, (window, state));
+        }
+        match self {
+            Self::Mamba(wiring) => {
+                let [e, _] = wiring.out_proj.weight.dims();
+                let (u, z) = ops::split(row_product(rows(x), wiring.in_proj.weight.val()), e);
+                let [u, z] = [u, z].map(|x| sequences(x, batch, seq_len));
+                let (u, window) = wiring.conv1d.forward_silu(u, window, steps);
+                let (y, state) = inner.forward(u, state, steps);
+                (product(&wiring.out_proj, y * ops::silu(z)), (window, state))
+            }
+            Self::H3(wiring) => {
+                let d = wiring.out_proj.weight.dims()[0];
+                let all = apply(&wiring.in_proj, x);
+                let [query, key, value] = [0, 1, 2].map(|i| all.clone().narrow(2, i * d, d));
+                let (key, window) = wiring.shift_ssm.forward(key, window, steps);
+                let (y, state) = inner.forward(key * value, state, steps);
+                (apply(&wiring.out_proj, query * y), (window, state))
+            }
+        }
+    }
+}
