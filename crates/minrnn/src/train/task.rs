@@ -216,6 +216,8 @@ fn sequence_task(config: &DataConfig) -> Result<Option<Box<dyn SequenceTask>>> {
             ..Copying::default()
         })),
         Task::FormalLanguage => Some(Box::new(config.formal()?)),
+        Task::Mqar => Some(Box::new(config.mqar())),
+        Task::NearestNeighbour => Some(Box::new(config.nearest_neighbour())),
     })
 }
 
