@@ -144,8 +144,7 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         writeln!(out, "iteration {iteration}: test {} ({} predictions)", shown(evaluation), evaluation.n_scored)?;
     }
     writeln!(out, "best: iteration {}, test {}", report.iteration, shown(&report.fixed))?;
-    if let (Some(chance), Some(accuracy)) = (trainer.data().chance(), report.fixed.accuracy) {
-        let scaled = (accuracy - chance) / (1.0 - chance);
+    if let Some((chance, scaled)) = trainer.data().chance().and_then(|chance| Some((chance, report.fixed.scaled_accuracy(chance)?))) {
         writeln!(out, "scaled so that guessing ({:.1}%) is 0: {:.1}%", 100.0 * chance, 100.0 * scaled)?;
     }
     if let Some(evaluation) = &report.full_pass {

@@ -111,6 +111,106 @@ fn a_task_reads_no_text() {
 }
 
 #[test]
+fn recall_and_search_are_trained_and_scored() {
+    let scratch = Scratch::new();
+    let recall = scratch.task("recall", &["task=mqar", "mqar_vocab_size=32", "mqar_length=16", "mqar_pairs=3", "train_examples=50"]);
+    recall.run().ok();
+    let found = measures(&[&shown(&recall.out), "--batches", "5"]);
+    assert_eq!((found.len(), &found[0].1["predictions"]), (1, &(5 * 4 * 3).into()));
+    assert!(found[0].1["accuracy"].is_f64());
+
+    let search = scratch.task("search", &["task=nearest-neighbour", "neighbour_length=2"]);
+    let report = search.run().ok().stdout;
+    assert!(report.contains("best: iteration ") && report.contains("test mean squared error 0."), "{report}");
+    let found = measures(&[&shown(&search.out), "--batches", "5"]);
+    // One of both steps is scored.
+    assert_eq!((&found[0].1["predictions"], &found[0].1["accuracy"]), (&(5 * 4).into(), &Value::Null));
+    assert!(scratch.task("odd", &["task=mqar", "mqar_length=15"]).run().stderr.contains("mqar_length = 15"));
+}
+
+#[test]
+fn the_bins_of_frequency_make_up_the_full_pass() {
+    let scratch = Scratch::new();
+    // The sign stands in the test part alone.
+    scratch.write("text.txt", words(4999) + "#");
+    let training = scratch.training("run", &[]);
+    training.run().ok();
+    let run = shown(&training.out);
+    let whole = &measures(&[&run])[1].1;
+    for bins in [None, Some("1"), Some("3")] {
+        let args: Vec<&str> = [run.as_str(), "--by-frequency"].into_iter().chain(bins).collect();
+        let found = measures(&args);
+        let number = |line: &Value, key: &str| line[key].as_f64().unwrap();
+        let sum = |value: &dyn Fn(&Value) -> f64| found.iter().map(|(_, line)| value(line)).sum::<f64>();
+        assert!(found.iter().all(|(name, _)| name == "frequency"));
+        assert_eq!(sum(&|line| number(line, "predictions")), 499.0);
+        assert!((sum(&|line| number(line, "share")) - 1.0).abs() < 1e-9);
+        for key in ["loss", "accuracy"] {
+            let mean = sum(&|line| number(line, key) * number(line, "predictions")) / 499.0;
+            assert!((mean - number(whole, key)).abs() < 1e-5, "{key}: {mean}, expected {whole}");
+        }
+        let (_, never) = &found[0];
+        assert_eq!((&never["to"], &never["tokens"], &never["predictions"]), (&0.into(), &1.into(), &1.into()));
+        assert!(found.windows(2).all(|pair| number(&pair[0].1, "to") < number(&pair[1].1, "from")));
+        assert!(found.len() <= bins.map_or(7, |bins| 1 + bins.parse::<usize>().unwrap()));
+    }
+    let plain = eval(&[&run, "--by-frequency", "2"]).ok().stdout;
+    let lines: Vec<&str> = plain.lines().collect();
+    assert!(
+        lines[0].starts_with("model: ") && lines[1].starts_with("never in the training text: tokens 1, 0.20 % of the predictions, loss ")
+    );
+    assert!(lines[2].contains(" times in the training text: tokens "), "{plain}");
+}
+
+#[test]
+fn a_language_is_scored_at_every_length() {
+    let scratch = Scratch::new();
+    let settings = ["task=formal-language", "language=cycle-navigation", "max_length=4", "eval_min_length=4", "eval_max_length=6"];
+    let training = scratch.task("run", &settings);
+    training.run().ok();
+    let run = shown(&training.out);
+    let by_length = |more: &[&str]| measures(&[&[&run, "--strings", "70"], more].concat());
+    let found = by_length(&["--by-length", "--max-length", "9"]);
+    let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, [&["length"; 9][..], &["trained on", "longer"]].concat());
+    let number = |line: &Value, key: &str| line[key].as_f64().unwrap();
+    for (i, (_, line)) in found[..9].iter().enumerate() {
+        assert_eq!((&line["from"], &line["to"], &line["predictions"]), (&(i + 1).into(), &(i + 1).into(), &70.into()));
+        // One of five places is guessed.
+        assert!((number(line, "scaled_accuracy") - (number(line, "accuracy") - 0.2) / 0.8).abs() < 1e-12);
+    }
+    let mean = |lines: &[(String, Value)]| lines.iter().map(|(_, line)| number(line, "accuracy")).sum::<f64>() / lines.len() as f64;
+    assert!((number(&found[9].1, "accuracy") - mean(&found[..4])).abs() < 1e-12 && found[9].1["to"] == 4);
+    assert!((number(&found[10].1, "accuracy") - mean(&found[4..9])).abs() < 1e-12 && found[10].1["to"] == 9);
+
+    let ranges = by_length(&["--by-length", "4"]);
+    let shown: Vec<String> = ranges.iter().map(|(name, line)| format!("{name} {} {}", line["from"], line["to"])).collect();
+    assert_eq!(shown, ["length 1 4", "length 5 6", "trained on 1 4", "longer 5 6"]);
+    assert_eq!((&ranges[0].1["accuracy"], &ranges[0].1["predictions"]), (&ranges[2].1["accuracy"], &280.into()));
+    let plain = eval(&[&run, "--by-length", "4", "--strings", "70"]).ok().stdout;
+    let lines: Vec<&str> = plain.lines().collect();
+    assert_eq!(lines[1], "cycle-navigation: 70 strings of each length; scaled so that guessing (20.0 %) is 0");
+    assert!(lines[2].starts_with("length 1–4: accuracy ") && lines[5].starts_with("longer, lengths 5–6: accuracy "), "{plain}");
+
+    eval(&[&run, "--by-length", "--max-length", "5000"]).refused(&["max_length ≤ 4096, found 1 and 5000"]);
+    eval(&[&run, "--by-frequency"]).refused(&["--by-frequency needs a model trained on a text"]);
+}
+
+#[test]
+fn other_models_have_no_lengths() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &["max_iterations=1"]);
+    training.run().ok();
+    let run = shown(&training.out);
+    eval(&[&run, "--by-length"]).refused(&["--by-length needs a model trained on a formal language"]);
+    eval(&[&shown(&scratch.path("text.txt")), "--by-length"]).refused(&["give a run directory instead of a packed model"]);
+    for args in [["--by-length", "--by-frequency"], ["--by-frequency", "--batches=3"], ["--max-length=3", "--json"]] {
+        let both = eval(&[&run, args[0], args[1]]);
+        assert_eq!(both.code, Some(2), "{both:?}");
+    }
+}
+
+#[test]
 fn places_without_a_usable_model_are_named() {
     let scratch = Scratch::new();
     let training = scratch.training("run", &["max_iterations=2"]);

@@ -4,7 +4,7 @@
 //! * text for a language model: [`Tokenizer`] → [`encode_text`] → [`TextData`] → [`RandomWindows`] (every window starts
 //!   anew) or [`StatefulStream`] (state is carried from window to window); scored by [`FixedBatches`] of random windows
 //!   or by a [`FullPass`];
-//! * a synthetic task: [`SelectiveCopying`], [`FormalLanguage`];
+//! * a synthetic task: [`SelectiveCopying`], [`FormalLanguage`], [`Recall`], [`Searches`];
 //! * one that training knows by name: [`SequenceTask`];
 //! * anything else: implement [`BatchSource`] (training) and [`EvaluationSet`] (scoring).
 //!
@@ -13,7 +13,10 @@
 mod atomic;
 mod batch;
 mod encode;
+mod examples;
 mod formal;
+mod mqar;
+mod nearest_neighbour;
 mod positioned;
 mod selective_copying;
 mod sequence_task;
@@ -25,7 +28,9 @@ mod tokenizer;
 
 pub use batch::{Batch, BatchSource, EvaluationSet, FixedBatches, Sequences};
 pub use encode::{encode_text, text_sha256};
-pub use formal::{FormalLanguage, FormalTask, Generalization, Language, Protocol};
+pub use formal::{FormalLanguage, FormalTask, Generalization, Language, OneLength, Protocol};
+pub use mqar::{Mqar, Recall};
+pub use nearest_neighbour::{NearestNeighbour, Searches};
 pub use selective_copying::{Copying, Encoding, SelectiveCopying};
 pub use sequence_task::{SequenceTask, Signal};
 pub use text::{FullPass, RandomWindows, StatefulStream, TextData, TextPart};

@@ -169,6 +169,8 @@ impl Experiment {
             Task::Text => ("seq_len", self.train.seq_len),
             Task::SelectiveCopying => ("copy_length + copy_tokens", self.data.copy_length + self.data.copy_tokens),
             Task::FormalLanguage => ("3 · eval_max_length", self.data.formal()?.longest()),
+            Task::Mqar => ("mqar_length", self.data.mqar_length),
+            Task::NearestNeighbour => ("neighbour_length", self.data.neighbour_length),
         };
         self.expect_room(key, length)?;
         require(!(learned && self.data.task == Task::Text && self.data.sampling == WindowSampling::Stream), || {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::require;
 use crate::Result;
-use crate::data::{FormalTask, Generalization, Language, Protocol};
+use crate::data::{FormalTask, Generalization, Language, Mqar, NearestNeighbour, Protocol};
 
 /// What the model learns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -19,6 +19,10 @@ pub enum Task {
     SelectiveCopying,
     /// A formal language, scored on longer strings than are trained on.
     FormalLanguage,
+    /// Multi-query associative recall: the values of keys, asked for one by one.
+    Mqar,
+    /// The value of the vector nearest to the first one so far.
+    NearestNeighbour,
 }
 
 /// How text becomes tokens.
@@ -102,6 +106,20 @@ pub struct DataConfig {
     pub eval_min_length: usize,
     /// Formal languages: greatest length scored. Default 256.
     pub eval_max_length: usize,
+    /// Multi-query associative recall: number of token ids. Default 8192.
+    pub mqar_vocab_size: usize,
+    /// Multi-query associative recall: steps of a sequence. Default 64.
+    pub mqar_length: usize,
+    /// Multi-query associative recall: pairs of a key and a value. Default 4.
+    pub mqar_pairs: usize,
+    /// Multi-query associative recall: exponent a of the places of queries, drawn with chances i^(a − 1); 1 is uniform. Default 0.01.
+    pub mqar_power: f64,
+    /// Multi-query associative recall: whether steps that ask nothing hold random tokens or token 0. Default true.
+    pub mqar_random_non_queries: bool,
+    /// Nearest-neighbour search: greatest number of vectors in a row. Default 64.
+    pub neighbour_length: usize,
+    /// Associative recall and nearest-neighbour search: examples of a fixed training set; 0 makes a new one for every row. Default 0.
+    pub train_examples: u64,
 }
 
 impl Default for DataConfig {
@@ -123,6 +141,13 @@ impl Default for DataConfig {
             max_length: 40,
             eval_min_length: 40,
             eval_max_length: 256,
+            mqar_vocab_size: 8192,
+            mqar_length: 64,
+            mqar_pairs: 4,
+            mqar_power: 0.01,
+            mqar_random_non_queries: true,
+            neighbour_length: 64,
+            train_examples: 0,
         }
     }
 }
@@ -148,6 +173,12 @@ impl DataConfig {
         if self.task == Task::FormalLanguage {
             self.formal()?;
         }
+        if self.task == Task::Mqar {
+            self.mqar().validate()?;
+        }
+        if self.task == Task::NearestNeighbour {
+            self.nearest_neighbour().validate()?;
+        }
         Ok(())
     }
 
@@ -158,5 +189,22 @@ impl DataConfig {
     pub fn formal(&self) -> Result<Generalization> {
         let Self { language, protocol, min_length, max_length, .. } = *self;
         Generalization::new(FormalTask { language, protocol, min_length, max_length }, self.eval_min_length, self.eval_max_length)
+    }
+
+    /// The associative recall that is asked for.
+    pub fn mqar(&self) -> Mqar {
+        Mqar {
+            vocab_size: self.mqar_vocab_size,
+            length: self.mqar_length,
+            n_pairs: self.mqar_pairs,
+            power: self.mqar_power,
+            random_non_queries: self.mqar_random_non_queries,
+            n_examples: self.train_examples,
+        }
+    }
+
+    /// The nearest-neighbour search that is asked for.
+    pub fn nearest_neighbour(&self) -> NearestNeighbour {
+        NearestNeighbour { max_length: self.neighbour_length, n_examples: self.train_examples }
     }
 }

@@ -4,8 +4,11 @@
 //! * [`Experiment`]: what is trained, on what and how, from a small file; [`experiments`] lists the built-in ones.
 //! * [`Schedule`]: the learning rate of an iteration.
 //! * [`RunDir`]: the directory of a run and its checkpoints; [`find_checkpoint`] for those who only read.
+//! * [`evaluate`]: loss and accuracy of a model; [`evaluate_by_frequency`] and [`evaluate_length`] take them apart.
 //! * [`MetricsLog`], [`EventsFile`], [`draw_curves`]: the numbers of a run as lines, for TensorBoard, and as a picture.
 
+mod by_frequency;
+mod by_length;
 mod check;
 mod config;
 mod curves;
@@ -28,6 +31,8 @@ mod train_config;
 mod trainer;
 mod untrained;
 
+pub use by_frequency::{FrequencyScore, evaluate_by_frequency, token_counts};
+pub use by_length::{LengthScore, evaluate_length};
 pub use config::{Expect, Experiment, Metric};
 pub use curves::draw_curves;
 pub use data_config::{CopyEncoding, Corpus, DataConfig, Task, TokenizerKind, WindowSampling};

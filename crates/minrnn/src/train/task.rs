@@ -221,6 +221,8 @@ pub(super) fn sequence_task(config: &DataConfig) -> Result<Option<Box<dyn Sequen
             ..Copying::default()
         })),
         Task::FormalLanguage => Some(Box::new(config.formal()?)),
+        Task::Mqar => Some(Box::new(config.mqar())),
+        Task::NearestNeighbour => Some(Box::new(config.nearest_neighbour())),
     })
 }
 

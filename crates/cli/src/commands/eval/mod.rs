@@ -1,5 +1,7 @@
 //! `minrnn eval`: the measures of a trained model on its test data, or on a text of yours.
 
+mod by_frequency;
+mod by_length;
 mod runtime;
 
 use std::io::{self, Write};
@@ -38,6 +40,14 @@ pub struct Args {
     /// How often the likeliest token is the same as this model's: a run, a checkpoint or a packed model (for a packed model)
     #[arg(long, value_name = "RUN|FILE", requires = "data")]
     against: Option<PathBuf>,
+    /// Loss and accuracy by how often the token occurs in the training text, in this many bins of equal width in its logarithm
+    #[arg(
+        long, value_name = "BINS", num_args = 0..=1, default_missing_value = "6", conflicts_with_all = ["data", "batches", "by_length"],
+        value_parser = clap::value_parser!(u32).range(1..=100)
+    )]
+    by_frequency: Option<u32>,
+    #[command(flatten)]
+    by_length: by_length::Args,
     #[command(flatten)]
     device: DeviceArg,
     #[command(flatten)]
@@ -54,6 +64,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     if args.run.is_file() {
+        if args.by_frequency.is_some() || args.by_length.width().is_some() {
+            let sentence = "--by-frequency and --by-length need the data of a run; give a run directory instead of a packed model";
+            return Err(WrongInput(sentence.to_owned()).into());
+        }
         if !args.device.is_cpu()? {
             let sentence = "a packed model runs on the processor; leave --device out, or give a run directory or a checkpoint";
             return Err(WrongInput(sentence.to_owned()).into());
@@ -66,6 +80,19 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let checkpoint = find_checkpoint(&args.run)?;
     let LoadedModel { config, model, tokenizer } = load_model(&checkpoint, &args.device.open()?)?;
     let experiment = experiment_of(&config, &checkpoint)?;
+    if let Some(width) = args.by_length.width() {
+        let scores = by_length::Strings::new(&experiment, &args.by_length)?;
+        print_model(&checkpoint, args.json)?;
+        return scores.score(&model, width, args.json, stop);
+    }
+    if let Some(n_bins) = args.by_frequency {
+        let Data::Text { text, .. } = Data::open(&experiment, &run_of(&checkpoint)?)? else {
+            let sentence = "--by-frequency needs a model trained on a text, whose tokens are rare or frequent; leave it out";
+            return Err(WrongInput(sentence.to_owned()).into());
+        };
+        print_model(&checkpoint, args.json)?;
+        return by_frequency::score(&model, &text, &experiment, n_bins as usize, args.json, stop);
+    }
     // The folder holds the tokens of `--data` until the scores are out.
     let folder = tempfile::tempdir().context("could not create a temporary directory")?;
     let sets: Vec<(&str, Box<dyn EvaluationSet>)> = match (&args.data, tokenizer) {
@@ -86,9 +113,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
             }
         },
     };
-    if !args.json {
-        writeln!(io::stdout(), "model: {}", checkpoint.display()).context(NO_STDOUT)?;
-    }
+    print_model(&checkpoint, args.json)?;
     for (name, mut set) in sets {
         let Some(evaluation) = evaluate(&model, &mut *set, stop)? else {
             say("stopped before everything was scored");
@@ -127,9 +152,7 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         say("stopped before everything was scored");
         return Ok(ExitCode::from(FAILED));
     };
-    if !args.json {
-        writeln!(io::stdout(), "model: {}", args.run.display()).context(NO_STDOUT)?;
-    }
+    print_model(&args.run, args.json)?;
     print("full pass, state carried", &evaluation, args.json).context(NO_STDOUT)?;
     match (agreement, &args.against) {
         (Some(share), Some(other)) if args.json => {
@@ -153,6 +176,14 @@ fn text_sets(part: TextPart, experiment: &Experiment, batches: u64) -> anyhow::R
         ("full pass", full_pass(part.clone(), experiment, false)?),
         ("full pass, state carried", full_pass(part, experiment, true)?),
     ])
+}
+
+/// The line that says what is scored; JSON does without.
+fn print_model(path: &Path, json: bool) -> anyhow::Result<()> {
+    if json {
+        return Ok(());
+    }
+    writeln!(io::stdout(), "model: {}", path.display()).context(NO_STDOUT)
 }
 
 fn print(name: &str, evaluation: &Evaluation, json: bool) -> io::Result<()> {

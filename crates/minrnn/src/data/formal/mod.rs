@@ -21,6 +21,7 @@ mod generalization;
 mod majority;
 mod missing_duplicate;
 mod modular_arithmetic;
+mod one_length;
 mod parity;
 mod set;
 mod solve_equation;
@@ -28,6 +29,7 @@ mod stack_manipulation;
 mod strings;
 
 pub use generalization::Generalization;
+pub use one_length::OneLength;
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 

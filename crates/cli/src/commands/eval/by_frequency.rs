@@ -1,0 +1,59 @@
+//! `minrnn eval RUN --by-frequency`: how rare tokens fare.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use minrnn::data::TextData;
+use minrnn::model::LanguageModel;
+use minrnn::train::{Evaluation, Experiment, FrequencyScore, evaluate_by_frequency, full_pass, token_counts};
+
+use crate::display::say;
+use crate::failure::{FAILED, NO_STDOUT};
+
+/// Scores `model` on the whole test text, in windows that start anew, and prints a line for each of up to `n_bins` bins of tokens by their
+/// count in the training text.
+pub fn score(
+    model: &LanguageModel,
+    text: &TextData,
+    experiment: &Experiment,
+    n_bins: usize,
+    json: bool,
+    stop: &AtomicBool,
+) -> anyhow::Result<ExitCode> {
+    let mut set = full_pass(text.test().clone(), experiment, false)?;
+    let counts = token_counts(text.train())?;
+    let Some(scores) = evaluate_by_frequency(model, &mut *set, &counts, n_bins, stop)? else {
+        say("stopped before everything was scored");
+        return Ok(ExitCode::from(FAILED));
+    };
+    for score in &scores {
+        print(score, json).context(NO_STDOUT)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(score: &FrequencyScore, json: bool) -> io::Result<()> {
+    let FrequencyScore { counts, n_tokens, share, evaluation: Evaluation { loss, accuracy, n_scored } } = score;
+    let accuracy = accuracy.unwrap_or(0.0);
+    let (from, to, is_scored) = (counts.start(), counts.end(), *n_scored > 0);
+    let mut out = io::stdout().lock();
+    if json {
+        let line = serde_json::json!({
+            "measure": "frequency", "from": from, "to": to, "tokens": n_tokens, "share": share,
+            "loss": is_scored.then_some(loss), "accuracy": is_scored.then_some(accuracy), "predictions": n_scored,
+        });
+        return writeln!(out, "{line}");
+    }
+    let seen = match (from, to) {
+        (_, 0) => "never in the training text".to_owned(),
+        (from, to) if from == to => format!("{from} times in the training text"),
+        (from, to) => format!("{from}–{to} times in the training text"),
+    };
+    write!(out, "{seen}: tokens {n_tokens}, {:.2} % of the predictions", 100.0 * share)?;
+    match is_scored {
+        true => writeln!(out, ", loss {loss:.4} nats, accuracy {:.2} %, {n_scored} predictions", 100.0 * accuracy),
+        false => writeln!(out),
+    }
+}

@@ -1,0 +1,118 @@
+//! `minrnn eval RUN --by-length`: how a formal language is known at each length of its strings.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use minrnn::data::FormalTask;
+use minrnn::model::LanguageModel;
+use minrnn::train::{Experiment, LengthScore, Task, evaluate_length};
+
+use crate::display::say;
+use crate::failure::{FAILED, NO_STDOUT, WrongInput};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Accuracy at each length of a formal language's strings, or at so many neighbouring lengths together
+    #[arg(
+        long, value_name = "WIDTH", num_args = 0..=1, default_missing_value = "1", conflicts_with_all = ["data", "batches"],
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    by_length: Option<u64>,
+    /// Longest strings of --by-length [default: the longest that the run is scored on]
+    #[arg(long, value_name = "N", requires = "by_length")]
+    max_length: Option<usize>,
+    /// Strings of each length of --by-length
+    #[arg(long, value_name = "N", default_value_t = 512, requires = "by_length", value_parser = clap::value_parser!(u64).range(1..))]
+    strings: u64,
+}
+
+impl Args {
+    /// Neighbouring lengths in a line, where that is what is asked for.
+    pub fn width(&self) -> Option<usize> {
+        self.by_length.map(|width| usize::try_from(width).unwrap_or(usize::MAX))
+    }
+}
+
+/// What is scored.
+pub struct Strings {
+    trained_on: FormalTask,
+    /// All lengths, from 1 on.
+    scored: FormalTask,
+    of_each_length: u64,
+    seed: u64,
+}
+
+impl Strings {
+    /// The strings that `args` ask for, in the language of `experiment`.
+    ///
+    /// # Errors
+    /// When it is about no language, or the model cannot read such long strings.
+    pub fn new(experiment: &Experiment, args: &Args) -> anyhow::Result<Self> {
+        if experiment.data.task != Task::FormalLanguage {
+            let sentence = "--by-length needs a model trained on a formal language, whose strings have a length each; leave it out";
+            return Err(WrongInput(sentence.to_owned()).into());
+        }
+        let trained_on = experiment.data.formal()?.training;
+        let mut longer = experiment.clone();
+        longer.data.eval_min_length = 1;
+        longer.data.eval_max_length = args.max_length.unwrap_or(experiment.data.eval_max_length.max(trained_on.max_length));
+        longer.validate()?;
+        let scored = longer.data.formal()?.evaluation;
+        Ok(Self { trained_on, scored, of_each_length: args.strings, seed: experiment.train.seed })
+    }
+
+    /// Scores `model` on strings of every length and prints a line for each `width` of them, then the means over the lengths that were
+    /// trained on and over those beyond.
+    pub fn score(&self, model: &LanguageModel, width: usize, json: bool, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+        let (longest, chance) = (self.scored.max_length, self.scored.chance()?);
+        if !json {
+            let (name, n) = (self.scored.language.name(), self.of_each_length);
+            writeln!(io::stdout(), "{name}: {n} strings of each length; scaled so that guessing ({:.1} %) is 0", 100.0 * chance)
+                .context(NO_STDOUT)?;
+        }
+        let print = |what, scores: &[LengthScore]| LengthScore::mean(scores).map_or(Ok(()), |score| print(what, &score, chance, json));
+        let (mut scores, mut printed) = (Vec::new(), 0);
+        for length in 1..=longest {
+            let Some(score) = evaluate_length(model, &self.scored, length, self.of_each_length, self.seed, stop)? else {
+                say("stopped before everything was scored");
+                return Ok(ExitCode::from(FAILED));
+            };
+            scores.push(score);
+            if length == longest || length - printed == width {
+                print("length", &scores[printed..]).context(NO_STDOUT)?;
+                printed = length;
+            }
+        }
+        let last = self.trained_on.max_length.min(longest);
+        print("trained on", &scores[(self.trained_on.min_length - 1).min(last)..last]).context(NO_STDOUT)?;
+        print("longer", &scores[last..]).context(NO_STDOUT)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn print(what: &str, score: &LengthScore, chance: f64, json: bool) -> io::Result<()> {
+    let LengthScore { lengths, n_strings, evaluation } = score;
+    let (from, to) = (lengths.start(), lengths.end());
+    let (accuracy, scaled) = (evaluation.accuracy.unwrap_or(0.0), evaluation.scaled_accuracy(chance).unwrap_or(0.0));
+    let mut out = io::stdout().lock();
+    if json {
+        let (loss, predictions) = (evaluation.loss, evaluation.n_scored);
+        let line = serde_json::json!({
+            "measure": what, "from": from, "to": to, "accuracy": accuracy, "scaled_accuracy": scaled, "loss": loss,
+            "strings_of_each_length": n_strings, "predictions": predictions,
+        });
+        return writeln!(out, "{line}");
+    }
+    let range = if from == to { from.to_string() } else { format!("{from}–{to}") };
+    let what = if what == "length" { "length".to_owned() } else { format!("{what}, lengths") };
+    writeln!(
+        out,
+        "{what} {range}: accuracy {:.2} %, scaled {:.2} %, loss {:.4} nats, {} predictions",
+        100.0 * accuracy,
+        100.0 * scaled,
+        evaluation.loss,
+        evaluation.n_scored
+    )
+}

@@ -1,0 +1,30 @@
+//! Rows that are examples of a set: each is made by a generator of its own, so that a number names it.
+
+use rand::{Rng, RngExt};
+
+use crate::rng::{self, ChaCha8Rng, Purpose};
+
+/// The part of a generator's name under which examples are made; micro-steps never count so far.
+const EXAMPLE: u64 = u64::MAX;
+
+/// The examples of a generated task.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Examples {
+    /// Size of the set; 0 stands for one without end, of which no example is met twice.
+    pub n: u64,
+    pub seed: u64,
+    pub purpose: Purpose,
+}
+
+impl Examples {
+    /// The generator of the batch of (`iteration`, `micro`), which chooses its rows.
+    pub fn batch(self, iteration: u64, micro: u64) -> ChaCha8Rng {
+        rng::substream(self.seed, self.purpose, iteration, micro)
+    }
+
+    /// The generator of an example, drawn with replacement.
+    pub fn draw(self, batch: &mut ChaCha8Rng) -> ChaCha8Rng {
+        let number = if self.n == 0 { batch.next_u64() } else { batch.random_range(0..self.n) };
+        rng::substream(self.seed, self.purpose, number, EXAMPLE)
+    }
+}
