@@ -5,6 +5,7 @@
 //!   anew) or [`StatefulStream`] (state is carried from window to window); scored by [`FixedBatches`] of random windows
 //!   or by a [`FullPass`];
 //! * a synthetic task: [`SelectiveCopying`], [`FormalLanguage`];
+//! * a label for a long sequence: [`ListOps`], [`Retrieval`], [`Image`];
 //! * one that training knows by name: [`SequenceTask`];
 //! * anything else: implement [`BatchSource`] (training) and [`EvaluationSet`] (scoring).
 //!
@@ -14,6 +15,9 @@ mod atomic;
 mod batch;
 mod encode;
 mod formal;
+mod labelled;
+mod lra;
+mod passes;
 mod positioned;
 mod selective_copying;
 mod sequence_task;
@@ -26,6 +30,7 @@ mod tokenizer;
 pub use batch::{Batch, BatchSource, EvaluationSet, FixedBatches, Sequences};
 pub use encode::{encode_text, text_sha256};
 pub use formal::{FormalLanguage, FormalTask, Generalization, Language, Protocol};
+pub use lra::{Expressions, Image, ListOps, ListOpsTask, PixelInput, Retrieval, RetrievalTask, TextUnit};
 pub use selective_copying::{Copying, Encoding, SelectiveCopying};
 pub use sequence_task::{SequenceTask, Signal};
 pub use text::{FullPass, RandomWindows, StatefulStream, TextData, TextPart};

@@ -14,6 +14,9 @@ built_in! {
     "selective-copying-paper",
     "parity",
     "formal-language-paper",
+    "listops",
+    "retrieval",
+    "image",
     "shakespeare-min-gru",
     "shakespeare-min-lstm",
     "shakespeare-mamba",
@@ -31,6 +34,7 @@ mod tests {
     use minrnn_stream::FeedForwardKind;
 
     use super::*;
+    use crate::data::{ListOpsTask, RetrievalTask};
     use crate::train::{DecayGroups, Experiment};
 
     #[test]
@@ -59,5 +63,18 @@ mod tests {
         assert_eq!((model.d_model, model.d_inner().unwrap(), model.n_layers), (64, 384, 3));
         assert_eq!((data.copy_length, data.copy_tokens, train.batch_size * train.accumulation), (4096, 16, 64));
         assert_eq!((train.decay_groups, train.clip_norm, train.lr), (DecayGroups::Official, 1.0, 3e-4));
+    }
+
+    #[test]
+    fn the_settings_of_the_long_range_arena_are_the_published_ones() {
+        for (name, n_layers, d_model, batch_size) in [("listops", 8, 128, 32), ("retrieval", 6, 128, 64), ("image", 6, 512, 64)] {
+            let Experiment { model, data, train, .. } = Experiment::load(name, &[]).unwrap();
+            assert_eq!((model.n_layers, model.d_model, model.conv, model.ff), (n_layers, d_model, true, FeedForwardKind::Mlp), "{name}");
+            assert_eq!((train.batch_size, train.max_iterations, train.warmup), (batch_size, 250_000, 25_000), "{name}");
+            assert_eq!((train.lr, train.weight_decay, train.min_lr), (1e-3, 0.05, 0.0), "{name}");
+            assert!(data.task.reads_a_folder(), "{name}");
+        }
+        assert_eq!(Experiment::load("listops", &[]).unwrap().data.listops(), ListOpsTask::default());
+        assert_eq!(Experiment::load("retrieval", &[]).unwrap().data.retrieval(), RetrievalTask::default());
     }
 }

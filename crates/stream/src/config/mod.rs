@@ -37,6 +37,8 @@ pub struct ModelConfig {
     pub n_outputs: usize,
     /// What of the past the head sees. Default `last`.
     pub pooling: Pooling,
+    /// Whether the head compares what it sees with what stood before the last reset, for labels of pairs. Default false.
+    pub pair_head: bool,
     /// Width D of the residual stream. Default 128.
     pub d_model: usize,
     /// Ratio of the recurrent width to `d_model`; their product must be whole. Default 2.
@@ -110,6 +112,7 @@ impl Default for ModelConfig {
             input_width: 0,
             n_outputs: 0,
             pooling: Pooling::Last,
+            pair_head: false,
             d_model: 128,
             expansion: 2.0,
             n_layers: 2,
@@ -285,7 +288,8 @@ impl ModelConfig {
         let head = if self.tie_embeddings { 0 } else { self.outputs() as u128 };
         let ends = (self.vocab_size as u128 + self.input_width as u128 + head) * d;
         let places = if self.positions == Positions::Learned { self.max_seq_len as u128 * d } else { 0 };
-        Ok(mixers + self.n_layers as u128 * conv + with_ff * ff + ends + places)
+        let pair_head = if self.pair_head { 4 * d * d } else { 0 };
+        Ok(mixers + self.n_layers as u128 * conv + with_ff * ff + ends + places + pair_head)
     }
 
     /// How many of the last tokens attention sees: `window`, or else `max_seq_len`.
