@@ -7,11 +7,11 @@ use std::path::Path;
 
 use common::{Finished, Scratch, Training, minrnn, shown};
 
-/// A tiny training of a task of the arena.
+/// A tiny training of an experiment of the arena.
 fn training(scratch: &Scratch, task: &str, data: Option<&Path>, settings: &[&str]) -> Training {
-    let task = format!("task={task}");
-    let settings = [&[task.as_str(), "pooling=mean", "max_iterations=6", "eval_every=3", "checkpoint_every=3"], settings].concat();
-    let args = data.map_or(Vec::new(), |data| vec!["--data".to_owned(), shown(data)]);
+    let settings = [&["max_iterations=6", "eval_every=3", "checkpoint_every=3"], settings].concat();
+    let data = data.map_or(Vec::new(), |data| vec!["--data".to_owned(), shown(data)]);
+    let args = [vec![task.to_owned()], data].concat();
     Training { args, ..scratch.task("run", &settings) }
 }
 
@@ -75,7 +75,7 @@ fn pairs_of_documents_are_classified() {
     for part in ["train", "eval", "test"] {
         fs::write(folder.join(format!("new_aan_pairs.{part}.tsv")), (0..7).map(line).collect::<String>()).unwrap();
     }
-    let pairs = training(&scratch, "retrieval", Some(&folder), &["pair_head=true"]);
+    let pairs = training(&scratch, "retrieval", Some(&folder), &[]);
     let report = pairs.run().ok().stdout;
     assert!(report.contains("test accuracy") && report.contains("(7 predictions)"), "{report}");
     let scored = Finished::of(&mut minrnn(&["eval", &shown(&pairs.out), "--data", &shown(&folder)])).ok().stdout;
