@@ -37,6 +37,7 @@ fn block_by_block_gives_the_loss_the_gradients_and_the_state_of_one_pass() {
         r#"{"mixer": "gru", "ff": "none"}"#,
         r#"{"mixer": "lstm", "initial_state": "learned", "dropout": 0.1}"#,
         r#"{"mixer": "min-gru", "n_outputs": 7, "pooling": "mean"}"#,
+        r#"{"mixer": "min-gru", "n_outputs": 7, "pooling": "mean", "pair_head": true}"#,
     ];
     for settings in settings {
         for padded in [false, true] {

@@ -22,8 +22,8 @@ const METRICS_FILE: &str = "metrics.jsonl";
 pub struct Args {
     /// A built-in experiment (see `minrnn experiments`) or a TOML file [default: selective-copying, or text with --data]
     experiment: Option<String>,
-    /// Text to train on
-    #[arg(long, value_name = "FILE")]
+    /// Text to train on, or the folder of a task with files (listops, retrieval, image)
+    #[arg(long, value_name = "FILE|FOLDER")]
     data: Option<PathBuf>,
     /// Run directory [default: runs/NAME]
     #[arg(long, value_name = "DIR")]
@@ -71,14 +71,14 @@ fn open(args: &Args, out: &Path) -> anyhow::Result<(Experiment, RunDir)> {
         return Ok((new_experiment(args)?, run));
     }
     let mut experiment = Experiment::load_file(&stored, &args.settings)?;
-    take_text(&mut experiment, args.data.as_deref())?;
+    take_data(&mut experiment, args.data.as_deref())?;
     Ok((experiment, run))
 }
 
 fn new_experiment(args: &Args) -> anyhow::Result<Experiment> {
     let name = args.experiment.as_deref().unwrap_or(if args.data.is_some() { TEXT_EXPERIMENT } else { DEFAULT_EXPERIMENT });
     let mut experiment = Experiment::load(name, &args.settings)?;
-    take_text(&mut experiment, args.data.as_deref())?;
+    take_data(&mut experiment, args.data.as_deref())?;
     if experiment.data.task == Task::Text {
         let path = match (&experiment.data.path, experiment.data.corpus) {
             (Some(path), _) => readable(path)?,
@@ -90,14 +90,28 @@ fn new_experiment(args: &Args) -> anyhow::Result<Experiment> {
     Ok(experiment)
 }
 
-/// Puts the text of `--data` in place of the experiment's own.
-fn take_text(experiment: &mut Experiment, data: Option<&Path>) -> anyhow::Result<()> {
+/// Puts the text or folder of `--data` in place of the experiment's own.
+fn take_data(experiment: &mut Experiment, data: Option<&Path>) -> anyhow::Result<()> {
+    if experiment.data.task.reads_a_folder() {
+        let given = data.or(experiment.data.path.as_deref());
+        experiment.data.path = given.map(readable_folder).transpose()?;
+        return Ok(());
+    }
     let Some(path) = data else { return Ok(()) };
     if experiment.data.task != Task::Text {
         return Err(WrongInput("--data does not fit this experiment, which makes its own data; leave it out".to_owned()).into());
     }
     experiment.data.path = Some(readable(path)?);
     Ok(())
+}
+
+/// The absolute path of a folder, so that a run can be resumed from elsewhere.
+fn readable_folder(path: &Path) -> anyhow::Result<PathBuf> {
+    let folder = path.canonicalize().map_err(|source| minrnn::Error::io("read the folder", path, source))?;
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    Err(minrnn::Error::malformed(path, "expected the folder with the files of the task, found a file; give the folder it is in").into())
 }
 
 /// The absolute path of a text file, so that a run can be resumed from elsewhere.

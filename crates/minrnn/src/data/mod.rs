@@ -5,6 +5,7 @@
 //!   anew) or [`StatefulStream`] (state is carried from window to window); scored by [`FixedBatches`] of random windows
 //!   or by a [`FullPass`];
 //! * a synthetic task: [`SelectiveCopying`], [`FormalLanguage`], [`Recall`], [`Searches`];
+//! * a label for a long sequence: [`ListOps`], [`Retrieval`], [`Image`];
 //! * one that training knows by name: [`SequenceTask`];
 //! * anything else: implement [`BatchSource`] (training) and [`EvaluationSet`] (scoring).
 //!
@@ -15,8 +16,11 @@ mod batch;
 mod encode;
 mod examples;
 mod formal;
+mod labelled;
+mod lra;
 mod mqar;
 mod nearest_neighbour;
+mod passes;
 mod positioned;
 mod selective_copying;
 mod sequence_task;
@@ -29,6 +33,7 @@ mod tokenizer;
 pub use batch::{Batch, BatchSource, EvaluationSet, FixedBatches, Sequences};
 pub use encode::{encode_text, text_sha256};
 pub use formal::{FormalLanguage, FormalTask, Generalization, Language, OneLength, Protocol};
+pub use lra::{Expressions, Image, ListOps, ListOpsTask, PixelInput, Retrieval, RetrievalTask, TextUnit};
 pub use mqar::{Mqar, Recall};
 pub use nearest_neighbour::{NearestNeighbour, Searches};
 pub use selective_copying::{Copying, Encoding, SelectiveCopying};

@@ -4,6 +4,7 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use minrnn_stream::ModelConfig;
 
+use super::pair_head::PairMemory;
 use super::pooling::RunningMean;
 use crate::Result;
 use crate::nn::{AnyMixer, Block, BlockState, Initializer, Mixer, Mode, Norm, State, StateZip};
@@ -28,6 +29,8 @@ pub struct BackboneState<S> {
     pub position: Option<Tensor<2>>,
     /// What the model's pooling carries, if it has one.
     pub pooling: Option<RunningMean>,
+    /// What the model compares with, if it is one of pairs.
+    pub pair: Option<PairMemory>,
 }
 
 impl<S: State> State for BackboneState<S> {
@@ -39,7 +42,10 @@ impl<S: State> State for BackboneState<S> {
         f.enter("pooling");
         let pooling = self.pooling.zip(other.pooling).map(|(a, b)| a.zip(b, f));
         f.exit();
-        Self { blocks, position, pooling }
+        f.enter("pair");
+        let pair = self.pair.zip(other.pair).map(|(a, b)| a.zip(b, f));
+        f.exit();
+        Self { blocks, position, pooling, pair }
     }
 }
 
@@ -69,7 +75,8 @@ impl<M: Mixer> Backbone<M> {
 
     /// The state before the first step.
     pub fn init_state(&self, batch_size: usize) -> BackboneState<M::State> {
-        BackboneState { blocks: self.blocks.iter().map(|block| block.init_state(batch_size)).collect(), position: None, pooling: None }
+        let blocks = self.blocks.iter().map(|block| block.init_state(batch_size)).collect();
+        BackboneState { blocks, position: None, pooling: None, pair: None }
     }
 
     /// The whole sequence `x` `[B, T, D]` → `[B, T, D]`, normalised, and the state after it.

@@ -14,6 +14,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn_stream::{DropoutSite, Initialization, MixerKind, ModelConfig, Pooling, Positions, WiringKind};
 
 use super::backbone::{Backbone, BackboneState};
+use super::pair_head::{PairHead, PairMemory};
 use super::pooling::RunningMean;
 use super::signal::{Inputs, Targets};
 use crate::Result;
@@ -35,6 +36,8 @@ pub struct LanguageModel<M: Module = AnyMixer> {
     pub positions: Option<Embedding>,
     /// The stack of blocks.
     pub backbone: Backbone<M>,
+    /// The comparison with the sequence before, of a model of pairs.
+    pub pair_head: Option<PairHead>,
     /// D → V without bias, or D → `n_outputs`; absent when it shares the embedding's matrix.
     pub head: Option<Linear>,
     #[module(skip)]
@@ -85,9 +88,11 @@ impl<M: Mixer> LanguageModel<M> {
         let positions = (config.positions == Positions::Learned).then(|| table(config.max_seq_len));
         let input = (config.input_width > 0).then(|| init.linear_with_bias(config.input_width, config.d_model, true));
         let backbone = Backbone::with_mixers(config, &mut init, mixer)?;
+        let pair_head = config.pair_head.then(|| PairHead::new(config.d_model, &mut init));
         let head = (!config.tie_embeddings).then(|| init.linear_with_bias(config.d_model, config.outputs(), config.n_outputs > 0));
         let embedding_dropout = if dropped { config.dropout } else { 0.0 };
-        Ok(Self { embedding, input, positions, backbone, head, pools: config.pooling == Pooling::Mean, embedding_dropout })
+        let pools = config.pooling == Pooling::Mean;
+        Ok(Self { embedding, input, positions, backbone, pair_head, head, pools, embedding_dropout })
     }
 
     /// Where the weights live.
@@ -109,7 +114,8 @@ impl<M: Mixer> LanguageModel<M> {
     pub fn init_state(&self, batch_size: usize) -> BackboneState<M::State> {
         let position = self.positions.as_ref().map(|_| Tensor::zeros([batch_size, 1], &self.device()));
         let pooling = self.pools.then(|| RunningMean::init(batch_size, self.d_model(), &self.device()));
-        BackboneState { position, pooling, ..self.backbone.init_state(batch_size) }
+        let pair = self.pair_head.as_ref().map(|_| PairMemory::init(batch_size, self.d_model(), &self.device()));
+        BackboneState { position, pooling, pair, ..self.backbone.init_state(batch_size) }
     }
 
     /// D: tables are `[V, D]`, and a linear map keeps `[F, D]`.
@@ -236,11 +242,12 @@ impl<M: Mixer> LanguageModel<M> {
         let (x, position) = self.embed(inputs, state.position.clone(), steps, mode);
         let (x, mut state) = self.backbone.forward(x, BackboneState { position, ..state }, steps, mode);
         let (x, pooling) = self.pool(x, state.pooling.take(), steps);
-        state.pooling = pooling;
+        let (x, pair) = self.compare(x, state.pair.take(), steps);
+        (state.pooling, state.pair) = (pooling, pair);
         (x, state)
     }
 
-    /// What the head sees of normalised features `[B, T, D]`, and what the pooling carries on.
+    /// The means of normalised features `[B, T, D]` in a model with pooling, and what it carries on.
     ///
     /// # Panics
     /// When the state belongs to a model without pooling and this one has some.
@@ -250,6 +257,16 @@ impl<M: Mixer> LanguageModel<M> {
         }
         let (means, state) = state.expect("the state of a model with pooling").forward(x, steps);
         (means, Some(state))
+    }
+
+    /// Features `[B, T, D]` compared with those before the last reset in a model of pairs, and what it carries on.
+    ///
+    /// # Panics
+    /// When the state belongs to a model without a pair head and this one has some.
+    pub(crate) fn compare(&self, x: Tensor<3>, state: Option<PairMemory>, steps: &StepCodes) -> (Tensor<3>, Option<PairMemory>) {
+        let Some(pair_head) = &self.pair_head else { return (x, None) };
+        let (x, state) = pair_head.forward(x, state.expect("the state of a model with a pair head"), steps);
+        (x, Some(state))
     }
 
     /// What is predicted `[B, T, V]` from features `[B, T, D]`.

@@ -2,11 +2,13 @@
 
 mod backbone;
 mod language_model;
+mod pair_head;
 mod pooling;
 mod signal;
 
 pub use backbone::{Backbone, BackboneState};
 pub(crate) use language_model::loss;
 pub use language_model::{LanguageModel, LanguageModelState};
+pub use pair_head::{PairHead, PairMemory};
 pub use pooling::RunningMean;
 pub use signal::{Inputs, Targets};

@@ -153,6 +153,10 @@ impl Experiment {
         self.data.validate()?;
         self.train.validate()?;
         self.validate_length()?;
+        require(self.model.pair_head == (self.data.task == Task::Retrieval), || {
+            "pair_head = true compares two sequences, which is what task = retrieval is about and no other task has; set both or neither"
+                .to_owned()
+        })?;
         require(!(self.train.checkpoint_blocks && self.model.norm == NormKind::Batch), || {
             "checkpoint_blocks computes every block twice, and norm = batch would count each batch twice in its running statistics; use \
              norm = layer or rms"
@@ -168,6 +172,9 @@ impl Experiment {
         let (key, length) = match self.data.task {
             Task::Text => ("seq_len", self.train.seq_len),
             Task::SelectiveCopying => ("copy_length + copy_tokens", self.data.copy_length + self.data.copy_tokens),
+            Task::ListOps => ("listops_max_length", self.data.listops_max_length),
+            Task::Retrieval => ("2 · retrieval_max_length", self.data.retrieval_max_length.saturating_mul(2)),
+            Task::Image => ("32 · 32 pixels", 32 * 32),
             Task::FormalLanguage => ("3 · eval_max_length", self.data.formal()?.longest()),
             Task::Mqar => ("mqar_length", self.data.mqar_length),
             Task::NearestNeighbour => ("neighbour_length", self.data.neighbour_length),

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::check::require;
 use crate::Result;
-use crate::data::{FormalTask, Generalization, Language, Mqar, NearestNeighbour, Protocol};
+use crate::data::{
+    FormalTask, Generalization, Language, ListOpsTask, Mqar, NearestNeighbour, PixelInput, Protocol, RetrievalTask, TextUnit,
+};
 
 /// What the model learns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -23,6 +25,20 @@ pub enum Task {
     Mqar,
     /// The value of the vector nearest to the first one so far.
     NearestNeighbour,
+    /// Long Range Arena: the value of a nested expression.
+    #[serde(rename = "listops")]
+    ListOps,
+    /// Long Range Arena: whether one of two papers cites the other.
+    Retrieval,
+    /// Long Range Arena: what a picture shows, read pixel by pixel.
+    Image,
+}
+
+impl Task {
+    /// Whether its data are files in a folder, which `path` names.
+    pub fn reads_a_folder(self) -> bool {
+        matches!(self, Self::ListOps | Self::Retrieval | Self::Image)
+    }
 }
 
 /// How text becomes tokens.
@@ -78,7 +94,7 @@ pub struct DataConfig {
     pub tokenizer: TokenizerKind,
     /// Size of the vocabulary that `tokenizer = bpe` learns. Default 1024.
     pub bpe_vocab_size: usize,
-    /// The text file, relative to the current directory. It wins over `corpus`.
+    /// The text file, or the folder of a task with files, relative to the current directory. It wins over `corpus`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
     /// The public text used when `path` is absent.
@@ -120,6 +136,26 @@ pub struct DataConfig {
     pub neighbour_length: usize,
     /// Associative recall and nearest-neighbour search: examples of a fixed training set; 0 makes a new one for every row. Default 0.
     pub train_examples: u64,
+    /// ListOps: expressions are longer than this; 0 stands for a quarter of `listops_max_length`. Default 0.
+    pub listops_min_length: usize,
+    /// ListOps: expressions are shorter than this. Default 2000.
+    pub listops_max_length: usize,
+    /// ListOps: greatest depth of a node. Default 10.
+    pub listops_max_depth: usize,
+    /// ListOps: most arguments of an operator. Default 10.
+    pub listops_max_arguments: usize,
+    /// ListOps: expressions to train on. Default 96000.
+    pub listops_train: usize,
+    /// ListOps: expressions to validate on, and as many to test on. Default 2000.
+    pub listops_eval: usize,
+    /// ListOps: what the expressions are drawn from, apart from `seed`, so that runs share them. Default 0.
+    pub listops_seed: u64,
+    /// Retrieval: what a token is. Default `char`.
+    pub retrieval_unit: TextUnit,
+    /// Retrieval: most tokens of each document. Default 4000.
+    pub retrieval_max_length: usize,
+    /// Image: how a pixel is read. Default `value`.
+    pub pixels: PixelInput,
 }
 
 impl Default for DataConfig {
@@ -148,6 +184,16 @@ impl Default for DataConfig {
             mqar_random_non_queries: true,
             neighbour_length: 64,
             train_examples: 0,
+            listops_min_length: 0,
+            listops_max_length: 2000,
+            listops_max_depth: 10,
+            listops_max_arguments: 10,
+            listops_train: 96_000,
+            listops_eval: 2000,
+            listops_seed: 0,
+            retrieval_unit: TextUnit::Char,
+            retrieval_max_length: 4000,
+            pixels: PixelInput::Value,
         }
     }
 }
@@ -170,16 +216,32 @@ impl DataConfig {
         require((1..=self.copy_length).contains(&self.copy_tokens), || {
             format!("copy_tokens must be between 1 and copy_length = {}, found {}", self.copy_length, self.copy_tokens)
         })?;
-        if self.task == Task::FormalLanguage {
-            self.formal()?;
+        match self.task {
+            Task::FormalLanguage => self.formal().map(|_| ()),
+            Task::ListOps => self.listops().validate(),
+            Task::Retrieval => self.retrieval().validate(),
+            Task::Mqar => self.mqar().validate(),
+            Task::NearestNeighbour => self.nearest_neighbour().validate(),
+            Task::Text | Task::SelectiveCopying | Task::Image => Ok(()),
         }
-        if self.task == Task::Mqar {
-            self.mqar().validate()?;
+    }
+
+    /// The expressions that are asked for.
+    pub fn listops(&self) -> ListOpsTask {
+        ListOpsTask {
+            min_length: if self.listops_min_length == 0 { self.listops_max_length / 4 } else { self.listops_min_length },
+            max_length: self.listops_max_length,
+            max_depth: self.listops_max_depth,
+            max_arguments: self.listops_max_arguments,
+            n_train: self.listops_train,
+            n_eval: self.listops_eval,
+            seed: self.listops_seed,
         }
-        if self.task == Task::NearestNeighbour {
-            self.nearest_neighbour().validate()?;
-        }
-        Ok(())
+    }
+
+    /// How documents are read.
+    pub fn retrieval(&self) -> RetrievalTask {
+        RetrievalTask { unit: self.retrieval_unit, max_length: self.retrieval_max_length }
     }
 
     /// The formal language that is asked for.

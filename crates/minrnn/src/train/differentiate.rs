@@ -73,7 +73,7 @@ fn block_by_block<M: Mixer>(
 ) -> Differentiated<M::State> {
     let batch_size = batch.inputs.dims()[0];
     let steps = &batch.steps;
-    let BackboneState { position, pooling, .. } = state.clone().unwrap_or_else(|| model.init_state(batch_size));
+    let BackboneState { position, pooling, pair, .. } = state.clone().unwrap_or_else(|| model.init_state(batch_size));
     let (embedded, position) = model.embed(batch.inputs, position, steps, mode);
     let plain = model.valid();
     let carried = state.map(|state| inner(state).blocks);
@@ -89,6 +89,7 @@ fn block_by_block<M: Mixer>(
 
     let top = leaf(x);
     let (features, pooling) = model.pool(model.backbone.final_norm.forward(top.clone(), steps, mode), pooling, steps);
+    let (features, pair) = model.compare(features, pair, steps);
     let loss = loss(model.logits(features), batch.targets, batch.mask);
     let value = f64::from(loss.clone().into_scalar::<f32>());
     let grads = loss.backward();
@@ -117,6 +118,7 @@ fn block_by_block<M: Mixer>(
             blocks: last_states.into_iter().map(outer).collect(),
             position: position.map(Tensor::detach),
             pooling: pooling.map(State::detach),
+            pair: pair.map(State::detach),
         },
     }
 }

@@ -18,6 +18,9 @@ built_in! {
     "mqar",
     "mqar-128",
     "nearest-neighbour",
+    "listops",
+    "retrieval",
+    "image",
     "shakespeare-min-gru",
     "shakespeare-min-lstm",
     "shakespeare-mamba",
@@ -35,6 +38,7 @@ mod tests {
     use minrnn_stream::{FeedForwardKind, MixerKind, WiringKind};
 
     use super::*;
+    use crate::data::{ListOpsTask, RetrievalTask};
     use crate::train::{DecayGroups, Experiment};
 
     #[test]
@@ -78,5 +82,18 @@ mod tests {
             let Experiment { model, .. } = Experiment::load("selective-copying-table2", &settings).unwrap();
             assert_eq!((model.wiring.name(), model.mixer.name()), (wiring, mixer));
         }
+    }
+
+    #[test]
+    fn the_settings_of_the_long_range_arena_are_the_published_ones() {
+        for (name, n_layers, d_model, batch_size) in [("listops", 8, 128, 32), ("retrieval", 6, 128, 64), ("image", 6, 512, 64)] {
+            let Experiment { model, data, train, .. } = Experiment::load(name, &[]).unwrap();
+            assert_eq!((model.n_layers, model.d_model, model.conv, model.ff), (n_layers, d_model, true, FeedForwardKind::Mlp), "{name}");
+            assert_eq!((train.batch_size, train.max_iterations, train.warmup), (batch_size, 250_000, 25_000), "{name}");
+            assert_eq!((train.lr, train.weight_decay, train.min_lr), (1e-3, 0.05, 0.0), "{name}");
+            assert!(data.task.reads_a_folder(), "{name}");
+        }
+        assert_eq!(Experiment::load("listops", &[]).unwrap().data.listops(), ListOpsTask::default());
+        assert_eq!(Experiment::load("retrieval", &[]).unwrap().data.retrieval(), RetrievalTask::default());
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use minrnn_stream::{sync_directory, write_atomic};
 
 use super::pointer::{CHECKPOINTS, Pointer, checkpoint, entries, iteration_of, read_pointer};
-use super::task::TOKENS_FILE;
+use super::task::DATA_FOLDER;
 use crate::checkpoint::TOKENIZER_FILE;
 use crate::{Error, Result};
 
@@ -178,8 +178,8 @@ impl RunDir {
     fn prepare(&self) -> Result<()> {
         let directory = self.path.join(CHECKPOINTS);
         fs::create_dir_all(&directory).map_err(|source| Error::io("create the checkpoint directory", &directory, source))?;
-        let data = self.file(TOKENS_FILE);
-        for parent in [&self.path, &directory].into_iter().map(PathBuf::as_path).chain(data.parent().filter(|data| data.is_dir())) {
+        let data = self.file(DATA_FOLDER);
+        for parent in [&self.path, &directory].into_iter().chain(Some(&data).filter(|data| data.is_dir())) {
             for name in entries(parent)? {
                 let is_unfinished = name.starts_with(WRITING) || name.strip_suffix(UNFINISHED).and_then(iteration_of).is_some();
                 let left = parent.join(&name);
@@ -241,11 +241,10 @@ impl Drop for RunDir {
         if self.new == New::Nothing || fs::remove_dir(self.path.join(CHECKPOINTS)).is_err() {
             return;
         }
-        let tokens = self.file(TOKENS_FILE);
-        for made in [&tokens, &self.file(TOKENIZER_FILE), &self.file(LOCK)] {
+        for made in [&self.file(TOKENIZER_FILE), &self.file(LOCK)] {
             let _ = fs::remove_file(made);
         }
-        let _ = tokens.parent().map(fs::remove_dir);
+        let _ = fs::remove_dir_all(self.file(DATA_FOLDER));
         if self.new == New::Directory {
             let _ = fs::remove_dir(&self.path);
         }
@@ -419,7 +418,7 @@ mod tests {
         fs::remove_dir(path.join("data")).unwrap();
         let run = RunDir::create(&path).unwrap();
         fs::create_dir(run.file("data")).unwrap();
-        fs::write(run.file(TOKENS_FILE), "x").unwrap();
+        fs::write(run.file("data/text.tokens"), "x").unwrap();
         fs::write(run.file(TOKENIZER_FILE), "x").unwrap();
         drop(run);
         assert!(entries(&path).unwrap().is_empty());

@@ -1,6 +1,6 @@
 //! From the `[data]` section of an experiment to batches: what is trained on and what is scored.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use minrnn_stream::ModelConfig;
 
@@ -9,12 +9,14 @@ use super::data_config::{CopyEncoding, DataConfig, Task, TokenizerKind, WindowSa
 use super::evaluate::Evaluation;
 use crate::checkpoint::TOKENIZER_FILE;
 use crate::data::{
-    self, BatchSource, Copying, Encoding, EvaluationSet, FixedBatches, FullPass, RandomWindows, SequenceTask, Signal, StatefulStream,
-    TextData, TextPart, TokenFile, Tokenizer, encode_text, text_sha256,
+    self, BatchSource, Copying, Encoding, EvaluationSet, FixedBatches, FullPass, Image, ListOps, RandomWindows, Retrieval, SequenceTask,
+    Signal, StatefulStream, TextData, TextPart, TokenFile, Tokenizer, encode_text, text_sha256,
 };
 use crate::rng::Purpose;
 use crate::{Error, Result};
 
+/// The folder of a run's data, in its directory.
+pub(super) const DATA_FOLDER: &str = "data";
 /// Tokens of a run's text, in its directory.
 pub(super) const TOKENS_FILE: &str = "data/text.tokens";
 /// Batches of the final report (nanoGPT's `eval_iters`).
@@ -41,7 +43,7 @@ impl Data {
     /// When the text is missing, empty or not text, or the directory cannot be written.
     pub fn make(experiment: &Experiment, run: &Path) -> Result<Self> {
         let config = &experiment.data;
-        if let Some(task) = sequence_task(config)? {
+        if let Some(task) = sequence_task(config, run)? {
             return Ok(Self::Task(task));
         }
         let no_text = || Error::Config("a text task needs a text: give one with --data FILE".to_owned());
@@ -62,7 +64,7 @@ impl Data {
     /// When tokenizer or tokens are missing or damaged, or not those that `experiment` asks for.
     pub fn open(experiment: &Experiment, run: &Path) -> Result<Self> {
         let config = &experiment.data;
-        if let Some(task) = sequence_task(config)? {
+        if let Some(task) = sequence_task(config, run)? {
             return Ok(Self::Task(task));
         }
         let (tokenizer, tokens) = (Tokenizer::load(run.join(TOKENIZER_FILE))?, TokenFile::open(run.join(TOKENS_FILE))?);
@@ -207,8 +209,17 @@ pub(super) fn shape(model: &mut ModelConfig, reads: Signal, predicts: Signal) {
     };
 }
 
-/// The task that is not plain text.
-pub(super) fn sequence_task(config: &DataConfig) -> Result<Option<Box<dyn SequenceTask>>> {
+/// What a model of the task reads and predicts; none where that is text. Nothing is written, and data are read only where they decide it.
+pub(super) fn signals(config: &DataConfig) -> Result<Option<(Signal, Signal)>> {
+    Ok(match config.task {
+        Task::ListOps => Some(ListOps::SIGNALS),
+        Task::Image => Some(Image::signals(config.pixels)),
+        _ => sequence_task(config, Path::new("."))?.map(|task| (task.reads(), task.predicts())),
+    })
+}
+
+/// The task that is not plain text, of the run in the directory `run`.
+fn sequence_task(config: &DataConfig, run: &Path) -> Result<Option<Box<dyn SequenceTask>>> {
     Ok(match config.task {
         Task::Text => None,
         Task::SelectiveCopying => Some(Box::new(Copying {
@@ -223,7 +234,37 @@ pub(super) fn sequence_task(config: &DataConfig) -> Result<Option<Box<dyn Sequen
         Task::FormalLanguage => Some(Box::new(config.formal()?)),
         Task::Mqar => Some(Box::new(config.mqar())),
         Task::NearestNeighbour => Some(Box::new(config.nearest_neighbour())),
+        Task::ListOps => Some(Box::new(ListOps::open(&config.listops(), listops_folder(config, run)?)?)),
+        Task::Retrieval => Some(Box::new(Retrieval::open(&config.retrieval(), given_folder(config)?)?)),
+        Task::Image => Some(Box::new(Image::open(config.pixels, given_folder(config)?)?)),
     })
+}
+
+/// Where expressions are read from or written to: the folder that is given, or else one of the run.
+fn listops_folder(config: &DataConfig, run: &Path) -> Result<PathBuf> {
+    if let Some(folder) = &config.path {
+        return expect_folder(folder).map(Path::to_owned);
+    }
+    let folder = run.join(DATA_FOLDER);
+    std::fs::create_dir_all(&folder).map_err(|source| Error::io("create the data directory", &folder, source))?;
+    Ok(folder)
+}
+
+fn given_folder(config: &DataConfig) -> Result<&Path> {
+    let files = match config.task {
+        Task::Image => "CIFAR-10's binary version (data_batch_1.bin to data_batch_5.bin and test_batch.bin)",
+        _ => "new_aan_pairs.train.tsv, new_aan_pairs.eval.tsv and new_aan_pairs.test.tsv",
+    };
+    let missing = || Error::Config(format!("this task reads files: give the folder of {files} with --data FOLDER"));
+    expect_folder(config.path.as_ref().ok_or_else(missing)?)
+}
+
+fn expect_folder(path: &Path) -> Result<&Path> {
+    match path.metadata() {
+        Ok(found) if found.is_dir() => Ok(path),
+        Ok(_) => Err(Error::malformed(path, "expected the folder with the files of the task, found a file; give the folder it is in")),
+        Err(source) => Err(Error::io("read the folder", path, source)),
+    }
 }
 
 /// Every token of `part` once, in windows that start anew or carry the state.

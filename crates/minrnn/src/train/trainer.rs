@@ -28,6 +28,7 @@ use crate::{Error, Result};
 const TRAINING_FILE: &str = "training.safetensors";
 const PROGRESS_FILE: &str = "progress.json";
 const MAX_PROGRESS_BYTES: u64 = 1 << 16;
+const MAX_TASK_BYTES: u64 = 1 << 24;
 const STATE_PREFIX: &str = "state.";
 
 /// What happened in one update.
@@ -311,10 +312,8 @@ impl Trainer {
         if let Some(tokenizer) = self.data.tokenizer() {
             tokenizer.save(directory.join(TOKENIZER_FILE))?;
         }
-        if let Some(description) = self.data.description() {
-            let mut text = serde_json::to_vec_pretty(&description).map_err(to_json)?;
-            text.push(b'\n');
-            write_atomic(directory.join(TASK_FILE), &text)?;
+        if let Some(text) = self.task_text(directory)? {
+            write_atomic(directory.join(TASK_FILE), text.as_bytes())?;
         }
         let mut tensors: Vec<(String, Vec<usize>, Cow<'_, [f32]>)> = Vec::new();
         for (name, values) in self.optimizer.moments() {
@@ -337,6 +336,7 @@ impl Trainer {
             let problem = "its model is not the one of the experiment; resume with the settings the run began with";
             return Err(Error::malformed(directory.join(CONFIG_FILE), problem));
         }
+        self.expect_same_data(directory)?;
         let path = directory.join(PROGRESS_FILE);
         let text = read_text(&path, MAX_PROGRESS_BYTES)?;
         self.progress =
@@ -360,6 +360,25 @@ impl Trainer {
             false => Some(self.model.init_state(batch_size).detach().load(&state).map_err(misfit)?),
         };
         Ok(())
+    }
+
+    /// What the checkpoint in `directory` says of the task's data.
+    fn task_text(&self, directory: &Path) -> Result<Option<String>> {
+        let Some(description) = self.data.description() else { return Ok(None) };
+        let text = serde_json::to_string_pretty(&description);
+        Ok(Some(text.map_err(|error| Error::malformed(directory.join(TASK_FILE), error.to_string()))? + "\n"))
+    }
+
+    /// Whether the task's data are those that the checkpoint's run was trained on.
+    fn expect_same_data(&self, directory: &Path) -> Result<()> {
+        let path = directory.join(TASK_FILE);
+        match self.task_text(directory)? {
+            None if !path.exists() => return Ok(()),
+            Some(text) if text == read_text(&path, MAX_TASK_BYTES)? => return Ok(()),
+            _ => {}
+        }
+        let problem = "the data are not those that the run began with; put these back, or train in another directory with --out";
+        Err(Error::malformed(path, problem))
     }
 }
 

@@ -4,7 +4,7 @@ use minrnn_stream::ModelConfig;
 
 use super::config::Experiment;
 use super::data_config::{Corpus, TokenizerKind};
-use super::task::{sequence_task, shape, tokenizer_kind};
+use super::task::{shape, signals, tokenizer_kind};
 use crate::Result;
 use crate::data::Tokenizer;
 
@@ -28,8 +28,8 @@ impl Untrained {
     /// When data that have to be read cannot be.
     pub fn of(experiment: &Experiment) -> Result<Self> {
         let (data, mut model) = (&experiment.data, experiment.model.clone());
-        if let Some(task) = sequence_task(data)? {
-            shape(&mut model, task.reads(), task.predicts());
+        if let Some((reads, predicts)) = signals(data)? {
+            shape(&mut model, reads, predicts);
             return Ok(Self { model, source: "of the task".to_owned() });
         }
         let (size, source) = match (experiment.model.vocab_size, data.tokenizer, &data.path, data.corpus) {

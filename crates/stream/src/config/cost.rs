@@ -164,7 +164,9 @@ impl ModelConfig {
         let head = Cost::linear(d, self.outputs() as u128, self.n_outputs > 0);
         // The mean is a sum and a count that are carried, and a division.
         let pooling = if self.pooling == Pooling::Mean { Cost::cell(d) + Cost::state(d + 1) } else { Cost::default() };
-        Cost { parameters: if self.tie_embeddings { 0 } else { head.parameters }, ..head } + pooling
+        // Differences and products of two features; what was and what is are carried.
+        let pair = if self.pair_head { Cost::linear(4 * d, d, true) + Cost::cell(d) + Cost::state(2 * d) } else { Cost::default() };
+        Cost { parameters: if self.tie_embeddings { 0 } else { head.parameters }, ..head } + pooling + pair
     }
 
     /// Block `layer`: convolution, mixer and feed-forward part with their norms.

@@ -43,6 +43,8 @@ pub struct ModelConfig {
     pub n_outputs: usize,
     /// What of the past the head sees. Default `last`.
     pub pooling: Pooling,
+    /// Whether the head compares what it sees with what stood before the last reset, for labels of pairs. Default false.
+    pub pair_head: bool,
     /// Width D of the residual stream. Default 128.
     pub d_model: usize,
     /// Ratio of the recurrent width to `d_model`; their product must be whole. With `wiring = mamba` it is the ratio of
@@ -120,6 +122,7 @@ impl Default for ModelConfig {
             input_width: 0,
             n_outputs: 0,
             pooling: Pooling::Last,
+            pair_head: false,
             d_model: 128,
             expansion: 2.0,
             n_layers: 2,

@@ -95,6 +95,9 @@ impl ModelConfig {
         if self.tie_embeddings && !self.is_language_model() {
             return wrong("tie_embeddings = true needs a model that predicts the tokens it reads; use tie_embeddings = false".into());
         }
+        if self.tie_embeddings && self.pair_head {
+            return wrong("pair_head = true has nothing to do with the tokens that are read; use tie_embeddings = false".into());
+        }
         Ok(())
     }
 

@@ -129,7 +129,7 @@ impl ModelConfig {
         if let Some(kind) = self.mixer_kinds().into_iter().find(|kind| !MixerKind::STREAMED.contains(kind)) {
             return Err(not_streamed(kind));
         }
-        if !self.is_language_model() || self.pooling != Pooling::Last {
+        if !self.is_language_model() || self.pooling != Pooling::Last || self.pair_head {
             let sentence = "the inference runtime runs language models, but this one reads or predicts something else; use minrnn predict";
             return Err(Error::Config(sentence.into()));
         }

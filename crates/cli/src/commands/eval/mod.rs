@@ -79,7 +79,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     }
     let checkpoint = find_checkpoint(&args.run)?;
     let LoadedModel { config, model, tokenizer } = load_model(&checkpoint, &args.device.open()?)?;
-    let experiment = experiment_of(&config, &checkpoint)?;
+    let mut experiment = experiment_of(&config, &checkpoint)?;
     if let Some(width) = args.by_length.width() {
         let scores = by_length::Strings::new(&experiment, &args.by_length)?;
         print_model(&checkpoint, args.json)?;
@@ -99,6 +99,11 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         (Some(path), Some(tokenizer)) => {
             let (part, _) = Data::test_text(path, tokenizer, folder.path())?;
             text_sets(part, &experiment, args.batches).with_context(|| format!("'{}'", path.display()))?
+        }
+        (Some(path), None) if experiment.data.task.reads_a_folder() => {
+            experiment.data.path = Some(path.clone());
+            let data = Data::open(&experiment, folder.path())?;
+            vec![("fixed batches", data.fixed_batches(&experiment, args.batches, Purpose::TestData)?)]
         }
         (Some(_), None) => {
             return Err(WrongInput(
@@ -209,8 +214,10 @@ fn experiment_of(config: &minrnn_stream::CheckpointConfig, checkpoint: &Path) ->
     let mut experiment = Experiment { model: config.model.clone(), ..Experiment::default() };
     experiment.data = section(config, checkpoint, "data")?;
     experiment.train = section(config, checkpoint, "train")?;
-    // The run keeps the tokens; what became of the text since does not matter.
-    experiment.data.path = None;
+    if !experiment.data.task.reads_a_folder() {
+        // The run keeps the tokens; what became of the text since does not matter.
+        experiment.data.path = None;
+    }
     experiment.validate()?;
     Ok(experiment)
 }
