@@ -5,6 +5,7 @@
 //!   anew) or [`StatefulStream`] (state is carried from window to window); scored by [`FixedBatches`] of random windows
 //!   or by a [`FullPass`];
 //! * a synthetic task: [`SelectiveCopying`], [`FormalLanguage`];
+//! * a table of numbers to classify or to forecast: [`table`];
 //! * one that training knows by name: [`SequenceTask`];
 //! * anything else: implement [`BatchSource`] (training) and [`EvaluationSet`] (scoring).
 //!
@@ -18,6 +19,7 @@ mod positioned;
 mod selective_copying;
 mod sequence_task;
 pub mod shakespeare;
+pub mod table;
 mod text;
 mod text_blocks;
 mod token_file;

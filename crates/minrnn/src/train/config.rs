@@ -169,6 +169,8 @@ impl Experiment {
             Task::Text => ("seq_len", self.train.seq_len),
             Task::SelectiveCopying => ("copy_length + copy_tokens", self.data.copy_length + self.data.copy_tokens),
             Task::FormalLanguage => ("3 · eval_max_length", self.data.formal()?.longest()),
+            // A table is not known yet.
+            Task::Classify | Task::Forecast => ("seq_len", 0),
         };
         self.expect_room(key, length)?;
         require(!(learned && self.data.task == Task::Text && self.data.sampling == WindowSampling::Stream), || {

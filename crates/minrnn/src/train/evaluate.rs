@@ -6,6 +6,7 @@ use burn::tensor::Tensor;
 
 use super::differentiate::MicroBatch;
 use crate::data::EvaluationSet;
+use crate::data::table::Comparison;
 use crate::model::{LanguageModel, Targets};
 use crate::nn::{Mode, State};
 use crate::{Result, model, nn};
@@ -26,6 +27,19 @@ pub struct Evaluation {
 /// # Errors
 /// When a batch cannot be read.
 pub fn evaluate<M: nn::Mixer>(model: &LanguageModel<M>, set: &mut dyn EvaluationSet, stop: &AtomicBool) -> Result<Option<Evaluation>> {
+    compare(model, set, None, stop)
+}
+
+/// The same, and `comparison` sees everything that is predicted.
+///
+/// # Errors
+/// When a batch cannot be read.
+pub fn compare<M: nn::Mixer>(
+    model: &LanguageModel<M>,
+    set: &mut dyn EvaluationSet,
+    mut comparison: Option<&mut (dyn Comparison + 'static)>,
+    stop: &AtomicBool,
+) -> Result<Option<Evaluation>> {
     let device = model.device();
     let (mut loss, mut right, mut n_scored) = (0.0, None, 0u64);
     let mut carried = None;
@@ -39,6 +53,12 @@ pub fn evaluate<M: nn::Mixer>(model: &LanguageModel<M>, set: &mut dyn Evaluation
         let (predicted, state) = model.forward(inputs, state, &steps, Mode::Evaluate);
         carried = set.carries_state().then(|| state.detach());
         let n = batch.n_scored() as u64;
+        if n == 0 {
+            continue;
+        }
+        if let Some(comparison) = &mut comparison {
+            comparison.add(&batch, &predicted.clone().into_data().try_to_vec::<f32>().expect("outputs are f32"));
+        }
         if let Targets::Classes(classes) = &targets {
             *right.get_or_insert(0) += count_right(&nn::linear::rows(predicted.clone()), classes, mask.as_deref());
         }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use minrnn_stream::{sync_directory, write_atomic};
 
 use super::pointer::{CHECKPOINTS, Pointer, checkpoint, entries, iteration_of, read_pointer};
-use super::task::TOKENS_FILE;
+use super::task::{TABLE_FILE, TOKENS_FILE};
 use crate::checkpoint::TOKENIZER_FILE;
 use crate::{Error, Result};
 
@@ -242,7 +242,7 @@ impl Drop for RunDir {
             return;
         }
         let tokens = self.file(TOKENS_FILE);
-        for made in [&tokens, &self.file(TOKENIZER_FILE), &self.file(LOCK)] {
+        for made in [&tokens, &self.file(TABLE_FILE), &self.file(TOKENIZER_FILE), &self.file(LOCK)] {
             let _ = fs::remove_file(made);
         }
         let _ = tokens.parent().map(fs::remove_dir);
