@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use minrnn::checkpoint::parameter_count;
+use minrnn::data::table::Measure;
 use minrnn::train::{Data, Ending, Evaluation, Event, FinalReport, Record, Trainer, Update};
 
 /// At most one plain line of progress in this time.
@@ -24,6 +25,7 @@ pub struct Display {
     started_at: u64,
     last_line: Option<Instant>,
     by_accuracy: bool,
+    scored_part: &'static str,
 }
 
 impl Display {
@@ -53,7 +55,8 @@ impl Display {
             bar
         });
         let by_accuracy = trainer.data().is_scored_by_accuracy();
-        Self { bar, max_iterations: train.max_iterations, started: Instant::now(), started_at, last_line: None, by_accuracy }
+        let scored_part = if trainer.data().has_parts() { "validation" } else { "test" };
+        Self { bar, max_iterations: train.max_iterations, started: Instant::now(), started_at, last_line: None, by_accuracy, scored_part }
     }
 
     pub fn show(&mut self, event: &Event) {
@@ -63,7 +66,7 @@ impl Display {
                 let accuracy = evaluation.accuracy.filter(|_| self.by_accuracy);
                 let accuracy = accuracy.map_or(String::new(), |share| format!("  accuracy {:.2} %", 100.0 * share));
                 let best = if *is_best { "  best" } else { "" };
-                self.line(&format!("iteration {iteration}: test loss {:.4}{accuracy}{best}", evaluation.loss));
+                self.line(&format!("iteration {iteration}: {} loss {:.4}{accuracy}{best}", self.scored_part, evaluation.loss));
             }
             _ => {}
         }
@@ -144,6 +147,9 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         writeln!(out, "iteration {iteration}: test {} ({} predictions)", shown(evaluation), evaluation.n_scored)?;
     }
     writeln!(out, "best: iteration {}, test {}", report.iteration, shown(&report.fixed))?;
+    for measure in &report.compared {
+        writeln!(out, "{}", measure_line(measure))?;
+    }
     if let Some((chance, scaled)) = trainer.data().chance().and_then(|chance| Some((chance, report.fixed.scaled_accuracy(chance)?))) {
         writeln!(out, "scaled so that guessing ({:.1}%) is 0: {:.1}%", 100.0 * chance, 100.0 * scaled)?;
     }
@@ -155,6 +161,7 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
     writeln!(out, "curves: {run}/curves.svg")?;
     match trainer.data() {
         Data::Text { .. } => writeln!(out, "next: minrnn generate {run} --prompt \"...\"    or: minrnn eval {run}")?,
+        data @ Data::Task(_) if data.has_parts() => writeln!(out, "next: minrnn predict {run} --data FILE    or: minrnn eval {run}")?,
         Data::Task(_) => writeln!(out, "next: minrnn eval {run}    or train on a text of yours: minrnn train --data FILE")?,
     }
     if let Some(expect) = &trainer.experiment().expect {
@@ -163,6 +170,21 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         writeln!(out, "expected {} ± {} ({}): {verdict} with {found:.4}", expect.value, expect.tolerance, expect.source)?;
     }
     out.flush()
+}
+
+/// A measure beside that of a baseline, and which of them is better.
+pub fn measure_line(measure: &Measure) -> String {
+    let Measure { name, found, baseline, baseline_name, is_gain } = measure;
+    let shown = |x: f64| if *is_gain { format!("{:.2} %", 100.0 * x) } else { significant(x) };
+    let verdict = if measure.beats_baseline() { "the model is better" } else { "the model is no better" };
+    format!("{name}: {}; {baseline_name}: {}; {verdict}", shown(*found), shown(*baseline))
+}
+
+/// Five digits that matter.
+fn significant(x: f64) -> String {
+    let before_point = if x == 0.0 { 1.0 } else { x.abs().log10().floor() + 1.0 };
+    let decimals = (5.0 - before_point).clamp(0.0, 12.0) as usize;
+    format!("{x:.decimals$}")
 }
 
 fn thousands(x: f64) -> String {

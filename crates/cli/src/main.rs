@@ -13,6 +13,7 @@ mod interrupt;
 mod machine;
 mod output;
 mod printer;
+mod table_args;
 mod threads;
 
 use std::process::ExitCode;
@@ -37,6 +38,8 @@ enum Command {
     Train(commands::train::Args),
     /// Measure a trained model on its test data
     Eval(commands::eval::Args),
+    /// Classify or forecast the sequences of a table with a trained model
+    Predict(commands::predict::Args),
     /// Continue a prompt with a trained model
     Generate(commands::generate::Args),
     /// Put a trained model into one file, its weights as f32, bf16, int8 or int4
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Train(args) => commands::train::run(args),
         Command::Eval(args) => commands::eval::run(args),
+        Command::Predict(args) => commands::predict::run(args),
         Command::Generate(args) => commands::generate::run(args),
         Command::Pack(args) => commands::pack::run(args),
         Command::Import(args) => commands::import::run(args),

@@ -15,10 +15,14 @@ use std::path::Path;
 
 use burn::module::Module;
 use burn::tensor::{Device, TensorData};
-use minrnn_stream::{CheckpointConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint, sync_directory, write_atomic, write_safetensors};
+use minrnn_stream::{
+    CheckpointConfig, ModelConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint, read_text, sync_directory, write_atomic,
+    write_safetensors,
+};
 use tempfile::TempDir;
 
 use crate::data::Tokenizer;
+use crate::data::table::TableTask;
 use crate::model::LanguageModel;
 use crate::{Error, Result, parameters};
 
@@ -26,6 +30,7 @@ use crate::{Error, Result, parameters};
 pub const TOKENIZER_FILE: &str = "tokenizer.json";
 /// Name of what a checkpoint directory says of its task's data.
 pub const TASK_FILE: &str = "task.json";
+const MAX_TASK_BYTES: u64 = 1 << 26;
 
 /// A model read from a checkpoint.
 #[derive(Debug)]
@@ -58,6 +63,25 @@ pub fn load_model(directory: impl AsRef<Path>, device: &Device) -> Result<Loaded
         return Err(Error::malformed(path, problem));
     }
     Ok(LoadedModel { config, model, tokenizer })
+}
+
+/// The task on tables of the model in the checkpoint directory `directory`, with the configuration `config`; none where it has another one.
+///
+/// # Errors
+/// When its description cannot be read or belongs to another model.
+pub fn load_table_task(directory: impl AsRef<Path>, config: &ModelConfig) -> Result<Option<TableTask>> {
+    let path = directory.as_ref().join(TASK_FILE);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let text = read_text(&path, MAX_TASK_BYTES)?;
+    let refused = |problem: String| Error::malformed(&path, problem);
+    let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| refused(format!("it is not JSON: {error}")))?;
+    if !["classify", "forecast"].map(Some).contains(&value["task"].as_str()) {
+        return Ok(None);
+    }
+    let task = TableTask::from_json(value, config.input_width, config.outputs()).map_err(|error| refused(error.to_string()))?;
+    Ok(Some(task))
 }
 
 /// Makes the checkpoint directory `directory`, which must not exist, of `tensors` and the vocabulary in the file `tokenizer`. It appears

@@ -14,6 +14,7 @@
 //! | write a cell of my own | [`nn::Mixer`], [`model::LanguageModel::with_mixers`] |
 //! | the recurrence alone, differentiable | [`ops::min_gru`], [`ops::linear_scan`] |
 //! | batches of text or tasks | [`data`] |
+//! | classes or forecasts of tables of mine | [`data::table`], [`predict`] |
 //!
 //! ```
 //! use burn::tensor::{Device, Int, Tensor};
@@ -54,8 +55,10 @@ pub mod model;
 pub mod nn;
 pub mod ops;
 mod parameters;
+pub mod predict;
 pub mod rng;
 mod segments;
+mod suggestion;
 pub mod train;
 pub mod verify;
 

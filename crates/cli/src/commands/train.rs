@@ -12,6 +12,7 @@ use minrnn::train::{
 use crate::device::DeviceArg;
 use crate::display::{self, Display, say};
 use crate::failure::{NO_STDOUT, WrongInput};
+use crate::table_args::TableArgs;
 use crate::{corpus, interrupt, threads};
 
 const DEFAULT_EXPERIMENT: &str = "selective-copying";
@@ -20,9 +21,10 @@ const METRICS_FILE: &str = "metrics.jsonl";
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// A built-in experiment (see `minrnn experiments`) or a TOML file [default: selective-copying, or text with --data]
+    /// A built-in experiment (see `minrnn experiments`) or a TOML file [default: selective-copying, text with --data, or that of --task]
     experiment: Option<String>,
-    /// Text to train on, or the folder of a task with files (listops, retrieval, image)
+    /// Text to train on, the folder of a task with files (listops, retrieval, image), or with --task a table, CSV or Parquet: one row for
+    /// each time step, in the order of time
     #[arg(long, value_name = "FILE|FOLDER")]
     data: Option<PathBuf>,
     /// Run directory [default: runs/NAME]
@@ -34,6 +36,8 @@ pub struct Args {
     /// Set a configuration key, for example train.lr=0.001 or d_model=64
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
+    #[command(flatten)]
+    table: TableArgs,
     #[command(flatten)]
     device: DeviceArg,
 }
@@ -71,34 +75,41 @@ fn open(args: &Args, out: &Path) -> anyhow::Result<(Experiment, RunDir)> {
         return Ok((new_experiment(args)?, run));
     }
     let mut experiment = Experiment::load_file(&stored, &args.settings)?;
-    take_data(&mut experiment, args.data.as_deref())?;
+    take_data(&mut experiment, args)?;
     Ok((experiment, run))
 }
 
 fn new_experiment(args: &Args) -> anyhow::Result<Experiment> {
-    let name = args.experiment.as_deref().unwrap_or(if args.data.is_some() { TEXT_EXPERIMENT } else { DEFAULT_EXPERIMENT });
+    let default = args.table.experiment().unwrap_or(if args.data.is_some() { TEXT_EXPERIMENT } else { DEFAULT_EXPERIMENT });
+    let name = args.experiment.as_deref().unwrap_or(default);
     let mut experiment = Experiment::load(name, &args.settings)?;
-    take_data(&mut experiment, args.data.as_deref())?;
-    if experiment.data.task == Task::Text {
-        let path = match (&experiment.data.path, experiment.data.corpus) {
-            (Some(path), _) => readable(path)?,
-            (None, Some(corpus)) => readable(&corpus::fetch(corpus)?)?,
-            (None, None) => return Err(WrongInput(format!("the experiment '{name}' needs a text; give one with --data FILE")).into()),
-        };
-        experiment.data.path = Some(path);
-    }
+    take_data(&mut experiment, args)?;
+    let data = &experiment.data;
+    let path = match (data.task, &data.path, data.corpus) {
+        (Task::Text | Task::Classify | Task::Forecast, Some(path), _) => readable(path)?,
+        (Task::Text, None, Some(corpus)) => readable(&corpus::fetch(corpus)?)?,
+        (Task::Text, None, None) => {
+            return Err(WrongInput(format!("the experiment '{name}' needs a text; give one with --data FILE")).into());
+        }
+        (Task::Classify | Task::Forecast, None, _) => {
+            return Err(WrongInput(format!("the experiment '{name}' needs a table; give one with --data FILE")).into());
+        }
+        _ => return Ok(experiment),
+    };
+    experiment.data.path = Some(path);
     Ok(experiment)
 }
 
-/// Puts the text or folder of `--data` in place of the experiment's own.
-fn take_data(experiment: &mut Experiment, data: Option<&Path>) -> anyhow::Result<()> {
+/// Puts the text or table of `--data`, and the columns of flags, in place of the experiment's own.
+fn take_data(experiment: &mut Experiment, args: &Args) -> anyhow::Result<()> {
+    args.table.apply(&mut experiment.data)?;
     if experiment.data.task.reads_a_folder() {
-        let given = data.or(experiment.data.path.as_deref());
+        let given = args.data.as_deref().or(experiment.data.path.as_deref());
         experiment.data.path = given.map(readable_folder).transpose()?;
         return Ok(());
     }
-    let Some(path) = data else { return Ok(()) };
-    if experiment.data.task != Task::Text {
+    let Some(path) = &args.data else { return Ok(()) };
+    if experiment.data.task != Task::Text && !experiment.data.task.reads_table() {
         return Err(WrongInput("--data does not fit this experiment, which makes its own data; leave it out".to_owned()).into());
     }
     experiment.data.path = Some(readable(path)?);
@@ -114,9 +125,9 @@ fn readable_folder(path: &Path) -> anyhow::Result<PathBuf> {
     Err(minrnn::Error::malformed(path, "expected the folder with the files of the task, found a file; give the folder it is in").into())
 }
 
-/// The absolute path of a text file, so that a run can be resumed from elsewhere.
+/// The absolute path of a text or table, so that a run can be resumed from elsewhere.
 fn readable(path: &Path) -> anyhow::Result<PathBuf> {
-    std::fs::File::open(path).and_then(|_| path.canonicalize()).map_err(|source| minrnn::Error::io("read the text", path, source).into())
+    std::fs::File::open(path).and_then(|_| path.canonicalize()).map_err(|source| minrnn::Error::io("read", path, source).into())
 }
 
 fn run_name(args: &Args) -> String {

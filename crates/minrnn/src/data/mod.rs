@@ -6,6 +6,7 @@
 //!   or by a [`FullPass`];
 //! * a synthetic task: [`SelectiveCopying`], [`FormalLanguage`], [`Recall`], [`Searches`];
 //! * a label for a long sequence: [`ListOps`], [`Retrieval`], [`Image`];
+//! * a table of numbers to classify or to forecast: [`table`];
 //! * one that training knows by name: [`SequenceTask`];
 //! * anything else: implement [`BatchSource`] (training) and [`EvaluationSet`] (scoring).
 //!
@@ -25,6 +26,7 @@ mod positioned;
 mod selective_copying;
 mod sequence_task;
 pub mod shakespeare;
+pub mod table;
 mod text;
 mod text_blocks;
 mod token_file;

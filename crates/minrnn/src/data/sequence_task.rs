@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use super::table::Comparison;
 use super::{BatchSource, EvaluationSet};
 use crate::Result;
 use crate::rng::Purpose;
@@ -38,6 +39,17 @@ pub trait SequenceTask: Debug + Send + Sync {
 
     /// The accuracy of guessing, where accuracies are compared on a scale on which guessing is 0.
     fn chance(&self) -> Option<f64> {
+        None
+    }
+
+    /// True where data are finite and divided once: the part for `Purpose::ValidationData` then chooses the checkpoint alone, and the one for
+    /// `Purpose::TestData` is scored once.
+    fn has_parts(&self) -> bool {
+        false
+    }
+
+    /// Measures in the data's own units beside those of a baseline, where there are some, of the part for `purpose`.
+    fn comparison(&self, _purpose: Purpose) -> Option<Box<dyn Comparison>> {
         None
     }
 

@@ -178,6 +178,8 @@ impl Experiment {
             Task::FormalLanguage => ("3 · eval_max_length", self.data.formal()?.longest()),
             Task::Mqar => ("mqar_length", self.data.mqar_length),
             Task::NearestNeighbour => ("neighbour_length", self.data.neighbour_length),
+            // A table is not known yet.
+            Task::Classify | Task::Forecast => ("seq_len", 0),
         };
         self.expect_room(key, length)?;
         require(!(learned && self.data.task == Task::Text && self.data.sampling == WindowSampling::Stream), || {

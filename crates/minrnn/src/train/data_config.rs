@@ -5,10 +5,14 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::check::require;
-use crate::Result;
+use crate::data::table::{ClassificationConfig, ForecastingConfig};
 use crate::data::{
     FormalTask, Generalization, Language, ListOpsTask, Mqar, NearestNeighbour, PixelInput, Protocol, RetrievalTask, TextUnit,
 };
+use crate::{Error, Result};
+
+/// Most steps ahead; all of them are outputs of the model.
+const MAX_HORIZON: usize = 1 << 14;
 
 /// What the model learns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -32,12 +36,21 @@ pub enum Task {
     Retrieval,
     /// Long Range Arena: what a picture shows, read pixel by pixel.
     Image,
+    /// A class for every sequence of a table.
+    Classify,
+    /// The next values of every sequence of a table.
+    Forecast,
 }
 
 impl Task {
     /// Whether its data are files in a folder, which `path` names.
     pub fn reads_a_folder(self) -> bool {
         matches!(self, Self::ListOps | Self::Retrieval | Self::Image)
+    }
+
+    /// Whether it reads a table.
+    pub fn reads_table(self) -> bool {
+        matches!(self, Self::Classify | Self::Forecast)
     }
 }
 
@@ -94,13 +107,14 @@ pub struct DataConfig {
     pub tokenizer: TokenizerKind,
     /// Size of the vocabulary that `tokenizer = bpe` learns. Default 1024.
     pub bpe_vocab_size: usize,
-    /// The text file, or the folder of a task with files, relative to the current directory. It wins over `corpus`.
+    /// The text or table, or the folder of a task with files, relative to the current directory. It wins over `corpus`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
     /// The public text used when `path` is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub corpus: Option<Corpus>,
-    /// Share of the text, from its start, that is trained on; the rest is the test part. Default 0.9.
+    /// Share of the text, from its start, that is trained on; the rest is the test part. Of tables it is the share of the sequences
+    /// (`classify`) or of every sequence from its start (`forecast`); the rest is halved to validate and to test with. Default 0.9.
     pub train_fraction: f64,
     /// How training windows are taken. Default `random`.
     pub sampling: WindowSampling,
@@ -156,6 +170,16 @@ pub struct DataConfig {
     pub retrieval_max_length: usize,
     /// Image: how a pixel is read. Default `value`.
     pub pixels: PixelInput,
+    /// Tables: columns of numbers to read. Default none: all but group and class, or those that are forecast.
+    pub columns: Vec<String>,
+    /// Tables: the column with the class, or the columns that are forecast.
+    pub target: Vec<String>,
+    /// Tables: the column that names the sequence of a row. Default none: the table is one sequence.
+    pub group: String,
+    /// Forecasts: how many steps ahead are predicted. Default 1.
+    pub horizon: usize,
+    /// Forecasts: steps of a season of the naive forecast that the model is compared with. Default 0: the last value.
+    pub season: usize,
 }
 
 impl Default for DataConfig {
@@ -194,6 +218,11 @@ impl Default for DataConfig {
             retrieval_unit: TextUnit::Char,
             retrieval_max_length: 4000,
             pixels: PixelInput::Value,
+            columns: Vec::new(),
+            target: Vec::new(),
+            group: String::new(),
+            horizon: 1,
+            season: 0,
         }
     }
 }
@@ -216,13 +245,16 @@ impl DataConfig {
         require((1..=self.copy_length).contains(&self.copy_tokens), || {
             format!("copy_tokens must be between 1 and copy_length = {}, found {}", self.copy_length, self.copy_tokens)
         })?;
+        require((1..=MAX_HORIZON).contains(&self.horizon), || {
+            format!("horizon must be between 1 and {MAX_HORIZON} steps ahead, found {}", self.horizon)
+        })?;
         match self.task {
             Task::FormalLanguage => self.formal().map(|_| ()),
             Task::ListOps => self.listops().validate(),
             Task::Retrieval => self.retrieval().validate(),
             Task::Mqar => self.mqar().validate(),
             Task::NearestNeighbour => self.nearest_neighbour().validate(),
-            Task::Text | Task::SelectiveCopying | Task::Image => Ok(()),
+            Task::Text | Task::SelectiveCopying | Task::Image | Task::Classify | Task::Forecast => Ok(()),
         }
     }
 
@@ -242,6 +274,41 @@ impl DataConfig {
     /// How documents are read.
     pub fn retrieval(&self) -> RetrievalTask {
         RetrievalTask { unit: self.retrieval_unit, max_length: self.retrieval_max_length }
+    }
+
+    /// What is classified in a table.
+    ///
+    /// # Errors
+    /// When the columns of sequences and classes are not named.
+    pub fn classification(&self, seed: u64) -> Result<ClassificationConfig> {
+        let [target] = &self.target[..] else {
+            let found = self.target.len();
+            return Err(Error::Config(format!("to classify, name the column with the class (--target COLUMN), found {found} columns")));
+        };
+        require(!self.group.is_empty(), || {
+            "to classify sequences, name the column that tells which of them a row belongs to (--group COLUMN)".to_owned()
+        })?;
+        let (columns, target, group) = (self.columns.clone(), target.clone(), self.group.clone());
+        Ok(ClassificationConfig { columns, target, group, train_fraction: self.train_fraction, seed })
+    }
+
+    /// What is forecast in a table, learned in windows of `seq_len` steps.
+    ///
+    /// # Errors
+    /// When no column is named to be forecast, or one twice.
+    pub fn forecasting(&self, seq_len: usize) -> Result<ForecastingConfig> {
+        require(!self.target.is_empty(), || "to forecast, name the columns that are to be predicted (--target COLUMN)".to_owned())?;
+        let twice = self.target.iter().enumerate().find(|(at, name)| self.target[..*at].contains(name));
+        require(twice.is_none(), || format!("target names the column '{}' twice", twice.map_or("", |(_, name)| name)))?;
+        Ok(ForecastingConfig {
+            columns: self.columns.clone(),
+            target: self.target.clone(),
+            group: Some(self.group.clone()).filter(|group| !group.is_empty()),
+            horizon: self.horizon,
+            season: self.season,
+            train_fraction: self.train_fraction,
+            seq_len,
+        })
     }
 
     /// The formal language that is asked for.

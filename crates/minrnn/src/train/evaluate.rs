@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use burn::tensor::Tensor;
 
 use super::differentiate::MicroBatch;
+use crate::data::table::Comparison;
 use crate::data::{Batch, EvaluationSet};
 use crate::model::{LanguageModel, Targets};
 use crate::nn::{Mode, State};
@@ -34,9 +35,25 @@ impl Evaluation {
 /// # Errors
 /// When a batch cannot be read.
 pub fn evaluate<M: nn::Mixer>(model: &LanguageModel<M>, set: &mut dyn EvaluationSet, stop: &AtomicBool) -> Result<Option<Evaluation>> {
+    compare(model, set, None, stop)
+}
+
+/// The same, and `comparison` sees everything that is predicted.
+///
+/// # Errors
+/// When a batch cannot be read.
+pub fn compare<M: nn::Mixer>(
+    model: &LanguageModel<M>,
+    set: &mut dyn EvaluationSet,
+    mut comparison: Option<&mut (dyn Comparison + 'static)>,
+    stop: &AtomicBool,
+) -> Result<Option<Evaluation>> {
     let (mut loss, mut right, mut n_scored) = (0.0, None, 0u64);
     let finished = for_each_batch(model, set, stop, |batch, targets, mask, predicted| {
         let n = batch.n_scored() as u64;
+        if let Some(comparison) = &mut comparison {
+            comparison.add(batch, &predicted.clone().into_data().try_to_vec::<f32>().expect("outputs are f32"));
+        }
         if let Targets::Classes(classes) = &targets {
             let mut count = 0;
             for_each_row(predicted.clone(), classes, mask.as_deref(), |logits, target| count += u64::from(is_right(logits, target)));
@@ -86,7 +103,9 @@ fn for_each_batch<M: nn::Mixer>(
         let state = carried.take().unwrap_or_else(|| model.init_state(batch.batch_size));
         let (predicted, state) = model.forward(inputs, state, &steps, Mode::Evaluate);
         carried = set.carries_state().then(|| state.detach());
-        see(&batch, targets, mask, predicted);
+        if batch.n_scored() > 0 {
+            see(&batch, targets, mask, predicted);
+        }
     }
     Ok(true)
 }

@@ -26,6 +26,8 @@ built_in! {
     "shakespeare-mamba",
     "shakespeare-transformer",
     "text",
+    "classify",
+    "forecast",
 }
 
 /// The file of the built-in experiment `name`.

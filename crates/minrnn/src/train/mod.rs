@@ -37,7 +37,7 @@ pub use config::{Expect, Experiment, Metric};
 pub use curves::draw_curves;
 pub use data_config::{CopyEncoding, Corpus, DataConfig, Task, TokenizerKind, WindowSampling};
 pub use differentiate::{Differentiated, MicroBatch, differentiate};
-pub use evaluate::{Evaluation, evaluate};
+pub use evaluate::{Evaluation, compare, evaluate};
 pub use metrics::{MetricsLog, Record, read_metrics};
 pub use optimizer::{GradientMap, Moment, Optimizer};
 pub use pointer::{Pointer, checkpoint, find_checkpoint};

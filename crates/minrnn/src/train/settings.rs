@@ -2,6 +2,7 @@
 
 use toml::{Table, Value};
 
+pub(crate) use crate::suggestion::suggestion;
 use crate::{Error, Result};
 
 /// Lays `key = value` over `base`, whose every key is known: `section` is a name in `base`, `key` one in that section.
@@ -42,16 +43,6 @@ pub(crate) fn parse_setting(known: &Table, setting: &str) -> Result<(String, Str
     };
     let like = known.get(&section).and_then(Value::as_table).and_then(|keys| keys.get(&key));
     Ok((section, key, value_of(text, like)))
-}
-
-/// `; did you mean 'x'?` for the name closest to `name`, or the list of all names when none is close.
-pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let known: Vec<&str> = known.collect();
-    let closeness = |candidate: &str| strsim::jaro_winkler(name, candidate);
-    match known.iter().max_by(|a, b| closeness(a).total_cmp(&closeness(b))) {
-        Some(best) if closeness(best) > 0.8 => format!("; did you mean '{best}'?"),
-        _ => format!("; expected one of {}", known.join(", ")),
-    }
 }
 
 fn section_of(known: &Table, key: &str) -> Result<String> {

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use minrnn_stream::ModelConfig;
+use minrnn_stream::{ModelConfig, read_text, write_atomic};
 
 use super::config::Experiment;
 use super::data_config::{CopyEncoding, DataConfig, Task, TokenizerKind, WindowSampling};
 use super::evaluate::Evaluation;
 use crate::checkpoint::TOKENIZER_FILE;
+use crate::data::table::{Classification, Comparison, Forecasting, TableTask};
 use crate::data::{
     self, BatchSource, Copying, Encoding, EvaluationSet, FixedBatches, FullPass, Image, ListOps, RandomWindows, Retrieval, SequenceTask,
     Signal, StatefulStream, TextData, TextPart, TokenFile, Tokenizer, encode_text, text_sha256,
@@ -19,6 +20,8 @@ use crate::{Error, Result};
 pub(super) const DATA_FOLDER: &str = "data";
 /// Tokens of a run's text, in its directory.
 pub(super) const TOKENS_FILE: &str = "data/text.tokens";
+/// SHA-256 of a run's table, in its directory.
+pub(super) const TABLE_FILE: &str = "data/table.sha256";
 /// Batches of the final report (nanoGPT's `eval_iters`).
 pub const FINAL_BATCHES: u64 = 200;
 
@@ -43,28 +46,38 @@ impl Data {
     /// When the text is missing, empty or not text, or the directory cannot be written.
     pub fn make(experiment: &Experiment, run: &Path) -> Result<Self> {
         let config = &experiment.data;
-        if let Some(task) = sequence_task(config, run)? {
+        if let Some(task) = sequence_task(experiment, run)? {
+            if let Some(digest) = table_digest(experiment)? {
+                create_folder(&run.join(TABLE_FILE))?;
+                write_atomic(run.join(TABLE_FILE), digest.as_bytes())?;
+            }
             return Ok(Self::Task(task));
         }
         let no_text = || Error::Config("a text task needs a text: give one with --data FILE".to_owned());
         let path = config.path.as_ref().ok_or_else(no_text)?;
         let tokenizer = Tokenizer::train(tokenizer_kind(config.tokenizer), config.bpe_vocab_size, path)?;
         let tokens_path = run.join(TOKENS_FILE);
-        let folder = tokens_path.parent().expect("the tokens lie in a folder");
-        std::fs::create_dir_all(folder).map_err(|source| Error::io("create the data directory", folder, source))?;
+        create_folder(&tokens_path)?;
         let tokens = encode_text(path, &tokenizer, &tokens_path)?;
         tokenizer.save(run.join(TOKENIZER_FILE))?;
         Ok(Self::Text { text: TextData::new(tokens, config.train_fraction)?, tokenizer })
     }
 
     /// The data that [`make`](Self::make) left in the directory `run`. The text itself is no longer needed; where it is still there, it
-    /// must be the same.
+    /// must be the same. A table is needed.
     ///
     /// # Errors
     /// When tokenizer or tokens are missing or damaged, or not those that `experiment` asks for.
     pub fn open(experiment: &Experiment, run: &Path) -> Result<Self> {
         let config = &experiment.data;
-        if let Some(task) = sequence_task(config, run)? {
+        if let Some(task) = sequence_task(experiment, run)? {
+            let path = run.join(TABLE_FILE);
+            if let Some(digest) = table_digest(experiment)?
+                && read_text(&path, 1 << 10)? != digest
+            {
+                let problem = "the table has changed since this run began; train the new table in another directory with --out";
+                return Err(Error::malformed(config.path.as_ref().unwrap_or(&path), problem));
+            }
             return Ok(Self::Task(task));
         }
         let (tokenizer, tokens) = (Tokenizer::load(run.join(TOKENIZER_FILE))?, TokenFile::open(run.join(TOKENS_FILE))?);
@@ -90,6 +103,17 @@ impl Data {
     pub fn test_text(path: &Path, tokenizer: Tokenizer, folder: &Path) -> Result<(TextPart, Tokenizer)> {
         let tokens = encode_text(path, &tokenizer, folder.join("text.tokens"))?;
         Ok((TextPart::whole(tokens), tokenizer))
+    }
+
+    /// The table `path`, all of it to be scored, for a model whose task is `task`.
+    ///
+    /// # Errors
+    /// When the table cannot be read or has classes that the model does not know.
+    pub fn unseen_table(path: &Path, task: &TableTask) -> Result<Self> {
+        Ok(Self::Task(match task {
+            TableTask::Classify(classifier) => Box::new(Classification::unseen(path, classifier)?),
+            TableTask::Forecast(forecaster) => Box::new(Forecasting::unseen(path, forecaster)?),
+        }))
     }
 
     /// Gives `model` the inputs and outputs that fit.
@@ -125,6 +149,19 @@ impl Data {
         match self {
             Self::Text { .. } => None,
             Self::Task(task) => task.description(),
+        }
+    }
+
+    /// True where a part of finite data chooses the checkpoint, and another is scored once.
+    pub fn has_parts(&self) -> bool {
+        matches!(self, Self::Task(task) if task.has_parts())
+    }
+
+    /// Measures in the data's own units, where a task has some.
+    pub fn comparison(&self, purpose: Purpose) -> Option<Box<dyn Comparison>> {
+        match self {
+            Self::Text { .. } => None,
+            Self::Task(task) => task.comparison(purpose),
         }
     }
 
@@ -210,16 +247,19 @@ pub(super) fn shape(model: &mut ModelConfig, reads: Signal, predicts: Signal) {
 }
 
 /// What a model of the task reads and predicts; none where that is text. Nothing is written, and data are read only where they decide it.
-pub(super) fn signals(config: &DataConfig) -> Result<Option<(Signal, Signal)>> {
+pub(super) fn signals(experiment: &Experiment) -> Result<Option<(Signal, Signal)>> {
+    let config = &experiment.data;
     Ok(match config.task {
         Task::ListOps => Some(ListOps::SIGNALS),
         Task::Image => Some(Image::signals(config.pixels)),
-        _ => sequence_task(config, Path::new("."))?.map(|task| (task.reads(), task.predicts())),
+        _ => sequence_task(experiment, Path::new("."))?.map(|task| (task.reads(), task.predicts())),
     })
 }
 
 /// The task that is not plain text, of the run in the directory `run`.
-fn sequence_task(config: &DataConfig, run: &Path) -> Result<Option<Box<dyn SequenceTask>>> {
+fn sequence_task(experiment: &Experiment, run: &Path) -> Result<Option<Box<dyn SequenceTask>>> {
+    let config = &experiment.data;
+    let table = || config.path.as_deref().ok_or_else(|| Error::Config("a table is needed: give one with --data FILE".to_owned()));
     Ok(match config.task {
         Task::Text => None,
         Task::SelectiveCopying => Some(Box::new(Copying {
@@ -237,6 +277,8 @@ fn sequence_task(config: &DataConfig, run: &Path) -> Result<Option<Box<dyn Seque
         Task::ListOps => Some(Box::new(ListOps::open(&config.listops(), listops_folder(config, run)?)?)),
         Task::Retrieval => Some(Box::new(Retrieval::open(&config.retrieval(), given_folder(config)?)?)),
         Task::Image => Some(Box::new(Image::open(config.pixels, given_folder(config)?)?)),
+        Task::Classify => Some(Box::new(Classification::open(table()?, config.classification(experiment.train.seed)?)?)),
+        Task::Forecast => Some(Box::new(Forecasting::open(table()?, config.forecasting(experiment.train.seq_len)?)?)),
     })
 }
 
@@ -265,6 +307,18 @@ fn expect_folder(path: &Path) -> Result<&Path> {
         Ok(_) => Err(Error::malformed(path, "expected the folder with the files of the task, found a file; give the folder it is in")),
         Err(source) => Err(Error::io("read the folder", path, source)),
     }
+}
+
+/// The digest of the experiment's table, as it is kept.
+fn table_digest(experiment: &Experiment) -> Result<Option<String>> {
+    let Some(path) = experiment.data.path.as_ref().filter(|_| experiment.data.task.reads_table()) else { return Ok(None) };
+    let hex: String = text_sha256(path)?.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Some(hex + "\n"))
+}
+
+fn create_folder(file: &Path) -> Result<()> {
+    let folder = file.parent().expect("the data lie in a folder");
+    std::fs::create_dir_all(folder).map_err(|source| Error::io("create the data directory", folder, source))
 }
 
 /// Every token of `part` once, in windows that start anew or carry the state.

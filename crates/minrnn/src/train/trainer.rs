@@ -10,7 +10,7 @@ use minrnn_stream::{CONFIG_FILE, CheckpointConfig, WEIGHTS_FILE, Weights, read_t
 
 use super::config::Experiment;
 use super::differentiate::{MicroBatch, differentiate};
-use super::evaluate::{Evaluation, evaluate};
+use super::evaluate::{Evaluation, compare, evaluate};
 use super::optimizer::{GradientMap, Optimizer};
 use super::pointer::Pointer;
 use super::progress::Progress;
@@ -18,6 +18,7 @@ use super::run_dir::RunDir;
 use super::schedule::Schedule;
 use super::task::{Data, FINAL_BATCHES, full_pass};
 use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE, load_weights, save_weights, state_tensors};
+use crate::data::table::Measure;
 use crate::data::{BatchSource, EvaluationSet};
 use crate::model::{LanguageModel, LanguageModelState};
 use crate::nn::{Mode, State};
@@ -83,9 +84,11 @@ pub struct FinalReport {
     pub checkpoint: PathBuf,
     /// Updates made before that checkpoint.
     pub iteration: u64,
-    /// The measures of 200 fixed batches.
+    /// The measures of 200 fixed batches, or of the test part of finite data.
     pub fixed: Evaluation,
-    /// The measures of each kept checkpoint on the same batches, by iteration.
+    /// The same in the data's own units, beside those of a baseline.
+    pub compared: Vec<Measure>,
+    /// The measures of each kept checkpoint on the same batches, by iteration; of finite data only the one that validated best.
     pub kept: Vec<(u64, Evaluation)>,
     /// The measures of one pass over all of the test text, windows starting anew.
     pub full_pass: Option<Evaluation>,
@@ -256,7 +259,8 @@ impl Trainer {
         Ok(Update { iteration: iteration + 1, loss: loss_sum * scale, lr, grad_norm, tokens_per_s })
     }
 
-    /// Scores the kept checkpoints with 200 fixed test batches, makes the best of them the run's best, and scores that one with one
+    /// Scores the kept checkpoints of a text, or the one that the validation batches of a task chose, with 200 fixed test batches, makes the
+    /// best of them the run's best, and scores that one with one
     /// pass over the test text. `None` when `stop` was raised.
     ///
     /// # Errors
@@ -264,14 +268,21 @@ impl Trainer {
     pub fn final_report(&self, stop: &AtomicBool) -> Result<Option<FinalReport>> {
         let n_batches = FINAL_BATCHES.max(self.experiment.train.eval_iterations);
         let mut best: Option<(PathBuf, u64, Evaluation)> = None;
-        let mut kept = Vec::new();
-        for (iteration, path) in self.run.kept_checkpoints(&self.progress.kept())? {
+        let (mut kept, mut compared) = (Vec::new(), Vec::new());
+        let mut candidates = self.progress.kept();
+        if matches!(self.data, Data::Task(_)) {
+            // The validation part chose; to choose again here would be to learn from the test part.
+            candidates.truncate(1);
+        }
+        for (iteration, path) in self.run.kept_checkpoints(&candidates)? {
             let mut set = self.data.fixed_batches(&self.experiment, n_batches, Purpose::TestData)?;
             let model = self.read_model(&path)?;
-            let Some(evaluation) = evaluate(&model, &mut *set, stop)? else { return Ok(None) };
+            let mut comparison = self.data.comparison(Purpose::TestData);
+            let Some(evaluation) = compare(&model, &mut *set, comparison.as_deref_mut(), stop)? else { return Ok(None) };
             kept.push((iteration, evaluation));
             if best.as_ref().is_none_or(|(_, _, best)| self.data.score(&evaluation) < self.data.score(best)) {
                 best = Some((path, iteration, evaluation));
+                compared = comparison.map_or_else(Vec::new, |comparison| comparison.measures());
             }
         }
         let Some((checkpoint, iteration, fixed)) = best else {
@@ -286,7 +297,7 @@ impl Trainer {
             }
             Data::Task(_) => None,
         };
-        Ok(Some(FinalReport { checkpoint, iteration, fixed, kept, full_pass }))
+        Ok(Some(FinalReport { checkpoint, iteration, fixed, compared, kept, full_pass }))
     }
 
     fn read_model(&self, checkpoint: &Path) -> Result<LanguageModel> {

@@ -28,7 +28,7 @@ impl Untrained {
     /// When data that have to be read cannot be.
     pub fn of(experiment: &Experiment) -> Result<Self> {
         let (data, mut model) = (&experiment.data, experiment.model.clone());
-        if let Some((reads, predicts)) = signals(data)? {
+        if let Some((reads, predicts)) = signals(experiment)? {
             shape(&mut model, reads, predicts);
             return Ok(Self { model, source: "of the task".to_owned() });
         }

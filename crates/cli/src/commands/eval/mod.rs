@@ -10,15 +10,16 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
-use minrnn::checkpoint::{LoadedModel, load_model};
+use minrnn::checkpoint::{LoadedModel, load_model, load_table_task};
+use minrnn::data::table::Measure;
 use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart};
 use minrnn::rng::Purpose;
-use minrnn::train::{Data, EXPERIMENT_FILE, Evaluation, Experiment, FINAL_BATCHES, evaluate, find_checkpoint, full_pass};
+use minrnn::train::{Data, EXPERIMENT_FILE, Evaluation, Experiment, FINAL_BATCHES, compare, find_checkpoint, full_pass};
 use minrnn_stream::read_text;
 
 use crate::deployed::Deployed;
 use crate::device::DeviceArg;
-use crate::display::say;
+use crate::display::{measure_line, say};
 use crate::failure::{FAILED, NO_STDOUT, WrongInput};
 use crate::interrupt;
 use crate::threads::Threads;
@@ -31,7 +32,7 @@ pub struct Args {
     /// Run directory (its best checkpoint is taken), checkpoint directory, or packed model (with --data)
     #[arg(value_name = "RUN|FILE")]
     run: PathBuf,
-    /// Score this text, all of it, instead of the run's test part
+    /// Score this text or table, all of it, instead of the run's test part
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
     /// Number of fixed random batches
@@ -95,7 +96,14 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     }
     // The folder holds the tokens of `--data` until the scores are out.
     let folder = tempfile::tempdir().context("could not create a temporary directory")?;
+    let mut comparison = None;
+    let mut task_set = |name, data: &Data| -> anyhow::Result<Vec<(&str, Box<dyn EvaluationSet>)>> {
+        comparison = data.comparison(Purpose::TestData);
+        Ok(vec![(name, data.fixed_batches(&experiment, args.batches, Purpose::TestData)?)])
+    };
+    let table_task = load_table_task(&checkpoint, &config.model)?;
     let sets: Vec<(&str, Box<dyn EvaluationSet>)> = match (&args.data, tokenizer) {
+        (Some(path), _) if let Some(task) = &table_task => task_set("all of the table", &Data::unseen_table(path, task)?)?,
         (Some(path), Some(tokenizer)) => {
             let (part, _) = Data::test_text(path, tokenizer, folder.path())?;
             text_sets(part, &experiment, args.batches).with_context(|| format!("'{}'", path.display()))?
@@ -113,18 +121,19 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         }
         (None, _) => match Data::open(&experiment, &run_of(&checkpoint)?)? {
             Data::Text { text, .. } => text_sets(text.test().clone(), &experiment, args.batches)?,
-            data @ Data::Task(_) => {
-                vec![("fixed batches", data.fixed_batches(&experiment, args.batches, Purpose::TestData)?)]
-            }
+            data @ Data::Task(_) => task_set(if data.has_parts() { "test part" } else { "fixed batches" }, &data)?,
         },
     };
     print_model(&checkpoint, args.json)?;
     for (name, mut set) in sets {
-        let Some(evaluation) = evaluate(&model, &mut *set, stop)? else {
+        let Some(evaluation) = compare(&model, &mut *set, comparison.as_deref_mut(), stop)? else {
             say("stopped before everything was scored");
             return Ok(ExitCode::from(FAILED));
         };
         print(name, &evaluation, args.json).context(NO_STDOUT)?;
+    }
+    for measure in comparison.iter().flat_map(|comparison| comparison.measures()) {
+        print_measure(&measure, args.json).context(NO_STDOUT)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -209,15 +218,25 @@ fn print(name: &str, evaluation: &Evaluation, json: bool) -> io::Result<()> {
     }
 }
 
+fn print_measure(measure: &Measure, json: bool) -> io::Result<()> {
+    let Measure { name, found, baseline, baseline_name, .. } = measure;
+    match json {
+        true => {
+            let line = serde_json::json!({"measure": name, "value": found, "baseline": baseline, "baseline_name": baseline_name});
+            writeln!(io::stdout(), "{line}")
+        }
+        false => writeln!(io::stdout(), "{}", measure_line(measure)),
+    }
+}
+
 /// The data and training settings beside the weights.
 fn experiment_of(config: &minrnn_stream::CheckpointConfig, checkpoint: &Path) -> anyhow::Result<Experiment> {
     let mut experiment = Experiment { model: config.model.clone(), ..Experiment::default() };
     experiment.data = section(config, checkpoint, "data")?;
     experiment.train = section(config, checkpoint, "train")?;
-    if !experiment.data.task.reads_a_folder() {
-        // The run keeps the tokens; what became of the text since does not matter.
-        experiment.data.path = None;
-    }
+    let task = experiment.data.task;
+    // The run keeps the tokens; what became of the text since does not matter.
+    experiment.data.path = experiment.data.path.filter(|_| task.reads_a_folder() || task.reads_table());
     experiment.validate()?;
     Ok(experiment)
 }

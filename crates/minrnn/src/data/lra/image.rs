@@ -125,6 +125,10 @@ impl Examples for Pictures {
         self.grey.len() as u64
     }
 
+    fn has_parts(&self) -> bool {
+        true
+    }
+
     fn longest(&self) -> usize {
         PIXELS
     }

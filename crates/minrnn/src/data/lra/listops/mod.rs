@@ -161,6 +161,10 @@ impl Examples for Expressions {
         (self.tokens.len() + self.len()) as u64
     }
 
+    fn has_parts(&self) -> bool {
+        true
+    }
+
     fn longest(&self) -> usize {
         (0..self.len()).map(|i| self.get(i).0.len() + 1).max().unwrap_or(0)
     }

@@ -75,6 +75,10 @@ impl Examples for Pairs {
         self.n_steps
     }
 
+    fn has_parts(&self) -> bool {
+        true
+    }
+
     fn longest(&self) -> usize {
         self.longest
     }

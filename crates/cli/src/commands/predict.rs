@@ -1,0 +1,111 @@
+//! `minrnn predict`: the classes of sequences in a table, or what comes after them.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use minrnn::checkpoint::{load_model, load_table_task};
+use minrnn::data::table::{Prediction, Series, TableTask};
+use minrnn::predict::predict;
+use minrnn::train::find_checkpoint;
+use minrnn_stream::write_atomic;
+
+use crate::device::DeviceArg;
+use crate::display::say;
+use crate::failure::{FAILED, WrongInput};
+use crate::threads::Threads;
+use crate::{interrupt, output};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Run directory (its best checkpoint is taken) or checkpoint directory, trained with --task classify or forecast
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    /// The table with the sequences, CSV or Parquet, in the columns that were trained on
+    #[arg(long, value_name = "FILE")]
+    data: PathBuf,
+    /// Write the predictions to this CSV file [default: to stdout]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    device: DeviceArg,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let stop = interrupt::stop_flag()?;
+    args.threads.install(|| write_predictions(&args, &stop))
+}
+
+fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+    let checkpoint = find_checkpoint(&args.run)?;
+    let loaded = load_model(&checkpoint, &args.device.open()?)?;
+    let Some(task) = load_table_task(&checkpoint, &loaded.config.model)? else {
+        let sentence = "the model was not trained on a table; give a run of minrnn train --task classify or forecast";
+        return Err(WrongInput(format!("'{}': {sentence}", args.run.display())).into());
+    };
+    let series = task.read(&args.data)?;
+    let Some(predictions) = predict(&loaded.model, &task, &series, stop)? else {
+        say("stopped before everything was predicted");
+        return Ok(ExitCode::from(FAILED));
+    };
+    let table = as_csv(&task, &series, &predictions);
+    match &args.out {
+        Some(path) => {
+            write_atomic(path, table.as_bytes()).map_err(minrnn::Error::from)?;
+            say(format_args!("predictions for {} sequences: {}", series.len(), path.display()));
+        }
+        None => output::print(table)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One row for each sequence with its likeliest class and all probabilities, or one row for each step ahead of each sequence.
+fn as_csv(task: &TableTask, series: &[Series], predictions: &[Prediction]) -> String {
+    let mut table = String::new();
+    let mut row = |cells: &[&str]| {
+        let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
+        let _ = writeln!(table, "{}", cells.join(","));
+    };
+    match task {
+        TableTask::Classify(classifier) => {
+            let shares: Vec<String> = classifier.classes.iter().map(|class| format!("probability of {class}")).collect();
+            let header: Vec<&str> = [&classifier.group, &classifier.target].into_iter().chain(&shares).map(String::as_str).collect();
+            row(&header);
+        }
+        TableTask::Forecast(forecaster) => {
+            let step = "step".to_owned();
+            let header: Vec<&str> = forecaster.group.iter().chain([&step]).chain(&forecaster.target).map(String::as_str).collect();
+            row(&header);
+        }
+    }
+    for (series, prediction) in series.iter().zip(predictions) {
+        match (task, prediction) {
+            (TableTask::Classify(classifier), Prediction::Classes(shares)) => {
+                let likeliest = (0..shares.len()).max_by(|&a, &b| shares[a].total_cmp(&shares[b])).unwrap_or(0);
+                let shown: Vec<String> = shares.iter().map(|share| format!("{share:.6}")).collect();
+                let cells = [series.name.as_str(), &classifier.classes[likeliest]];
+                row(&cells.into_iter().chain(shown.iter().map(String::as_str)).collect::<Vec<_>>());
+            }
+            (TableTask::Forecast(forecaster), Prediction::Values(values)) => {
+                for (ahead, values) in values.chunks_exact(forecaster.target.len()).enumerate() {
+                    let shown: Vec<String> = std::iter::once((ahead + 1).to_string()).chain(values.iter().map(f64::to_string)).collect();
+                    let name = forecaster.group.as_ref().map(|_| series.name.as_str());
+                    row(&name.into_iter().chain(shown.iter().map(String::as_str)).collect::<Vec<_>>());
+                }
+            }
+            _ => unreachable!("a task gives predictions of its kind"),
+        }
+    }
+    table
+}
+
+/// A cell of a CSV file.
+fn quoted(cell: &str) -> String {
+    match cell.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.to_owned(),
+    }
+}

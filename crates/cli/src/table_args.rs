@@ -1,0 +1,83 @@
+//! Flags of `minrnn train` that say what is learned from a table; each is also a key of `[data]`.
+
+use clap::ValueEnum;
+use minrnn::train::{DataConfig, Task};
+
+use crate::failure::WrongInput;
+
+/// What is learned from a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TableTask {
+    /// The class of every sequence
+    Classify,
+    /// The next values of every sequence
+    Forecast,
+}
+
+/// To be flattened into the arguments of a command.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Tables")]
+pub struct TableArgs {
+    /// Learn from the table in --data
+    #[arg(long, value_name = "TASK")]
+    task: Option<TableTask>,
+    /// The column with the class, or those to forecast, with commas between
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    target: Vec<String>,
+    /// The column that names the sequence of a row [default: the table is one sequence]
+    #[arg(long, value_name = "COLUMN")]
+    group: Option<String>,
+    /// Columns of numbers to read, with commas between [default: classify: all others; forecast: the target]
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    columns: Vec<String>,
+    /// Forecast this many steps ahead [default: 1]
+    #[arg(long, value_name = "N")]
+    horizon: Option<usize>,
+    /// Steps of a season: forecasts are compared with the values of the season before [default: with the last value]
+    #[arg(long, value_name = "N")]
+    season: Option<usize>,
+}
+
+impl TableArgs {
+    /// The built-in experiment of the task.
+    pub fn experiment(&self) -> Option<&'static str> {
+        self.task.map(|task| match task {
+            TableTask::Classify => "classify",
+            TableTask::Forecast => "forecast",
+        })
+    }
+
+    /// Puts what is given in place of `data`'s own.
+    pub fn apply(&self, data: &mut DataConfig) -> anyhow::Result<()> {
+        match self.task {
+            Some(TableTask::Classify) => data.task = Task::Classify,
+            Some(TableTask::Forecast) => data.task = Task::Forecast,
+            None => {}
+        }
+        if !data.task.reads_table() {
+            let given = [
+                ("--target", !self.target.is_empty()),
+                ("--group", self.group.is_some()),
+                ("--columns", !self.columns.is_empty()),
+                ("--horizon", self.horizon.is_some()),
+                ("--season", self.season.is_some()),
+            ];
+            return match given.iter().find(|(_, is_given)| *is_given) {
+                Some((flag, _)) => Err(WrongInput(format!("{flag} is about tables; add --task classify or --task forecast")).into()),
+                None => Ok(()),
+            };
+        }
+        if !self.target.is_empty() {
+            data.target.clone_from(&self.target);
+        }
+        if !self.columns.is_empty() {
+            data.columns.clone_from(&self.columns);
+        }
+        if let Some(group) = &self.group {
+            data.group.clone_from(group);
+        }
+        data.horizon = self.horizon.unwrap_or(data.horizon);
+        data.season = self.season.unwrap_or(data.season);
+        Ok(())
+    }
+}

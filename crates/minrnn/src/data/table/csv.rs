@@ -1,0 +1,237 @@
+//! Tables as comma-separated values: RFC 4180 with a header, parsed by `csv-core`. A semicolon or a tab may stand for the comma.
+
+use std::io::{BufRead, BufReader, Read};
+
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+
+use super::columns::Wanted;
+use super::frame::Frame;
+use crate::{Error, Result};
+
+/// The longest record: an open quotation mark must not swallow a whole file into memory.
+const MAX_RECORD_BYTES: usize = 1 << 22;
+const MAX_COLUMNS: usize = 1 << 16;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The wanted columns of `source`.
+///
+/// # Errors
+/// When a column is missing, a line has more or fewer cells than the header, or a wanted cell is no finite number or no UTF-8.
+pub(super) fn read(source: impl Read, wanted: &Wanted) -> Result<Frame> {
+    let mut records = Records::new(BufReader::new(source))?;
+    if !records.advance()? {
+        return Err(Error::Data("it is empty; expected a header with the names of columns".to_owned()));
+    }
+    let header = (0..records.n_cells()).map(|at| records.text(at).map(|name| name.trim().to_owned())).collect::<Result<Vec<_>>>()?;
+    let positions = wanted.positions(&header)?;
+    let mut frame = Frame::new(&header, &positions);
+    while records.advance()? {
+        frame.expect_room(frame.n_rows() + 1)?;
+        let (line, found, expected) = (records.line, records.n_cells(), header.len());
+        if found != expected {
+            return Err(Error::Data(format!("line {line} has {found} cells, expected {expected} as in the header")));
+        }
+        for (column, &at) in frame.numbers.iter_mut().zip(&positions.numbers) {
+            column.push(number(records.text(at)?, line, &header[at])?);
+        }
+        for (column, (&at, _)) in frame.texts.iter_mut().zip(positions.texts.iter().zip(&wanted.texts)) {
+            let text = records.text(at)?.trim();
+            if text.is_empty() {
+                return Err(Error::Data(format!("line {line}, column '{}': the cell is empty, expected a name", header[at])));
+            }
+            column.push(text)?;
+        }
+    }
+    frame.expect_rows()
+}
+
+fn number(cell: &str, line: u64, column: &str) -> Result<f64> {
+    let cell = cell.trim();
+    match cell.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        _ if cell.is_empty() => Err(Error::Data(format!(
+            "line {line}, column '{column}': the cell is empty, expected a number; fill it, or leave the row or the column out"
+        ))),
+        _ => {
+            let shown: String = cell.chars().take(40).collect();
+            Err(Error::Data(format!("line {line}, column '{column}': expected a finite number, found '{shown}'")))
+        }
+    }
+}
+
+/// Records one after the other, through buffers that grow with the longest record and no further.
+struct Records<R> {
+    source: BufReader<R>,
+    parser: Reader,
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    n_ends: usize,
+    /// The line on which the current record begins, from 1.
+    line: u64,
+    /// The line that is read next.
+    next_line: u64,
+}
+
+impl<R: Read> Records<R> {
+    fn new(mut source: BufReader<R>) -> Result<Self> {
+        let beginning = source.fill_buf().map_err(failed)?;
+        if beginning.starts_with(BYTE_ORDER_MARK) {
+            source.consume(BYTE_ORDER_MARK.len());
+        }
+        let parser = ReaderBuilder::new().delimiter(delimiter(source.fill_buf().map_err(failed)?)).build();
+        Ok(Self { source, parser, bytes: vec![0; 1 << 12], ends: vec![0; 1 << 6], n_ends: 0, line: 0, next_line: 1 })
+    }
+
+    /// Reads a record; false at the end.
+    fn advance(&mut self) -> Result<bool> {
+        self.skip_empty_lines()?;
+        self.line = self.next_line;
+        let (mut n_bytes, mut n_ends) = (0, 0);
+        loop {
+            let input = self.source.fill_buf().map_err(failed)?;
+            let (result, taken, written, ended) = self.parser.read_record(input, &mut self.bytes[n_bytes..], &mut self.ends[n_ends..]);
+            self.next_line += input[..taken].iter().filter(|&&byte| byte == b'\n').count() as u64;
+            self.source.consume(taken);
+            n_bytes += written;
+            n_ends += ended;
+            match result {
+                ReadRecordResult::InputEmpty => {}
+                ReadRecordResult::OutputFull => {
+                    grow(&mut self.bytes, MAX_RECORD_BYTES, self.line, "bytes; is a quotation mark left open?")?
+                }
+                ReadRecordResult::OutputEndsFull => grow(&mut self.ends, MAX_COLUMNS, self.line, "cells")?,
+                ReadRecordResult::Record => {
+                    self.n_ends = n_ends;
+                    return Ok(true);
+                }
+                ReadRecordResult::End => return Ok(false),
+            }
+        }
+    }
+
+    /// Moves to the beginning of a record, so that its line is known.
+    fn skip_empty_lines(&mut self) -> Result<()> {
+        loop {
+            let input = self.source.fill_buf().map_err(failed)?;
+            let empty = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+            self.next_line += input[..empty].iter().filter(|&&byte| byte == b'\n').count() as u64;
+            let is_over = empty < input.len() || input.is_empty();
+            self.source.consume(empty);
+            if is_over {
+                return Ok(());
+            }
+        }
+    }
+
+    fn n_cells(&self) -> usize {
+        self.n_ends
+    }
+
+    fn text(&self, at: usize) -> Result<&str> {
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        std::str::from_utf8(&self.bytes[start..self.ends[at]])
+            .map_err(|_| Error::Data(format!("line {}, cell {}: it is not UTF-8; save the table as UTF-8", self.line, at + 1)))
+    }
+}
+
+/// The most frequent of the usual delimiters on the first line.
+fn delimiter(beginning: &[u8]) -> u8 {
+    let line = beginning.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let count = |delimiter: u8| line.iter().filter(|&&byte| byte == delimiter).count();
+    // The last of equals wins.
+    [b'\t', b';', b','].into_iter().max_by_key(|&delimiter| count(delimiter)).unwrap_or(b',')
+}
+
+fn grow<T: Clone + Default>(buffer: &mut Vec<T>, limit: usize, line: u64, unit: &str) -> Result<()> {
+    if buffer.len() >= limit {
+        return Err(Error::Data(format!("the record that begins on line {line} has more than {limit} {unit}")));
+    }
+    buffer.resize(2 * buffer.len(), T::default());
+    Ok(())
+}
+
+fn failed(source: std::io::Error) -> Error {
+    Error::io("read the table", "", source)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::data::table::Numbers;
+
+    fn wanted(numbers: &[&str], texts: &[&str]) -> Wanted {
+        let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        Wanted { numbers: Numbers::Named(owned(numbers)), texts: owned(texts) }
+    }
+
+    fn refusal(table: impl AsRef<[u8]>) -> String {
+        read(table.as_ref(), &wanted(&["x"], &["id"])).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn columns_are_found_by_name() {
+        let table = "id,y,x\na,1,-2.5e1\n\"b,\"\"c\", 3 ,4\r\n\na,5,6";
+        let frame = read(table.as_bytes(), &wanted(&["x", "y"], &["id"])).unwrap();
+        assert_eq!(frame.numbers, [[-25.0, 4.0, 6.0], [1.0, 3.0, 5.0]]);
+        assert_eq!((frame.texts[0].distinct(), frame.texts[0].rows()), (&["a".to_owned(), "b,\"c".to_owned()][..], &[0, 1, 0][..]));
+        assert_eq!(frame.names, ["x", "y"]);
+        let others = Wanted { numbers: Numbers::AllOthers, texts: vec!["id".to_owned()] };
+        assert_eq!(read(table.as_bytes(), &others).unwrap().names, ["y", "x"]);
+    }
+
+    #[test]
+    fn byte_order_marks_semicolons_and_tabs_are_understood() {
+        for table in ["\u{feff}id;x\na;1\n", "id\tx\na\t1", "id,x\r\na,1\r\n"] {
+            assert_eq!(read(table.as_bytes(), &wanted(&["x"], &["id"])).unwrap().numbers, [[1.0]], "{table:?}");
+        }
+    }
+
+    #[test]
+    fn every_flaw_is_a_sentence_with_its_place() {
+        assert!(refusal("").starts_with("it is empty"));
+        assert!(refusal("\n\n").starts_with("it is empty"));
+        assert!(refusal("id,x\n").contains("no rows"));
+        assert_eq!(refusal("idd,x\na,1"), "there is no column 'id'; did you mean 'idd'?");
+        assert_eq!(refusal("id,x,x\na,1,1"), "the column 'x' is there twice; give its columns different names");
+        assert_eq!(refusal("id,x\na,1\n\nb,2,3\n"), "line 4 has 3 cells, expected 2 as in the header");
+        assert!(refusal("id,x\n\"two\nlines\",1\nb,\n").starts_with("line 4, column 'x': the cell is empty"));
+        for word in ["NaN", "inf", "1e999", "one", "1.5.2", "0x10", "1,5"] {
+            let sentence = refusal(format!("id,x\na,1\r\nb,\"{word}\""));
+            assert_eq!(sentence, format!("line 3, column 'x': expected a finite number, found '{word}'"));
+        }
+        assert!(refusal(b"id,x\n\xff,1").starts_with("line 2, cell 1: it is not UTF-8"));
+        assert!(refusal(b"\xff\xfei\0d\0").contains("UTF-8"));
+        assert!(refusal("id,x\n,1").starts_with("line 2, column 'id': the cell is empty"));
+    }
+
+    #[test]
+    fn an_open_quotation_mark_does_not_swallow_the_file() {
+        let endless = "id,x\n\"".bytes().chain(std::iter::repeat_n(b'a', 2 * MAX_RECORD_BYTES)).collect::<Vec<u8>>();
+        assert!(refusal(&endless).contains("is a quotation mark left open?"));
+        assert!(refusal(",".repeat(MAX_COLUMNS + 1)).contains("more than 65536 cells"));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_written_is_read_back(rows in prop::collection::vec(("[a-z,\"\n;é]{0,9}[a-z]", -1e12..1e12f64), 1..40), crlf: bool) {
+            let end = if crlf { "\r\n" } else { "\n" };
+            let mut table = format!("id,x{end}");
+            for (name, x) in &rows {
+                table += &format!("\"{}\",{x}{end}", name.replace('"', "\"\""));
+            }
+            let frame = read(table.as_bytes(), &wanted(&["x"], &["id"])).unwrap();
+            prop_assert_eq!(&frame.numbers[0], &rows.iter().map(|row| row.1).collect::<Vec<_>>());
+            let names: Vec<&str> = frame.texts[0].rows().iter().map(|&id| frame.texts[0].distinct()[id as usize].as_str()).collect();
+            prop_assert_eq!(names, rows.iter().map(|row| row.0.trim()).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(prop_oneof![Just(b','), Just(b'"'), Just(b'\n'), Just(b'x'), any::<u8>()], 0..200)) {
+            let _ = read(&bytes[..], &wanted(&["x"], &[]));
+            let table = [b"id,x\n", &bytes[..]].concat();
+            let _ = read(&table[..], &wanted(&["x"], &["id"]));
+        }
+    }
+}

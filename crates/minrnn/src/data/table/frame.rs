@@ -1,0 +1,111 @@
+//! The wanted columns of a table in memory.
+
+use std::collections::HashMap;
+
+use super::columns::{Positions, Wanted};
+use crate::{Error, Result};
+
+/// Most cells of a table that is read, 2 GiB of numbers: what a file claims or unfolds to is not believed beyond.
+const MAX_CELLS: usize = 1 << 28;
+
+/// Columns of numbers and of names, all of the same length.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frame {
+    /// Names of the columns of numbers.
+    pub names: Vec<String>,
+    /// The numbers, a vector for each column.
+    pub numbers: Vec<Vec<f64>>,
+    /// The columns of names, in the order they were wanted.
+    pub texts: Vec<Texts>,
+}
+
+impl Frame {
+    /// Without rows, for the columns at `positions` of `header`.
+    pub(super) fn new(header: &[String], positions: &Positions) -> Self {
+        let names: Vec<String> = positions.numbers.iter().map(|&at| header[at].clone()).collect();
+        let numbers = vec![Vec::new(); names.len()];
+        let texts = positions.texts.iter().map(|_| Texts::default()).collect();
+        Self { names, numbers, texts }
+    }
+
+    /// Number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.numbers.first().map_or(0, Vec::len)
+    }
+
+    /// Refuses a table that would not fit.
+    pub(super) fn expect_room(&self, n_rows: usize) -> Result<()> {
+        let limit = MAX_CELLS / (self.numbers.len() + self.texts.len()).max(1);
+        if n_rows <= limit {
+            return Ok(());
+        }
+        Err(Error::Data(format!(
+            "it has more than {limit} rows, the most that are read of so many columns; split it, or choose fewer columns"
+        )))
+    }
+
+    /// Refuses a table without rows.
+    pub(super) fn expect_rows(self) -> Result<Self> {
+        if self.n_rows() > 0 {
+            return Ok(self);
+        }
+        Err(Error::Data("it has no rows below its header".to_owned()))
+    }
+
+    /// The positions of its columns `names`.
+    ///
+    /// # Panics
+    /// When one is missing.
+    pub(super) fn columns(&self, names: &[String]) -> Vec<usize> {
+        let find = |name: &String| self.names.iter().position(|column| column == name).expect("the column was asked for");
+        names.iter().map(find).collect()
+    }
+}
+
+impl Wanted {
+    /// These columns of numbers once each, and these of texts.
+    pub(super) fn named<'a>(numbers: impl IntoIterator<Item = &'a String>, texts: Vec<String>) -> Self {
+        let mut names: Vec<String> = Vec::new();
+        for name in numbers {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        Self { numbers: super::Numbers::Named(names), texts }
+    }
+}
+
+/// A column of names: every distinct one once, and one of them for each row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Texts {
+    distinct: Vec<String>,
+    rows: Vec<u32>,
+    known: HashMap<String, u32>,
+}
+
+impl Texts {
+    /// Adds a row.
+    pub(super) fn push(&mut self, text: &str) -> Result<()> {
+        let id = match self.known.get(text) {
+            Some(&id) => id,
+            None => {
+                let id = u32::try_from(self.distinct.len()).map_err(|_| Error::Data("it has too many different names".to_owned()))?;
+                self.distinct.push(text.to_owned());
+                self.known.insert(text.to_owned(), id);
+                id
+            }
+        };
+        self.rows.push(id);
+        Ok(())
+    }
+
+    /// The distinct names in order of their first row.
+    pub fn distinct(&self) -> &[String] {
+        &self.distinct
+    }
+
+    /// Which of the distinct names each row has.
+    pub fn rows(&self) -> &[u32] {
+        &self.rows
+    }
+}

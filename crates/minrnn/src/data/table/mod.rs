@@ -1,0 +1,68 @@
+//! Tables of a user's own: sequences of numbers from CSV or Parquet files, to classify or to forecast.
+//!
+//! A table is in long form: one row for each time step, in the order of time. A column may name the sequence that a row belongs to (a
+//! machine, a patient, a meter); without one the whole table is one sequence. Sequences may have different lengths, and their rows may lie
+//! between each other.
+//!
+//! Which of these do I want?
+//! * the columns of a file: [`read_table`];
+//! * a class for every sequence: [`Classification`];
+//! * the next values of every sequence: [`Forecasting`];
+//! * what a trained model needs to be used on other tables: [`TableTask`], which every checkpoint keeps.
+//!
+//! Numbers are read with mean 0 and deviation 1 over the part that is trained on, by a [`Normalization`] that is kept.
+
+mod classification;
+mod columns;
+mod csv;
+mod forecasting;
+mod frame;
+mod measure;
+mod normalization;
+mod parquet;
+mod seasonal_naive;
+mod series;
+mod table_task;
+#[cfg(test)]
+mod tests;
+mod whole_series;
+mod windows;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+pub use self::classification::{Classification, ClassificationConfig};
+pub use self::columns::{Numbers, Wanted};
+pub use self::forecasting::{Forecasting, ForecastingConfig, Part};
+pub use self::frame::{Frame, Texts};
+pub use self::measure::{Comparison, Measure};
+pub use self::normalization::Normalization;
+pub use self::seasonal_naive::SeasonalNaive;
+pub use self::series::Series;
+pub use self::table_task::{Classifier, Forecaster, Prediction, TableTask};
+pub use self::whole_series::{Chunk, WholeSeries};
+use crate::{Error, Result};
+
+/// What every Parquet file begins with.
+const PARQUET_MAGIC: &[u8] = b"PAR1";
+
+/// The wanted columns of the file `path`, which is Parquet if it says so in its first bytes and else CSV with a header.
+///
+/// # Errors
+/// When the file cannot be read, a column is missing, or a cell that is wanted holds no finite number.
+pub fn read_table(path: impl AsRef<Path>, wanted: &Wanted) -> Result<Frame> {
+    let path = path.as_ref();
+    let open = || File::open(path).map_err(|source| Error::io("read the table", path, source));
+    let mut beginning = Vec::new();
+    let length = PARQUET_MAGIC.len() as u64;
+    open()?.take(length).read_to_end(&mut beginning).map_err(|source| Error::io("read the table", path, source))?;
+    let file = open()?;
+    let found = if beginning == PARQUET_MAGIC { parquet::read(file, wanted) } else { csv::read(file, wanted) };
+    // What is wrong inside names the file.
+    found.map_err(|error| match error {
+        Error::Data(problem) => Error::malformed(path, problem),
+        Error::Io { source, .. } => Error::io("read the table", path, source),
+        other => other,
+    })
+}

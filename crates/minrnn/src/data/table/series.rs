@@ -1,0 +1,79 @@
+//! The sequences of a table.
+
+use super::frame::{Frame, Texts};
+use crate::{Error, Result};
+
+/// A sequence of T steps of `width` numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What the group column calls it; empty where there is none.
+    pub name: String,
+    /// Row-major `[T, width]`.
+    pub values: Vec<f64>,
+    /// Numbers at each step.
+    pub width: usize,
+}
+
+impl Series {
+    /// Number of steps T.
+    #[allow(clippy::len_without_is_empty, reason = "a sequence has at least two steps")]
+    pub fn len(&self) -> usize {
+        self.values.len() / self.width
+    }
+
+    /// The numbers of step `t`.
+    pub fn step(&self, t: usize) -> &[f64] {
+        &self.values[t * self.width..][..self.width]
+    }
+
+    /// All steps in turn.
+    pub fn steps(&self) -> std::slice::ChunksExact<'_, f64> {
+        self.values.chunks_exact(self.width)
+    }
+
+    /// The sequences of `frame`, its rows told apart by `groups`, in the order of their first rows.
+    ///
+    /// # Errors
+    /// When a sequence has fewer than 2 steps.
+    pub(super) fn of(frame: &Frame, groups: Option<&Texts>) -> Result<Vec<Self>> {
+        let width = frame.names.len();
+        let new = |name: &str| Self { name: name.to_owned(), values: Vec::new(), width };
+        let mut series: Vec<Self> = match groups {
+            Some(groups) => groups.distinct().iter().map(|name| new(name)).collect(),
+            None => vec![new("")],
+        };
+        for row in 0..frame.n_rows() {
+            let at = groups.map_or(0, |groups| groups.rows()[row] as usize);
+            series[at].values.extend(frame.numbers.iter().map(|column| column[row]));
+        }
+        match series.iter().find(|series| series.len() < 2) {
+            None => Ok(series),
+            Some(short) if short.name.is_empty() => Err(Error::Data("it has 1 row, expected a sequence of at least 2".to_owned())),
+            Some(short) => {
+                let name = &short.name;
+                Err(Error::Data(format!("the sequence '{name}' has 1 step, expected at least 2; is the group column the right one?")))
+            }
+        }
+    }
+}
+
+/// The label of each group: the one that all its rows have.
+///
+/// # Errors
+/// When a group has more than one.
+pub(super) fn labels(groups: &Texts, labels: &Texts, column: &str) -> Result<Vec<u32>> {
+    let mut found: Vec<Option<u32>> = vec![None; groups.distinct().len()];
+    for (row, (&group, &label)) in groups.rows().iter().zip(labels.rows()).enumerate() {
+        let first = *found[group as usize].get_or_insert(label);
+        if first != label {
+            let [name, first, second] =
+                [&groups.distinct()[group as usize], &labels.distinct()[first as usize], &labels.distinct()[label as usize]];
+            return Err(Error::Data(format!(
+                "the sequence '{name}' has the class '{first}' and, in row {} of the data, '{second}'; expected one value of '{column}' in all \
+                 of its rows",
+                row + 1
+            )));
+        }
+    }
+    Ok(found.into_iter().map(|label| label.expect("a group has rows")).collect())
+}

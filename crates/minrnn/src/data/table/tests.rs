@@ -1,0 +1,290 @@
+//! The tasks: what is trained on, what is scored, and what is reported.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::Error;
+use crate::data::{Batch, SequenceTask};
+use crate::rng::Purpose;
+
+fn write_table(text: &str) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    file
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
+}
+
+fn forecasting(target: &[&str], horizon: usize) -> ForecastingConfig {
+    ForecastingConfig { columns: Vec::new(), target: owned(target), group: None, horizon, season: 0, train_fraction: 0.5, seq_len: 4 }
+}
+
+/// Sequences `a`, `b`, … of these lengths, row by row in turn, whose value `x` is 10 000 times the number of the sequence plus the step.
+fn counting(lengths: &[usize]) -> tempfile::NamedTempFile {
+    let mut text = String::from("id,x\n");
+    for step in 0..lengths.iter().copied().max().unwrap_or(0) {
+        for (at, _) in lengths.iter().enumerate().filter(|&(_, &length)| step < length) {
+            writeln!(text, "s{at},{}", 10_000 * at + step).unwrap();
+        }
+    }
+    write_table(&text)
+}
+
+fn grouped(file: &Path, horizon: usize) -> crate::Result<Forecasting> {
+    Forecasting::open(file, ForecastingConfig { group: Some("id".to_owned()), ..forecasting(&["x"], horizon) })
+}
+
+/// Sequence and step of a number of a [`counting`] table as a model sees it.
+fn place(task: &Forecasting, x: f32) -> (usize, usize) {
+    let Some(TableTask::Forecast(forecaster)) = task.description().map(|value| TableTask::from_json(value, 1, horizon_of(task)).unwrap())
+    else {
+        panic!("expected a forecaster")
+    };
+    let x = forecaster.normalization.restore(0, x).round() as usize;
+    (x / 10_000, x % 10_000)
+}
+
+fn horizon_of(task: &Forecasting) -> usize {
+    match task.predicts() {
+        crate::data::Signal::Values { width } => width,
+        crate::data::Signal::Tokens { .. } => panic!("expected values"),
+    }
+}
+
+/// For each scored step of a batch: what is read there, and what is to be predicted.
+fn scored(task: &Forecasting, batch: &Batch) -> Vec<((usize, usize), Vec<(usize, usize)>)> {
+    let horizon = horizon_of(task);
+    let mask = batch.mask.as_ref().unwrap();
+    let steps = (0..mask.len()).filter(|&at| mask[at] != 0.0);
+    let targets = |at: usize| batch.targets.values()[at * horizon..][..horizon].iter().map(|&x| place(task, x)).collect();
+    steps.map(|at| (place(task, batch.inputs.values()[at]), targets(at))).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn nothing_that_is_scored_was_trained_on(lengths in prop::collection::vec(2..40usize, 1..4), horizon in 1..4usize, batch_size in 1..4usize) {
+        let file = counting(&lengths);
+        let Ok(task) = grouped(file.path(), horizon) else { return Ok(()) };
+        let train_end = |series: usize| (lengths[series] / 2).max(1);
+        let test_start = |series: usize| train_end(series) + (lengths[series] - train_end(series)) / 2;
+        let mut source = task.training(batch_size, 7).unwrap();
+        for iteration in 0..8 {
+            let batch = source.batch(iteration, 0).unwrap();
+            prop_assert!(batch.segments.codes(batch.batch_size, batch.seq_len).is_ok());
+            for ((series, step), targets) in scored(&task, &batch) {
+                prop_assert_eq!(&targets, &(1..=horizon).map(|ahead| (series, step + ahead)).collect::<Vec<_>>());
+                prop_assert!(step + horizon < train_end(series));
+            }
+        }
+        for (purpose, is_test) in [(Purpose::ValidationData, false), (Purpose::TestData, true)] {
+            let mut set = task.evaluation(batch_size, 7, purpose, 1).unwrap();
+            let mut predicted = BTreeSet::new();
+            for index in 0..set.n_batches() {
+                for ((series, step), targets) in scored(&task, &set.batch(index).unwrap()) {
+                    prop_assert_eq!(&targets, &(1..=horizon).map(|ahead| (series, step + ahead)).collect::<Vec<_>>());
+                    predicted.extend(targets);
+                }
+            }
+            let mut expected = BTreeSet::new();
+            for (series, &length) in lengths.iter().enumerate() {
+                let part = if is_test { test_start(series)..length } else { train_end(series)..test_start(series) };
+                if part.len() >= horizon {
+                    expected.extend(part.map(|step| (series, step)));
+                }
+            }
+            prop_assert_eq!(predicted, expected);
+        }
+    }
+}
+
+#[test]
+fn evaluation_reads_every_sequence_from_its_first_step() {
+    let file = counting(&[1200, 700]);
+    let task = grouped(file.path(), 2).unwrap();
+    let mut set = task.evaluation(8, 7, Purpose::TestData, 1).unwrap();
+    assert!(set.carries_state());
+    let mut next = [0, 0];
+    for index in 0..set.n_batches() {
+        let batch = set.batch(index).unwrap();
+        assert_eq!(batch.batch_size, 2);
+        let lengths = batch.segments.lengths().unwrap();
+        for (row, &length) in lengths.iter().enumerate() {
+            for at in 0..length {
+                let (series, step) = place(&task, batch.inputs.values()[row * batch.seq_len + at]);
+                assert_eq!(step, next[series]);
+                next[series] += 1;
+            }
+        }
+    }
+    // The last steps have nothing to predict.
+    assert_eq!(next, [1198, 698]);
+}
+
+#[test]
+fn the_baseline_and_the_errors_are_those_by_hand() {
+    // Training 0..4 (mean 2.5, deviation √1.25), validation 4..6, test 6..8.
+    let file = write_table("x\n1\n2\n3\n4\n5\n6\n10\n30\n");
+    let task = Forecasting::open(file.path(), ForecastingConfig { horizon: 1, season: 3, ..forecasting(&["x"], 1) }).unwrap();
+    let mut comparison = task.comparison(Purpose::TestData).unwrap();
+    let batch = task.evaluation(1, 0, Purpose::TestData, 1).unwrap().batch(0).unwrap();
+    let mut outputs = batch.targets.values().to_vec();
+    // Scored at steps 5 and 6; the forecasts are 2 too large and 4 too small.
+    let deviation = 1.25f32.sqrt();
+    outputs[5] += 2.0 / deviation;
+    outputs[6] -= 4.0 / deviation;
+    comparison.add(&batch, &outputs);
+    let measures = comparison.measures();
+    let names: Vec<&str> = measures.iter().map(|measure| measure.name.as_str()).collect();
+    assert_eq!(names, ["mean absolute error of x", "root mean squared error of x"]);
+    let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-5, "{found} {expected}");
+    close(measures[0].found, 3.0);
+    close(measures[1].found, 10f64.sqrt());
+    // A season of 3 steps earlier stood 4 and 5: errors 6 and 25.
+    close(measures[0].baseline, 15.5);
+    close(measures[1].baseline, (661.0f64 / 2.0).sqrt());
+    assert_eq!(measures[0].baseline_name, "seasonal naive, 3 steps");
+    assert!(measures[0].beats_baseline());
+}
+
+#[test]
+fn several_columns_are_read_and_others_forecast() {
+    let file = write_table("a,b,c\n0,1,2\n10,11,12\n20,21,22\n30,31,32\n40,41,42\n50,51,52\n60,61,62\n70,71,72\n80,81,82\n");
+    let config = ForecastingConfig { columns: owned(&["c"]), ..forecasting(&["b", "a"], 2) };
+    let task = Forecasting::open(file.path(), config).unwrap();
+    let batch = task.evaluation(1, 0, Purpose::TestData, 1).unwrap().batch(0).unwrap();
+    assert_eq!((batch.inputs.values().len() / batch.seq_len, batch.targets.values().len() / batch.seq_len), (1, 4));
+    let Some(TableTask::Forecast(forecaster)) = task.description().map(|value| TableTask::from_json(value, 1, 4).unwrap()) else {
+        panic!("expected a forecaster")
+    };
+    // The means are those of the first four rows.
+    assert_eq!((forecaster.normalization.mean[0], &forecaster.target_normalization.mean), (17.0, &vec![16.0, 15.0]));
+    let Prediction::Values(values) = TableTask::Forecast(forecaster).prediction(&batch.targets.values()[6 * 4..][..4]) else {
+        panic!("expected values")
+    };
+    for (found, expected) in values.iter().zip([71.0, 70.0, 81.0, 80.0]) {
+        assert!((found - expected).abs() < 1e-4, "{values:?}");
+    }
+}
+
+/// `n` sequences of different lengths, every other one of class `up`.
+fn classes(n: usize) -> tempfile::NamedTempFile {
+    let mut text = String::from("id,class,x\n");
+    for at in 0..n {
+        for step in 0..2 + at % 5 {
+            let (class, x) = if at % 2 == 0 { ("up", step as f64) } else { ("down", -(step as f64)) };
+            writeln!(text, "s{at},{class},{}", 1000.0 * at as f64 + x).unwrap();
+        }
+    }
+    write_table(&text)
+}
+
+fn classification(file: &Path) -> crate::Result<Classification> {
+    let config =
+        ClassificationConfig { columns: Vec::new(), target: "class".to_owned(), group: "id".to_owned(), train_fraction: 0.6, seed: 3 };
+    Classification::open(file, config)
+}
+
+#[test]
+fn every_sequence_is_scored_once_at_its_last_step() {
+    let file = classes(20);
+    let task = classification(file.path()).unwrap();
+    let Some(TableTask::Classify(classifier)) = task.description().map(|value| TableTask::from_json(value, 1, 2).unwrap()) else {
+        panic!("expected a classifier")
+    };
+    assert_eq!(classifier.classes, ["down", "up"]);
+    let mut seen = Vec::new();
+    for purpose in [Purpose::TrainData, Purpose::ValidationData, Purpose::TestData] {
+        let mut set = task.evaluation(3, 0, purpose, 1).unwrap();
+        let mut numbers = Vec::new();
+        for index in 0..set.n_batches() {
+            let batch = set.batch(index).unwrap();
+            for (row, &length) in batch.segments.lengths().unwrap().iter().enumerate().filter(|(_, length)| **length > 0) {
+                let rows = row * batch.seq_len..(row + 1) * batch.seq_len;
+                let mask = &batch.mask.as_ref().unwrap()[rows.clone()];
+                assert_eq!(mask.iter().position(|&m| m != 0.0), Some(length - 1));
+                assert_eq!(mask.iter().sum::<f32>(), 1.0);
+                let sequence = (classifier.normalization.restore(0, batch.inputs.values()[rows.start]) / 1000.0).round() as usize;
+                assert_eq!(batch.targets.tokens()[rows][length - 1], u32::from(sequence % 2 == 0));
+                numbers.push(sequence);
+            }
+        }
+        if purpose == Purpose::TrainData {
+            // Means are those of what is trained on.
+            let values = numbers.iter().flat_map(|&at| {
+                let sign = if at % 2 == 0 { 1.0 } else { -1.0 };
+                (0..2 + at % 5).map(move |step| 1000.0 * at as f64 + sign * step as f64)
+            });
+            let values: Vec<f64> = values.collect();
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            assert!((classifier.normalization.mean[0] - mean).abs() < 1e-6);
+        }
+        seen.extend(numbers);
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, (0..20).collect::<Vec<_>>());
+    let batch = task.training(4, 1).unwrap().batch(5, 0).unwrap();
+    assert_eq!(batch.n_scored(), 4);
+}
+
+#[test]
+fn what_cannot_be_learned_from_is_a_sentence_with_the_file() {
+    let refusal = |found: crate::Result<()>| match found.unwrap_err() {
+        Error::Malformed { problem, .. } => problem,
+        other => panic!("{other}"),
+    };
+    let classify = |text: &str| refusal(classification(write_table(text).path()).map(drop));
+    assert_eq!(
+        classify("id,class,x\na,u,1\na,v,1\n"),
+        "the sequence 'a' has the class 'u' and, in row 2 of the data, 'v'; expected one value of 'class' in all of its rows"
+    );
+    assert!(classify("id,class,x\na,u,1\na,u,1\nb,v,1\n").starts_with("the sequence 'b' has 1 step, expected at least 2"));
+    assert!(classify("id,class,x\na,u,1\na,u,1\n").contains("expected at least two classes"));
+    assert!(classify("id,class,x\na,u,1\na,u,1\nb,v,1\nb,v,1\n").contains("0 of its 2 sequences are held out"));
+    let forecast = |text: &str, horizon| refusal(Forecasting::open(write_table(text).path(), forecasting(&["x"], horizon)).map(drop));
+    assert_eq!(forecast("x\n1\n", 1), "it has 1 row, expected a sequence of at least 2");
+    assert!(forecast("x\n1\n2\n3\n4\n", 2).contains("to forecast 2 steps within its training part: the longest has 4 steps"));
+    assert!(forecast("x\n1\n2\n3\n4\n5\n6\n", 2).contains("within its validation part"));
+}
+
+#[test]
+fn a_known_model_meets_new_tables() {
+    let file = classes(20);
+    let task = classification(file.path()).unwrap();
+    let Some(TableTask::Classify(classifier)) = task.description().map(|value| TableTask::from_json(value, 1, 2).unwrap()) else {
+        panic!("expected a classifier")
+    };
+    let other = write_table("id,x,class\na,1,up\na,2,up\nb,3,down\nb,4,down\nc,1,down\nc,0,down\n");
+    let unseen = Classification::unseen(other.path(), &classifier).unwrap();
+    let mut comparison = unseen.comparison(Purpose::TestData).unwrap();
+    let mut set = unseen.evaluation(8, 0, Purpose::TestData, 1).unwrap();
+    assert_eq!(set.n_batches(), 1);
+    let batch = set.batch(0).unwrap();
+    comparison.add(&batch, &[0.0, 1.0].repeat(6));
+    let measure = &comparison.measures()[0];
+    assert!((measure.found - 1.0 / 3.0).abs() < 1e-9 && (measure.baseline - 2.0 / 3.0).abs() < 1e-9);
+    let strange = write_table("id,x,class\na,1,upp\na,2,upp\n");
+    let refused = Classification::unseen(strange.path(), &classifier).unwrap_err().to_string();
+    assert!(refused.contains("the class 'upp' was not seen in training; did you mean 'up'?"), "{refused}");
+    assert_eq!(TableTask::Classify(classifier).read(strange.path()).unwrap()[0].values, [1.0, 2.0]);
+}
+
+#[test]
+fn a_description_of_another_model_is_refused() {
+    let file = counting(&[40]);
+    let description = grouped(file.path(), 2).unwrap().description().unwrap();
+    for (inputs, outputs) in [(2, 2), (1, 3)] {
+        assert!(TableTask::from_json(description.clone(), inputs, outputs).unwrap_err().to_string().contains("cannot be used"));
+    }
+    let mut broken = description;
+    broken["normalization"]["deviation"][0] = 0.0.into();
+    assert!(TableTask::from_json(broken, 1, 2).is_err());
+    assert!(TableTask::from_json(serde_json::json!({"task": "sing"}), 1, 2).is_err());
+}

@@ -1,0 +1,74 @@
+//! Training windows of forecasts: at random places of the training parts, each from the initial state.
+
+use std::sync::Arc;
+
+use rand::RngExt;
+
+use super::forecasting::{Part, Table};
+use crate::data::batch::check_shape;
+use crate::data::{Batch, BatchSource, Sequences};
+use crate::rng::{self, Purpose};
+use crate::{Result, Segments};
+
+/// Windows of at most T steps. A sequence is chosen as often as it has steps to train on, and every window in it is as likely.
+pub(super) struct ForecastWindows {
+    table: Arc<Table>,
+    batch_size: usize,
+    seq_len: usize,
+    seed: u64,
+    /// For each sequence that has some, its number and the steps to train on in it and all before.
+    sums: Vec<(usize, usize)>,
+}
+
+impl ForecastWindows {
+    pub fn new(table: Arc<Table>, batch_size: usize, seed: u64) -> Result<Self> {
+        let trained = |at: usize| table.scored(table.series[at].len(), Part::Training).len();
+        let mut sum = 0;
+        let mut sums = Vec::new();
+        for at in (0..table.series.len()).filter(|&at| trained(at) > 0) {
+            sum += trained(at);
+            sums.push((at, sum));
+        }
+        let longest = (0..table.series.len()).map(trained).max().unwrap_or(0);
+        let seq_len = table.config.seq_len.min(longest);
+        check_shape(batch_size, seq_len)?;
+        Ok(Self { table, batch_size, seq_len, seed, sums })
+    }
+}
+
+impl BatchSource for ForecastWindows {
+    fn batch(&mut self, iteration: u64, micro: u64) -> Result<Batch> {
+        let (table, batch_size, seq_len) = (&self.table, self.batch_size, self.seq_len);
+        let mut rng = rng::substream(self.seed, Purpose::TrainData, iteration, micro);
+        let (n, inputs_width, targets_width) = (batch_size * seq_len, table.n_inputs(), table.n_outputs());
+        let (mut inputs, mut targets, mut mask) = (vec![0.0; n * inputs_width], vec![0.0; n * targets_width], vec![0.0; n]);
+        let mut lengths = Vec::with_capacity(batch_size);
+        let total = self.sums.last().map_or(0, |&(_, sum)| sum) as u64;
+        for row in 0..batch_size {
+            let drawn = rng.random_range(0..total) as usize;
+            let (series, _) = self.sums[self.sums.partition_point(|&(_, sum)| sum <= drawn)];
+            let trained = table.scored(table.series[series].len(), Part::Training).len();
+            let length = seq_len.min(trained);
+            let start = rng.random_range(0..=(trained - length) as u64) as usize;
+            for at in 0..length {
+                let place = row * seq_len + at;
+                table.fill_inputs(series, start + at, &mut inputs[place * inputs_width..][..inputs_width]);
+                table.fill_targets(series, start + at, &mut targets[place * targets_width..][..targets_width]);
+                mask[place] = 1.0;
+            }
+            lengths.push(length);
+        }
+        Ok(Batch {
+            inputs: Sequences::Values { values: inputs, width: inputs_width },
+            targets: Sequences::Values { values: targets, width: targets_width },
+            mask: Some(mask),
+            segments: Segments::from_lengths(lengths),
+            batch_size,
+            seq_len,
+        })
+    }
+
+    fn tokens_per_batch(&self) -> usize {
+        self.batch_size * self.seq_len
+    }
+}

@@ -1,0 +1,57 @@
+//! Predictions of a trained model for the sequences of a table.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use burn::tensor::{Tensor, TensorData};
+
+use crate::Result;
+use crate::data::table::{Prediction, Series, TableTask, WholeSeries};
+use crate::model::LanguageModel;
+use crate::nn::{Mixer, Mode, State};
+
+/// Sequences read at once.
+const BATCH_SIZE: usize = 32;
+/// Steps read at once.
+const CHUNK_LEN: usize = 512;
+
+/// What `model` says at the last step of each of `series`, each read from its first step on; `None` when `stop` was raised before the end.
+///
+/// # Errors
+/// When a batch does not fit together.
+///
+/// # Panics
+/// When the model does not read as many numbers as `task` has columns.
+pub fn predict<M: Mixer>(
+    model: &LanguageModel<M>,
+    task: &TableTask,
+    series: &[Series],
+    stop: &AtomicBool,
+) -> Result<Option<Vec<Prediction>>> {
+    let device = model.device();
+    let (normalization, width) = (task.normalization(), task.normalization().width());
+    let whole = WholeSeries::new(series.iter().map(Series::len).collect(), BATCH_SIZE, CHUNK_LEN);
+    let batch_size = whole.batch_size();
+    let mut state = model.init_state(batch_size);
+    let mut predictions: Vec<Option<Prediction>> = vec![None; series.len()];
+    for index in 0..whole.n_chunks() {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let chunk = whole.chunk(index);
+        let mut inputs = vec![0.0; batch_size * chunk.seq_len * width];
+        for (at, step, place) in chunk.places() {
+            let row = &mut inputs[place * width..][..width];
+            row.iter_mut().zip(series[at].step(step)).enumerate().for_each(|(column, (out, &x))| *out = normalization.apply(column, x));
+        }
+        let inputs = Tensor::<3>::from_data(TensorData::new(inputs, [batch_size, chunk.seq_len, width]), &device);
+        let steps = chunk.segments.steps(batch_size, chunk.seq_len)?;
+        let (outputs, after) = model.forward(inputs, state, &steps, Mode::Evaluate);
+        state = after.detach();
+        let n_outputs = outputs.dims()[2];
+        let outputs = outputs.into_data().try_to_vec::<f32>().expect("outputs are f32");
+        for (at, _, place) in chunk.places().filter(|&(at, step, _)| step + 1 == series[at].len()) {
+            predictions[at] = Some(task.prediction(&outputs[place * n_outputs..][..n_outputs]));
+        }
+    }
+    Ok(Some(predictions.into_iter().map(|prediction| prediction.expect("every sequence has a last step")).collect()))
+}
