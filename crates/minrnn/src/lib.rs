@@ -14,6 +14,7 @@
 //! | write a cell of my own | [`nn::Mixer`], [`model::LanguageModel::with_mixers`] |
 //! | the recurrence alone, differentiable | [`ops::min_gru`], [`ops::linear_scan`] |
 //! | batches of text or tasks | [`data`] |
+//! | a picture of numbers | [`plot::draw_lines`], [`plot::draw_dots`] |
 //!
 //! ```
 //! use burn::tensor::{Device, Int, Tensor};
@@ -54,6 +55,7 @@ pub mod model;
 pub mod nn;
 pub mod ops;
 mod parameters;
+pub mod plot;
 pub mod rng;
 mod segments;
 pub mod train;

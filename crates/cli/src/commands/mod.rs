@@ -9,5 +9,6 @@ pub mod generate;
 pub mod import;
 pub mod inspect;
 pub mod pack;
+pub mod reproduce;
 pub mod train;
 pub mod verify;

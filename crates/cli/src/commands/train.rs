@@ -16,7 +16,8 @@ use crate::{corpus, interrupt, threads};
 
 const DEFAULT_EXPERIMENT: &str = "selective-copying";
 const TEXT_EXPERIMENT: &str = "text";
-const METRICS_FILE: &str = "metrics.jsonl";
+/// The log of a run.
+pub const METRICS_FILE: &str = "metrics.jsonl";
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -79,15 +80,22 @@ fn new_experiment(args: &Args) -> anyhow::Result<Experiment> {
     let name = args.experiment.as_deref().unwrap_or(if args.data.is_some() { TEXT_EXPERIMENT } else { DEFAULT_EXPERIMENT });
     let mut experiment = Experiment::load(name, &args.settings)?;
     take_text(&mut experiment, args.data.as_deref())?;
-    if experiment.data.task == Task::Text {
-        let path = match (&experiment.data.path, experiment.data.corpus) {
-            (Some(path), _) => readable(path)?,
-            (None, Some(corpus)) => readable(&corpus::fetch(corpus)?)?,
-            (None, None) => return Err(WrongInput(format!("the experiment '{name}' needs a text; give one with --data FILE")).into()),
-        };
-        experiment.data.path = Some(path);
-    }
+    find_text(&mut experiment, name)?;
     Ok(experiment)
+}
+
+/// Makes the path of the text absolute, and downloads a public one that has none.
+pub fn find_text(experiment: &mut Experiment, name: &str) -> anyhow::Result<()> {
+    if experiment.data.task != Task::Text {
+        return Ok(());
+    }
+    let path = match (&experiment.data.path, experiment.data.corpus) {
+        (Some(path), _) => readable(path)?,
+        (None, Some(corpus)) => readable(&corpus::fetch(corpus)?)?,
+        (None, None) => return Err(WrongInput(format!("the experiment '{name}' needs a text; give one with --data FILE")).into()),
+    };
+    experiment.data.path = Some(path);
+    Ok(())
 }
 
 /// Puts the text of `--data` in place of the experiment's own.
@@ -117,10 +125,25 @@ fn run_name(args: &Args) -> String {
 
 fn train(experiment: Experiment, run: RunDir, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let mut trainer = Trainer::new(experiment, run)?;
+    let ending = train_and_record(&mut trainer, stop)?;
+    if ending == Ending::Stopped {
+        display::say_how_to_go_on(&trainer);
+        return Ok(ExitCode::SUCCESS);
+    }
+    display::announce_ending(ending, &trainer);
+    match trainer.final_report(stop)? {
+        Some(report) => display::print_report(&report, &trainer).context(NO_STDOUT)?,
+        None => display::say_how_to_go_on(&trainer),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Trains to the end, showing progress and keeping metrics, TensorBoard events and pictures in the run directory.
+pub fn train_and_record(trainer: &mut Trainer, stop: &AtomicBool) -> anyhow::Result<Ending> {
     let out = trainer.run_dir().path().to_owned();
     let mut metrics = MetricsLog::open(out.join(METRICS_FILE), trainer.progress())?;
     let mut events = EventsFile::create(&out, Some(trainer.progress().iteration + 1))?;
-    let mut display = Display::new(&trainer);
+    let mut display = Display::new(trainer);
     let outcome = trainer.run(stop, |event| {
         if let Some(record) = display::record_of(&event) {
             metrics.append(&record)?;
@@ -135,14 +158,5 @@ fn train(experiment: Experiment, run: RunDir, stop: &AtomicBool) -> anyhow::Resu
     // What ended the training is told before what is wrong with its picture.
     let ending = outcome?;
     drawn?;
-    if ending == Ending::Stopped {
-        display::say_how_to_go_on(&trainer);
-        return Ok(ExitCode::SUCCESS);
-    }
-    display::announce_ending(ending, &trainer);
-    match trainer.final_report(stop)? {
-        Some(report) => display::print_report(&report, &trainer).context(NO_STDOUT)?,
-        None => display::say_how_to_go_on(&trainer),
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(ending)
 }

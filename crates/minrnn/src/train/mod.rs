@@ -37,6 +37,7 @@ pub use pointer::{Pointer, checkpoint, find_checkpoint};
 pub use progress::{Evaluated, KEPT_BEST, Progress};
 pub use run_dir::{EXPERIMENT_FILE, RunDir};
 pub use schedule::Schedule;
+pub use settings::suggestion;
 pub use task::{Data, FINAL_BATCHES, full_pass};
 pub use tensorboard::EventsFile;
 pub use train_config::{DecayGroups, Precision, ScheduleKind, TrainConfig};

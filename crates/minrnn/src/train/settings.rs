@@ -45,7 +45,7 @@ pub(crate) fn parse_setting(known: &Table, setting: &str) -> Result<(String, Str
 }
 
 /// `; did you mean 'x'?` for the name closest to `name`, or the list of all names when none is close.
-pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.collect();
     let closeness = |candidate: &str| strsim::jaro_winkler(name, candidate);
     match known.iter().max_by(|a, b| closeness(a).total_cmp(&closeness(b))) {
