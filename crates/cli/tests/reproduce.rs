@@ -26,13 +26,20 @@ fn json(path: PathBuf) -> Value {
     serde_json::from_str(&read(path)).unwrap()
 }
 
-/// Every result of a training below `out`.
-fn results(out: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
-    let runs = out.join("runs");
-    if !runs.exists() {
-        return BTreeMap::new();
+/// Every result of a training below `out`, also while others come and go.
+fn results(out: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![out.join("runs")];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(folder) else { continue };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            match fs::read(&path) {
+                Ok(content) if path.ends_with("result.json") => _ = found.insert(path, content),
+                _ => folders.push(path),
+            }
+        }
     }
-    snapshot(&runs).into_iter().filter(|(path, _)| path.ends_with("result.json")).collect()
+    found
 }
 
 #[test]

@@ -25,6 +25,18 @@ pub enum Axis {
     Log10,
 }
 
+/// The corner of the legend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Legend {
+    /// For lines that rise late.
+    #[default]
+    UpperLeft,
+    /// For lines that fall.
+    UpperRight,
+    /// For lines that rise early.
+    LowerRight,
+}
+
 /// A line with a name.
 #[derive(Debug, Clone, Default)]
 pub struct Series {
@@ -47,6 +59,8 @@ pub struct Panel {
     pub x_axis: Axis,
     /// How y is divided.
     pub y_axis: Axis,
+    /// Where the legend is.
+    pub legend: Legend,
     /// The lines; at most ten have colours of their own.
     pub series: Vec<Series>,
 }
@@ -176,7 +190,11 @@ impl Panel {
         }
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
+            .position(match self.legend {
+                Legend::UpperLeft => SeriesLabelPosition::UpperLeft,
+                Legend::UpperRight => SeriesLabelPosition::UpperRight,
+                Legend::LowerRight => SeriesLabelPosition::LowerRight,
+            })
             .background_style(WHITE.mix(0.85))
             .border_style(line(GRID, 1))
             .label_font(text(13 * scale, INK))
@@ -197,7 +215,8 @@ mod tests {
             published: vec![(512.0, 3.0)],
         };
         let (x_label, y_label) = ("length T".to_owned(), "time (ms)".to_owned());
-        Panel { x_label, y_label, x_axis: Axis::Log2, y_axis: Axis::Log10, series: vec![series("minGRU", 0.1), series("GRU & co", 1.0)] }
+        let series = vec![series("minGRU", 0.1), series("GRU & co", 1.0)];
+        Panel { x_label, y_label, x_axis: Axis::Log2, y_axis: Axis::Log10, series, ..Panel::default() }
     }
 
     #[test]

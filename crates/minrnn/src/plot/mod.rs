@@ -15,7 +15,7 @@ use plotters::prelude::*;
 use plotters::style::TextStyle;
 
 pub use dots::{Dot, draw_dots};
-pub use lines::{Axis, Panel, Series, draw_lines};
+pub use lines::{Axis, Legend, Panel, Series, draw_lines};
 
 use crate::{Error, Result};
 

@@ -30,6 +30,8 @@ pub enum Filled {
     Trained(Vec<(u64, Run)>),
     /// A measurement, once it is made.
     Timed(Option<Box<Line>>),
+    /// A measurement that cannot be made, for that reason.
+    Untimed(String),
     Counted(usize),
 }
 
@@ -120,15 +122,22 @@ impl Grid<'_> {
     /// Sentences on what could not be run, each with the cells it is about.
     pub fn problems(&self) -> Vec<String> {
         let mut found: Vec<(String, Vec<String>)> = Vec::new();
+        let mut note = |what: String, sentence: &String| match found.iter_mut().find(|(known, _)| known == sentence) {
+            Some((_, cells)) => cells.push(what),
+            None => found.push((sentence.clone(), vec![what])),
+        };
         for (row, column, cell) in self.iter() {
-            let Filled::Trained(runs) = cell else { continue };
-            for (seed, run) in runs {
-                let (Run::Failed(sentence) | Run::Refused(sentence)) = run else { continue };
-                let what = format!("{} (seed {seed})", self.label(row, column));
-                match found.iter_mut().find(|(known, _)| known == sentence) {
-                    Some((_, cells)) => cells.push(what),
-                    None => found.push((sentence.clone(), vec![what])),
+            let label = self.label(row, column);
+            match cell {
+                Filled::Untimed(sentence) => note(label, sentence),
+                Filled::Trained(runs) => {
+                    for (seed, run) in runs {
+                        if let Run::Failed(sentence) | Run::Refused(sentence) = run {
+                            note(format!("{label} (seed {seed})"), sentence);
+                        }
+                    }
                 }
+                _ => {}
             }
         }
         found.into_iter().map(|(sentence, cells)| format!("{}: {sentence}", cells.join("; "))).collect()
@@ -154,6 +163,7 @@ impl Grid<'_> {
             Filled::Quoted(_) => (0, 0),
             Filled::Trained(runs) => (cell.outcomes().count(), runs.len()),
             Filled::Timed(line) => (usize::from(line.is_some()), 1),
+            Filled::Untimed(_) => (0, 1),
             Filled::Counted(_) => (1, 1),
         };
         self.iter().map(|(_, _, cell)| of_cell(cell)).fold((0, 0), |sum, cell| (sum.0 + cell.0, sum.1 + cell.1))

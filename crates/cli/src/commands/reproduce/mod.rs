@@ -215,8 +215,11 @@ impl Reproduction {
                     let is_open = matches!(grid.cells[cell.row][cell.column], Filled::Timed(None));
                     if is_open && !stop.load(Ordering::Relaxed) {
                         announce(&grid, "");
-                        let line = measure::carry_out(&self.folder, bench, &self.bench_flags, stop)?;
-                        grid.cells[cell.row][cell.column] = Filled::Timed(line.map(Box::new));
+                        grid.cells[cell.row][cell.column] = match measure::carry_out(&self.folder, bench, &self.bench_flags, stop) {
+                            Ok(line) => Filled::Timed(line.map(Box::new)),
+                            Err(error) if crate::failure::is_wrong_input(&error) => Filled::Untimed(crate::failure::sentence(&error)),
+                            Err(error) => return Err(error),
+                        };
                         write::write(&grid, &self.folder, false)?;
                     }
                 }

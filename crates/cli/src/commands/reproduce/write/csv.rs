@@ -73,7 +73,7 @@ fn commit(cell: &Filled) -> String {
 
 fn note(cell: &Filled) -> String {
     match cell {
-        Filled::Quoted(why) => why.clone(),
+        Filled::Quoted(why) | Filled::Untimed(why) => why.clone(),
         Filled::Trained(runs) => {
             let problem = |run: &Run| if let Run::Failed(sentence) | Run::Refused(sentence) = run { Some(sentence.clone()) } else { None };
             runs.iter().find_map(|(_, run)| problem(run)).unwrap_or_default()

@@ -46,6 +46,7 @@ fn of_cell(grid: &Grid, row: usize, column: usize, cell: &Filled) -> Value {
         Filled::Quoted(why) => object["quoted"] = why.as_str().into(),
         Filled::Trained(runs) => object["runs"] = runs.iter().map(of_run).collect(),
         Filled::Timed(line) => object["measurement"] = json!(line),
+        Filled::Untimed(sentence) => object["not_run"] = sentence.as_str().into(),
         Filled::Counted(parameters) => object["parameters"] = (*parameters).into(),
     }
     object

@@ -86,6 +86,7 @@ fn ours_text(grid: &Grid, metric: Metric, row: usize, column: usize) -> String {
         }
         (Some(text), _) => text,
         (None, Filled::Quoted(_)) => "quoted".to_owned(),
+        (None, Filled::Untimed(_)) => "not run".to_owned(),
         (None, Filled::Trained(_)) if runs.iter().any(|(_, run)| matches!(run, Run::Failed(_))) => "failed".to_owned(),
         (None, Filled::Trained(_)) if runs.iter().any(|(_, run)| matches!(run, Run::Refused(_))) => "not run".to_owned(),
         (None, Filled::Trained(_)) if metric == Metric::IterationsTo90Percent && cell.outcomes().next().is_some() => "never".to_owned(),

@@ -1,6 +1,6 @@
 //! A target's picture.
 
-use minrnn::plot::{Axis, Dot, Panel, Series, draw_dots, draw_lines};
+use minrnn::plot::{Axis, Dot, Legend, Panel, Series, draw_dots, draw_lines};
 
 use super::super::catalog::Show;
 use super::super::folder::Folder;
@@ -24,16 +24,29 @@ pub fn draw(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
             let panels: Vec<Panel> = grid.target.metrics.iter().map(|&metric| panel(grid, metric)).collect();
             draw_lines(&title, &panels, directory, name)
         }
-        Show::LossCurves => draw_lines(&title, &[curves(grid, "test loss", |point| Some(point.loss))], directory, name),
-        Show::AccuracyCurves => draw_lines(&title, &[curves(grid, "accuracy", |point| point.accuracy)], directory, name),
+        Show::LossCurves => {
+            let mut panel = curves(grid, "test loss", Legend::UpperRight, |point| Some(point.loss));
+            leave_out_the_fall(&mut panel);
+            draw_lines(&title, &[panel], directory, name)
+        }
+        Show::AccuracyCurves => {
+            let panel = curves(grid, "accuracy", Legend::LowerRight, |point| point.accuracy);
+            draw_lines(&title, &[panel], directory, name)
+        }
     }
 }
 
-fn dots(grid: &Grid, metric: Metric) -> Vec<Dot> {
+/// The published numbers of a table may be accuracies in some rows and scaled ones in others; a dot of ours is on the scale of what was
+/// published.
+fn dots(grid: &Grid, first: Metric) -> Vec<Dot> {
+    let scaled = Metric::ScaledAccuracy;
     let dot = |row, column| {
+        let has = |metric| grid.published(metric, row, column).value.is_some();
+        let is_scaled = first == Metric::Accuracy && !has(first) && has(scaled);
+        let metric = if is_scaled { scaled } else { first };
         let published = grid.published(metric, row, column);
         Dot {
-            label: grid.label(row, column),
+            label: grid.label(row, column) + if is_scaled { " (scaled)" } else { "" },
             ours: grid.summary(metric, row, column).map(|summary| (summary.mean, summary.deviation)),
             published: published.value.map(|value| (value, published.deviation)),
         }
@@ -55,12 +68,13 @@ fn panel(grid: &Grid, metric: Metric) -> Panel {
         y_label: metric.title().to_owned(),
         x_axis: Axis::Log2,
         y_axis,
+        legend: Legend::UpperLeft,
         series: (0..grid.target.rows.len()).map(series).collect(),
     }
 }
 
 /// What the evaluations of each row showed, by iteration: the mean of the seeds that got that far.
-fn curves(grid: &Grid, y_label: &str, value: impl Fn(&Point) -> Option<f64>) -> Panel {
+fn curves(grid: &Grid, y_label: &str, legend: Legend, value: impl Fn(&Point) -> Option<f64>) -> Panel {
     let series = |row: usize| {
         let outcomes: Vec<&Outcome> = grid.cells[row].iter().flat_map(|cell| cell.outcomes()).collect();
         Series { label: grid.target.rows[row].label.clone(), points: mean_curve(&outcomes, &value), published: Vec::new() }
@@ -68,8 +82,18 @@ fn curves(grid: &Grid, y_label: &str, value: impl Fn(&Point) -> Option<f64>) -> 
     Panel {
         x_label: "iteration".to_owned(),
         y_label: y_label.to_owned(),
+        legend,
         series: (0..grid.target.rows.len()).map(series).collect(),
         ..Panel::default()
+    }
+}
+
+/// Takes away the losses of the first iterations, next to which those that are compared would look equal: more than half above the least.
+fn leave_out_the_fall(panel: &mut Panel) {
+    let all = || panel.series.iter().flat_map(|series| &series.points);
+    let least = all().map(|point| point.1).fold(f64::INFINITY, f64::min);
+    if all().filter(|point| point.1 <= 1.5 * least).count() > 2 * panel.series.len() {
+        panel.series.iter_mut().for_each(|series| series.points.retain(|point| point.1 <= 1.5 * least));
     }
 }
 
