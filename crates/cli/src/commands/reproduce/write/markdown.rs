@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::super::catalog::Scale;
+use super::super::catalog::{Scale, Work};
 use super::super::grid::{Filled, Grid};
 use super::super::metric::Metric;
 use super::super::outcome::{End, Outcome};
@@ -33,7 +33,11 @@ pub fn markdown(grid: &Grid, has_picture: bool) -> String {
 fn head(grid: &Grid) -> String {
     let (done, all) = grid.progress();
     let mut text = format!("Published: {}. Ours: `{}`", grid.target.source, grid.command);
-    text += if all == 0 { ", which runs nothing here.\n" } else { ", mean ± sample deviation over the seeds.\n" };
+    text += match grid.target.work {
+        _ if all == 0 => ", which runs nothing here.\n",
+        Work::Train => ", mean ± sample deviation over the seeds.\n",
+        _ => ".\n",
+    };
     if grid.scale == Scale::Smoke && all > 0 {
         text += "\n**Scale smoke: the numbers mean nothing; they show that everything runs.**\n";
     }
