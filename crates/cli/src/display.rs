@@ -129,6 +129,7 @@ pub fn announce_ending(ending: Ending, trainer: &Trainer) {
     let (iteration, seconds) = (trainer.progress().iteration, trainer.progress().seconds);
     let why = match ending {
         Ending::NoGain => format!("no gain in {} evaluations", trainer.experiment().train.patience),
+        Ending::Solved => format!("solved, {} % of the answers are right", 100.0 * trainer.experiment().train.solved_at),
         _ => "all iterations done".to_owned(),
     };
     say(format_args!("{why}: {iteration} iterations, {} of training; scoring the best checkpoints", duration(seconds)));
@@ -193,7 +194,8 @@ fn thousands(x: f64) -> String {
     groups.join(" ")
 }
 
-fn duration(seconds: f64) -> String {
+/// Seconds as a person says them.
+pub fn duration(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, s) => format!("{s} s"),

@@ -34,13 +34,16 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     say(format_args!("error: {}", sentence(error)));
-    let wrong_input =
-        error.chain().any(|cause| cause.is::<WrongInput>() || cause.downcast_ref::<Error>().is_some_and(Error::is_wrong_input));
-    ExitCode::from(if wrong_input { WRONG_INPUT } else { FAILED })
+    ExitCode::from(if is_wrong_input(error) { WRONG_INPUT } else { FAILED })
+}
+
+/// Whether the input is at fault, and not the run or the machine.
+pub fn is_wrong_input(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.is::<WrongInput>() || cause.downcast_ref::<Error>().is_some_and(Error::is_wrong_input))
 }
 
 /// The error and its causes; one whose text a message already ends with is not told again.
-fn sentence(error: &anyhow::Error) -> String {
+pub fn sentence(error: &anyhow::Error) -> String {
     let told = |told: String, cause: String| if told.ends_with(&cause) { told } else { format!("{told}: {cause}") };
     error.chain().map(ToString::to_string).reduce(told).unwrap_or_default()
 }

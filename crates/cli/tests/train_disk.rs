@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{Finished, Scratch, Training, assert_untouched, leftovers, minrnn, shown, snapshot};
+use common::{Finished, Scratch, Training, assert_untouched, leftovers, minrnn, shown, snapshot, with_file_limit};
 
 const NOBODY: u32 = 65_534;
 
@@ -80,14 +80,6 @@ fn directories_that_cannot_be_written_are_named_and_left_alone() {
     for directory in [run.as_path(), &run.join("checkpoints"), &training.checkpoint("last")] {
         set_mode(directory, 0o755);
     }
-}
-
-/// The command with no file allowed to grow beyond `blocks` of 512 bytes.
-fn with_file_limit(command: &Command, blocks: u32) -> Finished {
-    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
-    let mut limited = Command::new("sh");
-    limited.args(["-c", &script]).arg(command.get_program()).args(command.get_args());
-    Finished::of(limited.stdin(Stdio::null()))
 }
 
 #[test]

@@ -15,6 +15,7 @@
 //! | the recurrence alone, differentiable | [`ops::min_gru`], [`ops::linear_scan`] |
 //! | batches of text or tasks | [`data`] |
 //! | classes or forecasts of tables of mine | [`data::table`], [`predict`] |
+//! | a picture of numbers | [`plot::draw_lines`], [`plot::draw_dots`] |
 //!
 //! ```
 //! use burn::tensor::{Device, Int, Tensor};
@@ -55,6 +56,7 @@ pub mod model;
 pub mod nn;
 pub mod ops;
 mod parameters;
+pub mod plot;
 pub mod predict;
 pub mod rng;
 mod segments;

@@ -4,7 +4,7 @@
 const LISTED: usize = 24;
 
 /// `; did you mean 'x'?` for the name closest to `name`, or a list of names when none is close.
-pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.collect();
     let closeness = |candidate: &str| strsim::jaro_winkler(name, candidate);
     match known.iter().max_by(|a, b| closeness(a).total_cmp(&closeness(b))) {

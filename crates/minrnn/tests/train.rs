@@ -324,6 +324,23 @@ fn patience_ends_a_run_that_gains_nothing() {
 }
 
 #[test]
+fn a_solved_task_ends_the_run_and_stays_solved() {
+    let scratch = Scratch::new();
+    // A goal that guessing reaches.
+    let task = ["task=selective-copying", "copy_length=12", "copy_tokens=2", "eval_every=2", "eval_iterations=20", "max_iterations=8"];
+    let with = |goal: &'static str| task.iter().copied().chain([goal]).collect::<Vec<_>>();
+    let mut trainer = scratch.start("run", &with("solved_at=0.001"));
+    assert_eq!(run(&mut trainer, None, &mut Vec::new()).unwrap(), Ending::Solved);
+    assert!(trainer.progress().iteration < 8);
+    drop(trainer);
+    let (mut again, mut tale) = (scratch.resume("run", &with("solved_at=0.001")), Vec::new());
+    assert_eq!(run(&mut again, None, &mut tale).unwrap(), Ending::Solved);
+    assert!(tale.is_empty());
+    let mut unsolved = scratch.start("unsolved", &with("solved_at=1"));
+    assert_eq!(run(&mut unsolved, None, &mut Vec::new()).unwrap(), Ending::Finished);
+}
+
+#[test]
 fn a_stop_before_the_first_update_still_leaves_a_checkpoint() {
     let scratch = Scratch::new();
     let (mut trainer, mut tale) = (scratch.start("run", &[]), Vec::new());

@@ -1,9 +1,10 @@
-//! `minrnn experiments`: what `minrnn train` can be asked for by name.
+//! `minrnn experiments`: what `minrnn train` and `minrnn reproduce` can be asked for by name.
 
 use std::process::ExitCode;
 
 use minrnn::train::{Expect, Experiment, Metric, experiments};
 
+use super::reproduce;
 use crate::output::print;
 
 #[derive(clap::Args)]
@@ -19,7 +20,8 @@ pub fn run(_: Args) -> anyhow::Result<ExitCode> {
             text += &format!("{:width$}  expected: {}\n", "", expectation(expect));
         }
     }
-    print(text + "\nTrain one with: minrnn train NAME\n")?;
+    text += "\nTrain one with: minrnn train NAME\n\nTables and figures that are made of them:\n\n";
+    print(text + &reproduce::list()?)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,5 +10,6 @@ pub mod import;
 pub mod inspect;
 pub mod pack;
 pub mod predict;
+pub mod reproduce;
 pub mod train;
 pub mod verify;

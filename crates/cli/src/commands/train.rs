@@ -17,7 +17,8 @@ use crate::{corpus, interrupt, threads};
 
 const DEFAULT_EXPERIMENT: &str = "selective-copying";
 const TEXT_EXPERIMENT: &str = "text";
-const METRICS_FILE: &str = "metrics.jsonl";
+/// The log of a run.
+pub const METRICS_FILE: &str = "metrics.jsonl";
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -84,6 +85,12 @@ fn new_experiment(args: &Args) -> anyhow::Result<Experiment> {
     let name = args.experiment.as_deref().unwrap_or(default);
     let mut experiment = Experiment::load(name, &args.settings)?;
     take_data(&mut experiment, args)?;
+    find_data(&mut experiment, name)?;
+    Ok(experiment)
+}
+
+/// Makes the path of a text or table absolute, and downloads a public text that has none.
+pub fn find_data(experiment: &mut Experiment, name: &str) -> anyhow::Result<()> {
     let data = &experiment.data;
     let path = match (data.task, &data.path, data.corpus) {
         (Task::Text | Task::Classify | Task::Forecast, Some(path), _) => readable(path)?,
@@ -94,10 +101,10 @@ fn new_experiment(args: &Args) -> anyhow::Result<Experiment> {
         (Task::Classify | Task::Forecast, None, _) => {
             return Err(WrongInput(format!("the experiment '{name}' needs a table; give one with --data FILE")).into());
         }
-        _ => return Ok(experiment),
+        _ => return Ok(()),
     };
     experiment.data.path = Some(path);
-    Ok(experiment)
+    Ok(())
 }
 
 /// Puts the text or table of `--data`, and the columns of flags, in place of the experiment's own.
@@ -142,10 +149,25 @@ fn run_name(args: &Args) -> String {
 
 fn train(experiment: Experiment, run: RunDir, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let mut trainer = Trainer::new(experiment, run)?;
+    let ending = train_and_record(&mut trainer, stop)?;
+    if ending == Ending::Stopped {
+        display::say_how_to_go_on(&trainer);
+        return Ok(ExitCode::SUCCESS);
+    }
+    display::announce_ending(ending, &trainer);
+    match trainer.final_report(stop)? {
+        Some(report) => display::print_report(&report, &trainer).context(NO_STDOUT)?,
+        None => display::say_how_to_go_on(&trainer),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Trains to the end, showing progress and keeping metrics, TensorBoard events and pictures in the run directory.
+pub fn train_and_record(trainer: &mut Trainer, stop: &AtomicBool) -> anyhow::Result<Ending> {
     let out = trainer.run_dir().path().to_owned();
     let mut metrics = MetricsLog::open(out.join(METRICS_FILE), trainer.progress())?;
     let mut events = EventsFile::create(&out, Some(trainer.progress().iteration + 1))?;
-    let mut display = Display::new(&trainer);
+    let mut display = Display::new(trainer);
     let outcome = trainer.run(stop, |event| {
         if let Some(record) = display::record_of(&event) {
             metrics.append(&record)?;
@@ -160,14 +182,5 @@ fn train(experiment: Experiment, run: RunDir, stop: &AtomicBool) -> anyhow::Resu
     // What ended the training is told before what is wrong with its picture.
     let ending = outcome?;
     drawn?;
-    if ending == Ending::Stopped {
-        display::say_how_to_go_on(&trainer);
-        return Ok(ExitCode::SUCCESS);
-    }
-    display::announce_ending(ending, &trainer);
-    match trainer.final_report(stop)? {
-        Some(report) => display::print_report(&report, &trainer).context(NO_STDOUT)?,
-        None => display::say_how_to_go_on(&trainer),
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(ending)
 }

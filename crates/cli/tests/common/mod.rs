@@ -284,3 +284,11 @@ pub fn leftovers(directory: &Path) -> Vec<PathBuf> {
     };
     snapshot(directory).into_keys().filter(is_temporary).collect()
 }
+
+/// The command with no file allowed to grow beyond `blocks` of 512 bytes.
+pub fn with_file_limit(command: &Command, blocks: u32) -> Finished {
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    let mut limited = Command::new("sh");
+    limited.args(["-c", &script]).arg(command.get_program()).args(command.get_args());
+    Finished::of(limited.stdin(Stdio::null()))
+}

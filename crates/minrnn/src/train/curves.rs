@@ -1,26 +1,22 @@
 //! The picture of a run: train and test loss over the iterations, as SVG and PNG.
 
 use std::path::Path;
-use std::sync::Once;
 
-use minrnn_stream::write_atomic;
+use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::metrics::Record;
-use crate::{Error, Result};
+use crate::Result;
+use crate::plot::{COLORS, DrawResult, GRID, INK, Picture, axis_label, range_of, save, shorten, text};
 
-const FONT: &str = "DejaVu Sans";
-/// Pixels of the SVG; the PNG has twice as many each way.
+/// Pixels of the SVG.
 const SIZE: (u32, u32) = (960, 600);
-const PNG_SCALE: u32 = 2;
 /// Points per line; more than the picture has pixels only make the file large.
 const MAX_POINTS: usize = 600;
 
-const TRAIN: RGBColor = RGBColor(0x1f, 0x6f, 0xb4);
-const TEST: RGBColor = RGBColor(0xd9, 0x48, 0x01);
-const INK: RGBColor = RGBColor(0x33, 0x33, 0x33);
-const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
+const TRAIN: RGBColor = COLORS[0];
+const TEST: RGBColor = COLORS[1];
 
 type Points = Vec<(f64, f64)>;
 
@@ -31,28 +27,13 @@ type Points = Vec<(f64, f64)>;
 /// # Errors
 /// When a file cannot be written.
 pub fn draw_curves(records: &[Record], title: &str, directory: impl AsRef<Path>) -> Result<bool> {
-    let Some(curves) = Curves::new(records) else { return Ok(false) };
-    register_font();
-    let svg_path = directory.as_ref().join("curves.svg");
-    let mut svg = String::new();
-    curves
-        .draw(SVGBackend::with_string(&mut svg, SIZE).into_drawing_area(), title, 1)
-        .map_err(|problem| cannot_draw(&svg_path, problem))?;
-    // Where the font is missing, one of like widths takes its place.
-    let svg = svg.replace(&format!("font-family=\"{FONT}\""), &format!("font-family=\"{FONT}, Verdana, sans-serif\""));
-    write_atomic(&svg_path, svg.as_bytes())?;
-
-    let png_path = directory.as_ref().join("curves.png");
-    let io = |source| Error::io("write", &png_path, source);
-    let scratch = tempfile::Builder::new().prefix(".writing-").tempdir_in(&directory).map_err(io)?;
-    let drawn = scratch.path().join("curves.png");
-    let area = BitMapBackend::new(&drawn, (SIZE.0 * PNG_SCALE, SIZE.1 * PNG_SCALE)).into_drawing_area();
-    curves.draw(area, title, PNG_SCALE).map_err(|problem| cannot_draw(&png_path, problem))?;
-    write_atomic(&png_path, &std::fs::read(&drawn).map_err(io)?)?;
+    let Some(curves) = Curves::new(records, title) else { return Ok(false) };
+    save(&curves, directory.as_ref(), "curves")?;
     Ok(true)
 }
 
 struct Curves {
+    title: String,
     train: Points,
     train_smooth: Points,
     test: Points,
@@ -62,7 +43,7 @@ struct Curves {
 }
 
 impl Curves {
-    fn new(records: &[Record]) -> Option<Self> {
+    fn new(records: &[Record], title: &str) -> Option<Self> {
         let (mut train, mut test) = (Points::new(), Points::new());
         for record in records {
             match *record {
@@ -75,34 +56,23 @@ impl Curves {
         let train_smooth = thin(&smooth(&train));
         let (train, test) = (thin(&train), thin(&test));
         let all = || train.iter().chain(&test);
-        let (low, high) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), point| (low.min(point.1), high.max(point.1)));
         let iterations = all().map(|point| point.0).reduce(f64::max)?;
-        let margin = (0.05 * (high - low)).max(1e-3 * high.abs()).max(1e-9);
-        let losses = (if low >= 0.0 { (low - margin).max(0.0) } else { low - margin }, high + margin);
-        Some(Self { train, train_smooth, test, best, iterations: iterations.max(1.0), losses })
+        let losses = range_of(all().map(|point| point.1));
+        Some(Self { title: shorten(title), train, train_smooth, test, best, iterations: iterations.max(1.0), losses })
+    }
+}
+
+impl Picture for Curves {
+    fn size(&self) -> (u32, u32) {
+        SIZE
     }
 
-    /// `scale` multiplies every length.
-    fn draw<B: DrawingBackend>(
-        &self,
-        area: DrawingArea<B, plotters::coord::Shift>,
-        title: &str,
-        scale: u32,
-    ) -> std::result::Result<(), String> {
-        self.try_draw(area, title, scale as i32).map_err(|error| error.to_string())
-    }
-
-    fn try_draw<'a, B: DrawingBackend + 'a>(
-        &self,
-        area: DrawingArea<B, plotters::coord::Shift>,
-        title: &str,
-        scale: i32,
-    ) -> std::result::Result<(), DrawingAreaErrorKind<B::ErrorType>> {
-        let text = |size: i32, color: &RGBColor| (FONT, size * scale).into_font().color(color);
+    fn draw<'a, B: DrawingBackend + 'a>(&self, area: DrawingArea<B, Shift>, scale: i32) -> DrawResult<B> {
+        let text = |size: i32, color: RGBColor| text(size * scale, color);
         let line = |color: RGBColor, width: i32| color.stroke_width((width * scale) as u32);
         area.fill(&WHITE)?;
         let mut chart = ChartBuilder::on(&area)
-            .caption(shorten(title), text(18, &INK))
+            .caption(&self.title, text(18, INK))
             .margin(14 * scale)
             .margin_right(28 * scale)
             .x_label_area_size(44 * scale)
@@ -115,9 +85,9 @@ impl Curves {
             .x_labels(10)
             .y_labels(9)
             .x_label_formatter(&|iteration| format!("{iteration:.0}"))
-            .y_label_formatter(&|loss| loss_label(*loss, self.losses.1 - self.losses.0))
-            .label_style(text(13, &INK))
-            .axis_desc_style(text(14, &INK))
+            .y_label_formatter(&|loss| axis_label(*loss, self.losses.1 - self.losses.0))
+            .label_style(text(13, INK))
+            .axis_desc_style(text(14, INK))
             .axis_style(line(INK, 1))
             .bold_line_style(line(GRID, 1))
             .light_line_style(TRANSPARENT)
@@ -139,18 +109,14 @@ impl Curves {
             let anchor = Pos::new(if near_right { HPos::Right } else { HPos::Center }, VPos::Bottom);
             let label = format!("best {:.3} at {}", best.1, best.0);
             chart.draw_series([Circle::new(best, 4 * scale, TEST.filled())])?;
-            chart.draw_series([Text::new(
-                label,
-                (best.0, best.1 + 0.02 * (self.losses.1 - self.losses.0)),
-                text(13, &TEST).pos(anchor),
-            )])?;
+            chart.draw_series([Text::new(label, (best.0, best.1 + 0.02 * (self.losses.1 - self.losses.0)), text(13, TEST).pos(anchor))])?;
         }
         chart
             .configure_series_labels()
             .position(SeriesLabelPosition::UpperRight)
             .background_style(WHITE.mix(0.9))
             .border_style(line(GRID, 1))
-            .label_font(text(14, &INK))
+            .label_font(text(14, INK))
             .legend_area_size(30 * scale)
             .margin(12 * scale)
             .draw()?;
@@ -185,30 +151,6 @@ fn thin(points: &Points) -> Points {
     let inner = &points[1..points.len() - 1];
     let chunks = inner.chunks(inner.len().div_ceil(MAX_POINTS - 2)).map(mean);
     std::iter::once(points[0]).chain(chunks).chain(points.last().copied()).collect()
-}
-
-fn loss_label(loss: f64, range: f64) -> String {
-    let decimals = if range > 10.0 { 0 } else { (1.0 - range.log10().floor()).clamp(1.0, 6.0) as usize };
-    format!("{loss:.decimals$}")
-}
-
-fn shorten(title: &str) -> String {
-    const MAX: usize = 90;
-    let line: String = title.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if line.chars().count() <= MAX { line } else { line.chars().take(MAX - 1).chain(['…']).collect() }
-}
-
-fn cannot_draw(path: &Path, problem: String) -> Error {
-    Error::io("draw", path, std::io::Error::other(problem))
-}
-
-fn register_font() {
-    static ONCE: Once = Once::new();
-    // A refused font would show as an error of the first text drawn.
-    ONCE.call_once(|| {
-        let font = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/DejaVuSans-subset.ttf"));
-        let _ = plotters::style::register_font(FONT, FontStyle::Normal, font);
-    });
 }
 
 #[cfg(test)]

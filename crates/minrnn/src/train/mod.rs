@@ -31,6 +31,7 @@ mod train_config;
 mod trainer;
 mod untrained;
 
+pub use crate::suggestion::suggestion;
 pub use by_frequency::{FrequencyScore, evaluate_by_frequency, token_counts};
 pub use by_length::{LengthScore, evaluate_length};
 pub use config::{Expect, Experiment, Metric};

@@ -94,6 +94,8 @@ pub struct TrainConfig {
     pub checkpoint_every: u64,
     /// Evaluations without a better test loss after which training stops; 0 turns this off. Default 0.
     pub patience: u64,
+    /// Accuracy in an evaluation, 0 to 1, at which a task counts as solved and training stops; 0 turns this off. Default 0.
+    pub solved_at: f64,
     /// The number format. Default `f32`.
     pub precision: Precision,
     /// Whether the backward pass computes each block again instead of keeping its activations: less memory, a third more time. Default
@@ -127,6 +129,7 @@ impl Default for TrainConfig {
             eval_iterations: 20,
             checkpoint_every: 100,
             patience: 0,
+            solved_at: 0.0,
             precision: Precision::F32,
             checkpoint_blocks: false,
             device: DeviceChoice::default(),
@@ -169,6 +172,9 @@ impl TrainConfig {
         })?;
         require(self.clip_norm >= 0.0 && self.clip_norm.is_finite(), || {
             format!("clip_norm must be 0 (off) or above, found {}", self.clip_norm)
+        })?;
+        require((0.0..=1.0).contains(&self.solved_at), || {
+            format!("solved_at must be an accuracy between 0 (off) and 1, found {}", self.solved_at)
         })?;
         require(self.seed <= i64::MAX as u64, || format!("seed must be at most {}, found {}", i64::MAX, self.seed))?;
         require(self.threads <= 1024, || format!("threads must be at most 1024, with 0 for every core, found {}", self.threads))

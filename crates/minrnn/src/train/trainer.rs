@@ -73,6 +73,8 @@ pub enum Ending {
     Finished,
     /// `patience` evaluations in a row brought no gain.
     NoGain,
+    /// An evaluation reached the accuracy `solved_at`.
+    Solved,
     /// A stop was asked for; the checkpoint written then continues exactly here.
     Stopped,
 }
@@ -168,7 +170,7 @@ impl Trainer {
         &self.progress
     }
 
-    /// Trains until the end, the end of patience, or a raised `stop`, and tells `watch` what happens. Whatever the ending, the last
+    /// Trains until the end, the end of patience, a solved task, or a raised `stop`, and tells `watch` what happens. Whatever the ending, the last
     /// checkpoint holds everything up to it.
     ///
     /// # Errors
@@ -199,6 +201,8 @@ impl Trainer {
             }
             let ending = if stop.load(Ordering::Relaxed) {
                 Some(Ending::Stopped)
+            } else if self.is_solved() {
+                Some(Ending::Solved)
             } else if finished {
                 Some(Ending::Finished)
             } else if train.patience > 0 && self.progress.without_gain >= train.patience {
@@ -217,6 +221,14 @@ impl Trainer {
             unsaved = true;
             watch(Event::Updated(update))?;
         }
+    }
+
+    /// Whether an evaluation has reached `solved_at`, for tasks that are scored by accuracy.
+    fn is_solved(&self) -> bool {
+        let goal = self.experiment.train.solved_at;
+        let best = self.progress.best.first().map(|best| 1.0 - best.score);
+        // An accuracy went through one minus itself.
+        goal > 0.0 && self.data.is_scored_by_accuracy() && best.is_some_and(|accuracy| accuracy >= goal - 1e-12)
     }
 
     /// One update: `accumulation` micro-steps, their mean gradient clipped, one step of the optimiser.

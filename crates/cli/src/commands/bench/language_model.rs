@@ -14,9 +14,10 @@ use crate::deployed::Engine;
 
 const VOCAB_SIZE: usize = 65;
 
-/// Its configuration at the sizes of `case`; 6 711 552 parameters with minGRU at 384 → 768.
+/// Its configuration at the sizes of `case`; 6 711 552 parameters with minGRU at 384 → 768. The initial state is learned where the mixer
+/// can learn one.
 pub fn config(case: &Case) -> ModelConfig {
-    ModelConfig {
+    let zero = ModelConfig {
         mixer: case.mixer,
         vocab_size: VOCAB_SIZE,
         d_model: case.d_model,
@@ -25,9 +26,10 @@ pub fn config(case: &Case) -> ModelConfig {
         conv: true,
         norm: NormKind::Layer,
         dropout: 0.2,
-        initial_state: InitialState::Learned,
         ..ModelConfig::default()
-    }
+    };
+    let learned = ModelConfig { initial_state: InitialState::Learned, ..zero.clone() };
+    if learned.validate().is_ok() { learned } else { zero }
 }
 
 /// The model on `device`, if there is room for it and for `floats_per_token` numbers a token.

@@ -28,7 +28,8 @@ use burn::tensor::Device;
 use clap::Subcommand;
 
 use case::{Case, CaseArgs, Defaults, RunArgs};
-use report::{Line, Report};
+pub use report::Line;
+use report::Report;
 
 use crate::failure::{WRONG_INPUT, WrongInput};
 
@@ -54,7 +55,7 @@ enum Bench {
 }
 
 /// What a bench measured, before it becomes a line.
-struct Measured {
+pub struct Measured {
     times: timing::Times,
     /// Operations of matrix products in one iteration.
     flop: Option<f64>,
@@ -100,22 +101,26 @@ fn measure(
     Ok(())
 }
 
-/// Runs this program for one case and prints the lines it found.
+/// Measures one case in a process of its own and prints the lines it found.
 fn in_own_process(bench: &str, case: &[String], run: &RunArgs, report: &mut Report) -> anyhow::Result<()> {
+    let flags: Vec<String> = case.iter().cloned().chain(run.flags()?).collect();
+    lines_of_own_process(bench, &flags)?.iter().try_for_each(|line| report.line(line))
+}
+
+/// Runs this program for one case, given as flags of `bench`; the lines it found.
+pub fn lines_of_own_process(bench: &str, flags: &[String]) -> anyhow::Result<Vec<Line>> {
     let program = std::env::current_exe().context("cannot find this program, which every case starts anew")?;
     let mut command = Command::new(program);
-    command.args(["bench", bench]).args(case).args(run.flags()?).arg("--json").stderr(Stdio::inherit());
+    command.args(["bench", bench]).args(flags).arg("--json").stderr(Stdio::inherit());
     let done = command.output().context("cannot start a process for one case")?;
     if !done.status.success() {
-        let sentence = format!("bench {bench} {}: ended with {}", case.join(" "), done.status);
+        let sentence = format!("bench {bench} {}: ended with {}", flags.join(" "), done.status);
         // The process has said on stderr what was wrong; a wrong input there is one here.
         return match done.status.code() {
             Some(code) if code == i32::from(WRONG_INPUT) => Err(WrongInput(sentence).into()),
             _ => Err(anyhow!(sentence)),
         };
     }
-    for text in String::from_utf8_lossy(&done.stdout).lines() {
-        report.line(&serde_json::from_str(text).with_context(|| format!("bench {bench} {}: unreadable result", case.join(" ")))?)?;
-    }
-    Ok(())
+    let read = |text| serde_json::from_str(text).with_context(|| format!("bench {bench} {}: unreadable result", flags.join(" ")));
+    String::from_utf8_lossy(&done.stdout).lines().map(read).collect()
 }

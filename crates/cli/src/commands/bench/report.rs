@@ -13,6 +13,9 @@ use super::case::Case;
 use super::timing::Times;
 use crate::machine;
 
+/// Stands for the instructions of the processor where another device computed.
+const DEVICE: &str = "device";
+
 /// One result; the keys are those the programs in `benchmarks/peers` print.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Line {
@@ -73,7 +76,12 @@ impl Line {
 
     /// The same, measured on `device`.
     pub fn on(self, device: &Device) -> Self {
-        if *device == Device::flex() { self } else { Self { machine: name_of(device), simd: "device".to_owned(), ..self } }
+        if *device == Device::flex() { self } else { Self { machine: name_of(device), simd: DEVICE.to_owned(), ..self } }
+    }
+
+    /// Whether it was measured on the processor.
+    pub fn on_processor(&self) -> bool {
+        self.simd != DEVICE
     }
 
     /// The result of work on B sequences of length T that is no mixer's.

@@ -125,10 +125,6 @@ impl Examples for Pictures {
         self.grey.len() as u64
     }
 
-    fn has_parts(&self) -> bool {
-        true
-    }
-
     fn longest(&self) -> usize {
         PIXELS
     }
@@ -192,6 +188,10 @@ impl SequenceTask for Image {
 
     fn predicts(&self) -> Signal {
         Self::signals(self.input).1
+    }
+
+    fn has_parts(&self) -> bool {
+        true
     }
 
     fn longest(&self) -> usize {

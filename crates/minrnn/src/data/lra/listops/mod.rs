@@ -161,10 +161,6 @@ impl Examples for Expressions {
         (self.tokens.len() + self.len()) as u64
     }
 
-    fn has_parts(&self) -> bool {
-        true
-    }
-
     fn longest(&self) -> usize {
         (0..self.len()).map(|i| self.get(i).0.len() + 1).max().unwrap_or(0)
     }
@@ -214,6 +210,10 @@ impl SequenceTask for ListOps {
 
     fn predicts(&self) -> Signal {
         Self::SIGNALS.1
+    }
+
+    fn has_parts(&self) -> bool {
+        true
     }
 
     fn longest(&self) -> usize {

@@ -75,10 +75,6 @@ impl Examples for Pairs {
         self.n_steps
     }
 
-    fn has_parts(&self) -> bool {
-        true
-    }
-
     fn longest(&self) -> usize {
         self.longest
     }
@@ -151,6 +147,10 @@ impl SequenceTask for Retrieval {
 
     fn predicts(&self) -> Signal {
         Signal::Tokens { n: 2 }
+    }
+
+    fn has_parts(&self) -> bool {
+        true
     }
 
     fn longest(&self) -> usize {

@@ -1,0 +1,151 @@
+//! The results folder: which format and scale it is of, and where things lie in it.
+//!
+//! ```text
+//! OUT/reproduce.json                 format and scale
+//! OUT/README.md                      what there is
+//! OUT/NAME.md .csv .json .svg .png   a target's results
+//! OUT/runs/ID/seed-N/                a training: a run directory, and result.json or failed.json when it is over
+//! OUT/runs/ID.json                   a measurement of speed
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use minrnn::Error;
+use minrnn_stream::{read_text, write_atomic};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::catalog::Scale;
+
+/// Changes with the meaning of the files.
+const FORMAT: u32 = 1;
+const MARK: &str = "reproduce.json";
+const MAX_FILE_BYTES: u64 = 1 << 26;
+
+/// A folder that holds results of one scale.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Mark {
+    format: u32,
+    #[serde(default)]
+    scale: String,
+}
+
+impl Folder {
+    /// Takes over the results of `scale` in `path`, or begins such a folder where there is none or an empty one.
+    ///
+    /// # Errors
+    /// When it holds something else, or cannot be written.
+    pub fn open(path: &Path, scale: Scale) -> minrnn::Result<Self> {
+        fs::create_dir_all(path).map_err(|source| Error::io("create the results folder", path, source))?;
+        let mark = path.join(MARK);
+        if mark.exists() {
+            let found: Mark = read(&mark)?.ok_or_else(|| Error::malformed(&mark, "it has gone"))?;
+            if found.format != FORMAT {
+                let problem = format!(
+                    "the results were written by another version of minrnn (format {}, this one writes {FORMAT}); choose another folder with --out",
+                    found.format
+                );
+                return Err(Error::malformed(mark, problem));
+            }
+            if found.scale != scale.name() {
+                let problem = format!(
+                    "the folder holds results of --scale {}, found --scale {}; choose another folder with --out",
+                    found.scale,
+                    scale.name()
+                );
+                return Err(Error::malformed(path, problem));
+            }
+        } else {
+            let mut entries = fs::read_dir(path).map_err(|source| Error::io("list", path, source))?;
+            if let Some(Ok(entry)) = entries.next() {
+                let name = entry.file_name();
+                let problem = format!("expected results or an empty folder, found '{}'; choose another folder with --out", name.display());
+                return Err(Error::malformed(path, problem));
+            }
+            write(&mark, &Mark { format: FORMAT, scale: scale.name().to_owned() })?;
+        }
+        Ok(Self { path: path.to_owned() })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory of the training `id` with `seed`.
+    pub fn training(&self, id: &str, seed: u64) -> PathBuf {
+        self.path.join("runs").join(id).join(format!("seed-{seed}"))
+    }
+
+    /// The file of the measurement `id`.
+    pub fn measurement(&self, id: &str) -> PathBuf {
+        self.path.join("runs").join(format!("{id}.json"))
+    }
+
+    /// A file of a target's results, such as `table1.csv`.
+    pub fn file(&self, name: &str, ending: &str) -> PathBuf {
+        self.path.join(format!("{name}.{ending}"))
+    }
+}
+
+/// What a JSON file holds; none where there is no file.
+///
+/// # Errors
+/// When it cannot be read or holds something else.
+pub fn read<T: DeserializeOwned>(path: &Path) -> minrnn::Result<Option<T>> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let text = read_text(path, MAX_FILE_BYTES)?;
+    let problem =
+        |error| Error::malformed(path, format!("expected a result of minrnn reproduce: {error}; remove the file to make it anew"));
+    serde_json::from_str(&text).map(Some).map_err(problem)
+}
+
+/// Writes `value` as JSON, whole or not at all, with the folders it needs.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn write<T: Serialize>(path: &Path, value: &T) -> minrnn::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(|source| Error::io("create the folder", parent, source))?;
+    }
+    let mut text = serde_json::to_vec_pretty(value).map_err(|error| Error::malformed(path, error.to_string()))?;
+    text.push(b'\n');
+    Ok(write_atomic(path, &text)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_belongs_to_one_format_and_one_scale() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/b");
+        Folder::open(&path, Scale::Smoke).unwrap();
+        Folder::open(&path, Scale::Smoke).unwrap();
+        let refusal = |path: &Path, scale| Folder::open(path, scale).unwrap_err();
+        assert!(refusal(&path, Scale::Cpu).to_string().contains("results of --scale smoke, found --scale cpu"));
+        fs::write(path.join(MARK), r#"{"format": 7, "other": 1}"#).unwrap();
+        let other = refusal(&path, Scale::Smoke);
+        assert!(other.is_wrong_input() && other.to_string().contains("another version of minrnn (format 7, this one writes 1)"));
+        fs::write(path.join(MARK), "{").unwrap();
+        assert!(refusal(&path, Scale::Smoke).to_string().contains("remove the file"));
+    }
+
+    #[test]
+    fn other_files_are_left_alone() {
+        let parent = tempfile::tempdir().unwrap();
+        fs::write(parent.path().join("thesis.txt"), "").unwrap();
+        let refusal = Folder::open(parent.path(), Scale::Smoke).unwrap_err().to_string();
+        assert!(refusal.contains("found 'thesis.txt'; choose another folder with --out"), "{refusal}");
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
+        assert!(Folder::open(&parent.path().join("thesis.txt"), Scale::Smoke).is_err());
+    }
+}

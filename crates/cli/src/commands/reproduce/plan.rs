@@ -1,0 +1,155 @@
+//! From a target to the work it asks for at a scale.
+
+use anyhow::{Context, anyhow};
+use minrnn::train::Experiment;
+
+use super::catalog::{Line, Scale, Target, Work};
+
+/// A row and a column of a target.
+#[derive(Debug)]
+pub struct Cell {
+    pub row: usize,
+    pub column: usize,
+    pub job: Job,
+}
+
+/// What fills a cell.
+#[derive(Debug)]
+pub enum Job {
+    Train(Box<Training>),
+    Bench(Bench),
+    CountParameters(Box<Experiment>),
+    /// Why there is no number of ours.
+    Quote(String),
+}
+
+/// A training, to be repeated with several seeds.
+#[derive(Debug, Clone)]
+pub struct Training {
+    /// Folder of its runs below `runs/`.
+    pub id: String,
+    /// Name of the experiment it is a variant of.
+    pub base: String,
+    pub experiment: Experiment,
+}
+
+/// A measurement of speed.
+#[derive(Debug, Clone)]
+pub struct Bench {
+    pub id: String,
+    /// A subcommand of `minrnn bench`.
+    pub bench: String,
+    pub flags: Vec<String>,
+}
+
+/// Every cell of `target`, row by row.
+///
+/// # Errors
+/// When settings do not fit their experiment, or there is none.
+pub fn plan(target: &Target, scale: Scale) -> anyhow::Result<Vec<Cell>> {
+    let mut cells = Vec::new();
+    for (row_at, row) in target.rows.iter().enumerate() {
+        for (column_at, column) in target.columns.iter().enumerate() {
+            let job = job(target, scale, row, column).with_context(|| format!("{}: {}, {}", target.name, row.label, column.label))?;
+            cells.push(Cell { row: row_at, column: column_at, job });
+        }
+    }
+    Ok(cells)
+}
+
+fn job(target: &Target, scale: Scale, row: &Line, column: &Line) -> anyhow::Result<Job> {
+    if target.work == Work::Quote {
+        return Ok(Job::Quote(String::new()));
+    }
+    if let Some(why) = row.quoted.as_ref().or(column.quoted.as_ref()) {
+        return Ok(Job::Quote(why.clone()));
+    }
+    let base = [&row.base, &column.base, &target.base].into_iter().flatten().next();
+    let base = base.ok_or_else(|| anyhow!("no base is given"))?;
+    let own = target.settings.iter().chain(&target.effort(scale).settings);
+    let settings: Vec<String> = own.chain(column.settings_at(scale)).chain(row.settings_at(scale)).cloned().collect();
+    let id = run_id(target, row, column);
+    Ok(match target.work {
+        Work::Train => Job::Train(Box::new(Training { id, base: base.clone(), experiment: Experiment::load(base, &settings)? })),
+        Work::CountParameters => Job::CountParameters(Box::new(Experiment::load(base, &settings)?)),
+        Work::Bench => Job::Bench(Bench { id, bench: base.clone(), flags: flags(&settings)? }),
+        Work::Quote => unreachable!("returned above"),
+    })
+}
+
+/// `key=value` as `--key value`; of a key given twice the last counts.
+fn flags(settings: &[String]) -> anyhow::Result<Vec<String>> {
+    let mut pairs: Vec<(&str, &str)> = Vec::new();
+    for setting in settings {
+        let (key, value) = setting.split_once('=').ok_or_else(|| anyhow!("expected key=value, found '{setting}'"))?;
+        pairs.retain(|(known, _)| *known != key);
+        pairs.push((key, value));
+    }
+    Ok(pairs.into_iter().flat_map(|(key, value)| [format!("--{key}"), value.to_owned()]).collect())
+}
+
+/// `folder/row-column`; without the column where columns share the run of a row.
+fn run_id(target: &Target, row: &Line, column: &Line) -> String {
+    let folder = target.runs.as_deref().unwrap_or(&target.name);
+    let own = row.run.clone().unwrap_or_else(|| slug(&row.label));
+    let column_differs = target.columns.len() > 1 && row.run.is_none();
+    if column_differs { format!("{folder}/{own}-{}", slug(&column.label)) } else { format!("{folder}/{own}") }
+}
+
+/// A label as the name of a folder.
+fn slug(label: &str) -> String {
+    let words: String = label.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { ' ' }).collect();
+    words.split_whitespace().collect::<Vec<_>>().join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_become_names_of_folders() {
+        assert_eq!(slug("xLSTM[1:0], 3 layers"), "xlstm-1-0-3-layers");
+        assert_eq!(slug("../ä"), "");
+    }
+
+    #[test]
+    fn later_settings_win_among_flags() {
+        let settings = ["seq-len=4", "mixer=gru", "seq-len=8"].map(str::to_owned);
+        assert_eq!(flags(&settings).unwrap(), ["--mixer", "gru", "--seq-len", "8"]);
+        assert!(flags(&["x".to_owned()]).unwrap_err().to_string().contains("key=value"));
+    }
+
+    #[test]
+    fn settings_of_a_row_lie_over_those_of_its_column_and_the_target() {
+        let text = r#"
+            name = "t"
+            title = "T"
+            source = "S"
+            base = "selective-copying"
+            metrics = ["accuracy"]
+            settings = ["d_model=8", "n_layers=1"]
+            [smoke]
+            seeds = 1
+            settings = ["n_layers=2", "lr=0.5"]
+            [[columns]]
+            label = "A"
+            settings = ["lr=0.25"]
+            [[columns]]
+            label = "B"
+            quoted = "no data"
+            [[rows]]
+            label = "R"
+            smoke = ["lr=0.125"]
+        "#;
+        let target: Target = toml::from_str(text).unwrap();
+        let cells = plan(&target, Scale::Smoke).unwrap();
+        let [Cell { job: Job::Train(training), .. }, Cell { job: Job::Quote(why), .. }] = &cells[..] else { panic!("{cells:?}") };
+        let Experiment { model, train, .. } = &training.experiment;
+        assert_eq!((model.d_model, model.n_layers, train.lr, training.id.as_str()), (8, 2, 0.125, "t/r-a"));
+        assert_eq!(why, "no data");
+        let [Cell { job: Job::Train(training), .. }, _] = &plan(&target, Scale::Cpu).unwrap()[..] else { panic!() };
+        assert_eq!((training.experiment.model.n_layers, training.experiment.train.lr), (1, 0.25));
+        let wrong: Target = toml::from_str(&text.replace("lr=0.25", "rl=0.25")).unwrap();
+        assert!(format!("{:#}", plan(&wrong, Scale::Smoke).unwrap_err()).contains("t: R, A: unknown key 'rl'"));
+    }
+}

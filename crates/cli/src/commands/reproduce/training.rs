@@ -1,0 +1,190 @@
+//! One training of a cell: begun, gone on with where it stopped, or left alone where it is over.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use minrnn::device::DeviceChoice;
+use minrnn::train::{EXPERIMENT_FILE, Ending, Experiment, RunDir, Task, Trainer, read_metrics};
+
+use super::folder::{self, Folder};
+use super::outcome::{Failure, Origin, Outcome};
+use super::plan::Training;
+use crate::commands::train::{METRICS_FILE, find_data, train_and_record};
+use crate::display;
+
+const RESULT: &str = "result.json";
+const FAILED: &str = "failed.json";
+
+/// What the flags ask of every training.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The text of experiments that learn one.
+    pub text: Option<PathBuf>,
+    /// Where the expressions of ListOps lie, for all trainings together.
+    pub expressions: Option<PathBuf>,
+    pub device: Option<DeviceChoice>,
+    /// Try again what failed.
+    pub retry_failed: bool,
+    /// Keep the checkpoints of finished trainings.
+    pub keep_models: bool,
+}
+
+/// Where a training stands.
+#[derive(Debug, Clone)]
+pub enum Run {
+    Done(Box<Outcome>),
+    /// Its numbers stopped being numbers.
+    Failed(String),
+    /// Something is missing or does not fit; it may be there next time.
+    Refused(String),
+    /// Not begun, or not at its end.
+    Open,
+}
+
+/// The experiment of `training` with `seed`, as it is run.
+pub fn experiment(training: &Training, seed: u64, options: &Options) -> Experiment {
+    let mut experiment = training.experiment.clone();
+    experiment.train.seed = seed;
+    if let Some(device) = options.device {
+        experiment.train.device = device;
+    }
+    if let (Task::Text, Some(text)) = (experiment.data.task, &options.text) {
+        experiment.data.path = Some(text.clone());
+    }
+    if experiment.data.task == Task::ListOps {
+        experiment.data.path = options.expressions.clone();
+    }
+    experiment
+}
+
+/// The same with its data found, downloaded where they are public, or given a folder to be made in.
+pub fn with_data(training: &Training, seed: u64, options: &Options) -> anyhow::Result<Experiment> {
+    let mut experiment = experiment(training, seed, options);
+    if let (Task::ListOps, Some(folder)) = (experiment.data.task, &experiment.data.path) {
+        fs::create_dir_all(folder).map_err(|source| minrnn::Error::io("create the folder of expressions", folder, source))?;
+    }
+    find_data(&mut experiment, &training.base)?;
+    Ok(experiment)
+}
+
+/// What is known of a training without doing anything.
+///
+/// # Errors
+/// When its files cannot be read.
+pub fn look_up(folder: &Folder, training: &Training, seed: u64, options: &Options) -> minrnn::Result<Run> {
+    let directory = folder.training(&training.id, seed);
+    let outcome: Option<Outcome> = folder::read(&directory.join(RESULT))?;
+    let failure: Option<Failure> = folder::read(&directory.join(FAILED))?;
+    if outcome.is_none() && failure.is_none() {
+        return Ok(Run::Open);
+    }
+    if let Some(sentence) = misfit(&directory, &experiment(training, seed, options))? {
+        return Ok(Run::Refused(sentence));
+    }
+    Ok(match (outcome, failure) {
+        (Some(outcome), _) => Run::Done(Box::new(outcome)),
+        (None, Some(_)) if options.retry_failed => Run::Open,
+        (None, Some(failure)) => Run::Failed(failure.sentence),
+        (None, None) => Run::Open,
+    })
+}
+
+/// Brings a training to its end, or to where `stop` is raised, which leaves it open.
+///
+/// # Errors
+/// When the disk refuses or the machine fails; what is wrong with the training itself is in the answer.
+pub fn carry_out(folder: &Folder, training: &Training, seed: u64, options: &Options, stop: &AtomicBool) -> anyhow::Result<Run> {
+    let directory = folder.training(&training.id, seed);
+    match try_out(&directory, training, seed, options, stop) {
+        Ok(run) => Ok(run),
+        Err(error) => match error.downcast_ref::<minrnn::Error>() {
+            Some(failure @ minrnn::Error::NonFinite { .. }) => {
+                let sentence = failure.to_string();
+                let device = experiment(training, seed, options).train.device;
+                let origin = Origin::here(device.to_string(), rayon::current_num_threads());
+                folder::write(&directory.join(FAILED), &Failure { sentence: sentence.clone(), origin })?;
+                Ok(Run::Failed(sentence))
+            }
+            _ if crate::failure::is_wrong_input(&error) => Ok(Run::Refused(crate::failure::sentence(&error))),
+            _ => Err(error),
+        },
+    }
+}
+
+fn try_out(directory: &Path, training: &Training, seed: u64, options: &Options, stop: &AtomicBool) -> anyhow::Result<Run> {
+    let experiment = with_data(training, seed, options)?;
+    if let Some(sentence) = misfit(directory, &experiment)? {
+        return Ok(Run::Refused(sentence));
+    }
+    let retried = directory.join(FAILED);
+    let run = match directory.is_dir() && !retried.exists() {
+        true => RunDir::open(directory)?,
+        false => {
+            // What failed begins anew.
+            if retried.exists() {
+                fs::remove_dir_all(directory).map_err(|source| minrnn::Error::io("remove the failed run", directory, source))?;
+            }
+            RunDir::create(directory)?
+        }
+    };
+    let device = experiment.train.device.to_string();
+    let mut trainer = Trainer::new(experiment, run)?;
+    let ending = train_and_record(&mut trainer, stop)?;
+    if ending == Ending::Stopped {
+        return Ok(Run::Open);
+    }
+    display::announce_ending(ending, &trainer);
+    let Some(report) = trainer.final_report(stop)? else { return Ok(Run::Open) };
+    let log = read_metrics(directory.join(METRICS_FILE))?;
+    let origin = Origin::here(device, rayon::current_num_threads());
+    let outcome = Outcome::new(&trainer, ending, &report, &log, origin);
+    drop(trainer);
+    folder::write(&directory.join(RESULT), &outcome)?;
+    if !options.keep_models {
+        shed(directory)?;
+    }
+    Ok(Run::Done(Box::new(outcome)))
+}
+
+/// Removes what a finished training needed to go on: checkpoints and tokens.
+fn shed(directory: &Path) -> minrnn::Result<()> {
+    for name in ["checkpoints", "data"] {
+        let path = directory.join(name);
+        if path.is_dir() {
+            fs::remove_dir_all(&path).map_err(|source| minrnn::Error::io("remove", &path, source))?;
+        }
+    }
+    Ok(())
+}
+
+/// A sentence where `directory` holds a run of other settings than `experiment`.
+fn misfit(directory: &Path, experiment: &Experiment) -> minrnn::Result<Option<String>> {
+    let path = directory.join(EXPERIMENT_FILE);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let stored = essence(Experiment::load_file(&path, &[])?);
+    let wanted = essence(experiment.clone());
+    if stored == wanted {
+        return Ok(None);
+    }
+    let (stored, wanted) = (stored.to_toml()?, wanted.to_toml()?);
+    let difference = stored.lines().zip(wanted.lines()).find(|(stored, wanted)| stored != wanted);
+    let (stored, wanted) = difference.unwrap_or(("", ""));
+    Ok(Some(format!(
+        "'{}' holds a run of other settings ({stored}, asked for is {wanted}); remove it, or choose another folder with --out",
+        directory.display()
+    )))
+}
+
+/// The experiment without words, without what changes its numbers by rounding at most, and without what is known only once the data are.
+fn essence(mut experiment: Experiment) -> Experiment {
+    experiment.description.clear();
+    experiment.expect = None;
+    experiment.model.vocab_size = 0;
+    experiment.data.path = None;
+    experiment.train.threads = 0;
+    experiment.train.device = DeviceChoice::default();
+    experiment
+}

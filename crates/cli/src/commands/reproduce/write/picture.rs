@@ -1,0 +1,127 @@
+//! A target's picture.
+
+use minrnn::plot::{Axis, Dot, Legend, Panel, Series, draw_dots, draw_lines};
+
+use super::super::catalog::Show;
+use super::super::folder::Folder;
+use super::super::grid::Grid;
+use super::super::metric::Metric;
+use super::super::outcome::{Outcome, Point};
+
+/// Draws `NAME.svg` and `NAME.png`, where there is a number to draw.
+///
+/// # Errors
+/// When they cannot be written.
+pub fn draw(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
+    let (directory, name) = (folder.path(), &grid.target.name);
+    let title = format!("{} (scale {})", grid.target.title, grid.scale.name());
+    match grid.target.show {
+        Show::Dots => {
+            let metric = grid.target.metrics[0];
+            draw_dots(&title, metric.title(), &dots(grid, metric), directory, name)
+        }
+        Show::Lines => {
+            let panels: Vec<Panel> = grid.target.metrics.iter().map(|&metric| panel(grid, metric)).collect();
+            draw_lines(&title, &panels, directory, name)
+        }
+        Show::LossCurves => {
+            let mut panel = curves(grid, "test loss", Legend::UpperRight, |point| Some(point.loss));
+            leave_out_the_fall(&mut panel);
+            draw_lines(&title, &[panel], directory, name)
+        }
+        Show::AccuracyCurves => {
+            let panel = curves(grid, "accuracy", Legend::LowerRight, |point| point.accuracy);
+            draw_lines(&title, &[panel], directory, name)
+        }
+    }
+}
+
+/// The published numbers of a table may be accuracies in some rows and scaled ones in others; a dot of ours is on the scale of what was
+/// published.
+fn dots(grid: &Grid, first: Metric) -> Vec<Dot> {
+    let scaled = Metric::ScaledAccuracy;
+    let dot = |row, column| {
+        let has = |metric| grid.published(metric, row, column).value.is_some();
+        let is_scaled = first == Metric::Accuracy && !has(first) && has(scaled);
+        let metric = if is_scaled { scaled } else { first };
+        let published = grid.published(metric, row, column);
+        Dot {
+            label: grid.label(row, column) + if is_scaled { " (scaled)" } else { "" },
+            ours: grid.summary(metric, row, column).map(|summary| (summary.mean, summary.deviation)),
+            published: published.value.map(|value| (value, published.deviation)),
+        }
+    };
+    grid.iter().map(|(row, column, _)| dot(row, column)).collect()
+}
+
+/// A metric over the columns.
+fn panel(grid: &Grid, metric: Metric) -> Panel {
+    let columns = || grid.target.columns.iter().enumerate().filter_map(|(at, column)| Some((at, column.x?)));
+    let series = |row: usize| Series {
+        label: grid.target.rows[row].label.clone(),
+        points: columns().filter_map(|(at, x)| Some((x, grid.summary(metric, row, at)?.mean))).collect(),
+        published: columns().filter_map(|(at, x)| Some((x, grid.published(metric, row, at).value?))).collect(),
+    };
+    let y_axis = if metric == Metric::TimeSavedPercent { Axis::Linear } else { Axis::Log10 };
+    Panel {
+        x_label: grid.target.x_label.clone(),
+        y_label: metric.title().to_owned(),
+        x_axis: Axis::Log2,
+        y_axis,
+        legend: Legend::UpperLeft,
+        series: (0..grid.target.rows.len()).map(series).collect(),
+    }
+}
+
+/// What the evaluations of each row showed, by iteration: the mean of the seeds that got that far.
+fn curves(grid: &Grid, y_label: &str, legend: Legend, value: impl Fn(&Point) -> Option<f64>) -> Panel {
+    let series = |row: usize| {
+        let outcomes: Vec<&Outcome> = grid.cells[row].iter().flat_map(|cell| cell.outcomes()).collect();
+        Series { label: grid.target.rows[row].label.clone(), points: mean_curve(&outcomes, &value), published: Vec::new() }
+    };
+    Panel {
+        x_label: "iteration".to_owned(),
+        y_label: y_label.to_owned(),
+        legend,
+        series: (0..grid.target.rows.len()).map(series).collect(),
+        ..Panel::default()
+    }
+}
+
+/// Takes away the losses of the first iterations, next to which those that are compared would look equal: more than half above the least.
+fn leave_out_the_fall(panel: &mut Panel) {
+    let all = || panel.series.iter().flat_map(|series| &series.points);
+    let least = all().map(|point| point.1).fold(f64::INFINITY, f64::min);
+    if all().filter(|point| point.1 <= 1.5 * least).count() > 2 * panel.series.len() {
+        panel.series.iter_mut().for_each(|series| series.points.retain(|point| point.1 <= 1.5 * least));
+    }
+}
+
+/// A training that stopped because it was solved stays where it was.
+fn mean_curve(outcomes: &[&Outcome], value: &impl Fn(&Point) -> Option<f64>) -> Vec<(f64, f64)> {
+    let mut iterations: Vec<u64> = outcomes.iter().flat_map(|outcome| outcome.curve.iter().map(|point| point.iteration)).collect();
+    iterations.sort_unstable();
+    iterations.dedup();
+    let at = |outcome: &Outcome, iteration| value(outcome.curve.iter().rfind(|point| point.iteration <= iteration)?);
+    let mean = |iteration: u64| {
+        let values: Vec<f64> = outcomes.iter().filter_map(|outcome| at(outcome, iteration)).collect();
+        (!values.is_empty()).then(|| (iteration as f64, values.iter().sum::<f64>() / values.len() as f64))
+    };
+    iterations.into_iter().filter_map(mean).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::outcome::tests::outcome;
+    use super::*;
+
+    #[test]
+    fn curves_are_means_over_seeds_and_solved_ones_stay() {
+        let (first, mut second) = (outcome(1, 0.8), outcome(2, 0.9));
+        second.curve.truncate(2);
+        let curve = mean_curve(&[&first, &second], &|point: &Point| point.accuracy);
+        let expected = [(0.0, 0.1), (20.0, 0.6), (40.0, 0.7)];
+        assert!(curve.iter().zip(expected).all(|(found, expected)| found.0 == expected.0 && (found.1 - expected.1).abs() < 1e-12));
+        assert_eq!(curve.len(), 3);
+    }
+}

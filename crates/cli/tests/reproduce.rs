@@ -1,0 +1,214 @@
+//! `minrnn reproduce` on the real binary at scale smoke: every kind of work lands in its table, what is finished is never run again,
+//! and whatever interrupts it leaves finished work behind.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use common::{Finished, Scratch, assert_untouched, leftovers, minrnn, shown, signal, snapshot, wait_until, with_file_limit};
+use serde_json::Value;
+
+/// `minrnn reproduce` of `targets` at scale smoke on one thread, into `out`.
+fn reproduce(out: &Path, targets: &[&str]) -> Command {
+    let mut command = minrnn(&["reproduce", "--scale", "smoke", "--threads", "1", "--out", &shown(out)]);
+    command.args(targets).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn read(path: PathBuf) -> String {
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn json(path: PathBuf) -> Value {
+    serde_json::from_str(&read(path)).unwrap()
+}
+
+/// Every result of a training below `out`, also while others come and go.
+fn results(out: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![out.join("runs")];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(folder) else { continue };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            match fs::read(&path) {
+                Ok(content) if path.ends_with("result.json") => _ = found.insert(path, content),
+                _ => folders.push(path),
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_kind_of_work_lands_in_its_table() {
+    let scratch = Scratch::new();
+    let (out, text) = (scratch.path("out"), scratch.text("text.txt"));
+    let targets = ["table1", "table2", "table3", "figure2", "figure4", "parameters"];
+    let finished = Finished::of(reproduce(&out, &targets).args(["--data", &shown(&text)])).ok();
+    let index = read(out.join("README.md"));
+    for name in targets {
+        let page = read(out.join(format!("{name}.md")));
+        assert!(page.starts_with("# ") && page.contains("Published: "), "{page}");
+        assert!(finished.stdout.contains(page.lines().next().unwrap()));
+        assert!(index.contains(&format!("[{name}]({name}.md)")), "{index}");
+        assert!(read(out.join(format!("{name}.csv"))).starts_with("target,scale,row,column,metric,published,"));
+        for cell in json(out.join(format!("{name}.json")))["cells"].as_array().unwrap() {
+            let runs = cell["runs"].as_array().map(Vec::as_slice).unwrap_or_default();
+            assert!(runs.iter().all(|run| run["result"]["loss"].is_number()), "{cell}");
+        }
+    }
+    for name in ["table1", "figure2", "figure4", "parameters"] {
+        assert!(read(out.join(format!("{name}.svg"))).contains("</svg>"), "{name}");
+        assert_eq!(fs::read(out.join(format!("{name}.png"))).unwrap()[1..4], *b"PNG", "{name}");
+    }
+    let table = read(out.join("table1.md"));
+    for part in
+        ["**Scale smoke: the numbers mean nothing", "37.6 ± 2.0", "threads; device cpu; commit ", "`minrnn reproduce table1 --scale smoke`"]
+    {
+        assert!(table.contains(part), "{part} in {table}");
+    }
+    assert!(read(out.join("table3.md")).contains("MuJoCo"));
+    assert!(read(out.join("parameters.csv")).contains("minGRU,α = 2,parameter-percent,22,22,,22.2222"));
+    let curve = &json(out.join("figure2.json"))["cells"][0]["runs"][0]["result"]["curve"];
+    assert_eq!(curve.as_array().unwrap().len(), 3);
+    // Checkpoints of what is finished are gone; the log and the resolved experiment stay. Table 2 has the runs of table 1.
+    let run = out.join("runs/selective-copying/mingru-3-layers/seed-1");
+    assert!(!run.join("checkpoints").exists() && run.join("metrics.jsonl").exists() && run.join("experiment.toml").exists());
+    assert!(
+        finished.stderr.contains("table1: minGRU, 3 layers, seed 1") && !finished.stderr.contains("table2: minGRU"),
+        "{}",
+        finished.stderr
+    );
+    assert!(leftovers(&out).is_empty());
+}
+
+#[test]
+fn what_is_finished_is_never_run_again() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    let first = Finished::of(&mut reproduce(&out, &["table1"])).ok();
+    assert_eq!(first.stderr.matches("seed 1").count(), 6, "{first:?}");
+    let before = snapshot(&out.join("runs"));
+    let again = Finished::of(&mut reproduce(&out, &["table1"])).ok();
+    assert!(!again.stderr.contains("seed 1") && again.stdout == first.stdout, "{again:?}");
+    assert_untouched(&out.join("runs"), &before);
+
+    // More seeds are only those; a result that is gone is made again, the same.
+    let removed = out.join("runs/selective-copying/mingru-1-layer/seed-1/result.json");
+    let result = json(removed.clone());
+    fs::remove_file(&removed).unwrap();
+    let more = Finished::of(reproduce(&out, &["table1"]).args(["--seeds", "2"])).ok();
+    assert_eq!((more.stderr.matches("seed 1").count(), more.stderr.matches("seed 2").count()), (1, 6), "{more:?}");
+    assert_eq!(json(removed)["loss"], result["loss"]);
+    assert!(more.stdout.contains("--seeds 2"));
+}
+
+#[test]
+fn ctrl_c_keeps_everything_and_the_same_command_goes_on() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    let command = || {
+        let mut command = reproduce(&out, &["table1"]);
+        command.args(["--seeds", "6"]);
+        command
+    };
+    let mut child = command().spawn().unwrap();
+    wait_until(&mut child, || results(&out).len() >= 3);
+    signal(&child, "INT");
+    let stopped = Finished::from(child.wait_with_output().unwrap()).ok();
+    let kept = results(&out);
+    assert!((3..36).contains(&kept.len()), "{} of 36 were made", kept.len());
+    assert!(stopped.stderr.ends_with(&format!("everything is saved in {}\ngo on with the same command\n", out.display())), "{stopped:?}");
+    assert!(read(out.join("table1.md")).contains(&format!("{} of 36 runs are done.", kept.len())));
+
+    let finished = Finished::of(&mut command()).ok();
+    assert!(!finished.stdout.contains("runs are done"));
+    let all = results(&out);
+    assert_eq!(all.len(), 36);
+    assert!(kept.iter().all(|(path, content)| all[path] == *content));
+}
+
+#[test]
+fn what_cannot_be_asked_for_is_a_sentence() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    Finished::of(&mut reproduce(&out, &["tabel1"])).refused(&["there is no table or figure 'tabel1'", "did you mean 'table1'?"]);
+    assert!(!out.exists());
+    let other = scratch.path("other");
+    fs::create_dir(&other).unwrap();
+    scratch.write("other/thesis.txt", "");
+    Finished::of(&mut reproduce(&other, &["table3"])).refused(&["found 'thesis.txt'", "--out"]);
+    Finished::of(&mut reproduce(&scratch.path("other/thesis.txt"), &["table3"]))
+        .refused(&["could not create the results folder", "thesis.txt"]);
+    Finished::of(&mut reproduce(&out, &["table3"])).ok();
+    Finished::of(reproduce(&out, &["table3"]).args(["--data", "none.txt"])).refused(&["could not read the text 'none.txt'"]);
+    let mut other_scale = minrnn(&["reproduce", "table3", "--scale", "cpu", "--out", &shown(&out)]);
+    Finished::of(&mut other_scale).refused(&["results of --scale smoke, found --scale cpu"]);
+    scratch.write("out/reproduce.json", r#"{"format": 99}"#);
+    Finished::of(&mut reproduce(&out, &["table3"])).refused(&["written by another version of minrnn (format 99"]);
+}
+
+#[test]
+fn the_full_settings_are_estimated_and_not_started_unasked() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    let finished = Finished::of(reproduce(&out, &["table1"]).arg("--estimate")).ok();
+    assert!(
+        finished.stdout.contains("table1: minGRU, 2 layers: ") && finished.stdout.contains("all trainings on cpu, 1 threads: about "),
+        "{finished:?}"
+    );
+    assert!(results(&out).is_empty());
+    let paper = scratch.path("paper");
+    let unasked = Finished::of(&mut minrnn(&["reproduce", "table3", "--scale", "paper", "--out", &shown(&paper)]));
+    unasked.failed(2, &["--scale paper may take long; start it with --yes"]);
+    let asked = Finished::of(&mut minrnn(&["reproduce", "table3", "--scale", "paper", "--yes", "--out", &shown(&paper)])).ok();
+    assert!(asked.stdout.contains("109.7 ± 2.7"));
+}
+
+#[test]
+fn runs_of_other_settings_and_missing_texts_are_named_and_the_rest_is_made() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    Finished::of(&mut reproduce(&out, &["table1"])).ok();
+    let changed = out.join("runs/selective-copying/minlstm-1-layer/seed-1/experiment.toml");
+    fs::write(&changed, read(changed.clone()).replace("max_iterations = 6", "max_iterations = 7")).unwrap();
+    let mut command = reproduce(&out, &["figure2", "table1"]);
+    for name in ["ALL_PROXY", "HTTPS_PROXY", "https_proxy", "all_proxy"] {
+        command.env(name, "http://127.0.0.1:1");
+    }
+    let finished = Finished::of(command.env("MINRNN_CACHE", scratch.path("cache")));
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stderr.contains("could not download Tiny Shakespeare") && finished.stderr.contains("--data FILE"), "{finished:?}");
+    assert!(finished.stderr.contains("a run of other settings (max_iterations = 7, asked for is max_iterations = 6)"), "{finished:?}");
+    assert!(finished.stderr.ends_with("some runs could not be made; the results of the others are complete\n"), "{finished:?}");
+    let page = read(out.join("table1.md"));
+    assert!(page.contains("5 of 6 runs are done.") && page.contains("## Could not be run") && page.contains("not run"), "{page}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_disk_that_refuses_is_named_and_finished_work_is_kept() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    // Room for the small models of one layer, not for more.
+    let command = reproduce(&out, &["table1"]);
+    let refused = with_file_limit(&command, 16);
+    refused.failed(1, &["could not ", "File too large"]);
+    let kept = results(&out);
+    assert!(!refused.stderr.contains("panicked"), "{refused:?}");
+    Finished::of(&mut reproduce(&out, &["table1"])).ok();
+    let all = results(&out);
+    assert!(all.len() == 6 && kept.iter().all(|(path, content)| all[path] == *content));
+    assert!(leftovers(&out).is_empty());
+}
+
+#[test]
+fn experiments_and_the_list_name_every_target_with_its_time() {
+    for flags in [["reproduce", "--list"].as_slice(), &["experiments"]] {
+        let listed = Finished::of(&mut minrnn(flags)).ok().stdout;
+        assert!(["table1", "figure5", "xlstm-parity", "smoke: 6 runs", "quoted only"].iter().all(|part| listed.contains(part)), "{listed}");
+    }
+}

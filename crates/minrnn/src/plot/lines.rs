@@ -1,0 +1,252 @@
+//! Panels of lines, side by side under one title.
+
+use std::path::Path;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use super::{COLORS, DrawResult, GRID, INK, Picture, axis_label, range_of, save, shorten, text};
+use crate::Result;
+
+const PANEL_WIDTH: u32 = 640;
+const ONE_PANEL_WIDTH: u32 = 960;
+const HEIGHT: u32 = 560;
+const TITLE_HEIGHT: i32 = 40;
+
+/// How an axis is divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Axis {
+    /// Evenly.
+    #[default]
+    Linear,
+    /// By powers of two; values must be positive.
+    Log2,
+    /// By powers of ten; values must be positive.
+    Log10,
+}
+
+/// The corner of the legend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Legend {
+    /// For lines that rise late.
+    #[default]
+    UpperLeft,
+    /// For lines that fall.
+    UpperRight,
+    /// For lines that rise early.
+    LowerRight,
+}
+
+/// A line with a name.
+#[derive(Debug, Clone, Default)]
+pub struct Series {
+    /// Its name in the legend.
+    pub label: String,
+    /// x and y, by x.
+    pub points: Vec<(f64, f64)>,
+    /// Values of others, drawn as hollow circles in the colour of the line.
+    pub published: Vec<(f64, f64)>,
+}
+
+/// One pair of axes.
+#[derive(Debug, Clone, Default)]
+pub struct Panel {
+    /// What x is, with its unit.
+    pub x_label: String,
+    /// What y is, with its unit.
+    pub y_label: String,
+    /// How x is divided.
+    pub x_axis: Axis,
+    /// How y is divided.
+    pub y_axis: Axis,
+    /// Where the legend is.
+    pub legend: Legend,
+    /// The lines; at most ten have colours of their own.
+    pub series: Vec<Series>,
+}
+
+/// Draws `panels` to `name.svg` and `name.png` in `directory`; false, and nothing is drawn, where they have no point.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn draw_lines(title: &str, panels: &[Panel], directory: impl AsRef<Path>, name: &str) -> Result<bool> {
+    let panels: Vec<Panel> = panels.iter().filter_map(drawable).collect();
+    if panels.is_empty() {
+        return Ok(false);
+    }
+    save(&Lines { title: shorten(title), panels }, directory.as_ref(), name)?;
+    Ok(true)
+}
+
+/// The panel in the coordinates it is drawn in, without points that cannot be; none where no point is left.
+fn drawable(panel: &Panel) -> Option<Panel> {
+    let map = |points: &[(f64, f64)]| {
+        let mapped = points.iter().map(|&(x, y)| (panel.x_axis.position(x), panel.y_axis.position(y)));
+        mapped.filter(|(x, y)| x.is_finite() && y.is_finite()).collect::<Vec<_>>()
+    };
+    let series = panel.series.iter().map(|series| Series {
+        label: series.label.clone(),
+        points: map(&series.points),
+        published: map(&series.published),
+    });
+    let series: Vec<Series> = series.filter(|series| !series.points.is_empty() || !series.published.is_empty()).collect();
+    (!series.is_empty()).then(|| Panel { series, ..panel.clone() })
+}
+
+impl Axis {
+    fn position(self, value: f64) -> f64 {
+        match self {
+            Self::Linear => value,
+            Self::Log2 => value.log2(),
+            Self::Log10 => value.log10(),
+        }
+    }
+
+    fn label(self, position: f64, range: f64) -> String {
+        match self {
+            Self::Linear => axis_label(position, range),
+            Self::Log2 => rounded(position.exp2()),
+            Self::Log10 => rounded(10f64.powf(position)),
+        }
+    }
+
+    fn range(self, positions: impl Iterator<Item = f64>) -> (f64, f64) {
+        match self {
+            Self::Linear => range_of(positions),
+            _ => {
+                let (low, high) = positions.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), at| (low.min(at), high.max(at)));
+                (low - 0.15, high + 0.15)
+            }
+        }
+    }
+}
+
+/// Two significant digits of a number below 100, all digits before the point of others.
+fn rounded(value: f64) -> String {
+    let decimals = (1.0 - value.abs().max(1e-9).log10().floor()).clamp(0.0, 6.0) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+struct Lines {
+    title: String,
+    panels: Vec<Panel>,
+}
+
+impl Picture for Lines {
+    fn size(&self) -> (u32, u32) {
+        let width = if self.panels.len() == 1 { ONE_PANEL_WIDTH } else { PANEL_WIDTH * self.panels.len() as u32 };
+        (width, HEIGHT)
+    }
+
+    fn draw<'a, B: DrawingBackend + 'a>(&self, area: DrawingArea<B, Shift>, scale: i32) -> DrawResult<B> {
+        area.fill(&WHITE)?;
+        let (head, body) = area.split_vertically(TITLE_HEIGHT * scale);
+        head.draw(&Text::new(self.title.clone(), (16 * scale, 14 * scale), text(18 * scale, INK)))?;
+        for (panel, area) in self.panels.iter().zip(body.split_evenly((1, self.panels.len()))) {
+            panel.draw(&area, scale)?;
+        }
+        area.present()
+    }
+}
+
+impl Panel {
+    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, scale: i32) -> DrawResult<B> {
+        let all = || self.series.iter().flat_map(|series| series.points.iter().chain(&series.published));
+        let (x, y) = (self.x_axis.range(all().map(|point| point.0)), self.y_axis.range(all().map(|point| point.1)));
+        let line = |color: RGBColor, width: i32| color.stroke_width((width * scale) as u32);
+        let mut chart = ChartBuilder::on(area)
+            .margin(10 * scale)
+            .margin_right(24 * scale)
+            .x_label_area_size(44 * scale)
+            .y_label_area_size(70 * scale)
+            .build_cartesian_2d(x.0..x.1, y.0..y.1)?;
+        chart
+            .configure_mesh()
+            .x_desc(self.x_label.clone())
+            .y_desc(self.y_label.clone())
+            .x_labels(8)
+            .y_labels(9)
+            .x_label_formatter(&|at| self.x_axis.label(*at, x.1 - x.0))
+            .y_label_formatter(&|at| self.y_axis.label(*at, y.1 - y.0))
+            .label_style(text(13 * scale, INK))
+            .axis_desc_style(text(14 * scale, INK))
+            .axis_style(line(INK, 1))
+            .bold_line_style(line(GRID, 1))
+            .light_line_style(TRANSPARENT)
+            .set_all_tick_mark_size(4 * scale)
+            .draw()?;
+        for (series, &color) in self.series.iter().zip(COLORS.iter().cycle()) {
+            let width = (2 * scale) as u32;
+            chart
+                .draw_series(LineSeries::new(series.points.iter().copied(), line(color, 2)))?
+                .label(series.label.clone())
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 22 * scale, y)], color.stroke_width(width)));
+            // A line through few points shows where they are.
+            if series.points.len() <= 12 {
+                chart.draw_series(series.points.iter().map(|&at| Circle::new(at, 3 * scale, color.filled())))?;
+            }
+            chart.draw_series(series.published.iter().map(|&at| Circle::new(at, 5 * scale, line(color, 2))))?;
+        }
+        chart
+            .configure_series_labels()
+            .position(match self.legend {
+                Legend::UpperLeft => SeriesLabelPosition::UpperLeft,
+                Legend::UpperRight => SeriesLabelPosition::UpperRight,
+                Legend::LowerRight => SeriesLabelPosition::LowerRight,
+            })
+            .background_style(WHITE.mix(0.85))
+            .border_style(line(GRID, 1))
+            .label_font(text(13 * scale, INK))
+            .legend_area_size(30 * scale)
+            .margin(8 * scale)
+            .draw()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn panel() -> Panel {
+        let series = |label: &str, rate: f64| Series {
+            label: label.to_owned(),
+            points: (6..13).map(|power| (f64::from(1 << power), rate * f64::from(1 << power))).collect(),
+            published: vec![(512.0, 3.0)],
+        };
+        let (x_label, y_label) = ("length T".to_owned(), "time (ms)".to_owned());
+        let series = vec![series("minGRU", 0.1), series("GRU & co", 1.0)];
+        Panel { x_label, y_label, x_axis: Axis::Log2, y_axis: Axis::Log10, series, ..Panel::default() }
+    }
+
+    #[test]
+    fn panels_have_axes_lines_and_a_legend() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(draw_lines("Training time", &[panel(), panel()], directory.path(), "figure1").unwrap());
+        let svg = std::fs::read_to_string(directory.path().join("figure1.svg")).unwrap();
+        for part in ["Training time", "length T", "time (ms)", "minGRU", "GRU &amp; co", "4096"] {
+            assert!(svg.contains(part), "{part}");
+        }
+        let png = std::fs::read(directory.path().join("figure1.png")).unwrap();
+        assert_eq!(png[16..24], [0, 0, 10, 0, 0, 0, 4, 96], "2560 by 1120");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn points_without_a_place_are_left_out_and_a_picture_without_points_is_not_drawn() {
+        let directory = tempfile::tempdir().unwrap();
+        let with = |points: Vec<(f64, f64)>| {
+            let series = Series { label: "x".to_owned(), points, published: Vec::new() };
+            draw_lines("", &[Panel { series: vec![series], ..panel() }], directory.path(), "p").unwrap()
+        };
+        assert!(!with(vec![]) && !with(vec![(0.0, 1.0), (1.0, f64::NAN)]));
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        assert!(with(vec![(1.0, 1.0)]) && with(vec![(0.0, 1.0), (2.0, 1e-9)]));
+    }
+
+    #[test]
+    fn labels_of_logarithmic_axes_are_short() {
+        assert_eq!([4096.0, 31.62, 3.162, 0.0316].map(rounded), ["4096", "32", "3.2", "0.032"]);
+        assert_eq!([10.0, 1.0, 100.0].map(rounded), ["10", "1", "100"]);
+    }
+}
