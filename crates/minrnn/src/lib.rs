@@ -14,6 +14,7 @@
 //! | write a cell of my own | [`nn::Mixer`], [`model::LanguageModel::with_mixers`] |
 //! | the recurrence alone, differentiable | [`ops::min_gru`], [`ops::linear_scan`] |
 //! | batches of text or tasks | [`data`] |
+//! | a policy from recorded episodes | [`data::offline_rl`], [`model::Decision`], [`rollout`] |
 //!
 //! ```
 //! use burn::tensor::{Device, Int, Tensor};
@@ -55,6 +56,7 @@ pub mod nn;
 pub mod ops;
 mod parameters;
 pub mod rng;
+pub mod rollout;
 mod segments;
 pub mod train;
 pub mod verify;

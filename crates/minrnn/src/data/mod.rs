@@ -6,6 +6,7 @@
 //!   or by a [`FullPass`];
 //! * a synthetic task: [`SelectiveCopying`], [`FormalLanguage`];
 //! * one that training knows by name: [`SequenceTask`];
+//! * recorded episodes for a policy: [`offline_rl`];
 //! * anything else: implement [`BatchSource`] (training) and [`EvaluationSet`] (scoring).
 //!
 //! Legend: `B` batch_size, `T` seq_len, `N` tokens in a part of the text, `V` vocab_size.
@@ -14,6 +15,7 @@ mod atomic;
 mod batch;
 mod encode;
 mod formal;
+pub mod offline_rl;
 mod positioned;
 mod selective_copying;
 mod sequence_task;
