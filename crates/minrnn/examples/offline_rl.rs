@@ -2,11 +2,11 @@
 //!
 //! Without a file, a point on a plane is to be pushed to the origin. The recorded pushes are weak and noisy; the policy is asked for the
 //! return of the best recorded episode, and plays. With a file made by `tools/convert_trajectories.py` the settings are those of the
-//! published experiments, and the error of the actions is printed alone: there is no simulator to play in.
+//! published experiments, the policy is saved beside it, and the error of the actions is printed alone: there is no simulator to play in.
 //!
 //! ```text
 //! cargo build --release --workspace --examples
-//! target/release/examples/offline_rl [MIXER] [ITERATIONS]                     # min-gru, 1500
+//! target/release/examples/offline_rl [MIXER] [ITERATIONS]                     # min-gru, 1000
 //! target/release/examples/offline_rl MIXER ITERATIONS FILE.trajectories [D_MODEL]
 //! ```
 
@@ -21,7 +21,7 @@ use minrnn::nn::Mode;
 use minrnn::rng::{self, Purpose};
 use minrnn::rollout::{Memory, Rollout, normalized_score};
 use minrnn::train::{DecayGroups, GradientMap, MicroBatch, Optimizer, Schedule, ScheduleKind, TrainConfig};
-use minrnn::{Error, Result};
+use minrnn::{Error, Policy, Result};
 use minrnn_stream::{DropoutSite, MixerKind, ModelConfig, NormKind};
 
 const CONTEXT: usize = 20;
@@ -29,7 +29,14 @@ const SEED: u64 = 0;
 const BATCHES_SCORED: u64 = 20;
 const EPISODES: usize = 100;
 
-fn main() -> Result<()> {
+fn main() {
+    if let Err(error) = run() {
+        eprintln!("{error}");
+        std::process::exit(if error.is_wrong_input() { 2 } else { 1 });
+    }
+}
+
+fn run() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mixer = match arguments.first() {
         None => MixerKind::MinGru,
@@ -40,11 +47,15 @@ fn main() -> Result<()> {
     // Recurrent mixers read the padding before short windows, attention does not.
     let padding = if mixer == MixerKind::Attention { LeftPadding::Cut } else { LeftPadding::Seen };
     match arguments.get(2) {
-        None => point_mass(mixer, padding, number(&arguments, 1, 1500)?),
+        None => point_mass(mixer, padding, number(&arguments, 1, 1000)?),
         Some(path) => {
             let task = OfflineRl::new(Trajectories::read(path)?, CONTEXT, 1000.0, padding)?;
             let config = model(&task, mixer, number(&arguments, 3, 128)? as usize, 3);
-            train(&task, &config, &TrainConfig { warmup: 10_000, ..training(number(&arguments, 1, 100_000)?) })?;
+            let training = TrainConfig { warmup: 10_000, ..training(number(&arguments, 1, 100_000)?) };
+            let model = train(&task, &config, &training)?;
+            let directory = format!("{path}.policy");
+            Policy { config, encoding: task.encoding().clone(), model }.save(&directory)?;
+            println!("policy: {directory}");
             Ok(())
         }
     }

@@ -14,7 +14,7 @@
 //! | write a cell of my own | [`nn::Mixer`], [`model::LanguageModel::with_mixers`] |
 //! | the recurrence alone, differentiable | [`ops::min_gru`], [`ops::linear_scan`] |
 //! | batches of text or tasks | [`data`] |
-//! | a policy from recorded episodes | [`data::offline_rl`], [`model::Decision`], [`rollout`] |
+//! | a policy from recorded episodes | [`data::offline_rl`], [`model::Decision`], [`rollout`], [`Policy`] |
 //!
 //! ```
 //! use burn::tensor::{Device, Int, Tensor};
@@ -55,6 +55,7 @@ pub mod model;
 pub mod nn;
 pub mod ops;
 mod parameters;
+mod policy;
 pub mod rng;
 pub mod rollout;
 mod segments;
@@ -62,4 +63,5 @@ pub mod train;
 pub mod verify;
 
 pub use error::{Error, Result};
+pub use policy::Policy;
 pub use segments::Segments;

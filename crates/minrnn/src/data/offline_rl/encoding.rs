@@ -40,9 +40,6 @@ impl StepEncoding {
         if n_steps == 0 {
             return Err(Error::Data("mean and deviation of the observations need at least one step, found none".into()));
         }
-        if !(return_scale > 0.0 && return_scale.is_finite()) {
-            return Err(Error::Config(format!("the scale of returns must be above 0, found {return_scale}")));
-        }
         let average = |of: &dyn Fn(usize, f64) -> f64| {
             let mut sums = vec![0.0; width];
             for observation in trajectories.iter().flat_map(|episode| episode.observations.chunks_exact(width)) {
@@ -53,7 +50,36 @@ impl StepEncoding {
         let mean = average(&|_, x| x);
         let variance = average(&|i, x| (x - mean[i]).powi(2));
         let deviation = variance.into_iter().map(|variance| (variance.sqrt() + EPS) as f32).collect();
-        Ok(Self { mean: mean.into_iter().map(|mean| mean as f32).collect(), deviation, action_width, return_scale })
+        let encoding = Self { mean: mean.into_iter().map(|mean| mean as f32).collect(), deviation, action_width, return_scale };
+        encoding.validate()?;
+        Ok(encoding)
+    }
+
+    /// Checks that steps can be written with it.
+    ///
+    /// # Errors
+    /// When a mean has no deviation, a number is not finite, or something is divided by 0.
+    pub fn validate(&self) -> Result<()> {
+        let wrong = |problem: String| Err(Error::Config(problem));
+        let (means, deviations) = (self.mean.len(), self.deviation.len());
+        if means != deviations || means == 0 || self.action_width == 0 {
+            let action_width = self.action_width;
+            return wrong(format!(
+                "expected a deviation for every mean, and at least one number in an observation and in an action, found {means} means and \
+                 {deviations} deviations, and actions of {action_width} numbers"
+            ));
+        }
+        if let Some(i) = self.mean.iter().position(|mean| !mean.is_finite()) {
+            return wrong(format!("mean {i} is {}, expected a finite number", self.mean[i]));
+        }
+        let divides = |x: f64| x > 0.0 && x.is_finite();
+        if let Some(i) = self.deviation.iter().position(|&deviation| !divides(deviation.into())) {
+            return wrong(format!("deviation {i} is {}, expected a number above 0", self.deviation[i]));
+        }
+        if !divides(self.return_scale) {
+            return wrong(format!("the scale of returns must be above 0, found {}", self.return_scale));
+        }
+        Ok(())
     }
 
     /// Numbers in an observation.

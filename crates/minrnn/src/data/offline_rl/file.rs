@@ -142,7 +142,7 @@ impl Header {
         let u32_at = |i| u32::from_le_bytes(std::array::from_fn(|j| bytes[i + j]));
         if bytes[..8] != MAGIC {
             return Err(format!(
-                "is not a file of trajectories (it does not begin with MINRNNRL); HDF5 files of D4RL or Minari are converted: {AGAIN}"
+                "is not a file of trajectories (it does not begin with MINRNNRL); HDF5 files of D4RL or Minari are converted by tools/convert_trajectories.py"
             ));
         }
         if u32_at(8) != VERSION {

@@ -1,7 +1,7 @@
-//! A point on a plane that is pushed to the origin: the double integrator with quadratic cost.
+//! A point on a plane that is pushed to the origin: a double integrator with drag, and a quadratic cost.
 //!
 //! ```text
-//! v ← v + a Δt,   x ← x + v Δt,   reward = 1 − |x|² − 0.1 |v|² − 0.01 |a|²
+//! v ← 0.9 v + a Δt,   x ← x + v Δt,   reward = 1 − |x|² − 0.1 |v|² − 0.01 |a|²
 //! ```
 //!
 //! where:
@@ -17,6 +17,8 @@ use super::trajectories::{Ending, Trajectories, Trajectory};
 use crate::rng::{ChaCha8Rng, Purpose, stream};
 
 const DT: f32 = 0.1;
+/// Share of the velocity that drag leaves after a step.
+const KEPT: f32 = 0.9;
 const MAX_STEPS: usize = 100;
 
 /// The point.
@@ -31,9 +33,9 @@ pub struct PointMass {
 pub enum Behavior {
     /// Pushes at random, uniformly.
     Random,
-    /// The expert's push weakened by a factor drawn for every episode, from 0 to 0.7, plus noise of deviation 0.3: from useless to fair.
+    /// The expert's push weakened by a factor drawn for every episode, from 0 to 0.3, plus noise of deviation 0.3: from useless to fair.
     Medium,
-    /// a = −1.6 x − 2 v, close to the optimum, plus noise of deviation 0.05.
+    /// a = −6 x − 3 v, close to the optimum, plus noise of deviation 0.05.
     Expert,
 }
 
@@ -44,7 +46,7 @@ impl PointMass {
 
     /// The expert's action, without noise.
     fn expert(&self) -> [f32; 2] {
-        std::array::from_fn(|i| (-1.6 * self.place[i] - 2.0 * self.velocity[i]).clamp(-1.0, 1.0))
+        std::array::from_fn(|i| (-6.0 * self.place[i] - 3.0 * self.velocity[i]).clamp(-1.0, 1.0))
     }
 
     /// `n_episodes` episodes of `behavior`; `purpose` and `seed` choose starts and noise.
@@ -57,7 +59,7 @@ impl PointMass {
             let mut observation = point.reset(&mut rng);
             let (skill, noise) = match behavior {
                 Behavior::Random => (0.0, 0.0),
-                Behavior::Medium => (0.7 * unit(&mut rng), 0.3),
+                Behavior::Medium => (0.3 * unit(&mut rng), 0.3),
                 Behavior::Expert => (1.0, 0.05),
             };
             let (mut observations, mut actions, mut rewards) = (Vec::new(), Vec::new(), Vec::new());
@@ -99,7 +101,7 @@ impl Environment for PointMass {
         let square = |x: &[f32; 2]| x[0] * x[0] + x[1] * x[1];
         let push: [f32; 2] = std::array::from_fn(|i| action[i].clamp(-1.0, 1.0));
         for i in 0..2 {
-            self.velocity[i] += push[i] * DT;
+            self.velocity[i] = KEPT * self.velocity[i] + push[i] * DT;
             self.place[i] += self.velocity[i] * DT;
         }
         let reward = 1.0 - square(&self.place) - 0.1 * square(&self.velocity) - 0.01 * square(&push);
@@ -125,9 +127,9 @@ mod tests {
     fn a_push_moves_the_point_as_mechanics_say() {
         let mut point = PointMass { place: [1.0, 0.0], velocity: [0.0, 0.5] };
         let next = point.step(&[-3.0, 0.5]);
-        let expected = [0.99, 0.055, -0.1, 0.55];
+        let expected = [0.99, 0.05, -0.1, 0.5];
         assert!(next.observation.iter().zip(expected).all(|(x, e)| (x - e).abs() < 1e-6), "{:?}", next.observation);
-        let reward = 1.0 - (0.9801 + 0.003_025) - 0.1 * (0.01 + 0.3025) - 0.01 * 1.25;
+        let reward = 1.0 - (0.9801 + 0.0025) - 0.1 * (0.01 + 0.25) - 0.01 * 1.25;
         assert!((next.reward - reward).abs() < 1e-6 && !next.terminal);
     }
 

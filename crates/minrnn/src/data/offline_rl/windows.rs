@@ -107,12 +107,11 @@ impl TrajectoryWindows {
         for row in inputs[..padded * width].chunks_exact_mut(width) {
             encoding.write(row, 0.0, &vec![0.0; observation], &none, 0);
         }
-        let mut to_go: f64 = episode.rewards[start..].iter().map(|&reward| f64::from(reward)).sum();
+        let to_go = episode.returns_to_go();
         let rows = inputs[padded * width..].chunks_exact_mut(width);
         for (t, row) in (start..start + n_steps).zip(rows) {
             let previous = if t == start { &none } else { &episode.actions[(t - 1) * action..t * action] };
-            encoding.write(row, to_go, &episode.observations[t * observation..][..observation], previous, t);
-            to_go -= f64::from(episode.rewards[t]);
+            encoding.write(row, to_go[t], &episode.observations[t * observation..][..observation], previous, t);
         }
         targets[padded * action..].copy_from_slice(&episode.actions[start * action..(start + n_steps) * action]);
         padded
