@@ -6,10 +6,11 @@
 //!
 //! ```text
 //! cargo build --release --workspace --examples
-//! target/release/examples/offline_rl [MIXER] [ITERATIONS]                     # min-gru, 1000
-//! target/release/examples/offline_rl MIXER ITERATIONS FILE.trajectories [D_MODEL]
+//! target/release/examples/offline_rl [MIXER [ITERATIONS]]                                   # min-gru, 1000
+//! target/release/examples/offline_rl MIXER ITERATIONS FILE.trajectories [D_MODEL [LR]]     # 128, 1e-3
 //! ```
 
+use std::str::FromStr;
 use std::time::Instant;
 
 use burn::module::Module;
@@ -47,11 +48,12 @@ fn run() -> Result<()> {
     // Recurrent mixers read the padding before short windows, attention does not.
     let padding = if mixer == MixerKind::Attention { LeftPadding::Cut } else { LeftPadding::Seen };
     match arguments.get(2) {
-        None => point_mass(mixer, padding, number(&arguments, 1, 1000)?),
+        None => point_mass(mixer, padding, argument(&arguments, 1, 1000)?),
         Some(path) => {
             let task = OfflineRl::new(Trajectories::read(path)?, CONTEXT, 1000.0, padding)?;
-            let config = model(&task, mixer, number(&arguments, 3, 128)? as usize, 3);
-            let training = TrainConfig { warmup: 10_000, ..training(number(&arguments, 1, 100_000)?) };
+            let config = model(&task, mixer, argument(&arguments, 3, 128)?, 3);
+            let training =
+                TrainConfig { warmup: 10_000, lr: argument(&arguments, 4, 1e-3)?, ..training(argument(&arguments, 1, 100_000)?) };
             let model = train(&task, &config, &training)?;
             let directory = format!("{path}.policy");
             Policy { config, encoding: task.encoding().clone(), model }.save(&directory)?;
@@ -61,9 +63,13 @@ fn run() -> Result<()> {
     }
 }
 
-fn number(arguments: &[String], index: usize, default: u64) -> Result<u64> {
+/// Argument `index` as a number above 0, else `default`.
+fn argument<T: FromStr + PartialOrd + Default>(arguments: &[String], index: usize, default: T) -> Result<T> {
     let Some(text) = arguments.get(index) else { return Ok(default) };
-    text.parse().ok().filter(|&n| n > 0).ok_or_else(|| Error::Config(format!("expected a number of at least 1, found '{text}'")))
+    text.parse()
+        .ok()
+        .filter(|number| *number > T::default())
+        .ok_or_else(|| Error::Config(format!("expected a number above 0, found '{text}'")))
 }
 
 fn model(task: &OfflineRl, mixer: MixerKind, d_model: usize, n_layers: usize) -> ModelConfig {

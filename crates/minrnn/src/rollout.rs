@@ -55,7 +55,7 @@ impl Rollout {
             Episode::begin(environment, self.target_return, encoding, &mut rng)
         };
         let mut episodes: Vec<Episode> = environments.iter_mut().enumerate().map(begin).collect();
-        let mut view = View::new(self.memory);
+        let mut view = View { memory: self.memory, state: None };
         let mut time = 0;
         while episodes.iter().any(|episode| episode.ending.is_none()) {
             episodes.iter_mut().for_each(|episode| episode.observe(encoding, time));
@@ -145,42 +145,34 @@ impl Episode {
 }
 
 /// What of the rows a policy is shown.
-enum View<S> {
-    Window { context: usize, padding: LeftPadding },
-    Carried { state: Option<BackboneState<S>> },
+struct View<S> {
+    memory: Memory,
+    /// What is carried from step to step, if anything.
+    state: Option<BackboneState<S>>,
 }
 
 impl<S> View<S> {
-    fn new(memory: Memory) -> Self {
-        match memory {
-            Memory::Window { context, padding } => Self::Window { context, padding },
-            Memory::Carried => Self::Carried { state: None },
-        }
-    }
-
     /// The action of every episode, one after the other.
     fn act<M: Mixer<State = S>>(&mut self, policy: &Decision<M>, episodes: &[Episode]) -> Result<Vec<f32>> {
         let (batch, width, device) = (episodes.len(), policy.input_width(), policy.device());
-        let actions = match self {
-            Self::Window { context, padding } => {
-                let n_steps = (episodes[0].rows.len() / width).min(*context);
-                let padded = *context - n_steps;
-                let mut inputs = vec![0.0; batch * *context * width];
-                for (window, episode) in inputs.chunks_exact_mut(*context * width).zip(episodes) {
-                    window[padded * width..].copy_from_slice(&episode.rows[episode.rows.len() - n_steps * width..]);
-                }
-                let inputs = Tensor::<3>::from_data(TensorData::new(inputs, [batch, *context, width]), &device);
-                let steps = padding.segments(&vec![padded; batch]).steps(batch, *context)?;
-                policy.forward(inputs, None, &steps, Mode::Evaluate).0.narrow(1, *context - 1, 1)
-            }
-            Self::Carried { state } => {
-                let last: Vec<f32> = episodes.iter().flat_map(|episode| &episode.rows[episode.rows.len() - width..]).copied().collect();
-                let inputs = Tensor::<3>::from_data(TensorData::new(last, [batch, 1, width]), &device);
-                let (actions, after) = policy.forward(inputs, state.take(), &StepCodes::dense(), Mode::Evaluate);
-                *state = Some(after);
-                actions
-            }
+        let context = match self.memory {
+            Memory::Window { context, .. } => context,
+            Memory::Carried => 1,
         };
+        let n_steps = (episodes[0].rows.len() / width).min(context);
+        let padded = context - n_steps;
+        let mut inputs = vec![0.0; batch * context * width];
+        for (window, episode) in inputs.chunks_exact_mut(context * width).zip(episodes) {
+            window[padded * width..].copy_from_slice(&episode.rows[episode.rows.len() - n_steps * width..]);
+        }
+        let inputs = Tensor::<3>::from_data(TensorData::new(inputs, [batch, context, width]), &device);
+        let steps = match self.memory {
+            Memory::Window { padding, .. } => padding.segments(&vec![padded; batch]).steps(batch, context)?,
+            Memory::Carried => StepCodes::dense(),
+        };
+        let (actions, state) = policy.forward(inputs, self.state.take(), &steps, Mode::Evaluate);
+        self.state = (self.memory == Memory::Carried).then_some(state);
+        let actions = actions.narrow(1, context - 1, 1);
         Ok(actions.into_data().try_to_vec().expect("actions are f32"))
     }
 }
