@@ -17,6 +17,7 @@ The layout of the result is in crates/minrnn/src/data/offline_rl/file.rs.
 writes a tiny file of each kind as HDF5, converts it, checks it, and leaves the converted ones for the tests.
 """
 import argparse
+import re
 import struct
 import sys
 import tempfile
@@ -27,6 +28,7 @@ import h5py
 import numpy as np
 
 MAGIC, VERSION = b"MINRNNRL", 1
+EPISODE = re.compile(r"episode_(\d+)")
 
 
 class Rows:
@@ -61,10 +63,10 @@ def read(path):
     """The rows of a file, or of the directory of a Minari data set."""
     path = Path(path)
     if path.is_dir():
-        path = next((p for p in (path / "data" / "main_data.hdf5", path / "main_data.hdf5") if p.is_file()), path)
+        path = path / "data" / "main_data.hdf5"
     try:
         with h5py.File(path) as file:
-            return (minari(file, path) if any(name.startswith("episode_") for name in file) else d4rl(file, path)).complete()
+            return (minari(file, path) if any(map(EPISODE.fullmatch, file)) else d4rl(file, path)).complete()
     except OSError as error:
         sys.exit(f"{path}: not an HDF5 file that can be read ({error})")
 
@@ -78,7 +80,7 @@ def d4rl(file, path):
 
 
 def minari(file, path):
-    episodes = sorted((name for name in file if name.startswith("episode_")), key=lambda name: int(name.removeprefix("episode_")))
+    episodes = sorted(filter(EPISODE.fullmatch, file), key=lambda name: int(EPISODE.fullmatch(name)[1]))
     parts = []
     for name in episodes:
         group = file[name]

@@ -2,12 +2,12 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 use minrnn::Segments;
-use minrnn::data::offline_rl::{Behavior, Ending, LeftPadding, PointMass, StepEncoding, Trajectory};
+use minrnn::data::offline_rl::{Behavior, Ending, Environment, LeftPadding, PointMass, StepEncoding, Trajectory, Transition};
 use minrnn::model::Decision;
 use minrnn::nn::{Mode, State};
 use minrnn::ops::StepCodes;
-use minrnn::rng::Purpose;
-use minrnn::rollout::{Memory, Rollout};
+use minrnn::rng::{ChaCha8Rng, Purpose};
+use minrnn::rollout::{Memory, Rollout, normalized_score};
 use minrnn_stream::{MixerKind, ModelConfig};
 
 use crate::common::configs::small;
@@ -130,7 +130,7 @@ fn a_windowed_roll_out_acts_as_the_forward_pass_of_each_window() {
     for (mixer, padding) in [(MixerKind::MinGru, LeftPadding::Seen), (MixerKind::Attention, LeftPadding::Cut)] {
         let policy = policy(mixer, &Device::flex());
         let rollout = Rollout { target_return: 60.0, memory: Memory::Window { context: CONTEXT, padding }, seed: 3 };
-        let played = rollout.play(&policy, &encoding, &mut vec![PointMass::default(); 2]).unwrap();
+        let played = rollout.play(&policy, &encoding, &mut [PointMass::default(), PointMass::default()]).unwrap();
         for episode in played.iter() {
             assert_eq!((episode.n_steps(), episode.ending), (100, Ending::Timeout));
             let rows = replayed(episode, &encoding, 60.0);
@@ -154,7 +154,7 @@ fn a_roll_out_that_carries_its_state_acts_as_the_forward_pass_from_the_start() {
     for mixer in MixerKind::ALL {
         let policy = policy(*mixer, &Device::flex());
         let rollout = Rollout { target_return: 60.0, memory: Memory::Carried, seed: 3 };
-        let played = rollout.play(&policy, &encoding, &mut vec![PointMass::default(); 2]).unwrap();
+        let played = rollout.play(&policy, &encoding, &mut [PointMass::default(), PointMass::default()]).unwrap();
         assert_ne!(played.get(0).observations[..4], played.get(1).observations[..4], "episodes begin differently");
         for episode in played.iter() {
             let rows = replayed(episode, &encoding, 60.0);
@@ -163,6 +163,46 @@ fn a_roll_out_that_carries_its_state_acts_as_the_forward_pass_from_the_start() {
             assert_close(&format!("{mixer}"), episode.actions, &values(actions), 10.0 * OUTPUT);
         }
     }
+}
+
+/// Is over after `left` steps, each of which earns 2.
+struct Countdown {
+    left: usize,
+}
+
+impl Environment for Countdown {
+    fn widths(&self) -> [usize; 2] {
+        [4, 2]
+    }
+
+    fn max_steps(&self) -> usize {
+        6
+    }
+
+    fn reset(&mut self, _: &mut ChaCha8Rng) -> Vec<f32> {
+        vec![0.0; 4]
+    }
+
+    fn step(&mut self, _: &[f32]) -> Transition {
+        self.left -= 1;
+        Transition { observation: vec![self.left as f32; 4], reward: 2.0, terminal: self.left == 0 }
+    }
+}
+
+#[test]
+fn episodes_side_by_side_end_each_in_its_own_time() {
+    let encoding = StepEncoding { mean: vec![0.0; 4], deviation: vec![1.0; 4], action_width: 2, return_scale: 1.0 };
+    let policy = policy(MixerKind::MinGru, &Device::flex());
+    let window = Memory::Window { context: 3, padding: LeftPadding::Seen };
+    for memory in [window, Memory::Carried] {
+        let mut countdowns = [2, 9, 1, 6].map(|left| Countdown { left });
+        let played = Rollout { target_return: 0.0, memory, seed: 0 }.play(&policy, &encoding, &mut countdowns).unwrap();
+        let ends: Vec<_> = played.iter().map(|episode| (episode.n_steps(), episode.ending)).collect();
+        assert_eq!(ends, [(2, Ending::Terminal), (6, Ending::Timeout), (1, Ending::Terminal), (6, Ending::Terminal)]);
+        assert_eq!(normalized_score(played.mean_return(), 7.5, 17.5), 0.0);
+    }
+    let none: &mut [Countdown] = &mut [];
+    assert!(Rollout { target_return: 0.0, memory: window, seed: 0 }.play(&policy, &encoding, none).unwrap().is_empty());
 }
 
 #[test]
