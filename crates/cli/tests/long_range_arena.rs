@@ -36,7 +36,7 @@ fn list_ops_is_generated_trained_resumed_and_scored() {
     part.resume().ok();
     part.outcome().assert_equals(&whole.outcome());
     let scored = Finished::of(&mut minrnn(&["eval", &shown(&part.out)])).ok().stdout;
-    assert!(scored.contains("fixed batches: ") && scored.contains(" 6 predictions"), "{scored}");
+    assert!(scored.contains("test part: ") && scored.contains(" 6 predictions"), "{scored}");
 
     // Other expressions under the same name are noticed.
     let train = shared.join(&folders[0]).join("basic_train.tsv");

@@ -4,7 +4,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{Finished, Random, Scratch, Training, assert_untouched, leftovers, signal, snapshot, wait_until};
+use common::{Finished, Random, Scratch, Training, assert_untouched, leftovers, signal, snapshot, wait_until, wait_until_interruptible};
 
 /// Kills a run of 60 iterations at random moments, resumes it to its end, and compares it with an uninterrupted one.
 fn resume_is_bit_for_bit(seed: u64, settings: &[&str], make: fn(&Scratch, &str, &[&str]) -> Training) {
@@ -64,6 +64,7 @@ fn resume_is_bit_for_bit_with_a_growing_cache() {
 
 /// Sends a signal to a run and checks that it saves and says how to go on; gives the iterations made.
 fn stopped(training: &Training, mut child: std::process::Child, name: &str, at: u64) -> u64 {
+    wait_until_interruptible(&mut child);
     wait_until(&mut child, || training.logged() >= at);
     // Into the evaluation, where one is due.
     std::thread::sleep(Duration::from_millis(30));

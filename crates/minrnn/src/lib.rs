@@ -16,6 +16,7 @@
 //! | batches of text or tasks | [`data`] |
 //! | classes or forecasts of tables of mine | [`data::table`], [`predict`] |
 //! | a picture of numbers | [`plot::draw_lines`], [`plot::draw_dots`] |
+//! | a policy from recorded episodes | [`data::offline_rl`], [`model::Decision`], [`rollout`], [`Policy`] |
 //!
 //! ```
 //! use burn::tensor::{Device, Int, Tensor};
@@ -57,12 +58,15 @@ pub mod nn;
 pub mod ops;
 mod parameters;
 pub mod plot;
+mod policy;
 pub mod predict;
 pub mod rng;
+pub mod rollout;
 mod segments;
 mod suggestion;
 pub mod train;
 pub mod verify;
 
 pub use error::{Error, Result};
+pub use policy::Policy;
 pub use segments::Segments;

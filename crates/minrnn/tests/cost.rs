@@ -16,7 +16,13 @@ const F32: u128 = 4;
 fn every_config() -> Vec<ModelConfig> {
     let mixers = MixerKind::ALL.iter().flat_map(|&kind| configs::mixers(kind));
     let whole = [configs::nano_gpt(), configs::llama(), configs::xlstm_stack()];
-    mixers.chain(configs::wirings()).chain(configs::blocks()).chain(configs::language_models()).chain(whole).collect()
+    mixers
+        .chain(configs::wirings())
+        .chain(configs::blocks())
+        .chain(configs::language_models())
+        .chain(configs::sequence_models())
+        .chain(whole)
+        .collect()
 }
 
 #[test]

@@ -67,6 +67,6 @@ laws! {
     others {
         blocks: subject::blocks(configs::blocks()),
         wirings: subject::blocks(configs::wirings()),
-        language_models: subject::language_models(configs::language_models()),
+        language_models: subject::language_models([configs::language_models(), configs::sequence_models()].concat()),
     }
 }

@@ -245,6 +245,17 @@ pub fn wait_until(child: &mut Child, mut reached: impl FnMut() -> bool) {
     }
 }
 
+/// Waits until the process listens for Ctrl-C, where the system tells.
+pub fn wait_until_interruptible(child: &mut Child) {
+    const INT: u64 = 1 << 1;
+    let status = format!("/proc/{}/status", child.id());
+    wait_until(child, || {
+        let Ok(text) = fs::read_to_string(&status) else { return true };
+        let caught = text.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok());
+        caught.is_none_or(|caught| caught & INT != 0)
+    });
+}
+
 /// Sends a signal by its name, such as INT.
 pub fn signal(child: &Child, name: &str) {
     let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status().unwrap();

@@ -8,6 +8,7 @@
 //! * a label for a long sequence: [`ListOps`], [`Retrieval`], [`Image`];
 //! * a table of numbers to classify or to forecast: [`table`];
 //! * one that training knows by name: [`SequenceTask`];
+//! * recorded episodes for a policy: [`offline_rl`];
 //! * anything else: implement [`BatchSource`] (training) and [`EvaluationSet`] (scoring).
 //!
 //! Legend: `B` batch_size, `T` seq_len, `N` tokens in a part of the text, `V` vocab_size.
@@ -21,6 +22,7 @@ mod labelled;
 mod lra;
 mod mqar;
 mod nearest_neighbour;
+pub mod offline_rl;
 mod passes;
 mod positioned;
 mod selective_copying;

@@ -1,12 +1,14 @@
 //! Models: a stack of blocks, and what stands before and after it.
 
 mod backbone;
+mod decision;
 mod language_model;
 mod pair_head;
 mod pooling;
 mod signal;
 
 pub use backbone::{Backbone, BackboneState};
+pub use decision::Decision;
 pub(crate) use language_model::loss;
 pub use language_model::{LanguageModel, LanguageModelState};
 pub use pair_head::{PairHead, PairMemory};

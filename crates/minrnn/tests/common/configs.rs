@@ -135,6 +135,14 @@ pub fn wirings() -> Vec<ModelConfig> {
     vary(configs, &[WiringKind::H3, WiringKind::Mamba], |config, value| config.wiring = value)
 }
 
+/// Models that read values, or predict classes or values, or see the mean of the past.
+pub fn sequence_models() -> Vec<ModelConfig> {
+    let of = |mixer| ModelConfig { n_layers: 2, conv: true, n_outputs: 3, ..small(mixer) };
+    let values = ModelConfig { vocab_size: 0, input_width: 2, ..of(MixerKind::Lstm) };
+    let mean = |config| ModelConfig { pooling: Pooling::Mean, ..config };
+    vec![of(MixerKind::MinLstm), mean(of(MixerKind::MinGru)), mean(values.clone()), values]
+}
+
 /// Whole models of two blocks: each mixer once, with different blocks around it.
 pub fn language_models() -> Vec<ModelConfig> {
     let of = |mixer: &MixerKind| {
@@ -149,8 +157,6 @@ pub fn language_models() -> Vec<ModelConfig> {
     configs.push(ModelConfig { rms_eps: 0.1, ..of(&MixerKind::MinGru) });
     let rwkv = ModelConfig { norm: NormKind::Layer, ff: FeedForwardKind::ChannelMix, conv: false, ..of(&MixerKind::Rwkv4) };
     configs.push(rwkv);
-    configs.push(ModelConfig { n_outputs: 3, pooling: Pooling::Mean, ..of(&MixerKind::MinGru) });
-    configs.push(ModelConfig { vocab_size: 0, input_width: 2, n_outputs: 3, pooling: Pooling::Mean, ..of(&MixerKind::Lstm) });
     // mLSTM last: it divides by sums that may cancel, and a second division of such a kind would double the digits that are lost.
     configs.push(ModelConfig { norm: NormKind::Rms, mixers: vec![MixerKind::SLstm, MixerKind::MLstm], ..xlstm_stack() });
     // The place of a token is counted by the model and by attention; with 40 places the longer tests run beyond the last.

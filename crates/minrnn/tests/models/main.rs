@@ -6,6 +6,7 @@ mod common;
 mod batch_norm;
 mod bidirectional;
 mod checkpoints;
+mod decision;
 mod law_breakers;
 mod own_mixer;
 mod timed;

@@ -68,7 +68,7 @@ impl Line {
             d_model: case.d_model,
             d_hidden: case.d_hidden,
             precision: case.precision.name().to_owned(),
-            gflop_per_s: measured.flop.map(|flop| round(flop / line.median_ms / 1e6, 3)),
+            gflop_per_s: measured.flop.map(|flop| round(flop / line.median_ms / 1e6, 6)),
             parameters: measured.parameters,
             ..line
         }

@@ -1,0 +1,110 @@
+//! The numbers that stand for a step.
+
+use serde::{Deserialize, Serialize};
+
+use super::Trajectories;
+use crate::{Error, Result};
+
+/// Added to a deviation before dividing by it.
+const EPS: f64 = 1e-6;
+
+/// What times are divided by.
+pub(crate) const TIME_SCALE: f64 = 1000.0;
+
+/// How a step becomes numbers: `[R / scale | (s − mean) / deviation | a | t / 1000]`
+///
+/// where R is what is still to be earned, s the observation, a the action *before* it and t the number of the step in its episode, from 0.
+/// The action at the step itself is what a policy predicts, so it is not among them; it stands in the next row.
+///
+/// Whoever uses a trained policy needs this; it is the description that is kept beside the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepEncoding {
+    /// Mean of each number of the observations.
+    pub mean: Vec<f32>,
+    /// Standard deviation of each, plus 1e-6.
+    pub deviation: Vec<f32>,
+    /// Numbers in an action.
+    pub action_width: usize,
+    /// What returns are divided by.
+    pub return_scale: f64,
+}
+
+impl StepEncoding {
+    /// With mean and deviation of all observations of `trajectories`.
+    ///
+    /// # Errors
+    /// When there is no step, or the scale is not above 0.
+    pub fn fit(trajectories: &Trajectories, return_scale: f64) -> Result<Self> {
+        let ([width, action_width], n_steps) = (trajectories.widths(), trajectories.n_steps());
+        if n_steps == 0 {
+            return Err(Error::Data("mean and deviation of the observations need at least one step, found none".into()));
+        }
+        let average = |of: &dyn Fn(usize, f64) -> f64| {
+            let mut sums = vec![0.0; width];
+            for observation in trajectories.iter().flat_map(|episode| episode.observations.chunks_exact(width)) {
+                sums.iter_mut().zip(observation).enumerate().for_each(|(i, (sum, &x))| *sum += of(i, f64::from(x)));
+            }
+            sums.into_iter().map(|sum| sum / n_steps as f64).collect::<Vec<f64>>()
+        };
+        let mean = average(&|_, x| x);
+        let variance = average(&|i, x| (x - mean[i]).powi(2));
+        let deviation = variance.into_iter().map(|variance| (variance.sqrt() + EPS) as f32).collect();
+        let encoding = Self { mean: mean.into_iter().map(|mean| mean as f32).collect(), deviation, action_width, return_scale };
+        encoding.validate()?;
+        Ok(encoding)
+    }
+
+    /// Checks that steps can be written with it.
+    ///
+    /// # Errors
+    /// When a mean has no deviation, a number is not finite, or something is divided by 0.
+    pub fn validate(&self) -> Result<()> {
+        let wrong = |problem: String| Err(Error::Config(problem));
+        let (means, deviations) = (self.mean.len(), self.deviation.len());
+        if means != deviations || means == 0 || self.action_width == 0 {
+            let action_width = self.action_width;
+            return wrong(format!(
+                "expected a deviation for every mean, and at least one number in an observation and in an action, found {means} means and \
+                 {deviations} deviations, and actions of {action_width} numbers"
+            ));
+        }
+        if let Some(i) = self.mean.iter().position(|mean| !mean.is_finite()) {
+            return wrong(format!("mean {i} is {}, expected a finite number", self.mean[i]));
+        }
+        let divides = |x: f64| x > 0.0 && x.is_finite();
+        if let Some(i) = self.deviation.iter().position(|&deviation| !divides(deviation.into())) {
+            return wrong(format!("deviation {i} is {}, expected a number above 0", self.deviation[i]));
+        }
+        if !divides(self.return_scale) {
+            return wrong(format!("the scale of returns must be above 0, found {}", self.return_scale));
+        }
+        Ok(())
+    }
+
+    /// Numbers in an observation.
+    pub fn observation_width(&self) -> usize {
+        self.mean.len()
+    }
+
+    /// Numbers in a row.
+    pub fn width(&self) -> usize {
+        1 + self.mean.len() + self.action_width + 1
+    }
+
+    /// Writes the row of a step.
+    ///
+    /// # Panics
+    /// When a part does not have its width.
+    pub fn write(&self, row: &mut [f32], to_go: f64, observation: &[f32], previous_action: &[f32], time: usize) {
+        let width = self.observation_width();
+        assert_eq!(row.len(), self.width(), "numbers in a row");
+        assert_eq!(observation.len(), width, "numbers in an observation");
+        row[0] = (to_go / self.return_scale) as f32;
+        for (i, x) in row[1..=width].iter_mut().enumerate() {
+            *x = (observation[i] - self.mean[i]) / self.deviation[i];
+        }
+        row[1 + width..1 + width + self.action_width].copy_from_slice(previous_action);
+        row[1 + width + self.action_width] = (time as f64 / TIME_SCALE) as f32;
+    }
+}

@@ -1,0 +1,134 @@
+//! Imitating recorded actions as a task.
+
+use std::sync::Arc;
+
+use super::encoding::StepEncoding;
+use super::trajectories::Trajectories;
+use super::windows::{LeftPadding, TrajectoryWindows};
+use crate::data::{BatchSource, EvaluationSet, FixedBatches, SequenceTask, Signal};
+use crate::rng::Purpose;
+use crate::{Error, Result};
+
+/// One trajectory of so many is held out for scoring.
+const HELD_OUT: usize = 20;
+
+/// Windows of `context` steps in, the actions recorded at every step out.
+///
+/// What a model reads holds the action before a step, never the one it is to predict: any model of values can be trained on it, and
+/// [`Decision`](crate::model::Decision) makes the tokens of the Decision Transformer of it.
+#[derive(Debug, Clone)]
+pub struct OfflineRl {
+    trajectories: Arc<Trajectories>,
+    encoding: Arc<StepEncoding>,
+    context: usize,
+    padding: LeftPadding,
+}
+
+impl OfflineRl {
+    /// The task of `trajectories`, with returns divided by `return_scale` (1000 in the published experiments).
+    ///
+    /// # Errors
+    /// When there are fewer than two trajectories, one to learn from and one to score, or a setting is 0.
+    pub fn new(trajectories: Trajectories, context: usize, return_scale: f64, padding: LeftPadding) -> Result<Self> {
+        if context == 0 {
+            return Err(Error::Config("the context of a policy must be at least 1 step, found 0".into()));
+        }
+        if trajectories.len() < 2 {
+            return Err(Error::Data(format!(
+                "expected at least two trajectories, one to learn from and one to score, found {}",
+                trajectories.len()
+            )));
+        }
+        let encoding = Arc::new(StepEncoding::fit(&trajectories, return_scale)?);
+        Ok(Self { trajectories: trajectories.into(), encoding, context, padding })
+    }
+
+    /// The recorded episodes.
+    pub fn trajectories(&self) -> &Trajectories {
+        &self.trajectories
+    }
+
+    /// How a step becomes numbers.
+    pub fn encoding(&self) -> &StepEncoding {
+        &self.encoding
+    }
+
+    /// Every 20th trajectory is scored, and the last one where there are fewer; the others are trained on.
+    fn part(&self, scored: bool) -> Vec<usize> {
+        let count = self.trajectories.len();
+        let every = count.min(HELD_OUT);
+        (0..count).filter(|index| (index % every == every - 1) == scored).collect()
+    }
+
+    fn windows(&self, scored: bool, batch_size: usize, seed: u64, purpose: Purpose) -> Result<TrajectoryWindows> {
+        let (trajectories, encoding) = (self.trajectories.clone(), self.encoding.clone());
+        let windows = TrajectoryWindows::new(trajectories, encoding, &self.part(scored), self.context, batch_size, seed, purpose)?;
+        Ok(windows.with_padding(self.padding))
+    }
+}
+
+impl SequenceTask for OfflineRl {
+    fn reads(&self) -> Signal {
+        Signal::Values { width: self.encoding.width() }
+    }
+
+    fn predicts(&self) -> Signal {
+        Signal::Values { width: self.encoding.action_width }
+    }
+
+    fn longest(&self) -> usize {
+        self.context
+    }
+
+    fn description(&self) -> Option<serde_json::Value> {
+        serde_json::to_value(&*self.encoding).ok()
+    }
+
+    fn training(&self, batch_size: usize, seed: u64) -> Result<Box<dyn BatchSource>> {
+        Ok(Box::new(self.windows(false, batch_size, seed, Purpose::TrainData)?))
+    }
+
+    fn evaluation(&self, batch_size: usize, seed: u64, purpose: Purpose, n_batches: u64) -> Result<Box<dyn EvaluationSet>> {
+        Ok(Box::new(FixedBatches::new(self.windows(true, batch_size, seed, purpose)?, n_batches)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Ending, Trajectory};
+    use super::*;
+
+    fn trajectories(count: usize) -> Trajectories {
+        let mut trajectories = Trajectories::new(2, 1).unwrap();
+        for i in 0..count {
+            let observations = [i as f32, 5.0, -(i as f32), 5.0];
+            let episode = Trajectory { observations: &observations, actions: &[i as f32; 2], rewards: &[1.0; 2], ending: Ending::Terminal };
+            trajectories.push(episode).unwrap();
+        }
+        trajectories
+    }
+
+    #[test]
+    fn what_is_scored_is_not_trained_on() {
+        for count in [2, 3, 20, 45] {
+            let task = OfflineRl::new(trajectories(count), 2, 1.0, LeftPadding::Seen).unwrap();
+            let (trained, scored) = (task.part(false), task.part(true));
+            assert_eq!(trained.len() + scored.len(), count);
+            assert_eq!(scored.len(), (count / 20).max(1), "{count}");
+            assert!(trained.iter().all(|index| !scored.contains(index)));
+        }
+        let refusal = OfflineRl::new(trajectories(1), 2, 1.0, LeftPadding::Seen).unwrap_err();
+        assert!(refusal.to_string().contains("at least two"));
+    }
+
+    #[test]
+    fn the_description_holds_what_a_policy_needs() {
+        let task = OfflineRl::new(trajectories(3), 2, 50.0, LeftPadding::Seen).unwrap();
+        let encoding: StepEncoding = serde_json::from_value(task.description().unwrap()).unwrap();
+        assert_eq!(&encoding, task.encoding());
+        assert_eq!((encoding.mean[0], encoding.mean[1], encoding.return_scale), (0.0, 5.0, 50.0));
+        // Values 0, 0, ±1, ±2 and a constant.
+        assert!((f64::from(encoding.deviation[0]) - (10.0f64 / 6.0).sqrt()).abs() < 1e-5);
+        assert!(encoding.deviation[1] > 0.0 && encoding.deviation[1] < 2e-6);
+    }
+}

@@ -1,0 +1,208 @@
+//! Recorded episodes.
+
+use crate::{Error, Result};
+
+/// Why a trajectory ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The task is over: it was reached, or nothing can be earned any more.
+    Terminal,
+    /// The time was up.
+    Timeout,
+}
+
+/// Whole episodes one after the other: what was observed, what was done upon it, and what that earned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trajectories {
+    observation_width: usize,
+    action_width: usize,
+    observations: Vec<f32>,
+    actions: Vec<f32>,
+    rewards: Vec<f32>,
+    /// The step after the last one of each trajectory, and why it ends.
+    ends: Vec<(usize, Ending)>,
+}
+
+/// One episode of T steps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Trajectory<'a> {
+    /// What was observed before every action, row-major `[T, observation_width]`.
+    pub observations: &'a [f32],
+    /// What was done, row-major `[T, action_width]`.
+    pub actions: &'a [f32],
+    /// What it earned `[T]`.
+    pub rewards: &'a [f32],
+    /// Why there is no further step.
+    pub ending: Ending,
+}
+
+impl Trajectories {
+    /// No episode yet, of observations and actions of these widths.
+    ///
+    /// # Errors
+    /// When a width is 0.
+    pub fn new(observation_width: usize, action_width: usize) -> Result<Self> {
+        if observation_width == 0 || action_width == 0 {
+            return Err(Error::Data(format!(
+                "trajectories need observations and actions of at least one number, found {observation_width} and {action_width}"
+            )));
+        }
+        let (observations, actions, rewards, ends) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { observation_width, action_width, observations, actions, rewards, ends })
+    }
+
+    /// Cuts rows into trajectories behind each row that has an ending; rows after the last one are dropped.
+    pub(super) fn from_rows(
+        [observation_width, action_width]: [usize; 2],
+        mut observations: Vec<f32>,
+        mut actions: Vec<f32>,
+        mut rewards: Vec<f32>,
+        endings: impl Iterator<Item = Option<Ending>>,
+    ) -> Self {
+        let ends: Vec<_> = endings.enumerate().filter_map(|(row, ending)| ending.map(|ending| (row + 1, ending))).collect();
+        let n_steps = ends.last().map_or(0, |&(end, _)| end);
+        observations.truncate(n_steps * observation_width);
+        actions.truncate(n_steps * action_width);
+        rewards.truncate(n_steps);
+        Self { observation_width, action_width, observations, actions, rewards, ends }
+    }
+
+    /// Appends an episode.
+    ///
+    /// # Errors
+    /// When it has no step, or parts that do not fit each other.
+    pub fn push(&mut self, episode: Trajectory<'_>) -> Result<()> {
+        let (n_steps, [observation, action]) = (episode.rewards.len(), self.widths());
+        let fits = [(episode.observations.len(), observation), (episode.actions.len(), action)];
+        if n_steps == 0 || fits.iter().any(|&(len, width)| n_steps.checked_mul(width) != Some(len)) {
+            return Err(Error::Data(format!(
+                "an episode of {n_steps} rewards needs {n_steps} observations of {observation} numbers and as many actions of {action}, \
+                 and at least one of each; found {} and {} numbers",
+                episode.observations.len(),
+                episode.actions.len()
+            )));
+        }
+        self.observations.extend_from_slice(episode.observations);
+        self.actions.extend_from_slice(episode.actions);
+        self.rewards.extend_from_slice(episode.rewards);
+        self.ends.push((self.rewards.len(), episode.ending));
+        Ok(())
+    }
+
+    /// Number of episodes.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Steps of all episodes together.
+    pub fn n_steps(&self) -> usize {
+        self.rewards.len()
+    }
+
+    /// Numbers in an observation and in an action.
+    pub fn widths(&self) -> [usize; 2] {
+        [self.observation_width, self.action_width]
+    }
+
+    /// Episode `index`, counted from 0.
+    ///
+    /// # Panics
+    /// When there are not so many.
+    pub fn get(&self, index: usize) -> Trajectory<'_> {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before].0);
+        let (end, ending) = self.ends[index];
+        Trajectory {
+            observations: &self.observations[start * self.observation_width..end * self.observation_width],
+            actions: &self.actions[start * self.action_width..end * self.action_width],
+            rewards: &self.rewards[start..end],
+            ending,
+        }
+    }
+
+    /// The episodes in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Trajectory<'_>> {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
+    /// The mean of the episodes' returns; 0 without any.
+    pub fn mean_return(&self) -> f64 {
+        self.iter().map(|episode| episode.total()).sum::<f64>() / self.len().max(1) as f64
+    }
+
+    /// The largest of the episodes' returns, negative infinity without any.
+    pub fn best_return(&self) -> f64 {
+        self.iter().map(|episode| episode.total()).fold(f64::NEG_INFINITY, f64::max)
+    }
+}
+
+impl Trajectory<'_> {
+    /// Number of steps T.
+    pub fn n_steps(&self) -> usize {
+        self.rewards.len()
+    }
+
+    /// The return: the sum of all rewards.
+    pub fn total(&self) -> f64 {
+        self.rewards.iter().map(|&reward| f64::from(reward)).sum()
+    }
+
+    /// What is still to be earned before each step `[T]`: the undiscounted sum of its reward and all later ones.
+    pub fn returns_to_go(&self) -> Vec<f64> {
+        let mut sum = 0.0;
+        let mut to_go: Vec<f64> = self
+            .rewards
+            .iter()
+            .rev()
+            .map(|&reward| {
+                sum += f64::from(reward);
+                sum
+            })
+            .collect();
+        to_go.reverse();
+        to_go
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn returns_to_go_are_sums_to_the_end_of_the_episode() {
+        let mut trajectories = Trajectories::new(1, 1).unwrap();
+        for rewards in [&[1.0, 2.0, 4.0][..], &[-1.0]] {
+            let zeros = vec![0.0; rewards.len()];
+            trajectories.push(Trajectory { observations: &zeros, actions: &zeros, rewards, ending: Ending::Timeout }).unwrap();
+        }
+        assert_eq!(trajectories.get(0).returns_to_go(), [7.0, 6.0, 4.0]);
+        assert_eq!(trajectories.get(1).returns_to_go(), [-1.0]);
+        assert_eq!((trajectories.mean_return(), trajectories.best_return(), trajectories.n_steps()), (3.0, 7.0, 4));
+    }
+
+    #[test]
+    fn rows_are_cut_behind_every_ending_and_an_unfinished_rest_is_dropped() {
+        let rows = |width: usize| (0..6 * width).map(|i| i as f32).collect::<Vec<_>>();
+        let endings = [None, Some(Ending::Terminal), Some(Ending::Timeout), None, Some(Ending::Timeout), None];
+        let trajectories = Trajectories::from_rows([2, 1], rows(2), rows(1), rows(1), endings.into_iter());
+        assert_eq!(trajectories.iter().map(|episode| episode.n_steps()).collect::<Vec<_>>(), [2, 1, 2]);
+        let last = trajectories.get(2);
+        assert_eq!((last.observations, last.actions, last.ending), (&[6.0, 7.0, 8.0, 9.0][..], &[3.0, 4.0][..], Ending::Timeout));
+        assert_eq!(trajectories.n_steps(), 5);
+    }
+
+    #[test]
+    fn episodes_that_do_not_fit_are_refused() {
+        assert!(Trajectories::new(0, 1).is_err());
+        let mut trajectories = Trajectories::new(2, 1).unwrap();
+        let episode = |observations, rewards| Trajectory { observations, actions: &[0.0], rewards, ending: Ending::Terminal };
+        assert!(trajectories.push(episode(&[0.0], &[1.0])).unwrap_err().to_string().contains("1 observations of 2 numbers"));
+        assert!(trajectories.push(episode(&[], &[])).is_err());
+        trajectories.push(episode(&[0.0, 0.0], &[1.0])).unwrap();
+        assert_eq!(trajectories.len(), 1);
+    }
+}

@@ -1,0 +1,247 @@
+//! The Decision Transformer's wiring around any mixer: a step is three tokens, and the action is read where the observation stands
+//! (tasks.md §5.4).
+//!
+//! ```text
+//! tokens   R₁ s₁ a₁ R₂ s₂ a₂ … R_K s_K
+//! R → W_R R + e(t)    s → W_s s + e(t)    a → W_a a + e(t)        then LayerNorm, dropout, blocks, final norm
+//! â_t = tanh(W y + b), y the features at s_t
+//! ```
+//!
+//! where:
+//!
+//! * R: what is still to be earned, scaled; s: the observation, normalised; a: the action
+//! * t: the number of the step in its episode; e: a table of 1000 vectors, of which later steps take the last one
+//!
+//! The model reads the rows of [`StepEncoding`](crate::data::offline_rl::StepEncoding), `[R | s | action before | t]`. A row therefore
+//! stands for the tokens a_{t−1}, R_t, s_t: whatever a carried state has not seen yet when the action at t is asked for. At the
+//! beginning of a sequence there is no action before, and its token is left out.
+
+use std::sync::Arc;
+
+use burn::module::Module;
+use burn::nn::{Embedding, Linear};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use minrnn_kernels::segments::{CONTINUE, PADDING, RESET};
+use minrnn_stream::{DropoutSite, ModelConfig, NormKind, Pooling, Positions};
+
+use super::backbone::{Backbone, BackboneState};
+use super::language_model::loss;
+use super::signal::{Inputs, Targets};
+use crate::data::offline_rl::TIME_SCALE;
+use crate::nn::{AnyMixer, Initializer, Mixer, Mode, Norm, linear};
+use crate::ops::{Dropout, StepCodes, bias_dropout_residual, embedding};
+use crate::{Error, Result};
+
+/// Vectors of the time table.
+const N_TIMES: usize = 1000;
+/// Tokens of a step.
+const TOKENS: usize = 3;
+/// The dropout site of the embedded tokens; blocks count theirs from 0.
+const EMBEDDING_SITE: u64 = u64::MAX;
+
+/// A policy: from returns, observations and actions so far to the next action, in (−1, 1).
+#[derive(Module, Debug)]
+pub struct Decision<M: Module = AnyMixer> {
+    /// 1 → D.
+    pub to_go: Linear,
+    /// S → D.
+    pub observation: Linear,
+    /// A → D.
+    pub action: Linear,
+    /// Time → D.
+    pub times: Embedding,
+    /// LayerNorm of the embedded tokens.
+    pub norm: Norm,
+    /// The stack of blocks.
+    pub backbone: Backbone<M>,
+    /// D → A.
+    pub head: Linear,
+    #[module(skip)]
+    dropout: f64,
+}
+
+impl Decision<AnyMixer> {
+    /// The model `config` asks for, with weights drawn from `seed`: `input_width` numbers in a row, `n_outputs` in an action.
+    ///
+    /// # Errors
+    /// When the configuration is not valid or not that of a policy.
+    pub fn new(config: &ModelConfig, seed: u64, device: &Device) -> Result<Self> {
+        Self::with_mixers(config, seed, device, |layer, init| AnyMixer::from_config(config, layer, init))
+    }
+}
+
+impl<M: Mixer> Decision<M> {
+    /// The same around mixers made by `mixer`; `config.mixer` plays no part.
+    ///
+    /// # Errors
+    /// When the configuration is not valid or not that of a policy, or `mixer` fails.
+    pub fn with_mixers(
+        config: &ModelConfig,
+        seed: u64,
+        device: &Device,
+        mixer: impl FnMut(usize, &mut Initializer) -> Result<M>,
+    ) -> Result<Self> {
+        config.validate()?;
+        let [observation_width, action_width] = widths(config)?;
+        let d = config.d_model;
+        let mut init = Initializer::new(seed, device);
+        let (to_go, observation, action) = (init.linear(1, d), init.linear(observation_width, d), init.linear(action_width, d));
+        let times = Embedding { weight: init.normal([N_TIMES, d], 1.0) };
+        let norm = Norm::new(NormKind::Layer, d, &mut init);
+        let head = init.linear(d, action_width);
+        // The initialisation that a configuration chooses reaches the blocks alone, as in the published code.
+        let backbone = Backbone::with_mixers(config, &mut init.for_model(config), mixer)?;
+        let dropout = if config.dropout_sites.contains(&DropoutSite::Embedding) { config.dropout } else { 0.0 };
+        Ok(Self { to_go, observation, action, times, norm, backbone, head, dropout })
+    }
+
+    /// Numbers in a row, S + A + 2.
+    pub fn input_width(&self) -> usize {
+        let inputs = |linear: &Linear| linear.weight.dims()[0];
+        inputs(&self.to_go) + inputs(&self.observation) + inputs(&self.action) + 1
+    }
+
+    /// Numbers in an action, A.
+    pub fn action_width(&self) -> usize {
+        self.head.weight.dims()[1]
+    }
+
+    /// Where the weights live.
+    pub fn device(&self) -> Device {
+        self.head.weight.device()
+    }
+
+    /// The action at every step, and the state after the last observation. Without a `state` the rows begin a sequence, and what they
+    /// say of the action before the first step is not read; with the state of the rows before, nothing else of these is needed.
+    ///
+    /// # Shapes
+    /// * `inputs` `[B, K, S + A + 2]`, K at least 1 → `[B, K, A]`
+    ///
+    /// # Panics
+    /// When the shapes of inputs, state and steps do not fit.
+    pub fn forward(
+        &self,
+        inputs: impl Into<Inputs>,
+        state: Option<BackboneState<M::State>>,
+        steps: &StepCodes,
+        mode: Mode,
+    ) -> (Tensor<3>, BackboneState<M::State>) {
+        let Inputs::Values(inputs) = inputs.into() else { panic!("a policy reads values, found tokens") };
+        let [batch, n_steps, width] = inputs.dims();
+        assert!(n_steps > 0, "a policy needs at least one step");
+        assert_eq!(width, self.input_width(), "numbers in a row");
+        let left_out = usize::from(state.is_none());
+        let n_tokens = TOKENS * n_steps - left_out;
+        let x = self.embed(inputs, mode).narrow(1, left_out, n_tokens);
+        let state = state.unwrap_or_else(|| self.backbone.init_state(batch));
+        let (x, state) = self.backbone.forward(x, state, &of_tokens(steps, batch, n_steps, left_out), mode);
+        let last_of_step = |t: usize| TOKENS * (t + 1) - 1 - left_out;
+        let at = (0..batch).flat_map(|b| (0..n_steps).map(move |t| (b * n_tokens + last_of_step(t)) as i64)).collect::<Vec<_>>();
+        let at = Tensor::<1, Int>::from_data(TensorData::new(at, [batch * n_steps]), &x.device());
+        let x = linear::sequences(linear::rows(x).select(0, at), batch, n_steps);
+        (linear::apply(&self.head, x).tanh(), state)
+    }
+
+    /// The mean squared error of the actions of windows that begin anew, over the scored steps.
+    ///
+    /// # Shapes
+    /// * `inputs` `[B, K, S + A + 2]`, `targets` B·K·A numbers, `mask` B·K weights (absent: all 1)
+    ///
+    /// # Panics
+    /// When the shapes do not fit.
+    pub fn loss(
+        &self,
+        inputs: impl Into<Inputs>,
+        targets: impl Into<Targets>,
+        mask: Option<Arc<[f32]>>,
+        steps: &StepCodes,
+        mode: Mode,
+    ) -> Tensor<1> {
+        loss(self.forward(inputs, None, steps, mode).0, targets.into(), mask)
+    }
+
+    /// The tokens `[B, 3K, D]` of rows `[B, K, S + A + 2]`: action before, return, observation.
+    fn embed(&self, inputs: Tensor<3>, mode: Mode) -> Tensor<3> {
+        let [batch, n_steps, width] = inputs.dims();
+        let (action_width, observation_width) = (self.action_width(), width - self.action_width() - 2);
+        let part = |linear: &Linear, start, len| linear::apply(linear, inputs.clone().narrow(2, start, len));
+        let to_go = part(&self.to_go, 0, 1);
+        let observation = part(&self.observation, 1, observation_width);
+        let action = part(&self.action, 1 + observation_width, action_width);
+
+        let times = (inputs.narrow(2, width - 1, 1) * TIME_SCALE).round().reshape([batch, n_steps]);
+        // An action belongs to the row before its own; before the first row, to the time before.
+        let first = times.clone().narrow(1, 0, 1) - 1.0;
+        let before = if n_steps == 1 { first } else { Tensor::cat(vec![first, times.clone().narrow(1, 0, n_steps - 1)], 1) };
+        let vectors = |times: Tensor<2>| embedding(times.clamp(0.0, (N_TIMES - 1) as f64).int(), self.times.weight.val());
+        let (now, before) = (vectors(times), vectors(before));
+
+        let d = now.dims()[2];
+        let x: Tensor<4> = Tensor::stack(vec![action + before, to_go + now.clone(), observation + now], 2);
+        let x = self.norm.forward(x.reshape([batch, TOKENS * n_steps, d]), &StepCodes::dense(), mode);
+        match mode.dropout(self.dropout, EMBEDDING_SITE) {
+            Dropout::OFF => x,
+            dropout => linear::sequences(bias_dropout_residual(linear::rows(x), None, None, dropout), batch, TOKENS * n_steps),
+        }
+    }
+}
+
+/// Numbers in an observation and in an action of the policy `config` describes.
+fn widths(config: &ModelConfig) -> Result<[usize; 2]> {
+    let wrong = |problem: String| Err(Error::Config(problem));
+    if config.positions == Positions::Learned {
+        return wrong("a policy has a time table of its own, found positions = learned; use positions = none".into());
+    }
+    if config.pooling != Pooling::Last {
+        return wrong(format!("a policy reads every step by itself, found pooling = {}; use pooling = last", config.pooling));
+    }
+    let (width, action) = (config.input_width, config.n_outputs);
+    match width.checked_sub(action + 2) {
+        Some(observation) if observation > 0 && action > 0 => Ok([observation, action]),
+        _ => wrong(format!(
+            "a policy reads return, observation, last action and time, so input_width must be at least n_outputs + 3 and n_outputs at \
+             least 1, found {width} and {action}"
+        )),
+    }
+}
+
+/// The codes of tokens from those of steps. A reset acts behind the action that belongs to the step before it.
+fn of_tokens(steps: &StepCodes, batch: usize, n_steps: usize, left_out: usize) -> StepCodes {
+    if steps.is_dense() {
+        return StepCodes::dense();
+    }
+    let of_step = |code| match code {
+        RESET => [CONTINUE, RESET, CONTINUE],
+        PADDING => [PADDING; TOKENS],
+        _ => [CONTINUE; TOKENS],
+    };
+    let row = |b| (0..n_steps).flat_map(move |t| of_step(steps.code(b, t))).skip(left_out);
+    StepCodes::new((0..batch).flat_map(row).collect(), TOKENS * n_steps - left_out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Segments;
+
+    #[test]
+    fn resets_act_between_the_action_before_and_the_return() {
+        let steps = Segments::from_lengths(vec![3, 2]).with_resets(vec![vec![0, 2], vec![]]).steps(2, 3).unwrap();
+        let codes = |steps: &StepCodes, len: usize| (0..2).map(|b| (0..len).map(|t| steps.code(b, t)).collect()).collect::<Vec<Vec<i32>>>();
+        let (c, r, p) = (CONTINUE, RESET, PADDING);
+        let carried = of_tokens(&steps, 2, 3, 0);
+        assert_eq!(codes(&carried, 9), [[c, r, c, c, c, c, c, r, c], [c, c, c, c, c, c, p, p, p]]);
+        let anew = of_tokens(&steps, 2, 3, 1);
+        assert_eq!(codes(&anew, 8), [[r, c, c, c, c, c, r, c], [c, c, c, c, c, p, p, p]]);
+    }
+
+    #[test]
+    fn configurations_that_are_no_policy_are_refused() {
+        let policy = ModelConfig { input_width: 5, n_outputs: 2, d_model: 8, ..Default::default() };
+        let refusal = |config: ModelConfig| Decision::new(&config, 1, &Device::flex()).unwrap_err().to_string();
+        Decision::new(&policy, 1, &Device::flex()).unwrap();
+        assert!(refusal(ModelConfig { input_width: 4, ..policy.clone() }).contains("at least n_outputs + 3"));
+        assert!(refusal(ModelConfig { positions: Positions::Learned, ..policy.clone() }).contains("time table"));
+        assert!(refusal(ModelConfig { pooling: Pooling::Mean, ..policy }).contains("pooling = mean"));
+    }
+}

@@ -1,0 +1,113 @@
+//! A policy on disk: `config.json`, `model.safetensors` and, in `task.json`, how a step becomes numbers.
+
+use std::path::Path;
+
+use burn::tensor::Device;
+use minrnn_stream::{CheckpointConfig, ModelConfig, WEIGHTS_FILE, read_checkpoint, write_atomic};
+
+use crate::checkpoint::{TASK_FILE, load_weights, save_weights};
+use crate::data::offline_rl::StepEncoding;
+use crate::model::Decision;
+use crate::{Error, Result};
+
+/// Far more than means and deviations of any sensible number of observations take.
+const MAX_TASK_BYTES: u64 = 1 << 24;
+
+/// A policy with all that acting needs.
+#[derive(Debug)]
+pub struct Policy {
+    /// What the model is.
+    pub config: ModelConfig,
+    /// How a step becomes numbers.
+    pub encoding: StepEncoding,
+    /// The model.
+    pub model: Decision,
+}
+
+impl Policy {
+    /// Writes the policy into the directory `directory`, which is made where it does not exist.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn save(&self, directory: impl AsRef<Path>) -> Result<()> {
+        let directory = directory.as_ref();
+        std::fs::create_dir_all(directory).map_err(|error| Error::io("make", directory, error))?;
+        CheckpointConfig::new(self.config.clone()).write(directory)?;
+        save_weights(&self.model, directory.join(WEIGHTS_FILE))?;
+        let path = directory.join(TASK_FILE);
+        let text = serde_json::to_vec_pretty(&self.encoding).map_err(|error| Error::malformed(&path, error.to_string()))?;
+        Ok(write_atomic(path, &text)?)
+    }
+
+    /// Reads the policy in the directory `directory`.
+    ///
+    /// # Errors
+    /// When a file is missing, damaged, or belongs to another model.
+    pub fn load(directory: impl AsRef<Path>, device: &Device) -> Result<Self> {
+        let directory = directory.as_ref();
+        let (config, mut weights) = read_checkpoint(directory)?;
+        let config = config.model;
+        let model = load_weights(Decision::new(&config, 0, device)?, &mut weights)?;
+        weights.expect_empty()?;
+        let path = directory.join(TASK_FILE);
+        let len = std::fs::metadata(&path).map_err(|error| Error::io("read", &path, error))?.len();
+        if len > MAX_TASK_BYTES {
+            return Err(Error::malformed(&path, format!("it has {len} bytes, expected at most {MAX_TASK_BYTES}")));
+        }
+        let text = std::fs::read(&path).map_err(|error| Error::io("read", &path, error))?;
+        let encoding: StepEncoding = serde_json::from_slice(&text)
+            .map_err(|error| Error::malformed(&path, format!("expected means and deviations of observations: {error}")))?;
+        encoding.validate().map_err(|error| Error::malformed(&path, error.to_string()))?;
+        let (expected, found) = ([config.input_width, config.n_outputs], [encoding.width(), encoding.action_width]);
+        if expected != found {
+            let problem = format!("it makes rows and actions of {found:?} numbers, but the model beside it has {expected:?}");
+            return Err(Error::malformed(&path, problem));
+        }
+        Ok(Self { config, encoding, model })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Tensor;
+
+    use super::*;
+    use crate::nn::Mode;
+    use crate::ops::StepCodes;
+
+    fn policy() -> Policy {
+        let config = ModelConfig { input_width: 5, n_outputs: 1, d_model: 8, ..Default::default() };
+        let encoding = StepEncoding { mean: vec![0.1, -3.0], deviation: vec![1.5, 0.25], action_width: 1, return_scale: 1000.0 };
+        let model = Decision::new(&config, 1, &Device::flex()).unwrap();
+        Policy { config, encoding, model }
+    }
+
+    #[test]
+    fn what_is_saved_acts_the_same() {
+        let (dir, policy) = (tempfile::tempdir().unwrap(), policy());
+        policy.save(dir.path().join("p")).unwrap();
+        let loaded = Policy::load(dir.path().join("p"), &Device::flex()).unwrap();
+        assert_eq!((&loaded.config, &loaded.encoding), (&policy.config, &policy.encoding));
+        let rows = Tensor::<3>::from_data([[[0.5, -1.0, 2.0, 0.0, 0.0], [0.4, 1.0, 0.3, -0.7, 0.001]]], &Device::flex());
+        let act = |model: &Decision| model.forward(rows.clone(), None, &StepCodes::dense(), Mode::Evaluate).0.into_data();
+        assert_eq!(act(&loaded.model), act(&policy.model));
+    }
+
+    #[test]
+    fn a_policy_without_its_statistics_is_refused() {
+        let (dir, policy) = (tempfile::tempdir().unwrap(), policy());
+        policy.save(dir.path()).unwrap();
+        let refusal = |text: &str| {
+            std::fs::write(dir.path().join(TASK_FILE), text).unwrap();
+            Policy::load(dir.path(), &Device::flex()).unwrap_err().to_string()
+        };
+        assert!(refusal("{}").contains("means and deviations"));
+        assert!(refusal(r#"{"mean": [0], "deviation": [1], "action_width": 1, "return_scale": 1}"#).contains("[4, 1]"));
+        assert!(
+            refusal(r#"{"mean": [0, 0], "deviation": [1], "action_width": 1, "return_scale": 1}"#).contains("2 means and 1 deviations")
+        );
+        assert!(refusal(r#"{"mean": [0, 0], "deviation": [1, 0], "action_width": 1, "return_scale": 1}"#).contains("deviation 1 is 0"));
+        std::fs::remove_file(dir.path().join(TASK_FILE)).unwrap();
+        assert!(Policy::load(dir.path(), &Device::flex()).unwrap_err().to_string().contains(TASK_FILE));
+    }
+}
