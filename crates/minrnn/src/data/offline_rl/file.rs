@@ -141,9 +141,9 @@ impl Header {
     fn parse(bytes: &[u8; HEADER_LEN], file_len: u64) -> Result<Self, String> {
         let u32_at = |i| u32::from_le_bytes(std::array::from_fn(|j| bytes[i + j]));
         if bytes[..8] != MAGIC {
-            return Err(format!(
-                "is not a file of trajectories (it does not begin with MINRNNRL); HDF5 files of D4RL or Minari are converted by tools/convert_trajectories.py"
-            ));
+            let sentence = "is not a file of trajectories (it does not begin with MINRNNRL); HDF5 files of D4RL or Minari are converted by \
+                            tools/convert_trajectories.py";
+            return Err(sentence.to_owned());
         }
         if u32_at(8) != VERSION {
             return Err(format!("is a file of trajectories of version {}, but this program reads version {VERSION}; {AGAIN}", u32_at(8)));

@@ -100,9 +100,9 @@ impl Environment for PointMass {
         assert_eq!(action.len(), 2, "a push has two parts");
         let square = |x: &[f32; 2]| x[0] * x[0] + x[1] * x[1];
         let push: [f32; 2] = std::array::from_fn(|i| action[i].clamp(-1.0, 1.0));
-        for i in 0..2 {
-            self.velocity[i] = KEPT * self.velocity[i] + push[i] * DT;
-            self.place[i] += self.velocity[i] * DT;
+        for ((place, velocity), push) in self.place.iter_mut().zip(&mut self.velocity).zip(push) {
+            *velocity = KEPT * *velocity + push * DT;
+            *place += *velocity * DT;
         }
         let reward = 1.0 - square(&self.place) - 0.1 * square(&self.velocity) - 0.01 * square(&push);
         Transition { observation: self.observation(), reward, terminal: false }

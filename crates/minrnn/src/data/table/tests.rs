@@ -57,8 +57,11 @@ fn horizon_of(task: &Forecasting) -> usize {
     }
 }
 
+/// Sequence and step.
+type Place = (usize, usize);
+
 /// For each scored step of a batch: what is read there, and what is to be predicted.
-fn scored(task: &Forecasting, batch: &Batch) -> Vec<((usize, usize), Vec<(usize, usize)>)> {
+fn scored(task: &Forecasting, batch: &Batch) -> Vec<(Place, Vec<Place>)> {
     let horizon = horizon_of(task);
     let mask = batch.mask.as_ref().unwrap();
     let steps = (0..mask.len()).filter(|&at| mask[at] != 0.0);
@@ -212,7 +215,7 @@ fn every_sequence_is_scored_once_at_its_last_step() {
                 assert_eq!(mask.iter().position(|&m| m != 0.0), Some(length - 1));
                 assert_eq!(mask.iter().sum::<f32>(), 1.0);
                 let sequence = (classifier.normalization.restore(0, batch.inputs.values()[rows.start]) / 1000.0).round() as usize;
-                assert_eq!(batch.targets.tokens()[rows][length - 1], u32::from(sequence % 2 == 0));
+                assert_eq!(batch.targets.tokens()[rows][length - 1], u32::from(sequence.is_multiple_of(2)));
                 numbers.push(sequence);
             }
         }
