@@ -9,6 +9,7 @@ import math
 from functools import partial
 
 import torch
+import torch.nn.functional as F
 from common import Case
 from long_convolutions import CONVOLUTIONS, Convolution, depthwise, direct
 from torch import Tensor, nn
@@ -53,8 +54,22 @@ class Hyena(nn.Module):
         return self.out_proj(x0 * (self.convolution(v, self.filter()) + self.skip * v))
 
 
+class HyenaFilter(nn.Module):
+    """The long convolution alone, with S4's output mixing."""
+
+    def __init__(self, case: Case, convolution: Convolution):
+        super().__init__()
+        d = case.d_model
+        self.convolution = convolution
+        self.filter, self.skip = Filter(d, case.seq_len), nn.Parameter(torch.randn(d))
+        self.out_proj = nn.Linear(d, 2 * d)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.glu(self.out_proj(F.gelu(self.convolution(x, self.filter()) + self.skip * x)))
+
+
 def by(convolution: Convolution) -> dict:
-    return {"hyena": partial(Hyena, convolution=convolution)}
+    return {"hyena": partial(Hyena, convolution=convolution), "hyena-filter": partial(HyenaFilter, convolution=convolution)}
 
 
 if __name__ == "__main__":

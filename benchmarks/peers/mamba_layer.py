@@ -1,4 +1,5 @@
-"""One Mamba layer in PyTorch, as a whole mixer: in-projection, convolution, selection, scan, gate, out-projection.
+"""One Mamba layer in PyTorch, as a whole mixer: in-projection, convolution, selection, scan, gate, out-projection; and S6, its selective
+state spaces alone.
 
 * torch-loop: one step after the other, from exp(Δ A) and Δ B u of all steps at once.
 * mambapy: the parallel scan of the package of that name.
@@ -23,28 +24,49 @@ CASE = ROOT / "crates/cli/tests/fixtures/verify/mamba.safetensors"
 Scan = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
-class Mamba(nn.Module):
-    """The parameters and everything around the scan."""
+class Selection(nn.Module):
+    """The selective state spaces: step size, B and C from the input, and the scan."""
+
+    def __init__(self, width: int, rank: int, scan: Scan):
+        super().__init__()
+        self.scan, self.rank = scan, rank
+        self.x_proj = nn.Linear(width, rank + 2 * D_STATE, bias=False)
+        self.dt_proj = nn.Linear(rank, width)
+        nn.init.constant_(self.dt_proj.bias, -4.6)
+        self.A_log = nn.Parameter(torch.arange(1.0, D_STATE + 1).to(self.dt_proj.bias).log().repeat(width, 1))
+        self.D = nn.Parameter(torch.ones(width))
+
+    def select(self, u: Tensor) -> Tensor:
+        delta, b, c = self.x_proj(u).split([self.rank, D_STATE, D_STATE], dim=-1)
+        return self.scan(u, F.softplus(self.dt_proj(delta)), -self.A_log.exp(), b, c, self.D)
+
+
+class Mamba(Selection):
+    """Selective state spaces and everything around them."""
 
     def __init__(self, case: Case, scan: Scan):
-        super().__init__()
         d, e = case.d_model, case.d_hidden
-        self.scan, self.rank = scan, -(-d // 16)
+        super().__init__(e, -(-d // 16), scan)
         self.in_proj = nn.Linear(d, 2 * e, bias=False)
         self.conv1d = nn.Conv1d(e, e, 4, groups=e, padding=3)
-        self.x_proj = nn.Linear(e, self.rank + 2 * D_STATE, bias=False)
-        self.dt_proj = nn.Linear(self.rank, e)
-        nn.init.constant_(self.dt_proj.bias, -4.6)
-        self.A_log = nn.Parameter(torch.arange(1.0, D_STATE + 1).to(self.dt_proj.bias).log().repeat(e, 1))
-        self.D = nn.Parameter(torch.ones(e))
         self.out_proj = nn.Linear(e, d, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         u, z = self.in_proj(x).chunk(2, dim=-1)
         u = F.silu(self.conv1d(u.mT)[..., : x.shape[1]].mT)
-        delta, b, c = self.x_proj(u).split([self.rank, D_STATE, D_STATE], dim=-1)
-        y = self.scan(u, F.softplus(self.dt_proj(delta)), -self.A_log.exp(), b, c, self.D)
-        return self.out_proj(y * F.silu(z))
+        return self.out_proj(self.select(u) * F.silu(z))
+
+
+class S6(Selection):
+    """Selective state spaces alone, with S4's output mixing."""
+
+    def __init__(self, case: Case, scan: Scan):
+        d = case.d_model
+        super().__init__(d, -(-d // 16), scan)
+        self.out_proj = nn.Linear(d, 2 * d)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.glu(self.out_proj(F.gelu(self.select(x))))
 
 
 def loop(u: Tensor, delta: Tensor, a: Tensor, b: Tensor, c: Tensor, skip: Tensor) -> Tensor:
@@ -75,7 +97,7 @@ def transformers_mixer(case: Case, use_mambapy: bool) -> nn.Module:
 
 
 SCANS: dict[str, Scan] = {"torch-loop": loop, "mambapy": mambapy}
-LAYERS = {name: {"mamba": partial(Mamba, scan=scan)} for name, scan in SCANS.items()}
+LAYERS = {name: {"mamba": partial(Mamba, scan=scan), "s6": partial(S6, scan=scan)} for name, scan in SCANS.items()}
 LAYERS["transformers"] = {"mamba": partial(transformers_mixer, use_mambapy=False)}
 LAYERS["transformers-mambapy"] = {"mamba": partial(transformers_mixer, use_mambapy=True)}
 

@@ -6,12 +6,12 @@
 //! where: y the map's output (D). Inside a wiring the block's own projection mixes the channels, and y goes out as it is.
 
 use burn::nn::Linear;
-use burn::tensor::{Tensor, activation};
+use burn::tensor::Tensor;
 use minrnn_stream::WiringKind;
 
 use super::init::Initializer;
-use super::linear::{apply, rows, sequences};
-use crate::ops::bias_gelu;
+use super::linear::{bias, row_product, rows, sequences};
+use crate::ops::{self, bias_gelu};
 
 /// A new layer D → 2D, rows value then gate, unless the map stands in a wiring.
 pub(super) fn output_mixing(d_model: usize, wiring: WiringKind, init: &mut Initializer) -> Option<Linear> {
@@ -22,6 +22,10 @@ pub(super) fn output_mixing(d_model: usize, wiring: WiringKind, init: &mut Initi
 pub(super) fn mixed(y: Tensor<3>, out_proj: Option<&Linear>) -> Tensor<3> {
     let [batch, seq_len, width] = y.dims();
     let Some(out_proj) = out_proj.filter(|_| batch * seq_len > 0) else { return y };
-    let both = apply(out_proj, sequences(bias_gelu(rows(y), None), batch, seq_len));
-    both.clone().narrow(2, 0, width) * activation::sigmoid(both.narrow(2, width, width))
+    let both = row_product(bias_gelu(rows(y), None), out_proj.weight.val());
+    let (value, gate) = ops::split(both, width);
+    let bias_of = |part: usize| bias(out_proj).map(|bias| bias.narrow(0, part * width, width));
+    // A gate between a value and nothing.
+    let nothing = Tensor::zeros([batch * seq_len, width], &value.device());
+    sequences(ops::highway(gate, bias_of(1), value, bias_of(0), nothing), batch, seq_len)
 }
