@@ -16,12 +16,12 @@
 mod atomic;
 mod batch;
 mod encode;
-mod examples;
 mod formal;
 mod labelled;
 mod lra;
 mod mqar;
 mod nearest_neighbour;
+mod numbered_examples;
 pub mod offline_rl;
 mod passes;
 mod positioned;

@@ -18,7 +18,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::batch::check_shape;
-use super::examples::Examples;
+use super::numbered_examples::NumberedExamples;
 use super::{Batch, BatchSource, EvaluationSet, FixedBatches, SequenceTask, Signal};
 use crate::rng::{ChaCha8Rng, Purpose};
 use crate::{Error, Result, Segments};
@@ -104,7 +104,7 @@ impl SequenceTask for Mqar {
 pub struct Recall {
     task: Mqar,
     weights: Vec<f64>,
-    examples: Examples,
+    examples: NumberedExamples,
     batch_size: usize,
 }
 
@@ -116,7 +116,7 @@ impl Recall {
     pub fn new(task: Mqar, batch_size: usize, seed: u64, purpose: Purpose) -> Result<Self> {
         task.validate()?;
         check_shape(batch_size, task.length)?;
-        let examples = Examples { n: task.n_examples, seed, purpose };
+        let examples = NumberedExamples { n: task.n_examples, seed, purpose };
         Ok(Self { weights: task.weights(), task, examples, batch_size })
     }
 

@@ -13,7 +13,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::batch::check_shape;
-use super::examples::Examples;
+use super::numbered_examples::NumberedExamples;
 use super::{Batch, BatchSource, EvaluationSet, FixedBatches, SequenceTask, Sequences, Signal};
 use crate::rng::{ChaCha8Rng, Purpose};
 use crate::{Error, Result, Segments};
@@ -79,7 +79,7 @@ impl SequenceTask for NearestNeighbour {
 #[derive(Debug, Clone)]
 pub struct Searches {
     max_length: usize,
-    examples: Examples,
+    examples: NumberedExamples,
     batch_size: usize,
 }
 
@@ -92,7 +92,7 @@ impl Searches {
         task.validate()?;
         let NearestNeighbour { max_length, n_examples } = task;
         check_shape(batch_size, max_length.saturating_mul(WIDTH))?;
-        Ok(Self { max_length, examples: Examples { n: n_examples, seed, purpose }, batch_size })
+        Ok(Self { max_length, examples: NumberedExamples { n: n_examples, seed, purpose }, batch_size })
     }
 
     /// A row as its steps.

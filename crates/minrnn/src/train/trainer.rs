@@ -271,9 +271,8 @@ impl Trainer {
         Ok(Update { iteration: iteration + 1, loss: loss_sum * scale, lr, grad_norm, tokens_per_s })
     }
 
-    /// Scores the kept checkpoints of a text, or the one that the validation batches of a task chose, with 200 fixed test batches, makes the
-    /// best of them the run's best, and scores that one with one
-    /// pass over the test text. `None` when `stop` was raised.
+    /// Scores with 200 fixed test batches the kept checkpoints of a text, or the one that the validation batches of a task chose; makes the
+    /// best of them the run's best, and scores that one with one pass over the test text. `None` when `stop` was raised.
     ///
     /// # Errors
     /// When a checkpoint cannot be read, or the run cannot be written.

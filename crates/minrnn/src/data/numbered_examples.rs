@@ -9,14 +9,14 @@ const EXAMPLE: u64 = u64::MAX;
 
 /// The examples of a generated task.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Examples {
+pub(super) struct NumberedExamples {
     /// Size of the set; 0 stands for one without end, of which no example is met twice.
     pub n: u64,
     pub seed: u64,
     pub purpose: Purpose,
 }
 
-impl Examples {
+impl NumberedExamples {
     /// The generator of the batch of (`iteration`, `micro`), which chooses its rows.
     pub fn batch(self, iteration: u64, micro: u64) -> ChaCha8Rng {
         rng::substream(self.seed, self.purpose, iteration, micro)
