@@ -370,3 +370,15 @@ fn a_start_that_fails_leaves_no_directory() {
     let refused = Trainer::new(Experiment { model, ..scratch.experiment(&[]) }, RunDir::create(scratch.path("run")).unwrap());
     assert!(refused.map(drop).unwrap_err().to_string().contains("expansion") && !scratch.path("run").exists());
 }
+
+#[test]
+fn the_report_on_a_task_scores_only_the_checkpoint_that_validated_best() {
+    let scratch = Scratch::new();
+    let settings = ["task=selective-copying", "copy_length=12", "copy_tokens=2", "max_iterations=6", "eval_every=2"].map(str::to_owned);
+    let experiment = Experiment::parse(TINY, &settings).unwrap();
+    let mut trainer = Trainer::new(experiment, RunDir::create(scratch.path("task")).unwrap()).unwrap();
+    let go_on = AtomicBool::new(false);
+    trainer.run(&go_on, |_| Ok(())).unwrap();
+    let report = trainer.final_report(&go_on).unwrap().unwrap();
+    assert_eq!(report.kept.iter().map(|(iteration, _)| *iteration).collect::<Vec<_>>(), [trainer.progress().kept()[0]]);
+}

@@ -47,3 +47,21 @@ impl RunningMean {
         (sums * shares, Self { sum, count: places.after })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Segments;
+
+    #[test]
+    fn the_mean_is_over_the_steps_since_the_last_reset() {
+        let device = Device::flex();
+        let x = Tensor::<3>::from_data([[[1.0], [3.0], [8.0], [2.0]], [[4.0], [6.0], [9.0], [9.0]]], &device);
+        let steps = Segments::from_lengths(vec![4, 2]).with_resets(vec![vec![2], vec![]]).steps(2, 4).unwrap();
+        let (means, after) = RunningMean::init(2, 1, &device).forward(x, &steps);
+        let means: Vec<f32> = means.into_data().try_to_vec().unwrap();
+        assert_eq!(means[..6], [1.0, 2.0, 8.0, 5.0, 4.0, 5.0]);
+        let [sum, count] = [after.sum, after.count].map(|x| x.into_data().try_to_vec::<f32>().unwrap());
+        assert_eq!((sum, count), (vec![10.0, 10.0], vec![2.0, 2.0]));
+    }
+}
