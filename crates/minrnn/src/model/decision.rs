@@ -25,7 +25,7 @@ use minrnn_kernels::segments::{CONTINUE, PADDING, RESET};
 use minrnn_stream::{DropoutSite, ModelConfig, NormKind, Pooling, Positions};
 
 use super::backbone::{Backbone, BackboneState};
-use super::language_model::loss;
+use super::scored::Scored;
 use super::signal::{Inputs, Targets};
 use crate::data::offline_rl::TIME_SCALE;
 use crate::nn::{AnyMixer, Initializer, Mixer, Mode, Norm, linear};
@@ -157,7 +157,8 @@ impl<M: Mixer> Decision<M> {
         steps: &StepCodes,
         mode: Mode,
     ) -> Tensor<1> {
-        loss(self.forward(inputs, None, steps, mode).0, targets.into(), mask)
+        let predicted = linear::rows(self.forward(inputs, None, steps, mode).0);
+        Scored { predicted, targets: targets.into(), mask }.loss()
     }
 
     /// The tokens `[B, 3K, D]` of rows `[B, K, S + A + 2]`: action before, return, observation.

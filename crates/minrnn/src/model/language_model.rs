@@ -16,11 +16,12 @@ use minrnn_stream::{DropoutSite, Initialization, MixerKind, ModelConfig, Pooling
 use super::backbone::{Backbone, BackboneState};
 use super::pair_head::{PairHead, PairMemory};
 use super::pooling::RunningMean;
+use super::scored::{Scored, where_scored};
 use super::signal::{Inputs, Targets};
 use crate::Result;
 use crate::nn::places::Places;
 use crate::nn::{AnyMixer, AnyState, Initializer, Mixer, Mode, linear};
-use crate::ops::{Dropout, StepCodes, bias_dropout_residual, cross_entropy, embedding, squared_error};
+use crate::ops::{Dropout, StepCodes, bias_dropout_residual, embedding};
 
 /// The dropout site of the embedding; blocks count theirs from 0.
 const EMBEDDING_SITE: u64 = u64::MAX;
@@ -192,8 +193,31 @@ impl<M: Mixer> LanguageModel<M> {
         steps: &StepCodes,
         mode: Mode,
     ) -> (Tensor<1>, BackboneState<M::State>) {
-        let (predicted, state) = self.forward(inputs, state, steps, mode);
-        (loss(predicted, targets.into(), mask), state)
+        let (scored, state) = self.predict_scored(inputs.into(), targets.into(), mask, state, steps, mode);
+        (scored.loss(), state)
+    }
+
+    /// What is predicted at the scored positions, with what should be, and the state after the last step.
+    pub(crate) fn predict_scored(
+        &self,
+        inputs: Inputs,
+        targets: Targets,
+        mask: Option<Arc<[f32]>>,
+        state: BackboneState<M::State>,
+        steps: &StepCodes,
+        mode: Mode,
+    ) -> (Scored, BackboneState<M::State>) {
+        let (features, state) = self.features(inputs, state, steps, mode);
+        (self.score(features, targets, mask), state)
+    }
+
+    /// What is predicted from features `[B, T, D]` where they are scored, with what should be.
+    ///
+    /// The head is the widest layer of a model with many tokens, and a task may ask for a few answers at the end of a long sequence; where
+    /// at most half of the positions are scored the head sees these alone.
+    pub(crate) fn score(&self, features: Tensor<3>, targets: Targets, mask: Option<Arc<[f32]>>) -> Scored {
+        let (features, targets, mask) = where_scored(features, targets, mask);
+        Scored { predicted: linear::rows(self.logits(features)), targets, mask }
     }
 
     /// The embedded tokens or mapped values `[B, T, D]`, with dropout while training, and the place of the next one.
@@ -276,14 +300,5 @@ impl<M: Mixer> LanguageModel<M> {
             Some(head) => linear::product(head, x),
             None => linear::transposed_product(x, self.input_weight()),
         }
-    }
-}
-
-/// The mean loss of predictions `[B, T, V]`.
-pub(crate) fn loss(predicted: Tensor<3>, targets: Targets, mask: Option<Arc<[f32]>>) -> Tensor<1> {
-    let rows = linear::rows(predicted);
-    match targets {
-        Targets::Classes(classes) => cross_entropy(rows, classes, mask),
-        Targets::Values(values) => squared_error(rows, &values, mask.as_deref()),
     }
 }

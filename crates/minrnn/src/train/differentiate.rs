@@ -10,7 +10,7 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 
 use super::optimizer::GradientMap;
-use crate::model::{BackboneState, Inputs, LanguageModel, Targets, loss};
+use crate::model::{BackboneState, Inputs, LanguageModel, Targets};
 use crate::nn::{BlockState, Mixer, Mode, State, StateZip};
 use crate::ops::{StepCodes, with_gradient};
 
@@ -90,7 +90,7 @@ fn block_by_block<M: Mixer>(
     let top = leaf(x);
     let (features, pooling) = model.pool(model.backbone.final_norm.forward(top.clone(), steps, mode), pooling, steps);
     let (features, pair) = model.compare(features, pair, steps);
-    let loss = loss(model.logits(features), batch.targets, batch.mask);
+    let loss = model.score(features, batch.targets, batch.mask).loss();
     let value = f64::from(loss.clone().into_scalar::<f32>());
     let grads = loss.backward();
     let mut gradients = GradientMap::new(model, &grads);

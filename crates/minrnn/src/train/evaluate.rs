@@ -1,16 +1,13 @@
 //! The measures of a model on a fixed list of batches.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-use burn::tensor::Tensor;
 
 use super::differentiate::MicroBatch;
 use crate::data::table::Comparison;
 use crate::data::{Batch, EvaluationSet};
-use crate::model::{LanguageModel, Targets};
-use crate::nn::{Mode, State};
-use crate::{Result, model, nn};
+use crate::model::{LanguageModel, Scored, Targets};
+use crate::nn::{Mode, State, linear};
+use crate::{Result, nn};
 
 /// The measures of an evaluation, over all scored predictions.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,17 +46,17 @@ pub fn compare<M: nn::Mixer>(
     stop: &AtomicBool,
 ) -> Result<Option<Evaluation>> {
     let (mut loss, mut right, mut n_scored) = (0.0, None, 0u64);
-    let finished = for_each_batch(model, set, stop, |batch, targets, mask, predicted| {
+    let finished = for_each_batch(model, set, stop, comparison.is_some(), |batch, scored| {
         let n = batch.n_scored() as u64;
         if let Some(comparison) = &mut comparison {
-            comparison.add(batch, &predicted.clone().into_data().try_to_vec::<f32>().expect("outputs are f32"));
+            comparison.add(batch, &scored.predicted.clone().into_data().try_to_vec::<f32>().expect("outputs are f32"));
         }
-        if let Targets::Classes(classes) = &targets {
+        if let Targets::Classes(classes) = &scored.targets {
             let mut count = 0;
-            for_each_row(predicted.clone(), classes, mask.as_deref(), |logits, target| count += u64::from(is_right(logits, target)));
+            for_each_row(&scored, classes, |logits, target| count += u64::from(is_right(logits, target)));
             *right.get_or_insert(0) += count;
         }
-        let mean: f32 = model::loss(predicted, targets, mask).into_scalar();
+        let mean: f32 = scored.loss().into_scalar();
         loss += f64::from(mean) * n as f64;
         n_scored += n;
     })?;
@@ -78,19 +75,20 @@ pub(super) fn evaluate_each<M: nn::Mixer>(
     stop: &AtomicBool,
     mut see: impl FnMut(usize, f64, bool),
 ) -> Result<bool> {
-    for_each_batch(model, set, stop, |_, targets, mask, logits| {
-        let Targets::Classes(classes) = targets else { return };
-        for_each_row(logits, &classes, mask.as_deref(), |logits, target| see(target, loss_of(logits, target), is_right(logits, target)));
+    for_each_batch(model, set, stop, false, |_, scored| {
+        let Targets::Classes(classes) = &scored.targets else { return };
+        for_each_row(&scored, classes, |logits, target| see(target, loss_of(logits, target), is_right(logits, target)));
     })
 }
 
-/// Runs `model` on every batch of `set` and hands it to `see` with its targets, its mask and what was predicted; false when `stop` was
-/// raised before the end.
+/// Runs `model` (below autodiff) on every batch of `set` and hands it to `see` with what was predicted, at `all` positions or at those
+/// that are scored; false when `stop` was raised before the end.
 fn for_each_batch<M: nn::Mixer>(
     model: &LanguageModel<M>,
     set: &mut dyn EvaluationSet,
     stop: &AtomicBool,
-    mut see: impl FnMut(&Batch, Targets, Option<Arc<[f32]>>, Tensor<3>),
+    all: bool,
+    mut see: impl FnMut(&Batch, Scored),
 ) -> Result<bool> {
     let device = model.device();
     let mut carried = None;
@@ -101,22 +99,27 @@ fn for_each_batch<M: nn::Mixer>(
         let batch = set.batch(index)?;
         let MicroBatch { inputs, targets, mask, steps } = MicroBatch::new(&batch, &device)?;
         let state = carried.take().unwrap_or_else(|| model.init_state(batch.batch_size));
-        let (predicted, state) = model.forward(inputs, state, &steps, Mode::Evaluate);
+        let (scored, state) = if all {
+            let (predicted, state) = model.forward(inputs, state, &steps, Mode::Evaluate);
+            (Scored { predicted: linear::rows(predicted), targets, mask }, state)
+        } else {
+            model.predict_scored(inputs, targets, mask, state, &steps, Mode::Evaluate)
+        };
         carried = set.carries_state().then(|| state.detach());
         if batch.n_scored() > 0 {
-            see(&batch, targets, mask, predicted);
+            see(&batch, scored);
         }
     }
     Ok(true)
 }
 
-/// Hands the logits `[B, T, V]` of every scored step to `see`, with its class.
-fn for_each_row(logits: Tensor<3>, classes: &[i32], mask: Option<&[f32]>, mut see: impl FnMut(&[f32], usize)) {
-    let n = logits.dims()[2];
-    let data = logits.into_data();
+/// Hands the logits of every scored position to `see`, with its class.
+fn for_each_row(scored: &Scored, classes: &[i32], mut see: impl FnMut(&[f32], usize)) {
+    let n = scored.predicted.dims()[1];
+    let data = scored.predicted.clone().into_data();
     let rows = data.as_slice::<f32>().expect("logits are f32").chunks_exact(n);
     for (i, (row, &class)) in rows.zip(classes).enumerate() {
-        if mask.is_none_or(|mask| mask[i] != 0.0) {
+        if scored.mask.as_ref().is_none_or(|mask| mask[i] != 0.0) {
             see(row, class as usize);
         }
     }
