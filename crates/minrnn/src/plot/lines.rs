@@ -188,6 +188,13 @@ impl Panel {
             }
             chart.draw_series(series.published.iter().map(|&at| Circle::new(at, 5 * scale, line(color, 2))))?;
         }
+        if self.series.iter().any(|series| !series.published.is_empty()) {
+            let outline = line(INK, 2);
+            chart
+                .draw_series(std::iter::empty::<Circle<(f64, f64), i32>>())?
+                .label("published")
+                .legend(move |(x, y)| Circle::new((x + 11 * scale, y), 5 * scale, outline));
+        }
         chart
             .configure_series_labels()
             .position(match self.legend {
@@ -224,7 +231,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         assert!(draw_lines("Training time", &[panel(), panel()], directory.path(), "figure1").unwrap());
         let svg = std::fs::read_to_string(directory.path().join("figure1.svg")).unwrap();
-        for part in ["Training time", "length T", "time (ms)", "minGRU", "GRU &amp; co", "4096"] {
+        for part in ["Training time", "length T", "time (ms)", "minGRU", "GRU &amp; co", "published", "4096"] {
             assert!(svg.contains(part), "{part}");
         }
         let png = std::fs::read(directory.path().join("figure1.png")).unwrap();

@@ -199,6 +199,7 @@ built_in! {
     "parameters",
     "xlstm-parity",
     "xlstm-mqar",
+    "xlstm-nearest-neighbour",
 }
 
 /// Other names of targets.

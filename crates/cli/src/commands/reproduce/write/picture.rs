@@ -75,9 +75,14 @@ fn panel(grid: &Grid, metric: Metric) -> Panel {
 
 /// What the evaluations of each row showed, by iteration: the mean of the seeds that got that far.
 fn curves(grid: &Grid, y_label: &str, legend: Legend, value: impl Fn(&Point) -> Option<f64>) -> Panel {
+    // The best loss and where it was reached.
+    let published = |row: usize| {
+        let value = |metric| (0..grid.target.columns.len()).find_map(|column| grid.published(metric, row, column).value);
+        value(Metric::BestIteration).zip(value(Metric::Loss)).into_iter().collect()
+    };
     let series = |row: usize| {
         let outcomes: Vec<&Outcome> = grid.cells[row].iter().flat_map(|cell| cell.outcomes()).collect();
-        Series { label: grid.target.rows[row].label.clone(), points: mean_curve(&outcomes, &value), published: Vec::new() }
+        Series { label: grid.target.rows[row].label.clone(), points: mean_curve(&outcomes, &value), published: published(row) }
     };
     Panel {
         x_label: "iteration".to_owned(),
