@@ -102,7 +102,7 @@ class Block(nn.Module):
         return x + self.ff(self.ff_norm(x)), (window, h)
 
 
-class LanguageModel(nn.Module):
+class SequenceModel(nn.Module):
     def __init__(self, s: Setting, impl: str):
         super().__init__()
         self.embedding = nn.Embedding(s.vocab_size, s.d_model)
@@ -137,8 +137,8 @@ class LanguageModel(nn.Module):
         return self.head(self.final_norm(x)), after
 
 
-def load(s: Setting, impl: str, weights: dict[str, np.ndarray]) -> LanguageModel:
-    model = LanguageModel(s, impl)
+def load(s: Setting, impl: str, weights: dict[str, np.ndarray]) -> SequenceModel:
+    model = SequenceModel(s, impl)
     model.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
     return model
 

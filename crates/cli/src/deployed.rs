@@ -7,7 +7,7 @@ use minrnn::Error;
 use minrnn::checkpoint::{LoadedModel, TOKENIZER_FILE, load_model, parameter_count};
 use minrnn::data::Tokenizer;
 use minrnn::generate::ModelIdentity;
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::train::find_checkpoint;
 use minrnn_stream::{CONFIG_FILE, Model, ModelConfig, PackedModel, TensorEntry, WEIGHTS_FILE, WeightFormat, read_checkpoint};
 
@@ -16,7 +16,7 @@ pub enum Engine {
     /// The inference runtime.
     Runtime(Box<Model>),
     /// The model as it was trained, where the runtime lacks one of its mixers.
-    Training(Box<(ModelConfig, LanguageModel)>),
+    Training(Box<(ModelConfig, SequenceModel)>),
 }
 
 /// A trained model, ready for inference.

@@ -9,7 +9,7 @@ use burn::tensor::Device;
 use minrnn::checkpoint::{TOKENIZER_FILE, load_model, save_weights};
 use minrnn::data::Tokenizer;
 use minrnn::generate::{Session, TextGenerator};
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::train::RunDir;
 use minrnn_stream::{CheckpointConfig, ModelConfig, Sampling, WEIGHTS_FILE};
 
@@ -61,7 +61,7 @@ impl Checkpoint {
 
 fn write_checkpoint(directory: &Path, seed: u64, text: bool) {
     let config = ModelConfig { vocab_size: ALPHABET.len(), d_model: 16, ..Default::default() };
-    let model = LanguageModel::new(&config, seed, &Device::flex()).unwrap();
+    let model = SequenceModel::new(&config, seed, &Device::flex()).unwrap();
     CheckpointConfig::new(config).write(directory).unwrap();
     save_weights(&model, directory.join(WEIGHTS_FILE)).unwrap();
     if text {

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use burn::tensor::Device;
 use minrnn::checkpoint::save_weights;
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::train::RunDir;
 use minrnn_stream::{CheckpointConfig, MixerKind, ModelConfig, WEIGHTS_FILE, write_safetensors};
 
@@ -35,7 +35,7 @@ fn run() -> tempfile::TempDir {
     let parent = tempfile::tempdir().unwrap();
     let run = RunDir::create(parent.path().join("run")).unwrap();
     let config = ModelConfig { mixer: MixerKind::MinLstm, vocab_size: 1000, d_model: 16, n_layers: 2, conv: true, ..Default::default() };
-    let model = LanguageModel::new(&config, 1, &Device::flex()).unwrap();
+    let model = SequenceModel::new(&config, 1, &Device::flex()).unwrap();
     for (iteration, is_best) in [(10, true), (20, false)] {
         let write = |directory: &Path| {
             CheckpointConfig::new(config.clone()).write(directory)?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use burn::tensor::Device;
 use common::{Finished, Scratch, minrnn, shown};
 use minrnn::checkpoint::save_weights;
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn_stream::{CheckpointConfig, MixerKind, ModelConfig, Tensor, WEIGHTS_FILE, Weights, write_safetensors};
 
 type Tensors = Vec<(String, Tensor)>;
@@ -33,7 +33,7 @@ fn checkpoint(scratch: &Scratch, name: &str, config: &ModelConfig) -> PathBuf {
     let directory = scratch.path(name);
     fs::create_dir(&directory).unwrap();
     CheckpointConfig::new(config.clone()).write(&directory).unwrap();
-    save_weights(&LanguageModel::new(config, 0, &Device::flex()).unwrap(), directory.join(WEIGHTS_FILE)).unwrap();
+    save_weights(&SequenceModel::new(config, 0, &Device::flex()).unwrap(), directory.join(WEIGHTS_FILE)).unwrap();
     directory
 }
 

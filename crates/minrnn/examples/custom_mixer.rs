@@ -6,7 +6,7 @@
 use burn::module::{Module, Param};
 use burn::optim::{AdamWConfig, GradientsParams};
 use burn::tensor::{Device, Int, Tensor, TensorData, activation::sigmoid};
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::nn::{Hidden, Initializer, Mixer, Mode};
 use minrnn::ops::{Start, StepCodes, linear_scan};
 use minrnn_stream::ModelConfig;
@@ -36,7 +36,7 @@ fn main() -> minrnn::Result<()> {
     let config = ModelConfig { vocab_size: 8, d_model: 64, ..Default::default() };
     let device = Device::flex().autodiff();
     let average = |_layer, init: &mut Initializer| Ok(Average { decay: init.normal([64], 1.0) });
-    let mut model = LanguageModel::with_mixers(&config, 1, &device, average)?;
+    let mut model = SequenceModel::with_mixers(&config, 1, &device, average)?;
     let mut optimizer = AdamWConfig::new().init();
     for iteration in 0..=100 {
         let tokens: Vec<i32> = (0..16 * 34).map(|i| (i * i + 7 * iteration * i + i / 5) % 8).collect();

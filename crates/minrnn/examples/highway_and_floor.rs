@@ -9,7 +9,7 @@ mod common;
 
 use minrnn::Result;
 use minrnn::data::{BatchSource, Copying, SelectiveCopying};
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::rng::Purpose;
 use minrnn_stream::{FeedForwardKind, ForgetFloor, InitialState, ModelConfig};
 
@@ -32,9 +32,9 @@ fn main() -> Result<()> {
             initial_state: InitialState::Learned,
             ..Default::default()
         };
-        let model = LanguageModel::new(&config, 1, &common::device())?;
+        let model = SequenceModel::new(&config, 1, &common::device())?;
         let parameters = minrnn::checkpoint::parameter_count(&model);
-        let train = |model: &LanguageModel, iteration| {
+        let train = |model: &SequenceModel, iteration| {
             common::loss(model, &batch(Purpose::TrainData, iteration).expect("the task makes batches without end"))
         };
         let model = common::train(model, iterations, 3e-3, train)?;

@@ -8,7 +8,7 @@
 mod common;
 
 use minrnn::data::Batch;
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::rng::{Purpose, stream};
 use minrnn::{Result, Segments};
 use minrnn_stream::{Candidate, InitialState, MixerKind, ModelConfig};
@@ -41,7 +41,7 @@ fn main() -> Result<()> {
             initial_state: InitialState::Learned,
             ..Default::default()
         };
-        let model = LanguageModel::new(&config, 1, &common::device())?;
+        let model = SequenceModel::new(&config, 1, &common::device())?;
         let parameters = minrnn::checkpoint::parameter_count(&model);
         let batch = |iteration| strings(16, 0, Purpose::TrainData, iteration);
         let model = common::train(model, iterations, 5e-3, |model, iteration| common::loss(model, &batch(iteration)))?;

@@ -8,7 +8,7 @@
 mod common;
 
 use minrnn::data::Batch;
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::rng::{Purpose, stream};
 use minrnn::{Result, Segments};
 use minrnn_stream::{MixerKind, ModelConfig};
@@ -65,9 +65,9 @@ fn main() -> Result<()> {
             conv: true,
             ..Default::default()
         };
-        let model = LanguageModel::new(&config, 1, &common::device())?;
+        let model = SequenceModel::new(&config, 1, &common::device())?;
         let parameters = minrnn::checkpoint::parameter_count(&model);
-        let train = |model: &LanguageModel, iteration| common::loss(model, &lists(Purpose::TrainData, iteration));
+        let train = |model: &SequenceModel, iteration| common::loss(model, &lists(Purpose::TrainData, iteration));
         let model = common::train(model, iterations, 5e-3, train)?;
         let recalled = (0..4).map(|i| common::accuracy(&model, &lists(Purpose::TestData, i))).sum::<f64>() / 4.0;
         println!("{mixer:<16} {parameters:>10}  {recalled:.3}");

@@ -23,7 +23,7 @@ use tempfile::TempDir;
 
 use crate::data::Tokenizer;
 use crate::data::table::TableTask;
-use crate::model::LanguageModel;
+use crate::model::SequenceModel;
 use crate::{Error, Result, parameters};
 
 /// Name of the vocabulary in a checkpoint directory.
@@ -38,7 +38,7 @@ pub struct LoadedModel {
     /// The configuration beside the weights.
     pub config: CheckpointConfig,
     /// The model.
-    pub model: LanguageModel,
+    pub model: SequenceModel,
     /// The vocabulary, where the model reads text.
     pub tokenizer: Option<Tokenizer>,
 }
@@ -50,7 +50,7 @@ pub struct LoadedModel {
 pub fn load_model(directory: impl AsRef<Path>, device: &Device) -> Result<LoadedModel> {
     let directory = directory.as_ref();
     let (config, mut weights) = read_checkpoint(directory)?;
-    let model = LanguageModel::new(&config.model, 0, device)?;
+    let model = SequenceModel::new(&config.model, 0, device)?;
     let model = load_weights(model, &mut weights)?;
     weights.expect_empty()?;
     let path = directory.join(TOKENIZER_FILE);

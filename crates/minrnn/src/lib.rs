@@ -11,7 +11,7 @@
 //! | use a trained model | [`checkpoint::load_model`] |
 //! | put a cell into a network of my own | [`nn::MinGruConfig`], [`nn::Mixer`] |
 //! | weights of another library, or for it | [`interchange::import`], [`interchange::export`] |
-//! | write a cell of my own | [`nn::Mixer`], [`model::LanguageModel::with_mixers`] |
+//! | write a cell of my own | [`nn::Mixer`], [`model::SequenceModel::with_mixers`] |
 //! | the recurrence alone, differentiable | [`ops::min_gru`], [`ops::linear_scan`] |
 //! | batches of text or tasks | [`data`] |
 //! | classes or forecasts of tables of mine | [`data::table`], [`predict`] |
@@ -20,14 +20,14 @@
 //!
 //! ```
 //! use burn::tensor::{Device, Int, Tensor};
-//! use minrnn::model::LanguageModel;
+//! use minrnn::model::SequenceModel;
 //! use minrnn::nn::Mode;
 //! use minrnn::ops::StepCodes;
 //! use minrnn_stream::ModelConfig;
 //!
 //! let device = Device::flex();
 //! let config = ModelConfig { vocab_size: 65, d_model: 32, ..Default::default() };
-//! let model = LanguageModel::new(&config, 42, &device)?;
+//! let model = SequenceModel::new(&config, 42, &device)?;
 //!
 //! // Two sequences of four tokens, then a fifth token from where they ended.
 //! let tokens = Tensor::<2, Int>::from_data([[1, 2, 3, 4], [5, 6, 7, 8]], &device);

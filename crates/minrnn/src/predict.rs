@@ -6,7 +6,7 @@ use burn::tensor::{Tensor, TensorData};
 
 use crate::Result;
 use crate::data::table::{Prediction, Series, TableTask, WholeSeries};
-use crate::model::LanguageModel;
+use crate::model::SequenceModel;
 use crate::nn::{Mixer, Mode, State};
 
 /// Sequences read at once.
@@ -22,7 +22,7 @@ const CHUNK_LEN: usize = 512;
 /// # Panics
 /// When the model does not read as many numbers as `task` has columns.
 pub fn predict<M: Mixer>(
-    model: &LanguageModel<M>,
+    model: &SequenceModel<M>,
     task: &TableTask,
     series: &[Series],
     stop: &AtomicBool,

@@ -5,7 +5,7 @@ mod common;
 use burn::tensor::Device;
 use common::{configs, random_tokens};
 use minrnn::checkpoint::{parameter_count, save_weights};
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::nn::{Mode, State};
 use minrnn::ops::StepCodes;
 use minrnn_stream::{FeedForwardKind, MixerKind, Model, ModelConfig, WeightFormat, Weights};
@@ -30,7 +30,7 @@ fn parameters_and_state_are_those_of_the_built_model() {
     let device = Device::flex();
     for config in every_config() {
         let (what, cost) = (configs::label(&config), config.cost().expect("a valid model"));
-        let model = LanguageModel::new(&config, 0, &device).expect("a valid model");
+        let model = SequenceModel::new(&config, 0, &device).expect("a valid model");
         assert_eq!(cost.parameters, parameter_count(&model) as u128, "parameters of {what}");
         let state = model.init_state(1);
         assert_eq!(F32 * cost.carried(0), state.bytes() as u128, "first state of {what}");
@@ -48,7 +48,7 @@ fn parameters_and_state_are_those_of_the_built_model() {
 fn the_runtime_carries_the_same_state() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     for config in every_config().into_iter().filter(|config| config.expect_streamed().is_ok()) {
-        let trained = LanguageModel::new(&config, 0, &Device::flex()).expect("a valid model");
+        let trained = SequenceModel::new(&config, 0, &Device::flex()).expect("a valid model");
         save_weights(&trained, file.path()).expect("a file that can be written");
         let mut weights = Weights::read(file.path()).expect("the file just written");
         let model = Model::new(&config, &mut weights, WeightFormat::F32).expect("the weights just written");

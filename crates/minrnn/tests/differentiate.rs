@@ -2,7 +2,7 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn::Segments;
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::nn::{Mode, State};
 use minrnn::train::{Experiment, MicroBatch, differentiate};
 use minrnn_stream::ModelConfig;
@@ -10,9 +10,9 @@ use minrnn_stream::ModelConfig;
 const BATCH: usize = 3;
 const LEN: usize = 11;
 
-fn model(settings: &str) -> LanguageModel {
+fn model(settings: &str) -> SequenceModel {
     let config: ModelConfig = serde_json::from_str(settings).unwrap();
-    LanguageModel::new(&ModelConfig { vocab_size: 7, d_model: 8, n_layers: 3, ..config }, 1, &Device::flex().autodiff()).unwrap()
+    SequenceModel::new(&ModelConfig { vocab_size: 7, d_model: 8, n_layers: 3, ..config }, 1, &Device::flex().autodiff()).unwrap()
 }
 
 fn batch(padded: bool) -> MicroBatch {

@@ -7,7 +7,7 @@ use burn::nn::Embedding;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn::data::Tokenizer;
 use minrnn::generate::{ModelIdentity, Session, TextGenerator, TokenSession, start_token};
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
 use minrnn_stream::{InitialState, MixerKind, ModelConfig, NormKind, Sampling, ScanKind};
@@ -27,8 +27,8 @@ fn configs() -> Vec<ModelConfig> {
     configs
 }
 
-fn model(config: &ModelConfig) -> LanguageModel {
-    LanguageModel::new(config, 7, &Device::flex()).unwrap()
+fn model(config: &ModelConfig) -> SequenceModel {
+    SequenceModel::new(config, 7, &Device::flex()).unwrap()
 }
 
 fn prompt(len: usize, seed: u32) -> Vec<u32> {
@@ -44,7 +44,7 @@ fn assert_close(found: &[f32], expected: &[f32], what: &str) {
 }
 
 /// Logits after every token, from one pass.
-fn forward(model: &LanguageModel, tokens: &[u32]) -> Vec<Vec<f32>> {
+fn forward(model: &SequenceModel, tokens: &[u32]) -> Vec<Vec<f32>> {
     let ids: Vec<i64> = tokens.iter().map(|&token| token.into()).collect();
     let ids = Tensor::<2, Int>::from_data(TensorData::new(ids, [1, tokens.len()]), &model.device());
     let (logits, _) = model.forward(ids, model.init_state(1), &StepCodes::dense(), Mode::Evaluate);
@@ -165,7 +165,7 @@ fn sampling(seed: u64) -> Sampling {
 }
 
 fn generator<'m>(
-    model: &'m LanguageModel,
+    model: &'m SequenceModel,
     tokenizer: &'m Tokenizer,
     prompts: &[&str],
     sampling: Sampling,
@@ -329,7 +329,7 @@ fn what_cannot_be_generated_is_a_sentence() {
 }
 
 /// A session of one row with text in a file, and what made it.
-fn saved(path: &Path) -> (ModelConfig, LanguageModel, ModelIdentity) {
+fn saved(path: &Path) -> (ModelConfig, SequenceModel, ModelIdentity) {
     let config = config(MixerKind::MinGru);
     let model = model(&config);
     let identity = ModelIdentity::of(&config, &model);
@@ -343,7 +343,7 @@ fn a_session_of_another_model_is_refused() {
     let path = directory.path().join("session");
     let (config, model, identity) = saved(&path);
     Session::load(&path, &model, &identity).unwrap();
-    let other = LanguageModel::new(&config, 8, &Device::flex()).unwrap();
+    let other = SequenceModel::new(&config, 8, &Device::flex()).unwrap();
     let refused = Session::load(&path, &other, &ModelIdentity::of(&config, &other)).unwrap_err().to_string();
     assert!(refused.contains("another model or other weights"), "{refused}");
     let renamed = ModelConfig { candidate: minrnn_stream::Candidate::Tanh, ..config.clone() };

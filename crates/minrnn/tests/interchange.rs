@@ -11,7 +11,7 @@ use burn::tensor::{Int, Tensor, TensorData};
 use common::{assert_close, device, values};
 use minrnn::checkpoint::load_weights;
 use minrnn::interchange::{Format, NamedTensor, Settings, export, import};
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
 use minrnn_stream::{Model, ModelConfig, WeightFormat, Weights, Workspace, write_safetensors};
@@ -73,7 +73,7 @@ impl Case {
 
     /// Logits after every token, by the model that trains and by the runtime where it has the mixer.
     fn compare_logits(&self, config: &ModelConfig, file: &Path) {
-        let model = LanguageModel::new(config, 0, &device()).unwrap();
+        let model = SequenceModel::new(config, 0, &device()).unwrap();
         let mut weights = Weights::read(file).unwrap();
         let model = load_weights(model, &mut weights).unwrap();
         weights.expect_empty().unwrap();

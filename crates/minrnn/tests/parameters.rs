@@ -6,13 +6,13 @@ use burn::tensor::Device;
 use common::configs::{llama, nano_gpt, small};
 use common::{device, parameters};
 use minrnn::checkpoint::{parameter_count, parameter_shapes};
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::nn::{AnyMixer, Initializer};
 use minrnn::train::Experiment;
 use minrnn_stream::{FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, ModelConfig, NormKind, WiringKind};
 
-fn model(config: &ModelConfig) -> LanguageModel {
-    LanguageModel::new(config, 0, &Device::flex()).expect("a valid model")
+fn model(config: &ModelConfig) -> SequenceModel {
+    SequenceModel::new(config, 0, &Device::flex()).expect("a valid model")
 }
 
 /// One line per parameter: name and shape.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use burn::tensor::{Int, Tensor, TensorData};
 use common::{GRADIENT, OUTPUT, assert_close, device, parameter_gradients, values, with_parameters};
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
 use minrnn_stream::ModelConfig;
@@ -48,7 +48,7 @@ fn compare(name: &str) {
         (ours(name), tensor.shape().to_vec(), floats(&tensor))
     });
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let model = LanguageModel::new(&config, 0, &device()).expect("a valid model");
+    let model = SequenceModel::new(&config, 0, &device()).expect("a valid model");
     let model = with_parameters(model, &directory.path().join("weights.safetensors"), weights);
 
     let tokens = fixture.tensor("input.tokens").expect("tokens");

@@ -6,7 +6,7 @@ use burn::tensor::Device;
 use common::{VOCAB_SIZE, configs, random, random_below};
 use minrnn::checkpoint::{load_weights, save_weights};
 use minrnn::generate::Session;
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn_stream::{
     MixerKind, Model, ModelConfig, PackedModel, Positions, WeightFormat, Weights, WiringKind, Workspace, write_safetensors,
 };
@@ -15,9 +15,9 @@ use minrnn_stream::{
 const TOLERANCE: f32 = 1e-5;
 
 /// A model for training and the same for the runtime, no parameter or running statistic being at its first value.
-fn both(config: &ModelConfig) -> (LanguageModel, Model) {
+fn both(config: &ModelConfig) -> (SequenceModel, Model) {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let fresh = LanguageModel::new(config, 7, &Device::flex()).unwrap();
+    let fresh = SequenceModel::new(config, 7, &Device::flex()).unwrap();
     save_weights(&fresh, file.path()).unwrap();
     let mut weights = Weights::read(file.path()).unwrap();
     let names: Vec<String> = weights.names().map(ToString::to_string).collect();
@@ -88,7 +88,7 @@ fn every_wiring() {
 fn a_packed_model_keeps_its_wiring() {
     for config in configs::wirings().iter().filter(|config| config.expect_streamed().is_ok()) {
         let (weights, packed) = (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
-        save_weights(&LanguageModel::new(config, 7, &Device::flex()).unwrap(), weights.path()).unwrap();
+        save_weights(&SequenceModel::new(config, 7, &Device::flex()).unwrap(), weights.path()).unwrap();
         let read = || Weights::read(weights.path()).unwrap();
         PackedModel::write(packed.path(), config, &mut read(), WeightFormat::F32, None).unwrap();
         let models = [Model::new(config, &mut read(), WeightFormat::F32).unwrap(), Model::load(packed.path()).unwrap()];
@@ -110,7 +110,7 @@ fn whole_models() {
 #[test]
 fn what_the_runtime_does_not_run_is_a_sentence() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    save_weights(&LanguageModel::new(&configs::llama(), 7, &Device::flex()).unwrap(), file.path()).unwrap();
+    save_weights(&SequenceModel::new(&configs::llama(), 7, &Device::flex()).unwrap(), file.path()).unwrap();
     let refused = Model::new(&configs::llama(), &mut Weights::read(file.path()).unwrap(), WeightFormat::F32).unwrap_err().to_string();
     assert!(refused.contains("mixer = attention") && refused.contains("training model"), "{refused}");
     let learned = ModelConfig { positions: Positions::Learned, ..configs::small(MixerKind::MinGru) };

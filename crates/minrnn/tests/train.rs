@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use burn::tensor::{Device, Tensor};
 use minrnn::checkpoint::{parameter_shapes, save_weights};
 use minrnn::data::Batch;
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::train::{
     Ending, Event, Experiment, GradientMap, MicroBatch, Optimizer, Pointer, RunDir, Schedule, TrainConfig, Trainer, Update,
@@ -88,7 +88,7 @@ fn tensors(path: &Path) -> BTreeMap<String, Vec<f32>> {
     names.into_iter().map(|name| (name.clone(), weights.take_any(&name).unwrap().data)).collect()
 }
 
-fn weights_of(model: &LanguageModel) -> BTreeMap<String, Vec<f32>> {
+fn weights_of(model: &SequenceModel) -> BTreeMap<String, Vec<f32>> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("model.safetensors");
     save_weights(model, &path).unwrap();
@@ -150,7 +150,7 @@ fn a_checkpoint_evaluates_as_the_model_it_was_made_of() {
     assert_eq!(scores[0], scores[1]);
 }
 
-fn loss(model: &LanguageModel, batch: &Batch) -> Tensor<1> {
+fn loss(model: &SequenceModel, batch: &Batch) -> Tensor<1> {
     let MicroBatch { inputs, targets, steps, .. } = MicroBatch::new(batch, &model.device()).unwrap();
     model.loss(inputs, targets, None, model.init_state(batch.batch_size), &steps, Mode::Evaluate).0
 }

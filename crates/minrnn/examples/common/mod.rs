@@ -5,7 +5,7 @@ use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use minrnn::Result;
 use minrnn::data::Batch;
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::train::{GradientMap, MicroBatch, Optimizer, TrainConfig};
 
@@ -35,13 +35,13 @@ pub fn train<M: Module>(mut module: M, iterations: u64, lr: f64, loss: impl Fn(&
 }
 
 /// The masked cross-entropy of `model` on `batch`, from its initial state.
-pub fn loss(model: &LanguageModel, batch: &Batch) -> Tensor<1> {
+pub fn loss(model: &SequenceModel, batch: &Batch) -> Tensor<1> {
     let MicroBatch { inputs, targets, mask, steps } = MicroBatch::new(batch, &device()).expect("a batch fits itself");
     model.loss(inputs, targets, mask, model.init_state(batch.batch_size), &steps, Mode::Evaluate).0
 }
 
 /// The share of scored steps at which the likeliest token is the right one.
-pub fn accuracy(model: &LanguageModel, batch: &Batch) -> f64 {
+pub fn accuracy(model: &SequenceModel, batch: &Batch) -> f64 {
     let MicroBatch { inputs, steps, .. } = MicroBatch::new(batch, &device()).expect("a batch fits itself");
     let (logits, _) = model.forward(inputs, model.init_state(batch.batch_size), &steps, Mode::Evaluate);
     let vocab_size = logits.dims()[2];

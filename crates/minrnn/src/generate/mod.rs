@@ -9,12 +9,12 @@
 //! ```
 //! use std::ops::ControlFlow;
 //! use burn::tensor::Device;
-//! use minrnn::{data::Tokenizer, generate::{Session, TextGenerator}, model::LanguageModel};
+//! use minrnn::{data::Tokenizer, generate::{Session, TextGenerator}, model::SequenceModel};
 //! use minrnn_stream::{ModelConfig, Sampling};
 //!
 //! let tokenizer = Tokenizer::characters_of("to be or not to be\n");
 //! let config = ModelConfig { vocab_size: tokenizer.vocab_size(), d_model: 8, ..Default::default() };
-//! let model = LanguageModel::new(&config, 0, &Device::flex())?;
+//! let model = SequenceModel::new(&config, 0, &Device::flex())?;
 //! let mut generator = TextGenerator::new(Session::new(&model, 1), &tokenizer, &["to be"], Sampling::default(), &[])?;
 //! let mut text = String::new();
 //! generator.generate(20, |piece| {

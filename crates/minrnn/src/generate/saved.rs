@@ -12,7 +12,7 @@ use super::session::Session;
 use super::text::SavedText;
 use super::token_session::TokenSession;
 use crate::checkpoint::state_tensors;
-use crate::model::LanguageModel;
+use crate::model::SequenceModel;
 use crate::nn::Mixer;
 use crate::{Error, Result};
 
@@ -44,7 +44,7 @@ impl<'m, M: Mixer> Session<'m, M> {
     ///
     /// # Errors
     /// When the file cannot be read, is damaged, or was saved with another model.
-    pub fn load(path: impl AsRef<Path>, model: &'m LanguageModel<M>, identity: &ModelIdentity) -> Result<Self> {
+    pub fn load(path: impl AsRef<Path>, model: &'m SequenceModel<M>, identity: &ModelIdentity) -> Result<Self> {
         Ok(read(path.as_ref(), &Self::new(model, 0), identity)?.0)
     }
 }

@@ -3,7 +3,7 @@
 use burn::tensor::{Int, Tensor, TensorData};
 
 use super::token_session::{Logits, StateTensor, TokenSession, expect_rows, expect_step};
-use crate::model::{BackboneState, LanguageModel};
+use crate::model::{BackboneState, SequenceModel};
 use crate::nn::{AnyMixer, Mixer, State, StateZip};
 use crate::ops::StepCodes;
 use crate::{Error, Result, Segments};
@@ -16,14 +16,14 @@ const PASS_TOKENS: usize = 8192;
 /// A model that is being trained is given as `model.valid()`, without the autodiff part.
 #[derive(Debug, Clone)]
 pub struct Session<'m, M: Mixer = AnyMixer> {
-    model: &'m LanguageModel<M>,
+    model: &'m SequenceModel<M>,
     state: BackboneState<M::State>,
     batch_size: usize,
 }
 
 impl<'m, M: Mixer> Session<'m, M> {
     /// `batch_size` sequences of which nothing has been read.
-    pub fn new(model: &'m LanguageModel<M>, batch_size: usize) -> Self {
+    pub fn new(model: &'m SequenceModel<M>, batch_size: usize) -> Self {
         Self { model, state: model.init_state(batch_size), batch_size }
     }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::evaluate::{Evaluation, evaluate_each};
 use crate::data::{EvaluationSet, TextPart};
-use crate::model::LanguageModel;
+use crate::model::SequenceModel;
 use crate::{Result, nn};
 
 /// Tokens read from a file at once.
@@ -51,7 +51,7 @@ pub fn token_counts(part: &TextPart) -> Result<Vec<u64>> {
 /// # Errors
 /// When a batch cannot be read.
 pub fn evaluate_by_frequency<M: nn::Mixer>(
-    model: &LanguageModel<M>,
+    model: &SequenceModel<M>,
     set: &mut dyn EvaluationSet,
     counts: &[u64],
     n_bins: usize,

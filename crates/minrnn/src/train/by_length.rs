@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::evaluate::{Evaluation, evaluate};
 use crate::data::{FormalTask, OneLength};
-use crate::model::LanguageModel;
+use crate::model::SequenceModel;
 use crate::{Result, nn};
 
 /// The measures of strings of some lengths. Loss and accuracy are means over lengths, each of which counts the same however many answers
@@ -42,7 +42,7 @@ impl LengthScore {
 /// # Errors
 /// When there are no strings of that length.
 pub fn evaluate_length<M: nn::Mixer>(
-    model: &LanguageModel<M>,
+    model: &SequenceModel<M>,
     task: &FormalTask,
     length: usize,
     n_strings: u64,

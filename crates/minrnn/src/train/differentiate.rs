@@ -10,7 +10,7 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 
 use super::optimizer::GradientMap;
-use crate::model::{BackboneState, Inputs, LanguageModel, Targets};
+use crate::model::{BackboneState, Inputs, SequenceModel, Targets};
 use crate::nn::{BlockState, Mixer, Mode, State, StateZip};
 use crate::ops::{StepCodes, with_gradient};
 
@@ -43,7 +43,7 @@ pub struct Differentiated<S> {
 /// # Panics
 /// When the shapes do not fit or a scored target is not below V.
 pub fn differentiate<M: Mixer>(
-    model: &LanguageModel<M>,
+    model: &SequenceModel<M>,
     batch: MicroBatch,
     state: Option<BackboneState<M::State>>,
     mode: Mode,
@@ -53,7 +53,7 @@ pub fn differentiate<M: Mixer>(
 }
 
 fn at_once<M: Mixer>(
-    model: &LanguageModel<M>,
+    model: &SequenceModel<M>,
     batch: MicroBatch,
     state: Option<BackboneState<M::State>>,
     mode: Mode,
@@ -66,7 +66,7 @@ fn at_once<M: Mixer>(
 }
 
 fn block_by_block<M: Mixer>(
-    model: &LanguageModel<M>,
+    model: &SequenceModel<M>,
     batch: MicroBatch,
     state: Option<BackboneState<M::State>>,
     mode: Mode,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::differentiate::MicroBatch;
 use crate::data::table::Comparison;
 use crate::data::{Batch, EvaluationSet};
-use crate::model::{LanguageModel, Scored, Targets};
+use crate::model::{Scored, SequenceModel, Targets};
 use crate::nn::{Mode, State, linear};
 use crate::{Result, nn};
 
@@ -31,7 +31,7 @@ impl Evaluation {
 ///
 /// # Errors
 /// When a batch cannot be read.
-pub fn evaluate<M: nn::Mixer>(model: &LanguageModel<M>, set: &mut dyn EvaluationSet, stop: &AtomicBool) -> Result<Option<Evaluation>> {
+pub fn evaluate<M: nn::Mixer>(model: &SequenceModel<M>, set: &mut dyn EvaluationSet, stop: &AtomicBool) -> Result<Option<Evaluation>> {
     compare(model, set, None, stop)
 }
 
@@ -40,7 +40,7 @@ pub fn evaluate<M: nn::Mixer>(model: &LanguageModel<M>, set: &mut dyn Evaluation
 /// # Errors
 /// When a batch cannot be read.
 pub fn compare<M: nn::Mixer>(
-    model: &LanguageModel<M>,
+    model: &SequenceModel<M>,
     set: &mut dyn EvaluationSet,
     mut comparison: Option<&mut (dyn Comparison + 'static)>,
     stop: &AtomicBool,
@@ -70,7 +70,7 @@ pub fn compare<M: nn::Mixer>(
 /// # Errors
 /// When a batch cannot be read.
 pub(super) fn evaluate_each<M: nn::Mixer>(
-    model: &LanguageModel<M>,
+    model: &SequenceModel<M>,
     set: &mut dyn EvaluationSet,
     stop: &AtomicBool,
     mut see: impl FnMut(usize, f64, bool),
@@ -84,7 +84,7 @@ pub(super) fn evaluate_each<M: nn::Mixer>(
 /// Runs `model` (below autodiff) on every batch of `set` and hands it to `see` with what was predicted, at `all` positions or at those
 /// that are scored; false when `stop` was raised before the end.
 fn for_each_batch<M: nn::Mixer>(
-    model: &LanguageModel<M>,
+    model: &SequenceModel<M>,
     set: &mut dyn EvaluationSet,
     stop: &AtomicBool,
     all: bool,

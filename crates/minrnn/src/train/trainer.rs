@@ -20,7 +20,7 @@ use super::task::{Data, FINAL_BATCHES, full_pass};
 use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE, load_weights, save_weights, state_tensors};
 use crate::data::table::Measure;
 use crate::data::{BatchSource, EvaluationSet};
-use crate::model::{LanguageModel, LanguageModelState};
+use crate::model::{SequenceModel, SequenceModelState};
 use crate::nn::{Mode, State};
 use crate::ops::with_precision;
 use crate::rng::{Purpose, substream};
@@ -103,10 +103,10 @@ pub struct Trainer {
     data: Data,
     source: Box<dyn BatchSource>,
     validation: Box<dyn EvaluationSet>,
-    model: LanguageModel,
+    model: SequenceModel,
     optimizer: Optimizer,
     schedule: Schedule,
-    carried: Option<LanguageModelState>,
+    carried: Option<SequenceModelState>,
     progress: Progress,
 }
 
@@ -125,7 +125,7 @@ impl Trainer {
         data.shape(&mut experiment.model);
         experiment.expect_room_for(&data)?;
         let device = experiment.train.device.open()?.autodiff();
-        let model = LanguageModel::new(&experiment.model, experiment.train.seed, &device)?;
+        let model = SequenceModel::new(&experiment.model, experiment.train.seed, &device)?;
         let mut trainer = Self {
             source: data.training(&experiment)?,
             validation: data.fixed_batches(&experiment, experiment.train.eval_iterations, Purpose::ValidationData)?,
@@ -151,7 +151,7 @@ impl Trainer {
     }
 
     /// The model.
-    pub fn model(&self) -> &LanguageModel {
+    pub fn model(&self) -> &SequenceModel {
         &self.model
     }
 
@@ -311,7 +311,7 @@ impl Trainer {
         Ok(Some(FinalReport { checkpoint, iteration, fixed, compared, kept, full_pass }))
     }
 
-    fn read_model(&self, checkpoint: &Path) -> Result<LanguageModel> {
+    fn read_model(&self, checkpoint: &Path) -> Result<SequenceModel> {
         Ok(crate::checkpoint::load_model(checkpoint, &self.experiment.train.device.open()?)?.model)
     }
 

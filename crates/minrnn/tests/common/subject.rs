@@ -2,7 +2,7 @@
 
 use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Tensor;
-use minrnn::model::{BackboneState, LanguageModel};
+use minrnn::model::{BackboneState, SequenceModel};
 use minrnn::nn::{AnyMixer, Block, BlockState, Initializer, Mixer, Mode, State};
 use minrnn::ops::StepCodes;
 use minrnn_stream::ModelConfig;
@@ -80,7 +80,7 @@ impl<M: Mixer + ModuleDisplay> Subject for Block<M> {
 }
 
 /// The input is the token's number, where it is no values.
-impl<M: Mixer + ModuleDisplay> Subject for LanguageModel<M> {
+impl<M: Mixer + ModuleDisplay> Subject for SequenceModel<M> {
     type State = BackboneState<M::State>;
     type Module = Self;
 
@@ -125,8 +125,8 @@ pub fn blocks(configs: Vec<ModelConfig>) -> impl Iterator<Item = (String, Block<
 }
 
 /// The language model of each configuration, with its name.
-pub fn language_models(configs: Vec<ModelConfig>) -> impl Iterator<Item = (String, LanguageModel)> {
-    each(configs, |config| perturbed(LanguageModel::new(config, 5, &device()).expect("a valid model")))
+pub fn language_models(configs: Vec<ModelConfig>) -> impl Iterator<Item = (String, SequenceModel)> {
+    each(configs, |config| perturbed(SequenceModel::new(config, 5, &device()).expect("a valid model")))
 }
 
 fn each<S>(configs: Vec<ModelConfig>, make: impl Fn(&ModelConfig) -> S) -> impl Iterator<Item = (String, S)> {

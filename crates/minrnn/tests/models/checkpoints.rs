@@ -6,7 +6,7 @@ use crate::common::configs::{label, language_models, small};
 use crate::common::{parameters, random_tokens, saved, values};
 use burn::tensor::Device;
 use minrnn::checkpoint::{load_model, load_weights, parameter_shapes, save_weights};
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
 use minrnn_stream::{CheckpointConfig, MixerKind, ModelConfig, NormKind, WEIGHTS_FILE, Weights, write_safetensors};
@@ -14,11 +14,11 @@ use minrnn_stream::{CheckpointConfig, MixerKind, ModelConfig, NormKind, WEIGHTS_
 /// Name, shape and values of tensors.
 type Tensors = Vec<(String, Vec<usize>, Vec<f32>)>;
 
-fn model(config: &ModelConfig, seed: u64) -> LanguageModel {
-    LanguageModel::new(config, seed, &Device::flex()).expect("a valid model")
+fn model(config: &ModelConfig, seed: u64) -> SequenceModel {
+    SequenceModel::new(config, seed, &Device::flex()).expect("a valid model")
 }
 
-fn logits(model: &LanguageModel) -> Vec<f32> {
+fn logits(model: &SequenceModel) -> Vec<f32> {
     let tokens = random_tokens(2, 6, 1, &model.device());
     values(model.forward(tokens, model.init_state(2), &StepCodes::dense(), Mode::Evaluate).0)
 }
@@ -50,7 +50,7 @@ fn running_statistics_of_a_training_model_are_saved_and_replaced() {
 #[test]
 fn loaded_parameters_still_get_gradients() {
     let config = small(MixerKind::MinLstm);
-    let on = |seed| LanguageModel::new(&config, seed, &crate::common::device()).unwrap();
+    let on = |seed| SequenceModel::new(&config, seed, &crate::common::device()).unwrap();
     let loaded = load_weights(on(2), &mut saved(&on(1))).unwrap();
     let tokens = random_tokens(2, 6, 1, &crate::common::device());
     let (y, _) = loaded.forward(tokens, loaded.init_state(2), &StepCodes::dense(), Mode::Evaluate);

@@ -6,7 +6,7 @@ use crate::common::{D_MODEL, device, laws, parameters, perturbed, random_tokens,
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor, activation};
 use minrnn::checkpoint::load_weights;
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::nn::{Hidden, Initializer, Mixer, Mode};
 use minrnn::ops::{Start, StepCodes, linear_scan};
 use minrnn_stream::{MixerKind, ModelConfig};
@@ -42,8 +42,8 @@ fn config() -> ModelConfig {
     ModelConfig { n_layers: 2, conv: true, ..small(MixerKind::MinGru) }
 }
 
-fn model(device: &Device, seed: u64) -> LanguageModel<Average> {
-    LanguageModel::with_mixers(&config(), seed, device, |_, init| Ok(Average::new(init))).expect("a valid model")
+fn model(device: &Device, seed: u64) -> SequenceModel<Average> {
+    SequenceModel::with_mixers(&config(), seed, device, |_, init| Ok(Average::new(init))).expect("a valid model")
 }
 
 #[test]

@@ -6,19 +6,19 @@ use crate::common::configs::{label, language_models, small};
 use crate::common::{OUTPUT, VOCAB_SIZE, assert_close, device, parameters, random_below, random_tokens, subject, values, with_parameters};
 use burn::tensor::{Device, Int, Tensor};
 use minrnn::Segments;
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
 use minrnn_stream::{DropoutSite, InitialState, MixerKind, ModelConfig};
 
 const TRAIN: Mode = Mode::Train { dropout_key: 9 };
 
-fn model(config: &ModelConfig) -> LanguageModel {
-    LanguageModel::new(config, 1, &Device::flex()).expect("a valid model")
+fn model(config: &ModelConfig) -> SequenceModel {
+    SequenceModel::new(config, 1, &Device::flex()).expect("a valid model")
 }
 
 /// Logits of a whole batch from the initial state.
-fn logits(model: &LanguageModel, tokens: &Tensor<2, Int>, mode: Mode) -> Vec<f32> {
+fn logits(model: &SequenceModel, tokens: &Tensor<2, Int>, mode: Mode) -> Vec<f32> {
     let state = model.init_state(tokens.dims()[0]);
     values(model.forward(tokens.clone(), state, &StepCodes::dense(), mode).0)
 }
@@ -115,7 +115,7 @@ fn a_tied_head_is_the_embedding() {
 #[test]
 fn weights_depend_on_the_seed_alone() {
     let config = small(MixerKind::Lstm);
-    let of = |seed| parameters(&LanguageModel::new(&config, seed, &Device::flex()).unwrap());
+    let of = |seed| parameters(&SequenceModel::new(&config, seed, &Device::flex()).unwrap());
     assert_eq!(of(1), of(1));
     assert_ne!(of(1), of(2));
 }

@@ -2,7 +2,7 @@
 
 use burn::tensor::Device;
 use minrnn::generate::{Logits, Session};
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn_stream::{Model, Workspace};
 
 use super::Measured;
@@ -46,7 +46,7 @@ fn runtime(case: &Case, plan: Plan, model: &Model, first: &[u32]) -> minrnn_stre
     outcome.map(|()| times)
 }
 
-fn training(case: &Case, plan: Plan, model: &LanguageModel, first: &[u32]) -> minrnn::Result<Times> {
+fn training(case: &Case, plan: Plan, model: &SequenceModel, first: &[u32]) -> minrnn::Result<Times> {
     let mut start = Session::new(model, case.batch_size);
     let choose = |logits: Logits| (0..case.batch_size).flat_map(|row| likeliest(logits.row(row), logits.row(row).len())).collect();
     let mut tokens: Vec<u32> = choose(start.step(first)?);

@@ -4,7 +4,7 @@ use anyhow::Context;
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn::checkpoint::save_weights;
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::rng::{self, Purpose};
 use minrnn_stream::{InitialState, Model, ModelConfig, NormKind, Weights};
 use rand::Rng;
@@ -33,11 +33,11 @@ pub fn config(case: &Case) -> ModelConfig {
 }
 
 /// The model on `device`, if there is room for it and for `floats_per_token` numbers a token.
-pub fn build(case: &Case, floats_per_token: u128, device: &Device) -> anyhow::Result<LanguageModel> {
+pub fn build(case: &Case, floats_per_token: u128, device: &Device) -> anyhow::Result<SequenceModel> {
     let config = config(case);
     config.validate().map_err(minrnn::Error::from)?;
     expect_room(config.cost().map_err(minrnn::Error::from)?.parameters + case.tokens() * floats_per_token, device)?;
-    Ok(LanguageModel::new(&config, 0, device)?)
+    Ok(SequenceModel::new(&config, 0, device)?)
 }
 
 /// The same in the inference runtime, its weights in the format of `case`, or as it is trained where the runtime lacks its mixer, if
@@ -57,7 +57,7 @@ pub fn deploy(case: &Case, floats_per_token: u128) -> anyhow::Result<Engine> {
 }
 
 /// Number of its parameters.
-pub fn parameters(model: &LanguageModel) -> usize {
+pub fn parameters(model: &SequenceModel) -> usize {
     model.num_params()
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use minrnn::data::TextData;
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::train::{Evaluation, Experiment, FrequencyScore, evaluate_by_frequency, full_pass, token_counts};
 
 use crate::display::say;
@@ -15,7 +15,7 @@ use crate::failure::{FAILED, NO_STDOUT};
 /// Scores `model` on the whole test text, in windows that start anew, and prints a line for each of up to `n_bins` bins of tokens by their
 /// count in the training text.
 pub fn score(
-    model: &LanguageModel,
+    model: &SequenceModel,
     text: &TextData,
     experiment: &Experiment,
     n_bins: usize,

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use minrnn::data::FormalTask;
-use minrnn::model::LanguageModel;
+use minrnn::model::SequenceModel;
 use minrnn::train::{Experiment, LengthScore, Task, evaluate_length};
 
 use crate::display::say;
@@ -65,7 +65,7 @@ impl Strings {
 
     /// Scores `model` on strings of every length and prints a line for each `width` of them, then the means over the lengths that were
     /// trained on and over those beyond.
-    pub fn score(&self, model: &LanguageModel, width: usize, json: bool, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+    pub fn score(&self, model: &SequenceModel, width: usize, json: bool, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         let (longest, chance) = (self.scored.max_length, self.scored.chance()?);
         if !json {
             let (name, n) = (self.scored.language.name(), self.of_each_length);

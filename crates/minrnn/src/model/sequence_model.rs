@@ -28,7 +28,7 @@ const EMBEDDING_SITE: u64 = u64::MAX;
 
 /// A sequence model; by default one that predicts the next of V tokens.
 #[derive(Module, Debug)]
-pub struct LanguageModel<M: Module = AnyMixer> {
+pub struct SequenceModel<M: Module = AnyMixer> {
     /// V → D, of a model that reads tokens.
     pub embedding: Option<Embedding>,
     /// F → D, of a model that reads values.
@@ -47,8 +47,8 @@ pub struct LanguageModel<M: Module = AnyMixer> {
     embedding_dropout: f64,
 }
 
-/// What a [`LanguageModel`] of the library's mixers carries.
-pub type LanguageModelState = BackboneState<AnyState>;
+/// What a [`SequenceModel`] of the library's mixers carries.
+pub type SequenceModelState = BackboneState<AnyState>;
 
 /// Standard deviation of a new embedding (models.md §2.8, §5 and §12).
 fn embedding_deviation(config: &ModelConfig) -> f32 {
@@ -60,7 +60,7 @@ fn embedding_deviation(config: &ModelConfig) -> f32 {
     if config.init == Initialization::Gpt || is_mamba { 0.02 } else { 1.0 }
 }
 
-impl LanguageModel<AnyMixer> {
+impl SequenceModel<AnyMixer> {
     /// The model `config` asks for, with weights drawn from `seed`.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl LanguageModel<AnyMixer> {
     }
 }
 
-impl<M: Mixer> LanguageModel<M> {
+impl<M: Mixer> SequenceModel<M> {
     /// The same around mixers made by `mixer`; `config.mixer` plays no part.
     ///
     /// # Errors
