@@ -54,23 +54,22 @@ fn head(grid: &Grid) -> String {
     text
 }
 
-/// Published and our numbers side by side; only ours where nothing was published, only published ones where nothing is to be run.
+/// Published and our numbers side by side; only ours in columns without a published one, only published ones where nothing is to be run.
 fn table(grid: &Grid, metric: Metric) -> String {
     let target = grid.target;
-    let any = |has: &dyn Fn(usize, usize) -> bool| grid.iter().any(|(row, column, _)| has(row, column));
-    let published = any(&|row, column| !grid.published(metric, row, column).text.is_empty());
-    let ours = any(&|row, column| !matches!(grid.cells[row][column], Filled::Quoted(_)));
+    let published = |column| (0..target.rows.len()).any(|row| !grid.published(metric, row, column).text.is_empty());
+    let ours = grid.iter().any(|(.., cell)| !matches!(cell, Filled::Quoted(_)));
     let mut heading = vec![String::new()];
-    for column in &target.columns {
+    for (at, column) in target.columns.iter().enumerate() {
         let with = |what: &str| if column.label.is_empty() { what.to_owned() } else { format!("{}: {what}", column.label) };
-        heading.extend(published.then(|| with("published")));
+        heading.extend(published(at).then(|| with("published")));
         heading.extend(ours.then(|| with("ours")));
     }
     let mut rows = Vec::new();
     for (row, line) in target.rows.iter().enumerate() {
         let mut cells = vec![line.label.clone()];
         for column in 0..target.columns.len() {
-            cells.extend(published.then(|| grid.published(metric, row, column).text));
+            cells.extend(published(column).then(|| grid.published(metric, row, column).text));
             cells.extend(ours.then(|| ours_text(grid, metric, row, column)));
         }
         rows.push(cells);
