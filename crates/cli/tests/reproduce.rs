@@ -132,6 +132,28 @@ fn ctrl_c_keeps_everything_and_the_same_command_goes_on() {
 }
 
 #[test]
+fn two_processes_share_the_work() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    let command = || {
+        let mut command = reproduce(&out, &["table1"]);
+        command.args(["--seeds", "6"]);
+        command
+    };
+    let mut first = command().spawn().unwrap();
+    wait_until(&mut first, || !results(&out).is_empty());
+    let second = command().spawn().unwrap();
+    let both = [first, second].map(|child| Finished::from(child.wait_with_output().unwrap()));
+    assert_eq!(results(&out).len(), 36);
+    // Each was trained by one of them, and where one met the other in a run it went on to the next.
+    let ends = |finished: &Finished| finished.stderr.matches("iterations done: ").count();
+    assert_eq!(both.iter().map(ends).sum::<usize>(), 36, "{both:?}");
+    assert!(both.iter().all(|finished| ends(finished) > 0), "{both:?}");
+    let page = read(out.join("table1.md"));
+    assert!(!page.contains("Could not be run") && !page.contains("runs are done"), "{page}");
+}
+
+#[test]
 fn what_cannot_be_asked_for_is_a_sentence() {
     let scratch = Scratch::new();
     let out = scratch.path("out");

@@ -229,7 +229,22 @@ impl Reproduction {
                 Job::CountParameters(_) | Job::Quote(_) => {}
             }
         }
+        self.look_again(target, cells, &mut grid)?;
         Ok(grid)
+    }
+
+    /// Takes in what could not be run because another process was at it, and that process has finished since.
+    fn look_again(&self, target: &Target, cells: &[Cell], grid: &mut Grid) -> anyhow::Result<()> {
+        for cell in cells {
+            let Job::Train(training) = &cell.job else { continue };
+            for seed in self.seeds(target) {
+                let run = training::look_up(&self.folder, training, seed, &self.options)?;
+                if matches!(run, Run::Done(_)) {
+                    set(grid, cell, seed as usize - 1, run);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What is known of a target before anything is done.

@@ -128,6 +128,10 @@ fn try_out(directory: &Path, training: &Training, seed: u64, options: &Options, 
             RunDir::create(directory)?
         }
     };
+    if let Some(outcome) = folder::read(&directory.join(RESULT))? {
+        // Another process came to the end of it before this one held it.
+        return Ok(Run::Done(Box::new(outcome)));
+    }
     let device = experiment.train.device.to_string();
     let mut trainer = Trainer::new(experiment, run)?;
     let ending = train_and_record(&mut trainer, stop)?;
@@ -139,8 +143,8 @@ fn try_out(directory: &Path, training: &Training, seed: u64, options: &Options, 
     let log = read_metrics(directory.join(METRICS_FILE))?;
     let origin = Origin::here(device, rayon::current_num_threads());
     let outcome = Outcome::new(&trainer, ending, &report, &log, origin);
-    drop(trainer);
     folder::write(&directory.join(RESULT), &outcome)?;
+    drop(trainer);
     if !options.keep_models {
         shed(directory)?;
     }
