@@ -13,7 +13,8 @@ use super::metric::Metric;
 use super::published::Published;
 
 /// How much of an experiment is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Scale {
     /// Everything end to end in minutes; the numbers mean nothing
     Smoke,
@@ -125,6 +126,9 @@ pub struct Line {
     pub base: Option<String>,
     /// Why its numbers are quoted only.
     pub quoted: Option<String>,
+    /// Scales at which it is not run, and why.
+    #[serde(default)]
+    pub left_out: BTreeMap<Scale, String>,
     /// Rows: name of the runs where it is not that of row and column.
     pub run: Option<String>,
     /// Rows: label of the row that relative metrics compare with.
@@ -145,6 +149,11 @@ pub struct Line {
 }
 
 impl Line {
+    /// Why it is not run at `scale`, where it is not.
+    pub fn reason_at(&self, scale: Scale) -> Option<&String> {
+        self.quoted.as_ref().or_else(|| self.left_out.get(&scale))
+    }
+
     /// Its settings at `scale`, in order.
     pub fn settings_at(&self, scale: Scale) -> impl Iterator<Item = &String> {
         self.settings.iter().chain(match scale {

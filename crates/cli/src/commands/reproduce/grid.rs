@@ -143,12 +143,12 @@ impl Grid<'_> {
         found.into_iter().map(|(sentence, cells)| format!("{}: {sentence}", cells.join("; "))).collect()
     }
 
-    /// Why numbers are quoted only: each reason with its rows or columns.
+    /// Why there is nothing of ours: each reason with its rows or columns.
     pub fn reasons(&self) -> Vec<String> {
         let lines = self.target.rows.iter().chain(&self.target.columns);
         let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
         for line in lines {
-            let Some(why) = &line.quoted else { continue };
+            let Some(why) = line.reason_at(self.scale) else { continue };
             match found.iter_mut().find(|(known, _)| known == why) {
                 Some((_, labels)) => labels.push(&line.label),
                 None => found.push((why, vec![&line.label])),

@@ -61,7 +61,7 @@ fn job(target: &Target, scale: Scale, row: &Line, column: &Line) -> anyhow::Resu
     if target.work == Work::Quote {
         return Ok(Job::Quote(String::new()));
     }
-    if let Some(why) = row.quoted.as_ref().or(column.quoted.as_ref()) {
+    if let Some(why) = row.reason_at(scale).or(column.reason_at(scale)) {
         return Ok(Job::Quote(why.clone()));
     }
     let base = [&row.base, &column.base, &target.base].into_iter().flatten().next();
@@ -136,7 +136,7 @@ mod tests {
             settings = ["lr=0.25"]
             [[columns]]
             label = "B"
-            quoted = "no data"
+            left-out.smoke = "no time"
             [[rows]]
             label = "R"
             smoke = ["lr=0.125"]
@@ -146,8 +146,10 @@ mod tests {
         let [Cell { job: Job::Train(training), .. }, Cell { job: Job::Quote(why), .. }] = &cells[..] else { panic!("{cells:?}") };
         let Experiment { model, train, .. } = &training.experiment;
         assert_eq!((model.d_model, model.n_layers, train.lr, training.id.as_str()), (8, 2, 0.125, "t/r-a"));
-        assert_eq!(why, "no data");
-        let [Cell { job: Job::Train(training), .. }, _] = &plan(&target, Scale::Cpu).unwrap()[..] else { panic!() };
+        assert_eq!(why, "no time");
+        let [Cell { job: Job::Train(training), .. }, Cell { job: Job::Train(_), .. }] = &plan(&target, Scale::Cpu).unwrap()[..] else {
+            panic!()
+        };
         assert_eq!((training.experiment.model.n_layers, training.experiment.train.lr), (1, 0.25));
         let wrong: Target = toml::from_str(&text.replace("lr=0.25", "rl=0.25")).unwrap();
         assert!(format!("{:#}", plan(&wrong, Scale::Smoke).unwrap_err()).contains("t: R, A: unknown key 'rl'"));

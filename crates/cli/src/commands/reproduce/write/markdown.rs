@@ -22,7 +22,7 @@ pub fn markdown(grid: &Grid, has_picture: bool) -> String {
     page += &section("Beyond the published deviation", &list(&differences(grid)));
     page += &section("Runs", &runs(grid));
     page += &section("Could not be run", &list(&grid.problems()));
-    page += &section("Quoted only", &list(&grid.reasons()));
+    page += &section("Not run", &list(&grid.reasons()));
     let settings = &grid.target.effort(grid.scale).settings;
     let settings: Vec<String> = settings.iter().map(|setting| format!("`{setting}`")).collect();
     page += &section("Settings of this scale, for every run", &settings.join(", "));
@@ -88,8 +88,7 @@ fn ours_text(grid: &Grid, metric: Metric, row: usize, column: usize) -> String {
             format!("{text} ({} of {} seeds)", summary.map_or(0, |summary| summary.n), runs.len())
         }
         (Some(text), _) => text,
-        (None, Filled::Quoted(_)) => "quoted".to_owned(),
-        (None, Filled::Untimed(_)) => "not run".to_owned(),
+        (None, Filled::Quoted(_) | Filled::Untimed(_)) => "not run".to_owned(),
         (None, Filled::Trained(_)) if runs.iter().any(|(_, run)| matches!(run, Run::Failed(_))) => "failed".to_owned(),
         (None, Filled::Trained(_)) if runs.iter().any(|(_, run)| matches!(run, Run::Refused(_))) => "not run".to_owned(),
         (None, Filled::Trained(_)) if metric == Metric::IterationsTo90Percent && cell.outcomes().next().is_some() => "never".to_owned(),
@@ -191,7 +190,7 @@ mod tests {
             "Machine: box, 2 cores; 2 threads; device cpu; commit abc1234.",
             "|  | one: published | one: ours | two \\| 2: published | two \\| 2: ours |\n|---|---|---|---|---|\n",
             "| minGRU, \"small\" | 80.0 ± 2.0 | 90.0 ± 7.1 | near 1 | failed |",
-            "| RWKV-5 | 50.0 | quoted |  | quoted |",
+            "| RWKV-5 | 50.0 | not run |  | not run |",
             "## Iteration of the best checkpoint\n\n|  | one: ours |",
             "![A table](t.svg)",
             "- minGRU, \"small\", one: 90.0 ± 7.1 against 80.0 ± 2.0, a difference of +10.0",
