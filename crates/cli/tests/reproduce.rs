@@ -46,7 +46,7 @@ fn results(out: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 fn every_kind_of_work_lands_in_its_table() {
     let scratch = Scratch::new();
     let (out, text) = (scratch.path("out"), scratch.text("text.txt"));
-    let targets = ["table1", "table2", "table3", "figure2", "figure4", "parameters"];
+    let targets = ["table1", "table2", "table3", "figure2", "figure4", "parameters", "xlstm-parity"];
     let finished = Finished::of(reproduce(&out, &targets).args(["--data", &shown(&text)])).ok();
     let index = read(out.join("README.md"));
     for name in targets {
@@ -60,7 +60,7 @@ fn every_kind_of_work_lands_in_its_table() {
             assert!(runs.iter().all(|run| run["result"]["loss"].is_number()), "{cell}");
         }
     }
-    for name in ["table1", "figure2", "figure4", "parameters"] {
+    for name in ["table1", "figure2", "figure4", "parameters", "xlstm-parity", "xlstm-parity-lengths"] {
         assert!(read(out.join(format!("{name}.svg"))).contains("</svg>"), "{name}");
         assert_eq!(fs::read(out.join(format!("{name}.png"))).unwrap()[1..4], *b"PNG", "{name}");
     }
@@ -74,6 +74,10 @@ fn every_kind_of_work_lands_in_its_table() {
     assert!(read(out.join("parameters.csv")).contains("minGRU,α = 2,parameter-percent,22,22,,22.2222"));
     let curve = &json(out.join("figure2.json"))["cells"][0]["runs"][0]["result"]["curve"];
     assert_eq!(curve.as_array().unwrap().len(), 3);
+    // Strings of up to 8 are scored, and looked at to twice that.
+    let lengths = &json(out.join("xlstm-parity.json"))["cells"][0]["runs"][0]["result"]["lengths"];
+    assert_eq!(lengths.as_array().unwrap().last().unwrap()["length"], 16, "{lengths}");
+    assert!(read(out.join("xlstm-parity.md")).contains("(xlstm-parity-lengths.svg)"));
     // Checkpoints of what is finished are gone; the log and the resolved experiment stay. Table 2 has the runs of table 1.
     let run = out.join("runs/selective-copying/mingru-3-layers/seed-1");
     assert!(!run.join("checkpoints").exists() && run.join("metrics.jsonl").exists() && run.join("experiment.toml").exists());

@@ -1,4 +1,4 @@
-//! Panels of lines, side by side under one title.
+//! Panels of lines, three side by side, under one title.
 
 use std::path::Path;
 
@@ -10,8 +10,10 @@ use crate::Result;
 
 const PANEL_WIDTH: u32 = 640;
 const ONE_PANEL_WIDTH: u32 = 960;
-const HEIGHT: u32 = 560;
+const PANEL_HEIGHT: u32 = 520;
 const TITLE_HEIGHT: i32 = 40;
+/// More panels go into further rows.
+const PANELS_IN_A_ROW: usize = 3;
 
 /// How an axis is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -133,17 +135,25 @@ struct Lines {
     panels: Vec<Panel>,
 }
 
+impl Lines {
+    /// Rows and columns of panels.
+    fn layout(&self) -> (usize, usize) {
+        (self.panels.len().div_ceil(PANELS_IN_A_ROW), self.panels.len().min(PANELS_IN_A_ROW))
+    }
+}
+
 impl Picture for Lines {
     fn size(&self) -> (u32, u32) {
-        let width = if self.panels.len() == 1 { ONE_PANEL_WIDTH } else { PANEL_WIDTH * self.panels.len() as u32 };
-        (width, HEIGHT)
+        let (rows, columns) = self.layout();
+        let width = if columns == 1 { ONE_PANEL_WIDTH } else { PANEL_WIDTH * columns as u32 };
+        (width, TITLE_HEIGHT as u32 + PANEL_HEIGHT * rows as u32)
     }
 
     fn draw<'a, B: DrawingBackend + 'a>(&self, area: DrawingArea<B, Shift>, scale: i32) -> DrawResult<B> {
         area.fill(&WHITE)?;
         let (head, body) = area.split_vertically(TITLE_HEIGHT * scale);
         head.draw(&Text::new(self.title.clone(), (16 * scale, 14 * scale), text(18 * scale, INK)))?;
-        for (panel, area) in self.panels.iter().zip(body.split_evenly((1, self.panels.len()))) {
+        for (panel, area) in self.panels.iter().zip(body.split_evenly(self.layout())) {
             panel.draw(&area, scale)?;
         }
         area.present()
@@ -236,6 +246,8 @@ mod tests {
         }
         let png = std::fs::read(directory.path().join("figure1.png")).unwrap();
         assert_eq!(png[16..24], [0, 0, 10, 0, 0, 0, 4, 96], "2560 by 1120");
+        let panels = vec![panel(); 4];
+        assert_eq!(Lines { title: String::new(), panels }.size(), (1920, 1080));
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
     }
 

@@ -4,6 +4,7 @@
 //! OUT/reproduce.json                 format and scale
 //! OUT/README.md                      what there is
 //! OUT/NAME.md .csv .json .svg .png   a target's results
+//! OUT/NAME-lengths.svg .png          those of formal languages by the length of strings
 //! OUT/runs/ID/seed-N/                a training: a run directory, and result.json or failed.json when it is over
 //! OUT/runs/ID.json                   a measurement of speed
 //! ```

@@ -7,6 +7,7 @@ mod catalog;
 mod estimate;
 mod folder;
 mod grid;
+mod lengths;
 mod list;
 mod measure;
 mod metric;
@@ -165,7 +166,7 @@ impl Reproduction {
                 say("go on with the same command");
                 return Ok(ExitCode::SUCCESS);
             }
-            print(write::markdown(&grid, false) + "\n")?;
+            print(write::markdown(&grid, &[]) + "\n")?;
             grid.problems().iter().for_each(say);
         }
         say(format_args!("results: {}", self.folder.path().join("README.md").display()));

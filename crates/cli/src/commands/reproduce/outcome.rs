@@ -3,6 +3,7 @@
 use minrnn::train::{Ending, FinalReport, Record, Trainer};
 use serde::{Deserialize, Serialize};
 
+use super::lengths::AtLength;
 use crate::machine;
 
 /// What a result was made on and by.
@@ -61,11 +62,14 @@ pub struct Outcome {
     pub seconds: f64,
     pub parameters: usize,
     pub curve: Vec<Point>,
+    /// The accuracy by the length of the strings of a formal language.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lengths: Vec<AtLength>,
     pub origin: Origin,
 }
 
 impl Outcome {
-    /// Of a training that ended, with its log.
+    /// Of a training that ended, with its log; not yet by length.
     pub fn new(trainer: &Trainer, ending: Ending, report: &FinalReport, log: &[Record], origin: Origin) -> Self {
         let by_accuracy = trainer.data().is_scored_by_accuracy();
         let point = |record: &Record| match *record {
@@ -91,6 +95,7 @@ impl Outcome {
             seconds: progress.seconds,
             parameters: minrnn::checkpoint::parameter_count(trainer.model()),
             curve: log.iter().filter_map(point).collect(),
+            lengths: Vec::new(),
             origin,
         }
     }
@@ -133,6 +138,7 @@ pub mod tests {
             seconds: 90.0,
             parameters: 1234,
             curve: [(0, 0.1), (20, 0.6), (40, accuracy)].map(point).to_vec(),
+            lengths: [(8, 1.0), (16, accuracy)].map(|(length, accuracy)| AtLength { length, accuracy }).to_vec(),
             origin: Origin { machine: "box, 2 cores".to_owned(), threads: 2, device: "cpu".to_owned(), commit: "abc1234".to_owned() },
         }
     }

@@ -8,6 +8,7 @@ use minrnn::device::DeviceChoice;
 use minrnn::train::{EXPERIMENT_FILE, Ending, Experiment, RunDir, Task, Trainer, read_metrics};
 
 use super::folder::{self, Folder};
+use super::lengths::by_length;
 use super::outcome::{Failure, Origin, Outcome};
 use super::plan::Training;
 use crate::commands::train::{METRICS_FILE, find_data, train_and_record};
@@ -142,7 +143,8 @@ fn try_out(directory: &Path, training: &Training, seed: u64, options: &Options, 
     let Some(report) = trainer.final_report(stop)? else { return Ok(Run::Open) };
     let log = read_metrics(directory.join(METRICS_FILE))?;
     let origin = Origin::here(device, rayon::current_num_threads());
-    let outcome = Outcome::new(&trainer, ending, &report, &log, origin);
+    let Some(lengths) = by_length(trainer.experiment(), &report.checkpoint, stop)? else { return Ok(Run::Open) };
+    let outcome = Outcome { lengths, ..Outcome::new(&trainer, ending, &report, &log, origin) };
     folder::write(&directory.join(RESULT), &outcome)?;
     drop(trainer);
     if !options.keep_models {

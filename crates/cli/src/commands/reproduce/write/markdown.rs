@@ -10,14 +10,14 @@ use super::super::statistics::Summary;
 use super::super::training::Run;
 use crate::display::duration;
 
-/// The page; `has_picture` where `NAME.svg` lies beside it.
-pub fn markdown(grid: &Grid, has_picture: bool) -> String {
+/// The page; `pictures` lie beside it as SVG.
+pub fn markdown(grid: &Grid, pictures: &[String]) -> String {
     let mut page = format!("# {}\n\n{}", grid.target.title, head(grid));
     for &metric in &grid.target.metrics {
         page += &format!("\n## {}\n\n{}", metric.title(), table(grid, metric));
     }
-    if has_picture {
-        page += &format!("\n![{}]({}.svg)\n", escape(&grid.target.title), grid.target.name);
+    for name in pictures {
+        page += &format!("\n![{}]({name}.svg)\n", escape(&grid.target.title));
     }
     page += &section("Beyond the published deviation", &list(&differences(grid)));
     page += &section("Runs", &runs(grid));
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_page_shows_both_numbers_and_how_they_were_made() {
         let target = target();
-        let page = markdown(&grid(&target), true);
+        let page = markdown(&grid(&target), &["t".to_owned(), "t-lengths".to_owned()]);
         for part in [
             "# A table\n\nPublished: A paper, Table 9. Ours: `minrnn reproduce t --scale cpu`, mean ± sample deviation over the seeds.",
             "2 of 4 runs are done.",
@@ -193,6 +193,7 @@ mod tests {
             "| RWKV-5 | 50.0 | not run |  | not run |",
             "## Iteration of the best checkpoint\n\n|  | one: ours |",
             "![A table](t.svg)",
+            "![A table](t-lengths.svg)",
             "- minGRU, \"small\", one: 90.0 ± 7.1 against 80.0 ± 2.0, a difference of +10.0",
             "| minGRU, \"small\", one | 2 | 40 ± 0 | 50 ± 0 | solved | 1234 | 1 min 30 s |",
             "- minGRU, \"small\", two | 2 (seed 1): the loss is not finite",
@@ -208,7 +209,7 @@ mod tests {
     #[test]
     fn smoke_says_that_it_means_nothing_and_claims_no_difference() {
         let target = target();
-        let page = markdown(&Grid { scale: Scale::Smoke, ..grid(&target) }, false);
+        let page = markdown(&Grid { scale: Scale::Smoke, ..grid(&target) }, &[]);
         assert!(page.contains("the numbers mean nothing") && !page.contains("Beyond") && !page.contains("svg"));
     }
 
@@ -216,7 +217,7 @@ mod tests {
     fn what_is_only_quoted_has_no_column_of_ours() {
         let target = target();
         let quoted = || Filled::Quoted(String::new());
-        let page = markdown(&Grid { cells: vec![vec![quoted(), quoted()], vec![quoted(), quoted()]], ..grid(&target) }, false);
+        let page = markdown(&Grid { cells: vec![vec![quoted(), quoted()], vec![quoted(), quoted()]], ..grid(&target) }, &[]);
         assert!(page.contains("|  | one: published | two \\| 2: published |") && page.contains("runs nothing here"), "{page}");
     }
 }

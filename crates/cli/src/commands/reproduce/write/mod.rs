@@ -22,9 +22,11 @@ pub fn write(grid: &Grid, folder: &Folder, with_pictures: bool) -> minrnn::Resul
     let name = &grid.target.name;
     if with_pictures {
         picture::draw(grid, folder)?;
+        picture::draw_lengths(grid, folder)?;
     }
-    let has_picture = folder.file(name, "svg").exists();
-    write_atomic(folder.file(name, "md"), markdown(grid, has_picture).as_bytes())?;
+    let pictures = [name.clone(), picture::lengths_name(name)];
+    let pictures: Vec<String> = pictures.into_iter().filter(|name| folder.file(name, "svg").exists()).collect();
+    write_atomic(folder.file(name, "md"), markdown(grid, &pictures).as_bytes())?;
     write_atomic(folder.file(name, "csv"), csv::csv(grid).as_bytes())?;
     folder::write(&folder.file(name, "json"), &json::json(grid))
 }

@@ -2,9 +2,10 @@
 
 use minrnn::plot::{Axis, Dot, Legend, Panel, Series, draw_dots, draw_lines};
 
-use super::super::catalog::Show;
+use super::super::catalog::{Line, Show};
 use super::super::folder::Folder;
 use super::super::grid::Grid;
+use super::super::lengths::AtLength;
 use super::super::metric::Metric;
 use super::super::outcome::{Outcome, Point};
 
@@ -34,6 +35,43 @@ pub fn draw(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
             draw_lines(&title, &[panel], directory, name)
         }
     }
+}
+
+/// The name of the picture by length of the target `name`.
+pub fn lengths_name(name: &str) -> String {
+    format!("{name}-lengths")
+}
+
+/// Draws how accuracy depends on the length of strings, a panel for each column, where that was looked at.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn draw_lengths(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
+    let series = |row: usize, column: usize| {
+        let outcomes: Vec<&Outcome> = grid.cells[row][column].outcomes().collect();
+        Series { label: grid.target.rows[row].label.clone(), points: mean_by_length(&outcomes), published: Vec::new() }
+    };
+    let panel = |(at, column): (usize, &Line)| Panel {
+        x_label: "length of the string".to_owned(),
+        y_label: if column.label.is_empty() { "accuracy".to_owned() } else { format!("accuracy, {}", column.label.to_lowercase()) },
+        legend: Legend::UpperRight,
+        series: (0..grid.target.rows.len()).map(|row| series(row, at)).collect(),
+        ..Panel::default()
+    };
+    let panels: Vec<Panel> = grid.target.columns.iter().enumerate().map(panel).collect();
+    let title = format!("{} (scale {})", grid.target.title, grid.scale.name());
+    draw_lines(&title, &panels, folder.path(), &lengths_name(&grid.target.name))
+}
+
+/// The mean of the seeds, at the lengths that all of them have.
+fn mean_by_length(outcomes: &[&Outcome]) -> Vec<(f64, f64)> {
+    let Some((first, others)) = outcomes.split_first() else { return Vec::new() };
+    let mean = |at: &AtLength| {
+        let of_other = |outcome: &&Outcome| outcome.lengths.iter().find(|other| other.length == at.length).map(|other| other.accuracy);
+        let sum: f64 = others.iter().map(of_other).sum::<Option<f64>>()? + at.accuracy;
+        Some((at.length as f64, sum / outcomes.len() as f64))
+    };
+    first.lengths.iter().filter_map(mean).collect()
 }
 
 /// The published numbers of a table may be accuracies in some rows and scaled ones in others; a dot of ours is on the scale of what was
@@ -128,5 +166,14 @@ mod tests {
         let expected = [(0.0, 0.1), (20.0, 0.6), (40.0, 0.7)];
         assert!(curve.iter().zip(expected).all(|(found, expected)| found.0 == expected.0 && (found.1 - expected.1).abs() < 1e-12));
         assert_eq!(curve.len(), 3);
+    }
+
+    #[test]
+    fn accuracies_by_length_are_means_over_seeds() {
+        let (first, mut second) = (outcome(1, 0.5), outcome(2, 1.0));
+        assert_eq!(mean_by_length(&[&first, &second]), [(8.0, 1.0), (16.0, 0.75)]);
+        second.lengths.pop();
+        assert_eq!(mean_by_length(&[&first, &second]), [(8.0, 1.0)]);
+        assert!(mean_by_length(&[]).is_empty());
     }
 }
