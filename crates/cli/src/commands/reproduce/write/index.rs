@@ -34,6 +34,6 @@ pub fn write_index(folder: &Folder, scale: Scale) -> anyhow::Result<()> {
             of("commit")
         );
     }
-    page += "\nEvery run has a folder in `runs/`: the resolved experiment, its log and its result.\n";
+    page += "\nEvery run has a folder in `runs/` with its resolved experiment and its result.\n";
     Ok(write_atomic(folder.file("README", "md"), page.as_bytes()).map_err(minrnn::Error::from)?)
 }
