@@ -61,6 +61,8 @@ pub struct Panel {
     pub x_axis: Axis,
     /// How y is divided.
     pub y_axis: Axis,
+    /// Values of y that the axis reaches to, whatever the points are.
+    pub y_reach: Vec<f64>,
     /// Where the legend is.
     pub legend: Legend,
     /// The lines; at most ten have colours of their own.
@@ -163,7 +165,8 @@ impl Picture for Lines {
 impl Panel {
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, scale: i32) -> DrawResult<B> {
         let all = || self.series.iter().flat_map(|series| series.points.iter().chain(&series.published));
-        let (x, y) = (self.x_axis.range(all().map(|point| point.0)), self.y_axis.range(all().map(|point| point.1)));
+        let y_reach = self.y_reach.iter().map(|&y| self.y_axis.position(y));
+        let (x, y) = (self.x_axis.range(all().map(|point| point.0)), self.y_axis.range(all().map(|point| point.1).chain(y_reach)));
         let line = |color: RGBColor, width: i32| color.stroke_width((width * scale) as u32);
         let mut chart = ChartBuilder::on(area)
             .margin(10 * scale)
@@ -261,6 +264,18 @@ mod tests {
         assert!(!with(vec![]) && !with(vec![(0.0, 1.0), (1.0, f64::NAN)]));
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         assert!(with(vec![(1.0, 1.0)]) && with(vec![(0.0, 1.0), (2.0, 1e-9)]));
+    }
+
+    #[test]
+    fn an_axis_reaches_to_where_it_is_asked_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let series = vec![Series { points: vec![(0.0, 0.5), (100.0, 0.5)], ..Series::default() }];
+        let labels = |name: &str, y_reach| {
+            draw_lines("", &[Panel { series: series.clone(), y_reach, ..Panel::default() }], directory.path(), name).unwrap();
+            let svg = std::fs::read_to_string(directory.path().join(name).with_extension("svg")).unwrap();
+            ["0.8", "0.2"].map(|label| svg.contains(&format!("\n{label}\n")) || svg.contains(&format!("\n{label}0\n")))
+        };
+        assert_eq!((labels("own", vec![]), labels("whole", vec![0.0, 1.0])), ([false; 2], [true; 2]));
     }
 
     #[test]

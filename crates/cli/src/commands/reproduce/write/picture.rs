@@ -54,6 +54,7 @@ pub fn draw_lengths(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
     let panel = |(at, column): (usize, &Line)| Panel {
         x_label: "length of the string".to_owned(),
         y_label: if column.label.is_empty() { "accuracy".to_owned() } else { format!("accuracy, {}", column.label.to_lowercase()) },
+        y_reach: vec![0.0, 1.0],
         legend: Legend::UpperRight,
         series: (0..grid.target.rows.len()).map(|row| series(row, at)).collect(),
         ..Panel::default()
@@ -106,6 +107,7 @@ fn panel(grid: &Grid, metric: Metric) -> Panel {
         y_label: metric.title().to_owned(),
         x_axis: Axis::Log2,
         y_axis,
+        y_reach: Vec::new(),
         legend: Legend::UpperLeft,
         series: (0..grid.target.rows.len()).map(series).collect(),
     }
