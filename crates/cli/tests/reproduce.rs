@@ -18,6 +18,13 @@ fn reproduce(out: &Path, targets: &[&str]) -> Command {
     command
 }
 
+/// Table 1 with so many seeds that it takes a while.
+fn thirty_six_runs(out: &Path) -> Command {
+    let mut command = reproduce(out, &["table1"]);
+    command.args(["--seeds", "6"]);
+    command
+}
+
 fn read(path: PathBuf) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
@@ -114,12 +121,7 @@ fn what_is_finished_is_never_run_again() {
 fn ctrl_c_keeps_everything_and_the_same_command_goes_on() {
     let scratch = Scratch::new();
     let out = scratch.path("out");
-    let command = || {
-        let mut command = reproduce(&out, &["table1"]);
-        command.args(["--seeds", "6"]);
-        command
-    };
-    let mut child = command().spawn().unwrap();
+    let mut child = thirty_six_runs(&out).spawn().unwrap();
     wait_until(&mut child, || results(&out).len() >= 3);
     signal(&child, "INT");
     let stopped = Finished::from(child.wait_with_output().unwrap()).ok();
@@ -128,7 +130,7 @@ fn ctrl_c_keeps_everything_and_the_same_command_goes_on() {
     assert!(stopped.stderr.ends_with(&format!("everything is saved in {}\ngo on with the same command\n", out.display())), "{stopped:?}");
     assert!(read(out.join("table1.md")).contains(&format!("{} of 36 runs are done.", kept.len())));
 
-    let finished = Finished::of(&mut command()).ok();
+    let finished = Finished::of(&mut thirty_six_runs(&out)).ok();
     assert!(!finished.stdout.contains("runs are done"));
     let all = results(&out);
     assert_eq!(all.len(), 36);
@@ -139,14 +141,9 @@ fn ctrl_c_keeps_everything_and_the_same_command_goes_on() {
 fn two_processes_share_the_work() {
     let scratch = Scratch::new();
     let out = scratch.path("out");
-    let command = || {
-        let mut command = reproduce(&out, &["table1"]);
-        command.args(["--seeds", "6"]);
-        command
-    };
-    let mut first = command().spawn().unwrap();
+    let mut first = thirty_six_runs(&out).spawn().unwrap();
     wait_until(&mut first, || !results(&out).is_empty());
-    let second = command().spawn().unwrap();
+    let second = thirty_six_runs(&out).spawn().unwrap();
     let both = [first, second].map(|child| Finished::from(child.wait_with_output().unwrap()));
     assert_eq!(results(&out).len(), 36);
     // Each was trained by one of them, and where one met the other in a run it went on to the next.
