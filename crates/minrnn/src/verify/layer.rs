@@ -22,6 +22,7 @@ pub(super) enum Carried {
 
 /// A cell with its inputs and parameters.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(super) enum Layer {
     Gated(Gated),
     Mamba(Mamba),
