@@ -7,6 +7,7 @@ mod commands;
 mod corpus;
 mod deployed;
 mod device;
+mod device_failure;
 mod display;
 mod failure;
 mod interrupt;
@@ -64,7 +65,8 @@ enum Command {
 
 fn main() -> ExitCode {
     allocator::retain_memory();
-    let outcome = match Cli::parse().command {
+    let command = Cli::parse().command;
+    let outcome = device_failure::explained(|| match command {
         Command::Train(args) => commands::train::run(args),
         Command::Eval(args) => commands::eval::run(args),
         Command::Predict(args) => commands::predict::run(args),
@@ -78,7 +80,7 @@ fn main() -> ExitCode {
         Command::Reproduce(args) => commands::reproduce::run(args),
         Command::Bench(args) => commands::bench::run(args),
         Command::Devices(args) => commands::devices::run(args),
-    };
+    });
     match outcome {
         Ok(code) => code,
         Err(error) => failure::report(&error),

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn::Segments;
 use minrnn::device::{DeviceChoice, name_of};
-use minrnn::ops::{self, AdamW, Candidate, Dropout, Gates, Moments, Start, StepCodes};
+use minrnn::ops::{self, AdamW, Candidate, Dropout, EMPTY_M, ForgetGate, Gates, Moments, SLstmMemory, SelectiveScan, Start, StepCodes};
 use minrnn::rng::{Purpose, stream};
 use rand::Rng;
 
@@ -33,6 +33,9 @@ fn main() -> ExitCode {
     let mut checks = Checks { devices: [Device::flex(), device], only: std::env::args().nth(2).unwrap_or_default(), failed: 0, count: 0 };
     scans(&mut checks);
     cells(&mut checks);
+    selective_scans(&mut checks);
+    lstms(&mut checks);
+    slstms(&mut checks);
     convolutions(&mut checks);
     norms(&mut checks);
     activations(&mut checks);
@@ -190,6 +193,86 @@ fn cells(checks: &mut Checks) {
         vec![flat(ops::min_gru(preact, None, Candidate::Identity, start, &StepCodes::dense()).1)]
     };
     checks.check(&format!("min_gru ({b}, {t}, {e}) with slow gates"), &[2 * b * t * e, b * e], &form);
+}
+
+fn selective_scans(checks: &mut Checks) {
+    // An even and an odd number of states, whole tiles and not, and time cut into chunks.
+    for [b, t, e, n] in [[3, 13, 5, 3], [2, 120, 40, 16], [1, 3000, 33, 4]] {
+        for (kind, steps) in segments(b, t) {
+            let sizes = [b * t * e, b * t * e, e, e * n, b * t * 2 * n, e];
+            let scan = |leaves: &[Tensor<1>]| SelectiveScan {
+                u: leaves[0].clone().reshape([b, t, e]),
+                delta: leaves[1].clone().sub_scalar(2.0).reshape([b, t, e]),
+                delta_bias: leaves[2].clone(),
+                a: -leaves[3].clone().exp().reshape([e, n]),
+                bc: leaves[4].clone().reshape([b, t, 2 * n]),
+                skip: leaves[5].clone(),
+                z: None,
+                h0: None,
+            };
+            let whole = |leaves: Vec<Tensor<1>>, _: &Device| {
+                let (z, h0) = (leaves[6].clone().reshape([b, t, e]), leaves[7].clone().reshape([b, e, n]));
+                let (y, last) = ops::selective_scan(SelectiveScan { z: Some(z), h0: Some(h0), ..scan(&leaves) }, &steps);
+                vec![flat(y), flat(last)]
+            };
+            let lengths = [&sizes[..], &[b * t * e, b * e * n]].concat();
+            checks.check(&format!("selective_scan ({b}, {t}, {e}) of {n} {kind}"), &lengths, &whole);
+            let bare = |leaves: Vec<Tensor<1>>, _: &Device| vec![flat(ops::selective_scan(scan(&leaves), &steps).0)];
+            checks.check(&format!("selective_scan ({b}, {t}, {e}) of {n} {kind}, from zero and without a gate"), &sizes, &bare);
+        }
+    }
+}
+
+/// One block of units and several, and rows that fill a cube or do not.
+const RECURRENT: [[usize; 3]; 3] = [[3, 13, 5], [5, 40, 48], [2, 7, 300]];
+
+fn lstms(checks: &mut Checks) {
+    for [b, t, e] in RECURRENT {
+        for (kind, steps) in segments(b, t) {
+            let small = 1.0 / (e as f32).sqrt();
+            let whole = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+                let mut state = || Start { init: leaves.pop(), h0: leaves.pop().map(|h0| h0.reshape([b, e])) };
+                let (hidden, cell) = (state(), state());
+                let recurrent_bias = leaves.pop();
+                let bias = leaves.pop();
+                let weight = leaves.pop().expect("given").mul_scalar(small).reshape([4 * e, e]);
+                let preact = leaves.pop().expect("given").reshape([b, t, 4 * e]);
+                let (h, h_last, c_last) = ops::lstm(preact, bias, weight, recurrent_bias, hidden, cell, &steps);
+                vec![flat(h), flat(h_last), flat(c_last)]
+            };
+            let lengths = [4 * b * t * e, 4 * e * e, 4 * e, 4 * e, b * e, e, b * e, e];
+            checks.check(&format!("lstm ({b}, {t}, {e}) {kind}"), &lengths, &whole);
+            let bare = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+                let weight = leaves.remove(1).mul_scalar(small).reshape([4 * e, e]);
+                let preact = leaves.remove(0).reshape([b, t, 4 * e]);
+                vec![flat(ops::lstm(preact, None, weight, None, Start::default(), Start::default(), &steps).0)]
+            };
+            checks.check(&format!("lstm ({b}, {t}, {e}) {kind}, from zero"), &lengths[..2], &bare);
+        }
+    }
+}
+
+fn slstms(checks: &mut Checks) {
+    for ([b, t, e], heads) in RECURRENT.into_iter().zip([1, 4, 2]) {
+        for (kind, steps) in segments(b, t) {
+            for forget in [ForgetGate::Sigmoid, ForgetGate::Exponential] {
+                let width = e / heads;
+                let form = |mut leaves: Vec<Tensor<1>>, device: &Device| {
+                    let m = Tensor::full([b, e], if kind == "dense" { 0.5 } else { EMPTY_M }, device);
+                    let mut state = || leaves.pop().expect("given").reshape([b, e]);
+                    // A normaliser is positive.
+                    let memory = SLstmMemory { n: state().abs() + 0.5, c: state(), h: state(), m };
+                    let bias = leaves.pop();
+                    let weight = leaves.pop().expect("given").mul_scalar(1.0 / (width as f32).sqrt()).reshape([heads, 4 * width, width]);
+                    let preact = leaves.pop().expect("given").reshape([b, t, 4 * e]);
+                    let (h, memory) = ops::slstm(preact, weight, bias, forget, memory, &steps);
+                    vec![flat(h), flat(memory.h), flat(memory.c), flat(memory.n)]
+                };
+                let lengths = [4 * b * t * e, 4 * e * width, 4 * e, b * e, b * e, b * e];
+                checks.check(&format!("slstm {forget:?} ({b}, {t}, {e}) of {heads} heads {kind}"), &lengths, &form);
+            }
+        }
+    }
 }
 
 fn convolutions(checks: &mut Checks) {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,14 @@ impl DeviceKind {
             _ => None,
         }
     }
+}
+
+/// Whether a graphics processor has been opened.
+static GPU_OPEN: AtomicBool = AtomicBool::new(false);
+
+/// True once a graphics processor has been opened by [`DeviceChoice::open`]: its driver may then tell a failure by a panic.
+pub fn is_gpu_open() -> bool {
+    GPU_OPEN.load(Ordering::Relaxed)
 }
 
 /// A runtime that panics because its driver is missing has no devices.
@@ -135,6 +144,14 @@ impl DeviceChoice {
     /// # Errors
     /// When the program was built without its kind, or the machine has no such device.
     pub fn open(self) -> Result<Device> {
+        let device = self.find()?;
+        if device != Device::flex() {
+            GPU_OPEN.store(true, Ordering::Relaxed);
+        }
+        Ok(device)
+    }
+
+    fn find(self) -> Result<Device> {
         let Self::Fixed(kind, index) = self else {
             let first =
                 DeviceKind::ALL.into_iter().filter(|&kind| kind != DeviceKind::Cpu).find_map(|kind| kind.devices()?.into_iter().next());

@@ -5,7 +5,9 @@ use burn::tensor::{Tensor, activation};
 use minrnn_kernels::{Shape, Start as HiddenStart, lstm as kernel};
 
 use super::flex::{InputList, Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::fused::{FusedOp, Keeps, has_all_kernels, has_kernels, output, run};
+#[cfg(feature = "gpu")]
+use super::gpu::GpuOp;
 use super::min_gru::with_bias;
 use super::recurrence::Start;
 use super::steps::StepCodes;
@@ -31,7 +33,7 @@ pub fn lstm(
     cell: Start,
     steps: &StepCodes,
 ) -> LstmOutputs {
-    if !has_kernels(&preact.device()) {
+    if !has_all_kernels(&preact) || !fits(&preact, weight.dims()[1]) {
         return composed(preact, bias, weight, recurrent_bias, hidden, cell, steps);
     }
     let mut inputs = InputList::default();
@@ -76,15 +78,23 @@ pub(super) fn composed(
     (stepwise.outputs(), h_last, c_last)
 }
 
+/// Widest head of the kernels for graphics processors, whose shared memory holds the gradients of its gates.
+const MOST_WIDTH_ON_GPU: usize = 2048;
+
+/// True where the kernels of the device of `preact` take heads of `width` channels.
+pub(super) fn fits(preact: &Tensor<3>, width: usize) -> bool {
+    has_kernels(&preact.device()) || width <= MOST_WIDTH_ON_GPU
+}
+
 #[derive(Debug)]
-struct Op {
-    steps: StepCodes,
-    bias: Option<usize>,
-    recurrent_bias: Option<usize>,
-    h0: Option<usize>,
-    c0: Option<usize>,
-    init_h: Option<usize>,
-    init_c: Option<usize>,
+pub(super) struct Op {
+    pub steps: StepCodes,
+    pub bias: Option<usize>,
+    pub recurrent_bias: Option<usize>,
+    pub h0: Option<usize>,
+    pub c0: Option<usize>,
+    pub init_h: Option<usize>,
+    pub init_c: Option<usize>,
 }
 
 impl Op {
@@ -107,6 +117,11 @@ impl FusedOp for Op {
     fn keeps(&self) -> Keeps {
         let optional = [self.bias, self.recurrent_bias, self.h0, self.c0, self.init_h, self.init_c].into_iter().flatten();
         Keeps { inputs: [0, 1].into_iter().chain(optional).collect(), outputs: vec![0, 1] }
+    }
+
+    #[cfg(feature = "gpu")]
+    fn gpu(&self) -> Option<&dyn GpuOp> {
+        Some(self)
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {

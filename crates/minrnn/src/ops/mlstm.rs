@@ -1,10 +1,10 @@
 //! The mLSTM as a fused operation over ready queries, keys, values and gates.
 
 use burn::backend::flex::FlexTensor;
-use burn::tensor::{Tensor, activation};
+use burn::tensor::{Device, Tensor, TensorData, activation};
 use minrnn_kernels::Shape;
 use minrnn_kernels::mlstm::{self as kernel, EMPTY_M, EPS};
-use minrnn_kernels::segments::{PADDING, RESET};
+use minrnn_kernels::segments::{CONTINUE, PADDING, RESET};
 
 use super::flex::{InputList, Output, dims, optional, slice, zeros};
 use super::fused::{FusedOp, Keeps, has_kernels, output, run};
@@ -52,7 +52,10 @@ pub fn mlstm(
     (h, MLstmMemory { c: output(outputs.next()), n: output(outputs.next()), m: output(outputs.next()) })
 }
 
-/// The same by tensor operations, one step after the other.
+/// Steps that the tensor operations take at once.
+const CHUNK: usize = 64;
+
+/// The same by tensor operations, chunk after chunk in the form of [`minrnn_kernels::mlstm`].
 pub(super) fn composed(
     q: Tensor<3>,
     k: Tensor<3>,
@@ -64,40 +67,94 @@ pub(super) fn composed(
     let [batch, seq_len, width] = q.dims();
     let [_, heads, e] = memory.n.dims();
     let device = q.device();
-    let MLstmMemory { mut c, mut n, m } = memory;
-    let mut m = m.detach();
-    let mut outputs = Vec::new();
-    for t in 0..seq_len {
-        // 1 in the rows whose code is `code`, `[B, 1]`.
-        let rows = |code: i32| {
-            let mask: Vec<f32> = (0..batch).map(|b| f32::from(u8::from(steps.code(b, t) == code))).collect();
-            Tensor::<2>::from_data(burn::tensor::TensorData::new(mask, [batch, 1]), &device)
-        };
-        let (reset, padding) = (rows(RESET), rows(PADDING));
-        let (kept_on, real) = (-reset.clone() + 1.0, -padding.clone() + 1.0);
-        c = c * kept_on.clone().reshape([batch, 1, 1, 1]);
-        n = n * kept_on.clone().reshape([batch, 1, 1]);
-        m = m * kept_on + reset * EMPTY_M;
-        let at = |x: &Tensor<3>| x.clone().narrow(1, t, 1).reshape([batch, heads, e]);
-        let gate = |from: usize| gates.clone().narrow(1, t, 1).narrow(2, from, heads).reshape([batch, heads]);
-        let (i, forget) = (gate(0), activation::log_sigmoid(gate(heads)) + m.clone());
-        let new_m = i.clone().detach().max_pair(forget.clone().detach());
-        let take = (i - new_m.clone()).exp() / (e as f32).sqrt();
-        let keep = (forget - new_m.clone()).exp();
-        let (query, key, value) = (at(&q), at(&k) * take.unsqueeze_dim::<3>(2), at(&v));
-        let outer = key.clone().unsqueeze_dim::<4>(3) * value.unsqueeze_dim::<4>(2);
-        let new_c = c.clone() * keep.clone().reshape([batch, heads, 1, 1]) + outer;
-        let new_n = n.clone() * keep.unsqueeze_dim::<3>(2) + key;
-        let beta = (new_n.clone() * query.clone()).sum_dim(2);
-        let eta = beta.abs().max_pair((-new_m.clone()).exp().unsqueeze_dim::<3>(2)) + EPS;
-        let sum = (new_c.clone() * query.unsqueeze_dim::<4>(3)).sum_dim(2).reshape([batch, heads, e]);
-        outputs.push((sum / eta).reshape([batch, 1, width]) * real.clone().reshape([batch, 1, 1]));
-        c = c * padding.clone().reshape([batch, 1, 1, 1]) + new_c * real.clone().reshape([batch, 1, 1, 1]);
-        n = n * padding.clone().reshape([batch, 1, 1]) + new_n * real.clone().reshape([batch, 1, 1]);
-        m = m * padding + new_m * real;
+    let by_head = |x: Tensor<3>| x.reshape([batch, seq_len, heads, e]).swap_dims(1, 2);
+    let qkv = [q, k * (1.0 / (e as f32).sqrt()), v].map(by_head);
+    let gates = gates.swap_dims(1, 2);
+    let (take, mut log_f) = (gates.clone().narrow(1, 0, heads), activation::log_sigmoid(gates.narrow(1, heads, heads)));
+    let padding = steps.padding_mask(&device);
+    if let Some(padding) = &padding {
+        log_f = log_f * (-padding.clone().swap_dims(1, 2) + 1.0);
     }
-    let h = if outputs.is_empty() { Tensor::zeros([batch, 0, width], &device) } else { Tensor::cat(outputs, 1) };
-    (h, MLstmMemory { c, n, m })
+    let mut memory = MLstmMemory { m: memory.m.detach(), ..memory };
+    let mut outputs = Vec::new();
+    for from in (0..seq_len).step_by(CHUNK) {
+        let len = CHUNK.min(seq_len - from);
+        let qkv = qkv.each_ref().map(|x| x.clone().narrow(2, from, len));
+        let gates = [&take, &log_f].map(|x| x.clone().narrow(2, from, len));
+        let h;
+        (h, memory) = chunk(qkv, gates, memory, &Reach::new(steps, batch, from, len, &device));
+        outputs.push(h);
+    }
+    if outputs.is_empty() {
+        return (Tensor::zeros([batch, 0, width], &device), memory);
+    }
+    let h = Tensor::cat(outputs, 2).swap_dims(1, 2).reshape([batch, seq_len, width]);
+    let h = padding.map_or(h.clone(), |padding| h * (-padding + 1.0));
+    (h, memory)
+}
+
+/// What the steps of a chunk see: 1 or 0, the first dimension 1 where all rows are alike.
+struct Reach {
+    /// Whether a step (third dimension) sees what another (fourth) wrote, `[·, 1, L, L]`.
+    steps: Tensor<4>,
+    /// Whether a step sees the memory before the chunk, `[·, 1, L]`.
+    memory: Tensor<3>,
+}
+
+impl Reach {
+    fn new(steps: &StepCodes, batch: usize, from: usize, len: usize, device: &Device) -> Self {
+        let rows = if steps.is_dense() { 1 } else { batch };
+        let mut seen = vec![0.0f32; rows * len * len];
+        let mut carried = vec![1.0f32; rows * len];
+        for b in 0..rows {
+            let code = |t: usize| if steps.is_dense() { CONTINUE } else { steps.code(b, from + t) };
+            let mut first = 0;
+            for t in 0..len {
+                if code(t) == RESET {
+                    first = t;
+                    carried[b * len + t..(b + 1) * len].fill(0.0);
+                }
+                let row = &mut seen[(b * len + t) * len..][..len];
+                (first..=t).filter(|&s| code(s) != PADDING).for_each(|s| row[s] = 1.0);
+            }
+        }
+        Self {
+            steps: Tensor::from_data(TensorData::new(seen, [rows, 1, len, len]), device),
+            memory: Tensor::from_data(TensorData::new(carried, [rows, 1, len]), device),
+        }
+    }
+}
+
+/// The outputs `[B, NH, L, e]` of a chunk of L steps, and the memory after it. `qkv` `[B, NH, L, e]`, the keys times κ; `gates` the
+/// pre-activation of the input gate and ln f, `[B, NH, L]`.
+fn chunk(qkv: [Tensor<4>; 3], gates: [Tensor<3>; 2], memory: MLstmMemory, reach: &Reach) -> (Tensor<4>, MLstmMemory) {
+    let [q, k, v] = qkv;
+    let [take, log_f] = gates;
+    let [batch, heads, len, e] = q.dims();
+    let MLstmMemory { c, n, m } = memory;
+    let column = |x: Tensor<3>| x.unsqueeze_dim::<4>(3);
+    let decay = log_f.cumsum(2);
+    let hidden = |seen: Tensor<4>, size: usize| seen.equal_elem(0.0).expand([batch, heads, len, size]);
+    let exponents = column(decay.clone()) + (take - decay.clone()).unsqueeze_dim::<4>(2);
+    let exponents = exponents.mask_fill(hidden(reach.steps.clone(), len), EMPTY_M);
+    let carried = column(decay + m.unsqueeze_dim::<3>(2)).mask_fill(hidden(column(reach.memory.clone()), 1), EMPTY_M);
+    let m = exponents.clone().detach().max_dim(3).max_pair(carried.clone().detach());
+    // Where nothing has been seen m is that of an empty memory, and e⁰ is not a weight.
+    let weights = (exponents - m.clone()).exp() * reach.steps.clone();
+    let delta = (carried - m.clone()).exp() * column(reach.memory.clone());
+    let scores = q.clone().matmul(k.clone().swap_dims(2, 3)) * weights.clone();
+    let beta = scores.clone().sum_dim(3) + delta.clone() * (q.clone() * n.clone().unsqueeze_dim::<4>(2)).sum_dim(3);
+    let eta = beta.abs().max_pair((-m.clone()).exp()) + EPS;
+    let h = (scores.matmul(v.clone()) + delta.clone() * q.matmul(c.clone())) / eta;
+    let last = |x: Tensor<4>| x.narrow(2, len - 1, 1);
+    let written = k * last(weights).swap_dims(2, 3);
+    let kept = last(delta);
+    let next = MLstmMemory {
+        c: c * kept.clone() + written.clone().swap_dims(2, 3).matmul(v),
+        n: n * kept.reshape([batch, heads, 1]) + written.sum_dim(2).reshape([batch, heads, e]),
+        m: last(m).reshape([batch, heads]),
+    };
+    (h, next)
 }
 
 /// Inputs: q, k, v, gates, C, n, m. Outputs: h, and the last C, n, m.

@@ -5,7 +5,9 @@ use burn::tensor::Tensor;
 use minrnn_kernels::{Shape, selective_scan as kernel};
 
 use super::flex::{InputList, Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::fused::{FusedOp, Keeps, has_all_kernels, has_kernels, output, run};
+#[cfg(feature = "gpu")]
+use super::gpu::GpuOp;
 use super::min_gru::softplus;
 use super::silu;
 use super::steps::StepCodes;
@@ -39,7 +41,8 @@ pub struct SelectiveScan {
 /// # Panics
 /// When shapes do not fit.
 pub fn selective_scan(scan: SelectiveScan, steps: &StepCodes) -> (Tensor<3>, Tensor<3>) {
-    if !has_kernels(&scan.u.device()) {
+    let few_states = has_kernels(&scan.u.device()) || scan.a.dims()[1] <= MOST_STATES_ON_GPU;
+    if !few_states || !has_all_kernels(&scan.u) {
         return composed(scan, steps);
     }
     let mut inputs = InputList::default();
@@ -93,11 +96,14 @@ pub(super) fn composed(scan: SelectiveScan, steps: &StepCodes) -> (Tensor<3>, Te
 }
 
 #[derive(Debug)]
-struct Op {
-    z: Option<usize>,
-    h0: Option<usize>,
-    steps: StepCodes,
+pub(super) struct Op {
+    pub z: Option<usize>,
+    pub h0: Option<usize>,
+    pub steps: StepCodes,
 }
+
+/// Largest N of the kernels for graphics processors, which share B and C of a tile of steps.
+const MOST_STATES_ON_GPU: usize = 64;
 
 /// Inputs that are always there: u, δ, its bias, A, B and C, D.
 const REQUIRED: usize = 6;
@@ -126,6 +132,11 @@ impl Op {
 impl FusedOp for Op {
     fn keeps(&self) -> Keeps {
         Keeps { inputs: (0..REQUIRED).chain(self.z).collect(), outputs: vec![2] }
+    }
+
+    #[cfg(feature = "gpu")]
+    fn gpu(&self) -> Option<&dyn GpuOp> {
+        Some(self)
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {

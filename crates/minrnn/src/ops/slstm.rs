@@ -5,7 +5,10 @@ use burn::tensor::{Tensor, activation};
 use minrnn_kernels::{Shape, slstm as kernel};
 
 use super::flex::{InputList, Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::fused::{FusedOp, Keeps, has_all_kernels, output, run};
+#[cfg(feature = "gpu")]
+use super::gpu::GpuOp;
+use super::lstm::fits;
 use super::min_gru::with_bias;
 use super::steps::StepCodes;
 use super::stepwise::Stepwise;
@@ -41,7 +44,7 @@ pub fn slstm(
     memory: SLstmMemory,
     steps: &StepCodes,
 ) -> (Tensor<3>, SLstmMemory) {
-    if !has_kernels(&preact.device()) {
+    if !has_all_kernels(&preact) || !fits(&preact, weight.dims()[2]) {
         return composed(preact, weight, bias, forget, memory, steps);
     }
     let heads = weight.dims()[0];
@@ -98,11 +101,11 @@ pub(super) fn composed(
 
 /// Inputs: preact, weight, h, c, n, m, then the bias if there is one. Outputs: h, c, n, m of every step, then the last ones.
 #[derive(Debug)]
-struct Op {
-    heads: usize,
-    forget: ForgetGate,
-    steps: StepCodes,
-    bias: Option<usize>,
+pub(super) struct Op {
+    pub heads: usize,
+    pub forget: ForgetGate,
+    pub steps: StepCodes,
+    pub bias: Option<usize>,
 }
 
 impl Op {
@@ -120,6 +123,11 @@ fn shape_of(preact: &FlexTensor) -> Shape {
 impl FusedOp for Op {
     fn keeps(&self) -> Keeps {
         Keeps { inputs: (0..6).chain(self.bias).collect(), outputs: vec![0, 1, 2, 3] }
+    }
+
+    #[cfg(feature = "gpu")]
+    fn gpu(&self) -> Option<&dyn GpuOp> {
+        Some(self)
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {

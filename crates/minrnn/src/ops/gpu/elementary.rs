@@ -34,6 +34,21 @@ pub(super) fn tanh(x: f32) -> f32 {
     select(x >= 0.0, size, -size)
 }
 
+/// ln(1 + e^x), to its own last bits also where it is small.
+#[cube]
+pub(super) fn softplus(x: f32) -> f32 {
+    // ln(1 + e) = 2 artanh(s) with s = e / (2 + e) ≤ 1/3: the logarithm of devices is only good to an absolute error near 1.
+    let e = (-x.abs()).exp();
+    let s = e / (2.0 + e);
+    let q = s * s;
+    let series = fma(
+        q,
+        fma(q, fma(q, fma(q, fma(q, fma(q, 1.0f32 / 13.0, 1.0f32 / 11.0), 1.0f32 / 9.0), 1.0f32 / 7.0), 0.2f32), 1.0f32 / 3.0),
+        1.0f32,
+    );
+    max(x, 0.0f32) + 2.0 * s * series
+}
+
 /// Φ(u), the normal distribution function, and its density.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]

@@ -6,6 +6,8 @@
 //! | file | cut into |
 //! |---|---|
 //! | `recurrence` | 32 channels of one row, or of a chunk of its steps |
+//! | `selective_scan` | 32 channels of one row, or of a chunk of its steps |
+//! | `lstm` | one head of a few rows |
 //! | `conv` | 32 channels and a block of steps |
 //! | `norm`, `cross_entropy` | 8 rows of 32 lanes |
 //! | `gelu`, `dropout` | single elements; 32 columns and a block of rows where a gradient is summed over rows |
@@ -17,6 +19,7 @@
 #![allow(clippy::collapsible_if, reason = "what is decided when a kernel is compiled stands apart from what its units decide")]
 
 mod adamw;
+mod chunks;
 mod column_sums;
 mod conv;
 mod cross_entropy;
@@ -24,8 +27,10 @@ mod dropout;
 mod elementary;
 mod embedding;
 mod gelu;
+mod lstm;
 mod norm;
 mod recurrence;
+mod selective_scan;
 mod tensors;
 mod with_gradient;
 

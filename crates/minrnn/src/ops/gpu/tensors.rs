@@ -41,6 +41,8 @@ pub(super) fn empty_like(like: &CubeTensor) -> CubeTensor {
 }
 
 fn empty_of_shape(like: &CubeTensor, shape: Shape) -> CubeTensor {
+    let count = shape.num_elements();
+    assert!(u32::try_from(count).is_ok(), "a tensor of {shape} has {count} elements, and a device counts to 2^32");
     empty_device_contiguous_dtype(like.client.clone(), like.device.clone(), shape, DType::F32)
 }
 

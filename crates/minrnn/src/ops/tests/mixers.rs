@@ -190,7 +190,7 @@ fn slstm_equals_its_composition() {
 #[test]
 fn mlstm_equals_its_composition() {
     let (heads, width) = (2, 3);
-    for seq_len in [0, 1, 7] {
+    for seq_len in [0, 1, 7, 130] {
         for steps in segments(seq_len) {
             let split = |mut leaves: Vec<Tensor<1>>| {
                 let m = shaped(leaves.pop().unwrap(), [B, heads]);

@@ -6,10 +6,11 @@
 use cubecl::prelude::*;
 use minrnn_kernels::segments::{PADDING, RESET};
 
+use super::super::chunks::{Place, Sizes, place};
 use super::super::tensors::LANES;
 use super::Plan;
 use super::cells::{Effect, Inputs, coefficient, gradients};
-use super::walk::{Place, STEPS, Sizes, bias_of, inputs_of, place, restored_by};
+use super::walk::{STEPS, bias_of, inputs_of, restored_by};
 
 /// The step that unit `offset` of the tile that ends at `at` has, and whether there is one.
 #[derive(CubeType, Clone, Copy)]

@@ -15,9 +15,10 @@ use cubecl::prelude::CubeDim;
 
 use super::super::recurrence::{Op, Recurrence};
 use super::GpuOp;
+use super::chunks::SizesLaunch;
 use super::column_sums::column_sums;
 use super::tensors::{LANES, arg, arg_or, cubes, dims, empty, empty_like};
-use walk::{STEPS, SizesLaunch};
+use walk::STEPS;
 
 /// Cubes from which on time is not cut into chunks.
 const ENOUGH: usize = 64;
@@ -273,7 +274,7 @@ impl<R: Recurrence> GpuOp for Op<R> {
     }
 }
 
-/// The states of the recurrence over chunks.
-fn states(keeps: &CubeTensor, gained: &CubeTensor, h0: Option<&CubeTensor>) -> CubeTensor {
+/// The states of h = keeps h + gained, `[B, chunks, E]`, from `h0` `[B, E]`: the recurrence over chunks.
+pub(super) fn states(keeps: &CubeTensor, gained: &CubeTensor, h0: Option<&CubeTensor>) -> CubeTensor {
     Problem { cell: Cell::Linear, inputs: vec![keeps, gained], bias: None, h0, init: None, codes: None }.forward().0
 }

@@ -1,0 +1,292 @@
+//! The selective scan on a device: every unit takes one channel and walks through the steps, tile by tile.
+//!
+//! A tile is [`STEPS`] steps, whose B and C all units of a cube share. What belongs to a step stays in registers while the N states of the
+//! channel go through the tile one after the other. The state before every tile is kept for the backward pass, which runs the tile again
+//! from it. As in `recurrence`, time is cut into chunks where rows and groups of channels are too few for a device.
+
+mod back;
+mod forward;
+mod tile;
+
+use burn_cubecl::kernel::into_contiguous;
+use burn_cubecl::ops::{permute, reshape};
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::prelude::*;
+
+use super::super::selective_scan::Op;
+use super::GpuOp;
+use super::chunks::SizesLaunch;
+use super::column_sums::column_sums;
+use super::recurrence::states;
+use super::tensors::{LANES, arg, arg_or, cubes, dims, empty, empty_like};
+
+/// Steps of a tile.
+const STEPS: usize = 8;
+/// Cubes from which on time is not cut into chunks.
+const ENOUGH: usize = 1024;
+/// Cubes that chunks make.
+const WANTED: usize = 2048;
+/// Fewest tiles of a chunk.
+const CHUNK_TILES: usize = 8;
+
+/// What a kernel is compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Plan {
+    /// N.
+    d_state: usize,
+    chunked: bool,
+    z: bool,
+    h0: bool,
+    codes: bool,
+    d_y: bool,
+    d_last: bool,
+}
+
+/// How a problem is cut.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    batch: usize,
+    seq_len: usize,
+    width: usize,
+    d_state: usize,
+    groups: usize,
+    tiles: usize,
+    chunks: usize,
+    chunk_len: usize,
+}
+
+impl Cut {
+    fn new([batch, seq_len, width]: [usize; 3], d_state: usize) -> Self {
+        let groups = width.div_ceil(LANES);
+        let whole = batch * groups;
+        let wanted = if whole >= ENOUGH { 1 } else { (WANTED / whole).min(seq_len / (CHUNK_TILES * STEPS)).max(1) };
+        let chunk_len = seq_len.div_ceil(wanted).next_multiple_of(STEPS);
+        Self { batch, seq_len, width, d_state, groups, tiles: seq_len.div_ceil(STEPS), chunks: seq_len.div_ceil(chunk_len), chunk_len }
+    }
+
+    fn cubes(&self) -> usize {
+        self.batch * self.groups * self.chunks
+    }
+
+    fn sizes(&self) -> SizesLaunch {
+        SizesLaunch::new(self.seq_len, self.width, self.groups, self.chunk_len, self.chunks)
+    }
+
+    /// Numbers of the states before every tile, `[B, tiles, N, E]`.
+    fn boundaries(&self) -> [usize; 4] {
+        [self.batch, self.tiles, self.d_state, self.width]
+    }
+}
+
+/// Of a cube: one unit for each of [`LANES`] channels.
+fn line() -> CubeDim {
+    CubeDim::new_1d(LANES as u32)
+}
+
+/// `[B, E, N]` as `[B, N, E]` or back.
+fn turned(states: CubeTensor) -> CubeTensor {
+    into_contiguous(permute(states, &[0, 2, 1]))
+}
+
+/// The tensors of a scan on a device.
+struct Problem<'a> {
+    u: &'a CubeTensor,
+    delta: &'a CubeTensor,
+    delta_bias: &'a CubeTensor,
+    a: &'a CubeTensor,
+    bc: &'a CubeTensor,
+    skip: &'a CubeTensor,
+    z: Option<&'a CubeTensor>,
+    /// `[B, N, E]`.
+    h0: Option<CubeTensor>,
+    codes: Option<CubeTensor>,
+}
+
+impl Problem<'_> {
+    fn cut(&self) -> Cut {
+        let [_, d_state] = dims(self.a);
+        Cut::new(dims(self.u), d_state)
+    }
+
+    fn plan(&self, cut: &Cut) -> Plan {
+        Plan {
+            d_state: cut.d_state,
+            chunked: cut.chunks > 1,
+            z: self.z.is_some(),
+            h0: self.h0.is_some(),
+            codes: self.codes.is_some(),
+            d_y: false,
+            d_last: false,
+        }
+    }
+
+    /// y, the last state `[B, N, E]` and the states before every tile.
+    fn forward(&self) -> [CubeTensor; 3] {
+        let (cut, u) = (self.cut(), self.u);
+        let plan = self.plan(&cut);
+        let entering = plan.chunked.then(|| self.between_chunks(&cut));
+        let y = empty_like(u);
+        let last = empty(u, [cut.batch, cut.d_state, cut.width]);
+        let boundaries = empty(u, cut.boundaries());
+        // SAFETY: the kernel stays inside the buffers; those it has no use for stand in for absent ones.
+        unsafe {
+            forward::walk::launch_unchecked(
+                &u.client,
+                cubes(cut.cubes()),
+                line(),
+                arg(u),
+                arg(self.delta),
+                arg(self.delta_bias),
+                arg(self.a),
+                arg(self.bc),
+                arg(self.skip),
+                arg_or(self.z, u),
+                arg_or(self.h0.as_ref(), u),
+                arg_or(entering.as_ref(), u),
+                arg_or(self.codes.as_ref(), u),
+                arg(&y),
+                arg(&last),
+                arg(&boundaries),
+                cut.sizes(),
+                cut.tiles,
+                cut.cubes(),
+                plan,
+            );
+        }
+        [y, last, boundaries]
+    }
+
+    /// The states after the chunks, `[B, chunks, N E]`.
+    fn between_chunks(&self, cut: &Cut) -> CubeTensor {
+        let [keeps, gained] = [(); 2].map(|()| empty(self.u, [cut.batch, cut.chunks, cut.d_state * cut.width]));
+        // SAFETY: as above.
+        unsafe {
+            forward::summarise::launch_unchecked(
+                &self.u.client,
+                cubes(cut.cubes()),
+                line(),
+                arg(self.u),
+                arg(self.delta),
+                arg(self.delta_bias),
+                arg(self.a),
+                arg(self.bc),
+                arg_or(self.codes.as_ref(), self.u),
+                arg(&keeps),
+                arg(&gained),
+                cut.sizes(),
+                cut.cubes(),
+                self.plan(cut),
+            );
+        }
+        let h0 = self.h0.clone().map(|h0| reshape(h0, [cut.batch, cut.d_state * cut.width].into()));
+        states(&keeps, &gained, h0.as_ref())
+    }
+
+    /// The gradients of everything, in the order of the operation's inputs and with that of an h0; `d_last` `[B, N, E]`.
+    fn backward(&self, boundaries: &CubeTensor, d_y: Option<&CubeTensor>, d_last: Option<&CubeTensor>) -> Vec<CubeTensor> {
+        let (cut, u) = (self.cut(), self.u);
+        let plan = Plan { d_y: d_y.is_some(), d_last: d_last.is_some(), ..self.plan(&cut) };
+        let entering = plan.chunked.then(|| self.between_chunks_back(&cut, d_y, d_last));
+        let [d_u, d_delta] = [u, self.delta].map(empty_like);
+        let d_z = self.z.map(empty_like);
+        let pieces = cut.batch * cut.chunks;
+        let d_a = empty(u, [pieces, cut.d_state * cut.width]);
+        let [d_delta_bias, d_skip] = [(); 2].map(|()| empty(u, [pieces, cut.width]));
+        let d_bc = empty(u, [cut.groups, cut.batch * cut.seq_len * 2 * cut.d_state]);
+        let d_h0 = empty(u, [cut.batch, cut.d_state, cut.width]);
+        // A buffer to write must not be one that is read.
+        let spare = empty(u, [1]);
+        // SAFETY: as above.
+        unsafe {
+            back::walk_back::launch_unchecked(
+                &u.client,
+                cubes(cut.cubes()),
+                line(),
+                arg(u),
+                arg(self.delta),
+                arg(self.delta_bias),
+                arg(self.a),
+                arg(self.bc),
+                arg(self.skip),
+                arg_or(self.z, u),
+                arg(boundaries),
+                arg_or(d_y, u),
+                arg_or(d_last, u),
+                arg_or(entering.as_ref(), u),
+                arg_or(self.codes.as_ref(), u),
+                arg(&d_u),
+                arg(&d_delta),
+                arg_or(d_z.as_ref(), &spare),
+                arg(&d_bc),
+                arg(&d_a),
+                arg(&d_delta_bias),
+                arg(&d_skip),
+                arg(&d_h0),
+                cut.sizes(),
+                cut.tiles,
+                cut.cubes(),
+                plan,
+            );
+        }
+        let d_a = reshape(column_sums(&d_a), [cut.d_state, cut.width].into());
+        let d_a = into_contiguous(permute(d_a, &[1, 0]));
+        let [d_delta_bias, d_skip] = [d_delta_bias, d_skip].map(|partial| column_sums(&partial));
+        let d_bc = reshape(column_sums(&d_bc), [cut.batch, cut.seq_len, 2 * cut.d_state].into());
+        [d_u, d_delta, d_delta_bias, d_a, d_bc, d_skip].into_iter().chain(d_z).chain([turned(d_h0)]).collect()
+    }
+
+    /// The gradients that leave the chunks to the left, `[B, chunks, N E]`, the last chunk first.
+    fn between_chunks_back(&self, cut: &Cut, d_y: Option<&CubeTensor>, d_last: Option<&CubeTensor>) -> CubeTensor {
+        let [keeps, gained] = [(); 2].map(|()| empty(self.u, [cut.batch, cut.chunks, cut.d_state * cut.width]));
+        // SAFETY: as above.
+        unsafe {
+            back::summarise_back::launch_unchecked(
+                &self.u.client,
+                cubes(cut.cubes()),
+                line(),
+                arg(self.u),
+                arg(self.delta),
+                arg(self.delta_bias),
+                arg(self.a),
+                arg(self.bc),
+                arg_or(self.z, self.u),
+                arg_or(d_y, self.u),
+                arg_or(self.codes.as_ref(), self.u),
+                arg(&keeps),
+                arg(&gained),
+                cut.sizes(),
+                cut.cubes(),
+                Plan { d_y: d_y.is_some(), ..self.plan(cut) },
+            );
+        }
+        let d_last = d_last.map(|d_last| reshape(d_last.clone(), [cut.batch, cut.d_state * cut.width].into()));
+        states(&keeps, &gained, d_last.as_ref())
+    }
+}
+
+impl Op {
+    fn problem<'a>(&self, input: impl Fn(usize) -> Option<&'a CubeTensor>) -> Problem<'a> {
+        let required = |i: usize| input(i).expect("kept");
+        let [u, delta, delta_bias, a, bc, skip] = [0, 1, 2, 3, 4, 5].map(required);
+        // The backward pass does not need it: the first boundary is the same.
+        let h0 = self.h0.and_then(&input).map(|h0| turned(h0.clone()));
+        Problem { u, delta, delta_bias, a, bc, skip, z: self.z.and_then(&input), h0, codes: self.steps.on_device(u) }
+    }
+}
+
+impl GpuOp for Op {
+    fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
+        let [y, last, boundaries] = self.problem(|i| Some(&inputs[i])).forward();
+        vec![y, turned(last), boundaries]
+    }
+
+    fn backward(&self, inputs: &[Option<CubeTensor>], outputs: &[Option<CubeTensor>], d_outputs: &[Option<CubeTensor>]) -> Vec<CubeTensor> {
+        let boundaries = outputs[2].as_ref().expect("kept");
+        let d_last = d_outputs[1].clone().map(turned);
+        let mut d = self.problem(|i| inputs[i].as_ref()).backward(boundaries, d_outputs[0].as_ref(), d_last.as_ref());
+        if self.h0.is_none() {
+            d.pop();
+        }
+        d
+    }
+}
