@@ -38,7 +38,10 @@ part scan.jsonl 60 "$minrnn" bench scan --device "$device" --json --iterations 1
 for length in 512 4096; do
     part layer.jsonl 40 "$minrnn" bench layer --device "$device" --json --mixer min-gru,min-lstm --seq-len $length --iterations 10
 done
-part lm.jsonl 90 "$minrnn" bench lm --device "$device" --json --iterations 10 --warmup 5
+part layer.jsonl 60 "$minrnn" bench layer --device "$device" --json --mixer lstm,mamba,s-lstm,m-lstm --seq-len 512 --iterations 5
+for precision in f32 bf16; do
+    part lm.jsonl 60 "$minrnn" bench lm --device "$device" --json --precision $precision --iterations 10 --warmup 5
+done
 part decode.jsonl 30 "$minrnn" bench decode --device "$device" --json --iterations 3
 
 if "$python" -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then

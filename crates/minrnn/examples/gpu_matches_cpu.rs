@@ -13,7 +13,9 @@ use std::process::ExitCode;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn::Segments;
 use minrnn::device::{DeviceChoice, name_of};
-use minrnn::ops::{self, AdamW, Candidate, Dropout, EMPTY_M, ForgetGate, Gates, Moments, SLstmMemory, SelectiveScan, Start, StepCodes};
+use minrnn::ops::{
+    self, AdamW, Candidate, Dropout, EMPTY_M, ForgetGate, Gates, Moments, Precision, SLstmMemory, SelectiveScan, Start, StepCodes,
+};
 use minrnn::rng::{Purpose, stream};
 use rand::Rng;
 
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
     convolutions(&mut checks);
     norms(&mut checks);
     activations(&mut checks);
+    products(&mut checks);
     dropout(&mut checks);
     ends(&mut checks);
     println!("{} checks, {} failed", checks.count, checks.failed);
@@ -60,6 +63,11 @@ struct Checks {
 impl Checks {
     /// Runs `form` on random leaves of these lengths on both devices.
     fn check(&mut self, what: &str, lengths: &[usize], form: Form<'_>) {
+        self.check_within(TOLERANCE, what, lengths, form);
+    }
+
+    /// The same with tolerances of its own for outputs and gradients.
+    fn check_within(&mut self, tolerances: [f32; 2], what: &str, lengths: &[usize], form: Form<'_>) {
         if !what.contains(&self.only) {
             return;
         }
@@ -68,7 +76,7 @@ impl Checks {
             let pairs = expected.iter().zip(found);
             pairs.map(|(expected, found)| error(expected, found)).fold(0.0, |worst: f32, e| if worst >= e { worst } else { e })
         });
-        let ok = errors.iter().zip(TOLERANCE).all(|(&error, tolerance)| error <= tolerance);
+        let ok = errors.iter().zip(tolerances).all(|(&error, tolerance)| error <= tolerance);
         println!("{} {what}: outputs {:.1e}, gradients {:.1e}", if ok { "ok  " } else { "FAIL" }, errors[0], errors[1]);
         self.count += 1;
         self.failed += usize::from(!ok);
@@ -223,8 +231,8 @@ fn selective_scans(checks: &mut Checks) {
     }
 }
 
-/// One block of units and several, and rows that fill a cube or do not.
-const RECURRENT: [[usize; 3]; 3] = [[3, 13, 5], [5, 40, 48], [2, 7, 300]];
+/// More rows than a cube takes, and more channels than it has units.
+const RECURRENT: [[usize; 3]; 2] = [[5, 13, 6], [2, 7, 300]];
 
 fn lstms(checks: &mut Checks) {
     for [b, t, e] in RECURRENT {
@@ -253,7 +261,7 @@ fn lstms(checks: &mut Checks) {
 }
 
 fn slstms(checks: &mut Checks) {
-    for ([b, t, e], heads) in RECURRENT.into_iter().zip([1, 4, 2]) {
+    for ([b, t, e], heads) in RECURRENT.into_iter().zip([2, 1]) {
         for (kind, steps) in segments(b, t) {
             for forget in [ForgetGate::Sigmoid, ForgetGate::Exponential] {
                 let width = e / heads;
@@ -337,6 +345,25 @@ fn activations(checks: &mut Checks) {
             vec![flat(ops::bias_gated_gelu(x, Some(leaves.remove(0)), leaves.remove(0)))]
         };
         checks.check(&format!("bias_gated_gelu ({n}, {m})"), &[2 * n * m, 2 * m, m], &gated);
+    }
+}
+
+/// In bf16 where the device multiplies it, and else in f32.
+fn products(checks: &mut Checks) {
+    for [n, d, m] in [[3, 5, 7], [300, 96, 64]] {
+        // What bf16 holds exactly, so that outputs are those of f32 and only the gradients that arrive are rounded.
+        let coarse = |x: Tensor<1>| x.clone() - x.clone().detach() + (x.detach() * 64.0).round() / 64.0;
+        for transposed in [false, true] {
+            let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+                let (x, weight) = (coarse(leaves.remove(0)).reshape([n, d]), coarse(leaves.remove(0)));
+                vec![flat(ops::with_precision(Precision::Bf16, || match transposed {
+                    false => ops::product(x, weight.reshape([d, m])),
+                    true => ops::product_transposed(x, weight.reshape([m, d])),
+                }))]
+            };
+            let what = format!("product ({n}, {d}) by ({d}, {m}){}", if transposed { ", transposed" } else { "" });
+            checks.check_within([1e-5, 1e-2], &what, &[n * d, d * m], &form);
+        }
     }
 }
 

@@ -7,7 +7,9 @@ use burn::tensor::Tensor;
 use minrnn_kernels::product::{self as kernel, Matrix};
 
 use super::flex::{Output, dims, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, has_all_kernels, has_kernels, input, output, run};
+#[cfg(feature = "gpu")]
+use super::gpu::GpuOp;
 use super::precision::{self, Precision};
 
 /// x W.
@@ -18,7 +20,7 @@ use super::precision::{self, Precision};
 /// # Panics
 /// When shapes do not fit.
 pub fn product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
-    if has_kernels(&x.device()) {
+    if has_product(&x) {
         return output(run(Product { weight: Side::Straight, precision: precision::current() }, vec![input(x), input(weight)]).pop());
     }
     x.matmul(weight)
@@ -32,23 +34,28 @@ pub fn product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
 /// # Panics
 /// When shapes do not fit.
 pub fn product_transposed(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
-    if has_kernels(&x.device()) {
+    if has_product(&x) {
         return output(run(Product { weight: Side::Transposed, precision: precision::current() }, vec![input(x), input(weight)]).pop());
     }
     x.matmul(weight.transpose())
 }
 
+/// True where a product goes through [`Product`]: on the processor, and elsewhere where it is not f32's.
+fn has_product(x: &Tensor<2>) -> bool {
+    has_kernels(&x.device()) || precision::current() == Precision::Bf16 && has_all_kernels(x)
+}
+
 /// How the weight stands in the product.
 #[derive(Debug, Clone, Copy)]
-enum Side {
+pub(super) enum Side {
     Straight,
     Transposed,
 }
 
 #[derive(Debug)]
-struct Product {
-    weight: Side,
-    precision: Precision,
+pub(super) struct Product {
+    pub weight: Side,
+    pub precision: Precision,
 }
 
 /// A row-major matrix.
@@ -60,6 +67,11 @@ pub(super) fn matrix(tensor: &FlexTensor) -> Matrix<'_> {
 impl FusedOp for Product {
     fn keeps(&self) -> Keeps {
         Keeps { inputs: vec![0, 1], outputs: vec![] }
+    }
+
+    #[cfg(feature = "gpu")]
+    fn gpu(&self) -> Option<&dyn GpuOp> {
+        Some(self)
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {

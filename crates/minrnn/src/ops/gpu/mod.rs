@@ -29,6 +29,7 @@ mod embedding;
 mod gelu;
 mod lstm;
 mod norm;
+mod product;
 mod recurrence;
 mod selective_scan;
 mod tensors;

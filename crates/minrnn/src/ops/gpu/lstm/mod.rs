@@ -9,14 +9,13 @@ mod cells;
 mod forward;
 mod ops;
 
-use burn::backend::DType;
 use burn_cubecl::kernel::into_contiguous;
-use burn_cubecl::kernel::matmul::{MatmulStrategy, matmul};
 use burn_cubecl::ops::{permute, reshape};
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::column_sums::column_sums;
+use super::product::multiplied;
 use super::tensors::{LANES, arg, arg_or, cubes, dims, elements, empty, empty_like};
 
 use cells::Cell;
@@ -271,9 +270,4 @@ impl Problem<'_> {
         }
         before
     }
-}
-
-/// The product of two batches of matrices.
-fn multiplied(a: CubeTensor, b: CubeTensor) -> CubeTensor {
-    matmul(a, b, None, MatmulStrategy::default(), DType::F32).expect("shapes of the operation fit")
 }
