@@ -117,6 +117,19 @@ fn what_is_finished_is_never_run_again() {
     assert!(more.stdout.contains("--seeds 2"));
 }
 
+/// What the data alone decide, such as the number of classes, is no other setting.
+#[test]
+fn a_finished_classification_is_known_again() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    let first = Finished::of(&mut reproduce(&out, &["table6"])).ok();
+    assert!(!first.stdout.contains("other settings"), "{first:?}");
+    let before = snapshot(&out.join("runs"));
+    let again = Finished::of(&mut reproduce(&out, &["table6"])).ok();
+    assert!(!again.stderr.contains("seed 1") && again.stdout == first.stdout, "{again:?}");
+    assert_untouched(&out.join("runs"), &before);
+}
+
 #[test]
 fn ctrl_c_keeps_everything_and_the_same_command_goes_on() {
     let scratch = Scratch::new();

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::{COLORS, DrawResult, GRID, INK, Picture, axis_label, range_of, save, shorten, text};
 use crate::Result;
@@ -12,6 +13,10 @@ const PANEL_WIDTH: u32 = 640;
 const ONE_PANEL_WIDTH: u32 = 960;
 const PANEL_HEIGHT: u32 = 520;
 const TITLE_HEIGHT: i32 = 40;
+/// Height of a legend that all panels share.
+const LEGEND_HEIGHT: i32 = 26;
+/// Length of a line in it.
+const LEGEND_LINE: i32 = 22;
 /// More panels go into further rows.
 const PANELS_IN_A_ROW: usize = 3;
 
@@ -27,7 +32,7 @@ pub enum Axis {
     Log10,
 }
 
-/// The corner of the legend.
+/// The corner of the legend; panels that show the same lines have one legend together, under the title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Legend {
     /// For lines that rise late.
@@ -142,28 +147,68 @@ impl Lines {
     fn layout(&self) -> (usize, usize) {
         (self.panels.len().div_ceil(PANELS_IN_A_ROW), self.panels.len().min(PANELS_IN_A_ROW))
     }
+
+    fn head_height(&self) -> i32 {
+        TITLE_HEIGHT + if self.has_one_legend() { LEGEND_HEIGHT } else { 0 }
+    }
+
+    /// Whether the panels show the same lines, so that one legend serves all.
+    fn has_one_legend(&self) -> bool {
+        let labels = |panel: &Panel| panel.series.iter().map(|series| series.label.clone()).collect::<Vec<_>>();
+        self.panels.len() > 1 && self.panels.iter().all(|panel| labels(panel) == labels(&self.panels[0]))
+    }
+
+    /// The lines' names beside each other under the title.
+    fn draw_legend<B: DrawingBackend>(&self, head: &DrawingArea<B, Shift>, scale: i32) -> DrawResult<B> {
+        let style = text(13 * scale, INK).pos(Pos::new(HPos::Left, VPos::Center));
+        let (mut x, y) = (16 * scale, (TITLE_HEIGHT + LEGEND_HEIGHT / 2) * scale);
+        let name = |label: &str, x: &mut i32| -> DrawResult<B> {
+            *x += (LEGEND_LINE + 8) * scale;
+            head.draw(&Text::new(label.to_owned(), (*x, y), style.clone()))?;
+            *x += head.estimate_text_size(label, &style)?.0 as i32 + 20 * scale;
+            Ok(())
+        };
+        for (series, color) in self.panels[0].series.iter().zip(COLORS.iter().cycle()) {
+            let line = color.stroke_width((2 * scale) as u32);
+            head.draw(&PathElement::new([(x, y), (x + LEGEND_LINE * scale, y)], line))?;
+            name(&series.label, &mut x)?;
+        }
+        if self.panels.iter().any(Panel::has_published) {
+            head.draw(&Circle::new((x + LEGEND_LINE / 2 * scale, y), 5 * scale, INK.stroke_width((2 * scale) as u32)))?;
+            name("published", &mut x)?;
+        }
+        Ok(())
+    }
 }
 
 impl Picture for Lines {
     fn size(&self) -> (u32, u32) {
         let (rows, columns) = self.layout();
         let width = if columns == 1 { ONE_PANEL_WIDTH } else { PANEL_WIDTH * columns as u32 };
-        (width, TITLE_HEIGHT as u32 + PANEL_HEIGHT * rows as u32)
+        (width, self.head_height() as u32 + PANEL_HEIGHT * rows as u32)
     }
 
     fn draw<'a, B: DrawingBackend + 'a>(&self, area: DrawingArea<B, Shift>, scale: i32) -> DrawResult<B> {
         area.fill(&WHITE)?;
-        let (head, body) = area.split_vertically(TITLE_HEIGHT * scale);
+        let (head, body) = area.split_vertically(self.head_height() * scale);
         head.draw(&Text::new(self.title.clone(), (16 * scale, 14 * scale), text(18 * scale, INK)))?;
+        let one_legend = self.has_one_legend();
+        if one_legend {
+            self.draw_legend(&head, scale)?;
+        }
         for (panel, area) in self.panels.iter().zip(body.split_evenly(self.layout())) {
-            panel.draw(&area, scale)?;
+            panel.draw(&area, scale, !one_legend)?;
         }
         area.present()
     }
 }
 
 impl Panel {
-    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, scale: i32) -> DrawResult<B> {
+    fn has_published(&self) -> bool {
+        self.series.iter().any(|series| !series.published.is_empty())
+    }
+
+    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, scale: i32, with_legend: bool) -> DrawResult<B> {
         let all = || self.series.iter().flat_map(|series| series.points.iter().chain(&series.published));
         let y_reach = self.y_reach.iter().map(|&y| self.y_axis.position(y));
         let (x, y) = (self.x_axis.range(all().map(|point| point.0)), self.y_axis.range(all().map(|point| point.1).chain(y_reach)));
@@ -201,7 +246,10 @@ impl Panel {
             }
             chart.draw_series(series.published.iter().map(|&at| Circle::new(at, 5 * scale, line(color, 2))))?;
         }
-        if self.series.iter().any(|series| !series.published.is_empty()) {
+        if !with_legend {
+            return Ok(());
+        }
+        if self.has_published() {
             let outline = line(INK, 2);
             chart
                 .draw_series(std::iter::empty::<Circle<(f64, f64), i32>>())?
@@ -248,8 +296,10 @@ mod tests {
             assert!(svg.contains(part), "{part}");
         }
         let png = std::fs::read(directory.path().join("figure1.png")).unwrap();
-        assert_eq!(png[16..24], [0, 0, 10, 0, 0, 0, 4, 96], "2560 by 1120");
-        let panels = vec![panel(); 4];
+        assert_eq!(png[16..24], [0, 0, 10, 0, 0, 0, 4, 148], "2560 by 1172");
+        assert_eq!(svg.matches("minGRU").count(), 1, "one legend for both");
+        let mut panels = vec![panel(); 4];
+        panels[3].series.pop();
         assert_eq!(Lines { title: String::new(), panels }.size(), (1920, 1080));
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
     }

@@ -188,7 +188,7 @@ fn misfit(directory: &Path, experiment: &Experiment) -> minrnn::Result<Option<St
 fn essence(mut experiment: Experiment) -> Experiment {
     experiment.description.clear();
     experiment.expect = None;
-    experiment.model.vocab_size = 0;
+    (experiment.model.vocab_size, experiment.model.input_width, experiment.model.n_outputs) = (0, 0, 0);
     experiment.data.path = None;
     experiment.train.threads = 0;
     experiment.train.device = DeviceChoice::default();

@@ -4,7 +4,7 @@ use minrnn::plot::{Axis, Dot, Legend, Panel, Series, draw_dots, draw_lines};
 
 use super::super::catalog::{Line, Show};
 use super::super::folder::Folder;
-use super::super::grid::Grid;
+use super::super::grid::{Filled, Grid};
 use super::super::lengths::AtLength;
 use super::super::metric::Metric;
 use super::super::outcome::{Outcome, Point};
@@ -75,8 +75,8 @@ fn mean_by_length(outcomes: &[&Outcome]) -> Vec<(f64, f64)> {
     first.lengths.iter().filter_map(mean).collect()
 }
 
-/// The published numbers of a table may be accuracies in some rows and scaled ones in others; a dot of ours is on the scale of what was
-/// published.
+/// Where ours are to be made. The published numbers of a table may be accuracies in some rows and scaled ones in others; a dot of ours is
+/// on the scale of what was published.
 fn dots(grid: &Grid, first: Metric) -> Vec<Dot> {
     let scaled = Metric::ScaledAccuracy;
     let dot = |row, column| {
@@ -90,7 +90,8 @@ fn dots(grid: &Grid, first: Metric) -> Vec<Dot> {
             published: published.value.map(|value| (value, published.deviation)),
         }
     };
-    grid.iter().map(|(row, column, _)| dot(row, column)).collect()
+    let ours = grid.iter().filter(|(_, _, cell)| !matches!(cell, Filled::Quoted(_)));
+    ours.map(|(row, column, _)| dot(row, column)).collect()
 }
 
 /// A metric over the columns.
