@@ -55,6 +55,8 @@ enum Command {
     Inspect(commands::inspect::Args),
     /// List the built-in experiments
     Experiments(commands::experiments::Args),
+    /// Draw the evaluations of several runs in one picture
+    Plot(commands::plot::Args),
     /// Make tables and figures of papers again, with the published numbers beside ours
     Reproduce(commands::reproduce::Args),
     /// Measure speed
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Command::Verify(args) => commands::verify::run(args),
         Command::Inspect(args) => commands::inspect::run(args),
         Command::Experiments(args) => commands::experiments::run(args),
+        Command::Plot(args) => commands::plot::run(args),
         Command::Reproduce(args) => commands::reproduce::run(args),
         Command::Bench(args) => commands::bench::run(args),
         Command::Devices(args) => commands::devices::run(args),

@@ -9,6 +9,7 @@ pub mod generate;
 pub mod import;
 pub mod inspect;
 pub mod pack;
+pub mod plot;
 pub mod predict;
 pub mod reproduce;
 pub mod train;

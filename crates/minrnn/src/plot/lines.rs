@@ -204,6 +204,16 @@ impl Picture for Lines {
 }
 
 impl Panel {
+    /// Takes away the losses of the first iterations, next to which those that are compared would look equal: more than half above the
+    /// least. A panel of few others stays as it is.
+    pub fn leave_out_the_fall(&mut self) {
+        let all = || self.series.iter().flat_map(|series| &series.points);
+        let least = all().map(|point| point.1).fold(f64::INFINITY, f64::min);
+        if all().filter(|point| point.1 <= 1.5 * least).count() > 2 * self.series.len() {
+            self.series.iter_mut().for_each(|series| series.points.retain(|point| point.1 <= 1.5 * least));
+        }
+    }
+
     fn has_published(&self) -> bool {
         self.series.iter().any(|series| !series.published.is_empty())
     }
@@ -314,6 +324,19 @@ mod tests {
         assert!(!with(vec![]) && !with(vec![(0.0, 1.0), (1.0, f64::NAN)]));
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         assert!(with(vec![(1.0, 1.0)]) && with(vec![(0.0, 1.0), (2.0, 1e-9)]));
+    }
+
+    #[test]
+    fn the_fall_is_left_out_unless_little_else_is_there() {
+        let of = |losses: &[f64]| {
+            let points = losses.iter().enumerate().map(|(at, &loss)| (at as f64, loss)).collect();
+            let mut panel = Panel { series: vec![Series { points, ..Series::default() }], ..Panel::default() };
+            panel.leave_out_the_fall();
+            panel.series[0].points.clone()
+        };
+        assert_eq!(of(&[4.0, 2.0, 1.5, 1.2, 1.0, 1.1]), [(2.0, 1.5), (3.0, 1.2), (4.0, 1.0), (5.0, 1.1)]);
+        assert_eq!(of(&[4.0, 2.0, 1.2, 1.0]).len(), 4);
+        assert!(of(&[]).is_empty());
     }
 
     #[test]

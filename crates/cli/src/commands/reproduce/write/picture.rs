@@ -27,7 +27,7 @@ pub fn draw(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
         }
         Show::LossCurves => {
             let mut panel = curves(grid, "test loss", Legend::UpperRight, |point| Some(point.loss));
-            leave_out_the_fall(&mut panel);
+            panel.leave_out_the_fall();
             draw_lines(&title, &[panel], directory, name)
         }
         Show::AccuracyCurves => {
@@ -131,15 +131,6 @@ fn curves(grid: &Grid, y_label: &str, legend: Legend, value: impl Fn(&Point) -> 
         legend,
         series: (0..grid.target.rows.len()).map(series).collect(),
         ..Panel::default()
-    }
-}
-
-/// Takes away the losses of the first iterations, next to which those that are compared would look equal: more than half above the least.
-fn leave_out_the_fall(panel: &mut Panel) {
-    let all = || panel.series.iter().flat_map(|series| &series.points);
-    let least = all().map(|point| point.1).fold(f64::INFINITY, f64::min);
-    if all().filter(|point| point.1 <= 1.5 * least).count() > 2 * panel.series.len() {
-        panel.series.iter_mut().for_each(|series| series.points.retain(|point| point.1 <= 1.5 * least));
     }
 }
 
