@@ -59,7 +59,7 @@ fn what_cannot_be_drawn_is_named_and_nothing_is_written() {
     refused(&[&endless], &["endless.jsonl", "finite loss"]);
     refused(&[&broken], &["broken.jsonl", "line 1"]);
     refused(&[&good, &good], &["NAME=RUN"]);
-    refused(&vec![good.as_str(); 11], &["11 runs", "at most 10"]);
+    refused(&[good.as_str(); 11], &["11 runs", "at most 10"]);
     plot(&[&good, "-o", &shown(&scratch.path("picture.jpg"))]).refused(&["picture.jpg", ".svg"]);
     assert!(!scratch.path("picture.svg").exists());
     plot(&[&good, "-o", "/nonexistent/picture.svg"]).failed(1, &["/nonexistent/picture.svg"]);
