@@ -1,10 +1,6 @@
 //! Tokens looked up in a table.
 
-#[cfg(feature = "gpu")]
-use burn::backend::DispatchTensorKind;
 use burn::backend::flex::FlexTensor;
-#[cfg(feature = "gpu")]
-use burn::tensor::IntDType;
 use burn::tensor::{Int, Tensor};
 use minrnn_kernels::embedding as kernel;
 
@@ -51,8 +47,8 @@ pub(super) enum Tokens {
 impl Tokens {
     fn new(tokens: Tensor<2, Int>) -> Self {
         #[cfg(feature = "gpu")]
-        if let DispatchTensorKind::Cube(tensor) = tokens.clone().cast(IntDType::I32).into_dispatch().kind {
-            return Self::Gpu(Box::new(burn_cubecl::kernel::into_contiguous(tensor.int())));
+        if let Some(on_gpu) = super::gpu::ints_on_gpu(tokens.clone()) {
+            return Self::Gpu(Box::new(on_gpu));
         }
         // A negative number becomes one that no table has.
         Self::Host(tokens.into_data().iter::<i64>().map(|token| u32::try_from(token).unwrap_or(u32::MAX)).collect())

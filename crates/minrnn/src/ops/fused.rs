@@ -17,7 +17,7 @@ use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, NodeGuard, Ops, OpsKind};
 use burn::backend::flex::FlexTensor;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, DispatchDevice, DispatchTensor, Flex, backend_extension};
+use burn::backend::{Autodiff, Backend, Dispatch, DispatchDevice, DispatchTensor, Flex, TensorMetadata, backend_extension};
 use burn::tensor::{Device, Tensor};
 #[cfg(feature = "gpu")]
 use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
@@ -43,6 +43,12 @@ pub(crate) trait FusedOp: Debug + Send + Sync + 'static {
     fn gpu(&self) -> Option<&dyn GpuOp> {
         None
     }
+
+    /// The same where an operation is sent to a graphics processor.
+    #[cfg(feature = "gpu")]
+    fn on_gpu(&self) -> &dyn GpuOp {
+        self.gpu().expect("only operations with kernels are sent here")
+    }
 }
 
 /// Positions of the inputs and outputs that are kept for the backward pass.
@@ -58,9 +64,12 @@ pub(crate) type SharedOp = Arc<dyn FusedOp>;
 /// What the backward pass of an operation reads.
 #[derive(Debug, Clone)]
 pub(crate) struct Tape<B: Backend> {
-    op: SharedOp,
-    inputs: Vec<Option<FloatTensor<B>>>,
-    outputs: Vec<Option<FloatTensor<B>>>,
+    pub op: SharedOp,
+    pub inputs: Vec<Option<FloatTensor<B>>>,
+    pub outputs: Vec<Option<FloatTensor<B>>>,
+    /// Of all inputs, kept or not.
+    #[cfg(feature = "fusion")]
+    pub input_shapes: Vec<burn::tensor::Shape>,
 }
 
 #[backend_extension(Flex, Cube: cfg(feature = "gpu"), Autodiff)]
@@ -129,7 +138,10 @@ impl FusedBackend for CubeBackend {
         i7: CubeTensor,
     ) -> Vec<CubeTensor> {
         let inputs: Vec<CubeTensor> = [i0, i1, i2, i3, i4, i5, i6, i7].into_iter().take(count).map(into_contiguous).collect();
-        op.gpu().expect("only operations with kernels are sent here").forward(&inputs)
+        let outputs = op.on_gpu().forward(&inputs);
+        let shapes = |tensors: &[CubeTensor]| tensors.iter().map(TensorMetadata::shape).collect::<Vec<_>>();
+        debug_assert_eq!(shapes(&outputs), op.on_gpu().output_shapes(&shapes(&inputs)), "{op:?}");
+        outputs
     }
 }
 
@@ -139,8 +151,7 @@ impl FusedBackward for CubeBackend {
         let contiguous = |tensors: &[Option<CubeTensor>]| -> Vec<Option<CubeTensor>> {
             tensors.iter().map(|t| t.clone().map(into_contiguous)).collect()
         };
-        let op = tape.op.gpu().expect("only operations with kernels are sent here");
-        op.backward(&contiguous(&tape.inputs), &contiguous(&tape.outputs), &contiguous(&d_outputs))
+        tape.op.on_gpu().backward(&contiguous(&tape.inputs), &contiguous(&tape.outputs), &contiguous(&d_outputs))
     }
 }
 
@@ -238,11 +249,19 @@ fn record<B: FusedBackward, S: CheckpointStrategy, const N: usize>(
     let primitives: Vec<FloatTensor<B>> = inputs.into_iter().map(|t| t.into_primitive()).collect();
     let keeps = op.keeps();
     let kept_inputs = (0..N).map(|i| keeps.inputs.contains(&i).then(|| primitives[i].clone())).collect();
+    #[cfg(feature = "fusion")]
+    let input_shapes = primitives.iter().map(TensorMetadata::shape).collect();
     let device_of = primitives[0].clone();
     let [i0, i1, i2, i3, i4, i5, i6, i7] = padded(primitives);
     let outputs = B::fused(op.clone(), N, i0, i1, i2, i3, i4, i5, i6, i7);
     let kept_outputs = outputs.iter().enumerate().map(|(i, t)| keeps.outputs.contains(&i).then(|| t.clone())).collect();
-    let tape = Tape { op, inputs: kept_inputs, outputs: kept_outputs };
+    let tape = Tape {
+        op,
+        inputs: kept_inputs,
+        outputs: kept_outputs,
+        #[cfg(feature = "fusion")]
+        input_shapes,
+    };
 
     if outputs.len() == 1 {
         let output = outputs.into_iter().next().expect("one output");
@@ -252,7 +271,7 @@ fn record<B: FusedBackward, S: CheckpointStrategy, const N: usize>(
         }];
     }
     let slots: Slots<B> = Arc::new(Mutex::new(vec![None; outputs.len()]));
-    let token = B::float_zeros([1].into(), &burn::backend::TensorMetadata::device(&device_of), burn::tensor::FloatDType::F32);
+    let token = B::float_zeros([1].into(), &device_of.device(), burn::tensor::FloatDType::F32);
     let carrier = match Backward::<B, N>::prepare::<S>(Carrier, guards).compute_bound().stateful() {
         OpsKind::Tracked(prep) => prep.finish((tape, slots.clone()), token),
         OpsKind::UnTracked(prep) => prep.finish(token),

@@ -1,15 +1,13 @@
 //! The optimiser's update on a device, and the sum of squares that clipping needs.
 
-use burn::backend::DispatchTensorKind;
-use burn::tensor::Tensor;
-use burn_cubecl::kernel::into_contiguous;
+use burn::tensor::{Shape, Tensor};
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::super::adamw::{AdamW, Update};
 use super::GpuOp;
 use super::column_sums::{column_sums, over_cube, over_row};
-use super::tensors::{LANES, ROWS, arg, cubes, elements, empty, empty_like, len, square};
+use super::tensors::{LANES, ROWS, arg, cubes, elements, empty, empty_like, len, on_gpu, square};
 
 /// Cubes that share a sum.
 const PIECES: usize = 64;
@@ -45,6 +43,10 @@ fn rates(settings: AdamW) -> RatesLaunch {
 }
 
 impl GpuOp for Update {
+    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        vec![inputs[0].clone(); 3]
+    }
+
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         let outputs: [CubeTensor; 3] = std::array::from_fn(|_| empty_like(&inputs[0]));
         let count = len(&inputs[0]);
@@ -103,11 +105,7 @@ fn update(
 
 /// The tensors of a graphics processor; none where they lie elsewhere.
 pub(in crate::ops) fn all_on_gpu(tensors: &[&Tensor<1>]) -> Option<Vec<CubeTensor>> {
-    let on_gpu = |tensor: &&Tensor<1>| match (*tensor).clone().into_dispatch().kind {
-        DispatchTensorKind::Cube(tensor) => Some(into_contiguous(tensor.float())),
-        _ => None,
-    };
-    tensors.iter().map(on_gpu).collect()
+    tensors.iter().map(|&tensor| on_gpu(tensor.clone())).collect()
 }
 
 /// Σ x² of every tensor, in one transfer to the host.

@@ -1,5 +1,6 @@
 //! Bias, dropout and residual on a device, with the masks of the CPU kernel: Threefry-2x32 of the key and the element's index.
 
+use burn::tensor::Shape;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
@@ -39,6 +40,10 @@ impl Op {
 }
 
 impl GpuOp for Op {
+    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        vec![inputs[0].clone()]
+    }
+
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         let x = &inputs[0];
         let [rows, width] = dims(x);

@@ -3,6 +3,7 @@
 //! The gradient of the table is summed by row of the table: each cube looks through all tokens for its own, so no two write the same place
 //! and the order of every sum is fixed.
 
+use burn::tensor::Shape;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
@@ -21,6 +22,10 @@ impl Embedding {
 }
 
 impl GpuOp for Embedding {
+    fn output_shapes(&self, _: &[Shape]) -> Vec<Shape> {
+        vec![self.shape.into()]
+    }
+
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         let [_, width] = dims(&inputs[0]);
         let y = empty(&inputs[0], self.shape);

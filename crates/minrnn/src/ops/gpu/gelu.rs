@@ -1,5 +1,6 @@
 //! Bias and exact GELU on a device, plain and gated.
 
+use burn::tensor::Shape;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
@@ -10,6 +11,10 @@ use super::elementary::normal;
 use super::tensors::{Columns, LANES, ROWS, arg, cubes, dims, elements, empty, empty_like, square};
 
 impl GpuOp for BiasGelu {
+    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        vec![inputs[0].clone()]
+    }
+
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         let [rows, width] = dims(&inputs[0]);
         let y = empty_like(&inputs[0]);
@@ -50,6 +55,11 @@ impl GpuOp for BiasGelu {
 }
 
 impl GpuOp for BiasGatedGelu {
+    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        let [rows, double] = inputs[0].dims();
+        vec![[rows, double / 2].into()]
+    }
+
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         let [rows, double] = dims(&inputs[0]);
         let width = double / 2;

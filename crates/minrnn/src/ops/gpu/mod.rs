@@ -26,6 +26,8 @@ mod cross_entropy;
 mod dropout;
 mod elementary;
 mod embedding;
+#[cfg(feature = "fusion")]
+mod fusion;
 mod gelu;
 mod lstm;
 mod norm;
@@ -37,14 +39,18 @@ mod with_gradient;
 
 pub(super) use adamw::{all_on_gpu, sums_of_squares};
 pub(super) use recurrence::Cell;
-pub(super) use tensors::Uploaded;
+pub(super) use tensors::{Uploaded, ints_on_gpu};
 
 use std::fmt::Debug;
 
+use burn::tensor::Shape;
 use burn_cubecl::tensor::CubeTensor;
 
 /// An operation on a graphics processor; the same contract as [`FusedOp`](super::fused::FusedOp).
 pub(super) trait GpuOp: Debug {
+    /// The shapes of the outputs from those of the inputs: with Burn's fusion they are asked for before anything is computed.
+    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape>;
+
     /// The outputs.
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor>;
 

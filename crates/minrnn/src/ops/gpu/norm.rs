@@ -1,5 +1,6 @@
 //! Norms over the last dimension on a device: a cube takes eight rows, 32 lanes each.
 
+use burn::tensor::Shape;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
@@ -21,6 +22,10 @@ enum Norm {
 const FLOOR: f32 = minrnn_kernels::rms_norm::FLOOR;
 
 impl GpuOp for LayerNorm {
+    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        vec![inputs[0].clone(); if self.gives_input { 2 } else { 1 }]
+    }
+
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         norm(Norm::Layer, self.eps, &inputs[0], &inputs[1], Some(&inputs[2]), self.gives_input)
     }
@@ -33,6 +38,10 @@ impl GpuOp for LayerNorm {
 }
 
 impl GpuOp for RmsNorm {
+    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        vec![inputs[0].clone(); if self.gives_input { 2 } else { 1 }]
+    }
+
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         norm(Norm::Rms, 0.0, &inputs[0], &inputs[1], None, self.gives_input)
     }

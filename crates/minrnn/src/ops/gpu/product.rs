@@ -1,6 +1,7 @@
 //! Matrix products whose inputs have fewer bits, on devices with matrix units for them; sums and results are f32.
 
 use burn::backend::DType;
+use burn::tensor::Shape;
 use burn_cubecl::kernel::cast;
 use burn_cubecl::kernel::matmul::{MatmulStrategy, matmul};
 use burn_cubecl::ops::permute;
@@ -35,6 +36,15 @@ impl Product {
 }
 
 impl GpuOp for Product {
+    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        let ([rows, _], [straight, transposed]) = (inputs[0].dims(), inputs[1].dims());
+        let columns = match self.weight {
+            Side::Straight => transposed,
+            Side::Transposed => straight,
+        };
+        vec![[rows, columns].into()]
+    }
+
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         let [x, weight] = [0, 1].map(|i: usize| self.rounded(&inputs[i]));
         let weight = match self.weight {

@@ -2,9 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use burn::backend::{DType, TensorMetadata};
-use burn::tensor::Shape;
+use burn::backend::{DType, DispatchTensorKind, TensorMetadata};
+use burn::tensor::{Int, IntDType, Shape, Tensor};
+#[cfg(feature = "fusion")]
+use burn_cubecl::CubeBackend;
 use burn_cubecl::CubeDevice;
+use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::numeric::{empty_device_contiguous_dtype, zeros_client};
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::{BufferArg, CubeCount, CubeDim};
@@ -104,6 +107,34 @@ impl Columns {
     /// Cubes of the kernel.
     pub(super) fn cubes(&self) -> usize {
         self.groups * self.blocks
+    }
+}
+
+/// The f32 tensor of a graphics processor behind a tensor of Burn's, computed if it still waits to be; none where it lies elsewhere.
+pub(in crate::ops) fn on_gpu<const D: usize>(tensor: Tensor<D>) -> Option<CubeTensor> {
+    match tensor.into_dispatch().kind {
+        #[cfg(not(feature = "fusion"))]
+        DispatchTensorKind::Cube(tensor) => Some(into_contiguous(tensor.float())),
+        #[cfg(feature = "fusion")]
+        DispatchTensorKind::Cube(tensor) => {
+            let tensor = tensor.float();
+            Some(into_contiguous(tensor.client.clone().resolve_tensor_float::<CubeBackend>(tensor)))
+        }
+        _ => None,
+    }
+}
+
+/// The same of whole numbers.
+pub(in crate::ops) fn ints_on_gpu<const D: usize>(tensor: Tensor<D, Int>) -> Option<CubeTensor> {
+    match tensor.cast(IntDType::I32).into_dispatch().kind {
+        #[cfg(not(feature = "fusion"))]
+        DispatchTensorKind::Cube(tensor) => Some(into_contiguous(tensor.int())),
+        #[cfg(feature = "fusion")]
+        DispatchTensorKind::Cube(tensor) => {
+            let tensor = tensor.int();
+            Some(into_contiguous(tensor.client.clone().resolve_tensor_int::<CubeBackend>(tensor)))
+        }
+        _ => None,
     }
 }
 

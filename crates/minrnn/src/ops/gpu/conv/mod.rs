@@ -4,6 +4,7 @@ mod back;
 mod forward;
 mod place;
 
+use burn::tensor::Shape;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
@@ -81,6 +82,12 @@ impl Op {
 }
 
 impl GpuOp for Op {
+    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        let [batch, _, width] = inputs[0].dims();
+        let next = [batch, self.kernel_size - 1, width].into();
+        [inputs[0].clone(), next].into_iter().chain(self.gives_input.then(|| inputs[0].clone())).collect()
+    }
+
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         let [x, weight, bias] = [0, 1, 2].map(|i| &inputs[i]);
         let window = self.window.map(|i| &inputs[i]);

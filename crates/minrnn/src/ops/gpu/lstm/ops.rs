@@ -1,5 +1,6 @@
 //! The operations that the kernels serve.
 
+use burn::tensor::Shape;
 use burn_cubecl::ops::reshape;
 use burn_cubecl::tensor::CubeTensor;
 
@@ -8,6 +9,14 @@ use super::super::GpuOp;
 use super::super::tensors::{dims, zeros_like};
 use super::{Cell, Problem};
 use crate::ops::ForgetGate;
+
+/// Of so many states of every step, and of the last ones.
+fn output_shapes(preact: &Shape, parts: usize) -> Vec<Shape> {
+    let [batch, seq_len, columns] = preact.dims();
+    let width = columns / 4;
+    let every = Shape::from([batch, seq_len, width]);
+    [vec![every; parts], vec![[batch, width].into(); parts]].concat()
+}
 
 impl lstm::Op {
     fn problem<'a>(&self, input: impl Fn(usize) -> Option<&'a CubeTensor>) -> Problem<'a> {
@@ -28,6 +37,10 @@ impl lstm::Op {
 }
 
 impl GpuOp for lstm::Op {
+    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        output_shapes(&inputs[0], Cell::Lstm.parts())
+    }
+
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         self.problem(|i| Some(&inputs[i])).forward()
     }
@@ -51,13 +64,17 @@ impl GpuOp for lstm::Op {
 }
 
 impl slstm::Op {
+    fn cell(&self) -> Cell {
+        match self.forget {
+            ForgetGate::Sigmoid => Cell::SLstmSigmoid,
+            ForgetGate::Exponential => Cell::SLstmExponential,
+        }
+    }
+
     fn problem<'a>(&self, input: impl Fn(usize) -> Option<&'a CubeTensor>) -> Problem<'a> {
         let [preact, weight] = [0, 1].map(|i| input(i).expect("kept"));
         Problem {
-            cell: match self.forget {
-                ForgetGate::Sigmoid => Cell::SLstmSigmoid,
-                ForgetGate::Exponential => Cell::SLstmExponential,
-            },
+            cell: self.cell(),
             preact,
             weight: weight.clone(),
             bias: self.bias.and_then(&input),
@@ -70,6 +87,10 @@ impl slstm::Op {
 }
 
 impl GpuOp for slstm::Op {
+    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        output_shapes(&inputs[0], self.cell().parts())
+    }
+
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         self.problem(|i| Some(&inputs[i])).forward()
     }

@@ -10,6 +10,7 @@ mod walk;
 
 pub(in crate::ops) use cells::Cell;
 
+use burn::tensor::Shape;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::CubeDim;
 
@@ -252,15 +253,25 @@ impl Problem<'_> {
 }
 
 impl<R: Recurrence> Op<R> {
+    fn gpu_cell(&self) -> Cell {
+        self.cell.cell().expect("sent here because it has kernels")
+    }
+
     fn problem<'a>(&self, input: impl Fn(usize) -> Option<&'a CubeTensor>) -> Problem<'a> {
         let inputs: Vec<&CubeTensor> = (0..self.sequences).map(|i| input(i).expect("kept")).collect();
         let codes = self.steps.on_device(inputs[0]);
         let [bias, h0, init] = [self.bias, self.h0, self.init].map(|i| i.and_then(&input));
-        Problem { cell: self.cell.cell().expect("sent here because it has kernels"), inputs, bias, h0, init, codes }
+        Problem { cell: self.gpu_cell(), inputs, bias, h0, init, codes }
     }
 }
 
 impl<R: Recurrence> GpuOp for Op<R> {
+    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        let [batch, seq_len, columns] = inputs[0].dims();
+        let width = columns / self.gpu_cell().parts();
+        vec![[batch, seq_len, width].into(), [batch, width].into()]
+    }
+
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         let (h, last) = self.problem(|i| Some(&inputs[i])).forward();
         vec![h, last]

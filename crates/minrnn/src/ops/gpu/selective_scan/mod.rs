@@ -8,6 +8,7 @@ mod back;
 mod forward;
 mod tile;
 
+use burn::tensor::Shape;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::{permute, reshape};
 use burn_cubecl::tensor::CubeTensor;
@@ -275,6 +276,12 @@ impl Op {
 }
 
 impl GpuOp for Op {
+    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+        let [_, d_state] = inputs[3].dims();
+        let cut = Cut::new(inputs[0].dims(), d_state);
+        vec![inputs[0].clone(), [cut.batch, cut.width, d_state].into(), cut.boundaries().into()]
+    }
+
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         let [y, last, boundaries] = self.problem(|i| Some(&inputs[i])).forward();
         vec![y, turned(last), boundaries]
