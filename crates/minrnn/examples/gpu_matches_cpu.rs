@@ -10,7 +10,7 @@
 
 use std::process::ExitCode;
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, FloatDType, Int, Tensor, TensorData};
 use minrnn::Segments;
 use minrnn::device::{DeviceChoice, name_of};
 use minrnn::ops::{
@@ -21,6 +21,8 @@ use rand::Rng;
 
 /// Largest error relative to the largest value of a tensor (at least 1): of outputs, and of gradients.
 const TOLERANCE: [f32; 2] = [1e-5, 1e-4];
+/// The same where activations are rounded to f16 or bf16, with 11 and 8 significant bits.
+const SHORT_TOLERANCES: [(FloatDType, [f32; 2]); 2] = [(FloatDType::F16, [1e-3, 2e-3]), (FloatDType::BF16, [8e-3, 1.6e-2])];
 
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_else(|| "auto".to_owned());
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
     products(&mut checks);
     dropout(&mut checks);
     ends(&mut checks);
+    short_formats(&mut checks);
     println!("{} checks, {} failed", checks.count, checks.failed);
     ExitCode::from(u8::from(checks.failed > 0))
 }
@@ -292,7 +295,7 @@ fn convolutions(checks: &mut Checks) {
                     let bias = leaves.pop().expect("given");
                     let weight = leaves.pop().expect("given").reshape([d, 1, k]);
                     let x = leaves.remove(0).reshape([b, t, d]);
-                    let (y, next, x) = ops::causal_conv_and_input(x, weight, bias, window, &steps);
+                    let (y, next, x) = ops::causal_conv_and_input(x, weight, bias, window, &steps, FloatDType::F32);
                     let mut outputs = vec![flat(y), flat(x)];
                     outputs.extend((k > 1).then(|| flat(next)));
                     outputs
@@ -320,14 +323,14 @@ fn norms(checks: &mut Checks) {
         checks.check(&format!("layer_norm ({b}, {t}, {d})"), &[n, d, d], &layer);
         let layer = |mut leaves: Vec<Tensor<1>>, _: &Device| {
             let x = leaves.remove(0).reshape([b, t, d]);
-            let (y, x) = ops::layer_norm_and_input(x, leaves.remove(0), leaves.remove(0), 1e-5);
+            let (y, x) = ops::layer_norm_and_input(x, leaves.remove(0), leaves.remove(0), 1e-5, FloatDType::F32);
             vec![flat(y), flat(x)]
         };
         checks.check(&format!("layer_norm_and_input ({b}, {t}, {d})"), &[n, d, d], &layer);
         let rms = |mut leaves: Vec<Tensor<1>>, _: &Device| vec![flat(ops::rms_norm(leaves.remove(0).reshape([b, t, d]), leaves.remove(0)))];
         checks.check(&format!("rms_norm ({b}, {t}, {d})"), &[n, d], &rms);
         let rms = |mut leaves: Vec<Tensor<1>>, _: &Device| {
-            let (y, x) = ops::rms_norm_and_input(leaves.remove(0).reshape([b, t, d]), leaves.remove(0));
+            let (y, x) = ops::rms_norm_and_input(leaves.remove(0).reshape([b, t, d]), leaves.remove(0), FloatDType::F32);
             vec![flat(y), flat(x)]
         };
         checks.check(&format!("rms_norm_and_input ({b}, {t}, {d})"), &[n, d], &rms);
@@ -414,4 +417,132 @@ fn ends(checks: &mut Checks) {
         [updated, moments.first, moments.second].map(Tensor::from_inner).into_iter().chain([sums, leaves[0].clone()]).collect()
     };
     checks.check("adamw and sums_of_squares", &[10_000; 4], &form);
+}
+
+/// Activations of 16 bits in every format the device stores, against f32 on the processor with the same inputs and outputs rounded.
+///
+/// Only bf16 is for training; f16 shows on devices without bf16 that kernels read and write what they are compiled for.
+fn short_formats(checks: &mut Checks) {
+    let device = checks.devices[1].clone();
+    let bf16 = ops::with_precision(Precision::Bf16, || ops::activation_format(&device)) == FloatDType::BF16;
+    for (format, tolerances) in SHORT_TOLERANCES {
+        let is_there = match format {
+            FloatDType::BF16 => bf16,
+            other => device.supports_dtype(other),
+        };
+        if is_there {
+            short_sequences(checks, format, tolerances);
+            short_rows(checks, format, tolerances);
+        } else {
+            println!("      the device has no activations in {format:?}");
+        }
+    }
+}
+
+/// `x` in `format` on a device, and on the processor rounded to it.
+fn short<const D: usize>(x: Tensor<D>, format: FloatDType) -> Tensor<D> {
+    let on_processor = x.device().inner() == Device::flex();
+    let rounded = x.cast(format);
+    if on_processor { rounded.cast(FloatDType::F32) } else { rounded }
+}
+
+/// Back to f32, with outputs of the processor rounded as those of the device are.
+fn long<const D: usize>(y: Tensor<D>, format: FloatDType) -> Tensor<1> {
+    flat(short(y, format).cast(FloatDType::F32))
+}
+
+fn short_sequences(checks: &mut Checks, format: FloatDType, tolerances: [f32; 2]) {
+    let [b, t, e] = [2, 37, 40];
+    for (kind, steps) in segments(b, t) {
+        let what = |name: &str| format!("{name} ({b}, {t}, {e}) {kind}, {format:?}");
+        let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+            let start = start(&mut leaves, b, e);
+            let bias = leaves.pop();
+            let preact = short(leaves.remove(0).reshape([b, t, 2 * e]), format);
+            let (h, last) = ops::min_gru(preact, bias, Candidate::Positive, start, &steps);
+            vec![long(h, format), flat(last)]
+        };
+        checks.check_within(tolerances, &what("min_gru"), &[2 * b * t * e, 2 * e, b * e, e], &form);
+        let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+            let start = start(&mut leaves, b, e);
+            let bias = leaves.pop();
+            let preact = short(leaves.remove(0).reshape([b, t, 3 * e]), format);
+            let (h, last) = ops::min_lstm(preact, bias, Candidate::Positive, Gates::Normalized, start, &steps);
+            vec![long(h, format), flat(last)]
+        };
+        checks.check_within(tolerances, &what("min_lstm"), &[3 * b * t * e, 3 * e, b * e, e], &form);
+        let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+            let window = leaves.pop().map(|window| window.reshape([b, 3, e]));
+            let bias = leaves.pop().expect("given");
+            let weight = leaves.pop().expect("given").reshape([e, 1, 4]);
+            let x = leaves.remove(0).reshape([b, t, e]);
+            let (y, next, x) = ops::causal_conv_and_input(x, weight, bias, window, &steps, format);
+            vec![long(y, format), flat(next), flat(x)]
+        };
+        checks.check_within(tolerances, &what("causal_conv"), &[b * t * e, 4 * e, e, 3 * b * e], &form);
+    }
+    // Cut into chunks, whose states stay f32.
+    let [b, t, e] = [1, 3000, 33];
+    let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+        let bias = leaves.pop();
+        let preact = short(leaves.remove(0).reshape([b, t, 2 * e]), format);
+        vec![long(ops::min_gru(preact, bias, Candidate::Positive, Start::default(), &StepCodes::dense()).0, format)]
+    };
+    checks.check_within(tolerances, &format!("min_gru ({b}, {t}, {e}) dense, {format:?}"), &[2 * b * t * e, 2 * e], &form);
+}
+
+fn short_rows(checks: &mut Checks, format: FloatDType, tolerances: [f32; 2]) {
+    let [b, t, d] = [3, 25, 96];
+    let n = b * t;
+    let layer = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+        let x = leaves.remove(0).reshape([b, t, d]);
+        let (y, x) = ops::layer_norm_and_input(x, leaves.remove(0), leaves.remove(0), 1e-5, format);
+        vec![long(y, format), flat(x)]
+    };
+    checks.check_within(tolerances, &format!("layer_norm_and_input ({b}, {t}, {d}), {format:?}"), &[n * d, d, d], &layer);
+    let rms = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+        let (y, x) = ops::rms_norm_and_input(leaves.remove(0).reshape([b, t, d]), leaves.remove(0), format);
+        vec![long(y, format), flat(x)]
+    };
+    checks.check_within(tolerances, &format!("rms_norm_and_input ({b}, {t}, {d}), {format:?}"), &[n * d, d], &rms);
+    let plain = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+        let x = short(leaves.remove(0).mul_scalar(3.0).reshape([n, d]), format);
+        vec![long(ops::bias_gelu(x, Some(leaves.remove(0))), format)]
+    };
+    checks.check_within(tolerances, &format!("bias_gelu ({n}, {d}), {format:?}"), &[n * d, d], &plain);
+    let gated = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+        let x = short(leaves.remove(0).reshape([n, 2 * d]), format);
+        vec![long(ops::bias_gated_gelu(x, Some(leaves.remove(0)), leaves.remove(0)), format)]
+    };
+    checks.check_within(tolerances, &format!("bias_gated_gelu ({n}, {d}), {format:?}"), &[2 * n * d, 2 * d, d], &gated);
+    for (what, probability) in [("dropout", 0.2), ("no dropout", 0.0)] {
+        let dropout = Dropout { probability, key: 0x0123_4567_89ab_cdef };
+        // The sum is in the residual's format, f32.
+        let whole = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+            let residual = leaves.pop().map(|residual| residual.reshape([n, d]));
+            let bias = leaves.pop();
+            vec![flat(ops::bias_dropout_residual(short(leaves.remove(0).reshape([n, d]), format), bias, residual, dropout))]
+        };
+        checks.check_within(tolerances, &format!("bias_dropout_residual ({n}, {d}), {what}, {format:?}"), &[n * d, d, n * d], &whole);
+        let sum = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+            let residual = leaves.pop().map(|residual| residual.reshape([n, d]));
+            vec![flat(ops::bias_dropout_residual(short(leaves.remove(0).reshape([n, d]), format), None, residual, dropout))]
+        };
+        checks.check_within(tolerances, &format!("dropout_residual ({n}, {d}), {what}, {format:?}"), &[n * d, n * d], &sum);
+        let bare = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+            let bias = leaves.pop();
+            vec![long(ops::bias_dropout_residual(short(leaves.remove(0).reshape([n, d]), format), bias, None, dropout), format)]
+        };
+        checks.check_within(tolerances, &format!("bias_dropout ({n}, {d}), {what}, {format:?}"), &[n * d, d], &bare);
+    }
+    let [n, d, m] = [30, 24, 16];
+    let small = 1.0 / (d as f32).sqrt();
+    let product = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+        // The weight is kept in f32 and rounded for the product.
+        let x = short(leaves.remove(0).reshape([n, d]), format);
+        let weight = leaves.remove(0).mul_scalar(small).reshape([d, m]);
+        let weight = if x.device().inner() == Device::flex() { short(weight, format) } else { weight };
+        vec![long(ops::product(x, weight), format)]
+    };
+    checks.check_within(tolerances, &format!("product ({n}, {d}) by ({d}, {m}), {format:?}"), &[n * d, d * m], &product);
 }

@@ -5,9 +5,11 @@
 //! x ← x + dropout(Mixer(norm(x)))    the mixer standing inside a wiring when there is one
 //! x ← x + dropout(FF(norm(x)))   when there is a feed-forward part
 //! ```
+//!
+//! Between a norm or convolution and the sum that ends a line, activations may have 16 bits; x itself, the residual stream, is f32.
 
 use burn::module::Module;
-use burn::tensor::Tensor;
+use burn::tensor::{FloatDType, Tensor};
 use minrnn_stream::{DropoutSite, FeedForwardKind, ModelConfig};
 
 use super::channel_mix::ChannelMix;
@@ -21,7 +23,7 @@ use super::norm::Norm;
 use super::state::{State, StateZip};
 use super::wiring::Wiring;
 use crate::Result;
-use crate::ops::{StepCodes, bias_dropout_residual};
+use crate::ops::{StepCodes, activation_format, bias_dropout_residual};
 
 /// Convolution, mixer and feed-forward part with their norms and residual connections.
 #[derive(Module, Debug)]
@@ -52,6 +54,15 @@ pub enum FeedForwardPart {
     Pointwise(FeedForward),
     /// Of each step and the one before it.
     ChannelMix(ChannelMix),
+}
+
+impl FeedForwardPart {
+    fn takes_bf16(&self) -> bool {
+        match self {
+            Self::Pointwise(ff) => ff.takes_bf16(),
+            Self::ChannelMix(_) => false,
+        }
+    }
 }
 
 /// What a [`Block`] carries.
@@ -139,16 +150,18 @@ impl<M: Mixer> Block<M> {
         mode: Mode,
         site: u64,
     ) -> (Tensor<3>, BlockState<M::State>) {
+        let format = activation_format(&x.device());
         let (x, conv) = match (&self.conv, state.conv) {
             (Some(conv), Some(window)) => {
-                let (x, window) = conv.forward(x, window, steps);
+                let (x, window) = conv.forward(x, window, steps, format);
                 (x, Some(window))
             }
             (None, None) => (x, None),
             _ => panic!("the state belongs to another block"),
         };
         let [batch, seq_len, _] = x.dims();
-        let (normed, x) = self.mixer_norm.forward_and_input(x, steps, mode);
+        let bf16 = self.wiring.is_none() && self.mixer.takes_bf16();
+        let (normed, x) = self.mixer_norm.forward_and_input(x, steps, mode, if bf16 { format } else { FloatDType::F32 });
         let (mixed, wiring, mixer) = match (&self.wiring, state.wiring) {
             (Some(wiring), Some(window)) => {
                 let (mixed, (window, mixer)) = wiring.forward(normed, (window, state.mixer), steps, &self.mixer);
@@ -165,7 +178,8 @@ impl<M: Mixer> Block<M> {
         let mut carried = None;
         if let (Some(norm), Some(ff)) = (&self.ff_norm, &self.ff) {
             let dropout = mode.dropout(self.ff_dropout, site + 1);
-            let (normed, residual) = norm.forward_and_input(x, steps, mode);
+            let format = if ff.takes_bf16() { format } else { FloatDType::F32 };
+            let (normed, residual) = norm.forward_and_input(x, steps, mode, format);
             (x, carried) = match (ff, state.ff) {
                 (FeedForwardPart::Pointwise(ff), None) => (ff.forward(normed, residual, dropout), None),
                 (FeedForwardPart::ChannelMix(ff), Some(previous)) => {

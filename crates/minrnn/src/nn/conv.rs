@@ -3,7 +3,7 @@
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
-use burn::tensor::Tensor;
+use burn::tensor::{FloatDType, Tensor};
 
 use super::init::Initializer;
 use super::linear::{bias, row_product, rows, sequences};
@@ -81,16 +81,17 @@ impl CausalConv {
         self.depthwise.init_state(batch_size)
     }
 
-    /// x + PW(DW(x)).
+    /// x + PW(DW(x)), with numbers of `format` between the two convolutions.
     ///
     /// # Shapes
     /// * `x` `[B, T, D]` → `[B, T, D]`
     ///
     /// # Panics
     /// When shapes do not fit.
-    pub fn forward(&self, x: Tensor<3>, state: Window, steps: &StepCodes) -> (Tensor<3>, Window) {
+    pub fn forward(&self, x: Tensor<3>, state: Window, steps: &StepCodes, format: FloatDType) -> (Tensor<3>, Window) {
         let [batch, seq_len, _] = x.dims();
-        let (y, window, x) = causal_conv_and_input(x, self.depthwise.weight.val(), self.depthwise.bias.val(), Some(state.window), steps);
+        let Depthwise { weight, bias: shift } = &self.depthwise;
+        let (y, window, x) = causal_conv_and_input(x, weight.val(), shift.val(), Some(state.window), steps, format);
         let y = row_product(rows(y), self.pointwise.weight.val());
         let y = bias_dropout_residual(y, bias(&self.pointwise), Some(rows(x)), Dropout::OFF);
         (sequences(y, batch, seq_len), Window { window })

@@ -55,6 +55,11 @@ impl FeedForward {
         Ok(Some(Self { up, down: init.residual_linear(d_ff, d, bias), scale, kind }))
     }
 
+    /// Whether `x` may have 16 bits on graphics processors, as for a [`Mixer`](super::Mixer::takes_bf16).
+    pub fn takes_bf16(&self) -> bool {
+        matches!(self.kind, FeedForwardKind::Mlp | FeedForwardKind::Gated) && self.up.bias.is_some()
+    }
+
     /// `residual` + dropout(FF(`x`)).
     ///
     /// # Shapes

@@ -131,6 +131,10 @@ impl Mixer for MinGru {
         initial_hidden(self.initial_vector(), batch_size, d_inner, &self.out_proj.weight.val().device())
     }
 
+    fn takes_bf16(&self) -> bool {
+        self.scan == ScanKind::Linear && self.forget_floor.is_none() && self.highway.is_none()
+    }
+
     fn forward(&self, x: Tensor<3>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {
         let preact = product(&self.in_proj, x.clone());
         let start = Start { h0: Some(state.h), init: self.initial_vector() };

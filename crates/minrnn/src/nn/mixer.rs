@@ -27,6 +27,12 @@ pub trait Mixer: Module + ModuleDisplay {
     /// When the shapes of input, state and steps do not fit.
     fn forward(&self, x: Tensor<3>, state: Self::State, steps: &StepCodes) -> (Tensor<3>, Self::State);
 
+    /// Whether `x` and y may have 16 bits on graphics processors: only where every operation between them has kernels that take such
+    /// activations and compute in f32. States always are f32.
+    fn takes_bf16(&self) -> bool {
+        false
+    }
+
     /// One step `x` `[B, D]` → `[B, D]` and the state after it.
     ///
     /// # Panics
@@ -83,6 +89,12 @@ macro_rules! mixers {
             fn init_state(&self, batch_size: usize) -> AnyState {
                 match self {
                     $(Self::$variant(mixer) => AnyState::$variant(mixer.init_state(batch_size)),)+
+                }
+            }
+
+            fn takes_bf16(&self) -> bool {
+                match self {
+                    $(Self::$variant(mixer) => mixer.takes_bf16(),)+
                 }
             }
 

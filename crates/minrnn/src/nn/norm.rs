@@ -1,7 +1,7 @@
 //! The norms a block can use.
 
 use burn::module::{Module, Param, RunningState};
-use burn::tensor::Tensor;
+use burn::tensor::{FloatDType, Tensor};
 use minrnn_stream::{ModelConfig, NormKind};
 
 use super::init::Initializer;
@@ -105,12 +105,13 @@ impl Norm {
         }
     }
 
-    /// The same, and `x` itself for the residual connection around what follows.
-    pub fn forward_and_input(&self, x: Tensor<3>, steps: &StepCodes, mode: Mode) -> (Tensor<3>, Tensor<3>) {
+    /// The same, and `x` itself for the residual connection around what follows. Where a kernel normalises, the first result has numbers
+    /// of `format`.
+    pub fn forward_and_input(&self, x: Tensor<3>, steps: &StepCodes, mode: Mode, format: FloatDType) -> (Tensor<3>, Tensor<3>) {
         match self {
-            Self::Layer(norm) => layer_norm_and_input(x, norm.weight.val(), norm.bias(), EPS),
+            Self::Layer(norm) => layer_norm_and_input(x, norm.weight.val(), norm.bias(), EPS, format),
             Self::Rms(norm) if norm.eps > 0.0 => (norm.with_eps(x.clone()), x),
-            Self::Rms(norm) => rms_norm_and_input(x, norm.gamma.val()),
+            Self::Rms(norm) => rms_norm_and_input(x, norm.gamma.val(), format),
             Self::Batch(norm) => (norm.forward(x.clone(), steps, mode), x),
         }
     }

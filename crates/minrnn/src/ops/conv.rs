@@ -2,7 +2,7 @@
 
 use burn::backend::DispatchTensor;
 use burn::backend::flex::FlexTensor;
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{FloatDType, Tensor, TensorData};
 use minrnn_kernels::segments::{PADDING, RESET};
 use minrnn_kernels::{Shape, conv as kernel};
 
@@ -30,12 +30,12 @@ pub fn causal_conv(
     if !has_all_kernels(&x) {
         return composed(x, weight, bias, window, steps);
     }
-    let mut outputs = fused(x, weight, bias, window, steps, false).into_iter();
+    let mut outputs = fused(x, weight, bias, window, steps, None).into_iter();
     (output(outputs.next()), output(outputs.next()))
 }
 
 /// [`causal_conv`] of x, and x itself for a residual connection: both gradients of x are summed inside the backward pass of the
-/// convolution.
+/// convolution. The first output has numbers of `format`, which is f32 on processors.
 ///
 /// # Shapes
 /// As [`causal_conv`]; the last result is x.
@@ -48,12 +48,13 @@ pub fn causal_conv_and_input(
     bias: Tensor<1>,
     window: Option<Tensor<3>>,
     steps: &StepCodes,
+    format: FloatDType,
 ) -> (Tensor<3>, Tensor<3>, Tensor<3>) {
     if !has_all_kernels(&x) {
         let (y, window) = composed(x.clone(), weight, bias, window, steps);
         return (y, window, x);
     }
-    let mut outputs = fused(x, weight, bias, window, steps, true).into_iter();
+    let mut outputs = fused(x, weight, bias, window, steps, Some(format)).into_iter();
     (output(outputs.next()), output(outputs.next()), output(outputs.next()))
 }
 
@@ -63,7 +64,7 @@ fn fused(
     bias: Tensor<1>,
     window: Option<Tensor<3>>,
     steps: &StepCodes,
-    gives_input: bool,
+    and_input: Option<FloatDType>,
 ) -> Vec<DispatchTensor> {
     let kernel_size = weight.dims()[2];
     let mut inputs = InputList::default();
@@ -71,7 +72,8 @@ fn fused(
     inputs.add(weight);
     inputs.add(bias);
     let window = inputs.add_optional(window);
-    run(Op { kernel_size, window, steps: steps.clone(), gives_input }, inputs.into_vec())
+    let (gives_input, format) = (and_input.is_some(), and_input.unwrap_or(FloatDType::F32));
+    run(Op { kernel_size, window, steps: steps.clone(), gives_input, format }, inputs.into_vec())
 }
 
 /// The same by tensor operations: one shifted, masked copy per tap.
@@ -140,6 +142,9 @@ pub(super) struct Op {
     pub(super) window: Option<usize>,
     pub(super) steps: StepCodes,
     pub(super) gives_input: bool,
+    /// The format of the first output.
+    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only graphics processors have several"))]
+    pub(super) format: FloatDType,
 }
 
 fn shape_of(x: &FlexTensor) -> Shape {

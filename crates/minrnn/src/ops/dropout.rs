@@ -1,7 +1,7 @@
 //! Bias, dropout and residual in one pass; the mask is a function of a key and the element's index and is never stored.
 
 use burn::backend::flex::FlexTensor;
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{FloatDType, Tensor, TensorData};
 use minrnn_kernels::dropout as kernel;
 
 use super::flex::{InputList, Output, dims, slice};
@@ -26,7 +26,7 @@ impl Dropout {
 /// residual + mask ⊙ (x + bias) / (1 − p).
 ///
 /// # Shapes
-/// * `x` `[N, M]`, `bias` `[M]`, `residual` `[N, M]` → `[N, M]`
+/// * `x` `[N, M]`, `bias` `[M]`, `residual` `[N, M]` → `[N, M]`, in the format of `residual`, without one in that of `x`
 ///
 /// # Panics
 /// When shapes do not fit.
@@ -34,11 +34,12 @@ pub fn bias_dropout_residual(x: Tensor<2>, bias: Option<Tensor<1>>, residual: Op
     if !has_all_kernels(&x) {
         return composed(x, bias, residual, dropout);
     }
+    let format = x.dtype().into();
     let mut inputs = InputList::default();
     inputs.add(x);
     let bias = inputs.add_optional(bias);
     let residual = inputs.add_optional(residual);
-    output(run(Op { dropout, bias, residual }, inputs.into_vec()).pop())
+    output(run(Op { dropout, bias, residual, format }, inputs.into_vec()).pop())
 }
 
 /// The same by tensor operations, with the mask the kernel would use.
@@ -67,6 +68,9 @@ pub(super) struct Op {
     pub(super) dropout: Dropout,
     pub(super) bias: Option<usize>,
     pub(super) residual: Option<usize>,
+    /// The format of x.
+    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only graphics processors have several"))]
+    pub(super) format: FloatDType,
 }
 
 impl FusedOp for Op {

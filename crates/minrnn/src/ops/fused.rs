@@ -23,7 +23,7 @@ use burn::tensor::{Device, Tensor};
 use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 
 #[cfg(feature = "gpu")]
-use super::gpu::GpuOp;
+use super::gpu::{GpuOp, Like};
 
 /// An operation on the CPU backend, forward and backward. Inputs stand in the order the operation's own file fixes; all are contiguous
 /// f32 tensors.
@@ -69,7 +69,7 @@ pub(crate) struct Tape<B: Backend> {
     pub outputs: Vec<Option<FloatTensor<B>>>,
     /// Of all inputs, kept or not.
     #[cfg(feature = "fusion")]
-    pub input_shapes: Vec<burn::tensor::Shape>,
+    pub inputs_like: Vec<Like>,
 }
 
 #[backend_extension(Flex, Cube: cfg(feature = "gpu"), Autodiff)]
@@ -139,8 +139,8 @@ impl FusedBackend for CubeBackend {
     ) -> Vec<CubeTensor> {
         let inputs: Vec<CubeTensor> = [i0, i1, i2, i3, i4, i5, i6, i7].into_iter().take(count).map(into_contiguous).collect();
         let outputs = op.on_gpu().forward(&inputs);
-        let shapes = |tensors: &[CubeTensor]| tensors.iter().map(TensorMetadata::shape).collect::<Vec<_>>();
-        debug_assert_eq!(shapes(&outputs), op.on_gpu().output_shapes(&shapes(&inputs)), "{op:?}");
+        let like = |tensors: &[CubeTensor]| tensors.iter().map(Like::of).collect::<Vec<_>>();
+        debug_assert_eq!(like(&outputs), op.on_gpu().outputs_like(&like(&inputs)), "{op:?}");
         outputs
     }
 }
@@ -250,7 +250,7 @@ fn record<B: FusedBackward, S: CheckpointStrategy, const N: usize>(
     let keeps = op.keeps();
     let kept_inputs = (0..N).map(|i| keeps.inputs.contains(&i).then(|| primitives[i].clone())).collect();
     #[cfg(feature = "fusion")]
-    let input_shapes = primitives.iter().map(TensorMetadata::shape).collect();
+    let inputs_like = primitives.iter().map(Like::of).collect();
     let device_of = primitives[0].clone();
     let [i0, i1, i2, i3, i4, i5, i6, i7] = padded(primitives);
     let outputs = B::fused(op.clone(), N, i0, i1, i2, i3, i4, i5, i6, i7);
@@ -260,7 +260,7 @@ fn record<B: FusedBackward, S: CheckpointStrategy, const N: usize>(
         inputs: kept_inputs,
         outputs: kept_outputs,
         #[cfg(feature = "fusion")]
-        input_shapes,
+        inputs_like,
     };
 
     if outputs.len() == 1 {

@@ -25,6 +25,7 @@
 //! | [`silu`], [`silu_twice`], [`split`] | what stands around the convolutions of Mamba and xLSTM |
 //! | [`block_diagonal`], [`head_norm`], [`skip_gate`] | the other parts of an xLSTM block |
 //! | [`product`], [`product_transposed`] | the matrix products of layers, in the precision of [`with_precision`] |
+//! | [`activation_format`] | bf16 where a graphics processor and the precision allow it for what lies between kernels |
 //! | [`layer_norm_and_input`], [`rms_norm_and_input`], [`causal_conv_and_input`] | the same at the head of a residual connection |
 //! | [`embedding`] | tokens looked up in a table |
 //! | [`cross_entropy`], [`squared_error`] | the masked losses: of classes and of numbers |
@@ -104,7 +105,7 @@ pub use min_lstm::min_lstm;
 pub use minrnn_kernels::{Candidate, Gates};
 pub use mlstm::{MLstmMemory, mlstm};
 pub use norm::{layer_norm, layer_norm_and_input, rms_norm, rms_norm_and_input};
-pub use precision::{Precision, with_precision};
+pub use precision::{Precision, activation_format, with_precision};
 pub use prefix_softmax::{PrefixMemory, prefix_softmax};
 pub use product::{product, product_transposed};
 pub use recurrence::Start;

@@ -2,7 +2,7 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::backend::{DispatchTensor, TensorMetadata};
-use burn::tensor::Tensor;
+use burn::tensor::{FloatDType, Tensor};
 use minrnn_kernels::{layer_norm as layer_kernel, rms_norm as rms_kernel};
 
 use super::flex::{Output, optional, slice, zeros};
@@ -19,21 +19,22 @@ use super::gpu::GpuOp;
 /// When shapes do not fit.
 pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32) -> Tensor<3> {
     if has_all_kernels(&x) {
-        return output(run(LayerNorm { eps, gives_input: false }, vec![input(x), input(gamma), input(beta)]).pop());
+        return output(run(LayerNorm { eps, gives_input: false, format: FloatDType::F32 }, vec![input(x), input(gamma), input(beta)]).pop());
     }
     composed_layer_norm(x, gamma, beta, eps)
 }
 
 /// [`layer_norm`] of x, and x itself for a residual connection: both gradients of x are summed inside the backward pass of the norm.
+/// The first output has numbers of `format`, which is f32 on processors.
 ///
 /// # Shapes
 /// * `x` `[B, T, D]`, `gamma`, `beta` `[D]` → `[B, T, D]` twice
 ///
 /// # Panics
 /// When shapes do not fit.
-pub fn layer_norm_and_input(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32) -> (Tensor<3>, Tensor<3>) {
+pub fn layer_norm_and_input(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32, format: FloatDType) -> (Tensor<3>, Tensor<3>) {
     if has_all_kernels(&x) {
-        return both(run(LayerNorm { eps, gives_input: true }, vec![input(x), input(gamma), input(beta)]));
+        return both(run(LayerNorm { eps, gives_input: true, format }, vec![input(x), input(gamma), input(beta)]));
     }
     (composed_layer_norm(x.clone(), gamma, beta, eps), x)
 }
@@ -53,21 +54,22 @@ pub(super) fn composed_layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1
 /// When shapes do not fit.
 pub fn rms_norm(x: Tensor<3>, gamma: Tensor<1>) -> Tensor<3> {
     if has_all_kernels(&x) {
-        return output(run(RmsNorm { gives_input: false }, vec![input(x), input(gamma)]).pop());
+        return output(run(RmsNorm { gives_input: false, format: FloatDType::F32 }, vec![input(x), input(gamma)]).pop());
     }
     composed_rms_norm(x, gamma)
 }
 
 /// [`rms_norm`] of x, and x itself, as in [`layer_norm_and_input`].
+/// The first output has numbers of `format`, which is f32 on processors.
 ///
 /// # Shapes
 /// * `x` `[B, T, D]`, `gamma` `[D]` → `[B, T, D]` twice
 ///
 /// # Panics
 /// When shapes do not fit.
-pub fn rms_norm_and_input(x: Tensor<3>, gamma: Tensor<1>) -> (Tensor<3>, Tensor<3>) {
+pub fn rms_norm_and_input(x: Tensor<3>, gamma: Tensor<1>, format: FloatDType) -> (Tensor<3>, Tensor<3>) {
     if has_all_kernels(&x) {
-        return both(run(RmsNorm { gives_input: true }, vec![input(x), input(gamma)]));
+        return both(run(RmsNorm { gives_input: true, format }, vec![input(x), input(gamma)]));
     }
     (composed_rms_norm(x.clone(), gamma), x)
 }
@@ -99,6 +101,9 @@ fn rows_of(x: &FlexTensor) -> (usize, usize) {
 pub(super) struct LayerNorm {
     pub(super) eps: f32,
     pub(super) gives_input: bool,
+    /// The format of the first output.
+    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only graphics processors have several"))]
+    pub(super) format: FloatDType,
 }
 
 impl FusedOp for LayerNorm {
@@ -136,6 +141,9 @@ impl FusedOp for LayerNorm {
 #[derive(Debug)]
 pub(super) struct RmsNorm {
     pub(super) gives_input: bool,
+    /// The format of the first output.
+    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only graphics processors have several"))]
+    pub(super) format: FloatDType,
 }
 
 impl FusedOp for RmsNorm {

@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use burn::tensor::{Device, FloatDType};
+
 pub use minrnn_kernels::product::Precision;
 
 thread_local!(static CURRENT: Cell<Precision> = const { Cell::new(Precision::F32) });
@@ -16,6 +18,17 @@ pub fn with_precision<R>(precision: Precision, work: impl FnOnce() -> R) -> R {
     }
     let _restore = Restore(CURRENT.replace(precision));
     work()
+}
+
+/// The format of activations that only operations with kernels see, on `device` in the current precision: bf16 on graphics processors
+/// that store and multiply it, and f32 elsewhere.
+pub fn activation_format(device: &Device) -> FloatDType {
+    #[cfg(feature = "gpu")]
+    if current() == Precision::Bf16 && super::gpu::works_in_bf16(device) {
+        return FloatDType::BF16;
+    }
+    let _ = device;
+    FloatDType::F32
 }
 
 /// The precision of products called now.

@@ -3,7 +3,7 @@
 //! The CPU backend's own fills every result with zeros and copies them once before it computes, on one thread: 5 % of a training step.
 
 use burn::backend::flex::FlexTensor;
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 use minrnn_kernels::product::{self as kernel, Matrix};
 
 use super::flex::{Output, dims, slice};
@@ -15,7 +15,7 @@ use super::precision::{self, Precision};
 /// x W.
 ///
 /// # Shapes
-/// * `x` `[N, D]`, `weight` `[D, M]` → `[N, M]`
+/// * `x` `[N, D]`, `weight` `[D, M]` → `[N, M]`, in the format of `x`
 ///
 /// # Panics
 /// When shapes do not fit.
@@ -29,7 +29,7 @@ pub fn product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
 /// x Wᵀ.
 ///
 /// # Shapes
-/// * `x` `[N, D]`, `weight` `[M, D]` → `[N, M]`
+/// * `x` `[N, D]`, `weight` `[M, D]` → `[N, M]`, in the format of `x`
 ///
 /// # Panics
 /// When shapes do not fit.
@@ -40,9 +40,10 @@ pub fn product_transposed(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
     x.matmul(weight.transpose())
 }
 
-/// True where a product goes through [`Product`]: on the processor, and elsewhere where it is not f32's.
+/// True where a product goes through [`Product`]: on the processor, and elsewhere where it is not f32's alone.
 fn has_product(x: &Tensor<2>) -> bool {
-    has_kernels(&x.device()) || precision::current() == Precision::Bf16 && has_all_kernels(x)
+    let f32_alone = precision::current() == Precision::F32 && x.dtype() == DType::F32;
+    has_kernels(&x.device()) || !f32_alone && has_all_kernels(x)
 }
 
 /// How the weight stands in the product.

@@ -1,13 +1,13 @@
 //! The optimiser's update on a device, and the sum of squares that clipping needs.
 
-use burn::tensor::{Shape, Tensor};
+use burn::tensor::Tensor;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::super::adamw::{AdamW, Update};
 use super::GpuOp;
 use super::column_sums::{column_sums, over_cube, over_row};
-use super::tensors::{LANES, ROWS, arg, cubes, elements, empty, empty_like, len, on_gpu, square};
+use super::tensors::{LANES, Like, ROWS, arg, cubes, elements, empty, empty_like, len, on_gpu, square};
 
 /// Cubes that share a sum.
 const PIECES: usize = 64;
@@ -43,7 +43,7 @@ fn rates(settings: AdamW) -> RatesLaunch {
 }
 
 impl GpuOp for Update {
-    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+    fn outputs_like(&self, inputs: &[Like]) -> Vec<Like> {
         vec![inputs[0].clone(); 3]
     }
 

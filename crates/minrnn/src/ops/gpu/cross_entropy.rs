@@ -1,14 +1,13 @@
 //! Masked softmax cross-entropy on a device: a cube takes eight rows, 32 lanes each. Nothing returns to the host.
 
 use burn::backend::TensorMetadata;
-use burn::tensor::Shape;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::super::cross_entropy::Op;
 use super::GpuOp;
 use super::column_sums::{column_sums, largest_over_row, over_row};
-use super::tensors::{LANES, ROWS, arg, arg_or, cubes, dims, empty, empty_like, square, upload};
+use super::tensors::{LANES, Like, ROWS, arg, arg_or, cubes, dims, empty, empty_like, square, upload};
 
 impl Op {
     /// 1 over the sum of the weights, 0 where that is 0.
@@ -19,8 +18,8 @@ impl Op {
 }
 
 impl GpuOp for Op {
-    fn output_shapes(&self, _: &[Shape]) -> Vec<Shape> {
-        vec![[1].into()]
+    fn outputs_like(&self, _: &[Like]) -> Vec<Like> {
+        vec![Like::f32([1])]
     }
 
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {

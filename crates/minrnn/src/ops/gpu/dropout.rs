@@ -1,13 +1,15 @@
 //! Bias, dropout and residual on a device, with the masks of the CPU kernel: Threefry-2x32 of the key and the element's index.
 
-use burn::tensor::Shape;
+use burn::backend::DType;
+use burn_cubecl::kernel::cast;
 use burn_cubecl::tensor::CubeTensor;
+use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 
 use super::super::dropout::{Dropout, Op};
 use super::GpuOp;
 use super::column_sums::{column_sums, over_cube};
-use super::tensors::{Columns, LANES, ROWS, arg, arg_or, cubes, dims, elements, empty, empty_like, square};
+use super::tensors::{Columns, LANES, Like, ROWS, arg, arg_or, cubes, dims, elements, empty, empty_like_in, format, square};
 
 /// What a kernel is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,14 +42,15 @@ impl Op {
 }
 
 impl GpuOp for Op {
-    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        vec![inputs[0].clone()]
+    fn outputs_like(&self, inputs: &[Like]) -> Vec<Like> {
+        // Where there is a residual, the sum is in its format.
+        vec![inputs[0].cast(inputs[self.residual.unwrap_or(0)].dtype)]
     }
 
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         let x = &inputs[0];
         let [rows, width] = dims(x);
-        let y = empty_like(x);
+        let y = empty_like_in(inputs[self.residual.unwrap_or(0)].dtype, x);
         let (count, dim) = elements(rows * width);
         let bias = arg_or(self.bias.map(|i| &inputs[i]), x);
         let residual = arg_or(self.residual.map(|i| &inputs[i]), x);
@@ -65,6 +68,8 @@ impl GpuOp for Op {
                 width,
                 mask(self.dropout),
                 self.plan(),
+                format(x.dtype),
+                format(y.dtype),
             );
         }
         vec![y]
@@ -74,10 +79,11 @@ impl GpuOp for Op {
         let d_y = d_outputs[0].as_ref().expect("the only output");
         let [rows, width] = dims(d_y);
         let plan = self.plan();
+        let x_dtype = DType::from(self.format);
         let mut d_inputs = Vec::with_capacity(3);
         if plan.drops || plan.bias {
             let cut = Columns::new(rows, width);
-            let (d_x, sums) = (empty_like(d_y), empty(d_y, [cut.blocks, width]));
+            let (d_x, sums) = (empty_like_in(x_dtype, d_y), empty(d_y, [cut.blocks, width]));
             // SAFETY: as above.
             unsafe {
                 backward::launch_unchecked(
@@ -94,12 +100,14 @@ impl GpuOp for Op {
                     cut.cubes(),
                     mask(self.dropout),
                     plan,
+                    format(x_dtype),
+                    format(d_y.dtype),
                 );
             }
             d_inputs.push(d_x);
             d_inputs.extend(self.bias.map(|_| column_sums(&sums)));
         } else {
-            d_inputs.push(d_y.clone());
+            d_inputs.push(cast(d_y.clone(), x_dtype));
         }
         d_inputs.extend(self.residual.map(|_| d_y.clone()));
         d_inputs
@@ -148,11 +156,22 @@ fn round(x: Words, #[comptime] rotation: u32) -> Words {
 
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn forward(x: &[f32], bias: &[f32], residual: &[f32], y: &mut [f32], count: usize, width: usize, mask: Mask, #[comptime] plan: Plan) {
+fn forward<A: Float, Y: Float>(
+    x: &[A],
+    bias: &[f32],
+    residual: &[Y],
+    y: &mut [Y],
+    count: usize,
+    width: usize,
+    mask: Mask,
+    #[comptime] plan: Plan,
+    #[define(A)] _format: ElemType,
+    #[define(Y)] _sum_format: ElemType,
+) {
     if ABSOLUTE_POS >= count {
         terminate!();
     }
-    let mut value = x[ABSOLUTE_POS];
+    let mut value = f32::cast_from(x[ABSOLUTE_POS]);
     if comptime!(plan.bias) {
         value += bias[ABSOLUTE_POS % width];
     }
@@ -160,17 +179,17 @@ fn forward(x: &[f32], bias: &[f32], residual: &[f32], y: &mut [f32], count: usiz
         value *= factor(ABSOLUTE_POS, &mask);
     }
     if comptime!(plan.residual) {
-        value += residual[ABSOLUTE_POS];
+        value += f32::cast_from(residual[ABSOLUTE_POS]);
     }
-    y[ABSOLUTE_POS] = value;
+    y[ABSOLUTE_POS] = Y::cast_from(value);
 }
 
 /// d_x, and over blocks of rows its sums.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn backward(
-    d_y: &[f32],
-    d_x: &mut [f32],
+fn backward<A: Float, Y: Float>(
+    d_y: &[Y],
+    d_x: &mut [A],
     sums: &mut [f32],
     rows: usize,
     width: usize,
@@ -179,6 +198,8 @@ fn backward(
     cubes: usize,
     mask: Mask,
     #[comptime] plan: Plan,
+    #[define(A)] _format: ElemType,
+    #[define(Y)] _sum_format: ElemType,
 ) {
     if CUBE_POS >= cubes {
         terminate!();
@@ -191,11 +212,11 @@ fn backward(
         let mut row = block * block_rows + UNIT_POS_Y as usize;
         while row < end {
             let at = row * width + column;
-            let mut d = d_y[at];
+            let mut d = f32::cast_from(d_y[at]);
             if comptime!(plan.drops) {
                 d *= factor(at, &mask);
             }
-            d_x[at] = d;
+            d_x[at] = A::cast_from(d);
             sum += d;
             row += ROWS;
         }

@@ -3,14 +3,13 @@
 //! The gradient of the table is summed by row of the table: each cube looks through all tokens for its own, so no two write the same place
 //! and the order of every sum is fixed.
 
-use burn::tensor::Shape;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::super::embedding::{Embedding, Tokens};
 use super::GpuOp;
 use super::column_sums::over_cube;
-use super::tensors::{LANES, ROWS, arg, cubes, dims, elements, empty, square};
+use super::tensors::{LANES, Like, ROWS, arg, cubes, dims, elements, empty, square};
 
 impl Embedding {
     fn on_device(&self) -> &CubeTensor {
@@ -22,8 +21,8 @@ impl Embedding {
 }
 
 impl GpuOp for Embedding {
-    fn output_shapes(&self, _: &[Shape]) -> Vec<Shape> {
-        vec![self.shape.into()]
+    fn outputs_like(&self, _: &[Like]) -> Vec<Like> {
+        vec![Like::f32(self.shape)]
     }
 
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {

@@ -1,28 +1,27 @@
 //! Our operations among those that Burn's fusion puts together: they are queued with the rest, their outputs' shapes known beforehand.
 
-use burn::backend::DType;
 use burn::backend::fusion::custom::{CustomOpIr, HandleContainer, OperationFn, OperationIr, StreamId, TensorIr};
 use burn::backend::fusion::{Fusion, FusionBackend, FusionRuntime, FusionTensor};
-use burn::tensor::Shape;
 use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 
+use super::tensors::Like;
 use super::super::fused::{FusedBackend, FusedBackward, SharedOp, Tape};
 
 type Runtime = <CubeBackend as FusionBackend>::FusionRuntime;
 type Handles = HandleContainer<<Runtime as FusionRuntime>::FusionHandle>;
 type Lazy = FusionTensor<Runtime>;
 
-/// Queues `work`, which makes tensors of `shapes` of those of `inputs`, all f32.
+/// Queues `work`, which makes tensors like `made` of those of `inputs`.
 fn queue(
     name: &str,
     inputs: Vec<Lazy>,
-    shapes: Vec<Shape>,
+    made: Vec<Like>,
     work: impl Fn(Vec<CubeTensor>) -> Vec<CubeTensor> + Send + Sync + 'static,
 ) -> Vec<Lazy> {
     let client = inputs[0].client.clone();
     let inputs: Vec<TensorIr> = inputs.into_iter().map(FusionTensor::into_ir).collect();
-    let outputs: Vec<TensorIr> =
-        shapes.into_iter().map(|shape| TensorIr::uninit(client.create_empty_handle(), shape, DType::F32)).collect();
+    let output = |like: Like| TensorIr::uninit(client.create_empty_handle(), like.shape, like.dtype);
+    let outputs: Vec<TensorIr> = made.into_iter().map(output).collect();
     let ids: Vec<_> = outputs.iter().map(|output| output.id).collect();
     let description = CustomOpIr { id: name.into(), inputs: inputs.clone(), outputs, scalars: Vec::new() };
     let operation = OperationFn(move |handles: &mut Handles| {
@@ -38,9 +37,9 @@ fn queue(
 impl FusedBackend for Fusion<CubeBackend> {
     fn fused(op: SharedOp, count: usize, i0: Lazy, i1: Lazy, i2: Lazy, i3: Lazy, i4: Lazy, i5: Lazy, i6: Lazy, i7: Lazy) -> Vec<Lazy> {
         let inputs: Vec<Lazy> = [i0, i1, i2, i3, i4, i5, i6, i7].into_iter().take(count).collect();
-        let shapes: Vec<Shape> = inputs.iter().map(|input| input.shape.clone()).collect();
-        let shapes = op.on_gpu().output_shapes(&shapes);
-        queue("minrnn", inputs, shapes, move |inputs| op.on_gpu().forward(&inputs))
+        let like: Vec<Like> = inputs.iter().map(Like::of).collect();
+        let made = op.on_gpu().outputs_like(&like);
+        queue("minrnn", inputs, made, move |inputs| op.on_gpu().forward(&inputs))
     }
 }
 
@@ -50,7 +49,7 @@ impl FusedBackward for Fusion<CubeBackend> {
         let there = [is_there(&tape.inputs), is_there(&tape.outputs), is_there(&d_outputs)];
         let op = tape.op.clone();
         let given = tape.inputs.iter().chain(&tape.outputs).cloned().chain(d_outputs).flatten().collect();
-        queue("minrnn backward", given, tape.input_shapes.clone(), move |given| {
+        queue("minrnn backward", given, tape.inputs_like.clone(), move |given| {
             let mut given = given.into_iter();
             let [inputs, outputs, d_outputs] =
                 [0, 1, 2].map(|of: usize| there[of].iter().map(|&is| is.then(|| given.next().expect("counted"))).collect::<Vec<_>>());

@@ -1,17 +1,17 @@
 //! Bias and exact GELU on a device, plain and gated.
 
-use burn::tensor::Shape;
 use burn_cubecl::tensor::CubeTensor;
+use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 
 use super::super::gelu::{BiasGatedGelu, BiasGelu};
 use super::GpuOp;
 use super::column_sums::{column_sums, over_cube};
 use super::elementary::normal;
-use super::tensors::{Columns, LANES, ROWS, arg, cubes, dims, elements, empty, empty_like, square};
+use super::tensors::{Columns, LANES, Like, ROWS, arg, cubes, dims, elements, empty, empty_in, empty_like, format, square};
 
 impl GpuOp for BiasGelu {
-    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
+    fn outputs_like(&self, inputs: &[Like]) -> Vec<Like> {
         vec![inputs[0].clone()]
     }
 
@@ -21,7 +21,7 @@ impl GpuOp for BiasGelu {
         let (count, dim) = elements(rows * width);
         // SAFETY: the kernel stays inside the buffers.
         unsafe {
-            forward::launch_unchecked(&y.client, count, dim, arg(&inputs[0]), arg(&inputs[1]), arg(&y), rows * width, width);
+            forward::launch_unchecked(&y.client, count, dim, arg(&inputs[0]), arg(&inputs[1]), arg(&y), rows * width, width, format(y.dtype));
         }
         vec![y]
     }
@@ -48,6 +48,7 @@ impl GpuOp for BiasGelu {
                 cut.groups,
                 cut.block_rows,
                 cut.cubes(),
+                format(x.dtype),
             );
         }
         vec![d_x, column_sums(&sums)]
@@ -55,19 +56,19 @@ impl GpuOp for BiasGelu {
 }
 
 impl GpuOp for BiasGatedGelu {
-    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        let [rows, double] = inputs[0].dims();
-        vec![[rows, double / 2].into()]
+    fn outputs_like(&self, inputs: &[Like]) -> Vec<Like> {
+        let [rows, double] = inputs[0].shape.dims();
+        vec![inputs[0].reshaped([rows, double / 2])]
     }
 
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         let [rows, double] = dims(&inputs[0]);
         let width = double / 2;
-        let y = empty(&inputs[0], [rows, width]);
+        let y = empty_in(inputs[0].dtype, &inputs[0], [rows, width]);
         let (count, dim) = elements(rows * width);
         let [x, scale, bias] = [0, 1, 2].map(|i| arg(&inputs[i]));
         // SAFETY: the kernel stays inside the buffers.
-        unsafe { forward_gated::launch_unchecked(&y.client, count, dim, x, bias, scale, arg(&y), rows * width, width) };
+        unsafe { forward_gated::launch_unchecked(&y.client, count, dim, x, bias, scale, arg(&y), rows * width, width, format(y.dtype)) };
         vec![y]
     }
 
@@ -97,6 +98,7 @@ impl GpuOp for BiasGatedGelu {
                 cut.groups,
                 cut.block_rows,
                 cut.cubes(),
+                format(x.dtype),
             );
         }
         vec![d_x, column_sums(&scale_sums), column_sums(&bias_sums)]
@@ -104,28 +106,29 @@ impl GpuOp for BiasGatedGelu {
 }
 
 #[cube(launch_unchecked)]
-fn forward(x: &[f32], bias: &[f32], y: &mut [f32], count: usize, width: usize) {
+fn forward<A: Float>(x: &[A], bias: &[f32], y: &mut [A], count: usize, width: usize, #[define(A)] _format: ElemType) {
     if ABSOLUTE_POS >= count {
         terminate!();
     }
-    let u = x[ABSOLUTE_POS] + bias[ABSOLUTE_POS % width];
-    y[ABSOLUTE_POS] = u * normal(u).below;
+    let u = f32::cast_from(x[ABSOLUTE_POS]) + bias[ABSOLUTE_POS % width];
+    y[ABSOLUTE_POS] = A::cast_from(u * normal(u).below);
 }
 
 /// d_x, and over blocks of rows its sums.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn backward(
-    x: &[f32],
+fn backward<A: Float>(
+    x: &[A],
     bias: &[f32],
-    d_y: &[f32],
-    d_x: &mut [f32],
+    d_y: &[A],
+    d_x: &mut [A],
     sums: &mut [f32],
     rows: usize,
     width: usize,
     groups: usize,
     block_rows: usize,
     cubes: usize,
+    #[define(A)] _format: ElemType,
 ) {
     if CUBE_POS >= cubes {
         terminate!();
@@ -139,10 +142,10 @@ fn backward(
         let mut row = block * block_rows + UNIT_POS_Y as usize;
         while row < end {
             let at = row * width + column;
-            let u = x[at] + shift;
+            let u = f32::cast_from(x[at]) + shift;
             let normal = normal(u);
-            let d = d_y[at] * fma(u, normal.density, normal.below);
-            d_x[at] = d;
+            let d = f32::cast_from(d_y[at]) * fma(u, normal.density, normal.below);
+            d_x[at] = A::cast_from(d);
             sum += d;
             row += ROWS;
         }
@@ -154,26 +157,34 @@ fn backward(
 }
 
 #[cube(launch_unchecked)]
-fn forward_gated(x: &[f32], bias: &[f32], scale: &[f32], y: &mut [f32], count: usize, width: usize) {
+fn forward_gated<A: Float>(
+    x: &[A],
+    bias: &[f32],
+    scale: &[f32],
+    y: &mut [A],
+    count: usize,
+    width: usize,
+    #[define(A)] _format: ElemType,
+) {
     if ABSOLUTE_POS >= count {
         terminate!();
     }
     let column = ABSOLUTE_POS % width;
     let at = ABSOLUTE_POS / width * 2 * width + column;
-    let value = x[at] + bias[column];
-    let gate = x[at + width] + bias[width + column];
-    y[ABSOLUTE_POS] = scale[column] * value * gate * normal(gate).below;
+    let value = f32::cast_from(x[at]) + bias[column];
+    let gate = f32::cast_from(x[at + width]) + bias[width + column];
+    y[ABSOLUTE_POS] = A::cast_from(scale[column] * value * gate * normal(gate).below);
 }
 
 /// d_x, and over blocks of rows its sums and those of the gradient of the scale.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn backward_gated(
-    x: &[f32],
+fn backward_gated<A: Float>(
+    x: &[A],
     bias: &[f32],
     scale: &[f32],
-    d_y: &[f32],
-    d_x: &mut [f32],
+    d_y: &[A],
+    d_x: &mut [A],
     bias_sums: &mut [f32],
     scale_sums: &mut [f32],
     rows: usize,
@@ -181,6 +192,7 @@ fn backward_gated(
     groups: usize,
     block_rows: usize,
     cubes: usize,
+    #[define(A)] _format: ElemType,
 ) {
     if CUBE_POS >= cubes {
         terminate!();
@@ -196,15 +208,15 @@ fn backward_gated(
         let mut row = block * block_rows + UNIT_POS_Y as usize;
         while row < end {
             let at = row * 2 * width + column;
-            let value = x[at] + bias[column];
-            let gate = x[at + width] + bias[width + column];
+            let value = f32::cast_from(x[at]) + bias[column];
+            let gate = f32::cast_from(x[at + width]) + bias[width + column];
             let normal = normal(gate);
             let active = gate * normal.below;
-            let d = d_y[row * width + column];
+            let d = f32::cast_from(d_y[row * width + column]);
             let d_value = d * factor * active;
             let d_gate = d * factor * value * fma(gate, normal.density, normal.below);
-            d_x[at] = d_value;
-            d_x[at + width] = d_gate;
+            d_x[at] = A::cast_from(d_value);
+            d_x[at + width] = A::cast_from(d_gate);
             value_sum += d_value;
             gate_sum += d_gate;
             scale_sum += d * value * active;

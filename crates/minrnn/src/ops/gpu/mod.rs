@@ -38,22 +38,22 @@ mod tensors;
 mod with_gradient;
 
 pub(super) use adamw::{all_on_gpu, sums_of_squares};
+pub(super) use product::works_in_bf16;
 pub(super) use recurrence::Cell;
-pub(super) use tensors::{Uploaded, ints_on_gpu};
+pub(super) use tensors::{Like, Uploaded, ints_on_gpu};
 
 use std::fmt::Debug;
 
-use burn::tensor::Shape;
 use burn_cubecl::tensor::CubeTensor;
 
 /// An operation on a graphics processor; the same contract as [`FusedOp`](super::fused::FusedOp).
 pub(super) trait GpuOp: Debug {
-    /// The shapes of the outputs from those of the inputs: with Burn's fusion they are asked for before anything is computed.
-    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape>;
+    /// What the outputs are like, from what the inputs are: with Burn's fusion this is asked for before anything is computed.
+    fn outputs_like(&self, inputs: &[Like]) -> Vec<Like>;
 
     /// The outputs.
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor>;
 
-    /// Gradients of all inputs.
+    /// Gradients of all inputs, in their formats.
     fn backward(&self, inputs: &[Option<CubeTensor>], outputs: &[Option<CubeTensor>], d_outputs: &[Option<CubeTensor>]) -> Vec<CubeTensor>;
 }

@@ -1,13 +1,15 @@
 //! Norms over the last dimension on a device: a cube takes eight rows, 32 lanes each.
 
-use burn::tensor::Shape;
+use burn::backend::DType;
+use burn::tensor::FloatDType;
 use burn_cubecl::tensor::CubeTensor;
+use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 
 use super::super::norm::{LayerNorm, RmsNorm};
 use super::GpuOp;
 use super::column_sums::{column_sums, over_cube, over_row};
-use super::tensors::{Columns, LANES, ROWS, arg, arg_or, cubes, empty, empty_like, len, square, zeros, zeros_like};
+use super::tensors::{Columns, LANES, Like, ROWS, arg, arg_or, cubes, empty, empty_like, empty_like_in, format, len, square, zeros, zeros_like};
 
 /// Which norm a kernel is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,12 +24,12 @@ enum Norm {
 const FLOOR: f32 = minrnn_kernels::rms_norm::FLOOR;
 
 impl GpuOp for LayerNorm {
-    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        vec![inputs[0].clone(); if self.gives_input { 2 } else { 1 }]
+    fn outputs_like(&self, inputs: &[Like]) -> Vec<Like> {
+        outputs_like(&inputs[0], self.format, self.gives_input)
     }
 
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
-        norm(Norm::Layer, self.eps, &inputs[0], &inputs[1], Some(&inputs[2]), self.gives_input)
+        norm(Norm::Layer, self.eps, &inputs[0], &inputs[1], Some(&inputs[2]), self.format, self.gives_input)
     }
 
     fn backward(&self, inputs: &[Option<CubeTensor>], _: &[Option<CubeTensor>], d_outputs: &[Option<CubeTensor>]) -> Vec<CubeTensor> {
@@ -38,12 +40,12 @@ impl GpuOp for LayerNorm {
 }
 
 impl GpuOp for RmsNorm {
-    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        vec![inputs[0].clone(); if self.gives_input { 2 } else { 1 }]
+    fn outputs_like(&self, inputs: &[Like]) -> Vec<Like> {
+        outputs_like(&inputs[0], self.format, self.gives_input)
     }
 
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
-        norm(Norm::Rms, 0.0, &inputs[0], &inputs[1], None, self.gives_input)
+        norm(Norm::Rms, 0.0, &inputs[0], &inputs[1], None, self.format, self.gives_input)
     }
 
     fn backward(&self, inputs: &[Option<CubeTensor>], _: &[Option<CubeTensor>], d_outputs: &[Option<CubeTensor>]) -> Vec<CubeTensor> {
@@ -53,10 +55,22 @@ impl GpuOp for RmsNorm {
     }
 }
 
-fn norm(norm: Norm, eps: f32, x: &CubeTensor, gamma: &CubeTensor, beta: Option<&CubeTensor>, gives_input: bool) -> Vec<CubeTensor> {
+fn outputs_like(x: &Like, format: FloatDType, gives_input: bool) -> Vec<Like> {
+    std::iter::once(x.cast(format.into())).chain(gives_input.then(|| x.clone())).collect()
+}
+
+fn norm(
+    norm: Norm,
+    eps: f32,
+    x: &CubeTensor,
+    gamma: &CubeTensor,
+    beta: Option<&CubeTensor>,
+    y_format: FloatDType,
+    gives_input: bool,
+) -> Vec<CubeTensor> {
     let width = len(gamma);
     let rows = len(x) / width;
-    let y = empty_like(x);
+    let y = empty_like_in(DType::from(y_format), x);
     let count = rows.div_ceil(ROWS);
     // SAFETY: the kernel stays inside the buffers.
     unsafe {
@@ -73,6 +87,7 @@ fn norm(norm: Norm, eps: f32, x: &CubeTensor, gamma: &CubeTensor, beta: Option<&
             eps,
             count,
             norm,
+            format(y.dtype),
         );
     }
     let mut outputs = vec![y];
@@ -118,6 +133,7 @@ fn gradients(
             count,
             d_residual.is_some(),
             norm,
+            format(d_y.dtype),
         );
         parameters::launch_unchecked(
             &x.client,
@@ -133,6 +149,7 @@ fn gradients(
             columns.groups,
             columns.block_rows,
             columns.cubes(),
+            format(d_y.dtype),
         );
     }
     (d_x, column_sums(&d_gamma), column_sums(&d_beta))
@@ -185,16 +202,17 @@ fn gain(gamma: f32, #[comptime] norm: Norm) -> f32 {
 
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn forward(
+fn forward<A: Float>(
     x: &[f32],
     gamma: &[f32],
     beta: &[f32],
-    y: &mut [f32],
+    y: &mut [A],
     rows: usize,
     width: usize,
     eps: f32,
     cubes: usize,
     #[comptime] norm: Norm,
+    #[define(A)] _format: ElemType,
 ) {
     if CUBE_POS >= cubes {
         terminate!();
@@ -209,7 +227,7 @@ fn forward(
             if comptime!(norm == Norm::Layer) {
                 value += beta[column];
             }
-            y[from + column] = value;
+            y[from + column] = A::cast_from(value);
             column += LANES;
         }
     }
@@ -218,10 +236,10 @@ fn forward(
 /// d_x, and mean and 1 / deviation of every row for the gradients of the parameters.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn backward(
+fn backward<A: Float>(
     x: &[f32],
     gamma: &[f32],
-    d_y: &[f32],
+    d_y: &[A],
     d_residual: &[f32],
     d_x: &mut [f32],
     rows_statistics: &mut [f32],
@@ -231,6 +249,7 @@ fn backward(
     cubes: usize,
     #[comptime] residual: bool,
     #[comptime] norm: Norm,
+    #[define(A)] _format: ElemType,
 ) {
     if CUBE_POS >= cubes {
         terminate!();
@@ -243,7 +262,7 @@ fn backward(
     let mut along = 0.0f32;
     let mut column = UNIT_POS_X as usize;
     while column < width {
-        let d = d_y[from + column] * gain(gamma[column], norm);
+        let d = f32::cast_from(d_y[from + column]) * gain(gamma[column], norm);
         sum += d;
         along += d * (x[from + column] - statistics.mean) * statistics.inverse;
         column += LANES;
@@ -257,7 +276,7 @@ fn backward(
         let mut column = UNIT_POS_X as usize;
         while column < width {
             let at = from + column;
-            let d = d_y[at] * gain(gamma[column], norm);
+            let d = f32::cast_from(d_y[at]) * gain(gamma[column], norm);
             let normal = (x[at] - statistics.mean) * statistics.inverse;
             let mut value = (d - mean - normal * slope) * statistics.inverse;
             if comptime!(residual) {
@@ -276,9 +295,9 @@ fn backward(
 /// Over blocks of rows the sums of d_y times the normalised x, and of d_y: `[blocks, width]` each.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn parameters(
+fn parameters<A: Float>(
     x: &[f32],
-    d_y: &[f32],
+    d_y: &[A],
     rows_statistics: &[f32],
     d_gamma: &mut [f32],
     d_beta: &mut [f32],
@@ -287,6 +306,7 @@ fn parameters(
     groups: usize,
     block_rows: usize,
     cubes: usize,
+    #[define(A)] _format: ElemType,
 ) {
     if CUBE_POS >= cubes {
         terminate!();
@@ -300,7 +320,7 @@ fn parameters(
         let mut row = block * block_rows + UNIT_POS_Y as usize;
         while row < end {
             let at = row * width + column;
-            let d = d_y[at];
+            let d = f32::cast_from(d_y[at]);
             gamma_sum += d * (x[at] - rows_statistics[2 * row]) * rows_statistics[2 * row + 1];
             beta_sum += d;
             row += ROWS;

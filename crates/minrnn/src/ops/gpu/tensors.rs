@@ -10,6 +10,7 @@ use burn_cubecl::CubeDevice;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::numeric::{empty_device_contiguous_dtype, zeros_client};
 use burn_cubecl::tensor::CubeTensor;
+use cubecl::ir::{ElemType, FloatKind};
 use cubecl::prelude::{BufferArg, CubeCount, CubeDim};
 
 /// Lanes side by side in a cube: one stretch of 128 bytes in f32.
@@ -23,6 +24,34 @@ const MOST_CUBES: usize = 65_535;
 /// Cubes that keep a large device busy while there is work for them.
 const BUSY: usize = 1024;
 
+/// Shape and format of a tensor that need not be there yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::ops) struct Like {
+    pub shape: Shape,
+    pub dtype: DType,
+}
+
+impl Like {
+    pub(in crate::ops) fn of(tensor: &impl TensorMetadata) -> Self {
+        Self { shape: tensor.shape(), dtype: tensor.dtype() }
+    }
+
+    /// An f32 tensor.
+    pub(super) fn f32(shape: impl Into<Shape>) -> Self {
+        Self { shape: shape.into(), dtype: DType::F32 }
+    }
+
+    /// A tensor of the same format.
+    pub(super) fn reshaped(&self, shape: impl Into<Shape>) -> Self {
+        Self { shape: shape.into(), dtype: self.dtype }
+    }
+
+    /// A tensor of the same shape.
+    pub(super) fn cast(&self, dtype: DType) -> Self {
+        Self { shape: self.shape.clone(), dtype }
+    }
+}
+
 /// The sizes of a tensor of `D` dimensions.
 pub(super) fn dims<const D: usize>(tensor: &CubeTensor) -> [usize; D] {
     tensor.shape().dims()
@@ -35,18 +64,28 @@ pub(super) fn len(tensor: &CubeTensor) -> usize {
 
 /// Memory for an f32 output on the device of `like`.
 pub(super) fn empty<const D: usize>(like: &CubeTensor, shape: [usize; D]) -> CubeTensor {
-    empty_of_shape(like, shape.into())
+    empty_of_shape(DType::F32, like, shape.into())
 }
 
-/// Memory for an f32 output of the shape and on the device of `like`.
+/// The same in another format.
+pub(super) fn empty_in<const D: usize>(dtype: DType, like: &CubeTensor, shape: [usize; D]) -> CubeTensor {
+    empty_of_shape(dtype, like, shape.into())
+}
+
+/// Memory for an output of the shape and format and on the device of `like`.
 pub(super) fn empty_like(like: &CubeTensor) -> CubeTensor {
-    empty_of_shape(like, like.shape())
+    empty_of_shape(like.dtype, like, like.shape())
 }
 
-fn empty_of_shape(like: &CubeTensor, shape: Shape) -> CubeTensor {
+/// The same in another format.
+pub(super) fn empty_like_in(dtype: DType, like: &CubeTensor) -> CubeTensor {
+    empty_of_shape(dtype, like, like.shape())
+}
+
+fn empty_of_shape(dtype: DType, like: &CubeTensor, shape: Shape) -> CubeTensor {
     let count = shape.num_elements();
     assert!(u32::try_from(count).is_ok(), "a tensor of {shape} has {count} elements, and a device counts to 2^32");
-    empty_device_contiguous_dtype(like.client.clone(), like.device.clone(), shape, DType::F32)
+    empty_device_contiguous_dtype(like.client.clone(), like.device.clone(), shape, dtype)
 }
 
 /// Zeros on the device of `like`.
@@ -54,9 +93,19 @@ pub(super) fn zeros<const D: usize>(like: &CubeTensor, shape: [usize; D]) -> Cub
     zeros_client(like.client.clone(), like.device.clone(), shape.into(), DType::F32)
 }
 
-/// Zeros of the shape and on the device of `like`.
+/// Zeros of the shape and format and on the device of `like`.
 pub(super) fn zeros_like(like: &CubeTensor) -> CubeTensor {
-    zeros_client(like.client.clone(), like.device.clone(), like.shape(), DType::F32)
+    zeros_client(like.client.clone(), like.device.clone(), like.shape(), like.dtype)
+}
+
+/// The format of a tensor's numbers as kernels are compiled for it.
+pub(super) fn format(dtype: DType) -> ElemType {
+    ElemType::Float(match dtype {
+        DType::F32 => FloatKind::F32,
+        DType::BF16 => FloatKind::BF16,
+        DType::F16 => FloatKind::F16,
+        other => panic!("kernels take f32, bf16 and f16, not {other:?}"),
+    })
 }
 
 /// A tensor as an argument of a kernel.

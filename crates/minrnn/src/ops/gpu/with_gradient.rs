@@ -1,15 +1,14 @@
 //! The beginning of a backward pass in the middle of a model.
 
-use burn::tensor::Shape;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::super::with_gradient::WithGradient;
 use super::GpuOp;
-use super::tensors::zeros;
+use super::tensors::{Like, zeros};
 
 impl GpuOp for WithGradient {
-    fn output_shapes(&self, _: &[Shape]) -> Vec<Shape> {
-        vec![[1].into()]
+    fn outputs_like(&self, _: &[Like]) -> Vec<Like> {
+        vec![Like::f32([1])]
     }
 
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {

@@ -1,5 +1,7 @@
 //! What stands around a recurrence: convolution, norms, activations, products, loss, optimiser.
 
+use burn::tensor::FloatDType;
+
 use super::*;
 
 #[test]
@@ -84,7 +86,7 @@ fn causal_conv_equals_its_composition() {
                     &[B * seq_len * E, E * kernel_size, E, B * (kernel_size - 1) * E],
                     |leaves| {
                         let (x, weight, bias, window) = split(leaves);
-                        let (y, window, x) = super::super::causal_conv_and_input(x, weight, bias, window, &steps);
+                        let (y, window, x) = super::super::causal_conv_and_input(x, weight, bias, window, &steps, FloatDType::F32);
                         vec![flat(y), flat(window), flat(x)]
                     },
                     |leaves| {
@@ -117,7 +119,9 @@ fn norms_equal_their_composition() {
     compare(
         "layer_norm_and_input",
         &[6 * E, E, E],
-        |mut leaves| both(super::super::layer_norm_and_input(three(&mut leaves), leaves.remove(0), leaves.remove(0), 1e-5)),
+        |mut leaves| {
+            both(super::super::layer_norm_and_input(three(&mut leaves), leaves.remove(0), leaves.remove(0), 1e-5, FloatDType::F32))
+        },
         |mut leaves| {
             let x = three(&mut leaves);
             both((super::super::norm::composed_layer_norm(x.clone(), leaves.remove(0), leaves.remove(0), 1e-5), x))
@@ -126,7 +130,7 @@ fn norms_equal_their_composition() {
     compare(
         "rms_norm_and_input",
         &[6 * E, E],
-        |mut leaves| both(super::super::rms_norm_and_input(three(&mut leaves), leaves.remove(0))),
+        |mut leaves| both(super::super::rms_norm_and_input(three(&mut leaves), leaves.remove(0), FloatDType::F32)),
         |mut leaves| {
             let x = three(&mut leaves);
             both((super::super::norm::composed_rms_norm(x.clone(), leaves.remove(0)), x))

@@ -1,5 +1,6 @@
 //! The gradients of the convolution.
 
+use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 use minrnn_kernels::segments::{PADDING, RESET};
 
@@ -11,12 +12,12 @@ use super::{Plan, STEPS, Sizes};
 /// Gradients of the inputs of the row, and over its block the sums of those of the taps and the bias: `[K + 1, D]`.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-pub(super) fn backward(
+pub(super) fn backward<A: Float>(
     x: &[f32],
     weight: &[f32],
     window: &[f32],
     codes: &[i32],
-    d_y: &[f32],
+    d_y: &[A],
     d_next: &[f32],
     d_residual: &[f32],
     d_x: &mut [f32],
@@ -24,6 +25,7 @@ pub(super) fn backward(
     sizes: Sizes,
     cubes: usize,
     #[comptime] plan: Plan,
+    #[define(A)] _format: ElemType,
 ) {
     if CUBE_POS >= cubes {
         terminate!();
@@ -59,7 +61,7 @@ pub(super) fn backward(
             if comptime!(plan.d_y) {
                 let row = place.b * sizes.seq_len + min(t, sizes.seq_len - 1);
                 let real = t < sizes.seq_len && code_of(codes, row, plan) != PADDING;
-                d = select(real, d_y[row * width + c], 0.0f32);
+                d = select(real, f32::cast_from(d_y[row * width + c]), 0.0f32);
             }
             arriving[i] = d;
         }
@@ -133,15 +135,16 @@ pub(super) fn backward(
 /// The gradient of the window before the row.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-pub(super) fn window_gradient(
+pub(super) fn window_gradient<A: Float>(
     weight: &[f32],
     codes: &[i32],
-    d_y: &[f32],
+    d_y: &[A],
     d_next: &[f32],
     d_window: &mut [f32],
     sizes: Sizes,
     batch: usize,
     #[comptime] plan: Plan,
+    #[define(A)] _format: ElemType,
 ) {
     if ABSOLUTE_POS >= batch * sizes.width {
         terminate!();
@@ -161,7 +164,7 @@ pub(super) fn window_gradient(
                 let row = b * sizes.seq_len + t;
                 open = open && code_of(codes, row, plan) != RESET;
                 if comptime!(plan.d_y) {
-                    d += select(open, d_y[row * sizes.width + c] * weight[c * taps + comptime!(p - t)], 0.0f32);
+                    d += select(open, f32::cast_from(d_y[row * sizes.width + c]) * weight[c * taps + comptime!(p - t)], 0.0f32);
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! The outputs of the convolution, and the window after the row.
 
+use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 use minrnn_kernels::segments::{PADDING, RESET};
 
@@ -8,16 +9,17 @@ use super::{Plan, STEPS, Sizes};
 
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-pub(super) fn forward(
+pub(super) fn forward<A: Float>(
     x: &[f32],
     weight: &[f32],
     bias: &[f32],
     window: &[f32],
     codes: &[i32],
-    y: &mut [f32],
+    y: &mut [A],
     sizes: Sizes,
     cubes: usize,
     #[comptime] plan: Plan,
+    #[define(A)] _format: ElemType,
 ) {
     if CUBE_POS >= cubes {
         terminate!();
@@ -48,7 +50,7 @@ pub(super) fn forward(
                 }
             }
             let real = code_of(codes, row, plan) != PADDING;
-            y[row * sizes.width + place.c] = select(real, sum, 0.0f32);
+            y[row * sizes.width + place.c] = A::cast_from(select(real, sum, 0.0f32));
         }
     }
 }

@@ -4,14 +4,13 @@ mod back;
 mod forward;
 mod place;
 
-use burn::tensor::Shape;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::super::conv::Op;
 use super::GpuOp;
 use super::column_sums::column_sums;
-use super::tensors::{LANES, ROWS, arg, arg_or, cubes, dims, elements, empty, empty_like, square};
+use super::tensors::{LANES, Like, ROWS, arg, arg_or, cubes, dims, elements, empty, empty_like, empty_like_in, format, square};
 
 /// Steps that a unit computes.
 const STEPS: usize = 8;
@@ -82,10 +81,10 @@ impl Op {
 }
 
 impl GpuOp for Op {
-    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        let [batch, _, width] = inputs[0].dims();
-        let next = [batch, self.kernel_size - 1, width].into();
-        [inputs[0].clone(), next].into_iter().chain(self.gives_input.then(|| inputs[0].clone())).collect()
+    fn outputs_like(&self, inputs: &[Like]) -> Vec<Like> {
+        let [batch, _, width] = inputs[0].shape.dims();
+        let next = Like::f32([batch, self.kernel_size - 1, width]);
+        [inputs[0].cast(self.format.into()), next].into_iter().chain(self.gives_input.then(|| inputs[0].clone())).collect()
     }
 
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
@@ -93,7 +92,7 @@ impl GpuOp for Op {
         let window = self.window.map(|i| &inputs[i]);
         let codes = self.steps.on_device(x);
         let (cut, plan) = (Cut::new(x, 1), self.plan());
-        let y = empty_like(x);
+        let y = empty_like_in(self.format.into(), x);
         let next = empty(x, [cut.batch, plan.past, cut.width]);
         // SAFETY: the kernels stay inside the buffers; those they have no use for stand in for absent ones.
         unsafe {
@@ -110,6 +109,7 @@ impl GpuOp for Op {
                 cut.sizes(),
                 cut.cubes(),
                 plan,
+                format(y.dtype),
             );
             if plan.past > 0 {
                 let (count, dim) = elements(cut.batch * cut.width);
@@ -162,6 +162,7 @@ impl GpuOp for Op {
                 cut.sizes(),
                 cut.cubes(),
                 plan,
+                format(self.format.into()),
             );
             if window.is_some() && plan.past > 0 {
                 let (count, dim) = elements(cut.batch * cut.width);
@@ -179,6 +180,7 @@ impl GpuOp for Op {
                     sizes,
                     cut.batch,
                     plan,
+                    format(self.format.into()),
                 );
             }
         }

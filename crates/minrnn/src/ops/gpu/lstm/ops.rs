@@ -1,21 +1,19 @@
 //! The operations that the kernels serve.
 
-use burn::tensor::Shape;
 use burn_cubecl::ops::reshape;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::super::super::{lstm, slstm};
 use super::super::GpuOp;
-use super::super::tensors::{dims, zeros_like};
+use super::super::tensors::{Like, dims, zeros_like};
 use super::{Cell, Problem};
 use crate::ops::ForgetGate;
 
 /// Of so many states of every step, and of the last ones.
-fn output_shapes(preact: &Shape, parts: usize) -> Vec<Shape> {
-    let [batch, seq_len, columns] = preact.dims();
+fn outputs_like(preact: &Like, parts: usize) -> Vec<Like> {
+    let [batch, seq_len, columns] = preact.shape.dims();
     let width = columns / 4;
-    let every = Shape::from([batch, seq_len, width]);
-    [vec![every; parts], vec![[batch, width].into(); parts]].concat()
+    [vec![Like::f32([batch, seq_len, width]); parts], vec![Like::f32([batch, width]); parts]].concat()
 }
 
 impl lstm::Op {
@@ -37,8 +35,8 @@ impl lstm::Op {
 }
 
 impl GpuOp for lstm::Op {
-    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        output_shapes(&inputs[0], Cell::Lstm.parts())
+    fn outputs_like(&self, inputs: &[Like]) -> Vec<Like> {
+        outputs_like(&inputs[0], Cell::Lstm.parts())
     }
 
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
@@ -87,8 +85,8 @@ impl slstm::Op {
 }
 
 impl GpuOp for slstm::Op {
-    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        output_shapes(&inputs[0], self.cell().parts())
+    fn outputs_like(&self, inputs: &[Like]) -> Vec<Like> {
+        outputs_like(&inputs[0], self.cell().parts())
     }
 
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {

@@ -3,6 +3,7 @@
 //! What a step does to the gradient that comes from the right is c ↦ a (c + d_h), so tiles, slices and chunks are put together as in the
 //! forward walk. Gates are computed again from the inputs.
 
+use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 use minrnn_kernels::segments::{PADDING, RESET};
 
@@ -59,11 +60,11 @@ fn hold() -> Held {
 /// Reads the inputs and the arriving gradients of the slice that begins `offset` steps before `at`; its effect on the gradient.
 #[cube]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn read_slice(
-    x0: &[f32],
-    x1: &[f32],
+fn read_slice<A: Float>(
+    x0: &[A],
+    x1: &[A],
     bias: &Inputs,
-    d_h: &[f32],
+    d_h: &[A],
     codes: &[i32],
     held: &mut Held,
     at: usize,
@@ -81,7 +82,7 @@ fn read_slice(
         let u = inputs_of(x0, x1, bias, row, place.c, sizes.width, plan);
         let mut arriving = 0.0f32;
         if comptime!(plan.d_h) {
-            arriving = select(step.real, d_h[row * sizes.width + place.c], 0.0f32);
+            arriving = select(step.real, f32::cast_from(d_h[row * sizes.width + place.c]), 0.0f32);
         }
         let a = select(step.real, coefficient(u, comptime!(plan.cell)), 1.0f32);
         held.u0[i] = u.u0;
@@ -97,8 +98,8 @@ fn read_slice(
 /// Reads the states before the steps of the slice.
 #[cube]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn read_states(
-    h: &[f32],
+fn read_states<A: Float>(
+    h: &[A],
     h0: &[f32],
     codes: &[i32],
     restored: f32,
@@ -113,7 +114,7 @@ fn read_states(
     for i in 0..STEPS {
         let step = step_before(at, offset + i, codes, place, sizes, plan);
         let row = place.b * sizes.seq_len + step.t;
-        let mut before = h[(row - min(step.t, 1)) * sizes.width + place.c];
+        let mut before = f32::cast_from(h[(row - min(step.t, 1)) * sizes.width + place.c]);
         if step.t == 0 {
             before = 0.0f32;
             if comptime!(plan.h0) {
@@ -134,25 +135,26 @@ fn carried(effect: Effect, c: f32) -> f32 {
 /// gradients between chunks, of the chunk after at its place, counted from the last chunk.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-pub(super) fn walk_back(
-    x0: &[f32],
-    x1: &[f32],
+pub(super) fn walk_back<A: Float>(
+    x0: &[A],
+    x1: &[A],
     bias: &[f32],
-    h: &[f32],
+    h: &[A],
     h0: &[f32],
-    d_h: &[f32],
+    d_h: &[A],
     d_last: &[f32],
     entering: &[f32],
     init: &[f32],
     codes: &[i32],
-    d_x0: &mut [f32],
-    d_x1: &mut [f32],
+    d_x0: &mut [A],
+    d_x1: &mut [A],
     d_h0: &mut [f32],
     d_init: &mut [f32],
     d_bias: &mut [f32],
     sizes: Sizes,
     cubes: usize,
     #[comptime] plan: Plan,
+    #[define(A)] _format: ElemType,
 ) {
     if CUBE_POS >= cubes {
         terminate!();
@@ -215,13 +217,13 @@ pub(super) fn walk_back(
                 sums.u2 += d2;
                 if place.live {
                     let out = row * parts * width + c;
-                    d_x0[out] = d0;
+                    d_x0[out] = A::cast_from(d0);
                     if comptime!(parts == 1) {
-                        d_x1[out] = d1;
+                        d_x1[out] = A::cast_from(d1);
                     } else {
-                        d_x0[out + width] = d1;
+                        d_x0[out + width] = A::cast_from(d1);
                         if comptime!(parts > 2) {
-                            d_x0[out + 2 * width] = d2;
+                            d_x0[out + 2 * width] = A::cast_from(d2);
                         }
                     }
                 }
@@ -275,17 +277,18 @@ fn over_slices(values: &mut [f32], value: f32, #[comptime] plan: Plan) -> f32 {
 /// What every chunk does to the gradient from the right, c ↦ `keeps` c + `gained`: both `[B, chunks, E]`, the last chunk first.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-pub(super) fn summarise_back(
-    x0: &[f32],
-    x1: &[f32],
+pub(super) fn summarise_back<A: Float>(
+    x0: &[A],
+    x1: &[A],
     bias: &[f32],
-    d_h: &[f32],
+    d_h: &[A],
     codes: &[i32],
     keeps: &mut [f32],
     gained: &mut [f32],
     sizes: Sizes,
     cubes: usize,
     #[comptime] plan: Plan,
+    #[define(A)] _format: ElemType,
 ) {
     if CUBE_POS >= cubes {
         terminate!();

@@ -10,7 +10,6 @@ mod walk;
 
 pub(in crate::ops) use cells::Cell;
 
-use burn::tensor::Shape;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::CubeDim;
 
@@ -18,7 +17,7 @@ use super::super::recurrence::{Op, Recurrence};
 use super::GpuOp;
 use super::chunks::SizesLaunch;
 use super::column_sums::column_sums;
-use super::tensors::{LANES, arg, arg_or, cubes, dims, empty, empty_like};
+use super::tensors::{LANES, Like, arg, arg_or, cubes, dims, empty, empty_in, empty_like, format};
 use walk::STEPS;
 
 /// Cubes from which on time is not cut into chunks.
@@ -132,7 +131,7 @@ impl Problem<'_> {
     fn forward(&self) -> (CubeTensor, CubeTensor) {
         let cut = self.cut();
         let first = self.first();
-        let h = empty(first, [cut.batch, cut.seq_len, cut.width]);
+        let h = empty_in(first.dtype, first, [cut.batch, cut.seq_len, cut.width]);
         let last = empty(first, [cut.batch, cut.width]);
         let plan = self.plan(&cut);
         let entering = plan.chunked.then(|| self.between_chunks(&cut));
@@ -154,6 +153,7 @@ impl Problem<'_> {
                 cut.sizes(),
                 cut.cubes(),
                 plan,
+                format(first.dtype),
             );
         }
         (h, last)
@@ -179,6 +179,7 @@ impl Problem<'_> {
                 cut.sizes(),
                 cut.cubes(),
                 self.plan(cut),
+                format(first.dtype),
             );
         }
         states(&keeps, &gained, self.h0)
@@ -221,6 +222,7 @@ impl Problem<'_> {
                 cut.sizes(),
                 cut.cubes(),
                 plan,
+                format(first.dtype),
             );
         }
         Gradients { inputs: d_inputs, bias: d_bias.as_ref().map(column_sums), h0: d_h0, init: d_init.as_ref().map(column_sums) }
@@ -246,6 +248,7 @@ impl Problem<'_> {
                 cut.sizes(),
                 cut.cubes(),
                 Plan { d_h: d_h.is_some(), ..self.plan(cut) },
+                format(first.dtype),
             );
         }
         states(&keeps, &gained, d_last)
@@ -266,10 +269,10 @@ impl<R: Recurrence> Op<R> {
 }
 
 impl<R: Recurrence> GpuOp for Op<R> {
-    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        let [batch, seq_len, columns] = inputs[0].dims();
+    fn outputs_like(&self, inputs: &[Like]) -> Vec<Like> {
+        let [batch, seq_len, columns] = inputs[0].shape.dims();
         let width = columns / self.gpu_cell().parts();
-        vec![[batch, seq_len, width].into(), [batch, width].into()]
+        vec![inputs[0].reshaped([batch, seq_len, width]), Like::f32([batch, width])]
     }
 
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {

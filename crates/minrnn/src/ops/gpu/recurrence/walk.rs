@@ -4,6 +4,7 @@
 //! state; these effects meet in shared memory; then every unit knows the state that enters its slice and runs it from registers. Memory
 //! is read once and written once.
 
+use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 use minrnn_kernels::segments::{PADDING, RESET};
 
@@ -33,16 +34,24 @@ pub(super) fn bias_of(bias: &[f32], c: usize, width: usize, #[comptime] plan: Pl
 
 /// The inputs of a step (`row` counts steps over the whole batch).
 #[cube]
-pub(super) fn inputs_of(x0: &[f32], x1: &[f32], bias: &Inputs, row: usize, c: usize, width: usize, #[comptime] plan: Plan) -> Inputs {
+pub(super) fn inputs_of<A: Float>(
+    x0: &[A],
+    x1: &[A],
+    bias: &Inputs,
+    row: usize,
+    c: usize,
+    width: usize,
+    #[comptime] plan: Plan,
+) -> Inputs {
     let parts = comptime!(plan.cell.parts());
     let at = row * parts * width + c;
-    let mut u = Inputs { u0: x0[at] + bias.u0, u1: 0.0f32.runtime(), u2: 0.0f32.runtime() };
+    let mut u = Inputs { u0: f32::cast_from(x0[at]) + bias.u0, u1: 0.0f32.runtime(), u2: 0.0f32.runtime() };
     if comptime!(parts == 1) {
-        u.u1 = x1[at];
+        u.u1 = f32::cast_from(x1[at]);
     } else {
-        u.u1 = x0[at + width] + bias.u1;
+        u.u1 = f32::cast_from(x0[at + width]) + bias.u1;
         if comptime!(parts > 2) {
-            u.u2 = x0[at + 2 * width] + bias.u2;
+            u.u2 = f32::cast_from(x0[at + 2 * width]) + bias.u2;
         }
     }
     u
@@ -75,9 +84,9 @@ pub(super) fn passage(factors: &[f32], gains: &[f32], offset: usize, state: f32,
 /// The steps of this unit's slice, as gates, and their effect.
 #[cube]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn read_slice(
-    x0: &[f32],
-    x1: &[f32],
+fn read_slice<A: Float>(
+    x0: &[A],
+    x1: &[A],
     bias: &Inputs,
     codes: &[i32],
     restored: f32,
@@ -127,19 +136,20 @@ pub(super) fn restored_by(init: &[f32], c: usize, #[comptime] plan: Plan) -> f32
 /// The states `h` and the last one. `entering` are the states between chunks, of the chunk before at its place.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-pub(super) fn walk(
-    x0: &[f32],
-    x1: &[f32],
+pub(super) fn walk<A: Float>(
+    x0: &[A],
+    x1: &[A],
     bias: &[f32],
     h0: &[f32],
     entering: &[f32],
     init: &[f32],
     codes: &[i32],
-    h: &mut [f32],
+    h: &mut [A],
     last: &mut [f32],
     sizes: Sizes,
     cubes: usize,
     #[comptime] plan: Plan,
+    #[define(A)] _format: ElemType,
 ) {
     if CUBE_POS >= cubes {
         terminate!();
@@ -188,7 +198,7 @@ pub(super) fn walk(
                 }
                 now = step(Gate { x: xs[i], y: ys[i] }, now, mixes);
                 if place.live {
-                    h[row * sizes.width + c] = select(shown, now, 0.0f32);
+                    h[row * sizes.width + c] = A::cast_from(select(shown, now, 0.0f32));
                 }
             }
         }
@@ -205,9 +215,9 @@ pub(super) fn walk(
 /// What every chunk does to a state, h ↦ `kept` h + `gained`: both `[B, chunks, E]`.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-pub(super) fn summarise(
-    x0: &[f32],
-    x1: &[f32],
+pub(super) fn summarise<A: Float>(
+    x0: &[A],
+    x1: &[A],
     bias: &[f32],
     init: &[f32],
     codes: &[i32],
@@ -216,6 +226,7 @@ pub(super) fn summarise(
     sizes: Sizes,
     cubes: usize,
     #[comptime] plan: Plan,
+    #[define(A)] _format: ElemType,
 ) {
     if CUBE_POS >= cubes {
         terminate!();

@@ -8,7 +8,6 @@ mod back;
 mod forward;
 mod tile;
 
-use burn::tensor::Shape;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::{permute, reshape};
 use burn_cubecl::tensor::CubeTensor;
@@ -19,7 +18,7 @@ use super::GpuOp;
 use super::chunks::SizesLaunch;
 use super::column_sums::column_sums;
 use super::recurrence::states;
-use super::tensors::{LANES, arg, arg_or, cubes, dims, empty, empty_like};
+use super::tensors::{LANES, Like, arg, arg_or, cubes, dims, empty, empty_like};
 
 /// Steps of a tile.
 const STEPS: usize = 8;
@@ -276,10 +275,10 @@ impl Op {
 }
 
 impl GpuOp for Op {
-    fn output_shapes(&self, inputs: &[Shape]) -> Vec<Shape> {
-        let [_, d_state] = inputs[3].dims();
-        let cut = Cut::new(inputs[0].dims(), d_state);
-        vec![inputs[0].clone(), [cut.batch, cut.width, d_state].into(), cut.boundaries().into()]
+    fn outputs_like(&self, inputs: &[Like]) -> Vec<Like> {
+        let [_, d_state] = inputs[3].shape.dims();
+        let cut = Cut::new(inputs[0].shape.dims(), d_state);
+        vec![inputs[0].clone(), Like::f32([cut.batch, cut.width, d_state]), Like::f32(cut.boundaries())]
     }
 
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
