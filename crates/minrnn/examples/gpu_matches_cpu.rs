@@ -13,10 +13,13 @@ use std::process::ExitCode;
 use burn::tensor::{Device, FloatDType, Int, Tensor, TensorData};
 use minrnn::Segments;
 use minrnn::device::{DeviceChoice, name_of};
+use minrnn::model::Backbone;
+use minrnn::nn::{Initializer, Mode};
 use minrnn::ops::{
     self, AdamW, Candidate, Dropout, EMPTY_M, ForgetGate, Gates, Moments, Precision, SLstmMemory, SelectiveScan, Start, StepCodes,
 };
 use minrnn::rng::{Purpose, stream};
+use minrnn_stream::{FeedForwardKind, MixerKind, ModelConfig, NormKind};
 use rand::Rng;
 
 /// Largest error relative to the largest value of a tensor (at least 1): of outputs, and of gradients.
@@ -433,6 +436,7 @@ fn short_formats(checks: &mut Checks) {
         if is_there {
             short_sequences(checks, format, tolerances);
             short_rows(checks, format, tolerances);
+            backbones(checks, format, tolerances.map(|tolerance| 10.0 * tolerance));
         } else {
             println!("      the device has no activations in {format:?}");
         }
@@ -545,4 +549,24 @@ fn short_rows(checks: &mut Checks, format: FloatDType, tolerances: [f32; 2]) {
         vec![long(ops::product(x, weight), format)]
     };
     checks.check_within(tolerances, &format!("product ({n}, {d}) by ({d}, {m}), {format:?}"), &[n * d, d * m], &product);
+}
+
+/// Stacks of blocks: every part takes the format of the part before it, and what has no kernels for short formats is given f32.
+fn backbones(checks: &mut Checks, format: FloatDType, tolerances: [f32; 2]) {
+    let [b, t, d] = [2, 19, 12];
+    let stacks = [
+        (MixerKind::MinGru, FeedForwardKind::Mlp, NormKind::Layer),
+        (MixerKind::MinLstm, FeedForwardKind::Gated, NormKind::Rms),
+        (MixerKind::Lstm, FeedForwardKind::SwiGlu, NormKind::Layer),
+    ];
+    for (mixer, ff, norm) in stacks {
+        let config = ModelConfig { mixer, ff, norm, d_model: d, n_layers: 2, conv: true, dropout: 0.2, ..Default::default() };
+        let form = |mut leaves: Vec<Tensor<1>>, device: &Device| {
+            let backbone = Backbone::new(&config, &mut Initializer::new(1, device)).expect("a valid configuration");
+            let (x, state) = (leaves.remove(0).reshape([b, t, d]), backbone.init_state(b));
+            let run = || backbone.forward(x, state, &StepCodes::dense(), Mode::Train { dropout_key: 7 });
+            vec![flat(ops::with_activations(format, run).0)]
+        };
+        checks.check_within(tolerances, &format!("two blocks of {mixer:?} and {ff:?} ({b}, {t}, {d}), {format:?}"), &[b * t * d], &form);
+    }
 }

@@ -308,12 +308,12 @@ pub(crate) fn has_all_kernels<const D: usize>(tensor: &Tensor<D>) -> bool {
 }
 
 #[cfg(feature = "gpu")]
-fn is_on_gpu(device: &Device) -> bool {
+pub(super) fn is_on_gpu(device: &Device) -> bool {
     matches!(device.clone().inner().as_dispatch(), DispatchDevice::Cube(_))
 }
 
 #[cfg(not(feature = "gpu"))]
-fn is_on_gpu(_: &Device) -> bool {
+pub(super) fn is_on_gpu(_: &Device) -> bool {
     false
 }
 

@@ -105,7 +105,7 @@ pub use min_lstm::min_lstm;
 pub use minrnn_kernels::{Candidate, Gates};
 pub use mlstm::{MLstmMemory, mlstm};
 pub use norm::{layer_norm, layer_norm_and_input, rms_norm, rms_norm_and_input};
-pub use precision::{Precision, activation_format, with_precision};
+pub use precision::{Precision, activation_format, with_activations, with_precision};
 pub use prefix_softmax::{PrefixMemory, prefix_softmax};
 pub use product::{product, product_transposed};
 pub use recurrence::Start;

@@ -19,7 +19,9 @@ use super::gpu::GpuOp;
 /// When shapes do not fit.
 pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32) -> Tensor<3> {
     if has_all_kernels(&x) {
-        return output(run(LayerNorm { eps, gives_input: false, format: FloatDType::F32 }, vec![input(x), input(gamma), input(beta)]).pop());
+        return output(
+            run(LayerNorm { eps, gives_input: false, format: FloatDType::F32 }, vec![input(x), input(gamma), input(beta)]).pop(),
+        );
     }
     composed_layer_norm(x, gamma, beta, eps)
 }

@@ -1,34 +1,56 @@
-//! The number format of matrix products.
+//! The number format of matrix products, and of activations between them.
 
 use std::cell::Cell;
+use std::thread::LocalKey;
 
 use burn::tensor::{Device, FloatDType};
 
 pub use minrnn_kernels::product::Precision;
 
+use super::fused::is_on_gpu;
+#[cfg(feature = "gpu")]
+use super::gpu::works_in_bf16;
+
 thread_local!(static CURRENT: Cell<Precision> = const { Cell::new(Precision::F32) });
+thread_local!(static ACTIVATIONS: Cell<Option<FloatDType>> = const { Cell::new(None) });
 
 /// Runs `work` with the products it calls on this thread, and their backward passes, in `precision`. Everything else stays f32.
 pub fn with_precision<R>(precision: Precision, work: impl FnOnce() -> R) -> R {
-    struct Restore(Precision);
-    impl Drop for Restore {
+    scoped(&CURRENT, precision, work)
+}
+
+/// Runs `work` with activations in `format` on graphics processors, whatever the precision and whether or not the device has matrix units
+/// for it: f16 shows on devices without bf16 that a model's operations take each other's formats.
+pub fn with_activations<R>(format: FloatDType, work: impl FnOnce() -> R) -> R {
+    scoped(&ACTIVATIONS, Some(format), work)
+}
+
+/// Runs `work` with another value of a setting of this thread.
+fn scoped<T: Copy + 'static, R>(setting: &'static LocalKey<Cell<T>>, value: T, work: impl FnOnce() -> R) -> R {
+    struct Restore<T: Copy + 'static>(&'static LocalKey<Cell<T>>, T);
+    impl<T: Copy + 'static> Drop for Restore<T> {
         fn drop(&mut self) {
-            CURRENT.set(self.0);
+            self.0.set(self.1);
         }
     }
-    let _restore = Restore(CURRENT.replace(precision));
+    let _restore = Restore(setting, setting.replace(value));
     work()
 }
 
 /// The format of activations that only operations with kernels see, on `device` in the current precision: bf16 on graphics processors
 /// that store and multiply it, and f32 elsewhere.
 pub fn activation_format(device: &Device) -> FloatDType {
-    #[cfg(feature = "gpu")]
-    if current() == Precision::Bf16 && super::gpu::works_in_bf16(device) {
-        return FloatDType::BF16;
+    match ACTIVATIONS.get() {
+        _ if !is_on_gpu(device) => FloatDType::F32,
+        Some(format) => format,
+        None if current() == Precision::Bf16 && works_in_bf16(device) => FloatDType::BF16,
+        None => FloatDType::F32,
     }
-    let _ = device;
-    FloatDType::F32
+}
+
+#[cfg(not(feature = "gpu"))]
+fn works_in_bf16(_: &Device) -> bool {
+    false
 }
 
 /// The precision of products called now.

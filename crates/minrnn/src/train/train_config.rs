@@ -42,8 +42,8 @@ pub enum Precision {
     /// 32-bit floats throughout.
     #[default]
     F32,
-    /// Matrix products of bf16 inputs, added in f32, where the processor has such instructions (AVX512-BF16), and in f32 elsewhere.
-    /// Weights, states, norms, loss and optimiser are f32; so is evaluation.
+    /// Matrix products of bf16 inputs, added in f32, where the processor has such instructions (AVX512-BF16) or the graphics processor such
+    /// units, and in f32 elsewhere. Weights, states, the residual stream, loss and optimiser are f32; so is evaluation.
     Bf16,
 }
 

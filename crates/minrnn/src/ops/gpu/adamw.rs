@@ -7,7 +7,7 @@ use cubecl::prelude::*;
 use super::super::adamw::{AdamW, Update};
 use super::GpuOp;
 use super::column_sums::{column_sums, over_cube, over_row};
-use super::tensors::{LANES, Like, ROWS, arg, cubes, elements, empty, empty_like, len, on_gpu, square};
+use super::tensors::{LANES, Like, ROWS, arg, cubes, elements, empty, empty_like, len, on_gpu, square, vector_size};
 
 /// Cubes that share a sum.
 const PIECES: usize = 64;
@@ -49,7 +49,8 @@ impl GpuOp for Update {
 
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         let outputs: [CubeTensor; 3] = std::array::from_fn(|_| empty_like(&inputs[0]));
-        let count = len(&inputs[0]);
+        let size = vector_size(len(&inputs[0]));
+        let count = len(&inputs[0]) / size;
         let (grid, dim) = elements(count);
         let [parameter, gradient, first, second] = [0, 1, 2, 3].map(|i| arg(&inputs[i]));
         let [updated, next_first, next_second] = [0, 1, 2].map(|i| arg(&outputs[i]));
@@ -59,6 +60,7 @@ impl GpuOp for Update {
                 &inputs[0].client,
                 grid,
                 dim,
+                size,
                 parameter,
                 gradient,
                 first,
@@ -78,29 +80,43 @@ impl GpuOp for Update {
     }
 }
 
+/// `count` is of vectors.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn update(
-    parameter: &[f32],
-    gradient: &[f32],
-    first: &[f32],
-    second: &[f32],
-    updated: &mut [f32],
-    next_first: &mut [f32],
-    next_second: &mut [f32],
+fn update<N: Size>(
+    parameter: &[Vector<f32, N>],
+    gradient: &[Vector<f32, N>],
+    first: &[Vector<f32, N>],
+    second: &[Vector<f32, N>],
+    updated: &mut [Vector<f32, N>],
+    next_first: &mut [Vector<f32, N>],
+    next_second: &mut [Vector<f32, N>],
     count: usize,
     rates: Rates,
 ) {
     if ABSOLUTE_POS >= count {
         terminate!();
     }
-    let g = gradient[ABSOLUTE_POS] * rates.gradient_scale;
-    let m = fma(rates.beta_1, first[ABSOLUTE_POS], (1.0 - rates.beta_1) * g);
-    let v = fma(rates.beta_2, second[ABSOLUTE_POS], (1.0 - rates.beta_2) * g * g);
-    let divisor = (v * rates.correction).sqrt() + rates.eps;
-    updated[ABSOLUTE_POS] = parameter[ABSOLUTE_POS] * rates.decay - rates.step * m / divisor;
-    next_first[ABSOLUTE_POS] = m;
-    next_second[ABSOLUTE_POS] = v;
+    let parameters = parameter[ABSOLUTE_POS];
+    let gradients = gradient[ABSOLUTE_POS];
+    let firsts = first[ABSOLUTE_POS];
+    let seconds = second[ABSOLUTE_POS];
+    let mut values = Vector::<f32, N>::empty();
+    let mut means = Vector::<f32, N>::empty();
+    let mut squares = Vector::<f32, N>::empty();
+    #[unroll]
+    for k in 0..parameters.vector_size() {
+        let g = gradients.extract(k) * rates.gradient_scale;
+        let m = fma(rates.beta_1, firsts.extract(k), (1.0 - rates.beta_1) * g);
+        let v = fma(rates.beta_2, seconds.extract(k), (1.0 - rates.beta_2) * g * g);
+        let divisor = (v * rates.correction).sqrt() + rates.eps;
+        values.insert(k, parameters.extract(k) * rates.decay - rates.step * m / divisor);
+        means.insert(k, m);
+        squares.insert(k, v);
+    }
+    updated[ABSOLUTE_POS] = values;
+    next_first[ABSOLUTE_POS] = means;
+    next_second[ABSOLUTE_POS] = squares;
 }
 
 /// The tensors of a graphics processor; none where they lie elsewhere.

@@ -9,7 +9,7 @@ use cubecl::prelude::*;
 use super::super::dropout::{Dropout, Op};
 use super::GpuOp;
 use super::column_sums::{column_sums, over_cube};
-use super::tensors::{Columns, LANES, Like, ROWS, arg, arg_or, cubes, dims, elements, empty, empty_like_in, format, square};
+use super::tensors::{Columns, LANES, Like, ROWS, arg, arg_or, cubes, dims, elements, empty, empty_like_in, format, square, vector_size};
 
 /// What a kernel is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,7 +51,9 @@ impl GpuOp for Op {
         let x = &inputs[0];
         let [rows, width] = dims(x);
         let y = empty_like_in(inputs[self.residual.unwrap_or(0)].dtype, x);
-        let (count, dim) = elements(rows * width);
+        let size = vector_size(width);
+        let vectors = rows * width / size;
+        let (count, dim) = elements(vectors);
         let bias = arg_or(self.bias.map(|i| &inputs[i]), x);
         let residual = arg_or(self.residual.map(|i| &inputs[i]), x);
         // SAFETY: the kernel stays inside the buffers; those it has no use for stand in for absent ones.
@@ -60,12 +62,13 @@ impl GpuOp for Op {
                 &x.client,
                 count,
                 dim,
+                size,
                 arg(x),
                 bias,
                 residual,
                 arg(&y),
-                rows * width,
-                width,
+                vectors,
+                width / size,
                 mask(self.dropout),
                 self.plan(),
                 format(x.dtype),
@@ -154,13 +157,14 @@ fn round(x: Words, #[comptime] rotation: u32) -> Words {
     Words { a, b: turned ^ a }
 }
 
+/// `count` and `width` are of vectors.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn forward<A: Float, Y: Float>(
-    x: &[A],
-    bias: &[f32],
-    residual: &[Y],
-    y: &mut [Y],
+fn forward<A: Float, Y: Float, N: Size>(
+    x: &[Vector<A, N>],
+    bias: &[Vector<f32, N>],
+    residual: &[Vector<Y, N>],
+    y: &mut [Vector<Y, N>],
     count: usize,
     width: usize,
     mask: Mask,
@@ -171,17 +175,23 @@ fn forward<A: Float, Y: Float>(
     if ABSOLUTE_POS >= count {
         terminate!();
     }
-    let mut value = f32::cast_from(x[ABSOLUTE_POS]);
+    let mut value = Vector::<f32, N>::cast_from(x[ABSOLUTE_POS]);
     if comptime!(plan.bias) {
         value += bias[ABSOLUTE_POS % width];
     }
     if comptime!(plan.drops) {
-        value *= factor(ABSOLUTE_POS, &mask);
+        let size = value.vector_size();
+        let mut factors = Vector::<f32, N>::empty();
+        #[unroll]
+        for k in 0..size {
+            factors.insert(k, factor(ABSOLUTE_POS * size + k, &mask));
+        }
+        value *= factors;
     }
     if comptime!(plan.residual) {
-        value += f32::cast_from(residual[ABSOLUTE_POS]);
+        value += Vector::<f32, N>::cast_from(residual[ABSOLUTE_POS]);
     }
-    y[ABSOLUTE_POS] = Y::cast_from(value);
+    y[ABSOLUTE_POS] = Vector::<Y, N>::cast_from(value);
 }
 
 /// d_x, and over blocks of rows its sums.

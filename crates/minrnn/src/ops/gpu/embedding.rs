@@ -9,7 +9,7 @@ use cubecl::prelude::*;
 use super::super::embedding::{Embedding, Tokens};
 use super::GpuOp;
 use super::column_sums::over_cube;
-use super::tensors::{LANES, Like, ROWS, arg, cubes, dims, elements, empty, square};
+use super::tensors::{LANES, Like, ROWS, arg, cubes, dims, elements, empty, square, vector_size};
 
 impl Embedding {
     fn on_device(&self) -> &CubeTensor {
@@ -28,11 +28,12 @@ impl GpuOp for Embedding {
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         let [_, width] = dims(&inputs[0]);
         let y = empty(&inputs[0], self.shape);
-        let count = self.shape.iter().product();
-        let tokens = self.on_device();
+        let size = vector_size(width);
+        let count = self.shape.iter().product::<usize>() / size;
         let (grid, dim) = elements(count);
+        let (tokens, table) = (arg(self.on_device()), arg(&inputs[0]));
         // SAFETY: the kernel stays inside the buffers.
-        unsafe { forward::launch_unchecked(&y.client, grid, dim, arg(tokens), arg(&inputs[0]), arg(&y), count, width, self.vocab_size) };
+        unsafe { forward::launch_unchecked(&y.client, grid, dim, size, tokens, table, arg(&y), count, width / size, self.vocab_size) };
         vec![y]
     }
 
@@ -63,8 +64,9 @@ impl GpuOp for Embedding {
     }
 }
 
+/// `count` and `width` are of vectors.
 #[cube(launch_unchecked)]
-fn forward(tokens: &[i32], table: &[f32], y: &mut [f32], count: usize, width: usize, vocab_size: usize) {
+fn forward<N: Size>(tokens: &[i32], table: &[Vector<f32, N>], y: &mut [Vector<f32, N>], count: usize, width: usize, vocab_size: usize) {
     if ABSOLUTE_POS >= count {
         terminate!();
     }

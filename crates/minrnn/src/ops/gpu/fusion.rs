@@ -4,8 +4,8 @@ use burn::backend::fusion::custom::{CustomOpIr, HandleContainer, OperationFn, Op
 use burn::backend::fusion::{Fusion, FusionBackend, FusionRuntime, FusionTensor};
 use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 
-use super::tensors::Like;
 use super::super::fused::{FusedBackend, FusedBackward, SharedOp, Tape};
+use super::tensors::Like;
 
 type Runtime = <CubeBackend as FusionBackend>::FusionRuntime;
 type Handles = HandleContainer<<Runtime as FusionRuntime>::FusionHandle>;

@@ -8,7 +8,7 @@ use super::super::gelu::{BiasGatedGelu, BiasGelu};
 use super::GpuOp;
 use super::column_sums::{column_sums, over_cube};
 use super::elementary::normal;
-use super::tensors::{Columns, LANES, Like, ROWS, arg, cubes, dims, elements, empty, empty_in, empty_like, format, square};
+use super::tensors::{Columns, LANES, Like, ROWS, arg, cubes, dims, elements, empty, empty_in, empty_like, format, square, vector_size};
 
 impl GpuOp for BiasGelu {
     fn outputs_like(&self, inputs: &[Like]) -> Vec<Like> {
@@ -18,11 +18,12 @@ impl GpuOp for BiasGelu {
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         let [rows, width] = dims(&inputs[0]);
         let y = empty_like(&inputs[0]);
-        let (count, dim) = elements(rows * width);
+        let size = vector_size(width);
+        let vectors = rows * width / size;
+        let (count, dim) = elements(vectors);
+        let [x, bias] = [0, 1].map(|i: usize| arg(&inputs[i]));
         // SAFETY: the kernel stays inside the buffers.
-        unsafe {
-            forward::launch_unchecked(&y.client, count, dim, arg(&inputs[0]), arg(&inputs[1]), arg(&y), rows * width, width, format(y.dtype));
-        }
+        unsafe { forward::launch_unchecked(&y.client, count, dim, size, x, bias, arg(&y), vectors, width / size, format(y.dtype)) };
         vec![y]
     }
 
@@ -65,10 +66,15 @@ impl GpuOp for BiasGatedGelu {
         let [rows, double] = dims(&inputs[0]);
         let width = double / 2;
         let y = empty_in(inputs[0].dtype, &inputs[0], [rows, width]);
-        let (count, dim) = elements(rows * width);
+        let size = vector_size(width);
+        let vectors = rows * width / size;
+        let (count, dim) = elements(vectors);
         let [x, scale, bias] = [0, 1, 2].map(|i| arg(&inputs[i]));
         // SAFETY: the kernel stays inside the buffers.
-        unsafe { forward_gated::launch_unchecked(&y.client, count, dim, x, bias, scale, arg(&y), rows * width, width, format(y.dtype)) };
+        unsafe {
+            let (width, format) = (width / size, format(y.dtype));
+            forward_gated::launch_unchecked(&y.client, count, dim, size, x, bias, scale, arg(&y), vectors, width, format);
+        }
         vec![y]
     }
 
@@ -105,13 +111,27 @@ impl GpuOp for BiasGatedGelu {
     }
 }
 
+/// `count` and `width` are of vectors, also in the gated form.
 #[cube(launch_unchecked)]
-fn forward<A: Float>(x: &[A], bias: &[f32], y: &mut [A], count: usize, width: usize, #[define(A)] _format: ElemType) {
+fn forward<A: Float, N: Size>(
+    x: &[Vector<A, N>],
+    bias: &[Vector<f32, N>],
+    y: &mut [Vector<A, N>],
+    count: usize,
+    width: usize,
+    #[define(A)] _format: ElemType,
+) {
     if ABSOLUTE_POS >= count {
         terminate!();
     }
-    let u = f32::cast_from(x[ABSOLUTE_POS]) + bias[ABSOLUTE_POS % width];
-    y[ABSOLUTE_POS] = A::cast_from(u * normal(u).below);
+    let shifted = Vector::<f32, N>::cast_from(x[ABSOLUTE_POS]) + bias[ABSOLUTE_POS % width];
+    let mut active = Vector::<A, N>::empty();
+    #[unroll]
+    for k in 0..shifted.vector_size() {
+        let u = shifted.extract(k);
+        active.insert(k, A::cast_from(u * normal(u).below));
+    }
+    y[ABSOLUTE_POS] = active;
 }
 
 /// d_x, and over blocks of rows its sums.
@@ -157,11 +177,11 @@ fn backward<A: Float>(
 }
 
 #[cube(launch_unchecked)]
-fn forward_gated<A: Float>(
-    x: &[A],
-    bias: &[f32],
-    scale: &[f32],
-    y: &mut [A],
+fn forward_gated<A: Float, N: Size>(
+    x: &[Vector<A, N>],
+    bias: &[Vector<f32, N>],
+    scale: &[Vector<f32, N>],
+    y: &mut [Vector<A, N>],
     count: usize,
     width: usize,
     #[define(A)] _format: ElemType,
@@ -171,9 +191,16 @@ fn forward_gated<A: Float>(
     }
     let column = ABSOLUTE_POS % width;
     let at = ABSOLUTE_POS / width * 2 * width + column;
-    let value = f32::cast_from(x[at]) + bias[column];
-    let gate = f32::cast_from(x[at + width]) + bias[width + column];
-    y[ABSOLUTE_POS] = A::cast_from(scale[column] * value * gate * normal(gate).below);
+    let value = Vector::<f32, N>::cast_from(x[at]) + bias[column];
+    let gates = Vector::<f32, N>::cast_from(x[at + width]) + bias[width + column];
+    let scaled = scale[column] * value;
+    let mut active = Vector::<A, N>::empty();
+    #[unroll]
+    for k in 0..gates.vector_size() {
+        let gate = gates.extract(k);
+        active.insert(k, A::cast_from(scaled.extract(k) * gate * normal(gate).below));
+    }
+    y[ABSOLUTE_POS] = active;
 }
 
 /// d_x, and over blocks of rows its sums and those of the gradient of the scale.

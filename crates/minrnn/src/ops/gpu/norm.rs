@@ -9,7 +9,9 @@ use cubecl::prelude::*;
 use super::super::norm::{LayerNorm, RmsNorm};
 use super::GpuOp;
 use super::column_sums::{column_sums, over_cube, over_row};
-use super::tensors::{Columns, LANES, Like, ROWS, arg, arg_or, cubes, empty, empty_like, empty_like_in, format, len, square, zeros, zeros_like};
+use super::tensors::{
+    Columns, LANES, Like, ROWS, arg, arg_or, cubes, empty, empty_like, empty_like_in, format, len, square, vector_size, zeros, zeros_like,
+};
 
 /// Which norm a kernel is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,19 +73,20 @@ fn norm(
     let width = len(gamma);
     let rows = len(x) / width;
     let y = empty_like_in(DType::from(y_format), x);
-    let count = rows.div_ceil(ROWS);
+    let (count, size) = (rows.div_ceil(ROWS), vector_size(width));
     // SAFETY: the kernel stays inside the buffers.
     unsafe {
         forward::launch_unchecked(
             &x.client,
             cubes(count),
             square(),
+            size,
             arg(x),
             arg(gamma),
             arg_or(beta, gamma),
             arg(&y),
             rows,
-            width,
+            width / size,
             eps,
             count,
             norm,
@@ -112,7 +115,7 @@ fn gradients(
     };
     let d_x = empty_like(x);
     let statistics = empty(x, [rows, 2]);
-    let count = rows.div_ceil(ROWS);
+    let (count, size) = (rows.div_ceil(ROWS), vector_size(width));
     let columns = Columns::new(rows, width);
     let [d_gamma, d_beta] = [(); 2].map(|()| empty(x, [columns.blocks, width]));
     // SAFETY: the kernels stay inside the buffers.
@@ -121,6 +124,7 @@ fn gradients(
             &x.client,
             cubes(count),
             square(),
+            size,
             arg(x),
             arg(gamma),
             arg(d_y),
@@ -128,7 +132,7 @@ fn gradients(
             arg(&d_x),
             arg(&statistics),
             rows,
-            width,
+            width / size,
             eps,
             count,
             d_residual.is_some(),
@@ -165,15 +169,19 @@ struct Statistics {
     varies: f32,
 }
 
+/// Of a row of `n` numbers, which are `width` vectors.
 #[cube]
-fn statistics_of(x: &[f32], from: usize, width: usize, eps: f32, #[comptime] norm: Norm) -> Statistics {
-    let n = f32::cast_from(width);
+fn statistics_of<N: Size>(x: &[Vector<f32, N>], from: usize, width: usize, n: f32, eps: f32, #[comptime] norm: Norm) -> Statistics {
     let mut mean = 0.0f32;
     if comptime!(norm == Norm::Layer) {
         let mut sum = 0.0f32;
         let mut column = UNIT_POS_X as usize;
         while column < width {
-            sum += x[from + column];
+            let values = x[from + column];
+            #[unroll]
+            for k in 0..values.vector_size() {
+                sum += values.extract(k);
+            }
             column += LANES;
         }
         mean = over_row(sum) / n;
@@ -181,8 +189,12 @@ fn statistics_of(x: &[f32], from: usize, width: usize, eps: f32, #[comptime] nor
     let mut squares = 0.0f32;
     let mut column = UNIT_POS_X as usize;
     while column < width {
-        let centred = x[from + column] - mean;
-        squares += centred * centred;
+        let values = x[from + column];
+        #[unroll]
+        for k in 0..values.vector_size() {
+            let centred = values.extract(k) - mean;
+            squares += centred * centred;
+        }
         column += LANES;
     }
     let total = over_row(squares);
@@ -200,13 +212,20 @@ fn gain(gamma: f32, #[comptime] norm: Norm) -> f32 {
     if comptime!(norm == Norm::Layer) { gamma } else { 1.0 + gamma }
 }
 
+/// The numbers of a row of `width` vectors.
+#[cube]
+fn numbers<N: Size>(x: &[Vector<f32, N>], width: usize) -> f32 {
+    f32::cast_from(width * x[0].vector_size())
+}
+
+/// `width` is of vectors, also in the backward pass.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn forward<A: Float>(
-    x: &[f32],
-    gamma: &[f32],
-    beta: &[f32],
-    y: &mut [A],
+fn forward<A: Float, N: Size>(
+    x: &[Vector<f32, N>],
+    gamma: &[Vector<f32, N>],
+    beta: &[Vector<f32, N>],
+    y: &mut [Vector<A, N>],
     rows: usize,
     width: usize,
     eps: f32,
@@ -219,15 +238,22 @@ fn forward<A: Float>(
     }
     let row = CUBE_POS * ROWS + UNIT_POS_Y as usize;
     let from = min(row, rows - 1) * width;
-    let statistics = statistics_of(x, from, width, eps, norm);
+    let statistics = statistics_of(x, from, width, numbers(x, width), eps, norm);
     if row < rows {
         let mut column = UNIT_POS_X as usize;
         while column < width {
-            let mut value = (x[from + column] - statistics.mean) * statistics.inverse * gain(gamma[column], norm);
-            if comptime!(norm == Norm::Layer) {
-                value += beta[column];
+            let values = x[from + column];
+            let gains = gamma[column];
+            let mut normal = Vector::<A, N>::empty();
+            #[unroll]
+            for k in 0..values.vector_size() {
+                let mut value = (values.extract(k) - statistics.mean) * statistics.inverse * gain(gains.extract(k), norm);
+                if comptime!(norm == Norm::Layer) {
+                    value += beta[column].extract(k);
+                }
+                normal.insert(k, A::cast_from(value));
             }
-            y[from + column] = A::cast_from(value);
+            y[from + column] = normal;
             column += LANES;
         }
     }
@@ -236,12 +262,12 @@ fn forward<A: Float>(
 /// d_x, and mean and 1 / deviation of every row for the gradients of the parameters.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn backward<A: Float>(
-    x: &[f32],
-    gamma: &[f32],
-    d_y: &[A],
-    d_residual: &[f32],
-    d_x: &mut [f32],
+fn backward<A: Float, N: Size>(
+    x: &[Vector<f32, N>],
+    gamma: &[Vector<f32, N>],
+    d_y: &[Vector<A, N>],
+    d_residual: &[Vector<f32, N>],
+    d_x: &mut [Vector<f32, N>],
     rows_statistics: &mut [f32],
     rows: usize,
     width: usize,
@@ -256,15 +282,21 @@ fn backward<A: Float>(
     }
     let row = CUBE_POS * ROWS + UNIT_POS_Y as usize;
     let from = min(row, rows - 1) * width;
-    let statistics = statistics_of(x, from, width, eps, norm);
-    let n = f32::cast_from(width);
+    let n = numbers(x, width);
+    let statistics = statistics_of(x, from, width, n, eps, norm);
     let mut sum = 0.0f32;
     let mut along = 0.0f32;
     let mut column = UNIT_POS_X as usize;
     while column < width {
-        let d = f32::cast_from(d_y[from + column]) * gain(gamma[column], norm);
-        sum += d;
-        along += d * (x[from + column] - statistics.mean) * statistics.inverse;
+        let values = x[from + column];
+        let arriving = Vector::<f32, N>::cast_from(d_y[from + column]);
+        let gains = gamma[column];
+        #[unroll]
+        for k in 0..values.vector_size() {
+            let d = arriving.extract(k) * gain(gains.extract(k), norm);
+            sum += d;
+            along += d * (values.extract(k) - statistics.mean) * statistics.inverse;
+        }
         column += LANES;
     }
     let mut mean = 0.0f32;
@@ -276,13 +308,20 @@ fn backward<A: Float>(
         let mut column = UNIT_POS_X as usize;
         while column < width {
             let at = from + column;
-            let d = f32::cast_from(d_y[at]) * gain(gamma[column], norm);
-            let normal = (x[at] - statistics.mean) * statistics.inverse;
-            let mut value = (d - mean - normal * slope) * statistics.inverse;
-            if comptime!(residual) {
-                value += d_residual[at];
+            let values = x[at];
+            let arriving = Vector::<f32, N>::cast_from(d_y[at]);
+            let gains = gamma[column];
+            let mut d_values = Vector::<f32, N>::empty();
+            #[unroll]
+            for k in 0..values.vector_size() {
+                let d = arriving.extract(k) * gain(gains.extract(k), norm);
+                let normal = (values.extract(k) - statistics.mean) * statistics.inverse;
+                d_values.insert(k, (d - mean - normal * slope) * statistics.inverse);
             }
-            d_x[at] = value;
+            if comptime!(residual) {
+                d_values += d_residual[at];
+            }
+            d_x[at] = d_values;
             column += LANES;
         }
         if UNIT_POS_X == 0 {

@@ -124,9 +124,14 @@ pub(super) fn cubes(count: usize) -> CubeCount {
     CubeCount::Static(count.div_ceil(y) as u32, y as u32, 1)
 }
 
-/// The grid and the cube for `count` single elements.
+/// The grid and the cube for `count` single elements, or vectors of some.
 pub(super) fn elements(count: usize) -> (CubeCount, CubeDim) {
     (cubes(count.div_ceil(UNITS)), CubeDim::new_1d(UNITS as u32))
+}
+
+/// Numbers that a unit loads and stores at once, in rows of `width`.
+pub(super) fn vector_size(width: usize) -> usize {
+    [4, 2].into_iter().find(|size| width.is_multiple_of(*size)).unwrap_or(1)
 }
 
 /// A cube of [`ROWS`] × [`LANES`].

@@ -34,15 +34,7 @@ pub(super) fn bias_of(bias: &[f32], c: usize, width: usize, #[comptime] plan: Pl
 
 /// The inputs of a step (`row` counts steps over the whole batch).
 #[cube]
-pub(super) fn inputs_of<A: Float>(
-    x0: &[A],
-    x1: &[A],
-    bias: &Inputs,
-    row: usize,
-    c: usize,
-    width: usize,
-    #[comptime] plan: Plan,
-) -> Inputs {
+pub(super) fn inputs_of<A: Float>(x0: &[A], x1: &[A], bias: &Inputs, row: usize, c: usize, width: usize, #[comptime] plan: Plan) -> Inputs {
     let parts = comptime!(plan.cell.parts());
     let at = row * parts * width + c;
     let mut u = Inputs { u0: f32::cast_from(x0[at]) + bias.u0, u1: 0.0f32.runtime(), u2: 0.0f32.runtime() };
