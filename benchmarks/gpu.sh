@@ -7,7 +7,7 @@
 #
 #   cargo build --release --workspace --features minrnn-cli/vulkan --bin minrnn --example gpu_matches_cpu
 #
-# or programs elsewhere: MINRNN=… CHECK=…. Results go to FOLDER (default: results/gpu/<time>): JSON lines, one file per bench, and what was
+# or programs elsewhere: MINRNN=… CHECK=…; and FUSED=…, see below. Results go to FOLDER (default: results/gpu/<time>): JSON lines, one file per bench, and what was
 # checked. A part that fails is named at the end and does not stop the others.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -42,6 +42,12 @@ part layer.jsonl 60 "$minrnn" bench layer --device "$device" --json --mixer lstm
 for precision in f32 bf16; do
     part lm.jsonl 60 "$minrnn" bench lm --device "$device" --json --precision $precision --iterations 10 --warmup 5
 done
+# What Burn's fusion saves: FUSED is the program built with --features minrnn-cli/vulkan,minrnn-cli/fusion.
+if [ -n "${FUSED:-}" ]; then
+    for precision in f32 bf16; do
+        part lm-fused.jsonl 40 "$FUSED" bench lm --device "$device" --json --precision $precision --iterations 10 --warmup 5
+    done
+fi
 part decode.jsonl 30 "$minrnn" bench decode --device "$device" --json --iterations 3
 
 if "$python" -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then

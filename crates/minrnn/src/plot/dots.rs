@@ -63,18 +63,21 @@ impl Picture for Dots {
         let (head, body) = area.split_vertically(TITLE_HEIGHT * scale);
         let (ours, published) = (COLORS[0], COLORS[1]);
         head.draw(&Text::new(self.title.clone(), (16 * scale, 12 * scale), text(18 * scale, INK)))?;
-        let legend_y = 46 * scale;
-        let beside = text(13 * scale, INK).pos(Pos::new(HPos::Left, VPos::Center));
-        head.draw(&Circle::new((LABEL_WIDTH * scale, legend_y), 4 * scale, ours.filled()))?;
-        head.draw(&Text::new("ours", ((LABEL_WIDTH + 12) * scale, legend_y), beside.clone()))?;
         let diamond = |center: (i32, i32)| {
             let reach = 6 * scale;
             let (x, y) = center;
             [(x - reach, y), (x, y - reach), (x + reach, y), (x, y + reach), (x - reach, y)]
         };
         let outline = |width: i32| published.stroke_width((width * scale) as u32);
-        head.draw(&PathElement::new(diamond(((LABEL_WIDTH + 80) * scale, legend_y)), outline(2)))?;
-        head.draw(&Text::new("published", ((LABEL_WIDTH + 94) * scale, legend_y), beside))?;
+        // A legend only where there are two kinds to tell apart.
+        if self.dots.iter().any(|dot| dot.published.is_some()) {
+            let legend_y = 46 * scale;
+            let beside = text(13 * scale, INK).pos(Pos::new(HPos::Left, VPos::Center));
+            head.draw(&Circle::new((LABEL_WIDTH * scale, legend_y), 4 * scale, ours.filled()))?;
+            head.draw(&Text::new("ours", ((LABEL_WIDTH + 12) * scale, legend_y), beside.clone()))?;
+            head.draw(&PathElement::new(diamond(((LABEL_WIDTH + 80) * scale, legend_y)), outline(2)))?;
+            head.draw(&Text::new("published", ((LABEL_WIDTH + 94) * scale, legend_y), beside))?;
+        }
 
         let n = self.dots.len();
         let (low, high) = range_of(self.dots.iter().flat_map(Dot::values));
@@ -139,6 +142,9 @@ mod tests {
         let svg = std::fs::read_to_string(directory.path().join("table2.svg")).unwrap();
         assert!(["minGRU, 3 layers", "S4", "accuracy (%)", "published"].iter().all(|part| svg.contains(part)));
         assert!(!svg.contains("nothing") && !svg.contains("not a number"));
+        assert!(draw_dots("Ours alone", "loss", &[dot("minGRU", Some((0.1, None)), None)], directory.path(), "table2").unwrap());
+        let svg = std::fs::read_to_string(directory.path().join("table2.svg")).unwrap();
+        assert!(svg.contains("minGRU") && !svg.contains("published"));
         assert!(!draw_dots("", "", &dots[2..], directory.path(), "none").unwrap());
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
     }
