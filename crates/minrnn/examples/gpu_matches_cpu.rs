@@ -476,6 +476,14 @@ fn short_sequences(checks: &mut Checks, format: FloatDType, tolerances: [f32; 2]
         };
         checks.check_within(tolerances, &what("min_lstm"), &[3 * b * t * e, 3 * e, b * e, e], &form);
         let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+            let weight = leaves.pop().expect("given").mul_scalar(1.0 / (e as f32).sqrt()).reshape([4 * e, e]);
+            let bias = leaves.pop();
+            let preact = short(leaves.remove(0).reshape([b, t, 4 * e]), format);
+            let (h, h_last, c_last) = ops::lstm(preact, bias, weight, None, Start::default(), Start::default(), &steps);
+            vec![long(h, format), flat(h_last), flat(c_last)]
+        };
+        checks.check_within(tolerances, &what("lstm"), &[4 * b * t * e, 4 * e, 4 * e * e], &form);
+        let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
             let window = leaves.pop().map(|window| window.reshape([b, 3, e]));
             let bias = leaves.pop().expect("given");
             let weight = leaves.pop().expect("given").reshape([e, 1, 4]);
@@ -551,7 +559,7 @@ fn short_rows(checks: &mut Checks, format: FloatDType, tolerances: [f32; 2]) {
     checks.check_within(tolerances, &format!("product ({n}, {d}) by ({d}, {m}), {format:?}"), &[n * d, d * m], &product);
 }
 
-/// Stacks of blocks: every part takes the format of the part before it, and what has no kernels for short formats is given f32.
+/// Stacks of blocks: every part takes the format of the part before it, and what has no kernels for short formats (SwiGLU) is given f32.
 fn backbones(checks: &mut Checks, format: FloatDType, tolerances: [f32; 2]) {
     let [b, t, d] = [2, 19, 12];
     let stacks = [

@@ -105,6 +105,10 @@ impl Mixer for Lstm {
         LstmState { h, c }
     }
 
+    fn takes_bf16(&self) -> bool {
+        true
+    }
+
     fn forward(&self, x: Tensor<3>, state: LstmState, steps: &StepCodes) -> (Tensor<3>, LstmState) {
         let preact = product(&self.in_proj, x);
         let [init_h, init_c] = self.initial_vectors();

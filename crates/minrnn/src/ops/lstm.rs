@@ -1,7 +1,7 @@
 //! The traditional LSTM as a fused recurrence over a ready input projection.
 
 use burn::backend::flex::FlexTensor;
-use burn::tensor::{Tensor, activation};
+use burn::tensor::{FloatDType, Tensor, activation};
 use minrnn_kernels::{Shape, Start as HiddenStart, lstm as kernel};
 
 use super::flex::{InputList, Output, dims, optional, slice};
@@ -34,7 +34,9 @@ pub fn lstm(
     steps: &StepCodes,
 ) -> LstmOutputs {
     if !has_all_kernels(&preact) || !fits(&preact, weight.dims()[1]) {
-        return composed(preact, bias, weight, recurrent_bias, hidden, cell, steps);
+        let format = FloatDType::from(preact.dtype());
+        let (h, h_last, c_last) = composed(preact.cast(FloatDType::F32), bias, weight, recurrent_bias, hidden, cell, steps);
+        return (h.cast(format), h_last, c_last);
     }
     let mut inputs = InputList::default();
     inputs.add(preact);

@@ -1,5 +1,6 @@
 //! The backward kernels.
 
+use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 use minrnn_kernels::segments::{PADDING, RESET};
 
@@ -10,8 +11,8 @@ use super::forward::empty_m;
 /// The hidden state before every step, `[NH, B T, H]`; 0 at padding.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-pub(super) fn hidden_before(
-    h: &[f32],
+pub(super) fn hidden_before<A: Float>(
+    h: &[A],
     h0: &[f32],
     init_h: &[f32],
     codes: &[i32],
@@ -20,6 +21,7 @@ pub(super) fn hidden_before(
     seq_len: usize,
     heads: usize,
     #[comptime] plan: Plan,
+    #[define(A)] _format: ElemType,
 ) {
     let width = comptime!(plan.width);
     let e = heads * width;
@@ -29,7 +31,7 @@ pub(super) fn hidden_before(
     let j = ABSOLUTE_POS % width;
     let row = ABSOLUTE_POS / width % steps;
     let channel = ABSOLUTE_POS / (width * steps) * width + j;
-    let mut value = h[(row - min(row, 1)) * e + channel];
+    let mut value = f32::cast_from(h[(row - min(row, 1)) * e + channel]);
     let t = row % seq_len;
     if t == 0 {
         value = 0.0f32;
@@ -54,8 +56,8 @@ pub(super) fn hidden_before(
 /// `[B, E]`. `product` `[NH, B T, 4H]` is what the weight made of the hidden states.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-pub(super) fn walk_back(
-    preact: &[f32],
+pub(super) fn walk_back<A: Float>(
+    preact: &[A],
     product: &[f32],
     weight: &[f32],
     bias: &[f32],
@@ -68,7 +70,7 @@ pub(super) fn walk_back(
     m0: &[f32],
     init_c: &[f32],
     codes: &[i32],
-    d_h: &[f32],
+    d_h: &[A],
     d_h_last: &[f32],
     d_c_last: &[f32],
     d_n_last: &[f32],
@@ -82,6 +84,7 @@ pub(super) fn walk_back(
     seq_len: usize,
     heads: usize,
     #[comptime] plan: Plan,
+    #[define(A)] _format: ElemType,
 ) {
     let head = CUBE_POS % heads;
     let first = CUBE_POS / heads * comptime!(plan.rows);
@@ -173,7 +176,7 @@ pub(super) fn walk_back(
                 }
                 let mut arriving = on_h[slot];
                 if comptime!(plan.d_h) {
-                    arriving += d_h[row * e + channel];
+                    arriving += f32::cast_from(d_h[row * e + channel]);
                 }
                 let own = row * 4 * e + channel;
                 let other = (head * batch * seq_len + row) * comptime!(4 * plan.width) + j;
@@ -267,8 +270,8 @@ pub(super) fn walk_back(
 /// The pre-activation of a gate: `own` is its place in `preact`, `other` that in `product`, without the gate.
 #[cube]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn gate(
-    preact: &[f32],
+fn gate<A: Float>(
+    preact: &[A],
     product: &[f32],
     bias: &[f32],
     recurrent_bias: &[f32],
@@ -279,7 +282,7 @@ fn gate(
     e: usize,
     #[comptime] plan: Plan,
 ) -> f32 {
-    let mut x = preact[own + gate * e] + product[other + comptime!(gate * plan.width)];
+    let mut x = f32::cast_from(preact[own + gate * e]) + product[other + comptime!(gate * plan.width)];
     if comptime!(plan.bias) {
         x += bias[gate * e + channel];
     }

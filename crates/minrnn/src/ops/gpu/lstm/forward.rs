@@ -1,5 +1,6 @@
 //! The forward kernel.
 
+use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 use minrnn_kernels::segments::{PADDING, RESET};
 use minrnn_kernels::slstm::EMPTY_M;
@@ -16,8 +17,8 @@ pub(super) fn empty_m(#[comptime] plan: Plan) -> f32 {
 /// All states of every step `[B, T, E]` and the last ones `[B, E]`. `weight` is `[NH, H, 4H]`.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-pub(super) fn walk(
-    preact: &[f32],
+pub(super) fn walk<A: Float>(
+    preact: &[A],
     weight: &[f32],
     bias: &[f32],
     recurrent_bias: &[f32],
@@ -28,7 +29,7 @@ pub(super) fn walk(
     init_h: &[f32],
     init_c: &[f32],
     codes: &[i32],
-    h: &mut [f32],
+    h: &mut [A],
     c: &mut [f32],
     n: &mut [f32],
     m: &mut [f32],
@@ -40,6 +41,7 @@ pub(super) fn walk(
     seq_len: usize,
     heads: usize,
     #[comptime] plan: Plan,
+    #[define(A)] _format: ElemType,
 ) {
     let head = CUBE_POS % heads;
     let first = CUBE_POS / heads * comptime!(plan.rows);
@@ -120,7 +122,7 @@ pub(super) fn walk(
                 let at = (min(first + r, batch - 1) * seq_len + t) * 4 * e + channel;
                 #[unroll]
                 for gate in 0..4usize {
-                    let mut x = preact[at + gate * e];
+                    let mut x = f32::cast_from(preact[at + gate * e]);
                     if comptime!(plan.bias) {
                         x += bias[gate * e + channel];
                     }
@@ -163,7 +165,7 @@ pub(super) fn walk(
                 ms[slot] = select(real, after.m, ms[slot]);
                 if inside && first + r < batch {
                     let out = (b * seq_len + t) * e + channel;
-                    h[out] = select(real, after.h, 0.0f32);
+                    h[out] = A::cast_from(select(real, after.h, 0.0f32));
                     c[out] = select(real, after.c, 0.0f32);
                     if comptime!(plan.cell.is_slstm()) {
                         n[out] = select(real, after.n, 0.0f32);

@@ -9,14 +9,15 @@ mod cells;
 mod forward;
 mod ops;
 
-use burn_cubecl::kernel::into_contiguous;
+use burn::backend::DType;
+use burn_cubecl::kernel::{cast, into_contiguous};
 use burn_cubecl::ops::{permute, reshape};
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::column_sums::column_sums;
 use super::product::multiplied;
-use super::tensors::{LANES, arg, arg_or, cubes, dims, elements, empty, empty_like};
+use super::tensors::{LANES, arg, arg_or, cubes, dims, elements, empty, empty_in, empty_like_in, format};
 
 use cells::Cell;
 
@@ -147,7 +148,8 @@ impl Problem<'_> {
         let (sizes, x) = (self.sizes(), self.preact);
         let plan = self.plan(sizes, 2);
         let parts = self.cell.parts();
-        let states: Vec<CubeTensor> = (0..parts).map(|_| empty(x, sizes.sequence())).collect();
+        let every = |part| empty_in(if part == 0 { x.dtype } else { DType::F32 }, x, sizes.sequence());
+        let states: Vec<CubeTensor> = (0..parts).map(every).collect();
         let last: Vec<CubeTensor> = (0..parts).map(|_| empty(x, sizes.states())).collect();
         // Buffers that are written must not be those that are read.
         let spares: Vec<CubeTensor> = (0..4).map(|_| empty(x, [1])).collect();
@@ -182,6 +184,7 @@ impl Problem<'_> {
                 sizes.seq_len,
                 sizes.heads,
                 plan,
+                format(x.dtype),
             );
         }
         states.into_iter().chain(last).collect()
@@ -193,7 +196,7 @@ impl Problem<'_> {
         let plan = Plan { d_h: d_h.is_some(), d_last: d_last.map(|d| d.is_some()), ..self.plan(sizes, 4) };
         let before = self.hidden_before(sizes, &plan, states[0]);
         let product = multiplied(before.clone(), permute(self.weight.clone(), &[0, 2, 1]));
-        let d_preact = empty_like(x);
+        let d_preact = empty_like_in(DType::F32, x);
         let d_carried = [(); 3].map(|()| empty(x, sizes.states()));
         let d_init = [(); 2].map(|()| empty(x, sizes.states()));
         let [_, c0, n0, m0] = self.carried.map(|start| arg_or(start, x));
@@ -231,6 +234,7 @@ impl Problem<'_> {
                 sizes.seq_len,
                 sizes.heads,
                 plan,
+                format(x.dtype),
             );
         }
         let d_gates = reshape(d_preact.clone(), [sizes.steps(), 4, sizes.heads, sizes.width].into());
@@ -240,7 +244,7 @@ impl Problem<'_> {
         Gradients {
             weight: multiplied(d_gates, before),
             bias: column_sums(&reshape(d_preact.clone(), [sizes.steps(), columns].into())),
-            preact: d_preact,
+            preact: cast(d_preact, x.dtype),
             carried: d_carried,
             init: d_init.map(|partial| column_sums(&partial)),
         }
@@ -266,6 +270,7 @@ impl Problem<'_> {
                 sizes.seq_len,
                 sizes.heads,
                 *plan,
+                format(h.dtype),
             );
         }
         before

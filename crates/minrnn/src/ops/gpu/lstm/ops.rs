@@ -13,7 +13,8 @@ use crate::ops::ForgetGate;
 fn outputs_like(preact: &Like, parts: usize) -> Vec<Like> {
     let [batch, seq_len, columns] = preact.shape.dims();
     let width = columns / 4;
-    [vec![Like::f32([batch, seq_len, width]); parts], vec![Like::f32([batch, width]); parts]].concat()
+    let every = [preact.reshaped([batch, seq_len, width])].into_iter().chain(vec![Like::f32([batch, seq_len, width]); parts - 1]);
+    every.chain(vec![Like::f32([batch, width]); parts]).collect()
 }
 
 impl lstm::Op {
