@@ -56,6 +56,12 @@ fn matrix(stored: &(Vec<f32>, usize), transpose: bool) -> Matrix<'_> {
     if transpose { matrix.transpose() } else { matrix }
 }
 
+/// Whether a product's sums are taken in the order of depth, whatever the threads and how its inputs lie.
+fn packs(precision: Precision, [rows, depth, columns]: [usize; 3]) -> bool {
+    let large = rows >= 64 && rows * depth * columns >= 1 << 22;
+    (precision == Precision::Bf16 && has_bf16()) || (large && matches!(Level::current().name(), "avx2" | "avx512"))
+}
+
 /// Every layout of both sides, with and without bias, against the f64 product of the rounded inputs.
 fn check(precision: Precision, sizes: [usize; 3], random: &mut Random) {
     let [rows, depth, columns] = sizes;
@@ -78,7 +84,7 @@ fn check(precision: Precision, sizes: [usize; 3], random: &mut Random) {
             let error = (f64::from(found) - expected).abs();
             assert!(error <= SUM * scale, "{precision:?} {sizes:?} layout {layout} element {i}: {found}, expected {expected}");
         }
-        if bias.is_none() && precision == Precision::Bf16 && has_bf16() {
+        if bias.is_none() && packs(precision, sizes) {
             assert!(*first.get_or_insert_with(|| out.clone()) == out, "{sizes:?} layout {layout}: how inputs lie changes the result");
         }
     }
@@ -119,9 +125,25 @@ fn products_match_the_f64_product_of_rounded_inputs_around_every_block_edge() {
 #[test]
 fn large_f32_products_match_the_f64_product() {
     let mut random = Random(8);
-    // The right side of the last one is too large to be packed whole.
-    for sizes in [[97, 384, 130], [64, 383, 193], [300, 769, 50], [1001, 65, 65], [65, 2731, 401]] {
-        check(Precision::F32, sizes, &mut random);
+    for level in Level::available() {
+        level.scope(|| {
+            // The right side of the last one is too large to be packed whole.
+            for sizes in [[97, 384, 130], [64, 383, 193], [300, 769, 50], [1001, 65, 65], [65, 2731, 401]] {
+                check(Precision::F32, sizes, &mut random);
+            }
+        });
+    }
+}
+
+#[test]
+fn large_f32_products_match_the_f64_product_at_every_edge_of_a_tile() {
+    let mut random = Random(9);
+    for level in Level::available() {
+        level.scope(|| {
+            for (rows, columns) in (64..72).zip([65, 66, 71, 72, 73, 79, 80, 81]) {
+                check(Precision::F32, [rows, 1009, columns], &mut random);
+            }
+        });
     }
 }
 
@@ -191,8 +213,7 @@ fn the_number_of_threads_does_not_change_the_result() {
             let left = if transpose { left.transpose() } else { left };
             for precision in [Precision::F32, Precision::Bf16] {
                 let run = || outputs([rows * columns], |[out]| product(precision, sizes, left, Matrix::new(&right, columns), None, out));
-                let packed = if precision == Precision::Bf16 { has_bf16() } else { rows >= 64 };
-                if packed && matches!(Level::current().name(), "avx512") {
+                if packs(precision, sizes) {
                     assert_threads_change_nothing(run);
                 }
                 assert!(run() == run(), "{precision:?} {sizes:?}: the same product twice gives two results");

@@ -5,12 +5,12 @@
 //! step is [`transposed`] once.
 //!
 //! Products run through the `gemm` crate, which picks its instructions itself. A single row goes to a product of its own, which is
-//! as fast as the weights arrive from the cache; large products on AVX-512 and those of bf16 inputs ([`mod@bf16`]) to `avx512`, which
-//! keeps memory and arithmetic busy at once where the depth is large. Without `std` plain loops do the work.
+//! as fast as the weights arrive from the cache; large products on AVX2 and AVX-512 and those of bf16 inputs ([`mod@bf16`]) to `packed`,
+//! which keeps memory and arithmetic busy at once. Without `std` plain loops do the work.
 
-#[cfg(all(target_arch = "x86_64", feature = "std"))]
-mod avx512;
 pub mod bf16;
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+mod packed;
 
 use crate::grid::{self, SharedOut};
 use crate::shape::{Out, expect_len};
@@ -86,7 +86,7 @@ pub fn multiply(
     general([rows, depth, columns], left, right, into, as_out(out), out_stride, 1);
 }
 
-/// Fewest rows that repay packing both sides of a large f32 product on AVX-512.
+/// Fewest rows that repay packing both sides of a large f32 product.
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 const PACKED_ROWS: usize = 64;
 
@@ -131,12 +131,14 @@ pub fn product(
     let threads = if large { grid::threads() } else { 1 };
     #[cfg(all(target_arch = "x86_64", feature = "std"))]
     {
-        let product = avx512::Product { sizes: [rows, depth, columns], left, right, bias, out: SharedOut::new(out) };
+        use packed::Packing;
+        let product = packed::Product { sizes: [rows, depth, columns], left, right, bias, out: SharedOut::new(out) };
         // SAFETY: the instructions were detected; every element lies in its slice; matrices are row-major or transposed.
         unsafe {
             match (precision, Level::current()) {
-                (Precision::Bf16, _) if bf16::has_bf16() => return avx512::run::<avx512::Bf16>(&product, threads),
-                (_, Level::Avx512(_)) if large && rows >= PACKED_ROWS => return avx512::run::<avx512::F32>(&product, threads),
+                (Precision::Bf16, _) if bf16::has_bf16() => return packed::run(Packing::Bf16Avx512, &product, threads),
+                (_, Level::Avx512(_)) if large && rows >= PACKED_ROWS => return packed::run(Packing::F32Avx512, &product, threads),
+                (_, Level::Avx2(_)) if large && rows >= PACKED_ROWS => return packed::run(Packing::F32Avx2, &product, threads),
                 _ => {}
             }
         }

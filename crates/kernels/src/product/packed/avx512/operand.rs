@@ -2,41 +2,41 @@
 
 use core::arch::x86_64::*;
 
-/// A kind of packed operand: a unit holds [`Unit::DEPTH`] neighbours along the depth of one row or column.
-pub(in super::super) trait Unit {
+/// A kind of packed operand: a unit holds [`Operand::DEPTH`] neighbours along the depth of one row or column.
+pub(in super::super) trait Operand {
     /// Elements of depth in a unit.
     const DEPTH: usize;
 
     /// sum + the unit products of `left` and `right`, lane by lane.
     ///
     /// # Safety
-    /// To be inlined below [`Unit::run`], where the instructions are enabled; so are the others.
+    /// To be inlined below [`Operand::run`], where the instructions are enabled; so are the others.
     unsafe fn multiply_add(sum: __m512, left: __m512i, right: __m512i) -> __m512;
 
     /// Lane i holds elements i of `first` and, where a unit has two, of `second`, the next depth.
     ///
     /// # Safety
-    /// See [`Unit::multiply_add`].
+    /// See [`Operand::multiply_add`].
     unsafe fn pair(first: __m512, second: __m512) -> __m512i;
 
     /// Lane i holds the elements i · DEPTH.. of `first` and then `second`.
     ///
     /// # Safety
-    /// See [`Unit::multiply_add`].
+    /// See [`Operand::multiply_add`].
     unsafe fn consecutive(first: __m512, second: __m512) -> __m512i;
 
     /// Does a piece of work: everything below is inlined here, where the instructions are enabled.
     ///
     /// # Safety
-    /// The machine has AVX-512 F, BW and VL, and AVX512-BF16 for [`Bf16`]; the piece's pointers are as [`super::Piece`] says, and nobody
+    /// The machine has AVX-512 F, BW and VL, and AVX512-BF16 for [`Bf16`]; the piece's pointers are as [`super::super::Piece`] says, and nobody
     /// else uses what it writes.
-    unsafe fn run(piece: super::Piece<'_>);
+    unsafe fn run(piece: super::super::Piece<'_>);
 }
 
 /// Two bf16, rounded to nearest even. Their sums are f32.
 pub(in super::super) struct Bf16;
 
-impl Unit for Bf16 {
+impl Operand for Bf16 {
     const DEPTH: usize = 2;
 
     #[inline(always)]
@@ -64,7 +64,7 @@ impl Unit for Bf16 {
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
-    unsafe fn run(piece: super::Piece<'_>) {
+    unsafe fn run(piece: super::super::Piece<'_>) {
         // SAFETY: the caller's promise.
         unsafe { piece.run::<Self>() }
     }
@@ -73,7 +73,7 @@ impl Unit for Bf16 {
 /// One f32.
 pub(in super::super) struct F32;
 
-impl Unit for F32 {
+impl Operand for F32 {
     const DEPTH: usize = 1;
 
     #[inline(always)]
@@ -95,7 +95,7 @@ impl Unit for F32 {
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn run(piece: super::Piece<'_>) {
+    unsafe fn run(piece: super::super::Piece<'_>) {
         // SAFETY: the caller's promise.
         unsafe { piece.run::<Self>() }
     }

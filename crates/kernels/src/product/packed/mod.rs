@@ -1,29 +1,31 @@
-//! Products on AVX-512: both sides packed into panels of f32 or of pairs of bf16, sums kept in registers.
+//! Large products: both sides packed into panels of f32 or of pairs of bf16, sums kept in registers.
 //!
 //! ```text
 //! for each block of depth, in order
-//!     pack the right side's block into panels of 48 columns
+//!     pack the right side's block into panels, as wide as a tile
 //!     for each block of 96 rows
 //!         pack the left side's block
-//!         for each panel, for each 8 rows: out (+)= left · right      (tile.rs)
+//!         for each panel, for each tile's rows: out (+)= left · right
 //! ```
 //!
 //! 1. A right side that fits [`KEPT_RIGHT`] (the weight of a layer) is packed once, by all threads, and shared. Rows are spread over the
 //!    threads, and each block of rows passes all depth before the next one, so that its results stay in the cache until they are done
 //!    and its inputs are read in the order they lie in memory. A deeper right side (in the gradient of a weight) is never packed whole:
 //!    the result is cut into regions, each a product of its own on one thread.
-//! 2. A block of depth is 192 units of four bytes, each one f32 or two bf16: a panel of the right side (36 KiB) stays in the first-level
-//!    cache while rows pass by, the left block (78 KiB) in the second.
-//! 3. Left sides whose depth is contiguous are only converted, not transposed: a tile reads its eight rows where they are.
+//! 2. A block of depth is 192 units of four bytes, each one f32 or two bf16: a panel of the right side (36 KiB on AVX-512, 12 KiB on AVX2)
+//!    stays in the first-level cache while rows pass by, the left block (78 KiB) in the second.
+//! 3. Left sides whose depth is contiguous are only converted, not transposed: a tile reads its rows where they are.
 //! 4. While tiles are computed, the cache lines of the next block to be packed are asked for, one every few units. Without this the memory
 //!    rests while tiles are computed and the arithmetic while blocks are packed.
 //!
 //! An element's sum is taken block by block in the order of depth, whatever the threads and regions, so the number of threads never
 //! changes the result.
+//!
+//! How operands are packed and tiles computed is each instruction set's own: [`Unit`].
 
+mod avx2;
+mod avx512;
 mod memory;
-mod pack;
-mod tile;
 mod unit;
 
 use super::Matrix;
@@ -31,14 +33,12 @@ use crate::grid::{self, SharedOut};
 use crate::simd::prefetch;
 use core::ops::Range;
 use memory::{Address, Ahead, with_left, with_right};
-use pack::Panels;
-use tile::{ASK, Begin, LANES, ROWS, Target, VECTORS, tile};
-pub(super) use unit::{Bf16, F32, Unit};
+use unit::{Begin, Panels, Sides, Target, Unit};
 
 /// Units of depth in a block.
 const UNITS: usize = 192;
 /// Distance in units between the rows of a left block whose depth is contiguous: not a power of two, so that rows share no cache set.
-const ROW: usize = UNITS + LANES;
+const ROW: usize = UNITS + 16;
 /// Rows of a left block.
 const BLOCK: usize = 96;
 /// Units of a left block, the last row's whole vectors included.
@@ -62,13 +62,36 @@ pub(super) struct Product<'a> {
     pub out: SharedOut,
 }
 
-/// Computes `product` with its inputs packed as `U`.
+/// What a product's inputs are packed as, and the instructions that multiply them.
+pub(super) enum Packing {
+    /// f32 on AVX2 and FMA.
+    F32Avx2,
+    /// f32 on AVX-512 F, BW and VL.
+    F32Avx512,
+    /// Pairs of bf16 on AVX-512 F, BW and VL and AVX512-BF16.
+    Bf16Avx512,
+}
+
+/// Computes `product` on `threads` threads.
 ///
 /// # Safety
-/// The machine has `U`'s instructions ([`Unit::run`]); one of each side's strides is 1.
-pub(super) unsafe fn run<U: Unit>(product: &Product<'_>, threads: usize) {
+/// The machine has the packing's instructions; one of each side's strides is 1.
+pub(super) unsafe fn run(packing: Packing, product: &Product<'_>, threads: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match packing {
+            Packing::F32Avx2 => run_as::<avx2::F32>(product, threads),
+            Packing::F32Avx512 => run_as::<avx512::F32>(product, threads),
+            Packing::Bf16Avx512 => run_as::<avx512::Bf16>(product, threads),
+        }
+    }
+}
+
+/// # Safety
+/// See [`run`].
+unsafe fn run_as<U: Unit>(product: &Product<'_>, threads: usize) {
     let [rows, depth, columns] = product.sizes;
-    let right_len = depth.div_ceil(U::DEPTH) * Panels { columns }.vectors() * LANES;
+    let right_len = depth.div_ceil(U::DEPTH) * Panels::new::<U>(columns).vectors() * U::LANES;
     if right_len * size_of::<i32>() <= KEPT_RIGHT {
         return with_right(right_len, |packed| {
             let packed = Address(packed);
@@ -77,9 +100,9 @@ pub(super) unsafe fn run<U: Unit>(product: &Product<'_>, threads: usize) {
                 unsafe { U::run(Piece::Right { product, block, packed: packed.get() }) };
             });
             let most = if threads == 1 { 1 } else { 8 * threads };
-            let tasks = rows.div_ceil(BLOCK).max(2 * threads).min(most).min(rows.div_ceil(ROWS));
+            let tasks = rows.div_ceil(BLOCK).max(2 * threads).min(most).min(rows.div_ceil(U::ROWS));
             grid::for_each(tasks, |i| {
-                let rows = aligned_piece(rows, ROWS, tasks, i);
+                let rows = aligned_piece(rows, U::ROWS, tasks, i);
                 with_left(BLOCK_LEN * product.blocks::<U>().min(SLAB), |left| {
                     // SAFETY: the caller's promise; the right side is packed, and every task has its own rows.
                     unsafe { U::run(Piece::Rows { product, rows, left, right: packed.get() }) };
@@ -87,12 +110,12 @@ pub(super) unsafe fn run<U: Unit>(product: &Product<'_>, threads: usize) {
             });
         });
     }
-    let [down, across] = regions(rows, columns, threads);
+    let [down, across] = regions::<U>(rows, columns, threads);
     grid::for_each(down * across, |i| {
-        let rows = aligned_piece(rows, ROWS, down, i / across);
-        let columns = aligned_piece(columns, LANES, across, i % across);
+        let rows = aligned_piece(rows, U::ROWS, down, i / across);
+        let columns = aligned_piece(columns, U::LANES, across, i % across);
         with_left(BLOCK_LEN, |left| {
-            with_right(UNITS * (columns.len() + LANES), |right| {
+            with_right(UNITS * (columns.len() + U::LANES), |right| {
                 // SAFETY: the caller's promise; regions do not overlap.
                 unsafe { U::run(Piece::Region { product, rows, columns, left, right }) };
             });
@@ -107,13 +130,13 @@ fn aligned_piece(len: usize, step: usize, pieces: usize, i: usize) -> Range<usiz
 }
 
 /// Into how many regions, down and across, a result is cut so that `threads` threads end soonest.
-fn regions(rows: usize, columns: usize, threads: usize) -> [usize; 2] {
+fn regions<U: Unit>(rows: usize, columns: usize, threads: usize) -> [usize; 2] {
     // Packing an element costs as much as this many multiply-adds.
     const PACK: f64 = 16.0;
     let narrowest = columns.div_ceil(REGION);
     let mut best = ([1, narrowest], f64::INFINITY);
-    for across in narrowest..=narrowest.max((narrowest + threads).min(columns.div_ceil(LANES))) {
-        for down in 1..=(2 * threads).min(rows.div_ceil(ROWS)) {
+    for across in narrowest..=narrowest.max((narrowest + threads).min(columns.div_ceil(U::LANES))) {
+        for down in 1..=(2 * threads).min(rows.div_ceil(U::ROWS)) {
             let (height, width) = (rows.div_ceil(down) as f64, columns.div_ceil(across) as f64);
             let cost = (down * across).div_ceil(threads) as f64 * (height * width + PACK * (height + width));
             if cost < best.1 {
@@ -125,7 +148,7 @@ fn regions(rows: usize, columns: usize, threads: usize) -> [usize; 2] {
 }
 
 /// A part of a product that one thread does.
-pub(super) enum Piece<'a> {
+enum Piece<'a> {
     /// Packs the right side's block of depth number `block` into its part of the whole packed right side.
     Right { product: &'a Product<'a>, block: usize, packed: *mut i32 },
     /// Computes whole rows from the packed right side; `left` has room for a slab.
@@ -166,12 +189,12 @@ impl Product<'_> {
 
     /// Units of the whole packed right side before a block of depth.
     fn packed_before<U: Unit>(&self, depth: &Range<usize>) -> usize {
-        depth.start / U::DEPTH * Panels { columns: self.sizes[2] }.vectors() * LANES
+        depth.start / U::DEPTH * Panels::new::<U>(self.sizes[2]).vectors() * U::LANES
     }
 
     /// How often the tiles of a block ask for memory.
     fn asks<U: Unit>(rows: usize, columns: usize, depth: usize) -> usize {
-        rows.div_ceil(ROWS) * Panels { columns }.count() * (depth / U::DEPTH / ASK)
+        rows.div_ceil(U::ROWS) * Panels::new::<U>(columns).count() * (depth / U::DEPTH / U::ASK)
     }
 
     /// # Safety
@@ -247,7 +270,7 @@ impl Product<'_> {
             for (i, depth) in blocks.map(|i| self.block::<U>(i)).enumerate() {
                 // SAFETY: the caller's promise, and that of `run` on the strides.
                 unsafe {
-                    pack::left_across::<U>(source(rows.start, &depth), column_stride, rows.len(), depth.len(), packed.add(i * BLOCK_LEN));
+                    U::left_across(source(rows.start, &depth), column_stride, rows.len(), depth.len(), packed.add(i * BLOCK_LEN));
                 }
             }
             return;
@@ -255,7 +278,7 @@ impl Product<'_> {
         for (r, row) in rows.enumerate() {
             for (i, depth) in blocks.clone().map(|i| self.block::<U>(i)).enumerate() {
                 // SAFETY: as above.
-                unsafe { pack::left_along::<U>(source(row, &depth), depth.len(), packed.add(i * BLOCK_LEN + r * ROW)) };
+                unsafe { U::left_along(source(row, &depth), depth.len(), packed.add(i * BLOCK_LEN + r * ROW)) };
             }
         }
     }
@@ -266,12 +289,12 @@ impl Product<'_> {
     unsafe fn pack_right<U: Unit>(&self, columns: Range<usize>, depth: Range<usize>, packed: *mut i32) {
         let Matrix { data, row_stride, column_stride } = self.right;
         let source = data.as_ptr().wrapping_add(depth.start * row_stride + columns.start * column_stride);
-        let panels = Panels { columns: columns.len() };
+        let panels = Panels::new::<U>(columns.len());
         // SAFETY: the caller's promise, and that of `run` on the strides.
         unsafe {
             match column_stride {
-                1 => pack::right_across::<U>(source, row_stride, depth.len(), panels, packed),
-                _ => pack::right_along::<U>(source, column_stride, depth.len(), panels, packed),
+                1 => U::right_across(source, row_stride, depth.len(), panels, packed),
+                _ => U::right_along(source, column_stride, depth.len(), panels, packed),
             }
         }
     }
@@ -291,45 +314,31 @@ impl Product<'_> {
         mut ahead: impl FnMut(),
     ) {
         let (units, stride) = (depth.len().div_ceil(U::DEPTH), self.sizes[2]);
-        let panels = Panels { columns: columns.len() };
+        let panels = Panels::new::<U>(columns.len());
         for p in 0..panels.count() {
             let panel = panels.range(p);
-            let column = columns.start + panel.start * LANES;
+            let column = columns.start + panel.start * U::LANES;
             let begin = match self.bias {
                 _ if depth.start > 0 => Begin::Add,
                 Some(bias) => Begin::Bias(bias.as_ptr().wrapping_add(column)),
                 None => Begin::Zero,
             };
-            let mask = pack::first_lanes(columns.end - (columns.start + (panel.end - 1) * LANES));
-            let right = right.wrapping_add(panel.start * units * LANES);
-            for r in (0..rows.len()).step_by(ROWS) {
+            let last = (columns.end - (columns.start + (panel.end - 1) * U::LANES)).min(U::LANES);
+            let right = right.wrapping_add(panel.start * units * U::LANES);
+            for r in (0..rows.len()).step_by(U::ROWS) {
                 let out = self.out.pointer((rows.start + r) * stride + column);
-                let target = Target { out, stride, rows: (rows.len() - r).min(ROWS), mask };
+                let target = Target { out, stride, rows: (rows.len() - r).min(U::ROWS), last };
                 if matches!(begin, Begin::Add) {
                     for i in 0..target.rows {
                         for v in 0..=panel.len() {
-                            prefetch(out.wrapping_add(i * stride + v * LANES));
+                            prefetch(out.wrapping_add(i * stride + v * U::LANES));
                         }
                     }
                 }
+                let along = self.left.column_stride == 1;
+                let left = left.wrapping_add(if along { r * ROW } else { r * units });
                 // SAFETY: the caller's promise.
-                unsafe {
-                    if self.left.column_stride == 1 {
-                        let left = left.add(r * ROW);
-                        match panel.len() {
-                            1 => tile::<U, 1, ROW, 1>(units, left, right, begin, target, &mut ahead),
-                            2 => tile::<U, 2, ROW, 1>(units, left, right, begin, target, &mut ahead),
-                            _ => tile::<U, VECTORS, ROW, 1>(units, left, right, begin, target, &mut ahead),
-                        }
-                    } else {
-                        let left = left.add(r * units);
-                        match panel.len() {
-                            1 => tile::<U, 1, 1, ROWS>(units, left, right, begin, target, &mut ahead),
-                            2 => tile::<U, 2, 1, ROWS>(units, left, right, begin, target, &mut ahead),
-                            _ => tile::<U, VECTORS, 1, ROWS>(units, left, right, begin, target, &mut ahead),
-                        }
-                    }
-                }
+                unsafe { U::tile(along, panel.len(), Sides { units, left, right }, begin, target, &mut ahead) };
             }
         }
     }

@@ -2,33 +2,11 @@
 //!
 //! "Along": elements that follow each other along the depth are contiguous. "Across": rows (left) or columns (right) are.
 
-use super::tile::{LANES, ROWS, VECTORS};
-use super::unit::Unit;
-use crate::grid;
+use super::super::unit::Panels;
+use super::operand::Operand;
+use super::tile::{LANES, ROWS};
 use crate::simd::prefetch;
 use core::arch::x86_64::*;
-use core::ops::Range;
-
-/// How columns are cut into panels of nearly equal width, so that none is much narrower than a tile.
-#[derive(Clone, Copy)]
-pub(super) struct Panels {
-    pub columns: usize,
-}
-
-impl Panels {
-    pub(super) fn vectors(self) -> usize {
-        self.columns.div_ceil(LANES)
-    }
-
-    pub(super) fn count(self) -> usize {
-        self.vectors().div_ceil(VECTORS)
-    }
-
-    /// The vectors of panel `p`.
-    pub(super) fn range(self, p: usize) -> Range<usize> {
-        grid::piece(self.vectors(), self.count(), p)
-    }
-}
 
 /// The first `count` of 16 lanes.
 #[inline(always)]
@@ -45,7 +23,7 @@ unsafe fn load(source: *const f32, count: usize) -> __m512 {
 
 /// `LANES · DEPTH` elements along the depth, of which `count` exist, as sixteen units.
 #[inline(always)]
-unsafe fn along<U: Unit>(source: *const f32, count: usize) -> __m512i {
+unsafe fn along<U: Operand>(source: *const f32, count: usize) -> __m512i {
     // SAFETY: the callers' promise.
     unsafe {
         let second = if U::DEPTH > 1 { load(source.wrapping_add(LANES), count.saturating_sub(LANES)) } else { _mm512_setzero_ps() };
@@ -55,7 +33,7 @@ unsafe fn along<U: Unit>(source: *const f32, count: usize) -> __m512i {
 
 /// Sixteen lanes, of which `count` exist, of the unit whose first element is `source`; `second`: its second element exists too.
 #[inline(always)]
-unsafe fn across<U: Unit>(source: *const f32, stride: usize, count: usize, second: bool) -> __m512i {
+unsafe fn across<U: Operand>(source: *const f32, stride: usize, count: usize, second: bool) -> __m512i {
     // SAFETY: the callers' promise.
     unsafe {
         let second = if U::DEPTH > 1 && second { load(source.wrapping_add(stride), count) } else { _mm512_setzero_ps() };
@@ -65,7 +43,7 @@ unsafe fn across<U: Unit>(source: *const f32, stride: usize, count: usize, secon
 
 /// Asks for a unit's lines some runs before they are packed: the processor does not foresee strides this long.
 #[inline(always)]
-fn ask<U: Unit>(source: *const f32, stride: usize) {
+fn ask<U: Operand>(source: *const f32, stride: usize) {
     for run in 0..U::DEPTH {
         prefetch(source.wrapping_add((LANES * U::DEPTH + run) * stride));
     }
@@ -74,9 +52,9 @@ fn ask<U: Unit>(source: *const f32, stride: usize) {
 /// A row of a left side along the depth: unit u goes to `packed[u]`, `packed` having room for whole vectors.
 ///
 /// # Safety
-/// Called below [`Unit::run`]; `depth` elements are readable, the packed ones writable.
+/// Called below [`Operand::run`]; `depth` elements are readable, the packed ones writable.
 #[inline(always)]
-pub(super) unsafe fn left_along<U: Unit>(source: *const f32, depth: usize, packed: *mut i32) {
+pub(super) unsafe fn left_along<U: Operand>(source: *const f32, depth: usize, packed: *mut i32) {
     for k in (0..depth).step_by(LANES * U::DEPTH) {
         // SAFETY: the caller's promise.
         unsafe { _mm512_storeu_epi32(packed.add(k / U::DEPTH), along::<U>(source.wrapping_add(k), depth - k)) };
@@ -86,9 +64,9 @@ pub(super) unsafe fn left_along<U: Unit>(source: *const f32, depth: usize, packe
 /// Left side across: unit u of row r goes to `packed[(r / ROWS) · ROWS · units + u · ROWS + r % ROWS]`, an even number of row groups.
 ///
 /// # Safety
-/// Called below [`Unit::run`]; `depth` runs of `rows` elements, `stride` apart, are readable, the packed ones writable.
+/// Called below [`Operand::run`]; `depth` runs of `rows` elements, `stride` apart, are readable, the packed ones writable.
 #[inline(always)]
-pub(super) unsafe fn left_across<U: Unit>(source: *const f32, stride: usize, rows: usize, depth: usize, packed: *mut i32) {
+pub(super) unsafe fn left_across<U: Operand>(source: *const f32, stride: usize, rows: usize, depth: usize, packed: *mut i32) {
     let units = depth.div_ceil(U::DEPTH);
     for u in 0..units {
         let k = u * U::DEPTH;
@@ -110,9 +88,9 @@ pub(super) unsafe fn left_across<U: Unit>(source: *const f32, stride: usize, row
 /// `packed[(start · units + u · width + v) · LANES..]`.
 ///
 /// # Safety
-/// Called below [`Unit::run`]; `depth` runs of the panels' columns, `stride` apart, are readable, the packed ones writable.
+/// Called below [`Operand::run`]; `depth` runs of the panels' columns, `stride` apart, are readable, the packed ones writable.
 #[inline(always)]
-pub(super) unsafe fn right_across<U: Unit>(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
+pub(super) unsafe fn right_across<U: Operand>(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
     let units = depth.div_ceil(U::DEPTH);
     for first in (0..units).step_by(LANES) {
         for p in 0..panels.count() {
@@ -138,7 +116,7 @@ pub(super) unsafe fn right_across<U: Unit>(source: *const f32, stride: usize, de
 /// # Safety
 /// As there, with the two directions exchanged.
 #[inline(always)]
-pub(super) unsafe fn right_along<U: Unit>(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
+pub(super) unsafe fn right_along<U: Operand>(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
     let units = depth.div_ceil(U::DEPTH);
     for p in 0..panels.count() {
         let panel = panels.range(p);

@@ -4,7 +4,9 @@
 //! loads fit beside the arithmetic, and 24 independent sums hide its latency. 48 columns divide the usual widths, and a panel of the right
 //! side 48 wide fits the first-level cache over a whole block of depth.
 
-use super::unit::Unit;
+use super::super::unit::{Begin, Sides, Target};
+use super::operand::Operand;
+use super::pack::first_lanes;
 use core::arch::x86_64::*;
 
 /// Rows of a tile.
@@ -13,54 +15,31 @@ pub(super) const ROWS: usize = 8;
 pub(super) const VECTORS: usize = 3;
 /// Columns in a vector.
 pub(super) const LANES: usize = 16;
-
 /// After how many units a tile asks for memory ahead.
 pub(super) const ASK: usize = 4;
-
-/// What a tile's sums begin with.
-#[derive(Clone, Copy)]
-pub(super) enum Begin {
-    /// 0: the result is stored.
-    Zero,
-    /// A bias per column, beginning at the tile's first one.
-    Bias(*const f32),
-    /// 0, and the result is added to what is there.
-    Add,
-}
-
-/// Where a tile goes.
-#[derive(Clone, Copy)]
-pub(super) struct Target {
-    pub out: *mut f32,
-    pub stride: usize,
-    /// Rows to store, at most [`ROWS`].
-    pub rows: usize,
-    /// Columns to store of the last vector.
-    pub mask: __mmask16,
-}
 
 /// A tile of the result. Unit u of row r of the left side is `left[r · ROW + u · STEP]`, of vector v of the right side
 /// `right[(u · V + v) · LANES..]`. `ahead` is called every [`ASK`] units.
 ///
 /// # Safety
-/// Called below [`Unit::run`]; all [`ROWS`] rows of the left side and V vectors of the right are readable, the
+/// Called below [`Operand::run`]; all [`ROWS`] rows of the left side and V vectors of the right are readable, the
 /// target's rows writable.
 #[inline(always)]
-pub(super) unsafe fn tile<U: Unit, const V: usize, const ROW: usize, const STEP: usize>(
-    units: usize,
-    left: *const i32,
-    right: *const i32,
+pub(super) unsafe fn tile<U: Operand, const V: usize, const ROW: usize, const STEP: usize>(
+    sides: Sides,
     begin: Begin,
     target: Target,
     ahead: &mut impl FnMut(),
 ) {
+    let Sides { units, left, right } = sides;
     // SAFETY: the caller's promise, for every operation below.
     unsafe {
+        let last = first_lanes(target.last);
         let zero = _mm512_setzero_ps();
         let mut sums = [[zero; V]; ROWS];
         if let Begin::Bias(bias) = begin {
             for v in 0..V {
-                let mask = if v + 1 == V { target.mask } else { !0 };
+                let mask = if v + 1 == V { last } else { !0 };
                 let bias = _mm512_maskz_loadu_ps(mask, bias.wrapping_add(v * LANES));
                 for row in &mut sums {
                     row[v] = bias;
@@ -88,7 +67,7 @@ pub(super) unsafe fn tile<U: Unit, const V: usize, const ROW: usize, const STEP:
             }
             for (v, &sum) in sums.iter().enumerate() {
                 let at = target.out.wrapping_add(r * target.stride + v * LANES);
-                let mask = if v + 1 == V { target.mask } else { !0 };
+                let mask = if v + 1 == V { last } else { !0 };
                 let sum = if matches!(begin, Begin::Add) { _mm512_add_ps(_mm512_maskz_loadu_ps(mask, at), sum) } else { sum };
                 _mm512_mask_storeu_ps(at, mask, sum);
             }

@@ -1,16 +1,19 @@
 //! Memory of packed operands, kept by each thread, and memory asked for before it is needed.
 
 use super::Matrix;
-use super::tile::LANES;
 use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
 use core::cell::Cell;
+use core::hint::black_box;
 use core::ops::Range;
 use std::vec::Vec;
 
-/// A vector's worth of packed units.
+/// Units, or f32, in a cache line.
+const LINE: usize = 16;
+
+/// A cache line of packed units.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line(#[allow(dead_code, reason = "read through pointers")] [i32; LANES]);
+struct Line(#[allow(dead_code, reason = "read through pointers")] [i32; LINE]);
 
 std::thread_local! {
     static LEFT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
@@ -29,8 +32,8 @@ pub(super) fn with_right<R>(len: usize, work: impl FnOnce(*mut i32) -> R) -> R {
 
 fn with_kept<R>(kept: &'static std::thread::LocalKey<Cell<Vec<Line>>>, len: usize, work: impl FnOnce(*mut i32) -> R) -> R {
     let mut lines = kept.take();
-    if lines.len() < len.div_ceil(LANES) {
-        lines = alloc::vec![Line([0; LANES]); len.div_ceil(LANES)];
+    if lines.len() < len.div_ceil(LINE) {
+        lines = alloc::vec![Line([0; LINE]); len.div_ceil(LINE)];
     }
     let result = work(lines.as_mut_ptr().cast());
     kept.set(lines);
@@ -56,10 +59,11 @@ impl Address {
 /// Cache lines of a part of a matrix that will be packed soon, asked for a few at a time.
 pub(super) struct Ahead {
     at: *const f32,
-    stride: usize,
-    /// Lines of each run of contiguous elements.
+    /// From the end of a run of contiguous elements to the beginning of the next.
+    skip: usize,
+    /// Lines of each run, and those left of the present one.
     lines: usize,
-    line: usize,
+    left: usize,
     runs: usize,
     at_once: usize,
 }
@@ -72,8 +76,10 @@ impl Ahead {
             1 => (matrix.row_stride, rows.len(), columns.len()),
             stride => (stride, columns.len(), rows.len()),
         };
-        let lines = len.div_ceil(LANES);
-        Self { at, stride, lines, line: 0, runs: if len == 0 { 0 } else { runs }, at_once: (lines * runs).div_ceil(asks.max(1)) }
+        let lines = len.div_ceil(LINE);
+        // A number the compiler knows nothing of: else it moves the division to every use, where registers are short.
+        let at_once = black_box((lines * runs).div_ceil(asks.max(1)));
+        Self { at, skip: stride.wrapping_sub(lines * LINE), lines, left: lines, runs: if len == 0 { 0 } else { runs }, at_once }
     }
 
     /// Asks for the next few lines, into the second-level cache.
@@ -84,10 +90,11 @@ impl Ahead {
                 return;
             }
             // SAFETY: a prefetch never faults.
-            unsafe { _mm_prefetch::<_MM_HINT_T1>(self.at.wrapping_add(self.line * LANES).cast()) };
-            self.line += 1;
-            if self.line == self.lines {
-                (self.line, self.runs, self.at) = (0, self.runs - 1, self.at.wrapping_add(self.stride));
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(self.at.cast()) };
+            self.at = self.at.wrapping_add(LINE);
+            self.left -= 1;
+            if self.left == 0 {
+                (self.left, self.runs, self.at) = (self.lines, self.runs - 1, self.at.wrapping_add(self.skip));
             }
         }
     }

@@ -1,0 +1,64 @@
+//! Tiles of 8 × 48 on AVX-512, of f32 or of pairs of bf16.
+
+mod operand;
+mod pack;
+mod tile;
+
+use super::unit::{Begin, Panels, Sides, Target, Unit};
+use super::{Piece, ROW};
+use operand::Operand;
+pub(super) use operand::{Bf16, F32};
+use tile::{ASK, LANES, ROWS, VECTORS, tile};
+
+impl<U: Operand> Unit for U {
+    const DEPTH: usize = <U as Operand>::DEPTH;
+    const LANES: usize = LANES;
+    const ROWS: usize = ROWS;
+    const VECTORS: usize = VECTORS;
+    const ASK: usize = ASK;
+
+    #[inline(always)]
+    unsafe fn left_along(source: *const f32, depth: usize, packed: *mut i32) {
+        // SAFETY: the caller's promise, which is the same.
+        unsafe { pack::left_along::<U>(source, depth, packed) }
+    }
+
+    #[inline(always)]
+    unsafe fn left_across(source: *const f32, stride: usize, rows: usize, depth: usize, packed: *mut i32) {
+        // SAFETY: as above.
+        unsafe { pack::left_across::<U>(source, stride, rows, depth, packed) }
+    }
+
+    #[inline(always)]
+    unsafe fn right_across(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
+        // SAFETY: as above.
+        unsafe { pack::right_across::<U>(source, stride, depth, panels, packed) }
+    }
+
+    #[inline(always)]
+    unsafe fn right_along(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
+        // SAFETY: as above.
+        unsafe { pack::right_along::<U>(source, stride, depth, panels, packed) }
+    }
+
+    #[inline(always)]
+    unsafe fn tile(along: bool, vectors: usize, sides: Sides, begin: Begin, target: Target, ahead: &mut impl FnMut()) {
+        // SAFETY: as above.
+        unsafe {
+            match (along, vectors) {
+                (true, 1) => tile::<U, 1, ROW, 1>(sides, begin, target, ahead),
+                (true, 2) => tile::<U, 2, ROW, 1>(sides, begin, target, ahead),
+                (true, _) => tile::<U, VECTORS, ROW, 1>(sides, begin, target, ahead),
+                (false, 1) => tile::<U, 1, 1, ROWS>(sides, begin, target, ahead),
+                (false, 2) => tile::<U, 2, 1, ROWS>(sides, begin, target, ahead),
+                (false, _) => tile::<U, VECTORS, 1, ROWS>(sides, begin, target, ahead),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn run(piece: Piece<'_>) {
+        // SAFETY: as above.
+        unsafe { <U as Operand>::run(piece) }
+    }
+}
