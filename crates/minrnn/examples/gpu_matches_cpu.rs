@@ -341,7 +341,7 @@ fn norms(checks: &mut Checks) {
 }
 
 fn activations(checks: &mut Checks) {
-    for [n, m] in [[3, 5], [300, 96]] {
+    for [n, m] in [[3, 5], [300, 128]] {
         let plain = |mut leaves: Vec<Tensor<1>>, _: &Device| {
             vec![flat(ops::bias_gelu(leaves.remove(0).mul_scalar(3.0).reshape([n, m]), Some(leaves.remove(0))))]
         };
@@ -375,7 +375,7 @@ fn products(checks: &mut Checks) {
 }
 
 fn dropout(checks: &mut Checks) {
-    for [n, m] in [[3, 5], [300, 96]] {
+    for [n, m] in [[3, 5], [300, 128]] {
         for (what, probability) in [("dropout", 0.2), ("no dropout", 0.0)] {
             let dropout = Dropout { probability, key: 0x0123_4567_89ab_cdef };
             let whole = |mut leaves: Vec<Tensor<1>>, _: &Device| {

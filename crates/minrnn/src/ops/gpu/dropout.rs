@@ -8,7 +8,7 @@ use cubecl::prelude::*;
 
 use super::super::dropout::{Dropout, Op};
 use super::GpuOp;
-use super::column_sums::{column_sums, over_cube};
+use super::column_sums::{column_sums, vectors_over_cube};
 use super::tensors::{Columns, LANES, Like, ROWS, arg, arg_or, cubes, dims, elements, empty, empty_like_in, format, square, vector_size};
 
 /// What a kernel is compiled for.
@@ -93,11 +93,12 @@ impl GpuOp for Op {
                     &d_y.client,
                     cubes(cut.cubes()),
                     square(),
+                    cut.size,
                     arg(d_y),
                     arg(&d_x),
                     arg(&sums),
                     rows,
-                    width,
+                    cut.width,
                     cut.groups,
                     cut.block_rows,
                     cut.cubes(),
@@ -125,6 +126,18 @@ fn factor(i: usize, mask: &Mask) -> f32 {
     let words = threefry(counter, mask);
     let word = select(i & 16 == 0, words.a, words.b);
     select(word < mask.threshold, 0.0f32, mask.scale)
+}
+
+/// The factors of the elements of vector `i`.
+#[cube]
+fn factors<N: Size>(i: usize, mask: &Mask) -> Vector<f32, N> {
+    let mut factors = Vector::<f32, N>::empty();
+    let size = factors.vector_size();
+    #[unroll]
+    for k in 0..size {
+        factors.insert(k, factor(i * size + k, mask));
+    }
+    factors
 }
 
 #[derive(CubeType, Clone, Copy)]
@@ -180,13 +193,7 @@ fn forward<A: Float, Y: Float, N: Size>(
         value += bias[ABSOLUTE_POS % width];
     }
     if comptime!(plan.drops) {
-        let size = value.vector_size();
-        let mut factors = Vector::<f32, N>::empty();
-        #[unroll]
-        for k in 0..size {
-            factors.insert(k, factor(ABSOLUTE_POS * size + k, &mask));
-        }
-        value *= factors;
+        value *= factors::<N>(ABSOLUTE_POS, &mask);
     }
     if comptime!(plan.residual) {
         value += Vector::<f32, N>::cast_from(residual[ABSOLUTE_POS]);
@@ -197,10 +204,10 @@ fn forward<A: Float, Y: Float, N: Size>(
 /// d_x, and over blocks of rows its sums.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn backward<A: Float, Y: Float>(
-    d_y: &[Y],
-    d_x: &mut [A],
-    sums: &mut [f32],
+fn backward<A: Float, Y: Float, N: Size>(
+    d_y: &[Vector<Y, N>],
+    d_x: &mut [Vector<A, N>],
+    sums: &mut [Vector<f32, N>],
     rows: usize,
     width: usize,
     groups: usize,
@@ -217,21 +224,21 @@ fn backward<A: Float, Y: Float>(
     let column = CUBE_POS % groups * LANES + UNIT_POS_X as usize;
     let block = CUBE_POS / groups;
     let end = min((block + 1) * block_rows, rows);
-    let mut sum = 0.0f32;
+    let mut sum = Vector::<f32, N>::new(0.0f32);
     if column < width {
         let mut row = block * block_rows + UNIT_POS_Y as usize;
         while row < end {
             let at = row * width + column;
-            let mut d = f32::cast_from(d_y[at]);
+            let mut d = Vector::<f32, N>::cast_from(d_y[at]);
             if comptime!(plan.drops) {
-                d *= factor(at, &mask);
+                d *= factors::<N>(at, &mask);
             }
-            d_x[at] = A::cast_from(d);
+            d_x[at] = Vector::<A, N>::cast_from(d);
             sum += d;
             row += ROWS;
         }
     }
-    let total = over_cube(sum);
+    let total = vectors_over_cube(sum);
     if UNIT_POS_Y == 0 && column < width {
         sums[block * width + column] = total;
     }

@@ -6,7 +6,7 @@ use cubecl::prelude::*;
 
 use super::super::gelu::{BiasGatedGelu, BiasGelu};
 use super::GpuOp;
-use super::column_sums::{column_sums, over_cube};
+use super::column_sums::{column_sums, vectors_over_cube};
 use super::elementary::normal;
 use super::tensors::{Columns, LANES, Like, ROWS, arg, cubes, dims, elements, empty, empty_in, empty_like, format, square, vector_size};
 
@@ -39,13 +39,14 @@ impl GpuOp for BiasGelu {
                 &x.client,
                 cubes(cut.cubes()),
                 square(),
+                cut.size,
                 arg(x),
                 arg(bias),
                 arg(d_y),
                 arg(&d_x),
                 arg(&sums),
                 rows,
-                width,
+                cut.width,
                 cut.groups,
                 cut.block_rows,
                 cut.cubes(),
@@ -92,6 +93,7 @@ impl GpuOp for BiasGatedGelu {
                 &x.client,
                 cubes(cut.cubes()),
                 square(),
+                cut.size,
                 arg(x),
                 arg(bias),
                 arg(scale),
@@ -100,7 +102,7 @@ impl GpuOp for BiasGatedGelu {
                 arg(&bias_sums),
                 arg(&scale_sums),
                 rows,
-                width,
+                cut.width,
                 cut.groups,
                 cut.block_rows,
                 cut.cubes(),
@@ -137,12 +139,12 @@ fn forward<A: Float, N: Size>(
 /// d_x, and over blocks of rows its sums.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn backward<A: Float>(
-    x: &[A],
-    bias: &[f32],
-    d_y: &[A],
-    d_x: &mut [A],
-    sums: &mut [f32],
+fn backward<A: Float, N: Size>(
+    x: &[Vector<A, N>],
+    bias: &[Vector<f32, N>],
+    d_y: &[Vector<A, N>],
+    d_x: &mut [Vector<A, N>],
+    sums: &mut [Vector<f32, N>],
     rows: usize,
     width: usize,
     groups: usize,
@@ -156,21 +158,27 @@ fn backward<A: Float>(
     let column = CUBE_POS % groups * LANES + UNIT_POS_X as usize;
     let block = CUBE_POS / groups;
     let end = min((block + 1) * block_rows, rows);
-    let mut sum = 0.0f32;
+    let mut sum = Vector::<f32, N>::new(0.0f32);
     if column < width {
         let shift = bias[column];
         let mut row = block * block_rows + UNIT_POS_Y as usize;
         while row < end {
             let at = row * width + column;
-            let u = f32::cast_from(x[at]) + shift;
-            let normal = normal(u);
-            let d = f32::cast_from(d_y[at]) * fma(u, normal.density, normal.below);
-            d_x[at] = A::cast_from(d);
+            let shifted = Vector::<f32, N>::cast_from(x[at]) + shift;
+            let mut slopes = Vector::<f32, N>::empty();
+            #[unroll]
+            for k in 0..shifted.vector_size() {
+                let u = shifted.extract(k);
+                let normal = normal(u);
+                slopes.insert(k, fma(u, normal.density, normal.below));
+            }
+            let d = Vector::<f32, N>::cast_from(d_y[at]) * slopes;
+            d_x[at] = Vector::<A, N>::cast_from(d);
             sum += d;
             row += ROWS;
         }
     }
-    let total = over_cube(sum);
+    let total = vectors_over_cube(sum);
     if UNIT_POS_Y == 0 && column < width {
         sums[block * width + column] = total;
     }
@@ -206,14 +214,14 @@ fn forward_gated<A: Float, N: Size>(
 /// d_x, and over blocks of rows its sums and those of the gradient of the scale.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn backward_gated<A: Float>(
-    x: &[A],
-    bias: &[f32],
-    scale: &[f32],
-    d_y: &[A],
-    d_x: &mut [A],
-    bias_sums: &mut [f32],
-    scale_sums: &mut [f32],
+fn backward_gated<A: Float, N: Size>(
+    x: &[Vector<A, N>],
+    bias: &[Vector<f32, N>],
+    scale: &[Vector<f32, N>],
+    d_y: &[Vector<A, N>],
+    d_x: &mut [Vector<A, N>],
+    bias_sums: &mut [Vector<f32, N>],
+    scale_sums: &mut [Vector<f32, N>],
     rows: usize,
     width: usize,
     groups: usize,
@@ -227,32 +235,40 @@ fn backward_gated<A: Float>(
     let column = CUBE_POS % groups * LANES + UNIT_POS_X as usize;
     let block = CUBE_POS / groups;
     let end = min((block + 1) * block_rows, rows);
-    let mut value_sum = 0.0f32;
-    let mut gate_sum = 0.0f32;
-    let mut scale_sum = 0.0f32;
+    let mut value_sum = Vector::<f32, N>::new(0.0f32);
+    let mut gate_sum = Vector::<f32, N>::new(0.0f32);
+    let mut scale_sum = Vector::<f32, N>::new(0.0f32);
     if column < width {
         let factor = scale[column];
         let mut row = block * block_rows + UNIT_POS_Y as usize;
         while row < end {
             let at = row * 2 * width + column;
-            let value = f32::cast_from(x[at]) + bias[column];
-            let gate = f32::cast_from(x[at + width]) + bias[width + column];
-            let normal = normal(gate);
-            let active = gate * normal.below;
-            let d = f32::cast_from(d_y[row * width + column]);
-            let d_value = d * factor * active;
-            let d_gate = d * factor * value * fma(gate, normal.density, normal.below);
-            d_x[at] = A::cast_from(d_value);
-            d_x[at + width] = A::cast_from(d_gate);
+            let value = Vector::<f32, N>::cast_from(x[at]) + bias[column];
+            let gates = Vector::<f32, N>::cast_from(x[at + width]) + bias[width + column];
+            let mut active = Vector::<f32, N>::empty();
+            let mut slopes = Vector::<f32, N>::empty();
+            #[unroll]
+            for k in 0..gates.vector_size() {
+                let gate = gates.extract(k);
+                let normal = normal(gate);
+                active.insert(k, gate * normal.below);
+                slopes.insert(k, fma(gate, normal.density, normal.below));
+            }
+            let d = Vector::<f32, N>::cast_from(d_y[row * width + column]);
+            let scaled = d * factor;
+            let d_value = scaled * active;
+            let d_gate = scaled * value * slopes;
+            d_x[at] = Vector::<A, N>::cast_from(d_value);
+            d_x[at + width] = Vector::<A, N>::cast_from(d_gate);
             value_sum += d_value;
             gate_sum += d_gate;
             scale_sum += d * value * active;
             row += ROWS;
         }
     }
-    let value_total = over_cube(value_sum);
-    let gate_total = over_cube(gate_sum);
-    let scale_total = over_cube(scale_sum);
+    let value_total = vectors_over_cube(value_sum);
+    let gate_total = vectors_over_cube(gate_sum);
+    let scale_total = vectors_over_cube(scale_sum);
     if UNIT_POS_Y == 0 && column < width {
         bias_sums[block * 2 * width + column] = value_total;
         bias_sums[block * 2 * width + width + column] = gate_total;

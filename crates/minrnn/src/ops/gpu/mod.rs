@@ -10,7 +10,7 @@
 //! | `lstm` | one head of a few rows |
 //! | `conv` | 32 channels and a block of steps |
 //! | `norm`, `cross_entropy` | 8 rows of 32 lanes |
-//! | `gelu`, `dropout` | single elements; 32 columns and a block of rows where a gradient is summed over rows |
+//! | `gelu`, `dropout` | single elements; 32 vectors of columns and a block of rows where a gradient is summed over rows |
 //! | `embedding`, `adamw` | single elements; 32 columns of one row of the table |
 //!
 //! Neighbouring lanes read neighbouring channels, so every load of a plane is one stretch of memory. Sums over rows are taken in two

@@ -8,7 +8,7 @@ use cubecl::prelude::*;
 
 use super::super::norm::{LayerNorm, RmsNorm};
 use super::GpuOp;
-use super::column_sums::{column_sums, over_cube, over_row};
+use super::column_sums::{column_sums, over_row, vectors_over_cube};
 use super::tensors::{
     Columns, LANES, Like, ROWS, arg, arg_or, cubes, empty, empty_like, empty_like_in, format, len, square, vector_size, zeros, zeros_like,
 };
@@ -143,13 +143,14 @@ fn gradients(
             &x.client,
             cubes(columns.cubes()),
             square(),
+            columns.size,
             arg(x),
             arg(d_y),
             arg(&statistics),
             arg(&d_gamma),
             arg(&d_beta),
             rows,
-            width,
+            columns.width,
             columns.groups,
             columns.block_rows,
             columns.cubes(),
@@ -334,12 +335,12 @@ fn backward<A: Float, N: Size>(
 /// Over blocks of rows the sums of d_y times the normalised x, and of d_y: `[blocks, width]` each.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn parameters<A: Float>(
-    x: &[f32],
-    d_y: &[A],
+fn parameters<A: Float, N: Size>(
+    x: &[Vector<f32, N>],
+    d_y: &[Vector<A, N>],
     rows_statistics: &[f32],
-    d_gamma: &mut [f32],
-    d_beta: &mut [f32],
+    d_gamma: &mut [Vector<f32, N>],
+    d_beta: &mut [Vector<f32, N>],
     rows: usize,
     width: usize,
     groups: usize,
@@ -353,20 +354,22 @@ fn parameters<A: Float>(
     let column = CUBE_POS % groups * LANES + UNIT_POS_X as usize;
     let block = CUBE_POS / groups;
     let end = min((block + 1) * block_rows, rows);
-    let mut gamma_sum = 0.0f32;
-    let mut beta_sum = 0.0f32;
+    let mut gamma_sum = Vector::<f32, N>::new(0.0f32);
+    let mut beta_sum = Vector::<f32, N>::new(0.0f32);
     if column < width {
         let mut row = block * block_rows + UNIT_POS_Y as usize;
         while row < end {
             let at = row * width + column;
-            let d = f32::cast_from(d_y[at]);
-            gamma_sum += d * (x[at] - rows_statistics[2 * row]) * rows_statistics[2 * row + 1];
+            let d = Vector::<f32, N>::cast_from(d_y[at]);
+            let mean = Vector::<f32, N>::new(rows_statistics[2 * row]);
+            let inverse = Vector::<f32, N>::new(rows_statistics[2 * row + 1]);
+            gamma_sum += d * (x[at] - mean) * inverse;
             beta_sum += d;
             row += ROWS;
         }
     }
-    let gamma_total = over_cube(gamma_sum);
-    let beta_total = over_cube(beta_sum);
+    let gamma_total = vectors_over_cube(gamma_sum);
+    let beta_total = vectors_over_cube(beta_sum);
     if UNIT_POS_Y == 0 && column < width {
         d_gamma[block * width + column] = gamma_total;
         d_beta[block * width + column] = beta_total;

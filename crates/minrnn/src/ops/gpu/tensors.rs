@@ -134,6 +134,11 @@ pub(super) fn vector_size(width: usize) -> usize {
     [4, 2].into_iter().find(|size| width.is_multiple_of(*size)).unwrap_or(1)
 }
 
+/// Numbers that a unit of a kernel that walks down columns takes side by side: as many as leave every lane some.
+pub(super) fn column_vector_size(width: usize) -> usize {
+    [4, 2].into_iter().find(|size| width.is_multiple_of(*size) && width / size >= LANES).unwrap_or(1)
+}
+
 /// A cube of [`ROWS`] × [`LANES`].
 pub(super) fn square() -> CubeDim {
     CubeDim::new_2d(LANES as u32, ROWS as u32)
@@ -142,7 +147,11 @@ pub(super) fn square() -> CubeDim {
 /// How a `[rows, width]` matrix is cut for kernels that walk down columns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Columns {
-    /// Groups of [`LANES`] columns.
+    /// Numbers of a vector.
+    pub size: usize,
+    /// Vectors of a row.
+    pub width: usize,
+    /// Groups of [`LANES`] vectors.
     pub groups: usize,
     /// Blocks of rows.
     pub blocks: usize,
@@ -152,10 +161,12 @@ pub(super) struct Columns {
 
 impl Columns {
     pub(super) fn new(rows: usize, width: usize) -> Self {
+        let size = column_vector_size(width);
+        let width = width / size;
         let groups = width.div_ceil(LANES);
         let wanted = (BUSY / groups.max(1)).clamp(1, rows.div_ceil(4 * ROWS).max(1));
         let block_rows = rows.div_ceil(wanted).next_multiple_of(ROWS).max(ROWS);
-        Self { groups, blocks: rows.div_ceil(block_rows).max(1), block_rows }
+        Self { size, width, groups, blocks: rows.div_ceil(block_rows).max(1), block_rows }
     }
 
     /// Cubes of the kernel.
