@@ -192,6 +192,19 @@ pub fn prefetch(source: *const f32) {
     let _ = source;
 }
 
+/// [`prefetch`] into the second-level cache, for what is needed later.
+#[inline(always)]
+pub fn prefetch_far(source: *const f32) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults.
+    unsafe {
+        use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(source.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = source;
+}
+
 /// Makes the stores of [`stream`] visible to whoever synchronises with this thread afterwards.
 #[inline(always)]
 pub fn stream_fence() {
@@ -200,6 +213,68 @@ pub fn stream_fence() {
     unsafe {
         core::arch::x86_64::_mm_sfence();
     }
+}
+
+/// Products of the signed 16-bit halves of each word, lower with lower and upper with upper, added. They must fit 31 bits and a sign.
+#[inline(always)]
+pub fn dot_pairs<S: Simd>(_simd: S, a: S::u32s, b: S::u32s) -> S::u32s {
+    use core::mem::transmute_copy;
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_mm_madd_epi16, _mm256_madd_epi16, _mm512_madd_epi16};
+        // SAFETY: a vector of this size exists only where its instruction set was detected, with AVX-512 its part for 16-bit integers (BW).
+        unsafe {
+            match size_of::<S::u32s>() {
+                64 => return transmute_copy(&_mm512_madd_epi16(transmute_copy(&a), transmute_copy(&b))),
+                32 => return transmute_copy(&_mm256_madd_epi16(transmute_copy(&a), transmute_copy(&b))),
+                16 => return transmute_copy(&_mm_madd_epi16(transmute_copy(&a), transmute_copy(&b))),
+                _ => {}
+            }
+        }
+    }
+    lane_by_lane::<S::u32s, S::u32s>(a, b, dot_of_word)
+}
+
+#[inline(always)]
+fn dot_of_word(a: u32, b: u32) -> u32 {
+    let half = |word: u32, shift: u32| i32::from((word >> shift) as i16);
+    (half(a, 0) * half(b, 0)).wrapping_add(half(a, 16) * half(b, 16)) as u32
+}
+
+/// Words that are signed integers, as the nearest f32.
+#[inline(always)]
+pub fn signed_to_f32<S: Simd>(_simd: S, a: S::u32s) -> S::f32s {
+    use core::mem::transmute_copy;
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_mm_cvtepi32_ps, _mm256_cvtepi32_ps, _mm512_cvtepi32_ps};
+        // SAFETY: as above.
+        unsafe {
+            match size_of::<S::u32s>() {
+                64 => return transmute_copy(&_mm512_cvtepi32_ps(transmute_copy(&a))),
+                32 => return transmute_copy(&_mm256_cvtepi32_ps(transmute_copy(&a))),
+                16 => return transmute_copy(&_mm_cvtepi32_ps(transmute_copy(&a))),
+                _ => {}
+            }
+        }
+    }
+    lane_by_lane::<S::u32s, S::f32s>(a, a, |a, _| (a as i32 as f32).to_bits())
+}
+
+/// A function of two vectors of words, word by word.
+#[inline(always)]
+fn lane_by_lane<V: Copy, O: Copy>(a: V, b: V, function: impl Fn(u32, u32) -> u32) -> O {
+    assert!(size_of::<V>() == size_of::<O>());
+    let mut out = core::mem::MaybeUninit::<O>::uninit();
+    for lane in 0..size_of::<V>() / 4 {
+        // SAFETY: vectors are plain words, as many as are counted; all of `out` is written.
+        unsafe {
+            let word = |v: &V| core::ptr::from_ref(v).cast::<u32>().add(lane).read();
+            out.as_mut_ptr().cast::<u32>().add(lane).write(function(word(&a), word(&b)));
+        }
+    }
+    // SAFETY: as above.
+    unsafe { out.assume_init() }
 }
 
 /// e^−|x|: at most 1, so that sums and products of a few never overflow. NaN stays NaN.
@@ -335,6 +410,42 @@ mod tests {
             }
             F
         }};
+    }
+
+    /// [`dot_pairs`] and [`signed_to_f32`] of two words, by vectors and lane by lane.
+    struct Words(u32, u32);
+
+    impl WithSimd for Words {
+        type Output = Vec<(u32, f32)>;
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
+            let (a, b) = (simd.splat_u32s(self.0), simd.splat_u32s(self.1));
+            let dot = dot_pairs(simd, a, b);
+            let number = signed_to_f32(simd, a);
+            let same = lane_by_lane::<S::u32s, S::u32s>(a, b, dot_of_word);
+            let words = |v: S::u32s| {
+                // SAFETY: a vector is as many words as it has lanes.
+                (0..S::U32_LANES).map(move |lane| unsafe { core::ptr::from_ref(&v).cast::<u32>().add(lane).read() }).collect::<Vec<_>>()
+            };
+            let numbers = words(simd.transmute_u32s_f32s(number)).into_iter().map(f32::from_bits);
+            assert_eq!(words(dot), words(same));
+            words(dot).into_iter().zip(numbers).collect()
+        }
+    }
+
+    #[test]
+    fn products_of_pairs_match_on_every_level() {
+        let pair = |low: i16, high: i16| u32::from(low as u16) | u32::from(high as u16) << 16;
+        for (a, b) in [([255, 0], [-32767, 5]), ([255, 255], [32767, 32767]), ([1, -128], [-7, 300]), ([-32767, 32767], [-32767, 32767])] {
+            let expected = i32::from(a[0]) * i32::from(b[0]) + i32::from(a[1]) * i32::from(b[1]);
+            let (word, other) = (pair(a[0], a[1]), pair(b[0], b[1]));
+            for level in Level::available() {
+                for (dot, number) in level.run(Words(word, other)) {
+                    assert_eq!(dot as i32, expected, "{} {a:?} {b:?}", level.name());
+                    assert_eq!(number, word as i32 as f32, "{}", level.name());
+                }
+            }
+        }
     }
 
     #[inline(always)]

@@ -24,10 +24,13 @@ fn product(level: Level, matrix: &WeightMatrix, rows: usize, x: &[f32], bias: Op
     y
 }
 
-/// The inputs as a product on this level takes them.
-fn taken(level: Level, format: WeightFormat, x: &[f32]) -> Vec<f32> {
-    let rounds = format == WeightFormat::Bf16 && level.multiplies_bf16();
-    x.iter().map(|&x| if rounds { reference::nearest_bf16(x) } else { x }).collect()
+/// The rows as a product on this level takes them.
+fn taken(level: Level, matrix: &WeightMatrix, x: &[f32]) -> Vec<f64> {
+    match matrix.format() {
+        WeightFormat::Bf16 if level.multiplies_bf16() => x.iter().map(|&x| f64::from(reference::nearest_bf16(x))).collect(),
+        WeightFormat::F32 | WeightFormat::Bf16 => wide(x),
+        WeightFormat::Int8 | WeightFormat::Int4 => x.chunks(matrix.inputs().max(1)).flat_map(reference::rounded_to_16_bits).collect(),
+    }
 }
 
 fn bits(values: &[f32]) -> Vec<u32> {
@@ -50,7 +53,7 @@ fn products_match_the_stored_weights_on_every_level() {
                         // A lone sum may cancel; its terms are of order 1.
                         let floor = (inputs as f64).sqrt();
                         for level in Level::available() {
-                            let taken = wide(&taken(level, format, x));
+                            let taken = taken(level, &matrix, x);
                             let expected = reference::multiply(rows, outputs, inputs, &weights, &taken, wide_bias.as_deref());
                             let name = format!("{} {} {rows}x{inputs}x{outputs}", level.name(), format.name());
                             assert_close_above(&name, &product(level, &matrix, rows, x, bias), &expected, OUTPUT, floor);
@@ -73,7 +76,7 @@ fn sums_of_many_parts_match_and_have_the_same_bits_in_any_batch() {
         for level in Level::available() {
             let name = format!("{} {}", level.name(), format.name());
             let found = product(level, &matrix, rows, &x, None);
-            let expected = reference::multiply(rows, outputs, inputs, &weights, &wide(&taken(level, format, &x)), None);
+            let expected = reference::multiply(rows, outputs, inputs, &weights, &taken(level, &matrix, &x), None);
             assert_close_above(&name, &found, &expected, OUTPUT, (inputs as f64).sqrt());
             for rows in [1, 2, 4, 6, 7, 109] {
                 let first = product(level, &matrix, rows, &x[..rows * inputs], None);
@@ -95,6 +98,45 @@ fn rounding_inputs_to_bf16_changes_an_output_by_2_to_the_minus_9_of_its_terms() 
     for level in Level::available() {
         for ((found, expected), terms) in product(level, &matrix, 1, &x, None).into_iter().zip(&expected).zip(&terms) {
             assert!((f64::from(found) - expected).abs() <= terms / 500.0, "{}: {found}, expected {expected}", level.name());
+        }
+    }
+}
+
+#[test]
+fn rounding_inputs_to_16_bits_changes_them_by_half_a_step_at_most() {
+    let mut random = Random(17);
+    let (inputs, outputs) = (384, 64);
+    let mut x = random.normal(inputs);
+    x[100] = 50.0;
+    for format in [WeightFormat::Int8, WeightFormat::Int4] {
+        let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
+        let weights = wide(&weights_of(&matrix));
+        let expected = reference::multiply(1, outputs, inputs, &weights, &wide(&x), None);
+        for level in Level::available() {
+            for ((found, expected), row) in product(level, &matrix, 1, &x, None).into_iter().zip(&expected).zip(weights.chunks(inputs)) {
+                let bound = row.iter().map(|w| w.abs()).sum::<f64>() * 50.0 / 32767.0 / 2.0;
+                assert!((f64::from(found) - expected).abs() <= 1.01 * bound, "{}: {found}, expected {expected}", level.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_of_the_largest_integers_do_not_overflow() {
+    let (inputs, outputs) = (1100, 17);
+    for format in [WeightFormat::Int8, WeightFormat::Int4] {
+        let mut bytes = WeightMatrix::new(format, outputs, inputs, &vec![1.0; outputs * inputs]).to_bytes();
+        // Weights of -128 and -8, the second kind of which a file may hold and the first should not.
+        let words = 2 * inputs.div_ceil(if format == WeightFormat::Int8 { 4 } else { 8 }) * 64;
+        bytes[..words].fill(0);
+        let matrix = WeightMatrix::from_bytes(format, outputs, inputs, &bytes).expect("the bytes are whole");
+        let weights = wide(&weights_of(&matrix));
+        for value in [1.0, -3.0] {
+            let x = vec![value; 13 * inputs];
+            let expected = reference::multiply(13, outputs, inputs, &weights, &wide(&x), None);
+            for level in Level::available() {
+                assert_close(level.name(), &product(level, &matrix, 13, &x, None), &expected, OUTPUT);
+            }
         }
     }
 }

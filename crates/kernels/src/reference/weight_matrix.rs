@@ -40,3 +40,10 @@ pub fn int8(weights: &[f32]) -> (f64, Vec<f64>) {
     let scale = weights.iter().fold(0.0, |max, &w| f64::max(max, f64::from(w).abs())) / 127.0;
     (scale, weights.iter().map(|&w| if scale == 0.0 { 0.0 } else { libm::rint(f64::from(w) / scale) }).collect())
 }
+
+/// A row of finite inputs as products with integers take it: round(32767 / m · x) · m / 32767 with m = max |x|, quotients and product in f32.
+pub fn rounded_to_16_bits(x: &[f32]) -> Vec<f64> {
+    let largest = x.iter().fold(0.0, |max, &x| f32::max(max, x.abs()));
+    let (scale, inverse) = if largest == 0.0 { (0.0, 0.0) } else { (largest / 32767.0, 32767.0 / largest) };
+    x.iter().map(|&x| libm::rint(f64::from(x * inverse)) * f64::from(scale)).collect()
+}

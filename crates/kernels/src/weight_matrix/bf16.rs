@@ -3,8 +3,9 @@
 //! Finite weights change by at most 2⁻⁹ of their magnitude (subnormal ones by 2⁻¹³⁴); what rounds past the largest bf16 becomes ∞.
 //! NaN stays NaN and ∞ stays ∞. Both make only their own output NaN or infinite.
 
-use super::codec::Codec;
+use super::codec::{Codec, floating};
 use super::layout::Line;
+use super::rows::Row;
 use crate::simd::Simd;
 
 /// Weights of 2 bytes.
@@ -35,31 +36,37 @@ pub(super) fn decode(word: u32, j: usize) -> f32 {
     widen((word >> (16 * j)) as u16)
 }
 
-/// The bf16 in the lower (0) or upper (1) half of each word, as f32.
+/// The bf16 in the lower (0) or upper (1) half of each word, as the bits of f32.
 #[inline(always)]
-pub(super) fn half<S: Simd>(simd: S, word: S::u32s, j: usize) -> S::f32s {
-    simd.transmute_f32s_u32s(if j == 0 {
-        simd.wrapping_dyn_shl_u32s(word, simd.splat_u32s(16))
-    } else {
-        simd.and_u32s(word, simd.splat_u32s(0xffff_0000))
-    })
+pub(super) fn half<S: Simd>(simd: S, word: S::u32s, j: usize) -> S::u32s {
+    if j == 0 { simd.wrapping_dyn_shl_u32s(word, simd.splat_u32s(16)) } else { simd.and_u32s(word, simd.splat_u32s(0xffff_0000)) }
 }
 
 impl Codec for Bf16 {
     const INPUTS: usize = 2;
-    const GROUP: usize = usize::MAX;
+    const UNITS: usize = 2;
     type Scale<S: Simd> = ();
 
     #[inline(always)]
     fn scale<S: Simd>(_: S, _: &[Line], _: usize, _: usize) {}
 
     #[inline(always)]
-    fn decode<S: Simd, const J: usize>(simd: S, word: S::u32s, (): ()) -> S::f32s {
+    fn unpack<S: Simd, const J: usize>(simd: S, word: S::u32s) -> S::u32s {
         half(simd, word, J)
     }
 
     #[inline(always)]
-    fn finish<S: Simd>(_: S, _: &[Line], _: usize, sum: S::f32s) -> S::f32s {
-        sum
+    fn begin<S: Simd>(simd: S, _: &Row<'_>, _: usize) -> S::u32s {
+        simd.splat_u32s(0)
+    }
+
+    #[inline(always)]
+    fn add<S: Simd>(simd: S, unit: S::u32s, weights: S::u32s, sums: S::u32s) -> S::u32s {
+        floating::add(simd, unit, weights, sums)
+    }
+
+    #[inline(always)]
+    fn end<S: Simd>(simd: S, sums: S::u32s, _: &Row<'_>, (): (), total: S::f32s) -> S::f32s {
+        floating::end(simd, sums, total)
     }
 }

@@ -1,25 +1,43 @@
-//! What a format tells the product: how many weights a word holds, and how they become vectors of f32.
+//! What a format tells the product: what meets what in a step, how words become that, and what sums become.
+//!
+//! A word of 32 bits holds [`Codec::INPUTS`] weights of an output. A step of the product takes a unit of 32 bits of each row: an f32, or a pair of
+//! 16-bit integers. It meets a vector of weights of the same kind, unpacked from words. Sums are vectors of 32 bits, f32 or integers.
 
 use super::layout::Line;
+use super::rows::Row;
 use crate::simd::Simd;
+
+/// Units that are summed before the sums are added up, so that the error grows little with longer rows: 256 f32, or 512 integers, whose sums fit
+/// 32 bits.
+pub(super) const PART: usize = 256;
 
 /// A format, as the product sees it.
 pub(super) trait Codec: Copy {
     /// Inputs in one word.
     const INPUTS: usize;
-    /// Words in a row with a common scale.
-    const GROUP: usize;
+    /// Units of a row, and vectors of weights, for one word.
+    const UNITS: usize;
+    /// Words in a row whose sums become f32 together; divides the words of a part.
+    const GROUP: usize = PART / Self::UNITS;
+    /// Whether the sum over all inputs is multiplied with a scale of the output.
+    const SCALES_OUTPUTS: bool = false;
     /// What the weights of a group share.
     type Scale<S: Simd>: Copy;
 
     /// The scale of group `group` for the outputs `at..at + lanes` of a block with the lines `scales`.
     fn scale<S: Simd>(simd: S, scales: &[Line], group: usize, at: usize) -> Self::Scale<S>;
 
-    /// Weight `J` of each word.
-    fn decode<S: Simd, const J: usize>(simd: S, word: S::u32s, scale: Self::Scale<S>) -> S::f32s;
+    /// Weights `J` of each word.
+    fn unpack<S: Simd, const J: usize>(simd: S, word: S::u32s) -> S::u32s;
 
-    /// The sum over all inputs from the sum of decoded weights times inputs, for the outputs `at..at + lanes` of a block.
-    fn finish<S: Simd>(simd: S, scales: &[Line], at: usize, sum: S::f32s) -> S::f32s;
+    /// What the sums of group `group` begin with.
+    fn begin<S: Simd>(simd: S, row: &Row<'_>, group: usize) -> S::u32s;
+
+    /// `sums` + a unit of a row times weights.
+    fn add<S: Simd>(simd: S, unit: S::u32s, weights: S::u32s, sums: S::u32s) -> S::u32s;
+
+    /// `total` + the sums of a group.
+    fn end<S: Simd>(simd: S, sums: S::u32s, row: &Row<'_>, scale: Self::Scale<S>, total: S::f32s) -> S::f32s;
 }
 
 /// The words `at..at + lanes` of a line.
@@ -30,22 +48,63 @@ pub(super) fn vector<S: Simd>(_: S, line: &Line, at: usize) -> S::u32s {
     unsafe { line.0.as_ptr().add(at).cast::<S::u32s>().read_unaligned() }
 }
 
-/// Writes f32 as the words `at..at + lanes` of a line.
+/// Writes the words `at..at + lanes` of a line.
 #[inline(always)]
-pub(super) fn put_vector<S: Simd>(_: S, line: &mut Line, at: usize, value: S::f32s) {
-    debug_assert!(at + S::F32_LANES <= line.0.len());
-    // SAFETY: as above; every bit pattern is a word.
-    unsafe { line.0.as_mut_ptr().add(at).cast::<S::f32s>().write_unaligned(value) }
+pub(super) fn put_vector<S: Simd>(_: S, line: &mut Line, at: usize, value: S::u32s) {
+    debug_assert!(at + S::U32_LANES <= line.0.len());
+    // SAFETY: as above.
+    unsafe { line.0.as_mut_ptr().add(at).cast::<S::u32s>().write_unaligned(value) }
 }
 
-/// The unsigned number in the bits `mask << shift` of each word, less `zero`, exactly.
-///
-/// A number put into the mantissa of 2^(23 − shift) counts in ones where it lies, so it need not be shifted; `shift` plus the bits of
-/// `mask` must be at most 23.
+/// The words `at..at + lanes` of a line as the f32 they are.
 #[inline(always)]
-pub(super) fn bits_as_number<S: Simd>(simd: S, word: S::u32s, shift: u32, mask: u32, zero: u32) -> S::f32s {
-    let exponent = (127 + 23 - shift) << 23;
-    let bits = simd.or_u32s(simd.and_u32s(word, simd.splat_u32s(mask << shift)), simd.splat_u32s(exponent));
-    let offset = f32::from_bits(exponent) + zero as f32;
-    simd.sub_f32s(simd.transmute_f32s_u32s(bits), simd.splat_f32s(offset))
+pub(super) fn numbers<S: Simd>(simd: S, line: &Line, at: usize) -> S::f32s {
+    simd.transmute_f32s_u32s(vector(simd, line, at))
+}
+
+/// Steps of formats of floating point numbers.
+pub(super) mod floating {
+    use crate::simd::Simd;
+
+    /// `unit · weights + sums`, rounded once where an instruction does that. The plain level would call a function for it, a slow one without
+    /// `std`.
+    #[inline(always)]
+    pub fn add<S: Simd>(simd: S, unit: S::u32s, weights: S::u32s, sums: S::u32s) -> S::u32s {
+        let f32s = |bits| simd.transmute_f32s_u32s(bits);
+        simd.transmute_u32s_f32s(if S::F32_LANES > 4 || cfg!(target_arch = "aarch64") {
+            simd.mul_add_e_f32s(f32s(unit), f32s(weights), f32s(sums))
+        } else {
+            simd.add_f32s(simd.mul_f32s(f32s(unit), f32s(weights)), f32s(sums))
+        })
+    }
+
+    /// `total + sums`.
+    #[inline(always)]
+    pub fn end<S: Simd>(simd: S, sums: S::u32s, total: S::f32s) -> S::f32s {
+        simd.add_f32s(total, simd.transmute_f32s_u32s(sums))
+    }
+}
+
+/// Steps of formats of integers.
+pub(super) mod integers {
+    use super::super::rows::Row;
+    use crate::simd::{self, Simd};
+
+    /// Minus what the zeros of the stored weights add.
+    #[inline(always)]
+    pub fn begin<S: Simd>(simd: S, row: &Row<'_>, group: usize) -> S::u32s {
+        simd.splat_u32s(row.offsets[group] as u32)
+    }
+
+    /// `sums` + both products of the unit's pair.
+    #[inline(always)]
+    pub fn add<S: Simd>(simd: S, unit: S::u32s, weights: S::u32s, sums: S::u32s) -> S::u32s {
+        simd.add_u32s(sums, simd::dot_pairs(simd, unit, weights))
+    }
+
+    /// The sums in the units of x.
+    #[inline(always)]
+    pub fn number<S: Simd>(simd: S, sums: S::u32s, row: &Row<'_>) -> S::f32s {
+        simd.mul_f32s(simd::signed_to_f32(simd, sums), simd.splat_f32s(row.scale))
+    }
 }

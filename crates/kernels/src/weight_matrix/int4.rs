@@ -22,9 +22,10 @@
 //! NaN counts as 0 and ±∞ as ± the largest finite magnitude of its group. A group whose scale would be no normal number becomes 0.
 
 use super::bf16;
-use super::codec::{Codec, bits_as_number, vector};
+use super::codec::{Codec, integers, vector};
 use super::int8::largest;
 use super::layout::Line;
+use super::rows::Row;
 use crate::simd::Simd;
 
 /// Inputs with a common scale.
@@ -35,7 +36,7 @@ pub(super) const GROUP: usize = 32;
 pub(super) struct Int4;
 
 /// q = 0 is stored as this.
-const ZERO: u32 = 8;
+pub(super) const ZERO: u32 = 8;
 /// Added and subtracted again, it rounds to the nearest integer.
 const ROUND: f32 = 12_582_912.0;
 
@@ -85,23 +86,35 @@ pub(super) fn decode(word: u32, j: usize, scale: f32) -> f32 {
 
 impl Codec for Int4 {
     const INPUTS: usize = 8;
+    const UNITS: usize = 4;
     const GROUP: usize = GROUP / Self::INPUTS;
     type Scale<S: Simd> = S::f32s;
 
     #[inline(always)]
     fn scale<S: Simd>(simd: S, scales: &[Line], group: usize, at: usize) -> S::f32s {
         let pair = vector(simd, &scales[group / 2], at);
-        bf16::half(simd, pair, group % 2)
+        simd.transmute_f32s_u32s(bf16::half(simd, pair, group % 2))
+    }
+
+    /// Levels `J` and `J + 4` of each word.
+    #[inline(always)]
+    fn unpack<S: Simd, const J: usize>(simd: S, word: S::u32s) -> S::u32s {
+        let word = if J == 0 { word } else { simd.wrapping_dyn_shr_u32s(word, simd.splat_u32s(4 * J as u32)) };
+        simd.and_u32s(word, simd.splat_u32s(0x000f_000f))
     }
 
     #[inline(always)]
-    fn decode<S: Simd, const J: usize>(simd: S, word: S::u32s, scale: S::f32s) -> S::f32s {
-        let word = if J < 4 { word } else { simd.wrapping_dyn_shr_u32s(word, simd.splat_u32s(16)) };
-        simd.mul_f32s(bits_as_number::<S>(simd, word, 4 * (J as u32 % 4), 0xf, ZERO), scale)
+    fn begin<S: Simd>(simd: S, row: &Row<'_>, group: usize) -> S::u32s {
+        integers::begin(simd, row, group)
     }
 
     #[inline(always)]
-    fn finish<S: Simd>(_: S, _: &[Line], _: usize, sum: S::f32s) -> S::f32s {
-        sum
+    fn add<S: Simd>(simd: S, unit: S::u32s, weights: S::u32s, sums: S::u32s) -> S::u32s {
+        integers::add(simd, unit, weights, sums)
+    }
+
+    #[inline(always)]
+    fn end<S: Simd>(simd: S, sums: S::u32s, row: &Row<'_>, scale: S::f32s, total: S::f32s) -> S::f32s {
+        simd.add_f32s(total, simd.mul_f32s(integers::number(simd, sums, row), scale))
     }
 }

@@ -4,8 +4,9 @@
 //! largest magnitude is below 2⁻¹¹⁹ becomes 0. NaN counts as 0 and ±∞ as ± the largest finite magnitude of its row, so neither reaches
 //! another weight.
 
-use super::codec::{Codec, bits_as_number, vector};
+use super::codec::{Codec, integers};
 use super::layout::Line;
+use super::rows::Row;
 use crate::simd::Simd;
 
 /// Weights of 1 byte.
@@ -13,7 +14,7 @@ use crate::simd::Simd;
 pub(super) struct Int8;
 
 /// q = 0 is stored as this.
-const ZERO: u32 = 128;
+pub(super) const ZERO: u32 = 128;
 /// Smallest scale that is a normal number.
 const SMALLEST: f32 = f32::MIN_POSITIVE;
 
@@ -48,21 +49,32 @@ pub(super) fn decode(word: u32, j: usize, scale: f32) -> f32 {
 
 impl Codec for Int8 {
     const INPUTS: usize = 4;
-    const GROUP: usize = usize::MAX;
+    const UNITS: usize = 2;
+    const SCALES_OUTPUTS: bool = true;
     type Scale<S: Simd> = ();
 
     #[inline(always)]
     fn scale<S: Simd>(_: S, _: &[Line], _: usize, _: usize) {}
 
-    /// q as f32: the scale joins in at the end.
+    /// The first and third byte of each word, or the second and fourth.
     #[inline(always)]
-    fn decode<S: Simd, const J: usize>(simd: S, word: S::u32s, (): ()) -> S::f32s {
-        let word = if J < 2 { word } else { simd.wrapping_dyn_shr_u32s(word, simd.splat_u32s(16)) };
-        bits_as_number::<S>(simd, word, 8 * (J as u32 % 2), 0xff, ZERO)
+    fn unpack<S: Simd, const J: usize>(simd: S, word: S::u32s) -> S::u32s {
+        let word = if J == 0 { word } else { simd.wrapping_dyn_shr_u32s(word, simd.splat_u32s(8)) };
+        simd.and_u32s(word, simd.splat_u32s(0x00ff_00ff))
     }
 
     #[inline(always)]
-    fn finish<S: Simd>(simd: S, scales: &[Line], at: usize, sum: S::f32s) -> S::f32s {
-        simd.mul_f32s(sum, simd.transmute_f32s_u32s(vector(simd, &scales[0], at)))
+    fn begin<S: Simd>(simd: S, row: &Row<'_>, group: usize) -> S::u32s {
+        integers::begin(simd, row, group)
+    }
+
+    #[inline(always)]
+    fn add<S: Simd>(simd: S, unit: S::u32s, weights: S::u32s, sums: S::u32s) -> S::u32s {
+        integers::add(simd, unit, weights, sums)
+    }
+
+    #[inline(always)]
+    fn end<S: Simd>(simd: S, sums: S::u32s, row: &Row<'_>, (): (), total: S::f32s) -> S::f32s {
+        simd.add_f32s(total, integers::number(simd, sums, row))
     }
 }

@@ -2,15 +2,19 @@
 
 use super::bf16::Bf16;
 use super::codec::Codec;
-use super::int4::Int4;
-use super::int8::Int8;
+use super::int4::{self, Int4};
+use super::int8::{self, Int8};
+use super::layout::Line;
 use super::multiply::Product;
+use super::rows::Rows;
 use super::single::F32;
+use super::target::Target;
 use super::{Scratch, WeightFormat, WeightMatrix};
 use crate::grid::{self, SharedOut};
 use crate::product::as_out;
 use crate::shape::expect_len;
 use crate::simd::Level;
+use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ops::Range;
@@ -92,15 +96,27 @@ impl WeightMatrix {
             let (layout, lines, inputs) = (self.layout(), self.words(), self.inputs);
             let product = super::pairs::Product { layout, lines, rows, inputs, x, outputs, y, y_stride, bias };
             // SAFETY: the CPU has the instructions of the level and those for bf16; the target is as the caller promises.
-            return unsafe { product.run(&mut scratch.pairs) };
+            return unsafe { product.run(&mut scratch.lines) };
         }
-        let task = Task { rows, x, outputs, y, y_stride, bias, scratch };
+        let target = Target { outputs, y, stride: y_stride, bias };
+        let (layout, inputs, Scratch { rows: memory, lines: panel }) = (self.layout(), self.inputs, scratch);
         match self.format {
-            WeightFormat::F32 => task.run::<F32>(self, level),
-            WeightFormat::Bf16 => task.run::<Bf16>(self, level),
-            WeightFormat::Int8 => task.run::<Int8>(self, level),
-            WeightFormat::Int4 => task.run::<Int4>(self, level),
+            WeightFormat::F32 => self.run::<F32>(level, Rows::floating::<F32>(x, rows, inputs, &layout, memory), target, panel),
+            WeightFormat::Bf16 => self.run::<Bf16>(level, Rows::floating::<Bf16>(x, rows, inputs, &layout, memory), target, panel),
+            WeightFormat::Int8 => {
+                let rows = Rows::rounded::<Int8>(level, x, rows, inputs, &layout, int8::ZERO as i32, memory);
+                self.run::<Int8>(level, rows, target, panel);
+            }
+            WeightFormat::Int4 => {
+                let rows = Rows::rounded::<Int4>(level, x, rows, inputs, &layout, int4::ZERO as i32, memory);
+                self.run::<Int4>(level, rows, target, panel);
+            }
         }
+    }
+
+    fn run<C: Codec>(&self, level: Level, rows: Rows<'_>, target: Target<'_>, panel: &mut Vec<Line>) {
+        let (layout, lines, scales, format) = (self.layout(), self.words(), self.scales(), PhantomData::<C>);
+        level.run(Product { format, layout, lines, scales, rows, target, panel });
     }
 
     /// [`WeightMatrix::multiply`] of all outputs on the threads of the ambient pool, at most as many as there are `scratches`.
@@ -151,37 +167,5 @@ impl WeightMatrix {
             // SAFETY: `y` holds every row by the assertions above, is borrowed until the loop ends, and tasks have different outputs.
             unsafe { self.multiply_shared(level, rows, x, outputs, y, from, y_stride, bias, scratch) }
         });
-    }
-}
-
-/// One product, checked.
-struct Task<'a> {
-    rows: usize,
-    x: &'a [f32],
-    outputs: Range<usize>,
-    y: *mut f32,
-    y_stride: usize,
-    bias: Option<&'a [f32]>,
-    scratch: &'a mut Scratch,
-}
-
-impl Task<'_> {
-    fn run<C: Codec>(self, matrix: &WeightMatrix, level: Level) {
-        let Self { rows, x, outputs, y, y_stride, bias, scratch } = self;
-        let layout = matrix.layout();
-        let stride = layout.words * C::INPUTS;
-        let padded = &mut scratch.x;
-        let x = if stride == matrix.inputs {
-            x
-        } else {
-            padded.clear();
-            for row in x.chunks_exact(matrix.inputs) {
-                padded.extend_from_slice(row);
-                padded.resize(padded.len() + stride - matrix.inputs, 0.0);
-            }
-            padded
-        };
-        let (lines, scales, format) = (matrix.words(), matrix.scales(), PhantomData::<C>);
-        level.run(Product { format, layout, lines, scales, rows, x, stride, outputs, y, y_stride, bias });
     }
 }
