@@ -144,7 +144,7 @@ impl<C: Codec> WithSimd for Round<'_, C> {
                     padded[..rest.len()].copy_from_slice(rest);
                     sum += pairs::<C>(&padded[..C::INPUTS], inverse, &mut units[whole * C::UNITS..][..C::UNITS]);
                 }
-                self.offsets[r * self.groups + g] = -self.zero * sum;
+                self.offsets[r * self.groups + g] = self.zero.wrapping_neg().wrapping_mul(sum);
             }
         }
     }
