@@ -3,9 +3,8 @@
 //! Finite weights change by at most 2⁻⁹ of their magnitude (subnormal ones by 2⁻¹³⁴); what rounds past the largest bf16 becomes ∞.
 //! NaN stays NaN and ∞ stays ∞. Both make only their own output NaN or infinite.
 
-use super::codec::{Codec, floating};
+use super::codec::Codec;
 use super::layout::Line;
-use super::rows::Row;
 use crate::simd::Simd;
 
 /// Weights of 2 bytes.
@@ -53,20 +52,5 @@ impl Codec for Bf16 {
     #[inline(always)]
     fn unpack<S: Simd, const J: usize>(simd: S, word: S::u32s) -> S::u32s {
         half(simd, word, J)
-    }
-
-    #[inline(always)]
-    fn begin<S: Simd>(simd: S, _: &Row<'_>, _: usize) -> S::u32s {
-        simd.splat_u32s(0)
-    }
-
-    #[inline(always)]
-    fn add<S: Simd>(simd: S, unit: S::u32s, weights: S::u32s, sums: S::u32s) -> S::u32s {
-        floating::add(simd, unit, weights, sums)
-    }
-
-    #[inline(always)]
-    fn end<S: Simd>(simd: S, sums: S::u32s, _: &Row<'_>, (): (), total: S::f32s) -> S::f32s {
-        floating::end(simd, sums, total)
     }
 }

@@ -5,7 +5,7 @@
 
 use super::layout::Line;
 use super::rows::Row;
-use crate::simd::Simd;
+use crate::simd::{self, Simd};
 
 /// Units that are summed before the sums are added up, so that the error grows little with longer rows: 256 f32, or 512 integers, whose sums fit
 /// 32 bits.
@@ -17,6 +17,8 @@ pub(super) trait Codec: Copy {
     const INPUTS: usize;
     /// Units of a row, and vectors of weights, for one word.
     const UNITS: usize;
+    /// Whether a unit is a pair of integers; else it is an f32.
+    const INTEGERS: bool = Self::INPUTS > Self::UNITS;
     /// Words in a row whose sums become f32 together; divides the words of a part.
     const GROUP: usize = PART / Self::UNITS;
     /// Whether the sum over all inputs is multiplied with a scale of the output.
@@ -30,14 +32,43 @@ pub(super) trait Codec: Copy {
     /// Weights `J` of each word.
     fn unpack<S: Simd, const J: usize>(simd: S, word: S::u32s) -> S::u32s;
 
-    /// What the sums of group `group` begin with.
-    fn begin<S: Simd>(simd: S, row: &Row<'_>, group: usize) -> S::u32s;
+    /// The sums of a group, f32, in the units of x and of the weights.
+    #[inline(always)]
+    fn scaled<S: Simd>(_: S, sums: S::f32s, _: Self::Scale<S>) -> S::f32s {
+        sums
+    }
 
-    /// `sums` + a unit of a row times weights.
-    fn add<S: Simd>(simd: S, unit: S::u32s, weights: S::u32s, sums: S::u32s) -> S::u32s;
+    /// What the sums of group `group` begin with: 0, or minus what the zeros of stored integers add.
+    #[inline(always)]
+    fn begin<S: Simd>(simd: S, row: &Row<'_>, group: usize) -> S::u32s {
+        simd.splat_u32s(if Self::INTEGERS { row.offsets[group] as u32 } else { 0 })
+    }
+
+    /// `sums` + a unit of a row times weights: of f32, rounded once where an instruction does that; of integers, both products of the pair.
+    #[inline(always)]
+    fn add<S: Simd>(simd: S, unit: S::u32s, weights: S::u32s, sums: S::u32s) -> S::u32s {
+        if Self::INTEGERS {
+            return simd.add_u32s(sums, simd::dot_pairs(simd, unit, weights));
+        }
+        let f32s = |bits| simd.transmute_f32s_u32s(bits);
+        // The plain level would call a function for a multiply-add, a slow one without `std`.
+        simd.transmute_u32s_f32s(if S::F32_LANES > 4 || cfg!(target_arch = "aarch64") {
+            simd.mul_add_e_f32s(f32s(unit), f32s(weights), f32s(sums))
+        } else {
+            simd.add_f32s(simd.mul_f32s(f32s(unit), f32s(weights)), f32s(sums))
+        })
+    }
 
     /// `total` + the sums of a group.
-    fn end<S: Simd>(simd: S, sums: S::u32s, row: &Row<'_>, scale: Self::Scale<S>, total: S::f32s) -> S::f32s;
+    #[inline(always)]
+    fn end<S: Simd>(simd: S, sums: S::u32s, row: &Row<'_>, scale: Self::Scale<S>, total: S::f32s) -> S::f32s {
+        let sums = if Self::INTEGERS {
+            simd.mul_f32s(simd::signed_to_f32(simd, sums), simd.splat_f32s(row.scale))
+        } else {
+            simd.transmute_f32s_u32s(sums)
+        };
+        simd.add_f32s(total, Self::scaled(simd, sums, scale))
+    }
 }
 
 /// The words `at..at + lanes` of a line.
@@ -60,51 +91,4 @@ pub(super) fn put_vector<S: Simd>(_: S, line: &mut Line, at: usize, value: S::u3
 #[inline(always)]
 pub(super) fn numbers<S: Simd>(simd: S, line: &Line, at: usize) -> S::f32s {
     simd.transmute_f32s_u32s(vector(simd, line, at))
-}
-
-/// Steps of formats of floating point numbers.
-pub(super) mod floating {
-    use crate::simd::Simd;
-
-    /// `unit · weights + sums`, rounded once where an instruction does that. The plain level would call a function for it, a slow one without
-    /// `std`.
-    #[inline(always)]
-    pub fn add<S: Simd>(simd: S, unit: S::u32s, weights: S::u32s, sums: S::u32s) -> S::u32s {
-        let f32s = |bits| simd.transmute_f32s_u32s(bits);
-        simd.transmute_u32s_f32s(if S::F32_LANES > 4 || cfg!(target_arch = "aarch64") {
-            simd.mul_add_e_f32s(f32s(unit), f32s(weights), f32s(sums))
-        } else {
-            simd.add_f32s(simd.mul_f32s(f32s(unit), f32s(weights)), f32s(sums))
-        })
-    }
-
-    /// `total + sums`.
-    #[inline(always)]
-    pub fn end<S: Simd>(simd: S, sums: S::u32s, total: S::f32s) -> S::f32s {
-        simd.add_f32s(total, simd.transmute_f32s_u32s(sums))
-    }
-}
-
-/// Steps of formats of integers.
-pub(super) mod integers {
-    use super::super::rows::Row;
-    use crate::simd::{self, Simd};
-
-    /// Minus what the zeros of the stored weights add.
-    #[inline(always)]
-    pub fn begin<S: Simd>(simd: S, row: &Row<'_>, group: usize) -> S::u32s {
-        simd.splat_u32s(row.offsets[group] as u32)
-    }
-
-    /// `sums` + both products of the unit's pair.
-    #[inline(always)]
-    pub fn add<S: Simd>(simd: S, unit: S::u32s, weights: S::u32s, sums: S::u32s) -> S::u32s {
-        simd.add_u32s(sums, simd::dot_pairs(simd, unit, weights))
-    }
-
-    /// The sums in the units of x.
-    #[inline(always)]
-    pub fn number<S: Simd>(simd: S, sums: S::u32s, row: &Row<'_>) -> S::f32s {
-        simd.mul_f32s(simd::signed_to_f32(simd, sums), simd.splat_f32s(row.scale))
-    }
 }

@@ -22,10 +22,9 @@
 //! NaN counts as 0 and ±∞ as ± the largest finite magnitude of its group. A group whose scale would be no normal number becomes 0.
 
 use super::bf16;
-use super::codec::{Codec, integers, vector};
+use super::codec::{Codec, vector};
 use super::int8::largest;
 use super::layout::Line;
-use super::rows::Row;
 use crate::simd::Simd;
 
 /// Inputs with a common scale.
@@ -104,17 +103,7 @@ impl Codec for Int4 {
     }
 
     #[inline(always)]
-    fn begin<S: Simd>(simd: S, row: &Row<'_>, group: usize) -> S::u32s {
-        integers::begin(simd, row, group)
-    }
-
-    #[inline(always)]
-    fn add<S: Simd>(simd: S, unit: S::u32s, weights: S::u32s, sums: S::u32s) -> S::u32s {
-        integers::add(simd, unit, weights, sums)
-    }
-
-    #[inline(always)]
-    fn end<S: Simd>(simd: S, sums: S::u32s, row: &Row<'_>, scale: S::f32s, total: S::f32s) -> S::f32s {
-        simd.add_f32s(total, simd.mul_f32s(integers::number(simd, sums, row), scale))
+    fn scaled<S: Simd>(simd: S, sums: S::f32s, scale: S::f32s) -> S::f32s {
+        simd.mul_f32s(sums, scale)
     }
 }

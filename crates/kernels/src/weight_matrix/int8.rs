@@ -4,9 +4,8 @@
 //! largest magnitude is below 2⁻¹¹⁹ becomes 0. NaN counts as 0 and ±∞ as ± the largest finite magnitude of its row, so neither reaches
 //! another weight.
 
-use super::codec::{Codec, integers};
+use super::codec::Codec;
 use super::layout::Line;
-use super::rows::Row;
 use crate::simd::Simd;
 
 /// Weights of 1 byte.
@@ -61,20 +60,5 @@ impl Codec for Int8 {
     fn unpack<S: Simd, const J: usize>(simd: S, word: S::u32s) -> S::u32s {
         let word = if J == 0 { word } else { simd.wrapping_dyn_shr_u32s(word, simd.splat_u32s(8)) };
         simd.and_u32s(word, simd.splat_u32s(0x00ff_00ff))
-    }
-
-    #[inline(always)]
-    fn begin<S: Simd>(simd: S, row: &Row<'_>, group: usize) -> S::u32s {
-        integers::begin(simd, row, group)
-    }
-
-    #[inline(always)]
-    fn add<S: Simd>(simd: S, unit: S::u32s, weights: S::u32s, sums: S::u32s) -> S::u32s {
-        integers::add(simd, unit, weights, sums)
-    }
-
-    #[inline(always)]
-    fn end<S: Simd>(simd: S, sums: S::u32s, row: &Row<'_>, (): (), total: S::f32s) -> S::f32s {
-        simd.add_f32s(total, integers::number(simd, sums, row))
     }
 }

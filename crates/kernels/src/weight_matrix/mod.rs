@@ -92,8 +92,9 @@ impl WeightFormat {
     }
 }
 
-/// Memory of products, kept from call to call. One per thread; it fits every matrix and grows to the largest need: the rows where the
-/// inputs are no multiple of 8, and a few hundred rows rounded to bf16 where the CPU multiplies bf16.
+/// Memory of products, kept from call to call. One per thread; it fits every matrix and grows to the largest need: the rows, rounded to 2 bytes
+/// an input for [`WeightFormat::Int8`] and [`WeightFormat::Int4`] and padded for the others where words are not whole; a few hundred rows rounded to
+/// bf16 where the CPU multiplies bf16; 64 KiB of weights.
 #[derive(Clone, Default)]
 pub struct Scratch {
     /// Rows padded to whole words, where they are not whole, or rounded to integers.

@@ -48,7 +48,6 @@ impl<C: Codec> WithSimd for Product<'_, C> {
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
         // Tiles fill the registers: 32 with 16 lanes, 16 with 8 lanes.
-        let integers = C::INPUTS > C::UNITS;
         match (S::F32_LANES, self.rows.count) {
             (16, 1) => self.run::<S, 1, 1, 1, 4>(simd),
             (16, 2) => self.run::<S, 2, 2, 2, 4>(simd),
@@ -59,7 +58,7 @@ impl<C: Codec> WithSimd for Product<'_, C> {
             (8, 1) => self.run::<S, 1, 1, 1, 4>(simd),
             (8, 2) => self.run::<S, 2, 2, 2, 2>(simd),
             (8, 12..) if C::INPUTS == 1 => self.run_in_panels::<S, 6, 4>(simd),
-            (8, _) if integers => self.run::<S, 4, 3, 2, 1>(simd),
+            (8, _) if C::INTEGERS => self.run::<S, 4, 3, 2, 1>(simd),
             (8, _) => self.run::<S, 6, 4, 2, 1>(simd),
             (_, 1) => self.run::<S, 1, 1, 1, 2>(simd),
             (_, _) => self.run::<S, 4, 3, 2, 1>(simd),

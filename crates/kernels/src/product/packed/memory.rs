@@ -1,7 +1,7 @@
 //! Memory of packed operands, kept by each thread, and memory asked for before it is needed.
 
 use super::Matrix;
-use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+use crate::simd;
 use core::cell::Cell;
 use core::hint::black_box;
 use core::ops::Range;
@@ -89,8 +89,7 @@ impl Ahead {
             if self.runs == 0 {
                 return;
             }
-            // SAFETY: a prefetch never faults.
-            unsafe { _mm_prefetch::<_MM_HINT_T1>(self.at.cast()) };
+            simd::prefetch_far(self.at);
             self.at = self.at.wrapping_add(LINE);
             self.left -= 1;
             if self.left == 0 {
