@@ -70,4 +70,20 @@ mod tests {
         assert_eq!(progress.kept(), [1, 3, 2]);
         assert_eq!(progress.without_gain, 3);
     }
+
+    #[test]
+    fn every_finite_number_is_read_back_to_the_last_bit() {
+        let mut state = 1u64;
+        for _ in 0..100_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            // Numbers of every size, and those of a loss or an accuracy, where a reader that rounds early goes wrong most often.
+            for score in [f64::from_bits(state), (state >> 11) as f64 / (1u64 << 53) as f64] {
+                if score.is_finite() {
+                    let written = Progress { best: vec![Evaluated { iteration: 1, score }], ..Progress::default() };
+                    let read: Progress = serde_json::from_str(&serde_json::to_string(&written).unwrap()).unwrap();
+                    assert_eq!(read.best[0].score.to_bits(), score.to_bits(), "{score:e}");
+                }
+            }
+        }
+    }
 }
