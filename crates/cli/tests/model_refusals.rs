@@ -168,3 +168,27 @@ fn a_file_of_another_library_with_a_wrong_name_or_shape_is_named() {
     import([whole.clone(), surplus].concat()).refused(&["'nothing.weight' is not part of this model"]);
     assert!(!Path::new(&out).exists());
 }
+
+#[test]
+fn weights_that_are_not_finite_are_refused_by_name_whoever_runs_the_model() {
+    let scratch = Scratch::new();
+    let (data, out) = (shown(&scratch.text("text.txt")), shown(&scratch.path("packed")));
+    // One that the runtime runs, and one that the training model runs.
+    for mixer in [MixerKind::MinGru, MixerKind::Attention] {
+        let directory = checkpoint(&scratch, mixer.name(), &small(mixer));
+        let file = directory.join(WEIGHTS_FILE);
+        let mut damaged = tensors(&file);
+        let (name, tensor) = damaged.last_mut().unwrap();
+        tensor.data[5] = f32::NAN;
+        let parts = [&format!("tensor '{name}' holds NaN at position 5")[..], "expected finite numbers"];
+        write(&file, damaged.clone());
+        let directory = shown(&directory);
+        told(&["generate", &directory, "--prompt", "a"]).refused(&parts);
+        told(&["eval", &directory, "--data", &data]).refused(&parts);
+        told(&["predict", &directory, "--data", &data]).refused(&parts);
+        if mixer == MixerKind::MinGru {
+            told(&["pack", &directory, "-o", &out]).refused(&parts);
+            assert!(!Path::new(&out).exists());
+        }
+    }
+}

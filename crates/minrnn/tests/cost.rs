@@ -53,7 +53,7 @@ fn the_runtime_carries_the_same_state() {
         let mut weights = Weights::read(file.path()).expect("the file just written");
         let model = Model::new(&config, &mut weights, WeightFormat::F32).expect("the weights just written");
         let cost = config.cost().expect("a valid model");
-        assert_eq!(F32 * cost.state, model.init_state(1).bytes_per_row() as u128, "{}", configs::label(&config));
+        assert_eq!(F32 * cost.state, model.init_state(1).unwrap().bytes_per_row() as u128, "{}", configs::label(&config));
         assert!(cost.past.is_empty());
     }
 }

@@ -50,7 +50,7 @@ fn compare(config: &ModelConfig) {
         .map(|&len| random_below(VOCAB_SIZE, len, 40 + len as u64).into_iter().map(|token| token as u32).collect())
         .collect();
     let mut session = Session::new(&trained, prompts.len());
-    let (mut state, mut workspace) = (model.init_state(prompts.len()), Workspace::new());
+    let (mut state, mut workspace) = (model.init_state(prompts.len()).unwrap(), Workspace::new());
     let v = config.vocab_size;
     let mut logits = vec![f32::NAN; prompts.len() * v];
     let expected = session.prefill(&prompts).unwrap();
@@ -94,7 +94,7 @@ fn a_packed_model_keeps_its_wiring() {
         let models = [Model::new(config, &mut read(), WeightFormat::F32).unwrap(), Model::load(packed.path()).unwrap()];
         let [whole, unpacked] = models.map(|model| {
             let mut logits = vec![0.0; VOCAB_SIZE];
-            model.prefill(&[[1, 2, 3, 4, 5]], &mut model.init_state(1), &mut logits, &mut Workspace::new()).unwrap();
+            model.prefill(&[[1, 2, 3, 4, 5]], &mut model.init_state(1).unwrap(), &mut logits, &mut Workspace::new()).unwrap();
             logits
         });
         assert_eq!(whole, unpacked, "{}", configs::label(config));

@@ -31,7 +31,7 @@ fn best(repetitions: usize, mut run: impl FnMut()) -> f64 {
 
 /// Tokens per second of `steps` steps of `batch` sessions.
 fn decode(model: &Model, batch: usize, steps: usize) -> f64 {
-    let (mut state, mut workspace) = (model.init_state(batch), Workspace::new());
+    let (mut state, mut workspace) = (model.init_state(batch).unwrap(), Workspace::new());
     let mut logits = vec![0.0; batch * model.vocab_size()];
     let tokens: Vec<u32> = (0..batch as u32).collect();
     let seconds = best(100, || (0..steps).for_each(|_| model.step(&tokens, &mut state, &mut logits, &mut workspace).unwrap()));
@@ -41,7 +41,7 @@ fn decode(model: &Model, batch: usize, steps: usize) -> f64 {
 fn prefill(model: &Model, len: usize) -> f64 {
     let prompt: Vec<u32> = (0..len as u32).map(|i| i % model.vocab_size() as u32).collect();
     let (mut workspace, mut logits) = (Workspace::new(), vec![0.0; model.vocab_size()]);
-    len as f64 / best(50, || model.prefill(&[&prompt], &mut model.init_state(1), &mut logits, &mut workspace).unwrap())
+    len as f64 / best(50, || model.prefill(&[&prompt], &mut model.init_state(1).unwrap(), &mut logits, &mut workspace).unwrap())
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -71,9 +71,10 @@ impl CheckpointConfig {
     /// Writes `config.json` in `directory`.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the model is impossible, so that nobody could read it, or the file cannot be written.
     pub fn write(&self, directory: impl AsRef<Path>) -> Result<()> {
         let path = directory.as_ref().join(CONFIG_FILE);
+        self.model.validate().map_err(|error| Error::malformed(&path, error.to_string()))?;
         let mut text = serde_json::to_string_pretty(self).map_err(|error| Error::malformed(&path, error.to_string()))?;
         text.push('\n');
         write_atomic(path, text.as_bytes())

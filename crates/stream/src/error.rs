@@ -119,6 +119,22 @@ pub enum Error {
         /// The shape the file has.
         found: Vec<usize>,
     },
+    /// A weight is NaN or infinite.
+    #[cfg(feature = "std")]
+    #[error(
+        "'{}': tensor '{tensor}' holds {found} at position {position}, expected finite numbers; the file is damaged or its training \
+         diverged, take an earlier checkpoint", path.display()
+    )]
+    NotFinite {
+        /// The weights file.
+        path: PathBuf,
+        /// The tensor's name.
+        tensor: String,
+        /// Where the first such number stands in the tensor, counted row by row from 0.
+        position: usize,
+        /// The number.
+        found: f32,
+    },
 }
 
 /// What a missing tensor should have been, and what the file has.

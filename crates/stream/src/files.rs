@@ -48,7 +48,7 @@ pub fn read_text(path: impl AsRef<Path>, limit: u64) -> Result<String> {
     let path = path.as_ref();
     let read = || -> std::io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+        File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
     let bytes = read().map_err(|source| Error::io("read", path, source))?;

@@ -47,8 +47,9 @@ impl<'a, T> Shared<'a, T> {
     #[inline(always)]
     #[expect(clippy::mut_from_ref, reason = "parts of different members do not overlap")]
     pub(crate) unsafe fn part(&self, row: usize, columns: Range<usize>) -> &mut [T] {
-        let at = row * self.stride + columns.start;
-        assert!(columns.start <= columns.end && at + columns.len() <= self.len, "a part outside its matrix");
+        // Sums that do not fit stay beyond every matrix.
+        let at = row.saturating_mul(self.stride).saturating_add(columns.start);
+        assert!(columns.start <= columns.end && at.saturating_add(columns.len()) <= self.len, "a part outside its matrix");
         // SAFETY: in range by the assertion, alone by the caller's promise.
         unsafe { core::slice::from_raw_parts_mut(self.start.add(at), columns.len()) }
     }

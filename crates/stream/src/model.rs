@@ -28,7 +28,7 @@ const PASS_LOGITS: usize = 1 << 22;
 /// use minrnn_stream::{Model, Sampler, Sampling, Workspace};
 ///
 /// let model = Model::load("model.minrnn")?;
-/// let (mut state, mut workspace) = (model.init_state(1), Workspace::new());
+/// let (mut state, mut workspace) = (model.init_state(1)?, Workspace::new());
 /// let mut logits = vec![0.0; model.vocab_size()];
 /// let mut sampler = Sampler::new(Sampling::default())?;
 /// model.prefill(&[[1, 2, 3]], &mut state, &mut logits, &mut workspace)?;
@@ -117,7 +117,10 @@ impl Model {
     }
 
     /// `rows` sessions of which nothing has been read.
-    pub fn init_state(&self, rows: usize) -> State {
+    ///
+    /// # Errors
+    /// When memory cannot hold so many.
+    pub fn init_state(&self, rows: usize) -> Result<State> {
         State::new(self.state_shape.clone(), rows, &self.first)
     }
 
@@ -168,11 +171,13 @@ impl Model {
     /// When there is not one prompt for each session, a prompt is empty, a token is not known, or lengths or the state do not fit;
     /// nothing is then read.
     pub fn prefill<P: AsRef<[u32]>>(&self, prompts: &[P], state: &mut State, logits: &mut [f32], workspace: &mut Workspace) -> Result<()> {
-        if let Some(row) = prompts.iter().position(|prompt| prompt.as_ref().is_empty()) {
+        // Each is asked for its tokens once, here and below, so that what is checked is what is read.
+        let prompts: Vec<&[u32]> = prompts.iter().map(AsRef::as_ref).collect();
+        if let Some(row) = prompts.iter().position(|prompt| prompt.is_empty()) {
             return input(format!("the prompt of session {row} is empty, expected at least one token; begin it with a start token"));
         }
         self.expect_logits(prompts.len(), logits)?;
-        self.read_prompts(prompts, state, Some(logits), workspace)
+        self.read_prompts(&prompts, state, Some(logits), workspace)
     }
 
     /// Reads as [`prefill`](Model::prefill) does, for the state alone; a prompt may be empty.
@@ -180,7 +185,8 @@ impl Model {
     /// # Errors
     /// As [`prefill`](Model::prefill).
     pub fn advance<P: AsRef<[u32]>>(&self, prompts: &[P], state: &mut State, workspace: &mut Workspace) -> Result<()> {
-        self.read_prompts(prompts, state, None, workspace)
+        let prompts: Vec<&[u32]> = prompts.iter().map(AsRef::as_ref).collect();
+        self.read_prompts(&prompts, state, None, workspace)
     }
 
     /// Reads tokens of one session and writes the logits after every token, as the loss of a text needs them.
@@ -225,18 +231,12 @@ impl Model {
     }
 
     /// Reads in passes over the sessions that have something left, so that a short prompt costs nothing while a long one is read.
-    fn read_prompts<P: AsRef<[u32]>>(
-        &self,
-        prompts: &[P],
-        state: &mut State,
-        mut logits: Option<&mut [f32]>,
-        workspace: &mut Workspace,
-    ) -> Result<()> {
+    fn read_prompts(&self, prompts: &[&[u32]], state: &mut State, mut logits: Option<&mut [f32]>, workspace: &mut Workspace) -> Result<()> {
         self.expect_rows(state, prompts.len())?;
-        prompts.iter().try_for_each(|prompt| self.expect_known(prompt.as_ref()))?;
+        prompts.iter().try_for_each(|prompt| self.expect_known(prompt))?;
         let mut read = 0;
         loop {
-            let left = |prompt: &P| prompt.as_ref().len().saturating_sub(read);
+            let left = |prompt: &[u32]| prompt.len().saturating_sub(read);
             let sessions = prompts.iter().filter(|prompt| left(prompt) > 0).count();
             if sessions == 0 {
                 return Ok(());
@@ -244,7 +244,7 @@ impl Model {
             let seq_len = (PASS_TOKENS / sessions).max(1);
             workspace.begin();
             for (session, prompt) in prompts.iter().enumerate().filter(|(_, prompt)| left(prompt) > 0) {
-                let now = &prompt.as_ref()[read..][..left(prompt).min(seq_len)];
+                let now = &prompt[read..][..left(prompt).min(seq_len)];
                 let row = workspace.add(session, now);
                 if logits.is_some() && now.len() == left(prompt) {
                     workspace.wanted.push((row, session));

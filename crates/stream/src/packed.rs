@@ -125,6 +125,10 @@ fn damaged<T>(problem: String) -> Result<T> {
     Err(Error::Packed(problem))
 }
 
+fn not_finite<T>(name: &str) -> Result<T> {
+    damaged(format!("has tensor '{name}' with a number that is NaN or infinite; pack a checkpoint whose weights are finite"))
+}
+
 struct ReadHeader {
     content: Header,
     /// Where it ends.
@@ -205,11 +209,25 @@ impl Source for Parts<'_> {
         if entry.format != WeightFormat::F32 || needed != Some(bytes.len()) {
             return damaged(format!("has tensor '{name}' as {} bytes of {}, expected {needed:?} of f32", bytes.len(), entry.format));
         }
-        Ok(bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+        let values: Vec<f32> = bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        if values.iter().any(|value| !value.is_finite()) {
+            return not_finite(name);
+        }
+        Ok(values)
     }
 
     fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix> {
         let (entry, bytes) = self.take(name, &[outputs, inputs])?;
+        let finite = match entry.format {
+            WeightFormat::F32 => bytes.as_chunks().0.iter().all(|bytes| f32::from_le_bytes(*bytes).is_finite()),
+            // The upper half of an f32.
+            WeightFormat::Bf16 => bytes.as_chunks().0.iter().all(|&[low, high]| f32::from_le_bytes([0, 0, low, high]).is_finite()),
+            // Levels are integers; the scales are checked with the lengths.
+            WeightFormat::Int8 | WeightFormat::Int4 => true,
+        };
+        if !finite {
+            return not_finite(name);
+        }
         WeightMatrix::from_bytes(entry.format.into(), outputs, inputs, bytes).map_or_else(
             || damaged(format!("has tensor '{name}' with {} bytes that are no {} matrix; pack the model again", bytes.len(), entry.format)),
             Ok,

@@ -4,6 +4,8 @@ use alloc::{format, string::String, vec, vec::Vec};
 
 use minrnn_kernels::weight_matrix::WeightMatrix;
 
+#[cfg(feature = "std")]
+use crate::Error;
 use crate::Result;
 use crate::linear::Linear;
 
@@ -59,6 +61,10 @@ impl Source for Counted<'_> {
     }
 }
 
+/// The bits of the largest f32 that a bf16 rounds to a finite number.
+#[cfg(feature = "std")]
+const LARGEST_BF16: u32 = 0x7f7f_7fff;
+
 /// Tensors of a checkpoint, stored in a format as they are read.
 #[cfg(feature = "std")]
 pub(crate) struct Checkpoint<'a> {
@@ -86,6 +92,11 @@ impl Source for Checkpoint<'_> {
 
     fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix> {
         let values = self.weights.take(name, &[outputs, inputs])?;
-        Ok(WeightMatrix::new(self.format_of(name).into(), outputs, inputs, &values))
+        let format = self.format_of(name);
+        if format == crate::WeightFormat::Bf16 && values.iter().any(|value| value.abs().to_bits() > LARGEST_BF16) {
+            let problem = format!("tensor '{name}' has a number that bf16 cannot hold; store the weights as f32");
+            return Err(Error::malformed(self.weights.path(), problem));
+        }
+        Ok(WeightMatrix::new(format.into(), outputs, inputs, &values))
     }
 }

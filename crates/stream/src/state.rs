@@ -75,8 +75,10 @@ pub struct State {
 
 impl State {
     /// `rows` copies of `first`.
-    pub(crate) fn new(shape: StateShape, rows: usize, first: &[f32]) -> Self {
-        Self { shape, rows, values: first.repeat(rows) }
+    pub(crate) fn new(shape: StateShape, rows: usize, first: &[f32]) -> Result<Self> {
+        let mut values = room_for(rows, first.len())?;
+        (0..rows).for_each(|_| values.extend_from_slice(first));
+        Ok(Self { shape, rows, values })
     }
 
     pub(crate) fn values_mut(&mut self) -> &mut [f32] {
@@ -86,14 +88,17 @@ impl State {
     /// `rows` sessions with the numbers that [`values`](State::values) gave, for `model`.
     ///
     /// # Errors
-    /// When there are more or fewer numbers than the sessions of this model have.
+    /// When there are more or fewer numbers than the sessions of this model have, or one is NaN or infinite.
     pub fn from_values(model: &Model, rows: usize, values: Vec<f32>) -> Result<Self> {
         let shape = model.state_shape().clone();
-        if rows.checked_mul(shape.row_len()) == Some(values.len()) {
-            return Ok(Self { shape, rows, values });
+        if rows.checked_mul(shape.row_len()) != Some(values.len()) {
+            let (expected, found) = (shape.row_len(), values.len());
+            let sentence = format!("has {found} numbers for {rows} sessions, expected {expected} for each; it belongs to another model");
+            return Err(Error::State(sentence));
         }
-        let (expected, found) = (shape.row_len(), values.len());
-        Err(Error::State(format!("has {found} numbers for {rows} sessions, expected {expected} for each; it belongs to another model")))
+        let state = Self { shape, rows, values };
+        state.expect_finite()?;
+        Ok(state)
     }
 
     /// The numbers of every session, one session after the other.
@@ -119,9 +124,9 @@ impl State {
     /// The sessions `rows`, in that order; a row may be chosen several times.
     ///
     /// # Errors
-    /// When there is no such row.
+    /// When there is no such row, or memory cannot hold so many.
     pub fn select(&self, rows: &[usize]) -> Result<Self> {
-        let mut values = Vec::with_capacity(rows.len().saturating_mul(self.shape.row_len()));
+        let mut values = room_for(rows.len(), self.shape.row_len())?;
         for &row in rows {
             values.extend_from_slice(self.row(row)?);
         }
@@ -143,9 +148,10 @@ impl State {
     /// Adds the sessions of `other` behind these.
     ///
     /// # Errors
-    /// When the states belong to models of different sizes.
+    /// When the states belong to models of different sizes, or memory cannot hold both; nothing is then added.
     pub fn append(&mut self, other: &State) -> Result<()> {
         self.expect_shape(&other.shape)?;
+        self.values.try_reserve(other.values.len()).map_err(|_| too_large(self.rows.saturating_add(other.rows), self.shape.row_len()))?;
         self.values.extend_from_slice(&other.values);
         self.rows += other.rows;
         Ok(())
@@ -168,7 +174,7 @@ impl State {
     /// checked.
     ///
     /// # Errors
-    /// When the bytes are damaged, from another version, or of a model of other sizes.
+    /// When the bytes are damaged, from another version, or of a model of other sizes, or a number is NaN or infinite.
     pub fn from_bytes(bytes: &[u8], model: &Model) -> Result<Self> {
         let wrong = |problem: alloc::string::String| Err(Error::State(problem));
         let cut_short = || wrong(format!("has {} bytes, fewer than its header; it was cut short, save it again", bytes.len()));
@@ -201,7 +207,19 @@ impl State {
             return wrong(format!("claims {} sessions but holds {} bytes of them; save it again", header.rows, numbers.len()));
         }
         let values = numbers.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-        Ok(Self { shape: found, rows: header.rows, values })
+        let state = Self { shape: found, rows: header.rows, values };
+        state.expect_finite()?;
+        Ok(state)
+    }
+
+    fn expect_finite(&self) -> Result<()> {
+        match self.values.iter().position(|value| !value.is_finite()) {
+            None => Ok(()),
+            Some(at) => {
+                let (row, value) = (at / self.shape.row_len(), self.values[at]);
+                Err(Error::State(format!("holds {value} in session {row}, expected finite numbers; begin that session anew")))
+            }
+        }
     }
 
     fn row(&self, row: usize) -> Result<&[f32]> {
@@ -220,6 +238,20 @@ impl State {
         let found = &self.shape;
         Err(Error::Input(format!("the state belongs to another model: it has {found:?}, expected {shape:?}; make one with init_state")))
     }
+}
+
+/// An empty list with room for the numbers of `rows` sessions.
+fn room_for(rows: usize, row_len: usize) -> Result<Vec<f32>> {
+    let mut values = Vec::new();
+    match rows.checked_mul(row_len).map(|len| values.try_reserve_exact(len)) {
+        Some(Ok(())) => Ok(values),
+        _ => Err(too_large(rows, row_len)),
+    }
+}
+
+fn too_large(rows: usize, row_len: usize) -> Error {
+    let bytes = row_len.saturating_mul(size_of::<f32>());
+    Error::Input(format!("memory cannot hold {rows} sessions of {bytes} bytes each; ask for fewer"))
 }
 
 /// The numbers of a session before its first token, block by block.

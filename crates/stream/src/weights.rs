@@ -104,15 +104,19 @@ impl Weights {
         }
     }
 
-    /// Takes the values of tensor `name` out, which must have `shape`.
+    /// Takes the values of tensor `name` out, which must have `shape` and be finite.
     ///
     /// # Errors
-    /// When there is no such tensor or its shape is another one.
+    /// When there is no such tensor, its shape is another one, or a value is NaN or infinite.
     pub fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
         let tensor = self.tensors.remove(name).ok_or_else(|| self.missing(name, Some(shape)))?;
         if tensor.shape != shape {
             let (expected, found) = (shape.to_vec(), tensor.shape);
             return Err(Error::WrongShape { path: self.path.clone(), tensor: name.to_owned(), expected, found });
+        }
+        if let Some(position) = tensor.data.iter().position(|value| !value.is_finite()) {
+            let found = tensor.data[position];
+            return Err(Error::NotFinite { path: self.path.clone(), tensor: name.to_owned(), position, found });
         }
         Ok(tensor.data)
     }
@@ -143,7 +147,7 @@ pub fn write_safetensors<'a>(
     let path = path.as_ref();
     let mut views = BTreeMap::new();
     for (name, shape, data) in tensors {
-        if shape.iter().product::<usize>() != data.len() {
+        if shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size)) != Some(data.len()) {
             return Err(Error::malformed(path, format!("tensor '{name}' has {} values but shape {shape:?}", data.len())));
         }
         if views.contains_key(&name) {

@@ -39,7 +39,8 @@ fn a_step_inside_a_pool_allocates_nothing() {
                 [config.clone(), ModelConfig { gru_form: GruForm::Torch, ..config }].iter().zip(&WeightFormat::ALL[1..])
             {
                 let model = model(config, format);
-                let (mut state, mut workspace, mut logits) = (model.init_state(3), Workspace::new(), vec![0.0; 3 * config.vocab_size]);
+                let (mut state, mut workspace, mut logits) =
+                    (model.init_state(3).unwrap(), Workspace::new(), vec![0.0; 3 * config.vocab_size]);
                 let counted = pool.install(|| {
                     let mut steps = |n| (0..n).for_each(|_| model.step(&[1, 2, 3], &mut state, &mut logits, &mut workspace).unwrap());
                     steps(3);

@@ -26,7 +26,7 @@ fn a_prompt_cut_anywhere_gives_the_logits_of_steps() {
         let expected = stepped(&model, &tokens);
         let (mut workspace, mut logits) = (Workspace::new(), vec![f32::NAN; v]);
         for cut in [0, 1, 2, 3, 5, 33, 69, 70] {
-            let mut state = model.init_state(1);
+            let mut state = model.init_state(1).unwrap();
             model.advance(&[&tokens[..cut]], &mut state, &mut workspace).unwrap();
             if cut < tokens.len() {
                 model.prefill(&[&tokens[cut..]], &mut state, &mut logits, &mut workspace).unwrap();
@@ -34,7 +34,7 @@ fn a_prompt_cut_anywhere_gives_the_logits_of_steps() {
             }
         }
         let mut all = vec![f32::NAN; tokens.len() * v];
-        model.forward(&tokens, &mut model.init_state(1), &mut all, &mut workspace).unwrap();
+        model.forward(&tokens, &mut model.init_state(1).unwrap(), &mut all, &mut workspace).unwrap();
         assert_same(&all, &expected, &format!("forward {config:?}"));
     }
 }
@@ -46,10 +46,10 @@ fn a_prompt_longer_than_a_pass_gives_the_logits_of_steps() {
         let model = model(&config, WeightFormat::F32);
         let tokens = tokens(&config, 1500, 4);
         let (mut workspace, mut logits) = (Workspace::new(), vec![f32::NAN; config.vocab_size]);
-        model.prefill(&[&tokens], &mut model.init_state(1), &mut logits, &mut workspace).unwrap();
+        model.prefill(&[&tokens], &mut model.init_state(1).unwrap(), &mut logits, &mut workspace).unwrap();
         let held = workspace.bytes();
         assert_same(&logits, &stepped(&model, &tokens)[1499 * config.vocab_size..], mixer.name());
-        model.advance(&[tokens.repeat(4)], &mut model.init_state(1), &mut workspace).unwrap();
+        model.advance(&[tokens.repeat(4)], &mut model.init_state(1).unwrap(), &mut workspace).unwrap();
         assert_eq!(workspace.bytes(), held, "memory grows with the prompt");
     }
 }
@@ -60,14 +60,14 @@ fn sessions_of_a_batch_equal_each_alone() {
         let (model, v) = (model(&config, WeightFormat::F32), config.vocab_size);
         let prompts: Vec<Vec<u32>> = [5, 1, 60, 17].into_iter().map(|len| tokens(&config, len, len as u64)).collect();
         let mut workspace = Workspace::new();
-        let mut together = model.init_state(4);
+        let mut together = model.init_state(4).unwrap();
         let (mut first, mut second) = (vec![f32::NAN; 4 * v], vec![f32::NAN; 4 * v]);
         model.prefill(&prompts, &mut together, &mut first, &mut workspace).unwrap();
         model.step(&[1, 2, 3, 4], &mut together, &mut second, &mut workspace).unwrap();
         let mut some = vec![f32::NAN; 2 * v];
         model.step_rows(&[1, 3], &[6, 5], &mut together, &mut some, &mut workspace).unwrap();
         for (row, prompt) in prompts.iter().enumerate() {
-            let (mut alone, mut logits) = (model.init_state(1), vec![f32::NAN; v]);
+            let (mut alone, mut logits) = (model.init_state(1).unwrap(), vec![f32::NAN; v]);
             model.prefill(&[prompt], &mut alone, &mut logits, &mut workspace).unwrap();
             assert_same(&first[row * v..][..v], &logits, "prefill");
             model.step(&[row as u32 + 1], &mut alone, &mut logits, &mut workspace).unwrap();
@@ -90,7 +90,7 @@ fn the_number_of_threads_changes_no_result() {
         let run = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
-                let (mut state, mut workspace) = (model.init_state(3), Workspace::new());
+                let (mut state, mut workspace) = (model.init_state(3).unwrap(), Workspace::new());
                 let mut logits = vec![f32::NAN; 3 * config.vocab_size];
                 model.prefill(&[&tokens, &tokens[3..], &tokens[..9]], &mut state, &mut logits, &mut workspace).unwrap();
                 model.step(&[1, 2, 3], &mut state, &mut logits, &mut workspace).unwrap();
@@ -109,7 +109,7 @@ fn what_does_not_fit_is_a_sentence_and_reads_nothing() {
     let config = small(MixerKind::MinGru);
     let model = model(&config, WeightFormat::F32);
     let other = common::model(&ModelConfig { conv: true, ..config.clone() }, WeightFormat::F32);
-    let (mut state, mut workspace, mut logits) = (model.init_state(2), Workspace::new(), vec![0.0; 2 * 37]);
+    let (mut state, mut workspace, mut logits) = (model.init_state(2).unwrap(), Workspace::new(), vec![0.0; 2 * 37]);
     let before = state.clone();
     let mut refusals = vec![
         (model.step(&[1, 37], &mut state, &mut logits, &mut workspace), "token id 37"),
@@ -122,7 +122,7 @@ fn what_does_not_fit_is_a_sentence_and_reads_nothing() {
         (model.prefill(&[[1, 2], [3, 99]], &mut state, &mut logits, &mut workspace), "token id 99"),
         (model.prefill(&[[1]], &mut state, &mut logits[..37], &mut workspace), "2 sessions"),
         (model.forward(&[1], &mut state, &mut logits[..37], &mut workspace), "2 sessions"),
-        (model.step(&[1, 2], &mut other.init_state(2), &mut logits, &mut workspace), "another model"),
+        (model.step(&[1, 2], &mut other.init_state(2).unwrap(), &mut logits, &mut workspace), "another model"),
     ];
     for (refused, words) in refusals.drain(..) {
         let sentence = refused.unwrap_err().to_string();
@@ -130,9 +130,9 @@ fn what_does_not_fit_is_a_sentence_and_reads_nothing() {
     }
     assert_eq!(state, before);
     // No session and no token are as good as any other number of them.
-    model.step(&[], &mut model.init_state(0), &mut [], &mut workspace).unwrap();
-    model.prefill::<Vec<u32>>(&[], &mut model.init_state(0), &mut [], &mut workspace).unwrap();
-    model.forward(&[], &mut model.init_state(1), &mut [], &mut workspace).unwrap();
+    model.step(&[], &mut model.init_state(0).unwrap(), &mut [], &mut workspace).unwrap();
+    model.prefill::<Vec<u32>>(&[], &mut model.init_state(0).unwrap(), &mut [], &mut workspace).unwrap();
+    model.forward(&[], &mut model.init_state(1).unwrap(), &mut [], &mut workspace).unwrap();
 }
 
 #[test]

@@ -7,7 +7,7 @@ use minrnn_stream::{MixerKind, Model, ModelConfig, State, WeightFormat, Workspac
 
 /// A state of `rows` sessions that have read different prompts.
 fn read(model: &Model, rows: usize) -> State {
-    let mut state = model.init_state(rows);
+    let mut state = model.init_state(rows).unwrap();
     let prompts: Vec<Vec<u32>> = (0..rows).map(|row| tokens(model.config(), 3 + row, row as u64)).collect();
     model.advance(&prompts, &mut state, &mut Workspace::new()).unwrap();
     state
@@ -26,7 +26,7 @@ fn a_state_survives_the_trip_through_bytes() {
 
 #[test]
 fn a_session_takes_its_vectors_and_nothing_else() {
-    let bytes = |config: ModelConfig| model(&config, WeightFormat::F32).init_state(1).bytes();
+    let bytes = |config: ModelConfig| model(&config, WeightFormat::F32).init_state(1).unwrap().bytes();
     // Two layers of E = 48, and windows of 3 · D = 72.
     assert_eq!(bytes(small(MixerKind::MinGru)), 4 * 2 * 48);
     assert_eq!(bytes(small(MixerKind::Lstm)), 4 * 2 * 96);
@@ -61,7 +61,7 @@ fn chosen_copied_and_appended_sessions_keep_their_numbers() {
     assert_eq!((chosen.rows(), chosen.bytes()), (3, 3 * state.bytes_per_row()));
     assert_eq!(chosen.select(&[1]).unwrap(), state.select(&[0]).unwrap());
     assert_eq!(chosen.select(&[0]).unwrap(), chosen.select(&[2]).unwrap());
-    let mut copied = model.init_state(4);
+    let mut copied = model.init_state(4).unwrap();
     (0..4).for_each(|row| copied.copy_row(row, &state, row).unwrap());
     assert_eq!(copied, state);
     let mut appended = state.select(&[0, 1]).unwrap();
@@ -69,7 +69,7 @@ fn chosen_copied_and_appended_sessions_keep_their_numbers() {
     assert_eq!(appended, state);
     assert!(state.select(&[4]).unwrap_err().to_string().contains("no session 4"));
     assert!(copied.copy_row(4, &state, 0).unwrap_err().to_string().contains("no session 4"));
-    let other = common::model(&small(MixerKind::Lstm), WeightFormat::F32).init_state(1);
+    let other = common::model(&small(MixerKind::Lstm), WeightFormat::F32).init_state(1).unwrap();
     assert!(copied.copy_row(0, &other, 0).unwrap_err().to_string().contains("another model"));
 }
 

@@ -120,7 +120,7 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
     if args.device.is_cpu()? {
         return match engine {
             Engine::Runtime(model) => job.run(|rows| RuntimeSession::new(model, rows)),
-            Engine::Training(trained) => job.run(|rows| Session::new(&trained.1, rows)),
+            Engine::Training(trained) => job.run(|rows| Ok(Session::new(&trained.1, rows))),
         };
     }
     if deployed.path.is_file() {
@@ -128,7 +128,7 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(WrongInput(sentence.to_owned()).into());
     }
     let LoadedModel { model, .. } = load_model(&deployed.path, &args.device.open()?)?;
-    job.run(|rows| Session::new(&model, rows))
+    job.run(|rows| Ok(Session::new(&model, rows)))
 }
 
 /// What is to be generated, whoever computes it.
@@ -141,10 +141,10 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// Generates with the sessions that `new` makes for a number of rows.
-    fn run<S: TokenSession>(&self, new: impl Fn(usize) -> S) -> anyhow::Result<ExitCode> {
+    fn run<S: TokenSession>(&self, new: impl Fn(usize) -> minrnn::Result<S>) -> anyhow::Result<ExitCode> {
         let Self { args, prompts, tokenizer, identity } = *self;
         let start = match (&args.load_session, identity) {
-            (Some(path), Some(identity)) => continued(args, prompts, TextGenerator::load(path, &new(0), tokenizer, identity)?)?,
+            (Some(path), Some(identity)) => continued(args, prompts, TextGenerator::load(path, &new(0)?, tokenizer, identity)?)?,
             _ => started(args, prompts, new, tokenizer)?,
         };
         write(args, start, identity)
@@ -236,7 +236,7 @@ struct Start<'m, S: TokenSession> {
 fn started<'m, S: TokenSession>(
     args: &Args,
     prompts: &[String],
-    new: impl Fn(usize) -> S,
+    new: impl Fn(usize) -> minrnn::Result<S>,
     tokenizer: &'m Tokenizer,
 ) -> anyhow::Result<Start<'m, S>> {
     let empty = [String::new()];
@@ -244,7 +244,7 @@ fn started<'m, S: TokenSession>(
     let copies = args.batch.unwrap_or(1);
     let sampling = args.sampling.over(&Sampling::default()).unwrap_or_default();
     // Each prompt is read once, however many continuations it gets.
-    let mut generator = TextGenerator::new(new(prompts.len()), tokenizer, prompts, sampling.clone(), &args.stop)?;
+    let mut generator = TextGenerator::new(new(prompts.len())?, tokenizer, prompts, sampling.clone(), &args.stop)?;
     if copies > 1 {
         generator = generator.select(&repeated(prompts.len(), copies))?;
         generator.resample(sampling)?;

@@ -54,7 +54,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     text += &format!("  the whole file: {:.2} MB\n", size as f64 / 1e6);
     let packed = Deployed::load(&args.output)?;
-    text += &format!("  one more session: {} bytes\n", packed.runtime()?.init_state(1).bytes_per_row());
+    text += &format!("  one more session: {} bytes\n", packed.runtime()?.init_state(1).map_err(Error::from)?.bytes_per_row());
     text += &match tokenizer {
         Some(_) => format!("next: minrnn generate {} --prompt TEXT\n", args.output.display()),
         None => "the model reads no text; run it with the library minrnn-stream\n".to_owned(),

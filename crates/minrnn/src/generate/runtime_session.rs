@@ -18,8 +18,11 @@ pub struct RuntimeSession<'m> {
 
 impl<'m> RuntimeSession<'m> {
     /// `batch_size` sequences of which nothing has been read.
-    pub fn new(model: &'m Model, batch_size: usize) -> Self {
-        Self { model, state: model.init_state(batch_size), workspace: Workspace::new() }
+    ///
+    /// # Errors
+    /// When memory cannot hold so many.
+    pub fn new(model: &'m Model, batch_size: usize) -> Result<Self> {
+        Ok(Self { model, state: model.init_state(batch_size)?, workspace: Workspace::new() })
     }
 
     /// The state carried.

@@ -51,7 +51,7 @@ impl Classifier {
     pub fn new(packed: &[u8]) -> Result<Self, Box<dyn Error>> {
         let PackedModel { model, tokenizer, .. } = PackedModel::from_bytes(packed)?;
         let tokens = characters(&tokenizer.ok_or("the packed model has no tokenizer")?)?;
-        let (stream, asked, logits) = (model.init_state(1), model.init_state(1), vec![0.0; model.vocab_size()]);
+        let (stream, asked, logits) = (model.init_state(1)?, model.init_state(1)?, vec![0.0; model.vocab_size()]);
         Ok(Self { model, tokens, stream, asked, workspace: Workspace::new(), logits })
     }
 

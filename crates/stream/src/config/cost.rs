@@ -7,13 +7,15 @@
 //! attention's softmax: a few for each channel, where a matrix has D. A backward pass costs about twice the forward pass, so training
 //! costs about three times as much. What a call makes once of its weights alone, such as Hyena's filter, is left out too.
 //!
+//! Sums that do not fit stay at the largest number.
+//!
 //! **State.** Counted are the numbers that the library's `init_state` gives one sequence, each 4 bytes. They stay as many, but for
 //! those kept of past tokens ([`Past`]), which grow with the tokens read.
 
 use alloc::vec::Vec;
 use core::ops::Add;
 
-use super::ModelConfig;
+use super::{MAX_D_MODEL, MAX_LAYERS, ModelConfig, within};
 use crate::Result;
 use crate::choices::{FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, NormKind, Pooling, Positions, WiringKind};
 
@@ -63,26 +65,26 @@ impl Past {
     pub fn carried(&self, tokens: usize) -> u128 {
         // A cache that grows begins with room for one token.
         let tokens = if self.grows { tokens.clamp(1, self.kept.max(1)) } else { self.kept };
-        self.numbers * tokens as u128
+        self.numbers.saturating_mul(tokens as u128)
     }
 }
 
 impl Cost {
     /// Numbers that a sequence of `tokens` carries: the state and what is kept of them.
     pub fn carried(&self, tokens: usize) -> u128 {
-        self.state + self.past.iter().map(|past| past.carried(tokens)).sum::<u128>()
+        self.past.iter().fold(self.state, |sum, past| sum.saturating_add(past.carried(tokens)))
     }
 
     /// Floating point operations of a token, forward, that is the last of `tokens`: 2 for each multiply-add.
     pub fn flops(&self, tokens: usize) -> u128 {
-        let past = self.past.iter().map(|past| past.products * tokens.min(past.seen) as u128).sum::<u128>();
-        2 * (self.matrix_products + self.cell_products + past)
+        let past = self.past.iter().map(|past| past.products.saturating_mul(tokens.min(past.seen) as u128));
+        past.fold(self.matrix_products.saturating_add(self.cell_products), u128::saturating_add).saturating_mul(2)
     }
 
     /// A linear layer.
     fn linear(from: u128, to: u128, bias: bool) -> Self {
-        let products = from * to;
-        Self { parameters: products + if bias { to } else { 0 }, matrix_products: products, ..Self::default() }
+        let products = from.saturating_mul(to);
+        Self { parameters: products.saturating_add(if bias { to } else { 0 }), matrix_products: products, ..Self::default() }
     }
 
     /// A block-diagonal map without bias, of `width` channels in blocks of `block`.
@@ -119,13 +121,17 @@ impl Add for Cost {
     type Output = Self;
 
     fn add(mut self, other: Self) -> Self {
-        self.parameters += other.parameters;
-        self.matrix_products += other.matrix_products;
-        self.cell_products += other.cell_products;
-        self.state += other.state;
+        let add = |own: &mut u128, other: u128| *own = own.saturating_add(other);
+        add(&mut self.parameters, other.parameters);
+        add(&mut self.matrix_products, other.matrix_products);
+        add(&mut self.cell_products, other.cell_products);
+        add(&mut self.state, other.state);
         for past in other.past {
             match self.past.iter_mut().find(|own| own.mixer == past.mixer) {
-                Some(own) => (own.numbers, own.products) = (own.numbers + past.numbers, own.products + past.products),
+                Some(own) => {
+                    add(&mut own.numbers, past.numbers);
+                    add(&mut own.products, past.products);
+                }
                 None => self.past.push(past),
             }
         }
@@ -137,8 +143,9 @@ impl ModelConfig {
     /// What the whole model costs.
     ///
     /// # Errors
-    /// When a width is not whole, or heads do not divide theirs.
+    /// When a width is not whole or beyond the limits, heads do not divide theirs, or there are more blocks than a model can have.
     pub fn cost(&self) -> Result<Cost> {
+        within("n_layers", self.n_layers, MAX_LAYERS)?;
         let mut cost = self.embedding_cost() + self.norm_cost() + self.head_cost();
         for layer in 0..self.n_layers {
             cost = cost + self.block_cost(layer)?;
@@ -174,6 +181,7 @@ impl ModelConfig {
     /// # Errors
     /// As [`cost`](Self::cost).
     pub fn block_cost(&self, layer: usize) -> Result<Cost> {
+        within("d_model", self.d_model, MAX_D_MODEL)?;
         let d = self.d_model as u128;
         let conv = if self.conv { Cost::depthwise(d, TAPS) + Cost::linear(d, d, true) } else { Cost::default() };
         let ff = match self.ff_at(layer) {

@@ -254,7 +254,7 @@ impl ModelConfig {
 
     /// What the forget gate's learned lower bound of block `layer` stays below: it rises evenly to 1 in the last block.
     pub fn forget_ceiling(&self, layer: usize) -> f64 {
-        (layer + 1) as f64 / self.n_layers.max(1) as f64
+        (layer as f64 + 1.0) / self.n_layers.max(1) as f64
     }
 
     /// How many of the last tokens attention sees: `window`, or else `max_seq_len`.

@@ -161,7 +161,7 @@ pub fn tokens(config: &ModelConfig, len: usize, seed: u64) -> Vec<u32> {
 
 /// Logits after every token, read step by step.
 pub fn stepped(model: &Model, tokens: &[u32]) -> Vec<f32> {
-    let (mut state, mut workspace) = (model.init_state(1), Workspace::new());
+    let (mut state, mut workspace) = (model.init_state(1).unwrap(), Workspace::new());
     let mut all = Vec::new();
     let mut logits = vec![f32::NAN; model.vocab_size()];
     for &token in tokens {

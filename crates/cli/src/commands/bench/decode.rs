@@ -28,7 +28,7 @@ pub fn measure(case: &Case, plan: Plan, device: &Device) -> anyhow::Result<Measu
 
 fn runtime(case: &Case, plan: Plan, model: &Model, first: &[u32]) -> minrnn_stream::Result<Times> {
     let v = model.vocab_size();
-    let (mut start, mut workspace) = (model.init_state(case.batch_size), Workspace::new());
+    let (mut start, mut workspace) = (model.init_state(case.batch_size)?, Workspace::new());
     let mut logits = vec![0.0; case.batch_size * v];
     model.step(first, &mut start, &mut logits, &mut workspace)?;
     let mut tokens = likeliest(&logits, v);

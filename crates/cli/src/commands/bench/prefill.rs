@@ -24,8 +24,9 @@ pub fn measure(case: &Case, plan: Plan, device: &Device) -> anyhow::Result<Measu
         Engine::Runtime(model) => {
             let mut workspace = Workspace::new();
             let mut logits = vec![0.0; case.batch_size * model.vocab_size()];
+            let start = model.init_state(case.batch_size).map_err(minrnn::Error::from)?;
             plan.time(|| {
-                let mut state = model.init_state(case.batch_size);
+                let mut state = start.clone();
                 failure = model.prefill(&prompts, &mut state, &mut logits, &mut workspace).map_err(minrnn::Error::from).err();
             })
         }

@@ -20,8 +20,8 @@ pub struct Score {
 /// # Errors
 /// When a token is not known to a model.
 pub fn score(model: &Model, against: Option<&Model>, tokens: &[u32], stop: &AtomicBool) -> minrnn_stream::Result<Option<Score>> {
-    let mut reader = Reader::new(model);
-    let mut other = against.map(Reader::new);
+    let mut reader = Reader::new(model)?;
+    let mut other = against.map(Reader::new).transpose()?;
     let (mut loss, mut right, mut same) = (0.0, 0u64, 0u64);
     for (inputs, targets) in tokens[..tokens.len() - 1].chunks(PASS).zip(tokens[1..].chunks(PASS)) {
         if stop.load(Ordering::Relaxed) {
@@ -54,8 +54,8 @@ struct Reader<'m> {
 }
 
 impl<'m> Reader<'m> {
-    fn new(model: &'m Model) -> Self {
-        Self { model, state: model.init_state(1), workspace: Workspace::new(), logits: Vec::new() }
+    fn new(model: &'m Model) -> minrnn_stream::Result<Self> {
+        Ok(Self { model, state: model.init_state(1)?, workspace: Workspace::new(), logits: Vec::new() })
     }
 
     fn read(&mut self, tokens: &[u32]) -> minrnn_stream::Result<&[f32]> {
