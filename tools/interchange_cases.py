@@ -224,11 +224,12 @@ def torch_layers(kind: type[nn.RNNBase], d_inner: int, bias: bool = True) -> Cas
     return Case(f"torch-{name}", stack, logits, config=config, rest=rest)
 
 
-def mamba(tied: bool) -> Case:
+def mamba(tied: bool, **options: object) -> Case:
     """MambaForCausalLM of transformers, by its path of plain PyTorch."""
     from transformers import MambaConfig, MambaForCausalLM
 
-    config = MambaConfig(vocab_size=VOCAB, hidden_size=D, state_size=4, num_hidden_layers=2, tie_word_embeddings=tied, use_cache=False)
+    options |= {"hidden_size": D, "state_size": 4, "num_hidden_layers": 2, "tie_word_embeddings": tied, "use_cache": False}
+    config = MambaConfig(vocab_size=VOCAB, **options)
     model = off_initial_values(MambaForCausalLM(config))
     if not tied:
         model.lm_head.weight.data = torch.randn(VOCAB, D).double()
@@ -377,6 +378,8 @@ def cases(older: Path | None) -> dict[str, Callable[[], Case]]:
         "xlstm_cuda_order": xlstm_cuda_order,
         "nano_gpt": lambda: nano_gpt(heads=2, bias=False),
         "nano_gpt_bias": lambda: nano_gpt(heads=4, bias=True),
+        "mamba_hf_three_taps": lambda: mamba(tied=True, conv_kernel=3),
+        "mamba_hf_without_conv_bias": lambda: mamba(tied=False, use_conv_bias=False),
     }
 
 

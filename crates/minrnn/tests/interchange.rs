@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use burn::tensor::{Int, Tensor, TensorData};
 use common::{assert_close, device, values};
 use minrnn::checkpoint::load_weights;
-use minrnn::interchange::{Format, NamedTensor, Settings, export, import};
+use minrnn::interchange::{Form, Format, NamedTensor, Settings, export, import};
 use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
@@ -89,7 +89,7 @@ impl Case {
         let model = Model::new(config, &mut Weights::read(file).unwrap(), WeightFormat::F32).unwrap();
         let v = config.vocab_size;
         for (row, tokens) in self.tokens.chunks(seq_len).enumerate() {
-            let (mut state, mut workspace, mut logits) = (model.init_state(1), Workspace::new(), vec![0.0; v]);
+            let (mut state, mut workspace, mut logits) = (model.init_state(1).unwrap(), Workspace::new(), vec![0.0; v]);
             for (t, &token) in tokens.iter().enumerate() {
                 model.step(&[token], &mut state, &mut logits, &mut workspace).unwrap();
                 assert_close("logits of the runtime", &logits, &self.logits[(row * seq_len + t) * v..][..v], TOLERANCE);
@@ -99,7 +99,8 @@ impl Case {
 
     /// Checks that our tensors in `file` are written as the tensors they were read from.
     fn compare_export(&self, config: &ModelConfig, file: &Path) {
-        let mut found = export(self.format, &mut Weights::read(file).unwrap(), config).unwrap();
+        let form = Form::of(&self.weights);
+        let mut found = export(self.format, &mut Weights::read(file).unwrap(), config, form).unwrap();
         found.sort_by(|(a, _), (b, _)| a.cmp(b));
         let names: Vec<&str> = self.weights.names().collect();
         assert_eq!(found.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), names);
@@ -128,14 +129,14 @@ fn there(name: &str) {
     let case = Case::read(name);
     let (config, file) = case.imported();
     case.compare_logits(&config, file.path());
-    export(case.format, &mut Weights::read(file.path()).unwrap(), &config).unwrap();
+    export(case.format, &mut Weights::read(file.path()).unwrap(), &config, Form::default()).unwrap();
 }
 
 #[test]
 fn min_gru_pytorch() {
     there_and_back("min_gru_pytorch");
     there_and_back("min_gru_pytorch_lstm_conv");
-    there("min_gru_pytorch_three_taps");
+    there_and_back("min_gru_pytorch_three_taps");
     there("min_gru_pytorch_gru_lm");
 }
 
@@ -150,6 +151,49 @@ fn min_rnns() {
 fn mamba_of_transformers() {
     there_and_back("mamba_hf");
     there_and_back("mamba_hf_untied");
+    there_and_back("mamba_hf_three_taps");
+    there_and_back("mamba_hf_without_conv_bias");
+}
+
+#[test]
+fn a_form_is_given_up_as_far_as_the_model_has_left_it() {
+    let of = |name: &str, changed: &str, at: usize| {
+        let case = Case::read(name);
+        let (config, file) = case.imported();
+        let mut weights = Weights::read(file.path()).unwrap();
+        let names: Vec<String> = weights.names().map(ToOwned::to_owned).collect();
+        let mut tensors: Vec<NamedTensor> = names.into_iter().map(|name| (name.clone(), weights.take_any(&name).unwrap())).collect();
+        tensors.iter_mut().find(|(name, _)| name.ends_with(changed)).unwrap().1.data[at] = 0.25;
+        write(file.path(), tensors);
+        export(case.format, &mut Weights::read(file.path()).unwrap(), &config, Form::of(&case.weights)).unwrap()
+    };
+    let find = |tensors: &[NamedTensor], end: &str| tensors.iter().find(|(name, _)| name.ends_with(end)).map(|(_, tensor)| tensor.clone());
+    let filters = find(&of("mamba_hf_three_taps", "1.mixer.conv1d.weight", 4), "layers.0.mixer.conv1d.weight").unwrap();
+    assert_eq!(filters.shape[2], 4);
+    assert!(filters.data.iter().step_by(4).all(|&tap| tap == 0.0) && filters.data[3] != 0.0);
+    let bias = find(&of("mamba_hf_without_conv_bias", "1.mixer.conv1d.bias", 3), "layers.1.mixer.conv1d.bias").unwrap();
+    assert_eq!(bias.data[3], 0.25);
+}
+
+#[test]
+fn projections_with_biases_are_refused_by_name() {
+    let biased = changed(&Case::read("mamba_hf"), |tensors| {
+        let (_, weight) = tensors.iter().find(|(name, _)| name == "backbone.layers.0.mixer.in_proj.weight").unwrap().clone();
+        let bias = minrnn_stream::Tensor { shape: vec![weight.shape[0]], data: vec![0.5; weight.shape[0]] };
+        tensors.push(("backbone.layers.0.mixer.in_proj.bias".to_owned(), bias));
+    });
+    let told = refusal(&biased);
+    assert!(told.contains("tensor 'backbone.layers.0.mixer.in_proj.bias' is a bias") && told.contains("use_bias = False"), "{told}");
+}
+
+#[test]
+fn filters_longer_than_ours_are_refused() {
+    let longer = changed(&Case::read("mamba_hf"), |tensors| {
+        let filters = tensors.iter_mut().filter(|(name, _)| name.ends_with("conv1d.weight"));
+        filters.for_each(|(_, tensor)| (tensor.shape[2], tensor.data) = (5, vec![0.5; tensor.shape[0] * 5]));
+    });
+    let told = refusal(&longer);
+    assert!(told.contains("filters of 5 taps, expected 1 to 4"), "{told}");
 }
 
 #[test]
@@ -253,7 +297,7 @@ fn what_a_format_cannot_hold_is_a_sentence() {
     let refused = |case: &str, format: Format, change: &dyn Fn(&mut ModelConfig)| {
         let (mut config, file) = Case::read(case).imported();
         change(&mut config);
-        export(format, &mut Weights::read(file.path()).unwrap(), &config).unwrap_err().to_string()
+        export(format, &mut Weights::read(file.path()).unwrap(), &config, Form::default()).unwrap_err().to_string()
     };
     let gru = "min_gru_pytorch";
     let told = refused("torch_gru", Format::MinGruPytorch, &|_| ());
@@ -273,6 +317,6 @@ fn what_a_format_cannot_hold_is_a_sentence() {
     let bias = tensors.iter_mut().find(|(name, _)| name == "backbone.blocks.1.mixer.in_proj.bias").unwrap();
     bias.1.data[3] = 0.5;
     write(file.path(), tensors);
-    let told = export(case.format, &mut Weights::read(file.path()).unwrap(), &config).unwrap_err().to_string();
+    let told = export(case.format, &mut Weights::read(file.path()).unwrap(), &config, Form::default()).unwrap_err().to_string();
     assert!(told.contains("no tensor for 'backbone.blocks.1.mixer.in_proj.bias'") && told.contains("it must be zero, found 0.5"), "{told}");
 }

@@ -5,10 +5,13 @@ use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
 use minrnn::Error;
-use minrnn::interchange::{Format, export};
+use minrnn::interchange::{Form, Format, export};
 use minrnn::train::find_checkpoint;
-use minrnn_stream::{read_checkpoint, write_safetensors};
+use minrnn_stream::{CONFIG_FILE, read_checkpoint, write_safetensors};
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
+use super::import::IMPORTED;
 use crate::failure::WrongInput;
 use crate::output::print;
 
@@ -36,11 +39,21 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let format: Format = args.format.parse()?;
     let checkpoint = find_checkpoint(&args.run)?;
     let (config, mut weights) = read_checkpoint(&checkpoint).map_err(Error::from)?;
-    let tensors = export(format, &mut weights, &config.model)?;
+    let form = form(&config.sections, format).map_err(|problem| Error::malformed(checkpoint.join(CONFIG_FILE), problem))?;
+    let tensors = export(format, &mut weights, &config.model, form)?;
     let count = tensors.len();
     let tensors = tensors.into_iter().map(|(name, tensor)| (name, tensor.shape, tensor.data.into()));
     // The entry that libraries on PyTorch look for.
     write_safetensors(&args.output, tensors, Some(("format", "pt"))).map_err(Error::from)?;
     print(format_args!("{}: {count} tensors of format {format} from {}\n", args.output.display(), checkpoint.display()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The form of the file of `format` that the model was imported from; the default one when it was not.
+fn form(sections: &Map<String, Value>, format: Format) -> Result<Form, String> {
+    let imported = sections.get(IMPORTED).filter(|imported| imported["format"] == format.name());
+    match imported.map(|imported| &imported["form"]).filter(|form| !form.is_null()) {
+        None => Ok(Form::default()),
+        Some(form) => Form::deserialize(form).map_err(|error| format!("the form of the imported file cannot be read: {error}")),
+    }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use burn::tensor::Device;
 use minrnn::Error;
 use minrnn::checkpoint::{TOKENIZER_FILE, create_checkpoint, parameter_count};
-use minrnn::interchange::{Format, NamedTensor, Settings, import};
+use minrnn::interchange::{Form, Format, NamedTensor, Settings, import};
 use minrnn::train::find_checkpoint;
 use minrnn_stream::{CheckpointConfig, Weights, read_checkpoint};
 
@@ -36,12 +36,16 @@ pub struct Args {
     output: PathBuf,
 }
 
+/// What the configuration of an imported model says of the file it came from.
+pub const IMPORTED: &str = "imported";
+
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.output.exists() {
         return Err(WrongInput(format!("'{}' is there already; name a directory to make with -o", args.output.display())).into());
     }
     let format: Format = args.format.parse()?;
     let mut weights = Weights::read(&args.file).map_err(Error::from)?;
+    let form = Form::of(&weights);
     let (mut config, tensors, tokenizer) = match (&args.into, format.is_part()) {
         (None, false) => {
             let config = format.config(&weights, &Settings::parse(&args.settings)?)?;
@@ -57,8 +61,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             return Err(WrongInput(format!("a file of format {format} holds a whole model; leave --into out")).into());
         }
     };
-    let source = serde_json::json!({"format": format.name(), "file": args.file.file_name().map(|name| name.to_string_lossy())});
-    config.sections.insert("imported".to_owned(), source);
+    let file = args.file.file_name().map(|name| name.to_string_lossy());
+    let source = serde_json::json!({"format": format.name(), "file": file, "form": form});
+    config.sections.insert(IMPORTED.to_owned(), source);
     let tokenizer = args.tokenizer.or(tokenizer);
     let loaded = create_checkpoint(&args.output, &config, tensors, tokenizer.as_deref(), &Device::flex())?;
 

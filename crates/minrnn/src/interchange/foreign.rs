@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use minrnn_stream::{Tensor, Weights};
 
+use super::form::Form;
 use crate::{Error, Result};
 
 /// The tensors of a file, asked for their shapes.
@@ -13,8 +14,8 @@ pub(super) struct Foreign<'a>(&'a Weights);
 pub(super) enum Side<'a> {
     /// From a file, which decides where the format leaves a choice.
     Import(Foreign<'a>),
-    /// To a file.
-    Export,
+    /// To a file of this form.
+    Export(Form),
 }
 
 impl<'a> Foreign<'a> {
@@ -69,7 +70,7 @@ impl Side<'_> {
     pub(super) fn has(&self, name: &str, written: bool) -> bool {
         match self {
             Self::Import(file) => file.has(name),
-            Self::Export => written,
+            Self::Export(_) => written,
         }
     }
 
@@ -77,18 +78,30 @@ impl Side<'_> {
     pub(super) fn last_size(&self, name: &str, written: usize) -> Result<usize> {
         match self {
             Self::Import(file) => Ok(file.tensor(name)?.shape.last().copied().unwrap_or(1)),
-            Self::Export => Ok(written),
+            Self::Export(_) => Ok(written),
         }
     }
 
-    /// Taps of the filters in `name` `[D, 1, taps]`, at most `limit`, which is also how many are written.
+    /// Taps of the filters in `name` `[D, 1, taps]`, at most `limit`.
     pub(super) fn taps(&self, name: &str, limit: usize) -> Result<usize> {
-        let Self::Import(file) = self else { return Ok(limit) };
+        let file = match self {
+            Self::Import(file) => file,
+            Self::Export(form) => return Ok(form.taps),
+        };
         let [_, _, taps] = file.shape(name)?;
         if !(1..=limit).contains(&taps) {
-            return Err(file.wrong(format!("tensor '{name}' has filters of {taps} taps, expected 1 to {limit}")));
+            let problem = format!("tensor '{name}' has filters of {taps} taps, expected 1 to {limit}; a model of ours has no longer ones");
+            return Err(file.wrong(problem));
         }
         Ok(taps)
+    }
+
+    /// Whether the convolution has a bias in `name`.
+    pub(super) fn has_conv_bias(&self, name: &str) -> bool {
+        match self {
+            Self::Import(file) => file.has(name),
+            Self::Export(form) => form.conv_bias,
+        }
     }
 }
 

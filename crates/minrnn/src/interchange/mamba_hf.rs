@@ -1,7 +1,7 @@
 //! `MambaForCausalLM` of Hugging Face transformers (`state-spaces/mamba-130m-hf` and its kin).
 //!
 //! Its layers have our names. Its RMSNorms keep the gain, and have an ε that is not in the file: 1e-5, the library's default, unless
-//! `rms_eps` is set. The head shares the embedding's matrix where the file has no `lm_head.weight` or the same numbers there.
+//! `rms_eps` is set. Filters may be shorter than ours (`conv_kernel`) and lack their bias (`use_conv_bias`). The head shares the embedding's matrix where the file has no `lm_head.weight` or the same numbers there.
 
 use minrnn_stream::{FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 
@@ -23,6 +23,13 @@ fn config(file: &Foreign<'_>, settings: &Settings) -> Result<ModelConfig> {
     let [vocab_size, d_model] = file.shape("backbone.embeddings.weight")?;
     let [d_inner, d_state] = file.shape("backbone.layers.0.mixer.A_log")?;
     let [_, rank] = file.shape("backbone.layers.0.mixer.dt_proj.weight")?;
+    for projection in ["in_proj", "out_proj"] {
+        let bias = format!("backbone.layers.0.mixer.{projection}.bias");
+        if file.has(&bias) {
+            let problem = "but the projections of our Mamba have none; models made with use_bias = False can be read";
+            return Err(file.wrong(format!("tensor '{bias}' is a bias, {problem}")));
+        }
+    }
     Ok(ModelConfig {
         mixer: MixerKind::Mamba,
         mixers: Vec::new(),
@@ -64,7 +71,7 @@ fn table(config: &ModelConfig, side: &Side<'_>) -> Result<Table> {
         table.same("in_proj.weight", "in_proj.weight", [2 * e, d]);
         let taps = side.taps(&format!("{layer}mixer.conv1d.weight"), KERNEL_SIZE)?;
         table.pair("conv1d.weight", "conv1d.weight", [e, 1, KERNEL_SIZE], Map::LastTaps(taps));
-        match side.has(&format!("{layer}mixer.conv1d.bias"), true) {
+        match side.has_conv_bias(&format!("{layer}mixer.conv1d.bias")) {
             true => table.same("conv1d.bias", "conv1d.bias", [e]),
             false => table.fixed("conv1d.bias", [e], Constant::Zeros),
         }

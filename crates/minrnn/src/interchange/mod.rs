@@ -18,6 +18,7 @@
 //! here and must be zero to be written.
 
 mod foreign;
+mod form;
 mod mamba_hf;
 mod min_gru_pytorch;
 mod min_rnns;
@@ -34,6 +35,7 @@ use std::str::FromStr;
 use minrnn_stream::{ModelConfig, Tensor, Weights, WiringKind};
 
 use self::foreign::{Foreign, Side};
+pub use self::form::Form;
 pub use self::settings::Settings;
 use self::table::Table;
 use crate::{Error, Result};
@@ -159,16 +161,17 @@ pub fn import(format: Format, weights: &mut Weights, config: &ModelConfig) -> Re
     Ok(tensors)
 }
 
-/// The tensors of a file of `format` from `weights`, a model of ours; all that the format holds is taken out of `weights`.
+/// The tensors of a file of `format` from `weights`, a model of ours; all that the format holds is taken out of `weights`. `form` is that
+/// of the file the model came from, as far as the model still fits it, or the default.
 ///
 /// # Errors
 /// When the format cannot hold the model of `config`, or a tensor is missing, surplus or of the wrong shape, or is not what the format
 /// takes for granted.
-pub fn export(format: Format, weights: &mut Weights, config: &ModelConfig) -> Result<Vec<NamedTensor>> {
+pub fn export(format: Format, weights: &mut Weights, config: &ModelConfig, form: Form) -> Result<Vec<NamedTensor>> {
     config.validate()?;
     let layout = format.layout();
     layout.expect_to_hold(config, format)?;
-    let tensors = (layout.table)(config, &Side::Export)?.export(weights, format)?;
+    let tensors = (layout.table)(config, &Side::Export(form.that_holds(weights)?))?.export(weights, format)?;
     if !format.is_part() {
         weights.expect_empty()?;
     }

@@ -1,0 +1,60 @@
+//! What a file says in a way of its own, where a model of ours says one thing.
+
+use minrnn_stream::Weights;
+use serde::{Deserialize, Serialize};
+
+use crate::nn::KERNEL_SIZE;
+use crate::{Error, Result};
+
+/// Choices of another library that change no number a model computes: which zeros it stores. Kept beside an imported model, they let it
+/// be [exported](super::export) as the file it came from. The default is what we write otherwise: all taps and all biases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Form {
+    /// Taps of the short convolutions; older ones of ours are zero.
+    pub taps: usize,
+    /// Whether Mamba's convolutions have a bias; where they have none, ours is zero.
+    pub conv_bias: bool,
+}
+
+impl Default for Form {
+    fn default() -> Self {
+        Self { taps: KERNEL_SIZE, conv_bias: true }
+    }
+}
+
+/// Ends of the names of filters `[D, 1, K]` in the formats.
+const THEIR_FILTERS: [&str; 3] = [".mixer.conv1d.weight", ".conv1d.conv.weight", ".0.net.0.weight"];
+/// Ends of the names of ours.
+const OUR_FILTERS: [&str; 2] = [".conv1d.weight", ".conv.depthwise.weight"];
+/// Mamba's, on either side.
+const BIAS: &str = ".mixer.conv1d.bias";
+
+impl Form {
+    /// That of a file of another library.
+    pub fn of(weights: &Weights) -> Self {
+        let filters = || weights.names().filter(|name| THEIR_FILTERS.iter().any(|end| name.ends_with(end)));
+        let taps = filters().filter_map(|name| weights.get(name)?.shape.get(2).copied()).max();
+        let is_mamba = filters().any(|name| name.ends_with(THEIR_FILTERS[0]));
+        Self {
+            taps: taps.unwrap_or(KERNEL_SIZE).clamp(1, KERNEL_SIZE),
+            conv_bias: !is_mamba || weights.names().any(|name| name.ends_with(BIAS)),
+        }
+    }
+
+    /// This form as far as it can hold `ours`, a model that may have been trained on since it was read: with the taps and biases that are
+    /// no longer zero.
+    pub(super) fn that_holds(self, ours: &Weights) -> Result<Self> {
+        if !(1..=KERNEL_SIZE).contains(&self.taps) {
+            return Err(Error::Config(format!("filters have 1 to {KERNEL_SIZE} taps, found taps = {} in the form of a file", self.taps)));
+        }
+        let tensors = |ends: &'static [&'static str]| {
+            let names = ours.names().filter(|name| ends.iter().any(|end| name.ends_with(end)));
+            names.filter_map(|name| ours.get(name))
+        };
+        let filters = tensors(&OUR_FILTERS).flat_map(|tensor| tensor.data.chunks_exact(KERNEL_SIZE));
+        let used = filters.filter_map(|filter| filter.iter().position(|&tap| tap != 0.0)).map(|zeros| KERNEL_SIZE - zeros).max();
+        let biased = tensors(&[BIAS]).any(|tensor| tensor.data.iter().any(|&bias| bias != 0.0));
+        Ok(Self { taps: self.taps.max(used.unwrap_or(1)), conv_bias: self.conv_bias || biased })
+    }
+}
