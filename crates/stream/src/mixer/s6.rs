@@ -77,13 +77,15 @@ impl Selective {
         let (delta, bc) = (room(delta, rows * r), room(bc, rows * 2 * n));
         let (low_rank, selection) = (Shared::new(delta, r), Shared::new(bc, 2 * n));
         product(pass, &self.x_proj, 1, 0..1, rows, u, room(scratch, rows * (r + 2 * n)), |range, values| {
-            let (split, end) = (range.end.min(r).max(range.start), range.end);
+            // A piece may lie before R, behind it or on both sides; what it lacks is empty and inside its row.
+            let step = range.start.min(r)..range.end.min(r);
+            let selected = range.start.max(r) - r..range.end.max(r) - r;
             for (row, values) in values.chunks_exact(range.len()).enumerate() {
-                let (first, second) = values.split_at(split - range.start);
+                let (first, second) = values.split_at(step.len());
                 // SAFETY: pieces have outputs of their own.
                 unsafe {
-                    low_rank.part(row, range.start.min(split)..split).copy_from_slice(first);
-                    selection.part(row, split.max(r) - r..end.max(r) - r).copy_from_slice(second);
+                    low_rank.part(row, step.clone()).copy_from_slice(first);
+                    selection.part(row, selected.clone()).copy_from_slice(second);
                 }
             }
         });
