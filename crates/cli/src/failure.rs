@@ -1,6 +1,6 @@
 //! From errors to sentences on stderr and exit codes.
 
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use minrnn::Error;
@@ -35,6 +35,17 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     }
     say(format_args!("error: {}", sentence(error)));
     ExitCode::from(if is_wrong_input(error) { WRONG_INPUT } else { FAILED })
+}
+
+/// Prints what the reader of the command line has to tell: help and version on stdout, and what is wrong with the arguments on stderr.
+pub fn report_usage(told: &clap::Error) -> ExitCode {
+    let written = told.print().and_then(|()| io::stdout().flush());
+    match written {
+        // That nobody reads what is wrong changes nothing about it.
+        _ if told.use_stderr() => ExitCode::from(WRONG_INPUT),
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => report(&anyhow::Error::new(error).context(NO_STDOUT)),
+    }
 }
 
 /// Whether the input is at fault, and not the run or the machine.

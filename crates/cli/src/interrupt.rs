@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
 /// A signal may arrive twice at once, for the process and for its group; a person needs longer to press again.
 const SAME_SIGNAL: Duration = Duration::from_secs(1);
+/// How often it is looked whether a stop was asked for, while an input is waited for.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// A flag that is raised by the first Ctrl-C.
 pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
@@ -22,4 +25,35 @@ pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     })
     .context("could not listen for Ctrl-C")?;
     Ok(flag)
+}
+
+/// What `read` gives, which may wait for ever, as at a pipe that nobody writes into; `None` when `stop` was raised before it came back.
+///
+/// It then goes on waiting in a thread of its own, until the process ends.
+pub fn unless_stopped<T: Send + 'static>(stop: &AtomicBool, read: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (done, waiting) = channel();
+    let reader = std::thread::spawn(move || done.send(read()));
+    loop {
+        match waiting.recv_timeout(GLANCE) {
+            Ok(found) => return Some(found),
+            Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => return None,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => match reader.join() {
+                Err(panic) => std::panic::resume_unwind(panic),
+                Ok(_) => return None,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_for_ever_ends_with_a_stop_and_nothing_else_does() {
+        assert_eq!(unless_stopped(&AtomicBool::new(false), || 7), Some(7));
+        let never = || std::thread::sleep(Duration::from_secs(3600));
+        assert_eq!(unless_stopped(&AtomicBool::new(true), never), None);
+    }
 }

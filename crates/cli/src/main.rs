@@ -10,6 +10,7 @@ mod device;
 mod device_failure;
 mod display;
 mod failure;
+mod input;
 mod interrupt;
 mod machine;
 mod output;
@@ -67,8 +68,19 @@ enum Command {
 
 fn main() -> ExitCode {
     allocator::retain_memory();
-    let command = Cli::parse().command;
-    let outcome = device_failure::explained(|| match command {
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(told) => return failure::report_usage(&told),
+    };
+    let outcome = threads::expect_few_in_environment().and_then(|()| run(command));
+    match outcome {
+        Ok(code) => code,
+        Err(error) => failure::report(&error),
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    device_failure::explained(|| match command {
         Command::Train(args) => commands::train::run(args),
         Command::Eval(args) => commands::eval::run(args),
         Command::Predict(args) => commands::predict::run(args),
@@ -83,9 +95,5 @@ fn main() -> ExitCode {
         Command::Reproduce(args) => commands::reproduce::run(args),
         Command::Bench(args) => commands::bench::run(args),
         Command::Devices(args) => commands::devices::run(args),
-    });
-    match outcome {
-        Ok(code) => code,
-        Err(error) => failure::report(&error),
-    }
+    })
 }

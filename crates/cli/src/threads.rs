@@ -6,6 +6,8 @@ use crate::failure::WrongInput;
 
 /// More threads than any machine this is meant for.
 const MAX_THREADS: usize = 1024;
+/// What the pool takes the number of threads from where none is given, by either of its names.
+const VARIABLES: [&str; 2] = ["RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS"];
 
 /// `--threads`, to be flattened into the arguments of a command.
 #[derive(clap::Args)]
@@ -33,4 +35,15 @@ pub fn with_pool<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> an
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("could not start the threads")?;
     Ok(pool.install(work))
+}
+
+/// Refuses an environment that asks for more threads than there may be: the pool would try, and not come back.
+pub fn expect_few_in_environment() -> anyhow::Result<()> {
+    for variable in VARIABLES {
+        let asked = std::env::var(variable).ok().and_then(|value| value.parse::<usize>().ok());
+        if let Some(threads) = asked.filter(|&threads| threads > MAX_THREADS) {
+            return Err(WrongInput(format!("{variable} must be at most {MAX_THREADS}, with 0 for every core, found {threads}")).into());
+        }
+    }
+    Ok(())
 }

@@ -116,6 +116,7 @@ fn wrong_flags_end_with_2_and_say_why() {
         ("decode --checkpoint-blocks", "bench lm"),
         ("scan --iterations 0", "0"),
         ("scan --threads 0", "0"),
+        ("scan --warmup 18446744073709551615", "warmup"),
         ("lm --batch-size 1000000000", "memory"),
         ("lm --d-model 7 --d-hidden 1000000000", "expansion"),
     ] {

@@ -75,7 +75,7 @@ fn what_cannot_be_packed_or_scored_is_a_sentence() {
     let (run, text) = (shown(&scratch.path("run")), shown(&scratch.text("other.txt")));
     let pack = |args: &[&str]| Finished::of(&mut minrnn(&[&["pack"], args].concat()));
     pack(&[&shown(&scratch.path("none"))]).refused(&["none"]);
-    pack(&[&run, "-o", &shown(&scratch.path(""))]).refused(&["is a directory", "-o"]);
+    pack(&[&run, "-o", &shown(&scratch.path(""))]).refused(&["is a directory", "give a file to write"]);
     pack(&[&run, "-o", &shown(&scratch.path("none/model.minrnn"))]).failed(2, &["none"]);
     assert_eq!(pack(&[&run, "--weights", "int3"]).code, Some(2));
     eval(&[&shown(&file)]).refused(&["--data FILE"]);

@@ -157,6 +157,18 @@ fn an_interrupted_run_goes_on_with_the_same_table_only() {
 }
 
 #[test]
+fn a_damaged_parquet_file_is_told_of_in_one_sentence() {
+    let scratch = Scratch::new();
+    let intact = concat!(env!("CARGO_MANIFEST_DIR"), "/../minrnn/tests/fixtures/tables/delta.parquet");
+    let mut bytes = fs::read(intact).unwrap();
+    // A page whose header claims another layout of its values than they have, at which the decoder panics.
+    (bytes[24], bytes[61]) = (8, 13);
+    let data = shown(&scratch.write("damaged.parquet", bytes));
+    let args = ["--task", "forecast", "--data", &data, "--target", "value", "--columns", "step,value,half,flag", "--group", "name"];
+    training(&scratch, &args, &[]).run().refused(&["damaged.parquet", "it is damaged"]);
+}
+
+#[test]
 fn what_is_wrong_with_a_table_is_a_sentence() {
     let scratch = Scratch::new();
     let good: PathBuf = scratch.write("good.csv", slopes(20, 2));
@@ -172,21 +184,32 @@ fn what_is_wrong_with_a_table_is_a_sentence() {
     check(b"", &forecast, &["bad.csv", "it is empty"]);
     check(b"x,y\n", &forecast, &["no rows below its header"]);
     check(b"x\n1\n2\nNaN\n", &forecast, &["line 4, column 'x': expected a finite number, found 'NaN'"]);
+    check(b"x\n1\n1e308\n", &forecast, &["line 3, column 'x': expected a number of at most 3.4e38 in size, found '1e308'"]);
     check(b"x,y\n1,2\n,2\n", &forecast, &["line 3, column 'x': the cell is empty"]);
     check(b"x,y\n1,2\n1,2,3\n", &forecast, &["line 3 has 3 cells, expected 2"]);
     check(b"x,y\n1,2\n\xff,2\n", &forecast, &["line 3, cell 1: it is not UTF-8"]);
     check(b"xs,y\n1,2\n1,2\n", &forecast, &["there is no column 'x'; did you mean 'xs'?"]);
     check(b"x\n1\n2\n3\n", &forecast, &["no sequence is long enough to forecast 1 steps"]);
     check(b"x\n1\n", &forecast, &["it has 1 row"]);
+    check(b"machine,state,x,y,x\na,u,1,2,3\n", &classify, &["the column 'x' is there twice"]);
     check(b"PAR1 and nothing more", &forecast, &["it cannot be read as Parquet"]);
     check(b"x\n1\n2\n", &["--task", "forecast"], &["--target"]);
     check(b"x\n1\n2\n", &["--task", "classify", "--target", "x"], &["--group"]);
     check(b"x\n1\n2\n", &["--target", "x"], &["--task"]);
     check(b"x\n1\n2\n", &["--task", "forecast", "--target", "x", "--horizon", "0"], &["horizon must be between 1 and"]);
+    for flag in ["--horizon", "--season"] {
+        let args = ["--task", "forecast", "--target", "x", flag, "18446744073709551615"];
+        check(b"x\n1\n2\n", &args, &[&flag[2..], "must be", "found 18446744073709551615"]);
+    }
+    check(b"x\n1\n2\n", &["--task", "forecast", "--target", "x", "--columns", "x,x"], &["columns names the column 'x' twice"]);
+    check(b"m,x\n1,2\n", &["--task", "classify", "--group", "m", "--target", "m"], &["names sequences and classes at once"]);
     check(b"machine,state,x\na,u,1\na,v,2\n", &classify, &["the sequence 'a' has the class 'u' and, in row 2 of the data, 'v'"]);
     check(b"machine,state,x\na,u,1\nb,v,2\n", &classify, &["the sequence 'a' has 1 step"]);
     check(b"machine,state,x\na,u,one\n", &classify, &["line 2, column 'x': expected a finite number, found 'one'"]);
     check(b"machine,state\na,u\n", &classify, &["no column left to read numbers from"]);
+    // Far from all that is trained on, in the test part.
+    let far: String = (0..60).map(|t| if t == 58 { "1e30\n".to_owned() } else { format!("{}\n", t % 7) }).collect();
+    check(format!("x\n\n{far}").as_bytes(), &forecast, &["line 61, column 'x': 1e30 lies ", " deviations from the mean"]);
     let missing = ["--data", "nowhere.csv"].into_iter().chain(forecast).collect::<Vec<_>>();
     training(&scratch, &missing, &[]).run().refused(&["could not read", "nowhere.csv"]);
     let text = scratch.training("text", &["max_iterations=2"]);

@@ -49,6 +49,17 @@ pub enum Error {
         /// The offending value.
         value: f64,
     },
+    /// A trained model gave something that is no number.
+    #[error(
+        "the model's output for {what} is not finite ({value}); its weights are damaged or its training went wrong: take another checkpoint, \
+         or train it anew with a lower learning rate"
+    )]
+    Output {
+        /// What it read: "the sequence 'm3'", "the text".
+        what: String,
+        /// The offending value.
+        value: f64,
+    },
     /// The model files reader or the sampler refused its input.
     #[error(transparent)]
     Stream(#[from] minrnn_stream::Error),
@@ -68,7 +79,7 @@ impl Error {
     /// True where the caller's input is at fault (exit code 2), false where the run itself failed (exit code 1).
     pub fn is_wrong_input(&self) -> bool {
         match self {
-            Self::NonFinite { .. } => false,
+            Self::NonFinite { .. } | Self::Output { .. } | Self::Stream(minrnn_stream::Error::Logit { .. }) => false,
             // A path that cannot be right is; a full disk or a missing permission is not.
             Self::Io { source, .. } | Self::Stream(minrnn_stream::Error::Io { source, .. }) => matches!(
                 source.kind(),
@@ -101,6 +112,7 @@ mod tests {
             assert_eq!(Error::from(minrnn_stream::Error::io("write", "file", kind.into())).is_wrong_input(), expected, "{kind:?}");
         }
         assert!(Error::malformed("file", "is damaged").is_wrong_input());
+        assert!(!Error::Output { what: "the text".to_owned(), value: f64::NAN }.is_wrong_input());
         assert!(!Error::NonFinite { iteration: 0, tensor: "the loss".to_owned(), value: f64::NAN }.is_wrong_input());
     }
 }

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::tensor::{Tensor, TensorData};
 
-use crate::Result;
 use crate::data::table::{Prediction, Series, TableTask, WholeSeries};
 use crate::model::SequenceModel;
 use crate::nn::{Mixer, Mode, State};
+use crate::{Error, Result};
 
 /// Sequences read at once.
 const BATCH_SIZE: usize = 32;
@@ -17,7 +17,7 @@ const CHUNK_LEN: usize = 512;
 /// What `model` says at the last step of each of `series`, each read from its first step on; `None` when `stop` was raised before the end.
 ///
 /// # Errors
-/// When a batch does not fit together.
+/// When a batch does not fit together, or what is predicted for a sequence is no number.
 ///
 /// # Panics
 /// When the model does not read as many numbers as `task` has columns.
@@ -50,8 +50,21 @@ pub fn predict<M: Mixer>(
         let n_outputs = outputs.dims()[2];
         let outputs = outputs.into_data().try_to_vec::<f32>().expect("outputs are f32");
         for (at, _, place) in chunk.places().filter(|&(at, step, _)| step + 1 == series[at].len()) {
-            predictions[at] = Some(task.prediction(&outputs[place * n_outputs..][..n_outputs]));
+            predictions[at] = Some(finite(task, &outputs[place * n_outputs..][..n_outputs], &series[at].name)?);
         }
     }
     Ok(Some(predictions.into_iter().map(|prediction| prediction.expect("every sequence has a last step")).collect()))
+}
+
+/// The prediction that `outputs` stand for, all of it numbers.
+fn finite(task: &TableTask, outputs: &[f32], name: &str) -> Result<Prediction> {
+    let prediction = task.prediction(outputs);
+    let (Prediction::Classes(numbers) | Prediction::Values(numbers)) = &prediction;
+    match outputs.iter().map(|&output| f64::from(output)).chain(numbers.iter().copied()).find(|number| !number.is_finite()) {
+        None => Ok(prediction),
+        Some(value) => {
+            let what = if name.is_empty() { "the table".to_owned() } else { format!("the sequence '{name}'") };
+            Err(Error::Output { what, value })
+        }
+    }
 }

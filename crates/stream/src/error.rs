@@ -35,6 +35,14 @@ pub enum Error {
         /// Number of tokens the model knows.
         vocab_size: usize,
     },
+    /// A model gave a logit that is no number.
+    #[error("the logit of token {token} is {value}, expected a number; the model's weights or its state are damaged")]
+    Logit {
+        /// The token.
+        token: usize,
+        /// Its logit.
+        value: f32,
+    },
     /// Tokens, logits or rows that do not fit the state or the model they are given to.
     #[error("{0}")]
     Input(String),

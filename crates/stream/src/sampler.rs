@@ -162,10 +162,7 @@ fn exp(x: f64) -> f64 {
 fn check(logits: &[f32]) -> Result<()> {
     match logits.iter().position(|logit| logit.is_nan() || *logit == f32::INFINITY) {
         None => Ok(()),
-        Some(token) => Err(Error::Config(format!(
-            "the logit of token {token} is {}, expected a number; the model's weights or its state are damaged",
-            logits[token]
-        ))),
+        Some(token) => Err(Error::Logit { token, value: logits[token] }),
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::import::IMPORTED;
 use crate::failure::WrongInput;
-use crate::output::print;
+use crate::output::{expect_harmless, print};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -33,9 +33,7 @@ pub fn format_parser() -> PossibleValuesParser {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    if args.output.is_dir() {
-        return Err(WrongInput(format!("'{}' is a directory; give a file to write with -o", args.output.display())).into());
-    }
+    expect_harmless(&args.output, [])?;
     let format: Format = args.format.parse()?;
     let checkpoint = find_checkpoint(&args.run)?;
     let (config, mut weights) = read_checkpoint(&checkpoint).map_err(Error::from)?;

@@ -15,7 +15,9 @@ use minrnn_stream::{Sampling, read_text};
 
 use crate::deployed::{Deployed, Engine};
 use crate::device::DeviceArg;
+use crate::display::say;
 use crate::failure::WrongInput;
+use crate::output;
 use crate::printer::Printer;
 use crate::threads::Threads;
 
@@ -115,7 +117,7 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
     let wants_identity = args.save_session.is_some() || args.load_session.is_some();
     let identity = wants_identity.then(|| deployed.identity()).transpose()?;
     let engine = &deployed.engine;
-    eprintln!("{} of {} parameters from {}", engine.config().mixer, engine.parameters(), deployed.path.display());
+    say(format_args!("{} of {} parameters from {}", engine.config().mixer, engine.parameters(), deployed.path.display()));
     let job = Job { args, prompts: &prompts, tokenizer, identity: identity.as_ref() };
     if args.device.is_cpu()? {
         return match engine {
@@ -154,7 +156,7 @@ impl Job<'_> {
 fn write<S: TokenSession>(args: &Args, start: Start<'_, S>, identity: Option<&ModelIdentity>) -> anyhow::Result<ExitCode> {
     let Start { mut generator, titles, held } = start;
     if generator.is_done() && args.max_tokens > 0 {
-        eprintln!("the session ended at a stop string; give a --prompt to go on");
+        say("the session ended at a stop string; give a --prompt to go on");
     }
 
     // Until here Ctrl-C ends the process at once, as nothing has been generated.
@@ -194,9 +196,9 @@ fn write<S: TokenSession>(args: &Args, start: Start<'_, S>, identity: Option<&Mo
         written => written.context("could not write the text to the standard output")?,
     }
     let ending = if INTERRUPTED.load(Ordering::Relaxed) { "interrupted after" } else { "generated" };
-    eprintln!("{ending} {tokens} tokens in {seconds:.2} s ({:.0} tokens/s)", tokens as f64 / seconds.max(1e-9));
+    say(format_args!("{ending} {tokens} tokens in {seconds:.2} s ({:.0} tokens/s)", tokens as f64 / seconds.max(1e-9)));
     if let Some(path) = &args.save_session {
-        eprintln!("session saved; go on with --load-session {}", path.display());
+        say(format_args!("session saved; go on with --load-session {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -205,6 +207,11 @@ fn write<S: TokenSession>(args: &Args, start: Start<'_, S>, identity: Option<&Mo
 fn check(args: &Args) -> anyhow::Result<()> {
     if let Some(batch) = args.batch.filter(|batch| !(1..=MAX_BATCH).contains(batch)) {
         return Err(WrongInput(format!("--batch must be between 1 and {MAX_BATCH}, found {batch}")).into());
+    }
+    if let Some(path) = &args.save_session {
+        // The session that is gone on with may be replaced by where it ends.
+        let inputs = args.prompt_file.iter().chain([&args.run]).map(PathBuf::as_path);
+        output::expect_harmless(path, inputs)?;
     }
     let directory = args.save_session.as_deref().and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
     if let Some(missing) = directory.filter(|parent| !parent.is_dir()) {

@@ -12,7 +12,7 @@ use minrnn_stream::{CheckpointConfig, Weights, read_checkpoint};
 
 use super::export::format_parser;
 use crate::failure::WrongInput;
-use crate::output::print;
+use crate::output::{expect_outside_runs, print};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -43,6 +43,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.output.exists() {
         return Err(WrongInput(format!("'{}' is there already; name a directory to make with -o", args.output.display())).into());
     }
+    expect_outside_runs(&args.output)?;
     let format: Format = args.format.parse()?;
     let mut weights = Weights::read(&args.file).map_err(Error::from)?;
     let form = Form::of(&weights);

@@ -11,8 +11,7 @@ use minrnn::train::find_checkpoint;
 use minrnn_stream::{PackedModel, WeightFormat, read_checkpoint};
 
 use crate::deployed::Deployed;
-use crate::failure::WrongInput;
-use crate::output::print;
+use crate::output::{expect_harmless, print};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -27,9 +26,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    if args.output.is_dir() {
-        return Err(WrongInput(format!("'{}' is a directory; give a file to write with -o", args.output.display())).into());
-    }
+    expect_harmless(&args.output, [])?;
     let checkpoint = find_checkpoint(&args.run)?;
     let (config, mut weights) = read_checkpoint(&checkpoint).map_err(Error::from)?;
     let file = checkpoint.join(TOKENIZER_FILE);

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use minrnn::plot::{Legend, Panel, Series, draw_lines};
 use minrnn::train::{Record, read_metrics};
 
+use super::train::METRICS_FILE;
 use crate::display::say;
 use crate::failure::WrongInput;
-use crate::output::print;
+use crate::output::{expect_harmless, print};
 
 /// More lines would share colours.
 const MOST_RUNS: usize = 10;
@@ -59,6 +60,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !args.accuracy {
         panel.leave_out_the_fall();
     }
+    let inputs: Vec<PathBuf> = args.runs.iter().map(|text| metrics_of(path_of(text).1)).collect();
+    for ending in ["svg", "png"] {
+        expect_harmless(&directory.join(format!("{name}.{ending}")), inputs.iter().map(PathBuf::as_path))?;
+    }
     draw_lines(&args.title, &[panel], directory, &name)?;
     for run in &runs {
         print(format_args!("{}\n", best_line(run, args.accuracy)))?;
@@ -76,13 +81,22 @@ fn place(output: &Path) -> Result<(&Path, String), WrongInput> {
     Ok((directory, name.ok_or_else(sentence)?.to_owned()))
 }
 
-/// The run of an argument: a path, or a name, `=` and a path. A path that is there is one, whatever characters it has.
-fn read(text: &str, accuracy: bool) -> anyhow::Result<Run> {
-    let (name, path) = match text.split_once('=') {
-        Some((name, path)) if !Path::new(text).exists() => (Some(name.to_owned()), Path::new(path)),
+/// What an argument says: a path, or a name, `=` and a path. A path that is there is one, whatever characters it has.
+fn path_of(text: &str) -> (Option<&str>, &Path) {
+    match text.split_once('=') {
+        Some((name, path)) if !Path::new(text).exists() => (Some(name), Path::new(path)),
         _ => (None, Path::new(text)),
-    };
-    let metrics = if path.is_dir() { path.join("metrics.jsonl") } else { path.to_owned() };
+    }
+}
+
+/// The log of the run at `path`, which may be the log itself.
+fn metrics_of(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join(METRICS_FILE) } else { path.to_owned() }
+}
+
+fn read(text: &str, accuracy: bool) -> anyhow::Result<Run> {
+    let (name, path) = path_of(text);
+    let metrics = metrics_of(path);
     if !metrics.is_file() {
         let sentence = format!("there is no '{}'; give directories of runs, or their metrics.jsonl", metrics.display());
         return Err(WrongInput(sentence).into());
@@ -99,7 +113,7 @@ fn read(text: &str, accuracy: bool) -> anyhow::Result<Run> {
         let sentence = format!("'{}' has no evaluation with a finite {what} yet; leave it out", metrics.display());
         return Err(WrongInput(sentence).into());
     }
-    Ok(Run { name: name.unwrap_or_else(|| own_name(path)), points })
+    Ok(Run { name: name.map_or_else(|| own_name(path), str::to_owned), points })
 }
 
 /// The name of a run's folder.

@@ -15,14 +15,14 @@ use crate::device::DeviceArg;
 use crate::display::say;
 use crate::failure::{FAILED, WrongInput};
 use crate::threads::Threads;
-use crate::{interrupt, output};
+use crate::{input, interrupt, output};
 
 #[derive(clap::Args)]
 pub struct Args {
     /// Run directory (its best checkpoint is taken) or checkpoint directory, trained with --task classify or forecast
     #[arg(value_name = "RUN")]
     run: PathBuf,
-    /// The table with the sequences, CSV or Parquet, in the columns that were trained on
+    /// The table with the sequences, CSV or Parquet, in the columns that were trained on; - for standard input
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
     /// Write the predictions to this CSV file [default: to stdout]
@@ -40,17 +40,22 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+    if let Some(out) = &args.out {
+        output::expect_harmless(out, [input::path(&args.data).as_path()])?;
+    }
     let checkpoint = find_checkpoint(&args.run)?;
     let loaded = load_model(&checkpoint, &args.device.open()?)?;
     let Some(task) = load_table_task(&checkpoint, &loaded.config.model)? else {
         let sentence = "the model was not trained on a table; give a run of minrnn train --task classify or forecast";
         return Err(WrongInput(format!("'{}': {sentence}", args.run.display())).into());
     };
-    let series = task.read(&args.data)?;
-    let Some(predictions) = predict(&loaded.model, &task, &series, stop)? else {
+    let stopped = || {
         say("stopped before everything was predicted");
-        return Ok(ExitCode::from(FAILED));
+        Ok(ExitCode::from(FAILED))
     };
+    let (reads, data) = (task.clone(), input::path(&args.data));
+    let Some(series) = interrupt::unless_stopped(stop, move || reads.read(&data)).transpose()? else { return stopped() };
+    let Some(predictions) = predict(&loaded.model, &task, &series, stop)? else { return stopped() };
     let table = as_csv(&task, &series, &predictions);
     match &args.out {
         Some(path) => {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
+use minrnn::data::expect_lasting;
 use minrnn::train::{
     EXPERIMENT_FILE, Ending, EventsFile, Experiment, MetricsLog, Pointer, RunDir, Task, Trainer, draw_curves, read_metrics,
 };
@@ -12,6 +13,7 @@ use minrnn::train::{
 use crate::device::DeviceArg;
 use crate::display::{self, Display, say};
 use crate::failure::{NO_STDOUT, WrongInput};
+use crate::output::expect_outside_runs;
 use crate::table_args::TableArgs;
 use crate::{corpus, interrupt, threads};
 
@@ -44,9 +46,11 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let stop = interrupt::stop_flag()?;
     let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(run_name(&args)));
+    expect_outside_runs(&out)?;
     let (mut experiment, run) = open(&args, &out)?;
+    // Until here a signal ends the process at once.
+    let stop = interrupt::stop_flag()?;
     if let Some(device) = args.device.given()? {
         experiment.train.device = device;
     }
@@ -134,6 +138,7 @@ fn readable_folder(path: &Path) -> anyhow::Result<PathBuf> {
 
 /// The absolute path of a text or table, so that a run can be resumed from elsewhere.
 fn readable(path: &Path) -> anyhow::Result<PathBuf> {
+    expect_lasting(path)?;
     std::fs::File::open(path).and_then(|_| path.canonicalize()).map_err(|source| minrnn::Error::io("read", path, source).into())
 }
 

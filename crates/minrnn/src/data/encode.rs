@@ -1,11 +1,11 @@
 //! From a text file to a token file, in blocks: a text larger than memory is fine.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+use super::source::Source;
 use super::text_blocks::{Cut, TextBlocks, expect_not_empty};
 use super::{TokenFile, TokenWriter, Tokenizer, TokenizerKind};
 use crate::{Error, Result};
@@ -44,8 +44,8 @@ pub fn text_sha256(path: impl AsRef<Path>) -> Result<[u8; 32]> {
     Ok(reader.sha256.finalize().into())
 }
 
-fn open(path: &Path) -> Result<File> {
-    File::open(path).map_err(|e| Error::io(ACTION, path, e))
+fn open(path: &Path) -> Result<Source> {
+    Source::open(path).map_err(|e| Error::io(ACTION, path, e))
 }
 
 fn encode_blocks(reader: impl Read, path: &Path, cut: Cut, tokenizer: &Tokenizer, writer: &mut TokenWriter) -> Result<u64> {

@@ -174,7 +174,7 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
         for (i, &row) in active.iter().enumerate() {
             // A model may know more tokens than its tokenizer; those mean nothing.
             let logits = &mut logits.row_mut(i)[..self.tokenizer.vocab_size()];
-            let (text, stopped) = self.text.rows[row].choose(self.tokenizer, logits)?;
+            let (text, stopped) = self.text.rows[row].choose(self.tokenizer, logits).map_err(|error| naming(row, error))?;
             pieces.push(Piece { row, text, stopped });
         }
         Ok(pieces)
@@ -276,6 +276,16 @@ impl Row {
             self.stream = TextStream::new();
         }
         Ok((shown, stopped))
+    }
+}
+
+/// Says of which row a logit is no number.
+fn naming(row: usize, error: Error) -> Error {
+    match error {
+        Error::Stream(minrnn_stream::Error::Logit { value, .. }) => {
+            Error::Output { what: format!("text {}", row + 1), value: value.into() }
+        }
+        error => error,
     }
 }
 

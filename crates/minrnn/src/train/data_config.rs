@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::check::require;
-use crate::data::table::{ClassificationConfig, ForecastingConfig};
+use crate::data::table::{ClassificationConfig, ForecastingConfig, twice};
 use crate::data::{
     FormalTask, Generalization, Language, ListOpsTask, Mqar, NearestNeighbour, PixelInput, Protocol, RetrievalTask, TextUnit,
 };
@@ -13,6 +13,8 @@ use crate::{Error, Result};
 
 /// Most steps ahead; all of them are outputs of the model.
 const MAX_HORIZON: usize = 1 << 14;
+/// Most steps of a season; no table that is read has more.
+const MAX_SEASON: usize = 1 << 28;
 
 /// What the model learns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -248,6 +250,9 @@ impl DataConfig {
         require((1..=MAX_HORIZON).contains(&self.horizon), || {
             format!("horizon must be between 1 and {MAX_HORIZON} steps ahead, found {}", self.horizon)
         })?;
+        require(self.season <= MAX_SEASON, || {
+            format!("season must be at most {MAX_SEASON} steps, with 0 for the last value, found {}", self.season)
+        })?;
         match self.task {
             Task::FormalLanguage => self.formal().map(|_| ()),
             Task::ListOps => self.listops().validate(),
@@ -279,7 +284,7 @@ impl DataConfig {
     /// What is classified in a table.
     ///
     /// # Errors
-    /// When the columns of sequences and classes are not named.
+    /// When the columns of sequences and classes are not named, or one is named twice.
     pub fn classification(&self, seed: u64) -> Result<ClassificationConfig> {
         let [target] = &self.target[..] else {
             let found = self.target.len();
@@ -288,6 +293,11 @@ impl DataConfig {
         require(!self.group.is_empty(), || {
             "to classify sequences, name the column that tells which of them a row belongs to (--group COLUMN)".to_owned()
         })?;
+        require(*target != self.group, || {
+            format!("the column '{target}' names sequences and classes at once; name two columns (--group COLUMN --target COLUMN)")
+        })?;
+        self.expect_columns_once()?;
+        require(!self.columns.contains(target), || format!("columns names '{target}', the class that is to be found; leave it out"))?;
         let (columns, target, group) = (self.columns.clone(), target.clone(), self.group.clone());
         Ok(ClassificationConfig { columns, target, group, train_fraction: self.train_fraction, seed })
     }
@@ -298,8 +308,7 @@ impl DataConfig {
     /// When no column is named to be forecast, or one twice.
     pub fn forecasting(&self, seq_len: usize) -> Result<ForecastingConfig> {
         require(!self.target.is_empty(), || "to forecast, name the columns that are to be predicted (--target COLUMN)".to_owned())?;
-        let twice = self.target.iter().enumerate().find(|(at, name)| self.target[..*at].contains(name));
-        require(twice.is_none(), || format!("target names the column '{}' twice", twice.map_or("", |(_, name)| name)))?;
+        self.expect_columns_once()?;
         Ok(ForecastingConfig {
             columns: self.columns.clone(),
             target: self.target.clone(),
@@ -309,6 +318,14 @@ impl DataConfig {
             train_fraction: self.train_fraction,
             seq_len,
         })
+    }
+
+    fn expect_columns_once(&self) -> Result<()> {
+        for (key, names) in [("target", &self.target), ("columns", &self.columns)] {
+            let twice = twice(names);
+            require(twice.is_none(), || format!("{key} names the column '{}' twice", twice.map_or("", String::as_str)))?;
+        }
+        Ok(())
     }
 
     /// The formal language that is asked for.

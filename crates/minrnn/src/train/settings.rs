@@ -89,6 +89,10 @@ fn fit(name: &str, like: &Value, value: Value) -> Result<Value> {
         (Value::Integer(_), Value::Float(found)) if found >= 0.0 && found.fract() == 0.0 && found <= 9e15 => {
             return Ok(Value::Integer(found as i64));
         }
+        // Longer numbers than TOML has: a float, or the text of a setting.
+        (Value::Integer(_), Value::Float(found)) if found > 9e15 && found.fract() == 0.0 => return too_large(name, &found.to_string()),
+        (Value::Integer(_), Value::String(found)) if is_number(&found) => return too_large(name, &found),
+        (Value::Float(_), Value::String(found)) if is_number(&found) => return Ok(Value::Float(found.parse().unwrap_or(f64::INFINITY))),
         (Value::Float(_), Value::Integer(found)) => return Ok(Value::Float(found as f64)),
         (Value::Array(likes), Value::Array(values)) => {
             let Some(like) = likes.first() else { return Ok(Value::Array(values)) };
@@ -107,6 +111,14 @@ fn fit(name: &str, like: &Value, value: Value) -> Result<Value> {
         ),
     };
     Err(Error::Config(format!("{name} must be {}, found {}", expected.0, expected.1)))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn too_large(name: &str, found: &str) -> Result<Value> {
+    Err(Error::Config(format!("{name} must be at most {}, found {found}", i64::MAX)))
 }
 
 #[cfg(test)]
@@ -135,6 +147,7 @@ mod tests {
     #[test]
     fn values_take_the_type_of_the_key() {
         assert_eq!(value("rate=2", "a", "rate"), Value::Float(2.0));
+        assert_eq!(value("rate=18446744073709551615", "a", "rate"), Value::Float(18_446_744_073_709_551_615.0));
         assert_eq!(value("a.width=1e6", "a", "width"), Value::Integer(1_000_000));
         assert_eq!(value("name=12", "a", "name"), Value::String("12".to_owned()));
         assert_eq!(value("name = \"quoted words\"", "a", "name"), Value::String("quoted words".to_owned()));
@@ -167,6 +180,9 @@ mod tests {
         assert_eq!(refusal("a.width=wide"), r#"a.width must be a whole number, found "wide""#);
         assert_eq!(refusal("a.width=1.5"), "a.width must be a whole number, found 1.5");
         assert_eq!(refusal("a.width=-1"), "a.width must be 0 or above, found -1");
+        for large in ["18446744073709551615", "1e20"] {
+            assert!(refusal(&format!("a.width={large}")).starts_with("a.width must be at most 9223372036854775807, found 1"), "{large}");
+        }
         assert_eq!(refusal("on=1"), "a.on must be true or false, found 1");
         assert_eq!(refusal("rate=fast"), r#"a.rate must be a number, found "fast""#);
         assert_eq!(refusal("pair=0.9,x"), r#"b.pair must be a number, found "x""#);

@@ -11,7 +11,7 @@ use crate::checkpoint::TOKENIZER_FILE;
 use crate::data::table::{Classification, Comparison, Forecasting, TableTask};
 use crate::data::{
     self, BatchSource, Copying, Encoding, EvaluationSet, FixedBatches, FullPass, Image, ListOps, RandomWindows, Retrieval, SequenceTask,
-    Signal, StatefulStream, TextData, TextPart, TokenFile, Tokenizer, encode_text, text_sha256,
+    Signal, StatefulStream, TextData, TextPart, TokenFile, Tokenizer, encode_text, expect_lasting, text_sha256,
 };
 use crate::rng::Purpose;
 use crate::{Error, Result};
@@ -46,6 +46,7 @@ impl Data {
     /// When the text is missing, empty or not text, or the directory cannot be written.
     pub fn make(experiment: &Experiment, run: &Path) -> Result<Self> {
         let config = &experiment.data;
+        config.path.as_deref().map_or(Ok(()), expect_lasting)?;
         if let Some(task) = sequence_task(experiment, run)? {
             if let Some(digest) = table_digest(experiment)? {
                 create_folder(&run.join(TABLE_FILE))?;
@@ -70,6 +71,7 @@ impl Data {
     /// When tokenizer or tokens are missing or damaged, or not those that `experiment` asks for.
     pub fn open(experiment: &Experiment, run: &Path) -> Result<Self> {
         let config = &experiment.data;
+        config.path.as_deref().filter(|path| path.exists()).map_or(Ok(()), expect_lasting)?;
         if let Some(task) = sequence_task(experiment, run)? {
             let path = run.join(TABLE_FILE);
             if let Some(digest) = table_digest(experiment)?

@@ -157,6 +157,9 @@ impl TrainConfig {
         count("eval_every", self.eval_every, 1 << 40)?;
         count("eval_iterations", self.eval_iterations, 1 << 30)?;
         count("checkpoint_every", self.checkpoint_every, 1 << 40)?;
+        at_most("warmup", self.warmup, 1 << 40)?;
+        at_most("lr_decay_iterations", self.lr_decay_iterations, 1 << 40)?;
+        at_most("patience", self.patience, 1 << 40)?;
         require(self.batch_size * self.seq_len <= MAX_BATCH_TOKENS, || {
             format!("batch_size · seq_len must be at most {MAX_BATCH_TOKENS} tokens, found {} · {}", self.batch_size, self.seq_len)
         })?;
@@ -179,6 +182,10 @@ impl TrainConfig {
         require(self.seed <= i64::MAX as u64, || format!("seed must be at most {}, found {}", i64::MAX, self.seed))?;
         require(self.threads <= 1024, || format!("threads must be at most 1024, with 0 for every core, found {}", self.threads))
     }
+}
+
+fn at_most(key: &str, found: u64, limit: u64) -> Result<()> {
+    require(found <= limit, || format!("{key} must be at most {limit}, found {found}"))
 }
 
 fn count(key: &str, found: u64, limit: u64) -> Result<()> {

@@ -26,7 +26,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", value_parser = size())]
     iterations: Option<usize>,
     /// Iterations before those
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = RangedU64ValueParser::<usize>::new().range(0..=MAX_SIZE))]
     warmup: usize,
     /// One JSON object per line instead of a table
     #[arg(long)]

@@ -9,8 +9,7 @@ use minrnn::data::TextData;
 use minrnn::model::SequenceModel;
 use minrnn::train::{Evaluation, Experiment, FrequencyScore, evaluate_by_frequency, full_pass, token_counts};
 
-use crate::display::say;
-use crate::failure::{FAILED, NO_STDOUT};
+use crate::failure::NO_STDOUT;
 
 /// Scores `model` on the whole test text, in windows that start anew, and prints a line for each of up to `n_bins` bins of tokens by their
 /// count in the training text.
@@ -25,9 +24,11 @@ pub fn score(
     let mut set = full_pass(text.test().clone(), experiment, false)?;
     let counts = token_counts(text.train())?;
     let Some(scores) = evaluate_by_frequency(model, &mut *set, &counts, n_bins, stop)? else {
-        say("stopped before everything was scored");
-        return Ok(ExitCode::from(FAILED));
+        return Ok(super::stopped());
     };
+    for score in scores.iter().filter(|score| score.evaluation.n_scored > 0) {
+        super::expect_finite("the test text", &score.evaluation)?;
+    }
     for score in &scores {
         print(score, json).context(NO_STDOUT)?;
     }

@@ -9,8 +9,7 @@ use minrnn::data::FormalTask;
 use minrnn::model::SequenceModel;
 use minrnn::train::{Experiment, LengthScore, Task, evaluate_length};
 
-use crate::display::say;
-use crate::failure::{FAILED, NO_STDOUT, WrongInput};
+use crate::failure::{NO_STDOUT, WrongInput};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -76,9 +75,9 @@ impl Strings {
         let (mut scores, mut printed) = (Vec::new(), 0);
         for length in 1..=longest {
             let Some(score) = evaluate_length(model, &self.scored, length, self.of_each_length, self.seed, stop)? else {
-                say("stopped before everything was scored");
-                return Ok(ExitCode::from(FAILED));
+                return Ok(super::stopped());
             };
+            super::expect_finite(format!("strings of length {length}"), &score.evaluation)?;
             scores.push(score);
             if length == longest || length - printed == width {
                 print("length", &scores[printed..]).context(NO_STDOUT)?;

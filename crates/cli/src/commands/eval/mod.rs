@@ -12,7 +12,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use minrnn::checkpoint::{LoadedModel, load_model, load_table_task};
 use minrnn::data::table::Measure;
-use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart};
+use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart, expect_lasting};
+use minrnn::predict::predict;
 use minrnn::rng::Purpose;
 use minrnn::train::{Data, EXPERIMENT_FILE, Evaluation, Experiment, FINAL_BATCHES, compare, find_checkpoint, full_pass};
 use minrnn_stream::read_text;
@@ -21,8 +22,8 @@ use crate::deployed::Deployed;
 use crate::device::DeviceArg;
 use crate::display::{measure_line, say};
 use crate::failure::{FAILED, NO_STDOUT, WrongInput};
-use crate::interrupt;
 use crate::threads::Threads;
+use crate::{input, interrupt};
 
 /// The longest text a packed model is scored on.
 const MAX_TEXT: u64 = 1 << 30;
@@ -32,7 +33,7 @@ pub struct Args {
     /// Run directory (its best checkpoint is taken), checkpoint directory, or packed model (with --data)
     #[arg(value_name = "RUN|FILE")]
     run: PathBuf,
-    /// Score this text or table, all of it, instead of the run's test part
+    /// Score this text or table, all of it, instead of the run's test part; - for standard input
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
     /// Number of fixed random batches
@@ -102,14 +103,21 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         Ok(vec![(name, data.fixed_batches(&experiment, args.batches, Purpose::TestData)?)])
     };
     let table_task = load_table_task(&checkpoint, &config.model)?;
-    let sets: Vec<(&str, Box<dyn EvaluationSet>)> = match (&args.data, tokenizer) {
-        (Some(path), _) if let Some(task) = &table_task => task_set("all of the table", &Data::unseen_table(path, task)?)?,
+    let data = args.data.as_deref().map(input::path);
+    let sets: Vec<(&str, Box<dyn EvaluationSet>)> = match (data, tokenizer) {
+        (Some(path), _) if let Some(task) = table_task.clone() => {
+            let read = move || Data::unseen_table(&path, &task);
+            let Some(data) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(stopped()) };
+            task_set("all of the table", &data)?
+        }
         (Some(path), Some(tokenizer)) => {
-            let (part, _) = Data::test_text(path, tokenizer, folder.path())?;
-            text_sets(part, &experiment, args.batches).with_context(|| format!("'{}'", path.display()))?
+            let (shown, tokens) = (format!("'{}'", path.display()), folder.path().to_owned());
+            let read = move || Data::test_text(&path, tokenizer, &tokens);
+            let Some((part, _)) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(stopped()) };
+            text_sets(part, &experiment, args.batches).context(shown)?
         }
         (Some(path), None) if experiment.data.task.reads_a_folder() => {
-            experiment.data.path = Some(path.clone());
+            experiment.data.path = Some(path);
             let data = Data::open(&experiment, folder.path())?;
             vec![("fixed batches", data.fixed_batches(&experiment, args.batches, Purpose::TestData)?)]
         }
@@ -126,16 +134,33 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     };
     print_model(&checkpoint, args.json)?;
     for (name, mut set) in sets {
-        let Some(evaluation) = compare(&model, &mut *set, comparison.as_deref_mut(), stop)? else {
-            say("stopped before everything was scored");
-            return Ok(ExitCode::from(FAILED));
-        };
+        let Some(evaluation) = compare(&model, &mut *set, comparison.as_deref_mut(), stop)? else { return Ok(stopped()) };
+        if !evaluation.loss.is_finite()
+            && let (Some(task), Some(path)) = (&table_task, args.data.as_deref().or(experiment.data.path.as_deref()))
+            && expect_lasting(path).is_ok()
+        {
+            // It names the first sequence that is at fault.
+            predict(&model, task, &task.read(path)?, stop)?;
+        }
+        expect_finite(name, &evaluation)?;
         print(name, &evaluation, args.json).context(NO_STDOUT)?;
     }
     for measure in comparison.iter().flat_map(|comparison| comparison.measures()) {
         print_measure(&measure, args.json).context(NO_STDOUT)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says that a stop was asked for.
+fn stopped() -> ExitCode {
+    say("stopped before everything was scored");
+    ExitCode::from(FAILED)
+}
+
+/// Refuses scores that are no numbers; `what` was scored.
+fn expect_finite(what: impl Into<String>, evaluation: &Evaluation) -> minrnn::Result<()> {
+    let value = evaluation.loss;
+    if value.is_finite() { Ok(()) } else { Err(minrnn::Error::Output { what: what.into(), value }) }
 }
 
 /// One pass over a text by the inference runtime.
@@ -147,7 +172,9 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let Some(tokenizer) = &deployed.tokenizer else {
         return Err(WrongInput("--data does not fit this model, which was trained on a task and reads no text".to_owned()).into());
     };
-    let text = read_text(path, MAX_TEXT).map_err(minrnn::Error::from)?;
+    let source = input::path(path);
+    let read = move || read_text(source, MAX_TEXT).map_err(minrnn::Error::from);
+    let Some(text) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(stopped()) };
     let tokens = tokenizer.encode(&text).map_err(|error| WrongInput(format!("'{}': {error}", path.display())))?;
     if tokens.len() < 2 {
         let found = tokens.len();
@@ -162,10 +189,8 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         return Err(WrongInput("the models have vocabularies of different sizes, so their tokens cannot be compared".to_owned()).into());
     }
     let scored = runtime::score(model, other, &tokens, stop).map_err(minrnn::Error::from)?;
-    let Some(runtime::Score { evaluation, agreement }) = scored else {
-        say("stopped before everything was scored");
-        return Ok(ExitCode::from(FAILED));
-    };
+    let Some(runtime::Score { evaluation, agreement }) = scored else { return Ok(stopped()) };
+    expect_finite("the text", &evaluation)?;
     print_model(&args.run, args.json)?;
     print("full pass, state carried", &evaluation, args.json).context(NO_STDOUT)?;
     match (agreement, &args.against) {

@@ -25,6 +25,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::builder::RangedU64ValueParser;
+use minrnn::data::expect_lasting;
 
 use catalog::{Scale, Target};
 use estimate::Cost;
@@ -38,7 +39,7 @@ pub use list::list;
 use crate::device::DeviceArg;
 use crate::display::{duration, say};
 use crate::failure::{FAILED, WrongInput};
-use crate::output::print;
+use crate::output::{expect_outside_runs, print};
 use crate::{interrupt, machine, threads};
 
 const ALL: &str = "all";
@@ -91,10 +92,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let targets = find_targets(&args.targets)?;
     let stop = interrupt::stop_flag()?;
+    let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(format!("reproduce-{}", args.scale.name())));
+    expect_outside_runs(&out)?;
     let device = args.device.given()?;
     device.unwrap_or_default().open()?;
     let text = args.data.as_deref().map(absolute).transpose()?;
-    let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(format!("reproduce-{}", args.scale.name())));
     let expressions = std::path::absolute(&out).ok().map(|out| out.join(EXPRESSIONS));
     let options = Options { text, expressions, device, retry_failed: args.retry_failed, keep_models: args.keep_models };
     let folder = Folder::open(&out, args.scale)?;
@@ -126,6 +128,7 @@ fn find_targets(names: &[String]) -> anyhow::Result<Vec<Target>> {
 }
 
 fn absolute(path: &Path) -> minrnn::Result<PathBuf> {
+    expect_lasting(path)?;
     std::fs::File::open(path).and_then(|_| path.canonicalize()).map_err(|source| minrnn::Error::io("read the text", path, source))
 }
 

@@ -93,6 +93,7 @@ impl Classification {
         let parts = Parts::divide(&classes, names.len(), config.train_fraction, config.seed)?;
         let training = parts.training.iter().flat_map(|&at| series[at].steps());
         let normalization = Normalization::fit(frame.names.len(), training)?;
+        normalization.expect_near(&frame)?;
         let table = Table { series, classes, normalization, names, columns: frame.names, config, parts };
         Ok(Self { table: Arc::new(table) })
     }
@@ -120,6 +121,7 @@ impl Classification {
             let unknown = || suggestion(name, classifier.classes.iter().map(String::as_str));
             found.ok_or_else(|| Error::Data(format!("the class '{name}' was not seen in training{}", unknown())))
         };
+        classifier.normalization.expect_near(frame)?;
         let ids = targets.distinct().iter().map(known).collect::<Result<Vec<u32>>>()?;
         let classes: Vec<u32> = labels(groups, targets, &config.target)?.iter().map(|&label| ids[label as usize]).collect();
         let series = Series::of(frame, Some(groups))?;

@@ -1,5 +1,7 @@
 //! Which columns of a table are wanted, and where they are.
 
+use std::collections::HashSet;
+
 use crate::suggestion::suggestion;
 use crate::{Error, Result};
 
@@ -43,6 +45,10 @@ impl Wanted {
                 (0..header.len()).filter(|at| !texts.contains(at) && !header[*at].starts_with("__index_level_")).collect()
             }
         };
+        // Columns that were not asked for by name may have one in common.
+        if let Some(name) = twice(numbers.iter().map(|&at| &header[at])) {
+            return Err(there_twice(name));
+        }
         if numbers.is_empty() {
             return Err(Error::Data(format!(
                 "it has no column left to read numbers from; its columns are {}",
@@ -53,11 +59,21 @@ impl Wanted {
     }
 }
 
+/// The first name that is among `names` for the second time.
+pub(crate) fn twice<'a>(names: impl IntoIterator<Item = &'a String>) -> Option<&'a String> {
+    let mut seen = HashSet::new();
+    names.into_iter().find(|&name| !seen.insert(name))
+}
+
+fn there_twice(name: &str) -> Error {
+    Error::Data(format!("the column '{name}' is there twice; give its columns different names"))
+}
+
 fn position(header: &[String], name: &str) -> Result<usize> {
     let mut found = header.iter().enumerate().filter(|(_, column)| *column == name).map(|(at, _)| at);
     match (found.next(), found.next()) {
         (Some(at), None) => Ok(at),
-        (Some(_), Some(_)) => Err(Error::Data(format!("the column '{name}' is there twice; give its columns different names"))),
+        (Some(_), Some(_)) => Err(there_twice(name)),
         (None, _) => Err(Error::Data(format!("there is no column '{name}'{}", suggestion(name, header.iter().map(String::as_str))))),
     }
 }

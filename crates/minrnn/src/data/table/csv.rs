@@ -1,16 +1,18 @@
 //! Tables as comma-separated values: RFC 4180 with a header, parsed by `csv-core`. A semicolon or a tab may stand for the comma.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Chain, Cursor, Read};
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use super::columns::Wanted;
-use super::frame::Frame;
+use super::frame::{Frame, flaw};
 use crate::{Error, Result};
 
 /// The longest record: an open quotation mark must not swallow a whole file into memory.
 const MAX_RECORD_BYTES: usize = 1 << 22;
 const MAX_COLUMNS: usize = 1 << 16;
+/// The delimiter is looked for in so many bytes of the first line.
+const MAX_BEGINNING: usize = 1 << 16;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The wanted columns of `source`.
@@ -18,7 +20,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// # Errors
 /// When a column is missing, a line has more or fewer cells than the header, or a wanted cell is no finite number or no UTF-8.
 pub(super) fn read(source: impl Read, wanted: &Wanted) -> Result<Frame> {
-    let mut records = Records::new(BufReader::new(source))?;
+    let mut records = Records::new(source)?;
     if !records.advance()? {
         return Err(Error::Data("it is empty; expected a header with the names of columns".to_owned()));
     }
@@ -34,6 +36,7 @@ pub(super) fn read(source: impl Read, wanted: &Wanted) -> Result<Frame> {
         for (column, &at) in frame.numbers.iter_mut().zip(&positions.numbers) {
             column.push(number(records.text(at)?, line, &header[at])?);
         }
+        frame.places.push(frame.numbers[0].len() - 1, line);
         for (column, (&at, _)) in frame.texts.iter_mut().zip(positions.texts.iter().zip(&wanted.texts)) {
             let text = records.text(at)?.trim();
             if text.is_empty() {
@@ -48,20 +51,21 @@ pub(super) fn read(source: impl Read, wanted: &Wanted) -> Result<Frame> {
 fn number(cell: &str, line: u64, column: &str) -> Result<f64> {
     let cell = cell.trim();
     match cell.parse::<f64>() {
-        Ok(number) if number.is_finite() => Ok(number),
+        Ok(number) if flaw(number).is_none() => Ok(number),
         _ if cell.is_empty() => Err(Error::Data(format!(
             "line {line}, column '{column}': the cell is empty, expected a number; fill it, or leave the row or the column out"
         ))),
-        _ => {
+        found => {
+            let expected = flaw(found.unwrap_or(f64::NAN)).unwrap_or_default();
             let shown: String = cell.chars().take(40).collect();
-            Err(Error::Data(format!("line {line}, column '{column}': expected a finite number, found '{shown}'")))
+            Err(Error::Data(format!("line {line}, column '{column}': expected {expected}, found '{shown}'")))
         }
     }
 }
 
 /// Records one after the other, through buffers that grow with the longest record and no further.
 struct Records<R> {
-    source: BufReader<R>,
+    source: BufReader<Chain<Cursor<Vec<u8>>, R>>,
     parser: Reader,
     bytes: Vec<u8>,
     ends: Vec<usize>,
@@ -73,12 +77,13 @@ struct Records<R> {
 }
 
 impl<R: Read> Records<R> {
-    fn new(mut source: BufReader<R>) -> Result<Self> {
-        let beginning = source.fill_buf().map_err(failed)?;
+    fn new(mut source: R) -> Result<Self> {
+        let mut beginning = beginning(&mut source).map_err(failed)?;
         if beginning.starts_with(BYTE_ORDER_MARK) {
-            source.consume(BYTE_ORDER_MARK.len());
+            beginning.drain(..BYTE_ORDER_MARK.len());
         }
-        let parser = ReaderBuilder::new().delimiter(delimiter(source.fill_buf().map_err(failed)?)).build();
+        let parser = ReaderBuilder::new().delimiter(delimiter(&beginning)).build();
+        let source = BufReader::new(Cursor::new(beginning).chain(source));
         Ok(Self { source, parser, bytes: vec![0; 1 << 12], ends: vec![0; 1 << 6], n_ends: 0, line: 0, next_line: 1 })
     }
 
@@ -131,6 +136,24 @@ impl<R: Read> Records<R> {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
         std::str::from_utf8(&self.bytes[start..self.ends[at]])
             .map_err(|_| Error::Data(format!("line {}, cell {}: it is not UTF-8; save the table as UTF-8", self.line, at + 1)))
+    }
+}
+
+/// The first line, and what was read with it. A pipe gives what it has, and a line may come in pieces.
+fn beginning(source: &mut impl Read) -> std::io::Result<Vec<u8>> {
+    let mut beginning = Vec::new();
+    let mut piece = [0; 1 << 12];
+    loop {
+        match source.read(&mut piece) {
+            Ok(n) => {
+                beginning.extend_from_slice(&piece[..n]);
+                if n == 0 || beginning.len() >= MAX_BEGINNING || piece[..n].contains(&b'\n') {
+                    return Ok(beginning);
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 
@@ -201,9 +224,47 @@ mod tests {
             let sentence = refusal(format!("id,x\na,1\r\nb,\"{word}\""));
             assert_eq!(sentence, format!("line 3, column 'x': expected a finite number, found '{word}'"));
         }
+        for cell in ["1e308", "-3.5e38"] {
+            let sentence = refusal(format!("id,x\na,3.4e38\n\na,{cell}"));
+            assert_eq!(sentence, format!("line 4, column 'x': expected a number of at most 3.4e38 in size, found '{cell}'"));
+        }
         assert!(refusal(b"id,x\n\xff,1").starts_with("line 2, cell 1: it is not UTF-8"));
         assert!(refusal(b"\xff\xfei\0d\0").contains("UTF-8"));
         assert!(refusal("id,x\n,1").starts_with("line 2, column 'id': the cell is empty"));
+    }
+
+    /// Gives a byte at a time, as a slow pipe may.
+    struct Drops<'a>(&'a [u8]);
+
+    impl Read for Drops<'_> {
+        fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+            self.0.take(1).read(out).inspect(|&n| self.0 = &self.0[n..])
+        }
+    }
+
+    #[test]
+    fn pieces_of_any_size_are_read_alike() {
+        let table = "\u{feff}id;x\r\na;1\n\nb;2";
+        let wanted = wanted(&["x"], &["id"]);
+        let frame = read(Drops(table.as_bytes()), &wanted).unwrap();
+        assert_eq!((&frame, &frame.numbers), (&read(table.as_bytes(), &wanted).unwrap(), &vec![vec![1.0, 2.0]]));
+    }
+
+    #[test]
+    fn rows_know_their_lines() {
+        let frame = read("id,x\na,1\na,2\n\n\"b\n\",3\nc,4\n".as_bytes(), &wanted(&["x"], &["id"])).unwrap();
+        assert_eq!([0, 1, 2, 3].map(|row| frame.places.name(row)), ["line 2", "line 3", "line 5", "line 7"]);
+    }
+
+    #[test]
+    fn a_column_twice_is_refused_where_it_would_be_read() {
+        let others = Wanted { numbers: Numbers::AllOthers, texts: vec!["id".to_owned()] };
+        let refused = |table: &str, wanted: &Wanted| read(table.as_bytes(), wanted).unwrap_err().to_string();
+        let sentence = "the column 'x' is there twice; give its columns different names";
+        assert_eq!(refused("id,x,y, x\na,1,2,3", &others), sentence);
+        assert_eq!(refused("id,x,y,x\na,1,2,3", &wanted(&["y", "x"], &["id"])), sentence);
+        assert_eq!(refused("id,y,id\na,2,3", &others), sentence.replace('x', "id"));
+        assert_eq!(read("id,x,y,x\na,1,2,3".as_bytes(), &wanted(&["y"], &["id"])).unwrap().numbers, [[2.0]]);
     }
 
     #[test]

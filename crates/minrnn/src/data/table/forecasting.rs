@@ -98,6 +98,7 @@ impl Forecasting {
         let fraction = config.train_fraction;
         let training = series.iter().flat_map(|series| series.steps().take(parts(series.len(), fraction)[0].end));
         let normalization = Normalization::fit(width, training)?;
+        normalization.expect_near(frame)?;
         let (read, predicted) = (frame.columns(config.read()), frame.columns(&config.target));
         let table = Table { series, read, predicted, normalization, config, is_unseen: false };
         for part in [Part::Training, Part::Validation, Part::Test] {
@@ -130,6 +131,7 @@ impl Forecasting {
                 (normalization.mean[column], normalization.deviation[column]) = (known.mean[at], known.deviation[at]);
             }
         }
+        normalization.expect_near(&frame).map_err(|error| naming(path, error))?;
         let table = Table { series, read, predicted, normalization, config, is_unseen: true };
         table.expect_scored(Part::Whole).map_err(|error| naming(path, error))?;
         Ok(Self { table: Arc::new(table) })

@@ -8,6 +8,15 @@ use crate::{Error, Result};
 /// Most cells of a table that is read, 2 GiB of numbers: what a file claims or unfolds to is not believed beyond.
 const MAX_CELLS: usize = 1 << 28;
 
+/// What should stand in place of `number`, where a model cannot read it: its inputs are 32-bit floats.
+pub(super) fn flaw(number: f64) -> Option<&'static str> {
+    match number.abs() {
+        size if !size.is_finite() => Some("a finite number"),
+        size if size > f64::from(f32::MAX) => Some("a number of at most 3.4e38 in size"),
+        _ => None,
+    }
+}
+
 /// Columns of numbers and of names, all of the same length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
@@ -17,6 +26,32 @@ pub struct Frame {
     pub numbers: Vec<Vec<f64>>,
     /// The columns of names, in the order they were wanted.
     pub texts: Vec<Texts>,
+    /// Where the rows stand in the file.
+    pub(super) places: Places,
+}
+
+/// Where the rows of a table stand in a file of lines; empty where it has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    /// Rows that do not stand on the line after the row before, each with its line.
+    jumps: Vec<(usize, u64)>,
+}
+
+impl Places {
+    /// The last row so far, `row`, begins on `line`.
+    pub fn push(&mut self, row: usize, line: u64) {
+        if self.jumps.last().is_none_or(|&(from, at)| at + (row - from) as u64 != line) {
+            self.jumps.push((row, line));
+        }
+    }
+
+    /// The place of a row, in words.
+    pub fn name(&self, row: usize) -> String {
+        match self.jumps.partition_point(|&(from, _)| from <= row).checked_sub(1) {
+            Some(last) => format!("line {}", self.jumps[last].1 + (row - self.jumps[last].0) as u64),
+            None => format!("row {}", row + 1),
+        }
+    }
 }
 
 impl Frame {
@@ -25,7 +60,14 @@ impl Frame {
         let names: Vec<String> = positions.numbers.iter().map(|&at| header[at].clone()).collect();
         let numbers = vec![Vec::new(); names.len()];
         let texts = positions.texts.iter().map(|_| Texts::default()).collect();
-        Self { names, numbers, texts }
+        Self { names, numbers, texts, places: Places::default() }
+    }
+
+    /// Without rows, for columns of numbers of these names.
+    #[cfg(test)]
+    pub(super) fn of(names: &[&str]) -> Self {
+        let header: Vec<String> = names.iter().map(ToString::to_string).collect();
+        Self::new(&header, &Positions { numbers: (0..names.len()).collect(), texts: Vec::new() })
     }
 
     /// Number of rows.

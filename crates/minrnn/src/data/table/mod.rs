@@ -20,6 +20,7 @@ mod frame;
 mod measure;
 mod normalization;
 mod parquet;
+mod quiet;
 mod seasonal_naive;
 mod series;
 mod table_task;
@@ -28,37 +29,51 @@ mod tests;
 mod whole_series;
 mod windows;
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use bytes::Bytes;
+
 pub use self::classification::{Classification, ClassificationConfig};
+pub(crate) use self::columns::twice;
 pub use self::columns::{Numbers, Wanted};
 pub use self::forecasting::{Forecasting, ForecastingConfig, Part};
 pub use self::frame::{Frame, Texts};
 pub use self::measure::{Comparison, Measure};
-pub use self::normalization::Normalization;
+pub use self::normalization::{MAX_DEVIATIONS, Normalization};
 pub use self::seasonal_naive::SeasonalNaive;
 pub use self::series::Series;
 pub use self::table_task::{Classifier, Forecaster, Prediction, TableTask};
 pub use self::whole_series::{Chunk, WholeSeries};
+use super::source::Source;
 use crate::{Error, Result};
 
 /// What every Parquet file begins with.
 const PARQUET_MAGIC: &[u8] = b"PAR1";
 
-/// The wanted columns of the file `path`, which is Parquet if it says so in its first bytes and else CSV with a header.
+/// The wanted columns of the file `path`, which is Parquet if it says so in its first bytes and else CSV with a header. It is read once, so
+/// that it may be a pipe.
 ///
 /// # Errors
-/// When the file cannot be read, a column is missing, or a cell that is wanted holds no finite number.
+/// When the file cannot be read, a column is missing or there twice, or a cell that is wanted holds no number that a model can read.
 pub fn read_table(path: impl AsRef<Path>, wanted: &Wanted) -> Result<Frame> {
     let path = path.as_ref();
-    let open = || File::open(path).map_err(|source| Error::io("read the table", path, source));
+    let failed = |source| Error::io("read the table", path, source);
+    let mut source = Source::open(path).map_err(failed)?;
     let mut beginning = Vec::new();
-    let length = PARQUET_MAGIC.len() as u64;
-    open()?.take(length).read_to_end(&mut beginning).map_err(|source| Error::io("read the table", path, source))?;
-    let file = open()?;
-    let found = if beginning == PARQUET_MAGIC { parquet::read(file, wanted) } else { csv::read(file, wanted) };
+    source.by_ref().take(PARQUET_MAGIC.len() as u64).read_to_end(&mut beginning).map_err(failed)?;
+    let found = if beginning == PARQUET_MAGIC {
+        match source.into_file() {
+            Ok(file) => parquet::read(file, wanted),
+            // It is read from its end on.
+            Err(mut pipe) => {
+                pipe.read_to_end(&mut beginning).map_err(failed)?;
+                parquet::read(Bytes::from(beginning), wanted)
+            }
+        }
+    } else {
+        csv::read(beginning.as_slice().chain(source), wanted)
+    };
     // What is wrong inside names the file.
     found.map_err(|error| match error {
         Error::Data(problem) => Error::malformed(path, problem),

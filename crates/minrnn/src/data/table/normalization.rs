@@ -2,7 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::frame::Frame;
 use crate::{Error, Result};
+
+/// Numbers lie within so many deviations of their mean. Among those that mean and deviation are taken from none lies beyond √n, which is
+/// 16 384 in the longest table that is read; a model has seen nothing like the others, and squares of what it makes of them could leave the
+/// 32-bit floats.
+pub const MAX_DEVIATIONS: f64 = 1e6;
 
 /// Mean and deviation of every column over the part that is trained on: x ↦ (x − mean) / deviation.
 ///
@@ -53,6 +59,27 @@ impl Normalization {
         self.mean.len() == self.deviation.len() && self.mean.iter().all(|mean| mean.is_finite()) && self.deviation.iter().all(usable)
     }
 
+    /// Refuses a table with a number that lies too far from the mean of its column; the columns are those of `frame`.
+    ///
+    /// # Errors
+    /// A sentence with the place of the number.
+    pub(super) fn expect_near(&self, frame: &Frame) -> Result<()> {
+        for (column, (name, numbers)) in frame.names.iter().zip(&frame.numbers).enumerate() {
+            let (mean, deviation) = (self.mean[column], self.deviation[column]);
+            let distance = |x: f64| (x - mean).abs() / deviation;
+            // What is no number is not near.
+            if let Some(row) = numbers.iter().position(|&x| !(distance(x) <= MAX_DEVIATIONS)) {
+                let (place, found) = (frame.places.name(row), numbers[row]);
+                return Err(Error::Data(format!(
+                    "{place}, column '{name}': {found:?} lies {:.1e} deviations from the mean of what was trained on (mean {mean:?}, deviation \
+                     {deviation:?}), expected at most {MAX_DEVIATIONS:e}; correct the cell, or leave the row or the column out",
+                    distance(found)
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// `x` of `column` as the model sees it.
     pub fn apply(&self, column: usize, x: f64) -> f32 {
         ((x - self.mean[column]) / self.deviation[column]) as f32
@@ -88,6 +115,18 @@ mod tests {
         assert_eq!(fitted.deviation[1], 1.0);
         assert!((fitted.apply(0, 9.0) - 4.0 / (26.0f32 / 3.0).sqrt()).abs() < 1e-6);
         assert!(fitted.apply(1, 0.1).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_number_far_from_its_mean_is_a_sentence_with_its_place() {
+        let frame = |x: f64| Frame { numbers: vec![vec![1.0, x], vec![0.5, 0.5]], ..Frame::of(&["x", "constant"]) };
+        let fitted = fit(&[[0.0, 0.5], [4.0, 0.5]]);
+        assert!(fitted.expect_near(&frame(2e6)).is_ok() && fitted.expect_near(&frame(2.0 - 2e6)).is_ok());
+        let refused = fitted.expect_near(&frame(-3e6)).unwrap_err().to_string();
+        assert!(refused.starts_with("row 2, column 'x': -3000000.0 lies 1.5e6 deviations from the mean"), "{refused}");
+        // The least number beside a mean of 0 is no reason to divide by 0.
+        let still = Normalization { mean: vec![0.0; 2], deviation: vec![f64::MIN_POSITIVE, 1.0] };
+        assert!(still.expect_near(&frame(1.0)).is_err());
     }
 
     #[test]

@@ -1,17 +1,15 @@
 //! Tables in Parquet files. Codecs: none, Snappy, LZ4, gzip.
 
-use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use parquet::basic::{LogicalType, Repetition, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
 use super::columns::Wanted;
-use super::frame::Frame;
+use super::frame::{Frame, flaw};
+use super::quiet::quietly;
 use crate::{Error, Result};
 
 /// Rows decoded at once.
@@ -21,12 +19,12 @@ const BLOCK: usize = 1 << 13;
 ///
 /// # Errors
 /// When the file is damaged, a column is missing or of a type that is not read, or a wanted cell is missing or no finite number.
-pub(super) fn read(file: File, wanted: &Wanted) -> Result<Frame> {
+pub(super) fn read(file: impl ChunkReader + 'static, wanted: &Wanted) -> Result<Frame> {
     // The decoder checks what it reads, but makes no promise never to panic on a damaged file.
-    catch_unwind(AssertUnwindSafe(|| decode(file, wanted))).unwrap_or_else(|_| Err(Error::Data("it is damaged".to_owned())))
+    quietly(|| decode(file, wanted)).unwrap_or_else(|| Err(Error::Data("it is damaged; write it anew".to_owned())))
 }
 
-fn decode(file: File, wanted: &Wanted) -> Result<Frame> {
+fn decode(file: impl ChunkReader + 'static, wanted: &Wanted) -> Result<Frame> {
     let reader = SerializedFileReader::new(file).map_err(unreadable)?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let header: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
@@ -100,10 +98,13 @@ impl Cell<'_> {
                 return Err(Error::Data(format!("the column '{column}' holds texts, expected numbers; choose which columns are read")));
             }
         };
-        if number.is_finite() {
-            return Ok(number);
+        match flaw(number) {
+            None => Ok(number),
+            Some(expected) => {
+                let column = column.path().string();
+                Err(Error::Data(format!("row {}, column '{column}': expected {expected}, found '{number:?}'", row + 1)))
+            }
         }
-        Err(Error::Data(format!("row {}, column '{}': expected a finite number, found '{number}'", row + 1, column.path().string())))
     }
 
     fn text(&self, column: &ColumnDescriptor, row: usize) -> Result<String> {
@@ -185,6 +186,7 @@ fn unreadable(error: ParquetError) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::{Read, Seek, Write};
     use std::sync::Arc;
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::columns::twice;
 use super::series::Series;
 use super::{Normalization, Wanted, read_table};
 use crate::{Error, Result};
@@ -79,6 +80,9 @@ impl TableTask {
             Self::Classify(classifier) => (&classifier.columns, &classifier.normalization),
             Self::Forecast(forecaster) => (&forecaster.columns, &forecaster.normalization),
         };
+        if let Some(twice) = twice(columns) {
+            return Err(refused(format!("it reads the column '{twice}' twice")));
+        }
         if columns.len() != n_inputs || !normalization.is_usable() || normalization.width() != n_inputs {
             return Err(refused(format!("expected the columns, means and deviations of {n_inputs} inputs")));
         }
@@ -95,14 +99,15 @@ impl TableTask {
     /// The sequences of the file `path`, as the model reads them; classes and values to come need not be there.
     ///
     /// # Errors
-    /// When the file cannot be read, or lacks a column.
+    /// When the file cannot be read, lacks a column, or has a number far from all that was trained on.
     pub fn read(&self, path: &Path) -> Result<Vec<Series>> {
         let (columns, group) = match self {
             Self::Classify(Classifier { columns, group, .. }) => (columns, Some(group)),
             Self::Forecast(Forecaster { columns, group, .. }) => (columns, group.as_ref()),
         };
         let frame = read_table(path, &Wanted::named(columns, group.into_iter().cloned().collect()))?;
-        Series::of(&frame, group.map(|_| &frame.texts[0])).map_err(|error| super::forecasting::naming(path, error))
+        let near = self.normalization().expect_near(&frame);
+        near.and_then(|()| Series::of(&frame, group.map(|_| &frame.texts[0]))).map_err(|error| super::forecasting::naming(path, error))
     }
 
     /// Means and deviations of the columns that are read.

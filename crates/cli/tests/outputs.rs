@@ -1,0 +1,88 @@
+//! What the commands write their results to: never over what they read, and never into a run.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{Finished, Scratch, assert_untouched, minrnn, shown, snapshot};
+
+fn told(args: &[&str]) -> Finished {
+    Finished::of(&mut minrnn(args))
+}
+
+#[test]
+fn no_command_writes_into_a_run_or_a_checkpoint() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &["max_iterations=4"]);
+    training.run().ok();
+    let (run, checkpoint) = (shown(&training.out), training.checkpoint("best"));
+    let weights = shown(&checkpoint.join("model.safetensors"));
+    let before = snapshot(&scratch.path(""));
+    let in_run = [
+        &["pack", &run, "-o", &weights][..],
+        &["pack", &run, "-o", &shown(&training.out.join("experiment.toml"))],
+        &["pack", &shown(&checkpoint), "-o", &shown(&checkpoint.join("new/model.minrnn"))],
+        &["export", &run, "--format", "min-gru-pytorch", "-o", &weights],
+        &["import", &weights, "--format", "min-gru-pytorch", "-o", &shown(&checkpoint.join("imported"))],
+        &["plot", &run, "-o", &shown(&training.out.join("curves.svg"))],
+        &["generate", &run, "--max-tokens", "3", "--save-session", &weights],
+        &["predict", &run, "--data", &shown(&scratch.path("text.txt")), "--out", &weights],
+        &["reproduce", "table1", "--scale", "smoke", "--out", &shown(&training.out.join("tables"))],
+        &["train", "--out", &shown(&training.out.join("checkpoints/again"))],
+    ];
+    for args in in_run {
+        told(args).refused(&["lies in the run", "choose another place"]);
+    }
+    // A checkpoint that was taken out of its run.
+    let alone = scratch.path("alone");
+    fs::create_dir(&alone).unwrap();
+    for name in ["config.json", "model.safetensors"] {
+        fs::copy(checkpoint.join(name), alone.join(name)).unwrap();
+    }
+    told(&["pack", &shown(&alone), "-o", &shown(&alone.join("model.safetensors"))]).refused(&["lies in the checkpoint"]);
+    fs::remove_dir_all(alone).unwrap();
+    assert_untouched(&scratch.path(""), &before);
+}
+
+#[test]
+fn no_command_writes_over_what_it_reads() {
+    let scratch = Scratch::new();
+    let table = scratch.write("wave.csv", (0..60).fold("x\n".to_owned(), |table, t| format!("{table}{}\n", t % 7)));
+    let data = shown(&table);
+    let args = ["--task", "forecast", "--data", &data, "--target", "x"].map(str::to_owned).into();
+    let training = common::Training { args, ..scratch.task("run", &["max_iterations=4"]) };
+    training.run().ok();
+    let run = shown(&training.out);
+    let text = scratch.training("text", &["max_iterations=4"]);
+    text.run().ok();
+    let (prompt, packed) = (shown(&scratch.path("text.txt")), shown(&scratch.path("model.minrnn")));
+    told(&["pack", &shown(&text.out), "-o", &packed]).ok();
+    fs::copy(text.out.join("metrics.jsonl"), scratch.path("log.svg")).unwrap();
+    fs::copy(text.out.join("metrics.jsonl"), scratch.path("log.png")).unwrap();
+    let linked = scratch.path("linked.csv");
+    fs::hard_link(&table, &linked).unwrap();
+    let before = snapshot(&scratch.path(""));
+    let is_input = [
+        &["predict", &run, "--data", &data, "--out", &data][..],
+        &["predict", &run, "--data", &data, "--out", &shown(&linked)],
+        &["predict", &run, "--data", &data, "--out", &shown(&scratch.path("text/../wave.csv"))],
+        &["generate", &packed, "--prompt-file", &prompt, "--save-session", &prompt],
+        &["generate", &packed, "--save-session", &packed],
+        &["plot", &shown(&scratch.path("log.svg")), "-o", &shown(&scratch.path("log.svg"))],
+        &["plot", &shown(&scratch.path("log.png")), "-o", &shown(&scratch.path("log.svg"))],
+    ];
+    for args in is_input {
+        told(args).refused(&["is what is read", "give another file to write"]);
+    }
+    if Path::new("/dev/null").exists() {
+        told(&["pack", &run, "-o", "/dev/null"]).refused(&["/dev/null", "a pipe or a device"]);
+        told(&["predict", &run, "--data", &data, "--out", "/dev/full"]).refused(&["/dev/full", "a pipe or a device"]);
+    }
+    told(&["predict", &run, "--data", &data, "--out", &shown(&scratch.path(""))]).refused(&["is a directory"]);
+    assert_untouched(&scratch.path(""), &before);
+    // What was written before may be written again.
+    let out = shown(&scratch.path("out.csv"));
+    told(&["predict", &run, "--data", &data, "--out", &out]).ok();
+    told(&["predict", &run, "--data", &data, "--out", &out]).ok();
+}
