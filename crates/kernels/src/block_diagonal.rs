@@ -9,7 +9,7 @@
 use crate::grid::{self, SharedOut};
 use crate::product::{Into, Matrix, as_out, multiply, transposed};
 use crate::rows;
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::{Level, Simd, WithSimd};
 use crate::stepwise::combine;
 use alloc::{vec, vec::Vec};
@@ -30,7 +30,7 @@ const SMALL: usize = 4;
 
 impl Blocks {
     fn weights(self) -> usize {
-        self.count * self.outputs * self.inputs
+        elements([self.count, self.outputs, self.inputs])
     }
 
     fn are_small(self) -> bool {
@@ -38,7 +38,7 @@ impl Blocks {
     }
 
     fn check(self, rows: usize, x: &[f32], weight: &[f32]) {
-        expect_len("x", x, rows * self.count * self.inputs);
+        expect_len("x", x, elements([rows, self.count, self.inputs]));
         expect_len("weight", weight, self.weights());
     }
 }
@@ -54,7 +54,7 @@ impl Blocks {
 /// When a length does not fit.
 pub fn forward(rows: usize, blocks: Blocks, x: &[f32], weight: &[f32], y: Out) {
     blocks.check(rows, x, weight);
-    expect_len("y", y, rows * blocks.count * blocks.outputs);
+    expect_len("y", y, elements([rows, blocks.count, blocks.outputs]));
     apply(rows, blocks, x, &each_transposed(blocks, weight), y);
 }
 
@@ -67,7 +67,7 @@ pub fn forward(rows: usize, blocks: Blocks, x: &[f32], weight: &[f32], y: Out) {
 /// When a length does not fit.
 pub fn backward(rows: usize, blocks: Blocks, x: &[f32], weight: &[f32], d_y: &[f32], d_x: Out, d_weight: Out) {
     blocks.check(rows, x, weight);
-    expect_len("d_y", d_y, rows * blocks.count * blocks.outputs);
+    expect_len("d_y", d_y, elements([rows, blocks.count, blocks.outputs]));
     expect_len("d_x", d_x, x.len());
     expect_len("d_weight", d_weight, weight.len());
     let Blocks { count, outputs, inputs } = blocks;
@@ -87,7 +87,7 @@ pub fn backward(rows: usize, blocks: Blocks, x: &[f32], weight: &[f32], d_y: &[f
         let partials = SharedOut::new(as_out(&mut partials));
         grid::for_each(n, |i| {
             let range = grid::piece(rows, n, i);
-            for block in (0..count).filter(|_| outputs * inputs > 0) {
+            for block in 0..if weight.is_empty() { 0 } else { count } {
                 // SAFETY: tasks have sums of their own, which were initialised.
                 let sums = unsafe { partials.slice((i * count + block) * outputs * inputs, outputs * inputs).assume_init_mut() };
                 let d_y = Matrix::new(&d_y[(range.start * count + block) * outputs..], count * outputs).transpose();
@@ -133,7 +133,7 @@ fn apply(rows: usize, blocks: Blocks, x: &[f32], weight: &[f32], y: Out) {
         y.fill(core::mem::MaybeUninit::new(0.0));
         // SAFETY: filled.
         let y = unsafe { y.assume_init_mut() };
-        for block in (0..count).filter(|_| outputs * inputs > 0) {
+        for block in 0..if weight.is_empty() { 0 } else { count } {
             let x = Matrix::new(&x[(range.start * count + block) * inputs..], count * inputs);
             let weight = Matrix::new(&weight[block * outputs * inputs..], outputs);
             multiply(level, [range.len(), inputs, outputs], x, weight, Into::Store, &mut y[block * outputs..], count * outputs);

@@ -1,11 +1,11 @@
 //! Candidate activations on vectors, in a form that lets one division serve a cell's candidate and its gates.
 
-use crate::simd::{exp_neg_abs, tanh};
+use crate::simd::{exp_neg_abs, near_zero_tanh};
 use pulp::Simd;
 
 /// h̃ of a pre-activation v, computed in two halves around a division that the caller does.
 pub(crate) trait Activation: Copy + Send + Sync {
-    /// What is known before the division: e^−|v| where it is needed, and the divisor, between 1 and 2.
+    /// What is known before the division: the exponential that is needed, and the divisor, between 1 and 2.
     fn divisor<S: Simd>(simd: S, v: S::f32s) -> (S::f32s, S::f32s);
 
     /// h̃, given e^−|v| and 1 / divisor.
@@ -60,24 +60,27 @@ impl Activation for Identity {
     }
 }
 
-/// tanh(v).
+/// tanh(v) = ± (1 − e) / (1 + e) with e = e^−2|v|, and its slope 4 e / (1 + e)²: 1 − tanh² would lose where tanh is next to 1.
 #[derive(Clone, Copy)]
 pub(crate) struct Tanh;
 
 impl Activation for Tanh {
     #[inline(always)]
-    fn divisor<S: Simd>(simd: S, _v: S::f32s) -> (S::f32s, S::f32s) {
-        (simd.splat_f32s(1.0), simd.splat_f32s(1.0))
+    fn divisor<S: Simd>(simd: S, v: S::f32s) -> (S::f32s, S::f32s) {
+        let e = exp_neg_abs(simd, simd.add_f32s(v, v));
+        (e, simd.add_f32s(simd.splat_f32s(1.0), e))
     }
 
     #[inline(always)]
-    fn value<S: Simd>(simd: S, v: S::f32s, _e: S::f32s, _inverse: S::f32s) -> S::f32s {
-        tanh(simd, v)
+    fn value<S: Simd>(simd: S, v: S::f32s, e: S::f32s, inverse: S::f32s) -> S::f32s {
+        let far = simd.mul_f32s(simd.sub_f32s(simd.splat_f32s(1.0), e), inverse);
+        let negative = simd.less_than_f32s(v, simd.splat_f32s(0.0));
+        near_zero_tanh(simd, v, simd.select_f32s(negative, simd.neg_f32s(far), far))
     }
 
     #[inline(always)]
-    fn slope<S: Simd>(simd: S, _v: S::f32s, value: S::f32s, _e: S::f32s, _inverse: S::f32s) -> S::f32s {
-        simd.mul_add_e_f32s(simd.neg_f32s(value), value, simd.splat_f32s(1.0))
+    fn slope<S: Simd>(simd: S, _v: S::f32s, _value: S::f32s, e: S::f32s, inverse: S::f32s) -> S::f32s {
+        simd.mul_f32s(simd.mul_f32s(simd.splat_f32s(4.0), e), simd.mul_f32s(inverse, inverse))
     }
 }
 

@@ -23,7 +23,7 @@ mod spectral;
 use crate::grid::SharedOut;
 use crate::rows::{self, accumulate, plus};
 use crate::segments::{RESET, Segments};
-use crate::shape::{Out, Shape, expect_len};
+use crate::shape::{Out, Shape, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -58,13 +58,13 @@ pub fn forward(
     expect_len("window_last", window_last, inputs.window_elements());
     inputs.write_window_last(window_last);
     #[cfg(feature = "fft")]
-    if spectral::pays(shape.seq_len, kernel_size) {
+    if !x.is_empty() && spectral::pays(shape.seq_len, kernel_size) {
         return spectral::forward(&inputs, weight, bias, y);
     }
     let taps = transpose(weight, shape.width, kernel_size);
     let level = Level::current();
     let y = SharedOut::new(y);
-    rows::for_each_block(shape.batch * shape.seq_len, shape.width, 0, |steps, _| {
+    rows::for_each_block(shape.steps(), shape.width, 0, |steps, _| {
         // SAFETY: blocks are disjoint.
         let y = unsafe { y.slice(steps.start * shape.width, steps.len() * shape.width) };
         level.run(Forward { inputs: &inputs, steps, taps: &taps, bias, y });
@@ -114,13 +114,13 @@ pub fn backward(
     let taps = transpose(weight, shape.width, kernel_size);
     let gradients = Gradients { inputs: &inputs, d_y, d_window_last, d_residual, taps: &taps };
     #[cfg(feature = "fft")]
-    if spectral::pays(shape.seq_len, kernel_size) {
+    if !x.is_empty() && spectral::pays(shape.seq_len, kernel_size) {
         return spectral::backward(&gradients, weight, d_x, d_weight, d_bias, d_window);
     }
     let level = Level::current();
     let (d_x, d_window) = (SharedOut::new(d_x), SharedOut::new(d_window));
     let sums = (kernel_size + 1) * shape.width;
-    let partial = rows::for_each_block(shape.batch * shape.seq_len, shape.width, sums, |steps, sums| {
+    let partial = rows::for_each_block(shape.steps(), shape.width, sums, |steps, sums| {
         let (d_taps, d_bias) = sums.split_at_mut(kernel_size * shape.width);
         level.run(Backward { gradients, steps, d_x, d_window, d_taps, d_bias });
     });
@@ -167,21 +167,23 @@ impl<'a> Inputs<'a> {
     fn new(shape: Shape, kernel_size: usize, x: &'a [f32], weight: &[f32], window: Option<&'a [f32]>, segments: Segments<'a>) -> Self {
         assert!(kernel_size > 0, "kernel_size: expected at least 1, found 0");
         expect_len("x", x, shape.elements());
-        expect_len("weight", weight, shape.width * kernel_size);
+        expect_len("weight", weight, elements([shape.width, kernel_size]));
         if let Some(codes) = segments.codes() {
-            expect_len("segments", codes, shape.batch * shape.seq_len);
+            expect_len("segments", codes, shape.steps());
         }
-        let lengths = (0..shape.batch).map(|b| segments.length(b, shape.seq_len)).collect();
-        let inputs = Self { shape, past: kernel_size - 1, x, window, segments, lengths, zeros: vec![0.0; shape.width] };
+        let past = kernel_size - 1;
+        let window_elements = elements([shape.batch, past, shape.width]);
         if let Some(window) = window {
-            expect_len("window", window, inputs.window_elements());
+            expect_len("window", window, window_elements);
         }
-        inputs
+        let shape = shape.with_rows_of(x.len() + window_elements);
+        let lengths = (0..shape.batch).map(|b| segments.length(b, shape.seq_len)).collect();
+        Self { shape, past, x, window, segments, lengths, zeros: vec![0.0; shape.width] }
     }
 
     /// Elements of a window `[B, K−1, D]`.
     fn window_elements(&self) -> usize {
-        self.shape.batch * self.past * self.shape.width
+        elements([self.shape.batch, self.past, self.shape.width])
     }
 
     /// The values at position `p` of row `b`; `None` where there is no window.

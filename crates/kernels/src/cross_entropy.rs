@@ -5,7 +5,7 @@
 
 use crate::grid::SharedOut;
 use crate::rows::{self, load_or};
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 use alloc::vec;
 use core::mem::MaybeUninit;
@@ -54,7 +54,7 @@ pub fn forward(rows: usize, classes: usize, logits: &[f32], targets: &[i32], mas
 /// When a length does not fit or the target of a row that counts is not in `0..classes`.
 pub fn backward(rows: usize, classes: usize, logits: &[f32], targets: &[i32], mask: Option<&[f32]>, scale: f32, d_logits: Out) {
     check(rows, classes, logits, targets, mask);
-    expect_len("d_logits", d_logits, rows * classes);
+    expect_len("d_logits", d_logits, elements([rows, classes]));
     let level = Level::current();
     let d_logits = SharedOut::new(d_logits);
     rows::for_each_block(rows, classes, 0, |range, _| {
@@ -67,7 +67,7 @@ pub fn backward(rows: usize, classes: usize, logits: &[f32], targets: &[i32], ma
 }
 
 fn check(rows: usize, classes: usize, logits: &[f32], targets: &[i32], mask: Option<&[f32]>) {
-    expect_len("logits", logits, rows * classes);
+    expect_len("logits", logits, elements([rows, classes]));
     expect_len("targets", targets, rows);
     if let Some(mask) = mask {
         expect_len("mask", mask, rows);

@@ -8,7 +8,7 @@ use crate::candidate::with_candidate;
 use crate::product::as_out;
 use crate::recurrence::{self, Column, ColumnOut, Gradients, Problem, Upstream, columns, columns_out};
 use crate::scaled_min_gru::{Factor, ScaledMinGru, Value};
-use crate::shape::{Candidate, Out, Shape, Start, expect_len};
+use crate::shape::{Candidate, Out, Shape, Start, elements, expect_len};
 use crate::simd::exp;
 use alloc::{vec, vec::Vec};
 use core::marker::PhantomData;
@@ -44,7 +44,7 @@ impl Factor for Decay {
 /// The bias `[3E]` of all three inputs: `exponent` has none.
 fn extended(bias: Option<&[f32]>, width: usize) -> Option<Vec<f32>> {
     bias.map(|bias| {
-        expect_len("bias", bias, 2 * width);
+        expect_len("bias", bias, elements([2, width]));
         [bias, &vec![0.0; width]].concat()
     })
 }
@@ -106,6 +106,7 @@ pub fn backward(
     let x = inputs(shape, preact, exponent);
     expect_len("d_preact", d_preact, 2 * shape.elements());
     expect_len("d_exponent", d_exponent, shape.elements());
+    d_bias.as_deref().inspect(|d| expect_len("d_bias", d, 2 * shape.width));
     let [d_v, d_k] = columns_out(d_preact, shape.width);
     let [d_u]: [ColumnOut; 1] = columns_out(d_exponent, shape.width);
     let bias = extended(bias, shape.width);

@@ -8,7 +8,7 @@
 
 use crate::grid::SharedOut;
 use crate::rows::{self, accumulate};
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 
 /// y = residual + keep ⊙ (x + bias) / (1 − p).
@@ -23,14 +23,14 @@ use crate::simd::{self, Level, Simd, WithSimd};
 /// When a length does not fit or `p` is not in [0, 1).
 #[allow(clippy::too_many_arguments, reason = "the kernels' flat convention: inputs, then outputs")]
 pub fn forward(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, residual: Option<&[f32]>, p: f32, key: u64, y: Out) {
-    expect_len("x", x, rows * width);
+    expect_len("x", x, elements([rows, width]));
     if let Some(bias) = bias {
         expect_len("bias", bias, width);
     }
     if let Some(residual) = residual {
-        expect_len("residual", residual, rows * width);
+        expect_len("residual", residual, elements([rows, width]));
     }
-    expect_len("y", y, rows * width);
+    expect_len("y", y, elements([rows, width]));
     let mask = Mask::new(p, key);
     let level = Level::current();
     let y = SharedOut::new(y);
@@ -51,8 +51,8 @@ pub fn forward(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, resid
 /// # Panics
 /// When a length does not fit or `p` is not in [0, 1).
 pub fn backward(rows: usize, width: usize, d_y: &[f32], p: f32, key: u64, d_x: Out, d_bias: Option<Out>) {
-    expect_len("d_y", d_y, rows * width);
-    expect_len("d_x", d_x, rows * width);
+    expect_len("d_y", d_y, elements([rows, width]));
+    expect_len("d_x", d_x, elements([rows, width]));
     if let Some(d_bias) = &d_bias {
         expect_len("d_bias", d_bias, width);
     }

@@ -5,7 +5,7 @@
 
 use crate::grid::{self, SharedOut};
 use crate::rows::{self, accumulate};
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 use core::mem::MaybeUninit;
 use core::ops::Range;
@@ -22,7 +22,7 @@ const NARROWEST: usize = 64;
 /// When a length does not fit or a token is not below V.
 pub fn forward(width: usize, tokens: &[u32], table: &[f32], y: Out) {
     check(width, tokens, table.len());
-    expect_len("y", y, tokens.len() * width);
+    expect_len("y", y, elements([tokens.len(), width]));
     let y = SharedOut::new(y);
     rows::for_each_block(tokens.len(), width, 0, |range, _| {
         for row in range {
@@ -42,7 +42,7 @@ pub fn forward(width: usize, tokens: &[u32], table: &[f32], y: Out) {
 /// When a length does not fit or a token is not below V.
 pub fn backward(width: usize, tokens: &[u32], d_y: &[f32], d_table: Out) {
     check(width, tokens, d_table.len());
-    expect_len("d_y", d_y, tokens.len() * width);
+    expect_len("d_y", d_y, elements([tokens.len(), width]));
     let level = Level::current();
     let pieces = grid::threads().min(width / NARROWEST).max(1);
     let rows = d_table.len() / width.max(1);

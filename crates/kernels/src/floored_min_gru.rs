@@ -7,7 +7,7 @@ use crate::candidate::{Activation, with_candidate};
 use crate::product::as_out;
 use crate::recurrence::cell::{Cell, Leak};
 use crate::recurrence::{self, Column, Gradients, Problem, Upstream, bias_alone, columns, columns_out};
-use crate::shape::{Candidate, Out, Shape, Start, expect_len};
+use crate::shape::{Candidate, Out, Shape, Start, elements, expect_len};
 use crate::simd::exp_neg_abs;
 use alloc::{vec, vec::Vec};
 use core::marker::PhantomData;
@@ -99,7 +99,7 @@ impl<A: Activation> Cell<3> for FlooredMinGru<A> {
 fn parameters(bias: Option<&[f32]>, share: &[f32], width: usize) -> Vec<f32> {
     expect_len("share", share, width);
     let bias = bias.map_or_else(|| vec![0.0; 2 * width], <[f32]>::to_vec);
-    expect_len("bias", &bias, 2 * width);
+    expect_len("bias", &bias, elements([2, width]));
     [&bias, share].concat()
 }
 
@@ -149,6 +149,8 @@ pub fn backward(
     let (parameters, zeros) = (parameters(bias, share, shape.width), vec![0.0; shape.width]);
     let (x, bias) = (inputs(shape, preact, &zeros), Some(&parameters[..]));
     expect_len("d_preact", d_preact, 2 * shape.elements());
+    d_bias.as_deref().inspect(|d| expect_len("d_bias", d, 2 * shape.width));
+    expect_len("d_share", d_share, shape.width);
     let [d_v, d_k] = columns_out(d_preact, shape.width);
     let mut sums = vec![0.0; 3 * shape.width];
     let gradients = Gradients { d_bias: Some(as_out(&mut sums)), d_h0, d_init };

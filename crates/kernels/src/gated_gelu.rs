@@ -9,7 +9,7 @@
 use crate::gelu::{biased, gelu};
 use crate::grid::SharedOut;
 use crate::rows::{self, accumulate};
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 
 /// Which half of a row is the gate.
@@ -45,7 +45,7 @@ impl Halves {
 /// When a length does not fit.
 pub fn forward(rows: usize, width: usize, halves: Halves, x: &[f32], bias: Option<&[f32]>, scale: Option<&[f32]>, y: Out) {
     check(rows, width, x, bias, scale);
-    expect_len("y", y, rows * width);
+    expect_len("y", y, elements([rows, width]));
     let level = Level::current();
     let y = SharedOut::new(y);
     rows::for_each_block(rows, width, 0, |range, _| {
@@ -79,13 +79,13 @@ pub fn backward(
     d_scale: Option<Out>,
 ) {
     check(rows, width, x, bias, scale);
-    expect_len("d_y", d_y, rows * width);
-    expect_len("d_x", d_x, rows * 2 * width);
+    expect_len("d_y", d_y, elements([rows, width]));
+    expect_len("d_x", d_x, elements([rows, 2, width]));
     if let Some(d_scale) = &d_scale {
         expect_len("d_scale", d_scale, width);
     }
     if let Some(d_bias) = &d_bias {
-        expect_len("d_bias", d_bias, 2 * width);
+        expect_len("d_bias", d_bias, elements([2, width]));
     }
     let level = Level::current();
     let d_x = SharedOut::new(d_x);
@@ -105,12 +105,12 @@ pub fn backward(
 }
 
 fn check(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, scale: Option<&[f32]>) {
-    expect_len("x", x, rows * 2 * width);
+    expect_len("x", x, elements([rows, 2, width]));
     if let Some(scale) = scale {
         expect_len("scale", scale, width);
     }
     if let Some(bias) = bias {
-        expect_len("bias", bias, 2 * width);
+        expect_len("bias", bias, elements([2, width]));
     }
 }
 

@@ -11,7 +11,7 @@
 
 use crate::grid::SharedOut;
 use crate::rows;
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 
 /// y = GELU(x + bias).
@@ -24,7 +24,7 @@ use crate::simd::{self, Level, Simd, WithSimd};
 /// When a length does not fit.
 pub fn forward(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, y: Out) {
     check(rows, width, x, bias);
-    expect_len("y", y, rows * width);
+    expect_len("y", y, elements([rows, width]));
     let level = Level::current();
     let y = SharedOut::new(y);
     rows::for_each_block(rows, width, 0, |range, _| {
@@ -45,8 +45,8 @@ pub fn forward(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, y: Ou
 /// When a length does not fit.
 pub fn backward(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, d_y: &[f32], d_x: Out, d_bias: Option<Out>) {
     check(rows, width, x, bias);
-    expect_len("d_y", d_y, rows * width);
-    expect_len("d_x", d_x, rows * width);
+    expect_len("d_y", d_y, elements([rows, width]));
+    expect_len("d_x", d_x, elements([rows, width]));
     if let Some(d_bias) = &d_bias {
         expect_len("d_bias", d_bias, width);
     }
@@ -65,7 +65,7 @@ pub fn backward(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, d_y:
 }
 
 fn check(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>) {
-    expect_len("x", x, rows * width);
+    expect_len("x", x, elements([rows, width]));
     if let Some(bias) = bias {
         expect_len("bias", bias, width);
     }

@@ -44,26 +44,36 @@ impl<T> SharedOut<T> {
 
     /// The elements `from..from + len`.
     ///
+    /// # Panics
+    /// When they go past the end.
+    ///
     /// # Safety
     /// No other slice that overlaps them may be alive, and the shared output must outlive the result.
     #[inline(always)]
     pub unsafe fn slice<'a>(&self, from: usize, len: usize) -> &'a mut [MaybeUninit<T>] {
-        debug_assert!(from + len <= self.len);
-        // SAFETY: in range by the assertion's condition, disjoint by the caller's promise.
+        assert!(from <= self.len && len <= self.len - from, "a part of a shared output: {len} elements from {from} of {}", self.len);
+        // SAFETY: in range by the assertion, disjoint by the caller's promise.
         unsafe { core::slice::from_raw_parts_mut(self.start.add(from), len) }
     }
 
     /// Where element `at` is; at most one past the end.
     #[inline(always)]
     pub(crate) fn pointer(&self, at: usize) -> *mut T {
-        debug_assert!(at <= self.len);
+        assert!(at <= self.len, "a place in a shared output: {at} of {}", self.len);
         self.start.wrapping_add(at).cast()
     }
 }
 
 /// Rows `start..end` of piece `i` when `rows` rows are cut into `pieces` nearly equal pieces.
+///
+/// # Panics
+/// When there is no piece `i`.
 pub fn piece(rows: usize, pieces: usize, i: usize) -> core::ops::Range<usize> {
-    (rows * i / pieces)..(rows * (i + 1) / pieces)
+    assert!(i < pieces, "piece {i} of {pieces}");
+    // ⌊rows · i / pieces⌋ without the product, which may not fit.
+    let (each, rest) = (rows / pieces, rows % pieces);
+    let border = |i: usize| each * i + (rest as u128 * i as u128 / pieces as u128) as usize;
+    border(i)..border(i + 1)
 }
 
 #[cfg(all(test, feature = "std"))]

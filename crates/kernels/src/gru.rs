@@ -24,7 +24,7 @@ mod steps;
 
 use crate::grid::{self, SharedOut};
 use crate::product::{Into, Matrix, as_out, multiply, transposed};
-use crate::shape::{Out, Shape, Start, expect_len};
+use crate::shape::{Out, Shape, Start, elements, expect_len};
 use crate::simd::Level;
 use crate::stepwise::{Rows, bias_sum, combine, flush, state_of, tasks};
 use alloc::{vec, vec::Vec};
@@ -64,6 +64,7 @@ pub fn forward(
     expect_len("h_last", h_last, shape.states());
     let cell = Cell::new(shape, form, preact, bias, weight, recurrent_bias, start);
     let (h, h_last) = (SharedOut::new(h), SharedOut::new(h_last));
+    let shape = shape.with_rows_of(shape.width);
     let n = tasks(shape.batch);
     grid::for_each(n, |i| {
         let rows = Rows::new(shape, start.segments, grid::piece(shape.batch, n, i));
@@ -104,10 +105,11 @@ pub fn backward(
     d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
     d_h_last.inspect(|d| expect_len("d_h_last", d, shape.states()));
     expect_len("d_preact", d_preact, 3 * shape.elements());
-    expect_len("d_weight", d_weight, 3 * e * e);
+    expect_len("d_weight", d_weight, elements([3, e, e]));
     expect_len("d_h0", d_h0, shape.states());
     expect_len("d_init", d_init, e);
     let cell = Cell::new(shape, form, preact, bias, weight, recurrent_bias, start);
+    let shape = shape.with_rows_of(shape.width);
     let n = tasks(shape.batch);
     // Sums of a task: weight, then the sums of ā_r, ā_z, ā_n and the gradient of q, then init.
     let per_task = 3 * e * e + 5 * e;
@@ -128,11 +130,11 @@ pub fn backward(
     let sums = 3 * e * e;
     combine(&partials, per_task, 0, d_weight);
     if let Some(d_bias) = d_bias {
-        expect_len("d_bias", d_bias, 3 * e);
+        expect_len("d_bias", d_bias, elements([3, e]));
         combine(&partials, per_task, sums, d_bias);
     }
     if let Some(d_recurrent_bias) = d_recurrent_bias {
-        expect_len("d_recurrent_bias", d_recurrent_bias, 3 * e);
+        expect_len("d_recurrent_bias", d_recurrent_bias, elements([3, e]));
         combine(&partials, per_task, sums, &mut d_recurrent_bias[..2 * e]);
         combine(&partials, per_task, sums + 3 * e, &mut d_recurrent_bias[2 * e..]);
     }
@@ -166,9 +168,9 @@ impl<'a> Cell<'a> {
     ) -> Self {
         let e = shape.width;
         expect_len("preact", preact, 3 * shape.elements());
-        bias.inspect(|bias| expect_len("bias", bias, 3 * e));
-        expect_len("weight", weight, 3 * e * e);
-        recurrent_bias.inspect(|bias| expect_len("recurrent_bias", bias, 3 * e));
+        bias.inspect(|bias| expect_len("bias", bias, elements([3, e])));
+        expect_len("weight", weight, elements([3, e, e]));
+        recurrent_bias.inspect(|bias| expect_len("recurrent_bias", bias, elements([3, e])));
         start.expect_fits(shape);
         let mut sum = bias_sum(bias, recurrent_bias, 3 * e);
         let inner_bias = match form {
@@ -268,9 +270,11 @@ impl<'a> Cell<'a> {
                     multiply(self.level, [n, 3 * e, e], Matrix::new(product, 3 * e), Matrix::new(self.weight, e), Into::Add, gamma, e);
                 }
                 rows.collect_resets(t, gamma, &mut totals[4 * e..]);
+                if rows.flushes(s) {
+                    flush(sums, &mut totals);
+                }
             }
             self.weight_gradient(steps * n, e, &product, &before, &inner, d_weight);
-            flush(&mut sums, &mut totals);
             end = first;
         }
         if paper {

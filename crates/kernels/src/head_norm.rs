@@ -8,7 +8,7 @@
 use crate::grid::SharedOut;
 use crate::layer_norm::statistics;
 use crate::rows::{self, accumulate};
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 
 /// y of all heads.
@@ -22,7 +22,7 @@ use crate::simd::{self, Level, Simd, WithSimd};
 pub fn forward(rows: usize, heads: usize, x: &[f32], weight: &[f32], eps: f32, y: Out) {
     let width = weight.len();
     check(rows, heads, width, x);
-    expect_len("y", y, rows * width);
+    expect_len("y", y, elements([rows, width]));
     let level = Level::current();
     let y = SharedOut::new(y);
     rows::for_each_block(rows, width, 0, |range, _| {
@@ -45,8 +45,8 @@ pub fn forward(rows: usize, heads: usize, x: &[f32], weight: &[f32], eps: f32, y
 pub fn backward(rows: usize, heads: usize, x: &[f32], weight: &[f32], eps: f32, d_y: &[f32], d_x: Out, d_weight: Out) {
     let width = weight.len();
     check(rows, heads, width, x);
-    expect_len("d_y", d_y, rows * width);
-    expect_len("d_x", d_x, rows * width);
+    expect_len("d_y", d_y, elements([rows, width]));
+    expect_len("d_x", d_x, elements([rows, width]));
     expect_len("d_weight", d_weight, width);
     let level = Level::current();
     let d_x = SharedOut::new(d_x);
@@ -61,7 +61,7 @@ pub fn backward(rows: usize, heads: usize, x: &[f32], weight: &[f32], eps: f32, 
 
 fn check(rows: usize, heads: usize, width: usize, x: &[f32]) {
     assert!(heads > 0 && width.is_multiple_of(heads), "{heads} heads do not divide a width of {width}");
-    expect_len("x", x, rows * width);
+    expect_len("x", x, elements([rows, width]));
 }
 
 struct Forward<'a> {

@@ -5,7 +5,7 @@
 use crate::gelu::biased;
 use crate::grid::SharedOut;
 use crate::rows::{self, accumulate};
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd, exp_neg_abs};
 
 /// What is mixed, all `[rows, width]`, the biases `[width]`; a bias that is `None` is 0.
@@ -41,7 +41,7 @@ pub struct Gradients<'a> {
 impl<'a> Inputs<'a> {
     fn check(&self, rows: usize, width: usize) {
         for (name, part) in [("gate", self.gate), ("value", self.value), ("x", self.x)] {
-            expect_len(name, part, rows * width);
+            expect_len(name, part, elements([rows, width]));
         }
         self.gate_bias.inspect(|bias| expect_len("gate_bias", bias, width));
         self.value_bias.inspect(|bias| expect_len("value_bias", bias, width));
@@ -58,7 +58,7 @@ impl<'a> Inputs<'a> {
 /// When a length does not fit.
 pub fn forward(rows: usize, width: usize, inputs: Inputs, y: Out) {
     inputs.check(rows, width);
-    expect_len("y", y, rows * width);
+    expect_len("y", y, elements([rows, width]));
     let (level, y) = (Level::current(), SharedOut::new(y));
     rows::for_each_block(rows, width, 0, |range, _| {
         let at = range.start * width..range.end * width;
@@ -74,9 +74,9 @@ pub fn forward(rows: usize, width: usize, inputs: Inputs, y: Out) {
 /// When a length does not fit.
 pub fn backward(rows: usize, width: usize, inputs: Inputs, d_y: &[f32], d: Gradients) {
     inputs.check(rows, width);
-    expect_len("d_y", d_y, rows * width);
+    expect_len("d_y", d_y, elements([rows, width]));
     for (name, out) in [("d_gate", &d.gate), ("d_value", &d.value), ("d_x", &d.x)] {
-        expect_len(name, out, rows * width);
+        expect_len(name, out, elements([rows, width]));
     }
     let level = Level::current();
     let outputs = [d.gate, d.value, d.x].map(SharedOut::new);

@@ -10,7 +10,7 @@
 
 use crate::grid::SharedOut;
 use crate::rows::{self, accumulate, load_or, plus};
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 
 /// y = LayerNorm(x).
@@ -24,7 +24,7 @@ use crate::simd::{self, Level, Simd, WithSimd};
 pub fn forward(rows: usize, width: usize, x: &[f32], gamma: &[f32], beta: &[f32], eps: f32, y: Out) {
     check(rows, width, x, gamma);
     expect_len("beta", beta, width);
-    expect_len("y", y, rows * width);
+    expect_len("y", y, elements([rows, width]));
     let level = Level::current();
     let y = SharedOut::new(y);
     rows::for_each_block(rows, width, 0, |range, _| {
@@ -57,11 +57,11 @@ pub fn backward(
     d_beta: Out,
 ) {
     check(rows, width, x, gamma);
-    expect_len("d_y", d_y, rows * width);
+    expect_len("d_y", d_y, elements([rows, width]));
     if let Some(d_residual) = d_residual {
-        expect_len("d_residual", d_residual, rows * width);
+        expect_len("d_residual", d_residual, elements([rows, width]));
     }
-    expect_len("d_x", d_x, rows * width);
+    expect_len("d_x", d_x, elements([rows, width]));
     expect_len("d_gamma", d_gamma, width);
     expect_len("d_beta", d_beta, width);
     let level = Level::current();
@@ -79,7 +79,7 @@ pub fn backward(
 }
 
 fn check(rows: usize, width: usize, x: &[f32], gamma: &[f32]) {
-    expect_len("x", x, rows * width);
+    expect_len("x", x, elements([rows, width]));
     expect_len("gamma", gamma, width);
 }
 

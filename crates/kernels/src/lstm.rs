@@ -21,7 +21,7 @@ mod steps;
 
 use crate::grid::{self, SharedOut};
 use crate::product::{Into, Matrix, as_out, multiply, transposed};
-use crate::shape::{self, Out, Shape, expect_len};
+use crate::shape::{self, Out, Shape, elements, expect_len};
 use crate::simd::Level;
 use crate::stepwise::{Rows, bias_sum, combine, flush, state_of, tasks};
 use alloc::{vec, vec::Vec};
@@ -72,6 +72,7 @@ pub fn forward(
     expect_len("c_last", c_last, shape.states());
     let cell = Cell::new(shape, preact, bias, weight, recurrent_bias, start);
     let [h, c, h_last, c_last] = [h, c, h_last, c_last].map(SharedOut::new);
+    let shape = shape.with_rows_of(shape.width);
     let n = tasks(shape.batch);
     grid::for_each(n, |i| {
         let rows = Rows::new(shape, start.h.segments, grid::piece(shape.batch, n, i));
@@ -119,13 +120,14 @@ pub fn backward(
     d_h_last.inspect(|d| expect_len("d_h_last", d, shape.states()));
     d_c_last.inspect(|d| expect_len("d_c_last", d, shape.states()));
     expect_len("d_preact", d_preact, 4 * shape.elements());
-    expect_len("d_weight", d_weight, 4 * e * e);
+    expect_len("d_weight", d_weight, elements([4, e, e]));
     expect_len("d_h0", d_h0, shape.states());
     expect_len("d_c0", d_c0, shape.states());
     expect_len("d_init_h", d_init_h, e);
     expect_len("d_init_c", d_init_c, e);
     let cell = Cell::new(shape, preact, bias, weight, recurrent_bias, start);
     let upstream = Upstream { h, c, d_h, d_h_last, d_c_last };
+    let shape = shape.with_rows_of(shape.width);
     let n = tasks(shape.batch);
     // Sums of a task: weight, then bias, initial h and initial c.
     let per_task = 4 * e * e + 6 * e;
@@ -146,7 +148,7 @@ pub fn backward(
     combine(&partials, per_task, 0, d_weight);
     for (name, bias) in [("d_bias", d_bias), ("d_recurrent_bias", d_recurrent_bias)] {
         if let Some(bias) = bias {
-            expect_len(name, bias, 4 * e);
+            expect_len(name, bias, elements([4, e]));
             combine(&partials, per_task, sums, bias);
         }
     }
@@ -186,9 +188,9 @@ impl<'a> Cell<'a> {
     ) -> Self {
         let e = shape.width;
         expect_len("preact", preact, 4 * shape.elements());
-        bias.inspect(|bias| expect_len("bias", bias, 4 * e));
-        expect_len("weight", weight, 4 * e * e);
-        recurrent_bias.inspect(|bias| expect_len("recurrent_bias", bias, 4 * e));
+        bias.inspect(|bias| expect_len("bias", bias, elements([4, e])));
+        expect_len("weight", weight, elements([4, e, e]));
+        recurrent_bias.inspect(|bias| expect_len("recurrent_bias", bias, elements([4, e])));
         start.h.expect_fits(shape);
         start.c0.inspect(|c0| expect_len("c0", c0, shape.states()));
         start.init_c.inspect(|init| expect_len("init_c", init, e));
@@ -249,10 +251,12 @@ impl<'a> Cell<'a> {
                 multiply(self.level, [n, 4 * e, e], Matrix::new(product, 4 * e), Matrix::new(self.weight, e), Into::Add, gamma, e);
                 rows.collect_resets(t, gamma, &mut totals[4 * e..5 * e]);
                 rows.collect_resets(t, kappa, &mut totals[5 * e..]);
+                if rows.flushes(s) {
+                    flush(sums, &mut totals);
+                }
             }
             let d_gates = Matrix::new(&product, 4 * e).transpose();
             multiply(self.level, [4 * e, steps * n, e], d_gates, Matrix::new(&before, e), Into::Add, d_weight, e);
-            flush(&mut sums, &mut totals);
             end = first;
         }
         for (sum, total) in d_sums.iter_mut().zip(&totals) {

@@ -35,7 +35,7 @@ pub use step::step;
 
 use crate::grid::{self, SharedOut};
 use crate::segments::{RESET, Segments};
-use crate::shape::{Out, Shape, expect_len};
+use crate::shape::{Out, Shape, elements, expect_len};
 use crate::simd::Level;
 use alloc::vec::Vec;
 
@@ -71,7 +71,7 @@ pub fn forward(shape: Shape, heads: usize, qkv: [&[f32]; 3], gates: &[f32], star
     let e = inputs.width;
     expect_len("h", h, shape.elements());
     for (name, out, per_head) in [("last C", &last[0], e * e), ("last n", &last[1], e), ("last m", &last[2], 1)] {
-        expect_len(name, out, shape.batch * heads * per_head);
+        expect_len(name, out, elements([shape.batch, heads, per_head]));
     }
     let (h, last) = (SharedOut::new(h), last.map(SharedOut::new));
     inputs.for_each_head(forward::Forward::new, |worker, head| {
@@ -109,8 +109,8 @@ pub fn backward(
     d_qkv.iter().for_each(|d| expect_len("a gradient of q, k, v", d, shape.elements()));
     expect_len("d_gates", d_gates, gates.len());
     for (d_last, d_start, per_head) in [(d_last[0], &d_start[0], e * e), (d_last[1], &d_start[1], e)] {
-        d_last.inspect(|d| expect_len("d_last", d, shape.batch * heads * per_head));
-        expect_len("d_start", d_start, shape.batch * heads * per_head);
+        d_last.inspect(|d| expect_len("d_last", d, elements([shape.batch, heads, per_head])));
+        expect_len("d_start", d_start, elements([shape.batch, heads, per_head]));
     }
     let upstream = backward::Upstream { h, d_h, d_last };
     let (d_qkv, d_gates, d_start) = (d_qkv.map(SharedOut::new), SharedOut::new(d_gates), d_start.map(SharedOut::new));
@@ -169,11 +169,11 @@ impl<'a> Inputs<'a> {
         assert!(heads > 0 && shape.width.is_multiple_of(heads), "{heads} heads do not divide a width of {}", shape.width);
         let (width, all) = (shape.width / heads, shape.batch * heads);
         qkv.iter().for_each(|x| expect_len("q, k or v", x, shape.elements()));
-        expect_len("gates", gates, shape.batch * shape.seq_len * 2 * heads);
-        start.c0.inspect(|c0| expect_len("c0", c0, all * width * width));
-        start.n0.inspect(|n0| expect_len("n0", n0, all * width));
+        expect_len("gates", gates, elements([shape.batch, shape.seq_len, 2, heads]));
+        start.c0.inspect(|c0| expect_len("c0", c0, elements([all, width, width])));
+        start.n0.inspect(|n0| expect_len("n0", n0, elements([all, width])));
         start.m0.inspect(|m0| expect_len("m0", m0, all));
-        start.segments.codes().inspect(|codes| expect_len("segments", codes, shape.batch * shape.seq_len));
+        start.segments.codes().inspect(|codes| expect_len("segments", codes, shape.steps()));
         let scale = 1.0 / libm::sqrtf(width.max(1) as f32);
         Self { level: Level::current(), shape, heads, width, scale, qkv, gates, start }
     }

@@ -26,7 +26,7 @@
 use crate::grid::{self, SharedOut};
 use crate::rows::put;
 use crate::segments::{RESET, Segments};
-use crate::shape::{Out, Shape, expect_len};
+use crate::shape::{Out, Shape, elements, expect_len};
 use crate::simd::{Level, Simd, WithSimd, load, store};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
@@ -66,7 +66,7 @@ pub fn forward(shape: Shape, inputs: Inputs, start: Start, y: Out, mean_last: Ou
     let problem = Problem::new(shape, inputs, start);
     expect_len("y", y, shape.elements());
     expect_len("mean_last", mean_last, shape.states());
-    expect_len("log_weight_last", log_weight_last, shape.batch * inputs.heads);
+    expect_len("log_weight_last", log_weight_last, elements([shape.batch, inputs.heads]));
     expect_len("shares", shares, inputs.scores.len());
     let [y, mean_last, log_weight_last, shares] = [y, mean_last, log_weight_last, shares].map(SharedOut::new);
     problem.for_each_task(|b, head| {
@@ -101,11 +101,11 @@ pub fn backward(
     expect_len("shares", shares, inputs.scores.len());
     d_y.inspect(|d| expect_len("d_y", d, shape.elements()));
     d_mean_last.inspect(|d| expect_len("d_mean_last", d, shape.states()));
-    d_log_weight_last.inspect(|d| expect_len("d_log_weight_last", d, shape.batch * inputs.heads));
+    d_log_weight_last.inspect(|d| expect_len("d_log_weight_last", d, elements([shape.batch, inputs.heads])));
     expect_len("d_scores", d_scores, inputs.scores.len());
     expect_len("d_values", d_values, shape.elements());
     expect_len("d_mean", d_mean, shape.states());
-    expect_len("d_log_weight", d_log_weight, shape.batch * inputs.heads);
+    expect_len("d_log_weight", d_log_weight, elements([shape.batch, inputs.heads]));
     let upstream = Upstream { y, shares, d_y, d_mean_last, d_log_weight_last };
     let outputs = [d_scores, d_values, d_mean, d_log_weight].map(SharedOut::new);
     problem.for_each_task(|b, head| {
@@ -127,14 +127,14 @@ impl<'a> Problem<'a> {
     fn new(shape: Shape, inputs: Inputs<'a>, start: Start<'a>) -> Self {
         let heads = inputs.heads;
         assert!(heads > 0 && shape.width.is_multiple_of(heads), "heads: {heads} do not divide the width {}", shape.width);
-        expect_len("scores", inputs.scores, shape.batch * shape.seq_len * heads);
+        expect_len("scores", inputs.scores, elements([shape.batch, shape.seq_len, heads]));
         expect_len("values", inputs.values, shape.elements());
         if let Some([mean, log_weight]) = start.memory {
             expect_len("mean", mean, shape.states());
-            expect_len("log_weight", log_weight, shape.batch * heads);
+            expect_len("log_weight", log_weight, elements([shape.batch, heads]));
         }
         if let Some(codes) = start.segments.codes() {
-            expect_len("segments", codes, shape.batch * shape.seq_len);
+            expect_len("segments", codes, shape.steps());
         }
         let lengths = (0..shape.batch).map(|b| start.segments.length(b, shape.seq_len)).collect();
         Self { level: Level::current(), shape, inputs, start, width: shape.width / heads, lengths }

@@ -33,7 +33,7 @@ mod head;
 
 use crate::grid::{self, SharedOut};
 use crate::segments::Segments;
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::Level;
 use alloc::vec::Vec;
 use chunks::{Chunk, chunks};
@@ -99,23 +99,26 @@ pub struct Start<'a, T = f32> {
 
 impl Sizes {
     /// Elements of queries or keys.
+    ///
+    /// # Panics
+    /// When that is more than memory can hold, as all of these.
     pub fn keys(&self) -> usize {
-        self.batch * self.seq_len * self.heads * self.key
+        elements([self.batch, self.seq_len, self.heads, self.key])
     }
 
     /// Elements of values.
     pub fn values(&self) -> usize {
-        self.batch * self.seq_len * self.heads * self.value
+        elements([self.batch, self.seq_len, self.heads, self.value])
     }
 
     /// Columns of a head's state.
     pub fn columns(&self, form: &Form) -> usize {
-        self.value + usize::from(form.normalized)
+        self.value.saturating_add(usize::from(form.normalized))
     }
 
     /// Elements of the state.
     pub fn states(&self, form: &Form) -> usize {
-        self.batch * self.heads * self.key * self.columns(form)
+        elements([self.batch, self.heads, self.key, self.columns(form)])
     }
 }
 
@@ -131,6 +134,9 @@ pub fn forward(sizes: Sizes, form: Form, queries: &[f32], keys: &[f32], values: 
     let problem = Problem::new(sizes, form, [queries, keys, values], start);
     expect_len("y", y, sizes.values());
     expect_len("state_last", state_last, sizes.states(&form));
+    if y.is_empty() && state_last.is_empty() {
+        return;
+    }
     let [y, state_last] = [y, state_last].map(SharedOut::new);
     grid::for_each(sizes.batch * sizes.heads, |task| {
         let mut head = Head::new(&problem, task);
@@ -183,6 +189,9 @@ pub fn backward(
     expect_len("d_keys", d_keys, sizes.keys());
     expect_len("d_values", d_values, sizes.values());
     expect_len("d_state", d_state, sizes.states(&form));
+    if d_queries.is_empty() && d_values.is_empty() && d_state.is_empty() {
+        return;
+    }
     let outputs = [d_queries, d_keys, d_values].map(SharedOut::new);
     let d_state = SharedOut::new(d_state);
     grid::for_each(sizes.batch * sizes.heads, |task| {
@@ -236,7 +245,7 @@ impl<'a> Problem<'a> {
         start.state.inspect(|state| expect_len("state", state, sizes.states(&form)));
         start.positions.inspect(|positions| expect_len("positions", positions, sizes.batch));
         if let Some(codes) = start.segments.codes() {
-            expect_len("segments", codes, sizes.batch * sizes.seq_len);
+            expect_len("segments", codes, elements([sizes.batch, sizes.seq_len]));
         }
         Self { level: Level::current(), sizes, form, inputs, start, rotation: Rotation::new(form.features, sizes.key) }
     }

@@ -10,7 +10,7 @@
 
 use crate::grid::SharedOut;
 use crate::rows::{self, accumulate, plus};
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 
 /// Smallest norm a row is divided by.
@@ -26,7 +26,7 @@ pub const FLOOR: f32 = 1e-12;
 /// When a length does not fit.
 pub fn forward(rows: usize, width: usize, x: &[f32], gamma: &[f32], y: Out) {
     check(rows, width, x, gamma);
-    expect_len("y", y, rows * width);
+    expect_len("y", y, elements([rows, width]));
     let level = Level::current();
     let y = SharedOut::new(y);
     rows::for_each_block(rows, width, 0, |range, _| {
@@ -48,11 +48,11 @@ pub fn forward(rows: usize, width: usize, x: &[f32], gamma: &[f32], y: Out) {
 #[allow(clippy::too_many_arguments, reason = "the kernels' flat convention: inputs, then outputs")]
 pub fn backward(rows: usize, width: usize, x: &[f32], gamma: &[f32], d_y: &[f32], d_residual: Option<&[f32]>, d_x: Out, d_gamma: Out) {
     check(rows, width, x, gamma);
-    expect_len("d_y", d_y, rows * width);
+    expect_len("d_y", d_y, elements([rows, width]));
     if let Some(d_residual) = d_residual {
-        expect_len("d_residual", d_residual, rows * width);
+        expect_len("d_residual", d_residual, elements([rows, width]));
     }
-    expect_len("d_x", d_x, rows * width);
+    expect_len("d_x", d_x, elements([rows, width]));
     expect_len("d_gamma", d_gamma, width);
     let level = Level::current();
     let d_x = SharedOut::new(d_x);
@@ -67,7 +67,7 @@ pub fn backward(rows: usize, width: usize, x: &[f32], gamma: &[f32], d_y: &[f32]
 }
 
 fn check(rows: usize, width: usize, x: &[f32], gamma: &[f32]) {
-    expect_len("x", x, rows * width);
+    expect_len("x", x, elements([rows, width]));
     expect_len("gamma", gamma, width);
 }
 

@@ -9,7 +9,7 @@
 
 use crate::grid::SharedOut;
 use crate::rows;
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 use alloc::{vec, vec::Vec};
 
@@ -58,9 +58,12 @@ pub fn backward(layout: Layout, d_y: &[f32], places: &[u32], d_x: Out) {
 fn turn(layout: Layout, x: &[f32], places: &[u32], direction: f32, y: Out) {
     layout.expect_fits();
     let (rows, width) = (places.len(), layout.width);
-    expect_len("x", x, rows * width);
-    expect_len("y", y, rows * width);
-    let angles = Angles::new(layout.head_width, places);
+    expect_len("x", x, elements([rows, width]));
+    expect_len("y", y, elements([rows, width]));
+    if x.is_empty() {
+        return;
+    }
+    let angles = Angles::new(if layout.turned > 0 { layout.head_width } else { 0 }, places);
     let level = Level::current();
     let y = SharedOut::new(y);
     rows::for_each_block(rows, width, 0, |range, _| {
@@ -126,7 +129,7 @@ impl WithSimd for Turn<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Layout { head_width, turned, width } = self.layout;
-        let half = head_width / 2;
+        let half = self.angles.half;
         let direction = simd.splat_f32s(self.direction);
         for (i, (x, y)) in self.x.chunks_exact(width).zip(self.y.chunks_exact_mut(width)).enumerate() {
             let row = self.first + i;

@@ -5,7 +5,7 @@
 
 use crate::grid::{self, SharedOut};
 use crate::product::as_out;
-use crate::shape::Out;
+use crate::shape::{Out, elements};
 use crate::simd::{self, Simd};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -21,8 +21,8 @@ const TASK: usize = 1 << 15;
 /// its own that start at 0 (for none when `width` is 0). Returns the sums of all blocks, `[blocks, sums]`.
 pub(crate) fn for_each_block(rows: usize, width: usize, sums: usize, work: impl Fn(Range<usize>, &mut [f32]) + Sync + Send) -> Vec<f32> {
     let blocks = if width == 0 { 0 } else { rows.div_ceil(BLOCK) };
-    let per_task = (TASK / (BLOCK * width.max(1))).max(1);
-    let mut partial = vec![MaybeUninit::new(0.0); blocks * sums];
+    let per_task = (TASK / BLOCK / width.max(1)).max(1);
+    let mut partial = vec![MaybeUninit::new(0.0); elements([blocks, sums])];
     let shared = SharedOut::new(&mut partial);
     grid::for_each(blocks.div_ceil(per_task), |task| {
         for block in task * per_task..((task + 1) * per_task).min(blocks) {

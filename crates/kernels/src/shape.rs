@@ -19,14 +19,54 @@ pub struct Shape {
 
 impl Shape {
     /// `B · T · E`, elements of a sequence tensor.
+    ///
+    /// # Panics
+    /// As [`elements`].
+    #[track_caller]
     pub fn elements(&self) -> usize {
-        self.batch * self.seq_len * self.width
+        elements([self.batch, self.seq_len, self.width])
     }
 
     /// `B · E`, elements of a state.
+    ///
+    /// # Panics
+    /// As [`elements`].
+    #[track_caller]
     pub fn states(&self) -> usize {
-        self.batch * self.width
+        elements([self.batch, self.width])
     }
+
+    /// `B · T`, steps of all rows.
+    ///
+    /// # Panics
+    /// As [`elements`].
+    #[track_caller]
+    pub fn steps(&self) -> usize {
+        elements([self.batch, self.seq_len])
+    }
+
+    /// The same, or without rows where a row has no elements anywhere: what slices hold then says nothing about `batch`, and neither loops
+    /// over rows nor memory for each may depend on it.
+    pub(crate) fn with_rows_of(self, elements: usize) -> Self {
+        Self { batch: if elements == 0 { 0 } else { self.batch }, ..self }
+    }
+}
+
+/// The product of `sizes`: how many elements a tensor with these dimensions has.
+///
+/// Slices with as many elements as this says are what every bound in the kernels follows from, so it never wraps: a size that is 0 aside,
+/// every part of the product, and up to eight times it, fits `usize`.
+///
+/// # Panics
+/// When the product of the sizes that are not 0 is more than the f32 that memory can hold.
+#[track_caller]
+pub fn elements<const N: usize>(sizes: [usize; N]) -> usize {
+    const MOST: usize = isize::MAX as usize / size_of::<f32>();
+    let product = sizes.iter().try_fold(1usize, |product, &size| product.checked_mul(size.max(1)));
+    let Some(product) = product.filter(|&product| product <= MOST) else {
+        panic!("sizes {sizes:?}: their product is more elements than memory can hold; check the shape")
+    };
+    if sizes.contains(&0) { 0 } else { product }
 }
 
 /// Where the rows of a batch start from.
@@ -53,7 +93,7 @@ impl<T> Start<'_, T> {
             expect_len("init", init, shape.width);
         }
         if let Some(codes) = self.segments.codes() {
-            expect_len("segments", codes, shape.batch * shape.seq_len);
+            expect_len("segments", codes, shape.steps());
         }
     }
 }

@@ -318,6 +318,14 @@ pub fn sigmoid<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 #[inline(always)]
 pub fn tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let s = |value: f32| simd.splat_f32s(value);
+    let far = simd.mul_add_e_f32s(s(2.0), sigmoid(simd, simd.mul_f32s(s(2.0), x)), s(-1.0));
+    near_zero_tanh(simd, x, far)
+}
+
+/// tanh(x) where x is near 0, and `far` where it is not.
+#[inline(always)]
+pub(crate) fn near_zero_tanh<S: Simd>(simd: S, x: S::f32s, far: S::f32s) -> S::f32s {
+    let s = |value: f32| simd.splat_f32s(value);
     let square = simd.mul_f32s(x, x);
     // Near 0 the difference of two close numbers would lose the relative accuracy.
     let mut p = s(-5.704_988_7e-3);
@@ -325,7 +333,6 @@ pub fn tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
         p = simd.mul_add_e_f32s(p, square, s(c));
     }
     let near = simd.mul_add_e_f32s(simd.mul_f32s(p, square), x, x);
-    let far = simd.mul_add_e_f32s(s(2.0), sigmoid(simd, simd.mul_f32s(s(2.0), x)), s(-1.0));
     simd.select_f32s(simd.less_than_f32s(simd.abs_f32s(x), s(0.625)), near, far)
 }
 

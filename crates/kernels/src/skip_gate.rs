@@ -4,7 +4,7 @@
 
 use crate::grid::SharedOut;
 use crate::rows::{self, accumulate};
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::silu::silu;
 use crate::simd::{Level, Simd, WithSimd, load, store};
 
@@ -18,8 +18,8 @@ use crate::simd::{Level, Simd, WithSimd, load, store};
 /// When a length does not fit.
 pub fn forward(rows: usize, y: &[f32], c: &[f32], skip: &[f32], z: &[f32], out: Out) {
     let width = skip.len();
-    [y, c, z].iter().for_each(|x| expect_len("y, c or z", x, rows * width));
-    expect_len("out", out, rows * width);
+    [y, c, z].iter().for_each(|x| expect_len("y, c or z", x, elements([rows, width])));
+    expect_len("out", out, elements([rows, width]));
     let level = Level::current();
     let out = SharedOut::new(out);
     rows::for_each_block(rows, width, 0, |range, _| {
@@ -40,8 +40,8 @@ pub fn forward(rows: usize, y: &[f32], c: &[f32], skip: &[f32], z: &[f32], out: 
 #[allow(clippy::too_many_arguments, reason = "the kernels' flat convention: inputs, then outputs")]
 pub fn backward(rows: usize, y: &[f32], c: &[f32], skip: &[f32], z: &[f32], d_out: &[f32], d_inputs: [Out; 3], d_skip: Out) {
     let width = skip.len();
-    [y, c, z, d_out].iter().for_each(|x| expect_len("y, c, z or d_out", x, rows * width));
-    d_inputs.iter().for_each(|d| expect_len("a gradient of y, c or z", d, rows * width));
+    [y, c, z, d_out].iter().for_each(|x| expect_len("y, c, z or d_out", x, elements([rows, width])));
+    d_inputs.iter().for_each(|d| expect_len("a gradient of y, c or z", d, elements([rows, width])));
     expect_len("d_skip", d_skip, width);
     let level = Level::current();
     let d_inputs = d_inputs.map(SharedOut::new);

@@ -24,7 +24,7 @@ mod steps;
 use crate::grid::{self, SharedOut};
 use crate::product::{Into, Matrix, as_out, multiply, transposed};
 use crate::segments::Segments;
-use crate::shape::{Out, Shape, expect_len};
+use crate::shape::{Out, Shape, elements, expect_len};
 use crate::simd::Level;
 use crate::stepwise::{Rows, bias_sum, combine, flush, state_of, tasks};
 use alloc::{vec, vec::Vec};
@@ -90,6 +90,7 @@ pub fn forward(
     last.iter().for_each(|state| expect_len("a last state", state, shape.states()));
     let cell = Cell::new(shape, heads, forget, preact, weight, bias, start);
     let (states, last) = (states.map(SharedOut::new), last.map(SharedOut::new));
+    let shape = shape.with_rows_of(shape.width);
     let n = tasks(shape.batch);
     grid::for_each(n, |i| {
         let rows = Rows::new(shape, start.segments, grid::piece(shape.batch, n, i));
@@ -137,6 +138,7 @@ pub fn backward(
     d_start.iter().for_each(|d| expect_len("d_start", d, shape.states()));
     let cell = Cell::new(shape, heads, forget, preact, weight, bias, start);
     let upstream = Upstream { states, d_h, d_last };
+    let shape = shape.with_rows_of(shape.width);
     let n = tasks(shape.batch);
     // Sums of a task: weight, then bias.
     let per_task = weight.len() + 4 * e;
@@ -157,7 +159,7 @@ pub fn backward(
     }
     combine(&partials, per_task, 0, d_weight);
     if let Some(d_bias) = d_bias {
-        expect_len("d_bias", d_bias, 4 * e);
+        expect_len("d_bias", d_bias, elements([4, e]));
         combine(&partials, per_task, weight.len(), d_bias);
     }
 }
@@ -200,10 +202,10 @@ impl<'a> Cell<'a> {
         assert!(heads > 0 && e.is_multiple_of(heads), "{heads} heads do not divide a width of {e}");
         let head = e / heads;
         expect_len("preact", preact, 4 * shape.elements());
-        expect_len("weight", weight, 4 * e * head);
-        bias.inspect(|bias| expect_len("bias", bias, 4 * e));
+        expect_len("weight", weight, elements([4, e, head]));
+        bias.inspect(|bias| expect_len("bias", bias, elements([4, e])));
         start.carried().iter().flatten().for_each(|state| expect_len("a carried state", state, shape.states()));
-        start.segments.codes().inspect(|codes| expect_len("segments", codes, shape.batch * shape.seq_len));
+        start.segments.codes().inspect(|codes| expect_len("segments", codes, shape.steps()));
         let per_head = weight.chunks_exact((4 * head * head).max(1));
         let weight_transposed = per_head.flat_map(|weight| transposed(weight, 4 * head, head)).collect();
         let (bias, empty_m) = (bias_sum(bias, None, 4 * e), vec![EMPTY_M; e]);
@@ -278,9 +280,11 @@ impl<'a> Cell<'a> {
                 self.level.run(step);
                 self.back_through_product(n, e, product, &mut gradients[0]);
                 gradients.iter_mut().for_each(|gradient| rows.drop_resets(t, gradient));
+                if rows.flushes(s) {
+                    flush(sums, &mut totals);
+                }
             }
             self.weight_gradient(steps * n, e, &product, &before, d_weight);
-            flush(&mut sums, &mut totals);
             end = from;
         }
         for (sum, total) in d_bias.iter_mut().zip(&totals) {

@@ -3,7 +3,7 @@
 
 use crate::grid::SharedOut;
 use crate::rows;
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use core::mem::MaybeUninit;
 
 /// The first columns of `x` to `left`, the others to `right`.
@@ -15,9 +15,9 @@ use core::mem::MaybeUninit;
 /// When a length does not fit.
 pub fn split(rows: usize, [left_width, right_width]: [usize; 2], x: &[f32], left: Out, right: Out) {
     let width = left_width + right_width;
-    expect_len("x", x, rows * width);
-    expect_len("left", left, rows * left_width);
-    expect_len("right", right, rows * right_width);
+    expect_len("x", x, elements([rows, width]));
+    expect_len("left", left, elements([rows, left_width]));
+    expect_len("right", right, elements([rows, right_width]));
     let (left, right) = (SharedOut::new(left), SharedOut::new(right));
     rows::for_each_block(rows, width, 0, |range, _| {
         for row in range {
@@ -37,9 +37,9 @@ pub fn split(rows: usize, [left_width, right_width]: [usize; 2], x: &[f32], left
 /// When a length does not fit.
 pub fn join(rows: usize, [left_width, right_width]: [usize; 2], left: Option<&[f32]>, right: Option<&[f32]>, x: Out) {
     let width = left_width + right_width;
-    left.inspect(|left| expect_len("left", left, rows * left_width));
-    right.inspect(|right| expect_len("right", right, rows * right_width));
-    expect_len("x", x, rows * width);
+    left.inspect(|left| expect_len("left", left, elements([rows, left_width])));
+    right.inspect(|right| expect_len("right", right, elements([rows, right_width])));
+    expect_len("x", x, elements([rows, width]));
     let x = SharedOut::new(x);
     rows::for_each_block(rows, width, 0, |range, _| {
         for row in range {

@@ -26,7 +26,7 @@ use crate::grid::{self, SharedOut};
 use crate::product::as_out;
 use crate::rows;
 use crate::segments::Segments;
-use crate::shape::{Out, Shape, expect_len};
+use crate::shape::{Out, Shape, elements, expect_len};
 use crate::simd::Level;
 use alloc::vec;
 use steps::{Backward, Forward};
@@ -72,17 +72,17 @@ pub struct Inputs<'a> {
 impl Inputs<'_> {
     /// Elements of a state of all rows.
     fn states(&self) -> usize {
-        self.shape.batch * 2 * self.form.states * self.shape.width
+        elements([self.shape.batch, 2, self.form.states, self.shape.width])
     }
 
     fn check(&self) {
         let Form { states, planes } = self.form;
         assert!(planes == SIMPLE || planes == RANK_ONE, "planes: expected {SIMPLE} or {RANK_ONE}, found {planes}");
         expect_len("u", self.u, self.shape.elements());
-        expect_len("parameters", self.parameters, planes * states * self.shape.width);
+        expect_len("parameters", self.parameters, elements([planes, states, self.shape.width]));
         expect_len("skip", self.skip, self.shape.width);
         self.x0.inspect(|x0| expect_len("x0", x0, self.states()));
-        self.segments.codes().inspect(|codes| expect_len("segments", codes, self.shape.batch * self.shape.seq_len));
+        self.segments.codes().inspect(|codes| expect_len("segments", codes, self.shape.steps()));
     }
 
     /// Tasks along the rows and along the channels.
@@ -109,6 +109,7 @@ pub fn forward(inputs: Inputs<'_>, y: Out, x_last: Out) {
     inputs.check();
     expect_len("y", y, inputs.shape.elements());
     expect_len("x_last", x_last, inputs.states());
+    let inputs = Inputs { shape: inputs.shape.with_rows_of(y.len() + x_last.len()), ..inputs };
     let [down, across] = inputs.grid();
     let (level, y, x_last) = (Level::current(), SharedOut::new(y), SharedOut::new(x_last));
     grid::for_each(down * across, |i| {
@@ -135,6 +136,7 @@ pub fn backward(inputs: Inputs<'_>, d_y: Option<&[f32]>, d_x_last: Option<&[f32]
     expect_len("d_parameters", d_parameters, inputs.parameters.len());
     expect_len("d_skip", d_skip, inputs.shape.width);
     expect_len("d_x0", d_x0, inputs.states());
+    let inputs = Inputs { shape: inputs.shape.with_rows_of(d_u.len() + d_x0.len()), ..inputs };
     let [down, across] = inputs.grid();
     // Sums of the rows of a task: of all channels, parameters then skip.
     let sums = inputs.parameters.len() + inputs.shape.width;

@@ -15,6 +15,8 @@ use core::ops::Range;
 
 /// Rows of all steps of a block together: enough for products at full speed, few enough to stay in the cache.
 const BLOCK_ROWS: usize = 512;
+/// Rows of all steps whose bias gradients are added up in f32 before they go to an f64 sum.
+const SUM_ROWS: usize = 64;
 
 /// Number of tasks a batch is cut into.
 pub(crate) fn tasks(batch: usize) -> usize {
@@ -64,6 +66,11 @@ impl<'a> Rows<'a> {
     /// Steps per block of the backward pass.
     pub fn block_steps(&self) -> usize {
         (BLOCK_ROWS / self.len().max(1)).clamp(1, self.steps().max(1))
+    }
+
+    /// Whether sums of the block's steps, of which `left` are still to come, go to f64 now.
+    pub fn flushes(&self, left: usize) -> bool {
+        left.is_multiple_of((SUM_ROWS / self.len().max(1)).max(1))
     }
 
     #[inline(always)]

@@ -7,7 +7,7 @@
 
 use crate::grid::SharedOut;
 use crate::rows;
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 
 /// y = value ⊙ SiLU(gate).
@@ -19,8 +19,8 @@ use crate::simd::{self, Level, Simd, WithSimd};
 /// # Panics
 /// When a length does not fit.
 pub fn forward(rows: usize, width: usize, x: &[f32], y: Out) {
-    expect_len("x", x, rows * 2 * width);
-    expect_len("y", y, rows * width);
+    expect_len("x", x, elements([rows, 2, width]));
+    expect_len("y", y, elements([rows, width]));
     let level = Level::current();
     let y = SharedOut::new(y);
     rows::for_each_block(rows, width, 0, |range, _| {
@@ -39,9 +39,9 @@ pub fn forward(rows: usize, width: usize, x: &[f32], y: Out) {
 /// # Panics
 /// When a length does not fit.
 pub fn backward(rows: usize, width: usize, x: &[f32], d_y: &[f32], d_x: Out) {
-    expect_len("x", x, rows * 2 * width);
-    expect_len("d_y", d_y, rows * width);
-    expect_len("d_x", d_x, rows * 2 * width);
+    expect_len("x", x, elements([rows, 2, width]));
+    expect_len("d_y", d_y, elements([rows, width]));
+    expect_len("d_x", d_x, elements([rows, 2, width]));
     let level = Level::current();
     let d_x = SharedOut::new(d_x);
     rows::for_each_block(rows, width, 0, |range, _| {

@@ -32,7 +32,7 @@
 use crate::grid::{self, SharedOut};
 use crate::rows::put;
 use crate::segments::{RESET, Segments};
-use crate::shape::{Out, Shape, expect_len};
+use crate::shape::{Out, Shape, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd, load, store};
 use crate::stepwise::{combine, flush, sigmoid_pair};
 use alloc::{vec, vec::Vec};
@@ -71,8 +71,11 @@ pub struct Start<'a, T = f32> {
 }
 
 /// Elements that [`forward`] keeps for [`backward`].
+///
+/// # Panics
+/// When that is more than memory can hold.
 pub fn kept_len(shape: Shape) -> usize {
-    shape.seq_len.div_ceil(CHUNK) * 2 * shape.states()
+    elements([shape.batch, shape.seq_len.div_ceil(CHUNK), 2, shape.width])
 }
 
 /// Outputs and the last memory.
@@ -173,8 +176,9 @@ impl<'a> Problem<'a> {
             expect_len("log_weight", log_weight, shape.states());
         }
         if let Some(codes) = start.segments.codes() {
-            expect_len("segments", codes, shape.batch * shape.seq_len);
+            expect_len("segments", codes, shape.steps());
         }
+        let shape = shape.with_rows_of(shape.width);
         let fading = inputs.decay.iter().map(|&decay| -libm::expf(decay)).collect();
         let lengths = (0..shape.batch).map(|b| start.segments.length(b, shape.seq_len)).collect();
         Self { level: Level::current(), shape, inputs, fading, start, lengths }
@@ -222,22 +226,81 @@ impl<'a> Problem<'a> {
         let (u, w) = (&self.inputs.bonus[task.channels.clone()], &self.fading[task.channels.clone()]);
         let [mean, log_weight, lost] = memory;
         for at in (0..k.len()).step_by(S::F32_LANES) {
-            let (k, v, u, w) = (load(simd, k, at), load(simd, v, at), load(simd, u, at), load(simd, w, at));
-            let (a, l, lost_before) = (load(simd, mean, at), load(simd, log_weight, at), load(simd, lost, at));
-            let distance = simd.sub_f32s(v, a);
-            let ahead = simd.sub_f32s(simd.sub_f32s(k, l), lost_before);
-            let [s, _] = sigmoid_pair(simd, simd.add_f32s(u, ahead));
-            then(at, simd.mul_add_e_f32s(s, distance, a));
-            let x = simd.sub_f32s(ahead, w);
-            let [z, _] = sigmoid_pair(simd, x);
-            put(simd, mean, at, simd.mul_add_e_f32s(z, distance, a));
-            let more = simd::ln(simd, simd.add_f32s(simd.splat_f32s(1.0), simd::exp_neg_abs(simd, x)));
-            let grown = simd.add_f32s(lost_before, simd.add_f32s(w, more));
-            let positive = simd.greater_than_f32s(x, simd.splat_f32s(0.0));
-            let (larger, more) = (simd.select_f32s(positive, k, l), simd.select_f32s(positive, more, grown));
-            let next = simd.add_f32s(larger, more);
-            put(simd, log_weight, at, next);
-            put(simd, lost, at, simd.sub_f32s(more, simd.sub_f32s(next, larger)));
+            let inputs = [load(simd, k, at), load(simd, v, at), load(simd, u, at), load(simd, w, at)];
+            let (value, after) = advance(simd, inputs, [load(simd, mean, at), load(simd, log_weight, at), load(simd, lost, at)]);
+            then(at, value);
+            for (part, after) in [&mut *mean, &mut *log_weight, &mut *lost].into_iter().zip(after) {
+                put(simd, part, at, after);
+            }
+        }
+    }
+}
+
+/// One step of k, v, u and w: y before its gate, and the memory a, l and what rounding l has lost, after that before it.
+#[inline(always)]
+fn advance<S: Simd>(simd: S, [k, v, u, w]: [S::f32s; 4], [a, l, lost]: [S::f32s; 3]) -> (S::f32s, [S::f32s; 3]) {
+    let distance = simd.sub_f32s(v, a);
+    let ahead = simd.sub_f32s(simd.sub_f32s(k, l), lost);
+    let [s, _] = sigmoid_pair(simd, simd.add_f32s(u, ahead));
+    let x = simd.sub_f32s(ahead, w);
+    let [z, _] = sigmoid_pair(simd, x);
+    let more = ln_one_plus(simd, simd::exp_neg_abs(simd, x));
+    let grown = simd.add_f32s(lost, simd.add_f32s(w, more));
+    let positive = simd.greater_than_f32s(x, simd.splat_f32s(0.0));
+    let (larger, more) = (simd.select_f32s(positive, k, l), simd.select_f32s(positive, more, grown));
+    let next = simd.add_f32s(larger, more);
+    let lost = simd.sub_f32s(more, simd.sub_f32s(next, larger));
+    (simd.mul_add_e_f32s(s, distance, a), [simd.mul_add_e_f32s(z, distance, a), next, lost])
+}
+
+/// ln(1 + e) for e in [0, 1]. Where e is small, 1 + e would lose its digits, and many small weights would not count.
+#[inline(always)]
+fn ln_one_plus<S: Simd>(simd: S, e: S::f32s) -> S::f32s {
+    let one = simd.splat_f32s(1.0);
+    let small = simd.less_than_f32s(e, simd.splat_f32s(1e-3));
+    let series = simd.mul_add_e_f32s(simd.mul_f32s(e, e), simd.splat_f32s(-0.5), e);
+    simd.select_f32s(small, series, simd::ln(simd, simd.add_f32s(one, e)))
+}
+
+/// One step of some channels; allocates nothing. `lost` is what rounding `log_weight` has lost so far, 0 at the beginning: carried from
+/// step to step, it keeps the memory as exact as [`forward`]'s over a whole sequence.
+///
+/// # Shapes
+/// r, k, v, w = −e^decay, u, the mean, the log-weight, `lost` and `y`: one number for each channel.
+///
+/// # Panics
+/// When the lengths differ.
+pub fn step(level: Level, [r, k, v]: [&[f32]; 3], [fading, bonus]: [&[f32]; 2], memory: [&mut [f32]; 3], y: &mut [f32]) {
+    for (name, x) in [("receptance", r), ("key", k), ("value", v), ("fading", fading), ("bonus", bonus)] {
+        expect_len(name, x, y.len());
+    }
+    for (name, x) in ["mean", "log_weight", "lost"].into_iter().zip(&memory) {
+        expect_len(name, x, y.len());
+    }
+    level.run(Step { inputs: [k, v, bonus, fading], receptance: r, memory, y });
+}
+
+struct Step<'a> {
+    inputs: [&'a [f32]; 4],
+    receptance: &'a [f32],
+    memory: [&'a mut [f32]; 3],
+    y: &'a mut [f32],
+}
+
+impl WithSimd for Step<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let [mean, log_weight, lost] = self.memory;
+        for at in (0..self.y.len()).step_by(S::F32_LANES) {
+            let before = [load(simd, mean, at), load(simd, log_weight, at), load(simd, lost, at)];
+            let (value, after) = advance(simd, self.inputs.map(|x| load(simd, x, at)), before);
+            let [gate, _] = sigmoid_pair(simd, load(simd, self.receptance, at));
+            put(simd, self.y, at, simd.mul_f32s(gate, value));
+            for (part, after) in [&mut *mean, &mut *log_weight, &mut *lost].into_iter().zip(after) {
+                put(simd, part, at, after);
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ mod stepwise;
 
 use common::{Random, assert_close_above, assert_gradient, differences, dot, on_every_level, outputs, wide};
 use minrnn_kernels::reference::wkv as reference;
+use minrnn_kernels::simd::Level;
 use minrnn_kernels::wkv::{self, Inputs, Start};
 use minrnn_kernels::{Shape, segments::PADDING};
 use stepwise::{GRADIENT, KINDS, STATE, close, codes, cut, join, segments, shapes, sum};
@@ -184,6 +185,36 @@ fn large_keys_and_a_slow_decay_stay_exact() {
     case.inputs[1].iter_mut().for_each(|k| *k *= 5.0);
     case.inputs[3].copy_from_slice(&[-6.0, -5.0, 0.0]);
     case.check();
+}
+
+/// σ(r) is 1/2 throughout; keys are 8 times standard normal, and the past fades by as little as 1e-4 a step.
+#[test]
+fn many_single_steps_stay_as_exact_as_the_whole_sequence() {
+    let shape = Shape { batch: 1, seq_len: 16_000, width: 5 };
+    let mut case = Case::new(shape, 0, &mut Random(6));
+    case.carries = false;
+    case.inputs[0].fill(0.0);
+    case.inputs[1].iter_mut().for_each(|k| *k *= 8.0);
+    case.inputs[3].copy_from_slice(&[-9.0, -8.0, -7.0, -5.0, 0.0]);
+    let inputs = case.inputs.each_ref().map(|x| wide(x));
+    let (arguments, start) = arguments(&inputs, &case);
+    let expected = reference::forward(shape, arguments, start);
+    let [r, k, v, decay, bonus, ..] = &case.inputs;
+    let fading: Vec<f32> = decay.iter().map(|decay| -decay.exp()).collect();
+    on_every_level(|level| {
+        let mut memory = [vec![0.0; 5], vec![wkv::EMPTY; 5], vec![0.0; 5]];
+        let mut y = vec![f32::NAN; shape.elements()];
+        for (t, y) in y.chunks_exact_mut(5).enumerate() {
+            let step = [r, k, v].map(|x| &x[t * 5..][..5]);
+            wkv::step(Level::current(), step, [&fading, bonus], memory.each_mut().map(Vec::as_mut_slice), y);
+        }
+        assert_close_above(&format!("y on {level}"), &y, &expected.y, 1e-5, 0.0);
+        assert_close_above(&format!("mean on {level}"), &memory[0], &expected.mean_last, 1e-5, 0.0);
+        // l is as exact as its rounding lets it be.
+        assert_close_above(&format!("log-weight on {level}"), &memory[1], &expected.log_weight_last, 1e-6, 0.0);
+        let whole = case.forward();
+        assert_close_above(&format!("y of the whole on {level}"), &whole[0], &expected.y, 1e-5, 0.0);
+    });
 }
 
 #[test]

@@ -244,32 +244,6 @@ formula! {
 }
 
 formula! {
-    /// out ← σ(r) ⊙ (a + σ(u + k − l) ⊙ (v − a)): what RWKV-4 gives from the mean a and the log-weight l.
-    wkv_output(s, [r, k, v, u, a, l] as 6, _old) {
-        let share = sigmoid(s, s.add_f32s(u, s.sub_f32s(k, l)));
-        s.mul_f32s(sigmoid(s, r), s.mul_add_e_f32s(share, s.sub_f32s(v, a), a))
-    }
-}
-
-formula! {
-    /// a ← a + σ(k − l − w) ⊙ (v − a): the mean that RWKV-4 remembers.
-    wkv_mean(s, [k, v, w, l] as 4, a) {
-        let share = sigmoid(s, s.sub_f32s(s.sub_f32s(k, l), w));
-        s.mul_add_e_f32s(share, s.sub_f32s(v, a), a)
-    }
-}
-
-formula! {
-    /// l ← ln(e^(w + l) + e^k): the log-weight that RWKV-4 remembers.
-    wkv_log_weight(s, [k, w] as 2, l) {
-        let x = s.sub_f32s(s.sub_f32s(k, l), w);
-        let more = simd::ln(s, s.add_f32s(s.splat_f32s(1.0), exp_neg_abs(s, x)));
-        let positive = s.greater_than_f32s(x, s.splat_f32s(0.0));
-        s.select_f32s(positive, s.add_f32s(k, more), s.add_f32s(l, s.add_f32s(w, more)))
-    }
-}
-
-formula! {
     /// out ← out + s ⊙ (value + value_bias) + (1 − s) ⊙ x with s = σ(gate + gate_bias).
     highway(simd, [gate, gate_bias, value, value_bias, x] as 5, old) {
         let gate = simd.add_f32s(gate, gate_bias);

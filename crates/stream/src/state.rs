@@ -1,6 +1,7 @@
 //! What a model remembers of the tokens it has read.
 
 use alloc::{format, vec, vec::Vec};
+use core::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +43,22 @@ impl StateShape {
             Ok((mixer, window + memory_len(&inside, mixer)? + channel_mix::memory_len(config, layer)))
         };
         Ok(Self { d_model, conv, wiring, blocks: (0..config.n_layers).map(block).collect::<Result<_>>()? })
+    }
+
+    /// The shape of sessions saved when RWKV-4 did not keep what rounding its log-weights loses, and the places in a row of this shape where
+    /// those numbers stand.
+    fn without_losses(&self, config: &ModelConfig) -> Result<(Self, Vec<Range<usize>>)> {
+        let e = config.inside_wiring()?.d_inner()?;
+        let (mut earlier, mut gaps, mut end) = (self.clone(), Vec::new(), 0);
+        for (layer, (mixer, len)) in earlier.blocks.iter_mut().enumerate() {
+            end += *len;
+            if *mixer == MixerKind::Rwkv4 {
+                let behind = end - channel_mix::memory_len(config, layer);
+                gaps.push(behind - e..behind);
+                *len -= e;
+            }
+        }
+        Ok((earlier, gaps))
     }
 
     /// Numbers that each block keeps for a session.
@@ -200,14 +217,16 @@ impl State {
             return wrong(format!("has version {}, expected {VERSION}; use the minrnn that wrote it", header.version));
         }
         let (found, expected) = (header.shape, model.state_shape());
-        if found != *expected {
+        let (earlier, gaps) = expected.without_losses(model.config())?;
+        if found != *expected && found != earlier {
             return wrong(format!("belongs to another model: it has {found:?}, this model {expected:?}"));
         }
         if header.rows.checked_mul(found.row_len()).and_then(|len| len.checked_mul(size_of::<f32>())) != Some(numbers.len()) {
             return wrong(format!("claims {} sessions but holds {} bytes of them; save it again", header.rows, numbers.len()));
         }
-        let values = numbers.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
-        let state = Self { shape: found, rows: header.rows, values };
+        let values: Vec<f32> = numbers.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        let values = if found == *expected { values } else { with_zeros(&values, found.row_len(), &gaps) };
+        let state = Self { shape: expected.clone(), rows: header.rows, values };
         state.expect_finite()?;
         Ok(state)
     }
@@ -252,6 +271,22 @@ fn room_for(rows: usize, row_len: usize) -> Result<Vec<f32>> {
 fn too_large(rows: usize, row_len: usize) -> Error {
     let bytes = row_len.saturating_mul(size_of::<f32>());
     Error::Input(format!("memory cannot hold {rows} sessions of {bytes} bytes each; ask for fewer"))
+}
+
+/// Rows of `row_len` numbers with zeros put in, so that they stand at `gaps` of the longer rows.
+fn with_zeros(values: &[f32], row_len: usize, gaps: &[Range<usize>]) -> Vec<f32> {
+    let mut longer = Vec::with_capacity(values.len() + values.len() / row_len.max(1) * gaps.iter().map(Range::len).sum::<usize>());
+    for mut rest in values.chunks_exact(row_len.max(1)) {
+        let mut at = 0;
+        for gap in gaps {
+            let (before, behind) = rest.split_at(gap.start - at);
+            longer.extend_from_slice(before);
+            longer.resize(longer.len() + gap.len(), 0.0);
+            (rest, at) = (behind, gap.end);
+        }
+        longer.extend_from_slice(rest);
+    }
+    longer
 }
 
 /// The numbers of a session before its first token, block by block.

@@ -6,7 +6,7 @@ use super::tiles::{Gradient, KEYS, QUERIES};
 use super::{Row, Sizes, Start};
 use crate::grid::{self, SharedOut};
 use crate::product::{Into, Matrix, multiply};
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::Level;
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
@@ -37,16 +37,19 @@ pub fn backward(
     let Sizes { batch, seq_len, past, next, heads, head_width, .. } = sizes;
     let d = sizes.width();
     start.expect_fits(&sizes);
-    expect_len("qkv", qkv, batch * seq_len * 3 * d);
-    expect_len("y", y, batch * seq_len * d);
-    expect_len("log_sums", log_sums, batch * heads * seq_len);
-    expect_len("d_qkv", d_qkv, batch * seq_len * 3 * d);
-    expect_len("d_past", d_past, batch * past * 2 * d);
+    expect_len("qkv", qkv, elements([batch, seq_len, 3, d]));
+    expect_len("y", y, elements([batch, seq_len, d]));
+    expect_len("log_sums", log_sums, elements([batch, heads, seq_len]));
+    expect_len("d_qkv", d_qkv, elements([batch, seq_len, 3, d]));
+    expect_len("d_past", d_past, elements([batch, past, 2, d]));
     if let Some(d_y) = d_y {
-        expect_len("d_y", d_y, batch * seq_len * d);
+        expect_len("d_y", d_y, elements([batch, seq_len, d]));
     }
     if let Some(d_next) = d_next {
-        expect_len("d_next", d_next, batch * next * 2 * d);
+        expect_len("d_next", d_next, elements([batch, next, 2, d]));
+    }
+    if d == 0 {
+        return;
     }
     let level = Level::current();
     let shares = if d_y.is_some() { shares(&sizes) } else { 0 };

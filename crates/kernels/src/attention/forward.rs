@@ -5,7 +5,7 @@ use super::tiles::{KEYS, QUERIES, Softmax};
 use super::{Row, Sizes, Start};
 use crate::grid::{self, SharedOut};
 use crate::product::{Into, Matrix, multiply};
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::Level;
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
@@ -25,14 +25,14 @@ pub fn forward(sizes: Sizes, qkv: &[f32], start: Start<'_>, y: Out, log_sums: Ou
     let Sizes { batch, seq_len, heads, .. } = sizes;
     let d = sizes.width();
     start.expect_fits(&sizes);
-    expect_len("qkv", qkv, batch * seq_len * 3 * d);
-    expect_len("y", y, batch * seq_len * d);
-    expect_len("log_sums", log_sums, batch * heads * seq_len);
-    expect_len("next", next, batch * sizes.next * 2 * d);
-    write_next(&sizes, qkv, &start, next);
-    if sizes.head_width == 0 {
-        return;
+    expect_len("qkv", qkv, elements([batch, seq_len, 3, d]));
+    expect_len("y", y, elements([batch, seq_len, d]));
+    expect_len("log_sums", log_sums, elements([batch, heads, seq_len]));
+    expect_len("next", next, elements([batch, sizes.next, 2, d]));
+    if d == 0 {
+        return log_sums.fill(MaybeUninit::new(0.0));
     }
+    write_next(&sizes, qkv, &start, next);
     let level = Level::current();
     let (y, log_sums) = (SharedOut::new(y), SharedOut::new(log_sums));
     let shares = shares(&sizes);

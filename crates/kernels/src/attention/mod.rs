@@ -29,7 +29,7 @@ pub use backward::backward;
 pub use forward::forward;
 
 use crate::segments::{PADDING, RESET, Segments};
-use crate::shape::expect_len;
+use crate::shape::{elements, expect_len};
 use core::ops::Range;
 
 /// Sizes of one call.
@@ -53,8 +53,11 @@ pub struct Sizes {
 
 impl Sizes {
     /// `D`, width of all heads.
+    ///
+    /// # Panics
+    /// When that is more than memory can hold.
     pub fn width(&self) -> usize {
-        self.heads * self.head_width
+        elements([self.heads, self.head_width])
     }
 }
 
@@ -71,12 +74,13 @@ pub struct Start<'a, T = f32> {
 
 impl<T> Start<'_, T> {
     fn expect_fits(&self, sizes: &Sizes) {
-        expect_len("past", self.past, sizes.batch * sizes.past * 2 * sizes.width());
+        elements([sizes.batch, sizes.next, 2, sizes.width()]);
+        expect_len("past", self.past, elements([sizes.batch, sizes.past, 2, sizes.width()]));
         expect_len("lengths", self.lengths, sizes.batch);
         assert!(self.lengths.iter().all(|&length| length <= sizes.past), "a row has more past steps than the cache");
         assert!(sizes.window > 0, "a step sees itself at least");
         if let Some(codes) = self.segments.codes() {
-            expect_len("segments", codes, sizes.batch * sizes.seq_len);
+            expect_len("segments", codes, elements([sizes.batch, sizes.seq_len]));
         }
     }
 }

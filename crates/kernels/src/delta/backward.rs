@@ -1,10 +1,10 @@
 //! Gradients, from the last step to the first. The formulas stand in [`super`].
 
 use super::step::{Input, advance};
-use super::{CHUNK, Head, Inputs, Sizes};
+use super::{CHUNK, EPS, Head, Inputs, Sizes};
 use crate::grid::{self, SharedOut};
 use crate::rows::put;
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
@@ -16,10 +16,13 @@ use core::mem::MaybeUninit;
 /// When a length does not fit `sizes`.
 pub fn backward(sizes: Sizes, inputs: Inputs, d_y: Option<&[f32]>, d_after: Option<&[f32]>, d_x: Out, d_memory: Out) {
     inputs.check(sizes);
-    d_y.inspect(|d_y| expect_len("d_y", d_y, sizes.steps() * sizes.width()));
-    d_after.inspect(|d| expect_len("the gradient of the memory after", d, sizes.batch * sizes.memory()));
-    expect_len("d_x", d_x, sizes.steps() * sizes.inputs());
-    expect_len("d_memory", d_memory, sizes.batch * sizes.memory());
+    d_y.inspect(|d_y| expect_len("d_y", d_y, elements([sizes.steps(), sizes.width()])));
+    d_after.inspect(|d| expect_len("the gradient of the memory after", d, elements([sizes.batch, sizes.memory()])));
+    expect_len("d_x", d_x, elements([sizes.steps(), sizes.inputs()]));
+    expect_len("d_memory", d_memory, elements([sizes.batch, sizes.memory()]));
+    if d_x.is_empty() && d_memory.is_empty() {
+        return;
+    }
     let (level, n) = (Level::current(), sizes.head_width);
     let [d_x, d_memory] = [d_x, d_memory].map(SharedOut::new);
     let zeros = vec![0.0; n];
@@ -160,9 +163,12 @@ fn retreat<S: Simd>(simd: S, x: &Input<'_>, memory: &[f32], d_y: &[f32], d_state
             put(simd, &mut d_state[row], at, simd.mul_add_e_f32s(simd.neg_f32s(k), d_value, d));
         }
     }
-    let along: f32 = d_k.iter().zip(x.k).map(|(d, k)| d * (k * x.inverse)).sum();
+    // What lies along the key goes: in f64, for next to nothing may be left.
+    let wide = |x: &f32| f64::from(*x);
+    let inverse = 1.0 / libm::sqrt(x.k.iter().map(|k| wide(k) * wide(k)).sum::<f64>() + f64::from(EPS));
+    let along = d_k.iter().zip(x.k).map(|(d, k)| wide(d) * wide(k)).sum::<f64>() * inverse * inverse;
     for (d, k) in d_k.iter_mut().zip(x.k) {
-        *d = (*d - k * x.inverse * along) * x.inverse;
+        *d = ((wide(d) - wide(k) * along) * inverse) as f32;
     }
     d_b[0].write(simd.reduce_sum_f32s(d_beta) * x.beta * (1.0 - x.beta));
 }

@@ -27,7 +27,7 @@ pub use step::step;
 
 use crate::grid::{self, SharedOut};
 use crate::segments::{PADDING, RESET, Segments};
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::{Level, Simd, WithSimd};
 use core::mem::MaybeUninit;
 use step::{Input, advance};
@@ -52,8 +52,11 @@ pub struct Sizes {
 
 impl Sizes {
     /// `E = H · n`.
+    ///
+    /// # Panics
+    /// When that is more than memory can hold, as all of these.
     pub fn width(&self) -> usize {
-        self.heads * self.head_width
+        elements([self.heads, self.head_width])
     }
 
     /// Numbers of a step of the input, `3E + H`.
@@ -63,11 +66,11 @@ impl Sizes {
 
     /// Numbers of a sequence's memory, `H · n · n`.
     pub fn memory(&self) -> usize {
-        self.heads * self.head_width * self.head_width
+        elements([self.heads, self.head_width, self.head_width])
     }
 
     fn steps(&self) -> usize {
-        self.batch * self.seq_len
+        elements([self.batch, self.seq_len])
     }
 }
 
@@ -84,8 +87,8 @@ pub struct Inputs<'a> {
 
 impl<'a> Inputs<'a> {
     fn check(&self, sizes: Sizes) {
-        expect_len("x", self.x, sizes.steps() * sizes.inputs());
-        self.memory.inspect(|memory| expect_len("memory", memory, sizes.batch * sizes.memory()));
+        expect_len("x", self.x, elements([sizes.steps(), sizes.inputs()]));
+        self.memory.inspect(|memory| expect_len("memory", memory, elements([sizes.batch, sizes.memory()])));
         self.segments.codes().inspect(|codes| expect_len("segments", codes, sizes.steps()));
     }
 
@@ -147,8 +150,11 @@ impl<'a> Head<'a> {
 /// When a length does not fit `sizes`.
 pub fn forward(sizes: Sizes, inputs: Inputs, y: Out, memory: Out) {
     inputs.check(sizes);
-    expect_len("y", y, sizes.steps() * sizes.width());
-    expect_len("the memory after", memory, sizes.batch * sizes.memory());
+    expect_len("y", y, elements([sizes.steps(), sizes.width()]));
+    expect_len("the memory after", memory, elements([sizes.batch, sizes.memory()]));
+    if y.is_empty() && memory.is_empty() {
+        return;
+    }
     let (level, n) = (Level::current(), sizes.head_width);
     let [y, memory] = [y, memory].map(SharedOut::new);
     grid::for_each(sizes.batch * sizes.heads, |task| {

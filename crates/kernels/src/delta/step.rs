@@ -3,7 +3,7 @@
 use super::EPS;
 use crate::product::as_out;
 use crate::rows::put;
-use crate::shape::Out;
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 
 /// What a head reads in a step, its key not yet of length 1.
@@ -72,6 +72,7 @@ pub fn step(level: Level, x: [&[f32]; 3], b: f32, memory: &mut [f32], y: &mut [f
     }
 
     let n = y.len();
-    assert!(x.iter().all(|part| part.len() == n) && memory.len() == n * n, "a head's step has parts of another width");
+    x.iter().for_each(|part| expect_len("q, k or v", part, n));
+    expect_len("memory", memory, elements([n, n]));
     level.run(Step(x, b, memory, y));
 }

@@ -2,7 +2,7 @@
 
 use super::EPS;
 use crate::rows::put;
-use crate::shape::expect_len;
+use crate::shape::{elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd, exp};
 use crate::stepwise::log_sigmoid;
 
@@ -16,7 +16,7 @@ use crate::stepwise::log_sigmoid;
 pub fn step(level: Level, qkv: [&[f32]; 3], gates: [f32; 2], c: &mut [f32], n: &mut [f32], m: &mut f32, h: &mut [f32]) {
     let e = h.len();
     qkv.iter().for_each(|x| expect_len("q, k or v", x, e));
-    expect_len("c", c, e * e);
+    expect_len("c", c, elements([e, e]));
     expect_len("n", n, e);
     level.run(Step { qkv, gates, c, n, m, h });
 }

@@ -13,7 +13,7 @@ pub mod bf16;
 mod packed;
 
 use crate::grid::{self, SharedOut};
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
@@ -40,8 +40,16 @@ impl<'a> Matrix<'a> {
     #[track_caller]
     fn expect_holds(&self, name: &str, rows: usize, columns: usize) {
         if rows > 0 && columns > 0 {
-            let needed = (rows - 1) * self.row_stride + (columns - 1) * self.column_stride + 1;
-            assert!(self.data.len() >= needed, "{name} side of a product: expected at least {needed} elements, found {}", self.data.len());
+            let last = |count: usize, stride: usize| (count - 1).checked_mul(stride);
+            let needed =
+                last(rows, self.row_stride).zip(last(columns, self.column_stride)).and_then(|(row, column)| row.checked_add(column));
+            assert!(
+                needed.is_some_and(|last| last < self.data.len()),
+                "{name} side of a product: {rows} rows and {columns} columns, {} and {} elements apart, do not lie in {} elements",
+                self.row_stride,
+                self.column_stride,
+                self.data.len()
+            );
         }
     }
 }
@@ -78,7 +86,7 @@ pub fn multiply(
     left.expect_holds("left", rows, depth);
     right.expect_holds("right", depth, columns);
     assert!(rows == 1 || out_stride >= columns, "result of a product: rows of {columns} elements lie {out_stride} apart");
-    let needed = (rows - 1) * out_stride + columns;
+    let needed = (rows - 1).saturating_mul(out_stride).saturating_add(columns);
     assert!(out.len() >= needed, "result of a product: expected at least {needed} elements, found {}", out.len());
     if rows == 1 && left.column_stride == 1 && right.column_stride == 1 {
         return level.run(RowProduct { left: &left.data[..depth], right, into, out: as_out(&mut out[..columns]) });
@@ -118,7 +126,7 @@ pub fn product(
     bias: Option<&[f32]>,
     out: Out,
 ) {
-    expect_len("result of a product", out, rows * columns);
+    expect_len("result of a product", out, elements([rows, columns]));
     if let Some(bias) = bias {
         expect_len("bias of a product", bias, columns);
     }
@@ -185,7 +193,9 @@ fn fill_rows(row: &[f32], out: Out) {
 pub fn transposed(data: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     // Square tiles, so that both sides stay in the cache while a tile is copied.
     const TILE: usize = 16;
-    let mut out = vec![0.0; rows * columns];
+    let len = elements([rows, columns]);
+    assert!(data.len() >= len, "data: expected at least {len} elements, found {}; check it against the shape", data.len());
+    let mut out = vec![0.0; len];
     for i0 in (0..rows).step_by(TILE) {
         for j0 in (0..columns).step_by(TILE) {
             for i in i0..rows.min(i0 + TILE) {

@@ -12,8 +12,9 @@ use crate::simd::{Level, stream_fence};
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-/// Steps whose bias gradients are added up in f32 before they go to an f64 sum.
-const SUM_STEPS: usize = 256;
+/// Steps whose bias gradients are added up in f32 before they go to an f64 sum: a few roundings of a number that is still small, at the
+/// cost of a few hundredths of the pass.
+const SUM_STEPS: usize = 32;
 
 /// Where the gradients of one input go: `out` begins at the first one, steps are `stride` floats apart.
 #[derive(Clone, Copy)]
@@ -63,18 +64,6 @@ pub(crate) fn backward<C: Cell<N>, const N: usize>(
     d_x: [ColumnOut; N],
     gradients: Gradients,
 ) {
-    let plan = Plan::new(problem.shape, grid::threads(), N + 2, C::NARROWEST);
-    backward_on(plan, problem, upstream, d_x, gradients);
-}
-
-/// [`backward`] on a given plan.
-pub(super) fn backward_on<C: Cell<N>, const N: usize>(
-    plan: Plan,
-    problem: &Problem<C, N>,
-    upstream: &Upstream,
-    d_x: [ColumnOut; N],
-    gradients: Gradients,
-) {
     let shape = problem.shape;
     let Gradients { d_bias, d_h0, d_init } = gradients;
     expect_len("h", upstream.h, shape.elements());
@@ -83,6 +72,7 @@ pub(super) fn backward_on<C: Cell<N>, const N: usize>(
     d_bias.as_deref().inspect(|d| expect_len("d_bias", d, N * shape.width));
     expect_len("d_h0", d_h0, shape.states());
     expect_len("d_init", d_init, shape.width);
+    let plan = Plan::new(shape, grid::threads(), N + 2, C::NARROWEST);
     if shape.states() == 0 {
         d_bias.into_iter().chain([d_init]).for_each(|d| d.fill(MaybeUninit::new(0.0)));
         return;
@@ -182,7 +172,7 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
                 d_h: prepared.rows(self.upstream.d_h, block, steps.start),
                 summary: effect.summary(),
             };
-            // SAFETY: lengths were checked by `backward_on` and `Prepared::new`; the buffers are padded.
+            // SAFETY: lengths were checked by `backward` and `Prepared::new`; the buffers are padded.
             unsafe { walk(self.level, steps.len(), block.channels.len(), body) };
         }
         effect
@@ -232,10 +222,10 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
             sums: sums.buffers(),
             streaming: self.streaming,
         };
-        // SAFETY: lengths were checked by `backward_on` and `Prepared::new`; buffers are padded; this block's part of each output
+        // SAFETY: lengths were checked by `backward` and `Prepared::new`; buffers are padded; this block's part of each output
         // belongs to this task alone, and `streaming` implies alignment.
         unsafe { walk(self.level, steps.len(), block.channels.len(), body) };
-        sums.flush();
+        sums.flush(self.level);
     }
 
     fn target(&self, d_x: ColumnOut, t: usize) -> Target {

@@ -11,15 +11,10 @@ use crate::simd::{Level, stream_fence};
 
 /// Runs `problem`: every state to `h` `[B, T, E]` (0 at padding), each row's end to `h_last` `[B, E]`.
 pub(crate) fn forward<C: Cell<N>, const N: usize>(problem: &Problem<C, N>, h: Out, h_last: Out) {
-    let plan = Plan::new(problem.shape, grid::threads(), N, C::NARROWEST);
-    forward_on(plan, problem, h, h_last);
-}
-
-/// [`forward`] on a given plan.
-pub(super) fn forward_on<C: Cell<N>, const N: usize>(plan: Plan, problem: &Problem<C, N>, h: Out, h_last: Out) {
-    let Shape { seq_len, width, .. } = problem.shape;
     expect_len("h", h, problem.shape.elements());
     expect_len("h_last", h_last, problem.shape.states());
+    let plan = Plan::new(problem.shape, grid::threads(), N, C::NARROWEST);
+    let Shape { seq_len, width, .. } = problem.shape;
     if problem.shape.states() == 0 {
         return;
     }

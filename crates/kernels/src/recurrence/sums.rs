@@ -4,6 +4,7 @@ use super::plan::Plan;
 use super::steps::LANES;
 use crate::grid::SharedOut;
 use crate::shape::Out;
+use crate::simd::{Level, Simd, WithSimd};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 
@@ -89,11 +90,21 @@ impl Part {
     }
 
     /// Moves what the buffers hold to the f64 sums.
-    pub fn flush(&mut self) {
-        for (j, recent) in self.recent.chunks_exact_mut(self.padded).enumerate() {
-            for (total, x) in self.totals[j * self.width..(j + 1) * self.width].iter_mut().zip(recent) {
-                *total += f64::from(core::mem::take(x));
+    pub fn flush(&mut self, level: Level) {
+        struct Flush<'a>(&'a mut [f32], &'a mut [f64]);
+
+        impl WithSimd for Flush<'_> {
+            type Output = ();
+            #[inline(always)]
+            fn with_simd<S: Simd>(self, _: S) {
+                for (total, x) in self.1.iter_mut().zip(self.0) {
+                    *total += f64::from(core::mem::take(x));
+                }
             }
+        }
+
+        for (j, recent) in self.recent.chunks_exact_mut(self.padded).enumerate() {
+            level.run(Flush(recent, &mut self.totals[j * self.width..(j + 1) * self.width]));
         }
     }
 

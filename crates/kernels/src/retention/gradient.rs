@@ -107,7 +107,7 @@ impl Gradient {
         {
             let d = &mut d[..chunk.len * sizes.key];
             problem.rotation.gradient(problem.level, &begin, scale, problem.rows(x, chunk, head.b, head.h), d);
-            for (i, d) in d.chunks_exact(sizes.key).enumerate() {
+            for (i, d) in d.chunks_exact(sizes.key.max(1)).enumerate() {
                 let at = problem.at(head.b, chunk.first + i, head.h, sizes.key);
                 // SAFETY: tasks have rows or heads of their own.
                 unsafe { out.slice(at, sizes.key) }.write_copy_of_slice(d);

@@ -6,7 +6,7 @@ use super::{CHUNK, GROUP, Gradients, Inputs, Scan, boundaries_len};
 use crate::grid::SharedOut;
 use crate::product::{as_out, transposed};
 use crate::rows::{accumulate, combine, plus};
-use crate::shape::{Out, Shape, expect_len};
+use crate::shape::{Out, Shape, elements, expect_len};
 use crate::silu::silu;
 use crate::simd::{self, Level, Simd, WithSimd, exp};
 use alloc::{vec, vec::Vec};
@@ -27,22 +27,24 @@ pub fn backward(
     d_h_last: Option<&[f32]>,
     out: Gradients<'_>,
 ) {
-    let (elements, width) = (shape.elements(), shape.width);
+    let width = shape.width;
+    inputs.expect_fit(shape, d_state);
     expect_len("boundaries", boundaries, boundaries_len(shape, d_state));
-    d_y.inspect(|d| expect_len("d_y", d, elements));
-    d_h_last.inspect(|d| expect_len("d_h_last", d, shape.states() * d_state));
-    expect_len("d_u", out.d_u, elements);
-    expect_len("d_delta", out.d_delta, elements);
+    d_y.inspect(|d| expect_len("d_y", d, shape.elements()));
+    d_h_last.inspect(|d| expect_len("d_h_last", d, elements([shape.states(), d_state])));
+    expect_len("d_u", out.d_u, shape.elements());
+    expect_len("d_delta", out.d_delta, shape.elements());
     expect_len("d_delta_bias", out.d_delta_bias, width);
-    expect_len("d_a", out.d_a, width * d_state);
+    expect_len("d_a", out.d_a, elements([width, d_state]));
     expect_len("d_bc", out.d_bc, inputs.bc.len());
     expect_len("d_skip", out.d_skip, width);
-    expect_len("d_h0", out.d_h0, shape.states() * d_state);
+    expect_len("d_h0", out.d_h0, elements([shape.states(), d_state]));
     assert_eq!(inputs.z.is_some(), out.d_z.is_some(), "a scan with a gate has a gradient of it, and no other has");
     let d_z = out.d_z.map(|d_z| {
-        expect_len("d_z", d_z, elements);
+        expect_len("d_z", d_z, shape.elements());
         SharedOut::new(d_z)
     });
+    let shape = shape.with_rows_of(inputs.bc.len() + out.d_u.len() + out.d_h0.len());
     let scan = Scan::new(shape, d_state, inputs);
     let grid = Grid::new(shape);
     // Sums of a group of rows: A as `[N, D]`, then D, then the bias of δ.

@@ -31,7 +31,7 @@ mod grid;
 mod lanes;
 
 use crate::segments::{RESET, Segments};
-use crate::shape::{Out, Shape, expect_len};
+use crate::shape::{Out, Shape, elements, expect_len};
 use alloc::vec::Vec;
 
 pub use backward::backward;
@@ -98,8 +98,11 @@ pub struct Gradients<'a> {
 }
 
 /// Numbers of the states before every chunk, `[B, chunks, N, D]`.
+///
+/// # Panics
+/// When that is more than memory can hold.
 pub fn boundaries_len(shape: Shape, d_state: usize) -> usize {
-    shape.batch * shape.seq_len.div_ceil(CHUNK) * d_state * shape.width
+    elements([shape.batch, shape.seq_len.div_ceil(CHUNK), d_state, shape.width])
 }
 
 impl<T> Inputs<'_, T> {
@@ -111,17 +114,17 @@ impl<T> Inputs<'_, T> {
         expect_len("u", self.u, shape.elements());
         expect_len("delta", self.delta, shape.elements());
         expect_len("delta_bias", self.delta_bias, shape.width);
-        expect_len("a", self.a, shape.width * d_state);
-        expect_len("bc", self.bc, shape.batch * shape.seq_len * 2 * d_state);
+        expect_len("a", self.a, elements([shape.width, d_state]));
+        expect_len("bc", self.bc, elements([shape.batch, shape.seq_len, 2, d_state]));
         expect_len("skip", self.skip, shape.width);
         if let Some(z) = self.z {
             expect_len("z", z, shape.elements());
         }
         if let Some(h0) = self.h0 {
-            expect_len("h0", h0, shape.states() * d_state);
+            expect_len("h0", h0, elements([shape.states(), d_state]));
         }
         if let Some(codes) = self.segments.codes() {
-            expect_len("segments", codes, shape.batch * shape.seq_len);
+            expect_len("segments", codes, shape.steps());
         }
     }
 }
@@ -138,7 +141,6 @@ struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     fn new(shape: Shape, d_state: usize, inputs: &'a Inputs<'a>) -> Self {
-        inputs.expect_fit(shape, d_state);
         Self { shape, d_state, inputs, a: crate::product::transposed(inputs.a, shape.width, d_state) }
     }
 

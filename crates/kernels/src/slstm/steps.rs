@@ -4,7 +4,7 @@
 //! `d_preact` are the task's, over all steps. Rows in padding are left alone, except that their gradients become 0.
 
 use super::ForgetGate;
-use crate::shape::{Out, expect_len};
+use crate::shape::{Out, elements, expect_len};
 use crate::simd::{Level, Simd, WithSimd, exp, load, sigmoid, store, tanh};
 use crate::stepwise::{Rows, add_to, gate, gate_mut, log_sigmoid, put, sigmoid_pair, tanh_and_slope, whole_gradient};
 
@@ -52,7 +52,7 @@ fn advance<S: Simd>(simd: S, forget: ForgetGate, [i, f, z, o]: [S::f32s; 4], [c,
 pub fn step(level: Level, heads: usize, forget: ForgetGate, preact: &[f32], product: &[f32], bias: &[f32], state: [&mut [f32]; 4]) {
     let e = state[0].len();
     assert!(heads > 0 && e.is_multiple_of(heads), "{heads} heads do not divide a width of {e}");
-    [preact, product, bias].iter().for_each(|x| expect_len("preact, product or bias", x, 4 * e));
+    [preact, product, bias].iter().for_each(|x| expect_len("preact, product or bias", x, elements([4, e])));
     state.iter().for_each(|state| expect_len("a state", state, e));
     level.run(Single { heads, forget, inputs: [preact, product, bias], state });
 }

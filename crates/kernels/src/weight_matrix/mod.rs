@@ -46,7 +46,7 @@ mod single;
 mod target;
 mod tile;
 
-use crate::shape::expect_len;
+use crate::shape::{elements, expect_len};
 #[cfg(doc)]
 use crate::simd::Level;
 use alloc::vec::Vec;
@@ -142,9 +142,9 @@ impl WeightMatrix {
     /// # Panics
     /// When the length does not fit, or the matrix is larger than memory can hold.
     pub fn new(format: WeightFormat, outputs: usize, inputs: usize, values: &[f32]) -> Self {
-        let expected = outputs.checked_mul(inputs).expect("the number of weights is less than 2⁶⁴");
-        expect_len("weights", values, expected);
+        expect_len("weights", values, elements([outputs, inputs]));
         let layout = Layout::new(format, outputs, inputs);
+        assert!(layout.byte_len().is_some(), "a matrix of {outputs} outputs and {inputs} inputs is larger than memory can be");
         let count = layout.blocks * (layout.words + layout.scales);
         let mut lines = alloc::vec![Line([0; BLOCK]); count];
         let (words, scales) = lines.split_at_mut(layout.blocks * layout.words);

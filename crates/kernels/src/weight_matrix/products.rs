@@ -12,7 +12,7 @@ use super::target::Target;
 use super::{Scratch, WeightFormat, WeightMatrix};
 use crate::grid::{self, SharedOut};
 use crate::product::as_out;
-use crate::shape::expect_len;
+use crate::shape::{elements, expect_len};
 use crate::simd::Level;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -83,7 +83,7 @@ impl WeightMatrix {
     ) {
         let (start, end) = (outputs.start, outputs.end);
         assert!(end <= self.outputs, "outputs {start}..{end} of a matrix with {}; ask for fewer", self.outputs);
-        expect_len("x", x, rows.checked_mul(self.inputs).expect("x has less than 2⁶⁴ elements"));
+        expect_len("x", x, elements([rows, self.inputs]));
         if let Some(bias) = bias {
             expect_len("bias", bias, self.outputs);
         }

@@ -157,7 +157,7 @@ pub(crate) fn memory_len(config: &ModelConfig, kind: MixerKind) -> Result<usize>
         MixerKind::Lstm => 2 * e,
         MixerKind::Mamba => mamba::memory(e, config.d_state),
         MixerKind::S6 | MixerKind::S4 | MixerKind::S4d => config.d_state * config.d_model,
-        MixerKind::Rwkv4 => config.d_model + 2 * e,
+        MixerKind::Rwkv4 => config.d_model + 3 * e,
         MixerKind::Aaren => e + config.n_heads,
         MixerKind::LinearAttention | MixerKind::RetNet => retention::memory_len(config, kind)?,
         MixerKind::SLstm => s_lstm::memory(config.d_model, config.slstm_conv),

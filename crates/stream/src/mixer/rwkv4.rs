@@ -4,16 +4,17 @@
 //! y = σ(r) ⊙ (a + σ(u + k − l) ⊙ (v − a))       a ← a + σ(k − w − l) ⊙ (v − a)       l ← ln(e^(w + l) + e^k)
 //! ```
 //!
+//! What rounding l loses is carried to the next step, as the kernel does over a whole sequence: where the past fades slowly, it would add up.
+//!
 //! The channels are independent, so each member of the crew runs its own through all tokens right after the product with W_v.
 
 use alloc::vec::Vec;
 
 use minrnn_kernels::weight_matrix::WeightMatrix;
-use minrnn_kernels::wkv::EMPTY;
+use minrnn_kernels::wkv::{self, EMPTY};
 
 use super::Mixer;
 use crate::channel_mix::write;
-use crate::gates;
 use crate::linear::{Shared, product};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
@@ -53,15 +54,15 @@ impl Mixer for Rwkv4 {
         false
     }
 
-    /// The previous input `[D]`, the mean `[E]`, the log-weight `[E]`.
+    /// The previous input `[D]`, the mean `[E]`, the log-weight `[E]`, what rounding the log-weight has lost `[E]`.
     fn memory(&self) -> usize {
-        self.value.inputs() + 2 * self.width()
+        self.value.inputs() + 3 * self.width()
     }
 
     fn init_memory(&self, memory: &mut [f32]) {
-        let (known, log_weight) = memory.split_at_mut(memory.len() - self.width());
-        known.fill(0.0);
-        log_weight.fill(EMPTY);
+        memory.fill(0.0);
+        let log_weight = memory.len() - 2 * self.width();
+        memory[log_weight..][..self.width()].fill(EMPTY);
     }
 
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
@@ -76,15 +77,14 @@ impl Mixer for Rwkv4 {
             let (w, u) = (&self.fading[range.clone()], &self.bonus[range.clone()]);
             for span in pass.spans {
                 // SAFETY: pieces have channels of their own, here and below.
-                let [mean, log_weight] = unsafe { [d, d + e].map(|at| memory.part(span.session, at + range.start, at + range.end)) };
+                let [mean, log_weight, lost] =
+                    unsafe { [d, d + e, d + 2 * e].map(|at| memory.part(span.session, at + range.start, at + range.end)) };
                 for row in span.first..span.first + span.len {
                     let v = &values[row * range.len()..][..range.len()];
                     let [r, k] = [receptance, key].map(|x| &x[row * e..][range.clone()]);
                     // SAFETY: as above.
                     let out = unsafe { hidden.part(row, range.clone()) };
-                    gates::wkv_output(pass.level, [r, k, v, u, mean, log_weight], out);
-                    gates::wkv_mean(pass.level, [k, v, w, log_weight], mean);
-                    gates::wkv_log_weight(pass.level, [k, w], log_weight);
+                    wkv::step(pass.level, [r, k, v], [w, u], [&mut *mean, &mut *log_weight, &mut *lost], out);
                 }
             }
         });

@@ -91,8 +91,9 @@ pub(super) unsafe fn run(packing: Packing, product: &Product<'_>, threads: usize
 /// See [`run`].
 unsafe fn run_as<U: Unit>(product: &Product<'_>, threads: usize) {
     let [rows, depth, columns] = product.sizes;
-    let right_len = depth.div_ceil(U::DEPTH) * Panels::new::<U>(columns).vectors() * U::LANES;
-    if right_len * size_of::<i32>() <= KEPT_RIGHT {
+    // It may not fit `usize`: the elements of a side need not lie apart.
+    let right_len = depth.div_ceil(U::DEPTH).saturating_mul(Panels::new::<U>(columns).vectors() * U::LANES);
+    if right_len <= KEPT_RIGHT / size_of::<i32>() {
         return with_right(right_len, |packed| {
             let packed = Address(packed);
             grid::for_each(product.blocks::<U>(), |block| {

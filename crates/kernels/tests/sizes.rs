@@ -1,0 +1,150 @@
+//! No safe function reads or writes past a slice: each one of a table is called with sizes of 0, of 1, huge and wrapping ones, and with
+//! slices that are too short, too long or empty. It returns, or it panics with a sentence of its own.
+//!
+//! A new kernel is one more entry of [`functions`].
+
+mod common;
+#[path = "sizes/functions.rs"]
+mod functions;
+
+use functions::{Function, functions};
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::slice::IterMut;
+
+/// Longest slice that is made: longer ones are left empty, and must be missed.
+const LONGEST: u128 = 1 << 12;
+
+/// Sizes that are tried in place of one or two of the ordinary ones. Products of the last few wrap.
+const SIZES: [usize; 8] = [0, 1, 1 << 31, (1 << 32) + 1, 1 << 59, 1 << 62, (1 << 63) + 1, usize::MAX];
+
+/// Beginnings of the messages with which Rust itself stops: they say nothing of the caller's mistake.
+const NO_SENTENCE: [&str; 9] = [
+    "attempt to",
+    "index out of bounds",
+    "range ",
+    "slice index",
+    "mid > len",
+    "capacity overflow",
+    "called `",
+    "copy_from_slice",
+    "chunk size",
+];
+
+/// The slices of one call, handed out in the order of the function's lengths.
+pub struct Slices<'a> {
+    rest: IterMut<'a, Vec<f32>>,
+    zeros: &'a [u64; LONGEST as usize + 1],
+}
+
+impl<'a> Slices<'a> {
+    /// The next slice, to read or to change.
+    pub fn f32(&mut self) -> &'a mut [f32] {
+        self.rest.next().expect("a length for every slice")
+    }
+
+    /// The next slice, to read.
+    pub fn input(&mut self) -> &'a [f32] {
+        self.f32()
+    }
+
+    /// The next slice, to write.
+    pub fn out(&mut self) -> &'a mut [MaybeUninit<f32>] {
+        let slice = self.f32();
+        // SAFETY: the same layout; kernels write numbers.
+        unsafe { std::slice::from_raw_parts_mut(slice.as_mut_ptr().cast(), slice.len()) }
+    }
+
+    /// As many zeros of another kind as the next slice has elements.
+    pub fn zeros<T: Copy>(&mut self) -> &'a [T] {
+        assert!(size_of::<T>() <= 8, "only integers and floats are asked for");
+        let len = self.f32().len();
+        // SAFETY: `zeros` has room for the longest slice of 8 bytes each, and 0 is a number of every kind asked for.
+        unsafe { std::slice::from_raw_parts(self.zeros.as_ptr().cast(), len) }
+    }
+}
+
+/// Calls `function`; `Err` is the message it panicked with.
+fn call(function: &Function, sizes: &[usize], lengths: &[usize]) -> Result<(), String> {
+    thread_local!(static ZEROS: Box<[u64; LONGEST as usize + 1]> = Box::new([0; LONGEST as usize + 1]));
+    let mut slices: Vec<Vec<f32>> = lengths.iter().map(|&len| vec![0.0; len]).collect();
+    ZEROS.with(|zeros| {
+        let call = AssertUnwindSafe(|| (function.call)(sizes, &mut Slices { rest: slices.iter_mut(), zeros }));
+        catch_unwind(call).map_err(|panic| match panic.downcast::<String>() {
+            Ok(message) => *message,
+            Err(panic) => panic.downcast_ref::<&str>().map_or_else(String::new, |message| (*message).to_owned()),
+        })
+    })
+}
+
+/// The product of the factors of a length, whole and as it wraps.
+fn product(factors: &[usize]) -> (u128, usize) {
+    let whole = factors.iter().fold(1u128, |product, &size| product.saturating_mul(size as u128));
+    (if factors.contains(&0) { 0 } else { whole }, factors.iter().fold(1usize, |product, &size| product.wrapping_mul(size)))
+}
+
+/// Calls the function and checks how it ends: with slices as long as they must be it may return; else it must not.
+fn check(function: &Function, sizes: &[usize], lengths: &[usize]) {
+    let expected: Vec<u128> = (function.lengths)(sizes).iter().map(|factors| product(factors).0).collect();
+    let how = || format!("{} with {:?} and slices of {lengths:?}", function.name, named(function, sizes));
+    match call(function, sizes, lengths) {
+        Ok(()) => {
+            let fits = lengths.iter().zip(&expected).all(|(&len, &expected)| len as u128 == expected);
+            assert!(fits || function.lenient, "{} returned, its slices being {expected:?} long", how());
+        }
+        Err(message) => {
+            let sentence = message.contains(' ') && !NO_SENTENCE.iter().any(|beginning| message.starts_with(beginning));
+            assert!(sentence, "{} panicked with \"{message}\"", how());
+        }
+    }
+}
+
+fn named<'a>(function: &'a Function, sizes: &'a [usize]) -> Vec<(&'a str, usize)> {
+    function.sizes.iter().map(|&(name, _)| name).zip(sizes.iter().copied()).collect()
+}
+
+fn ordinary(function: &Function) -> Vec<usize> {
+    function.sizes.iter().map(|&(_, size)| size).collect()
+}
+
+/// Calls `test` with every function, with nothing printed for the panics that it catches.
+fn for_each_function(test: impl Fn(&Function)) {
+    thread_local!(static LAST: RefCell<String> = const { RefCell::new(String::new()) });
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|info| LAST.with_borrow_mut(|last| *last = info.to_string())));
+    let fails = |function: &Function| catch_unwind(AssertUnwindSafe(|| test(function))).is_err().then(|| LAST.take());
+    let failures: Vec<String> = functions().iter().filter_map(fails).collect();
+    std::panic::set_hook(before);
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// One test, for the hook that keeps caught panics quiet is the whole process's.
+#[test]
+fn every_function_takes_its_slices_and_refuses_all_others() {
+    for_each_function(|function| {
+        let sizes = ordinary(function);
+        let lengths: Vec<usize> = (function.lengths)(&sizes).iter().map(|factors| product(factors).1).collect();
+        if let Err(message) = call(function, &sizes, &lengths) {
+            panic!("{} refuses its own table's slices: {message}", function.name);
+        }
+        for i in 0..lengths.len() {
+            for len in [0, lengths[i] - 1, lengths[i] + 1] {
+                let mut lengths = lengths.clone();
+                lengths[i] = len;
+                check(function, &sizes, &lengths);
+            }
+        }
+        let count = sizes.len();
+        for (i, j) in (0..count).flat_map(|i| (i..count).map(move |j| (i, j))) {
+            for (first, second) in SIZES.iter().flat_map(|&first| SIZES.map(|second| (first, second))) {
+                let mut changed = sizes.clone();
+                (changed[i], changed[j]) = (first, second);
+                let wrapped = (function.lengths)(&changed).iter().map(|factors| product(factors).1).collect::<Vec<_>>();
+                let makeable = |len: usize| if len as u128 <= LONGEST { len } else { 0 };
+                check(function, &changed, &wrapped.into_iter().map(makeable).collect::<Vec<_>>());
+                check(function, &changed, &lengths);
+            }
+        }
+    });
+}
