@@ -167,7 +167,7 @@ struct Piece {
 impl<'a> Inputs<'a> {
     fn new(shape: Shape, heads: usize, qkv: [&'a [f32]; 3], gates: &'a [f32], start: Start<'a>) -> Self {
         assert!(heads > 0 && shape.width.is_multiple_of(heads), "{heads} heads do not divide a width of {}", shape.width);
-        let (width, all) = (shape.width / heads, shape.batch * heads);
+        let (width, all) = (shape.width / heads, elements([shape.batch, heads]));
         qkv.iter().for_each(|x| expect_len("q, k or v", x, shape.elements()));
         expect_len("gates", gates, elements([shape.batch, shape.seq_len, 2, heads]));
         start.c0.inspect(|c0| expect_len("c0", c0, elements([all, width, width])));

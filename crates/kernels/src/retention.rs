@@ -247,7 +247,9 @@ impl<'a> Problem<'a> {
         if let Some(codes) = start.segments.codes() {
             expect_len("segments", codes, elements([sizes.batch, sizes.seq_len]));
         }
-        Self { level: Level::current(), sizes, form, inputs, start, rotation: Rotation::new(form.features, sizes.key) }
+        // Without steps nothing says that there is memory for K angles.
+        let rotation = Rotation::new(form.features, if inputs[0].is_empty() { 0 } else { sizes.key });
+        Self { level: Level::current(), sizes, form, inputs, start, rotation }
     }
 
     /// A chunk's rows of one head in queries or keys.

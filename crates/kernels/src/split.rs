@@ -14,7 +14,7 @@ use core::mem::MaybeUninit;
 /// # Panics
 /// When a length does not fit.
 pub fn split(rows: usize, [left_width, right_width]: [usize; 2], x: &[f32], left: Out, right: Out) {
-    let width = left_width + right_width;
+    let width = left_width.saturating_add(right_width);
     expect_len("x", x, elements([rows, width]));
     expect_len("left", left, elements([rows, left_width]));
     expect_len("right", right, elements([rows, right_width]));
@@ -36,7 +36,7 @@ pub fn split(rows: usize, [left_width, right_width]: [usize; 2], x: &[f32], left
 /// # Panics
 /// When a length does not fit.
 pub fn join(rows: usize, [left_width, right_width]: [usize; 2], left: Option<&[f32]>, right: Option<&[f32]>, x: Out) {
-    let width = left_width + right_width;
+    let width = left_width.saturating_add(right_width);
     left.inspect(|left| expect_len("left", left, elements([rows, left_width])));
     right.inspect(|right| expect_len("right", right, elements([rows, right_width])));
     expect_len("x", x, elements([rows, width]));

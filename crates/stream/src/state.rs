@@ -300,3 +300,31 @@ pub(crate) fn first_row(shape: &StateShape, mut init_block: impl FnMut(usize, &m
     }
     row
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FeedForwardKind;
+
+    #[test]
+    fn sessions_from_before_rwkv4_kept_what_rounding_loses_get_zeros_in_its_place() {
+        let (mixer, ff) = (MixerKind::Rwkv4, FeedForwardKind::ChannelMix);
+        let config = ModelConfig { mixer, ff, d_model: 2, expansion: 1.0, n_layers: 2, conv: false, ..Default::default() };
+        let shape = StateShape::new(&config).unwrap();
+        let (earlier, gaps) = shape.without_losses(&config).unwrap();
+        // Previous input, mean, log-weight (and now the losses) of the mixer, previous input of the feed-forward part.
+        assert_eq!((earlier.row_len(), shape.row_len()), (2 * 8, 2 * 10));
+        let block = |first: u8| (first..first + 8).map(f32::from).collect::<Vec<_>>();
+        let widened = |first: u8| [&block(first)[..6], &[0.0, 0.0], &block(first)[6..]].concat();
+        let saved = [block(10), block(20), block(30), block(40)].concat();
+        let expected = [widened(10), widened(20), widened(30), widened(40)].concat();
+        assert_eq!(with_zeros(&saved, earlier.row_len(), &gaps), expected);
+    }
+
+    #[test]
+    fn sessions_of_other_mixers_have_no_numbers_to_add() {
+        let config = ModelConfig { d_model: 4, n_layers: 3, ..Default::default() };
+        let shape = StateShape::new(&config).unwrap();
+        assert_eq!(shape.without_losses(&config).unwrap(), (shape.clone(), Vec::new()));
+    }
+}

@@ -196,6 +196,7 @@ pub fn transposed(data: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     let len = elements([rows, columns]);
     assert!(data.len() >= len, "data: expected at least {len} elements, found {}; check it against the shape", data.len());
     let mut out = vec![0.0; len];
+    let rows = if len == 0 { 0 } else { rows };
     for i0 in (0..rows).step_by(TILE) {
         for j0 in (0..columns).step_by(TILE) {
             for i in i0..rows.min(i0 + TILE) {

@@ -67,6 +67,7 @@ pub(crate) fn backward<C: Cell<N>, const N: usize>(
     let shape = problem.shape;
     let Gradients { d_bias, d_h0, d_init } = gradients;
     expect_len("h", upstream.h, shape.elements());
+    problem.expect_fits();
     upstream.d_h.inspect(|d_h| expect_len("d_h", d_h, shape.elements()));
     upstream.d_h_last.inspect(|d| expect_len("d_h_last", d, shape.states()));
     d_bias.as_deref().inspect(|d| expect_len("d_bias", d, N * shape.width));

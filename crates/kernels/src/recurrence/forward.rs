@@ -12,6 +12,7 @@ use crate::simd::{Level, stream_fence};
 /// Runs `problem`: every state to `h` `[B, T, E]` (0 at padding), each row's end to `h_last` `[B, E]`.
 pub(crate) fn forward<C: Cell<N>, const N: usize>(problem: &Problem<C, N>, h: Out, h_last: Out) {
     expect_len("h", h, problem.shape.elements());
+    problem.expect_fits();
     expect_len("h_last", h_last, problem.shape.states());
     let plan = Plan::new(problem.shape, grid::threads(), N, C::NARROWEST);
     let Shape { seq_len, width, .. } = problem.shape;

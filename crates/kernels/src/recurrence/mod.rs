@@ -32,7 +32,7 @@ pub(crate) use backward::{ColumnOut, Gradients, Upstream, backward, columns_out}
 pub(crate) use forward::forward;
 
 use crate::segments::RESET;
-use crate::shape::{Shape, Start};
+use crate::shape::{Shape, Start, expect_len};
 use alloc::{vec, vec::Vec};
 use cell::Cell;
 use core::ops::Range;
@@ -72,6 +72,14 @@ pub(crate) struct Problem<'a, C, const N: usize> {
     pub start: Start<'a>,
 }
 
+impl<C, const N: usize> Problem<'_, C, N> {
+    /// Checks the lengths of the start and the bias.
+    fn expect_fits(&self) {
+        self.start.expect_fits(self.shape);
+        self.bias.inspect(|bias| expect_len("bias", bias, N * self.shape.width));
+    }
+}
+
 /// What tasks share besides the problem.
 struct Prepared<'a, C, const N: usize> {
     problem: &'a Problem<'a, C, N>,
@@ -84,10 +92,6 @@ struct Prepared<'a, C, const N: usize> {
 impl<'a, C: Cell<N>, const N: usize> Prepared<'a, C, N> {
     fn new(problem: &'a Problem<'a, C, N>) -> Self {
         let Shape { batch, seq_len, width } = problem.shape;
-        problem.start.expect_fits(problem.shape);
-        if let Some(bias) = problem.bias {
-            crate::shape::expect_len("bias", bias, N * width);
-        }
         for column in &problem.x {
             let needed = if problem.shape.elements() == 0 { 0 } else { (batch * seq_len - 1) * column.stride + width };
             assert!(column.data.len() >= needed, "an input of the recurrence ends before its last row");

@@ -94,7 +94,7 @@ impl WithSimd for Forward<'_> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { rotation, begin, scale, x, out } = self;
         let key = rotation.key;
-        for (i, out) in out.chunks_exact_mut(key).enumerate() {
+        for (i, out) in out.chunks_exact_mut(key.max(1)).enumerate() {
             let x = x.row(i, key);
             match rotation.features {
                 Features::Rotary => {
@@ -131,7 +131,7 @@ impl WithSimd for Backward<'_> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { rotation, begin, scale, x, d } = self;
         let key = rotation.key;
-        for (i, d) in d.chunks_exact_mut(key).enumerate() {
+        for (i, d) in d.chunks_exact_mut(key.max(1)).enumerate() {
             match rotation.features {
                 Features::Rotary => {
                     for (j, d) in d.as_chunks_mut::<2>().0.iter_mut().enumerate() {

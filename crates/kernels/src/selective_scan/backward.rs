@@ -171,7 +171,7 @@ impl WithSimd for Task<'_> {
                     }
                     self.finish(simd, b, range.clone(), c, &mut work);
                 }
-                for (t, sums) in range.zip(work.d_bc.chunks_exact(2 * d_state)) {
+                for (t, sums) in range.zip(work.d_bc.chunks_exact((2 * d_state).max(1))) {
                     for (out, &sum) in self.d_bc_at(b, t).iter_mut().zip(sums) {
                         out.write(simd.reduce_sum_f32s(sum));
                     }

@@ -144,6 +144,8 @@ impl WeightMatrix {
     pub fn new(format: WeightFormat, outputs: usize, inputs: usize, values: &[f32]) -> Self {
         expect_len("weights", values, elements([outputs, inputs]));
         let layout = Layout::new(format, outputs, inputs);
+        // Nothing in `values` stands for the outputs of an empty matrix.
+        assert!(inputs > 0 || outputs <= 1 << 20, "a matrix of {outputs} outputs and no inputs; expected inputs for so many outputs");
         assert!(layout.byte_len().is_some(), "a matrix of {outputs} outputs and {inputs} inputs is larger than memory can be");
         let count = layout.blocks * (layout.words + layout.scales);
         let mut lines = alloc::vec![Line([0; BLOCK]); count];

@@ -1,0 +1,13 @@
+//! The instruction sets that the kernels can use on this machine, the one they use first:
+//!
+//! ```text
+//! cargo run --release -p minrnn-kernels --example levels
+//! ```
+
+use minrnn_kernels::simd::Level;
+
+fn main() {
+    let (current, available) = (Level::current(), Level::available());
+    let names: Vec<&str> = available.iter().map(|level| level.name()).collect();
+    println!("in use: {}; available: {}; multiplies bf16: {}", current.name(), names.join(", "), current.multiplies_bf16());
+}
