@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 SEED = 1
-PROMPT, TOKENS, RUNS = 16, 128, 5
+PROMPT, TOKENS, RUNS = 16, 48, 4
 
 State = dict[str, Tensor]
 

@@ -187,6 +187,29 @@ fn projections_with_biases_are_refused_by_name() {
 }
 
 #[test]
+fn numbers_that_are_not_finite_are_refused_under_the_name_they_have_in_the_file() {
+    let case = Case::read("mamba_hf");
+    for value in [f32::NAN, f32::INFINITY] {
+        let damaged = changed(&case, |tensors| {
+            tensors.iter_mut().find(|(name, _)| name == "backbone.layers.1.mixer.D").unwrap().1.data[2] = value;
+        });
+        let told = refusal(&damaged);
+        assert!(told.contains(&format!("tensor 'backbone.layers.1.mixer.D' holds {value} at position 2")), "{told}");
+    }
+}
+
+#[test]
+fn a_form_that_no_file_has_is_refused() {
+    let case = Case::read("mamba_hf");
+    let (config, file) = case.imported();
+    for taps in [0, 5, usize::MAX] {
+        let form = Form { taps, ..Form::default() };
+        let told = export(case.format, &mut Weights::read(file.path()).unwrap(), &config, form).unwrap_err().to_string();
+        assert!(told.contains(&format!("1 to 4 taps, found taps = {taps}")), "{told}");
+    }
+}
+
+#[test]
 fn filters_longer_than_ours_are_refused() {
     let longer = changed(&Case::read("mamba_hf"), |tensors| {
         let filters = tensors.iter_mut().filter(|(name, _)| name.ends_with("conv1d.weight"));

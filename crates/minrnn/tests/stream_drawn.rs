@@ -26,13 +26,13 @@ const MANY_CASES: u64 = 3000;
 
 /// Largest |error| of the logits by max(1, largest logit), between the runtime and the training model with the numbers that the stored
 /// weights stand for. Products with integers round their inputs to 16 bits; those with bf16 to bf16 where the processor multiplies these,
-/// and int4 keeps the embedding and the head as bf16. Three times the largest of 570 cases.
+/// and int4 keeps the embedding and the head as bf16. At least twice the largest error of 3342 cases.
 fn tolerance(format: WeightFormat) -> f32 {
     match format {
         WeightFormat::F32 => 2e-5,
-        WeightFormat::Bf16 => 3e-2,
-        WeightFormat::Int8 => 1e-3,
-        WeightFormat::Int4 => 1e-2,
+        WeightFormat::Bf16 => 1e-1,
+        WeightFormat::Int8 => 4e-3,
+        WeightFormat::Int4 => 3e-2,
     }
 }
 
@@ -281,6 +281,13 @@ fn compare(case: &Case, draw: &mut Draw, what: &str) {
     let v = case.config.vocab_size;
     let text = Text::new(draw, v);
     let together = text.together(&model, 1);
+    let threads = draw.number(2, 5);
+    assert!(text.together(&model, threads) == together, "{threads} threads change a bit: {what}");
+    let session = draw.number(0, text.prompts.len() - 1);
+    let (threads, cut) = (draw.number(1, 5), draw.number(0, text.prompts[session].len() - 1));
+    let alone: Vec<Vec<f32>> = together.iter().map(|logits| logits[session * v..][..v].to_vec()).collect();
+    let found = text.alone(&model, threads, session, cut);
+    assert!(found == alone, "session {session} alone on {threads} threads, its prompt cut at {cut}, has other bits: {what}");
     for (i, (found, expected)) in together.iter().zip(text.by_training_model(&trained)).enumerate() {
         let largest = expected.iter().fold(1.0f32, |largest, x| largest.max(x.abs()));
         let error = found.iter().zip(&expected).fold(0.0f32, |worst, (a, b)| {
@@ -289,13 +296,6 @@ fn compare(case: &Case, draw: &mut Draw, what: &str) {
         });
         assert!(error <= tolerance(case.format), "logits {i} are off by {error:.1e}: {what}");
     }
-    let threads = draw.number(2, 5);
-    assert!(text.together(&model, threads) == together, "{threads} threads change a bit: {what}");
-    let session = draw.number(0, text.prompts.len() - 1);
-    let (threads, cut) = (draw.number(1, 5), draw.number(0, text.prompts[session].len() - 1));
-    let alone: Vec<Vec<f32>> = together.iter().map(|logits| logits[session * v..][..v].to_vec()).collect();
-    let found = text.alone(&model, threads, session, cut);
-    assert!(found == alone, "session {session} alone on {threads} threads, its prompt cut at {cut}, has other bits: {what}");
 }
 
 #[test]

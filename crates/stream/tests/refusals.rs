@@ -44,7 +44,8 @@ fn runs<T>(what: &str, call: impl FnOnce() -> T) {
     expect(what, Done, || Ok(call()));
 }
 
-type Change<T> = (&'static str, fn(&mut ModelConfig, T));
+/// A key, and what sets it.
+type Change<T, C = ModelConfig> = (&'static str, fn(&mut C, T));
 
 const SIZED: [Change<usize>; 13] = [
     ("vocab_size", |c, x| c.vocab_size = x),
@@ -332,7 +333,7 @@ fn files_of_no_use_are_refused() {
 
 #[test]
 fn settings_and_logits_of_no_use_are_refused() {
-    let settings: [(&str, fn(&mut Sampling, f64)); 4] = [
+    let settings: [Change<f64, Sampling>; 4] = [
         ("temperature", |s, x| s.temperature = x),
         ("top_p", |s, x| s.top_p = x),
         ("min_p", |s, x| s.min_p = x),
