@@ -21,6 +21,10 @@ mod threads;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use minrnn_kernels::simd::Level;
+
+/// The variable that names the processor's instructions to use.
+const INSTRUCTIONS: &str = "MINRNN_SIMD";
 
 #[derive(Parser)]
 #[command(
@@ -72,11 +76,21 @@ fn main() -> ExitCode {
         Ok(cli) => cli.command,
         Err(told) => return failure::report_usage(&told),
     };
-    let outcome = threads::expect_few_in_environment().and_then(|()| run(command));
-    match outcome {
+    match expect_usable_environment().and_then(|()| run(command)) {
         Ok(code) => code,
         Err(error) => failure::report(&error),
     }
+}
+
+/// Refuses variables of the environment that ask for what there is not: to compute otherwise without a word would mislead.
+fn expect_usable_environment() -> anyhow::Result<()> {
+    threads::expect_few()?;
+    let found = std::env::var(INSTRUCTIONS).unwrap_or_default();
+    let known: Vec<&str> = Level::available().into_iter().map(Level::name).collect();
+    if found.is_empty() || known.contains(&found.as_str()) {
+        return Ok(());
+    }
+    Err(failure::WrongInput(format!("{INSTRUCTIONS} must be one of {} on this machine, found '{found}'", known.join(", "))).into())
 }
 
 fn run(command: Command) -> anyhow::Result<ExitCode> {

@@ -23,7 +23,13 @@ impl Threads {
         match self.threads {
             Some(0) => Err(WrongInput(format!("--threads must be between 1 and {MAX_THREADS}, found 0")).into()),
             Some(threads) => with_pool(threads, work)?,
-            None => work(),
+            None => {
+                if asked_by_environment().is_some() {
+                    // Else they start with the first work, which has no way to say that they could not.
+                    rayon::ThreadPoolBuilder::new().build_global().context("could not start the threads")?;
+                }
+                work()
+            }
         }
     }
 }
@@ -38,12 +44,19 @@ pub fn with_pool<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> an
 }
 
 /// Refuses an environment that asks for more threads than there may be: the pool would try, and not come back.
-pub fn expect_few_in_environment() -> anyhow::Result<()> {
-    for variable in VARIABLES {
-        let asked = std::env::var(variable).ok().and_then(|value| value.parse::<usize>().ok());
-        if let Some(threads) = asked.filter(|&threads| threads > MAX_THREADS) {
-            return Err(WrongInput(format!("{variable} must be at most {MAX_THREADS}, with 0 for every core, found {threads}")).into());
+///
+/// # Errors
+/// When it asks for more than 1024.
+pub fn expect_few() -> Result<(), WrongInput> {
+    match asked_by_environment() {
+        Some((variable, found)) if found > MAX_THREADS => {
+            Err(WrongInput(format!("{variable} must be at most {MAX_THREADS}, with 0 for every core, found {found}")))
         }
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// The variable that says how many threads there are to be, and its number.
+fn asked_by_environment() -> Option<(&'static str, usize)> {
+    VARIABLES.into_iter().find_map(|variable| Some((variable, std::env::var(variable).ok()?.parse().ok()?)))
 }

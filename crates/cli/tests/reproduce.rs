@@ -180,7 +180,7 @@ fn what_cannot_be_asked_for_is_a_sentence() {
     Finished::of(&mut reproduce(&scratch.path("other/thesis.txt"), &["table3"]))
         .refused(&["could not create the results folder", "thesis.txt"]);
     Finished::of(&mut reproduce(&out, &["table3"])).ok();
-    Finished::of(reproduce(&out, &["table3"]).args(["--data", "none.txt"])).refused(&["could not read the text 'none.txt'"]);
+    Finished::of(reproduce(&out, &["table3"]).args(["--data", "none.txt"])).refused(&["could not read 'none.txt'"]);
     let mut other_scale = minrnn(&["reproduce", "table3", "--scale", "cpu", "--out", &shown(&out)]);
     Finished::of(&mut other_scale).refused(&["results of --scale smoke, found --scale cpu"]);
     scratch.write("out/reproduce.json", r#"{"format": 99}"#);

@@ -175,11 +175,25 @@ fn a_full_disk_behind_stdout_fails_every_command_that_prints() {
 }
 
 #[test]
-fn surroundings_that_ask_for_too_many_threads_are_refused() {
+fn surroundings_that_ask_for_what_there_is_not_are_refused() {
     for variable in ["RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS"] {
         let asked = |threads: &str| Finished::of(minrnn(&["experiments"]).env(variable, threads));
         asked("100000").refused(&[variable, "at most 1024", "found 100000"]);
         asked("2").ok();
         asked("many").ok();
+    }
+    let asked = |instructions: &str| Finished::of(minrnn(&["experiments"]).env("MINRNN_SIMD", instructions));
+    asked("fast").refused(&["MINRNN_SIMD must be one of plain", "found 'fast'"]);
+    asked("plain").ok();
+    asked("").ok();
+    // As many as are asked for do not fit into so little memory.
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &["max_iterations=4"]);
+    training.run().ok();
+    let script = "ulimit -v 1500000; exec \"$0\" eval \"$1\" --batches 1";
+    let mut limited = Command::new("sh");
+    limited.args(["-c", script, env!("CARGO_BIN_EXE_minrnn"), &shown(&training.out)]).env("RAYON_NUM_THREADS", "1024");
+    if cfg!(target_os = "linux") {
+        Finished::of(&mut limited).failed(1, &["could not start the threads"]);
     }
 }

@@ -396,5 +396,5 @@ fn a_model_whose_logits_are_not_numbers_is_named() {
     let mut model = model(&config(MixerKind::MinGru));
     model.embedding = model.embedding.map(|table| Embedding { weight: table.weight.map(|weight| weight * f32::NAN) });
     let refused = generator(&model, &tokenizer(), &["abc"], sampling(0)).step().unwrap_err().to_string();
-    assert!(refused.contains("is NaN") && refused.contains("weights"), "{refused}");
+    assert!(refused.contains("for text 1 is not finite (NaN)") && refused.contains("weights"), "{refused}");
 }
