@@ -67,6 +67,7 @@ enum Command {
 
 fn main() -> ExitCode {
     allocator::retain_memory();
+    interrupt::outlive_file_limits();
     let command = Cli::parse().command;
     let outcome = device_failure::explained(|| match command {
         Command::Train(args) => commands::train::run(args),

@@ -89,6 +89,10 @@ fn fit(name: &str, like: &Value, value: Value) -> Result<Value> {
         (Value::Integer(_), Value::Float(found)) if found >= 0.0 && found.fract() == 0.0 && found <= 9e15 => {
             return Ok(Value::Integer(found as i64));
         }
+        (Value::Integer(_), Value::String(found)) if is_whole(&found) => {
+            // More digits than a number of TOML may have.
+            return Err(Error::Config(format!("{name} must be between 0 and {}, found {found}", i64::MAX)));
+        }
         (Value::Float(_), Value::Integer(found)) => return Ok(Value::Float(found as f64)),
         (Value::Array(likes), Value::Array(values)) => {
             let Some(like) = likes.first() else { return Ok(Value::Array(values)) };
@@ -107,6 +111,12 @@ fn fit(name: &str, like: &Value, value: Value) -> Result<Value> {
         ),
     };
     Err(Error::Config(format!("{name} must be {}, found {}", expected.0, expected.1)))
+}
+
+/// Whether `text` is digits, perhaps behind a sign.
+fn is_whole(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -164,9 +174,13 @@ mod tests {
 
     #[test]
     fn values_of_another_type_are_sentences() {
+        assert_eq!(refusal("a.width="), r#"a.width must be a whole number, found """#);
         assert_eq!(refusal("a.width=wide"), r#"a.width must be a whole number, found "wide""#);
         assert_eq!(refusal("a.width=1.5"), "a.width must be a whole number, found 1.5");
         assert_eq!(refusal("a.width=-1"), "a.width must be 0 or above, found -1");
+        for found in ["18446744073709551615", "-9223372036854775809"] {
+            assert_eq!(refusal(&format!("a.width={found}")), format!("a.width must be between 0 and 9223372036854775807, found {found}"));
+        }
         assert_eq!(refusal("on=1"), "a.on must be true or false, found 1");
         assert_eq!(refusal("rate=fast"), r#"a.rate must be a number, found "fast""#);
         assert_eq!(refusal("pair=0.9,x"), r#"b.pair must be a number, found "x""#);
