@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
 use minrnn::Error;
-use minrnn::checkpoint::{LoadedModel, TOKENIZER_FILE, load_model, parameter_count};
+use minrnn::checkpoint::{LoadedModel, load_model, load_tokenizer, parameter_count};
 use minrnn::data::Tokenizer;
 use minrnn::generate::ModelIdentity;
 use minrnn::model::SequenceModel;
@@ -82,9 +82,7 @@ impl Engine {
             return Ok((Self::Training(Box::new((config.model, model))), tokenizer));
         }
         let model = Model::new(&config.model, &mut weights, WeightFormat::F32)?;
-        let file = directory.join(TOKENIZER_FILE);
-        let tokenizer = if file.exists() { Some(Tokenizer::load(&file)?) } else { None };
-        Ok((Self::Runtime(Box::new(model)), tokenizer))
+        Ok((Self::Runtime(Box::new(model)), load_tokenizer(directory)?))
     }
 
     /// What the model is.

@@ -72,6 +72,7 @@ enum Command {
 
 fn main() -> ExitCode {
     allocator::retain_memory();
+    interrupt::outlive_file_limits();
     let command = match Cli::try_parse() {
         Ok(cli) => cli.command,
         Err(told) => return failure::report_usage(&told),

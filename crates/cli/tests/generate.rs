@@ -344,6 +344,40 @@ fn the_number_of_threads_changes_no_text() {
     assert_eq!(text(&on("1")), text(&on("2")));
 }
 
+/// The files of `tests/fixtures/without_digests` were written by a version that knew neither digests nor checksums: `minrnn train` on
+/// lines of "to be or not to be that is the question", then `minrnn generate --prompt "to be" --max-tokens 8 --temperature 0
+/// --save-session`.
+#[test]
+fn a_checkpoint_without_digests_and_a_session_without_a_checksum_are_read() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/without_digests");
+    let session = fixture.join("session");
+    let args = ["--load-session", session.to_str().unwrap(), "--max-tokens", "24"];
+    assert_eq!(text(&generate(&fixture, &args)), "to be that is the questi");
+}
+
+#[test]
+fn every_flipped_bit_of_a_saved_session_is_refused() {
+    let checkpoint = Checkpoint::new();
+    let session = checkpoint.file("session");
+    let name = session.to_str().unwrap();
+    let args = ["--max-tokens", "5", "--temperature", "0", "--load-session", name];
+    text(&checkpoint.generate(&["--max-tokens", "5", "--prompt", "ab", "--save-session", name]));
+    let expected = text(&checkpoint.generate(&args)).to_owned();
+    let bytes = std::fs::read(&session).unwrap();
+    // One bit in each stretch of the file, the last byte included; all of them are too many processes.
+    for at in (0..bytes.len()).step_by(23).chain([bytes.len() - 1]) {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 1 << (at % 8);
+        std::fs::write(&session, bytes).unwrap();
+        let output = checkpoint.generate(&args);
+        // Nothing else than the text of the whole file is ever generated: a name of the frame may have changed.
+        match output.status.code() {
+            Some(0) => assert_eq!(text(&output), expected, "byte {at}"),
+            _ => _ = refused(&output, 2),
+        }
+    }
+}
+
 #[test]
 fn a_session_that_is_damaged_or_of_another_model_is_refused() {
     let (checkpoint, other) = (Checkpoint::new(), Checkpoint::with(1, true));

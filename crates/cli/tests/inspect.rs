@@ -118,6 +118,7 @@ fn damaged_checkpoints_are_refused() {
     assert!(refused(&inspect(&checkpoint)).contains("cut short"));
     std::fs::remove_file(&weights).unwrap();
     assert!(refused(&inspect(&parent.path().join("run"))).contains(WEIGHTS_FILE));
+    std::fs::remove_file(checkpoint.join("SHA256SUMS")).unwrap();
     std::fs::write(checkpoint.join("config.json"), "{}").unwrap();
     assert!(refused(&inspect(&checkpoint)).contains("config.json"));
 }

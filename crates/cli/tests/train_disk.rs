@@ -104,8 +104,10 @@ fn a_checkpoint_that_cannot_be_written_leaves_the_earlier_one() {
 
     // A start for which there is no room at all leaves nothing.
     let new = scratch.training("new", &settings);
-    with_file_limit(&new.command(&[]), 2).failed(1, &["could not write", "text.tokens", "File too large"]);
-    assert!(!new.out.exists());
+    for (blocks, file) in [(8, "text.tokens"), (2, "experiment.toml")] {
+        with_file_limit(&new.command(&[]), blocks).failed(1, &["could not write", file, "File too large"]);
+        assert!(!new.out.exists());
+    }
 }
 
 #[test]

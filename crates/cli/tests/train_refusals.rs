@@ -10,7 +10,7 @@ use common::{Finished, Scratch, Training, assert_untouched, minrnn, shown, snaps
 #[test]
 fn settings_that_do_not_fit_are_named() {
     let scratch = Scratch::new();
-    let cases: [(&str, &[&str]); 22] = [
+    let cases: [(&str, &[&str]); 23] = [
         ("d_modle=3", &["unknown key 'd_modle'", "did you mean 'd_model'?"]),
         ("model.lr=3", &["unknown key 'lr' in section [model]"]),
         ("modle.d_model=3", &["unknown section [modle]", "'model'"]),
@@ -19,6 +19,7 @@ fn settings_that_do_not_fit_are_named() {
         ("mixer=mambo", &["unknown variant `mambo`", "`mamba`"]),
         ("preset=offical", &["unknown preset 'offical'", "'official'"]),
         ("conv=3", &["model.conv must be true or false", "found 3"]),
+        ("seed=18446744073709551615", &["train.seed must be between 0 and 9223372036854775807", "found 18446744073709551615"]),
         ("lr=fast", &["train.lr must be a number", "fast"]),
         ("d_model=1.5", &["model.d_model must be a whole number"]),
         ("n_layers=-1", &["model.n_layers must be 0 or above", "-1"]),
@@ -162,7 +163,7 @@ fn a_run_is_not_resumed_with_another_model_or_text() {
     };
     refused(&training.with(&["d_model=32"]), &["config.json", "its model is not the one of the experiment"]);
     refused(&training.with(&["mixer=gru"]), &["its model is not the one of the experiment"]);
-    refused(&training.with(&["batch_size=8"]), &["training.safetensors", "expected shape [8,", "found [4,", "batch_size"]);
+    refused(&training.with(&["batch_size=8"]), &["train.batch_size must stay 4", "found 8", "--out"]);
     refused(&training.with(&["tokenizer=byte"]), &["another tokenizer"]);
     refused(&training.with(&["d_modle=32"]), &["'d_model'"]);
     refused(&with_data(&training, &scratch.path("missing.txt")), &["missing.txt"]);

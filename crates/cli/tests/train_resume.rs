@@ -140,6 +140,84 @@ fn a_run_without_a_checkpoint_starts_anew_and_says_so() {
 }
 
 #[test]
+fn a_directory_without_a_run_trains_nothing_else() {
+    let scratch = Scratch::new();
+    let (whole, early) = (scratch.training("whole", &[]), scratch.training("early", &[]));
+    whole.run().ok();
+    // What a start leaves that is killed before its experiment is written.
+    std::fs::create_dir(&early.out).unwrap();
+    std::fs::write(early.out.join("run.lock"), "").unwrap();
+    std::fs::write(early.out.join(".writing-abc"), "descr").unwrap();
+    let bare = Training { args: Vec::new(), settings: Vec::new(), ..early.clone() };
+    bare.resume().refused(&["early'", "there is no run to resume", "start it again with the command", "without --resume"]);
+    early.run().ok();
+    early.outcome().assert_equals(&whole.outcome());
+    // And one that is killed after it: the text is the one the run began with.
+    std::fs::remove_dir_all(early.out.join("checkpoints")).unwrap();
+    std::fs::remove_dir_all(early.out.join("data")).unwrap();
+    early.run().refused(&["already holds a run", "--resume"]);
+    assert!(bare.resume().ok().stderr.contains("starting anew"));
+    early.outcome().assert_equals(&whole.outcome());
+}
+
+#[test]
+fn a_start_that_fails_leaves_no_run_behind_a_killed_one() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &[]);
+    std::fs::create_dir(&training.out).unwrap();
+    std::fs::write(training.out.join("run.lock"), "").unwrap();
+    scratch.write("text.txt", "");
+    training.resume().failed(2, &["is empty"]);
+    assert!(snapshot(&training.out).is_empty());
+}
+
+#[test]
+fn settings_that_would_make_another_run_are_refused() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &[]);
+    training.run().ok();
+    let before = snapshot(&training.out);
+    for (setting, sentence) in [
+        ("seed=8", "train.seed must stay 0, as the run began with it, found 8"),
+        ("batch_size=8", "train.batch_size must stay 4"),
+        ("accumulation=2", "train.accumulation must stay 1"),
+        ("betas=0.5,0.9", "train.betas must stay"),
+        ("sampling=stream", "data.sampling must stay \"random\""),
+        ("d_model=32", "its model is not the one of the experiment"),
+    ] {
+        training.with(&[setting]).resume().refused(&[sentence]);
+        assert_untouched(&training.out, &before);
+    }
+    training.with(&["max_iterations=22", "lr=0.0005", "eval_every=5", "patience=7", "threads=2"]).resume().ok();
+}
+
+#[test]
+fn a_log_that_is_deleted_while_it_is_written_is_put_back() {
+    let scratch = Scratch::new();
+    let settings = ["max_iterations=200", "eval_every=100"];
+    let (whole, robbed) = (scratch.training("whole", &settings), scratch.training("robbed", &settings));
+    whole.run().ok();
+    let mut child = robbed.spawn();
+    wait_until(&mut child, || robbed.logged() >= 10);
+    std::fs::remove_file(robbed.out.join("metrics.jsonl")).unwrap();
+    Finished::from(child.wait_with_output().unwrap()).ok();
+    robbed.outcome().assert_equals(&whole.outcome());
+}
+
+#[test]
+fn what_is_left_of_a_removed_checkpoint_does_not_stop_the_report() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &[]);
+    let report = training.run().ok().stdout;
+    let half = training.out.join("checkpoints/iter-20-2");
+    std::fs::create_dir(&half).unwrap();
+    std::fs::copy(training.checkpoint("last").join("config.json"), half.join("config.json")).unwrap();
+    assert_eq!(training.resume().ok().stdout, report);
+    training.with(&["max_iterations=22"]).resume().ok();
+    assert!(!half.exists());
+}
+
+#[test]
 fn resuming_a_finished_run_reports_again_and_changes_nothing_of_it() {
     let scratch = Scratch::new();
     let training = scratch.training("run", &[]);

@@ -8,6 +8,7 @@
 //! | `task.json` | names, means and deviations of a task's data, where it has some |
 //! | `training.safetensors` | moments of the optimiser and the carried state, for resuming |
 //! | `progress.json` | counters, for resuming |
+//! | `SHA256SUMS` | the digest of each of them, compared when it is read; checkpoints without it are read as they are |
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use std::path::Path;
 use burn::module::Module;
 use burn::tensor::{Device, TensorData};
 use minrnn_stream::{
-    CheckpointConfig, ModelConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint, read_text, sync_directory, write_atomic,
+    CheckpointConfig, CheckpointFiles, ModelConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint, sync_directory, write_atomic,
     write_safetensors,
 };
 use tempfile::TempDir;
@@ -54,7 +55,7 @@ pub fn load_model(directory: impl AsRef<Path>, device: &Device) -> Result<Loaded
     let model = load_weights(model, &mut weights)?;
     weights.expect_empty()?;
     let path = directory.join(TOKENIZER_FILE);
-    let tokenizer = if path.exists() { Some(Tokenizer::load(&path)?) } else { None };
+    let tokenizer = load_tokenizer(directory)?;
     if let Some(tokenizer) = &tokenizer
         && tokenizer.vocab_size() > config.model.vocab_size
     {
@@ -65,18 +66,33 @@ pub fn load_model(directory: impl AsRef<Path>, device: &Device) -> Result<Loaded
     Ok(LoadedModel { config, model, tokenizer })
 }
 
+/// The vocabulary in the checkpoint directory `directory`, where the model reads text.
+///
+/// # Errors
+/// When it cannot be read, or has another digest than it was written with.
+pub fn load_tokenizer(directory: impl AsRef<Path>) -> Result<Option<Tokenizer>> {
+    Ok(tokenizer_of(&CheckpointFiles::open(directory)?)?.map(|(tokenizer, _)| tokenizer))
+}
+
+/// The vocabulary of a checkpoint and its file's content, where the model reads text.
+///
+/// # Errors
+/// As [`load_tokenizer`].
+pub fn tokenizer_of(files: &CheckpointFiles) -> Result<Option<(Tokenizer, Vec<u8>)>> {
+    let Some(bytes) = files.find(TOKENIZER_FILE, Tokenizer::MAX_FILE_LEN)? else { return Ok(None) };
+    Ok(Some((Tokenizer::from_bytes(&bytes, files.path(TOKENIZER_FILE))?, bytes)))
+}
+
 /// The task on tables of the model in the checkpoint directory `directory`, with the configuration `config`; none where it has another one.
 ///
 /// # Errors
 /// When its description cannot be read or belongs to another model.
 pub fn load_table_task(directory: impl AsRef<Path>, config: &ModelConfig) -> Result<Option<TableTask>> {
-    let path = directory.as_ref().join(TASK_FILE);
-    if !path.exists() {
-        return Ok(None);
-    }
-    let text = read_text(&path, MAX_TASK_BYTES)?;
+    let files = CheckpointFiles::open(directory)?;
+    let path = files.path(TASK_FILE);
+    let Some(text) = files.find(TASK_FILE, MAX_TASK_BYTES)? else { return Ok(None) };
     let refused = |problem: String| Error::malformed(&path, problem);
-    let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| refused(format!("it is not JSON: {error}")))?;
+    let value: serde_json::Value = serde_json::from_slice(&text).map_err(|error| refused(format!("it is not JSON: {error}")))?;
     if !["classify", "forecast"].map(Some).contains(&value["task"].as_str()) {
         return Ok(None);
     }
@@ -110,6 +126,7 @@ pub fn create_checkpoint(
         Tokenizer::from_bytes(&bytes, tokenizer)?;
         write_atomic(unfinished.path().join(TOKENIZER_FILE), &bytes)?;
     }
+    CheckpointFiles::seal(unfinished.path())?;
     let loaded = load_model(unfinished.path(), device)?;
     std::fs::rename(unfinished.path(), directory).map_err(|error| Error::io("make", directory, error))?;
     // It has another name now, and nothing is left to clean up.

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use burn::tensor::Device;
-use minrnn_stream::{CheckpointConfig, ModelConfig, WEIGHTS_FILE, read_checkpoint, write_atomic};
+use minrnn_stream::{
+    CheckpointConfig, CheckpointFiles, DIGESTS_FILE, ModelConfig, WEIGHTS_FILE, create_directories, read_checkpoint, write_atomic,
+};
 
 use crate::checkpoint::{TASK_FILE, load_weights, save_weights};
 use crate::data::offline_rl::StepEncoding;
@@ -31,12 +33,18 @@ impl Policy {
     /// When a file cannot be written.
     pub fn save(&self, directory: impl AsRef<Path>) -> Result<()> {
         let directory = directory.as_ref();
-        std::fs::create_dir_all(directory).map_err(|error| Error::io("make", directory, error))?;
+        create_directories(directory).map_err(|error| Error::io("make", directory, error))?;
+        let digests = directory.join(DIGESTS_FILE);
+        if digests.exists() {
+            // Those of a policy that is replaced.
+            std::fs::remove_file(&digests).map_err(|error| Error::io("remove", &digests, error))?;
+        }
         CheckpointConfig::new(self.config.clone()).write(directory)?;
         save_weights(&self.model, directory.join(WEIGHTS_FILE))?;
         let path = directory.join(TASK_FILE);
         let text = serde_json::to_vec_pretty(&self.encoding).map_err(|error| Error::malformed(&path, error.to_string()))?;
-        Ok(write_atomic(path, &text)?)
+        write_atomic(path, &text)?;
+        Ok(CheckpointFiles::seal(directory)?)
     }
 
     /// Reads the policy in the directory `directory`.
@@ -49,12 +57,9 @@ impl Policy {
         let config = config.model;
         let model = load_weights(Decision::new(&config, 0, device)?, &mut weights)?;
         weights.expect_empty()?;
-        let path = directory.join(TASK_FILE);
-        let len = std::fs::metadata(&path).map_err(|error| Error::io("read", &path, error))?.len();
-        if len > MAX_TASK_BYTES {
-            return Err(Error::malformed(&path, format!("it has {len} bytes, expected at most {MAX_TASK_BYTES}")));
-        }
-        let text = std::fs::read(&path).map_err(|error| Error::io("read", &path, error))?;
+        let files = CheckpointFiles::open(directory)?;
+        let path = files.path(TASK_FILE);
+        let text = files.bytes(TASK_FILE, MAX_TASK_BYTES)?;
         let encoding: StepEncoding = serde_json::from_slice(&text)
             .map_err(|error| Error::malformed(&path, format!("expected means and deviations of observations: {error}")))?;
         encoding.validate().map_err(|error| Error::malformed(&path, error.to_string()))?;
@@ -97,6 +102,9 @@ mod tests {
     fn a_policy_without_its_statistics_is_refused() {
         let (dir, policy) = (tempfile::tempdir().unwrap(), policy());
         policy.save(dir.path()).unwrap();
+        std::fs::write(dir.path().join(TASK_FILE), "{}").unwrap();
+        assert!(Policy::load(dir.path(), &Device::flex()).unwrap_err().to_string().contains("delete SHA256SUMS"));
+        std::fs::remove_file(dir.path().join(DIGESTS_FILE)).unwrap();
         let refusal = |text: &str| {
             std::fs::write(dir.path().join(TASK_FILE), text).unwrap();
             Policy::load(dir.path(), &Device::flex()).unwrap_err().to_string()

@@ -10,7 +10,7 @@ use minrnn::generate::{ModelIdentity, Session, TextGenerator, TokenSession, star
 use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
-use minrnn_stream::{InitialState, MixerKind, ModelConfig, NormKind, Sampling, ScanKind};
+use minrnn_stream::{InitialState, MixerKind, ModelConfig, NormKind, Sampling, ScanKind, Weights, write_safetensors};
 
 const ALPHABET: &str = "\n abcdefghijklmnopqrstuvwxyz";
 
@@ -374,6 +374,12 @@ fn a_damaged_session_is_refused_and_never_panics() {
         bytes[at] ^= 1;
         let _ = load(&bytes);
     }
+    // Every bit of the numbers is under the checksum.
+    for at in (bytes.len() - 200)..bytes.len() {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 1 << (at % 8);
+        assert!(load(&bytes).unwrap_err().to_string().contains("its checksum is another one"));
+    }
     // The same length, so that only the claim is wrong.
     let edited = |from: &str, to: &str| {
         let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).unwrap_or_else(|| panic!("no {from}"));
@@ -381,10 +387,26 @@ fn a_damaged_session_is_refused_and_never_panics() {
         bytes[at..at + from.len()].copy_from_slice(to.as_bytes());
         load(&bytes).unwrap_err().to_string()
     };
-    assert!(edited("\\\"batch_size\\\":1", "\\\"batch_size\\\":9").contains("claims 9 rows"));
-    assert!(edited("\\\"version\\\":1", "\\\"version\\\":2").contains("session version 2"));
-    assert!(edited("\\\"unread\\\":4", "\\\"unread\\\":-").contains("damaged"));
+    assert!(edited("\\\"batch_size\\\":1", "\\\"batch_size\\\":9").contains("its checksum is another one"));
     assert!(edited("minrnn_session", "other__session").contains("another safetensors file"));
+    // What a session claims is not believed for lack of a checksum either, as in version 1.
+    let unchecked = |from: &str, to: &str| {
+        std::fs::write(&path, &bytes).unwrap();
+        let mut weights = Weights::read(&path).unwrap();
+        let header = weights.metadata()["minrnn_session"][8..].replacen("\"version\":2", "\"version\":1", 1).replacen(from, to, 1);
+        let names: Vec<String> = weights.names().map(ToOwned::to_owned).collect();
+        let tensors = names.into_iter().map(|name| {
+            let tensor = weights.take_any(&name).unwrap();
+            (name, tensor.shape, tensor.data.into())
+        });
+        write_safetensors(&path, tensors, Some(("minrnn_session", &header))).unwrap();
+        TextGenerator::load(&path, &Session::new(&model, 0), &tokenizer, &identity).map(|_| ())
+    };
+    unchecked("", "").unwrap();
+    let refused = |from, to| unchecked(from, to).unwrap_err().to_string();
+    assert!(refused("\"batch_size\":1", "\"batch_size\":9").contains("claims 9 rows"));
+    assert!(refused("\"version\":1", "\"version\":2").contains("session version 2"));
+    assert!(refused("\"unread\":4", "\"unread\":-").contains("damaged"));
     let missing = TextGenerator::load(directory.path().join("none"), &Session::new(&model, 0), &tokenizer, &identity).unwrap_err();
     assert!(missing.is_wrong_input() && missing.to_string().starts_with("could not read"));
     let unwritable = Session::new(&model, 1).save(directory.path().join("none/session"), &identity).unwrap_err();

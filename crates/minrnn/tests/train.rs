@@ -324,6 +324,29 @@ fn patience_ends_a_run_that_gains_nothing() {
 }
 
 #[test]
+fn scores_that_tie_choose_the_same_checkpoints_after_any_number_of_resumes() {
+    let scratch = Scratch::new();
+    // 105 answers, few of them learned: the same share of right ones again and again, most of them no fraction of a power of two.
+    let task = ["task=selective-copying", "copy_length=12", "copy_tokens=3", "batch_size=5", "eval_iterations=7", "eval_every=1"];
+    let settings = [&task[..], &["max_iterations=12", "lr=0.0003", "patience=9"]].concat();
+    let (mut whole, mut tale) = (scratch.start("whole", &settings), Vec::new());
+    let ending = run(&mut whole, None, &mut tale).unwrap();
+    let scores: std::collections::BTreeSet<u64> = whole.progress().best.iter().map(|best| best.score.to_bits()).collect();
+    assert!(scores.iter().any(|&bits| f64::from_bits(bits) * 1024.0 % 1.0 != 0.0), "{scores:?}");
+    let (mut parts, mut last) = (scratch.start("parts", &settings), Ending::Stopped);
+    for stop_after in 1..=whole.progress().iteration {
+        last = run(&mut parts, Some(stop_after), &mut Vec::new()).unwrap();
+        drop(parts);
+        parts = scratch.resume("parts", &settings);
+    }
+    if last == Ending::Stopped {
+        last = run(&mut parts, None, &mut Vec::new()).unwrap();
+    }
+    let counters = |trainer: &Trainer| minrnn::train::Progress { seconds: 0.0, ..trainer.progress().clone() };
+    assert_eq!((last, counters(&parts)), (ending, counters(&whole)));
+}
+
+#[test]
 fn a_solved_task_ends_the_run_and_stays_solved() {
     let scratch = Scratch::new();
     // A goal that guessing reaches.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::files::read_text;
-use crate::{Error, ModelConfig, Result, Weights, write_atomic};
+use crate::{CheckpointFiles, Error, ModelConfig, Result, Weights, write_atomic};
 
 /// Name of the configuration in a checkpoint directory.
 pub const CONFIG_FILE: &str = "config.json";
@@ -15,7 +15,6 @@ pub const WEIGHTS_FILE: &str = "model.safetensors";
 /// The version of the format that this library reads and writes.
 pub const FORMAT_VERSION: u64 = 1;
 
-const MAX_CONFIG_BYTES: u64 = 1 << 20;
 /// A model with so many weights is made whatever its file holds, so that what the file lacks can be named;
 const SMALL_MODEL: u128 = 1 << 20;
 /// and a larger one where the file holds at least this share of its weights.
@@ -33,6 +32,8 @@ pub struct CheckpointConfig {
 }
 
 impl CheckpointConfig {
+    pub(crate) const MAX_BYTES: u64 = 1 << 20;
+
     /// The configuration of `model`, with no further sections.
     pub fn new(model: ModelConfig) -> Self {
         Self { version: FORMAT_VERSION, model, sections: Map::new() }
@@ -41,20 +42,25 @@ impl CheckpointConfig {
     /// Reads and checks `config.json` in `directory`.
     ///
     /// # Errors
-    /// When the file is missing, is not such a configuration, has a version from the future, or describes an impossible model.
+    /// When the file is missing, is not such a configuration, has a version from the future, describes an impossible model, or is not
+    /// what the digests of the directory say.
     pub fn read(directory: impl AsRef<Path>) -> Result<Self> {
-        Self::read_file(directory.as_ref().join(CONFIG_FILE))
+        CheckpointFiles::open(directory)?.config()
     }
 
     /// Reads and checks such a file, whatever its name.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// As [`read`](Self::read), but for digests.
     pub fn read_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let text = read_text(path, MAX_CONFIG_BYTES)?;
+        Self::parse(&read_text(path, Self::MAX_BYTES)?, path)
+    }
+
+    /// The configuration written in `text`, the content of the file `path`.
+    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self> {
         let not_ours = |error: serde_json::Error| Error::malformed(path, format!("expected a checkpoint configuration: {error}"));
-        let value: Value = serde_json::from_str(&text).map_err(not_ours)?;
+        let value: Value = serde_json::from_str(text).map_err(not_ours)?;
         match value.get("version").and_then(Value::as_u64) {
             Some(FORMAT_VERSION) => {}
             Some(version) => {
@@ -84,11 +90,10 @@ impl CheckpointConfig {
 /// Reads the configuration and the weights of the checkpoint in `directory`.
 ///
 /// # Errors
-/// As [`CheckpointConfig::read`] and [`Weights::read`]; also when the file is much too small for the model, before any model is built.
+/// As [`CheckpointConfig::read`] and [`CheckpointFiles::weights`]; also when the file is much too small for the model, before any model is built.
 pub fn read_checkpoint(directory: impl AsRef<Path>) -> Result<(CheckpointConfig, Weights)> {
-    let directory = directory.as_ref();
-    let config = CheckpointConfig::read(directory)?;
-    let weights = Weights::read(directory.join(WEIGHTS_FILE))?;
+    let files = CheckpointFiles::open(directory)?;
+    let (config, weights) = (files.config()?, files.weights(WEIGHTS_FILE)?);
     let (needed, found) = (config.model.cost()?.parameters, weights.value_count());
     if needed > SMALL_MODEL.max(LEAST_SHARE * found as u128) {
         let problem = format!("it holds {found} weights, but the model of {CONFIG_FILE} beside it has {needed}");

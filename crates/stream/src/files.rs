@@ -40,12 +40,38 @@ pub fn sync_directory(directory: impl AsRef<Path>) -> std::io::Result<()> {
     if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
 }
 
+/// Makes the directory `path` and the parents it lacks, so that each outlasts a power failure.
+///
+/// # Errors
+/// When one cannot be made or synced, or there is a file in its place.
+pub fn create_directories(path: impl AsRef<Path>) -> std::io::Result<()> {
+    let path = path.as_ref();
+    if path.is_dir() {
+        return Ok(());
+    }
+    let parent = directory_of(path);
+    if !parent.exists() {
+        create_directories(parent)?;
+    }
+    match std::fs::create_dir(path) {
+        // Another process was faster.
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && path.is_dir() => {}
+        made => made?,
+    }
+    sync_directory(parent)
+}
+
 /// The text of a small file, such as a configuration, of at most `limit` bytes.
 ///
 /// # Errors
 /// When the file cannot be read, is larger than `limit`, or is not UTF-8.
 pub fn read_text(path: impl AsRef<Path>, limit: u64) -> Result<String> {
     let path = path.as_ref();
+    utf8(path, read_limited(path, limit)?)
+}
+
+/// The content of a file of at most `limit` bytes.
+pub(crate) fn read_limited(path: &Path, limit: u64) -> Result<Vec<u8>> {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -55,6 +81,11 @@ pub fn read_text(path: impl AsRef<Path>, limit: u64) -> Result<String> {
     if bytes.len() as u64 > limit {
         return Err(Error::malformed(path, format!("the file is larger than {limit} bytes, which nothing of this kind is")));
     }
+    Ok(bytes)
+}
+
+/// The bytes of the file at `path` as text.
+pub(crate) fn utf8(path: &Path, bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|broken| {
         Error::malformed(path, format!("expected UTF-8 text, found another byte at offset {}", broken.utf8_error().valid_up_to()))
     })
@@ -92,6 +123,22 @@ mod tests {
         std::fs::create_dir(&taken).unwrap();
         assert!(write_atomic(&taken, b"x").is_err());
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn directories_are_made_with_their_parents_and_may_be_there() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/b/c");
+        for _ in 0..2 {
+            create_directories(&path).unwrap();
+            assert!(path.is_dir());
+        }
+        create_directories(path.join("../d/")).unwrap();
+        assert!(parent.path().join("a/b/d").is_dir());
+        std::fs::write(parent.path().join("file"), "").unwrap();
+        for blocked in ["file", "file/below"] {
+            create_directories(parent.path().join(blocked)).unwrap_err();
+        }
     }
 
     #[test]

@@ -28,6 +28,8 @@ mod choices;
 mod config;
 mod conv;
 mod crew;
+#[cfg(feature = "std")]
+mod digests;
 mod error;
 mod feed_forward;
 #[cfg(feature = "std")]
@@ -59,9 +61,11 @@ pub use choices::{
     Positions, RecurrentInit, S4Init, ScanKind, WeightFormat, WiringKind,
 };
 pub use config::{Cost, ModelConfig, Past};
+#[cfg(feature = "std")]
+pub use digests::{CheckpointFiles, DIGESTS_FILE};
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
-pub use files::{read_text, sync_directory, write_atomic};
+pub use files::{create_directories, read_text, sync_directory, write_atomic};
 pub use model::Model;
 pub use packed::{PackedModel, TensorEntry};
 pub use sampler::Sampler;

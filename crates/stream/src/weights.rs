@@ -38,8 +38,13 @@ impl Weights {
     /// # Errors
     /// When the file is missing, truncated or damaged, or holds a tensor that is not f32.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
+        Self::read_checked_by(path.as_ref(), |_| Ok(()))
+    }
+
+    /// The same, once `check` has had a look at the whole file.
+    pub(crate) fn read_checked_by(path: &Path, check: impl FnOnce(&[u8]) -> Result<()>) -> Result<Self> {
         let bytes = read_checked(path)?;
+        check(&bytes)?;
         let file = SafeTensors::deserialize(&bytes).map_err(|error| damaged(path, error.to_string()))?;
         let mut tensors = BTreeMap::new();
         for (name, view) in file.iter() {

@@ -5,10 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use minrnn::Error;
-use minrnn::checkpoint::TOKENIZER_FILE;
-use minrnn::data::Tokenizer;
+use minrnn::checkpoint::tokenizer_of;
 use minrnn::train::find_checkpoint;
-use minrnn_stream::{PackedModel, WeightFormat, read_checkpoint};
+use minrnn_stream::{CheckpointFiles, PackedModel, WeightFormat, read_checkpoint};
 
 use crate::deployed::Deployed;
 use crate::output::{expect_harmless, print};
@@ -29,14 +28,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     expect_harmless(&args.output, [])?;
     let checkpoint = find_checkpoint(&args.run)?;
     let (config, mut weights) = read_checkpoint(&checkpoint).map_err(Error::from)?;
-    let file = checkpoint.join(TOKENIZER_FILE);
-    let tokenizer = if file.exists() {
-        // A vocabulary that cannot be read is refused now, not by whoever gets the file.
-        Tokenizer::load(&file)?;
-        Some(std::fs::read(&file).map_err(|error| Error::io("read", &file, error))?)
-    } else {
-        None
-    };
+    // A vocabulary that cannot be read is refused now, not by whoever gets the file.
+    let tokenizer = tokenizer_of(&CheckpointFiles::open(&checkpoint).map_err(Error::from)?)?.map(|(_, bytes)| bytes);
     let format: WeightFormat = args.weights.parse().map_err(Error::from)?;
     let tensors = PackedModel::write(&args.output, &config.model, &mut weights, format, tokenizer.as_deref()).map_err(Error::from)?;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use minrnn::data::expect_lasting;
 use minrnn::train::{
-    EXPERIMENT_FILE, Ending, EventsFile, Experiment, MetricsLog, Pointer, RunDir, Task, Trainer, draw_curves, read_metrics,
+    EXPERIMENT_FILE, Ending, Event, EventsFile, Experiment, MetricsLog, Pointer, RunDir, Task, Trainer, draw_curves, read_metrics,
 };
 
 use crate::device::DeviceArg;
@@ -33,7 +33,8 @@ pub struct Args {
     /// Run directory [default: runs/NAME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Continue the run in the run directory where it stopped
+    /// Continue the run in the run directory where it stopped. With --set it may go on longer, at another learning rate, or on other
+    /// threads; model, data, seed and batches stay
     #[arg(long)]
     resume: bool,
     /// Set a configuration key, for example train.lr=0.001 or d_model=64
@@ -69,15 +70,21 @@ fn open(args: &Args, out: &Path) -> anyhow::Result<(Experiment, RunDir)> {
     let run = RunDir::open(out)?;
     let stored = run.file(EXPERIMENT_FILE);
     let has_checkpoint = run.checkpoint(Pointer::Last)?.is_some();
-    if !has_checkpoint {
-        say(format_args!("'{}' has no checkpoint yet: starting anew", out.display()));
-    }
     if !stored.exists() {
         if has_checkpoint {
             let problem = "it is gone, and without it the run cannot go on; put it back, or start a new run with --out";
             return Err(minrnn::Error::malformed(stored, problem).into());
         }
+        if args.experiment.is_none() && args.data.is_none() && args.table.experiment().is_none() {
+            let problem = "there is no run to resume in it: its start was ended before it began; start it again with the command it was started \
+                           with, without --resume";
+            return Err(minrnn::Error::malformed(out, problem).into());
+        }
+        say(format_args!("'{}' has no checkpoint yet: starting anew", out.display()));
         return Ok((new_experiment(args)?, run));
+    }
+    if !has_checkpoint {
+        say(format_args!("'{}' has no checkpoint yet: starting anew", out.display()));
     }
     let mut experiment = Experiment::load_file(&stored, &args.settings)?;
     take_data(&mut experiment, args)?;
@@ -174,6 +181,10 @@ pub fn train_and_record(trainer: &mut Trainer, stop: &AtomicBool) -> anyhow::Res
     let mut events = EventsFile::create(&out, Some(trainer.progress().iteration + 1))?;
     let mut display = Display::new(trainer);
     let outcome = trainer.run(stop, |event| {
+        if matches!(event, Event::Saving) {
+            // A checkpoint never knows of more than the log does, power failure or not.
+            metrics.sync()?;
+        }
         if let Some(record) = display::record_of(&event) {
             metrics.append(&record)?;
             events.record(&record)?;
@@ -186,6 +197,7 @@ pub fn train_and_record(trainer: &mut Trainer, stop: &AtomicBool) -> anyhow::Res
     let drawn = read_metrics(out.join(METRICS_FILE)).and_then(|records| draw_curves(&records, title, &out));
     // What ended the training is told before what is wrong with its picture.
     let ending = outcome?;
+    metrics.sync()?;
     drawn?;
     Ok(ending)
 }

@@ -1,10 +1,12 @@
-//! Sessions in files: safetensors with one tensor `state.…` for each part of the state, and json in the header for the rest.
+//! Sessions in files: safetensors with one tensor `state.…` for each part of the state, and json in the header for the rest, behind the
+//! CRC-32C of it and the tensors in eight hexadecimal digits.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use burn::tensor::TensorData;
-use minrnn_stream::{Weights, write_safetensors};
+use minrnn_stream::{Tensor, Weights, write_safetensors};
 use serde::{Deserialize, Serialize};
 
 use super::identity::ModelIdentity;
@@ -17,7 +19,10 @@ use crate::nn::Mixer;
 use crate::{Error, Result};
 
 const KEY: &str = "minrnn_session";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+/// The version whose json has no checksum before it.
+const UNCHECKED: u64 = 1;
+const CHECKSUM_DIGITS: usize = 8;
 const PREFIX: &str = "state.";
 
 /// What the header says of a session.
@@ -52,9 +57,33 @@ impl<'m, M: Mixer> Session<'m, M> {
 pub(super) fn write(session: &impl TokenSession, path: &Path, identity: &ModelIdentity, text: Option<&SavedText>) -> Result<()> {
     let saved = Saved { version: VERSION, model: Cow::Borrowed(identity), batch_size: session.batch_size(), text: text.map(Cow::Borrowed) };
     let header = serde_json::to_string(&saved).map_err(|error| Error::malformed(path, error.to_string()))?;
-    let tensors = session.tensors().into_iter();
-    let tensors = tensors.map(|(name, shape, values)| (format!("{PREFIX}{name}"), shape, Cow::Owned(values)));
-    write_safetensors(path, tensors, Some((KEY, &header))).map_err(plain)
+    let tensors: BTreeMap<String, Tensor> =
+        session.tensors().into_iter().map(|(name, shape, data)| (format!("{PREFIX}{name}"), Tensor { shape, data })).collect();
+    let checksum = checksum(&header, tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)));
+    let tensors = tensors.into_iter().map(|(name, tensor)| (name, tensor.shape, Cow::Owned(tensor.data)));
+    write_safetensors(path, tensors, Some((KEY, &format!("{checksum}{header}")))).map_err(plain)
+}
+
+/// The checksum of a session's json and its tensors, which come in the order of their names.
+fn checksum<'a>(header: &str, tensors: impl Iterator<Item = (&'a str, &'a Tensor)>) -> String {
+    let mut crc = crc32c::crc32c(header.as_bytes());
+    for (name, tensor) in tensors {
+        crc = crc32c::crc32c_append(crc, format!("\n{name} {:?}\n", tensor.shape).as_bytes());
+        let values: Vec<u8> = tensor.data.iter().flat_map(|value| value.to_le_bytes()).collect();
+        crc = crc32c::crc32c_append(crc, &values);
+    }
+    format!("{crc:0CHECKSUM_DIGITS$x}")
+}
+
+/// The json of a saved session, once it and the tensors are known to be what was written, and whether that could be known.
+fn checked<'a>(header: &'a str, weights: &Weights) -> Result<(&'a str, bool), String> {
+    if header.starts_with('{') {
+        return Ok((header, false));
+    }
+    let damaged = || "the saved session is damaged: its checksum is another one; save it again, or go on from another one".to_owned();
+    let (expected, json) = header.split_at_checked(CHECKSUM_DIGITS).ok_or_else(damaged)?;
+    let tensors = weights.names().filter_map(|name| Some((name, weights.get(name)?)));
+    if checksum(json, tensors) == expected { Ok((json, true)) } else { Err(damaged()) }
 }
 
 /// A session like `like` and the text saved with it.
@@ -63,9 +92,10 @@ pub(super) fn read<S: TokenSession>(path: &Path, like: &S, identity: &ModelIdent
     let Some(header) = weights.metadata().get(KEY) else {
         return Err(Error::malformed(path, "expected a saved session, found another safetensors file"));
     };
+    let (json, is_checked) = checked(header, &weights).map_err(|problem| Error::malformed(path, problem))?;
     let saved: Saved<'static> =
-        serde_json::from_str(header).map_err(|error| Error::malformed(path, format!("the saved session is damaged: {error}")))?;
-    if saved.version != VERSION {
+        serde_json::from_str(json).map_err(|error| Error::malformed(path, format!("the saved session is damaged: {error}")))?;
+    if saved.version != if is_checked { VERSION } else { UNCHECKED } {
         let problem = format!("session version {}, expected {VERSION}; use the minrnn that wrote it", saved.version);
         return Err(Error::malformed(path, problem));
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use minrnn_stream::{MixerKind, ModelConfig, NormKind, Positions, read_text};
+use minrnn_stream::{CheckpointConfig, MixerKind, ModelConfig, NormKind, Positions, read_text};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -16,6 +16,28 @@ use crate::data::SequenceTask;
 use crate::{Error, Result};
 
 const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Keys of `[train]` that may change when a run goes on: how long and how fast it learns, and how it is watched and computed.
+const MAY_CHANGE: [&str; 17] = [
+    "max_iterations",
+    "lr",
+    "min_lr",
+    "warmup",
+    "schedule",
+    "lr_decay_iterations",
+    "weight_decay",
+    "clip_norm",
+    "eval_every",
+    "eval_iterations",
+    "checkpoint_every",
+    "patience",
+    "solved_at",
+    "precision",
+    "checkpoint_blocks",
+    "device",
+    "threads",
+];
+/// Keys of `[data]` that say where the data are; that they are the same is seen by their digest.
+const PLACES: [&str; 2] = ["path", "corpus"];
 
 /// Everything that decides the outcome of a training run.
 ///
@@ -165,6 +187,38 @@ impl Experiment {
     }
 }
 
+impl Experiment {
+    /// Checks that a run which wrote the checkpoint configuration `began` can go on as this experiment: another seed, batch or task would
+    /// be another run. Its model and the content of its data are compared elsewhere.
+    ///
+    /// May change: `max_iterations`, `lr`, `min_lr`, `warmup`, `schedule`, `lr_decay_iterations`, `weight_decay`, `clip_norm`,
+    /// `eval_every`, `eval_iterations`, `checkpoint_every`, `patience`, `solved_at`, `precision`, `checkpoint_blocks`, `device`, `threads`,
+    /// and where the data are.
+    ///
+    /// # Errors
+    /// A sentence that names the first key that must stay as it was.
+    pub fn expect_continues(&self, began: &CheckpointConfig) -> Result<()> {
+        let to_json = |experiment: &Self| serde_json::to_value(experiment).map_err(|error| Error::Config(error.to_string()));
+        let (own, default) = (to_json(self)?, to_json(&Self::default())?);
+        for (section, free) in [("data", &PLACES[..]), ("train", &MAY_CHANGE)] {
+            let Some(keys) = own[section].as_object() else { continue };
+            let Some(began) = began.sections.get(section) else { continue };
+            for (key, found) in keys.iter().filter(|(key, _)| !free.contains(&key.as_str())) {
+                // A key that is younger than the run stood for its default.
+                let expected = began.get(key).unwrap_or(&default[section][key]);
+                require(found == expected, || {
+                    let may_change = MAY_CHANGE.join(", ");
+                    format!(
+                        "{section}.{key} must stay {expected}, as the run began with it, found {found}; leave that setting as it was, or \
+                         train in another directory with --out (what may change when a run goes on: {may_change})"
+                    )
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The places of tokens, and what attention sees of them, end at `max_seq_len`.
 impl Experiment {
     fn validate_length(&self) -> Result<()> {
@@ -265,7 +319,7 @@ mod tests {
     use minrnn_stream::{Candidate, DropoutSite, InitialState, MixerKind, NormKind};
     use proptest::prelude::*;
 
-    use super::super::train_config::DecayGroups;
+    use super::super::train_config::{DecayGroups, ScheduleKind};
     use super::*;
 
     fn parse(text: &str) -> Result<Experiment> {
@@ -367,6 +421,42 @@ mod tests {
     }
 
     #[test]
+    fn a_run_goes_on_with_all_that_decides_its_randomness_and_its_data() {
+        let began = |experiment: &Experiment| {
+            let mut config = CheckpointConfig::new(ModelConfig::default());
+            config.sections.insert("data".to_owned(), serde_json::to_value(&experiment.data).unwrap());
+            config.sections.insert("train".to_owned(), serde_json::to_value(&experiment.train).unwrap());
+            config
+        };
+        let run = began(&Experiment::default());
+        let known = known_keys().unwrap();
+        for key in MAY_CHANGE {
+            assert!(known["train"].get(key).is_some(), "{key}");
+        }
+        for setting in ["max_iterations=7", "lr=0.5", "betas=0.9,0.99", "threads=2", "path=elsewhere", "eval_iterations=1", "clip_norm=0.5"]
+        {
+            set(setting).unwrap().expect_continues(&run).unwrap();
+        }
+        for (setting, expected) in [
+            ("seed=8", "train.seed must stay 0, as the run began with it, found 8; leave"),
+            ("batch_size=8", "train.batch_size must stay 64"),
+            ("betas=0.8,0.99", "train.betas must stay [0.9,0.99]"),
+            ("train_fraction=0.5", "data.train_fraction must stay 0.9"),
+            ("task=selective-copying", "data.task must stay \"text\""),
+            ("target=a", "data.target must stay []"),
+        ] {
+            let refused = set(setting).unwrap().expect_continues(&run).unwrap_err().to_string();
+            assert!(refused.starts_with(expected) && refused.contains("max_iterations, lr"), "{refused}");
+        }
+        // A run that is older than a key began with its default; one that says nothing of its settings is believed.
+        let mut old = run.clone();
+        old.sections["train"].as_object_mut().unwrap().remove("seed");
+        set("seed=0").unwrap().expect_continues(&old).unwrap();
+        set("seed=8").unwrap().expect_continues(&old).unwrap_err();
+        set("seed=8").unwrap().expect_continues(&CheckpointConfig::new(ModelConfig::default())).unwrap();
+    }
+
+    #[test]
     fn a_length_beyond_the_places_is_refused() {
         let attention = "[model]\nmixer = 'attention'\nmax_seq_len = 100\n";
         assert!(refusal(attention).starts_with("seq_len = 256 is beyond max_seq_len = 100"));
@@ -399,6 +489,18 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn numbers_are_read_back_to_the_last_bit(bits: u64, fraction in 0.0..1.0f64) {
+            for number in [f64::from_bits(bits), fraction] {
+                let mut experiment = Experiment::default();
+                (experiment.train.lr, experiment.train.schedule) = (number, ScheduleKind::Constant);
+                if experiment.validate().is_ok() {
+                    let read = Experiment::parse(&experiment.to_toml().unwrap(), &[]).unwrap();
+                    prop_assert_eq!(read.train.lr.to_bits(), number.to_bits());
+                }
+            }
+        }
+
         #[test]
         fn no_text_panics(text in "[a-z\\[\\]=.'0-9\n_]{0,60}", setting in "\\PC{0,30}") {
             let _ = Experiment::parse(&text, &[]);

@@ -1,7 +1,7 @@
 //! `metrics.jsonl`: one JSON object per line, appended while training and cut back on resume.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use minrnn_stream::write_atomic;
@@ -61,18 +61,32 @@ impl Record {
 pub struct MetricsLog {
     path: PathBuf,
     file: File,
+    /// Bytes it has.
+    len: u64,
 }
 
 impl MetricsLog {
-    /// Opens the log of a run that stands at `progress`: what was written of later updates and evaluations goes, as does a torn
-    /// last line. A missing file is an empty log.
+    /// Opens the log of a run that stands at `progress`: what was written of later updates and evaluations goes, as does whatever a
+    /// kill or a power failure made of it. A missing file is an empty log.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or a line before the last is no record.
+    /// When the file cannot be read or written, or a line is no record before those that `progress` knows of.
     pub fn open(path: impl AsRef<Path>, progress: &Progress) -> Result<Self> {
         let path = path.as_ref().to_owned();
         let mut kept = Vec::new();
-        for (line, record) in read_lines(&path)? {
+        let (lines, damage) = read_lines(&path)?;
+        let reaches = |last: Option<u64>, is_kind: fn(&Record) -> bool| {
+            let made = lines.iter().map(|(_, record)| record).filter(|record| is_kind(record)).map(Record::iteration).max();
+            last.is_none_or(|last| made.is_some_and(|made| made >= last))
+        };
+        // What the checkpoint knows of was synced before it; only behind that may a power failure leave anything.
+        let updated = Some(progress.iteration).filter(|&made| made > 0);
+        let is_whole = reaches(updated, |record| matches!(record, Record::Train { .. }))
+            && reaches(progress.evaluated_at, |record| matches!(record, Record::Eval { .. }));
+        if let Some(damage) = damage.filter(|_| !is_whole) {
+            return Err(damage);
+        }
+        for (line, record) in lines {
             let is_past = match record {
                 Record::Train { iteration, .. } => iteration <= progress.iteration,
                 Record::Eval { iteration, .. } => progress.evaluated_at.is_some_and(|last| iteration <= last),
@@ -83,20 +97,69 @@ impl MetricsLog {
             }
         }
         write_atomic(&path, &kept)?;
-        let file = OpenOptions::new().append(true).open(&path).map_err(|source| Error::io("open", &path, source))?;
-        Ok(Self { path, file })
+        let file = open_to_append(&path)?;
+        Ok(Self { path, file, len: kept.len() as u64 })
     }
 
-    /// Appends one line.
+    /// Appends one line. A log that was deleted meanwhile is put back.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the disk refuses, or another program has replaced or changed the file.
     pub fn append(&mut self, record: &Record) -> Result<()> {
         let mut line = serde_json::to_vec(record).map_err(|error| Error::malformed(&self.path, error.to_string()))?;
         line.push(b'\n');
         // In one call, so that a kill tears at most the last line.
-        self.file.write_all(&line).map_err(|source| Error::io("append to", &self.path, source))
+        self.file.write_all(&line).map_err(|source| Error::io("append to", &self.path, source))?;
+        self.len += line.len() as u64;
+        self.expect_in_place()
     }
+
+    /// Makes every line outlast a power failure.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub fn sync(&mut self) -> Result<()> {
+        self.file.sync_data().map_err(|source| Error::io("sync", &self.path, source))?;
+        self.expect_in_place()
+    }
+
+    /// Whether the file of the log's name is the one that is written to, with every line in it.
+    fn expect_in_place(&mut self) -> Result<()> {
+        let io = |source| Error::io("look at", &self.path, source);
+        let own = self.file.metadata().map_err(io)?;
+        let found = match fs::metadata(&self.path) {
+            Ok(found) => found,
+            Err(source) if source.kind() == ErrorKind::NotFound => return self.put_back(),
+            Err(source) => return Err(io(source)),
+        };
+        #[cfg(unix)]
+        let is_own = {
+            use std::os::unix::fs::MetadataExt;
+            (own.dev(), own.ino()) == (found.dev(), found.ino())
+        };
+        #[cfg(not(unix))]
+        let is_own = found.is_file();
+        if is_own && own.len() == self.len {
+            return Ok(());
+        }
+        let problem = "another program replaced or changed the log while the run was writing it, and lines may be lost; leave it alone, put \
+                       back what you can, and go on with --resume";
+        Err(Error::malformed(&self.path, problem))
+    }
+
+    /// Writes the log anew under its name, from the file that has lost it.
+    fn put_back(&mut self) -> Result<()> {
+        let mut lines = Vec::new();
+        let read = self.file.rewind().and_then(|()| self.file.read_to_end(&mut lines));
+        read.map_err(|source| Error::io("read", &self.path, source))?;
+        write_atomic(&self.path, &lines)?;
+        (self.file, self.len) = (open_to_append(&self.path)?, lines.len() as u64);
+        Ok(())
+    }
+}
+
+fn open_to_append(path: &Path) -> Result<File> {
+    OpenOptions::new().read(true).append(true).open(path).map_err(|source| Error::io("open", path, source))
 }
 
 /// Every record of the log at `path`, oldest first; a torn last line is left out, a missing file has none.
@@ -104,13 +167,17 @@ impl MetricsLog {
 /// # Errors
 /// When the file cannot be read, or a line before the last is no record.
 pub fn read_metrics(path: impl AsRef<Path>) -> Result<Vec<Record>> {
-    Ok(read_lines(path.as_ref())?.into_iter().map(|(_, record)| record).collect())
+    match read_lines(path.as_ref())? {
+        (_, Some(damage)) => Err(damage),
+        (lines, None) => Ok(lines.into_iter().map(|(_, record)| record).collect()),
+    }
 }
 
-fn read_lines(path: &Path) -> Result<Vec<(Vec<u8>, Record)>> {
+/// The lines with their records up to the first that is none, and what is wrong with that one.
+fn read_lines(path: &Path) -> Result<(Vec<(Vec<u8>, Record)>, Option<Error>)> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
-        Err(source) if source.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) if source.kind() == ErrorKind::NotFound => return Ok((Vec::new(), None)),
         Err(source) => return Err(Error::io("read", path, source)),
     };
     let mut records = Vec::new();
@@ -121,11 +188,11 @@ fn read_lines(path: &Path) -> Result<Vec<(Vec<u8>, Record)>> {
             Ok(record) => records.push((line.to_vec(), record)),
             Err(error) => {
                 let problem = format!("line {} is no record ({error}); repair that line or remove the file", at + 1);
-                return Err(Error::malformed(path, problem));
+                return Ok((records, Some(Error::malformed(path, problem))));
             }
         }
     }
-    Ok(records)
+    Ok((records, None))
 }
 
 fn null_is_nan<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<f64, D::Error> {
@@ -205,6 +272,64 @@ mod tests {
         let refused = MetricsLog::open(&path, &at(3, None)).unwrap_err().to_string();
         assert!(refused.contains("line 2 is no record"), "{refused}");
         assert!(fs::read(&path).unwrap().ends_with(b"{}\n"), "a refused log is left as it was");
+    }
+
+    #[test]
+    fn what_a_power_failure_left_behind_the_checkpoint_goes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("metrics.jsonl");
+        let mut log = MetricsLog::open(&path, &at(0, None)).unwrap();
+        [train(1), train(2), eval(2)].iter().for_each(|line| log.append(line).unwrap());
+        let whole = fs::read(&path).unwrap();
+        for rest in [&b"\0\0\0\0"[..], b"\0\0\n\0", b"{\"kind\":\n{}\n", b"\xff\n"] {
+            fs::write(&path, [&whole[..], rest].concat()).unwrap();
+            drop(MetricsLog::open(&path, &at(2, Some(2))).unwrap());
+            assert_eq!(fs::read(&path).unwrap(), whole);
+        }
+        // What the checkpoint knows of cannot be among it.
+        fs::write(&path, [&whole[..], b"\0\n"].concat()).unwrap();
+        for known in [at(3, None), at(2, Some(3))] {
+            assert!(MetricsLog::open(&path, &known).unwrap_err().to_string().contains("line 4 is no record"));
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_log_that_is_deleted_while_it_is_written_is_put_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("metrics.jsonl");
+        let mut log = MetricsLog::open(&path, &at(0, None)).unwrap();
+        log.append(&train(1)).unwrap();
+        for (at, line) in [train(2), eval(2), train(3)].iter().enumerate() {
+            fs::remove_file(&path).unwrap();
+            log.append(line).unwrap();
+            assert_eq!(read_metrics(&path).unwrap().len(), at + 2);
+        }
+        fs::remove_file(&path).unwrap();
+        log.sync().unwrap();
+        assert_eq!(read_metrics(&path).unwrap(), [train(1), train(2), eval(2), train(3)]);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_log_that_another_program_changes_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("metrics.jsonl");
+        let refusal = |change: &dyn Fn()| {
+            let _ = fs::remove_file(&path);
+            let mut log = MetricsLog::open(&path, &at(0, None)).unwrap();
+            log.append(&train(1)).unwrap();
+            change();
+            log.append(&train(2)).unwrap_err().to_string()
+        };
+        let replaced = refusal(&|| {
+            fs::write(directory.path().join("other"), "").unwrap();
+            fs::rename(directory.path().join("other"), &path).unwrap();
+        });
+        let cut = refusal(&|| fs::write(&path, "").unwrap());
+        for refused in [replaced, cut] {
+            assert!(refused.contains("replaced or changed the log") && refused.contains("--resume"), "{refused}");
+        }
     }
 
     #[test]

@@ -4,8 +4,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use minrnn_stream::{CONFIG_FILE, read_text};
+use minrnn_stream::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE, read_text};
 
+use super::trainer::{PROGRESS_FILE, TRAINING_FILE};
 use crate::{Error, Result};
 
 pub(super) const CHECKPOINTS: &str = "checkpoints";
@@ -36,9 +37,10 @@ pub fn checkpoint(run: impl AsRef<Path>, pointer: Pointer) -> Result<Option<Path
     let directory = run.as_ref().join(CHECKPOINTS);
     let name = match read_pointer(run.as_ref(), pointer)? {
         Some(name) => Some(name),
-        // Killed between the first checkpoint and its pointer: a directory of that name is complete.
+        // Killed between the first checkpoint and its pointer.
         None if pointer == Pointer::Last && directory.is_dir() => {
-            entries(&directory)?.into_iter().filter(|name| iteration_of(name).is_some()).max_by_key(|name| iteration_of(name))
+            let complete = |name: &String| iteration_of(name).is_some() && is_complete(&directory.join(name));
+            entries(&directory)?.into_iter().filter(complete).max_by_key(|name| iteration_of(name))
         }
         None => None,
     };
@@ -82,6 +84,15 @@ pub(super) fn read_pointer(run: &Path, pointer: Pointer) -> Result<Option<String
     match iteration_of(name) {
         Some(_) => Ok(Some(name.to_owned())),
         None => Err(Error::malformed(file, format!("expected the name of a checkpoint, such as iter-100, found {name:?}"))),
+    }
+}
+
+/// Whether every file of the checkpoint in `directory` is there, by its digests or, where it has none, by the names that all have.
+pub(super) fn is_complete(directory: &Path) -> bool {
+    let has = |name: &str| directory.join(name).is_file();
+    match has(DIGESTS_FILE) {
+        true => CheckpointFiles::open(directory).is_ok(),
+        false => [CONFIG_FILE, WEIGHTS_FILE, TRAINING_FILE, PROGRESS_FILE].into_iter().all(has),
     }
 }
 

@@ -1,17 +1,20 @@
-//! The run directory: one process at a time, and checkpoints that are complete or absent.
+//! The run directory: one process at a time, a run that can be resumed or none, and checkpoints that are complete or absent.
 //!
-//! A checkpoint is written as `checkpoints/iter-N.tmp/`, synced, and renamed to `checkpoints/iter-N/`; only then the
-//! one-line files `checkpoints/last` and `checkpoints/best`, which hold such a name, are replaced; only then older ones go.
-//! A process killed at any moment leaves `last` and `best` naming complete checkpoints.
+//! The experiment is written before anything else but the lock: a directory without it holds no run yet, and one with it can be resumed.
+//!
+//! A checkpoint is written as `checkpoints/iter-N.tmp/`, its digests last, synced, and renamed to `checkpoints/iter-N/`; only then the
+//! one-line files `checkpoints/last` and `checkpoints/best`, which hold such a name, are replaced; only then older ones are renamed to
+//! `iter-N.old.tmp` and go. A process killed at any moment leaves `last` and `best` naming complete checkpoints, and every other name
+//! without `.tmp` a complete one too. Each step is synced before the next, so that the same holds after a power failure.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use minrnn_stream::{sync_directory, write_atomic};
+use minrnn_stream::{CheckpointFiles, create_directories, sync_directory, write_atomic};
 
-use super::pointer::{CHECKPOINTS, Pointer, checkpoint, entries, iteration_of, read_pointer};
+use super::pointer::{CHECKPOINTS, Pointer, checkpoint, entries, is_complete, iteration_of, read_pointer};
 use super::task::DATA_FOLDER;
 use crate::checkpoint::TOKENIZER_FILE;
 use crate::{Error, Result};
@@ -19,7 +22,9 @@ use crate::{Error, Result};
 /// The resolved experiment in a run directory.
 pub const EXPERIMENT_FILE: &str = "experiment.toml";
 const LOCK: &str = "run.lock";
+/// How the names of directories end that are being written or removed.
 const UNFINISHED: &str = ".tmp";
+const REMOVED: &str = ".old.tmp";
 /// How the names of files begin that are renamed once they are complete.
 const WRITING: &str = ".writing-";
 
@@ -50,7 +55,7 @@ impl RunDir {
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let is_made = !path.exists();
-        fs::create_dir_all(path).map_err(|source| Error::io("create the run directory", path, source))?;
+        create_directories(path).map_err(|source| Error::io("create the run directory", path, source))?;
         if !path.join(LOCK).exists() {
             // Before the lock is made: a directory that is refused stays as it is.
             expect_free(path)?;
@@ -58,7 +63,7 @@ impl RunDir {
         let mut run = Self::locked(path)?;
         expect_free(path)?;
         run.new = if is_made { New::Directory } else { New::Content };
-        run.prepare()?;
+        run.clean()?;
         Ok(run)
     }
 
@@ -71,19 +76,32 @@ impl RunDir {
         if !path.is_dir() {
             return Err(Error::malformed(path, "there is no run directory to resume; leave out --resume to start a new run"));
         }
-        let names = entries(path)?;
+        let names: Vec<String> = entries(path)?.into_iter().filter(|name| !name.starts_with(WRITING)).collect();
         if let Some(name) = names.first()
             && !names.iter().any(|name| [LOCK, EXPERIMENT_FILE, CHECKPOINTS].contains(&name.as_str()))
         {
             let problem = format!("expected a run to resume, found other files such as '{name}'; give the run's directory with --out");
             return Err(Error::malformed(path, problem));
         }
-        let run = Self::locked(path)?;
-        run.prepare()?;
+        let mut run = Self::locked(path)?;
+        if holds_no_run(path)? {
+            run.new = New::Content;
+        }
+        run.clean()?;
         Ok(run)
     }
 
-    /// Writes the resolved experiment; from then on the directory holds a run.
+    /// Writes the experiment of a run that has none yet, before anything else of the run: from then on whoever kills this process leaves a
+    /// run that can be resumed. Dropped before it [began](Self::begin), a new directory is still taken away.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn announce(&self, experiment: &str) -> Result<()> {
+        let path = self.file(EXPERIMENT_FILE);
+        if path.exists() { Ok(()) } else { Ok(write_atomic(path, experiment.as_bytes())?) }
+    }
+
+    /// Writes the resolved experiment; from then on the run stays.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -113,12 +131,14 @@ impl RunDir {
 
     /// Writes a checkpoint, makes it the last one and, with `is_best`, the best one, and removes older ones.
     ///
-    /// `write` fills the empty directory it is given. Kept are the last, the best and those of the iterations in `keep`.
+    /// `write` fills the empty directory it is given; digests of its files are added. Kept are the last, the best and those of the
+    /// iterations in `keep`.
     ///
     /// # Errors
     /// When `write` or the disk refuses; the run's earlier checkpoints are then untouched and nothing half-written stays.
     pub fn save(&self, iteration: u64, is_best: bool, keep: &[u64], write: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
         let directory = self.path.join(CHECKPOINTS);
+        create_directories(&directory).map_err(|source| Error::io("create the checkpoint directory", &directory, source))?;
         let unfinished = directory.join(format!("iter-{iteration}{UNFINISHED}"));
         let written = create_synced(&unfinished, write).and_then(|()| self.publish(&unfinished, iteration));
         let name = match written {
@@ -156,8 +176,12 @@ impl RunDir {
     /// When the directory cannot be listed.
     pub fn kept_checkpoints(&self, iterations: &[u64]) -> Result<BTreeMap<u64, PathBuf>> {
         let directory = self.path.join(CHECKPOINTS);
-        let names = entries(&directory)?;
-        let kept = names.iter().filter_map(|name| Some((iteration_of(name)?, directory.join(name))));
+        let pointed = self.pointed_to()?;
+        let mut names = entries(&directory)?;
+        // One that is pointed to stands for its iteration; of the others, a complete one.
+        names.sort_by_key(|name| pointed.contains(name));
+        let kept = names.iter().filter(|name| pointed.contains(name) || is_complete(&directory.join(name)));
+        let kept = kept.filter_map(|name| Some((iteration_of(name)?, directory.join(name))));
         Ok(kept.filter(|(iteration, _)| iterations.contains(iteration)).collect())
     }
 
@@ -175,13 +199,13 @@ impl RunDir {
         }
     }
 
-    fn prepare(&self) -> Result<()> {
-        let directory = self.path.join(CHECKPOINTS);
-        fs::create_dir_all(&directory).map_err(|source| Error::io("create the checkpoint directory", &directory, source))?;
-        let data = self.file(DATA_FOLDER);
-        for parent in [&self.path, &directory].into_iter().chain(Some(&data).filter(|data| data.is_dir())) {
+    /// Removes what an interrupted write or removal left behind.
+    fn clean(&self) -> Result<()> {
+        let parents = [self.path.clone(), self.file(CHECKPOINTS), self.file(DATA_FOLDER)];
+        for parent in parents.iter().filter(|parent| parent.is_dir()) {
             for name in entries(parent)? {
-                let is_unfinished = name.starts_with(WRITING) || name.strip_suffix(UNFINISHED).and_then(iteration_of).is_some();
+                let of_checkpoint = |name: &str| name.split_once('.').is_some_and(|(stem, _)| iteration_of(stem).is_some());
+                let is_unfinished = name.starts_with(WRITING) || name.ends_with(UNFINISHED) && of_checkpoint(&name);
                 let left = parent.join(&name);
                 let removed = match is_unfinished {
                     true if left.is_dir() => fs::remove_dir_all(&left),
@@ -206,24 +230,31 @@ impl RunDir {
             name = format!("iter-{iteration}-{again}");
         }
         let target = directory.join(&name);
-        remove_if_there(&target)?;
+        let aside = if target.exists() { Some(set_aside(&target)?) } else { None };
         let io = |source| Error::io("finish the checkpoint", &target, source);
         fs::rename(finished, &target).map_err(io)?;
         sync_directory(&directory).map_err(io)?;
+        aside.map_or(Ok(()), |aside| remove_if_there(&aside))?;
         Ok(name)
     }
 
-    /// Removes what is neither pointed to nor in `keep`, and earlier checkpoints of the iteration just `saved`.
+    /// Removes what is neither pointed to nor in `keep`, earlier checkpoints of the iteration just `saved`, and incomplete ones.
     fn prune(&self, keep: &[u64], saved: u64) -> Result<()> {
         let used = self.pointed_to()?;
         let directory = self.path.join(CHECKPOINTS);
+        let mut removed = Vec::new();
         for name in entries(&directory)? {
             let Some(iteration) = iteration_of(&name) else { continue };
-            if !used.contains(&name) && (!keep.contains(&iteration) || iteration == saved) {
-                remove_if_there(&directory.join(name))?;
+            let path = directory.join(&name);
+            if !used.contains(&name) && (!keep.contains(&iteration) || iteration == saved || !is_complete(&path)) {
+                removed.push(set_aside(&path)?);
             }
         }
-        Ok(())
+        if !removed.is_empty() {
+            // Their names go before their files do.
+            sync_directory(&directory).map_err(|source| Error::io("sync", &directory, source))?;
+        }
+        removed.iter().try_for_each(|path| remove_if_there(path))
     }
 
     fn pointed_to(&self) -> Result<Vec<String>> {
@@ -237,27 +268,43 @@ impl RunDir {
 
 impl Drop for RunDir {
     fn drop(&mut self) {
+        let checkpoints = self.file(CHECKPOINTS);
         // A directory with checkpoints in it does not go.
-        if self.new == New::Nothing || fs::remove_dir(self.path.join(CHECKPOINTS)).is_err() {
+        if self.new == New::Nothing || checkpoints.exists() && fs::remove_dir(&checkpoints).is_err() {
             return;
         }
-        for made in [&self.file(TOKENIZER_FILE), &self.file(LOCK)] {
-            let _ = fs::remove_file(made);
-        }
         let _ = fs::remove_dir_all(self.file(DATA_FOLDER));
+        // The experiment behind all that it makes a run of, the lock behind all that it protects.
+        for made in [TOKENIZER_FILE, EXPERIMENT_FILE, LOCK] {
+            let _ = fs::remove_file(self.file(made));
+        }
         if self.new == New::Directory {
             let _ = fs::remove_dir(&self.path);
         }
     }
 }
 
+/// Whether nothing of a run is there: neither its experiment nor a checkpoint.
+fn holds_no_run(path: &Path) -> Result<bool> {
+    let checkpoints = path.join(CHECKPOINTS);
+    Ok(!path.join(EXPERIMENT_FILE).exists()
+        && (!checkpoints.is_dir() || entries(&checkpoints)?.iter().all(|name| name.starts_with(WRITING) || name.ends_with(UNFINISHED))))
+}
+
 /// Refuses a directory with a run or other files in it.
 fn expect_free(path: &Path) -> Result<()> {
-    for name in entries(path)? {
-        if name == EXPERIMENT_FILE || name == CHECKPOINTS {
-            let problem = "it already holds a run; continue that one with --resume, or choose another directory with --out";
-            return Err(Error::malformed(path, problem));
-        }
+    let names = entries(path)?;
+    // Versions before wrote the experiment last: a start that was killed left its data, beside an empty folder for checkpoints.
+    let killed_start: &[&str] = match names.iter().any(|name| name == CHECKPOINTS) && holds_no_run(path)? {
+        true => &[CHECKPOINTS, DATA_FOLDER, TOKENIZER_FILE],
+        false => &[],
+    };
+    let others: Vec<String> = names.into_iter().filter(|name| !killed_start.contains(&name.as_str())).collect();
+    if others.iter().any(|name| name == EXPERIMENT_FILE || name == CHECKPOINTS) {
+        let problem = "it already holds a run; continue that one with --resume, or choose another directory with --out";
+        return Err(Error::malformed(path, problem));
+    }
+    for name in others {
         // What a start that was killed at once leaves behind.
         if name != LOCK && !name.starts_with(WRITING) {
             let problem = format!("expected a new or an empty directory for the run, found '{name}' in it; choose another one with --out");
@@ -272,11 +319,22 @@ fn create_synced(directory: &Path, write: impl FnOnce(&Path) -> Result<()>) -> R
     remove_if_there(directory)?;
     fs::create_dir(directory).map_err(io)?;
     write(directory)?;
+    CheckpointFiles::seal(directory)?;
     for name in entries(directory)? {
         // Windows syncs only what is open for writing.
         OpenOptions::new().read(true).write(true).open(directory.join(name)).and_then(|file| file.sync_all()).map_err(io)?;
     }
     sync_directory(directory).map_err(io)
+}
+
+/// Takes the name of a checkpoint away, so that nobody finds half of it while it is removed; gives the name it has now.
+fn set_aside(checkpoint: &Path) -> Result<PathBuf> {
+    let mut name = checkpoint.file_name().unwrap_or_default().to_owned();
+    name.push(REMOVED);
+    let aside = checkpoint.with_file_name(name);
+    remove_if_there(&aside)?;
+    fs::rename(checkpoint, &aside).map_err(|source| Error::io("remove the old checkpoint", checkpoint, source))?;
+    Ok(aside)
 }
 
 fn remove_if_there(directory: &Path) -> Result<()> {
@@ -383,10 +441,87 @@ mod tests {
     fn a_run_killed_before_its_first_pointer_still_has_a_last_checkpoint() {
         let (_parent, path) = place();
         let run = RunDir::create(&path).unwrap();
-        fs::create_dir(path.join("checkpoints/iter-9")).unwrap();
-        fs::create_dir(path.join("checkpoints/iter-10")).unwrap();
+        fs::create_dir(path.join(CHECKPOINTS)).unwrap();
+        for iteration in [9, 10] {
+            let write = |directory: &Path| Ok(fs::write(directory.join(CONFIG_FILE), "").unwrap());
+            create_synced(&path.join(CHECKPOINTS).join(format!("iter-{iteration}")), write).unwrap();
+        }
+        // Of one that was cut short by a version that removed checkpoints in place nothing is said.
+        fs::create_dir(path.join("checkpoints/iter-11")).unwrap();
+        fs::write(path.join("checkpoints/iter-11").join(CONFIG_FILE), "").unwrap();
         assert_eq!(name(run.checkpoint(Pointer::Last).unwrap()), "iter-10");
         assert_eq!(run.checkpoint(Pointer::Best).unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_left_of_a_removed_checkpoint_neither_stands_for_its_iteration_nor_stays() {
+        let (_parent, path) = place();
+        let run = RunDir::create(&path).unwrap();
+        save(&run, 10, true);
+        save(&run, 20, false);
+        let checkpoints = path.join(CHECKPOINTS);
+        for left in ["iter-10-2", "iter-10.old.tmp", "iter-20-2.old.tmp"] {
+            fs::create_dir(checkpoints.join(left)).unwrap();
+            fs::write(checkpoints.join(left).join(CONFIG_FILE), "10").unwrap();
+        }
+        drop(run);
+        let run = RunDir::open(&path).unwrap();
+        assert_eq!(names(&run), ["best", "iter-10", "iter-10-2", "iter-20", "last"]);
+        assert_eq!(run.kept_checkpoints(&[10]).unwrap()[&10], checkpoints.join("iter-10"));
+        run.save(30, false, &[10], |_| Ok(())).unwrap();
+        assert_eq!(names(&run), ["best", "iter-10", "iter-30", "last"]);
+    }
+
+    #[test]
+    fn a_checkpoint_that_nothing_points_to_gives_way_to_another_of_its_name() {
+        let (_parent, path) = place();
+        let run = RunDir::create(&path).unwrap();
+        save(&run, 10, true);
+        // Killed after the rename, before the pointers.
+        fs::create_dir(path.join("checkpoints/iter-20")).unwrap();
+        fs::write(path.join("checkpoints/iter-20/earlier"), "").unwrap();
+        let saved = save(&run, 20, false);
+        assert_eq!(entries(&saved).unwrap(), ["SHA256SUMS", CONFIG_FILE]);
+        assert_eq!(names(&run), ["best", "iter-10", "iter-20", "last"]);
+    }
+
+    #[test]
+    fn a_run_is_there_from_its_announcement_on() {
+        let (_parent, path) = place();
+        let run = RunDir::create(&path).unwrap();
+        assert_eq!(entries(&path).unwrap(), [LOCK]);
+        run.announce("first").unwrap();
+        run.announce("second").unwrap();
+        assert_eq!(fs::read(path.join(EXPERIMENT_FILE)).unwrap(), b"first");
+        // Killed now, it would be resumed; what fails goes.
+        std::mem::forget(run);
+        assert!(RunDir::open(&path).is_err(), "the lock is held");
+        let (_parent, path) = place();
+        RunDir::create(&path).unwrap().announce("x").unwrap();
+        assert!(!path.exists());
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join(EXPERIMENT_FILE), "x").unwrap();
+        drop(RunDir::open(&path).unwrap());
+        assert_eq!(entries(&path).unwrap(), [EXPERIMENT_FILE, LOCK]);
+    }
+
+    #[test]
+    fn the_rest_of_a_start_that_was_killed_before_its_experiment_gives_way() {
+        let (_parent, path) = place();
+        let left = || {
+            fs::create_dir_all(path.join("data")).unwrap();
+            fs::create_dir_all(path.join(CHECKPOINTS)).unwrap();
+            fs::write(path.join("data/text.tokens"), "x").unwrap();
+            fs::write(path.join(TOKENIZER_FILE), "x").unwrap();
+            fs::write(path.join(LOCK), "").unwrap();
+        };
+        left();
+        RunDir::create(&path).unwrap().begin("x").unwrap();
+        assert!(RunDir::create(&path).unwrap_err().to_string().contains("already holds a run"));
+        fs::remove_dir_all(&path).unwrap();
+        left();
+        fs::create_dir(path.join("checkpoints/iter-10")).unwrap();
+        assert!(RunDir::create(&path).unwrap_err().to_string().contains("already holds a run"));
     }
 
     #[test]

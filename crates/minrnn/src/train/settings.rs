@@ -91,8 +91,8 @@ fn fit(name: &str, like: &Value, value: Value) -> Result<Value> {
         }
         // Longer numbers than TOML has: a float, or the text of a setting.
         (Value::Integer(_), Value::Float(found)) if found > 9e15 && found.fract() == 0.0 => return too_large(name, &found.to_string()),
-        (Value::Integer(_), Value::String(found)) if is_number(&found) => return too_large(name, &found),
-        (Value::Float(_), Value::String(found)) if is_number(&found) => return Ok(Value::Float(found.parse().unwrap_or(f64::INFINITY))),
+        (Value::Integer(_), Value::String(found)) if is_whole(&found) => return too_large(name, &found),
+        (Value::Float(_), Value::String(found)) if is_whole(&found) => return Ok(Value::Float(found.parse().unwrap_or(f64::INFINITY))),
         (Value::Float(_), Value::Integer(found)) => return Ok(Value::Float(found as f64)),
         (Value::Array(likes), Value::Array(values)) => {
             let Some(like) = likes.first() else { return Ok(Value::Array(values)) };
@@ -113,12 +113,14 @@ fn fit(name: &str, like: &Value, value: Value) -> Result<Value> {
     Err(Error::Config(format!("{name} must be {}, found {}", expected.0, expected.1)))
 }
 
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+/// Whether `text` is digits, perhaps behind a sign.
+fn is_whole(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn too_large(name: &str, found: &str) -> Result<Value> {
-    Err(Error::Config(format!("{name} must be at most {}, found {found}", i64::MAX)))
+    Err(Error::Config(format!("{name} must be between 0 and {}, found {found}", i64::MAX)))
 }
 
 #[cfg(test)]
@@ -177,11 +179,16 @@ mod tests {
 
     #[test]
     fn values_of_another_type_are_sentences() {
+        assert_eq!(refusal("a.width="), r#"a.width must be a whole number, found """#);
         assert_eq!(refusal("a.width=wide"), r#"a.width must be a whole number, found "wide""#);
         assert_eq!(refusal("a.width=1.5"), "a.width must be a whole number, found 1.5");
         assert_eq!(refusal("a.width=-1"), "a.width must be 0 or above, found -1");
-        for large in ["18446744073709551615", "1e20"] {
-            assert!(refusal(&format!("a.width={large}")).starts_with("a.width must be at most 9223372036854775807, found 1"), "{large}");
+        for (set, found) in [
+            ("18446744073709551615", "18446744073709551615"),
+            ("-9223372036854775809", "-9223372036854775809"),
+            ("1e20", "100000000000000000000"),
+        ] {
+            assert_eq!(refusal(&format!("a.width={set}")), format!("a.width must be between 0 and 9223372036854775807, found {found}"));
         }
         assert_eq!(refusal("on=1"), "a.on must be true or false, found 1");
         assert_eq!(refusal("rate=fast"), r#"a.rate must be a number, found "fast""#);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use minrnn_stream::{ModelConfig, read_text, write_atomic};
+use minrnn_stream::{ModelConfig, create_directories, read_text, write_atomic};
 
 use super::config::Experiment;
 use super::data_config::{CopyEncoding, DataConfig, Task, TokenizerKind, WindowSampling};
@@ -290,7 +290,7 @@ fn listops_folder(config: &DataConfig, run: &Path) -> Result<PathBuf> {
         return expect_folder(folder).map(Path::to_owned);
     }
     let folder = run.join(DATA_FOLDER);
-    std::fs::create_dir_all(&folder).map_err(|source| Error::io("create the data directory", &folder, source))?;
+    create_directories(&folder).map_err(|source| Error::io("create the data directory", &folder, source))?;
     Ok(folder)
 }
 
@@ -320,7 +320,7 @@ fn table_digest(experiment: &Experiment) -> Result<Option<String>> {
 
 fn create_folder(file: &Path) -> Result<()> {
     let folder = file.parent().expect("the data lie in a folder");
-    std::fs::create_dir_all(folder).map_err(|source| Error::io("create the data directory", folder, source))
+    create_directories(folder).map_err(|source| Error::io("create the data directory", folder, source))
 }
 
 /// Every token of `part` once, in windows that start anew or carry the state.

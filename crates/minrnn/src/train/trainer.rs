@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use burn::module::Module;
-use minrnn_stream::{CONFIG_FILE, CheckpointConfig, WEIGHTS_FILE, Weights, read_text, write_atomic, write_safetensors};
+use minrnn_stream::{CONFIG_FILE, CheckpointConfig, CheckpointFiles, WEIGHTS_FILE, write_atomic, write_safetensors};
 
 use super::config::Experiment;
 use super::differentiate::{MicroBatch, differentiate};
@@ -17,7 +17,7 @@ use super::progress::Progress;
 use super::run_dir::RunDir;
 use super::schedule::Schedule;
 use super::task::{Data, FINAL_BATCHES, full_pass};
-use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE, load_weights, save_weights, state_tensors};
+use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE, load_weights, save_weights, state_tensors, tokenizer_of};
 use crate::data::table::Measure;
 use crate::data::{BatchSource, EvaluationSet};
 use crate::model::{SequenceModel, SequenceModelState};
@@ -26,8 +26,10 @@ use crate::ops::with_precision;
 use crate::rng::{Purpose, substream};
 use crate::{Error, Result};
 
-const TRAINING_FILE: &str = "training.safetensors";
-const PROGRESS_FILE: &str = "progress.json";
+/// Moments and carried state in a checkpoint.
+pub(super) const TRAINING_FILE: &str = "training.safetensors";
+/// Counters in a checkpoint.
+pub(super) const PROGRESS_FILE: &str = "progress.json";
 const MAX_PROGRESS_BYTES: u64 = 1 << 16;
 const MAX_TASK_BYTES: u64 = 1 << 24;
 const STATE_PREFIX: &str = "state.";
@@ -62,6 +64,8 @@ pub enum Event {
         /// Whether it is the best so far.
         is_best: bool,
     },
+    /// A checkpoint is about to be written: what was told before belongs to it, and should be as safe as it will be.
+    Saving,
     /// A checkpoint was written.
     Saved(PathBuf),
 }
@@ -114,13 +118,17 @@ impl Trainer {
     /// Starts `experiment` in `run`, or continues it from the run's last checkpoint when there is one.
     ///
     /// # Errors
-    /// When the experiment is not valid, its data cannot be used, or the checkpoint is damaged; the run is left as it was then.
+    /// When the experiment is not valid, its data cannot be used, the checkpoint is damaged, or the run began with settings that must not
+    /// change ([`Experiment::expect_continues`]); the run is left as it was then.
     pub fn new(mut experiment: Experiment, run: RunDir) -> Result<Self> {
         experiment.validate()?;
         let checkpoint = run.checkpoint(Pointer::Last)?;
         let data = match checkpoint {
             Some(_) => Data::open(&experiment, run.path())?,
-            None => Data::make(&experiment, run.path())?,
+            None => {
+                run.announce(&experiment.to_toml()?)?;
+                Data::make(&experiment, run.path())?
+            }
         };
         data.shape(&mut experiment.model);
         experiment.expect_room_for(&data)?;
@@ -192,6 +200,7 @@ impl Trainer {
                     let (is_best, is_kept) = self.progress.evaluated(score);
                     watch(Event::Evaluated { iteration, evaluation, is_best })?;
                     if is_kept {
+                        watch(Event::Saving)?;
                         watch(Event::Saved(self.save(is_best)?))?;
                         unsaved = false;
                     } else {
@@ -212,6 +221,7 @@ impl Trainer {
             };
             let save_due = ending.is_some() || iteration.is_multiple_of(train.checkpoint_every);
             if save_due && (unsaved || self.run.checkpoint(Pointer::Last)?.is_none()) {
+                watch(Event::Saving)?;
                 watch(Event::Saved(self.save(false)?))?;
             }
             if let Some(ending) = ending {
@@ -353,21 +363,23 @@ impl Trainer {
     }
 
     fn restore(&mut self, directory: &Path) -> Result<()> {
-        let config = CheckpointConfig::read(directory)?;
+        let files = CheckpointFiles::open(directory)?;
+        let config = files.config()?;
         if config.model != self.experiment.model {
             let problem = "its model is not the one of the experiment; resume with the settings the run began with";
             return Err(Error::malformed(directory.join(CONFIG_FILE), problem));
         }
-        self.expect_same_data(directory)?;
-        let path = directory.join(PROGRESS_FILE);
-        let text = read_text(&path, MAX_PROGRESS_BYTES)?;
-        self.progress =
-            serde_json::from_str(&text).map_err(|error| Error::malformed(&path, format!("expected the counters of a run: {error}")))?;
-        let mut weights = Weights::read(directory.join(WEIGHTS_FILE))?;
+        self.experiment.expect_continues(&config)?;
+        self.expect_same_data(&files)?;
+        self.progress = serde_json::from_str(&files.text(PROGRESS_FILE, MAX_PROGRESS_BYTES)?)
+            .map_err(|error| Error::malformed(files.path(PROGRESS_FILE), format!("expected the counters of a run: {error}")))?;
+        // The vocabulary in use is the run's own; that of the checkpoint should be as good for whoever takes the model from it.
+        tokenizer_of(&files)?;
+        let mut weights = files.weights(WEIGHTS_FILE)?;
         self.model = load_weights(self.model.clone(), &mut weights)?;
         weights.expect_empty()?;
-        let path = directory.join(TRAINING_FILE);
-        let mut training = Weights::read(&path)?;
+        let path = files.path(TRAINING_FILE);
+        let mut training = files.weights(TRAINING_FILE)?;
         self.optimizer.restore(&self.model, self.progress.iteration, |name, len| Ok(training.take(name, &[len])?))?;
         let state = state_tensors(&mut training, STATE_PREFIX)?;
         training.expect_empty()?;
@@ -392,12 +404,13 @@ impl Trainer {
     }
 
     /// Whether the task's data are those that the checkpoint's run was trained on.
-    fn expect_same_data(&self, directory: &Path) -> Result<()> {
-        let path = directory.join(TASK_FILE);
-        match self.task_text(directory)? {
-            None if !path.exists() => return Ok(()),
-            Some(text) if text == read_text(&path, MAX_TASK_BYTES)? => return Ok(()),
-            _ => {}
+    fn expect_same_data(&self, files: &CheckpointFiles) -> Result<()> {
+        let path = files.path(TASK_FILE);
+        let own = self.task_text(path.parent().unwrap_or(&path))?;
+        // One that is missing where it should be there is told by its name.
+        let found = if own.is_some() { Some(files.bytes(TASK_FILE, MAX_TASK_BYTES)?) } else { files.find(TASK_FILE, MAX_TASK_BYTES)? };
+        if own.map(String::into_bytes) == found {
+            return Ok(());
         }
         let problem = "the data are not those that the run began with; put these back, or train in another directory with --out";
         Err(Error::malformed(path, problem))

@@ -14,7 +14,7 @@ use minrnn::Error;
 use minrnn::checkpoint::{LoadedModel, load_model, parameter_shapes};
 use minrnn::data::Tokenizer;
 use minrnn::train::{Pointer, checkpoint, experiments, find_checkpoint};
-use minrnn_stream::{ModelConfig, PackedModel, Weights, read_text};
+use minrnn_stream::{CheckpointFiles, ModelConfig, PackedModel, Weights};
 use serde_json::{Map, Value};
 
 use crate::deployed::Deployed;
@@ -144,13 +144,10 @@ fn settings(config: &ModelConfig) -> anyhow::Result<Vec<(String, String)>> {
 
 /// What `progress.json` says, if there is one: a model that was given away has none.
 fn progress(directory: &Path) -> anyhow::Result<Option<Map<String, Value>>> {
-    let path = directory.join(PROGRESS_FILE);
-    if !path.exists() {
-        return Ok(None);
-    }
-    let text = read_text(&path, MAX_PROGRESS_BYTES).map_err(Error::from)?;
-    let progress = serde_json::from_str(&text).map_err(|error| Error::malformed(&path, format!("expected a JSON object: {error}")))?;
-    Ok(Some(progress))
+    let files = CheckpointFiles::open(directory).map_err(Error::from)?;
+    let Some(text) = files.find(PROGRESS_FILE, MAX_PROGRESS_BYTES).map_err(Error::from)? else { return Ok(None) };
+    let not_ours = |error| Error::malformed(files.path(PROGRESS_FILE), format!("expected a JSON object: {error}"));
+    Ok(Some(serde_json::from_slice(&text).map_err(not_ours)?))
 }
 
 fn fields(object: &Map<String, Value>) -> Vec<(String, String)> {

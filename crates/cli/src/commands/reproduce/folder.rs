@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use minrnn::Error;
-use minrnn_stream::{read_text, write_atomic};
+use minrnn_stream::{create_directories, read_text, write_atomic};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ impl Folder {
     /// # Errors
     /// When it holds something else, or cannot be written.
     pub fn open(path: &Path, scale: Scale) -> minrnn::Result<Self> {
-        fs::create_dir_all(path).map_err(|source| Error::io("create the results folder", path, source))?;
+        create_directories(path).map_err(|source| Error::io("create the results folder", path, source))?;
         let mark = path.join(MARK);
         if mark.exists() {
             let found: Mark = read(&mark)?.ok_or_else(|| Error::malformed(&mark, "it has gone"))?;
@@ -63,9 +63,10 @@ impl Folder {
                 return Err(Error::malformed(path, problem));
             }
         } else {
-            let mut entries = fs::read_dir(path).map_err(|source| Error::io("list", path, source))?;
-            if let Some(Ok(entry)) = entries.next() {
-                let name = entry.file_name();
+            let entries = fs::read_dir(path).map_err(|source| Error::io("list", path, source))?;
+            let mut names = entries.flatten().map(|entry| entry.file_name());
+            // What a start that was killed at once leaves behind is none.
+            if let Some(name) = names.find(|name| !name.to_string_lossy().starts_with(".writing-")) {
                 let problem = format!("expected results or an empty folder, found '{}'; choose another folder with --out", name.display());
                 return Err(Error::malformed(path, problem));
             }
@@ -114,7 +115,7 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> minrnn::Result<Option<T>> {
 /// When the disk refuses.
 pub fn write<T: Serialize>(path: &Path, value: &T) -> minrnn::Result<()> {
     if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).map_err(|source| Error::io("create the folder", parent, source))?;
+        create_directories(parent).map_err(|source| Error::io("create the folder", parent, source))?;
     }
     let mut text = serde_json::to_vec_pretty(value).map_err(|error| Error::malformed(path, error.to_string()))?;
     text.push(b'\n');

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use minrnn::device::DeviceChoice;
 use minrnn::train::{EXPERIMENT_FILE, Ending, Experiment, RunDir, Task, Trainer, read_metrics};
+use minrnn_stream::sync_directory;
 
 use super::folder::{self, Folder};
 use super::lengths::by_length;
@@ -123,9 +124,7 @@ fn try_out(directory: &Path, training: &Training, seed: u64, options: &Options, 
         true => RunDir::open(directory)?,
         false => {
             // What failed begins anew.
-            if retried.exists() {
-                fs::remove_dir_all(directory).map_err(|source| minrnn::Error::io("remove the failed run", directory, source))?;
-            }
+            remove_failed(directory)?;
             RunDir::create(directory)?
         }
     };
@@ -151,6 +150,16 @@ fn try_out(directory: &Path, training: &Training, seed: u64, options: &Options, 
         shed(directory)?;
     }
     Ok(Run::Done(Box::new(outcome)))
+}
+
+/// Removes the run in `directory`, where it failed, under another name: a kill must not leave half of it to be gone on with.
+fn remove_failed(directory: &Path) -> minrnn::Result<()> {
+    let io = |source| minrnn::Error::io("remove the failed run", directory, source);
+    let aside = directory.with_extension("failed.tmp");
+    if directory.join(FAILED).exists() {
+        fs::rename(directory, &aside).and_then(|()| sync_directory(directory.parent().unwrap_or(directory))).map_err(io)?;
+    }
+    if aside.exists() { fs::remove_dir_all(&aside).map_err(io) } else { Ok(()) }
 }
 
 /// Removes what a finished training needed to go on: checkpoints and tokens.

@@ -19,7 +19,6 @@ use super::text_blocks::{Cut, TextBlocks, expect_not_empty};
 use crate::{Error, Result};
 
 /// A tokenizer file larger than this is refused before it is read (the largest public vocabularies take about 40 MiB).
-const MAX_FILE_LEN: u64 = 128 << 20;
 /// Marks our own small json; a Hugging Face file has a `model` key instead.
 const FORMAT: &str = "minrnn-tokenizer";
 
@@ -149,6 +148,9 @@ impl Tokenizer {
         })
     }
 
+    /// No `tokenizer.json` has more bytes.
+    pub(crate) const MAX_FILE_LEN: u64 = 128 << 20;
+
     /// Writes `tokenizer.json`: our own small json for characters and bytes, the Hugging Face format for BPE.
     ///
     /// # Errors
@@ -177,11 +179,11 @@ impl Tokenizer {
         let path = path.as_ref();
         let file = File::open(path).map_err(|e| Error::io(ACTION, path, e))?;
         let mut json = Vec::new();
-        file.take(MAX_FILE_LEN + 1).read_to_end(&mut json).map_err(|e| Error::io(ACTION, path, e))?;
-        if json.len() as u64 > MAX_FILE_LEN {
+        file.take(Self::MAX_FILE_LEN + 1).read_to_end(&mut json).map_err(|e| Error::io(ACTION, path, e))?;
+        if json.len() as u64 > Self::MAX_FILE_LEN {
             return Err(Error::malformed(
                 path,
-                format!("is larger than {} MiB, which no tokenizer is; give a tokenizer.json", MAX_FILE_LEN >> 20),
+                format!("is larger than {} MiB, which no tokenizer is; give a tokenizer.json", Self::MAX_FILE_LEN >> 20),
             ));
         }
         Self::from_bytes(&json, path)
