@@ -12,6 +12,7 @@ mod display;
 mod failure;
 mod interrupt;
 mod machine;
+mod memory;
 mod output;
 mod printer;
 mod table_args;

@@ -13,6 +13,7 @@ use super::settings::{overlay_section, parse_setting, suggestion};
 use super::task::Data;
 use super::train_config::TrainConfig;
 use crate::data::SequenceTask;
+use crate::memory::Size;
 use crate::{Error, Result};
 
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -249,7 +250,8 @@ fn to_table(experiment: &Experiment) -> Result<Table> {
 /// The sections with every key that may stand in them, optional ones included.
 fn known_keys() -> Result<Table> {
     let data = DataConfig { path: Some("file".into()), corpus: Some(super::data_config::Corpus::TinyShakespeare), ..Default::default() };
-    let mut table = to_table(&Experiment { data, ..Default::default() })?;
+    let train = TrainConfig { memory_limit: Some(Size(1)), ..Default::default() };
+    let mut table = to_table(&Experiment { data, train, ..Default::default() })?;
     table.remove("description");
     Ok(table)
 }

@@ -14,7 +14,7 @@ use minrnn::checkpoint::{LoadedModel, load_model, load_table_task};
 use minrnn::data::table::Measure;
 use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart};
 use minrnn::rng::Purpose;
-use minrnn::train::{Data, EXPERIMENT_FILE, Evaluation, Experiment, FINAL_BATCHES, compare, find_checkpoint, full_pass};
+use minrnn::train::{Data, EXPERIMENT_FILE, Evaluation, Experiment, FINAL_BATCHES, compare, evaluation_memory, find_checkpoint, full_pass};
 use minrnn_stream::read_text;
 
 use crate::deployed::Deployed;
@@ -22,6 +22,7 @@ use crate::device::DeviceArg;
 use crate::display::{measure_line, say};
 use crate::failure::{FAILED, NO_STDOUT, WrongInput};
 use crate::interrupt;
+use crate::memory::MemoryArg;
 use crate::threads::Threads;
 
 /// The longest text a packed model is scored on.
@@ -53,6 +54,8 @@ pub struct Args {
     device: DeviceArg,
     #[command(flatten)]
     threads: Threads,
+    #[command(flatten)]
+    memory: MemoryArg,
     /// One JSON object per line
     #[arg(long)]
     json: bool,
@@ -81,6 +84,9 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let checkpoint = find_checkpoint(&args.run)?;
     let LoadedModel { config, model, tokenizer } = load_model(&checkpoint, &args.device.open()?)?;
     let mut experiment = experiment_of(&config, &checkpoint)?;
+    if args.device.is_cpu()? {
+        evaluation_memory(&experiment)?.expect_room(args.memory.given())?;
+    }
     if let Some(width) = args.by_length.width() {
         let scores = by_length::Strings::new(&experiment, &args.by_length)?;
         print_model(&checkpoint, args.json)?;
