@@ -13,6 +13,7 @@ mod failure;
 mod input;
 mod interrupt;
 mod machine;
+mod memory;
 mod output;
 mod printer;
 mod table_args;

@@ -37,6 +37,9 @@ pub enum Error {
         /// What is wrong with it and what to do.
         problem: String,
     },
+    /// More memory is needed than there is.
+    #[error("{0}")]
+    Memory(String),
     /// The loss or a gradient stopped being a number.
     #[error(
         "iteration {iteration}: {tensor} is not finite ({value}); resume from the last checkpoint with a lower learning rate or clip norm"

@@ -15,6 +15,7 @@
 //! | the recurrence alone, differentiable | [`ops::min_gru`], [`ops::linear_scan`] |
 //! | batches of text or tasks | [`data`] |
 //! | classes or forecasts of tables of mine | [`data::table`], [`predict`] |
+//! | how much memory a training will need, and how much there is | [`train::training_memory`], [`memory::Room`] |
 //! | a picture of numbers | [`plot::draw_lines`], [`plot::draw_dots`] |
 //! | a policy from recorded episodes | [`data::offline_rl`], [`model::Decision`], [`rollout`], [`Policy`] |
 //!
@@ -53,6 +54,7 @@ pub mod device;
 mod error;
 pub mod generate;
 pub mod interchange;
+pub mod memory;
 pub mod model;
 pub mod nn;
 pub mod ops;

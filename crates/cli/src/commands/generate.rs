@@ -11,12 +11,14 @@ use anyhow::Context;
 use minrnn::checkpoint::{LoadedModel, TOKENIZER_FILE, load_model};
 use minrnn::data::Tokenizer;
 use minrnn::generate::{ModelIdentity, RuntimeSession, Session, TextGenerator, TokenSession};
+use minrnn::memory::{Sizes, inference};
 use minrnn_stream::{Sampling, read_text};
 
 use crate::deployed::{Deployed, Engine};
 use crate::device::DeviceArg;
 use crate::display::say;
 use crate::failure::WrongInput;
+use crate::memory::MemoryArg;
 use crate::output;
 use crate::printer::Printer;
 use crate::threads::Threads;
@@ -61,6 +63,8 @@ pub struct Args {
     device: DeviceArg,
     #[command(flatten)]
     threads: Threads,
+    #[command(flatten)]
+    memory: MemoryArg,
 }
 
 #[derive(clap::Args)]
@@ -118,6 +122,7 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
     let identity = wants_identity.then(|| deployed.identity()).transpose()?;
     let engine = &deployed.engine;
     say(format_args!("{} of {} parameters from {}", engine.config().mixer, engine.parameters(), deployed.path.display()));
+    expect_room(args, &prompts, engine)?;
     let job = Job { args, prompts: &prompts, tokenizer, identity: identity.as_ref() };
     if args.device.is_cpu()? {
         return match engine {
@@ -131,6 +136,19 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let LoadedModel { model, .. } = load_model(&deployed.path, &args.device.open()?)?;
     job.run(|rows| Ok(Session::new(&model, rows)))
+}
+
+/// Whether the states of all texts fit into memory. The runtime reads a prompt in pieces; the model as it was trained reads it at once.
+fn expect_room(args: &Args, prompts: &[String], engine: &Engine) -> anyhow::Result<()> {
+    let longest = prompts.iter().map(String::len).max().unwrap_or(0);
+    let batch_size = prompts.len().max(1).saturating_mul(args.batch.unwrap_or(1));
+    let seq_len = match engine {
+        Engine::Runtime(_) => 1,
+        // As many tokens as the prompt has bytes at most, and the cache that the tokens after it fill.
+        Engine::Training(_) => longest.saturating_add(args.max_tokens).clamp(1, engine.config().max_seq_len.max(longest).max(1)),
+    };
+    let sizes = Sizes { batch_size, seq_len, scored: batch_size as u128, threads: 1 };
+    Ok(inference("generating", engine.config(), sizes)?.expect_room(args.memory.given())?)
 }
 
 /// What is to be generated, whoever computes it.

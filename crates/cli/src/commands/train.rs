@@ -8,14 +8,16 @@ use anyhow::Context;
 use minrnn::data::expect_lasting;
 use minrnn::train::{
     EXPERIMENT_FILE, Ending, Event, EventsFile, Experiment, MetricsLog, Pointer, RunDir, Task, Trainer, draw_curves, read_metrics,
+    training_memory,
 };
 
 use crate::device::DeviceArg;
 use crate::display::{self, Display, say};
 use crate::failure::{NO_STDOUT, WrongInput};
+use crate::memory::MemoryArg;
 use crate::output::expect_outside_runs;
 use crate::table_args::TableArgs;
-use crate::{corpus, interrupt, threads};
+use crate::{corpus, interrupt, memory, threads};
 
 const DEFAULT_EXPERIMENT: &str = "selective-copying";
 const TEXT_EXPERIMENT: &str = "text";
@@ -44,6 +46,8 @@ pub struct Args {
     table: TableArgs,
     #[command(flatten)]
     device: DeviceArg,
+    #[command(flatten)]
+    memory: MemoryArg,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -87,6 +91,7 @@ fn open(args: &Args, out: &Path) -> anyhow::Result<(Experiment, RunDir)> {
         say(format_args!("'{}' has no checkpoint yet: starting anew", out.display()));
     }
     let mut experiment = Experiment::load_file(&stored, &args.settings)?;
+    take_memory_limit(&mut experiment, args);
     take_data(&mut experiment, args)?;
     Ok((experiment, run))
 }
@@ -95,9 +100,16 @@ fn new_experiment(args: &Args) -> anyhow::Result<Experiment> {
     let default = args.table.experiment().unwrap_or(if args.data.is_some() { TEXT_EXPERIMENT } else { DEFAULT_EXPERIMENT });
     let name = args.experiment.as_deref().unwrap_or(default);
     let mut experiment = Experiment::load(name, &args.settings)?;
+    take_memory_limit(&mut experiment, args);
     take_data(&mut experiment, args)?;
+    // Before anything is fetched or written.
+    training_memory(&experiment)?.expect_room(experiment.train.memory_limit)?;
     find_data(&mut experiment, name)?;
     Ok(experiment)
+}
+
+fn take_memory_limit(experiment: &mut Experiment, args: &Args) {
+    experiment.train.memory_limit = args.memory.given().or(experiment.train.memory_limit);
 }
 
 /// Makes the path of a text or table absolute, and downloads a public text that has none.
@@ -161,6 +173,7 @@ fn run_name(args: &Args) -> String {
 
 fn train(experiment: Experiment, run: RunDir, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let mut trainer = Trainer::new(experiment, run)?;
+    display::say(memory::line(trainer.memory(), trainer.experiment().train.memory_limit));
     let ending = train_and_record(&mut trainer, stop)?;
     if ending == Ending::Stopped {
         display::say_how_to_go_on(&trainer);

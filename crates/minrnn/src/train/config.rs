@@ -13,11 +13,12 @@ use super::settings::{overlay_section, parse_setting, suggestion};
 use super::task::Data;
 use super::train_config::TrainConfig;
 use crate::data::SequenceTask;
+use crate::memory::Size;
 use crate::{Error, Result};
 
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Keys of `[train]` that may change when a run goes on: how long and how fast it learns, and how it is watched and computed.
-const MAY_CHANGE: [&str; 17] = [
+const MAY_CHANGE: [&str; 18] = [
     "max_iterations",
     "lr",
     "min_lr",
@@ -34,6 +35,7 @@ const MAY_CHANGE: [&str; 17] = [
     "precision",
     "checkpoint_blocks",
     "device",
+    "memory_limit",
     "threads",
 ];
 /// Keys of `[data]` that say where the data are; that they are the same is seen by their digest.
@@ -192,8 +194,8 @@ impl Experiment {
     /// be another run. Its model and the content of its data are compared elsewhere.
     ///
     /// May change: `max_iterations`, `lr`, `min_lr`, `warmup`, `schedule`, `lr_decay_iterations`, `weight_decay`, `clip_norm`,
-    /// `eval_every`, `eval_iterations`, `checkpoint_every`, `patience`, `solved_at`, `precision`, `checkpoint_blocks`, `device`, `threads`,
-    /// and where the data are.
+    /// `eval_every`, `eval_iterations`, `checkpoint_every`, `patience`, `solved_at`, `precision`, `checkpoint_blocks`, `device`, `memory_limit`,
+    /// `threads`, and where the data are.
     ///
     /// # Errors
     /// A sentence that names the first key that must stay as it was.
@@ -303,7 +305,8 @@ fn to_table(experiment: &Experiment) -> Result<Table> {
 /// The sections with every key that may stand in them, optional ones included.
 fn known_keys() -> Result<Table> {
     let data = DataConfig { path: Some("file".into()), corpus: Some(super::data_config::Corpus::TinyShakespeare), ..Default::default() };
-    let mut table = to_table(&Experiment { data, ..Default::default() })?;
+    let train = TrainConfig { memory_limit: Some(Size(1)), ..Default::default() };
+    let mut table = to_table(&Experiment { data, train, ..Default::default() })?;
     table.remove("description");
     Ok(table)
 }

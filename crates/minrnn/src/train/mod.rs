@@ -5,6 +5,7 @@
 //! * [`Schedule`]: the learning rate of an iteration.
 //! * [`RunDir`]: the directory of a run and its checkpoints; [`find_checkpoint`] for those who only read.
 //! * [`evaluate`]: loss and accuracy of a model; [`evaluate_by_frequency`] and [`evaluate_length`] take them apart.
+//! * [`training_memory`]: how much memory a training will need.
 //! * [`MetricsLog`], [`EventsFile`], [`draw_curves`]: the numbers of a run as lines, for TensorBoard, and as a picture.
 
 mod by_frequency;
@@ -16,6 +17,7 @@ mod data_config;
 mod differentiate;
 mod evaluate;
 pub mod experiments;
+mod memory;
 mod metrics;
 mod optimizer;
 mod pointer;
@@ -39,6 +41,7 @@ pub use curves::draw_curves;
 pub use data_config::{CopyEncoding, Corpus, DataConfig, Task, TokenizerKind, WindowSampling};
 pub use differentiate::{Differentiated, MicroBatch, differentiate};
 pub use evaluate::{Evaluation, compare, evaluate};
+pub use memory::{evaluation_memory, training_memory, training_memory_of};
 pub use metrics::{MetricsLog, Record, read_metrics};
 pub use optimizer::{GradientMap, Moment, Optimizer};
 pub use pointer::{Pointer, checkpoint, find_checkpoint};

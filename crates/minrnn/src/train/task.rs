@@ -248,13 +248,14 @@ pub(super) fn shape(model: &mut ModelConfig, reads: Signal, predicts: Signal) {
     };
 }
 
-/// What a model of the task reads and predicts; none where that is text. Nothing is written, and data are read only where they decide it.
-pub(super) fn signals(experiment: &Experiment) -> Result<Option<(Signal, Signal)>> {
+/// What a model of the task reads and predicts, and the steps of the longest sequence as far as they are known; none where that is text.
+/// Nothing is written, and data are read only where they decide it.
+pub(super) fn signals(experiment: &Experiment) -> Result<Option<((Signal, Signal), Option<usize>)>> {
     let config = &experiment.data;
     Ok(match config.task {
-        Task::ListOps => Some(ListOps::SIGNALS),
-        Task::Image => Some(Image::signals(config.pixels)),
-        _ => sequence_task(experiment, Path::new("."))?.map(|task| (task.reads(), task.predicts())),
+        Task::ListOps => Some((ListOps::SIGNALS, None)),
+        Task::Image => Some((Image::signals(config.pixels), None)),
+        _ => sequence_task(experiment, Path::new("."))?.map(|task| ((task.reads(), task.predicts()), Some(task.longest()))),
     })
 }
 

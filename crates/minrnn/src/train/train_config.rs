@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::check::require;
 use crate::Result;
 use crate::device::DeviceChoice;
+use crate::memory::Size;
 
 /// Tokens of one micro-batch beyond which no machine of ours holds the activations.
 const MAX_BATCH_TOKENS: usize = 1 << 26;
@@ -107,6 +108,9 @@ pub struct TrainConfig {
     pub seed: u64,
     /// Number of threads; 0 takes every core. Default 0.
     pub threads: usize,
+    /// Memory beyond which a training is refused, such as `4GiB`; what the machine has is a limit in any case. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_limit: Option<Size>,
 }
 
 impl Default for TrainConfig {
@@ -135,6 +139,7 @@ impl Default for TrainConfig {
             device: DeviceChoice::default(),
             seed: 0,
             threads: 0,
+            memory_limit: None,
         }
     }
 }

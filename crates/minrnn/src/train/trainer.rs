@@ -11,6 +11,7 @@ use minrnn_stream::{CONFIG_FILE, CheckpointConfig, CheckpointFiles, WEIGHTS_FILE
 use super::config::Experiment;
 use super::differentiate::{MicroBatch, differentiate};
 use super::evaluate::{Evaluation, compare, evaluate};
+use super::memory::training_memory_of;
 use super::optimizer::{GradientMap, Optimizer};
 use super::pointer::Pointer;
 use super::progress::Progress;
@@ -20,6 +21,7 @@ use super::task::{Data, FINAL_BATCHES, full_pass};
 use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE, load_weights, save_weights, state_tensors, tokenizer_of};
 use crate::data::table::Measure;
 use crate::data::{BatchSource, EvaluationSet};
+use crate::memory::Estimate;
 use crate::model::{SequenceModel, SequenceModelState};
 use crate::nn::{Mode, State};
 use crate::ops::with_precision;
@@ -112,14 +114,15 @@ pub struct Trainer {
     schedule: Schedule,
     carried: Option<SequenceModelState>,
     progress: Progress,
+    memory: Estimate,
 }
 
 impl Trainer {
     /// Starts `experiment` in `run`, or continues it from the run's last checkpoint when there is one.
     ///
     /// # Errors
-    /// When the experiment is not valid, its data cannot be used, the checkpoint is damaged, or the run began with settings that must not
-    /// change ([`Experiment::expect_continues`]); the run is left as it was then.
+    /// When the experiment is not valid, its data cannot be used, more memory is needed than there is, the checkpoint is damaged, or the run
+    /// began with settings that must not change ([`Experiment::expect_continues`]); the run is left as it was then.
     pub fn new(mut experiment: Experiment, run: RunDir) -> Result<Self> {
         experiment.validate()?;
         let checkpoint = run.checkpoint(Pointer::Last)?;
@@ -132,6 +135,8 @@ impl Trainer {
         };
         data.shape(&mut experiment.model);
         experiment.expect_room_for(&data)?;
+        let memory = training_memory_of(&experiment, &experiment.model, data.longest())?;
+        memory.expect_room(experiment.train.memory_limit)?;
         let device = experiment.train.device.open()?.autodiff();
         let model = SequenceModel::new(&experiment.model, experiment.train.seed, &device)?;
         let mut trainer = Self {
@@ -145,6 +150,7 @@ impl Trainer {
             experiment,
             run,
             data,
+            memory,
         };
         if let Some(checkpoint) = checkpoint {
             trainer.restore(&checkpoint)?;
@@ -171,6 +177,11 @@ impl Trainer {
     /// The data.
     pub fn data(&self) -> &Data {
         &self.data
+    }
+
+    /// The memory that the training needs.
+    pub fn memory(&self) -> &Estimate {
+        &self.memory
     }
 
     /// Counters of the run.

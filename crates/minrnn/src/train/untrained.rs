@@ -3,10 +3,10 @@
 use minrnn_stream::ModelConfig;
 
 use super::config::Experiment;
-use super::data_config::{Corpus, TokenizerKind};
+use super::data_config::{Corpus, Task, TokenizerKind};
 use super::task::{shape, signals, tokenizer_kind};
 use crate::Result;
-use crate::data::Tokenizer;
+use crate::data::{Signal, Tokenizer};
 
 /// Characters of Tiny Shakespeare.
 const SHAKESPEARE: usize = 65;
@@ -18,9 +18,32 @@ pub struct Untrained {
     pub model: ModelConfig,
     /// Where the number of its inputs and outputs comes from, in words.
     pub source: String,
+    /// Steps of the longest sequence, where the data tell.
+    pub longest: Option<usize>,
 }
 
 impl Untrained {
+    /// The same model as far as it can be told without reading data, which widths of data hardly change: a character model has as many
+    /// characters as Tiny Shakespeare, and a table the columns that are named.
+    ///
+    /// # Errors
+    /// When the settings of a task are not valid.
+    pub(super) fn assumed(experiment: &Experiment) -> Result<ModelConfig> {
+        let (data, mut model) = (&experiment.data, experiment.model.clone());
+        let values = Signal::Values { width: data.columns.len().max(1) };
+        let (reads, predicts) = match data.task {
+            Task::Text if data.tokenizer == TokenizerKind::Char && model.vocab_size == 0 => {
+                (Signal::Tokens { n: SHAKESPEARE }, Signal::Tokens { n: SHAKESPEARE })
+            }
+            Task::Retrieval => (Signal::Tokens { n: 256 }, Signal::Tokens { n: 2 }),
+            Task::Classify => (values, Signal::Tokens { n: 2 }),
+            Task::Forecast => (values, Signal::Values { width: data.target.len().max(1) }),
+            _ => return Ok(Self::of(experiment)?.model),
+        };
+        shape(&mut model, reads, predicts);
+        Ok(model)
+    }
+
     /// The model that training `experiment` would build. The vocabulary of text is `model.vocab_size` where that is set, else that of the
     /// tokenizer; characters are counted in `data.path`, and where there is none they are as many as in Tiny Shakespeare.
     ///
@@ -28,9 +51,9 @@ impl Untrained {
     /// When data that have to be read cannot be.
     pub fn of(experiment: &Experiment) -> Result<Self> {
         let (data, mut model) = (&experiment.data, experiment.model.clone());
-        if let Some((reads, predicts)) = signals(experiment)? {
+        if let Some(((reads, predicts), longest)) = signals(experiment)? {
             shape(&mut model, reads, predicts);
-            return Ok(Self { model, source: "of the task".to_owned() });
+            return Ok(Self { model, source: "of the task".to_owned(), longest });
         }
         let (size, source) = match (experiment.model.vocab_size, data.tokenizer, &data.path, data.corpus) {
             (0, TokenizerKind::Byte, ..) => (256, "the bytes".to_owned()),
@@ -46,6 +69,6 @@ impl Untrained {
             (size, ..) => (size, "vocab_size".to_owned()),
         };
         model.vocab_size = size;
-        Ok(Self { model, source })
+        Ok(Self { model, source, longest: None })
     }
 }

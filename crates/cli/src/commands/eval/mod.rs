@@ -15,13 +15,14 @@ use minrnn::data::table::Measure;
 use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart, expect_lasting};
 use minrnn::predict::predict;
 use minrnn::rng::Purpose;
-use minrnn::train::{Data, EXPERIMENT_FILE, Evaluation, Experiment, FINAL_BATCHES, compare, find_checkpoint, full_pass};
+use minrnn::train::{Data, EXPERIMENT_FILE, Evaluation, Experiment, FINAL_BATCHES, compare, evaluation_memory, find_checkpoint, full_pass};
 use minrnn_stream::read_text;
 
 use crate::deployed::Deployed;
 use crate::device::DeviceArg;
 use crate::display::{measure_line, say};
 use crate::failure::{FAILED, NO_STDOUT, WrongInput};
+use crate::memory::MemoryArg;
 use crate::threads::Threads;
 use crate::{input, interrupt};
 
@@ -54,6 +55,8 @@ pub struct Args {
     device: DeviceArg,
     #[command(flatten)]
     threads: Threads,
+    #[command(flatten)]
+    memory: MemoryArg,
     /// One JSON object per line
     #[arg(long)]
     json: bool,
@@ -82,6 +85,9 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let checkpoint = find_checkpoint(&args.run)?;
     let LoadedModel { config, model, tokenizer } = load_model(&checkpoint, &args.device.open()?)?;
     let mut experiment = experiment_of(&config, &checkpoint)?;
+    if args.device.is_cpu()? {
+        evaluation_memory(&experiment)?.expect_room(args.memory.given())?;
+    }
     if let Some(width) = args.by_length.width() {
         let scores = by_length::Strings::new(&experiment, &args.by_length)?;
         print_model(&checkpoint, args.json)?;

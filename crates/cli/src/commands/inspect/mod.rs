@@ -1,6 +1,7 @@
 //! `minrnn inspect`: what a run, a checkpoint or a tensor file holds, and what the model of an experiment or a configuration would be.
 
 mod cost;
+mod memory;
 mod untrained;
 
 use std::fs::File;
@@ -10,11 +11,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use burn::tensor::Device;
+use memory::Training;
 use minrnn::Error;
 use minrnn::checkpoint::{LoadedModel, load_model, parameter_shapes};
 use minrnn::data::Tokenizer;
-use minrnn::train::{Pointer, checkpoint, experiments, find_checkpoint};
-use minrnn_stream::{CheckpointFiles, ModelConfig, PackedModel, Weights};
+use minrnn::train::{EXPERIMENT_FILE, Experiment, Pointer, Untrained, checkpoint, experiments, find_checkpoint};
+use minrnn_stream::{CheckpointConfig, CheckpointFiles, ModelConfig, PackedModel, Weights};
 use serde_json::{Map, Value};
 
 use crate::deployed::Deployed;
@@ -33,17 +35,21 @@ pub struct Args {
     /// Set a key of an experiment or a config.json, for example mixer=mamba or d_model=64
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
+    /// Size and memory of a model as one JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let Args { path, settings } = args;
+    let Args { path, settings, json } = args;
     let text = match Subject::of(&path) {
-        Subject::Experiment(name) => untrained::experiment(name, &settings)?,
-        Subject::Configuration => untrained::configuration(&path, &settings)?,
         Subject::File | Subject::Directory if !settings.is_empty() => {
             let problem = "a trained model is what it is, and --set changes an experiment or a config.json alone; leave it out";
             return Err(WrongInput(problem.to_owned()).into());
         }
+        subject if json => as_json(subject, &path, &settings)?,
+        Subject::Experiment(name) => untrained::experiment(name, &settings)?,
+        Subject::Configuration => untrained::configuration(&path, &settings)?,
         Subject::File => file(&path)?,
         Subject::Directory => run_or_checkpoint(&path)?,
     };
@@ -79,10 +85,49 @@ impl<'a> Subject<'a> {
     }
 }
 
-fn file(path: &Path) -> anyhow::Result<String> {
+/// The size and the memory of whatever model `subject` at `path` is about.
+fn as_json(subject: Subject<'_>, path: &Path, settings: &[String]) -> anyhow::Result<String> {
+    match subject {
+        Subject::Experiment(name) => {
+            let experiment = Experiment::load(name, settings)?;
+            let Untrained { model, longest, .. } = Untrained::of(&experiment)?;
+            memory::json(&model, Some(&Training { experiment, longest }), None)
+        }
+        Subject::Configuration => memory::json(&untrained::stored(path, settings)?, None, None),
+        Subject::File if is_packed(path) => {
+            let deployed = Deployed::load(path)?;
+            memory::json(deployed.runtime()?.config(), None, Some(bytes_of(&deployed)))
+        }
+        Subject::File => {
+            let problem = "a file of tensors tells of no model, and --json is about models; leave it out";
+            Err(WrongInput(problem.to_owned()).into())
+        }
+        Subject::Directory => {
+            let config = CheckpointConfig::read(find_checkpoint(path)?).map_err(Error::from)?;
+            memory::json(&config.model, training_of(path)?.as_ref(), None)
+        }
+    }
+}
+
+/// The training of a run directory.
+fn training_of(run: &Path) -> anyhow::Result<Option<Training>> {
+    let path = run.join(EXPERIMENT_FILE);
+    Ok(if path.is_file() { Training::of_run(Experiment::load_file(path, &[])?) } else { None })
+}
+
+fn is_packed(path: &Path) -> bool {
     let mut start = [0; PackedModel::MAGIC.len()];
     let begins = File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    if begins.is_ok() && start == PackedModel::MAGIC {
+    begins.is_ok() && start == PackedModel::MAGIC
+}
+
+/// Bytes of the tensors of a packed model.
+fn bytes_of(deployed: &Deployed) -> u128 {
+    deployed.tensors.iter().map(|tensor| tensor.bytes as u128).sum()
+}
+
+fn file(path: &Path) -> anyhow::Result<String> {
+    if is_packed(path) {
         return packed(path);
     }
     let weights = Weights::read(path).map_err(Error::from)?;
@@ -99,13 +144,14 @@ fn packed(path: &Path) -> anyhow::Result<String> {
     let deployed = Deployed::load(path)?;
     let model = deployed.runtime()?;
     let Deployed { tokenizer, tensors, .. } = &deployed;
+    let packed = bytes_of(&deployed);
     let bytes = std::fs::metadata(path).map_err(|error| Error::io("read", path, error))?.len();
     let mut text = format!("packed model {}\n", path.display());
     text += &section("model", &settings(model.config())?);
-    let packed: u128 = tensors.iter().map(|tensor| tensor.bytes as u128).sum();
     let mut more = vec![("packed".to_owned(), format!("{} bytes of tensors in a file of {}", grouped(packed), grouped(bytes.into())))];
     more.extend(tokenizer.as_ref().map(vocabulary));
     text += &cost::sections(model.config(), more)?;
+    text += &memory::sections(model.config(), None, Some(packed))?;
     let rows = tensors
         .iter()
         .map(|tensor| (shown(&tensor.name), format!("{:?} {} {} bytes", tensor.shape, tensor.format, grouped(tensor.bytes as u128))));
@@ -125,6 +171,7 @@ fn run_or_checkpoint(path: &Path) -> anyhow::Result<String> {
     }
     text += &section("model", &settings(&config.model)?);
     text += &cost::sections(&config.model, tokenizer.as_ref().map(vocabulary).into_iter().collect())?;
+    text += &memory::sections(&config.model, training_of(path)?.as_ref(), None)?;
     if let Some(progress) = progress(&directory)? {
         text += &section("progress", &fields(&progress));
     }

@@ -7,24 +7,32 @@ use minrnn::interchange::Settings;
 use minrnn::train::{Experiment, Untrained};
 use minrnn_stream::{CheckpointConfig, ModelConfig};
 
-use super::{cost, section, settings};
+use super::memory::Training;
+use super::{cost, memory, section, settings};
 
 /// The model of the experiment of that name, or in the file of that name, with `set` on top.
 pub fn experiment(name: &str, set: &[String]) -> anyhow::Result<String> {
     let experiment = Experiment::load(name, set)?;
-    let Untrained { model: config, source } = Untrained::of(&experiment)?;
+    let Untrained { model: config, source, longest } = Untrained::of(&experiment)?;
     let mut text = format!("experiment {name}, not trained\n");
     if !experiment.description.is_empty() {
         text += &format!("  {}\n", super::shown(&experiment.description));
     }
-    Ok(text + &model(&config, Some(&source))?)
+    Ok(text + &model(&config, Some(&source))? + &memory::sections(&config, Some(&Training { experiment, longest }), None)?)
 }
 
 /// The model of the configuration in the file `path`, with `set` on top.
 pub fn configuration(path: &Path, set: &[String]) -> anyhow::Result<String> {
+    let config = stored(path, set)?;
+    Ok(format!("configuration {}\n", path.display()) + &model(&config, None)? + &memory::sections(&config, None, None)?)
+}
+
+/// The configuration in the file `path`, with `set` on top.
+pub fn stored(path: &Path, set: &[String]) -> anyhow::Result<ModelConfig> {
     let stored = CheckpointConfig::read_file(path).map_err(Error::from)?;
     let config = Settings::parse(set)?.over(&stored.model)?;
-    Ok(format!("configuration {}\n", path.display()) + &model(&config, None)?)
+    config.validate().map_err(Error::from)?;
+    Ok(config)
 }
 
 fn model(config: &ModelConfig, source: Option<&str>) -> anyhow::Result<String> {

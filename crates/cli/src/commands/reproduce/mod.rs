@@ -39,6 +39,7 @@ pub use list::list;
 use crate::device::DeviceArg;
 use crate::display::{duration, say};
 use crate::failure::{FAILED, WrongInput};
+use crate::memory::MemoryArg;
 use crate::output::{expect_outside_runs, print};
 use crate::{interrupt, machine, threads};
 
@@ -83,6 +84,8 @@ pub struct Args {
     threads: Option<usize>,
     #[command(flatten)]
     device: DeviceArg,
+    #[command(flatten)]
+    memory: MemoryArg,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -98,7 +101,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     device.unwrap_or_default().open()?;
     let text = args.data.as_deref().map(absolute).transpose()?;
     let expressions = std::path::absolute(&out).ok().map(|out| out.join(EXPRESSIONS));
-    let options = Options { text, expressions, device, retry_failed: args.retry_failed, keep_models: args.keep_models };
+    let options = Options {
+        text,
+        expressions,
+        device,
+        memory_limit: args.memory.given(),
+        retry_failed: args.retry_failed,
+        keep_models: args.keep_models,
+    };
     let folder = Folder::open(&out, args.scale)?;
     let job = Reproduction { folder, scale: args.scale, seeds: args.seeds, options, bench_flags: bench_flags(&args)? };
     threads::with_pool(args.threads.unwrap_or(0), move || job.run(&targets, &args, &stop))?

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use minrnn::device::DeviceChoice;
-use minrnn::train::{EXPERIMENT_FILE, Ending, Experiment, RunDir, Task, Trainer, read_metrics};
+use minrnn::memory::Size;
+use minrnn::train::{EXPERIMENT_FILE, Ending, Experiment, RunDir, Task, Trainer, read_metrics, training_memory};
 use minrnn_stream::sync_directory;
 
 use super::folder::{self, Folder};
@@ -26,6 +27,7 @@ pub struct Options {
     /// Where the expressions of ListOps lie, for all trainings together.
     pub expressions: Option<PathBuf>,
     pub device: Option<DeviceChoice>,
+    pub memory_limit: Option<Size>,
     /// Try again what failed.
     pub retry_failed: bool,
     /// Keep the checkpoints of finished trainings.
@@ -51,6 +53,7 @@ pub fn experiment(training: &Training, seed: u64, options: &Options) -> Experime
     if let Some(device) = options.device {
         experiment.train.device = device;
     }
+    experiment.train.memory_limit = options.memory_limit;
     if let (Task::Text, Some(text)) = (experiment.data.task, &options.text) {
         experiment.data.path = Some(text.clone());
     }
@@ -119,6 +122,7 @@ fn try_out(directory: &Path, training: &Training, seed: u64, options: &Options, 
     if let Some(sentence) = misfit(directory, &experiment)? {
         return Ok(Run::Refused(sentence));
     }
+    training_memory(&experiment)?.expect_room(experiment.train.memory_limit)?;
     let retried = directory.join(FAILED);
     let run = match directory.is_dir() && !retried.exists() {
         true => RunDir::open(directory)?,
@@ -200,6 +204,7 @@ fn essence(mut experiment: Experiment) -> Experiment {
     (experiment.model.vocab_size, experiment.model.input_width, experiment.model.n_outputs) = (0, 0, 0);
     experiment.data.path = None;
     experiment.train.threads = 0;
+    experiment.train.memory_limit = None;
     experiment.train.device = DeviceChoice::default();
     experiment
 }

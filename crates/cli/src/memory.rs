@@ -1,0 +1,32 @@
+//! How much memory a command may take, and what is said about it.
+
+use minrnn::memory::{Estimate, Room, Size, rounded};
+
+/// From this share of what there is on, a training's largest parts are told.
+const LARGE: u128 = 2;
+
+/// `--memory-limit`, to be flattened into the arguments of a command.
+#[derive(clap::Args)]
+pub struct MemoryArg {
+    /// Refuse what needs more memory than this, such as 4GiB or 800MB; what the machine has, and the limits it sets, count in any case
+    #[arg(long = "memory-limit", value_name = "SIZE")]
+    limit: Option<Size>,
+}
+
+impl MemoryArg {
+    /// The limit, if one was given.
+    pub fn given(&self) -> Option<Size> {
+        self.limit
+    }
+}
+
+/// A line for whoever starts what needs this much: with the largest parts where it is much of what there is.
+pub fn line(estimate: &Estimate, limit: Option<Size>) -> String {
+    let told = format!("about {} of memory", rounded(estimate.total()));
+    match Room::left(limit) {
+        Some(room) if estimate.total() > u128::from(room.bytes) / LARGE => {
+            format!("{told} ({}); {room}", estimate.largest_in_words(3))
+        }
+        _ => told,
+    }
+}

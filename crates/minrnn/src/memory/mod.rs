@@ -1,0 +1,177 @@
+//! How much memory something will need, told from its configuration alone, and how much there is.
+//!
+//! * [`Estimate`]: the parts of what is needed at the most, with what to lower where that is too much.
+//! * [`Room`]: what the machine has left, and the limits this process runs under.
+//! * [`inference`]: what evaluating or generating needs; what training needs says [`crate::train::training_memory`].
+//! * [`Size`]: a number of bytes as people write it.
+
+pub(crate) mod activations;
+mod room;
+mod size;
+mod tape;
+
+use minrnn_stream::ModelConfig;
+
+pub use activations::Sizes;
+pub use room::{Room, Source};
+pub use size::{Size, rounded};
+pub use tape::Tape;
+
+use crate::{Error, Result};
+
+/// Bytes of a number.
+pub(crate) const F32: u128 = size_of::<f32>() as u128;
+
+/// What the program itself takes: its code as far as it runs, threads, tables of libraries, buffers of products. Measured.
+pub const PROGRAM: u128 = 60 << 20;
+/// Tensors come and go, and an allocator that gives nothing back is left with gaps between those that stay: this part of them. Measured.
+const GAPS: u128 = 4;
+/// The ends of pieces that long tensors leave are touched by shorter ones that were there before, as far as there are: this many times as
+/// many bytes. Measured.
+const TOUCHED: u128 = 2;
+
+/// A part of what is needed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// What it is, in a word or two.
+    pub name: &'static str,
+    /// Bytes.
+    pub bytes: u128,
+    /// What to do where it is too much, as ends of a sentence.
+    pub remedies: &'static [&'static str],
+}
+
+/// Name, bytes and remedies of a part to be.
+pub(crate) type NewPart = (&'static str, u128, &'static [&'static str]);
+
+/// The most memory that something needs at one time, by parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Estimate {
+    /// What needs it, such as "training".
+    pub purpose: &'static str,
+    /// The parts; together they are what is needed.
+    pub parts: Vec<Part>,
+}
+
+impl Estimate {
+    /// Of parts that are not empty.
+    pub(crate) fn new(purpose: &'static str, parts: impl IntoIterator<Item = NewPart>) -> Self {
+        let parts = parts.into_iter().filter(|(_, bytes, _)| *bytes > 0).map(|(name, bytes, remedies)| Part { name, bytes, remedies });
+        Self { purpose, parts: parts.collect() }
+    }
+
+    /// The same with what the allocator holds besides.
+    pub(crate) fn with_gaps(mut self, gaps: u128) -> Self {
+        self.parts.push(Part { name: "gaps between tensors", bytes: gaps, remedies: &[] });
+        self
+    }
+
+    /// Bytes in all.
+    pub fn total(&self) -> u128 {
+        self.parts.iter().fold(0, |sum: u128, part| sum.saturating_add(part.bytes))
+    }
+
+    /// The largest parts, at most `count`, without those below a twentieth of the whole.
+    pub fn largest(&self, count: usize) -> Vec<&Part> {
+        let mut parts: Vec<&Part> = self.parts.iter().filter(|part| part.bytes.saturating_mul(20) >= self.total()).collect();
+        parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
+        parts.truncate(count);
+        parts
+    }
+
+    /// The largest parts as words: "activations 3.10 GiB, moments 412 MiB".
+    pub fn largest_in_words(&self, count: usize) -> String {
+        let parts = self.largest(count);
+        parts.iter().map(|part| format!("{} {}", part.name, rounded(part.bytes))).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether it fits into what is left, with `limit` as a further limit.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] with the largest parts and what to lower where it does not.
+    pub fn expect_room(&self, limit: Option<Size>) -> Result<()> {
+        Room::left(limit).map_or(Ok(()), |room| self.expect_within(&room))
+    }
+
+    /// Whether it fits into `room`.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] where it does not.
+    pub fn expect_within(&self, room: &Room) -> Result<()> {
+        if self.total() <= room.bytes.into() {
+            return Ok(());
+        }
+        let mut remedies: Vec<&str> = Vec::new();
+        for remedy in self.largest(3).iter().flat_map(|part| part.remedies) {
+            if !remedies.contains(remedy) {
+                remedies.push(remedy);
+            }
+        }
+        let remedies = if remedies.is_empty() { "run it where there is more".to_owned() } else { remedies.join(", or ") };
+        Err(Error::Memory(format!(
+            "{} needs about {} of memory ({}), but {room}; {remedies}",
+            self.purpose,
+            rounded(self.total()),
+            self.largest_in_words(3),
+        )))
+    }
+}
+
+/// Bytes that the allocator holds beside `moving` bytes of tensors, of which `long` lie in tensors longer than a piece and leave `left` of
+/// their pieces. A tensor of `largest` bytes finds no gap as long as itself.
+pub(crate) fn gaps(moving: u128, largest: u128, long: u128, left: u128) -> u128 {
+    let short = moving.saturating_sub(long);
+    (short / GAPS).max(largest.min(moving)) + left.min(TOUCHED * short)
+}
+
+/// What `purpose`, a pass of `config` over a batch of `sizes` without gradients, needs. First the weights are read, which takes them three
+/// times: as the bytes of a file, as its numbers, and in their places; then they are there once.
+///
+/// # Errors
+/// When the configuration is not valid.
+pub fn inference(purpose: &'static str, config: &ModelConfig, sizes: Sizes) -> Result<Estimate> {
+    config.validate()?;
+    let pass = Pass::of(config, sizes)?;
+    let weights = F32.saturating_mul(config.cost()?.parameters);
+    let logits = F32 * sizes.scored * config.outputs() as u128;
+    let moving = F32 * (pass.states + pass.forward) + logits;
+    let parts = match moving > 2 * weights {
+        true => [("weights", weights, MODEL), ("states", F32 * pass.states, ROWS), ("activations", F32 * pass.forward + logits, ROWS)],
+        false => [("weights", weights, MODEL), ("weights as they are read", 2 * weights, MODEL), ("activations", 0, ROWS)],
+    };
+    let moving = moving.max(2 * weights);
+    Ok(Estimate::new(purpose, parts.into_iter().chain([("program", PROGRAM, NOTHING)])).with_gaps(gaps(moving, logits, 0, 0)))
+}
+
+pub(crate) const NOTHING: &[&str] = &[];
+const MODEL: &[&str] = &["take a smaller model"];
+const ROWS: &[&str] = &["take fewer sequences at a time", "a model with smaller states"];
+
+/// The parts of a model that a batch passes.
+pub(crate) struct Pass {
+    pub embedding: Tape,
+    pub blocks: Vec<Tape>,
+    pub head: Tape,
+    /// States and caches of all blocks, before the batch and after it.
+    pub states: u128,
+    /// Most that a pass without gradients holds, states left out.
+    pub forward: u128,
+}
+
+impl Pass {
+    pub fn of(config: &ModelConfig, sizes: Sizes) -> Result<Self> {
+        let mut blocks: Vec<Tape> = Vec::with_capacity(config.n_layers);
+        for layer in 0..config.n_layers {
+            // The same mixers come again in the same order, and blocks of the same mixer are alike.
+            let alike = (0..layer).find(|&other| config.mixer_at(other) == config.mixer_at(layer));
+            blocks.push(match alike {
+                Some(other) => blocks[other],
+                None => activations::block(config, layer, sizes)?,
+            });
+        }
+        let (embedding, head) = (activations::embedding(config, sizes), activations::head(config, sizes));
+        let states = blocks.iter().map(|block| block.held).sum();
+        let forward = blocks.iter().chain([&embedding, &head]).map(|part| part.forward).max().unwrap_or(0);
+        Ok(Self { embedding, blocks, head, states, forward })
+    }
+}

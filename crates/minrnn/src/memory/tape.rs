@@ -1,0 +1,73 @@
+//! What the operations of a model hold in memory, one after the other, counted as numbers of 4 bytes.
+//!
+//! Going forward below autodiff an operation holds its input and its output. With autodiff it also leaves behind what its backward pass
+//! reads; that stays until this pass, which goes the other way and holds the gradients of output and input while it computes. So the
+//! most is held somewhere on the way back:
+//!
+//! ```text
+//! kept by this operation and those before it + gradient of its output + gradient of its input + what waits aside + its workspace
+//! ```
+//!
+//! Aside waits what another branch of the computation will read, such as the residual stream, and going back that branch's gradient.
+
+use super::F32;
+
+/// One operation; numbers of a whole batch.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Operation {
+    /// Of its inputs.
+    pub reads: u128,
+    /// Of its outputs.
+    pub gives: u128,
+    /// Of tensors that wait for another operation.
+    pub aside: u128,
+    /// Of workspaces of its backward pass.
+    pub works: u128,
+}
+
+/// The operations of a part of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tape {
+    /// Kept between the two passes.
+    pub kept: u128,
+    /// Most that is held at once when nothing is kept.
+    pub forward: u128,
+    /// Most that is held at once in both passes, what is kept included.
+    pub backward: u128,
+    /// Held through both passes beside all of this: states.
+    pub held: u128,
+    /// Of `kept`, what lies in tensors longer than a piece of the allocator.
+    pub long: u128,
+    /// What such tensors leave of their last pieces.
+    pub left: u128,
+}
+
+/// Numbers in a piece of the command's allocator, mimalloc: 32 MiB. A longer tensor begins with a piece and takes whole ones, the header of
+/// its first included; shorter ones share them.
+const PIECE: u128 = (32 << 20) / F32;
+/// Numbers of the header.
+const HEADER: u128 = (64 << 10) / F32;
+
+/// What a tensor of so many numbers leaves of its last piece, if it is longer than one.
+pub(super) fn left_of_pieces(numbers: u128) -> u128 {
+    let taken = numbers.saturating_add(HEADER);
+    if taken > PIECE { taken.next_multiple_of(PIECE) - taken } else { 0 }
+}
+
+impl Tape {
+    /// A tensor that the next operation keeps for the backward pass, as far as none before it keeps the same.
+    pub(super) fn keep(&mut self, numbers: u128) {
+        self.kept += numbers;
+        if numbers + HEADER > PIECE {
+            self.long += numbers;
+            self.left += left_of_pieces(numbers);
+        }
+    }
+
+    /// Appends an operation.
+    pub(super) fn push(&mut self, Operation { reads, gives, aside, works }: Operation) {
+        let moving = reads + gives + aside;
+        self.forward = self.forward.max(moving);
+        self.backward = self.backward.max(self.kept + moving + works);
+    }
+}

@@ -1,0 +1,341 @@
+//! How much memory a training will need, from its experiment alone.
+//!
+//! The most is held in one of three moments:
+//!
+//! * **differentiating** a batch: parameters, moments, states, what the blocks keep for the backward pass, and the gradients found so far.
+//!   Going back, activations become fewer and gradients more, so every block is looked at;
+//! * **updating**: parameters before and after, moments, and gradients;
+//! * **saving**: parameters and moments, with copies of the moments as they are written.
+//!
+//! `docs/memory.md` compares what is told here with what was measured.
+
+use minrnn_stream::ModelConfig;
+
+use super::config::Experiment;
+use super::data_config::{DataConfig, Task};
+use super::untrained::Untrained;
+use crate::Result;
+use crate::data::SequenceTask;
+use crate::device::DeviceChoice;
+use crate::memory::{Estimate, F32, NOTHING, NewPart, PROGRAM, Pass, Sizes, gaps, inference};
+
+/// A step of a batch as it is made and as it is fed: a token as 4 and as 8 bytes, its target twice as 4, its weight twice as 4.
+const BYTES_OF_STEP: u128 = 28;
+
+/// What training `experiment` needs, as far as it can be told before its data are read.
+///
+/// # Errors
+/// When the experiment is not valid.
+pub fn training_memory(experiment: &Experiment) -> Result<Estimate> {
+    experiment.validate()?;
+    training_memory_of(experiment, &Untrained::assumed(experiment)?, None)
+}
+
+/// The same of `model`, which is the one of `experiment` with the shape that its data ask for, and with sequences of at most `longest` steps
+/// where the data tell.
+///
+/// # Errors
+/// When the model is not valid.
+pub fn training_memory_of(experiment: &Experiment, model: &ModelConfig, longest: Option<usize>) -> Result<Estimate> {
+    model.validate()?;
+    estimate(experiment, model, longest)
+}
+
+/// What evaluating the model of `experiment` needs, on batches as large as those of its training.
+///
+/// # Errors
+/// When the model is not valid.
+pub fn evaluation_memory(experiment: &Experiment) -> Result<Estimate> {
+    let [_, sizes] = sizes(experiment, None);
+    inference("evaluation", &experiment.model, sizes)
+}
+
+fn estimate(experiment: &Experiment, model: &ModelConfig, longest: Option<usize>) -> Result<Estimate> {
+    let (train, data) = (&experiment.train, &experiment.data);
+    let [training, evaluation] = sizes(experiment, longest);
+    let parameters = model.cost()?.parameters;
+    let batch = training.steps() * (BYTES_OF_STEP + 8 * (model.input_width as u128));
+    let data_set = data_set(data);
+    let on_processor = train.device == DeviceChoice::default();
+    let fixed = [
+        ("parameters", F32 * parameters, WIDTH),
+        ("moments", 2 * F32 * parameters, WIDTH),
+        ("data", data_set, DATA),
+        ("batch", batch, BATCH),
+        ("program", PROGRAM, NOTHING),
+    ];
+    let saving = saving(model, parameters)?;
+    let moments = if on_processor {
+        vec![differentiating(experiment, model, training)?, evaluating(model, evaluation)?, updating(model, parameters)?, saving]
+    } else {
+        // What lies on a graphics processor is not in this memory.
+        vec![saving]
+    };
+    let most = moments.into_iter().max_by_key(|moment| bytes(&moment.parts) + moment.gaps);
+    let Moment { parts, gaps } = most.unwrap_or_default();
+    Ok(Estimate::new("training", fixed.into_iter().chain(parts)).with_gaps(gaps))
+}
+
+/// What is held in a moment beside what is there all the time.
+#[derive(Default)]
+struct Moment {
+    parts: Vec<NewPart>,
+    /// What the allocator holds besides.
+    gaps: u128,
+}
+
+impl Moment {
+    /// With tensors of which none is longer than a piece of the allocator, or too few to matter.
+    fn of(parts: Vec<NewPart>) -> Self {
+        Self { gaps: gaps(bytes(&parts), 0, 0, 0), parts }
+    }
+}
+
+fn bytes(parts: &[NewPart]) -> u128 {
+    parts.iter().map(|part| part.1).sum()
+}
+
+const BATCH: &[&str] = &["lower train.batch_size (train.accumulation makes up for it)"];
+const KEPT: &[&str] = &["lower train.batch_size (train.accumulation makes up for it)", "set train.checkpoint_blocks = true"];
+const WIDTH: &[&str] = &["lower model.d_model or model.n_layers"];
+const STATES: &[&str] =
+    &["lower train.batch_size (train.accumulation makes up for it)", "lower model.d_state, model.expansion or model.max_seq_len"];
+const DATA: &[&str] = &["use fewer rows or columns"];
+
+/// Loss and gradients of a batch.
+fn differentiating(experiment: &Experiment, model: &ModelConfig, sizes: Sizes) -> Result<Moment> {
+    let Pass { embedding, blocks, head, states, forward } = Pass::of(model, sizes)?;
+    let stream = sizes.steps() * model.d_model as u128;
+    let checkpoints = experiment.train.checkpoint_blocks;
+    // Vec<NewPart> from the first to the last, with what they keep, hold at the most, and train.
+    let mut parts = vec![(embedding, model.embedding_cost().parameters)];
+    for (layer, block) in blocks.iter().enumerate() {
+        parts.push((*block, model.block_cost(layer)?.parameters));
+    }
+    parts.push((head, model.head_cost().parameters));
+    let mut below: u128 = parts.iter().map(|(tape, _)| if checkpoints { stream } else { tape.kept }).sum();
+    let (mut gradients, mut most) = (0, (0, 0, 0));
+    for (i, (tape, trained)) in parts.iter().enumerate().rev() {
+        below -= if checkpoints { stream } else { tape.kept };
+        gradients += trained;
+        // A block that is run again begins from a known gradient of its output.
+        let again = if checkpoints && i > 0 { 2 * stream } else { 0 };
+        if below + gradients + tape.backward + again > most.0 + most.1 + most.2 {
+            most = (below + tape.kept, gradients, tape.backward - tape.kept + again);
+        }
+    }
+    let (kept, gradients, passing) = most;
+    let (long, left) = match checkpoints {
+        // The input of every block.
+        true => (0, 0),
+        false => parts.iter().fold((0, 0), |(long, left), (tape, _)| (long + tape.long, left + tape.left)),
+    };
+    let accumulated = if experiment.train.accumulation > 1 { model.cost()?.parameters } else { 0 };
+    let kept_remedy = if checkpoints { BATCH } else { KEPT };
+    let logits = F32 * sizes.scored * model.outputs() as u128;
+    let parts = vec![
+        ("activations", F32 * kept, kept_remedy),
+        ("passing tensors", F32 * passing.max(if checkpoints { forward } else { 0 }), BATCH),
+        ("states", F32 * states, STATES),
+        ("gradients", F32 * (gradients + accumulated), WIDTH),
+    ];
+    Ok(Moment { gaps: gaps(bytes(&parts), logits, F32 * long, F32 * left), parts })
+}
+
+/// A pass without gradients, and its logits as they are scored.
+fn evaluating(model: &ModelConfig, sizes: Sizes) -> Result<Moment> {
+    let Pass { states, forward, .. } = Pass::of(model, sizes)?;
+    let logits = sizes.scored * model.outputs() as u128;
+    Ok(Moment::of(vec![("activations", F32 * (forward + logits), BATCH), ("states", F32 * states, STATES)]))
+}
+
+/// New parameters beside the old ones, and gradients as long as their parameter's turn has not come; of the parameter that it is, old and
+/// new moments.
+fn updating(model: &ModelConfig, parameters: u128) -> Result<Moment> {
+    Ok(Moment::of(vec![("gradients and new parameters", F32 * (parameters + 3 * largest_tensor(model)?), WIDTH)]))
+}
+
+/// The moments as they are collected, and once more as the bytes of the file; of one tensor, bytes that grow while they are collected.
+fn saving(model: &ModelConfig, parameters: u128) -> Result<Moment> {
+    Ok(Moment::of(vec![("copies to save", F32 * (4 * parameters + 2 * largest_tensor(model)?), WIDTH)]))
+}
+
+/// The most that one tensor may have of a model's parameters: all of a part's.
+fn largest_tensor(model: &ModelConfig) -> Result<u128> {
+    let d = model.d_model as u128;
+    let mut widths = vec![model.d_inner()? as u128 * 3, model.vocab_size as u128, model.outputs() as u128, model.input_width as u128];
+    if model.ff != minrnn_stream::FeedForwardKind::None {
+        widths.push(2 * model.d_ff()? as u128);
+    }
+    Ok(widths.into_iter().max().unwrap_or(0) * d)
+}
+
+/// A batch of training and one of evaluation.
+fn sizes(experiment: &Experiment, longest: Option<usize>) -> [Sizes; 2] {
+    let (train, data) = (&experiment.train, &experiment.data);
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = if train.threads == 0 { cores() } else { train.threads };
+    lengths(experiment, longest).map(|seq_len| Sizes {
+        batch_size: train.batch_size,
+        seq_len,
+        scored: scored(data, train.batch_size, seq_len),
+        threads,
+    })
+}
+
+/// Steps of a sequence in training and in evaluation.
+fn lengths(experiment: &Experiment, longest: Option<usize>) -> [usize; 2] {
+    let DataConfig { copy_length, copy_tokens, max_length, mqar_length, neighbour_length, .. } = experiment.data;
+    let same = |length: usize| [length; 2];
+    match experiment.data.task {
+        Task::Text => same(experiment.train.seq_len),
+        Task::Forecast => same(experiment.train.seq_len),
+        Task::SelectiveCopying => same(longest.unwrap_or(copy_length.saturating_add(copy_tokens))),
+        Task::FormalLanguage => {
+            let longest = longest.or_else(|| experiment.data.formal().ok().map(|task| task.longest())).unwrap_or(0);
+            // Input and answer stand one after the other.
+            [max_length.saturating_mul(2).min(longest), longest]
+        }
+        Task::ListOps => same(longest.unwrap_or(experiment.data.listops_max_length)),
+        Task::Retrieval => same(longest.unwrap_or(experiment.data.retrieval_max_length.saturating_mul(2))),
+        Task::Image => same(32 * 32),
+        Task::Mqar => same(mqar_length),
+        Task::NearestNeighbour => same(longest.unwrap_or(neighbour_length)),
+        Task::Classify => same(longest.unwrap_or(1)),
+    }
+}
+
+/// Steps of a batch whose prediction the head computes: those with a weight where they are at most half, and else all.
+fn scored(data: &DataConfig, batch_size: usize, seq_len: usize) -> u128 {
+    let of_each = match data.task {
+        Task::SelectiveCopying => data.copy_tokens,
+        Task::ListOps | Task::Retrieval | Task::Image | Task::Classify => 1,
+        Task::Mqar => data.mqar_pairs,
+        Task::Text | Task::Forecast | Task::FormalLanguage | Task::NearestNeighbour => seq_len,
+    };
+    let of_each = if 2 * of_each as u128 > seq_len as u128 { seq_len } else { of_each };
+    batch_size as u128 * of_each as u128
+}
+
+/// Bytes of the data that are held in memory. A text is read from its file where it is needed.
+fn data_set(data: &DataConfig) -> u128 {
+    let examples = |count: usize, length: usize| count as u128 * length as u128;
+    match data.task {
+        // Tokens of a byte, and at first the files' texts.
+        Task::ListOps => 4 * examples(data.listops_train + 2 * data.listops_eval, data.listops_max_length / 2),
+        Task::Image => examples(60_000, 32 * 32 * 4),
+        // A number of a text has about as many characters as its f64 has bytes; there is a table and its sequences.
+        Task::Classify | Task::Forecast | Task::Retrieval => 2 * file_bytes(data),
+        _ => 0,
+    }
+}
+
+/// Bytes of the file or folder of the data, 0 where there is none yet.
+fn file_bytes(data: &DataConfig) -> u128 {
+    let Some(path) = &data.path else { return 0 };
+    let of = |meta: std::io::Result<std::fs::Metadata>| meta.map_or(0, |meta| u128::from(meta.len()));
+    match std::fs::read_dir(path) {
+        Ok(entries) => entries.flatten().map(|entry| of(entry.metadata())).sum(),
+        Err(_) => of(std::fs::metadata(path)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use minrnn_stream::{FeedForwardKind, MixerKind, NormKind, Pooling};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::memory::{Room, Source};
+
+    /// A small text experiment around `mixer`.
+    fn experiment(mixer: MixerKind) -> Experiment {
+        let mut experiment = Experiment::default();
+        let model = &mut experiment.model;
+        (model.mixer, model.vocab_size, model.d_model, model.d_state, model.max_seq_len) = (mixer, 65, 64, 8, 4096);
+        (experiment.train.batch_size, experiment.train.seq_len, experiment.train.threads) = (4, 64, 2);
+        experiment
+    }
+
+    fn bytes(experiment: &Experiment) -> u128 {
+        training_memory(experiment).unwrap().total()
+    }
+
+    proptest! {
+        #[test]
+        fn a_larger_training_is_never_told_to_need_less(
+            mixer in prop::sample::select(MixerKind::ALL),
+            (conv, checkpoint_blocks, accumulation) in (any::<bool>(), any::<bool>(), 1usize..3),
+            ff in prop::sample::select(vec![FeedForwardKind::None, FeedForwardKind::Mlp, FeedForwardKind::SwiGlu, FeedForwardKind::ChannelMix]),
+            (norm, pooling) in prop::sample::select(vec![(NormKind::Rms, Pooling::Last), (NormKind::Layer, Pooling::Mean)]),
+        ) {
+            let mut smaller = experiment(mixer);
+            (smaller.model.conv, smaller.model.ff, smaller.model.norm, smaller.model.pooling) = (conv, ff, norm, pooling);
+            (smaller.train.checkpoint_blocks, smaller.train.accumulation) = (checkpoint_blocks, accumulation);
+            let least = bytes(&smaller);
+            let grown: [fn(&mut Experiment); 6] = [
+                |e| e.train.batch_size *= 3,
+                |e| e.train.seq_len *= 3,
+                |e| e.model.d_model *= 2,
+                |e| e.model.n_layers += 3,
+                |e| e.model.vocab_size *= 100,
+                |e| e.train.accumulation += 1,
+            ];
+            for (i, grow) in grown.iter().enumerate() {
+                let mut larger = smaller.clone();
+                grow(&mut larger);
+                prop_assert!(bytes(&larger) >= least, "{i}: {} {least}", bytes(&larger));
+            }
+            let mut checkpointed = smaller.clone();
+            (checkpointed.train.checkpoint_blocks, checkpointed.model.n_layers) = (true, 8);
+            let mut kept = checkpointed.clone();
+            kept.train.checkpoint_blocks = false;
+            prop_assert!(bytes(&checkpointed) <= bytes(&kept));
+        }
+    }
+
+    #[test]
+    fn the_largest_settings_do_not_wrap() {
+        for &mixer in MixerKind::ALL {
+            let mut largest = experiment(mixer);
+            (largest.model.n_layers, largest.train.batch_size, largest.train.seq_len) = (1024, 1 << 20, 64);
+            // A layer keeps its input, at least.
+            assert!(bytes(&largest) > 4 * 1024 * (1 << 26) * 64, "{mixer}");
+        }
+        let mut copying = experiment(MixerKind::MinGru);
+        copying.data.task = Task::SelectiveCopying;
+        (copying.data.copy_length, copying.data.copy_tokens, copying.train.batch_size) = (1 << 24, 1 << 24, 1 << 20);
+        (copying.model.d_model, copying.model.n_layers, copying.model.vocab_size) = (1 << 11, 64, 0);
+        let told = bytes(&copying);
+        assert!(told > 1 << 64 && crate::memory::rounded(told) == "more than 16 EiB", "{told}");
+    }
+
+    #[test]
+    fn a_refusal_names_the_largest_parts_and_what_to_lower() {
+        let mut large = experiment(MixerKind::MinGru);
+        (large.train.batch_size, large.train.seq_len) = (1 << 16, 1 << 10);
+        let room = Room { bytes: 1 << 33, source: Source::Machine };
+        let refused = training_memory(&large).unwrap().expect_within(&room).unwrap_err();
+        assert!(refused.is_wrong_input());
+        let sentence = refused.to_string();
+        for part in [
+            "training needs about ",
+            " of memory (activations ",
+            "the machine has 8.00 GiB available; lower train.batch_size",
+            "checkpoint_blocks",
+        ] {
+            assert!(sentence.contains(part), "{part}: {sentence}");
+        }
+        training_memory(&experiment(MixerKind::MinGru)).unwrap().expect_within(&room).unwrap();
+    }
+
+    #[test]
+    fn a_graphics_processor_keeps_activations_out_of_this_memory() {
+        let here = experiment(MixerKind::MinGru);
+        let mut there = here.clone();
+        (there.train.device, there.train.batch_size) = ("vulkan".parse().unwrap(), 1 << 10);
+        assert!(
+            bytes(&there) < bytes(&Experiment { train: crate::train::TrainConfig { batch_size: 1 << 10, ..here.train.clone() }, ..here })
+        );
+    }
+}
