@@ -9,7 +9,7 @@ use minrnn_fuzz::{file, folder, seeds};
 const RECORD: usize = 3073;
 
 fuzz_target!(
-    init: seeds("image", || [vec![7; RECORD], (0..2 * RECORD).map(|i| (i % RECORD % 10) as u8).collect()]),
+    init: seeds("image", || vec![vec![7; RECORD], (0..2 * RECORD).map(|i| (i % RECORD % 10) as u8).collect()]),
     |data: &[u8]| {
         file("data_batch_1.bin", data);
         if !folder().join("test_batch.bin").exists() {

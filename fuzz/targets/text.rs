@@ -12,7 +12,7 @@ static TOKENIZERS: LazyLock<[Tokenizer; 3]> = LazyLock::new(|| [Tokenizer::chara
 
 fuzz_target!(
     init: {
-        seeds("text", || [TEXT, "aaaaaaaaaaaaaaaa", "      \n\n\n  \t x", "don't 12345 日本語 🦀", "\u{301}\u{200d}"]);
+        seeds("text", || vec![TEXT, "aaaaaaaaaaaaaaaa", "      \n\n\n  \t x", "don't 12345 日本語 🦀", "\u{301}\u{200d}"]);
     },
     |data: &[u8]| {
         let text = String::from_utf8_lossy(data);

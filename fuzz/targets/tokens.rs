@@ -21,11 +21,11 @@ fn repaired(data: &[u8]) -> Option<Vec<u8>> {
 }
 
 fuzz_target!(
-    init: seeds("tokens", || [200, 1000, 70_000].map(|vocab_size| {
+    init: seeds("tokens", || Vec::from([200, 1000, 70_000].map(|vocab_size| {
         let mut writer = TokenWriter::create(folder().join("seed"), vocab_size).expect("it can be written");
         writer.push(&(0..100).map(|i| i * 7 % 200).collect::<Vec<_>>()).expect("the tokens are known");
         std::fs::read(writer.finish([7; 32]).expect("it can be written").path()).expect("it was written")
-    })),
+    }))),
     |data: &[u8]| {
         let opened = TokenFile::open(file("t", data)).or_else(|error| match repaired(data) {
             Some(bytes) => TokenFile::open(file("t", &bytes)),
