@@ -115,6 +115,8 @@ mod tests {
             refusal(r#"{"mean": [0, 0], "deviation": [1], "action_width": 1, "return_scale": 1}"#).contains("2 means and 1 deviations")
         );
         assert!(refusal(r#"{"mean": [0, 0], "deviation": [1, 0], "action_width": 1, "return_scale": 1}"#).contains("deviation 1 is 0"));
+        let endless = format!(r#"{{"mean": [0, 0], "deviation": [1, 1], "action_width": {}, "return_scale": 1}}"#, usize::MAX);
+        assert!(refusal(&endless).contains("at most 65536 in both"));
         std::fs::remove_file(dir.path().join(TASK_FILE)).unwrap();
         assert!(Policy::load(dir.path(), &Device::flex()).unwrap_err().to_string().contains(TASK_FILE));
     }

@@ -13,6 +13,10 @@ const GRAD: &str = "grad.";
 const LOSS_WEIGHT: &str = "loss_weight";
 /// Widest head, and most states of a channel: their memories are not bounded by the file.
 const MAX_HEAD: usize = 1 << 12;
+/// Most numbers of the states of a case, those included that a backward pass keeps: a file holds only what goes in and comes out.
+const MAX_STATE_NUMBERS: usize = 1 << 28;
+/// No backward pass keeps a state for fewer steps than this.
+const KEPT_EVERY: usize = 16;
 
 /// The sizes of a case; all are at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +77,7 @@ impl Case {
         }
         let cell = Cell::from_metadata(weights.metadata())?;
         let sizes = cell.sizes(&weights)?;
+        cell.expect_small_states(sizes)?;
         let shapes = cell.inputs(sizes);
         let possible = cell.outputs(sizes);
         let (main, main_shape) = &possible[0];
@@ -125,6 +130,26 @@ impl Cell {
             Self::Mamba => scan_sizes(shape("u")?, shape("A")?),
             _ => state_sizes(shape("x")?, shape("h0")?),
         }
+    }
+
+    /// Refuses a small file whose cell would need a large memory.
+    fn expect_small_states(self, sizes: Sizes) -> Result<(), String> {
+        let Sizes { batch_size, seq_len, d_model, d_inner, n_heads } = sizes;
+        let of_channel = match self {
+            Self::LinearAttention | Self::Retention | Self::MLstm | Self::Delta => d_inner / n_heads,
+            Self::S4d | Self::Mamba => d_inner,
+            // As large as inputs that are in the file.
+            _ => return Ok(()),
+        };
+        let numbers = [batch_size, seq_len.div_ceil(KEPT_EVERY), of_channel].iter().try_fold(d_model, |numbers, &n| numbers.checked_mul(n));
+        if numbers.is_some_and(|numbers| numbers <= MAX_STATE_NUMBERS) {
+            return Ok(());
+        }
+        let (sequences, cell) = (batch_size, self.name());
+        Err(format!(
+            "the memory of {cell} would take more than {MAX_STATE_NUMBERS} numbers for {sequences} sequences of {seq_len} steps, {d_model} \
+             channels and {of_channel} numbers for each of them; make a smaller case"
+        ))
     }
 }
 
@@ -253,4 +278,49 @@ fn unknown(name: &str, cell: Cell, sizes: Sizes) -> String {
         None => inputs.chain([LOSS_WEIGHT, "expect.*"]).map(str::to_owned).collect(),
     };
     format!("tensor {name:?} is unknown in a case of {}; known are {}", cell.name(), known.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// A file of zeros with these tensors.
+    fn read(cell: &str, tensors: &[(&str, &[usize])]) -> Result<Case> {
+        let mut header = serde_json::json!({ "__metadata__": { "case": FORMAT, "cell": cell } });
+        let mut end = 0;
+        for (name, shape) in tensors {
+            let start = end;
+            end += 4 * shape.iter().product::<usize>();
+            header[*name] = serde_json::json!({ "dtype": "F32", "shape": shape, "data_offsets": [start, end] });
+        }
+        let header = header.to_string();
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&(header.len() as u64).to_le_bytes()).unwrap();
+        file.write_all(header.as_bytes()).unwrap();
+        file.as_file().set_len((8 + header.len() + end) as u64).unwrap();
+        Case::read(file.path())
+    }
+
+    #[test]
+    fn a_file_asks_for_no_memory_much_larger_than_itself() {
+        let heads = |n_heads: usize, seq_len: usize, width: usize| {
+            let shape = [1, n_heads, seq_len, width];
+            let tensors = [("q", &shape[..]), ("k", &shape), ("v", &shape), ("expect.y", &shape)];
+            ["linear_attention", "retention"].map(|cell| read(cell, &tensors))
+        };
+        assert!(heads(2, 3, 8).iter().chain(&heads(1, 1, MAX_HEAD)).all(Result::is_ok));
+        for refused in heads(32, 1, MAX_HEAD).into_iter().chain(heads(1, 300, MAX_HEAD)) {
+            let sentence = refused.unwrap_err().to_string();
+            assert!(sentence.contains("would take more than 268435456 numbers") && sentence.contains("make a smaller case"), "{sentence}");
+        }
+        let mamba = |n: usize| {
+            let (sequences, states, channels) = ([n, 1, n], [n, n], [n]);
+            let tensors = [("u", &sequences[..]), ("delta", &sequences), ("z", &sequences), ("B", &sequences), ("C", &sequences)];
+            let others = [("A", &states[..]), ("D", &channels), ("delta_bias", &channels), ("expect.y", &sequences)];
+            read("mamba", &[&tensors[..], &others].concat())
+        };
+        assert!(mamba(20).is_ok() && mamba(700).unwrap_err().to_string().contains("the memory of mamba"));
+    }
 }

@@ -8,6 +8,9 @@ use crate::{Error, Result};
 /// Added to a deviation before dividing by it.
 const EPS: f64 = 1e-6;
 
+/// Most numbers that observations and actions have together.
+const MAX_WIDTH: usize = 1 << 16;
+
 /// What times are divided by.
 pub(crate) const TIME_SCALE: f64 = 1000.0;
 
@@ -62,11 +65,12 @@ impl StepEncoding {
     pub fn validate(&self) -> Result<()> {
         let wrong = |problem: String| Err(Error::Config(problem));
         let (means, deviations) = (self.mean.len(), self.deviation.len());
-        if means != deviations || means == 0 || self.action_width == 0 {
+        let too_wide = means.checked_add(self.action_width).is_none_or(|width| width > MAX_WIDTH);
+        if too_wide || means != deviations || means == 0 || self.action_width == 0 {
             let action_width = self.action_width;
             return wrong(format!(
-                "expected a deviation for every mean, and at least one number in an observation and in an action, found {means} means and \
-                 {deviations} deviations, and actions of {action_width} numbers"
+                "expected a deviation for every mean, at least one number in an observation and in an action, and at most {MAX_WIDTH} in \
+                 both, found {means} means and {deviations} deviations, and actions of {action_width} numbers"
             ));
         }
         if let Some(i) = self.mean.iter().position(|mean| !mean.is_finite()) {

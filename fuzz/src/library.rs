@@ -1,0 +1,148 @@
+//! What the targets of the library share.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use minrnn::data::table::{
+    Classification, ClassificationConfig, Forecasting, ForecastingConfig, Numbers, Series, TableTask, Wanted, read_table,
+};
+use minrnn::data::{Batch, SequenceTask, Sequences, Signal, Tokenizer, TokenizerKind};
+use minrnn::rng::Purpose;
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::ByteArray;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+
+use crate::{file, folder};
+
+/// A text with every kind of character.
+pub const TEXT: &str = "It was the best of times, it was the worst of times;\n\n  it was the age of naïveté — 42 times.\t日本語\n";
+
+/// Byte-level BPE learned from [`TEXT`].
+pub fn bpe(vocab_size: usize) -> Tokenizer {
+    let path = file("text", TEXT.repeat(9).as_bytes());
+    Tokenizer::train(TokenizerKind::Bpe, vocab_size, path).expect("there is something to learn from")
+}
+
+/// The file of a tokenizer.
+pub fn tokenizer_json(tokenizer: &Tokenizer) -> Vec<u8> {
+    let path = folder().join("made.json");
+    tokenizer.save(&path).expect("it can be written");
+    std::fs::read(path).expect("it was written")
+}
+
+/// Reads the table in every way there is, and makes batches of it.
+pub fn use_table(path: &Path) {
+    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let wanted = [
+        Wanted { numbers: Numbers::AllOthers, texts: names(&["id", "label"]) },
+        Wanted { numbers: Numbers::AllOthers, texts: Vec::new() },
+        Wanted { numbers: Numbers::Named(names(&["x"])), texts: Vec::new() },
+    ];
+    for wanted in wanted {
+        let Ok(frame) = read_table(path, &wanted) else { continue };
+        assert!(frame.n_rows() > 0 && frame.numbers.iter().all(|column| column.len() == frame.n_rows()));
+        assert!(frame.numbers.iter().flatten().all(|number| number.is_finite()));
+        assert!(frame.texts.iter().all(|column| column.rows().len() == frame.n_rows()));
+        for column in &frame.texts {
+            assert!(column.rows().iter().all(|&row| (row as usize) < column.distinct().len()));
+        }
+    }
+    let classify =
+        ClassificationConfig { columns: Vec::new(), target: "label".to_owned(), group: "id".to_owned(), train_fraction: 0.5, seed: 0 };
+    let forecast = ForecastingConfig {
+        columns: Vec::new(),
+        target: names(&["x"]),
+        group: None,
+        horizon: 2,
+        season: 1,
+        train_fraction: 0.5,
+        seq_len: 3,
+    };
+    if let Ok(task) = Classification::open(path, classify) {
+        use_task(&task);
+        use_description(path, &task);
+    }
+    for group in [None, Some("id".to_owned())] {
+        if let Ok(task) = Forecasting::open(path, ForecastingConfig { group, ..forecast.clone() }) {
+            use_task(&task);
+            use_description(path, &task);
+        }
+    }
+}
+
+/// What a checkpoint would keep of the task reads the same table.
+fn use_description(path: &Path, task: &dyn SequenceTask) {
+    let width = |signal| match signal {
+        Signal::Tokens { n } => n,
+        Signal::Values { width } => width,
+    };
+    let description = task.description().expect("a table has one");
+    let kept = TableTask::from_json(description, width(task.reads()), width(task.predicts())).expect("it describes this task");
+    let series: Vec<Series> = kept.read(path).expect("the table has the columns it was described by");
+    assert!(series.iter().all(|series| series.len() >= 2));
+}
+
+/// Makes batches of a task, and checks that they are what it says.
+pub fn use_task(task: &dyn SequenceTask) {
+    if task.longest() > 1 << 12 {
+        return;
+    }
+    if let Ok(mut source) = task.training(2, 7) {
+        for iteration in [0, 1, u64::MAX] {
+            expect_fits(task, &source.batch(iteration, 0).expect("data are in memory"));
+        }
+    }
+    for purpose in [Purpose::ValidationData, Purpose::TestData] {
+        let Ok(mut set) = task.evaluation(2, 7, purpose, 2) else { continue };
+        for index in 0..set.n_batches().min(3) {
+            expect_fits(task, &set.batch(index).expect("data are in memory"));
+        }
+        assert!(set.batch(set.n_batches()).is_err());
+    }
+}
+
+fn expect_fits(task: &dyn SequenceTask, batch: &Batch) {
+    let steps = batch.batch_size * batch.seq_len;
+    for (sequences, signal) in [(&batch.inputs, task.reads()), (&batch.targets, task.predicts())] {
+        match (sequences, signal) {
+            (Sequences::Tokens(tokens), Signal::Tokens { n }) => {
+                assert!(tokens.len() == steps && tokens.iter().all(|&token| (token as usize) < n));
+            }
+            (Sequences::Values { values, width }, Signal::Values { width: expected }) => {
+                assert!(*width == expected && values.len() == steps * width && values.iter().all(|value| !value.is_nan()));
+            }
+            _ => panic!("a batch holds {sequences:?} for {signal:?}"),
+        }
+    }
+    assert!(batch.mask.as_ref().is_none_or(|mask| mask.len() == steps));
+}
+
+/// A small table as Parquet.
+pub fn parquet_table() -> Option<Vec<u8>> {
+    let schema = "message table { required binary id (UTF8); required binary label (UTF8); required double x; optional int32 n; }";
+    let mut bytes = Vec::new();
+    let schema = Arc::new(parse_message_type(schema).ok()?);
+    let mut writer = SerializedFileWriter::new(&mut bytes, schema, Arc::new(WriterProperties::default())).ok()?;
+    let mut group = writer.next_row_group().ok()?;
+    while let Some(mut column) = group.next_column().ok()? {
+        match column.untyped() {
+            ColumnWriter::ByteArrayColumnWriter(column) => {
+                let names: Vec<ByteArray> = (0..24).map(|i| ByteArray::from(["a", "b", "c", "d", "e", "f"][i / 4])).collect();
+                column.write_batch(&names, None, None).ok()?;
+            }
+            ColumnWriter::DoubleColumnWriter(column) => {
+                column.write_batch(&(0..24).map(f64::from).collect::<Vec<_>>(), None, None).ok()?;
+            }
+            ColumnWriter::Int32ColumnWriter(column) => {
+                column.write_batch(&(0..24).collect::<Vec<_>>(), Some(&[1; 24]), None).ok()?;
+            }
+            _ => return None,
+        }
+        column.close().ok()?;
+    }
+    group.close().ok()?;
+    writer.close().ok()?;
+    Some(bytes)
+}

@@ -1,0 +1,25 @@
+//! Packed models: as they lie on disk, and made of a header and tensors under a valid checksum.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use minrnn_fuzz::{configs, packed_file, packed_model, packed_parts, seeds, use_model};
+use minrnn_stream::{PackedModel, WeightFormat};
+
+fuzz_target!(
+    init: seeds("packed", || {
+        let mut files: Vec<Vec<u8>> =
+            configs().iter().map(|config| packed_parts(&packed_model(config, WeightFormat::F32, None))).collect();
+        for &format in WeightFormat::ALL {
+            files.push(packed_parts(&packed_model(&configs()[0], format, Some(b"{}"))));
+        }
+        files.push(packed_model(&configs()[0], WeightFormat::Int8, None));
+        files
+    }),
+    |data: &[u8]| {
+        let made = if data.starts_with(&PackedModel::MAGIC) { None } else { packed_file(data) };
+        let Ok(packed) = PackedModel::from_bytes(made.as_deref().unwrap_or(data)) else { return };
+        let bytes: usize = packed.tensors.iter().map(|entry| entry.bytes).sum();
+        assert!(bytes <= data.len() && packed.tokenizer.as_ref().is_none_or(|tokenizer| tokenizer.len() <= data.len()));
+        use_model(&packed.model);
+    }
+);

@@ -1,0 +1,58 @@
+//! Saved states: the first byte chooses the model, the rest is the file, or its header and numbers under a valid checksum.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use minrnn_fuzz::{assert_same, configs, joined, parts, sealed, seeds, tensors, weights};
+use minrnn_stream::{Model, State, WeightFormat, Workspace};
+
+const MAGIC: &[u8] = b"\x89minrnnS";
+
+static MODELS: LazyLock<Vec<Model>> = LazyLock::new(|| {
+    let model = |config| Model::new(config, &mut weights(&tensors(config)), WeightFormat::F32).expect("the weights are those of the model");
+    configs().iter().map(model).collect()
+});
+
+fn made(input: &[u8]) -> Option<Vec<u8>> {
+    let [header, numbers] = parts(input)?;
+    let length = u32::try_from(header.len()).ok()?.to_le_bytes();
+    Some(sealed([MAGIC, &length, header, numbers].concat()))
+}
+
+fuzz_target!(
+    init: seeds("state", || {
+        let mut files = Vec::new();
+        for (number, model) in MODELS.iter().enumerate() {
+            let mut state = model.init_state(2);
+            model.advance(&[&[0, 1, 2][..], &[3]], &mut state, &mut Workspace::new()).expect("the tokens are known");
+            let file = state.to_bytes();
+            let end = 12 + u32::from_le_bytes(file[8..12].try_into().expect("four bytes")) as usize;
+            files.push([&[number as u8], &joined(&[&file[12..end], &file[end..file.len() - 4]])[..]].concat());
+            if number == 0 {
+                files.push([&[0], &file[..]].concat());
+            }
+        }
+        files
+    }),
+    |data: &[u8]| {
+        let Some((&first, data)) = data.split_first() else { return };
+        let model = &MODELS[usize::from(first) % MODELS.len()];
+        let made = if data.starts_with(MAGIC) { None } else { made(data) };
+        let Ok(mut state) = State::from_bytes(made.as_deref().unwrap_or(data), model) else { return };
+        assert!(state.bytes() <= data.len());
+        let again = State::from_bytes(&state.to_bytes(), model).expect("what was saved is loaded");
+        assert_same(again.values(), state.values());
+        let mut both = state.clone();
+        both.append(&again).expect("the models are the same");
+        assert_eq!(both.rows(), 2 * state.rows());
+        let (mut workspace, mut logits) = (Workspace::new(), vec![0.0; state.rows() * model.vocab_size()]);
+        model.step(&vec![1; state.rows()], &mut state, &mut logits, &mut workspace).expect("the state is the model's");
+        if state.rows() > 0 {
+            let mut last = both.select(&[both.rows() - 1]).expect("there is one");
+            let mut logits_of_last = vec![0.0; model.vocab_size()];
+            model.prefill(&[[1]], &mut last, &mut logits_of_last, &mut workspace).expect("the state is the model's");
+            assert_same(&logits_of_last, &logits[logits.len() - model.vocab_size()..]);
+        }
+    }
+);

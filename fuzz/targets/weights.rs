@@ -1,0 +1,31 @@
+//! Safetensors files.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use minrnn_fuzz::{NamedTensor, assert_same, configs, file, safetensors_file, seeds, tensors};
+use minrnn_stream::Weights;
+
+fuzz_target!(
+    init: seeds("weights", || {
+        let file = |tensors: &[NamedTensor], metadata| std::fs::read(safetensors_file("seed", tensors, metadata)).expect("it was written");
+        let scalar = ("scalar".to_owned(), vec![], vec![1.0]);
+        let empty = ("empty".to_owned(), vec![3, 0], vec![]);
+        vec![file(&tensors(&configs()[0]), None), file(&[scalar, empty], Some(("format", "pt"))), file(&[], None)]
+    }),
+    |data: &[u8]| {
+        let Ok(mut read) = Weights::read(file("w.safetensors", data)) else { return };
+        assert!(4 * read.value_count() <= data.len());
+        let names: Vec<String> = read.names().map(str::to_owned).collect();
+        let tensors: Vec<NamedTensor> = names.iter().map(|name| {
+            let tensor = read.get(name).expect("it is named").clone();
+            assert_eq!(tensor.shape.iter().product::<usize>(), tensor.data.len());
+            (name.clone(), tensor.shape, tensor.data)
+        }).collect();
+        let mut again = Weights::read(safetensors_file("again.safetensors", &tensors, None)).expect("what was written is read");
+        for (name, shape, values) in &tensors {
+            assert_same(&again.take(name, shape).expect("it is there"), values);
+            read.take_any(name).expect("it is there");
+        }
+        again.expect_empty().and(read.expect_empty()).expect("all were taken");
+    }
+);
