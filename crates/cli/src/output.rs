@@ -47,12 +47,13 @@ pub fn expect_harmless<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a P
 pub fn expect_outside_runs(output: &Path) -> Result<(), WrongInput> {
     // A checkpoint mostly lies in a run, which says more.
     for folder in folders_around(output).iter().rev() {
-        let what = match () {
-            () if folder.join(EXPERIMENT_FILE).is_file() && folder.join("checkpoints").is_dir() => "the run",
-            // Other libraries' models have files of the same names.
-            () if folder.join(WEIGHTS_FILE).is_file() && CheckpointConfig::read(folder).is_ok() => "the checkpoint",
-            () => continue,
-        };
+        let is_run = folder.join(EXPERIMENT_FILE).is_file() && folder.join("checkpoints").is_dir();
+        // Other libraries' models have files of the same names.
+        let is_checkpoint = || folder.join(WEIGHTS_FILE).is_file() && CheckpointConfig::read(folder).is_ok();
+        if !is_run && !is_checkpoint() {
+            continue;
+        }
+        let what = if is_run { "the run" } else { "the checkpoint" };
         let (shown, folder) = (output.display(), folder.display());
         return Err(WrongInput(format!("'{shown}' lies in {what} '{folder}', whose files are its own; choose another place")));
     }
