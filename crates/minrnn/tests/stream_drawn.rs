@@ -26,11 +26,13 @@ const MANY_CASES: u64 = 3000;
 
 /// Largest |error| of the logits by max(1, largest logit), between the runtime and the training model with the numbers that the stored
 /// weights stand for. Products with integers round their inputs to 16 bits; those with bf16 to bf16 where the processor multiplies these,
-/// and int4 keeps the embedding and the head as bf16. At least twice the largest error of 3342 cases.
-fn tolerance(format: WeightFormat) -> f32 {
+/// and int4 keeps the embedding and the head as bf16. The delta rule divides keys by their lengths, which magnifies the rounding of short
+/// ones. At least twice the largest error of 3342 cases.
+fn tolerance(format: WeightFormat, mixer: MixerKind) -> f32 {
     match format {
         WeightFormat::F32 => 2e-5,
-        WeightFormat::Bf16 => 1e-1,
+        WeightFormat::Bf16 if mixer == MixerKind::Delta => 3e-1,
+        WeightFormat::Bf16 => 6e-2,
         WeightFormat::Int8 => 4e-3,
         WeightFormat::Int4 => 3e-2,
     }
@@ -294,7 +296,7 @@ fn compare(case: &Case, draw: &mut Draw, what: &str) {
             let error = (a - b).abs() / largest;
             if error.is_nan() { f32::INFINITY } else { worst.max(error) }
         });
-        assert!(error <= tolerance(case.format), "logits {i} are off by {error:.1e}: {what}");
+        assert!(error <= tolerance(case.format, case.config.mixer), "logits {i} are off by {error:.1e}: {what}");
     }
 }
 
