@@ -165,7 +165,10 @@ fn content(safe: &[u8], now: &[u8], left: Left, random: &mut Random) -> Vec<u8> 
     match random.below(4) {
         0 => safe.to_vec(),
         1 => now.to_vec(),
-        2 => now[..random.below(now.len() as u64 + 1) as usize].to_vec().into_iter().chain(safe.iter().copied().skip(now.len())).collect(),
+        2 => {
+            let kept = random.below(now.len() as u64 + 1) as usize;
+            now[..kept].iter().chain(safe.iter().skip(now.len())).copied().collect()
+        }
         // As long as it was, but what was not synced never came to the disk.
         _ => (0..now.len()).map(|at| safe.get(at).copied().unwrap_or(0)).collect(),
     }

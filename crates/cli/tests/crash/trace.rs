@@ -67,6 +67,6 @@ fn call(line: &str) -> Call {
     let (path, to) = (PathBuf::from(path.trim_start_matches('/')), PathBuf::from(to.trim_start_matches('/')));
     let place = next().parse().ok();
     let digits = next().as_bytes();
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-    Call { name, path, to, place, bytes: digits.chunks(2).map(byte).collect() }
+    let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    Call { name, path, to, place, bytes: digits.as_chunks().0.iter().map(byte).collect() }
 }

@@ -443,7 +443,10 @@ mod tests {
         let run = RunDir::create(&path).unwrap();
         fs::create_dir(path.join(CHECKPOINTS)).unwrap();
         for iteration in [9, 10] {
-            let write = |directory: &Path| Ok(fs::write(directory.join(CONFIG_FILE), "").unwrap());
+            let write = |directory: &Path| {
+                fs::write(directory.join(CONFIG_FILE), "").unwrap();
+                Ok(())
+            };
             create_synced(&path.join(CHECKPOINTS).join(format!("iter-{iteration}")), write).unwrap();
         }
         // Of one that was cut short by a version that removed checkpoints in place nothing is said.
