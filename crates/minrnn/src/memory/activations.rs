@@ -101,6 +101,9 @@ pub fn block(config: &ModelConfig, layer: usize, sizes: Sizes) -> Result<Tape> {
     // Before the first step and after the last; a backward pass has the gradient of one.
     let cost = config.block_cost(layer)?;
     part.tape.held = sizes.batch() * (cost.carried(0) + cost.carried(sizes.seq_len));
+    for past in &cost.past {
+        part.tape.long.add(sizes.batch() * past.carried(sizes.seq_len));
+    }
     part.tape.backward += sizes.batch() * cost.carried(0);
     Ok(part.tape)
 }

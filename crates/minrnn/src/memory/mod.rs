@@ -15,7 +15,7 @@ use minrnn_stream::ModelConfig;
 pub use activations::Sizes;
 pub use room::{Room, Source};
 pub use size::{Size, rounded};
-pub use tape::Tape;
+pub use tape::{Long, Tape};
 
 use crate::{Error, Result};
 
@@ -26,9 +26,8 @@ pub(crate) const F32: u128 = size_of::<f32>() as u128;
 pub const PROGRAM: u128 = 60 << 20;
 /// Tensors come and go, and an allocator that gives nothing back is left with gaps between those that stay: this part of them. Measured.
 const GAPS: u128 = 4;
-/// The ends of pieces that long tensors leave are touched by shorter ones that were there before, as far as there are: this many times as
-/// many bytes. Measured.
-const TOUCHED: u128 = 2;
+/// What long tensors leave of their last pieces serves nothing else, and most of it was touched by other tensors before: percent. Measured.
+const TOUCHED: u128 = 60;
 
 /// A part of what is needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,11 +116,10 @@ impl Estimate {
     }
 }
 
-/// Bytes that the allocator holds beside `moving` bytes of tensors, of which `long` lie in tensors longer than a piece and leave `left` of
-/// their pieces. A tensor of `largest` bytes finds no gap as long as itself.
-pub(crate) fn gaps(moving: u128, largest: u128, long: u128, left: u128) -> u128 {
-    let short = moving.saturating_sub(long);
-    (short / GAPS).max(largest.min(moving)) + left.min(TOUCHED * short)
+/// Bytes that the allocator holds beside `moving` bytes of tensors, some of them in `long` ones. A tensor of `largest` bytes finds no
+/// gap as long as itself.
+pub(crate) fn gaps(moving: u128, largest: u128, long: Long) -> u128 {
+    (moving / GAPS).max(largest.min(moving)) + F32 * long.left * TOUCHED / 100
 }
 
 /// What `purpose`, a pass of `config` over a batch of `sizes` without gradients, needs. First the weights are read, which takes them three
@@ -140,9 +138,10 @@ pub fn inference(purpose: &'static str, config: &ModelConfig, sizes: Sizes) -> R
         false => [("weights", weights, MODEL), ("weights as they are read", 2 * weights, MODEL), ("activations", 0, ROWS)],
     };
     let moving = moving.max(2 * weights);
-    Ok(Estimate::new(purpose, parts.into_iter().chain([("program", PROGRAM, NOTHING)])).with_gaps(gaps(moving, logits, 0, 0)))
+    Ok(Estimate::new(purpose, parts.into_iter().chain([("program", PROGRAM, NOTHING)])).with_gaps(gaps(moving, logits, Long::default())))
 }
 
+/// Where nothing can be done.
 pub(crate) const NOTHING: &[&str] = &[];
 const MODEL: &[&str] = &["take a smaller model"];
 const ROWS: &[&str] = &["take fewer sequences at a time", "a model with smaller states"];

@@ -36,10 +36,35 @@ pub struct Tape {
     pub backward: u128,
     /// Held through both passes beside all of this: states.
     pub held: u128,
-    /// Of `kept`, what lies in tensors longer than a piece of the allocator.
-    pub long: u128,
-    /// What such tensors leave of their last pieces.
+    /// Of what is kept and held, the long tensors.
+    pub long: Long,
+    /// Of what else is held where most is held in both passes.
+    pub passing: Long,
+}
+
+/// Tensors longer than a piece of the allocator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Long {
+    /// Numbers for which there is room in what they leave of their last pieces.
     pub left: u128,
+}
+
+impl Long {
+    /// Adds a tensor, if it is long.
+    pub(super) fn add(&mut self, numbers: u128) {
+        let taken = numbers.saturating_add(HEADER);
+        if taken > PIECE {
+            self.left += taken.next_multiple_of(PIECE) - taken;
+        }
+    }
+}
+
+impl std::ops::Add for Long {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { left: self.left + other.left }
+    }
 }
 
 /// Numbers in a piece of the command's allocator, mimalloc: 32 MiB. A longer tensor begins with a piece and takes whole ones, the header of
@@ -48,26 +73,23 @@ const PIECE: u128 = (32 << 20) / F32;
 /// Numbers of the header.
 const HEADER: u128 = (64 << 10) / F32;
 
-/// What a tensor of so many numbers leaves of its last piece, if it is longer than one.
-pub(super) fn left_of_pieces(numbers: u128) -> u128 {
-    let taken = numbers.saturating_add(HEADER);
-    if taken > PIECE { taken.next_multiple_of(PIECE) - taken } else { 0 }
-}
-
 impl Tape {
     /// A tensor that the next operation keeps for the backward pass, as far as none before it keeps the same.
     pub(super) fn keep(&mut self, numbers: u128) {
         self.kept += numbers;
-        if numbers + HEADER > PIECE {
-            self.long += numbers;
-            self.left += left_of_pieces(numbers);
-        }
+        self.long.add(numbers);
     }
 
     /// Appends an operation.
     pub(super) fn push(&mut self, Operation { reads, gives, aside, works }: Operation) {
         let moving = reads + gives + aside;
         self.forward = self.forward.max(moving);
-        self.backward = self.backward.max(self.kept + moving + works);
+        let most = self.kept + moving + works;
+        if most > self.backward {
+            self.backward = most;
+            self.passing = Long::default();
+            // The gradient of its input and the workspace; what it gives is short beside them where it matters.
+            [reads, works].into_iter().for_each(|numbers| self.passing.add(numbers));
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! How much memory a training will need, from its experiment alone.
 //!
-//! The most is held in one of three moments:
+//! The most is held in one of four moments:
 //!
 //! * **differentiating** a batch: parameters, moments, states, what the blocks keep for the backward pass, and the gradients found so far.
 //!   Going back, activations become fewer and gradients more, so every block is looked at;
+//! * **evaluating** a batch: parameters, moments, states, and what one operation holds;
 //! * **updating**: parameters before and after, moments, and gradients;
 //! * **saving**: parameters and moments, with copies of the moments as they are written.
 //!
@@ -17,7 +18,7 @@ use super::untrained::Untrained;
 use crate::Result;
 use crate::data::SequenceTask;
 use crate::device::DeviceChoice;
-use crate::memory::{Estimate, F32, NOTHING, NewPart, PROGRAM, Pass, Sizes, gaps, inference};
+use crate::memory::{Estimate, F32, Long, NOTHING, NewPart, PROGRAM, Pass, Sizes, gaps, inference};
 
 /// A step of a batch as it is made and as it is fed: a token as 4 and as 8 bytes, its target twice as 4, its weight twice as 4.
 const BYTES_OF_STEP: u128 = 28;
@@ -87,7 +88,7 @@ struct Moment {
 impl Moment {
     /// With tensors of which none is longer than a piece of the allocator, or too few to matter.
     fn of(parts: Vec<NewPart>) -> Self {
-        Self { gaps: gaps(bytes(&parts), 0, 0, 0), parts }
+        Self { gaps: gaps(bytes(&parts), 0, Long::default()), parts }
     }
 }
 
@@ -107,14 +108,15 @@ fn differentiating(experiment: &Experiment, model: &ModelConfig, sizes: Sizes) -
     let Pass { embedding, blocks, head, states, forward } = Pass::of(model, sizes)?;
     let stream = sizes.steps() * model.d_model as u128;
     let checkpoints = experiment.train.checkpoint_blocks;
-    // Vec<NewPart> from the first to the last, with what they keep, hold at the most, and train.
+    // From the first to the last, what they keep and hold at the most, and how many numbers they train.
     let mut parts = vec![(embedding, model.embedding_cost().parameters)];
     for (layer, block) in blocks.iter().enumerate() {
         parts.push((*block, model.block_cost(layer)?.parameters));
     }
     parts.push((head, model.head_cost().parameters));
     let mut below: u128 = parts.iter().map(|(tape, _)| if checkpoints { stream } else { tape.kept }).sum();
-    let (mut gradients, mut most) = (0, (0, 0, 0));
+    let mut long = parts.iter().fold(Long::default(), |long, (tape, _)| long + tape.long);
+    let (mut gradients, mut most, mut long_of_most) = (0, (0, 0, 0), long);
     for (i, (tape, trained)) in parts.iter().enumerate().rev() {
         below -= if checkpoints { stream } else { tape.kept };
         gradients += trained;
@@ -122,14 +124,11 @@ fn differentiating(experiment: &Experiment, model: &ModelConfig, sizes: Sizes) -
         let again = if checkpoints && i > 0 { 2 * stream } else { 0 };
         if below + gradients + tape.backward + again > most.0 + most.1 + most.2 {
             most = (below + tape.kept, gradients, tape.backward - tape.kept + again);
+            long_of_most = if checkpoints { Long::default() } else { long + tape.passing };
         }
+        long.left -= tape.long.left;
     }
     let (kept, gradients, passing) = most;
-    let (long, left) = match checkpoints {
-        // The input of every block.
-        true => (0, 0),
-        false => parts.iter().fold((0, 0), |(long, left), (tape, _)| (long + tape.long, left + tape.left)),
-    };
     let accumulated = if experiment.train.accumulation > 1 { model.cost()?.parameters } else { 0 };
     let kept_remedy = if checkpoints { BATCH } else { KEPT };
     let logits = F32 * sizes.scored * model.outputs() as u128;
@@ -139,7 +138,7 @@ fn differentiating(experiment: &Experiment, model: &ModelConfig, sizes: Sizes) -
         ("states", F32 * states, STATES),
         ("gradients", F32 * (gradients + accumulated), WIDTH),
     ];
-    Ok(Moment { gaps: gaps(bytes(&parts), logits, F32 * long, F32 * left), parts })
+    Ok(Moment { gaps: gaps(bytes(&parts), logits, long_of_most), parts })
 }
 
 /// A pass without gradients, and its logits as they are scored.
