@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use minrnn::interchange::{Format, NamedTensor, Settings, export, import};
-use minrnn_fuzz::{assert_same, file, repository_files, safetensors_file, seeds};
+use minrnn_fuzz::{file, repository_files, safetensors_file, seeds};
 use minrnn_stream::{FeedForwardKind, GruForm, MixerKind, ModelConfig, Weights};
 
 /// The settings without which a format cannot be read.
@@ -56,7 +56,9 @@ fuzz_target!(
         assert_eq!(again.len(), ours.len());
         for ((name, tensor), (name_again, tensor_again)) in ours.iter().zip(&again) {
             assert_eq!(name, name_again);
-            assert_same(&tensor.data, &tensor_again.data);
+            // A gain that is stored as its distance from 1, or the other way round, is rounded once.
+            let close = |x: f32, y: f32| x == y || x.is_nan() && y.is_nan() || (x - y).abs() <= f32::EPSILON * x.abs().max(1.0);
+            assert!(tensor.data.iter().zip(&tensor_again.data).all(|(&x, &y)| close(x, y)), "{name}");
         }
     }
 );

@@ -19,6 +19,9 @@ use crate::{Error, Result};
 
 /// Pair counts of the trainer are 32-bit and its time grows with the text; more text hardly changes the merges.
 const MAX_TRAINING_BYTES: u64 = 256 << 20;
+/// The longest run of letters, digits, blanks or other characters that merges are learned from, in bytes; a longer one is cut into such
+/// pieces. The trainer's time for a word grows with the square of its length, and a text without blanks is one word.
+const MAX_WORD: usize = 1 << 10;
 const VOCAB_SIZES: std::ops::RangeInclusive<usize> = 256..=1 << 20;
 
 /// A byte-level BPE vocabulary with its merges.
@@ -64,7 +67,7 @@ impl Bpe {
             })
         });
         tokenizer
-            .train(&mut trainer, texts)
+            .train(&mut trainer, texts.flat_map(cut_long_words))
             .map_err(|e| Error::Data(format!("could not learn a vocabulary from '{}': {e}", path.display())))?;
         if let Some(error) = lock(&failure).take() {
             return Err(error);
@@ -151,6 +154,26 @@ fn byte_alphabet() -> HashMap<char, u8> {
     (0..=255).filter(|&b| visible(b)).map(|b| (char::from(b), b)).chain(hidden).collect()
 }
 
+/// `text`, cut only inside runs of one kind of character that are longer than [`MAX_WORD`].
+fn cut_long_words(text: String) -> Vec<String> {
+    let kind = |c: char| (c.is_whitespace(), c.is_alphabetic(), c.is_numeric());
+    let (mut pieces, mut start) = (Vec::new(), 0);
+    let (mut run, mut kind_of_run) = (0, None);
+    for (at, c) in text.char_indices() {
+        if kind_of_run != Some(kind(c)) {
+            (run, kind_of_run) = (at, Some(kind(c)));
+        } else if at - run >= MAX_WORD {
+            pieces.push(text[start..at].to_owned());
+            (start, run) = (at, at);
+        }
+    }
+    if start == 0 {
+        return vec![text];
+    }
+    pieces.push(text[start..].to_owned());
+    pieces
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -185,6 +208,24 @@ mod tests {
         let ids = tokenizer.encode(&text).unwrap();
         assert!(ids.len() < text.len() * 2 / 3, "{} of {}", ids.len(), text.len());
         assert_eq!(tokenizer.decode(&ids).unwrap(), text);
+    }
+
+    #[test]
+    fn words_beyond_any_language_are_cut_and_others_are_not() {
+        let ordinary =
+            format!("{TEXT}{} {}1{}1{}", "é".repeat(MAX_WORD / 2), "a".repeat(MAX_WORD), "b".repeat(MAX_WORD), " ".repeat(MAX_WORD));
+        assert_eq!(cut_long_words(ordinary.clone()), [ordinary.as_str()]);
+        for (long, kinds) in [("日", 1), ("a", 1), (" ", 1), ("\u{301}", 1), ("a1", 2)] {
+            let text = format!("{TEXT}{}", long.repeat(5 * MAX_WORD / long.len()));
+            let pieces = cut_long_words(text.clone());
+            assert_eq!(pieces.concat(), text);
+            assert_eq!(pieces.len() > 1, kinds == 1, "{long:?}");
+            assert!(pieces.iter().all(|piece| kinds == 2 || piece.len() <= TEXT.len() + MAX_WORD + long.len()), "{long:?}");
+        }
+        let dna: String = (0..40_000_u32).map(|i| ['A', 'C', 'G', 'T'][i.wrapping_mul(2_654_435_761) as usize >> 30]).collect();
+        let tokenizer = trained(&dna, 300).unwrap();
+        assert_eq!(tokenizer.vocab_size(), 300);
+        assert_eq!(tokenizer.decode(&tokenizer.encode(&dna).unwrap()).unwrap(), dna);
     }
 
     #[test]
