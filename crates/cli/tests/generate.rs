@@ -358,7 +358,7 @@ fn a_checkpoint_without_digests_and_a_session_without_a_checksum_are_read() {
 #[test]
 fn every_flipped_bit_of_a_saved_session_is_refused() {
     let checkpoint = Checkpoint::new();
-    let session = checkpoint.file("session");
+    let session = checkpoint.beside("session");
     let name = session.to_str().unwrap();
     let args = ["--max-tokens", "5", "--temperature", "0", "--load-session", name];
     text(&checkpoint.generate(&["--max-tokens", "5", "--prompt", "ab", "--save-session", name]));

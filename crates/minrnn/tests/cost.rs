@@ -53,7 +53,11 @@ fn the_runtime_carries_the_same_state() {
         let mut weights = Weights::read(file.path()).expect("the file just written");
         let model = Model::new(&config, &mut weights, WeightFormat::F32).expect("the weights just written");
         let cost = config.cost().expect("a valid model");
-        assert_eq!(F32 * cost.state, model.init_state(1).unwrap().bytes_per_row() as u128, "{}", configs::label(&config));
+        // Beside what training carries, RWKV-4 steps with what rounding its log-weights lost.
+        let is_rwkv4 = |layer: &usize| config.mixer_at(*layer) == MixerKind::Rwkv4;
+        let lost =
+            (0..config.n_layers).filter(is_rwkv4).count() * config.inside_wiring().and_then(|own| own.d_inner()).expect("a valid model");
+        assert_eq!(F32 * (cost.state + lost as u128), model.init_state(1).unwrap().bytes_per_row() as u128, "{}", configs::label(&config));
         assert!(cost.past.is_empty());
     }
 }

@@ -12,7 +12,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::import::IMPORTED;
-use crate::failure::WrongInput;
 use crate::output::{expect_harmless, print};
 
 #[derive(clap::Args)]

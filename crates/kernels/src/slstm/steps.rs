@@ -54,6 +54,9 @@ pub fn step(level: Level, heads: usize, forget: ForgetGate, preact: &[f32], prod
     assert!(heads > 0 && e.is_multiple_of(heads), "{heads} heads do not divide a width of {e}");
     [preact, product, bias].iter().for_each(|x| expect_len("preact, product or bias", x, elements([4, e])));
     state.iter().for_each(|state| expect_len("a state", state, e));
+    if e == 0 {
+        return;
+    }
     level.run(Single { heads, forget, inputs: [preact, product, bias], state });
 }
 

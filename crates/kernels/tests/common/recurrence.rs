@@ -136,15 +136,6 @@ impl Cell {
 
     /// Runs the references in f64.
     pub fn run_reference(self, batch: &Batch) -> Named<f64> {
-        self.run_references(batch, None)
-    }
-
-    /// Runs the references in f64; the gradients are those at the states `h`.
-    pub fn run_reference_at(self, batch: &Batch, h: &[f64]) -> Named<f64> {
-        self.run_references(batch, Some(h))
-    }
-
-    fn run_references(self, batch: &Batch, at: Option<&[f64]>) -> Named<f64> {
         use reference::{decay_min_gru, floored_min_gru, log_space, min_gru, min_lstm, scan, signed_min_gru};
         let wide = |x: &Option<Vec<f32>>| x.as_deref().map(super::wide);
         let (x, y, bias, h0, init) = (super::wide(&batch.x), super::wide(&batch.y), wide(&batch.bias), wide(&batch.h0), wide(&batch.init));
@@ -154,38 +145,38 @@ impl Cell {
         let mut named = match self {
             Cell::Scan => {
                 let scan::Outputs { h, h_last } = scan::forward(shape, &x, &y, start);
-                let d = scan::backward(shape, &x, start, at.unwrap_or(&h), d_h, d_h_last);
+                let d = scan::backward(shape, &x, start, &h, d_h, d_h_last);
                 named([h, h_last, d.d_coeffs, d.d_values, vec![], d.d_h0, d.d_init])
             }
             Cell::LogSpace => {
                 let scan::Outputs { h, h_last } = log_space::forward(shape, &x, &y, start);
-                let d = log_space::backward(shape, &x, &y, start, at.unwrap_or(&h), d_h, d_h_last);
+                let d = log_space::backward(shape, &x, &y, start, &h, d_h, d_h_last);
                 named([h, h_last, d.d_log_coeffs, d.d_log_values, vec![], d.d_h0, d.d_init])
             }
             Cell::MinGru(candidate) => {
                 let scan::Outputs { h, h_last } = min_gru::forward(shape, candidate, &x, bias, start);
-                let d = min_gru::backward(shape, candidate, &x, bias, start, at.unwrap_or(&h), d_h, d_h_last);
+                let d = min_gru::backward(shape, candidate, &x, bias, start, &h, d_h, d_h_last);
                 named([h, h_last, d.d_preact, vec![], bias.map_or(vec![], |_| d.d_bias), d.d_h0, d.d_init])
             }
             Cell::MinLstm(candidate, gates) => {
                 let scan::Outputs { h, h_last } = min_lstm::forward(shape, candidate, gates, &x, bias, start);
-                let d = min_lstm::backward(shape, candidate, gates, &x, bias, start, at.unwrap_or(&h), d_h, d_h_last);
+                let d = min_lstm::backward(shape, candidate, gates, &x, bias, start, &h, d_h, d_h_last);
                 named([h, h_last, d.d_preact, vec![], bias.map_or(vec![], |_| d.d_bias), d.d_h0, d.d_init])
             }
             Cell::SignedMinGru(candidate) => {
                 let scan::Outputs { h, h_last } = signed_min_gru::forward(shape, candidate, &x, bias, start);
-                let d = signed_min_gru::backward(shape, candidate, &x, bias, start, at.unwrap_or(&h), d_h, d_h_last);
+                let d = signed_min_gru::backward(shape, candidate, &x, bias, start, &h, d_h, d_h_last);
                 named([h, h_last, d.d_preact, vec![], bias.map_or(vec![], |_| d.d_bias), d.d_h0, d.d_init])
             }
             Cell::DecayMinGru(candidate) => {
                 let scan::Outputs { h, h_last } = decay_min_gru::forward(shape, candidate, &x, &y, bias, start);
-                let (d, d_y) = decay_min_gru::backward(shape, candidate, &x, &y, bias, start, at.unwrap_or(&h), d_h, d_h_last);
+                let (d, d_y) = decay_min_gru::backward(shape, candidate, &x, &y, bias, start, &h, d_h, d_h_last);
                 named([h, h_last, d.d_preact, d_y, bias.map_or(vec![], |_| d.d_bias), d.d_h0, d.d_init])
             }
             Cell::FlooredMinGru(candidate) => {
                 let share = super::wide(&shares(shape.width));
                 let scan::Outputs { h, h_last } = floored_min_gru::forward(shape, candidate, &x, bias, &share, start);
-                let (d, d_share) = floored_min_gru::backward(shape, candidate, &x, bias, &share, start, at.unwrap_or(&h), d_h, d_h_last);
+                let (d, d_share) = floored_min_gru::backward(shape, candidate, &x, bias, &share, start, &h, d_h, d_h_last);
                 named([h, h_last, d.d_preact, d_share, bias.map_or(vec![], |_| d.d_bias), d.d_h0, d.d_init])
             }
         };

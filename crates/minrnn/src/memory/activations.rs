@@ -349,7 +349,7 @@ impl Part {
             MixerKind::RetNet => {
                 self.op(Op { keeps: &[d], reads: d, gives: 2 * d + 2 * e, aside: d, ..Op::default() });
                 let works = threads * length.div_ceil(CHUNK) * (d / h) * (e / h);
-                self.op(Op { keeps: &[d, d, e], reads: 2 * d + e, gives: e, aside: e, works, ..Op::default() });
+                self.op(Op { keeps: &[d, d, e], reads: 2 * d + e, gives: e, aside: e, works });
                 // The norm of heads and the gate are composed of operations of Burn.
                 self.op(Op { keeps: &[e; 5], reads: 2 * e, gives: e, aside: e, ..Op::default() });
                 self.biased(e, d, false);
@@ -395,7 +395,7 @@ impl Part {
                 self.biased(d, 3 * d, true);
                 self.op(Op { keeps: &[3 * d], reads: 3 * d, gives: 3 * d, ..Op::default() });
                 self.op(Op { keeps: &[3 * d], reads: 2 * d, gives: d, aside: 3 * d, ..Op::default() });
-                self.op(Op { keeps: &[d], reads: d, gives: d, aside: 3 * d, works: filter(config, d), ..Op::default() });
+                self.op(Op { keeps: &[d], reads: d, gives: d, aside: 3 * d, works: filter(config, d) });
                 self.op(Op { keeps: &[d], reads: 2 * d, gives: d, aside: 3 * d, ..Op::default() });
                 self.biased(d, d, true);
             }
@@ -423,7 +423,7 @@ impl Part {
         self.op(Op { keeps: &[e], reads: 2 * e, gives: 3 * e, aside: 2 * e, ..Op::default() });
         self.op(Op { keeps: &[e; 3], reads: 3 * e, gives: 2 * h, aside: 3 * e, ..Op::default() });
         let works = threads.min(self.sizes.batch() * h) * length.div_ceil(CHUNK) * w * w;
-        self.op(Op { keeps: &[2 * h, e], reads: 3 * e + 2 * h, gives: e, aside: 2 * e, works, ..Op::default() });
+        self.op(Op { keeps: &[2 * h, e], reads: 3 * e + 2 * h, gives: e, aside: 2 * e, works });
         self.op(Op { reads: e, gives: e, aside: 2 * e, ..Op::default() });
         self.op(Op { keeps: &[e], reads: 3 * e, gives: e, ..Op::default() });
         self.biased(e, d, false);

@@ -173,8 +173,11 @@ pub fn read_metrics(path: impl AsRef<Path>) -> Result<Vec<Record>> {
     }
 }
 
+/// A line and the record in it.
+type Line = (Vec<u8>, Record);
+
 /// The lines with their records up to the first that is none, and what is wrong with that one.
-fn read_lines(path: &Path) -> Result<(Vec<(Vec<u8>, Record)>, Option<Error>)> {
+fn read_lines(path: &Path) -> Result<(Vec<Line>, Option<Error>)> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(source) if source.kind() == ErrorKind::NotFound => return Ok((Vec::new(), None)),

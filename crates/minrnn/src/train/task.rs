@@ -248,9 +248,12 @@ pub(super) fn shape(model: &mut ModelConfig, reads: Signal, predicts: Signal) {
     };
 }
 
+/// What a model reads and what it predicts.
+type Signals = (Signal, Signal);
+
 /// What a model of the task reads and predicts, and the steps of the longest sequence as far as they are known; none where that is text.
 /// Nothing is written, and data are read only where they decide it.
-pub(super) fn signals(experiment: &Experiment) -> Result<Option<((Signal, Signal), Option<usize>)>> {
+pub(super) fn signals(experiment: &Experiment) -> Result<Option<(Signals, Option<usize>)>> {
     let config = &experiment.data;
     Ok(match config.task {
         Task::ListOps => Some((ListOps::SIGNALS, None)),

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use minrnn::device::DeviceChoice;
 use minrnn::memory::Size;
 use minrnn::train::{EXPERIMENT_FILE, Ending, Experiment, RunDir, Task, Trainer, read_metrics, training_memory};
-use minrnn_stream::sync_directory;
+use minrnn_stream::{create_directories, sync_directory};
 
 use super::folder::{self, Folder};
 use super::lengths::by_length;
@@ -123,15 +123,11 @@ fn try_out(directory: &Path, training: &Training, seed: u64, options: &Options, 
         return Ok(Run::Refused(sentence));
     }
     training_memory(&experiment)?.expect_room(experiment.train.memory_limit)?;
-    let retried = directory.join(FAILED);
-    let run = match directory.is_dir() && !retried.exists() {
-        true => RunDir::open(directory)?,
-        false => {
-            // What failed begins anew.
-            remove_failed(directory)?;
-            RunDir::create(directory)?
-        }
-    };
+    // What failed begins anew.
+    remove_failed(directory)?;
+    // New or not is seen under the run's lock: another process may have begun it, or come to its end, since it was looked up.
+    create_directories(directory).map_err(|source| minrnn::Error::io("create the run directory", directory, source))?;
+    let run = RunDir::open(directory)?;
     if let Some(outcome) = folder::read(&directory.join(RESULT))? {
         // Another process came to the end of it before this one held it.
         return Ok(Run::Done(Box::new(outcome)));

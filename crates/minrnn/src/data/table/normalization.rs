@@ -67,8 +67,8 @@ impl Normalization {
         for (column, (name, numbers)) in frame.names.iter().zip(&frame.numbers).enumerate() {
             let (mean, deviation) = (self.mean[column], self.deviation[column]);
             let distance = |x: f64| (x - mean).abs() / deviation;
-            // What is no number is not near.
-            if let Some(row) = numbers.iter().position(|&x| !(distance(x) <= MAX_DEVIATIONS)) {
+            let is_far = |&x: &f64| distance(x).is_nan() || distance(x) > MAX_DEVIATIONS;
+            if let Some(row) = numbers.iter().position(is_far) {
                 let (place, found) = (frame.places.name(row), numbers[row]);
                 return Err(Error::Data(format!(
                     "{place}, column '{name}': {found:?} lies {:.1e} deviations from the mean of what was trained on (mean {mean:?}, deviation \
