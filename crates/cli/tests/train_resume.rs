@@ -28,7 +28,7 @@ fn resume_is_bit_for_bit(seed: u64, settings: &[&str], make: fn(&Scratch, &str, 
         killed += u32::from(child.wait().unwrap().code().is_none());
     }
     assert!(killed >= 3, "only {killed} kills hit the run");
-    let finished = if torn.out.exists() { torn.resume() } else { torn.run() }.ok();
+    let finished = Finished::of(&mut torn.start_or_resume()).ok();
     torn.outcome().assert_equals(&whole.outcome());
     assert_eq!(finished.stdout.replace("/torn", "/whole").replace("-2\n", "\n"), report);
     assert_eq!(leftovers(&torn.out), [] as [std::path::PathBuf; 0]);

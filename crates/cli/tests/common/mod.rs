@@ -189,10 +189,14 @@ impl Training {
         Finished::of(&mut self.command(&["--resume"]))
     }
 
-    /// Starts it, or resumes it where its directory is there.
+    /// Starts it, or resumes it where it was begun: before, the command that starts it is the one to give again.
     pub fn spawn(&self) -> Child {
-        let more: &[&str] = if self.out.exists() { &["--resume"] } else { &[] };
-        self.command(more).spawn().unwrap()
+        self.start_or_resume().spawn().unwrap()
+    }
+
+    /// The command of [`spawn`](Self::spawn).
+    pub fn start_or_resume(&self) -> Command {
+        self.command(if self.out.join("experiment.toml").exists() { &["--resume"] } else { &[] })
     }
 
     /// The checkpoint that `pointer` names.
