@@ -76,7 +76,7 @@ pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
 pub fn configs() -> Vec<ModelConfig> {
     let base = ModelConfig { vocab_size: 5, d_model: 4, n_layers: 1, n_heads: 2, d_state: 4, max_seq_len: 6, ..Default::default() };
     let mut configs: Vec<ModelConfig> =
-        MixerKind::STREAMED.iter().map(|&mixer| ModelConfig { mixer, ff: FeedForwardKind::None, ..base.clone() }).collect();
+        MixerKind::SUPPORTED.iter().map(|&mixer| ModelConfig { mixer, ff: FeedForwardKind::None, ..base.clone() }).collect();
     for ff in [FeedForwardKind::Mlp, FeedForwardKind::Gated, FeedForwardKind::ChannelMix, FeedForwardKind::SwiGlu] {
         configs.push(ModelConfig { ff, conv: true, n_layers: 2, ..base.clone() });
     }

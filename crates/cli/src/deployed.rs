@@ -58,7 +58,7 @@ impl Deployed {
         match &self.engine {
             Engine::Runtime(model) => Ok(model),
             Engine::Training(trained) => {
-                trained.0.expect_streamed()?;
+                trained.0.check_supported()?;
                 unreachable!("models that the runtime runs are loaded into it")
             }
         }
@@ -77,7 +77,7 @@ impl Engine {
     /// The model of a checkpoint and its vocabulary.
     fn load(directory: &Path) -> minrnn::Result<(Self, Option<Tokenizer>)> {
         let (config, mut weights) = read_checkpoint(directory)?;
-        if config.model.expect_streamed().is_err() {
+        if config.model.check_supported().is_err() {
             let LoadedModel { config, model, tokenizer } = load_model(directory, &Device::flex())?;
             return Ok((Self::Training(Box::new((config.model, model))), tokenizer));
         }

@@ -128,7 +128,7 @@ pub fn say_how_to_go_on(trainer: &Trainer) {
 pub fn announce_ending(ending: Ending, trainer: &Trainer) {
     let (iteration, seconds) = (trainer.progress().iteration, trainer.progress().seconds);
     let why = match ending {
-        Ending::NoGain => format!("no gain in {} evaluations", trainer.experiment().train.patience),
+        Ending::EarlyStopped => format!("no gain in {} evaluations", trainer.experiment().train.patience),
         Ending::Solved => format!("solved, {} % of the answers are right", 100.0 * trainer.experiment().train.solved_at),
         _ => "all iterations done".to_owned(),
     };

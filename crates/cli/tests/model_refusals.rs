@@ -84,7 +84,7 @@ fn weights_of_another_name_or_shape_are_named_whatever_the_mixer() {
             write(&file, changed);
             let out = shown(&scratch.path("packed"));
             told(&["inspect", &shown(&directory)]).refused(parts);
-            match config.expect_streamed() {
+            match config.check_supported() {
                 Ok(()) => told(&["pack", &shown(&directory), "-o", &out]).refused(parts),
                 Err(_) => told(&["pack", &shown(&directory), "-o", &out]).refused(&["does not run", mixer.name()]),
             }

@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p minrnn-kernels --example weight_matrix -- [milliseconds per number]`. Each number is the best of many passes
 //! over matrices of a model with 6.7 M parameters (width 384, inner width 768, feed-forward 1536, 65 characters), as many as fill about
-//! 7 MB. The lines `gemm` are f32 products by `product::multiply`, with weights transposed beforehand.
+//! 7 MB. The lines `gemm` are f32 products by `matmul::multiply`, with weights transposed beforehand.
 
-use minrnn_kernels::product::{self, Into, Matrix};
+use minrnn_kernels::matmul::{self, Matrix, Write};
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::weight_matrix::{Scratch, WeightFormat, WeightMatrix};
 use std::hint::black_box;
@@ -69,7 +69,7 @@ fn main() {
         let seconds = fastest(budget, || {
             for (outputs, inputs, values) in &matrices {
                 let (x, weights) = (Matrix::new(black_box(&x), *inputs), Matrix::new(values, *outputs));
-                product::multiply(level, [rows, *inputs, *outputs], x, weights, Into::Store, &mut y, *outputs);
+                matmul::multiply(level, [rows, *inputs, *outputs], x, weights, Write::Store, &mut y, *outputs);
                 black_box(&mut y);
             }
         });

@@ -4,10 +4,10 @@
 //! y_b = W_b x_b;   d_x_b = W_bᵀ d_y_b;   d_W_b = Σ d_y_b x_bᵀ      (sum over rows)
 //! ```
 //!
-//! Blocks of four, of which there are many, are multiplied in place; wider ones go to [`mod@crate::product`] one by one.
+//! Blocks of four, of which there are many, are multiplied in place; wider ones go to [`mod@crate::matmul`] one by one.
 
 use crate::grid::{self, SharedOut};
-use crate::product::{Into, Matrix, as_out, multiply, transposed};
+use crate::matmul::{Matrix, Write, as_out, multiply, transposed};
 use crate::rows;
 use crate::shape::{Out, elements, expect_len};
 use crate::simd::{Level, Simd, WithSimd};
@@ -92,7 +92,7 @@ pub fn backward(rows: usize, blocks: Blocks, x: &[f32], weight: &[f32], d_y: &[f
                 let sums = unsafe { partials.slice((i * count + block) * outputs * inputs, outputs * inputs).assume_init_mut() };
                 let d_y = Matrix::new(&d_y[(range.start * count + block) * outputs..], count * outputs).transpose();
                 let x = Matrix::new(&x[(range.start * count + block) * inputs..], count * inputs);
-                multiply(level, [outputs, range.len(), inputs], d_y, x, Into::Store, sums, inputs);
+                multiply(level, [outputs, range.len(), inputs], d_y, x, Write::Store, sums, inputs);
             }
         });
     }
@@ -136,7 +136,7 @@ fn apply(rows: usize, blocks: Blocks, x: &[f32], weight: &[f32], y: Out) {
         for block in 0..if weight.is_empty() { 0 } else { count } {
             let x = Matrix::new(&x[(range.start * count + block) * inputs..], count * inputs);
             let weight = Matrix::new(&weight[block * outputs * inputs..], outputs);
-            multiply(level, [range.len(), inputs, outputs], x, weight, Into::Store, &mut y[block * outputs..], count * outputs);
+            multiply(level, [range.len(), inputs, outputs], x, weight, Write::Store, &mut y[block * outputs..], count * outputs);
         }
     });
 }

@@ -5,7 +5,7 @@
 //! du = −G h_{t−1} (1 − z) e^{−u}.
 
 use crate::candidate::with_candidate;
-use crate::product::as_out;
+use crate::matmul::as_out;
 use crate::recurrence::{self, Column, ColumnOut, Gradients, Problem, Upstream, columns, columns_out};
 use crate::scaled_min_gru::{Factor, ScaledMinGru, Value};
 use crate::shape::{Candidate, Out, Shape, Start, elements, expect_len};

@@ -4,7 +4,7 @@
 //! Backward, with G_t = ∂L/∂h_t + (1 − z'_{t+1}) G_{t+1} and d = G (h̃ − h_{t−1}): dk = d c z (1 − z), dc = Σ d z, dv = G c z h̃'(v).
 
 use crate::candidate::{Activation, with_candidate};
-use crate::product::as_out;
+use crate::matmul::as_out;
 use crate::recurrence::cell::{Cell, Leak};
 use crate::recurrence::{self, Column, Gradients, Problem, Upstream, bias_alone, columns, columns_out};
 use crate::shape::{Candidate, Out, Shape, Start, elements, expect_len};

@@ -23,7 +23,7 @@
 mod steps;
 
 use crate::grid::{self, SharedOut};
-use crate::product::{Into, Matrix, as_out, multiply, transposed};
+use crate::matmul::{Matrix, Write, as_out, multiply, transposed};
 use crate::shape::{Out, Shape, Start, elements, expect_len};
 use crate::simd::Level;
 use crate::stepwise::{Rows, bias_sum, combine, flush, state_of, tasks};
@@ -261,13 +261,13 @@ impl<'a> Cell<'a> {
                     let bias = &self.bias;
                     self.level.run(CandidateBackward { rows, t, preact, bias, before, d_h, product, gamma, sums, d_preact });
                     let candidate = Matrix::new(&product[2 * e..], 3 * e);
-                    multiply(self.level, [n, e, e], candidate, Matrix::new(&self.weight[2 * e * e..], e), Into::Store, &mut d_inner, e);
+                    multiply(self.level, [n, e, e], candidate, Matrix::new(&self.weight[2 * e * e..], e), Write::Store, &mut d_inner, e);
                     self.level.run(ResetBackward { rows, t, preact, bias, before, d_inner: &d_inner, product, gamma, sums, d_preact });
-                    multiply(self.level, [n, 2 * e, e], Matrix::new(product, 3 * e), Matrix::new(self.weight, e), Into::Add, gamma, e);
+                    multiply(self.level, [n, 2 * e, e], Matrix::new(product, 3 * e), Matrix::new(self.weight, e), Write::Add, gamma, e);
                 } else {
                     let (bias, inner_bias) = (&self.bias, &self.inner_bias);
                     self.level.run(TorchBackward { rows, t, preact, bias, inner_bias, before, d_h, product, gamma, sums, d_preact });
-                    multiply(self.level, [n, 3 * e, e], Matrix::new(product, 3 * e), Matrix::new(self.weight, e), Into::Add, gamma, e);
+                    multiply(self.level, [n, 3 * e, e], Matrix::new(product, 3 * e), Matrix::new(self.weight, e), Write::Add, gamma, e);
                 }
                 rows.collect_resets(t, gamma, &mut totals[4 * e..]);
                 if rows.flushes(s) {
@@ -290,13 +290,13 @@ impl<'a> Cell<'a> {
     fn products(&self, n: usize, e: usize, state: &[f32], product: &mut [f32]) {
         let columns = if self.form == GruForm::Paper { 2 * e } else { 3 * e };
         let weight = Matrix::new(&self.weight_transposed, 3 * e);
-        multiply(self.level, [n, e, columns], Matrix::new(state, e), weight, Into::Store, product, 3 * e);
+        multiply(self.level, [n, e, columns], Matrix::new(state, e), weight, Write::Store, product, 3 * e);
     }
 
     /// U_n (r ⊙ h), paper form.
     fn inner_products(&self, n: usize, e: usize, inner: &[f32], product: &mut [f32]) {
         let weight = Matrix::new(&self.weight_transposed[2 * e..], 3 * e);
-        multiply(self.level, [n, e, e], Matrix::new(inner, e), weight, Into::Store, &mut product[2 * e..], 3 * e);
+        multiply(self.level, [n, e, e], Matrix::new(inner, e), weight, Write::Store, &mut product[2 * e..], 3 * e);
     }
 
     fn reset_gate(&self, rows: &Rows<'_>, t: usize, preact: &[f32], state: &[f32], product: &[f32], inner: &mut [f32]) {
@@ -307,11 +307,11 @@ impl<'a> Cell<'a> {
     fn weight_gradient(&self, n: usize, e: usize, d_product: &[f32], before: &[f32], inner: &[f32], d_weight: &mut [f32]) {
         let (d_gates, before) = (Matrix::new(d_product, 3 * e).transpose(), Matrix::new(before, e));
         match self.form {
-            GruForm::Torch => multiply(self.level, [3 * e, n, e], d_gates, before, Into::Add, d_weight, e),
+            GruForm::Torch => multiply(self.level, [3 * e, n, e], d_gates, before, Write::Add, d_weight, e),
             GruForm::Paper => {
-                multiply(self.level, [2 * e, n, e], d_gates, before, Into::Add, d_weight, e);
+                multiply(self.level, [2 * e, n, e], d_gates, before, Write::Add, d_weight, e);
                 let d_candidate = Matrix::new(&d_product[2 * e..], 3 * e).transpose();
-                multiply(self.level, [e, n, e], d_candidate, Matrix::new(inner, e), Into::Add, &mut d_weight[2 * e * e..], e);
+                multiply(self.level, [e, n, e], d_candidate, Matrix::new(inner, e), Write::Add, &mut d_weight[2 * e * e..], e);
             }
         }
     }

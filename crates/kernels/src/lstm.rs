@@ -20,7 +20,7 @@
 mod steps;
 
 use crate::grid::{self, SharedOut};
-use crate::product::{Into, Matrix, as_out, multiply, transposed};
+use crate::matmul::{Matrix, Write, as_out, multiply, transposed};
 use crate::shape::{self, Out, Shape, elements, expect_len};
 use crate::simd::Level;
 use crate::stepwise::{Rows, bias_sum, combine, flush, state_of, tasks};
@@ -248,7 +248,7 @@ impl<'a> Cell<'a> {
                 let (product, cell_before) = (&mut product[s * n * 4 * e..(s + 1) * n * 4 * e], &cell_before);
                 let (gamma, kappa, sums, bias) = (&mut gamma, &mut kappa, &mut sums, &self.bias);
                 self.level.run(Backward { rows, t, preact, bias, cell_before, c, d_h, product, gamma, kappa, sums, d_preact });
-                multiply(self.level, [n, 4 * e, e], Matrix::new(product, 4 * e), Matrix::new(self.weight, e), Into::Add, gamma, e);
+                multiply(self.level, [n, 4 * e, e], Matrix::new(product, 4 * e), Matrix::new(self.weight, e), Write::Add, gamma, e);
                 rows.collect_resets(t, gamma, &mut totals[4 * e..5 * e]);
                 rows.collect_resets(t, kappa, &mut totals[5 * e..]);
                 if rows.flushes(s) {
@@ -256,7 +256,7 @@ impl<'a> Cell<'a> {
                 }
             }
             let d_gates = Matrix::new(&product, 4 * e).transpose();
-            multiply(self.level, [4 * e, steps * n, e], d_gates, Matrix::new(&before, e), Into::Add, d_weight, e);
+            multiply(self.level, [4 * e, steps * n, e], d_gates, Matrix::new(&before, e), Write::Add, d_weight, e);
             end = first;
         }
         for (sum, total) in d_sums.iter_mut().zip(&totals) {
@@ -269,6 +269,6 @@ impl<'a> Cell<'a> {
     /// U h for all gates.
     fn products(&self, n: usize, e: usize, state: &[f32], product: &mut [f32]) {
         let weight = Matrix::new(&self.weight_transposed, 4 * e);
-        multiply(self.level, [n, e, 4 * e], Matrix::new(state, e), weight, Into::Store, product, 4 * e);
+        multiply(self.level, [n, e, 4 * e], Matrix::new(state, e), weight, Write::Store, product, 4 * e);
     }
 }

@@ -121,7 +121,7 @@ impl<A: Activation> Cell<3> for Normalized<A> {
 
 /// f and i as they are.
 #[derive(Clone, Copy)]
-struct Independent<A>(PhantomData<A>);
+struct Unnormalized<A>(PhantomData<A>);
 
 /// Everything that both passes need of one step with independent gates.
 struct Parts<S: Simd> {
@@ -133,7 +133,7 @@ struct Parts<S: Simd> {
     gate_slopes: [S::f32s; 2],
 }
 
-impl<A: Activation> Independent<A> {
+impl<A: Activation> Unnormalized<A> {
     #[inline(always)]
     fn parts<S: Simd>(simd: S, [v, p, q]: [S::f32s; 3]) -> Parts<S> {
         let mul = |x, y| simd.mul_f32s(x, y);
@@ -158,7 +158,7 @@ impl<A: Activation> Independent<A> {
     }
 }
 
-impl<A: Activation> Cell<3> for Independent<A> {
+impl<A: Activation> Cell<3> for Unnormalized<A> {
     const BIASED: bool = true;
     const NARROWEST: usize = 64;
     /// The forget gate, and i h̃.
@@ -207,7 +207,7 @@ pub fn forward(shape: Shape, candidate: Candidate, gates: Gates, preact: &[f32],
     let x = columns(preact, shape.width);
     with_candidate!(candidate, A => match gates {
         Gates::Normalized => recurrence::forward(&Problem { shape, cell: Normalized::<A>(PhantomData), x, bias, start }, h, h_last),
-        Gates::Independent => recurrence::forward(&Problem { shape, cell: Independent::<A>(PhantomData), x, bias, start }, h, h_last),
+        Gates::Unnormalized => recurrence::forward(&Problem { shape, cell: Unnormalized::<A>(PhantomData), x, bias, start }, h, h_last),
     });
 }
 
@@ -241,8 +241,8 @@ pub fn backward(
         Gates::Normalized => {
             recurrence::backward(&Problem { shape, cell: Normalized::<A>(PhantomData), x, bias, start }, &upstream, d_x, gradients)
         }
-        Gates::Independent => {
-            recurrence::backward(&Problem { shape, cell: Independent::<A>(PhantomData), x, bias, start }, &upstream, d_x, gradients)
+        Gates::Unnormalized => {
+            recurrence::backward(&Problem { shape, cell: Unnormalized::<A>(PhantomData), x, bias, start }, &upstream, d_x, gradients)
         }
     });
 }

@@ -32,7 +32,7 @@ use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 
 /// l of a memory that has read nothing.
-pub const EMPTY: f32 = crate::wkv::EMPTY;
+pub const EMPTY: f32 = crate::rwkv4::EMPTY;
 
 /// What is read at every step; `H` heads share the `E` channels equally.
 #[derive(Debug, Clone, Copy)]

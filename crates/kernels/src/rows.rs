@@ -4,7 +4,7 @@
 //! added in f64 in index order. The cut depends on the number of rows alone, so sums do not change with the number of threads.
 
 use crate::grid::{self, SharedOut};
-use crate::product::as_out;
+use crate::matmul::as_out;
 use crate::shape::{Out, elements};
 use crate::simd::{self, Simd};
 use alloc::vec;

@@ -117,7 +117,7 @@ pub enum Gates {
     #[default]
     Normalized,
     /// f and i as they are: the state may grow with T.
-    Independent,
+    Unnormalized,
 }
 
 /// Asserts that `slice`, called `name` by the caller, has `expected` elements.

@@ -23,7 +23,7 @@
 mod steps;
 
 use crate::grid::{self, SharedOut};
-use crate::product::as_out;
+use crate::matmul::as_out;
 use crate::rows;
 use crate::segments::Segments;
 use crate::shape::{Out, Shape, elements, expect_len};

@@ -5,7 +5,7 @@
 //! tasks as there are threads, and each runs whole rows from end to end with products of its own.
 
 use crate::grid::{self, SharedOut};
-use crate::product::as_out;
+use crate::matmul::as_out;
 use crate::segments::{RESET, Segments};
 use crate::shape::{Out, Shape};
 use crate::simd::{self, Simd};

@@ -52,7 +52,7 @@ fn min_lstm_matches_the_specification() {
     near("dp", &column(&d.d_preact, 3, 1), &[-0.04502746, -0.01645962, -0.00782535, 0.08321791]);
     near("dq", &column(&d.d_preact, 3, 2), &[0.12239734, 0.01242835, 0.00238938, -0.11021053]);
     near("dh0", &d.d_h0, &[0.47887123]);
-    let h = min_lstm::forward(ONE_CHANNEL, Candidate::Positive, Gates::Independent, &preact, None, start).h;
+    let h = min_lstm::forward(ONE_CHANNEL, Candidate::Positive, Gates::Unnormalized, &preact, None, start).h;
     near("independent h", &h, &[0.54962385, 0.50981564, 0.4263008, 0.28906785]);
 }
 
@@ -232,7 +232,7 @@ fn a_signed_min_gru_turns_the_state_around() {
 
 #[test]
 fn min_lstm_gradients_match_differences() {
-    for (candidate, gates) in CANDIDATES.into_iter().flat_map(|c| [(c, Gates::Normalized), (c, Gates::Independent)]) {
+    for (candidate, gates) in CANDIDATES.into_iter().flat_map(|c| [(c, Gates::Normalized), (c, Gates::Unnormalized)]) {
         let mut batch = Batch::new();
         let (x, bias) = (wide(&batch.random.normal(108)), wide(&batch.random.normal(6)));
         let start = batch.start(&batch.h0, &batch.init);

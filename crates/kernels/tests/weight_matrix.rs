@@ -18,7 +18,7 @@ fn weights_of(matrix: &WeightMatrix) -> Vec<f32> {
 }
 
 /// The whole product, dense.
-fn product(level: Level, matrix: &WeightMatrix, rows: usize, x: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
+fn matmul(level: Level, matrix: &WeightMatrix, rows: usize, x: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
     let mut y = vec![f32::NAN; rows * matrix.outputs()];
     matrix.multiply(level, rows, x, 0..matrix.outputs(), &mut y, matrix.outputs(), bias, &mut Scratch::default());
     y
@@ -56,7 +56,7 @@ fn products_match_the_stored_weights_on_every_level() {
                             let taken = taken(level, &matrix, x);
                             let expected = reference::multiply(rows, outputs, inputs, &weights, &taken, wide_bias.as_deref());
                             let name = format!("{} {} {rows}x{inputs}x{outputs}", level.name(), format.name());
-                            assert_close_above(&name, &product(level, &matrix, rows, x, bias), &expected, OUTPUT, floor);
+                            assert_close_above(&name, &matmul(level, &matrix, rows, x, bias), &expected, OUTPUT, floor);
                         }
                     }
                 }
@@ -75,11 +75,11 @@ fn sums_of_many_parts_match_and_have_the_same_bits_in_any_batch() {
         let weights = wide(&weights_of(&matrix));
         for level in Level::available() {
             let name = format!("{} {}", level.name(), format.name());
-            let found = product(level, &matrix, rows, &x, None);
+            let found = matmul(level, &matrix, rows, &x, None);
             let expected = reference::multiply(rows, outputs, inputs, &weights, &taken(level, &matrix, &x), None);
             assert_close_above(&name, &found, &expected, OUTPUT, (inputs as f64).sqrt());
             for rows in [1, 2, 4, 6, 7, 109] {
-                let first = product(level, &matrix, rows, &x[..rows * inputs], None);
+                let first = matmul(level, &matrix, rows, &x[..rows * inputs], None);
                 assert_eq!(bits(&first), bits(&found[..rows * outputs]), "{name} {rows} rows");
             }
         }
@@ -96,7 +96,7 @@ fn rounding_inputs_to_bf16_changes_an_output_by_2_to_the_minus_9_of_its_terms() 
     let sizes = |values: &[f64]| values.iter().map(|x| x.abs()).collect::<Vec<_>>();
     let terms = reference::multiply(1, outputs, inputs, &sizes(&weights), &sizes(&wide(&x)), None);
     for level in Level::available() {
-        for ((found, expected), terms) in product(level, &matrix, 1, &x, None).into_iter().zip(&expected).zip(&terms) {
+        for ((found, expected), terms) in matmul(level, &matrix, 1, &x, None).into_iter().zip(&expected).zip(&terms) {
             assert!((f64::from(found) - expected).abs() <= terms / 500.0, "{}: {found}, expected {expected}", level.name());
         }
     }
@@ -113,7 +113,7 @@ fn rounding_inputs_to_16_bits_changes_them_by_half_a_step_at_most() {
         let weights = wide(&weights_of(&matrix));
         let expected = reference::multiply(1, outputs, inputs, &weights, &wide(&x), None);
         for level in Level::available() {
-            for ((found, expected), row) in product(level, &matrix, 1, &x, None).into_iter().zip(&expected).zip(weights.chunks(inputs)) {
+            for ((found, expected), row) in matmul(level, &matrix, 1, &x, None).into_iter().zip(&expected).zip(weights.chunks(inputs)) {
                 let bound = row.iter().map(|w| w.abs()).sum::<f64>() * 50.0 / 32767.0 / 2.0;
                 assert!((f64::from(found) - expected).abs() <= 1.01 * bound, "{}: {found}, expected {expected}", level.name());
             }
@@ -135,7 +135,7 @@ fn sums_of_the_largest_integers_do_not_overflow() {
             let x = vec![value; 13 * inputs];
             let expected = reference::multiply(13, outputs, inputs, &weights, &wide(&x), None);
             for level in Level::available() {
-                assert_close(level.name(), &product(level, &matrix, 13, &x, None), &expected, OUTPUT);
+                assert_close(level.name(), &matmul(level, &matrix, 13, &x, None), &expected, OUTPUT);
             }
         }
     }
@@ -150,7 +150,7 @@ fn inputs_that_are_not_finite_reach_their_own_row_alone() {
         let mut x = random.normal(5 * inputs);
         (x[inputs + 3], x[3 * inputs + 39]) = (f32::NAN, f32::INFINITY);
         for level in Level::available() {
-            for (row, y) in product(level, &matrix, 5, &x, None).chunks_exact(outputs).enumerate() {
+            for (row, y) in matmul(level, &matrix, 5, &x, None).chunks_exact(outputs).enumerate() {
                 // An infinity may meet a weight of 0, and is NaN then.
                 assert!(y.iter().all(|y| if row == 1 { y.is_nan() } else { (row == 3) != y.is_finite() }), "{} {row}", level.name());
             }
@@ -168,7 +168,7 @@ fn a_range_of_outputs_has_the_bits_of_the_whole() {
         for rows in ROWS {
             let x = random.normal(rows * inputs);
             for level in Level::available() {
-                let whole = product(level, &matrix, rows, &x, Some(&bias));
+                let whole = matmul(level, &matrix, rows, &x, Some(&bias));
                 for range in [0..1, 0..64, 64..200, 3..17, 16..144, 15..16, 31..97, 199..200, 5..5] {
                     let mut y = vec![7.0; rows * stride];
                     matrix.multiply(level, rows, &x, range.clone(), &mut y, stride, Some(&bias), &mut Scratch::default());
@@ -190,9 +190,9 @@ fn a_row_has_the_same_bits_in_any_batch() {
     for format in WeightFormat::ALL {
         let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
         for level in Level::available() {
-            let alone: Vec<f32> = x.chunks_exact(inputs).flat_map(|x| product(level, &matrix, 1, x, None)).collect();
+            let alone: Vec<f32> = x.chunks_exact(inputs).flat_map(|x| matmul(level, &matrix, 1, x, None)).collect();
             for rows in (2..=30).chain([64, 239, 240, 241, 260]) {
-                let batch = product(level, &matrix, rows, &x[..rows * inputs], None);
+                let batch = matmul(level, &matrix, rows, &x[..rows * inputs], None);
                 assert_eq!(bits(&batch), bits(&alone[..rows * outputs]), "{} {} {rows} rows", level.name(), format.name());
             }
         }
@@ -207,7 +207,7 @@ fn threads_change_nothing() {
         let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
         for rows in [1, 3, 20] {
             let x = random.normal(rows * inputs);
-            let alone = product(Level::current(), &matrix, rows, &x, None);
+            let alone = matmul(Level::current(), &matrix, rows, &x, None);
             for threads in [1, 2, 5] {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start");
                 let mut y = vec![f32::NAN; rows * outputs];
@@ -229,7 +229,7 @@ fn scratch_serves_matrices_of_any_size_in_turn() {
             let x = random.normal(rows * inputs);
             let mut y = vec![f32::NAN; rows * outputs];
             matrix.multiply(Level::current(), rows, &x, 0..outputs, &mut y, outputs, None, &mut scratch);
-            assert_eq!(bits(&y), bits(&product(Level::current(), &matrix, rows, &x, None)));
+            assert_eq!(bits(&y), bits(&matmul(Level::current(), &matrix, rows, &x, None)));
         }
     }
 }
@@ -299,7 +299,7 @@ fn zeros_and_equal_weights_survive() {
     for format in WeightFormat::ALL {
         let matrix = WeightMatrix::new(format, 18, 70, &[0.0; 18 * 70]);
         assert!(weights_of(&matrix).iter().all(|&w| w == 0.0));
-        assert!(product(Level::current(), &matrix, 2, &[3.0; 140], None).iter().all(|&y| y == 0.0));
+        assert!(matmul(Level::current(), &matrix, 2, &[3.0; 140], None).iter().all(|&y| y == 0.0));
         for value in [0.75, -0.75] {
             let found = weights_of(&WeightMatrix::new(format, 18, 70, &[value; 18 * 70]));
             assert!(found.iter().all(|&w| (w - value).abs() <= 0.004 * value.abs()), "{}: {value} becomes {}", format.name(), found[0]);
@@ -338,7 +338,7 @@ fn numbers_that_are_not_finite_reach_no_other_scale_and_no_other_output() {
             assert_eq!(bits(&row[..32]), bits(&expected[2 * inputs..][..32]));
         }
         for level in Level::available() {
-            let (y, expected) = (product(level, &dirty, 3, &x, None), product(level, &clean, 3, &x, None));
+            let (y, expected) = (matmul(level, &dirty, 3, &x, None), matmul(level, &clean, 3, &x, None));
             for (at, (y, expected)) in y.iter().zip(expected).enumerate() {
                 let touched = [2, 5].contains(&(at % outputs));
                 assert!(if touched { keeps != y.is_finite() } else { y.to_bits() == expected.to_bits() }, "{} {at}", format.name());
@@ -441,7 +441,7 @@ fn any_bytes_of_the_right_length_multiply_without_a_panic() {
             let matrix = WeightMatrix::from_bytes(format, 33, 37, &bytes).expect("the length fits and scales are finite");
             for level in Level::available() {
                 for rows in [1, 9] {
-                    product(level, &matrix, rows, &vec![1.0; rows * 37], None);
+                    matmul(level, &matrix, rows, &vec![1.0; rows * 37], None);
                 }
             }
         }
@@ -454,7 +454,7 @@ fn empty_sums_are_the_bias() {
         let matrix = WeightMatrix::new(format, 3, 0, &[]);
         for level in Level::available() {
             for rows in [1, 20] {
-                let y = product(level, &matrix, rows, &[], Some(&[1.0, 2.0, 3.0]));
+                let y = matmul(level, &matrix, rows, &[], Some(&[1.0, 2.0, 3.0]));
                 assert!(y.chunks_exact(3).all(|y| y == [1.0, 2.0, 3.0]));
             }
         }

@@ -107,7 +107,7 @@ fn evaluate(device: &Device, lengths: &[usize], form: Form<'_>) -> (Vec<Vec<f32>
     let outputs = form(leaves.clone(), &device);
     let begin = |(i, y): (usize, &Tensor<1>)| {
         let shape = [1, 1, y.dims()[0]];
-        ops::with_gradient(y.clone().reshape(shape), tensor(random(shape[2], 100 + i as u64), shape, &device))
+        ops::backward_from(y.clone().reshape(shape), tensor(random(shape[2], 100 + i as u64), shape, &device))
     };
     let loss = outputs.iter().enumerate().map(begin).reduce(|a, b| a + b).expect("an operation has outputs");
     let grads = loss.backward();
@@ -185,7 +185,7 @@ fn cells(checks: &mut Checks) {
                     vec![flat(h), flat(last)]
                 };
                 checks.check(&format!("min_gru {candidate:?} ({b}, {t}, {e}) {kind}"), &[2 * b * t * e, 2 * e, b * e, e], &form);
-                for gates in [Gates::Normalized, Gates::Independent] {
+                for gates in [Gates::Normalized, Gates::Unnormalized] {
                     let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
                         let start = start(&mut leaves, b, e);
                         let bias = leaves.pop();
@@ -279,7 +279,7 @@ fn slstms(checks: &mut Checks) {
                     let bias = leaves.pop();
                     let weight = leaves.pop().expect("given").mul_scalar(1.0 / (width as f32).sqrt()).reshape([heads, 4 * width, width]);
                     let preact = leaves.pop().expect("given").reshape([b, t, 4 * e]);
-                    let (h, memory) = ops::slstm(preact, weight, bias, forget, memory, &steps);
+                    let (h, memory) = ops::s_lstm(preact, weight, bias, forget, memory, &steps);
                     vec![flat(h), flat(memory.h), flat(memory.c), flat(memory.n)]
                 };
                 let lengths = [4 * b * t * e, 4 * e * width, 4 * e, b * e, b * e, b * e];
@@ -298,7 +298,7 @@ fn convolutions(checks: &mut Checks) {
                     let bias = leaves.pop().expect("given");
                     let weight = leaves.pop().expect("given").reshape([d, 1, k]);
                     let x = leaves.remove(0).reshape([b, t, d]);
-                    let (y, next, x) = ops::causal_conv_and_input(x, weight, bias, window, &steps, FloatDType::F32);
+                    let (y, next, x) = ops::causal_conv_residual(x, weight, bias, window, &steps, FloatDType::F32);
                     let mut outputs = vec![flat(y), flat(x)];
                     outputs.extend((k > 1).then(|| flat(next)));
                     outputs
@@ -326,17 +326,17 @@ fn norms(checks: &mut Checks) {
         checks.check(&format!("layer_norm ({b}, {t}, {d})"), &[n, d, d], &layer);
         let layer = |mut leaves: Vec<Tensor<1>>, _: &Device| {
             let x = leaves.remove(0).reshape([b, t, d]);
-            let (y, x) = ops::layer_norm_and_input(x, leaves.remove(0), leaves.remove(0), 1e-5, FloatDType::F32);
+            let (y, x) = ops::layer_norm_residual(x, leaves.remove(0), leaves.remove(0), 1e-5, FloatDType::F32);
             vec![flat(y), flat(x)]
         };
-        checks.check(&format!("layer_norm_and_input ({b}, {t}, {d})"), &[n, d, d], &layer);
+        checks.check(&format!("layer_norm_residual ({b}, {t}, {d})"), &[n, d, d], &layer);
         let rms = |mut leaves: Vec<Tensor<1>>, _: &Device| vec![flat(ops::rms_norm(leaves.remove(0).reshape([b, t, d]), leaves.remove(0)))];
         checks.check(&format!("rms_norm ({b}, {t}, {d})"), &[n, d], &rms);
         let rms = |mut leaves: Vec<Tensor<1>>, _: &Device| {
-            let (y, x) = ops::rms_norm_and_input(leaves.remove(0).reshape([b, t, d]), leaves.remove(0), FloatDType::F32);
+            let (y, x) = ops::rms_norm_residual(leaves.remove(0).reshape([b, t, d]), leaves.remove(0), FloatDType::F32);
             vec![flat(y), flat(x)]
         };
-        checks.check(&format!("rms_norm_and_input ({b}, {t}, {d})"), &[n, d], &rms);
+        checks.check(&format!("rms_norm_residual ({b}, {t}, {d})"), &[n, d], &rms);
     }
 }
 
@@ -364,8 +364,8 @@ fn products(checks: &mut Checks) {
             let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
                 let (x, weight) = (coarse(leaves.remove(0)).reshape([n, d]), coarse(leaves.remove(0)));
                 vec![flat(ops::with_precision(Precision::Bf16, || match transposed {
-                    false => ops::product(x, weight.reshape([d, m])),
-                    true => ops::product_transposed(x, weight.reshape([m, d])),
+                    false => ops::matmul(x, weight.reshape([d, m])),
+                    true => ops::matmul_transposed(x, weight.reshape([m, d])),
                 }))]
             };
             let what = format!("product ({n}, {d}) by ({d}, {m}){}", if transposed { ", transposed" } else { "" });
@@ -488,7 +488,7 @@ fn short_sequences(checks: &mut Checks, format: FloatDType, tolerances: [f32; 2]
             let bias = leaves.pop().expect("given");
             let weight = leaves.pop().expect("given").reshape([e, 1, 4]);
             let x = leaves.remove(0).reshape([b, t, e]);
-            let (y, next, x) = ops::causal_conv_and_input(x, weight, bias, window, &steps, format);
+            let (y, next, x) = ops::causal_conv_residual(x, weight, bias, window, &steps, format);
             vec![long(y, format), flat(next), flat(x)]
         };
         checks.check_within(tolerances, &what("causal_conv"), &[b * t * e, 4 * e, e, 3 * b * e], &form);
@@ -508,15 +508,15 @@ fn short_rows(checks: &mut Checks, format: FloatDType, tolerances: [f32; 2]) {
     let n = b * t;
     let layer = |mut leaves: Vec<Tensor<1>>, _: &Device| {
         let x = leaves.remove(0).reshape([b, t, d]);
-        let (y, x) = ops::layer_norm_and_input(x, leaves.remove(0), leaves.remove(0), 1e-5, format);
+        let (y, x) = ops::layer_norm_residual(x, leaves.remove(0), leaves.remove(0), 1e-5, format);
         vec![long(y, format), flat(x)]
     };
-    checks.check_within(tolerances, &format!("layer_norm_and_input ({b}, {t}, {d}), {format:?}"), &[n * d, d, d], &layer);
+    checks.check_within(tolerances, &format!("layer_norm_residual ({b}, {t}, {d}), {format:?}"), &[n * d, d, d], &layer);
     let rms = |mut leaves: Vec<Tensor<1>>, _: &Device| {
-        let (y, x) = ops::rms_norm_and_input(leaves.remove(0).reshape([b, t, d]), leaves.remove(0), format);
+        let (y, x) = ops::rms_norm_residual(leaves.remove(0).reshape([b, t, d]), leaves.remove(0), format);
         vec![long(y, format), flat(x)]
     };
-    checks.check_within(tolerances, &format!("rms_norm_and_input ({b}, {t}, {d}), {format:?}"), &[n * d, d], &rms);
+    checks.check_within(tolerances, &format!("rms_norm_residual ({b}, {t}, {d}), {format:?}"), &[n * d, d], &rms);
     let plain = |mut leaves: Vec<Tensor<1>>, _: &Device| {
         let x = short(leaves.remove(0).mul_scalar(3.0).reshape([n, d]), format);
         vec![long(ops::bias_gelu(x, Some(leaves.remove(0))), format)]
@@ -554,7 +554,7 @@ fn short_rows(checks: &mut Checks, format: FloatDType, tolerances: [f32; 2]) {
         let x = short(leaves.remove(0).reshape([n, d]), format);
         let weight = leaves.remove(0).mul_scalar(small).reshape([d, m]);
         let weight = if x.device().inner() == Device::flex() { short(weight, format) } else { weight };
-        vec![long(ops::product(x, weight), format)]
+        vec![long(ops::matmul(x, weight), format)]
     };
     checks.check_within(tolerances, &format!("product ({n}, {d}) by ({d}, {m}), {format:?}"), &[n * d, d * m], &product);
 }

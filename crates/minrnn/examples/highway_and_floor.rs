@@ -8,14 +8,14 @@
 mod common;
 
 use minrnn::Result;
-use minrnn::data::{BatchSource, Copying, SelectiveCopying};
+use minrnn::data::{BatchSource, SelectiveCopying, SelectiveCopyingConfig};
 use minrnn::model::SequenceModel;
 use minrnn::rng::Purpose;
 use minrnn_stream::{FeedForwardKind, ForgetFloor, InitialState, ModelConfig};
 
 fn main() -> Result<()> {
     let iterations = common::iterations(600);
-    let task = Copying { length: 128, n_tokens: 4, ..Copying::default() };
+    let task = SelectiveCopyingConfig { length: 128, n_tokens: 4, ..SelectiveCopyingConfig::default() };
     let batch = |purpose, index| SelectiveCopying::new(task.clone(), 32, 0, purpose)?.batch(index, 0);
     println!("highway  forget_floor  parameters  accuracy");
     for (highway, forget_floor) in

@@ -48,7 +48,7 @@ impl Model {
     }
 
     /// The trace after every step, `[B, T, 1]`.
-    fn forward(&self, signal: &Signal) -> Tensor<3> {
+    fn forward(&self, signal: &IoKind) -> Tensor<3> {
         let (events, gaps) = (tensor(&signal.events), tensor(&signal.gaps));
         let x = Tensor::cat(vec![events.unsqueeze_dim::<3>(2), gaps.clone().unsqueeze_dim(2)], 2);
         let (x, steps) = (self.embedding.forward(x), StepCodes::dense());
@@ -60,24 +60,24 @@ impl Model {
     }
 
     /// Mean squared error.
-    fn loss(&self, signal: &Signal) -> Tensor<1> {
+    fn loss(&self, signal: &IoKind) -> Tensor<1> {
         let difference = self.forward(signal).squeeze_dim::<2>(2) - tensor(&signal.traces);
         (difference.clone() * difference).mean()
     }
 }
 
 /// Rows of `SEQ_LEN` steps.
-struct Signal {
+struct IoKind {
     events: Vec<f32>,
     /// Time since the event before, exponentially distributed.
     gaps: Vec<f32>,
     traces: Vec<f32>,
 }
 
-fn signal(mean_gap: f32, purpose: Purpose, index: u64) -> Signal {
+fn signal(mean_gap: f32, purpose: Purpose, index: u64) -> IoKind {
     let mut rng = stream(0, purpose, index);
     let mut unit = || (rng.next_u32() >> 8) as f32 / (1 << 24) as f32;
-    let mut signal = Signal { events: Vec::new(), gaps: Vec::new(), traces: Vec::new() };
+    let mut signal = IoKind { events: Vec::new(), gaps: Vec::new(), traces: Vec::new() };
     for step in 0..BATCH_SIZE * SEQ_LEN {
         let (event, gap) = (2.0 * unit() - 1.0, -mean_gap * (1.0 - unit()).ln());
         let before = if step % SEQ_LEN == 0 { 0.0 } else { signal.traces[step - 1] };

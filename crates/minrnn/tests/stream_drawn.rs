@@ -75,7 +75,7 @@ impl Draw {
 
     /// The model of case number `case`: every mixer in turn, in every wiring that it can stand in.
     fn config(&mut self, case: u64) -> ModelConfig {
-        let mixers = MixerKind::STREAMED;
+        let mixers = MixerKind::SUPPORTED;
         let mixer = mixers[(case % mixers.len() as u64) as usize];
         let wiring = WiringKind::ALL[(case / mixers.len() as u64 % 3) as usize];
         // Most are wide enough to be cut over threads, some so wide as models in use, some as narrow as can be.
@@ -104,7 +104,7 @@ impl Draw {
         let mut set = |change: &mut dyn FnMut(&mut ModelConfig)| {
             let mut changed = config.clone();
             change(&mut changed);
-            if changed.validate().is_ok() && changed.expect_streamed().is_ok() {
+            if changed.validate().is_ok() && changed.check_supported().is_ok() {
                 config = changed;
             }
         };

@@ -66,7 +66,7 @@ fn compare(config: &ModelConfig) {
 
 #[test]
 fn every_setting_of_every_mixer() {
-    for &mixer in MixerKind::STREAMED {
+    for &mixer in MixerKind::SUPPORTED {
         configs::mixers(mixer).iter().for_each(compare);
     }
 }
@@ -79,14 +79,14 @@ fn every_setting_of_a_block() {
 #[test]
 fn every_wiring() {
     let configs = configs::wirings();
-    let streamed: Vec<_> = configs.iter().filter(|config| config.expect_streamed().is_ok()).collect();
+    let streamed: Vec<_> = configs.iter().filter(|config| config.check_supported().is_ok()).collect();
     assert_eq!(streamed.len() + 4, configs.len(), "all but the filter of Hyena and attention");
     streamed.into_iter().for_each(compare);
 }
 
 #[test]
 fn a_packed_model_keeps_its_wiring() {
-    for config in configs::wirings().iter().filter(|config| config.expect_streamed().is_ok()) {
+    for config in configs::wirings().iter().filter(|config| config.check_supported().is_ok()) {
         let (weights, packed) = (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
         save_weights(&SequenceModel::new(config, 7, &Device::flex()).unwrap(), weights.path()).unwrap();
         let read = || Weights::read(weights.path()).unwrap();
@@ -103,7 +103,7 @@ fn a_packed_model_keeps_its_wiring() {
 
 #[test]
 fn whole_models() {
-    configs::language_models().iter().filter(|config| config.expect_streamed().is_ok()).for_each(compare);
+    configs::language_models().iter().filter(|config| config.check_supported().is_ok()).for_each(compare);
     compare(&configs::xlstm_stack());
 }
 
@@ -114,13 +114,13 @@ fn what_the_runtime_does_not_run_is_a_sentence() {
     let refused = Model::new(&configs::llama(), &mut Weights::read(file.path()).unwrap(), WeightFormat::F32).unwrap_err().to_string();
     assert!(refused.contains("mixer = attention") && refused.contains("training model"), "{refused}");
     let learned = ModelConfig { positions: Positions::Learned, ..configs::small(MixerKind::MinGru) };
-    assert!(learned.expect_streamed().unwrap_err().to_string().contains("positions = learned"));
+    assert!(learned.check_supported().unwrap_err().to_string().contains("positions = learned"));
 }
 
 /// Wide enough for every product to be cut over threads.
 #[test]
 fn wide_models() {
-    for &mixer in MixerKind::STREAMED {
+    for &mixer in MixerKind::SUPPORTED {
         compare(&ModelConfig { d_model: 160, n_layers: 2, conv: true, ..configs::small(mixer) });
     }
     for wiring in [WiringKind::H3, WiringKind::Mamba] {

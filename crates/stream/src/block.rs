@@ -60,12 +60,12 @@ impl Block {
     pub(crate) fn init_memory(&self, memory: &mut [f32]) {
         memory.fill(0.0);
         let [conv, wiring] = self.windows();
-        self.mixer.init_memory(&mut memory[conv + wiring..][..self.mixer.memory()]);
+        self.mixer.init_memory(&mut memory[conv + wiring..][..self.mixer.state_len()]);
     }
 
     /// Numbers that the convolution and the wiring keep for a session, before the mixer's.
     fn windows(&self) -> [usize; 2] {
-        [self.conv.as_ref().map_or(0, |_| Conv::memory(self.d_model)), self.wiring.as_ref().map_or(0, Wiring::memory)]
+        [self.conv.as_ref().map_or(0, |_| Conv::state_len(self.d_model)), self.wiring.as_ref().map_or(0, Wiring::state_len)]
     }
 
     /// `x` `[N, D]` through the block. `state` holds a row for each session, in which the block's numbers begin at `first`.
@@ -76,7 +76,7 @@ impl Block {
             conv.forward(pass, Memory::new(state, first, window), x, buffers);
         }
         self.mixer_norm.forward(pass, pass.rows, x, room(&mut buffers.normed, pass.rows * d));
-        let memory = Memory::new(state, first + window + wired, self.mixer.memory());
+        let memory = Memory::new(state, first + window + wired, self.mixer.state_len());
         match &self.wiring {
             None => self.mixer.add_to(pass, memory, buffers, x),
             Some(wiring) => {
@@ -89,7 +89,7 @@ impl Block {
             match feed_forward {
                 Part::Pointwise(part) => part.forward(pass, x, buffers),
                 Part::ChannelMix(part) => {
-                    let first = first + window + wired + self.mixer.memory();
+                    let first = first + window + wired + self.mixer.state_len();
                     part.forward(pass, Memory::new(state, first, d), x, buffers);
                 }
             }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use minrnn_kernels::product::transposed;
+use minrnn_kernels::matmul::transposed;
 use minrnn_kernels::simd::{self, Level, Simd, WithSimd};
 
 use crate::Result;

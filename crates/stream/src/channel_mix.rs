@@ -7,7 +7,7 @@
 use minrnn_kernels::weight_matrix::WeightMatrix;
 
 use crate::gates;
-use crate::linear::{Shared, product};
+use crate::linear::{Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::token_shift::TokenShift;
@@ -28,7 +28,7 @@ pub(crate) struct ChannelMix {
 }
 
 /// Numbers that the feed-forward part of a block keeps for a session.
-pub(crate) fn memory_len(config: &ModelConfig, layer: usize) -> usize {
+pub(crate) fn state_len(config: &ModelConfig, layer: usize) -> usize {
     if config.ff_at(layer) == FeedForwardKind::ChannelMix { config.d_model } else { 0 }
 }
 
@@ -50,7 +50,7 @@ impl ChannelMix {
         write(pass, &self.receptance, r, scratch, room(gate, n * d), |_, _| ());
         write(pass, &self.key, k, scratch, hidden, |values, out| gates::squared_relu(pass.level, [values], out));
         let (x, gate) = (Shared::new(x, d), &*gate);
-        product(pass, &self.value, 1, 0..1, n, hidden, scratch, |range, values| {
+        matmul(pass, &self.value, 1, 0..1, n, hidden, scratch, |range, values| {
             for (row, values) in values.chunks_exact(range.len()).enumerate() {
                 // SAFETY: pieces have channels of their own.
                 let x = unsafe { x.part(row, range.clone()) };
@@ -71,7 +71,7 @@ pub(crate) fn write(
     then: impl Fn(&[f32], &mut [f32]) + Sync,
 ) {
     let out = Shared::new(out, matrix.outputs());
-    product(pass, matrix, 1, 0..1, pass.rows, x, scratch, |range, values| {
+    matmul(pass, matrix, 1, 0..1, pass.rows, x, scratch, |range, values| {
         for (row, values) in values.chunks_exact(range.len()).enumerate() {
             // SAFETY: pieces have channels of their own.
             let out = unsafe { out.part(row, range.clone()) };

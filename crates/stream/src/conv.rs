@@ -39,7 +39,7 @@ impl Conv {
     }
 
     /// Numbers kept for a session: the window `[K − 1, D]`, oldest first.
-    pub(crate) fn memory(d_model: usize) -> usize {
+    pub(crate) fn state_len(d_model: usize) -> usize {
         PAST * d_model
     }
 
@@ -48,7 +48,7 @@ impl Conv {
         let d = self.depthwise.bias.len();
         let y = room(&mut buffers.normed, pass.rows * d);
         let shared = Shared::new(y, d);
-        pass.crew.split(d, GRANULE, KERNEL_SIZE * pass.rows * d, |_, range| {
+        pass.workers.split(d, GRANULE, KERNEL_SIZE * pass.rows * d, |_, range| {
             let inputs = |row: usize| &x[row * d..][range.clone()];
             self.depthwise.forward(pass, memory, range.clone(), inputs, shared);
         });

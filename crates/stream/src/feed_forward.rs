@@ -7,7 +7,7 @@ use core::ops::Range;
 use minrnn_kernels::gelu;
 
 use crate::gates;
-use crate::linear::{Linear, Shared, product, split_rows};
+use crate::linear::{Linear, Shared, matmul, split_rows};
 use crate::norm::as_out;
 use crate::pass::Pass;
 use crate::source::{Source, join};
@@ -67,7 +67,7 @@ impl FeedForward {
             return;
         }
         let shared_hidden = Shared::new(hidden, d_ff);
-        product(pass, &self.up.weight, groups, 0..groups, n, &buffers.normed, scratch, |range, values| {
+        matmul(pass, &self.up.weight, groups, 0..groups, n, &buffers.normed, scratch, |range, values| {
             for row in 0..n {
                 // SAFETY: pieces have channels of their own.
                 let hidden = unsafe { shared_hidden.part(row, range.clone()) };

@@ -2,7 +2,7 @@
 //! mixer's input.
 
 use crate::gates;
-use crate::linear::{Linear, Shared, product};
+use crate::linear::{Linear, Shared, matmul};
 use crate::pass::Pass;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
@@ -28,7 +28,7 @@ impl Highway {
         let projected = room(&mut buffers.recurrent[0], n * d);
         {
             let projected = Shared::new(projected, d);
-            product(pass, &out_proj.weight, 1, 0..1, n, &buffers.hidden, scratch, |range, values| {
+            matmul(pass, &out_proj.weight, 1, 0..1, n, &buffers.hidden, scratch, |range, values| {
                 for (row, values) in values.chunks_exact(range.len()).enumerate() {
                     // SAFETY: pieces have outputs of their own.
                     unsafe { projected.part(row, range.clone()) }.copy_from_slice(values);
@@ -36,7 +36,7 @@ impl Highway {
             });
         }
         let (projected, x, y) = (&*projected, &buffers.normed, Shared::new(y, d));
-        product(pass, &self.0.weight, 1, 0..1, n, x, scratch, |range, values| {
+        matmul(pass, &self.0.weight, 1, 0..1, n, x, scratch, |range, values| {
             for (row, gate) in values.chunks_exact(range.len()).enumerate() {
                 let at = row * d + range.start..row * d + range.end;
                 let inputs = [gate, &self.0.bias[range.clone()], &projected[at.clone()], &out_proj.bias[range.clone()], &x[at]];

@@ -35,8 +35,8 @@ impl Layer {
     }
 
     /// Numbers kept for a session.
-    pub(crate) fn memory(&self) -> usize {
-        self.mixer.memory()
+    pub(crate) fn state_len(&self) -> usize {
+        self.mixer.state_len()
     }
 
     /// Writes what a session keeps before its first token.

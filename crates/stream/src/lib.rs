@@ -27,7 +27,6 @@ mod checksum;
 mod choices;
 mod config;
 mod conv;
-mod crew;
 #[cfg(feature = "std")]
 mod digests;
 mod error;
@@ -52,6 +51,7 @@ mod token_shift;
 #[cfg(feature = "std")]
 mod weights;
 mod wiring;
+mod workers;
 mod workspace;
 
 #[cfg(feature = "std")]
@@ -60,7 +60,7 @@ pub use choices::{
     Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Pooling,
     Positions, RecurrentInit, S4Init, ScanKind, WeightFormat, WiringKind,
 };
-pub use config::{Cost, ModelConfig, Past};
+pub use config::{Cost, KvCache, ModelConfig};
 #[cfg(feature = "std")]
 pub use digests::{CheckpointFiles, DIGESTS_FILE};
 pub use error::{Error, Result};

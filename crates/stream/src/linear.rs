@@ -20,7 +20,7 @@ pub(crate) struct Linear {
     pub(crate) bias: Vec<f32>,
 }
 
-/// A matrix that the members of a crew write together, each its own columns.
+/// A matrix that the members of a workers write together, each its own columns.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shared<'a, T = f32> {
     start: *mut T,
@@ -56,11 +56,11 @@ impl<'a, T> Shared<'a, T> {
 }
 
 /// The product of `rows` rows of `x` with a matrix whose outputs are `parts` equal parts, of which `groups` are wanted, cut over the
-/// crew by channels of a part. `then(channels, values)` gets each piece, `values` being `[groups, rows, channels.len()]`.
+/// workers by channels of a part. `then(channels, values)` gets each piece, `values` being `[groups, rows, channels.len()]`.
 ///
 /// `scratch` needs room for the wanted outputs of all rows; `x` is `[rows, inputs]`.
 #[allow(clippy::too_many_arguments, reason = "a product and where its pieces go")]
-pub(crate) fn product(
+pub(crate) fn matmul(
     pass: &Pass<'_>,
     matrix: &WeightMatrix,
     parts: usize,
@@ -74,7 +74,7 @@ pub(crate) fn product(
     let x = &x[..rows * matrix.inputs()];
     let scratch = Shared::new(scratch, 0);
     let cost = rows * matrix.inputs() * channels * groups.len();
-    pass.crew.split(channels, GRANULE, cost, |piece, range| {
+    pass.workers.split(channels, GRANULE, cost, |piece, range| {
         // SAFETY: one thread runs a piece, and a phase is over before the next begins.
         let memory = &mut unsafe { pass.scratches.part(0, piece..piece + 1) }[0];
         let each = rows * range.len();
@@ -89,7 +89,7 @@ pub(crate) fn product(
     });
 }
 
-/// Splits `rows` rows, each worth `cost` multiplications, over the crew when there are enough for every member, so that a piece rounds
+/// Splits `rows` rows, each worth `cost` multiplications, over the workers when there are enough for every member, so that a piece rounds
 /// only its own inputs and can take several products in turn; false, and nothing is done, when products are better cut by outputs.
 ///
 /// `work(range, memory)` gets each piece with memory of its own.
@@ -98,10 +98,10 @@ pub(crate) fn split_rows(pass: &Pass<'_>, rows: usize, cost: usize, work: impl F
     const ENOUGH: usize = 16;
     /// Pieces begin at multiples of this: tiles of products take rows by fours.
     const GRANULE: usize = 4;
-    if rows < ENOUGH * pass.crew.members() {
+    if rows < ENOUGH * pass.workers.members() {
         return false;
     }
-    pass.crew.split(rows, GRANULE, rows * cost, |piece, range| {
+    pass.workers.split(rows, GRANULE, rows * cost, |piece, range| {
         // SAFETY: one thread runs a piece, and a phase is over before the next begins.
         let memory = &mut unsafe { pass.scratches.part(0, piece..piece + 1) }[0];
         work(range, memory);
@@ -140,7 +140,7 @@ impl Linear {
         if by_rows {
             return;
         }
-        product(pass, &self.weight, 1, 0..1, rows, x, scratch, |range, values| {
+        matmul(pass, &self.weight, 1, 0..1, rows, x, scratch, |range, values| {
             for (row, values) in values.chunks_exact(range.len()).enumerate() {
                 // SAFETY: pieces have ranges of their own.
                 let y = unsafe { y.part(row, range.clone()) };
@@ -156,7 +156,7 @@ impl Linear {
     pub(crate) fn add_gated_to(&self, pass: &Pass<'_>, rows: usize, x: &[f32], scratch: &mut [f32], y: &mut [f32]) {
         let width = self.weight.outputs() / 2;
         let y = Shared::new(y, width);
-        product(pass, &self.weight, 2, 0..2, rows, x, scratch, |range, values| {
+        matmul(pass, &self.weight, 2, 0..2, rows, x, scratch, |range, values| {
             let (value, gate) = values.split_at(rows * range.len());
             let bias = [&self.bias[range.clone()], &self.bias[width + range.start..width + range.end]];
             for (row, parts) in value.chunks_exact(range.len()).zip(gate.chunks_exact(range.len())).enumerate() {

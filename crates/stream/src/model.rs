@@ -7,12 +7,12 @@ use minrnn_kernels::simd::Level;
 use minrnn_kernels::weight_matrix::{Scratch, WeightMatrix};
 
 use crate::block::Block;
-use crate::crew;
-use crate::linear::{Shared, product};
+use crate::linear::{Shared, matmul};
 use crate::norm::Norm;
 use crate::pass::Pass;
 use crate::source::{Counted, Source};
 use crate::state::{State, StateShape, first_row};
+use crate::workers;
 use crate::workspace::{Workspace, room};
 use crate::{Error, ModelConfig, Result};
 
@@ -83,7 +83,7 @@ impl Model {
 
     pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source) -> Result<Self> {
         config.validate()?;
-        config.expect_streamed()?;
+        config.check_supported()?;
         let source = &mut Counted::new(source);
         let (v, d) = (config.vocab_size, config.d_model);
         let embedding = source.matrix("embedding.weight", v, d)?;
@@ -264,12 +264,12 @@ impl Model {
         }
         let level = Level::current();
         let state = Shared::new(state.values_mut(), self.state_shape.row_len());
-        crew::gather(rows.saturating_mul(self.cost), |crew| {
+        workers::fork_join(rows.saturating_mul(self.cost), |workers| {
             let Workspace { x, buffers, scratches, spans, tokens, wanted } = workspace;
-            if scratches.len() < crew.most_pieces() {
-                scratches.resize_with(crew.most_pieces(), Scratch::default);
+            if scratches.len() < workers.most_pieces() {
+                scratches.resize_with(workers.most_pieces(), Scratch::default);
             }
-            let pass = Pass { crew, level, spans, rows, scratches: Shared::new(scratches, 0) };
+            let pass = Pass { workers, level, spans, rows, scratches: Shared::new(scratches, 0) };
             let x = room(x, rows * d);
             for (&token, x) in tokens.iter().zip(x.chunks_exact_mut(d)) {
                 self.embedding.row(token as usize, x);
@@ -291,7 +291,7 @@ impl Model {
             self.final_norm.forward(&pass, n, last, normed);
             let logits = Shared::new(logits, v);
             let head = self.head.as_ref().unwrap_or(&self.embedding);
-            product(&pass, head, 1, 0..1, n, normed, room(&mut buffers.product, n * v), |range, values| {
+            matmul(&pass, head, 1, 0..1, n, normed, room(&mut buffers.product, n * v), |range, values| {
                 for (&(_, to), values) in wanted.iter().zip(values.chunks_exact(range.len())) {
                     // SAFETY: pieces have outputs of their own, and no row is wanted twice.
                     unsafe { logits.part(to, range.clone()) }.copy_from_slice(values);

@@ -53,7 +53,7 @@ impl Norm {
         let d = self.width();
         let y = Shared::new(y, d);
         // A norm is worth a few multiplications for each element.
-        pass.crew.split(rows, 1, 2 * rows * d, |_, range| {
+        pass.workers.split(rows, 1, 2 * rows * d, |_, range| {
             for from in range.clone().step_by(BLOCK) {
                 let to = range.end.min(from + BLOCK);
                 // SAFETY: pieces have rows of their own.

@@ -3,8 +3,8 @@
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::weight_matrix::Scratch;
 
-use crate::crew::Crew;
 use crate::linear::Shared;
+use crate::workers::Workers;
 
 /// Tokens of one session in a pass: `len` rows from row `first` on, for the session in row `session` of the state.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ pub(crate) struct Span {
 
 /// A pass over N rows, one for each token; the tokens of a session follow each other.
 pub(crate) struct Pass<'a> {
-    pub(crate) crew: &'a Crew<'a>,
+    pub(crate) workers: &'a Workers<'a>,
     pub(crate) level: Level,
     pub(crate) spans: &'a [Span],
     /// N.

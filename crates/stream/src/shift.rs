@@ -16,7 +16,7 @@ pub(crate) struct Shift {
 }
 
 /// Numbers kept for a session.
-pub(crate) fn memory(width: usize, d_state: usize) -> usize {
+pub(crate) fn state_len(width: usize, d_state: usize) -> usize {
     (d_state - 1) * width
 }
 
@@ -33,8 +33,8 @@ impl Shift {
         self.taps.len() / self.width
     }
 
-    pub(crate) fn memory(&self) -> usize {
-        memory(self.width, self.d_state())
+    pub(crate) fn state_len(&self) -> usize {
+        state_len(self.width, self.d_state())
     }
 
     /// k̄ of channel `c`, whose newest key is `key`; the keys, with which the memory begins, move on.

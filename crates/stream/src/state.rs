@@ -6,7 +6,7 @@ use core::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::checksum::crc32c;
-use crate::mixer::memory_len;
+use crate::mixer::state_len;
 use crate::{Error, MixerKind, Model, ModelConfig, Result, WiringKind, channel_mix, conv, wiring};
 
 const MAGIC: [u8; 8] = *b"\x89minrnnS";
@@ -37,10 +37,10 @@ impl StateShape {
     pub(crate) fn new(config: &ModelConfig) -> Result<Self> {
         let ModelConfig { d_model, conv, wiring, .. } = *config;
         let inside = config.inside_wiring()?;
-        let window = if conv { conv::Conv::memory(d_model) } else { 0 } + wiring::memory_len(config)?;
+        let window = if conv { conv::Conv::state_len(d_model) } else { 0 } + wiring::state_len(config)?;
         let block = |layer| {
             let mixer = config.mixer_at(layer);
-            Ok((mixer, window + memory_len(&inside, mixer)? + channel_mix::memory_len(config, layer)))
+            Ok((mixer, window + state_len(&inside, mixer)? + channel_mix::state_len(config, layer)))
         };
         Ok(Self { d_model, conv, wiring, blocks: (0..config.n_layers).map(block).collect::<Result<_>>()? })
     }
@@ -53,7 +53,7 @@ impl StateShape {
         for (layer, (mixer, len)) in earlier.blocks.iter_mut().enumerate() {
             end += *len;
             if *mixer == MixerKind::Rwkv4 {
-                let behind = end - channel_mix::memory_len(config, layer);
+                let behind = end - channel_mix::state_len(config, layer);
                 gaps.push(behind - e..behind);
                 *len -= e;
             }

@@ -13,7 +13,7 @@ use minrnn_kernels::weight_matrix::WeightMatrix;
 
 use crate::conv::{Depthwise, PAST};
 use crate::gates;
-use crate::linear::{Linear, Shared, product};
+use crate::linear::{Linear, Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::shift::{self, Shift};
 use crate::source::{Source, join};
@@ -40,10 +40,10 @@ enum Past {
 }
 
 /// Numbers kept for a session.
-pub(crate) fn memory_len(config: &ModelConfig) -> Result<usize> {
+pub(crate) fn state_len(config: &ModelConfig) -> Result<usize> {
     Ok(match config.wiring {
         WiringKind::None => 0,
-        WiringKind::H3 => shift::memory(config.d_model, config.d_state),
+        WiringKind::H3 => shift::state_len(config.d_model, config.d_state),
         WiringKind::Mamba => PAST * config.d_inner()?,
     })
 }
@@ -73,10 +73,10 @@ impl Wiring {
         self.out_proj.weight.inputs()
     }
 
-    pub(crate) fn memory(&self) -> usize {
+    pub(crate) fn state_len(&self) -> usize {
         match &self.past {
             Past::Conv(_) => PAST * self.width(),
-            Past::Shift(shift) => shift.memory(),
+            Past::Shift(shift) => shift.state_len(),
         }
     }
 
@@ -124,7 +124,7 @@ pub(crate) fn branches(
 ) {
     let (rows, width) = (pass.rows, in_proj.outputs() / 2);
     let [u, z] = into.map(|into| Shared::new(into, width));
-    product(pass, in_proj, 2, 0..2, rows, x, scratch, |range, values| {
+    matmul(pass, in_proj, 2, 0..2, rows, x, scratch, |range, values| {
         let width = range.len();
         let (before, gate) = values.split_at(rows * width);
         conv.forward(pass, memory, range.clone(), |row| &before[row * width..(row + 1) * width], u);
@@ -141,7 +141,7 @@ pub(crate) fn branches(
 fn products(pass: &Pass<'_>, in_proj: &Linear, shift: &Shift, memory: Memory<'_>, x: &[f32], scratch: &mut [f32], into: [&mut [f32]; 2]) {
     let (rows, width) = (pass.rows, in_proj.weight.outputs() / 3);
     let [into, queries] = into.map(|into| Shared::new(into, width));
-    product(pass, &in_proj.weight, 3, 0..3, rows, x, scratch, |range, values| {
+    matmul(pass, &in_proj.weight, 3, 0..3, rows, x, scratch, |range, values| {
         let each = range.len();
         let at = |part: usize, row: usize, i: usize| values[(part * rows + row) * each + i] + in_proj.bias[part * width + range.start + i];
         for span in pass.spans {

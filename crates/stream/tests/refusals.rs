@@ -104,7 +104,7 @@ fn no_configuration_made_by_hand_panics() {
                 expect(&what("heads_of"), Any, || config.heads_of(usize::MAX, "the width"));
                 expect(&what("retention_heads"), Any, || config.retention_heads());
                 expect(&what("inside_wiring"), Any, || config.inside_wiring());
-                expect(&what("expect_streamed"), Any, || config.expect_streamed());
+                expect(&what("check_supported"), Any, || config.check_supported());
                 runs(&what("the rest"), || {
                     let costs = [config.embedding_cost(), config.head_cost()];
                     let sizes = [config.outputs(), config.step_rank(), config.attention_window(), config.mixer_kinds().len()];

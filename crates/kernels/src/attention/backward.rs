@@ -5,7 +5,7 @@ use super::forward::{query_tiles, scale, shares, steps_read};
 use super::tiles::{Gradient, KEYS, QUERIES};
 use super::{Row, Sizes, Start};
 use crate::grid::{self, SharedOut};
-use crate::product::{Into, Matrix, multiply};
+use crate::matmul::{Matrix, Write, multiply};
 use crate::shape::{Out, elements, expect_len};
 use crate::simd::Level;
 use alloc::{vec, vec::Vec};
@@ -57,7 +57,7 @@ pub fn backward(
     // d_k and d_v of each head, from each share of its queries.
     let of_task = (past + seq_len) * 2 * head_width;
     let mut partial = vec![0.0f32; batch * heads * shares * of_task];
-    let partial_out = SharedOut::new(crate::product::as_out(&mut partial));
+    let partial_out = SharedOut::new(crate::matmul::as_out(&mut partial));
     if let Some(d_y) = d_y {
         grid::for_each(batch * heads * shares, |task| {
             let (b, h, share) = (task / shares / heads, task / shares % heads, task % shares);
@@ -172,8 +172,8 @@ impl Pass<'_> {
             for first in (seen[0].start..seen[n - 1].end).step_by(KEYS) {
                 let columns = KEYS.min(seen[n - 1].end - first);
                 let (scores, products) = (&mut scores[..n * columns], &mut products[..n * columns]);
-                multiply(level, [n, width, columns], q, Matrix::new(&keys_across[first..], count), Into::Store, scores, columns);
-                multiply(level, [n, width, columns], d_y, Matrix::new(&values_across[first..], count), Into::Store, products, columns);
+                multiply(level, [n, width, columns], q, Matrix::new(&keys_across[first..], count), Write::Store, scores, columns);
+                multiply(level, [n, width, columns], d_y, Matrix::new(&values_across[first..], count), Write::Store, products, columns);
                 level.run(Gradient {
                     scores: &mut *scores,
                     products: &mut *products,
@@ -186,10 +186,10 @@ impl Pass<'_> {
                 });
                 let at = (origin + first) * width..(origin + first + columns) * width;
                 let (p, d_scores) = (Matrix::new(scores, columns), Matrix::new(products, columns));
-                multiply(level, [columns, n, width], p.transpose(), d_y, Into::Add, &mut d_values[at.clone()], width);
-                multiply(level, [columns, n, width], d_scores.transpose(), q, Into::Add, &mut d_keys[at], width);
+                multiply(level, [columns, n, width], p.transpose(), d_y, Write::Add, &mut d_values[at.clone()], width);
+                multiply(level, [columns, n, width], d_scores.transpose(), q, Write::Add, &mut d_keys[at], width);
                 let k = Matrix::new(&keys[first * width..], width);
-                multiply(level, [n, columns, width], d_scores, k, Into::Add, d_queries, width);
+                multiply(level, [n, columns, width], d_scores, k, Write::Add, d_queries, width);
             }
             for (t, d_query) in queries.zip(d_queries.chunks_exact(width)) {
                 write(t, d_query);

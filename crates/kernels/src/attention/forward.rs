@@ -4,7 +4,7 @@ use super::cache::{Head, Part, write_next};
 use super::tiles::{KEYS, QUERIES, Softmax};
 use super::{Row, Sizes, Start};
 use crate::grid::{self, SharedOut};
-use crate::product::{Into, Matrix, multiply};
+use crate::matmul::{Matrix, Write, multiply};
 use crate::shape::{Out, elements, expect_len};
 use crate::simd::Level;
 use alloc::{vec, vec::Vec};
@@ -103,7 +103,7 @@ fn attend(
         for first in (seen[0].start..seen[n - 1].end).step_by(KEYS) {
             let columns = KEYS.min(seen[n - 1].end - first);
             let scores = &mut scores[..n * columns];
-            multiply(level, [n, width, columns], q, Matrix::new(&keys[first..], count), Into::Store, scores, columns);
+            multiply(level, [n, width, columns], q, Matrix::new(&keys[first..], count), Write::Store, scores, columns);
             level.run(Softmax {
                 scores: &mut *scores,
                 columns,
@@ -116,7 +116,7 @@ fn attend(
                 head_width: width,
             });
             let v = Matrix::new(&values[first * width..], width);
-            multiply(level, [n, columns, width], Matrix::new(scores, columns), v, Into::Add, out, width);
+            multiply(level, [n, columns, width], Matrix::new(scores, columns), v, Write::Add, out, width);
         }
         for (i, (t, out)) in queries.zip(out.chunks_exact_mut(width)).enumerate() {
             out.iter_mut().for_each(|x| *x /= sum[i]);

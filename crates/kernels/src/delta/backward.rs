@@ -111,7 +111,7 @@ impl WithSimd for Backward<'_> {
             for s in (0..steps).rev() {
                 let t = first + s;
                 let x = head.input(simd, t);
-                retreat(simd, &x, &states[s * square..][..square], self.d_y(t), &mut d_state, self.d_x(t));
+                step_backward(simd, &x, &states[s * square..][..square], self.d_y(t), &mut d_state, self.d_x(t));
                 if head.is_reset(t) {
                     d_state.fill(0.0);
                 }
@@ -123,7 +123,7 @@ impl WithSimd for Backward<'_> {
 
 /// One step back: `d_state` is D of the memory after the step, in the end of that before it, which is `memory`.
 #[inline(always)]
-fn retreat<S: Simd>(simd: S, x: &Input<'_>, memory: &[f32], d_y: &[f32], d_state: &mut [f32], [d_q, d_k, d_v, d_b]: [Out; 4]) {
+fn step_backward<S: Simd>(simd: S, x: &Input<'_>, memory: &[f32], d_y: &[f32], d_state: &mut [f32], [d_q, d_k, d_v, d_b]: [Out; 4]) {
     let n = x.k.len();
     let zero = simd.splat_f32s(0.0);
     for d in [&mut *d_q, &mut *d_k] {

@@ -1,7 +1,7 @@
 //! One step of one head.
 
 use super::EPS;
-use crate::product::as_out;
+use crate::matmul::as_out;
 use crate::rows::put;
 use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};

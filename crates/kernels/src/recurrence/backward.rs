@@ -145,7 +145,7 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
                 claim.publish(&effect.apply(&carry[..width]));
             }
         }
-        self.retreat(&mut carry, ahead, sums);
+        self.step_backward(&mut carry, ahead, sums);
         if last {
             claim.publish(&carry);
         }
@@ -180,7 +180,7 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
     }
 
     /// Runs the block backwards from the gradient `carry` of the state at its end, and leaves there that of the state before it.
-    fn retreat(&self, carry: &mut [f32], ahead: isize, sums: &mut Part) {
+    fn step_backward(&self, carry: &mut [f32], ahead: isize, sums: &mut Part) {
         let (prepared, block) = (self.prepared, &self.block);
         let steps = prepared.real(block);
         let mut end = steps.end;

@@ -16,13 +16,13 @@ pub struct Outputs<T> {
 }
 
 /// Where query, key or value of a step stand.
-struct Places {
+struct HeadLayout {
     sizes: Sizes,
     b: usize,
     h: usize,
 }
 
-impl Places {
+impl HeadLayout {
     fn query(&self, t: usize, c: usize) -> usize {
         (self.b * self.sizes.seq_len + t) * 3 * self.sizes.width() + self.h * self.sizes.head_width + c
     }
@@ -51,7 +51,7 @@ fn scale<T: Float>(sizes: &Sizes) -> T {
 }
 
 /// The weights p of what each query sees, with the logarithm of their sum before the division.
-fn weights<T: Float>(places: &Places, qkv: &[T], past: &[T], t: usize, seen: core::ops::Range<usize>) -> (Vec<T>, T) {
+fn weights<T: Float>(places: &HeadLayout, qkv: &[T], past: &[T], t: usize, seen: core::ops::Range<usize>) -> (Vec<T>, T) {
     let score = |step: usize| {
         let product = |c: usize| qkv[places.query(t, c)] * read(qkv, past, places.key(step, c));
         (0..places.sizes.head_width).map(product).fold(T::ZERO, |sum, x| sum + x) * scale::<T>(&places.sizes)
@@ -75,7 +75,7 @@ pub fn forward<T: Float>(sizes: Sizes, qkv: &[T], start: Start<'_, T>) -> Output
     for b in 0..batch {
         let row = Row::new(&sizes, &start, b);
         for h in 0..heads {
-            let places = Places { sizes, b, h };
+            let places = HeadLayout { sizes, b, h };
             for (t, seen) in row.seen(0..row.length).enumerate() {
                 let (weights, log_sum) = weights(&places, qkv, start.past, t, seen.clone());
                 out.log_sums[(b * heads + h) * seq_len + t] = log_sum;
@@ -109,7 +109,7 @@ pub fn backward<T: Float>(sizes: Sizes, qkv: &[T], start: Start<'_, T>, d_y: Opt
     for b in 0..batch {
         let row = Row::new(&sizes, &start, b);
         for h in 0..heads {
-            let places = Places { sizes, b, h };
+            let places = HeadLayout { sizes, b, h };
             for (t, seen) in row.seen(0..row.length).enumerate() {
                 let Some(d_y) = d_y.map(|d_y| &d_y[(b * seq_len + t) * d + h * head_width..][..head_width]) else { continue };
                 let (weights, _) = weights(&places, qkv, start.past, t, seen.clone());

@@ -21,7 +21,7 @@ fn factors<T: Float>(gates: Gates, p: T, q: T) -> (T, T) {
             let d = softplus(-p) - softplus(-q);
             (sigmoid(-d), sigmoid(d))
         }
-        Gates::Independent => (sigmoid(p), sigmoid(q)),
+        Gates::Unnormalized => (sigmoid(p), sigmoid(q)),
     }
 }
 
@@ -84,7 +84,7 @@ pub fn backward<T: Float>(
                 let s = (d_coeffs[at] - d_input) * forget * input;
                 (s * sigmoid(-p), -s * sigmoid(-q))
             }
-            Gates::Independent => (d_coeffs[at] * forget * sigmoid(-p), d_input * input * sigmoid(-q)),
+            Gates::Unnormalized => (d_coeffs[at] * forget * sigmoid(-p), d_input * input * sigmoid(-q)),
         };
         d_preact[places[0]] = d_values[at] * input * candidate.slope(v);
         d_preact[places[1]] = d_p;

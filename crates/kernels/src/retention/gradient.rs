@@ -4,7 +4,7 @@ use super::chunks::Chunk;
 use super::head::{Head, mask, scale_rows};
 use super::{CHUNK, EPS};
 use crate::grid::SharedOut;
-use crate::product::{Into, Matrix, multiply};
+use crate::matmul::{Matrix, Write, multiply};
 use alloc::{vec, vec::Vec};
 
 /// The gradient of the state, and room for those of a chunk.
@@ -72,30 +72,38 @@ impl Gradient {
         let d_output = Matrix::new(&self.output, columns);
         let [d_queries, d_keys, d_values] = &mut self.inputs;
 
-        multiply(level, [n, columns, n], d_output, values.transpose(), Into::Store, &mut self.attention, n);
+        multiply(level, [n, columns, n], d_output, values.transpose(), Write::Store, &mut self.attention, n);
         mask(&mut self.attention, n, &powers);
         let d_attention = Matrix::new(&self.attention, n);
-        multiply(level, [n, n, key], d_attention, keys, Into::Store, d_queries, key);
-        multiply(level, [n, n, key], d_attention.transpose(), queries, Into::Store, d_keys, key);
-        multiply(level, [n, n, columns], attention.transpose(), d_output, Into::Store, d_values, columns);
+        multiply(level, [n, n, key], d_attention, keys, Write::Store, d_queries, key);
+        multiply(level, [n, n, key], d_attention.transpose(), queries, Write::Store, d_keys, key);
+        multiply(level, [n, n, columns], attention.transpose(), d_output, Write::Store, d_values, columns);
 
         scale_rows(&self.output, columns, n, |i| powers[i + 1], &mut self.scaled);
         let d_faded = Matrix::new(&self.scaled, columns);
-        multiply(level, [n, columns, key], d_faded, Matrix::new(&head.state, columns).transpose(), Into::Add, d_queries, key);
+        multiply(level, [n, columns, key], d_faded, Matrix::new(&head.state, columns).transpose(), Write::Add, d_queries, key);
         scale_rows(&head.keys, key, n, |i| powers[n - 1 - i], &mut head.scaled);
-        multiply(level, [n, key, columns], Matrix::new(&head.scaled, key), Matrix::new(&self.state, columns), Into::Add, d_values, columns);
+        multiply(
+            level,
+            [n, key, columns],
+            Matrix::new(&head.scaled, key),
+            Matrix::new(&self.state, columns),
+            Write::Add,
+            d_values,
+            columns,
+        );
         scale_rows(&head.values, columns, n, |i| powers[n - 1 - i], &mut head.scaled);
         multiply(
             level,
             [n, columns, key],
             Matrix::new(&head.scaled, columns),
             Matrix::new(&self.state, columns).transpose(),
-            Into::Add,
+            Write::Add,
             d_keys,
             key,
         );
         self.state.iter_mut().for_each(|x| *x *= powers[n]);
-        multiply(level, [key, n, columns], queries.transpose(), d_faded, Into::Add, &mut self.state, columns);
+        multiply(level, [key, n, columns], queries.transpose(), d_faded, Write::Add, &mut self.state, columns);
     }
 
     fn write(&mut self, head: &Head<'_>, chunk: &Chunk, outputs: &[SharedOut; 3]) {

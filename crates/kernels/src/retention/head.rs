@@ -2,7 +2,7 @@
 
 use super::chunks::Chunk;
 use super::{CHUNK, EPS, Problem, Sizes};
-use crate::product::{Into, Matrix, multiply};
+use crate::matmul::{Matrix, Write, multiply};
 use crate::shape::Out;
 use alloc::{vec, vec::Vec};
 
@@ -86,7 +86,7 @@ impl<'a> Head<'a> {
     pub(super) fn attend(&mut self, chunk: &Chunk) {
         let (n, key) = (chunk.len, self.problem.sizes.key);
         let keys = Matrix::new(&self.keys, key).transpose();
-        multiply(self.problem.level, [n, key, n], Matrix::new(&self.queries, key), keys, Into::Store, &mut self.attention, n);
+        multiply(self.problem.level, [n, key, n], Matrix::new(&self.queries, key), keys, Write::Store, &mut self.attention, n);
         mask(&mut self.attention, n, &self.powers);
     }
 
@@ -95,10 +95,10 @@ impl<'a> Head<'a> {
         let n = chunk.len;
         let (level, key, columns) = (self.problem.level, self.problem.sizes.key, self.columns);
         let values = Matrix::new(&self.values, columns);
-        multiply(level, [n, n, columns], Matrix::new(&self.attention, n), values, Into::Store, &mut self.output, columns);
+        multiply(level, [n, n, columns], Matrix::new(&self.attention, n), values, Write::Store, &mut self.output, columns);
         scale_rows(&self.queries, key, n, |i| self.powers[i + 1], &mut self.scaled);
         let (queries, state) = (Matrix::new(&self.scaled, key), Matrix::new(&self.state, columns));
-        multiply(level, [n, key, columns], queries, state, Into::Add, &mut self.output, columns);
+        multiply(level, [n, key, columns], queries, state, Write::Add, &mut self.output, columns);
     }
 
     /// Moves the state past the chunk.
@@ -107,7 +107,7 @@ impl<'a> Head<'a> {
         self.state.iter_mut().for_each(|x| *x *= self.powers[n]);
         scale_rows(&self.keys, key, n, |i| self.powers[n - 1 - i], &mut self.scaled);
         let (keys, values) = (Matrix::new(&self.scaled, key).transpose(), Matrix::new(&self.values, columns));
-        multiply(self.problem.level, [key, n, columns], keys, values, Into::Add, &mut self.state, columns);
+        multiply(self.problem.level, [key, n, columns], keys, values, Write::Add, &mut self.state, columns);
     }
 
     /// Writes the output of step `i` of the chunk, divided where the attention is normalised.

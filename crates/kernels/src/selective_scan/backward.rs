@@ -4,7 +4,7 @@ use super::grid::Grid;
 use super::lanes::{Steps, load_group, store_group};
 use super::{CHUNK, GROUP, Gradients, Inputs, Scan, boundaries_len};
 use crate::grid::SharedOut;
-use crate::product::{as_out, transposed};
+use crate::matmul::{as_out, transposed};
 use crate::rows::{accumulate, combine, plus};
 use crate::shape::{Out, Shape, elements, expect_len};
 use crate::silu::silu;

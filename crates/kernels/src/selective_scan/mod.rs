@@ -141,7 +141,7 @@ struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     fn new(shape: Shape, d_state: usize, inputs: &'a Inputs<'a>) -> Self {
-        Self { shape, d_state, inputs, a: crate::product::transposed(inputs.a, shape.width, d_state) }
+        Self { shape, d_state, inputs, a: crate::matmul::transposed(inputs.a, shape.width, d_state) }
     }
 
     /// Real steps of row `b`.

@@ -11,7 +11,7 @@ use super::single::F32;
 use super::target::Target;
 use super::{Scratch, WeightFormat, WeightMatrix};
 use crate::grid::{self, SharedOut};
-use crate::product::as_out;
+use crate::matmul::as_out;
 use crate::shape::{elements, expect_len};
 use crate::simd::Level;
 use alloc::vec::Vec;

@@ -4,9 +4,9 @@ use super::Slices;
 use minrnn_kernels::adamw::{self, AdamW};
 use minrnn_kernels::block_diagonal::{self, Blocks};
 use minrnn_kernels::gated_gelu::{self, Halves};
-use minrnn_kernels::product::{self, Into, Matrix, Precision};
+use minrnn_kernels::matmul::{self, Matrix, Precision, Write};
+use minrnn_kernels::s_lstm::ForgetGate;
 use minrnn_kernels::simd::Level;
-use minrnn_kernels::slstm::ForgetGate;
 use minrnn_kernels::weight_matrix::{Scratch, WeightFormat, WeightMatrix};
 use minrnn_kernels::*;
 
@@ -102,7 +102,7 @@ pub fn functions() -> Vec<Function> {
                 start(a, t), a.out(), a.out());
         "min_lstm::backward" { b = 2, t = 3, e = 5 }
             [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [3, b, t, e], [3, e], [b, e], [e]]
-            |a| min_lstm::backward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, Gates::Independent, a.input(), Some(a.input()),
+            |a| min_lstm::backward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, Gates::Unnormalized, a.input(), Some(a.input()),
                 start(a, t), a.input(), Some(a.input()), Some(a.input()), a.out(), Some(a.out()), a.out(), a.out());
         "signed_min_gru::forward" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
             |a| signed_min_gru::forward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, a.input(), Some(a.input()), start(a, t),
@@ -145,39 +145,39 @@ pub fn functions() -> Vec<Function> {
             |a| lstm::backward(Shape { batch: b, seq_len: t, width: e }, a.input(), Some(a.input()), a.input(), Some(a.input()),
                 lstm::Start { h: start(a, t), c0: Some(a.input()), init_c: Some(a.input()) }, a.input(), a.input(), Some(a.input()),
                 Some(a.input()), Some(a.input()), a.out(), Some(a.out()), a.out(), Some(a.out()), a.out(), a.out(), a.out(), a.out());
-        "slstm::forward" { b = 2, t = 3, heads = 2, e = 6 }
+        "s_lstm::forward" { b = 2, t = 3, heads = 2, e = 6 }
             [[4, b, t, e], [4, e, e / heads.max(1)], [4, e], [b, e], [b, e], [b, e], [b, e], [b, t],
              [b, t, e], [b, t, e], [b, t, e], [b, t, e], [b, e], [b, e], [b, e], [b, e]]
-            |a| slstm::forward(Shape { batch: b, seq_len: t, width: e }, heads, ForgetGate::Sigmoid, a.input(), a.input(), Some(a.input()),
-                slstm::Start { h0: Some(a.input()), c0: Some(a.input()), n0: Some(a.input()), m0: Some(a.input()), segments: segments(a, t) },
+            |a| s_lstm::forward(Shape { batch: b, seq_len: t, width: e }, heads, ForgetGate::Sigmoid, a.input(), a.input(), Some(a.input()),
+                s_lstm::Start { h0: Some(a.input()), c0: Some(a.input()), n0: Some(a.input()), m0: Some(a.input()), segments: segments(a, t) },
                 [a.out(), a.out(), a.out(), a.out()], [a.out(), a.out(), a.out(), a.out()]);
-        "slstm::backward" { b = 2, t = 3, heads = 2, e = 6 }
+        "s_lstm::backward" { b = 2, t = 3, heads = 2, e = 6 }
             [[4, b, t, e], [4, e, e / heads.max(1)], [4, e], [b, e], [b, e], [b, e], [b, e], [b, t],
              [b, t, e], [b, t, e], [b, t, e], [b, t, e], [b, t, e], [b, e], [b, e], [b, e],
              [4, b, t, e], [4, e, e / heads.max(1)], [4, e], [b, e], [b, e], [b, e]]
-            |a| slstm::backward(Shape { batch: b, seq_len: t, width: e }, heads, ForgetGate::Exponential, a.input(), a.input(), Some(a.input()),
-                slstm::Start { h0: Some(a.input()), c0: Some(a.input()), n0: Some(a.input()), m0: Some(a.input()), segments: segments(a, t) },
+            |a| s_lstm::backward(Shape { batch: b, seq_len: t, width: e }, heads, ForgetGate::Exponential, a.input(), a.input(), Some(a.input()),
+                s_lstm::Start { h0: Some(a.input()), c0: Some(a.input()), n0: Some(a.input()), m0: Some(a.input()), segments: segments(a, t) },
                 [a.input(), a.input(), a.input(), a.input()], Some(a.input()), [Some(a.input()), Some(a.input()), Some(a.input())],
                 a.out(), a.out(), Some(a.out()), [a.out(), a.out(), a.out()]);
-        "slstm::step" lenient { heads = 2, e = 6 } [[4, e], [4, e], [4, e], [e], [e], [e], [e]]
-            |a| slstm::step(Level::current(), heads, ForgetGate::Sigmoid, a.input(), a.input(), a.input(), [a.f32(), a.f32(), a.f32(), a.f32()]);
+        "s_lstm::step" lenient { heads = 2, e = 6 } [[4, e], [4, e], [4, e], [e], [e], [e], [e]]
+            |a| s_lstm::step(Level::current(), heads, ForgetGate::Sigmoid, a.input(), a.input(), a.input(), [a.f32(), a.f32(), a.f32(), a.f32()]);
 
         // Memories.
-        "mlstm::forward" { b = 2, t = 3, heads = 2, e = 6 }
+        "m_lstm::forward" { b = 2, t = 3, heads = 2, e = 6 }
             [[b, t, e], [b, t, e], [b, t, e], [b, t, 2, heads], [b, heads, e / heads.max(1), e / heads.max(1)], [b, heads, e / heads.max(1)],
              [b, heads], [b, t], [b, t, e], [b, heads, e / heads.max(1), e / heads.max(1)], [b, heads, e / heads.max(1)], [b, heads]]
-            |a| mlstm::forward(Shape { batch: b, seq_len: t, width: e }, heads, [a.input(), a.input(), a.input()], a.input(),
-                mlstm::Start { c0: Some(a.input()), n0: Some(a.input()), m0: Some(a.input()), segments: segments(a, t) },
+            |a| m_lstm::forward(Shape { batch: b, seq_len: t, width: e }, heads, [a.input(), a.input(), a.input()], a.input(),
+                m_lstm::Start { c0: Some(a.input()), n0: Some(a.input()), m0: Some(a.input()), segments: segments(a, t) },
                 a.out(), [a.out(), a.out(), a.out()]);
-        "mlstm::backward" { b = 2, t = 3, heads = 2, e = 6 }
+        "m_lstm::backward" { b = 2, t = 3, heads = 2, e = 6 }
             [[b, t, e], [b, t, e], [b, t, e], [b, t, 2, heads], [b, heads, e / heads.max(1), e / heads.max(1)], [b, heads, e / heads.max(1)],
              [b, heads], [b, t], [b, t, e], [b, t, e], [b, heads, e / heads.max(1), e / heads.max(1)], [b, heads, e / heads.max(1)],
              [b, t, e], [b, t, e], [b, t, e], [b, t, 2, heads], [b, heads, e / heads.max(1), e / heads.max(1)], [b, heads, e / heads.max(1)]]
-            |a| mlstm::backward(Shape { batch: b, seq_len: t, width: e }, heads, [a.input(), a.input(), a.input()], a.input(),
-                mlstm::Start { c0: Some(a.input()), n0: Some(a.input()), m0: Some(a.input()), segments: segments(a, t) },
+            |a| m_lstm::backward(Shape { batch: b, seq_len: t, width: e }, heads, [a.input(), a.input(), a.input()], a.input(),
+                m_lstm::Start { c0: Some(a.input()), n0: Some(a.input()), m0: Some(a.input()), segments: segments(a, t) },
                 a.input(), Some(a.input()), [Some(a.input()), Some(a.input())], [a.out(), a.out(), a.out()], a.out(), [a.out(), a.out()]);
-        "mlstm::step" lenient { e = 5 } [[e], [e], [e], [e, e], [e], [e]]
-            |a| mlstm::step(Level::current(), [a.input(), a.input(), a.input()], [0.5, 0.5], a.f32(), a.f32(), &mut 0.0, a.f32());
+        "m_lstm::step" lenient { e = 5 } [[e], [e], [e], [e, e], [e], [e]]
+            |a| m_lstm::step(Level::current(), [a.input(), a.input(), a.input()], [0.5, 0.5], a.f32(), a.f32(), &mut 0.0, a.f32());
         "delta::forward" { b = 2, t = 3, heads = 2, n = 5 }
             [[b, t, heads, n.wrapping_mul(3).wrapping_add(1)], [b, heads, n, n], [b, t], [b, t, heads, n], [b, heads, n, n]]
             |a| delta::forward(delta::Sizes { batch: b, seq_len: t, heads, head_width: n },
@@ -207,21 +207,21 @@ pub fn functions() -> Vec<Function> {
                     retention::Start { state: Some(a.input()), positions: Some(a.input()), segments: segments(a, t) }, Some(a.input()),
                     Some(a.input()), a.out(), a.out(), a.out(), a.out());
             };
-        "wkv::kept_len" { b = 2, t = 3, e = 5 } [] |_a| assert!(wkv::kept_len(Shape { batch: b, seq_len: t, width: e }) < usize::MAX, "a length");
-        "wkv::forward" { b = 2, t = 3, e = 5 }
+        "rwkv4::kept_len" { b = 2, t = 3, e = 5 } [] |_a| assert!(rwkv4::kept_len(Shape { batch: b, seq_len: t, width: e }) < usize::MAX, "a length");
+        "rwkv4::forward" { b = 2, t = 3, e = 5 }
             [[b, t, e], [b, t, e], [b, t, e], [e], [e], [b, e], [b, e], [b, t], [b, t, e], [b, e], [b, e], [b, t.div_ceil(128), 2, e]]
-            |a| wkv::forward(Shape { batch: b, seq_len: t, width: e },
-                wkv::Inputs { receptance: a.input(), key: a.input(), value: a.input(), decay: a.input(), bonus: a.input() },
-                wkv::Start { memory: Some([a.input(), a.input()]), segments: segments(a, t) }, a.out(), a.out(), a.out(), a.out());
-        "wkv::backward" { b = 2, t = 3, e = 5 }
+            |a| rwkv4::forward(Shape { batch: b, seq_len: t, width: e },
+                rwkv4::Inputs { receptance: a.input(), key: a.input(), value: a.input(), decay: a.input(), bonus: a.input() },
+                rwkv4::Start { memory: Some([a.input(), a.input()]), segments: segments(a, t) }, a.out(), a.out(), a.out(), a.out());
+        "rwkv4::backward" { b = 2, t = 3, e = 5 }
             [[b, t, e], [b, t, e], [b, t, e], [e], [e], [b, e], [b, e], [b, t], [b, t.div_ceil(128), 2, e], [b, t, e], [b, e], [b, e],
              [b, t, e], [b, t, e], [b, t, e], [e], [e], [b, e], [b, e]]
-            |a| wkv::backward(Shape { batch: b, seq_len: t, width: e },
-                wkv::Inputs { receptance: a.input(), key: a.input(), value: a.input(), decay: a.input(), bonus: a.input() },
-                wkv::Start { memory: Some([a.input(), a.input()]), segments: segments(a, t) }, a.input(), Some(a.input()), Some(a.input()),
+            |a| rwkv4::backward(Shape { batch: b, seq_len: t, width: e },
+                rwkv4::Inputs { receptance: a.input(), key: a.input(), value: a.input(), decay: a.input(), bonus: a.input() },
+                rwkv4::Start { memory: Some([a.input(), a.input()]), segments: segments(a, t) }, a.input(), Some(a.input()), Some(a.input()),
                 Some(a.input()), [a.out(), a.out(), a.out(), a.out(), a.out()], [a.out(), a.out()]);
-        "wkv::step" lenient { e = 5 } [[e], [e], [e], [e], [e], [e], [e], [e], [e]]
-            |a| wkv::step(Level::current(), [a.input(), a.input(), a.input()], [a.input(), a.input()], [a.f32(), a.f32(), a.f32()], a.f32());
+        "rwkv4::step" lenient { e = 5 } [[e], [e], [e], [e], [e], [e], [e], [e], [e]]
+            |a| rwkv4::step(Level::current(), [a.input(), a.input(), a.input()], [a.input(), a.input()], [a.f32(), a.f32(), a.f32()], a.f32());
         "prefix_softmax::forward" { b = 2, t = 3, heads = 2, e = 6 }
             [[b, t, heads], [b, t, e], [b, e], [b, heads], [b, t], [b, t, e], [b, e], [b, heads], [b, t, heads]]
             |a| prefix_softmax::forward(Shape { batch: b, seq_len: t, width: e },
@@ -373,24 +373,24 @@ pub fn functions() -> Vec<Function> {
             |a| block_diagonal::backward(rows, Blocks { count, outputs, inputs }, a.input(), a.input(), a.input(), a.out(), a.out());
 
         // Products.
-        "product::multiply" lenient { rows = 3, depth = 4, columns = 5, left_stride = 4, right_stride = 5, stride = 5 }
+        "matmul::multiply" lenient { rows = 3, depth = 4, columns = 5, left_stride = 4, right_stride = 5, stride = 5 }
             [[rows, left_stride], [depth, right_stride], [rows, stride]]
-            |a| product::multiply(Level::current(), [rows, depth, columns], Matrix::new(a.input(), left_stride),
-                Matrix::new(a.input(), right_stride), Into::Store, a.f32(), stride);
-        "product::multiply of transposed sides" lenient { rows = 3, depth = 4, columns = 5, left_stride = 3, right_stride = 4, stride = 5 }
+            |a| matmul::multiply(Level::current(), [rows, depth, columns], Matrix::new(a.input(), left_stride),
+                Matrix::new(a.input(), right_stride), Write::Store, a.f32(), stride);
+        "matmul::multiply of transposed sides" lenient { rows = 3, depth = 4, columns = 5, left_stride = 3, right_stride = 4, stride = 5 }
             [[depth, left_stride], [columns, right_stride], [rows, stride]]
-            |a| product::multiply(Level::current(), [rows, depth, columns], Matrix::new(a.input(), left_stride).transpose(),
-                Matrix::new(a.input(), right_stride).transpose(), Into::Add, a.f32(), stride);
-        "product::multiply of a row" lenient { depth = 4, columns = 5, stride = 5 } [[depth], [depth, stride], [columns]]
-            |a| product::multiply(Level::current(), [1, depth, columns], Matrix::new(a.input(), depth), Matrix::new(a.input(), stride),
-                Into::Add, a.f32(), columns);
-        "product::product" lenient { rows = 3, depth = 4, columns = 5 } [[rows, depth], [depth, columns], [columns], [rows, columns]]
-            |a| product::product(Precision::Bf16, [rows, depth, columns], Matrix::new(a.input(), depth), Matrix::new(a.input(), columns),
+            |a| matmul::multiply(Level::current(), [rows, depth, columns], Matrix::new(a.input(), left_stride).transpose(),
+                Matrix::new(a.input(), right_stride).transpose(), Write::Add, a.f32(), stride);
+        "matmul::multiply of a row" lenient { depth = 4, columns = 5, stride = 5 } [[depth], [depth, stride], [columns]]
+            |a| matmul::multiply(Level::current(), [1, depth, columns], Matrix::new(a.input(), depth), Matrix::new(a.input(), stride),
+                Write::Add, a.f32(), columns);
+        "matmul::product" lenient { rows = 3, depth = 4, columns = 5 } [[rows, depth], [depth, columns], [columns], [rows, columns]]
+            |a| matmul::matmul(Precision::Bf16, [rows, depth, columns], Matrix::new(a.input(), depth), Matrix::new(a.input(), columns),
                 Some(a.input()), a.out());
-        "product::product of f32" lenient { rows = 3, depth = 4, columns = 5 } [[rows, depth], [depth, columns], [columns], [rows, columns]]
-            |a| product::product(Precision::F32, [rows, depth, columns], Matrix::new(a.input(), depth), Matrix::new(a.input(), columns),
+        "matmul::product of f32" lenient { rows = 3, depth = 4, columns = 5 } [[rows, depth], [depth, columns], [columns], [rows, columns]]
+            |a| matmul::matmul(Precision::F32, [rows, depth, columns], Matrix::new(a.input(), depth), Matrix::new(a.input(), columns),
                 Some(a.input()), a.out());
-        "product::transposed" lenient { rows = 3, columns = 5 } [[rows, columns]] |a| drop(product::transposed(a.input(), rows, columns));
+        "matmul::transposed" lenient { rows = 3, columns = 5 } [[rows, columns]] |a| drop(matmul::transposed(a.input(), rows, columns));
         "WeightMatrix::new, f32" { outputs = 3, inputs = 5 } [[outputs, inputs]]
             |a| drop(WeightMatrix::new(WeightFormat::F32, outputs, inputs, a.input()));
         "WeightMatrix::new, bf16" { outputs = 3, inputs = 5 } [[outputs, inputs]]

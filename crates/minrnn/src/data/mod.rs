@@ -4,7 +4,7 @@
 //! * text for a language model: [`Tokenizer`] → [`encode_text`] → [`TextData`] → [`RandomWindows`] (every window starts
 //!   anew) or [`StatefulStream`] (state is carried from window to window); scored by [`FixedBatches`] of random windows
 //!   or by a [`FullPass`];
-//! * a synthetic task: [`SelectiveCopying`], [`FormalLanguage`], [`Recall`], [`Searches`];
+//! * a synthetic task: [`SelectiveCopying`], [`FormalLanguage`], [`MqarBatches`], [`NearestNeighbourBatches`];
 //! * a label for a long sequence: [`ListOps`], [`Retrieval`], [`Image`];
 //! * a table of numbers to classify or to forecast: [`table`];
 //! * one that training knows by name: [`SequenceTask`];
@@ -39,10 +39,10 @@ pub use batch::{Batch, BatchSource, EvaluationSet, FixedBatches, Sequences};
 pub use encode::{encode_text, text_sha256};
 pub use formal::{FormalLanguage, FormalTask, Generalization, Language, OneLength, Protocol};
 pub use lra::{Expressions, Image, ListOps, ListOpsTask, PixelInput, Retrieval, RetrievalTask, TextUnit};
-pub use mqar::{Mqar, Recall};
-pub use nearest_neighbour::{NearestNeighbour, Searches};
-pub use selective_copying::{Copying, Encoding, SelectiveCopying};
-pub use sequence_task::{SequenceTask, Signal};
+pub use mqar::{Mqar, MqarBatches};
+pub use nearest_neighbour::{NearestNeighbour, NearestNeighbourBatches};
+pub use selective_copying::{Encoding, SelectiveCopying, SelectiveCopyingConfig};
+pub use sequence_task::{IoKind, SequenceTask};
 pub use source::{MAX_PIPE_BYTES, expect_lasting};
 pub use text::{FullPass, RandomWindows, StatefulStream, TextData, TextPart};
 pub use token_file::{TokenFile, TokenWriter};

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::check_shape;
 use super::numbered_examples::NumberedExamples;
-use super::{Batch, BatchSource, EvaluationSet, FixedBatches, SequenceTask, Signal};
+use super::{Batch, BatchSource, EvaluationSet, FixedBatches, IoKind, SequenceTask};
 use crate::rng::{ChaCha8Rng, Purpose};
 use crate::{Error, Result, Segments};
 
@@ -81,8 +81,8 @@ impl Mqar {
 }
 
 impl SequenceTask for Mqar {
-    fn reads(&self) -> Signal {
-        Signal::Tokens { n: self.vocab_size }
+    fn reads(&self) -> IoKind {
+        IoKind::Tokens { n: self.vocab_size }
     }
 
     fn longest(&self) -> usize {
@@ -90,25 +90,25 @@ impl SequenceTask for Mqar {
     }
 
     fn training(&self, batch_size: usize, seed: u64) -> Result<Box<dyn BatchSource>> {
-        Ok(Box::new(Recall::new(self.clone(), batch_size, seed, Purpose::TrainData)?))
+        Ok(Box::new(MqarBatches::new(self.clone(), batch_size, seed, Purpose::TrainData)?))
     }
 
     fn evaluation(&self, batch_size: usize, seed: u64, purpose: Purpose, n_batches: u64) -> Result<Box<dyn EvaluationSet>> {
         let task = Self { n_examples: 0, ..self.clone() };
-        Ok(Box::new(FixedBatches::new(Recall::new(task, batch_size, seed, purpose)?, n_batches)))
+        Ok(Box::new(FixedBatches::new(MqarBatches::new(task, batch_size, seed, purpose)?, n_batches)))
     }
 }
 
 /// Batches of multi-query associative recall.
 #[derive(Debug, Clone)]
-pub struct Recall {
+pub struct MqarBatches {
     task: Mqar,
     weights: Vec<f64>,
     examples: NumberedExamples,
     batch_size: usize,
 }
 
-impl Recall {
+impl MqarBatches {
     /// Sequences of `task`. For evaluation give another `purpose` (or `seed`) and wrap it in [`FixedBatches`].
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl Recall {
     }
 }
 
-impl BatchSource for Recall {
+impl BatchSource for MqarBatches {
     fn batch(&mut self, iteration: u64, micro: u64) -> Result<Batch> {
         let (batch_size, seq_len) = (self.batch_size, self.task.length);
         let mut rng = self.examples.batch(iteration, micro);
@@ -191,8 +191,8 @@ mod tests {
     use super::*;
     use crate::rng;
 
-    fn source(task: &Mqar, batch_size: usize) -> Recall {
-        Recall::new(task.clone(), batch_size, 42, Purpose::TrainData).unwrap()
+    fn source(task: &Mqar, batch_size: usize) -> MqarBatches {
+        MqarBatches::new(task.clone(), batch_size, 42, Purpose::TrainData).unwrap()
     }
 
     /// Reads the pairs of a row and asks for every scored step whether its target is the value of the key read there.
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn impossible_tasks_are_refused() {
-        let refused = |task: Mqar| Recall::new(task, 1, 0, Purpose::TrainData).unwrap_err().to_string();
+        let refused = |task: Mqar| MqarBatches::new(task, 1, 0, Purpose::TrainData).unwrap_err().to_string();
         for (length, n_pairs) in [(64, 0), (63, 4), (64, 17)] {
             assert!(refused(Mqar { length, n_pairs, ..Mqar::default() }).contains(&format!("mqar_pairs = {n_pairs} and mqar_length")));
         }

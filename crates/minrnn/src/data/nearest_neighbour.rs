@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::check_shape;
 use super::numbered_examples::NumberedExamples;
-use super::{Batch, BatchSource, EvaluationSet, FixedBatches, SequenceTask, Sequences, Signal};
+use super::{Batch, BatchSource, EvaluationSet, FixedBatches, IoKind, SequenceTask, Sequences};
 use crate::rng::{ChaCha8Rng, Purpose};
 use crate::{Error, Result, Segments};
 
@@ -53,12 +53,12 @@ impl NearestNeighbour {
 }
 
 impl SequenceTask for NearestNeighbour {
-    fn reads(&self) -> Signal {
-        Signal::Values { width: WIDTH }
+    fn reads(&self) -> IoKind {
+        IoKind::Values { width: WIDTH }
     }
 
-    fn predicts(&self) -> Signal {
-        Signal::Values { width: 1 }
+    fn predicts(&self) -> IoKind {
+        IoKind::Values { width: 1 }
     }
 
     fn longest(&self) -> usize {
@@ -66,24 +66,24 @@ impl SequenceTask for NearestNeighbour {
     }
 
     fn training(&self, batch_size: usize, seed: u64) -> Result<Box<dyn BatchSource>> {
-        Ok(Box::new(Searches::new(self.clone(), batch_size, seed, Purpose::TrainData)?))
+        Ok(Box::new(NearestNeighbourBatches::new(self.clone(), batch_size, seed, Purpose::TrainData)?))
     }
 
     fn evaluation(&self, batch_size: usize, seed: u64, purpose: Purpose, n_batches: u64) -> Result<Box<dyn EvaluationSet>> {
         let task = Self { n_examples: 0, ..self.clone() };
-        Ok(Box::new(FixedBatches::new(Searches::new(task, batch_size, seed, purpose)?, n_batches)))
+        Ok(Box::new(FixedBatches::new(NearestNeighbourBatches::new(task, batch_size, seed, purpose)?, n_batches)))
     }
 }
 
 /// Batches of nearest-neighbour searches.
 #[derive(Debug, Clone)]
-pub struct Searches {
+pub struct NearestNeighbourBatches {
     max_length: usize,
     examples: NumberedExamples,
     batch_size: usize,
 }
 
-impl Searches {
+impl NearestNeighbourBatches {
     /// Searches of `task`. For evaluation give another `purpose` (or `seed`) and wrap it in [`FixedBatches`].
     ///
     /// # Errors
@@ -119,7 +119,7 @@ fn answers(row: &[[f32; WIDTH]]) -> Vec<f32> {
     row.iter().enumerate().map(answer).collect()
 }
 
-impl BatchSource for Searches {
+impl BatchSource for NearestNeighbourBatches {
     fn batch(&mut self, iteration: u64, micro: u64) -> Result<Batch> {
         let mut rng = self.examples.batch(iteration, micro);
         let rows: Vec<_> = (0..self.batch_size).map(|_| self.row(&mut self.examples.draw(&mut rng))).collect();
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     fn batch(task: &NearestNeighbour, batch_size: usize, at: u64) -> Batch {
-        Searches::new(task.clone(), batch_size, 42, Purpose::TrainData).unwrap().batch(at, 0).unwrap()
+        NearestNeighbourBatches::new(task.clone(), batch_size, 42, Purpose::TrainData).unwrap().batch(at, 0).unwrap()
     }
 
     fn values(batch: &Batch) -> (&[f32], &[f32]) {
@@ -198,7 +198,12 @@ mod tests {
     #[test]
     fn a_key_alone_is_refused() {
         let task = NearestNeighbour { max_length: 1, ..NearestNeighbour::default() };
-        assert!(Searches::new(task, 1, 0, Purpose::TrainData).unwrap_err().to_string().contains("neighbour_length of at least 2"));
+        assert!(
+            NearestNeighbourBatches::new(task, 1, 0, Purpose::TrainData)
+                .unwrap_err()
+                .to_string()
+                .contains("neighbour_length of at least 2")
+        );
     }
 
     proptest! {

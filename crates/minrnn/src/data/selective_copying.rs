@@ -14,7 +14,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::batch::check_shape;
-use super::{Batch, BatchSource, EvaluationSet, FixedBatches, SequenceTask, Signal};
+use super::{Batch, BatchSource, EvaluationSet, FixedBatches, IoKind, SequenceTask};
 use crate::rng::{self, ChaCha8Rng, Purpose};
 use crate::{Error, Result, Segments};
 
@@ -32,7 +32,7 @@ pub enum Encoding {
 /// The task's settings. The defaults are the paper's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Copying {
+pub struct SelectiveCopyingConfig {
     /// Steps of the body in encoding A, noise steps in encoding B.
     pub length: usize,
     /// Data tokens `M` to remember.
@@ -43,13 +43,13 @@ pub struct Copying {
     pub encoding: Encoding,
 }
 
-impl Default for Copying {
+impl Default for SelectiveCopyingConfig {
     fn default() -> Self {
         Self { length: 4096, n_tokens: 16, vocab_size: 16, encoding: Encoding::A }
     }
 }
 
-impl Copying {
+impl SelectiveCopyingConfig {
     /// Steps of the body, with the data tokens in it.
     pub fn body_len(&self) -> usize {
         match self.encoding {
@@ -104,7 +104,7 @@ impl Copying {
 /// Batches of selective copying, made anew for every iteration.
 #[derive(Debug, Clone)]
 pub struct SelectiveCopying {
-    task: Copying,
+    task: SelectiveCopyingConfig,
     batch_size: usize,
     seed: u64,
     purpose: Purpose,
@@ -115,7 +115,7 @@ impl SelectiveCopying {
     ///
     /// # Errors
     /// [`Error::Config`] when `task` is not valid, `batch_size` is 0, or a batch would be too large.
-    pub fn new(task: Copying, batch_size: usize, seed: u64, purpose: Purpose) -> Result<Self> {
+    pub fn new(task: SelectiveCopyingConfig, batch_size: usize, seed: u64, purpose: Purpose) -> Result<Self> {
         task.validate()?;
         check_shape(batch_size, task.seq_len())?;
         Ok(Self { task, batch_size, seed, purpose })
@@ -161,9 +161,9 @@ fn sorted_positions(rng: &mut ChaCha8Rng, n: usize, len: usize) -> BTreeSet<usiz
     chosen
 }
 
-impl SequenceTask for Copying {
-    fn reads(&self) -> Signal {
-        Signal::Tokens { n: self.vocab_size }
+impl SequenceTask for SelectiveCopyingConfig {
+    fn reads(&self) -> IoKind {
+        IoKind::Tokens { n: self.vocab_size }
     }
 
     fn longest(&self) -> usize {
@@ -185,23 +185,23 @@ mod tests {
 
     use super::*;
 
-    fn source(task: &Copying, batch_size: usize) -> SelectiveCopying {
+    fn source(task: &SelectiveCopyingConfig, batch_size: usize) -> SelectiveCopying {
         SelectiveCopying::new(task.clone(), batch_size, 42, Purpose::TrainData).unwrap()
     }
 
     #[test]
     fn the_default_is_the_papers_task() {
-        let task = Copying::default();
+        let task = SelectiveCopyingConfig::default();
         assert_eq!((task.body_len(), task.seq_len()), (4096, 4112));
-        let b = Copying { encoding: Encoding::B, ..task };
+        let b = SelectiveCopyingConfig { encoding: Encoding::B, ..task };
         assert_eq!((b.body_len(), b.seq_len()), (4112, 4128));
-        assert_eq!(Copying { length: 4096 - 16, ..b }.body_len(), 4096);
+        assert_eq!(SelectiveCopyingConfig { length: 4096 - 16, ..b }.body_len(), 4096);
     }
 
     #[test]
     fn the_encodings_differ_by_relabelling_only() {
-        let a = Copying { length: 40, n_tokens: 8, ..Copying::default() };
-        let b = Copying { length: 32, encoding: Encoding::B, ..a.clone() };
+        let a = SelectiveCopyingConfig { length: 40, n_tokens: 8, ..SelectiveCopyingConfig::default() };
+        let b = SelectiveCopyingConfig { length: 32, encoding: Encoding::B, ..a.clone() };
         let (a, b) = (source(&a, 5).batch(3, 1).unwrap(), source(&b, 5).batch(3, 1).unwrap());
         let relabel = |id: &u32| match id {
             0 => 15,
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_same_name_gives_the_same_batch_and_any_other_another() {
-        let task = Copying { length: 64, ..Copying::default() };
+        let task = SelectiveCopyingConfig { length: 64, ..SelectiveCopyingConfig::default() };
         let first = source(&task, 4).batch(9, 1).unwrap();
         assert_eq!(source(&task, 4).batch(9, 1).unwrap(), first);
         for (iteration, micro) in [(9, 0), (8, 1)] {
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_stable_across_versions() {
-        let task = Copying { length: 8, n_tokens: 3, ..Copying::default() };
+        let task = SelectiveCopyingConfig { length: 8, n_tokens: 3, ..SelectiveCopyingConfig::default() };
         let batch = source(&task, 1).batch(1, 0).unwrap();
         assert_eq!(batch.inputs.tokens(), [15, 15, 15, 11, 15, 7, 14, 15, 0, 0, 0]);
         assert_eq!(batch.targets.tokens()[8..], [11, 7, 14]);
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn tokens_and_positions_are_uniform() {
-        let task = Copying { length: 20, n_tokens: 5, ..Copying::default() };
+        let task = SelectiveCopyingConfig { length: 20, n_tokens: 5, ..SelectiveCopyingConfig::default() };
         let batch = source(&task, 20_000).batch(0, 0).unwrap();
         let (mut tokens, mut positions) = ([0_u32; 16], [0_u32; 20]);
         for row in batch.inputs.tokens().chunks(25) {
@@ -254,19 +254,19 @@ mod tests {
 
     #[test]
     fn impossible_tasks_are_refused() {
-        let task = Copying::default();
+        let task = SelectiveCopyingConfig::default();
         for (bad, expected) in [
-            (Copying { length: 15, ..task.clone() }, "n_tokens = 16 data tokens in a body of length = 15"),
-            (Copying { n_tokens: 0, ..task.clone() }, "n_tokens of at least 1"),
-            (Copying { vocab_size: 2, ..task.clone() }, "vocab_size of at least 3"),
-            (Copying { length: usize::MAX, ..task.clone() }, "batch_size 1 times"),
-            (Copying { length: usize::MAX, encoding: Encoding::B, ..task.clone() }, "batch_size 1 times"),
+            (SelectiveCopyingConfig { length: 15, ..task.clone() }, "n_tokens = 16 data tokens in a body of length = 15"),
+            (SelectiveCopyingConfig { n_tokens: 0, ..task.clone() }, "n_tokens of at least 1"),
+            (SelectiveCopyingConfig { vocab_size: 2, ..task.clone() }, "vocab_size of at least 3"),
+            (SelectiveCopyingConfig { length: usize::MAX, ..task.clone() }, "batch_size 1 times"),
+            (SelectiveCopyingConfig { length: usize::MAX, encoding: Encoding::B, ..task.clone() }, "batch_size 1 times"),
         ] {
             let message = SelectiveCopying::new(bad, 1, 0, Purpose::TrainData).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
         }
         assert!(SelectiveCopying::new(task, 0, 0, Purpose::TrainData).is_err());
-        let full = Copying { length: 4, n_tokens: 4, vocab_size: 3, encoding: Encoding::A };
+        let full = SelectiveCopyingConfig { length: 4, n_tokens: 4, vocab_size: 3, encoding: Encoding::A };
         assert_eq!(source(&full, 1).batch(0, 0).unwrap().inputs.tokens(), [1, 1, 1, 1, 0, 0, 0, 0]);
     }
 
@@ -276,7 +276,7 @@ mod tests {
             extra in 0_usize..40, n_tokens in 1_usize..9, vocab_size in 3_usize..20, b: bool, iteration: u64,
         ) {
             let encoding = if b { Encoding::B } else { Encoding::A };
-            let task = Copying { length: n_tokens + extra, n_tokens, vocab_size, encoding };
+            let task = SelectiveCopyingConfig { length: n_tokens + extra, n_tokens, vocab_size, encoding };
             let batch = source(&task, 3).batch(iteration, 0).unwrap();
             let (noise, marker) = if b { (0, vocab_size as u32 - 1) } else { (vocab_size as u32 - 1, 0) };
             let (body_len, seq_len) = (task.body_len(), task.seq_len());

@@ -9,7 +9,7 @@ use crate::rng::Purpose;
 
 /// What stands at every step of a task's sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signal {
+pub enum IoKind {
     /// A token or class below `n`.
     Tokens {
         /// How many there are.
@@ -27,10 +27,10 @@ pub enum Signal {
 /// A task that gives one label to a whole sequence has it as the target of the sequence's last step and masks all others.
 pub trait SequenceTask: Debug + Send + Sync {
     /// What the model reads.
-    fn reads(&self) -> Signal;
+    fn reads(&self) -> IoKind;
 
     /// What it predicts: a class of several, scored by cross-entropy and accuracy, or numbers, scored by the mean squared error.
-    fn predicts(&self) -> Signal {
+    fn predicts(&self) -> IoKind {
         self.reads()
     }
 

@@ -365,7 +365,7 @@ impl Part {
                 self.op(Op { keeps: &[4 * d, d, d, d, d], reads: 4 * d, gives: 4 * d, ..Op::default() });
                 self.op(Op { reads: d, gives: d, ..Op::default() });
             }
-            MixerKind::MLstm => self.mlstm(d, config.mlstm_inner()? as u128, h),
+            MixerKind::MLstm => self.m_lstm(d, config.mlstm_inner()? as u128, h),
             MixerKind::Attention => {
                 self.biased(d, 3 * d, config.bias);
                 if config.positions == Positions::Rotary {
@@ -414,7 +414,7 @@ impl Part {
         Ok(())
     }
 
-    fn mlstm(&mut self, d: u128, e: u128, h: u128) {
+    fn m_lstm(&mut self, d: u128, e: u128, h: u128) {
         let (threads, length, w) = (self.sizes.threads as u128, self.sizes.length(), e / h);
         self.op(Op { keeps: &[d], reads: d, gives: 2 * e, ..Op::default() });
         // u and ζ are views of both, which stay whole; operations work on copies of theirs.

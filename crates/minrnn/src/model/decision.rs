@@ -25,8 +25,8 @@ use minrnn_kernels::segments::{CONTINUE, PADDING, RESET};
 use minrnn_stream::{DropoutSite, ModelConfig, NormKind, Pooling, Positions};
 
 use super::backbone::{Backbone, BackboneState};
+use super::io_kind::{Inputs, Targets};
 use super::scored::Scored;
-use super::signal::{Inputs, Targets};
 use crate::data::offline_rl::TIME_SCALE;
 use crate::nn::{AnyMixer, Initializer, Mixer, Mode, Norm, linear};
 use crate::ops::{Dropout, StepCodes, bias_dropout_residual, embedding};

@@ -2,16 +2,16 @@
 
 mod backbone;
 mod decision;
+mod io_kind;
 mod pair_head;
 mod pooling;
 mod scored;
 mod sequence_model;
-mod signal;
 
 pub use backbone::{Backbone, BackboneState};
 pub use decision::Decision;
+pub use io_kind::{Inputs, Targets};
 pub use pair_head::{PairHead, PairMemory};
 pub use pooling::RunningMean;
 pub(crate) use scored::Scored;
 pub use sequence_model::{SequenceModel, SequenceModelState};
-pub use signal::{Inputs, Targets};

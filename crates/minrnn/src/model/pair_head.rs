@@ -67,7 +67,7 @@ impl PairHead {
         let taken = before.narrow(1, 0, seq_len) * resets;
         let (a, previous) = linear_scan(keeps, taken, Start::carried(memory.previous), steps);
         let both = Tensor::cat(vec![a.clone(), x.clone(), a.clone() - x.clone(), a * x], 2);
-        let preact = linear::row_product(linear::rows(both), self.linear.weight.val());
+        let preact = linear::matmul_rows(linear::rows(both), self.linear.weight.val());
         let y = linear::sequences(bias_gelu(preact, linear::bias(&self.linear)), batch, seq_len);
         (y, PairMemory { previous, last })
     }

@@ -9,7 +9,7 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 
-use crate::nn::places::Places;
+use crate::nn::positions::StepPositions;
 use crate::nn::{State, StateZip};
 use crate::ops::{Start, StepCodes, linear_scan};
 
@@ -40,7 +40,7 @@ impl RunningMean {
         if batch * seq_len == 0 {
             return (x, self);
         }
-        let places = Places::count(self.count, seq_len, steps);
+        let places = StepPositions::count(self.count, seq_len, steps);
         let shares: Vec<f32> = places.of.iter().map(|&place| 1.0 / (place as f32 + 1.0)).collect();
         let shares = Tensor::<3>::from_data(TensorData::new(shares, [batch, seq_len, 1]), &x.device());
         let (sums, sum) = linear_scan(x.ones_like(), x, Start::carried(self.sum), steps);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use burn::tensor::{Int, Tensor, TensorData};
 
-use super::signal::Targets;
+use super::io_kind::Targets;
 use crate::nn::linear;
 use crate::ops::{cross_entropy, squared_error};
 

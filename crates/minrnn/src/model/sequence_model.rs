@@ -14,12 +14,12 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn_stream::{DropoutSite, Initialization, MixerKind, ModelConfig, Pooling, Positions, WiringKind};
 
 use super::backbone::{Backbone, BackboneState};
+use super::io_kind::{Inputs, Targets};
 use super::pair_head::{PairHead, PairMemory};
 use super::pooling::RunningMean;
 use super::scored::{Scored, where_scored};
-use super::signal::{Inputs, Targets};
 use crate::Result;
-use crate::nn::places::Places;
+use crate::nn::positions::StepPositions;
 use crate::nn::{AnyMixer, AnyState, Initializer, Mixer, Mode, linear};
 use crate::ops::{Dropout, StepCodes, bias_dropout_residual, embedding};
 
@@ -242,7 +242,7 @@ impl<M: Mixer> SequenceModel<M> {
         if let Some(table) = &self.positions {
             let table = table.weight.val();
             let last = table.dims()[0] - 1;
-            let places = Places::count(position.expect("the state of a model with learned positions"), seq_len, steps);
+            let places = StepPositions::count(position.expect("the state of a model with learned positions"), seq_len, steps);
             if batch * seq_len > 0 {
                 let of: Vec<i64> = places.of.iter().map(|&place| (place as usize).min(last) as i64).collect();
                 x = x + embedding(Tensor::from_data(TensorData::new(of, [batch, seq_len]), &device), table);
@@ -297,8 +297,8 @@ impl<M: Mixer> SequenceModel<M> {
     pub(crate) fn logits(&self, x: Tensor<3>) -> Tensor<3> {
         match &self.head {
             Some(head) if head.bias.is_some() => linear::apply(head, x),
-            Some(head) => linear::product(head, x),
-            None => linear::transposed_product(x, self.input_weight()),
+            Some(head) => linear::matmul(head, x),
+            None => linear::matmul_sequences_transposed(x, self.input_weight()),
         }
     }
 }

@@ -17,7 +17,7 @@ use burn::tensor::Tensor;
 use minrnn_stream::ModelConfig;
 
 use super::init::Initializer;
-use super::linear::{matrix_product, product};
+use super::linear::{matmul, matmul_sequences};
 use super::mixer::Mixer;
 use super::state::{State, StateZip};
 use crate::Result;
@@ -107,8 +107,8 @@ impl Mixer for Aaren {
     }
 
     fn forward(&self, x: Tensor<3>, state: AarenState, steps: &StepCodes) -> (Tensor<3>, AarenState) {
-        let scores = matrix_product(x.clone(), self.score_weight());
-        let (y, memory) = ops::prefix_softmax(scores, product(&self.value, x), state.memory, steps);
-        (product(&self.out_proj, y), AarenState { memory })
+        let scores = matmul_sequences(x.clone(), self.score_weight());
+        let (y, memory) = ops::prefix_softmax(scores, matmul(&self.value, x), state.memory, steps);
+        (matmul(&self.out_proj, y), AarenState { memory })
     }
 }

@@ -17,9 +17,9 @@ use burn::tensor::Tensor;
 use minrnn_stream::{ModelConfig, Positions};
 
 use super::init::Initializer;
-use super::linear::{apply, product};
+use super::linear::{apply, matmul};
 use super::mixer::Mixer;
-use super::places::Places;
+use super::positions::StepPositions;
 use super::state::{State, StateZip};
 use crate::Result;
 use crate::ops::{self, AttentionPlan, StepCodes};
@@ -139,10 +139,10 @@ impl Mixer for Attention {
             return (x, state);
         }
         let past = state.cache.dims()[1];
-        let places = Places::count(state.position, seq_len, steps);
+        let places = StepPositions::count(state.position, seq_len, steps);
         let mut qkv = match self.in_proj.bias {
             Some(_) => apply(&self.in_proj, x),
-            None => product(&self.in_proj, x),
+            None => matmul(&self.in_proj, x),
         };
         if self.rotary {
             qkv = ops::rotary(qkv, places.of, d / self.n_heads, 2 * d);
@@ -156,7 +156,7 @@ impl Mixer for Attention {
         let (y, cache) = ops::attention(qkv, state.cache, plan, steps);
         let y = match self.out_proj.bias {
             Some(_) => apply(&self.out_proj, y),
-            None => product(&self.out_proj, y),
+            None => matmul(&self.out_proj, y),
         };
         (y, AttentionState { cache, position: places.after })
     }

@@ -11,7 +11,7 @@ use burn::tensor::{Tensor, activation};
 
 use super::conv::Window;
 use super::init::Initializer;
-use super::linear::{product, row_product, rows, sequences};
+use super::linear::{matmul, matmul_rows, rows, sequences};
 use super::rwkv4::{place, unbiased, widening};
 use super::token_shift::{init_window, mixtures};
 use crate::ops::{Dropout, StepCodes, bias_dropout_residual};
@@ -58,9 +58,9 @@ impl ChannelMix {
     pub fn forward(&self, x: Tensor<3>, residual: Tensor<3>, previous: Window, steps: &StepCodes, dropout: Dropout) -> (Tensor<3>, Window) {
         let [batch, seq_len, _] = x.dims();
         let ([k, r], next) = mixtures(&x, [self.mix_key.val(), self.mix_receptance.val()], &previous, steps);
-        let hidden = activation::relu(rows(product(&self.key, k)));
-        let value = row_product(hidden.clone() * hidden, self.value.weight.val());
-        let mixed = activation::sigmoid(rows(product(&self.receptance, r))) * value;
+        let hidden = activation::relu(rows(matmul(&self.key, k)));
+        let value = matmul_rows(hidden.clone() * hidden, self.value.weight.val());
+        let mixed = activation::sigmoid(rows(matmul(&self.receptance, r))) * value;
         (sequences(bias_dropout_residual(mixed, None, Some(rows(residual)), dropout), batch, seq_len), next)
     }
 }

@@ -6,9 +6,9 @@ use burn::nn::Linear;
 use burn::tensor::{FloatDType, Tensor};
 
 use super::init::Initializer;
-use super::linear::{bias, row_product, rows, sequences};
+use super::linear::{bias, matmul_rows, rows, sequences};
 use super::state::{State, StateZip};
-use crate::ops::{Dropout, StepCodes, bias_dropout_residual, causal_conv, causal_conv_and_input, silu};
+use crate::ops::{Dropout, StepCodes, bias_dropout_residual, causal_conv, causal_conv_residual, silu};
 
 /// Taps of the convolution.
 pub const KERNEL_SIZE: usize = 4;
@@ -91,8 +91,8 @@ impl CausalConv {
     pub fn forward(&self, x: Tensor<3>, state: Window, steps: &StepCodes, format: FloatDType) -> (Tensor<3>, Window) {
         let [batch, seq_len, _] = x.dims();
         let Depthwise { weight, bias: shift } = &self.depthwise;
-        let (y, window, x) = causal_conv_and_input(x, weight.val(), shift.val(), Some(state.window), steps, format);
-        let y = row_product(rows(y), self.pointwise.weight.val());
+        let (y, window, x) = causal_conv_residual(x, weight.val(), shift.val(), Some(state.window), steps, format);
+        let y = matmul_rows(rows(y), self.pointwise.weight.val());
         let y = bias_dropout_residual(y, bias(&self.pointwise), Some(rows(x)), Dropout::OFF);
         (sequences(y, batch, seq_len), Window { window })
     }

@@ -25,7 +25,7 @@ use minrnn_stream::{Candidate, InitialState, ModelConfig};
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::init::Initializer;
 use super::kernel_names::kernel_candidate;
-use super::linear::{apply, bias, product};
+use super::linear::{apply, bias, matmul};
 use super::mixer::Mixer;
 use crate::Result;
 use crate::ops::{self, Start, StepCodes};
@@ -95,7 +95,7 @@ impl DecayMinGru {
     /// # Panics
     /// When the shapes of input, times, state and steps do not fit.
     pub fn forward_timed(&self, x: Tensor<3>, delta_t: Tensor<2>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {
-        let preact = product(&self.in_proj, x);
+        let preact = matmul(&self.in_proj, x);
         let start = Start { h0: Some(state.h), init: self.initial_vector() };
         let exponent = self.exponent(delta_t);
         let candidate = kernel_candidate(self.candidate);

@@ -11,9 +11,9 @@ use burn::tensor::Tensor;
 use minrnn_stream::{FeedForwardKind, ModelConfig};
 
 use super::init::{Initializer, xlstm_deviation, xlstm_output_deviation};
-use super::linear::{bias, row_product, rows, sequences};
+use super::linear::{bias, matmul_rows, rows, sequences};
 use crate::Result;
-use crate::ops::{Dropout, bias_dropout_residual, bias_gated_gelu_product, bias_gelu_product, gelu_gate, swi_glu};
+use crate::ops::{Dropout, bias_dropout_residual, gated_gelu_matmul, gelu_gate, gelu_matmul, swi_glu};
 
 /// A plain or gated layer.
 #[derive(Module, Debug)]
@@ -66,14 +66,14 @@ impl FeedForward {
     /// * `x`, `residual` `[B, T, D]` → `[B, T, D]`
     pub fn forward(&self, x: Tensor<3>, residual: Tensor<3>, dropout: Dropout) -> Tensor<3> {
         let [batch, seq_len, _] = x.dims();
-        let up = row_product(rows(x), self.up.weight.val());
+        let up = matmul_rows(rows(x), self.up.weight.val());
         let weight = self.down.weight.val();
         let down = match (&self.scale, self.kind) {
             _ if batch * seq_len == 0 => Tensor::zeros([0, weight.dims()[1]], &up.device()),
-            (Some(scale), _) => bias_gated_gelu_product(up, bias(&self.up), scale.val(), weight),
-            (None, FeedForwardKind::SwiGlu) => row_product(swi_glu(up), weight),
-            (None, FeedForwardKind::GeGlu) => row_product(gelu_gate(up), weight),
-            (None, _) => bias_gelu_product(up, bias(&self.up), weight),
+            (Some(scale), _) => gated_gelu_matmul(up, bias(&self.up), scale.val(), weight),
+            (None, FeedForwardKind::SwiGlu) => matmul_rows(swi_glu(up), weight),
+            (None, FeedForwardKind::GeGlu) => matmul_rows(gelu_gate(up), weight),
+            (None, _) => gelu_matmul(up, bias(&self.up), weight),
         };
         sequences(bias_dropout_residual(down, bias(&self.down), Some(rows(residual)), dropout), batch, seq_len)
     }

@@ -16,7 +16,7 @@ use minrnn_stream::{Candidate, GruForm, InitialState, ModelConfig};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::init::Initializer;
-use super::linear::{apply, bias, product};
+use super::linear::{apply, bias, matmul};
 use super::mixer::Mixer;
 use super::recurrent::Recurrent;
 use crate::Result;
@@ -95,7 +95,7 @@ impl Mixer for Gru {
             GruForm::Torch => ops::GruForm::Torch,
         };
         let start = Start { h0: Some(state.h), init: self.initial_vector() };
-        let preact = product(&self.in_proj, x);
+        let preact = matmul(&self.in_proj, x);
         let (weight, recurrent_bias) = (self.recurrent.weight.val(), self.recurrent.bias());
         let (h, h_last) = ops::gru(form, preact, bias(&self.in_proj), weight, recurrent_bias, start, steps);
         (apply(&self.out_proj, h), Hidden { h: h_last })

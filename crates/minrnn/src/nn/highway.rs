@@ -17,7 +17,7 @@ use burn::nn::Linear;
 use burn::tensor::Tensor;
 
 use super::init::Initializer;
-use super::linear::{apply, bias, row_product, rows, sequences};
+use super::linear::{apply, bias, matmul_rows, rows, sequences};
 use crate::ops;
 
 /// W_s and b_s, where there is a highway.
@@ -31,8 +31,8 @@ pub(super) fn project(out_proj: &Linear, gate: Option<&Linear>, h: Tensor<3>, x:
     match gate {
         Some(gate) if batch * seq_len > 0 => {
             let x = rows(x);
-            let value = row_product(rows(h), out_proj.weight.val());
-            let share = row_product(x.clone(), gate.weight.val());
+            let value = matmul_rows(rows(h), out_proj.weight.val());
+            let share = matmul_rows(x.clone(), gate.weight.val());
             sequences(ops::highway(share, bias(gate), value, bias(out_proj), x), batch, seq_len)
         }
         _ => apply(out_proj, h),

@@ -105,7 +105,7 @@ impl Filter {
             if i > 0 {
                 h = (h * frequency.clone()).sin();
             }
-            h = ops::product(h, layer.weight.val());
+            h = ops::matmul(h, layer.weight.val());
             if let Some(bias) = &layer.bias {
                 h = h + bias.val().unsqueeze();
             }

@@ -25,10 +25,10 @@ pub(crate) fn sequences(x: Tensor<2>, batch: usize, seq_len: usize) -> Tensor<3>
 }
 
 /// x W for rows `[N, D]` and a matrix `[D, M]`.
-pub(crate) fn row_product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
+pub(crate) fn matmul_rows(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
     match x.dims()[0] {
         0 => Tensor::zeros([0, weight.dims()[1]], &x.device()),
-        _ => ops::product(x, weight),
+        _ => ops::matmul(x, weight),
     }
 }
 
@@ -36,20 +36,20 @@ pub(crate) fn row_product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
 ///
 /// # Shapes
 /// * `x` `[B, T, D]` → `[B, T, M]`
-pub(crate) fn matrix_product(x: Tensor<3>, weight: Tensor<2>) -> Tensor<3> {
+pub(crate) fn matmul_sequences(x: Tensor<3>, weight: Tensor<2>) -> Tensor<3> {
     let [batch, seq_len, _] = x.dims();
-    sequences(row_product(rows(x), weight), batch, seq_len)
+    sequences(matmul_rows(rows(x), weight), batch, seq_len)
 }
 
 /// x Wᵀ for a matrix `[M, D]`.
 ///
 /// # Shapes
 /// * `x` `[B, T, D]` → `[B, T, M]`
-pub(crate) fn transposed_product(x: Tensor<3>, weight: Tensor<2>) -> Tensor<3> {
+pub(crate) fn matmul_sequences_transposed(x: Tensor<3>, weight: Tensor<2>) -> Tensor<3> {
     let [batch, seq_len, _] = x.dims();
     match batch * seq_len {
         0 => Tensor::zeros([batch, seq_len, weight.dims()[0]], &x.device()),
-        _ => sequences(ops::product_transposed(rows(x), weight), batch, seq_len),
+        _ => sequences(ops::matmul_transposed(rows(x), weight), batch, seq_len),
     }
 }
 
@@ -57,8 +57,8 @@ pub(crate) fn transposed_product(x: Tensor<3>, weight: Tensor<2>) -> Tensor<3> {
 ///
 /// # Shapes
 /// * `x` `[B, T, D]` → `[B, T, M]`
-pub(crate) fn product(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
-    matrix_product(x, linear.weight.val())
+pub(crate) fn matmul(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
+    matmul_sequences(x, linear.weight.val())
 }
 
 /// The bias, if the layer has one.
@@ -72,6 +72,6 @@ pub(crate) fn bias(linear: &Linear) -> Option<Tensor<1>> {
 /// * `x` `[B, T, D]` → `[B, T, M]`
 pub(crate) fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
     let [batch, seq_len, _] = x.dims();
-    let y = row_product(rows(x), linear.weight.val());
+    let y = matmul_rows(rows(x), linear.weight.val());
     sequences(bias_dropout_residual(y, bias(linear), None, Dropout::OFF), batch, seq_len)
 }

@@ -16,7 +16,7 @@ use burn::tensor::Tensor;
 use minrnn_stream::ModelConfig;
 
 use super::init::Initializer;
-use super::linear::product;
+use super::linear::matmul;
 use super::mixer::Mixer;
 use super::state::{State, StateZip};
 use crate::Result;
@@ -93,11 +93,11 @@ impl Mixer for LinearAttention {
     }
 
     fn forward(&self, x: Tensor<3>, state: LinearAttentionState, steps: &StepCodes) -> (Tensor<3>, LinearAttentionState) {
-        let [q, k, v] = [&self.query, &self.key, &self.value].map(|linear| product(linear, x.clone()));
+        let [q, k, v] = [&self.query, &self.key, &self.value].map(|linear| matmul(linear, x.clone()));
         let form = Retention::linear_attention(self.n_heads);
         // These features know of no position.
         let position = Tensor::zeros([x.dims()[0], 1], &x.device());
         let (y, state) = ops::retention(&form, q, k, v, RetentionState { state: state.sums, position }, steps);
-        (product(&self.out_proj, y), LinearAttentionState { sums: state.state })
+        (matmul(&self.out_proj, y), LinearAttentionState { sums: state.state })
     }
 }

@@ -15,7 +15,7 @@ use minrnn_stream::{Candidate, InitialState, ModelConfig};
 
 use super::hidden::{initial_hidden, initial_vector, learned_state};
 use super::init::Initializer;
-use super::linear::{apply, bias, product};
+use super::linear::{apply, bias, matmul};
 use super::mixer::Mixer;
 use super::recurrent::Recurrent;
 use super::state::{State, StateZip};
@@ -110,7 +110,7 @@ impl Mixer for Lstm {
     }
 
     fn forward(&self, x: Tensor<3>, state: LstmState, steps: &StepCodes) -> (Tensor<3>, LstmState) {
-        let preact = product(&self.in_proj, x);
+        let preact = matmul(&self.in_proj, x);
         let [init_h, init_c] = self.initial_vectors();
         let hidden = Start { h0: Some(state.h), init: init_h };
         let cell = Start { h0: Some(state.c), init: init_c };

@@ -16,12 +16,12 @@ use minrnn_stream::ModelConfig;
 
 use super::conv::{Depthwise, Window};
 use super::init::{Initializer, xlstm_deviation, xlstm_output_deviation};
-use super::linear::{matrix_product, product};
+use super::linear::{matmul, matmul_sequences};
 use super::mixer::Mixer;
 use super::s_lstm::{HeadNorm, Headwise, NORM_EPS};
 use super::state::{State, StateZip};
 use crate::Result;
-use crate::ops::{EMPTY_M, MLstmMemory, StepCodes, block_diagonal, head_norm, mlstm, skip_gate};
+use crate::ops::{EMPTY_M, MLstmMemory, StepCodes, block_diagonal, head_norm, m_lstm, skip_gate};
 
 /// Channels of a block of the query, key and value maps.
 const BLOCK: usize = 4;
@@ -127,7 +127,7 @@ impl MLstm {
         let [_, _, e] = qkv[0].dims();
         let weight = Tensor::cat(vec![self.igate.weight.val(), self.fgate.weight.val()], 1);
         let biases = [&self.igate, &self.fgate].map(|gate| gate.bias.as_ref().expect("gates have a bias").val());
-        let products = qkv.into_iter().enumerate().map(|(i, x)| matrix_product(x, weight.clone().narrow(0, i * e, e)));
+        let products = qkv.into_iter().enumerate().map(|(i, x)| matmul_sequences(x, weight.clone().narrow(0, i * e, e)));
         let sum = products.reduce(|sum, product| sum + product).expect("three products");
         sum + Tensor::cat(biases.to_vec(), 0).unsqueeze()
     }
@@ -153,16 +153,16 @@ impl Mixer for MLstm {
         if batch * seq_len == 0 {
             return (x, state);
         }
-        let up = product(&self.in_proj, x);
+        let up = matmul(&self.in_proj, x);
         let e = up.dims()[2] / 2;
         let (u, z) = (up.clone().narrow(2, 0, e), up.narrow(2, e, e));
         let (c, conv) = self.conv1d.forward_silu(u.clone(), state.conv, steps);
         let (q, k) = (block_diagonal(c.clone(), self.q_proj.weight.val()), block_diagonal(c.clone(), self.k_proj.weight.val()));
         let v = block_diagonal(u, self.v_proj.weight.val());
         let gates = self.gates([q.clone(), k.clone(), v.clone()]);
-        let (h, memory) = mlstm(q, k, v, gates, state.memory, steps);
+        let (h, memory) = m_lstm(q, k, v, gates, state.memory, steps);
         let y = head_norm(h, self.outnorm.weight.val(), self.heads(), NORM_EPS);
         let y = skip_gate(y, c, self.learnable_skip.val(), z);
-        (product(&self.out_proj, y), MLstmState { conv, memory })
+        (matmul(&self.out_proj, y), MLstmState { conv, memory })
     }
 }

@@ -23,7 +23,7 @@ use minrnn_stream::{ModelConfig, WiringKind};
 
 use super::conv::Depthwise;
 use super::init::Initializer;
-use super::linear::{product, row_product, rows, sequences};
+use super::linear::{matmul, matmul_rows, rows, sequences};
 use super::mixer::Mixer;
 use super::s6::{S6, S6Config, Selective};
 use super::state::{State, StateZip};
@@ -112,10 +112,10 @@ impl Mamba {
     pub fn inner(&self, x: Tensor<3>, state: MambaState, steps: &StepCodes) -> (Tensor<3>, MambaState) {
         let [batch, seq_len, _] = x.dims();
         let [e, _] = self.out_proj.weight.dims();
-        let (u, z) = ops::split(row_product(rows(x), self.in_proj.weight.val()), e);
+        let (u, z) = ops::split(matmul_rows(rows(x), self.in_proj.weight.val()), e);
         let [u, z] = [u, z].map(|x| sequences(x, batch, seq_len));
         let (u, conv) = ops::causal_conv(u, self.conv1d.weight.val(), self.conv1d.bias.val(), Some(state.conv), steps);
-        let (u, selecting) = ops::silu_twice(u);
+        let (u, selecting) = ops::silu_shared(u);
         let (y, ssm) = self.selective().scan([u, selecting], Some(z), state.ssm, steps);
         (y, MambaState { conv, ssm })
     }
@@ -130,6 +130,6 @@ impl Mixer for Mamba {
 
     fn forward(&self, x: Tensor<3>, state: MambaState, steps: &StepCodes) -> (Tensor<3>, MambaState) {
         let (y, state) = self.inner(x, state, steps);
-        (product(&self.out_proj, y), state)
+        (matmul(&self.out_proj, y), state)
     }
 }

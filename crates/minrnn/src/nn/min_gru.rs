@@ -32,7 +32,7 @@ use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::highway::{highway_gate, project};
 use super::init::Initializer;
 use super::kernel_names::kernel_candidate;
-use super::linear::{bias, product};
+use super::linear::{bias, matmul};
 use super::mixer::Mixer;
 use crate::Result;
 use crate::ops::{self, Start, StepCodes};
@@ -136,7 +136,7 @@ impl Mixer for MinGru {
     }
 
     fn forward(&self, x: Tensor<3>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {
-        let preact = product(&self.in_proj, x.clone());
+        let preact = matmul(&self.in_proj, x.clone());
         let start = Start { h0: Some(state.h), init: self.initial_vector() };
         let candidate = kernel_candidate(self.candidate);
         let (h, h_last) = match (self.scan, &self.forget_floor) {

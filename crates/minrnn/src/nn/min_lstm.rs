@@ -19,7 +19,7 @@ use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::highway::{highway_gate, project};
 use super::init::Initializer;
 use super::kernel_names::kernel_candidate;
-use super::linear::{bias, product};
+use super::linear::{bias, matmul};
 use super::mixer::Mixer;
 use crate::Result;
 use crate::ops::{self, Gates, Start, StepCodes};
@@ -95,7 +95,7 @@ impl MinLstmConfig {
             highway: highway_gate(self.highway, self.d_model, init),
             initial_state: learned_state(self.initial_state, self.d_inner, init),
             candidate: self.candidate,
-            gates: if self.normalize_gates { Gates::Normalized } else { Gates::Independent },
+            gates: if self.normalize_gates { Gates::Normalized } else { Gates::Unnormalized },
             scan: self.scan,
         }
     }
@@ -120,7 +120,7 @@ impl Mixer for MinLstm {
     }
 
     fn forward(&self, x: Tensor<3>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {
-        let preact = product(&self.in_proj, x.clone());
+        let preact = matmul(&self.in_proj, x.clone());
         let start = Start { h0: Some(state.h), init: self.initial_vector() };
         let (h, h_last) = match self.scan {
             ScanKind::Linear => ops::min_lstm(preact, bias(&self.in_proj), kernel_candidate(self.candidate), self.gates, start, steps),

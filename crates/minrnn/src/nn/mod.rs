@@ -33,7 +33,7 @@ mod mixer;
 mod mode;
 mod norm;
 mod output_mixing;
-pub(crate) mod places;
+pub(crate) mod positions;
 mod recurrent;
 mod ret_net;
 mod rwkv4;

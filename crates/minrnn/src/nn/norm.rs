@@ -6,7 +6,7 @@ use minrnn_stream::{ModelConfig, NormKind};
 
 use super::init::Initializer;
 use super::mode::Mode;
-use crate::ops::{StepCodes, layer_norm, layer_norm_and_input, rms_norm, rms_norm_and_input};
+use crate::ops::{StepCodes, layer_norm, layer_norm_residual, rms_norm, rms_norm_residual};
 
 const EPS: f32 = 1e-5;
 /// Share of the batch in the running statistics (PyTorch's meaning of momentum).
@@ -109,9 +109,9 @@ impl Norm {
     /// of `format`.
     pub fn forward_and_input(&self, x: Tensor<3>, steps: &StepCodes, mode: Mode, format: FloatDType) -> (Tensor<3>, Tensor<3>) {
         match self {
-            Self::Layer(norm) => layer_norm_and_input(x, norm.weight.val(), norm.bias(), EPS, format),
+            Self::Layer(norm) => layer_norm_residual(x, norm.weight.val(), norm.bias(), EPS, format),
             Self::Rms(norm) if norm.eps > 0.0 => (norm.with_eps(x.clone()), x),
-            Self::Rms(norm) => rms_norm_and_input(x, norm.gamma.val(), format),
+            Self::Rms(norm) => rms_norm_residual(x, norm.gamma.val(), format),
             Self::Batch(norm) => (norm.forward(x.clone(), steps, mode), x),
         }
     }

@@ -10,7 +10,7 @@ use burn::tensor::Tensor;
 use minrnn_stream::WiringKind;
 
 use super::init::Initializer;
-use super::linear::{bias, row_product, rows, sequences};
+use super::linear::{bias, matmul_rows, rows, sequences};
 use crate::ops::{self, bias_gelu};
 
 /// A new layer D → 2D, rows value then gate, unless the map stands in a wiring.
@@ -22,7 +22,7 @@ pub(super) fn output_mixing(d_model: usize, wiring: WiringKind, init: &mut Initi
 pub(super) fn mixed(y: Tensor<3>, out_proj: Option<&Linear>) -> Tensor<3> {
     let [batch, seq_len, width] = y.dims();
     let Some(out_proj) = out_proj.filter(|_| batch * seq_len > 0) else { return y };
-    let both = row_product(bias_gelu(rows(y), None), out_proj.weight.val());
+    let both = matmul_rows(bias_gelu(rows(y), None), out_proj.weight.val());
     let (value, gate) = ops::split(both, width);
     let bias_of = |part: usize| bias(out_proj).map(|bias| bias.narrow(0, part * width, width));
     // A gate between a value and nothing.

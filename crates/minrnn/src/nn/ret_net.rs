@@ -19,7 +19,7 @@ use burn::tensor::{Tensor, activation};
 use minrnn_stream::ModelConfig;
 
 use super::init::Initializer;
-use super::linear::{product, row_product, rows, sequences};
+use super::linear::{matmul, matmul_rows, rows, sequences};
 use super::mixer::Mixer;
 use super::state::{State, StateZip};
 use crate::Result;
@@ -127,9 +127,9 @@ impl Mixer for RetNet {
 
     fn forward(&self, x: Tensor<3>, state: RetNetState, steps: &StepCodes) -> (Tensor<3>, RetNetState) {
         let [batch, seq_len, _] = x.dims();
-        let [q, k, v, gate] = [&self.query, &self.key, &self.value, &self.gate].map(|linear| product(linear, x.clone()));
+        let [q, k, v, gate] = [&self.query, &self.key, &self.value, &self.gate].map(|linear| matmul(linear, x.clone()));
         let (o, retention) = ops::retention(&self.form(), q, k, v, state.retention, steps);
-        let y = row_product(self.gated_norm(rows(gate), rows(o)), self.out_proj.weight.val());
+        let y = matmul_rows(self.gated_norm(rows(gate), rows(o)), self.out_proj.weight.val());
         (sequences(y, batch, seq_len), RetNetState { retention })
     }
 }

@@ -18,12 +18,12 @@ use minrnn_stream::ModelConfig;
 
 use super::conv::Window;
 use super::init::Initializer;
-use super::linear::product;
+use super::linear::matmul;
 use super::mixer::Mixer;
 use super::state::{State, StateZip};
 use super::token_shift::{init_window, mixtures};
 use crate::Result;
-use crate::ops::{self, EMPTY_LOG_WEIGHT, StepCodes, WkvMemory};
+use crate::ops::{self, EMPTY_LOG_WEIGHT, Rwkv4Memory, StepCodes};
 
 /// Settings of an [`Rwkv4`].
 #[derive(Config, Debug)]
@@ -69,7 +69,7 @@ pub struct Rwkv4State {
     /// The previous input.
     pub shift: Window,
     /// P / Q and ln Q.
-    pub memory: WkvMemory,
+    pub memory: Rwkv4Memory,
 }
 
 impl State for Rwkv4State {
@@ -79,7 +79,7 @@ impl State for Rwkv4State {
         f.exit();
         let mean = f.tensor("mean", self.memory.mean, other.memory.mean);
         let log_weight = f.tensor("log_weight", self.memory.log_weight, other.memory.log_weight);
-        Self { shift, memory: WkvMemory { mean, log_weight } }
+        Self { shift, memory: Rwkv4Memory { mean, log_weight } }
     }
 }
 
@@ -137,15 +137,15 @@ impl Mixer for Rwkv4 {
         let device = self.decay.val().device();
         let mean = Tensor::zeros([batch_size, e], &device);
         let log_weight = Tensor::full([batch_size, e], EMPTY_LOG_WEIGHT, &device);
-        Rwkv4State { shift: init_window(batch_size, d, &device), memory: WkvMemory { mean, log_weight } }
+        Rwkv4State { shift: init_window(batch_size, d, &device), memory: Rwkv4Memory { mean, log_weight } }
     }
 
     fn forward(&self, x: Tensor<3>, state: Rwkv4State, steps: &StepCodes) -> (Tensor<3>, Rwkv4State) {
         let shares = [&self.mix_receptance, &self.mix_key, &self.mix_value].map(Param::val);
         let ([r, k, v], shift) = mixtures(&x, shares, &state.shift, steps);
-        let inputs = [product(&self.receptance, r), product(&self.key, k), product(&self.value, v)];
-        let (y, memory) = ops::wkv(inputs, self.decay.val(), self.bonus.val(), state.memory, steps);
-        (product(&self.out_proj, y), Rwkv4State { shift, memory })
+        let inputs = [matmul(&self.receptance, r), matmul(&self.key, k), matmul(&self.value, v)];
+        let (y, memory) = ops::rwkv4(inputs, self.decay.val(), self.bonus.val(), state.memory, steps);
+        (matmul(&self.out_proj, y), Rwkv4State { shift, memory })
     }
 }
 

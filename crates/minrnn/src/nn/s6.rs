@@ -20,7 +20,7 @@ use burn::tensor::{Tensor, TensorData};
 use minrnn_stream::{ModelConfig, WiringKind};
 
 use super::init::Initializer;
-use super::linear::{product, row_product, rows, sequences};
+use super::linear::{matmul, matmul_rows, rows, sequences};
 use super::mixer::Mixer;
 use super::output_mixing::{mixed, output_mixing};
 use super::state::{State, StateZip};
@@ -99,10 +99,10 @@ impl Selective<'_> {
     ) -> (Tensor<3>, Tensor<3>) {
         let [batch, seq_len, _] = u.dims();
         let [r, _] = self.dt_proj.weight.dims();
-        let (delta, bc) = ops::split(row_product(rows(selecting), self.x_proj.weight.val()), r);
+        let (delta, bc) = ops::split(matmul_rows(rows(selecting), self.x_proj.weight.val()), r);
         let scan = SelectiveScan {
             u,
-            delta: product(self.dt_proj, sequences(delta, batch, seq_len)),
+            delta: matmul(self.dt_proj, sequences(delta, batch, seq_len)),
             delta_bias: self.dt_proj.bias.as_ref().expect("made with a bias").val(),
             a: -self.A_log.val().exp(),
             bc: sequences(bc, batch, seq_len),

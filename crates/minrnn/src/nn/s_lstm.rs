@@ -184,7 +184,7 @@ impl Mixer for SLstm {
         };
         let recurrent = self.recurrent.weight.val();
         let heads = recurrent.dims()[0];
-        let (h, memory) = ops::slstm(preact, recurrent, Some(self.bias.val()), forget, state.memory, steps);
+        let (h, memory) = ops::s_lstm(preact, recurrent, Some(self.bias.val()), forget, state.memory, steps);
         (head_norm(h, self.group_norm.weight.val(), heads, NORM_EPS), SLstmState { conv, memory })
     }
 }

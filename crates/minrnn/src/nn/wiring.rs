@@ -20,7 +20,7 @@ use minrnn_stream::{ModelConfig, WiringKind};
 use super::conv::{Depthwise, Window};
 use super::h3::Shift;
 use super::init::Initializer;
-use super::linear::{apply, product, row_product, rows, sequences};
+use super::linear::{apply, matmul, matmul_rows, rows, sequences};
 use super::mixer::Mixer;
 use crate::Result;
 use crate::ops::{self, StepCodes};
@@ -108,11 +108,11 @@ impl Wiring {
         match self {
             Self::Mamba(wiring) => {
                 let [e, _] = wiring.out_proj.weight.dims();
-                let (u, z) = ops::split(row_product(rows(x), wiring.in_proj.weight.val()), e);
+                let (u, z) = ops::split(matmul_rows(rows(x), wiring.in_proj.weight.val()), e);
                 let [u, z] = [u, z].map(|x| sequences(x, batch, seq_len));
                 let (u, window) = wiring.conv1d.forward_silu(u, window, steps);
                 let (y, state) = inner.forward(u, state, steps);
-                (product(&wiring.out_proj, y * ops::silu(z)), (window, state))
+                (matmul(&wiring.out_proj, y * ops::silu(z)), (window, state))
             }
             Self::H3(wiring) => {
                 let d = wiring.out_proj.weight.dims()[0];

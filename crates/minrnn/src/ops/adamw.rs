@@ -6,7 +6,7 @@ use minrnn_kernels::adamw as kernel;
 pub use minrnn_kernels::adamw::AdamW;
 
 use super::flex::{Output, slice, with_values};
-use super::fused::{FusedOp, Keeps, has_all_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 
@@ -24,7 +24,7 @@ pub struct Moments {
 /// # Panics
 /// When the lengths differ.
 pub fn adamw(settings: AdamW, parameter: Tensor<1>, gradient: Tensor<1>, moments: Moments) -> (Tensor<1>, Moments) {
-    if !has_all_kernels(&parameter) {
+    if !has_kernels(&parameter) {
         return composed(settings, parameter, gradient, moments);
     }
     let inputs = vec![input(parameter), input(gradient), input(moments.first), input(moments.second)];

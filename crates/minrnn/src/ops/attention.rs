@@ -6,7 +6,7 @@ use minrnn_kernels::attention::{self as kernel, Sizes};
 use minrnn_kernels::segments::{PADDING, RESET};
 
 use super::flex::{Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 use super::steps::StepCodes;
 
 /// What attention needs beside its tensors.
@@ -31,7 +31,7 @@ pub struct AttentionPlan {
 /// # Panics
 /// When shapes do not fit.
 pub fn attention(qkv: Tensor<3>, past: Tensor<3>, plan: AttentionPlan, steps: &StepCodes) -> (Tensor<3>, Tensor<3>) {
-    if !has_kernels(&qkv.device()) {
+    if !is_on_cpu(&qkv.device()) {
         return composed(qkv, past, &plan, steps);
     }
     let mut outputs = run(Op { plan, steps: steps.clone() }, vec![input(qkv), input(past)]).into_iter();

@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use minrnn_kernels::block_diagonal::{self as kernel, Blocks};
 
 use super::flex::{Output, dims, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 
 /// y of each block of channels is W x of the same block.
 ///
@@ -15,7 +15,7 @@ use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 /// # Panics
 /// When shapes do not fit.
 pub fn block_diagonal(x: Tensor<3>, weight: Tensor<3>) -> Tensor<3> {
-    if has_kernels(&x.device()) {
+    if is_on_cpu(&x.device()) {
         return output(run(Op, vec![input(x), input(weight)]).pop());
     }
     composed(x, weight)

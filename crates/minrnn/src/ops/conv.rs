@@ -7,7 +7,7 @@ use minrnn_kernels::segments::{PADDING, RESET};
 use minrnn_kernels::{Shape, conv as kernel};
 
 use super::flex::{InputList, Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_all_kernels, output, run};
+use super::fused::{FusedOp, Keeps, has_kernels, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 use super::steps::StepCodes;
@@ -27,7 +27,7 @@ pub fn causal_conv(
     window: Option<Tensor<3>>,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<3>) {
-    if !has_all_kernels(&x) {
+    if !has_kernels(&x) {
         return composed(x, weight, bias, window, steps);
     }
     let mut outputs = fused(x, weight, bias, window, steps, None).into_iter();
@@ -42,7 +42,7 @@ pub fn causal_conv(
 ///
 /// # Panics
 /// When shapes do not fit.
-pub fn causal_conv_and_input(
+pub fn causal_conv_residual(
     x: Tensor<3>,
     weight: Tensor<3>,
     bias: Tensor<1>,
@@ -50,7 +50,7 @@ pub fn causal_conv_and_input(
     steps: &StepCodes,
     format: FloatDType,
 ) -> (Tensor<3>, Tensor<3>, Tensor<3>) {
-    if !has_all_kernels(&x) {
+    if !has_kernels(&x) {
         let (y, window) = composed(x.clone(), weight, bias, window, steps);
         return (y, window, x);
     }

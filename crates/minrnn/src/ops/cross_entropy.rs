@@ -7,7 +7,7 @@ use burn::tensor::{Int, Tensor, TensorData, activation};
 use minrnn_kernels::cross_entropy as kernel;
 
 use super::flex::{Output, dims, slice};
-use super::fused::{FusedOp, Keeps, has_all_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 
@@ -19,7 +19,7 @@ use super::gpu::GpuOp;
 /// # Panics
 /// When the lengths do not fit or a scored target is not below V.
 pub fn cross_entropy(logits: Tensor<2>, targets: Arc<[i32]>, mask: Option<Arc<[f32]>>) -> Tensor<1> {
-    if has_all_kernels(&logits) {
+    if has_kernels(&logits) {
         return output(run(Op::new(targets, mask), vec![input(logits)]).pop());
     }
     composed(logits, &targets, mask.as_deref())

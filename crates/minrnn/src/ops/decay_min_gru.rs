@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 use minrnn_kernels::{Candidate, Shape, Start as KernelStart, decay_min_gru as kernel};
 
-use super::fused::has_kernels;
+use super::fused::is_on_cpu;
 use super::min_gru;
 use super::recurrence::{Gradients, Out, Recurrence, Start, composed, fused};
 use super::steps::StepCodes;
@@ -24,7 +24,7 @@ pub fn decay_min_gru(
     start: Start,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<2>) {
-    if has_kernels(&preact.device()) {
+    if is_on_cpu(&preact.device()) {
         return fused(DecayMinGru(candidate), vec![preact, exponent], bias, start, steps);
     }
     let (coeffs, values) = coefficients(preact, exponent, bias, candidate);

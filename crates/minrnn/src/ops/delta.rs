@@ -5,7 +5,7 @@ use burn::tensor::{Tensor, activation};
 use minrnn_kernels::delta::{self as kernel, Sizes};
 
 use super::flex::{InputList, Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::steps::StepCodes;
 
 /// S_t = S_{t−1} + β_t (v_t − S_{t−1} k̂_t) k̂_tᵀ and y_t = S_t q_t for every head, with k̂ = k / √(‖k‖² + 1e-6) and β = σ(b); beyond the
@@ -18,7 +18,7 @@ use super::steps::StepCodes;
 /// # Panics
 /// When shapes do not fit.
 pub fn delta(x: Tensor<3>, memory: Tensor<4>, steps: &StepCodes) -> (Tensor<3>, Tensor<4>) {
-    if !has_kernels(&x.device()) {
+    if !is_on_cpu(&x.device()) {
         return composed(x, memory, steps);
     }
     let [_, heads, head_width, _] = memory.dims();

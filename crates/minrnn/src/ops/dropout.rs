@@ -5,7 +5,7 @@ use burn::tensor::{FloatDType, Tensor, TensorData};
 use minrnn_kernels::dropout as kernel;
 
 use super::flex::{InputList, Output, dims, slice};
-use super::fused::{FusedOp, Keeps, has_all_kernels, output, run};
+use super::fused::{FusedOp, Keeps, has_kernels, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 
@@ -31,7 +31,7 @@ impl Dropout {
 /// # Panics
 /// When shapes do not fit.
 pub fn bias_dropout_residual(x: Tensor<2>, bias: Option<Tensor<1>>, residual: Option<Tensor<2>>, dropout: Dropout) -> Tensor<2> {
-    if !has_all_kernels(&x) {
+    if !has_kernels(&x) {
         return composed(x, bias, residual, dropout);
     }
     let format = x.dtype().into();

@@ -5,7 +5,7 @@ use burn::tensor::{Int, Tensor};
 use minrnn_kernels::embedding as kernel;
 
 use super::flex::{Output, dims, slice};
-use super::fused::{FusedOp, Keeps, has_all_kernels, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, has_kernels, input, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 
@@ -22,7 +22,7 @@ pub fn embedding(tokens: Tensor<2, Int>, table: Tensor<2>) -> Tensor<3> {
     if batch * seq_len == 0 {
         return Tensor::zeros([batch, seq_len, width], &table.device());
     }
-    if !has_all_kernels(&table) || !has_kernels(&table.device()) && vocab_size > LARGEST_ON_GPU {
+    if !has_kernels(&table) || !is_on_cpu(&table.device()) && vocab_size > LARGEST_ON_GPU {
         return composed(tokens, table);
     }
     output(run(Embedding { tokens: Tokens::new(tokens), vocab_size, shape: [batch, seq_len, width] }, vec![input(table)]).pop())

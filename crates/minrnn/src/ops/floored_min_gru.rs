@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use minrnn_kernels::{Candidate, Shape, Start as KernelStart, floored_min_gru as kernel};
 
 use super::flex::{InputList, Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::min_gru;
 use super::recurrence::{Start, composed};
 use super::steps::StepCodes;
@@ -26,7 +26,7 @@ pub fn floored_min_gru(
     start: Start,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<2>) {
-    if !has_kernels(&preact.device()) {
+    if !is_on_cpu(&preact.device()) {
         let (coeffs, values) = coefficients(preact, bias, share, candidate);
         return composed(coeffs, values, start, steps);
     }

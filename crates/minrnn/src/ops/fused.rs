@@ -298,13 +298,13 @@ pub(crate) fn run(op: impl FusedOp, inputs: Vec<DispatchTensor>) -> Vec<Dispatch
 }
 
 /// True where every fused operation has kernels: on the CPU. Elsewhere the composed form is used.
-pub(crate) fn has_kernels(device: &Device) -> bool {
+pub(crate) fn is_on_cpu(device: &Device) -> bool {
     matches!(device.clone().inner().as_dispatch(), DispatchDevice::Flex(_))
 }
 
 /// True where an operation with kernels for both has some for `tensor`: on the CPU, and on a graphics processor unless `tensor` is empty.
-pub(crate) fn has_all_kernels<const D: usize>(tensor: &Tensor<D>) -> bool {
-    has_kernels(&tensor.device()) || is_on_gpu(&tensor.device()) && tensor.shape().num_elements() > 0
+pub(crate) fn has_kernels<const D: usize>(tensor: &Tensor<D>) -> bool {
+    is_on_cpu(&tensor.device()) || is_on_gpu(&tensor.device()) && tensor.shape().num_elements() > 0
 }
 
 #[cfg(feature = "gpu")]

@@ -6,7 +6,7 @@ use minrnn_kernels::gated_gelu::{self as gated_kernel, Halves};
 use minrnn_kernels::gelu as kernel;
 
 use super::flex::{Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_all_kernels, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, has_kernels, input, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 
@@ -37,7 +37,7 @@ fn biased(x: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
 
 /// True where the kernels run; those of graphics processors take a bias.
 fn has_kernels_for(x: &Tensor<2>, bias: Option<&Tensor<1>>) -> bool {
-    has_kernels(&x.device()) || bias.is_some() && has_all_kernels(x)
+    is_on_cpu(&x.device()) || bias.is_some() && has_kernels(x)
 }
 
 /// scale ⊙ value ⊙ GELU(gate), with [value | gate] = x + bias (models.md §2.7, FF).
@@ -68,7 +68,7 @@ pub(super) fn composed_bias_gated_gelu(x: Tensor<2>, bias: Option<Tensor<1>>, sc
 /// # Panics
 /// When shapes do not fit.
 pub fn gelu_gate(x: Tensor<2>) -> Tensor<2> {
-    if has_kernels(&x.device()) {
+    if is_on_cpu(&x.device()) {
         return output(run(GeluGate, vec![input(x)]).pop());
     }
     composed_gelu_gate(x)

@@ -6,7 +6,7 @@ pub use minrnn_kernels::gru::GruForm;
 use minrnn_kernels::{Shape, Start as KernelStart, gru as kernel};
 
 use super::flex::{InputList, Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::recurrence::Start;
 use super::steps::StepCodes;
 use super::stepwise::Stepwise;
@@ -28,7 +28,7 @@ pub fn gru(
     start: Start,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<2>) {
-    if !has_kernels(&preact.device()) {
+    if !is_on_cpu(&preact.device()) {
         return composed(form, preact, bias, weight, recurrent_bias, start, steps);
     }
     let mut inputs = InputList::default();

@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use minrnn_kernels::head_norm as kernel;
 
 use super::flex::{Output, dims, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 
 /// (1 + w) ⊙ (x − mean) / √(variance + `eps`) over the channels of each head.
 ///
@@ -15,7 +15,7 @@ use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 /// # Panics
 /// When shapes do not fit, or the heads do not divide D.
 pub fn head_norm(x: Tensor<3>, weight: Tensor<1>, heads: usize, eps: f32) -> Tensor<3> {
-    if has_kernels(&x.device()) {
+    if is_on_cpu(&x.device()) {
         return output(run(Op { heads, eps }, vec![input(x), input(weight)]).pop());
     }
     composed(x, weight, heads, eps)

@@ -5,7 +5,7 @@ use burn::tensor::{Tensor, activation};
 use minrnn_kernels::highway as kernel;
 
 use super::flex::{InputList, Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 
 /// s ⊙ (value + value_bias) + (1 − s) ⊙ x with s = σ(gate + gate_bias); beyond the paper.
 ///
@@ -15,7 +15,7 @@ use super::fused::{FusedOp, Keeps, has_kernels, output, run};
 /// # Panics
 /// When shapes do not fit.
 pub fn highway(gate: Tensor<2>, gate_bias: Option<Tensor<1>>, value: Tensor<2>, value_bias: Option<Tensor<1>>, x: Tensor<2>) -> Tensor<2> {
-    if !has_kernels(&x.device()) {
+    if !is_on_cpu(&x.device()) {
         return composed(gate, gate_bias, value, value_bias, x);
     }
     let mut inputs = InputList::default();

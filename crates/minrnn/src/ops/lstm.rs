@@ -5,7 +5,7 @@ use burn::tensor::{FloatDType, Tensor, activation};
 use minrnn_kernels::{Shape, Start as HiddenStart, lstm as kernel};
 
 use super::flex::{InputList, Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_all_kernels, has_kernels, output, run};
+use super::fused::{FusedOp, Keeps, has_kernels, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 use super::min_gru::with_bias;
@@ -33,7 +33,7 @@ pub fn lstm(
     cell: Start,
     steps: &StepCodes,
 ) -> LstmOutputs {
-    if !has_all_kernels(&preact) || !fits(&preact, weight.dims()[1]) {
+    if !has_kernels(&preact) || !fits(&preact, weight.dims()[1]) {
         let format = FloatDType::from(preact.dtype());
         let (h, h_last, c_last) = composed(preact.cast(FloatDType::F32), bias, weight, recurrent_bias, hidden, cell, steps);
         return (h.cast(format), h_last, c_last);
@@ -85,7 +85,7 @@ const MOST_WIDTH_ON_GPU: usize = 2048;
 
 /// True where the kernels of the device of `preact` take heads of `width` channels.
 pub(super) fn fits(preact: &Tensor<3>, width: usize) -> bool {
-    has_kernels(&preact.device()) || width <= MOST_WIDTH_ON_GPU
+    is_on_cpu(&preact.device()) || width <= MOST_WIDTH_ON_GPU
 }
 
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use burn::tensor::{Tensor, activation};
 use minrnn_kernels::{Candidate, Shape, Start as KernelStart, min_gru as kernel};
 
-use super::fused::has_all_kernels;
+use super::fused::has_kernels;
 use super::recurrence::{Gradients, Out, Recurrence, Start, composed, fused};
 use super::steps::StepCodes;
 
@@ -21,7 +21,7 @@ pub fn min_gru(
     start: Start,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<2>) {
-    if has_all_kernels(&preact) {
+    if has_kernels(&preact) {
         return fused(MinGru(candidate), vec![preact], bias, start, steps);
     }
     let (coeffs, values) = coefficients(preact, bias, candidate);

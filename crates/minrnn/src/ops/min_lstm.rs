@@ -3,7 +3,7 @@
 use burn::tensor::{Tensor, activation};
 use minrnn_kernels::{Candidate, Gates, Shape, Start as KernelStart, min_lstm as kernel};
 
-use super::fused::has_all_kernels;
+use super::fused::has_kernels;
 use super::min_gru::{candidate_of, log_g, softplus, with_bias};
 use super::recurrence::{Gradients, Out, Recurrence, Start, composed, fused};
 use super::steps::StepCodes;
@@ -23,7 +23,7 @@ pub fn min_lstm(
     start: Start,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<2>) {
-    if has_all_kernels(&preact) {
+    if has_kernels(&preact) {
         return fused(MinLstm(candidate, gates), vec![preact], bias, start, steps);
     }
     let (coeffs, values) = coefficients(preact, bias, candidate, gates);
@@ -34,7 +34,7 @@ pub fn min_lstm(
 pub(super) fn coefficients(preact: Tensor<3>, bias: Option<Tensor<1>>, candidate: Candidate, gates: Gates) -> (Tensor<3>, Tensor<3>) {
     let [v, f, i] = split(preact, bias);
     let (forget, input) = match gates {
-        Gates::Independent => (activation::sigmoid(f), activation::sigmoid(i)),
+        Gates::Unnormalized => (activation::sigmoid(f), activation::sigmoid(i)),
         Gates::Normalized => {
             let d = softplus(-f) - softplus(-i);
             (activation::sigmoid(-d.clone()), activation::sigmoid(d))
@@ -47,7 +47,7 @@ pub(super) fn coefficients(preact: Tensor<3>, bias: Option<Tensor<1>>, candidate
 pub(crate) fn log_coefficients(preact: Tensor<3>, bias: Option<Tensor<1>>, gates: Gates) -> (Tensor<3>, Tensor<3>) {
     let [v, f, i] = split(preact, bias);
     let (log_forget, log_input) = match gates {
-        Gates::Independent => (-softplus(-f), -softplus(-i)),
+        Gates::Unnormalized => (-softplus(-f), -softplus(-i)),
         Gates::Normalized => {
             let d = softplus(-f) - softplus(-i);
             (-softplus(d.clone()), -softplus(-d))

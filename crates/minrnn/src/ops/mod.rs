@@ -12,8 +12,8 @@
 //! | [`log_space_scan`] | the same from ln a and ln b, as in the paper; for study |
 //! | [`gru`], [`lstm`] | the traditional cells |
 //! | [`selective_scan`] | the recurrence of Mamba with its step sizes and gate |
-//! | [`slstm`], [`mlstm`] | the cells of xLSTM |
-//! | [`wkv`] | the time mixing of RWKV-4 |
+//! | [`s_lstm`], [`m_lstm`] | the cells of xLSTM |
+//! | [`rwkv4`] | the time mixing of RWKV-4 |
 //! | [`retention`] | gated linear attention with a constant decay (linear attention, RetNet) |
 //! | [`prefix_softmax`] | attention to everything read, as a recurrence (Aaren) |
 //! | [`state_space`] | a linear recurrence of complex numbers for each channel: S4, S4D, H3 |
@@ -21,15 +21,15 @@
 //! | [`layer_norm`], [`rms_norm`] | norms over the last dimension |
 //! | [`attention`], [`rotary`] | softmax attention with its cache, and the places of its queries and keys |
 //! | [`bias_gelu`], [`bias_gated_gelu`], [`gelu_gate`], [`swi_glu`], [`bias_dropout_residual`] | what stands between two matrix products |
-//! | [`bias_gelu_product`], [`bias_gated_gelu_product`] | the activation with the product behind it, which keeps less |
-//! | [`silu`], [`silu_twice`], [`split`] | what stands around the convolutions of Mamba and xLSTM |
+//! | [`gelu_matmul`], [`gated_gelu_matmul`] | the activation with the product behind it, which keeps less |
+//! | [`silu`], [`silu_shared`], [`split`] | what stands around the convolutions of Mamba and xLSTM |
 //! | [`block_diagonal`], [`head_norm`], [`skip_gate`] | the other parts of an xLSTM block |
-//! | [`product`], [`product_transposed`] | the matrix products of layers, in the precision of [`with_precision`] |
+//! | [`matmul`], [`matmul_transposed`] | the matrix products of layers, in the precision of [`with_precision`] |
 //! | [`activation_format`] | bf16 where a graphics processor and the precision allow it for what lies between kernels |
-//! | [`layer_norm_and_input`], [`rms_norm_and_input`], [`causal_conv_and_input`] | the same at the head of a residual connection |
+//! | [`layer_norm_residual`], [`rms_norm_residual`], [`causal_conv_residual`] | the same at the head of a residual connection |
 //! | [`embedding`] | tokens looked up in a table |
 //! | [`cross_entropy`], [`squared_error`] | the masked losses: of classes and of numbers |
-//! | [`with_gradient`] | a backward pass that begins in the middle |
+//! | [`backward_from`] | a backward pass that begins in the middle |
 //! | [`adamw`], [`sums_of_squares`] | the optimiser, below autodiff |
 //!
 //! All recurrences take a [`Start`] (carried state and the state a reset restores) and [`StepCodes`] (padding and resets), give the
@@ -37,6 +37,7 @@
 
 mod adamw;
 mod attention;
+mod backward_from;
 mod block_diagonal;
 mod conv;
 mod cross_entropy;
@@ -48,29 +49,30 @@ mod flex;
 mod floored_min_gru;
 mod fused;
 mod gelu;
-mod gelu_product;
+mod gelu_matmul;
 #[cfg(feature = "gpu")]
 mod gpu;
 mod gru;
 mod head_norm;
 mod highway;
 mod lstm;
+mod m_lstm;
+mod matmul;
 mod min_gru;
 mod min_lstm;
-mod mlstm;
 mod norm;
 mod precision;
 mod prefix_softmax;
-mod product;
 mod recurrence;
 mod retention;
 mod rotary;
+mod rwkv4;
+mod s_lstm;
 mod scan;
 mod selective_scan;
 mod signed_min_gru;
 mod silu;
 mod skip_gate;
-mod slstm;
 mod split;
 mod squared_error;
 mod state_space;
@@ -79,13 +81,12 @@ mod stepwise;
 mod swi_glu;
 #[cfg(test)]
 mod tests;
-mod with_gradient;
-mod wkv;
 
 pub use adamw::{AdamW, Moments, adamw, sums_of_squares};
 pub use attention::{AttentionPlan, attention};
+pub use backward_from::backward_from;
 pub use block_diagonal::block_diagonal;
-pub use conv::{causal_conv, causal_conv_and_input};
+pub use conv::{causal_conv, causal_conv_residual};
 pub use cross_entropy::cross_entropy;
 pub use decay_min_gru::decay_min_gru;
 pub use delta::delta;
@@ -93,34 +94,33 @@ pub use dropout::{Dropout, bias_dropout_residual};
 pub use embedding::embedding;
 pub use floored_min_gru::floored_min_gru;
 pub use gelu::{bias_gated_gelu, bias_gelu, gelu_gate};
-pub use gelu_product::{bias_gated_gelu_product, bias_gelu_product};
+pub use gelu_matmul::{gated_gelu_matmul, gelu_matmul};
 pub use gru::{GruForm, gru};
 pub use head_norm::head_norm;
 pub use highway::highway;
 pub use lstm::{LstmOutputs, lstm};
+pub use m_lstm::{MLstmMemory, m_lstm};
+pub use matmul::{matmul, matmul_transposed};
 pub(crate) use min_gru::log_coefficients as min_gru_log_coefficients;
 pub use min_gru::min_gru;
 pub(crate) use min_lstm::log_coefficients as min_lstm_log_coefficients;
 pub use min_lstm::min_lstm;
 pub use minrnn_kernels::{Candidate, Gates};
-pub use mlstm::{MLstmMemory, mlstm};
-pub use norm::{layer_norm, layer_norm_and_input, rms_norm, rms_norm_and_input};
+pub use norm::{layer_norm, layer_norm_residual, rms_norm, rms_norm_residual};
 pub use precision::{Precision, activation_format, with_activations, with_precision};
 pub use prefix_softmax::{PrefixMemory, prefix_softmax};
-pub use product::{product, product_transposed};
 pub use recurrence::Start;
 pub use retention::{Features, Retention, RetentionState, retention};
 pub use rotary::rotary;
+pub use rwkv4::{EMPTY_LOG_WEIGHT, Rwkv4Memory, rwkv4};
+pub use s_lstm::{EMPTY_M, ForgetGate, SLstmMemory, s_lstm};
 pub use scan::{linear_scan, log_space_scan};
 pub use selective_scan::{SelectiveScan, selective_scan};
 pub use signed_min_gru::signed_min_gru;
-pub use silu::{silu, silu_twice};
+pub use silu::{silu, silu_shared};
 pub use skip_gate::skip_gate;
-pub use slstm::{EMPTY_M, ForgetGate, SLstmMemory, slstm};
 pub use split::split;
 pub use squared_error::squared_error;
 pub use state_space::state_space;
 pub use steps::StepCodes;
 pub use swi_glu::swi_glu;
-pub use with_gradient::with_gradient;
-pub use wkv::{EMPTY_LOG_WEIGHT, WkvMemory, wkv};

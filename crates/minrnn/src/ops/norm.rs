@@ -6,7 +6,7 @@ use burn::tensor::{FloatDType, Tensor};
 use minrnn_kernels::{layer_norm as layer_kernel, rms_norm as rms_kernel};
 
 use super::flex::{Output, optional, slice, zeros};
-use super::fused::{FusedOp, Keeps, has_all_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 
@@ -18,7 +18,7 @@ use super::gpu::GpuOp;
 /// # Panics
 /// When shapes do not fit.
 pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32) -> Tensor<3> {
-    if has_all_kernels(&x) {
+    if has_kernels(&x) {
         return output(
             run(LayerNorm { eps, gives_input: false, format: FloatDType::F32 }, vec![input(x), input(gamma), input(beta)]).pop(),
         );
@@ -34,8 +34,8 @@ pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32) -> 
 ///
 /// # Panics
 /// When shapes do not fit.
-pub fn layer_norm_and_input(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32, format: FloatDType) -> (Tensor<3>, Tensor<3>) {
-    if has_all_kernels(&x) {
+pub fn layer_norm_residual(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32, format: FloatDType) -> (Tensor<3>, Tensor<3>) {
+    if has_kernels(&x) {
         return both(run(LayerNorm { eps, gives_input: true, format }, vec![input(x), input(gamma), input(beta)]));
     }
     (composed_layer_norm(x.clone(), gamma, beta, eps), x)
@@ -55,13 +55,13 @@ pub(super) fn composed_layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1
 /// # Panics
 /// When shapes do not fit.
 pub fn rms_norm(x: Tensor<3>, gamma: Tensor<1>) -> Tensor<3> {
-    if has_all_kernels(&x) {
+    if has_kernels(&x) {
         return output(run(RmsNorm { gives_input: false, format: FloatDType::F32 }, vec![input(x), input(gamma)]).pop());
     }
     composed_rms_norm(x, gamma)
 }
 
-/// [`rms_norm`] of x, and x itself, as in [`layer_norm_and_input`].
+/// [`rms_norm`] of x, and x itself, as in [`layer_norm_residual`].
 /// The first output has numbers of `format`, which is f32 on processors.
 ///
 /// # Shapes
@@ -69,8 +69,8 @@ pub fn rms_norm(x: Tensor<3>, gamma: Tensor<1>) -> Tensor<3> {
 ///
 /// # Panics
 /// When shapes do not fit.
-pub fn rms_norm_and_input(x: Tensor<3>, gamma: Tensor<1>, format: FloatDType) -> (Tensor<3>, Tensor<3>) {
-    if has_all_kernels(&x) {
+pub fn rms_norm_residual(x: Tensor<3>, gamma: Tensor<1>, format: FloatDType) -> (Tensor<3>, Tensor<3>) {
+    if has_kernels(&x) {
         return both(run(RmsNorm { gives_input: true, format }, vec![input(x), input(gamma)]));
     }
     (composed_rms_norm(x.clone(), gamma), x)

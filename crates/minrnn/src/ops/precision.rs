@@ -5,7 +5,7 @@ use std::thread::LocalKey;
 
 use burn::tensor::{Device, FloatDType};
 
-pub use minrnn_kernels::product::Precision;
+pub use minrnn_kernels::matmul::Precision;
 
 use super::fused::is_on_gpu;
 #[cfg(feature = "gpu")]

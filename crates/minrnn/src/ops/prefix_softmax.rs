@@ -5,10 +5,10 @@ use burn::tensor::{Tensor, activation};
 use minrnn_kernels::{Shape, prefix_softmax as kernel};
 
 use super::flex::{InputList, Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
+use super::rwkv4::EMPTY_LOG_WEIGHT;
 use super::steps::StepCodes;
 use super::stepwise::Stepwise;
-use super::wkv::EMPTY_LOG_WEIGHT;
 
 /// What an attention to a prefix remembers: the mean of the values read and the logarithm of their weight.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub struct PrefixMemory {
 /// # Panics
 /// When shapes do not fit.
 pub fn prefix_softmax(scores: Tensor<3>, values: Tensor<3>, memory: PrefixMemory, steps: &StepCodes) -> (Tensor<3>, PrefixMemory) {
-    if !has_kernels(&values.device()) {
+    if !is_on_cpu(&values.device()) {
         return composed(scores, values, memory, steps);
     }
     let mut inputs = InputList::default();

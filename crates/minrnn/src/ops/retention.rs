@@ -8,7 +8,7 @@ use minrnn_kernels::segments::{PADDING, RESET};
 pub use minrnn_kernels::retention::Features;
 
 use super::flex::{InputList, Output, dims, optional, slice, zeros};
-use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::steps::StepCodes;
 
 /// What kind of attention a [`retention`] is.
@@ -64,7 +64,7 @@ pub fn retention(
     let RetentionState { state, position } = state;
     let next = next_position(position.clone(), queries.dims()[1], steps);
     let position = position.detach();
-    if !has_kernels(&values.device()) {
+    if !is_on_cpu(&values.device()) {
         let (y, state) = composed(form, [queries, keys, values], state, position, steps);
         return (y, RetentionState { state, position: next });
     }

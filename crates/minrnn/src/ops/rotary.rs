@@ -7,7 +7,7 @@ use burn::tensor::{Tensor, TensorData};
 use minrnn_kernels::rotary::{self as kernel, BASE, Layout};
 
 use super::flex::{Output, dims, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 
 /// Turns the heads in the first `turned` channels of every step to its place, and hands the other channels on.
 ///
@@ -18,7 +18,7 @@ use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 /// When shapes do not fit or `head_width` is odd.
 pub fn rotary(x: Tensor<3>, places: Arc<[u32]>, head_width: usize, turned: usize) -> Tensor<3> {
     let layout = Layout { head_width, turned, width: x.dims()[2] };
-    if has_kernels(&x.device()) {
+    if is_on_cpu(&x.device()) {
         return output(run(Op { layout, places }, vec![input(x)]).pop());
     }
     composed(x, &places, layout)

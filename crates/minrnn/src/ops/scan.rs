@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 use minrnn_kernels::{Shape, Start as KernelStart, log_space, scan};
 
-use super::fused::{has_all_kernels, has_kernels};
+use super::fused::{has_kernels, is_on_cpu};
 use super::recurrence::{Gradients, Out, Recurrence, Start, composed, fused};
 use super::steps::StepCodes;
 
@@ -15,11 +15,7 @@ use super::steps::StepCodes;
 /// # Panics
 /// When shapes do not fit.
 pub fn linear_scan(coeffs: Tensor<3>, values: Tensor<3>, start: Start, steps: &StepCodes) -> (Tensor<3>, Tensor<2>) {
-    if has_all_kernels(&coeffs) {
-        fused(LinearScan, vec![coeffs, values], None, start, steps)
-    } else {
-        composed(coeffs, values, start, steps)
-    }
+    if has_kernels(&coeffs) { fused(LinearScan, vec![coeffs, values], None, start, steps) } else { composed(coeffs, values, start, steps) }
 }
 
 /// The same recurrence from ln a and ln b by the running log-sum-exp of the paper (appendix B); h0, init and b are not negative.
@@ -32,7 +28,7 @@ pub fn linear_scan(coeffs: Tensor<3>, values: Tensor<3>, start: Start, steps: &S
 /// # Panics
 /// When shapes do not fit.
 pub fn log_space_scan(log_coeffs: Tensor<3>, log_values: Tensor<3>, start: Start, steps: &StepCodes) -> (Tensor<3>, Tensor<2>) {
-    if has_kernels(&log_coeffs.device()) {
+    if is_on_cpu(&log_coeffs.device()) {
         fused(LogSpaceScan, vec![log_coeffs, log_values], None, start, steps)
     } else {
         composed(log_coeffs.exp(), log_values.exp(), start, steps)

@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use minrnn_kernels::{Shape, selective_scan as kernel};
 
 use super::flex::{InputList, Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_all_kernels, has_kernels, output, run};
+use super::fused::{FusedOp, Keeps, has_kernels, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 use super::min_gru::softplus;
@@ -41,8 +41,8 @@ pub struct SelectiveScan {
 /// # Panics
 /// When shapes do not fit.
 pub fn selective_scan(scan: SelectiveScan, steps: &StepCodes) -> (Tensor<3>, Tensor<3>) {
-    let few_states = has_kernels(&scan.u.device()) || scan.a.dims()[1] <= MOST_STATES_ON_GPU;
-    if !few_states || !has_all_kernels(&scan.u) {
+    let few_states = is_on_cpu(&scan.u.device()) || scan.a.dims()[1] <= MOST_STATES_ON_GPU;
+    if !few_states || !has_kernels(&scan.u) {
         return composed(scan, steps);
     }
     let mut inputs = InputList::default();

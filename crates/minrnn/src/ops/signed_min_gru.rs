@@ -3,7 +3,7 @@
 use burn::tensor::{Tensor, activation};
 use minrnn_kernels::{Candidate, Shape, Start as KernelStart, signed_min_gru as kernel};
 
-use super::fused::has_kernels;
+use super::fused::is_on_cpu;
 use super::min_gru::{candidate_of, with_bias};
 use super::recurrence::{Gradients, Out, Recurrence, Start, composed, fused};
 use super::steps::StepCodes;
@@ -22,7 +22,7 @@ pub fn signed_min_gru(
     start: Start,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<2>) {
-    if has_kernels(&preact.device()) {
+    if is_on_cpu(&preact.device()) {
         return fused(SignedMinGru(candidate), vec![preact], bias, start, steps);
     }
     let (coeffs, values) = coefficients(preact, bias, candidate);

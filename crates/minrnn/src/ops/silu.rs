@@ -5,11 +5,11 @@ use burn::tensor::{Tensor, activation};
 use minrnn_kernels::silu as kernel;
 
 use super::flex::{Output, optional, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 
 /// x σ(x) of every element.
 pub fn silu(x: Tensor<3>) -> Tensor<3> {
-    if has_kernels(&x.device()) {
+    if is_on_cpu(&x.device()) {
         return output(run(Silu, vec![input(x)]).pop());
     }
     composed(x)
@@ -19,8 +19,8 @@ pub fn silu(x: Tensor<3>) -> Tensor<3> {
 ///
 /// # Shapes
 /// * `x` `[B, T, D]` → twice `[B, T, D]`
-pub fn silu_twice(x: Tensor<3>) -> (Tensor<3>, Tensor<3>) {
-    if !has_kernels(&x.device()) {
+pub fn silu_shared(x: Tensor<3>) -> (Tensor<3>, Tensor<3>) {
+    if !is_on_cpu(&x.device()) {
         let y = composed(x);
         return (y.clone(), y);
     }

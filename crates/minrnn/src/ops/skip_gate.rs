@@ -5,7 +5,7 @@ use burn::tensor::{Tensor, activation};
 use minrnn_kernels::skip_gate as gate_kernel;
 
 use super::flex::{Output, dims, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 
 /// (y + skip ⊙ c) ⊙ SiLU(z) (models.md §4.3).
 ///
@@ -15,7 +15,7 @@ use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 /// # Panics
 /// When shapes do not fit.
 pub fn skip_gate(y: Tensor<3>, c: Tensor<3>, skip: Tensor<1>, z: Tensor<3>) -> Tensor<3> {
-    if has_kernels(&y.device()) {
+    if is_on_cpu(&y.device()) {
         return output(run(SkipGate, vec![input(y), input(c), input(z), input(skip)]).pop());
     }
     composed_skip_gate(y, c, skip, z)

@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use minrnn_kernels::split as kernel;
 
 use super::flex::{Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 
 /// The first `at` columns of `x` and the others.
 ///
@@ -15,7 +15,7 @@ use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 /// # Panics
 /// When `x` has fewer columns.
 pub fn split(x: Tensor<2>, at: usize) -> (Tensor<2>, Tensor<2>) {
-    if !has_kernels(&x.device()) {
+    if !is_on_cpu(&x.device()) {
         return composed(x, at);
     }
     let widths = [at, x.dims()[1] - at];

@@ -6,7 +6,7 @@ use minrnn_kernels::Shape;
 use minrnn_kernels::state_space::{self as kernel, Form, RANK_ONE};
 
 use super::flex::{InputList, Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::steps::StepCodes;
 
 /// x_t = a ⊙ x_{t−1} − g (f · x_{t−1}) + b u_t and y_t = c · x_t + skip u_t, where v · x = 2 Re Σ_n v_n x_n: x is half of a state whose
@@ -19,7 +19,7 @@ use super::steps::StepCodes;
 /// # Panics
 /// When shapes do not fit.
 pub fn state_space(u: Tensor<3>, parameters: Tensor<3>, skip: Tensor<1>, x0: Tensor<3>, steps: &StepCodes) -> (Tensor<3>, Tensor<3>) {
-    if !has_kernels(&u.device()) {
+    if !is_on_cpu(&u.device()) {
         return composed(u, parameters, skip, x0, steps);
     }
     let mut inputs = InputList::default();

@@ -5,7 +5,7 @@ use burn::tensor::{Tensor, activation};
 use minrnn_kernels::swi_glu as kernel;
 
 use super::flex::{Output, dims, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 
 /// value ⊙ SiLU(gate), with [value | gate] = x (models.md §12).
 ///
@@ -15,7 +15,7 @@ use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 /// # Panics
 /// When shapes do not fit.
 pub fn swi_glu(x: Tensor<2>) -> Tensor<2> {
-    if has_kernels(&x.device()) {
+    if is_on_cpu(&x.device()) {
         return output(run(Op, vec![input(x)]).pop());
     }
     composed(x)

@@ -12,7 +12,7 @@ use burn::tensor::Tensor;
 use super::optimizer::GradientMap;
 use crate::model::{BackboneState, Inputs, SequenceModel, Targets};
 use crate::nn::{BlockState, Mixer, Mode, State, StateZip};
-use crate::ops::{StepCodes, with_gradient};
+use crate::ops::{StepCodes, backward_from};
 
 /// One micro-batch of sequences.
 #[derive(Debug, Clone)]
@@ -105,11 +105,11 @@ fn block_by_block<M: Mixer>(
         };
         let x = leaf(x);
         let (y, _) = block.forward(x.clone(), state, steps, mode, 2 * i as u64);
-        let grads = with_gradient(y, Tensor::from_inner(d_x)).backward();
+        let grads = backward_from(y, Tensor::from_inner(d_x)).backward();
         gradients.add(GradientMap::new(model, &grads));
         d_x = x.grad(&grads).expect("a block's output depends on its input");
     }
-    let grads = with_gradient(embedded, Tensor::from_inner(d_x)).backward();
+    let grads = backward_from(embedded, Tensor::from_inner(d_x)).backward();
     gradients.add(GradientMap::new(model, &grads));
     Differentiated {
         loss: value,

@@ -14,7 +14,7 @@ use minrnn_stream::ModelConfig;
 
 use super::config::Experiment;
 use super::data_config::{DataConfig, Task};
-use super::untrained::Untrained;
+use super::untrained::ResolvedModel;
 use crate::Result;
 use crate::data::SequenceTask;
 use crate::device::DeviceChoice;
@@ -29,7 +29,7 @@ const BYTES_OF_STEP: u128 = 28;
 /// When the experiment is not valid.
 pub fn training_memory(experiment: &Experiment) -> Result<Estimate> {
     experiment.validate()?;
-    training_memory_of(experiment, &Untrained::assumed(experiment)?, None)
+    training_memory_of(experiment, &ResolvedModel::assumed(experiment)?, None)
 }
 
 /// The same of `model`, which is the one of `experiment` with the shape that its data ask for, and with sequences of at most `longest` steps

@@ -52,4 +52,4 @@ pub use task::{Data, FINAL_BATCHES, full_pass};
 pub use tensorboard::EventsFile;
 pub use train_config::{DecayGroups, Precision, ScheduleKind, TrainConfig};
 pub use trainer::{Ending, Event, FinalReport, Trainer, Update};
-pub use untrained::Untrained;
+pub use untrained::ResolvedModel;

@@ -17,7 +17,7 @@ const CLIP_EPS: f64 = 1e-6;
 const EPS: f64 = 1e-8;
 
 /// Parts of models without weight decay, and the largest learning rate that each is trained with (models.md §6, §7).
-const HELD_BACK: [(&str, f64); 3] = [("ssm.", 1e-3), ("filter.features", 1e-5), ("filter.", 1e-3)];
+const LR_CAPS: [(&str, f64); 3] = [("ssm.", 1e-3), ("filter.features", 1e-5), ("filter.", 1e-3)];
 
 /// The gradient of every parameter, flat, in the order of names.
 #[derive(Debug, Clone, Default)]
@@ -122,7 +122,7 @@ impl Optimizer {
 
     fn settings(&self, name: &str, rank: usize, lr: f64, gradient_scale: f64) -> AdamW {
         let projection = name.contains("in_proj");
-        let held_back = HELD_BACK.iter().find(|(part, _)| name.contains(part));
+        let held_back = LR_CAPS.iter().find(|(part, _)| name.contains(part));
         let lr = held_back.map_or(lr, |&(_, most)| lr.min(most));
         // Rates and skips of state space models: nothing speaks for values near 0 there.
         let exempt = [".A_log", ".D"].iter().any(|end| name.ends_with(end)) || held_back.is_some();

@@ -10,8 +10,9 @@ use super::evaluate::Evaluation;
 use crate::checkpoint::TOKENIZER_FILE;
 use crate::data::table::{Classification, Comparison, Forecasting, TableTask};
 use crate::data::{
-    self, BatchSource, Copying, Encoding, EvaluationSet, FixedBatches, FullPass, Image, ListOps, RandomWindows, Retrieval, SequenceTask,
-    Signal, StatefulStream, TextData, TextPart, TokenFile, Tokenizer, encode_text, expect_lasting, text_sha256,
+    self, BatchSource, Encoding, EvaluationSet, FixedBatches, FullPass, Image, IoKind, ListOps, RandomWindows, Retrieval,
+    SelectiveCopyingConfig, SequenceTask, StatefulStream, TextData, TextPart, TokenFile, Tokenizer, encode_text, expect_lasting,
+    text_sha256,
 };
 use crate::rng::Purpose;
 use crate::{Error, Result};
@@ -122,7 +123,7 @@ impl Data {
     pub fn shape(&self, model: &mut ModelConfig) {
         let (reads, predicts) = match self {
             Self::Text { tokenizer, .. } => {
-                let tokens = Signal::Tokens { n: tokenizer.vocab_size() };
+                let tokens = IoKind::Tokens { n: tokenizer.vocab_size() };
                 (tokens, tokens)
             }
             Self::Task(task) => (task.reads(), task.predicts()),
@@ -169,7 +170,7 @@ impl Data {
 
     /// True where the task is scored by accuracy, false where by loss.
     pub fn is_scored_by_accuracy(&self) -> bool {
-        matches!(self, Self::Task(task) if matches!(task.predicts(), Signal::Tokens { .. }))
+        matches!(self, Self::Task(task) if matches!(task.predicts(), IoKind::Tokens { .. }))
     }
 
     /// What is to be small: the loss, or the share of wrong answers.
@@ -237,19 +238,19 @@ impl Data {
 }
 
 /// Gives `model` the inputs and outputs that fit.
-pub(super) fn shape(model: &mut ModelConfig, reads: Signal, predicts: Signal) {
+pub(super) fn shape(model: &mut ModelConfig, reads: IoKind, predicts: IoKind) {
     (model.vocab_size, model.input_width) = match reads {
-        Signal::Tokens { n } => (n, 0),
-        Signal::Values { width } => (0, width),
+        IoKind::Tokens { n } => (n, 0),
+        IoKind::Values { width } => (0, width),
     };
     model.n_outputs = match predicts {
-        tokens @ Signal::Tokens { .. } if tokens == reads => 0,
-        Signal::Tokens { n } | Signal::Values { width: n } => n,
+        tokens @ IoKind::Tokens { .. } if tokens == reads => 0,
+        IoKind::Tokens { n } | IoKind::Values { width: n } => n,
     };
 }
 
 /// What a model reads and what it predicts.
-type Signals = (Signal, Signal);
+type Signals = (IoKind, IoKind);
 
 /// What a model of the task reads and predicts, and the steps of the longest sequence as far as they are known; none where that is text.
 /// Nothing is written, and data are read only where they decide it.
@@ -268,14 +269,14 @@ fn sequence_task(experiment: &Experiment, run: &Path) -> Result<Option<Box<dyn S
     let table = || config.path.as_deref().ok_or_else(|| Error::Config("a table is needed: give one with --data FILE".to_owned()));
     Ok(match config.task {
         Task::Text => None,
-        Task::SelectiveCopying => Some(Box::new(Copying {
+        Task::SelectiveCopying => Some(Box::new(SelectiveCopyingConfig {
             length: config.copy_length,
             n_tokens: config.copy_tokens,
             encoding: match config.copy_encoding {
                 CopyEncoding::A => Encoding::A,
                 CopyEncoding::B => Encoding::B,
             },
-            ..Copying::default()
+            ..SelectiveCopyingConfig::default()
         })),
         Task::FormalLanguage => Some(Box::new(config.formal()?)),
         Task::Mqar => Some(Box::new(config.mqar())),

@@ -78,7 +78,7 @@ pub enum Ending {
     /// All iterations are done.
     Finished,
     /// `patience` evaluations in a row brought no gain.
-    NoGain,
+    EarlyStopped,
     /// An evaluation reached the accuracy `solved_at`.
     Solved,
     /// A stop was asked for; the checkpoint written then continues exactly here.
@@ -226,7 +226,7 @@ impl Trainer {
             } else if finished {
                 Some(Ending::Finished)
             } else if train.patience > 0 && self.progress.without_gain >= train.patience {
-                Some(Ending::NoGain)
+                Some(Ending::EarlyStopped)
             } else {
                 None
             };

@@ -6,14 +6,14 @@ use super::config::Experiment;
 use super::data_config::{Corpus, Task, TokenizerKind};
 use super::task::{shape, signals, tokenizer_kind};
 use crate::Result;
-use crate::data::{Signal, Tokenizer};
+use crate::data::{IoKind, Tokenizer};
 
 /// Characters of Tiny Shakespeare.
 const SHAKESPEARE: usize = 65;
 
 /// An untrained model, and where its inputs and outputs come from.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Untrained {
+pub struct ResolvedModel {
     /// The model.
     pub model: ModelConfig,
     /// Where the number of its inputs and outputs comes from, in words.
@@ -22,7 +22,7 @@ pub struct Untrained {
     pub longest: Option<usize>,
 }
 
-impl Untrained {
+impl ResolvedModel {
     /// The same model as far as it can be told without reading data, which widths of data hardly change: a character model has as many
     /// characters as Tiny Shakespeare, and a table the columns that are named.
     ///
@@ -30,14 +30,14 @@ impl Untrained {
     /// When the settings of a task are not valid.
     pub(super) fn assumed(experiment: &Experiment) -> Result<ModelConfig> {
         let (data, mut model) = (&experiment.data, experiment.model.clone());
-        let values = Signal::Values { width: data.columns.len().max(1) };
+        let values = IoKind::Values { width: data.columns.len().max(1) };
         let (reads, predicts) = match data.task {
             Task::Text if data.tokenizer == TokenizerKind::Char && model.vocab_size == 0 => {
-                (Signal::Tokens { n: SHAKESPEARE }, Signal::Tokens { n: SHAKESPEARE })
+                (IoKind::Tokens { n: SHAKESPEARE }, IoKind::Tokens { n: SHAKESPEARE })
             }
-            Task::Retrieval => (Signal::Tokens { n: 256 }, Signal::Tokens { n: 2 }),
-            Task::Classify => (values, Signal::Tokens { n: 2 }),
-            Task::Forecast => (values, Signal::Values { width: data.target.len().max(1) }),
+            Task::Retrieval => (IoKind::Tokens { n: 256 }, IoKind::Tokens { n: 2 }),
+            Task::Classify => (values, IoKind::Tokens { n: 2 }),
+            Task::Forecast => (values, IoKind::Values { width: data.target.len().max(1) }),
             _ => return Ok(Self::of(experiment)?.model),
         };
         shape(&mut model, reads, predicts);

@@ -187,7 +187,7 @@ fn candidate(metadata: &BTreeMap<String, String>) -> Result<Candidate, String> {
 fn gates(metadata: &BTreeMap<String, String>) -> Result<Gates, String> {
     match metadata.get("normalize_gates").map(String::as_str) {
         Some("true") => Ok(Gates::Normalized),
-        Some("false") => Ok(Gates::Independent),
+        Some("false") => Ok(Gates::Unnormalized),
         found => Err(wrong_setting("normalize_gates", "true or false", found)),
     }
 }

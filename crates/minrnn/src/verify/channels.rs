@@ -7,20 +7,20 @@ use burn::tensor::Tensor;
 use super::calls::{in_calls, steps};
 use super::case::Sizes;
 use crate::nn::diagonal_recurrence;
-use crate::ops::{self, EMPTY_LOG_WEIGHT, StepCodes, WkvMemory};
+use crate::ops::{self, EMPTY_LOG_WEIGHT, Rwkv4Memory, StepCodes};
 
 /// σ(r) ⊙ the fading average of the values, from an empty memory.
-pub(super) fn wkv(sizes: Sizes, input: impl Fn(&str) -> Tensor<1>, per_call: usize) -> Tensor<1> {
+pub(super) fn rwkv4(sizes: Sizes, input: impl Fn(&str) -> Tensor<1>, per_call: usize) -> Tensor<1> {
     let Sizes { batch_size, seq_len, d_inner, .. } = sizes;
     let inputs = ["r", "k", "v"].map(|name| input(name).reshape([batch_size, seq_len, d_inner]));
     let device = inputs[0].device();
-    let memory = WkvMemory {
+    let memory = Rwkv4Memory {
         mean: Tensor::zeros([batch_size, d_inner], &device),
         log_weight: Tensor::full([batch_size, d_inner], EMPTY_LOG_WEIGHT, &device),
     };
     let y = in_calls(seq_len, per_call, memory, |range, memory| {
         let inputs = [0, 1, 2].map(|i| steps(&inputs[i], &range));
-        ops::wkv(inputs, input("decay"), input("bonus"), memory, &StepCodes::dense())
+        ops::rwkv4(inputs, input("decay"), input("bonus"), memory, &StepCodes::dense())
     });
     y.flatten(0, 2)
 }

@@ -114,12 +114,12 @@ impl<'a> Leaves<'a> {
     fn ready(&self, per_call: usize) -> Option<Tensor<1>> {
         let (cell, sizes, input) = (self.case.cell, self.case.sizes, |name: &str| self.inputs[name].clone());
         Some(match cell {
-            Cell::SLstm => xlstm::slstm(sizes, input, per_call),
-            Cell::MLstm => xlstm::mlstm(sizes, input, per_call),
+            Cell::SLstm => xlstm::s_lstm(sizes, input, per_call),
+            Cell::MLstm => xlstm::m_lstm(sizes, input, per_call),
             Cell::LinearAttention | Cell::Retention => attention::retention(cell, sizes, input, per_call),
             Cell::Aaren => attention::aaren(sizes, input, per_call),
             Cell::Delta => attention::delta(sizes, input, per_call),
-            Cell::Wkv => channels::wkv(sizes, input, per_call),
+            Cell::Wkv => channels::rwkv4(sizes, input, per_call),
             Cell::S4d => channels::s4d(sizes, input, per_call),
             _ => return None,
         })

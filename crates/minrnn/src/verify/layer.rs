@@ -7,7 +7,7 @@ use burn::tensor::Tensor;
 use super::calls::steps;
 use super::case::Sizes;
 use super::cell::Cell;
-use crate::nn::linear::matrix_product;
+use crate::nn::linear::matmul_sequences;
 use crate::ops::{self, Candidate, GruForm, SelectiveScan, Start, StepCodes};
 
 /// What a cell carries between steps.
@@ -109,7 +109,7 @@ impl Gated {
     }
 
     fn forward(&self, range: Range<usize>, h: Tensor<2>, c: Option<Tensor<2>>) -> (Tensor<3>, Carried) {
-        let preact = matrix_product(steps(&self.x, &range), self.weight.clone());
+        let preact = matmul_sequences(steps(&self.x, &range), self.weight.clone());
         let (bias, codes) = (Some(self.bias.clone()), StepCodes::dense());
         let start = Start::carried(h);
         let recurrent = || self.recurrent.as_ref().map(|side| (side.weight.clone(), Some(side.bias.clone()))).expect("made with the layer");

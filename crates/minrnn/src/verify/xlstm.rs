@@ -7,7 +7,7 @@ use super::case::Sizes;
 use crate::ops::{self, EMPTY_M, ForgetGate, MLstmMemory, SLstmMemory, StepCodes};
 
 /// h `[B, T, H]`, flat, of an sLSTM with sigmoid forget gate, by calls of at most `per_call` steps. `input` gives x, R and b by name, flat.
-pub(super) fn slstm(sizes: Sizes, input: impl Fn(&str) -> Tensor<1>, per_call: usize) -> Tensor<1> {
+pub(super) fn s_lstm(sizes: Sizes, input: impl Fn(&str) -> Tensor<1>, per_call: usize) -> Tensor<1> {
     let Sizes { batch_size, seq_len, d_model, d_inner, n_heads } = sizes;
     let x = input("x").reshape([batch_size, seq_len, d_model]);
     let head = d_inner / n_heads;
@@ -16,13 +16,13 @@ pub(super) fn slstm(sizes: Sizes, input: impl Fn(&str) -> Tensor<1>, per_call: u
     let zeros = || Tensor::zeros([batch_size, d_inner], &device);
     let memory = SLstmMemory { h: zeros(), c: zeros(), n: zeros(), m: Tensor::full([batch_size, d_inner], EMPTY_M, &device) };
     let h = in_calls(seq_len, per_call, memory, |range, memory| {
-        ops::slstm(steps(&x, &range), recurrent.clone(), Some(input("b")), ForgetGate::Sigmoid, memory, &StepCodes::dense())
+        ops::s_lstm(steps(&x, &range), recurrent.clone(), Some(input("b")), ForgetGate::Sigmoid, memory, &StepCodes::dense())
     });
     h.flatten(0, 2)
 }
 
 /// h `[B, NH, T, DH]`, flat, of an mLSTM likewise, from q, k, v, igate and fgate.
-pub(super) fn mlstm(sizes: Sizes, input: impl Fn(&str) -> Tensor<1>, per_call: usize) -> Tensor<1> {
+pub(super) fn m_lstm(sizes: Sizes, input: impl Fn(&str) -> Tensor<1>, per_call: usize) -> Tensor<1> {
     let Sizes { batch_size, seq_len, d_inner, n_heads, .. } = sizes;
     let head = d_inner / n_heads;
     let sequence = |name: &str, width: usize| by_step(input(name), sizes, width);
@@ -36,7 +36,7 @@ pub(super) fn mlstm(sizes: Sizes, input: impl Fn(&str) -> Tensor<1>, per_call: u
     };
     let h = in_calls(seq_len, per_call, memory, |range, memory| {
         let [q, k, v, gates] = [&q, &k, &v, &gates].map(|x| steps(x, &range));
-        ops::mlstm(q, k, v, gates, memory, &StepCodes::dense())
+        ops::m_lstm(q, k, v, gates, memory, &StepCodes::dense())
     });
     by_head(h, sizes)
 }

@@ -10,7 +10,7 @@
 //! Sums that do not fit stay at the largest number.
 //!
 //! **State.** Counted are the numbers that the library's `init_state` gives one sequence, each 4 bytes. They stay as many, but for
-//! those kept of past tokens ([`Past`]), which grow with the tokens read.
+//! those kept of past tokens ([`KvCache`]), which grow with the tokens read.
 
 use alloc::vec::Vec;
 use core::ops::Add;
@@ -34,38 +34,38 @@ pub struct Cost {
     /// Trained numbers.
     pub parameters: u128,
     /// Multiply-adds of a token with weight matrices.
-    pub matrix_products: u128,
+    pub matmul_macs: u128,
     /// Multiply-adds of a token in recurrences, convolutions and gates.
-    pub cell_products: u128,
+    pub elementwise_macs: u128,
     /// Numbers that a sequence carries however many tokens it has read.
     pub state: u128,
     /// What is kept of past tokens, by the kind of mixer; empty for recurrences.
-    pub past: Vec<Past>,
+    pub past: Vec<KvCache>,
 }
 
 /// What mixers of one kind keep of past tokens, and compute with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Past {
+pub struct KvCache {
     /// The mixers.
     pub mixer: MixerKind,
     /// Numbers kept of a token.
-    pub numbers: u128,
+    pub len_per_token: u128,
     /// Multiply-adds with a token that is seen.
-    pub products: u128,
+    pub macs_per_token: u128,
     /// Most tokens that are kept.
-    pub kept: usize,
+    pub capacity: usize,
     /// Most tokens that are seen, the current one included.
-    pub seen: usize,
+    pub window: usize,
     /// Whether room is made as tokens come, and not for all of them from the beginning.
     pub grows: bool,
 }
 
-impl Past {
+impl KvCache {
     /// Numbers kept of a sequence of `tokens`.
     pub fn carried(&self, tokens: usize) -> u128 {
         // A cache that grows begins with room for one token.
-        let tokens = if self.grows { tokens.clamp(1, self.kept.max(1)) } else { self.kept };
-        self.numbers.saturating_mul(tokens as u128)
+        let tokens = if self.grows { tokens.clamp(1, self.capacity.max(1)) } else { self.capacity };
+        self.len_per_token.saturating_mul(tokens as u128)
     }
 }
 
@@ -77,14 +77,14 @@ impl Cost {
 
     /// Floating point operations of a token, forward, that is the last of `tokens`: 2 for each multiply-add.
     pub fn flops(&self, tokens: usize) -> u128 {
-        let past = self.past.iter().map(|past| past.products.saturating_mul(tokens.min(past.seen) as u128));
-        past.fold(self.matrix_products.saturating_add(self.cell_products), u128::saturating_add).saturating_mul(2)
+        let past = self.past.iter().map(|past| past.macs_per_token.saturating_mul(tokens.min(past.window) as u128));
+        past.fold(self.matmul_macs.saturating_add(self.elementwise_macs), u128::saturating_add).saturating_mul(2)
     }
 
     /// A linear layer.
     fn linear(from: u128, to: u128, bias: bool) -> Self {
         let products = from.saturating_mul(to);
-        Self { parameters: products.saturating_add(if bias { to } else { 0 }), matrix_products: products, ..Self::default() }
+        Self { parameters: products.saturating_add(if bias { to } else { 0 }), matmul_macs: products, ..Self::default() }
     }
 
     /// A block-diagonal map without bias, of `width` channels in blocks of `block`.
@@ -94,7 +94,7 @@ impl Cost {
 
     /// A depthwise convolution with biases and its window.
     fn depthwise(width: u128, taps: u128) -> Self {
-        Self { parameters: width * (taps + 1), cell_products: width * taps, state: width * (taps - 1), ..Self::default() }
+        Self { parameters: width * (taps + 1), elementwise_macs: width * taps, state: width * (taps - 1), ..Self::default() }
     }
 
     /// Trained vectors of `numbers` in all.
@@ -104,7 +104,7 @@ impl Cost {
 
     /// Multiply-adds outside of matrices.
     fn cell(products: u128) -> Self {
-        Self { cell_products: products, ..Self::default() }
+        Self { elementwise_macs: products, ..Self::default() }
     }
 
     /// Numbers carried.
@@ -112,7 +112,7 @@ impl Cost {
         Self { state: numbers, ..Self::default() }
     }
 
-    fn past(past: Past) -> Self {
+    fn past(past: KvCache) -> Self {
         Self { past: alloc::vec![past], ..Self::default() }
     }
 }
@@ -123,14 +123,14 @@ impl Add for Cost {
     fn add(mut self, other: Self) -> Self {
         let add = |own: &mut u128, other: u128| *own = own.saturating_add(other);
         add(&mut self.parameters, other.parameters);
-        add(&mut self.matrix_products, other.matrix_products);
-        add(&mut self.cell_products, other.cell_products);
+        add(&mut self.matmul_macs, other.matmul_macs);
+        add(&mut self.elementwise_macs, other.elementwise_macs);
         add(&mut self.state, other.state);
         for past in other.past {
             match self.past.iter_mut().find(|own| own.mixer == past.mixer) {
                 Some(own) => {
-                    add(&mut own.numbers, past.numbers);
-                    add(&mut own.products, past.products);
+                    add(&mut own.len_per_token, past.len_per_token);
+                    add(&mut own.macs_per_token, past.macs_per_token);
                 }
                 None => self.past.push(past),
             }
@@ -256,7 +256,14 @@ impl ModelConfig {
         let lags = self.max_seq_len;
         let [features, hidden] = HYENA_NETWORK;
         let network = hidden * (features + 1) + 2 * hidden * (hidden + 1) + hidden * channels + hidden;
-        let past = Past { mixer: kind, numbers: channels, products: channels, kept: lags.saturating_sub(1), seen: lags, grows: false };
+        let past = KvCache {
+            mixer: kind,
+            len_per_token: channels,
+            macs_per_token: channels,
+            capacity: lags.saturating_sub(1),
+            window: lags,
+            grows: false,
+        };
         Cost::vectors(lags as u128 * features + network + channels) + Cost::past(past)
     }
 
@@ -292,7 +299,7 @@ impl ModelConfig {
                 matrices + vectors(3 * d + 2 * e) + cell(6 * d + 6 * e) + state(d + 2 * e)
             }
             MixerKind::Aaren => {
-                let scores = Cost { matrix_products: d * h, parameters: d * e + e, ..Cost::default() };
+                let scores = Cost { matmul_macs: d * h, parameters: d * e + e, ..Cost::default() };
                 scores + linear(d, e, false) + linear(e, d, false) + cell(2 * e) + state(e + h)
             }
             MixerKind::LinearAttention => linear(d, 3 * e, false) + linear(e, d, false) + cell(2 * e * w + 2 * e) + state(e * (w + 1)),
@@ -310,7 +317,8 @@ impl ModelConfig {
             MixerKind::MLstm => self.mlstm_cost()?,
             MixerKind::Attention => {
                 let window = self.attention_window();
-                let past = Past { mixer: kind, numbers: 2 * d, products: 2 * d, kept: window, seen: window, grows: self.window == 0 };
+                let past =
+                    KvCache { mixer: kind, len_per_token: 2 * d, macs_per_token: 2 * d, capacity: window, window, grows: self.window == 0 };
                 let turning = if self.positions == Positions::Rotary { cell(4 * d) } else { Cost::default() };
                 linear(d, 3 * d, self.bias) + linear(d, d, self.bias) + turning + state(1) + Cost::past(past)
             }

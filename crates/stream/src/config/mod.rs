@@ -14,7 +14,7 @@ use crate::choices::{
 };
 use crate::{Error, Result};
 
-pub use cost::{Cost, Past};
+pub use cost::{Cost, KvCache};
 
 const MAX_D_MODEL: usize = 1 << 16;
 const MAX_MULTIPLE: f64 = 64.0;

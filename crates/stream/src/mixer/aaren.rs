@@ -12,7 +12,7 @@ use minrnn_kernels::weight_matrix::{WeightFormat, WeightMatrix};
 use super::Mixer;
 use crate::channel_mix::write;
 use crate::gates;
-use crate::linear::{Shared, product};
+use crate::linear::{Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
@@ -77,7 +77,7 @@ impl Mixer for Aaren {
     }
 
     /// The mean `[E]`, the log-weight `[H]`.
-    fn memory(&self) -> usize {
+    fn state_len(&self) -> usize {
         self.width() + self.heads()
     }
 
@@ -96,7 +96,7 @@ impl Mixer for Aaren {
         let shares = room(shares, n * e);
         self.shares(pass, memory, scores, shares);
         let (shares, hidden) = (&*shares, Shared::new(room(hidden, n * e), e));
-        product(pass, &self.value, 1, 0..1, n, normed, scratch, |range, values| {
+        matmul(pass, &self.value, 1, 0..1, n, normed, scratch, |range, values| {
             for span in pass.spans {
                 // SAFETY: pieces have channels of their own, here and below.
                 let mean = unsafe { memory.part(span.session, range.start, range.end) };

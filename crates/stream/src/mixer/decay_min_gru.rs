@@ -1,13 +1,13 @@
 //! minGRU with decay, for steps of the same length: h ← (1 − z) ⊙ e^{−λ} ⊙ h + z ⊙ h̃ with z = σ(k), h̃ = candidate(v),
 //! λ = softplus(θ), the products being [v | k].
 //!
-//! Channels are cut over the crew as in [`super::min_gru`].
+//! Channels are cut over the workers as in [`super::min_gru`].
 
 use alloc::vec::Vec;
 
 use super::{Mixer, initial};
 use crate::gates;
-use crate::linear::{Linear, Shared, product};
+use crate::linear::{Linear, Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
@@ -45,7 +45,7 @@ impl Mixer for DecayMinGru {
         self.initial.len()
     }
 
-    fn memory(&self) -> usize {
+    fn state_len(&self) -> usize {
         self.initial.len()
     }
 
@@ -57,7 +57,7 @@ impl Mixer for DecayMinGru {
         let (n, e) = (pass.rows, self.initial.len());
         let hidden = Shared::new(room(&mut buffers.hidden, n * e), e);
         let scratch = room(&mut buffers.product, n * 2 * e);
-        product(pass, &self.in_proj.weight, 2, 0..2, n, &buffers.normed, scratch, |range, values| {
+        matmul(pass, &self.in_proj.weight, 2, 0..2, n, &buffers.normed, scratch, |range, values| {
             let (v, k) = values.split_at(n * range.len());
             let bias = [&self.in_proj.bias[range.clone()], &self.in_proj.bias[e + range.start..e + range.end]];
             let lost = &self.lost[range.clone()];

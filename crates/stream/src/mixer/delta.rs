@@ -1,11 +1,11 @@
 //! Associative memories with the delta rule: S ← S + β (v − S k̂) k̂ᵀ, y = S q for every head, the products being [q | k | v | β].
 //!
-//! The input side of all tokens is one product; then each member of the crew runs whole heads through all tokens.
+//! The input side of all tokens is one product; then each member of the workers runs whole heads through all tokens.
 
 use minrnn_kernels::delta;
 
 use super::Mixer;
-use crate::linear::{Linear, Shared, product};
+use crate::linear::{Linear, Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
@@ -30,7 +30,7 @@ impl Delta {
         let (n, width) = (pass.rows, self.in_proj.weight.outputs());
         let preact = Shared::new(room(&mut buffers.recurrent[0], n * width), width);
         let scratch = room(&mut buffers.product, n * width);
-        product(pass, &self.in_proj.weight, 1, 0..1, n, &buffers.normed, scratch, |range, values| {
+        matmul(pass, &self.in_proj.weight, 1, 0..1, n, &buffers.normed, scratch, |range, values| {
             for (row, values) in values.chunks_exact(range.len()).enumerate() {
                 // SAFETY: pieces have outputs of their own.
                 let out = unsafe { preact.part(row, range.clone()) };
@@ -46,7 +46,7 @@ impl Mixer for Delta {
         self.heads * self.head_width
     }
 
-    fn memory(&self) -> usize {
+    fn state_len(&self) -> usize {
         self.width() * self.head_width
     }
 
@@ -60,7 +60,7 @@ impl Mixer for Delta {
         let hidden = Shared::new(room(&mut buffers.hidden, pass.rows * e), e);
         let preact = &buffers.recurrent[0];
         let cost = pass.rows * 4 * e * n;
-        pass.crew.split(self.heads, 1, cost, |_, heads| {
+        pass.workers.split(self.heads, 1, cost, |_, heads| {
             for head in heads {
                 let columns = head * n..(head + 1) * n;
                 for span in pass.spans {

@@ -6,14 +6,14 @@
 //! torch:  n = tanh(p_n + b_n + r ⊙ (U_n h + b'_n))    h ← (1 − z) ⊙ n + z ⊙ h
 //! ```
 //!
-//! with p = W x. A step is one product (two in the paper's form), cut over the crew by channels, with the gates at its end.
+//! with p = W x. A step is one product (two in the paper's form), cut over the workers by channels, with the gates at its end.
 
 use alloc::vec::Vec;
 
 use super::recurrent::{Recurrent, active, gather, steps};
 use super::{Mixer, initial};
 use crate::gates;
-use crate::linear::{Shared, product};
+use crate::linear::{Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
@@ -51,7 +51,7 @@ impl Gru {
         let (reset, update) = inner.split_at_mut(rows * e);
         {
             let (reset, update) = (Shared::new(reset, e), Shared::new(update, e));
-            product(pass, &sides.weight, 3, 0..2, rows, h, scratch, |range, values| {
+            matmul(pass, &sides.weight, 3, 0..2, rows, h, scratch, |range, values| {
                 let width = range.len();
                 for (row, span) in active(pass, t).enumerate() {
                     let p = |gate: usize| &preact[(span.first + t) * 3 * e + gate * e..][range.clone()];
@@ -64,7 +64,7 @@ impl Gru {
             });
         }
         let update = &*update;
-        product(pass, &sides.weight, 3, 2..3, rows, reset, scratch, |range, values| {
+        matmul(pass, &sides.weight, 3, 2..3, rows, reset, scratch, |range, values| {
             let width = range.len();
             for (row, span) in active(pass, t).enumerate() {
                 let p = &preact[(span.first + t) * 3 * e + 2 * e..][range.clone()];
@@ -81,7 +81,7 @@ impl Gru {
     fn torch_step(&self, pass: &Pass<'_>, memory: Memory<'_>, t: usize, rows: usize, inner_bias: &[f32], buffers: StepBuffers<'_>) {
         let (e, sides) = (self.sides.width(), &self.sides);
         let StepBuffers { preact, h, scratch, hidden, .. } = buffers;
-        product(pass, &sides.weight, 3, 0..3, rows, h, scratch, |range, values| {
+        matmul(pass, &sides.weight, 3, 0..3, rows, h, scratch, |range, values| {
             let width = range.len();
             for (row, span) in active(pass, t).enumerate() {
                 let p = |gate: usize| &preact[(span.first + t) * 3 * e + gate * e..][range.clone()];
@@ -111,7 +111,7 @@ impl Mixer for Gru {
         self.sides.width()
     }
 
-    fn memory(&self) -> usize {
+    fn state_len(&self) -> usize {
         self.initial.len()
     }
 

@@ -5,11 +5,11 @@
 //! ```
 //!
 //! a, b being channels of one head. A session keeps the last N − 1 keys, oldest first, then the state spaces. Heads are independent, so
-//! each member of the crew runs its own through all tokens.
+//! each member of the workers runs its own through all tokens.
 
 use super::Mixer;
 use super::state_space::StateSpace;
-use crate::linear::{GRANULE, Linear, Shared, product};
+use crate::linear::{GRANULE, Linear, Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::shift::Shift;
 use crate::source::{Source, join};
@@ -42,8 +42,8 @@ impl Mixer for H3 {
         self.in_proj.weight.inputs()
     }
 
-    fn memory(&self) -> usize {
-        self.shift.memory() + self.ssm.memory()
+    fn state_len(&self) -> usize {
+        self.shift.state_len() + self.ssm.state_len()
     }
 
     fn init_memory(&self, memory: &mut [f32]) {
@@ -55,7 +55,7 @@ impl Mixer for H3 {
         let [all, products, memories, _] = &mut buffers.recurrent;
         let all = Shared::new(room(all, n * 3 * d), 3 * d);
         let scratch = room(&mut buffers.product, n * 3 * d);
-        product(pass, &self.in_proj.weight, 1, 0..1, n, &buffers.normed, scratch, |range, values| {
+        matmul(pass, &self.in_proj.weight, 1, 0..1, n, &buffers.normed, scratch, |range, values| {
             for (row, values) in values.chunks_exact(range.len()).enumerate() {
                 // SAFETY: pieces have outputs of their own.
                 let out = unsafe { all.part(row, range.clone()) };
@@ -66,8 +66,8 @@ impl Mixer for H3 {
         });
         let [products, memories] = [products, memories].map(|buffer| Shared::new(room(buffer, n * d * e), d * e));
         let hidden = Shared::new(room(&mut buffers.hidden, n * d), d);
-        let cost = n * (self.memory() + d);
-        pass.crew.split(d / e, GRANULE.div_ceil(e), cost, |_, heads| {
+        let cost = n * (self.state_len() + d);
+        pass.workers.split(d / e, GRANULE.div_ceil(e), cost, |_, heads| {
             let (channels, pairs) = (heads.start * e..heads.end * e, heads.start * e * e..heads.end * e * e);
             for span in pass.spans {
                 for row in span.first..span.first + span.len {
@@ -85,7 +85,7 @@ impl Mixer for H3 {
                         products[a * e..][..e].iter_mut().zip(values).for_each(|(product, value)| *product = key * value);
                     }
                     // SAFETY: as above.
-                    unsafe { self.ssm.step(pass, (memory, self.shift.memory()), span.session, pairs.clone(), products, memories) };
+                    unsafe { self.ssm.step(pass, (memory, self.shift.state_len()), span.session, pairs.clone(), products, memories) };
                     for (b, hidden) in hidden.iter_mut().enumerate() {
                         let head = b / e * e;
                         *hidden = (0..e).map(|a| query[head + a] * memories[(head + a) * e + b - head]).sum();

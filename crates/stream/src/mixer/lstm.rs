@@ -4,14 +4,14 @@
 //! i, f, o = σ(p + U h + b)      g = tanh(p_g + U_g h + b_g)      c ← f ⊙ c + i ⊙ g      h ← o ⊙ tanh(c)
 //! ```
 //!
-//! with p = W x. A step is one product, cut over the crew by channels, with the gates at its end.
+//! with p = W x. A step is one product, cut over the workers by channels, with the gates at its end.
 
 use alloc::vec::Vec;
 
 use super::recurrent::{Recurrent, active, gather, steps};
 use super::{Mixer, initial};
 use crate::gates;
-use crate::linear::{Shared, product};
+use crate::linear::{Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::source::Source;
 use crate::workspace::{Buffers, room};
@@ -39,7 +39,7 @@ impl Mixer for Lstm {
         self.sides.width()
     }
 
-    fn memory(&self) -> usize {
+    fn state_len(&self) -> usize {
         self.initial.len()
     }
 
@@ -56,7 +56,7 @@ impl Mixer for Lstm {
         let (h, scratch) = (room(h, sessions * e), room(scratch, sessions * 4 * e));
         for t in 0..steps(pass) {
             let rows = gather(pass, memory, t, e, h);
-            product(pass, &sides.weight, 4, 0..4, rows, h, scratch, |range, values| {
+            matmul(pass, &sides.weight, 4, 0..4, rows, h, scratch, |range, values| {
                 let width = range.len();
                 for (row, span) in active(pass, t).enumerate() {
                     let p = |gate: usize| &preact[(span.first + t) * 4 * e + gate * e..][range.clone()];

@@ -5,17 +5,17 @@
 //! C ← e^(ln f + m − m⁺) C + e^(ĩ − m⁺) k vᵀ/√e     h = Cᵀ q / η      (norm of each head of h + s ⊙ c̄) ⊙ SiLU(ζ)
 //! ```
 //!
-//! After the in-projection sessions are cut over the crew; each runs through its tokens one by one, the same for a prompt and for a step.
+//! After the in-projection sessions are cut over the workers; each runs through its tokens one by one, the same for a prompt and for a step.
 
 use alloc::vec::Vec;
 
-use minrnn_kernels::mlstm::{self, EMPTY_M};
+use minrnn_kernels::m_lstm::{self, EMPTY_M};
 use minrnn_kernels::{head_norm, skip_gate};
 
 use super::Mixer;
 use crate::block_diagonal::BlockDiagonal;
 use crate::conv::{Conv, Depthwise};
-use crate::linear::{Linear, Shared, product};
+use crate::linear::{Linear, Shared, matmul};
 use crate::norm::{EPS, as_out};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
@@ -26,8 +26,8 @@ use crate::{ModelConfig, Result};
 const BLOCK: usize = 4;
 
 /// Numbers kept for a session: the window, then C, n and m of every head.
-pub(super) fn memory(inner: usize, heads: usize) -> usize {
-    Conv::memory(inner) + inner * (inner / heads) + inner + heads
+pub(super) fn state_len(inner: usize, heads: usize) -> usize {
+    Conv::state_len(inner) + inner * (inner / heads) + inner + heads
 }
 
 #[derive(Debug, Clone)]
@@ -81,7 +81,7 @@ impl MLstm {
         let (e, heads, level) = (self.norm.len(), self.heads, pass.level);
         let head = e / heads;
         let (u, z) = up.split_at(e);
-        let (window, rest) = memory.split_at_mut(Conv::memory(e));
+        let (window, rest) = memory.split_at_mut(Conv::state_len(e));
         let (c, rest) = rest.split_at_mut(e * head);
         let (n, m) = rest.split_at_mut(e);
         let (gated, rest) = scratch.split_at_mut(e);
@@ -99,7 +99,7 @@ impl MLstm {
             let of = |x: usize| &qkv[x * e..][part.clone()];
             let c = &mut c[i * head * head..][..head * head];
             let pair = [gates[i], gates[heads + i]];
-            mlstm::step(level, [of(0), of(1), of(2)], pair, c, &mut n[part.clone()], &mut m[i], &mut h[part.clone()]);
+            m_lstm::step(level, [of(0), of(1), of(2)], pair, c, &mut n[part.clone()], &mut m[i], &mut h[part.clone()]);
         }
         head_norm::forward(1, heads, h, &self.norm, EPS, as_out(normed));
         skip_gate::forward(1, normed, gated, &self.skip, z, as_out(y));
@@ -115,8 +115,8 @@ impl Mixer for MLstm {
         false
     }
 
-    fn memory(&self) -> usize {
-        memory(self.norm.len(), self.heads)
+    fn state_len(&self) -> usize {
+        state_len(self.norm.len(), self.heads)
     }
 
     fn init_memory(&self, memory: &mut [f32]) {
@@ -130,7 +130,7 @@ impl Mixer for MLstm {
         let [up, scratch, ..] = &mut buffers.recurrent;
         let up = Shared::new(room(up, rows * 2 * e), 2 * e);
         let products = room(&mut buffers.product, rows * 2 * e);
-        product(pass, &self.in_proj.weight, 1, 0..1, rows, &buffers.normed, products, |range, values| {
+        matmul(pass, &self.in_proj.weight, 1, 0..1, rows, &buffers.normed, products, |range, values| {
             for (row, values) in values.chunks_exact(range.len()).enumerate() {
                 // SAFETY: pieces have channels of their own.
                 unsafe { up.part(row, range.clone()) }.copy_from_slice(values);
@@ -139,10 +139,10 @@ impl Mixer for MLstm {
         let width = self.scratch();
         let scratch = Shared::new(room(scratch, rows * width), width);
         let hidden = Shared::new(room(&mut buffers.hidden, rows * e), e);
-        pass.crew.split(pass.spans.len(), 1, rows * 2 * e * e / self.heads, |_, range| {
+        pass.workers.split(pass.spans.len(), 1, rows * 2 * e * e / self.heads, |_, range| {
             for span in &pass.spans[range] {
                 // SAFETY: pieces have sessions of their own, and so memories and rows.
-                let memory = unsafe { memory.part(span.session, 0, self.memory()) };
+                let memory = unsafe { memory.part(span.session, 0, self.state_len()) };
                 for row in span.first..span.first + span.len {
                     // SAFETY: as above.
                     let (up, scratch, y) = unsafe { (up.part(row, 0..2 * e), scratch.part(row, 0..width), hidden.part(row, 0..e)) };

@@ -4,7 +4,7 @@
 //! [u, ζ] = W_in x      u ← SiLU(conv4(u))      y = S6(u) ⊙ SiLU(ζ)
 //! ```
 //!
-//! The channels are independent but for the first product of S6, so each member of the crew takes its own through the convolution after
+//! The channels are independent but for the first product of S6, so each member of the workers takes its own through the convolution after
 //! the product here.
 
 use minrnn_kernels::weight_matrix::WeightMatrix;
@@ -28,7 +28,7 @@ pub(super) struct Mamba {
 }
 
 /// Numbers kept for a session: the convolution's window `[3, E]`, then the states `[N, E]`.
-pub(super) fn memory(d_inner: usize, d_state: usize) -> usize {
+pub(super) fn state_len(d_inner: usize, d_state: usize) -> usize {
     (PAST + d_state) * d_inner
 }
 
@@ -50,8 +50,8 @@ impl Mixer for Mamba {
         false
     }
 
-    fn memory(&self) -> usize {
-        memory(self.width(), self.ssm.d_state())
+    fn state_len(&self) -> usize {
+        state_len(self.width(), self.ssm.d_state())
     }
 
     fn init_memory(&self, memory: &mut [f32]) {

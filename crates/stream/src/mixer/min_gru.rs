@@ -2,14 +2,14 @@
 //!
 //! With a lower bound γ of the forget gate, z is multiplied by 1 − γ.
 //!
-//! The channels are independent, so each member of the crew runs its own through all tokens right after their product: the same
+//! The channels are independent, so each member of the workers runs its own through all tokens right after their product: the same
 //! code for a token and for a prompt.
 
 use alloc::vec::Vec;
 
 use super::{Mixer, initial};
 use crate::gates;
-use crate::linear::{Linear, Shared, product};
+use crate::linear::{Linear, Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
@@ -49,7 +49,7 @@ impl Mixer for MinGru {
         self.initial.len()
     }
 
-    fn memory(&self) -> usize {
+    fn state_len(&self) -> usize {
         self.initial.len()
     }
 
@@ -61,7 +61,7 @@ impl Mixer for MinGru {
         let (n, e) = (pass.rows, self.initial.len());
         let hidden = Shared::new(room(&mut buffers.hidden, n * e), e);
         let scratch = room(&mut buffers.product, n * 2 * e);
-        product(pass, &self.in_proj.weight, 2, 0..2, n, &buffers.normed, scratch, |range, values| {
+        matmul(pass, &self.in_proj.weight, 2, 0..2, n, &buffers.normed, scratch, |range, values| {
             let (v, k) = values.split_at(n * range.len());
             let bias = [&self.in_proj.bias[range.clone()], &self.in_proj.bias[e + range.start..e + range.end]];
             for span in pass.spans {

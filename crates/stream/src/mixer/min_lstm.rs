@@ -1,13 +1,13 @@
 //! minLSTM: h ← f' ⊙ h + i' ⊙ h̃ with f = σ(p), i = σ(q), h̃ = candidate(v), the products being [v | p | q]; f' and i' are the gates
 //! divided by their sum, or the gates themselves.
 //!
-//! Channels are cut over the crew as in [`super::min_gru`].
+//! Channels are cut over the workers as in [`super::min_gru`].
 
 use alloc::vec::Vec;
 
 use super::{Mixer, initial};
 use crate::gates;
-use crate::linear::{Linear, Shared, product};
+use crate::linear::{Linear, Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
@@ -38,7 +38,7 @@ impl Mixer for MinLstm {
         self.initial.len()
     }
 
-    fn memory(&self) -> usize {
+    fn state_len(&self) -> usize {
         self.initial.len()
     }
 
@@ -50,7 +50,7 @@ impl Mixer for MinLstm {
         let (n, e) = (pass.rows, self.initial.len());
         let hidden = Shared::new(room(&mut buffers.hidden, n * e), e);
         let scratch = room(&mut buffers.product, n * 3 * e);
-        product(pass, &self.in_proj.weight, 3, 0..3, n, &buffers.normed, scratch, |range, values| {
+        matmul(pass, &self.in_proj.weight, 3, 0..3, n, &buffers.normed, scratch, |range, values| {
             let width = range.len();
             let bias: [&[f32]; 3] = core::array::from_fn(|group| &self.in_proj.bias[group * e..][range.clone()]);
             for span in pass.spans {

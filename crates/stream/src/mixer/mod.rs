@@ -1,4 +1,4 @@
-//! The time-mixing layers. A new one is a file and a line in [`read`] and [`memory_len`].
+//! The time-mixing layers. A new one is a file and a line in [`read`] and [`state_len`].
 
 mod aaren;
 mod decay_min_gru;
@@ -51,7 +51,7 @@ pub(crate) trait Mixer: Debug + Send + Sync {
     }
 
     /// Numbers kept for a session.
-    fn memory(&self) -> usize;
+    fn state_len(&self) -> usize;
 
     /// Writes what is kept before the first token.
     fn init_memory(&self, memory: &mut [f32]);
@@ -97,7 +97,7 @@ pub(crate) fn read(config: &ModelConfig, layer: usize, source: &mut dyn Source, 
 
 impl MixerKind {
     /// The mixers that the runtime runs: those whose state has a fixed size.
-    pub const STREAMED: &'static [Self] = &[
+    pub const SUPPORTED: &'static [Self] = &[
         Self::MinGru,
         Self::MinLstm,
         Self::Gru,
@@ -124,9 +124,9 @@ impl ModelConfig {
     /// Checks that the runtime runs such a model.
     ///
     /// # Errors
-    /// When a mixer is not among [`MixerKind::STREAMED`], or positions are learned.
-    pub fn expect_streamed(&self) -> Result<()> {
-        if let Some(kind) = self.mixer_kinds().into_iter().find(|kind| !MixerKind::STREAMED.contains(kind)) {
+    /// When a mixer is not among [`MixerKind::SUPPORTED`], or positions are learned.
+    pub fn check_supported(&self) -> Result<()> {
+        if let Some(kind) = self.mixer_kinds().into_iter().find(|kind| !MixerKind::SUPPORTED.contains(kind)) {
             return Err(not_streamed(kind));
         }
         if !self.is_language_model() || self.pooling != Pooling::Last || self.pair_head {
@@ -143,27 +143,27 @@ impl ModelConfig {
 const TAKE_THE_TRAINING_MODEL: &str = "take the training model, as minrnn generate and minrnn eval do with a run or a checkpoint";
 
 fn not_streamed(kind: MixerKind) -> Error {
-    let names: Vec<_> = MixerKind::STREAMED.iter().map(|kind| kind.name()).collect();
+    let names: Vec<_> = MixerKind::SUPPORTED.iter().map(|kind| kind.name()).collect();
     let names = names.join(", ");
     Error::Config(format!("the inference runtime does not run mixer = {kind}, expected one of {names}; {TAKE_THE_TRAINING_MODEL}"))
 }
 
 /// Numbers that a mixer of width `config.d_model` keeps for a session.
-pub(crate) fn memory_len(config: &ModelConfig, kind: MixerKind) -> Result<usize> {
+pub(crate) fn state_len(config: &ModelConfig, kind: MixerKind) -> Result<usize> {
     let e = config.d_inner()?;
     Ok(match kind {
         MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gru | MixerKind::Gilr | MixerKind::SignedMinGru | MixerKind::DecayMinGru => e,
         MixerKind::Delta => e * (e / config.n_heads),
         MixerKind::Lstm => 2 * e,
-        MixerKind::Mamba => mamba::memory(e, config.d_state),
+        MixerKind::Mamba => mamba::state_len(e, config.d_state),
         MixerKind::S6 | MixerKind::S4 | MixerKind::S4d => config.d_state * config.d_model,
         MixerKind::Rwkv4 => config.d_model + 3 * e,
         MixerKind::Aaren => e + config.n_heads,
-        MixerKind::LinearAttention | MixerKind::RetNet => retention::memory_len(config, kind)?,
-        MixerKind::SLstm => s_lstm::memory(config.d_model, config.slstm_conv),
-        MixerKind::MLstm => m_lstm::memory(config.mlstm_inner()?, config.n_heads),
+        MixerKind::LinearAttention | MixerKind::RetNet => retention::state_len(config, kind)?,
+        MixerKind::SLstm => s_lstm::state_len(config.d_model, config.slstm_conv),
+        MixerKind::MLstm => m_lstm::state_len(config.mlstm_inner()?, config.n_heads),
         MixerKind::Attention => return Err(not_streamed(kind)),
-        MixerKind::H3 => shift::memory(config.d_model, config.d_state) + config.d_state * config.d_model * config.head_width,
+        MixerKind::H3 => shift::state_len(config.d_model, config.d_state) + config.d_state * config.d_model * config.head_width,
         MixerKind::Hyena | MixerKind::HyenaFilter => return Err(not_streamed(kind)),
     })
 }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use minrnn_kernels::weight_matrix::WeightMatrix;
 
-use crate::linear::{Linear, Shared, product};
+use crate::linear::{Linear, Shared, matmul};
 use crate::pass::{Memory, Pass, Span};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
@@ -51,7 +51,7 @@ impl Recurrent {
         let width = self.gates * e;
         let preact = Shared::new(room(&mut buffers.recurrent[0], n * width), width);
         let scratch = room(&mut buffers.product, n * width);
-        product(pass, &self.in_proj.weight, self.gates, 0..self.gates, n, &buffers.normed, scratch, |range, values| {
+        matmul(pass, &self.in_proj.weight, self.gates, 0..self.gates, n, &buffers.normed, scratch, |range, values| {
             for (i, values) in values.chunks_exact(range.len()).enumerate() {
                 let at = i / n * e;
                 // SAFETY: pieces have channels of their own.

@@ -5,7 +5,7 @@
 //! linear attention: o / (n + 1e−6), n being the output of a value of 1       RetNet: SiLU(g) ⊙ o / √(mean o² + 1e−6)
 //! ```
 //!
-//! Heads need nothing of each other, so each member of the crew runs its own through all tokens.
+//! Heads need nothing of each other, so each member of the workers runs its own through all tokens.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -47,7 +47,7 @@ fn sizes(config: &ModelConfig, kind: MixerKind) -> Result<[usize; 3]> {
 }
 
 /// Numbers kept for a session: S of every head, and RetNet's position.
-pub(super) fn memory_len(config: &ModelConfig, kind: MixerKind) -> Result<usize> {
+pub(super) fn state_len(config: &ModelConfig, kind: MixerKind) -> Result<usize> {
     let [key, _, columns] = sizes(config, kind)?;
     Ok(config.n_heads * key * columns + usize::from(kind == MixerKind::RetNet))
 }
@@ -72,7 +72,7 @@ impl Retention {
 
     /// Cosine and sine of every pair for every token, `[N, pairs, 2]`; moves the positions on.
     fn turns(&self, pass: &Pass<'_>, memory: Memory<'_>, turns: &mut [f32]) {
-        let end = self.memory();
+        let end = self.state_len();
         for span in pass.spans {
             // SAFETY: called between two phases, when nobody else is at the memory.
             let position = unsafe { memory.part(span.session, end - 1, end) };
@@ -145,7 +145,7 @@ impl Mixer for Retention {
     }
 
     /// S of every head, row by row; RetNet's position.
-    fn memory(&self) -> usize {
+    fn state_len(&self) -> usize {
         let [key, _, columns] = self.sizes();
         self.heads * key * columns + usize::from(self.gate.is_some())
     }
@@ -169,7 +169,7 @@ impl Mixer for Retention {
         {
             let turns = &*turns;
             let shared = [Shared::new(queries, keys), Shared::new(keyed, keys), Shared::new(values, width)];
-            pass.crew.split(self.heads, 1, 3 * n * self.memory(), |_, range| {
+            pass.workers.split(self.heads, 1, 3 * n * self.state_len(), |_, range| {
                 for span in pass.spans {
                     self.run(pass, span, range.clone(), memory, turns, shared);
                 }

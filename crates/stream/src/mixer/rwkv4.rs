@@ -6,16 +6,16 @@
 //!
 //! What rounding l loses is carried to the next step, as the kernel does over a whole sequence: where the past fades slowly, it would add up.
 //!
-//! The channels are independent, so each member of the crew runs its own through all tokens right after the product with W_v.
+//! The channels are independent, so each member of the workers runs its own through all tokens right after the product with W_v.
 
 use alloc::vec::Vec;
 
+use minrnn_kernels::rwkv4::{self, EMPTY};
 use minrnn_kernels::weight_matrix::WeightMatrix;
-use minrnn_kernels::wkv::{self, EMPTY};
 
 use super::Mixer;
 use crate::channel_mix::write;
-use crate::linear::{Shared, product};
+use crate::linear::{Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::token_shift::TokenShift;
@@ -55,7 +55,7 @@ impl Mixer for Rwkv4 {
     }
 
     /// The previous input `[D]`, the mean `[E]`, the log-weight `[E]`, what rounding the log-weight has lost `[E]`.
-    fn memory(&self) -> usize {
+    fn state_len(&self) -> usize {
         self.value.inputs() + 3 * self.width()
     }
 
@@ -73,7 +73,7 @@ impl Mixer for Rwkv4 {
         write(pass, &self.receptance, r, scratch, room(receptance, n * e), |_, _| ());
         write(pass, &self.key, k, scratch, room(key, n * e), |_, _| ());
         let (receptance, key, hidden) = (&*receptance, &*key, Shared::new(room(hidden, n * e), e));
-        product(pass, &self.value, 1, 0..1, n, v, scratch, |range, values| {
+        matmul(pass, &self.value, 1, 0..1, n, v, scratch, |range, values| {
             let (w, u) = (&self.fading[range.clone()], &self.bonus[range.clone()]);
             for span in pass.spans {
                 // SAFETY: pieces have channels of their own, here and below.
@@ -84,7 +84,7 @@ impl Mixer for Rwkv4 {
                     let [r, k] = [receptance, key].map(|x| &x[row * e..][range.clone()]);
                     // SAFETY: as above.
                     let out = unsafe { hidden.part(row, range.clone()) };
-                    wkv::step(pass.level, [r, k, v], [w, u], [&mut *mean, &mut *log_weight, &mut *lost], out);
+                    rwkv4::step(pass.level, [r, k, v], [w, u], [&mut *mean, &mut *log_weight, &mut *lost], out);
                 }
             }
         });

@@ -39,8 +39,8 @@ impl Mixer for S4 {
         if self.mixing { Output::Gated } else { Output::Plain }
     }
 
-    fn memory(&self) -> usize {
-        self.ssm.memory()
+    fn state_len(&self) -> usize {
+        self.ssm.state_len()
     }
 
     fn init_memory(&self, memory: &mut [f32]) {
@@ -52,7 +52,7 @@ impl Mixer for S4 {
         let u = &buffers.normed[..n * d];
         let y = Shared::new(room(&mut buffers.recurrent[0], n * d), d);
         let hidden = Shared::new(room(&mut buffers.hidden, n * d), d);
-        pass.crew.split(d, GRANULE, n * self.ssm.memory(), |_, range| {
+        pass.workers.split(d, GRANULE, n * self.ssm.state_len(), |_, range| {
             for span in pass.spans {
                 for row in span.first..span.first + span.len {
                     // SAFETY: pieces have channels of their own.

@@ -4,7 +4,7 @@
 //! [δ, B, C] = W_x u      Δ = softplus(W_dt δ + b)      h ← exp(Δ A) h + Δ u B for each of N states of a channel      y = Σ_n C h + D u
 //! ```
 //!
-//! Two products, each cut over the crew by channels; after the second each member takes its own channels through all states.
+//! Two products, each cut over the workers by channels; after the second each member takes its own channels through all states.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -14,7 +14,7 @@ use minrnn_kernels::weight_matrix::WeightMatrix;
 
 use super::{Mixer, Output};
 use crate::gates::{self, StateStep};
-use crate::linear::{Linear, Shared, product};
+use crate::linear::{Linear, Shared, matmul};
 use crate::norm::as_out;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
@@ -76,7 +76,7 @@ impl Selective {
         let Room { product: scratch, hidden, delta, bc } = room_of;
         let (delta, bc) = (room(delta, rows * r), room(bc, rows * 2 * n));
         let (low_rank, selection) = (Shared::new(delta, r), Shared::new(bc, 2 * n));
-        product(pass, &self.x_proj, 1, 0..1, rows, u, room(scratch, rows * (r + 2 * n)), |range, values| {
+        matmul(pass, &self.x_proj, 1, 0..1, rows, u, room(scratch, rows * (r + 2 * n)), |range, values| {
             // A piece may lie before R, behind it or on both sides; what it lacks is empty and inside its row.
             let step = range.start.min(r)..range.end.min(r);
             let selected = range.start.max(r) - r..range.end.max(r) - r;
@@ -90,7 +90,7 @@ impl Selective {
             }
         });
         let (bc, inner, hidden) = (&*bc, Shared::new(u, e), Shared::new(room(hidden, rows * e), e));
-        product(pass, &self.dt_proj.weight, 1, 0..1, rows, delta, room(scratch, rows * e), |range, values| {
+        matmul(pass, &self.dt_proj.weight, 1, 0..1, rows, delta, room(scratch, rows * e), |range, values| {
             for span in pass.spans {
                 for row in span.first..span.first + span.len {
                     let delta = &mut values[row * range.len()..(row + 1) * range.len()];
@@ -141,7 +141,7 @@ impl Mixer for S6 {
         if self.mixing { Output::Gated } else { Output::Plain }
     }
 
-    fn memory(&self) -> usize {
+    fn state_len(&self) -> usize {
         self.ssm.d_state() * self.ssm.width()
     }
 

@@ -5,12 +5,12 @@
 //! c ← e^(ln f + m − m⁺) c + e^(ĩ − m⁺) tanh z̃     n ← e^(ln f + m − m⁺) n + e^(ĩ − m⁺)     h ← σ(õ) c / n      y = norm of each head of h
 //! ```
 //!
-//! Sessions are cut over the crew; each runs through its tokens one by one, the same for a prompt and for a step.
+//! Sessions are cut over the workers; each runs through its tokens one by one, the same for a prompt and for a step.
 
 use alloc::vec::Vec;
 
-use minrnn_kernels::slstm::{self, EMPTY_M};
-use minrnn_kernels::{head_norm, slstm::ForgetGate};
+use minrnn_kernels::s_lstm::{self, EMPTY_M};
+use minrnn_kernels::{head_norm, s_lstm::ForgetGate};
 
 use super::Mixer;
 use crate::block_diagonal::BlockDiagonal;
@@ -23,8 +23,8 @@ use crate::workspace::{Buffers, room};
 use crate::{ForgetGate as Forget, ModelConfig, Result};
 
 /// Numbers kept for a session: the window, then h, c, n, m.
-pub(super) fn memory(d: usize, conv: bool) -> usize {
-    4 * d + if conv { Conv::memory(d) } else { 0 }
+pub(super) fn state_len(d: usize, conv: bool) -> usize {
+    4 * d + if conv { Conv::state_len(d) } else { 0 }
 }
 
 #[derive(Debug, Clone)]
@@ -81,7 +81,7 @@ impl SLstm {
         }
         let [h, c, n, m] = parts(state, d);
         self.recurrent.row(pass.level, h, product);
-        slstm::step(pass.level, self.heads, self.forget, preact, product, &self.bias, [h, c, n, m]);
+        s_lstm::step(pass.level, self.heads, self.forget, preact, product, &self.bias, [h, c, n, m]);
         let [h, ..] = parts(state, d);
         head_norm::forward(1, self.heads, h, &self.norm, EPS, as_out(y));
     }
@@ -103,8 +103,8 @@ impl Mixer for SLstm {
         false
     }
 
-    fn memory(&self) -> usize {
-        memory(self.norm.len(), self.conv.is_some())
+    fn state_len(&self) -> usize {
+        state_len(self.norm.len(), self.conv.is_some())
     }
 
     fn init_memory(&self, memory: &mut [f32]) {
@@ -118,10 +118,10 @@ impl Mixer for SLstm {
         let normed = &buffers.normed[..rows * d];
         let hidden = Shared::new(room(&mut buffers.hidden, rows * d), d);
         let scratch = Shared::new(room(&mut buffers.product, rows * 9 * d), 9 * d);
-        pass.crew.split(pass.spans.len(), 1, rows * 8 * d * d / self.heads, |_, range| {
+        pass.workers.split(pass.spans.len(), 1, rows * 8 * d * d / self.heads, |_, range| {
             for span in &pass.spans[range] {
                 // SAFETY: pieces have sessions of their own, and so memories and rows.
-                let memory = unsafe { memory.part(span.session, 0, self.memory()) };
+                let memory = unsafe { memory.part(span.session, 0, self.state_len()) };
                 for row in span.first..span.first + span.len {
                     // SAFETY: as above.
                     let (scratch, y) = unsafe { (scratch.part(row, 0..9 * d), hidden.part(row, 0..d)) };

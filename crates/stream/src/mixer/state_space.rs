@@ -117,7 +117,7 @@ impl StateSpace {
     }
 
     /// Numbers kept for a session.
-    pub(super) fn memory(&self) -> usize {
+    pub(super) fn state_len(&self) -> usize {
         2 * self.half * self.width()
     }
 

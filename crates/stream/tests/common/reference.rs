@@ -71,12 +71,12 @@ impl<'a> Reference<'a> {
         self.tensors[name].1.iter().map(|&x| f64::from(x)).collect()
     }
 
-    fn product(&self, name: &str, x: &[f64]) -> Vec<f64> {
+    fn matmul(&self, name: &str, x: &[f64]) -> Vec<f64> {
         self.vector(name).chunks(x.len()).map(|row| row.iter().zip(x).map(|(w, x)| w * x).sum()).collect()
     }
 
     fn linear(&self, name: &str, x: &[f64]) -> Vec<f64> {
-        let y = self.product(&format!("{name}.weight"), x);
+        let y = self.matmul(&format!("{name}.weight"), x);
         y.into_iter().zip(self.vector(&format!("{name}.bias"))).map(|(y, b)| y + b).collect()
     }
 
@@ -111,7 +111,7 @@ impl<'a> Reference<'a> {
         }
         let x = self.norm("backbone.final_norm", &x);
         let head = if self.config.tie_embeddings { "embedding.weight" } else { "head.weight" };
-        self.product(head, &x).into_iter().map(|y| y as f32).collect()
+        self.matmul(head, &x).into_iter().map(|y| y as f32).collect()
     }
 
     fn block(&mut self, i: usize, mut x: Vec<f64>) -> Vec<f64> {
@@ -151,7 +151,7 @@ impl<'a> Reference<'a> {
         let gates = p.len() / e;
         let old = self.blocks[i].h.clone();
         let recurrent = |h: &[f64]| {
-            let mut u = self.product(&format!("{name}.recurrent.weight"), h);
+            let mut u = self.matmul(&format!("{name}.recurrent.weight"), h);
             if let Some((_, bias)) = self.tensors.get(&format!("{name}.recurrent.bias")) {
                 u.iter_mut().zip(bias).for_each(|(u, b)| *u += f64::from(*b));
             }

@@ -45,7 +45,7 @@ pub fn build(case: &Case, floats_per_token: u128, device: &Device) -> anyhow::Re
 pub fn deploy(case: &Case, floats_per_token: u128) -> anyhow::Result<Engine> {
     let trained = build(case, floats_per_token, &Device::flex())?;
     let config = config(case);
-    if config.expect_streamed().is_err() {
+    if config.check_supported().is_err() {
         case.precision.training()?;
         return Ok(Engine::Training(Box::new((config, trained))));
     }
@@ -64,7 +64,7 @@ pub fn parameters(model: &SequenceModel) -> usize {
 /// Operations of the matrix products in one iteration, 2 per weight and token, thrice that with the backward pass.
 pub fn flop(case: &Case, backward: bool) -> Option<f64> {
     let config = config(case);
-    let products = config.cost().ok()?.matrix_products;
+    let products = config.cost().ok()?.matmul_macs;
     Some(products as f64 * case.tokens() as f64 * if backward { 6.0 } else { 2.0 })
 }
 

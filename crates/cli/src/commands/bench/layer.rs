@@ -112,7 +112,7 @@ impl Layer {
     fn forward(&self) -> Tensor<3> {
         let [b, t, d] = self.x.dims();
         let [_, outputs] = self.weight.dims();
-        let preact = ops::product(self.x.clone().reshape([b * t, d]), self.weight.clone()).reshape([b, t, outputs]);
+        let preact = ops::matmul(self.x.clone().reshape([b * t, d]), self.weight.clone()).reshape([b, t, outputs]);
         let bias = Some(self.bias.clone());
         let start = Start { h0: Some(self.h0.clone()), init: None };
         let steps = StepCodes::dense();

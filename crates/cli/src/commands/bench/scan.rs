@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 
 use burn::tensor::{Device, Tensor, TensorData};
 use minrnn::device::name_of;
-use minrnn::ops::{Start as DeviceStart, StepCodes, linear_scan, with_gradient};
+use minrnn::ops::{Start as DeviceStart, StepCodes, backward_from, linear_scan};
 use minrnn_kernels::{Shape, Start, copy, grid, scan};
 use rayon::prelude::*;
 
@@ -140,7 +140,7 @@ fn on_device(shape: Shape, plan: Plan, device: &Device) -> anyhow::Result<Vec<Tu
             let leaves = [&a, &b].map(|leaf| Tensor::from_inner(leaf.clone()).require_grad());
             let [a, b] = leaves.clone();
             let (h, _) = linear_scan(a, b, DeviceStart::default(), &steps);
-            let gradients = with_gradient(h, Tensor::from_inner(d_h.clone())).backward();
+            let gradients = backward_from(h, Tensor::from_inner(d_h.clone())).backward();
             black_box(leaves.map(|leaf| leaf.grad(&gradients)));
         })?;
         Ok(Turn { copy, forward, backward: (both - forward).max(0.0) })

@@ -1,7 +1,7 @@
 //! What a model costs, as lines.
 
 use minrnn::Error;
-use minrnn_stream::{Cost, ModelConfig, Past};
+use minrnn_stream::{Cost, KvCache, ModelConfig};
 
 use super::{grouped, section};
 
@@ -23,11 +23,11 @@ pub fn sections(config: &ModelConfig, more: Vec<(String, String)>) -> anyhow::Re
 }
 
 /// Memory that goes with the tokens read.
-fn cache(past: &Past) -> String {
-    let Past { mixer, numbers, kept, grows, .. } = past;
-    let each = grouped(F32 * numbers);
-    let limit = grouped(*kept as u128);
-    let whole = grouped(F32 * past.carried(*kept));
+fn cache(past: &KvCache) -> String {
+    let KvCache { mixer, len_per_token, capacity, grows, .. } = past;
+    let each = grouped(F32 * len_per_token);
+    let limit = grouped(*capacity as u128);
+    let whole = grouped(F32 * past.carried(*capacity));
     match grows {
         true => format!("{each} bytes per token, up to {limit} tokens ({whole} bytes) of {mixer}"),
         false => format!("{each} bytes per token for {limit} tokens ({whole} bytes), from the first on, of {mixer}"),
@@ -38,7 +38,7 @@ fn cache(past: &Past) -> String {
 fn flops(cost: &Cost) -> String {
     let note = "forward; in training about 3 times as many";
     let first = grouped(cost.flops(1));
-    match cost.past.iter().map(|past| past.seen).max() {
+    match cost.past.iter().map(|past| past.window).max() {
         None => format!("{first} per token ({note})"),
         Some(most) => {
             let (last, most) = (grouped(cost.flops(most)), grouped(most as u128));

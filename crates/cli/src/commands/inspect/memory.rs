@@ -2,7 +2,7 @@
 
 use minrnn::Error;
 use minrnn::memory::{Estimate, rounded};
-use minrnn::train::{Experiment, Untrained, training_memory_of};
+use minrnn::train::{Experiment, ResolvedModel, training_memory_of};
 use minrnn_stream::ModelConfig;
 use serde_json::{Map, Value, json};
 
@@ -21,7 +21,7 @@ pub struct Training {
 impl Training {
     /// Of an experiment whose data may be gone.
     pub fn of_run(experiment: Experiment) -> Option<Self> {
-        let longest = Untrained::of(&experiment).ok()?.longest;
+        let longest = ResolvedModel::of(&experiment).ok()?.longest;
         Some(Self { experiment, longest })
     }
 
@@ -59,7 +59,7 @@ struct Use {
 impl Use {
     fn of(config: &ModelConfig, packed: Option<u128>) -> anyhow::Result<Self> {
         let cost = config.cost().map_err(Error::from)?;
-        let token = cost.past.iter().filter(|past| past.grows).map(|past| past.numbers).sum::<u128>();
+        let token = cost.past.iter().filter(|past| past.grows).map(|past| past.len_per_token).sum::<u128>();
         Ok(Self { weights: packed.unwrap_or(F32 * cost.parameters), session: F32 * cost.carried(0), token: F32 * token })
     }
 }

@@ -15,7 +15,7 @@ use memory::Training;
 use minrnn::Error;
 use minrnn::checkpoint::{LoadedModel, load_model, parameter_shapes};
 use minrnn::data::Tokenizer;
-use minrnn::train::{EXPERIMENT_FILE, Experiment, Pointer, Untrained, checkpoint, experiments, find_checkpoint};
+use minrnn::train::{EXPERIMENT_FILE, Experiment, Pointer, ResolvedModel, checkpoint, experiments, find_checkpoint};
 use minrnn_stream::{CheckpointConfig, CheckpointFiles, ModelConfig, PackedModel, Weights};
 use serde_json::{Map, Value};
 
@@ -90,7 +90,7 @@ fn as_json(subject: Subject<'_>, path: &Path, settings: &[String]) -> anyhow::Re
     match subject {
         Subject::Experiment(name) => {
             let experiment = Experiment::load(name, settings)?;
-            let Untrained { model, longest, .. } = Untrained::of(&experiment)?;
+            let ResolvedModel { model, longest, .. } = ResolvedModel::of(&experiment)?;
             memory::json(&model, Some(&Training { experiment, longest }), None)
         }
         Subject::Configuration => memory::json(&untrained::stored(path, settings)?, None, None),

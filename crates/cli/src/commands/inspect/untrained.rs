@@ -4,7 +4,7 @@ use std::path::Path;
 
 use minrnn::Error;
 use minrnn::interchange::Settings;
-use minrnn::train::{Experiment, Untrained};
+use minrnn::train::{Experiment, ResolvedModel};
 use minrnn_stream::{CheckpointConfig, ModelConfig};
 
 use super::memory::Training;
@@ -13,7 +13,7 @@ use super::{cost, memory, section, settings};
 /// The model of the experiment of that name, or in the file of that name, with `set` on top.
 pub fn experiment(name: &str, set: &[String]) -> anyhow::Result<String> {
     let experiment = Experiment::load(name, set)?;
-    let Untrained { model: config, source, longest } = Untrained::of(&experiment)?;
+    let ResolvedModel { model: config, source, longest } = ResolvedModel::of(&experiment)?;
     let mut text = format!("experiment {name}, not trained\n");
     if !experiment.description.is_empty() {
         text += &format!("  {}\n", super::shown(&experiment.description));

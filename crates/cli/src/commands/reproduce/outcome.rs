@@ -30,7 +30,7 @@ pub enum End {
     /// All iterations are done.
     Finished,
     /// `patience` evaluations in a row brought no gain.
-    NoGain,
+    EarlyStopped,
     /// An evaluation reached `solved_at`.
     Solved,
 }
@@ -88,7 +88,7 @@ impl Outcome {
             best_iteration: report.iteration,
             iterations: progress.iteration,
             end: match ending {
-                Ending::NoGain => End::NoGain,
+                Ending::EarlyStopped => End::EarlyStopped,
                 Ending::Solved => End::Solved,
                 _ => End::Finished,
             },

@@ -2,7 +2,7 @@
 
 use super::{FormalLanguage, FormalTask};
 use crate::Result;
-use crate::data::{BatchSource, EvaluationSet, FixedBatches, SequenceTask, Signal};
+use crate::data::{BatchSource, EvaluationSet, FixedBatches, IoKind, SequenceTask};
 use crate::rng::Purpose;
 
 /// A formal language learned on short strings and scored on longer ones.
@@ -28,8 +28,8 @@ impl Generalization {
 }
 
 impl SequenceTask for Generalization {
-    fn reads(&self) -> Signal {
-        Signal::Tokens { n: self.training.vocab_size().expect("checked when it was made") }
+    fn reads(&self) -> IoKind {
+        IoKind::Tokens { n: self.training.vocab_size().expect("checked when it was made") }
     }
 
     fn longest(&self) -> usize {

@@ -17,7 +17,7 @@ use serde_json::json;
 use super::lines::open;
 use crate::data::labelled::targets_at_the_ends;
 use crate::data::passes::{Examples, Parts, shuffled};
-use crate::data::{Batch, BatchSource, EvaluationSet, SequenceTask, Sequences, Signal};
+use crate::data::{Batch, BatchSource, EvaluationSet, IoKind, SequenceTask, Sequences};
 use crate::rng::Purpose;
 use crate::{Error, Result, Segments};
 
@@ -157,12 +157,12 @@ pub struct Image {
 
 impl Image {
     /// What a model reads and what it predicts.
-    pub fn signals(input: PixelInput) -> (Signal, Signal) {
+    pub fn signals(input: PixelInput) -> (IoKind, IoKind) {
         let reads = match input {
-            PixelInput::Value => Signal::Values { width: 1 },
-            PixelInput::Token => Signal::Tokens { n: 256 },
+            PixelInput::Value => IoKind::Values { width: 1 },
+            PixelInput::Token => IoKind::Tokens { n: 256 },
         };
-        (reads, Signal::Tokens { n: CLASSES.len() })
+        (reads, IoKind::Tokens { n: CLASSES.len() })
     }
 
     /// The six files of `folder`.
@@ -182,11 +182,11 @@ impl Image {
 }
 
 impl SequenceTask for Image {
-    fn reads(&self) -> Signal {
+    fn reads(&self) -> IoKind {
         Self::signals(self.input).0
     }
 
-    fn predicts(&self) -> Signal {
+    fn predicts(&self) -> IoKind {
         Self::signals(self.input).1
     }
 

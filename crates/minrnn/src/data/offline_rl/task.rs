@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::encoding::StepEncoding;
 use super::trajectories::Trajectories;
 use super::windows::{LeftPadding, TrajectoryWindows};
-use crate::data::{BatchSource, EvaluationSet, FixedBatches, SequenceTask, Signal};
+use crate::data::{BatchSource, EvaluationSet, FixedBatches, IoKind, SequenceTask};
 use crate::rng::Purpose;
 use crate::{Error, Result};
 
@@ -68,12 +68,12 @@ impl OfflineRl {
 }
 
 impl SequenceTask for OfflineRl {
-    fn reads(&self) -> Signal {
-        Signal::Values { width: self.encoding.width() }
+    fn reads(&self) -> IoKind {
+        IoKind::Values { width: self.encoding.width() }
     }
 
-    fn predicts(&self) -> Signal {
-        Signal::Values { width: self.encoding.action_width }
+    fn predicts(&self) -> IoKind {
+        IoKind::Values { width: self.encoding.action_width }
     }
 
     fn longest(&self) -> usize {

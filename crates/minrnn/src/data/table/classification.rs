@@ -15,7 +15,7 @@ use super::series::{Series, labels};
 use super::table_task::{Classifier, TableTask};
 use super::{Chunk, Frame, Normalization, Numbers, Wanted, WholeSeries, read_table};
 use crate::data::batch::{check_shape, expect_index};
-use crate::data::{Batch, BatchSource, EvaluationSet, SequenceTask, Sequences, Signal};
+use crate::data::{Batch, BatchSource, EvaluationSet, IoKind, SequenceTask, Sequences};
 use crate::rng::{self, Purpose};
 use crate::suggestion::suggestion;
 use crate::{Error, Result, Segments};
@@ -204,12 +204,12 @@ impl Table {
 }
 
 impl SequenceTask for Classification {
-    fn reads(&self) -> Signal {
-        Signal::Values { width: self.table.columns.len() }
+    fn reads(&self) -> IoKind {
+        IoKind::Values { width: self.table.columns.len() }
     }
 
-    fn predicts(&self) -> Signal {
-        Signal::Tokens { n: self.table.names.len() }
+    fn predicts(&self) -> IoKind {
+        IoKind::Tokens { n: self.table.names.len() }
     }
 
     fn longest(&self) -> usize {

@@ -22,7 +22,7 @@ use super::table_task::{Forecaster, TableTask};
 use super::windows::ForecastWindows;
 use super::{Frame, Normalization, SeasonalNaive, Wanted, WholeSeries, read_table};
 use crate::data::batch::{check_shape, expect_index};
-use crate::data::{Batch, BatchSource, EvaluationSet, SequenceTask, Sequences, Signal};
+use crate::data::{Batch, BatchSource, EvaluationSet, IoKind, SequenceTask, Sequences};
 use crate::rng::Purpose;
 use crate::{Error, Result};
 
@@ -219,12 +219,12 @@ impl Table {
 }
 
 impl SequenceTask for Forecasting {
-    fn reads(&self) -> Signal {
-        Signal::Values { width: self.table.n_inputs() }
+    fn reads(&self) -> IoKind {
+        IoKind::Values { width: self.table.n_inputs() }
     }
 
-    fn predicts(&self) -> Signal {
-        Signal::Values { width: self.table.n_outputs() }
+    fn predicts(&self) -> IoKind {
+        IoKind::Values { width: self.table.n_outputs() }
     }
 
     fn longest(&self) -> usize {

@@ -27,17 +27,17 @@ pub struct Frame {
     /// The columns of names, in the order they were wanted.
     pub texts: Vec<Texts>,
     /// Where the rows stand in the file.
-    pub(super) places: Places,
+    pub(super) places: Locations,
 }
 
 /// Where the rows of a table stand in a file of lines; empty where it has none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Places {
+pub(super) struct Locations {
     /// Rows that do not stand on the line after the row before, each with its line.
     jumps: Vec<(usize, u64)>,
 }
 
-impl Places {
+impl Locations {
     /// The last row so far, `row`, begins on `line`.
     pub fn push(&mut self, row: usize, line: u64) {
         if self.jumps.last().is_none_or(|&(from, at)| at + (row - from) as u64 != line) {
@@ -60,7 +60,7 @@ impl Frame {
         let names: Vec<String> = positions.numbers.iter().map(|&at| header[at].clone()).collect();
         let numbers = vec![Vec::new(); names.len()];
         let texts = positions.texts.iter().map(|_| Texts::default()).collect();
-        Self { names, numbers, texts, places: Places::default() }
+        Self { names, numbers, texts, places: Locations::default() }
     }
 
     /// Without rows, for columns of numbers of these names.

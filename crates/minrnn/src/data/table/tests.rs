@@ -52,8 +52,8 @@ fn place(task: &Forecasting, x: f32) -> (usize, usize) {
 
 fn horizon_of(task: &Forecasting) -> usize {
     match task.predicts() {
-        crate::data::Signal::Values { width } => width,
-        crate::data::Signal::Tokens { .. } => panic!("expected values"),
+        crate::data::IoKind::Values { width } => width,
+        crate::data::IoKind::Tokens { .. } => panic!("expected values"),
     }
 }
 

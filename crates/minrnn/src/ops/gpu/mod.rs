@@ -19,6 +19,7 @@
 #![allow(clippy::collapsible_if, reason = "what is decided when a kernel is compiled stands apart from what its units decide")]
 
 mod adamw;
+mod backward_from;
 mod chunks;
 mod column_sums;
 mod conv;
@@ -30,15 +31,14 @@ mod embedding;
 mod fusion;
 mod gelu;
 mod lstm;
+mod matmul;
 mod norm;
-mod product;
 mod recurrence;
 mod selective_scan;
 mod tensors;
-mod with_gradient;
 
 pub(super) use adamw::{all_on_gpu, sums_of_squares};
-pub(super) use product::works_in_bf16;
+pub(super) use matmul::works_in_bf16;
 pub(super) use recurrence::Cell;
 pub(super) use tensors::{Like, Uploaded, ints_on_gpu};
 

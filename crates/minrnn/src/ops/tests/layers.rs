@@ -31,10 +31,10 @@ fn highway_equals_its_composition() {
 fn silu_for_two_readers_equals_its_composition() {
     for rows in [0, 7] {
         compare(
-            "silu_twice",
+            "silu_shared",
             &[rows * E],
             |leaves| {
-                let (y, same) = super::super::silu_twice(shaped(leaves[0].clone(), [1, rows, E]));
+                let (y, same) = super::super::silu_shared(shaped(leaves[0].clone(), [1, rows, E]));
                 vec![flat(y), flat(same)]
             },
             |leaves| vec![super::super::silu::composed(leaves[0].clone()), super::super::silu::composed(leaves[0].clone())],
@@ -82,11 +82,11 @@ fn causal_conv_equals_its_composition() {
                     },
                 );
                 compare(
-                    &format!("causal_conv_and_input, K = {kernel_size}, T = {seq_len}, {steps:?}"),
+                    &format!("causal_conv_residual, K = {kernel_size}, T = {seq_len}, {steps:?}"),
                     &[B * seq_len * E, E * kernel_size, E, B * (kernel_size - 1) * E],
                     |leaves| {
                         let (x, weight, bias, window) = split(leaves);
-                        let (y, window, x) = super::super::causal_conv_and_input(x, weight, bias, window, &steps, FloatDType::F32);
+                        let (y, window, x) = super::super::causal_conv_residual(x, weight, bias, window, &steps, FloatDType::F32);
                         vec![flat(y), flat(window), flat(x)]
                     },
                     |leaves| {
@@ -117,20 +117,18 @@ fn norms_equal_their_composition() {
     );
     let both = |(y, x)| vec![flat::<3>(y), flat::<3>(x)];
     compare(
-        "layer_norm_and_input",
+        "layer_norm_residual",
         &[6 * E, E, E],
-        |mut leaves| {
-            both(super::super::layer_norm_and_input(three(&mut leaves), leaves.remove(0), leaves.remove(0), 1e-5, FloatDType::F32))
-        },
+        |mut leaves| both(super::super::layer_norm_residual(three(&mut leaves), leaves.remove(0), leaves.remove(0), 1e-5, FloatDType::F32)),
         |mut leaves| {
             let x = three(&mut leaves);
             both((super::super::norm::composed_layer_norm(x.clone(), leaves.remove(0), leaves.remove(0), 1e-5), x))
         },
     );
     compare(
-        "rms_norm_and_input",
+        "rms_norm_residual",
         &[6 * E, E],
-        |mut leaves| both(super::super::rms_norm_and_input(three(&mut leaves), leaves.remove(0), FloatDType::F32)),
+        |mut leaves| both(super::super::rms_norm_residual(three(&mut leaves), leaves.remove(0), FloatDType::F32)),
         |mut leaves| {
             let x = three(&mut leaves);
             both((super::super::norm::composed_rms_norm(x.clone(), leaves.remove(0)), x))
@@ -172,7 +170,7 @@ fn products_equal_their_composition() {
             _ => vec![flat(x.matmul(weight))],
         };
         let straight = |leaves| two(leaves, [3, E]);
-        let fused = |(x, weight)| vec![flat(super::super::product(x, weight))];
+        let fused = |(x, weight)| vec![flat(super::super::matmul(x, weight))];
         compare(
             "product",
             &[3 * n, 3 * E],
@@ -183,9 +181,9 @@ fn products_equal_their_composition() {
             },
         );
         let across = |leaves| two(leaves, [E, 3]);
-        let fused = |(x, weight)| vec![flat(super::super::product_transposed(x, weight))];
+        let fused = |(x, weight)| vec![flat(super::super::matmul_transposed(x, weight))];
         compare(
-            "product_transposed",
+            "matmul_transposed",
             &[3 * n, 3 * E],
             |leaves| fused(across(leaves)),
             |leaves| {
@@ -224,11 +222,11 @@ fn activations_equal_their_composition() {
 fn activations_with_their_product_equal_their_composition() {
     const D: usize = 5;
     compare(
-        "bias_gelu_product",
+        "gelu_matmul",
         &[7 * E, E, E * D],
         |mut leaves| {
             let (x, bias, weight) = (shaped(leaves.remove(0), [7, E]), leaves.remove(0), shaped(leaves.remove(0), [E, D]));
-            vec![flat(super::super::bias_gelu_product(x, Some(bias), weight))]
+            vec![flat(super::super::gelu_matmul(x, Some(bias), weight))]
         },
         |mut leaves| {
             let (x, bias, weight) = (shaped(leaves.remove(0), [7, E]), leaves.remove(0), shaped(leaves.remove(0), [E, D]));
@@ -239,11 +237,11 @@ fn activations_with_their_product_equal_their_composition() {
         (shaped::<2>(leaves.remove(0), [7, 2 * E]), leaves.remove(0), leaves.remove(0), shaped::<2>(leaves.remove(0), [E, D]))
     };
     compare(
-        "bias_gated_gelu_product",
+        "gated_gelu_matmul",
         &[14 * E, 2 * E, E, E * D],
         |leaves| {
             let (x, bias, scale, weight) = gated(leaves);
-            vec![flat(super::super::bias_gated_gelu_product(x, Some(bias), scale, weight))]
+            vec![flat(super::super::gated_gelu_matmul(x, Some(bias), scale, weight))]
         },
         |leaves| {
             let (x, bias, scale, weight) = gated(leaves);
@@ -293,8 +291,8 @@ fn cross_entropy_equals_its_composition() {
 
 #[test]
 fn bf16_products_round_their_inputs_forward_and_backward_and_nothing_else() {
-    use minrnn_kernels::product::bf16::has_bf16;
-    use minrnn_kernels::reference::product::to_bf16;
+    use minrnn_kernels::matmul::bf16::has_bf16;
+    use minrnn_kernels::reference::matmul::to_bf16;
     let (n, d, m) = (5, 33, 17);
     let run = |precision, rounded: bool| {
         let device = Device::flex().autodiff();
@@ -305,7 +303,7 @@ fn bf16_products_round_their_inputs_forward_and_backward_and_nothing_else() {
         };
         let (x, weight) = (leaf(n, d, 1), leaf(d, m, 2));
         // The upstream gradient is 1, which is exact in bf16.
-        let y = super::super::with_precision(precision, || super::super::product(x.clone(), weight.clone()));
+        let y = super::super::with_precision(precision, || super::super::matmul(x.clone(), weight.clone()));
         let grads = y.clone().sum().backward();
         [values(y), values(x.grad(&grads).unwrap()), values(weight.grad(&grads).unwrap())]
     };

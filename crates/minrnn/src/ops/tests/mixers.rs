@@ -66,21 +66,21 @@ fn wkv_equals_its_composition() {
         for steps in segments(seq_len) {
             let split = |leaves: Vec<Tensor<1>>| {
                 let [r, k, v, decay, bonus, mean, log_weight]: [Tensor<1>; 7] = leaves.try_into().unwrap();
-                let memory = super::super::WkvMemory { mean: shaped(mean, [B, E]), log_weight: shaped(log_weight, [B, E]) };
+                let memory = super::super::Rwkv4Memory { mean: shaped(mean, [B, E]), log_weight: shaped(log_weight, [B, E]) };
                 ([r, k, v].map(|x| shaped(x, [B, seq_len, E])), decay, bonus, memory)
             };
-            let all = |(y, memory): (Tensor<3>, super::super::WkvMemory)| vec![flat(y), flat(memory.mean), flat(memory.log_weight)];
+            let all = |(y, memory): (Tensor<3>, super::super::Rwkv4Memory)| vec![flat(y), flat(memory.mean), flat(memory.log_weight)];
             let sequence = B * seq_len * E;
             compare(
                 &format!("wkv, T = {seq_len}, {steps:?}"),
                 &[sequence, sequence, sequence, E, E, B * E, B * E],
                 |leaves| {
                     let (inputs, decay, bonus, memory) = split(leaves);
-                    all(super::super::wkv(inputs, decay, bonus, memory, &steps))
+                    all(super::super::rwkv4(inputs, decay, bonus, memory, &steps))
                 },
                 |leaves| {
                     let (inputs, decay, bonus, memory) = split(leaves);
-                    all(super::super::wkv::composed(inputs, decay, bonus, memory, &steps))
+                    all(super::super::rwkv4::composed(inputs, decay, bonus, memory, &steps))
                 },
             );
         }
@@ -175,11 +175,11 @@ fn slstm_equals_its_composition() {
                     &[B * seq_len * 4 * e, 4 * e * width, 4 * e, B * e, B * e, B * e, B * e],
                     |leaves| {
                         let (preact, weight, bias, memory) = split(leaves);
-                        all(super::super::slstm(preact, weight, bias, forget, memory, &steps))
+                        all(super::super::s_lstm(preact, weight, bias, forget, memory, &steps))
                     },
                     |leaves| {
                         let (preact, weight, bias, memory) = split(leaves);
-                        all(super::super::slstm::composed(preact, weight, bias, forget, memory, &steps))
+                        all(super::super::s_lstm::composed(preact, weight, bias, forget, memory, &steps))
                     },
                 );
             }
@@ -207,11 +207,11 @@ fn mlstm_equals_its_composition() {
                 &[sequence, sequence, sequence, B * seq_len * 2 * heads, memory * width, memory, B * heads],
                 |leaves| {
                     let ([q, k, v], gates, memory) = split(leaves);
-                    all(super::super::mlstm(q, k, v, gates, memory, &steps))
+                    all(super::super::m_lstm(q, k, v, gates, memory, &steps))
                 },
                 |leaves| {
                     let ([q, k, v], gates, memory) = split(leaves);
-                    all(super::super::mlstm::composed(q, k, v, gates, memory, &steps))
+                    all(super::super::m_lstm::composed(q, k, v, gates, memory, &steps))
                 },
             );
         }

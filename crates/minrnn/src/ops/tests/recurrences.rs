@@ -28,7 +28,7 @@ fn min_gru_equals_its_composition() {
 
 #[test]
 fn min_lstm_equals_its_composition() {
-    for gates in [Gates::Normalized, Gates::Independent] {
+    for gates in [Gates::Normalized, Gates::Unnormalized] {
         let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
             let start = start(&mut leaves);
             let bias = leaves.pop();
@@ -175,7 +175,7 @@ fn the_log_space_cells_equal_the_linear_ones() {
             both(super::super::min_gru(preact, bias, Candidate::Positive, start, steps))
         },
     );
-    for gates in [Gates::Normalized, Gates::Independent] {
+    for gates in [Gates::Normalized, Gates::Unnormalized] {
         compare(
             "minLSTM in log space",
             &lengths(3),

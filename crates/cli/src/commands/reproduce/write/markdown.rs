@@ -142,7 +142,7 @@ fn runs(grid: &Grid) -> String {
 
 /// `solved 2 ×, all iterations`.
 fn endings(outcomes: &[&Outcome]) -> String {
-    let kinds = [(End::Solved, "solved"), (End::NoGain, "no more gain"), (End::Finished, "all iterations")];
+    let kinds = [(End::Solved, "solved"), (End::EarlyStopped, "no more gain"), (End::Finished, "all iterations")];
     let count = |end: End| outcomes.iter().filter(|outcome| outcome.end == end).count();
     let text = |(end, words): (End, &str)| match count(end) {
         0 => None,

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::data::labelled::{Labelled, side_by_side};
 use crate::data::passes::{Examples, Parts};
-use crate::data::{Batch, BatchSource, EvaluationSet, SequenceTask, Signal};
+use crate::data::{Batch, BatchSource, EvaluationSet, IoKind, SequenceTask};
 use crate::rng::{Purpose, stream};
 use crate::{Error, Result};
 
@@ -189,7 +189,7 @@ pub struct ListOps {
 
 impl ListOps {
     /// What a model reads and what it predicts.
-    pub const SIGNALS: (Signal, Signal) = (Signal::Tokens { n: expression::VOCAB_SIZE }, Signal::Tokens { n: expression::N_CLASSES });
+    pub const SIGNALS: (IoKind, IoKind) = (IoKind::Tokens { n: expression::VOCAB_SIZE }, IoKind::Tokens { n: expression::N_CLASSES });
 
     /// The official files in `folder` when it has them (the settings of `task` then play no part), or else expressions to these settings,
     /// which the first call writes into `folder` for the following ones.
@@ -204,11 +204,11 @@ impl ListOps {
 }
 
 impl SequenceTask for ListOps {
-    fn reads(&self) -> Signal {
+    fn reads(&self) -> IoKind {
         Self::SIGNALS.0
     }
 
-    fn predicts(&self) -> Signal {
+    fn predicts(&self) -> IoKind {
         Self::SIGNALS.1
     }
 

@@ -17,7 +17,7 @@ pub use self::documents::TextUnit;
 use self::documents::{Documents, Vocabulary};
 use crate::data::labelled::{Labelled, side_by_side};
 use crate::data::passes::{Examples, Parts};
-use crate::data::{Batch, BatchSource, EvaluationSet, SequenceTask, Signal};
+use crate::data::{Batch, BatchSource, EvaluationSet, IoKind, SequenceTask};
 use crate::rng::Purpose;
 use crate::{Error, Result};
 
@@ -141,12 +141,12 @@ impl RetrievalTask {
 }
 
 impl SequenceTask for Retrieval {
-    fn reads(&self) -> Signal {
-        Signal::Tokens { n: self.vocabulary.size() }
+    fn reads(&self) -> IoKind {
+        IoKind::Tokens { n: self.vocabulary.size() }
     }
 
-    fn predicts(&self) -> Signal {
-        Signal::Tokens { n: 2 }
+    fn predicts(&self) -> IoKind {
+        IoKind::Tokens { n: 2 }
     }
 
     fn has_parts(&self) -> bool {
@@ -190,7 +190,7 @@ mod tests {
     fn a_pair_is_two_sequences_with_a_reset_between_them() {
         let dir = folder("1\tp1\tp2\tab\tabba\n0.0\tp2\tp3\tabba\tb\n");
         let task = Retrieval::open(&RetrievalTask { max_length: 4, ..RetrievalTask::default() }, dir.path()).unwrap();
-        assert_eq!((task.reads(), task.predicts(), task.longest()), (Signal::Tokens { n: 5 }, Signal::Tokens { n: 2 }, 7));
+        assert_eq!((task.reads(), task.predicts(), task.longest()), (IoKind::Tokens { n: 5 }, IoKind::Tokens { n: 2 }, 7));
         // Three characters and the end of each document; 'c' is not in the training part.
         let batch = task.evaluation(2, 0, Purpose::ValidationData, 1).unwrap().batch(0).unwrap();
         assert_eq!(batch.inputs.tokens(), [4, 3, 2, 1, 2]);
@@ -207,7 +207,7 @@ mod tests {
         let dir = folder("1\tp1\tp2\té\tb\n");
         let task = Retrieval::open(&RetrievalTask { unit: TextUnit::Byte, ..RetrievalTask::default() }, dir.path()).unwrap();
         let batch = task.training(1, 0).unwrap().batch(0, 0).unwrap();
-        assert_eq!((task.reads(), batch.inputs.tokens()), (Signal::Tokens { n: 258 }, &[196, 170, 257, 99, 257][..]));
+        assert_eq!((task.reads(), batch.inputs.tokens()), (IoKind::Tokens { n: 258 }, &[196, 170, 257, 99, 257][..]));
         let message = Retrieval::open(&RetrievalTask { max_length: 1, ..RetrievalTask::default() }, dir.path()).unwrap_err().to_string();
         assert!(message.contains("max_length between 2"), "{message}");
     }

@@ -2,8 +2,8 @@
 
 use cubecl::ir::ElemType;
 use cubecl::prelude::*;
+use minrnn_kernels::s_lstm::EMPTY_M;
 use minrnn_kernels::segments::{PADDING, RESET};
-use minrnn_kernels::slstm::EMPTY_M;
 
 use super::Plan;
 use super::cells::{Gates, State, step};

@@ -16,7 +16,7 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::column_sums::column_sums;
-use super::product::multiplied;
+use super::matmul::multiplied;
 use super::tensors::{LANES, arg, arg_or, cubes, dims, elements, empty, empty_in, empty_like_in, format};
 
 use cells::Cell;

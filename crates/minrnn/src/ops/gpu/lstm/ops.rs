@@ -3,7 +3,7 @@
 use burn_cubecl::ops::reshape;
 use burn_cubecl::tensor::CubeTensor;
 
-use super::super::super::{lstm, slstm};
+use super::super::super::{lstm, s_lstm};
 use super::super::GpuOp;
 use super::super::tensors::{Like, dims, zeros_like};
 use super::{Cell, Problem};
@@ -62,7 +62,7 @@ impl GpuOp for lstm::Op {
     }
 }
 
-impl slstm::Op {
+impl s_lstm::Op {
     fn cell(&self) -> Cell {
         match self.forget {
             ForgetGate::Sigmoid => Cell::SLstmSigmoid,
@@ -85,7 +85,7 @@ impl slstm::Op {
     }
 }
 
-impl GpuOp for slstm::Op {
+impl GpuOp for s_lstm::Op {
     fn outputs_like(&self, inputs: &[Like]) -> Vec<Like> {
         outputs_like(&inputs[0], self.cell().parts())
     }

@@ -1,10 +1,10 @@
-//! sLSTM, step by step. The equations stand in [`crate::slstm`].
+//! sLSTM, step by step. The equations stand in [`crate::s_lstm`].
 
 use super::gru::{sigmoid_pair, tanh_and_slope};
 use super::{Float, sigmoid, softplus};
+use crate::s_lstm::{EMPTY_M, ForgetGate, Start};
 use crate::segments::{CONTINUE, PADDING, RESET};
 use crate::shape::Shape;
-use crate::slstm::{EMPTY_M, ForgetGate, Start};
 use alloc::{vec, vec::Vec};
 
 /// What the sLSTM gives, each in the order h, c, n, m.

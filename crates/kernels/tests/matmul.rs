@@ -2,17 +2,17 @@
 mod common;
 use common::*;
 use minrnn_kernels::Out;
-use minrnn_kernels::product::bf16::has_bf16;
-use minrnn_kernels::product::{Matrix, Precision, product, transposed};
-use minrnn_kernels::reference::product::{product as reference, to_bf16};
+use minrnn_kernels::matmul::bf16::has_bf16;
+use minrnn_kernels::matmul::{Matrix, Precision, matmul, transposed};
+use minrnn_kernels::reference::matmul::{matmul as reference, to_bf16};
 use minrnn_kernels::simd::Level;
 
 fn f32_product(sizes: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, out: Out) {
-    product(Precision::F32, sizes, left, right, None, out);
+    matmul(Precision::F32, sizes, left, right, None, out);
 }
 
 fn bf16_product(sizes: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, out: Out) {
-    product(Precision::Bf16, sizes, left, right, None, out);
+    matmul(Precision::Bf16, sizes, left, right, None, out);
 }
 
 /// |error| of an f32 sum ≤ this · Σ |left · right|.
@@ -79,7 +79,7 @@ fn check(precision: Precision, sizes: [usize; 3], random: &mut Random) {
         let expected = if bias.is_some() { &biased } else { &plain };
         let (left, right) = (left.runs(left_t, gap), right.runs(right_t, gap));
         let (left, right) = (matrix(&left, left_t), matrix(&right, right_t));
-        let [out] = outputs([rows * columns], |[out]| product(precision, sizes, left, right, bias, out));
+        let [out] = outputs([rows * columns], |[out]| matmul(precision, sizes, left, right, bias, out));
         for (i, ((&found, &expected), &scale)) in out.iter().zip(expected).zip(&scale).enumerate() {
             let error = (f64::from(found) - expected).abs();
             assert!(error <= SUM * scale, "{precision:?} {sizes:?} layout {layout} element {i}: {found}, expected {expected}");
@@ -152,7 +152,7 @@ fn empty_results_are_left_alone_and_empty_depth_gives_the_bias() {
     bf16_product([0, 3, 4], Matrix::new(&[], 3), Matrix::new(&[1.0; 12], 4), &mut []);
     bf16_product([3, 4, 0], Matrix::new(&[1.0; 12], 4), Matrix::new(&[], 0), &mut []);
     let [out] = outputs([4], |[out]| {
-        product(Precision::Bf16, [2, 0, 2], Matrix::new(&[], 0), Matrix::new(&[], 2), Some(&[1.0, 2.0]), out);
+        matmul(Precision::Bf16, [2, 0, 2], Matrix::new(&[], 0), Matrix::new(&[], 2), Some(&[1.0, 2.0]), out);
     });
     assert_eq!(out, [1.0, 2.0, 1.0, 2.0]);
 }
@@ -212,7 +212,7 @@ fn the_number_of_threads_does_not_change_the_result() {
             let left = Matrix::new(&left, if transpose { rows } else { depth });
             let left = if transpose { left.transpose() } else { left };
             for precision in [Precision::F32, Precision::Bf16] {
-                let run = || outputs([rows * columns], |[out]| product(precision, sizes, left, Matrix::new(&right, columns), None, out));
+                let run = || outputs([rows * columns], |[out]| matmul(precision, sizes, left, Matrix::new(&right, columns), None, out));
                 if packs(precision, sizes) {
                     assert_threads_change_nothing(run);
                 }
@@ -234,7 +234,7 @@ fn without_bf16_instructions_products_are_those_of_f32() {
         let [f32s] = outputs([rows * columns], |[out]| f32_product(sizes, left, right, out));
         let [bf16] = outputs([rows * columns], |[out]| bf16_product(sizes, left, right, out));
         assert!(f32s == bf16);
-        let [biased] = outputs([rows * columns], |[out]| product(Precision::F32, sizes, left, right, Some(&bias), out));
+        let [biased] = outputs([rows * columns], |[out]| matmul(Precision::F32, sizes, left, right, Some(&bias), out));
         for (at, (biased, plain)) in biased.iter().zip(&f32s).enumerate() {
             assert!((biased - plain - bias[at % columns]).abs() < 1e-4);
         }

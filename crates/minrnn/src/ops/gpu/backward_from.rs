@@ -2,7 +2,7 @@
 
 use burn_cubecl::tensor::CubeTensor;
 
-use super::super::with_gradient::WithGradient;
+use super::super::backward_from::WithGradient;
 use super::GpuOp;
 use super::tensors::{Like, zeros};
 

@@ -7,11 +7,11 @@ use minrnn_kernels::segments::{PADDING, RESET};
 
 use crate::ops::StepCodes;
 
-/// Places of the steps of a batch `[B, T]`, and the counter `[B, 1]` that says how many steps each row has had since its last reset.
+/// StepPositions of the steps of a batch `[B, T]`, and the counter `[B, 1]` that says how many steps each row has had since its last reset.
 ///
 /// The counter is an f32 like every part of a state, and so exact up to 2²⁴ steps; padding leaves it as it is.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct StepPositions {
     /// The counters before the first step.
     pub before: Vec<usize>,
     /// The place of every step, 0 at padding.
@@ -22,7 +22,7 @@ pub(crate) struct Places {
     pub after: Tensor<2>,
 }
 
-impl Places {
+impl StepPositions {
     /// Counts `seq_len` steps on from `counter` `[B, 1]`.
     pub(crate) fn count(counter: Tensor<2>, seq_len: usize, steps: &StepCodes) -> Self {
         let [batch, _] = counter.dims();

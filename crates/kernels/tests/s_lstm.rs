@@ -4,9 +4,9 @@ mod common;
 mod stepwise;
 
 use common::{Random, assert_gradient, differences, dot, outputs, wide};
-use minrnn_kernels::reference::slstm as reference;
+use minrnn_kernels::reference::s_lstm as reference;
+use minrnn_kernels::s_lstm::{self, EMPTY_M, ForgetGate, Start};
 use minrnn_kernels::simd::Level;
-use minrnn_kernels::slstm::{self, EMPTY_M, ForgetGate, Start};
 use minrnn_kernels::{Shape, segments::PADDING};
 use stepwise::{GRADIENT, KINDS, STATE, close, codes, cut, join, segments, shapes, sum};
 
@@ -72,7 +72,7 @@ impl Case {
         let (all, last) = (shape.elements(), shape.states());
         outputs([all, all, all, all, last, last, last, last], |[h, c, n, m, h_last, c_last, n_last, m_last]| {
             let last = [h_last, c_last, n_last, m_last];
-            slstm::forward(*shape, *heads, *forget, preact, weight, bias.as_deref(), self.start(), [h, c, n, m], last);
+            s_lstm::forward(*shape, *heads, *forget, preact, weight, bias.as_deref(), self.start(), [h, c, n, m], last);
         })
     }
 
@@ -84,7 +84,7 @@ impl Case {
             let states = [&out[0][..], &out[1], &out[2], &out[3]];
             let d_last = d_last.each_ref().map(Option::as_deref);
             let (start, d_start) = (self.start(), [d_h0, d_c0, d_n0]);
-            slstm::backward(
+            s_lstm::backward(
                 *shape,
                 *heads,
                 *forget,

@@ -4,10 +4,10 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{DType, Tensor};
-use minrnn_kernels::product::{self as kernel, Matrix};
+use minrnn_kernels::matmul::{self as kernel, Matrix};
 
 use super::flex::{Output, dims, slice};
-use super::fused::{FusedOp, Keeps, has_all_kernels, has_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, has_kernels, input, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 use super::precision::{self, Precision};
@@ -19,7 +19,7 @@ use super::precision::{self, Precision};
 ///
 /// # Panics
 /// When shapes do not fit.
-pub fn product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
+pub fn matmul(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
     if has_product(&x) {
         return output(run(Product { weight: Side::Straight, precision: precision::current() }, vec![input(x), input(weight)]).pop());
     }
@@ -33,7 +33,7 @@ pub fn product(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
 ///
 /// # Panics
 /// When shapes do not fit.
-pub fn product_transposed(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
+pub fn matmul_transposed(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
     if has_product(&x) {
         return output(run(Product { weight: Side::Transposed, precision: precision::current() }, vec![input(x), input(weight)]).pop());
     }
@@ -43,7 +43,7 @@ pub fn product_transposed(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
 /// True where a product goes through [`Product`]: on the processor, and elsewhere where it is not f32's alone.
 fn has_product(x: &Tensor<2>) -> bool {
     let f32_alone = precision::current() == Precision::F32 && x.dtype() == DType::F32;
-    has_kernels(&x.device()) || !f32_alone && has_all_kernels(x)
+    is_on_cpu(&x.device()) || !f32_alone && has_kernels(x)
 }
 
 /// How the weight stands in the product.
@@ -84,7 +84,7 @@ impl FusedOp for Product {
         };
         assert_eq!(depth, inner, "a product of rows of {depth} needs a matrix of {depth} rows, found {inner}");
         let mut y = Output::new([rows, columns]);
-        kernel::product(self.precision, [rows, depth, columns], matrix(x), right, None, y.out());
+        kernel::matmul(self.precision, [rows, depth, columns], matrix(x), right, None, y.out());
         // SAFETY: the product writes the output whole.
         unsafe { vec![y.finish()] }
     }
@@ -97,12 +97,12 @@ impl FusedOp for Product {
         let [mut d_x, mut d_weight] = [Output::like(x), Output::like(weight)];
         match self.weight {
             Side::Straight => {
-                kernel::product(self.precision, [rows, columns, depth], matrix(d_y), matrix(weight).transpose(), None, d_x.out());
-                kernel::product(self.precision, [depth, rows, columns], matrix(x).transpose(), matrix(d_y), None, d_weight.out());
+                kernel::matmul(self.precision, [rows, columns, depth], matrix(d_y), matrix(weight).transpose(), None, d_x.out());
+                kernel::matmul(self.precision, [depth, rows, columns], matrix(x).transpose(), matrix(d_y), None, d_weight.out());
             }
             Side::Transposed => {
-                kernel::product(self.precision, [rows, columns, depth], matrix(d_y), matrix(weight), None, d_x.out());
-                kernel::product(self.precision, [columns, rows, depth], matrix(d_y).transpose(), matrix(x), None, d_weight.out());
+                kernel::matmul(self.precision, [rows, columns, depth], matrix(d_y), matrix(weight), None, d_x.out());
+                kernel::matmul(self.precision, [columns, rows, depth], matrix(d_y).transpose(), matrix(x), None, d_weight.out());
             }
         }
         // SAFETY: the products write both gradients whole.

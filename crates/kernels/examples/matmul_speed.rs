@@ -3,7 +3,7 @@
 //! `cargo run --release -p minrnn-kernels --example product_speed -- [threads] [repetitions] [tokens]`. Shapes are those of a language
 //! model's layers: `tokens` rows through a weight [K, N] forward (y = x W), and both gradients (d_x = d_y Wᵀ, d_W = xᵀ d_y).
 
-use minrnn_kernels::product::{Matrix, Precision, bf16::has_bf16, product};
+use minrnn_kernels::matmul::{Matrix, Precision, bf16::has_bf16, matmul};
 use minrnn_kernels::simd::{Level, Simd, WithSimd};
 use rayon::prelude::*;
 use std::hint::black_box;
@@ -65,7 +65,7 @@ fn row(name: &str, sizes: [usize; 3], left: Matrix, right: Matrix, peaks: [f64; 
     let mut best = [f64::INFINITY; 2];
     for _ in 0..repetitions {
         for (best, precision) in best.iter_mut().zip([Precision::F32, Precision::Bf16]) {
-            *best = best.min(seconds(|| product(precision, sizes, left, right, None, &mut out)));
+            *best = best.min(seconds(|| matmul(precision, sizes, left, right, None, &mut out)));
         }
     }
     black_box(&out);

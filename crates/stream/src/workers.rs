@@ -1,7 +1,7 @@
 //! Several threads that do the phases of one pass together.
 //!
 //! A step of a small model is a score of products of 10 µs each: too short for a job in a thread pool each. So threads join once per
-//! pass and then wait for work in a spin loop. The caller runs the pass; at each [`Crew::split`] it publishes a task cut into pieces,
+//! pass and then wait for work in a spin loop. The caller runs the pass; at each [`Workers::split`] it publishes a task cut into pieces,
 //! and whoever is there claims pieces. Nobody is waited for that has not claimed one: a thread that comes late, or never, costs speed
 //! and nothing else, so that two passes in one pool cannot block each other. Who does a piece does not change its result.
 
@@ -21,7 +21,7 @@ const LONG_PHASE: usize = 1 << 23;
 const PIECES: usize = 4;
 
 /// Who does a pass.
-pub(crate) enum Crew<'a> {
+pub(crate) enum Workers<'a> {
     /// The calling thread.
     Alone,
     /// The calling thread and helpers.
@@ -32,7 +32,7 @@ pub(crate) enum Crew<'a> {
     Nobody(core::convert::Infallible, &'a ()),
 }
 
-impl Crew<'_> {
+impl Workers<'_> {
     /// Most pieces that a phase is cut into.
     pub(crate) fn most_pieces(&self) -> usize {
         match self {
@@ -71,21 +71,21 @@ impl Crew<'_> {
 }
 
 /// Runs `pass`, which costs about `cost` multiplications, with as many threads of the ambient pool as are worth it.
-pub(crate) fn gather<R: Send>(cost: usize, pass: impl FnOnce(&Crew<'_>) -> R + Send) -> R {
+pub(crate) fn fork_join<R: Send>(cost: usize, pass: impl FnOnce(&Workers<'_>) -> R + Send) -> R {
     #[cfg(feature = "std")]
     if cost >= PASS {
         let members = rayon::current_num_threads();
         if members > 1 {
-            return team::gather(members, pass);
+            return team::fork_join(members, pass);
         }
     }
     let _ = cost;
-    pass(&Crew::Alone)
+    pass(&Workers::Alone)
 }
 
 #[cfg(feature = "std")]
 pub(crate) mod team {
-    use super::Crew;
+    use super::Workers;
     use std::cell::UnsafeCell;
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -197,7 +197,7 @@ pub(crate) mod team {
     }
 
     /// Runs `pass` with `members − 1` helpers, as far as the pool has threads to spare.
-    pub(crate) fn gather<R: Send>(members: usize, pass: impl FnOnce(&Crew<'_>) -> R + Send) -> R {
+    pub(crate) fn fork_join<R: Send>(members: usize, pass: impl FnOnce(&Workers<'_>) -> R + Send) -> R {
         struct Leave<'a>(&'a Team);
         impl Drop for Leave<'_> {
             fn drop(&mut self) {
@@ -207,7 +207,7 @@ pub(crate) mod team {
         let team = Team::new(members);
         let lead = || {
             let _leave = Leave(&team);
-            pass(&Crew::Team(&team))
+            pass(&Workers::Team(&team))
         };
         if rayon::current_thread_index().is_some() {
             return rayon::join(lead, || helpers(&team, members - 1)).0;
@@ -236,10 +236,10 @@ pub(crate) mod team {
             rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap()
         }
 
-        fn count(crew: &Crew<'_>) {
+        fn count(workers: &Workers<'_>) {
             for n in [1, 2, 7, 64, 1000] {
                 let seen: Vec<AtomicUsize> = (0..n).map(|_| AtomicUsize::new(0)).collect();
-                crew.split(n, 4, usize::MAX, |_, range| range.for_each(|i| _ = seen[i].fetch_add(1, Ordering::Relaxed)));
+                workers.split(n, 4, usize::MAX, |_, range| range.for_each(|i| _ = seen[i].fetch_add(1, Ordering::Relaxed)));
                 assert!(seen.iter().all(|seen| seen.load(Ordering::Relaxed) == 1));
             }
         }
@@ -247,10 +247,10 @@ pub(crate) mod team {
         #[test]
         fn every_element_is_done_once_from_inside_and_outside_a_pool() {
             for _ in 0..200 {
-                pool().install(|| gather(3, count));
+                pool().install(|| fork_join(3, count));
             }
             for _ in 0..200 {
-                gather(rayon::current_num_threads().max(2), count);
+                fork_join(rayon::current_num_threads().max(2), count);
             }
         }
 
@@ -259,7 +259,7 @@ pub(crate) mod team {
             let pool = pool();
             std::thread::scope(|scope| {
                 for _ in 0..6 {
-                    scope.spawn(|| (0..50).for_each(|_| pool.install(|| gather(3, count))));
+                    scope.spawn(|| (0..50).for_each(|_| pool.install(|| fork_join(3, count))));
                 }
             });
         }
@@ -269,8 +269,8 @@ pub(crate) mod team {
             for piece in 0..3 {
                 let caught = std::panic::catch_unwind(|| {
                     pool().install(|| {
-                        gather(3, |crew| {
-                            crew.split(3, 1, usize::MAX, |_, range| assert!(!range.contains(&piece), "the piece's own words"));
+                        fork_join(3, |workers| {
+                            workers.split(3, 1, usize::MAX, |_, range| assert!(!range.contains(&piece), "the piece's own words"));
                         });
                     });
                 });

@@ -4,7 +4,7 @@ use super::chunk::{Chunk, Memory};
 use super::vectors::{scale_all, scaled};
 use super::{CHUNK, Head, Inputs, Piece};
 use crate::grid::SharedOut;
-use crate::product::{Into, Matrix, multiply};
+use crate::matmul::{Matrix, Write, multiply};
 use crate::shape::Out;
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
@@ -46,13 +46,13 @@ impl Forward {
         chunk.read_gates(inputs, head, piece, memory.m);
         chunk.score(inputs, rows, memory);
         let into = if memory.is_empty() {
-            Into::Store
+            Write::Store
         } else {
-            multiply(level, [len, e, e], Matrix::new(rows[0], stride), Matrix::new(&memory.c, e), Into::Store, numerators, e);
+            multiply(level, [len, e, e], Matrix::new(rows[0], stride), Matrix::new(&memory.c, e), Write::Store, numerators, e);
             for (t, row) in numerators.chunks_exact_mut(e.max(1)).enumerate().take(len) {
                 scale_all(level, chunk.delta[t], row);
             }
-            Into::Add
+            Write::Add
         };
         multiply(level, [len, len, e], Matrix::new(&chunk.scores, len), Matrix::new(rows[2], stride), into, numerators, e);
         for (t, row) in numerators.chunks_exact(e.max(1)).enumerate().take(len) {

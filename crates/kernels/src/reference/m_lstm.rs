@@ -1,7 +1,7 @@
-//! mLSTM, step by step and in its parallel form. The equations stand in [`crate::mlstm`].
+//! mLSTM, step by step and in its parallel form. The equations stand in [`crate::m_lstm`].
 
 use super::{Float, sigmoid, softplus};
-use crate::mlstm::{EMPTY_M, Start};
+use crate::m_lstm::{EMPTY_M, Start};
 use crate::segments::{CONTINUE, PADDING, RESET};
 use crate::shape::Shape;
 use alloc::{vec, vec::Vec};

@@ -7,13 +7,13 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
 use minrnn_kernels::gated_gelu::{self as gated_kernel, Halves};
 use minrnn_kernels::gelu as kernel;
-use minrnn_kernels::product::{self as product_kernel, Matrix};
+use minrnn_kernels::matmul::{self as matmul_kernel, Matrix};
 
 use super::flex::{InputList, Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::gelu::{bias_gated_gelu, bias_gelu};
+use super::matmul::{matmul, matrix};
 use super::precision::{self, Precision};
-use super::product::{matrix, product};
 
 /// GELU(x + bias) W (models.md §2.7, FF).
 ///
@@ -22,11 +22,11 @@ use super::product::{matrix, product};
 ///
 /// # Panics
 /// When shapes do not fit.
-pub fn bias_gelu_product(x: Tensor<2>, bias: Option<Tensor<1>>, weight: Tensor<2>) -> Tensor<2> {
-    if has_kernels(&x.device()) {
+pub fn gelu_matmul(x: Tensor<2>, bias: Option<Tensor<1>>, weight: Tensor<2>) -> Tensor<2> {
+    if is_on_cpu(&x.device()) {
         return fused(x, bias, None, weight);
     }
-    product(bias_gelu(x, bias), weight)
+    matmul(bias_gelu(x, bias), weight)
 }
 
 /// (scale ⊙ value ⊙ GELU(gate)) W, with [value | gate] = x + bias (models.md §2.7, FF).
@@ -36,11 +36,11 @@ pub fn bias_gelu_product(x: Tensor<2>, bias: Option<Tensor<1>>, weight: Tensor<2
 ///
 /// # Panics
 /// When shapes do not fit.
-pub fn bias_gated_gelu_product(x: Tensor<2>, bias: Option<Tensor<1>>, scale: Tensor<1>, weight: Tensor<2>) -> Tensor<2> {
-    if has_kernels(&x.device()) {
+pub fn gated_gelu_matmul(x: Tensor<2>, bias: Option<Tensor<1>>, scale: Tensor<1>, weight: Tensor<2>) -> Tensor<2> {
+    if is_on_cpu(&x.device()) {
         return fused(x, bias, Some(scale), weight);
     }
-    product(bias_gated_gelu(x, bias, scale), weight)
+    matmul(bias_gated_gelu(x, bias, scale), weight)
 }
 
 fn fused(x: Tensor<2>, bias: Option<Tensor<1>>, scale: Option<Tensor<1>>, weight: Tensor<2>) -> Tensor<2> {
@@ -48,12 +48,12 @@ fn fused(x: Tensor<2>, bias: Option<Tensor<1>>, scale: Option<Tensor<1>>, weight
     inputs.add(x);
     inputs.add(weight);
     let (bias, scale) = (inputs.add_optional(bias), inputs.add_optional(scale));
-    output(run(GeluProduct { precision: precision::current(), bias, scale }, inputs.into_vec()).pop())
+    output(run(GeluMatmul { precision: precision::current(), bias, scale }, inputs.into_vec()).pop())
 }
 
 /// Inputs x and weight; bias and, in the gated form, scale where they are said to be.
 #[derive(Debug)]
-struct GeluProduct {
+struct GeluMatmul {
     precision: Precision,
     bias: Option<usize>,
     scale: Option<usize>,
@@ -72,7 +72,7 @@ fn activated(x: &FlexTensor, bias: Option<&FlexTensor>, scale: Option<&FlexTenso
     hidden
 }
 
-impl FusedOp for GeluProduct {
+impl FusedOp for GeluMatmul {
     fn keeps(&self) -> Keeps {
         Keeps { inputs: [0, 1].into_iter().chain(self.bias).chain(self.scale).collect(), outputs: vec![] }
     }
@@ -84,7 +84,7 @@ impl FusedOp for GeluProduct {
         // SAFETY: the kernel writes the activation whole.
         let hidden = unsafe { activated(x, at(self.bias), at(self.scale), m).finish() };
         let mut y = Output::new([rows, d]);
-        product_kernel::product(self.precision, [rows, m, d], matrix(&hidden), matrix(weight), None, y.out());
+        matmul_kernel::matmul(self.precision, [rows, m, d], matrix(&hidden), matrix(weight), None, y.out());
         // SAFETY: the product writes the output whole.
         unsafe { vec![y.finish()] }
     }
@@ -99,10 +99,10 @@ impl FusedOp for GeluProduct {
         {
             // SAFETY: the kernel writes the activation whole.
             let hidden = unsafe { activated(x, bias, scale, m).finish() };
-            product_kernel::product(self.precision, [m, rows, d], matrix(&hidden).transpose(), d_y, None, d_weight.out());
+            matmul_kernel::matmul(self.precision, [m, rows, d], matrix(&hidden).transpose(), d_y, None, d_weight.out());
         }
         let mut d_hidden = Output::new([rows, m]);
-        product_kernel::product(self.precision, [rows, d, m], d_y, matrix(weight).transpose(), None, d_hidden.out());
+        matmul_kernel::matmul(self.precision, [rows, d, m], d_y, matrix(weight).transpose(), None, d_hidden.out());
         // SAFETY: the product writes it whole.
         let d_hidden = unsafe { d_hidden.finish() };
         let (mut d_x, mut d_bias, mut d_scale) = (Output::like(x), bias.map(Output::like), scale.map(Output::like));

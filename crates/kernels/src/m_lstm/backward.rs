@@ -17,7 +17,7 @@ use super::chunk::{Chunk, Memory};
 use super::vectors::{add_scaled, dot, scale_all, scaled, unweigh};
 use super::{CHUNK, Head, Inputs, Piece};
 use crate::grid::SharedOut;
-use crate::product::{Into, Matrix, as_out, multiply};
+use crate::matmul::{Matrix, Write, as_out, multiply};
 use crate::shape::Out;
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
@@ -174,7 +174,7 @@ impl Backward {
         let (len, e, stride, level) = (self.chunk.len, inputs.width, inputs.shape.width, inputs.level);
         let Self { chunk, g, d_beta, d_scores, d_rows: [d_q, d_k, d_v], d_input, d_sums, .. } = self;
         let values = Matrix::new(v, stride).transpose();
-        multiply(level, [len, e, len], Matrix::new(g, e), values, Into::Store, d_scores, len);
+        multiply(level, [len, e, len], Matrix::new(g, e), values, Write::Store, d_scores, len);
         d_input.fill(0.0);
         for t in 0..len {
             let at = t * len;
@@ -187,9 +187,9 @@ impl Backward {
             *d_sum -= column;
         }
         let d_products = Matrix::new(d_scores, len);
-        multiply(level, [len, len, e], d_products, Matrix::new(k, stride), Into::Store, d_q, e);
-        multiply(level, [len, len, e], d_products.transpose(), Matrix::new(q, stride), Into::Store, d_k, e);
-        multiply(level, [len, len, e], Matrix::new(&chunk.scores, len).transpose(), Matrix::new(g, e), Into::Store, d_v, e);
+        multiply(level, [len, len, e], d_products, Matrix::new(k, stride), Write::Store, d_q, e);
+        multiply(level, [len, len, e], d_products.transpose(), Matrix::new(q, stride), Write::Store, d_k, e);
+        multiply(level, [len, len, e], Matrix::new(&chunk.scores, len).transpose(), Matrix::new(g, e), Write::Store, d_v, e);
     }
 
     /// What comes back from the memory after the chunk; the gradient of F_L, which is the decay of the whole chunk.
@@ -201,7 +201,7 @@ impl Backward {
         }
         let mut total = 0.0;
         let d_memory = Matrix::new(d_c, e);
-        multiply(level, [len, e, e], Matrix::new(v, stride), d_memory.transpose(), Into::Store, more, e);
+        multiply(level, [len, e, e], Matrix::new(v, stride), d_memory.transpose(), Write::Store, more, e);
         for t in 0..len {
             let (row, write) = (&mut more[t * e..][..e], chunk.write[t]);
             add_scaled(level, 1.0, d_n, row);
@@ -211,7 +211,7 @@ impl Backward {
             d_sums[t] -= along;
             total += along;
         }
-        multiply(level, [len, e, e], Matrix::new(k, stride), d_memory, Into::Store, more, e);
+        multiply(level, [len, e, e], Matrix::new(k, stride), d_memory, Write::Store, more, e);
         for t in 0..len {
             add_scaled(level, chunk.write[t], &more[t * e..][..e], &mut d_v[t * e..][..e]);
         }
@@ -234,11 +234,11 @@ impl Backward {
         for t in 0..len {
             scale_all(level, chunk.delta[t], &mut g[t * e..][..e]);
         }
-        multiply(level, [len, e, e], Matrix::new(g, e), Matrix::new(&before.c, e).transpose(), Into::Store, more, e);
+        multiply(level, [len, e, e], Matrix::new(g, e), Matrix::new(&before.c, e).transpose(), Write::Store, more, e);
         let decay = chunk.delta[len - 1];
         scale_all(level, decay, d_c);
         scale_all(level, decay, d_n);
-        multiply(level, [e, len, e], Matrix::new(q, stride).transpose(), Matrix::new(g, e), Into::Add, d_c, e);
+        multiply(level, [e, len, e], Matrix::new(q, stride).transpose(), Matrix::new(g, e), Write::Add, d_c, e);
         for t in 0..len {
             let (row, query, through) = (&mut more[t * e..][..e], &q[t * stride..], chunk.delta[t] * d_beta[t]);
             add_scaled(level, through, &before.n, row);

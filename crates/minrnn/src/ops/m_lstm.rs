@@ -3,11 +3,11 @@
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{Device, Tensor, TensorData, activation};
 use minrnn_kernels::Shape;
-use minrnn_kernels::mlstm::{self as kernel, EMPTY_M, EPS};
+use minrnn_kernels::m_lstm::{self as kernel, EMPTY_M, EPS};
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET};
 
 use super::flex::{InputList, Output, dims, optional, slice, zeros};
-use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::steps::StepCodes;
 
 /// What an mLSTM carries; C and n are divided by e^m.
@@ -29,7 +29,7 @@ pub struct MLstmMemory {
 ///
 /// # Panics
 /// When shapes do not fit.
-pub fn mlstm(
+pub fn m_lstm(
     q: Tensor<3>,
     k: Tensor<3>,
     v: Tensor<3>,
@@ -37,7 +37,7 @@ pub fn mlstm(
     memory: MLstmMemory,
     steps: &StepCodes,
 ) -> (Tensor<3>, MLstmMemory) {
-    if !has_kernels(&q.device()) {
+    if !is_on_cpu(&q.device()) {
         return composed(q, k, v, gates, memory, steps);
     }
     let mut inputs = InputList::default();
@@ -55,7 +55,7 @@ pub fn mlstm(
 /// Steps that the tensor operations take at once.
 const CHUNK: usize = 64;
 
-/// The same by tensor operations, chunk after chunk in the form of [`minrnn_kernels::mlstm`].
+/// The same by tensor operations, chunk after chunk in the form of [`minrnn_kernels::m_lstm`].
 pub(super) fn composed(
     q: Tensor<3>,
     k: Tensor<3>,

@@ -50,7 +50,7 @@ impl<'a> Matrix<'a> {
 
 /// What happens to the old contents of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Into {
+pub enum Write {
     /// They are overwritten.
     Store,
     /// The product is added to them.
@@ -70,7 +70,7 @@ pub fn multiply(
     [rows, depth, columns]: [usize; 3],
     left: Matrix<'_>,
     right: Matrix<'_>,
-    into: Into,
+    into: Write,
     out: &mut [f32],
     out_stride: usize,
 ) {
@@ -112,7 +112,7 @@ pub enum Precision {
 ///
 /// # Panics
 /// When an element lies outside its slice, or `bias` or `out` has another length.
-pub fn product(
+pub fn matmul(
     precision: Precision,
     [rows, depth, columns]: [usize; 3],
     left: Matrix<'_>,
@@ -150,9 +150,9 @@ pub fn product(
     let into = match bias {
         Some(bias) => {
             fill_rows(bias, out);
-            Into::Add
+            Write::Add
         }
-        None => Into::Store,
+        None => Write::Store,
     };
     if rows > 1 || left.column_stride != 1 || right.column_stride != 1 {
         return general([rows, depth, columns], left, right, into, out, columns, threads);
@@ -164,7 +164,7 @@ pub fn product(
         // SAFETY: pieces do not overlap, and `out` outlives the loop.
         let out = unsafe { shared.slice(piece.start, piece.len()) };
         if depth == 0 || piece.is_empty() {
-            return if into == Into::Store {
+            return if into == Write::Store {
                 out.fill(MaybeUninit::new(0.0))
             };
         }
@@ -218,13 +218,13 @@ fn general(
     [rows, depth, columns]: [usize; 3],
     left: Matrix<'_>,
     right: Matrix<'_>,
-    into: Into,
+    into: Write,
     out: Out,
     out_stride: usize,
     threads: usize,
 ) {
     // SAFETY: the callers checked that every element of the three matrices lies in its slice; `out` is borrowed mutably, and is read
-    // only by `multiply`'s `Into::Add`, whose `out` is initialised.
+    // only by `multiply`'s `Write::Add`, whose `out` is initialised.
     unsafe {
         gemm::gemm(
             rows,
@@ -233,7 +233,7 @@ fn general(
             out.as_mut_ptr().cast::<f32>(),
             1,
             out_stride as isize,
-            into == Into::Add,
+            into == Write::Add,
             left.data.as_ptr(),
             left.column_stride as isize,
             left.row_stride as isize,
@@ -251,13 +251,13 @@ fn general(
 }
 
 #[cfg(not(feature = "std"))]
-fn general([rows, depth, columns]: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, into: Into, out: Out, out_stride: usize, _: usize) {
+fn general([rows, depth, columns]: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, into: Write, out: Out, out_stride: usize, _: usize) {
     for i in 0..rows {
         let out = &mut out[i * out_stride..][..columns];
-        if into == Into::Store {
+        if into == Write::Store {
             out.fill(MaybeUninit::new(0.0));
         }
-        // SAFETY: filled above, or by the caller of `multiply` with `Into::Add`.
+        // SAFETY: filled above, or by the caller of `multiply` with `Write::Add`.
         let out = unsafe { core::slice::from_raw_parts_mut(out.as_mut_ptr().cast::<f32>(), columns) };
         for k in 0..depth {
             let a = left.data[i * left.row_stride + k * left.column_stride];
@@ -274,7 +274,7 @@ struct RowProduct<'a> {
     left: &'a [f32],
     right: Matrix<'a>,
     /// What is added to must be initialised.
-    into: Into,
+    into: Write,
     out: &'a mut [MaybeUninit<f32>],
 }
 
@@ -316,8 +316,8 @@ impl RowProduct<'_> {
             let at = first + v * S::F32_LANES;
             let sum = match self.into {
                 // SAFETY: the old contents are initialised where they are added to.
-                Into::Add => simd.add_f32s(simd::load(simd, unsafe { self.out.assume_init_ref() }, at), sum),
-                Into::Store => sum,
+                Write::Add => simd.add_f32s(simd::load(simd, unsafe { self.out.assume_init_ref() }, at), sum),
+                Write::Store => sum,
             };
             simd::store(simd, self.out, at, sum);
         }
@@ -343,9 +343,9 @@ mod tests {
                 let (a, b) = (Matrix::new(&a, k), Matrix::new(&b, n));
                 let stride = n + 3;
                 let mut out = vec![f32::NAN; m * stride];
-                multiply(level, [m, k, n], a, b, Into::Store, &mut out, stride);
-                multiply(level, [m, k, n], a_t, b, Into::Add, &mut out, stride);
-                multiply(level, [m, k, n], a, b_t, Into::Add, &mut out, stride);
+                multiply(level, [m, k, n], a, b, Write::Store, &mut out, stride);
+                multiply(level, [m, k, n], a_t, b, Write::Add, &mut out, stride);
+                multiply(level, [m, k, n], a, b_t, Write::Add, &mut out, stride);
                 for i in 0..m {
                     for j in 0..n {
                         let sum: f64 = (0..k).map(|l| f64::from(a.data[i * k + l]) * f64::from(b.data[l * n + j])).sum();
@@ -369,7 +369,7 @@ mod tests {
                 (Matrix::new(&a, k), Matrix::new(&b_t, k).transpose()),
             ] {
                 let mut out = vec![MaybeUninit::new(f32::NAN); m * n];
-                product(Precision::F32, [m, k, n], left, right, None, &mut out);
+                matmul(Precision::F32, [m, k, n], left, right, None, &mut out);
                 for (at, found) in out.into_iter().enumerate() {
                     let (i, j) = (at / n, at % n);
                     let sum: f64 = (0..k).map(|l| f64::from(a[i * k + l]) * f64::from(b[l * n + j])).sum();

@@ -9,8 +9,8 @@ use burn_cubecl::ops::permute;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::ir::{ElemType, FloatKind};
 
+use super::super::matmul::{Product, Side};
 use super::super::precision::Precision;
-use super::super::product::{Product, Side};
 use super::GpuOp;
 use super::tensors::Like;
 

@@ -30,7 +30,7 @@ mod forward;
 mod step;
 mod vectors;
 
-pub use crate::slstm::EMPTY_M;
+pub use crate::s_lstm::EMPTY_M;
 pub use step::step;
 
 use crate::grid::{self, SharedOut};

@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
 
 use super::flex::{Output, dims};
-use super::fused::{FusedOp, Keeps, has_all_kernels, input, output, run};
+use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 
@@ -16,9 +16,9 @@ use super::gpu::GpuOp;
 ///
 /// # Panics
 /// When the shapes differ.
-pub fn with_gradient(y: Tensor<3>, d_y: Tensor<3>) -> Tensor<1> {
+pub fn backward_from(y: Tensor<3>, d_y: Tensor<3>) -> Tensor<1> {
     assert_eq!(y.dims(), d_y.dims(), "a gradient has the shape of its tensor");
-    if has_all_kernels(&y) {
+    if has_kernels(&y) {
         return output(run(WithGradient, vec![input(y), input(d_y)]).pop());
     }
     (y * d_y).sum()

@@ -4,8 +4,8 @@ mod common;
 mod stepwise;
 
 use common::{Random, assert_close, assert_gradient, differences, dot, outputs, wide};
-use minrnn_kernels::mlstm::{self, CHUNK, EMPTY_M, EPS, Start};
-use minrnn_kernels::reference::mlstm as reference;
+use minrnn_kernels::m_lstm::{self, CHUNK, EMPTY_M, EPS, Start};
+use minrnn_kernels::reference::m_lstm as reference;
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::{Shape, segments::PADDING, segments::RESET};
 use stepwise::{GRADIENT, KINDS, STATE, close, codes, cut, join, segments, shapes};
@@ -65,7 +65,7 @@ impl Case {
         let (e, all) = (self.shape.width / self.heads, self.shape.batch * self.heads);
         outputs([self.shape.elements(), all * e * e, all * e, all], |[h, c, n, m]| {
             let qkv = self.qkv.each_ref().map(Vec::as_slice);
-            mlstm::forward(self.shape, self.heads, qkv, &self.gates, self.start(), h, [c, n, m]);
+            m_lstm::forward(self.shape, self.heads, qkv, &self.gates, self.start(), h, [c, n, m]);
         })
     }
 
@@ -74,7 +74,7 @@ impl Case {
         outputs([elements, elements, elements, self.gates.len(), all * e * e, all * e], |[q, k, v, gates, c0, n0]| {
             let (qkv, d_last) = (self.qkv.each_ref().map(Vec::as_slice), self.d_last.each_ref().map(Option::as_deref));
             let (start, d_h) = (self.start(), self.d_h.as_deref());
-            mlstm::backward(self.shape, self.heads, qkv, &self.gates, start, h, d_h, d_last, [q, k, v], gates, [c0, n0]);
+            m_lstm::backward(self.shape, self.heads, qkv, &self.gates, start, h, d_h, d_last, [q, k, v], gates, [c0, n0]);
         })
     }
 
@@ -98,7 +98,7 @@ impl Case {
                 }
                 let qkv = self.qkv.each_ref().map(|x| &x[at..at + e]);
                 let gates = [self.gates[gate], self.gates[gate + self.heads]];
-                mlstm::step(level, qkv, gates, &mut c, &mut n, &mut m, &mut out[0][at..at + e]);
+                m_lstm::step(level, qkv, gates, &mut c, &mut n, &mut m, &mut out[0][at..at + e]);
             }
             out[1].extend(c);
             out[2].extend(n);

@@ -4,9 +4,9 @@ mod common;
 mod stepwise;
 
 use common::{Random, assert_close_above, assert_gradient, differences, dot, on_every_level, outputs, wide};
-use minrnn_kernels::reference::wkv as reference;
+use minrnn_kernels::reference::rwkv4 as reference;
+use minrnn_kernels::rwkv4::{self, Inputs, Start};
 use minrnn_kernels::simd::Level;
-use minrnn_kernels::wkv::{self, Inputs, Start};
 use minrnn_kernels::{Shape, segments::PADDING};
 use stepwise::{GRADIENT, KINDS, STATE, close, codes, cut, join, segments, shapes, sum};
 
@@ -51,9 +51,9 @@ impl Case {
 
     fn forward(&self) -> [Vec<f32>; 4] {
         let (all, states) = (self.shape.elements(), self.shape.states());
-        outputs([all, states, states, wkv::kept_len(self.shape)], |[y, mean, log_weight, kept]| {
+        outputs([all, states, states, rwkv4::kept_len(self.shape)], |[y, mean, log_weight, kept]| {
             let (inputs, start) = arguments(&self.inputs, self);
-            wkv::forward(self.shape, inputs, start, y, mean, log_weight, kept);
+            rwkv4::forward(self.shape, inputs, start, y, mean, log_weight, kept);
         })
     }
 
@@ -62,7 +62,7 @@ impl Case {
         outputs(self.inputs.each_ref().map(Vec::len), |[r, k, v, decay, bonus, mean, log_weight]| {
             let [d_mean, d_log_weight] = self.d_last.each_ref().map(|d| d.as_deref());
             let d_inputs = [r, k, v, decay, bonus];
-            wkv::backward(self.shape, inputs, start, kept, self.d_y.as_deref(), d_mean, d_log_weight, d_inputs, [mean, log_weight]);
+            rwkv4::backward(self.shape, inputs, start, kept, self.d_y.as_deref(), d_mean, d_log_weight, d_inputs, [mean, log_weight]);
         })
     }
 
@@ -202,11 +202,11 @@ fn many_single_steps_stay_as_exact_as_the_whole_sequence() {
     let [r, k, v, decay, bonus, ..] = &case.inputs;
     let fading: Vec<f32> = decay.iter().map(|decay| -decay.exp()).collect();
     on_every_level(|level| {
-        let mut memory = [vec![0.0; 5], vec![wkv::EMPTY; 5], vec![0.0; 5]];
+        let mut memory = [vec![0.0; 5], vec![rwkv4::EMPTY; 5], vec![0.0; 5]];
         let mut y = vec![f32::NAN; shape.elements()];
         for (t, y) in y.chunks_exact_mut(5).enumerate() {
             let step = [r, k, v].map(|x| &x[t * 5..][..5]);
-            wkv::step(Level::current(), step, [&fading, bonus], memory.each_mut().map(Vec::as_mut_slice), y);
+            rwkv4::step(Level::current(), step, [&fading, bonus], memory.each_mut().map(Vec::as_mut_slice), y);
         }
         assert_close_above(&format!("y on {level}"), &y, &expected.y, 1e-5, 0.0);
         assert_close_above(&format!("mean on {level}"), &memory[0], &expected.mean_last, 1e-5, 0.0);

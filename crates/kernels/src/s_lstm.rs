@@ -22,7 +22,7 @@
 mod steps;
 
 use crate::grid::{self, SharedOut};
-use crate::product::{Into, Matrix, as_out, multiply, transposed};
+use crate::matmul::{Matrix, Write, as_out, multiply, transposed};
 use crate::segments::Segments;
 use crate::shape::{Out, Shape, elements, expect_len};
 use crate::simd::Level;
@@ -301,7 +301,7 @@ impl<'a> Cell<'a> {
         for i in (0..self.heads).filter(|_| head > 0) {
             let weight = Matrix::new(&self.weight_transposed[i * 4 * head * head..], 4 * head);
             let state = Matrix::new(&state[i * head..], e);
-            multiply(self.level, [n, head, 4 * head], state, weight, Into::Store, &mut product[i * 4 * head..], 4 * e);
+            multiply(self.level, [n, head, 4 * head], state, weight, Write::Store, &mut product[i * 4 * head..], 4 * e);
         }
     }
 
@@ -311,7 +311,7 @@ impl<'a> Cell<'a> {
         for i in (0..self.heads).filter(|_| head > 0) {
             let weight = Matrix::new(&self.weight[i * 4 * head * head..], head);
             let d_product = Matrix::new(&d_product[i * 4 * head..], 4 * e);
-            multiply(self.level, [n, 4 * head, head], d_product, weight, Into::Add, &mut gamma[i * head..], e);
+            multiply(self.level, [n, 4 * head, head], d_product, weight, Write::Add, &mut gamma[i * head..], e);
         }
     }
 
@@ -321,7 +321,7 @@ impl<'a> Cell<'a> {
         for i in (0..self.heads).filter(|_| head > 0) {
             let d_product = Matrix::new(&d_product[i * 4 * head..], 4 * e).transpose();
             let before = Matrix::new(&before[i * head..], e);
-            multiply(self.level, [4 * head, n, head], d_product, before, Into::Add, &mut d_weight[i * 4 * head * head..], head);
+            multiply(self.level, [4 * head, n, head], d_product, before, Write::Add, &mut d_weight[i * 4 * head * head..], head);
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{Tensor, activation};
-use minrnn_kernels::{Shape, slstm as kernel};
+use minrnn_kernels::{Shape, s_lstm as kernel};
 
 use super::flex::{InputList, Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_all_kernels, output, run};
+use super::fused::{FusedOp, Keeps, has_kernels, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 use super::lstm::fits;
@@ -13,7 +13,7 @@ use super::min_gru::with_bias;
 use super::steps::StepCodes;
 use super::stepwise::Stepwise;
 
-pub use minrnn_kernels::slstm::{EMPTY_M, ForgetGate};
+pub use minrnn_kernels::s_lstm::{EMPTY_M, ForgetGate};
 
 /// What an sLSTM carries, each `[B, E]`; c and n are divided by e^m.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ pub struct SLstmMemory {
 ///
 /// # Panics
 /// When shapes do not fit.
-pub fn slstm(
+pub fn s_lstm(
     preact: Tensor<3>,
     weight: Tensor<3>,
     bias: Option<Tensor<1>>,
@@ -44,7 +44,7 @@ pub fn slstm(
     memory: SLstmMemory,
     steps: &StepCodes,
 ) -> (Tensor<3>, SLstmMemory) {
-    if !has_all_kernels(&preact) || !fits(&preact, weight.dims()[2]) {
+    if !has_kernels(&preact) || !fits(&preact, weight.dims()[2]) {
         return composed(preact, weight, bias, forget, memory, steps);
     }
     let heads = weight.dims()[0];

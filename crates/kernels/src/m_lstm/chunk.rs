@@ -2,7 +2,7 @@
 
 use super::vectors::{add_scaled, dot, exp_all, log_forget, scale_all, scaled, weigh};
 use super::{CHUNK, EMPTY_M, EPS, Head, Inputs, Piece};
-use crate::product::{Into, Matrix, as_out, multiply};
+use crate::matmul::{Matrix, Write, as_out, multiply};
 use alloc::{vec, vec::Vec};
 
 /// C, n and m of one head.
@@ -126,7 +126,7 @@ impl Chunk {
     pub fn score(&mut self, inputs: &Inputs<'_>, [q, k, _]: [&[f32]; 3], memory: &Memory) {
         let (len, e, stride, level) = (self.len, inputs.width, inputs.shape.width, inputs.level);
         let keys = Matrix::new(k, stride).transpose();
-        multiply(level, [len, e, len], Matrix::new(q, stride), keys, Into::Store, &mut self.scores, len);
+        multiply(level, [len, e, len], Matrix::new(q, stride), keys, Write::Store, &mut self.scores, len);
         let rows = self.scores.chunks_exact_mut(len).zip(self.weights.chunks_exact_mut(len)).take(len);
         for (t, (scores, weights)) in rows.enumerate() {
             scores[t + 1..].fill(0.0);
@@ -148,7 +148,7 @@ impl Chunk {
         scale_all(level, decay, &mut memory.c);
         scale_all(level, decay, &mut memory.n);
         let keys = Matrix::new(k, stride).transpose();
-        multiply(level, [e, len, e], keys, Matrix::new(&self.written, e), Into::Add, &mut memory.c, e);
+        multiply(level, [e, len, e], keys, Matrix::new(&self.written, e), Write::Add, &mut memory.c, e);
         for t in 0..len {
             add_scaled(level, self.write[t], &k[t * stride..], &mut memory.n);
         }

@@ -2,10 +2,10 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{Tensor, activation};
-use minrnn_kernels::{Shape, wkv as kernel};
+use minrnn_kernels::{Shape, rwkv4 as kernel};
 
 use super::flex::{InputList, Output, dims, optional, slice};
-use super::fused::{FusedOp, Keeps, has_kernels, output, run};
+use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::steps::StepCodes;
 use super::stepwise::Stepwise;
 
@@ -14,7 +14,7 @@ pub const EMPTY_LOG_WEIGHT: f32 = kernel::EMPTY;
 
 /// What the time mixing of RWKV-4 remembers: the mean of the values read and the logarithm of their weight.
 #[derive(Debug, Clone)]
-pub struct WkvMemory {
+pub struct Rwkv4Memory {
     /// P / Q `[B, E]`.
     pub mean: Tensor<2>,
     /// ln Q `[B, E]`; [`EMPTY_LOG_WEIGHT`] of nothing.
@@ -29,14 +29,14 @@ pub struct WkvMemory {
 ///
 /// # Panics
 /// When shapes do not fit.
-pub fn wkv(
+pub fn rwkv4(
     [receptance, key, value]: [Tensor<3>; 3],
     decay: Tensor<1>,
     bonus: Tensor<1>,
-    memory: WkvMemory,
+    memory: Rwkv4Memory,
     steps: &StepCodes,
-) -> (Tensor<3>, WkvMemory) {
-    if !has_kernels(&key.device()) {
+) -> (Tensor<3>, Rwkv4Memory) {
+    if !is_on_cpu(&key.device()) {
         return composed([receptance, key, value], decay, bonus, memory, steps);
     }
     let mut inputs = InputList::default();
@@ -49,7 +49,7 @@ pub fn wkv(
     inputs.add(memory.log_weight);
     let mut outputs = run(Op { steps: steps.clone() }, inputs.into_vec()).into_iter();
     let y = output(outputs.next());
-    (y, WkvMemory { mean: output(outputs.next()), log_weight: output(outputs.next()) })
+    (y, Rwkv4Memory { mean: output(outputs.next()), log_weight: output(outputs.next()) })
 }
 
 /// The same by tensor operations, one step after the other.
@@ -57,9 +57,9 @@ pub(super) fn composed(
     [receptance, key, value]: [Tensor<3>; 3],
     decay: Tensor<1>,
     bonus: Tensor<1>,
-    memory: WkvMemory,
+    memory: Rwkv4Memory,
     steps: &StepCodes,
-) -> (Tensor<3>, WkvMemory) {
+) -> (Tensor<3>, Rwkv4Memory) {
     let e = key.dims()[2];
     let (w, u) = (-decay.exp().unsqueeze::<2>(), bonus.unsqueeze::<2>());
     let empty = Tensor::full([e], EMPTY_LOG_WEIGHT, &key.device());
@@ -74,7 +74,7 @@ pub(super) fn composed(
         let next = mean + activation::sigmoid(ahead.clone()) * distance;
         [activation::sigmoid(r) * y, next, faded.max_pair(k) + (-ahead.abs()).exp().log1p()]
     });
-    (stepwise.outputs(), WkvMemory { mean, log_weight })
+    (stepwise.outputs(), Rwkv4Memory { mean, log_weight })
 }
 
 #[derive(Debug)]

@@ -1,11 +1,11 @@
-//! The time mixing of RWKV-4, one step after the other, with P and Q as the equations of [`crate::wkv`] have them.
+//! The time mixing of RWKV-4, one step after the other, with P and Q as the equations of [`crate::rwkv4`] have them.
 //!
 //! e^k must be a number of the type; the kernel has no such limit.
 
 use super::{Float, sigmoid};
+use crate::rwkv4::{Inputs, Start};
 use crate::segments::RESET;
 use crate::shape::Shape;
-use crate::wkv::{Inputs, Start};
 use alloc::{vec, vec::Vec};
 
 /// What the recurrence gives.
@@ -41,7 +41,7 @@ pub struct Gradients<T> {
 }
 
 fn carried<T: Float>(start: Start<T>, state: usize) -> [T; 2] {
-    start.memory.map_or([T::ZERO, T::from_f64(crate::wkv::EMPTY.into())], |[mean, log_weight]| [mean[state], log_weight[state]])
+    start.memory.map_or([T::ZERO, T::from_f64(crate::rwkv4::EMPTY.into())], |[mean, log_weight]| [mean[state], log_weight[state]])
 }
 
 fn is_reset<T>(shape: Shape, start: Start<T>, b: usize, t: usize) -> bool {
