@@ -4,7 +4,7 @@ use super::Float;
 use alloc::vec::Vec;
 
 /// `Σ_k left[i, k] · right[k, j] (+ bias[j])` of `left` [rows, depth] and `right` [depth, columns], row-major and dense.
-pub fn product<T: Float>([rows, depth, columns]: [usize; 3], left: &[T], right: &[T], bias: Option<&[T]>) -> Vec<T> {
+pub fn matmul<T: Float>([rows, depth, columns]: [usize; 3], left: &[T], right: &[T], bias: Option<&[T]>) -> Vec<T> {
     let mut out = Vec::with_capacity(rows * columns);
     for i in 0..rows {
         for j in 0..columns {
