@@ -19,7 +19,8 @@
 //!
 //! Letters in shapes: `B` batch, `T` time, `D` model width, `E` inner width, `N` rows (B·T), `M` any width, `K` taps, `V` classes.
 //!
-//! Feature `std` (default): threads and run-time choice of instructions. Without it the crate is `no_std` with `alloc`.
+//! Feature `std` (default): threads and run-time choice of instructions. Without it the crate is `no_std` with `alloc`. Feature
+//! `serde`: named choices such as [`Candidate`] are serialised by their names.
 #![deny(missing_docs)]
 #![cfg_attr(not(feature = "std"), no_std)]
 extern crate alloc;
@@ -28,6 +29,7 @@ pub mod adamw;
 pub mod attention;
 pub mod block_diagonal;
 mod candidate;
+pub mod choice;
 pub mod conv;
 pub mod copy;
 pub mod cross_entropy;

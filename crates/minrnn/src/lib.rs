@@ -24,7 +24,7 @@
 //! use minrnn::model::SequenceModel;
 //! use minrnn::nn::Mode;
 //! use minrnn::ops::StepCodes;
-//! use minrnn_stream::ModelConfig;
+//! use minrnn_model::ModelConfig;
 //!
 //! let device = Device::flex();
 //! let config = ModelConfig { vocab_size: 65, d_model: 32, ..Default::default() };

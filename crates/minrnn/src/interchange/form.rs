@@ -1,6 +1,6 @@
 //! What a file says in a way of its own, where a model of ours says one thing.
 
-use minrnn_stream::Weights;
+use minrnn_model::Weights;
 use serde::{Deserialize, Serialize};
 
 use crate::nn::KERNEL_SIZE;
