@@ -172,9 +172,7 @@ impl Case {
         rewrite(stored.path(), |name, shape, values| {
             let format = entries.iter().find(|entry| entry.name == name).unwrap().format;
             if let (&[outputs, inputs], true) = (shape, format != WeightFormat::F32) {
-                let formats = minrnn_kernels::weight_matrix::WeightFormat::ALL;
-                let format = formats.into_iter().find(|kernels| kernels.name() == format.name()).unwrap();
-                let matrix = WeightMatrix::new(*format, outputs, inputs, values);
+                let matrix = WeightMatrix::new(format, outputs, inputs, values);
                 values.chunks_exact_mut(inputs).enumerate().for_each(|(i, row)| matrix.row(i, row));
             }
         });

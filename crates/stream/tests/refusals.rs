@@ -97,7 +97,7 @@ fn no_configuration_made_by_hand_panics() {
                 expect(&what("validate"), Any, || config.validate());
                 expect(&what("cost"), Any, || {
                     let cost = config.cost()?;
-                    Ok(SIZES.map(|tokens| (cost.carried(tokens), cost.flops(tokens))))
+                    Ok::<_, Error>(SIZES.map(|tokens| (cost.carried(tokens), cost.flops(tokens))))
                 });
                 expect(&what("block_cost"), Any, || config.block_cost(usize::MAX));
                 expect(&what("d_inner"), Any, || config.d_inner());
@@ -316,7 +316,7 @@ fn files_of_no_use_are_refused() {
     for (limit, answer) in [(0, Refused), (3, Refused), (4, Done), (u64::MAX, Done)] {
         expect(&format!("read_text of at most {limit} bytes"), answer, || {
             assert_eq!(read_text(at("text"), limit)?, "text");
-            Ok(())
+            Ok::<_, Error>(())
         });
     }
     for path in [at("text"), at("none"), directory.path().to_owned()] {
