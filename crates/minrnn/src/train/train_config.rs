@@ -7,7 +7,7 @@ use crate::Result;
 use crate::device::DeviceChoice;
 use crate::memory::Size;
 
-/// Tokens of one micro-batch beyond which no machine of ours holds the activations.
+/// Tokens of one micro-batch beyond which no machine we know holds the activations.
 const MAX_BATCH_TOKENS: usize = 1 << 26;
 
 /// The course of the learning rate.
@@ -43,7 +43,7 @@ pub enum Precision {
     /// 32-bit floats throughout.
     #[default]
     F32,
-    /// Matrix products of bf16 inputs, added in f32, where the processor has such instructions (AVX512-BF16) or the graphics processor such
+    /// Matrix products of bf16 inputs, added in f32, where the processor has such instructions (AVX512-BF16) or the GPU such
     /// units, and in f32 elsewhere. Weights, states, the residual stream, loss and optimiser are f32; so is evaluation.
     Bf16,
 }
