@@ -94,7 +94,7 @@ impl Engine {
         }
     }
 
-    /// Number of trained numbers.
+    /// Number of trainable parameters.
     pub fn parameters(&self) -> usize {
         match self {
             Self::Runtime(model) => model.parameters(),

@@ -29,7 +29,7 @@ pub enum Error {
     /// A tensor or batch has a shape that does not fit.
     #[error("{0}")]
     Shape(String),
-    /// A file of ours (checkpoint, run directory, session, verify case) is damaged or belongs to something else.
+    /// A file that minrnn wrote (checkpoint, run directory, session, verify case) is damaged or belongs to something else.
     #[error("'{}': {problem}", path.display())]
     Malformed {
         /// The offending file or directory.
@@ -40,7 +40,7 @@ pub enum Error {
     /// More memory is needed than there is.
     #[error("{0}")]
     Memory(String),
-    /// The loss or a gradient stopped being a number.
+    /// Training diverged: the loss or a gradient is NaN or infinite.
     #[error(
         "iteration {iteration}: {tensor} is not finite ({value}); resume from the last checkpoint with a lower learning rate or clip norm"
     )]

@@ -103,7 +103,7 @@ impl Model {
         &self.config
     }
 
-    /// Number of trained numbers.
+    /// Number of trainable parameters.
     pub fn parameters(&self) -> usize {
         self.parameters
     }

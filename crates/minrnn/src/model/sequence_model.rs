@@ -50,7 +50,7 @@ pub struct SequenceModel<M: Module = AnyMixer> {
 /// What a [`SequenceModel`] of the library's mixers carries.
 pub type SequenceModelState = BackboneState<AnyState>;
 
-/// Standard deviation of a new embedding (models.md §2.8, §5 and §12).
+/// Standard deviation of a new embedding (PyTorch's default of 1; 0.02 in Mamba's and nanoGPT's code).
 fn embedding_deviation(config: &ModelConfig) -> f32 {
     let is_mamba = match config.wiring {
         WiringKind::None => config.mixer_kinds() == [MixerKind::Mamba],

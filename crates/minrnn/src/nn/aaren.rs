@@ -1,4 +1,5 @@
-//! Aaren, attention as a recurrent network (models.md §11): softmax attention whose query is learned and not a function of the token.
+//! Aaren, attention as a recurrent network (Feng et al. 2024, arXiv:2405.13956): softmax attention whose query is learned and not a
+//! function of the token.
 //!
 //! ```text
 //! s_t = q · (W_k x_t) / √e             v_t = W_v x_t

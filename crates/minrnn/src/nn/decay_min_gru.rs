@@ -1,4 +1,4 @@
-//! minGRU for irregular time steps, beyond the paper: what is remembered also fades with the time that passes.
+//! minGRU for irregular time steps, a variant of our own, beyond the paper: what is remembered also fades with the time that passes.
 //!
 //! ```text
 //! k_t = W_z x_t + b_z          v_t = W_h x_t + b_h          λ = softplus(θ)

@@ -1,4 +1,4 @@
-//! GILR, the gated impulse linear recurrence (models.md §3).
+//! GILR, the gated impulse linear recurrence (Martin and Cundy 2018, arXiv:1709.04057).
 //!
 //! ```text
 //! g_t = σ(U x_t + b)            i_t = tanh(V x_t + b')

@@ -1,4 +1,4 @@
-//! The traditional GRU (models.md §3), as the paper compares it.
+//! The traditional GRU (Cho et al. 2014, arXiv:1406.1078, §2.3), as Feng et al. 2024 compare it.
 //!
 //! ```text
 //! z = σ(W_z x + U_z h + b_z)     r = σ(W_r x + U_r h + b_r)

@@ -1,4 +1,5 @@
-//! The long filter of Hyena, an implicit function of the lag, and the layer that is this filter alone (models.md §7).
+//! The long filter of Hyena, an implicit function of the lag, and the layer that is this filter alone (Poli et al. 2023, arXiv:2302.10866,
+//! §3).
 //!
 //! ```text
 //! y = h * u + b ⊙ u

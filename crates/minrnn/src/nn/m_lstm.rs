@@ -1,4 +1,4 @@
-//! mLSTM, xLSTM's matrix memory, with the whole wiring of its block (models.md §4.2, §4.3).
+//! mLSTM, xLSTM's matrix memory, with the whole wiring of its block (Beck et al. 2024, arXiv:2405.04517, §2.3, §2.4).
 //!
 //! ```text
 //! [u, ζ] = W_in x        c̄ = SiLU(conv4(u))        q, k = W_q c̄, W_k c̄        v = W_v u        ĩ, f̃ = W [q, k, v] + b

@@ -1,5 +1,5 @@
-//! Mamba, the selective state space model (models.md §5), with everything between its residual connections: a wiring around
-//! [`S6`](super::S6).
+//! Mamba, the selective state space model (Gu and Dao 2023, arXiv:2312.00752), with everything between its residual connections: a wiring
+//! around [`S6`](super::S6).
 //!
 //! ```text
 //! [u', ζ] = W_in x              u = SiLU(causal depthwise conv4(u') + c)

@@ -1,4 +1,4 @@
-//! minLSTM (paper §3.2).
+//! minLSTM (Feng et al. 2024, arXiv:2410.01201, §3.2).
 //!
 //! ```text
 //! f_t = σ(W_f x_t + b_f)       i_t = σ(W_i x_t + b_i)       h̃_t = g(W_h x_t + b_h)

@@ -1,4 +1,4 @@
-//! RetNet's multi-scale retention (models.md §9).
+//! RetNet's multi-scale retention (Sun et al. 2023, arXiv:2307.08621, §2.2).
 //!
 //! ```text
 //! q, k, v, g = W_q x, W_k x, W_v x, W_g x

@@ -1,4 +1,4 @@
-//! S4: a state space whose matrix is a diagonal less a rank-one part, HiPPO-LegS at first (models.md §6).
+//! S4: a state space whose matrix is a diagonal less a rank-one part, HiPPO-LegS at first (Gu et al. 2022, arXiv:2111.00396).
 //!
 //! ```text
 //! x' = (Λ − P P*) x + B u,  bilinear:  x_t = Ā x_{t−1} + B̄ u_t      y = 2 Re C x + D u

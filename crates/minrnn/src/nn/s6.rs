@@ -1,4 +1,4 @@
-//! S6, the selective state spaces inside Mamba, as a layer of its own (models.md §5).
+//! S6, the selective state spaces inside Mamba, as a layer of its own (Gu and Dao 2023, arXiv:2312.00752, §3.2).
 //!
 //! ```text
 //! [δ, B, C] = W_x u             Δ = softplus(W_dt δ + b_dt)                   A = −exp(A_log)

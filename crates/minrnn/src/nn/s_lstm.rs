@@ -1,4 +1,4 @@
-//! sLSTM, xLSTM's scalar memory, with the wiring of its block (models.md §4.1, §4.3).
+//! sLSTM, xLSTM's scalar memory, with the wiring of its block (Beck et al. 2024, arXiv:2405.04517, §2.2, §2.4).
 //!
 //! ```text
 //! c̄ = SiLU(conv4(x))                        ĩ, f̃ = W_i c̄, W_f c̄      z̃, õ = W_z x, W_o x, each + R h + b

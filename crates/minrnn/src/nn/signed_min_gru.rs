@@ -1,4 +1,4 @@
-//! Signed minGRU, beyond the paper.
+//! Signed minGRU, beyond the paper: a variant of our own.
 //!
 //! ```text
 //! k_t = W_z x_t + b_z          v_t = W_h x_t + b_h          s_t = W_s x_t + b_s

@@ -69,7 +69,7 @@ fn estimate(experiment: &Experiment, model: &ModelConfig, longest: Option<usize>
     let moments = if on_processor {
         vec![differentiating(experiment, model, training)?, evaluating(model, evaluation)?, updating(model, parameters)?, saving]
     } else {
-        // What lies on a graphics processor is not in this memory.
+        // What lies on a GPU is not in this memory.
         vec![saving]
     };
     let most = moments.into_iter().max_by_key(|moment| bytes(&moment.parts) + moment.gaps);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_graphics_processor_keeps_activations_out_of_this_memory() {
+    fn a_gpu_keeps_activations_out_of_this_memory() {
         let here = experiment(MixerKind::MinGru);
         let mut there = here.clone();
         (there.train.device, there.train.batch_size) = ("vulkan".parse().unwrap(), 1 << 10);

@@ -38,7 +38,7 @@ pub struct Options {
 #[derive(Debug, Clone)]
 pub enum Run {
     Done(Box<Outcome>),
-    /// Its numbers stopped being numbers.
+    /// It diverged (NaN).
     Failed(String),
     /// Something is missing or does not fit; it may be there next time.
     Refused(String),
