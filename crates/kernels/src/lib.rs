@@ -6,13 +6,15 @@
 //!
 //! ```
 //! use core::mem::MaybeUninit;
-//! use minrnn_kernels::{Shape, Start, scan};
+//! use minrnn_kernels::recurrence::{self, Cell, Inputs};
+//! use minrnn_kernels::{Shape, Start};
 //!
 //! // h_t = a_t h_{t-1} + b_t for one sequence of three steps and one channel, from h_0 = 0.
 //! let shape = Shape { batch: 1, seq_len: 3, width: 1 };
 //! let (a, b) = ([0.5, 0.5, 0.5], [1.0, 0.0, 2.0]);
+//! let inputs = Inputs { preact: &a, bias: None, extra: &b };
 //! let (mut h, mut h_last) = ([MaybeUninit::uninit(); 3], [MaybeUninit::uninit(); 1]);
-//! scan::forward(shape, &a, &b, Start::default(), &mut h, &mut h_last);
+//! recurrence::forward(shape, Cell::Linear, inputs, Start::default(), &mut h, &mut h_last);
 //! // SAFETY: the kernel has written every element.
 //! assert_eq!(h.map(|x| unsafe { x.assume_init() }), [1.0, 0.5, 2.25]);
 //! ```
@@ -27,15 +29,12 @@ extern crate alloc;
 pub mod adamw;
 pub mod attention;
 pub mod block_diagonal;
-mod candidate;
 pub mod conv;
 pub mod copy;
 pub mod cross_entropy;
-pub mod decay_min_gru;
 pub mod delta;
 pub mod dropout;
 pub mod embedding;
-pub mod floored_min_gru;
 pub mod gated_gelu;
 pub mod gelu;
 pub mod grid;
@@ -43,14 +42,11 @@ pub mod gru;
 pub mod head_norm;
 pub mod highway;
 pub mod layer_norm;
-pub mod log_space;
 pub mod lstm;
 pub mod m_lstm;
 pub mod matmul;
-pub mod min_gru;
-pub mod min_lstm;
 pub mod prefix_softmax;
-mod recurrence;
+pub mod recurrence;
 pub mod reference;
 pub mod retention;
 pub mod rms_norm;
@@ -58,12 +54,9 @@ pub mod rotary;
 mod rows;
 pub mod rwkv4;
 pub mod s_lstm;
-mod scaled_min_gru;
-pub mod scan;
 pub mod segments;
 pub mod selective_scan;
 pub mod shape;
-pub mod signed_min_gru;
 pub mod silu;
 pub mod simd;
 pub mod skip_gate;
