@@ -77,11 +77,13 @@ fn backward(a: &mut Slices, cell: Cell, [batch, seq_len, width]: [usize; 3]) {
     recurrence::backward(Shape { batch, seq_len, width }, cell, inputs, start, upstream, gradients);
 }
 
-fn step(a: &mut Slices, cell: Cell) {
+fn step(a: &mut Slices, cell: Cell, width: usize) {
     let preact: Vec<&[f32]> = (0..cell.parts()).map(|_| a.input()).collect();
     let bias: Vec<&[f32]> = if preact.len() > 1 { preact.iter().map(|_| a.input()).collect() } else { vec![] };
     let extra = if has_extra(cell) { a.input() } else { &[] };
-    recurrence::step(Level::current(), cell, StepInputs { preact: &preact, bias: &bias, extra }, a.f32(), a.f32());
+    let (h, out) = (a.f32(), a.f32());
+    minrnn_kernels::shape::expect_len("h", h, width);
+    recurrence::step(Level::current(), cell, StepInputs { preact: &preact, bias: &bias, extra }, h, out);
 }
 
 fn adamw() -> AdamW {
@@ -117,56 +119,56 @@ pub fn functions() -> Vec<Function> {
             [[b, t, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [b, t, e], [b, t, e], [b, e], [e]]
             |a| backward(a, Cell::Linear, [b, t, e]);
         "recurrence::step linear" { e = 5 } [[e], [e], [e], [e]]
-            |a| step(a, Cell::Linear);
+            |a| step(a, Cell::Linear, e);
         "recurrence::forward log space" { b = 2, t = 3, e = 5 } [[b, t, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
             |a| forward(a, Cell::LogSpace, [b, t, e]);
         "recurrence::backward log space" { b = 2, t = 3, e = 5 }
             [[b, t, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [b, t, e], [b, t, e], [b, e], [e]]
             |a| backward(a, Cell::LogSpace, [b, t, e]);
         "recurrence::step log space" { e = 5 } [[e], [e], [e], [e]]
-            |a| step(a, Cell::LogSpace);
+            |a| step(a, Cell::LogSpace, e);
         "recurrence::forward minGRU" { b = 2, t = 3, e = 5 } [[2, b, t, e], [2, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
             |a| forward(a, Cell::MinGru(Candidate::Positive), [b, t, e]);
         "recurrence::backward minGRU" { b = 2, t = 3, e = 5 }
             [[2, b, t, e], [2, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [2, b, t, e], [2, e], [b, e], [e]]
             |a| backward(a, Cell::MinGru(Candidate::Positive), [b, t, e]);
         "recurrence::step minGRU" { e = 5 } [[e], [e], [e], [e], [e], [e]]
-            |a| step(a, Cell::MinGru(Candidate::Positive));
+            |a| step(a, Cell::MinGru(Candidate::Positive), e);
         "recurrence::forward minLSTM" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
             |a| forward(a, Cell::MinLstm(Candidate::Positive, Gates::Normalized), [b, t, e]);
         "recurrence::backward minLSTM" { b = 2, t = 3, e = 5 }
             [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [3, b, t, e], [3, e], [b, e], [e]]
             |a| backward(a, Cell::MinLstm(Candidate::Positive, Gates::Normalized), [b, t, e]);
         "recurrence::step minLSTM" { e = 5 } [[e], [e], [e], [e], [e], [e], [e], [e]]
-            |a| step(a, Cell::MinLstm(Candidate::Positive, Gates::Normalized));
+            |a| step(a, Cell::MinLstm(Candidate::Positive, Gates::Normalized), e);
         "recurrence::forward unnormalised minLSTM" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
             |a| forward(a, Cell::MinLstm(Candidate::Positive, Gates::Unnormalized), [b, t, e]);
         "recurrence::backward unnormalised minLSTM" { b = 2, t = 3, e = 5 }
             [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [3, b, t, e], [3, e], [b, e], [e]]
             |a| backward(a, Cell::MinLstm(Candidate::Positive, Gates::Unnormalized), [b, t, e]);
         "recurrence::step unnormalised minLSTM" { e = 5 } [[e], [e], [e], [e], [e], [e], [e], [e]]
-            |a| step(a, Cell::MinLstm(Candidate::Positive, Gates::Unnormalized));
+            |a| step(a, Cell::MinLstm(Candidate::Positive, Gates::Unnormalized), e);
         "recurrence::forward signed minGRU" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
             |a| forward(a, Cell::SignedMinGru(Candidate::Positive), [b, t, e]);
         "recurrence::backward signed minGRU" { b = 2, t = 3, e = 5 }
             [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [3, b, t, e], [3, e], [b, e], [e]]
             |a| backward(a, Cell::SignedMinGru(Candidate::Positive), [b, t, e]);
         "recurrence::step signed minGRU" { e = 5 } [[e], [e], [e], [e], [e], [e], [e], [e]]
-            |a| step(a, Cell::SignedMinGru(Candidate::Positive));
+            |a| step(a, Cell::SignedMinGru(Candidate::Positive), e);
         "recurrence::forward decaying minGRU" { b = 2, t = 3, e = 5 } [[2, b, t, e], [2, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
             |a| forward(a, Cell::DecayMinGru(Candidate::Positive), [b, t, e]);
         "recurrence::backward decaying minGRU" { b = 2, t = 3, e = 5 }
             [[2, b, t, e], [2, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [2, b, t, e], [2, e], [b, t, e], [b, e], [e]]
             |a| backward(a, Cell::DecayMinGru(Candidate::Positive), [b, t, e]);
         "recurrence::step decaying minGRU" { e = 5 } [[e], [e], [e], [e], [e], [e], [e]]
-            |a| step(a, Cell::DecayMinGru(Candidate::Positive));
+            |a| step(a, Cell::DecayMinGru(Candidate::Positive), e);
         "recurrence::forward floored minGRU" { b = 2, t = 3, e = 5 } [[2, b, t, e], [2, e], [e], [b, e], [e], [b, t], [b, t, e], [b, e]]
             |a| forward(a, Cell::FlooredMinGru(Candidate::Positive), [b, t, e]);
         "recurrence::backward floored minGRU" { b = 2, t = 3, e = 5 }
             [[2, b, t, e], [2, e], [e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [2, b, t, e], [2, e], [e], [b, e], [e]]
             |a| backward(a, Cell::FlooredMinGru(Candidate::Positive), [b, t, e]);
         "recurrence::step floored minGRU" { e = 5 } [[e], [e], [e], [e], [e], [e], [e]]
-            |a| step(a, Cell::FlooredMinGru(Candidate::Positive));
+            |a| step(a, Cell::FlooredMinGru(Candidate::Positive), e);
 
         // Cells with a recurrent product.
         "gru::forward" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [3, e, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, e]]

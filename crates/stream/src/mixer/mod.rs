@@ -1,22 +1,19 @@
 //! The time-mixing layers. A new one is a file and a line in [`read`] and [`state_len`].
 
 mod aaren;
-mod decay_min_gru;
 mod delta;
 mod gru;
 mod h3;
+mod linear_cell;
 mod lstm;
 mod m_lstm;
 mod mamba;
-mod min_gru;
-mod min_lstm;
 mod recurrent;
 mod retention;
 mod rwkv4;
 mod s4;
 mod s6;
 mod s_lstm;
-mod signed_min_gru;
 mod state_space;
 
 use alloc::boxed::Box;
@@ -73,8 +70,9 @@ pub(crate) enum Output {
 pub(crate) fn read(config: &ModelConfig, layer: usize, source: &mut dyn Source, name: &str) -> Result<Box<dyn Mixer>> {
     let kind = config.mixer_at(layer);
     Ok(match kind {
-        MixerKind::MinGru => Box::new(min_gru::MinGru::read(config, layer, config.candidate, source, name)?),
-        MixerKind::MinLstm => Box::new(min_lstm::MinLstm::read(config, source, name)?),
+        MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gilr | MixerKind::SignedMinGru | MixerKind::DecayMinGru => {
+            Box::new(linear_cell::LinearCell::read(config, layer, kind, source, name)?)
+        }
         MixerKind::Gru => Box::new(gru::Gru::read(config, source, name)?),
         MixerKind::Lstm => Box::new(lstm::Lstm::read(config, source, name)?),
         MixerKind::Mamba => Box::new(mamba::Mamba::read(config, source, name)?),
@@ -82,15 +80,12 @@ pub(crate) fn read(config: &ModelConfig, layer: usize, source: &mut dyn Source, 
         MixerKind::Rwkv4 => Box::new(rwkv4::Rwkv4::read(config, source, name)?),
         MixerKind::Aaren => Box::new(aaren::Aaren::read(config, source, name)?),
         MixerKind::LinearAttention | MixerKind::RetNet => Box::new(retention::Retention::read(config, kind, source, name)?),
-        MixerKind::Gilr => Box::new(min_gru::MinGru::read(config, layer, Candidate::Tanh, source, name)?),
         MixerKind::SLstm => Box::new(s_lstm::SLstm::read(config, source, name)?),
         MixerKind::MLstm => Box::new(m_lstm::MLstm::read(config, source, name)?),
         MixerKind::Attention => return Err(not_streamed(kind)),
         MixerKind::S4 | MixerKind::S4d => Box::new(s4::S4::read(config, source, name, kind == MixerKind::S4)?),
         MixerKind::H3 => Box::new(h3::H3::read(config, source, name)?),
         MixerKind::Hyena | MixerKind::HyenaFilter => return Err(not_streamed(kind)),
-        MixerKind::SignedMinGru => Box::new(signed_min_gru::SignedMinGru::read(config, source, name)?),
-        MixerKind::DecayMinGru => Box::new(decay_min_gru::DecayMinGru::read(config, source, name)?),
         MixerKind::Delta => Box::new(delta::Delta::read(config, source, name)?),
     })
 }
