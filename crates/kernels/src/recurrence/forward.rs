@@ -110,7 +110,8 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
                 h: self.target(t),
                 streaming: self.streaming,
             };
-            // SAFETY: `Problem::new` checked that every input has all rows; the state is padded; this block's part of the output belongs to this task alone, and `streaming` implies alignment.
+            // SAFETY: `Problem::new` checked that every input has all rows; the state is padded; this block's part of the output belongs to
+            // this task alone, and `streaming` implies alignment.
             unsafe { body.run(self.level, stop - t) };
             t = stop;
         }
