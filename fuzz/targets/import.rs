@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use minrnn::interchange::{Format, NamedTensor, Settings, export, import};
 use minrnn_fuzz::{file, repository_files, safetensors_file, seeds};
-use minrnn_stream::{FeedForwardKind, GruForm, MixerKind, ModelConfig, Weights};
+use minrnn_model::{FeedForwardKind, GruForm, MixerKind, ModelConfig, Weights};
 
 /// The settings without which a format cannot be read.
 fn settings(format: Format) -> Settings {
@@ -16,7 +16,7 @@ fn settings(format: Format) -> Settings {
     Settings::parse(settings).expect("these are settings")
 }
 
-/// The model of ours into which layers alone are read, by the shapes of those in the repository.
+/// The minrnn model into which layers alone are read, by the shapes of those in the repository.
 fn config_of_part(format: Format) -> ModelConfig {
     let mixer = if format == Format::TorchGru { MixerKind::Gru } else { MixerKind::Lstm };
     let base = ModelConfig { vocab_size: 11, d_model: 8, n_layers: 2, ff: FeedForwardKind::None, ..Default::default() };

@@ -1,10 +1,10 @@
-//! Every operation with kernels for graphics processors against the same on the processor: outputs, and gradients of all inputs.
+//! Every operation with GPU kernels against the same on the CPU: outputs, and gradients of all inputs.
 //!
 //! ```text
 //! cargo run --release -p minrnn --features vulkan --example gpu_matches_cpu -- [DEVICE [TEXT]]
 //! ```
 //!
-//! DEVICE is a name that `minrnn devices` lists; without one, the first graphics processor. With TEXT, only checks whose line has it. One
+//! DEVICE is a name that `minrnn devices` lists; without one, the first GPU. With TEXT, only checks whose line has it. One
 //! line per check; exit code 1 when one
 //! fails. Nothing but these operations runs on the device, so that software drivers which stumble over other kernels can be used too.
 
@@ -19,7 +19,7 @@ use minrnn::ops::{
     self, AdamW, Candidate, Dropout, EMPTY_M, ForgetGate, Gates, Moments, Precision, SLstmMemory, SelectiveScan, Start, StepCodes,
 };
 use minrnn::rng::{Purpose, stream};
-use minrnn_stream::{FeedForwardKind, MixerKind, ModelConfig, NormKind};
+use minrnn_model::{FeedForwardKind, MixerKind, ModelConfig, NormKind};
 use rand::Rng;
 
 /// Largest error relative to the largest value of a tensor (at least 1): of outputs, and of gradients.

@@ -9,7 +9,7 @@ use minrnn::checkpoint::{parameter_count, parameter_shapes};
 use minrnn::model::SequenceModel;
 use minrnn::nn::{AnyMixer, Initializer};
 use minrnn::train::Experiment;
-use minrnn_stream::{FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, ModelConfig, NormKind, WiringKind};
+use minrnn_model::{FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, ModelConfig, NormKind, WiringKind};
 
 fn model(config: &ModelConfig) -> SequenceModel {
     SequenceModel::new(config, 0, &Device::flex()).expect("a valid model")
@@ -138,7 +138,7 @@ fn names_of_a_mamba_are_those_of_its_best_known_implementation() {
     assert_eq!(listing(&config), expected(lines));
 }
 
-/// models.md §5 and §2.8.
+/// Mamba (Gu and Dao 2023, arXiv:2312.00752), counted from its equations.
 #[test]
 fn mamba_models_have_the_published_counts() {
     let config = |d_model| ModelConfig {
@@ -157,7 +157,7 @@ fn mamba_models_have_the_published_counts() {
     assert_eq!(parameter_count(&model(&config(384))), 2_918_016);
 }
 
-/// models.md §5: A, D, and the step sizes that the biases stand for.
+/// Mamba (Gu and Dao 2023, arXiv:2312.00752, §3.6): A, D, and the step sizes that the biases stand for.
 #[test]
 fn a_new_mamba_starts_from_the_published_values() {
     let config = ModelConfig { d_state: 3, n_layers: 4, ..small(MixerKind::Mamba) };
@@ -173,7 +173,8 @@ fn a_new_mamba_starts_from_the_published_values() {
     assert!(values["dt_proj.weight"].iter().all(|x| x.abs() <= 1.0));
 }
 
-/// models.md §2.8: one RMSNorm and a learned state per layer, no feed-forward part.
+/// The selective copying models of Feng et al. 2024 (arXiv:2410.01201), counted from their released settings: one RMSNorm and a learned
+/// state per layer, no feed-forward part.
 #[test]
 fn selective_copying_models_have_the_published_counts() {
     let config = |mixer| ModelConfig {
@@ -190,7 +191,8 @@ fn selective_copying_models_have_the_published_counts() {
     assert_eq!(parameter_count(&model(&config(MixerKind::MinLstm))), 302_016);
 }
 
-/// models.md §2.8: convolution, 4× MLP, two RMSNorms and a learned state per layer, untied head.
+/// The Shakespeare models of Feng et al. 2024 (arXiv:2410.01201), counted from their settings: convolution, 4× MLP, two RMSNorms and a
+/// learned state per layer, untied head.
 #[test]
 fn shakespeare_models_have_the_published_counts() {
     let config = |mixer| ModelConfig {
@@ -218,7 +220,8 @@ fn running_statistics_are_not_counted() {
     assert_eq!(parameter_count(&model(&batch)), parameter_count(&model(&layer)));
 }
 
-/// tasks.md §7.4: minGRU/GRU = 2/(3(1 + α)), minLSTM/LSTM = 3/(4(1 + α)), biases and the projection back to D left out.
+/// Feng et al. 2024, arXiv:2410.01201, §3: minGRU/GRU = 2/(3(1 + α)), minLSTM/LSTM = 3/(4(1 + α)), biases and the projection back to D left
+/// out.
 #[test]
 fn minimal_cells_have_the_published_fractions_of_parameters() {
     let cell_weights = |mixer, expansion: usize| {
@@ -266,7 +269,7 @@ fn names_of_an_rwkv_with_its_channel_mixing() {
     assert_eq!(listing(&block), expected(lines));
 }
 
-/// models.md §3, §8 to §11, for D = 64 and E = 128.
+/// Counted from the equations at the head of each mixer's file, for D = 64 and E = 128.
 #[test]
 fn linear_mixers_have_the_parameters_of_their_equations() {
     let (d, e, heads) = (64, 128, 4);
@@ -319,7 +322,7 @@ fn names_of_a_stack_of_both_cells_of_xlstm() {
     assert_eq!(listing(&config), expected(lines));
 }
 
-/// models.md §4.3, d = 64 and one head. A norm has a gain and no bias there, as our RMSNorm has.
+/// xLSTM's blocks (Beck et al. 2024, arXiv:2405.04517, §2.4), d = 64 and one head. A norm has a gain and no bias there, as our RMSNorm has.
 #[test]
 fn blocks_of_xlstm_have_the_published_counts() {
     let block = |mixer| {
@@ -381,7 +384,7 @@ fn names_of_a_transformer_after_llama() {
     assert_eq!(listing(&llama()), expected(lines));
 }
 
-/// models.md §2.8: nanoGPT's block, 3 layers of width 384, 256 positions.
+/// nanoGPT's block, 3 layers of width 384, 256 positions.
 #[test]
 fn the_shakespeare_transformer_has_the_published_count() {
     let Experiment { model: config, .. } = Experiment::load("shakespeare-transformer", &[]).expect("a built-in experiment");
@@ -390,7 +393,8 @@ fn the_shakespeare_transformer_has_the_published_count() {
     assert_eq!(config.cost().expect("a valid model").parameters, 5_434_368);
 }
 
-/// models.md §12: normal 0.02, and 0.02/√(2 n_layers) for the matrices that end a residual branch; no biases, unit gains.
+/// GPT-2's initialisation, as in nanoGPT: normal 0.02, and 0.02/√(2 n_layers) for the matrices that end a residual branch; no biases, unit
+/// gains.
 #[test]
 fn gpt_weights_have_the_published_deviations() {
     let config = ModelConfig { d_model: 64, n_layers: 2, bias: true, ..nano_gpt() };
@@ -518,7 +522,7 @@ fn names_of_an_s6_in_each_wiring() {
     assert_eq!(listing(&config(WiringKind::H3)), expected(lines));
 }
 
-/// models.md §5, §7, for D = 64, N = 16, R = 4.
+/// Counted from the equations at the head of `nn/wiring.rs` and of each mixer's file, for D = 64, N = 16, R = 4.
 #[test]
 fn wired_blocks_have_the_parameters_of_their_equations() {
     let (d, n, r) = (64, 16, 4);

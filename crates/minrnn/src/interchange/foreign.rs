@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use minrnn_stream::{Tensor, Weights};
+use minrnn_model::{Tensor, Weights};
 
 use super::form::Form;
 use crate::{Error, Result};
@@ -90,7 +90,7 @@ impl Side<'_> {
         };
         let [_, _, taps] = file.shape(name)?;
         if !(1..=limit).contains(&taps) {
-            let problem = format!("tensor '{name}' has filters of {taps} taps, expected 1 to {limit}; a model of ours has no longer ones");
+            let problem = format!("tensor '{name}' has filters of {taps} taps, expected 1 to {limit}; a minrnn model has no longer ones");
             return Err(file.wrong(problem));
         }
         Ok(taps)

@@ -32,7 +32,7 @@ mod xlstm;
 use std::fmt;
 use std::str::FromStr;
 
-use minrnn_stream::{ModelConfig, Tensor, Weights, WiringKind};
+use minrnn_model::{ModelConfig, Tensor, Weights, WiringKind};
 
 use self::foreign::{Foreign, Side};
 pub use self::form::Form;
@@ -146,7 +146,7 @@ impl FromStr for Format {
     }
 }
 
-/// The tensors of a model of ours from a file of `format`; all of `weights` is taken. For a [part](Format::is_part) they are those of the
+/// The tensors of a minrnn model from a file of `format`; all of `weights` is taken. For a [part](Format::is_part) they are those of the
 /// mixers but for the projections back to `d_model`.
 ///
 /// # Errors
@@ -161,7 +161,7 @@ pub fn import(format: Format, weights: &mut Weights, config: &ModelConfig) -> Re
     Ok(tensors)
 }
 
-/// The tensors of a file of `format` from `weights`, a model of ours; all that the format holds is taken out of `weights`. `form` is that
+/// The tensors of a file of `format` from `weights`, a minrnn model's; all that the format holds is taken out of `weights`. `form` is that
 /// of the file the model came from, as far as the model still fits it, or the default.
 ///
 /// # Errors

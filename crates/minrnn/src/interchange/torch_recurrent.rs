@@ -4,7 +4,7 @@
 //! their output is all that it can hold. Otherwise a file is a list of single layers, `nn.ModuleList` of `nn.GRU(D, E)`, with names
 //! such as `0.weight_ih_l0`. Order of the gates and both biases are ours; without biases they are zero.
 
-use minrnn_stream::{GruForm, InitialState, MixerKind, ModelConfig};
+use minrnn_model::{GruForm, InitialState, MixerKind, ModelConfig};
 
 use super::foreign::{Foreign, Side};
 use super::rule::Constant;
@@ -16,7 +16,7 @@ pub(super) const GRU: Layout = Layout { config, check: check_gru, table: gru };
 pub(super) const LSTM: Layout = Layout { config, check: check_lstm, table: lstm };
 
 fn config(_: &Foreign<'_>, _: &Settings) -> Result<ModelConfig> {
-    Err(Error::Config("the file holds recurrent layers alone; import them into a model of ours that has such layers".to_owned()))
+    Err(Error::Config("the file holds recurrent layers alone; import them into a minrnn model that has such layers".to_owned()))
 }
 
 fn check_gru(config: &ModelConfig) -> Result<()> {

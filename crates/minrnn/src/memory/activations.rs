@@ -4,7 +4,7 @@
 //! an operation keeps is what its `FusedOp::keeps` says (`ops/`); the layers that call it are in `nn/`. What operations of Burn keep
 //! is said where they are used.
 
-use minrnn_stream::{FeedForwardKind, MixerKind, ModelConfig, NormKind, Pooling, Positions, ScanKind, WiringKind};
+use minrnn_model::{FeedForwardKind, MixerKind, ModelConfig, NormKind, Pooling, Positions, ScanKind, WiringKind};
 
 use super::tape::{Operation, Tape};
 use crate::Result;
@@ -417,7 +417,7 @@ impl Part {
     fn m_lstm(&mut self, d: u128, e: u128, h: u128) {
         let (threads, length, w) = (self.sizes.threads as u128, self.sizes.length(), e / h);
         self.op(Op { keeps: &[d], reads: d, gives: 2 * e, ..Op::default() });
-        // u and ζ are views of both, which stay whole; operations work on copies of theirs.
+        // u and ζ are views of both, which stay whole; operations work on copies of them.
         self.op(Op { keeps: &[2 * e], reads: e, gives: e, aside: 2 * e, ..Op::default() });
         self.op(Op { keeps: &[e], reads: e, gives: e, aside: 2 * e, ..Op::default() });
         self.op(Op { keeps: &[e], reads: 2 * e, gives: 3 * e, aside: 2 * e, ..Op::default() });

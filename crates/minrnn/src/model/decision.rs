@@ -1,5 +1,5 @@
 //! The Decision Transformer's wiring around any mixer: a step is three tokens, and the action is read where the observation stands
-//! (tasks.md §5.4).
+//! (Chen et al. 2021, arXiv:2106.01345, §3).
 //!
 //! ```text
 //! tokens   R₁ s₁ a₁ R₂ s₂ a₂ … R_K s_K
@@ -22,7 +22,7 @@ use burn::module::Module;
 use burn::nn::{Embedding, Linear};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET};
-use minrnn_stream::{DropoutSite, ModelConfig, NormKind, Pooling, Positions};
+use minrnn_model::{DropoutSite, ModelConfig, NormKind, Pooling, Positions};
 
 use super::backbone::{Backbone, BackboneState};
 use super::io_kind::{Inputs, Targets};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use burn::module::{Module, Param};
 use burn::nn::{Embedding, Linear};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use minrnn_stream::{DropoutSite, Initialization, MixerKind, ModelConfig, Pooling, Positions, WiringKind};
+use minrnn_model::{DropoutSite, Initialization, MixerKind, ModelConfig, Pooling, Positions, WiringKind};
 
 use super::backbone::{Backbone, BackboneState};
 use super::io_kind::{Inputs, Targets};
@@ -50,7 +50,7 @@ pub struct SequenceModel<M: Module = AnyMixer> {
 /// What a [`SequenceModel`] of the library's mixers carries.
 pub type SequenceModelState = BackboneState<AnyState>;
 
-/// Standard deviation of a new embedding (models.md §2.8, §5 and §12).
+/// Standard deviation of a new embedding (PyTorch's default of 1; 0.02 in Mamba's and nanoGPT's code).
 fn embedding_deviation(config: &ModelConfig) -> f32 {
     let is_mamba = match config.wiring {
         WiringKind::None => config.mixer_kinds() == [MixerKind::Mamba],

@@ -1,4 +1,5 @@
-//! Aaren, attention as a recurrent network (models.md §11): softmax attention whose query is learned and not a function of the token.
+//! Aaren, attention as a recurrent network (Feng et al. 2024, arXiv:2405.13956): softmax attention whose query is learned and not a
+//! function of the token.
 //!
 //! ```text
 //! s_t = q · (W_k x_t) / √e             v_t = W_v x_t
@@ -14,7 +15,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 
 use super::init::Initializer;
 use super::linear::{matmul, matmul_sequences};

@@ -1,4 +1,5 @@
-//! Causal softmax attention, the mixer of Transformers (models.md §12), with a cache of keys and values as its state.
+//! Causal softmax attention, the mixer of Transformers (Vaswani et al. 2017, arXiv:1706.03762), with a cache of keys and values as its
+//! state.
 //!
 //! ```text
 //! [q | k | v] = W x + b      y = W_o concat_heads(softmax(q kᵀ / √dₕ) v) + b_o
@@ -14,7 +15,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::{ModelConfig, Positions};
+use minrnn_model::{ModelConfig, Positions};
 
 use super::init::Initializer;
 use super::linear::{apply, matmul};

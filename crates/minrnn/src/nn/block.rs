@@ -1,4 +1,4 @@
-//! The residual block of the experiments (models.md §2.7):
+//! The residual block of the experiments (Feng et al. 2024, arXiv:2410.01201, as in the authors' released code):
 //!
 //! ```text
 //! x ← x + PW(DW4(x))             when `conv` is on; no norm before it
@@ -10,7 +10,7 @@
 
 use burn::module::Module;
 use burn::tensor::{FloatDType, Tensor};
-use minrnn_stream::{DropoutSite, FeedForwardKind, ModelConfig};
+use minrnn_model::{DropoutSite, FeedForwardKind, ModelConfig};
 
 use super::channel_mix::ChannelMix;
 use super::conv::{CausalConv, Window};

@@ -1,4 +1,5 @@
-//! An associative memory head that is corrected by the delta rule, beyond the paper (fast weights; DeltaNet).
+//! An associative memory head that is corrected by the delta rule, beyond the paper (fast weights: Schlag et al.
+//! 2021, arXiv:2102.11174; DeltaNet: Yang et al. 2024, arXiv:2406.06484).
 //!
 //! ```text
 //! q_t, k_t, v_t = W x_t + b, each H heads of n = E / H          β_t = σ(W_β x_t + b_β), one per head
@@ -19,7 +20,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 
 use super::init::Initializer;
 use super::linear::apply;

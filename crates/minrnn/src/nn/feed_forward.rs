@@ -1,4 +1,5 @@
-//! The feed-forward part of a block: residual + dropout(down(act(up x))), plain or gated (models.md §2.7, §4.3, §12).
+//! The feed-forward part of a block: residual + dropout(down(act(up x))), plain or gated (GELU: arXiv:1606.08415; GEGLU and SwiGLU: Shazeer
+//! 2020, arXiv:2002.05202).
 //!
 //! ```text
 //! mlp      act(u) = GELU(u)                        gated    act([v | g]) = scale ⊙ v ⊙ GELU(g)
@@ -8,7 +9,7 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::{FeedForwardKind, ModelConfig};
+use minrnn_model::{FeedForwardKind, ModelConfig};
 
 use super::init::{Initializer, xlstm_deviation, xlstm_output_deviation};
 use super::linear::{bias, matmul_rows, rows, sequences};
@@ -55,7 +56,7 @@ impl FeedForward {
         Ok(Some(Self { up, down: init.residual_linear(d_ff, d, bias), scale, kind }))
     }
 
-    /// Whether `x` may have 16 bits on graphics processors, as for a [`Mixer`](super::Mixer::takes_bf16).
+    /// Whether `x` may have 16 bits on GPUs, as for a [`Mixer`](super::Mixer::takes_bf16).
     pub fn takes_bf16(&self) -> bool {
         matches!(self.kind, FeedForwardKind::Mlp | FeedForwardKind::Gated) && self.up.bias.is_some()
     }

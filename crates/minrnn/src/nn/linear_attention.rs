@@ -1,4 +1,4 @@
-//! Linear attention (models.md §10): attention whose softmax is replaced by the product of features.
+//! Linear attention (Katharopoulos et al. 2020, arXiv:2006.16236): attention whose softmax is replaced by the product of features.
 //!
 //! ```text
 //! q, k, v = W_q x, W_k x, W_v x           φ(x) = elu(x) + 1
@@ -13,7 +13,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 
 use super::init::Initializer;
 use super::linear::matmul;

@@ -1,4 +1,5 @@
-//! The traditional LSTM (models.md §3), as the paper compares it.
+//! The traditional LSTM (Hochreiter and Schmidhuber 1997, Neural Computation 9(8), with the forget gate of Gers et al. 2000, Neural
+//! Computation 12(10)), as Feng et al. 2024 compare it.
 //!
 //! ```text
 //! i, f, o = σ(W x + U h + b)      g = tanh(W_g x + U_g h + b_g)
@@ -11,7 +12,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::{Candidate, InitialState, ModelConfig};
+use minrnn_model::{Candidate, InitialState, ModelConfig};
 
 use super::hidden::{initial_hidden, initial_vector, learned_state};
 use super::init::Initializer;

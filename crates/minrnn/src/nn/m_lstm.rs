@@ -1,4 +1,4 @@
-//! mLSTM, xLSTM's matrix memory, with the whole wiring of its block (models.md §4.2, §4.3).
+//! mLSTM, xLSTM's matrix memory, with the whole wiring of its block (Beck et al. 2024, arXiv:2405.04517, §2.3, §2.4).
 //!
 //! ```text
 //! [u, ζ] = W_in x        c̄ = SiLU(conv4(u))        q, k = W_q c̄, W_k c̄        v = W_v u        ĩ, f̃ = W [q, k, v] + b
@@ -12,7 +12,7 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 
 use super::conv::{Depthwise, Window};
 use super::init::{Initializer, xlstm_deviation, xlstm_output_deviation};

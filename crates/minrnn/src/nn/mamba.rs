@@ -1,5 +1,5 @@
-//! Mamba, the selective state space model (models.md §5), with everything between its residual connections: a wiring around
-//! [`S6`](super::S6).
+//! Mamba, the selective state space model (Gu and Dao 2023, arXiv:2312.00752), with everything between its residual connections: a wiring
+//! around [`S6`](super::S6).
 //!
 //! ```text
 //! [u', ζ] = W_in x              u = SiLU(causal depthwise conv4(u') + c)
@@ -19,7 +19,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::{ModelConfig, WiringKind};
+use minrnn_model::{ModelConfig, WiringKind};
 
 use super::conv::Depthwise;
 use super::init::Initializer;

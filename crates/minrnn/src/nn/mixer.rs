@@ -2,7 +2,7 @@
 
 use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Tensor;
-use minrnn_stream::{MixerKind, ModelConfig};
+use minrnn_model::{MixerKind, ModelConfig};
 
 use super::init::Initializer;
 use super::state::{State, StateZip};
@@ -27,7 +27,7 @@ pub trait Mixer: Module + ModuleDisplay {
     /// When the shapes of input, state and steps do not fit.
     fn forward(&self, x: Tensor<3>, state: Self::State, steps: &StepCodes) -> (Tensor<3>, Self::State);
 
-    /// Whether `x` and y may have 16 bits on graphics processors: only where every operation between them has kernels that take such
+    /// Whether `x` and y may have 16 bits on GPUs: only where every operation between them has kernels that take such
     /// activations and compute in f32. States always are f32.
     fn takes_bf16(&self) -> bool {
         false

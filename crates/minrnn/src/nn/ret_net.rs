@@ -1,4 +1,4 @@
-//! RetNet's multi-scale retention (models.md §9).
+//! RetNet's multi-scale retention (Sun et al. 2023, arXiv:2307.08621, §2.2).
 //!
 //! ```text
 //! q, k, v, g = W_q x, W_k x, W_v x, W_g x
@@ -16,7 +16,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::{Tensor, activation};
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 
 use super::init::Initializer;
 use super::linear::{matmul, matmul_rows, rows, sequences};

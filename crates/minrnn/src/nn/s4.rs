@@ -1,4 +1,4 @@
-//! S4: a state space whose matrix is a diagonal less a rank-one part, HiPPO-LegS at first (models.md §6).
+//! S4: a state space whose matrix is a diagonal less a rank-one part, HiPPO-LegS at first (Gu et al. 2022, arXiv:2111.00396).
 //!
 //! ```text
 //! x' = (Λ − P P*) x + B u,  bilinear:  x_t = Ā x_{t−1} + B̄ u_t      y = 2 Re C x + D u
@@ -11,7 +11,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::{ModelConfig, WiringKind};
+use minrnn_model::{ModelConfig, WiringKind};
 
 use super::init::Initializer;
 use super::mixer::Mixer;

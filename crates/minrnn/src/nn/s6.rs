@@ -1,4 +1,4 @@
-//! S6, the selective state spaces inside Mamba, as a layer of its own (models.md §5).
+//! S6, the selective state spaces inside Mamba, as a layer of its own (Gu and Dao 2023, arXiv:2312.00752, §3.2).
 //!
 //! ```text
 //! [δ, B, C] = W_x u             Δ = softplus(W_dt δ + b_dt)                   A = −exp(A_log)
@@ -17,7 +17,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Tensor, TensorData};
-use minrnn_stream::{ModelConfig, WiringKind};
+use minrnn_model::{ModelConfig, WiringKind};
 
 use super::init::Initializer;
 use super::linear::{matmul, matmul_rows, rows, sequences};

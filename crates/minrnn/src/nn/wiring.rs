@@ -1,4 +1,4 @@
-//! The outer wirings of a block, which any mixer can stand in as the inner layer (models.md §5, §7; tasks.md §1.5).
+//! The outer wirings of a block, which any mixer can stand in as the inner layer (as in Table 2 of Feng et al. 2024, arXiv:2410.01201).
 //!
 //! ```text
 //! mamba:  [u, ζ] = W_in x               y = inner(SiLU(DW4(u)))         out = W_out (y ⊙ SiLU(ζ))
@@ -15,7 +15,7 @@
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::{ModelConfig, WiringKind};
+use minrnn_model::{ModelConfig, WiringKind};
 
 use super::conv::{Depthwise, Window};
 use super::h3::Shift;

@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ops::Precision;
+
 use super::check::require;
 use crate::Result;
 use crate::device::DeviceChoice;
 use crate::memory::Size;
 
-/// Tokens of one micro-batch beyond which no machine of ours holds the activations.
+/// Tokens of one micro-batch beyond which no machine we know holds the activations.
 const MAX_BATCH_TOKENS: usize = 1 << 26;
 
 /// The course of the learning rate.
@@ -34,27 +36,6 @@ pub enum DecayGroups {
     Official,
     /// None.
     None,
-}
-
-/// The number format of training.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Precision {
-    /// 32-bit floats throughout.
-    #[default]
-    F32,
-    /// Matrix products of bf16 inputs, added in f32, where the processor has such instructions (AVX512-BF16) or the graphics processor such
-    /// units, and in f32 elsewhere. Weights, states, the residual stream, loss and optimiser are f32; so is evaluation.
-    Bf16,
-}
-
-impl From<Precision> for crate::ops::Precision {
-    fn from(precision: Precision) -> Self {
-        match precision {
-            Precision::F32 => Self::F32,
-            Precision::Bf16 => Self::Bf16,
-        }
-    }
 }
 
 /// The training of an experiment.

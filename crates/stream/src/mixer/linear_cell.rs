@@ -31,26 +31,21 @@ impl LinearCell {
     pub(super) fn read(config: &ModelConfig, layer: usize, kind: MixerKind, source: &mut dyn Source, name: &str) -> Result<Self> {
         let e = config.d_inner()?;
         let candidate = if kind == MixerKind::Gilr { Candidate::Tanh } else { config.candidate };
-        let map = match candidate {
-            Candidate::Positive => minrnn_kernels::Candidate::Positive,
-            Candidate::Identity => minrnn_kernels::Candidate::Identity,
-            Candidate::Tanh => minrnn_kernels::Candidate::Tanh,
-        };
         let (cell, extra) = match kind {
-            MixerKind::MinLstm if config.normalize_gates => (Cell::MinLstm(map, Gates::Normalized), vec![]),
-            MixerKind::MinLstm => (Cell::MinLstm(map, Gates::Unnormalized), vec![]),
-            MixerKind::SignedMinGru => (Cell::SignedMinGru(map), vec![]),
+            MixerKind::MinLstm if config.normalize_gates => (Cell::MinLstm(candidate, Gates::Normalized), vec![]),
+            MixerKind::MinLstm => (Cell::MinLstm(candidate, Gates::Unnormalized), vec![]),
+            MixerKind::SignedMinGru => (Cell::SignedMinGru(candidate), vec![]),
             // Steps are of the same length: u is the rate softplus(θ).
             MixerKind::DecayMinGru => {
                 let theta = source.vector(&join(name, "decay"), &[e])?;
                 let rate = |x: &f32| libm::fmaxf(*x, 0.0) + libm::log1pf(libm::expf(-libm::fabsf(*x)));
-                (Cell::DecayMinGru(map), theta.iter().map(rate).collect())
+                (Cell::DecayMinGru(candidate), theta.iter().map(rate).collect())
             }
             _ if config.forget_floor == ForgetFloor::Learned => {
                 let (theta, ceiling) = (source.vector(&join(name, "forget_floor"), &[e])?, config.forget_ceiling(layer) as f32);
-                (Cell::FlooredMinGru(map), theta.iter().map(|x| 1.0 - ceiling / (1.0 + libm::expf(-x))).collect())
+                (Cell::FlooredMinGru(candidate), theta.iter().map(|x| 1.0 - ceiling / (1.0 + libm::expf(-x))).collect())
             }
-            _ => (Cell::MinGru(map), vec![]),
+            _ => (Cell::MinGru(candidate), vec![]),
         };
         let in_proj = source.linear(&join(name, "in_proj"), cell.parts() * e, config.d_model)?;
         Ok(Self { cell, extra, in_proj, initial: initial(config, source, name, "initial_state", candidate)? })

@@ -3,7 +3,7 @@
 use minrnn_kernels::recurrence::{Cell, Inputs};
 use minrnn_kernels::reference::recurrence;
 use minrnn_kernels::{Gates, Shape, Start};
-use minrnn_stream::{Candidate, FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind};
+use minrnn_model::{Candidate, FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind};
 
 use super::Tensors;
 
@@ -40,14 +40,6 @@ fn gelu(x: f64) -> f64 {
     x * 0.5 * (1.0 + erf)
 }
 
-fn kernel_candidate(kind: Candidate) -> minrnn_kernels::Candidate {
-    match kind {
-        Candidate::Positive => minrnn_kernels::Candidate::Positive,
-        Candidate::Identity => minrnn_kernels::Candidate::Identity,
-        Candidate::Tanh => minrnn_kernels::Candidate::Tanh,
-    }
-}
-
 impl<'a> Reference<'a> {
     pub fn new(config: &'a ModelConfig, tensors: &'a Tensors) -> Self {
         let mut reference = Self { config, tensors, blocks: Vec::new() };
@@ -59,7 +51,7 @@ impl<'a> Reference<'a> {
                     let positive =
                         matches!(config.mixer, MixerKind::MinGru | MixerKind::MinLstm) && config.candidate == Candidate::Positive;
                     let kind = if positive { Candidate::Positive } else { Candidate::Identity };
-                    theta.into_iter().map(|x| kernel_candidate(kind).value(x)).collect()
+                    theta.into_iter().map(|x| kind.value(x)).collect()
                 }
             };
             let h = initial("initial_state");
@@ -164,8 +156,8 @@ impl<'a> Reference<'a> {
         let h: Vec<f64> = match config.mixer {
             MixerKind::MinGru | MixerKind::MinLstm => {
                 let gates = if config.normalize_gates { Gates::Normalized } else { Gates::Unnormalized };
-                let candidate = kernel_candidate(config.candidate);
-                let cell = if config.mixer == MixerKind::MinGru { Cell::MinGru(candidate) } else { Cell::MinLstm(candidate, gates) };
+                let minimal = config.mixer == MixerKind::MinGru;
+                let cell = if minimal { Cell::MinGru(config.candidate) } else { Cell::MinLstm(config.candidate, gates) };
                 let start = Start { h0: Some(&old[..]), ..Start::default() };
                 let shape = Shape { batch: 1, seq_len: 1, width: e };
                 recurrence::forward(shape, cell, Inputs { preact: &p, bias: None, extra: &[] }, start).h

@@ -2,7 +2,7 @@
 
 use burn::tensor::Device;
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
-use minrnn_stream::{MixerKind, WeightFormat};
+use minrnn_model::{MixerKind, WeightFormat};
 
 use super::timing::Plan;
 use crate::device::DeviceArg;
@@ -22,10 +22,10 @@ pub struct RunArgs {
     /// Threads [default: as many as there are cores]
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     threads: Option<usize>,
-    /// Iterations that are counted
+    /// Timed iterations
     #[arg(long, value_name = "N", value_parser = size())]
     iterations: Option<usize>,
-    /// Iterations before those
+    /// Warm-up iterations
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = RangedU64ValueParser::<usize>::new().range(0..=MAX_SIZE))]
     warmup: usize,
     /// One JSON object per line instead of a table
@@ -218,7 +218,7 @@ impl Case {
     }
 }
 
-/// Refuses work that keeps more than `floats` numbers at once where there is no room for them. What a graphics processor has is not
+/// Refuses work that keeps more than `floats` numbers at once where there is no room for them. What a GPU has is not
 /// known.
 pub fn expect_room(floats: u128, device: &Device) -> anyhow::Result<()> {
     if device.clone().inner() != Device::flex() {

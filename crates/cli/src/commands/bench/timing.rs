@@ -8,9 +8,9 @@ use minrnn::device::name_of;
 /// How often to repeat.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Iterations that are not counted.
+    /// Warm-up iterations.
     pub warmup: usize,
-    /// Iterations that are, at least 1.
+    /// Timed iterations, at least 1.
     pub iterations: usize,
 }
 

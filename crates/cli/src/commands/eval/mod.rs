@@ -16,7 +16,7 @@ use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart, expect_
 use minrnn::predict::predict;
 use minrnn::rng::Purpose;
 use minrnn::train::{Data, EXPERIMENT_FILE, Evaluation, Experiment, FINAL_BATCHES, compare, evaluation_memory, find_checkpoint, full_pass};
-use minrnn_stream::read_text;
+use minrnn_model::read_text;
 
 use crate::deployed::Deployed;
 use crate::device::DeviceArg;
@@ -40,7 +40,7 @@ pub struct Args {
     /// Number of fixed random batches
     #[arg(long, value_name = "N", default_value_t = FINAL_BATCHES, value_parser = clap::value_parser!(u64).range(1..))]
     batches: u64,
-    /// How often the likeliest token is the same as this model's: a run, a checkpoint or a packed model (for a packed model)
+    /// Top-1 agreement with this model: a run, a checkpoint or a packed model (for a packed model)
     #[arg(long, value_name = "RUN|FILE", requires = "data")]
     against: Option<PathBuf>,
     /// Loss and accuracy by how often the token occurs in the training text, in this many bins of equal width in its logarithm
@@ -205,7 +205,7 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
                 .context(NO_STDOUT)?;
         }
         (Some(share), Some(other)) => {
-            writeln!(io::stdout(), "likeliest token as {}: {:.2} %", other.display(), 100.0 * share).context(NO_STDOUT)?;
+            writeln!(io::stdout(), "top-1 agreement with {}: {:.2} %", other.display(), 100.0 * share).context(NO_STDOUT)?;
         }
         _ => {}
     }
@@ -261,7 +261,7 @@ fn print_measure(measure: &Measure, json: bool) -> io::Result<()> {
 }
 
 /// The data and training settings beside the weights.
-fn experiment_of(config: &minrnn_stream::CheckpointConfig, checkpoint: &Path) -> anyhow::Result<Experiment> {
+fn experiment_of(config: &minrnn_model::CheckpointConfig, checkpoint: &Path) -> anyhow::Result<Experiment> {
     let mut experiment = Experiment { model: config.model.clone(), ..Experiment::default() };
     experiment.data = section(config, checkpoint, "data")?;
     experiment.train = section(config, checkpoint, "train")?;
@@ -272,7 +272,7 @@ fn experiment_of(config: &minrnn_stream::CheckpointConfig, checkpoint: &Path) ->
     Ok(experiment)
 }
 
-fn section<T: serde::de::DeserializeOwned>(config: &minrnn_stream::CheckpointConfig, checkpoint: &Path, name: &str) -> anyhow::Result<T> {
+fn section<T: serde::de::DeserializeOwned>(config: &minrnn_model::CheckpointConfig, checkpoint: &Path, name: &str) -> anyhow::Result<T> {
     // A checkpoint that was not trained here has no such section and is scored by the default settings.
     let value = config.sections.get(name).cloned().unwrap_or_else(|| serde_json::json!({}));
     let problem = |_| {

@@ -18,7 +18,7 @@ use super::published::Published;
 pub enum Scale {
     /// Everything end to end in minutes; the numbers mean nothing
     Smoke,
-    /// Sizes for a processor that still show the paper's ordering
+    /// Sizes for a CPU that still show the paper's ordering
     Cpu,
     /// The full settings
     Paper,

@@ -73,7 +73,7 @@ pub struct Args {
     /// Start --scale paper without asking
     #[arg(long)]
     yes: bool,
-    /// Try again what failed because its numbers stopped being numbers
+    /// Try again what diverged (NaN)
     #[arg(long)]
     retry_failed: bool,
     /// Keep the checkpoints of finished runs

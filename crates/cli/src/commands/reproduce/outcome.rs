@@ -112,7 +112,7 @@ impl Outcome {
     }
 }
 
-/// `failed.json` of a training whose numbers stopped being numbers: the same would happen again.
+/// `failed.json` of a training that diverged (NaN): it would diverge again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
     pub sentence: String,

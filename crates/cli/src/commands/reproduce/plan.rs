@@ -19,7 +19,7 @@ pub enum Job {
     Train(Box<Training>),
     Bench(Bench),
     CountParameters(Box<Experiment>),
-    /// Why there is no number of ours.
+    /// Why we have no result of our own.
     Quote(String),
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use minrnn::device::DeviceChoice;
 use minrnn::memory::Size;
 use minrnn::train::{EXPERIMENT_FILE, Ending, Experiment, RunDir, Task, Trainer, read_metrics, training_memory};
-use minrnn_stream::{create_directories, sync_directory};
+use minrnn_model::{create_directories, sync_directory};
 
 use super::folder::{self, Folder};
 use super::lengths::by_length;
@@ -38,7 +38,7 @@ pub struct Options {
 #[derive(Debug, Clone)]
 pub enum Run {
     Done(Box<Outcome>),
-    /// Its numbers stopped being numbers.
+    /// It diverged (NaN).
     Failed(String),
     /// Something is missing or does not fit; it may be there next time.
     Refused(String),

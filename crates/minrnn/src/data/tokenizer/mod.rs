@@ -28,6 +28,7 @@ const FORMAT: &str = "minrnn-tokenizer";
 pub enum TokenizerKind {
     /// One token per distinct character of the training text.
     #[default]
+    #[serde(rename = "char")]
     Character,
     /// One token per byte; takes any file, text or not.
     Byte,
@@ -204,7 +205,7 @@ impl Tokenizer {
             return Ok(Self::Bpe(Box::new(Bpe::from_value(value)?)));
         }
         let file: OwnFile = serde_json::from_value(value).map_err(|e| {
-            format!("is not a tokenizer of ours or of the Hugging Face format ({e}); restore it from another checkpoint of the run")
+            format!("is neither a minrnn tokenizer nor one in the Hugging Face format ({e}); restore it from another checkpoint of the run")
         })?;
         if file.format != FORMAT || file.version != 1 {
             return Err(format!(

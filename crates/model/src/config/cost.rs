@@ -31,7 +31,7 @@ const MLSTM_BLOCK: u128 = 4;
 /// What a model, or a part of one, costs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cost {
-    /// Trained numbers.
+    /// Trainable parameters.
     pub parameters: u128,
     /// Multiply-adds of a token with weight matrices.
     pub matmul_macs: u128,
