@@ -2,7 +2,7 @@
 //!
 //! Time outside, vectors of channels inside, the state in a small buffer: every row of memory is read and written whole.
 
-use super::cell::Cell;
+use super::formulas::Formulas;
 use crate::simd::{Level, prefetch, stream};
 use core::slice::{from_raw_parts, from_raw_parts_mut};
 use pulp::{Simd, WithSimd};
@@ -23,10 +23,10 @@ pub type Source = Rows<*const f32>;
 pub type Target = Rows<*mut f32>;
 
 impl Source {
-    /// Asks for the vector that stands `ahead` rows further.
+    /// Prefetches the vector that stands `distance` rows further.
     #[inline(always)]
-    pub fn ask(self, t: usize, c: usize, ahead: isize) {
-        let row = t.wrapping_add_signed(ahead);
+    pub fn prefetch(self, t: usize, c: usize, distance: isize) {
+        let row = t.wrapping_add_signed(distance);
         prefetch(self.first.wrapping_add(row.wrapping_mul(self.stride).wrapping_add(c)));
     }
 
@@ -164,7 +164,7 @@ pub unsafe fn walk(level: Level, steps: usize, width: usize, body: impl Body) {
                 }
             }
             if c < self.1 {
-                // SAFETY: as above.
+                // SAFETY: the promise made to `walk`, for the channels that are left.
                 unsafe { self.rows(simd, c) };
             }
         }
@@ -172,27 +172,30 @@ pub unsafe fn walk(level: Level, steps: usize, width: usize, body: impl Body) {
     level.run(Walk(steps, width, body));
 }
 
-/// The cell and what it reads in a stretch.
+/// The formulas and what they read in a stretch.
 #[derive(Clone, Copy)]
-pub struct Feed<C, const N: usize> {
-    pub cell: C,
+pub struct Feed<F, const N: usize> {
+    pub formulas: F,
     pub x: [Source; N],
+    /// Of the parts of the pre-activations.
     pub bias: [*const f32; N],
     pub width: usize,
-    /// Rows between what is read and what is asked for meanwhile.
-    pub ahead: isize,
+    /// Rows between what is read and what is prefetched meanwhile.
+    pub distance: isize,
 }
 
-impl<C: Cell<N>, const N: usize> Feed<C, N> {
+impl<F: Formulas<N>, const N: usize> Feed<F, N> {
+    /// # Safety
+    /// See [`Body`].
     #[inline(always)]
     pub unsafe fn inputs<S: Simd, const TAIL: bool>(self, simd: S, t: usize, c: usize) -> [S::f32s; N] {
         let mut x = [simd.splat_f32s(0.0); N];
         for (j, x) in x.iter_mut().enumerate() {
-            self.x[j].ask(t, c, self.ahead);
-            // SAFETY: the caller's promise in `Body`.
+            self.x[j].prefetch(t, c, self.distance);
+            // SAFETY: the caller's promise: the rows of inputs and biases are readable for `width` floats.
             unsafe {
                 *x = self.x[j].read::<S, TAIL>(simd, t, c, self.width);
-                if C::BIASED {
+                if F::BIASED && j < F::PARTS {
                     let bias = Source { first: self.bias[j], stride: 0 };
                     *x = simd.add_f32s(*x, bias.read::<S, TAIL>(simd, 0, c, self.width));
                 }
