@@ -9,10 +9,8 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use minrnn_stream::{
-    Candidate, Error, FeedForwardKind, InitialState, MixerKind, Model, ModelConfig, NormKind, PackedModel, State, WeightFormat, Weights,
-    WiringKind, Workspace, write_safetensors,
-};
+use minrnn_model::{Candidate, Error, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, WeightFormat, Weights, WiringKind, write_safetensors};
+use minrnn_stream::{Model, PackedModel, State, Workspace};
 
 /// The folder that inputs are written to, in that of temporary files; a memory file system there makes it quick.
 pub fn folder() -> &'static Path {

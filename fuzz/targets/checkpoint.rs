@@ -3,7 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use minrnn_fuzz::{configs, file, folder, joined, parts, safetensors_file, seeds, tensors, use_model};
-use minrnn_stream::{CONFIG_FILE, CheckpointConfig, Model, PackedModel, WEIGHTS_FILE, WeightFormat, read_checkpoint};
+use minrnn_model::{CONFIG_FILE, CheckpointConfig, WEIGHTS_FILE, WeightFormat, read_checkpoint};
+use minrnn_stream::{Model, PackedModel};
 
 fuzz_target!(
     init: seeds("checkpoint", || {

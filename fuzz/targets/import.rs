@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use minrnn::interchange::{Format, NamedTensor, Settings, export, import};
 use minrnn_fuzz::{file, repository_files, safetensors_file, seeds};
-use minrnn_stream::{FeedForwardKind, GruForm, MixerKind, ModelConfig, Weights};
+use minrnn_model::{FeedForwardKind, GruForm, MixerKind, ModelConfig, Weights};
 
 /// The settings without which a format cannot be read.
 fn settings(format: Format) -> Settings {

@@ -10,7 +10,7 @@ use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
 use minrnn_fuzz::library::tokenizer_json;
 use minrnn_fuzz::{file, folder, joined, parts, seeds};
-use minrnn_stream::{CONFIG_FILE, CheckpointConfig, FeedForwardKind, MixerKind, ModelConfig, WEIGHTS_FILE};
+use minrnn_model::{CONFIG_FILE, CheckpointConfig, FeedForwardKind, MixerKind, ModelConfig, WEIGHTS_FILE};
 
 fuzz_target!(
     init: seeds("model", || {

@@ -3,7 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use minrnn_fuzz::{configs, packed_file, packed_model, packed_parts, seeds, use_model};
-use minrnn_stream::{PackedModel, WeightFormat};
+use minrnn_model::WeightFormat;
+use minrnn_stream::PackedModel;
 
 fuzz_target!(
     init: seeds("packed", || {

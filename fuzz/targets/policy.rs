@@ -9,7 +9,7 @@ use minrnn::model::Decision;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
 use minrnn_fuzz::{file, folder, joined, parts, seeds};
-use minrnn_stream::{CONFIG_FILE, FeedForwardKind, MixerKind, ModelConfig, WEIGHTS_FILE};
+use minrnn_model::{CONFIG_FILE, FeedForwardKind, MixerKind, ModelConfig, WEIGHTS_FILE};
 
 const TASK_FILE: &str = minrnn::checkpoint::TASK_FILE;
 

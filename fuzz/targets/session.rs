@@ -9,7 +9,8 @@ use minrnn::data::Tokenizer;
 use minrnn::generate::{ModelIdentity, RuntimeSession, Session, TextGenerator, TokenSession};
 use minrnn::model::SequenceModel;
 use minrnn_fuzz::{NamedTensor, file, folder, joined, parts, safetensors_file, seeds, tensors, weights};
-use minrnn_stream::{MixerKind, Model, ModelConfig, Positions, Sampling, WeightFormat, Weights};
+use minrnn_model::{MixerKind, ModelConfig, Positions, WeightFormat, Weights};
+use minrnn_stream::{Model, Sampling};
 
 const KEY: &str = "minrnn_session";
 const TEXT: &str = "to be or not";

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use minrnn_fuzz::{assert_same, configs, joined, parts, sealed, seeds, tensors, weights};
-use minrnn_stream::{Model, State, WeightFormat, Workspace};
+use minrnn_model::WeightFormat;
+use minrnn_stream::{Model, State, Workspace};
 
 const MAGIC: &[u8] = b"\x89minrnnS";
 

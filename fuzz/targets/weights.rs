@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use minrnn_fuzz::{NamedTensor, assert_same, configs, file, safetensors_file, seeds, tensors};
-use minrnn_stream::Weights;
+use minrnn_model::Weights;
 
 fuzz_target!(
     init: seeds("weights", || {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use minrnn::data::shakespeare;
 use minrnn::train::Corpus;
-use minrnn_stream::write_atomic;
+use minrnn_model::write_atomic;
 
 use crate::display::say;
 use crate::failure::WrongInput;

@@ -9,7 +9,8 @@ use minrnn::data::Tokenizer;
 use minrnn::generate::ModelIdentity;
 use minrnn::model::SequenceModel;
 use minrnn::train::find_checkpoint;
-use minrnn_stream::{CONFIG_FILE, Model, ModelConfig, PackedModel, TensorEntry, WEIGHTS_FILE, WeightFormat, read_checkpoint};
+use minrnn_model::{CONFIG_FILE, ModelConfig, TensorEntry, WEIGHTS_FILE, WeightFormat, read_checkpoint};
+use minrnn_stream::{Model, PackedModel};
 
 /// What runs a model.
 pub enum Engine {
@@ -58,7 +59,7 @@ impl Deployed {
         match &self.engine {
             Engine::Runtime(model) => Ok(model),
             Engine::Training(trained) => {
-                trained.0.check_supported()?;
+                minrnn_stream::check_supported(&trained.0).map_err(with_way_out)?;
                 unreachable!("models that the runtime runs are loaded into it")
             }
         }
@@ -77,7 +78,7 @@ impl Engine {
     /// The model of a checkpoint and its vocabulary.
     fn load(directory: &Path) -> minrnn::Result<(Self, Option<Tokenizer>)> {
         let (config, mut weights) = read_checkpoint(directory)?;
-        if config.model.check_supported().is_err() {
+        if minrnn_stream::check_supported(&config.model).is_err() {
             let LoadedModel { config, model, tokenizer } = load_model(directory, &Device::flex())?;
             return Ok((Self::Training(Box::new((config.model, model))), tokenizer));
         }
@@ -102,10 +103,20 @@ impl Engine {
     }
 }
 
+/// The error of the runtime, with what to do where it does not run such a model.
+pub fn with_way_out(error: minrnn_stream::Error) -> Error {
+    match error {
+        minrnn_stream::Error::Unsupported(sentence) => Error::Config(format!(
+            "{sentence}; take the training model: minrnn generate and minrnn eval do so with a run or a checkpoint, minrnn predict with that of a table"
+        )),
+        error => error.into(),
+    }
+}
+
 /// Whoever gave a file may have meant a directory.
 fn not_a_model(path: &Path, error: minrnn_stream::Error) -> Error {
     match error {
-        minrnn_stream::Error::Malformed { problem, .. } => {
+        minrnn_stream::Error::Model(minrnn_model::Error::Malformed { problem, .. }) => {
             Error::malformed(path, format!("{problem}; expected a run directory or a checkpoint, or a file made by minrnn pack"))
         }
         error => error.into(),

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use minrnn::train::EXPERIMENT_FILE;
-use minrnn_stream::{CheckpointConfig, WEIGHTS_FILE};
+use minrnn_model::{CheckpointConfig, WEIGHTS_FILE};
 
 use crate::failure::WrongInput;
 

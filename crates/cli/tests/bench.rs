@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use minrnn_stream::MixerKind;
+use minrnn_model::MixerKind;
 use serde_json::Value;
 
 fn bench(flags: &str) -> Output {

@@ -11,7 +11,8 @@ use minrnn::data::Tokenizer;
 use minrnn::generate::{Session, TextGenerator};
 use minrnn::model::SequenceModel;
 use minrnn::train::RunDir;
-use minrnn_stream::{CheckpointConfig, ModelConfig, Sampling, WEIGHTS_FILE};
+use minrnn_model::{CheckpointConfig, ModelConfig, WEIGHTS_FILE};
+use minrnn_stream::Sampling;
 
 const ALPHABET: &str = "\n abcdefghijklmnopqrstuvwxyz";
 

@@ -7,7 +7,7 @@ use burn::tensor::Device;
 use minrnn::checkpoint::save_weights;
 use minrnn::model::SequenceModel;
 use minrnn::train::RunDir;
-use minrnn_stream::{CheckpointConfig, MixerKind, ModelConfig, WEIGHTS_FILE, write_safetensors};
+use minrnn_model::{CheckpointConfig, MixerKind, ModelConfig, WEIGHTS_FILE, write_safetensors};
 
 fn minrnn(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_minrnn")).args(arguments).output().unwrap()

@@ -18,14 +18,14 @@ fn foreign(name: &str) -> String {
 
 /// The fixture `name` without what a test of its logits needs.
 fn model(scratch: &Scratch, name: &str) -> PathBuf {
-    let mut weights = minrnn_stream::Weights::read(foreign(name)).unwrap();
+    let mut weights = minrnn_model::Weights::read(foreign(name)).unwrap();
     let names: Vec<String> = weights.names().filter(|name| !name.starts_with("case.")).map(ToOwned::to_owned).collect();
     let tensors = names.into_iter().map(|name| {
         let tensor = weights.take_any(&name).unwrap();
         (name, tensor.shape, tensor.data.into())
     });
     let path = scratch.path(&format!("{name}.safetensors"));
-    minrnn_stream::write_safetensors(&path, tensors.collect::<Vec<_>>(), None).unwrap();
+    minrnn_model::write_safetensors(&path, tensors.collect::<Vec<_>>(), None).unwrap();
     path
 }
 
@@ -40,7 +40,7 @@ fn an_imported_model_is_inspected_packed_and_exported_to_the_file_it_was() {
     told(&["pack", &directory, "-o", &shown(&scratch.path("imported.minrnn"))]).ok();
     told(&["export", &directory, "--format", "min-gru-pytorch", "-o", &shown(&again)]).ok();
     let tensors = |path: &Path| {
-        let weights = minrnn_stream::Weights::read(path).unwrap();
+        let weights = minrnn_model::Weights::read(path).unwrap();
         weights.names().map(|name| (name.to_owned(), weights.get(name).unwrap().clone())).collect::<Vec<_>>()
     };
     assert_eq!(tensors(&again), tensors(&file));

@@ -10,7 +10,7 @@ use burn::tensor::Device;
 use common::{Finished, Scratch, minrnn, shown};
 use minrnn::checkpoint::save_weights;
 use minrnn::model::SequenceModel;
-use minrnn_stream::{CheckpointConfig, MixerKind, ModelConfig, Tensor, WEIGHTS_FILE, Weights, write_safetensors};
+use minrnn_model::{CheckpointConfig, MixerKind, ModelConfig, Tensor, WEIGHTS_FILE, Weights, write_safetensors};
 
 type Tensors = Vec<(String, Tensor)>;
 
@@ -84,7 +84,7 @@ fn weights_of_another_name_or_shape_are_named_whatever_the_mixer() {
             write(&file, changed);
             let out = shown(&scratch.path("packed"));
             told(&["inspect", &shown(&directory)]).refused(parts);
-            match config.check_supported() {
+            match minrnn_stream::check_supported(&config) {
                 Ok(()) => told(&["pack", &shown(&directory), "-o", &out]).refused(parts),
                 Err(_) => told(&["pack", &shown(&directory), "-o", &out]).refused(&["does not run", mixer.name()]),
             }

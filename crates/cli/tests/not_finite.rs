@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{Finished, Scratch, Training, minrnn, shown};
-use minrnn_stream::{WEIGHTS_FILE, Weights, write_safetensors};
+use minrnn_model::{WEIGHTS_FILE, Weights, write_safetensors};
 
 fn told(args: &[&str]) -> Finished {
     Finished::of(&mut minrnn(args))

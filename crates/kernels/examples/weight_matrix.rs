@@ -38,7 +38,7 @@ fn main() {
     let budget = Duration::from_millis(std::env::args().nth(1).map_or(300, |a| a.parse().expect("the argument is a number")));
     println!("{:>7} {:>5} {:>5} {:>8} {:>8}", "level", "type", "rows", "GB/s", "GFLOP/s");
     for level in Level::available() {
-        for format in WeightFormat::ALL {
+        for &format in WeightFormat::ALL {
             let mut matrices = vec![WeightMatrix::new(format, 65, 384, &wave(65 * 384))];
             let size = |matrices: &[WeightMatrix]| matrices.iter().map(WeightMatrix::size_in_bytes).sum::<usize>();
             for [outputs, inputs] in SHAPES.into_iter().cycle() {

@@ -22,6 +22,7 @@
 
 mod steps;
 
+use crate::choices;
 use crate::grid::{self, SharedOut};
 use crate::matmul::{Matrix, Write, as_out, multiply, transposed};
 use crate::shape::{Out, Shape, Start, elements, expect_len};
@@ -30,14 +31,15 @@ use crate::stepwise::{Rows, bias_sum, combine, flush, state_of, tasks};
 use alloc::{vec, vec::Vec};
 use steps::{CandidateBackward, ResetBackward, ResetGate, StateUpdate, TorchBackward, TorchStep};
 
-/// Which GRU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum GruForm {
-    /// The reset gate acts on the state before the product; z is the share of the candidate.
-    #[default]
-    Paper,
-    /// The reset gate acts after the product, which has a bias of its own; z is the share of the old state (PyTorch, cuDNN).
-    Torch,
+choices! {
+    /// Where the GRU's reset gate acts.
+    GruForm, "gru_form" {
+        /// On the state, before the recurrent product; z is the share of the candidate.
+        #[default]
+        Paper = "paper",
+        /// On the recurrent product with its bias; z is the share of the old state (PyTorch, cuDNN).
+        Torch = "torch",
+    }
 }
 
 /// States of every step.

@@ -15,6 +15,7 @@ pub mod adamw;
 pub mod attention;
 pub mod block_diagonal;
 mod candidate;
+pub mod choice;
 pub mod conv;
 pub mod copy;
 pub mod cross_entropy;

@@ -21,6 +21,7 @@
 
 mod steps;
 
+use crate::choices;
 use crate::grid::{self, SharedOut};
 use crate::matmul::{Matrix, Write, as_out, multiply, transposed};
 use crate::segments::Segments;
@@ -34,14 +35,15 @@ use steps::{Backward, Step};
 /// m before the first step: far enough down to vanish beside every input gate, and finite, so that masks may multiply it.
 pub const EMPTY_M: f32 = -1e30;
 
-/// How the forget gate follows from its pre-activation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ForgetGate {
-    /// f = σ(f̃).
-    #[default]
-    Sigmoid,
-    /// f = e^f̃.
-    Exponential,
+choices! {
+    /// How sLSTM's forget gate follows from its pre-activation.
+    ForgetGate, "slstm_forget_gate" {
+        /// f = σ(f̃).
+        #[default]
+        Sigmoid = "sigmoid",
+        /// f = e^f̃.
+        Exponential = "exponential",
+    }
 }
 
 /// Where the rows of a batch start from; a missing part is that of a state that has seen nothing.

@@ -1,5 +1,6 @@
 //! The words every recurrence kernel shares: sizes, where a row starts from, and the choices between formulas.
 
+use crate::choices;
 use crate::segments::Segments;
 use core::mem::MaybeUninit;
 
@@ -98,16 +99,17 @@ impl<T> Start<'_, T> {
     }
 }
 
-/// How a candidate state h̃ follows from its pre-activation v.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Candidate {
-    /// h̃ = g(v): v + ½ for v ≥ 0, σ(v) below. Continuous and positive (the paper's log version).
-    #[default]
-    Positive,
-    /// h̃ = v (the paper's vanilla version).
-    Identity,
-    /// h̃ = tanh(v) (the paper's intermediate step).
-    Tanh,
+choices! {
+    /// How the candidate state h̃ of minGRU and minLSTM follows from its pre-activation v.
+    Candidate, "candidate" {
+        /// h̃ = g(v): v + ½ for v ≥ 0, σ(v) below. Continuous and positive (the paper's log version).
+        #[default]
+        Positive = "positive",
+        /// h̃ = v (the paper's vanilla version).
+        Identity = "identity",
+        /// h̃ = tanh(v) (the paper's intermediate step).
+        Tanh = "tanh",
+    }
 }
 
 /// How the forget and input gates of minLSTM are used.

@@ -40,7 +40,7 @@ fn bits(values: &[f32]) -> Vec<u32> {
 #[test]
 fn products_match_the_stored_weights_on_every_level() {
     let mut random = Random(1);
-    for format in WeightFormat::ALL {
+    for &format in WeightFormat::ALL {
         for inputs in INPUTS {
             for outputs in OUTPUTS {
                 let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
@@ -70,7 +70,7 @@ fn sums_of_many_parts_match_and_have_the_same_bits_in_any_batch() {
     let mut random = Random(14);
     let (inputs, outputs, rows) = (1501, 50, 150);
     let (values, x) = (random.normal(outputs * inputs), random.normal(rows * inputs));
-    for format in WeightFormat::ALL {
+    for &format in WeightFormat::ALL {
         let matrix = WeightMatrix::new(format, outputs, inputs, &values);
         let weights = wide(&weights_of(&matrix));
         for level in Level::available() {
@@ -145,7 +145,7 @@ fn sums_of_the_largest_integers_do_not_overflow() {
 fn inputs_that_are_not_finite_reach_their_own_row_alone() {
     let mut random = Random(16);
     let (inputs, outputs) = (40, 33);
-    for format in WeightFormat::ALL {
+    for &format in WeightFormat::ALL {
         let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
         let mut x = random.normal(5 * inputs);
         (x[inputs + 3], x[3 * inputs + 39]) = (f32::NAN, f32::INFINITY);
@@ -162,7 +162,7 @@ fn inputs_that_are_not_finite_reach_their_own_row_alone() {
 fn a_range_of_outputs_has_the_bits_of_the_whole() {
     let mut random = Random(2);
     let (inputs, outputs, stride) = (77, 200, 211);
-    for format in WeightFormat::ALL {
+    for &format in WeightFormat::ALL {
         let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
         let bias = random.normal(outputs);
         for rows in ROWS {
@@ -187,7 +187,7 @@ fn a_row_has_the_same_bits_in_any_batch() {
     let mut random = Random(3);
     let (inputs, outputs, rows) = (161, 150, 260);
     let x = random.normal(rows * inputs);
-    for format in WeightFormat::ALL {
+    for &format in WeightFormat::ALL {
         let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
         for level in Level::available() {
             let alone: Vec<f32> = x.chunks_exact(inputs).flat_map(|x| matmul(level, &matrix, 1, x, None)).collect();
@@ -203,7 +203,7 @@ fn a_row_has_the_same_bits_in_any_batch() {
 fn threads_change_nothing() {
     let mut random = Random(4);
     let (inputs, outputs) = (512, 1500);
-    for format in WeightFormat::ALL {
+    for &format in WeightFormat::ALL {
         let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
         for rows in [1, 3, 20] {
             let x = random.normal(rows * inputs);
@@ -224,7 +224,7 @@ fn scratch_serves_matrices_of_any_size_in_turn() {
     let mut random = Random(5);
     let mut scratch = Scratch::default();
     for (outputs, inputs, rows) in [(20, 33, 20), (40, 500, 70), (3, 7, 1), (64, 9, 12)] {
-        for format in WeightFormat::ALL {
+        for &format in WeightFormat::ALL {
             let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
             let x = random.normal(rows * inputs);
             let mut y = vec![f32::NAN; rows * outputs];
@@ -296,7 +296,7 @@ fn int4_errs_by_a_fourteenth_of_the_largest_in_every_group_and_by_less_on_averag
 
 #[test]
 fn zeros_and_equal_weights_survive() {
-    for format in WeightFormat::ALL {
+    for &format in WeightFormat::ALL {
         let matrix = WeightMatrix::new(format, 18, 70, &[0.0; 18 * 70]);
         assert!(weights_of(&matrix).iter().all(|&w| w == 0.0));
         assert!(matmul(Level::current(), &matrix, 2, &[3.0; 140], None).iter().all(|&y| y == 0.0));
@@ -318,7 +318,7 @@ fn numbers_that_are_not_finite_reach_no_other_scale_and_no_other_output() {
     values[2 * inputs + 42] = f32::NEG_INFINITY;
     values[5 * inputs..6 * inputs].fill(f32::INFINITY);
     let x = Random(10).normal(3 * inputs);
-    for format in WeightFormat::ALL {
+    for &format in WeightFormat::ALL {
         let (dirty, clean) = (WeightMatrix::new(format, outputs, inputs, &values), WeightMatrix::new(format, outputs, inputs, &clean));
         let (weights, expected) = (weights_of(&dirty), weights_of(&clean));
         let keeps = matches!(format, WeightFormat::F32 | WeightFormat::Bf16);
@@ -364,7 +364,7 @@ fn extreme_magnitudes_stay_finite() {
 #[test]
 fn bytes_come_back_bit_for_bit() {
     let mut random = Random(11);
-    for format in WeightFormat::ALL {
+    for &format in WeightFormat::ALL {
         for (outputs, inputs) in [(0, 0), (0, 5), (5, 0), (1, 1), (65, 385), (16, 32), (70, 33)] {
             let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
             let bytes = matrix.to_bytes();
@@ -396,7 +396,7 @@ fn the_bytes_are_those_of_the_documented_layout() {
 #[test]
 fn bytes_that_do_not_fit_are_refused() {
     let mut random = Random(12);
-    for format in WeightFormat::ALL {
+    for &format in WeightFormat::ALL {
         let bytes = WeightMatrix::new(format, 20, 70, &random.normal(1400)).to_bytes();
         for len in [0, 1, bytes.len() - 1] {
             assert!(WeightMatrix::from_bytes(format, 20, 70, &bytes[..len]).is_none());
@@ -427,7 +427,7 @@ fn scales_that_are_not_finite_are_refused() {
 #[test]
 fn any_bytes_of_the_right_length_multiply_without_a_panic() {
     let mut random = Random(13);
-    for format in WeightFormat::ALL {
+    for &format in WeightFormat::ALL {
         for _ in 0..50 {
             let len = WeightMatrix::byte_len(format, 33, 37).expect("small");
             let bytes: Vec<u8> = (0..len).map(|_| random.bits() as u8).collect();
@@ -450,7 +450,7 @@ fn any_bytes_of_the_right_length_multiply_without_a_panic() {
 
 #[test]
 fn empty_sums_are_the_bias() {
-    for format in WeightFormat::ALL {
+    for &format in WeightFormat::ALL {
         let matrix = WeightMatrix::new(format, 3, 0, &[]);
         for level in Level::available() {
             for rows in [1, 20] {

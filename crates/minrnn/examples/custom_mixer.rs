@@ -9,7 +9,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData, activation::sigmoid};
 use minrnn::model::SequenceModel;
 use minrnn::nn::{Hidden, Initializer, Mixer, Mode};
 use minrnn::ops::{Start, StepCodes, linear_scan};
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 
 /// h = a ⊙ h + (1 − a) ⊙ x with a = σ(decay).
 #[derive(Module, Debug)]

@@ -19,7 +19,7 @@ use minrnn::ops::{
     self, AdamW, Candidate, Dropout, EMPTY_M, ForgetGate, Gates, Moments, Precision, SLstmMemory, SelectiveScan, Start, StepCodes,
 };
 use minrnn::rng::{Purpose, stream};
-use minrnn_stream::{FeedForwardKind, MixerKind, ModelConfig, NormKind};
+use minrnn_model::{FeedForwardKind, MixerKind, ModelConfig, NormKind};
 use rand::Rng;
 
 /// Largest error relative to the largest value of a tensor (at least 1): of outputs, and of gradients.

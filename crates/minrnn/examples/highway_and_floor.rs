@@ -11,7 +11,7 @@ use minrnn::Result;
 use minrnn::data::{BatchSource, SelectiveCopying, SelectiveCopyingConfig};
 use minrnn::model::SequenceModel;
 use minrnn::rng::Purpose;
-use minrnn_stream::{FeedForwardKind, ForgetFloor, InitialState, ModelConfig};
+use minrnn_model::{FeedForwardKind, ForgetFloor, InitialState, ModelConfig};
 
 fn main() -> Result<()> {
     let iterations = common::iterations(600);

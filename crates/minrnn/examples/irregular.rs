@@ -15,7 +15,7 @@ use minrnn::Result;
 use minrnn::nn::{DecayMinGru, DecayMinGruConfig, Initializer, MinGru, MinGruConfig, Mixer};
 use minrnn::ops::StepCodes;
 use minrnn::rng::{Purpose, stream};
-use minrnn_stream::Candidate;
+use minrnn_model::Candidate;
 use rand::Rng;
 
 const BATCH_SIZE: usize = 32;

@@ -23,7 +23,7 @@ use minrnn::rng::{self, Purpose};
 use minrnn::rollout::{Memory, Rollout, normalized_score};
 use minrnn::train::{DecayGroups, GradientMap, MicroBatch, Optimizer, Schedule, ScheduleKind, TrainConfig};
 use minrnn::{Error, Policy, Result};
-use minrnn_stream::{DropoutSite, MixerKind, ModelConfig, NormKind};
+use minrnn_model::{DropoutSite, MixerKind, ModelConfig, NormKind};
 
 const CONTEXT: usize = 20;
 const SEED: u64 = 0;

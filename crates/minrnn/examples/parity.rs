@@ -11,7 +11,7 @@ use minrnn::data::Batch;
 use minrnn::model::SequenceModel;
 use minrnn::rng::{Purpose, stream};
 use minrnn::{Result, Segments};
-use minrnn_stream::{Candidate, InitialState, MixerKind, ModelConfig};
+use minrnn_model::{Candidate, InitialState, MixerKind, ModelConfig};
 use rand::Rng;
 
 const BATCH_SIZE: usize = 64;

@@ -11,7 +11,7 @@ use minrnn::data::Batch;
 use minrnn::model::SequenceModel;
 use minrnn::rng::{Purpose, stream};
 use minrnn::{Result, Segments};
-use minrnn_stream::{MixerKind, ModelConfig};
+use minrnn_model::{MixerKind, ModelConfig};
 use rand::{Rng, RngExt};
 
 const BATCH_SIZE: usize = 32;

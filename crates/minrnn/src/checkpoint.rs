@@ -16,7 +16,7 @@ use std::path::Path;
 
 use burn::module::Module;
 use burn::tensor::{Device, TensorData};
-use minrnn_stream::{
+use minrnn_model::{
     CheckpointConfig, CheckpointFiles, ModelConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint, sync_directory, write_atomic,
     write_safetensors,
 };

@@ -63,9 +63,21 @@ pub enum Error {
         /// The offending value.
         value: f64,
     },
-    /// The model files reader or the sampler refused its input.
+    /// A configuration or a file of a model was refused.
     #[error(transparent)]
-    Stream(#[from] minrnn_stream::Error),
+    Model(#[from] minrnn_model::Error),
+    /// The inference runtime or the sampler refused its input.
+    #[error(transparent)]
+    Runtime(minrnn_stream::Error),
+}
+
+impl From<minrnn_stream::Error> for Error {
+    fn from(error: minrnn_stream::Error) -> Self {
+        match error {
+            minrnn_stream::Error::Model(error) => Self::Model(error),
+            error => Self::Runtime(error),
+        }
+    }
 }
 
 impl Error {
@@ -82,9 +94,9 @@ impl Error {
     /// True where the caller's input is at fault (exit code 2), false where the run itself failed (exit code 1).
     pub fn is_wrong_input(&self) -> bool {
         match self {
-            Self::NonFinite { .. } | Self::Output { .. } | Self::Stream(minrnn_stream::Error::Logit { .. }) => false,
+            Self::NonFinite { .. } | Self::Output { .. } | Self::Runtime(minrnn_stream::Error::Logit { .. }) => false,
             // A path that cannot be right is; a full disk or a missing permission is not.
-            Self::Io { source, .. } | Self::Stream(minrnn_stream::Error::Io { source, .. }) => matches!(
+            Self::Io { source, .. } | Self::Model(minrnn_model::Error::Io { source, .. }) => matches!(
                 source.kind(),
                 ErrorKind::NotFound
                     | ErrorKind::AlreadyExists
@@ -112,7 +124,7 @@ mod tests {
             (ErrorKind::ReadOnlyFilesystem, false),
         ] {
             assert_eq!(Error::io("read", "file", kind.into()).is_wrong_input(), expected, "{kind:?}");
-            assert_eq!(Error::from(minrnn_stream::Error::io("write", "file", kind.into())).is_wrong_input(), expected, "{kind:?}");
+            assert_eq!(Error::from(minrnn_model::Error::io("write", "file", kind.into())).is_wrong_input(), expected, "{kind:?}");
         }
         assert!(Error::malformed("file", "is damaged").is_wrong_input());
         assert!(!Error::Output { what: "the text".to_owned(), value: f64::NAN }.is_wrong_input());

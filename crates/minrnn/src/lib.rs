@@ -64,6 +64,7 @@ pub mod verify;
 /// The framework that models are written in, at the version that this library fits.
 pub use burn;
 pub use error::{Error, Result};
+pub use minrnn_model;
 pub use policy::Policy;
 pub use segments::Segments;
 
@@ -71,7 +72,7 @@ pub use segments::Segments;
 ///
 /// [`Result`] takes two parameters, as the standard library's does; the second is [`Error`] unless it is given.
 pub mod prelude {
-    pub use minrnn_stream::{MixerKind, ModelConfig};
+    pub use minrnn_model::{MixerKind, ModelConfig};
 
     pub use crate::data::{Batch, BatchSource};
     pub use crate::model::SequenceModel;

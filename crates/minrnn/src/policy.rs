@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use burn::tensor::Device;
-use minrnn_stream::{
+use minrnn_model::{
     CheckpointConfig, CheckpointFiles, DIGESTS_FILE, ModelConfig, WEIGHTS_FILE, create_directories, read_checkpoint, write_atomic,
 };
 

@@ -8,7 +8,8 @@ use minrnn::checkpoint::{parameter_count, save_weights};
 use minrnn::model::SequenceModel;
 use minrnn::nn::{Mode, State};
 use minrnn::ops::StepCodes;
-use minrnn_stream::{FeedForwardKind, MixerKind, Model, ModelConfig, WeightFormat, Weights};
+use minrnn_model::{FeedForwardKind, MixerKind, ModelConfig, WeightFormat, Weights};
+use minrnn_stream::Model;
 
 const F32: u128 = 4;
 
@@ -47,7 +48,7 @@ fn parameters_and_state_are_those_of_the_built_model() {
 #[test]
 fn the_runtime_carries_the_same_state() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
-    for config in every_config().into_iter().filter(|config| config.check_supported().is_ok()) {
+    for config in every_config().into_iter().filter(|config| minrnn_stream::check_supported(&config).is_ok()) {
         let trained = SequenceModel::new(&config, 0, &Device::flex()).expect("a valid model");
         save_weights(&trained, file.path()).expect("a file that can be written");
         let mut weights = Weights::read(file.path()).expect("the file just written");

@@ -5,7 +5,7 @@ use minrnn::Segments;
 use minrnn::model::SequenceModel;
 use minrnn::nn::{Mode, State};
 use minrnn::train::{Experiment, MicroBatch, differentiate};
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 
 const BATCH: usize = 3;
 const LEN: usize = 11;

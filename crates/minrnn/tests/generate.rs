@@ -10,7 +10,8 @@ use minrnn::generate::{ModelIdentity, Session, TextGenerator, TokenSession, star
 use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
-use minrnn_stream::{InitialState, MixerKind, ModelConfig, NormKind, Sampling, ScanKind, Weights, write_safetensors};
+use minrnn_model::{InitialState, MixerKind, ModelConfig, NormKind, ScanKind, Weights, write_safetensors};
+use minrnn_stream::Sampling;
 
 const ALPHABET: &str = "\n abcdefghijklmnopqrstuvwxyz";
 
@@ -346,7 +347,7 @@ fn a_session_of_another_model_is_refused() {
     let other = SequenceModel::new(&config, 8, &Device::flex()).unwrap();
     let refused = Session::load(&path, &other, &ModelIdentity::of(&config, &other)).unwrap_err().to_string();
     assert!(refused.contains("another model or other weights"), "{refused}");
-    let renamed = ModelConfig { candidate: minrnn_stream::Candidate::Tanh, ..config.clone() };
+    let renamed = ModelConfig { candidate: minrnn_model::Candidate::Tanh, ..config.clone() };
     assert_ne!(ModelIdentity::of(&renamed, &model), identity);
     assert_eq!(ModelIdentity::of(&config, &model.clone()), identity);
     Session::new(&model, 1).save(&path, &identity).unwrap();

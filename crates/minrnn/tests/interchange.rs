@@ -14,7 +14,8 @@ use minrnn::interchange::{Form, Format, NamedTensor, Settings, export, import};
 use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
-use minrnn_stream::{Model, ModelConfig, WeightFormat, Weights, Workspace, write_safetensors};
+use minrnn_model::{ModelConfig, WeightFormat, Weights, write_safetensors};
+use minrnn_stream::{Model, Workspace};
 use serde_json::Value;
 
 const TOLERANCE: f64 = 1e-4;
@@ -83,7 +84,7 @@ impl Case {
         let (logits, _) = model.forward(tokens, model.init_state(self.batch_size), &StepCodes::dense(), Mode::Evaluate);
         assert_close("logits", &values(logits), &self.logits, TOLERANCE);
 
-        if config.check_supported().is_err() {
+        if minrnn_stream::check_supported(&config).is_err() {
             return;
         }
         let model = Model::new(config, &mut Weights::read(file).unwrap(), WeightFormat::F32).unwrap();
@@ -179,7 +180,7 @@ fn a_form_is_given_up_as_far_as_the_model_has_left_it() {
 fn projections_with_biases_are_refused_by_name() {
     let biased = changed(&Case::read("mamba_hf"), |tensors| {
         let (_, weight) = tensors.iter().find(|(name, _)| name == "backbone.layers.0.mixer.in_proj.weight").unwrap().clone();
-        let bias = minrnn_stream::Tensor { shape: vec![weight.shape[0]], data: vec![0.5; weight.shape[0]] };
+        let bias = minrnn_model::Tensor { shape: vec![weight.shape[0]], data: vec![0.5; weight.shape[0]] };
         tensors.push(("backbone.layers.0.mixer.in_proj.bias".to_owned(), bias));
     });
     let told = refusal(&biased);
@@ -328,7 +329,7 @@ fn what_a_format_cannot_hold_is_a_sentence() {
     assert!(refused(gru, Format::TorchLstm, &|_| ()).contains("found mixer = min-gru"));
     assert!(refused(gru, Format::MinRnns, &|_| ()).contains("ff = gated or none, found ff = mlp"));
     assert!(
-        refused(gru, Format::MinGruPytorch, &|config| config.candidate = minrnn_stream::Candidate::Tanh).contains("found candidate = tanh")
+        refused(gru, Format::MinGruPytorch, &|config| config.candidate = minrnn_model::Candidate::Tanh).contains("found candidate = tanh")
     );
 
     // A bias where the format has none.

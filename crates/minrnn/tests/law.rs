@@ -5,7 +5,7 @@
 mod common;
 
 use common::{configs, laws, subject};
-use minrnn_stream::MixerKind;
+use minrnn_model::MixerKind;
 
 macro_rules! laws {
     (mixers { $($mixer:ident: $kind:ident,)+ } others { $($other:ident: $subjects:expr,)+ }) => {

@@ -9,7 +9,7 @@ use minrnn::checkpoint::{parameter_count, parameter_shapes};
 use minrnn::model::SequenceModel;
 use minrnn::nn::{AnyMixer, Initializer};
 use minrnn::train::Experiment;
-use minrnn_stream::{FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, ModelConfig, NormKind, WiringKind};
+use minrnn_model::{FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, ModelConfig, NormKind, WiringKind};
 
 fn model(config: &ModelConfig) -> SequenceModel {
     SequenceModel::new(config, 0, &Device::flex()).expect("a valid model")

@@ -13,7 +13,7 @@ use common::{GRADIENT, OUTPUT, assert_close, device, parameter_gradients, values
 use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 use safetensors::{SafeTensors, tensor::TensorView};
 
 #[test]

@@ -7,9 +7,8 @@ use common::{VOCAB_SIZE, configs, random, random_below};
 use minrnn::checkpoint::{load_weights, save_weights};
 use minrnn::generate::Session;
 use minrnn::model::SequenceModel;
-use minrnn_stream::{
-    MixerKind, Model, ModelConfig, PackedModel, Positions, WeightFormat, Weights, WiringKind, Workspace, write_safetensors,
-};
+use minrnn_model::{MixerKind, ModelConfig, Positions, WeightFormat, Weights, WiringKind, write_safetensors};
+use minrnn_stream::{Model, PackedModel, Workspace};
 
 /// |error| ≤ this · max(1, largest logit).
 const TOLERANCE: f32 = 1e-5;
@@ -66,7 +65,7 @@ fn compare(config: &ModelConfig) {
 
 #[test]
 fn every_setting_of_every_mixer() {
-    for &mixer in MixerKind::SUPPORTED {
+    for &mixer in MixerKind::ALL.iter().filter(|&&kind| minrnn_stream::is_supported(kind)) {
         configs::mixers(mixer).iter().for_each(compare);
     }
 }
@@ -79,14 +78,14 @@ fn every_setting_of_a_block() {
 #[test]
 fn every_wiring() {
     let configs = configs::wirings();
-    let streamed: Vec<_> = configs.iter().filter(|config| config.check_supported().is_ok()).collect();
+    let streamed: Vec<_> = configs.iter().filter(|config| minrnn_stream::check_supported(&config).is_ok()).collect();
     assert_eq!(streamed.len() + 4, configs.len(), "all but the filter of Hyena and attention");
     streamed.into_iter().for_each(compare);
 }
 
 #[test]
 fn a_packed_model_keeps_its_wiring() {
-    for config in configs::wirings().iter().filter(|config| config.check_supported().is_ok()) {
+    for config in configs::wirings().iter().filter(|config| minrnn_stream::check_supported(&config).is_ok()) {
         let (weights, packed) = (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
         save_weights(&SequenceModel::new(config, 7, &Device::flex()).unwrap(), weights.path()).unwrap();
         let read = || Weights::read(weights.path()).unwrap();
@@ -103,7 +102,7 @@ fn a_packed_model_keeps_its_wiring() {
 
 #[test]
 fn whole_models() {
-    configs::language_models().iter().filter(|config| config.check_supported().is_ok()).for_each(compare);
+    configs::language_models().iter().filter(|config| minrnn_stream::check_supported(&config).is_ok()).for_each(compare);
     compare(&configs::xlstm_stack());
 }
 
@@ -114,13 +113,13 @@ fn what_the_runtime_does_not_run_is_a_sentence() {
     let refused = Model::new(&configs::llama(), &mut Weights::read(file.path()).unwrap(), WeightFormat::F32).unwrap_err().to_string();
     assert!(refused.contains("mixer = attention") && refused.contains("training model"), "{refused}");
     let learned = ModelConfig { positions: Positions::Learned, ..configs::small(MixerKind::MinGru) };
-    assert!(learned.check_supported().unwrap_err().to_string().contains("positions = learned"));
+    assert!(minrnn_stream::check_supported(&learned).unwrap_err().to_string().contains("positions = learned"));
 }
 
 /// Wide enough for every product to be cut over threads.
 #[test]
 fn wide_models() {
-    for &mixer in MixerKind::SUPPORTED {
+    for &mixer in MixerKind::ALL.iter().filter(|&&kind| minrnn_stream::is_supported(kind)) {
         compare(&ModelConfig { d_model: 160, n_layers: 2, conv: true, ..configs::small(mixer) });
     }
     for wiring in [WiringKind::H3, WiringKind::Mamba] {

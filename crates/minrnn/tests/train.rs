@@ -13,7 +13,7 @@ use minrnn::train::{
     Ending, Event, Experiment, GradientMap, MicroBatch, Optimizer, Pointer, RunDir, Schedule, TrainConfig, Trainer, Update,
 };
 use minrnn::{Error, Result};
-use minrnn_stream::{ModelConfig, Weights};
+use minrnn_model::{ModelConfig, Weights};
 
 const TINY: &str = r#"
     [model]

@@ -8,7 +8,7 @@ use common::subject::{Subject, blocks};
 use common::{OUTPUT, assert_close, device, parameter_gradients, random, saved, values, with_parameters};
 use minrnn::nn::{AnyMixer, Block};
 use minrnn::ops::StepCodes;
-use minrnn_stream::{Candidate, FeedForwardKind, MixerKind, ModelConfig, S4Init, WiringKind};
+use minrnn_model::{Candidate, FeedForwardKind, MixerKind, ModelConfig, S4Init, WiringKind};
 
 const BATCH_SIZE: usize = 2;
 const SEQ_LEN: usize = 9;

@@ -6,7 +6,8 @@
 use std::error::Error;
 use std::time::Instant;
 
-use minrnn_stream::{FeedForwardKind, MixerKind, Model, ModelConfig, PackedModel, WeightFormat, Weights, Workspace, write_safetensors};
+use minrnn_model::{FeedForwardKind, MixerKind, ModelConfig, WeightFormat, Weights, write_safetensors};
+use minrnn_stream::{Model, PackedModel, Workspace};
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -1,32 +1,23 @@
-//! Errors of reading models and choosing tokens.
+//! Errors of running models.
 
 use alloc::string::String;
-#[cfg(feature = "std")]
-use alloc::vec::Vec;
-#[cfg(feature = "std")]
-use std::path::{Path, PathBuf};
 
 /// Shorthand for results of this crate.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
-/// Everything that can go wrong when a model is read or run.
+/// Everything that can go wrong when a model is run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Reading or writing a file failed.
-    #[cfg(feature = "std")]
-    #[error("could not {action} '{}': {source}", path.display())]
-    Io {
-        /// What was attempted, as a verb phrase.
-        action: &'static str,
-        /// The file or directory.
-        path: PathBuf,
-        /// The operating system's answer.
-        source: std::io::Error,
-    },
-    /// A setting is out of range or contradicts another one.
+    /// The model's configuration or its files.
+    #[error(transparent)]
+    Model(#[from] minrnn_model::Error),
+    /// The runtime does not run such a model.
     #[error("{0}")]
-    Config(String),
+    Unsupported(String),
+    /// A setting of the sampler is out of range, or leaves no token to choose.
+    #[error("{0}")]
+    Sampling(String),
     /// A token that the model does not know.
     #[error("token id {token} is not known to the model, expected one below {vocab_size}")]
     UnknownToken {
@@ -46,121 +37,7 @@ pub enum Error {
     /// Tokens, logits or rows that do not fit the state or the model they are given to.
     #[error("{0}")]
     Input(String),
-    /// A packed model that is damaged or from another version, or does not hold what its model needs.
-    #[error("the packed model {0}")]
-    Packed(String),
     /// A saved state that is damaged or belongs to another model.
     #[error("the saved state {0}")]
     State(String),
-    /// A file is damaged or belongs to something else.
-    #[cfg(feature = "std")]
-    #[error("'{}': {problem}", path.display())]
-    Malformed {
-        /// The offending file.
-        path: PathBuf,
-        /// What is wrong with it and what to do.
-        problem: String,
-    },
-    /// A weights file has fewer or more bytes than its header describes.
-    #[cfg(feature = "std")]
-    #[error("'{}' should have {expected} bytes by its header but has {found}; it was cut short or damaged, copy it again", path.display())]
-    WrongLength {
-        /// The weights file.
-        path: PathBuf,
-        /// Bytes the header accounts for.
-        expected: u64,
-        /// Bytes the file has.
-        found: u64,
-    },
-    /// The header of a weights file cannot be read or contradicts itself.
-    #[cfg(feature = "std")]
-    #[error("'{}': the header is damaged ({problem}); expected a safetensors file", path.display())]
-    DamagedHeader {
-        /// The weights file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// A tensor is stored in a type that is not read.
-    #[cfg(feature = "std")]
-    #[error("'{}': tensor '{tensor}' has type {found}, expected F32; store it as 32-bit floats", path.display())]
-    WrongType {
-        /// The weights file.
-        path: PathBuf,
-        /// The tensor's name.
-        tensor: String,
-        /// The type it has.
-        found: String,
-    },
-    /// A weights file lacks a tensor.
-    #[cfg(feature = "std")]
-    #[error("'{}': tensor '{tensor}' is missing{}; the file belongs to another model or version", path.display(), wanted(expected.as_deref(), nearest.as_deref()))]
-    MissingTensor {
-        /// The weights file.
-        path: PathBuf,
-        /// The missing tensor's name.
-        tensor: String,
-        /// The shape it should have, where that is known.
-        expected: Option<Vec<usize>>,
-        /// The most similar name that the file has beside those already read.
-        nearest: Option<String>,
-    },
-    /// A weights file has a tensor that nothing asked for.
-    #[cfg(feature = "std")]
-    #[error("'{}': tensor '{tensor}' is not part of this model; the file belongs to another model or version", path.display())]
-    UnexpectedTensor {
-        /// The weights file.
-        path: PathBuf,
-        /// The surplus tensor's name.
-        tensor: String,
-    },
-    /// A tensor's shape is not the one the model's configuration implies.
-    #[cfg(feature = "std")]
-    #[error("'{}': tensor '{tensor}' has shape {found:?}, expected {expected:?}; the file belongs to another model", path.display())]
-    WrongShape {
-        /// The weights file.
-        path: PathBuf,
-        /// The tensor's name.
-        tensor: String,
-        /// The shape the model wants.
-        expected: Vec<usize>,
-        /// The shape the file has.
-        found: Vec<usize>,
-    },
-    /// A weight is NaN or infinite.
-    #[cfg(feature = "std")]
-    #[error(
-        "'{}': tensor '{tensor}' holds {found} at position {position}, expected finite numbers; the file is damaged or its training \
-         diverged, take an earlier checkpoint", path.display()
-    )]
-    NotFinite {
-        /// The weights file.
-        path: PathBuf,
-        /// The tensor's name.
-        tensor: String,
-        /// Where the first such number stands in the tensor, counted row by row from 0.
-        position: usize,
-        /// The number.
-        found: f32,
-    },
-}
-
-/// What a missing tensor should have been, and what the file has.
-#[cfg(feature = "std")]
-fn wanted(expected: Option<&[usize]>, nearest: Option<&str>) -> String {
-    let expected = expected.map(|shape| alloc::format!(", expected with shape {shape:?}")).unwrap_or_default();
-    expected + &nearest.map(|name| alloc::format!("; the most similar name in the file is '{name}'")).unwrap_or_default()
-}
-
-#[cfg(feature = "std")]
-impl Error {
-    /// An [`Error::Io`] for `path`.
-    pub fn io(action: &'static str, path: impl AsRef<Path>, source: std::io::Error) -> Self {
-        Self::Io { action, path: path.as_ref().to_owned(), source }
-    }
-
-    /// An [`Error::Malformed`] for `path`.
-    pub fn malformed(path: impl AsRef<Path>, problem: impl Into<String>) -> Self {
-        Self::Malformed { path: path.as_ref().to_owned(), problem: problem.into() }
-    }
 }

@@ -2,9 +2,9 @@
 //!
 //! # Which of these do I want?
 //! * run a model: [`Model`], read from a checkpoint directory or from one packed file, with a [`State`] for one or many sessions;
-//! * make that file: [`PackedModel::write`], which stores the matrices in a [`WeightFormat`];
+//! * make that file: [`PackedModel::write`], which stores the matrices in a [`WeightFormat`](minrnn_model::WeightFormat);
 //! * choose the next token: [`Sampler`], by its [`Sampling`] settings;
-//! * files and configuration alone: [`ModelConfig`], [`read_checkpoint`], [`Weights`], [`write_atomic`], [`write_safetensors`].
+//! * files and configuration alone: [`minrnn_model`].
 //!
 //! Letters in shapes: `B` sessions, `T` time, `N` tokens of a pass, `D` model width, `E` inner width, `V` vocabulary, `K` taps.
 //!
@@ -17,18 +17,9 @@ extern crate alloc;
 mod block;
 mod block_diagonal;
 mod channel_mix;
-#[cfg(feature = "std")]
-mod checkpoint;
-mod checksum;
-mod choices;
-mod config;
 mod conv;
-#[cfg(feature = "std")]
-mod digests;
 mod error;
 mod feed_forward;
-#[cfg(feature = "std")]
-mod files;
 mod gates;
 mod highway;
 mod layer;
@@ -44,29 +35,20 @@ mod shift;
 mod source;
 mod state;
 mod token_shift;
-#[cfg(feature = "std")]
-mod weights;
 mod wiring;
 mod workers;
 mod workspace;
 
-#[cfg(feature = "std")]
-pub use checkpoint::{CONFIG_FILE, CheckpointConfig, FORMAT_VERSION, WEIGHTS_FILE, read_checkpoint};
-pub use choices::{
-    Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Pooling,
-    Positions, RecurrentInit, S4Init, ScanKind, WeightFormat, WiringKind,
-};
-pub use config::{Cost, KvCache, ModelConfig};
-#[cfg(feature = "std")]
-pub use digests::{CheckpointFiles, DIGESTS_FILE};
 pub use error::{Error, Result};
-#[cfg(feature = "std")]
-pub use files::{create_directories, read_text, sync_directory, write_atomic};
+pub use minrnn_model;
+pub use mixer::{check_supported, is_supported};
 pub use model::Model;
-pub use packed::{PackedModel, TensorEntry};
+pub use packed::PackedModel;
 pub use sampler::Sampler;
 pub use sampling::Sampling;
 pub use state::State;
-#[cfg(feature = "std")]
-pub use weights::{Tensor, Weights, write_safetensors};
 pub use workspace::Workspace;
+
+use minrnn_model::{
+    Candidate, FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, ModelConfig, NormKind, Pooling, Positions, WiringKind,
+};

@@ -3,9 +3,8 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use minrnn_kernels::weight_matrix::{self, Scratch, WeightMatrix};
+use minrnn_kernels::weight_matrix::{Scratch, WeightMatrix};
 
-use crate::WeightFormat;
 use crate::pass::Pass;
 
 /// Outputs at whose multiples a product is cut over threads.
@@ -165,16 +164,5 @@ impl Linear {
                 crate::gates::add_gated_linear(pass.level, [parts.0, bias[0], parts.1, bias[1]], y);
             }
         });
-    }
-}
-
-impl From<WeightFormat> for weight_matrix::WeightFormat {
-    fn from(format: WeightFormat) -> Self {
-        match format {
-            WeightFormat::F32 => Self::F32,
-            WeightFormat::Bf16 => Self::Bf16,
-            WeightFormat::Int8 => Self::Int8,
-            WeightFormat::Int4 => Self::Int4,
-        }
     }
 }

@@ -8,6 +8,7 @@ use minrnn_kernels::weight_matrix::{Scratch, WeightMatrix};
 
 use crate::block::Block;
 use crate::linear::{Shared, matmul};
+use crate::mixer::check_supported;
 use crate::norm::Norm;
 use crate::pass::Pass;
 use crate::source::{Counted, Source};
@@ -61,7 +62,7 @@ impl Model {
     /// # Errors
     /// When the configuration is not valid or has a mixer that the runtime does not run, or the weights are not those of such a model.
     #[cfg(feature = "std")]
-    pub fn new(config: &ModelConfig, weights: &mut crate::Weights, format: crate::WeightFormat) -> Result<Self> {
+    pub fn new(config: &ModelConfig, weights: &mut minrnn_model::Weights, format: minrnn_model::WeightFormat) -> Result<Self> {
         let model = Self::read(config, &mut crate::source::Checkpoint { weights, format })?;
         weights.expect_empty()?;
         Ok(model)
@@ -75,15 +76,15 @@ impl Model {
     pub fn load(path: impl AsRef<std::path::Path>) -> Result<Self> {
         let path = path.as_ref();
         if path.is_dir() {
-            let (config, mut weights) = crate::read_checkpoint(path)?;
-            return Self::new(&config.model, &mut weights, crate::WeightFormat::F32);
+            let (config, mut weights) = minrnn_model::read_checkpoint(path)?;
+            return Self::new(&config.model, &mut weights, minrnn_model::WeightFormat::F32);
         }
         Ok(crate::PackedModel::read(path)?.model)
     }
 
     pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source) -> Result<Self> {
         config.validate()?;
-        config.check_supported()?;
+        check_supported(config)?;
         let source = &mut Counted::new(source);
         let (v, d) = (config.vocab_size, config.d_model);
         let embedding = source.matrix("embedding.weight", v, d)?;

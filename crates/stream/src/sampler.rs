@@ -175,7 +175,7 @@ fn arg_max(logits: &[f32]) -> Result<u32> {
     }
     match best {
         Some(token) => Ok(token as u32),
-        None => Err(Error::Config(format!("there is no token to choose from: all {} logits are masked", logits.len()))),
+        None => Err(Error::Sampling(format!("there is no token to choose from: all {} logits are masked", logits.len()))),
     }
 }
 

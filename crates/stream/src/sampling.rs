@@ -41,7 +41,7 @@ impl Sampling {
     /// # Errors
     /// A sentence that names the first setting out of range.
     pub fn validate(&self) -> Result<()> {
-        let check = |fits: bool, sentence: String| if fits { Ok(()) } else { Err(Error::Config(sentence)) };
+        let check = |fits: bool, sentence: String| if fits { Ok(()) } else { Err(Error::Sampling(sentence)) };
         check(
             self.temperature.is_finite() && self.temperature >= 0.0,
             format!("temperature must be 0 (take the likeliest token) or above, found {}", self.temperature),

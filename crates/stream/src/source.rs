@@ -4,10 +4,10 @@ use alloc::{format, string::String, vec, vec::Vec};
 
 use minrnn_kernels::weight_matrix::WeightMatrix;
 
-#[cfg(feature = "std")]
-use crate::Error;
 use crate::Result;
 use crate::linear::Linear;
+#[cfg(feature = "std")]
+use minrnn_model::Error;
 
 /// Named tensors, taken one by one with the shape that the configuration implies.
 pub(crate) trait Source {
@@ -68,15 +68,15 @@ const LARGEST_BF16: u32 = 0x7f7f_7fff;
 /// Tensors of a checkpoint, stored in a format as they are read.
 #[cfg(feature = "std")]
 pub(crate) struct Checkpoint<'a> {
-    pub(crate) weights: &'a mut crate::Weights,
-    pub(crate) format: crate::WeightFormat,
+    pub(crate) weights: &'a mut minrnn_model::Weights,
+    pub(crate) format: minrnn_model::WeightFormat,
 }
 
 #[cfg(feature = "std")]
 impl Checkpoint<'_> {
     /// The format of a matrix: 4 bits are too few for the rows that tokens begin and end with, and these are few.
-    pub(crate) fn format_of(&self, name: &str) -> crate::WeightFormat {
-        use crate::WeightFormat::{Bf16, Int4};
+    pub(crate) fn format_of(&self, name: &str) -> minrnn_model::WeightFormat {
+        use minrnn_model::WeightFormat::{Bf16, Int4};
         match self.format {
             Int4 if matches!(name, "embedding.weight" | "head.weight") => Bf16,
             format => format,
@@ -87,16 +87,56 @@ impl Checkpoint<'_> {
 #[cfg(feature = "std")]
 impl Source for Checkpoint<'_> {
     fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
-        self.weights.take(name, shape)
+        Ok(self.weights.take(name, shape)?)
     }
 
     fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix> {
         let values = self.weights.take(name, &[outputs, inputs])?;
         let format = self.format_of(name);
-        if format == crate::WeightFormat::Bf16 && values.iter().any(|value| value.abs().to_bits() > LARGEST_BF16) {
+        if format == minrnn_model::WeightFormat::Bf16 && values.iter().any(|value| value.abs().to_bits() > LARGEST_BF16) {
             let problem = format!("tensor '{name}' has a number that bf16 cannot hold; store the weights as f32");
-            return Err(Error::malformed(self.weights.path(), problem));
+            return Err(Error::malformed(self.weights.path(), problem).into());
         }
-        Ok(WeightMatrix::new(format.into(), outputs, inputs, &values))
+        Ok(WeightMatrix::new(format, outputs, inputs, &values))
+    }
+}
+
+/// Tensors of a checkpoint, stored in a format and remembered as they are asked for.
+#[cfg(feature = "std")]
+pub(crate) struct Recorder<'a> {
+    checkpoint: Checkpoint<'a>,
+    tensors: Vec<(minrnn_model::TensorEntry, Vec<u8>)>,
+}
+
+#[cfg(feature = "std")]
+impl<'a> Recorder<'a> {
+    pub(crate) fn new(weights: &'a mut minrnn_model::Weights, format: minrnn_model::WeightFormat) -> Self {
+        Self { checkpoint: Checkpoint { weights, format }, tensors: Vec::new() }
+    }
+
+    fn add(&mut self, name: &str, shape: &[usize], format: minrnn_model::WeightFormat, bytes: Vec<u8>) {
+        let entry = minrnn_model::TensorEntry { name: name.to_owned(), shape: shape.to_vec(), format, bytes: bytes.len() };
+        self.tensors.push((entry, bytes));
+    }
+
+    /// What was asked for, once nothing is left.
+    pub(crate) fn finish(self) -> Result<Vec<(minrnn_model::TensorEntry, Vec<u8>)>> {
+        self.checkpoint.weights.expect_empty()?;
+        Ok(self.tensors)
+    }
+}
+
+#[cfg(feature = "std")]
+impl Source for Recorder<'_> {
+    fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+        let values = self.checkpoint.vector(name, shape)?;
+        self.add(name, shape, minrnn_model::WeightFormat::F32, values.iter().flat_map(|value| value.to_le_bytes()).collect());
+        Ok(values)
+    }
+
+    fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix> {
+        let matrix = self.checkpoint.matrix(name, outputs, inputs)?;
+        self.add(name, &[outputs, inputs], self.checkpoint.format_of(name), matrix.to_bytes());
+        Ok(matrix)
     }
 }

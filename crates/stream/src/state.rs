@@ -5,9 +5,9 @@ use core::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::checksum::crc32c;
 use crate::mixer::state_len;
 use crate::{Error, MixerKind, Model, ModelConfig, Result, WiringKind, channel_mix, conv, wiring};
+use minrnn_model::crc32c;
 
 const MAGIC: [u8; 8] = *b"\x89minrnnS";
 const VERSION: u64 = 2;

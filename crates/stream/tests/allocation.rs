@@ -6,7 +6,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{REFERENCED, model, small};
-use minrnn_stream::{FeedForwardKind, GruForm, ModelConfig, NormKind, WeightFormat, Workspace};
+use minrnn_model::{FeedForwardKind, GruForm, ModelConfig, NormKind, WeightFormat};
+use minrnn_stream::Workspace;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 

@@ -4,7 +4,8 @@ mod common;
 
 use common::reference::Reference;
 use common::{REFERENCED, assert_close, assert_same, configs, model, small, stepped, tensors, tokens, weights};
-use minrnn_stream::{MixerKind, Model, ModelConfig, WeightFormat, Workspace};
+use minrnn_model::{MixerKind, ModelConfig, WeightFormat};
+use minrnn_stream::{Model, Workspace};
 
 #[test]
 fn steps_match_the_reference_for_every_mixer_and_switch() {

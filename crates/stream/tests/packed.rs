@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Tensors, assert_close, configs, distance, small, stepped, tensors, tokens, weights};
-use minrnn_stream::{FeedForwardKind, GruForm, InitialState, MixerKind, Model, ModelConfig, NormKind, PackedModel, WeightFormat};
+use minrnn_model::{FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind, WeightFormat};
+use minrnn_stream::{Model, PackedModel};
 
 fn packed(config: &ModelConfig, tensors: &Tensors, format: WeightFormat, tokenizer: Option<&[u8]>) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
@@ -43,9 +44,9 @@ fn a_packed_model_runs_as_the_model_it_was_made_of() {
 fn a_path_is_read_as_a_checkpoint_or_as_a_packed_model() {
     let (config, directory) = (tiny(), tempfile::tempdir().unwrap());
     let (tensors, tokens) = (tensors(&config, 3), tokens(&config, 12, 1));
-    minrnn_stream::CheckpointConfig::new(config.clone()).write(directory.path()).unwrap();
+    minrnn_model::CheckpointConfig::new(config.clone()).write(directory.path()).unwrap();
     let items = tensors.iter().map(|(name, (shape, values))| (name.clone(), shape.clone(), values.as_slice().into()));
-    minrnn_stream::write_safetensors(directory.path().join(minrnn_stream::WEIGHTS_FILE), items, None).unwrap();
+    minrnn_model::write_safetensors(directory.path().join(minrnn_model::WEIGHTS_FILE), items, None).unwrap();
     let path = directory.path().join("model.minrnn");
     PackedModel::write(&path, &config, &mut weights(&tensors), WeightFormat::F32, None).unwrap();
     let [checkpoint, packed] = [directory.path(), &path].map(|path| stepped(&Model::load(path).unwrap(), &tokens));
@@ -53,7 +54,7 @@ fn a_path_is_read_as_a_checkpoint_or_as_a_packed_model() {
     assert!(PackedModel::read(&path).unwrap().tokenizer.is_none());
     let missing = Model::load(directory.path().join("nothing")).unwrap_err().to_string();
     assert!(missing.starts_with("could not read") && missing.contains("nothing"), "{missing}");
-    let foreign = Model::load(directory.path().join(minrnn_stream::CONFIG_FILE)).unwrap_err().to_string();
+    let foreign = Model::load(directory.path().join(minrnn_model::CONFIG_FILE)).unwrap_err().to_string();
     assert!(foreign.contains("config.json") && foreign.contains("does not begin like one"), "{foreign}");
 }
 
@@ -136,8 +137,10 @@ fn contradictions_under_a_valid_checksum_are_refused() {
         }))
     };
     let huge = "18446744073709551615";
-    assert!(refused(r#""tokenizer_bytes":2"#, &format!(r#""tokenizer_bytes":{huge}"#)).contains("for the tokenizer, more than it has"));
-    assert!(refused(r#""tokenizer_bytes":2"#, r#""tokenizer_bytes":null"#).contains("does not account for"));
+    let section = r#"[{"name":"tokenizer","bytes":2,"required":true}]"#;
+    assert!(refused(section, &section.replace('2', huge)).contains("for section 'tokenizer', more than it has"));
+    assert!(refused(section, &section.replace("tokenizer", "table")).contains("needs its section 'table'"));
+    assert!(refused(section, "[]").contains("does not account for"));
     assert!(refused(r#""vocab_size":5"#, &format!(r#""vocab_size":{huge}"#)).contains("vocab_size"));
     assert!(refused(r#""vocab_size":5"#, r#""vocab_size":4000000"#).contains("shape [5, 4], expected [4000000, 4]"));
     assert!(refused(r#""shape":[5,4]"#, &format!(r#""shape":[{huge},{huge}]"#)).contains("expected [5, 4]"));
@@ -151,7 +154,7 @@ fn contradictions_under_a_valid_checksum_are_refused() {
     let surplus = forged(&[&bytes[..bytes.len() - 4], &[0; 68]].concat(), |header| header);
     assert!(refusal(&surplus).contains("does not account for"));
     let future = [&bytes[..8], &9u32.to_le_bytes(), &bytes[12..]].concat();
-    assert!(refusal(&future).contains("has version 9, expected 1"));
+    assert!(refusal(&future).contains("has version 9, expected at most 2"));
     assert!(refusal(b"PK\x03\x04 this is no model of ours").contains("does not begin like one"));
 }
 

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{configs, model, small, tokens};
-use minrnn_stream::{MixerKind, Model, ModelConfig, State, WeightFormat, Workspace};
+use minrnn_model::{MixerKind, ModelConfig, WeightFormat};
+use minrnn_stream::{Model, State, Workspace};
 
 /// A state of `rows` sessions that have read different prompts.
 fn read(model: &Model, rows: usize) -> State {

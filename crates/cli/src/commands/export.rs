@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use minrnn::Error;
 use minrnn::interchange::{Form, Format, export};
 use minrnn::train::find_checkpoint;
-use minrnn_stream::{CONFIG_FILE, read_checkpoint, write_safetensors};
+use minrnn_model::{CONFIG_FILE, read_checkpoint, write_safetensors};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 

@@ -12,7 +12,8 @@ use minrnn::checkpoint::{LoadedModel, TOKENIZER_FILE, load_model};
 use minrnn::data::Tokenizer;
 use minrnn::generate::{ModelIdentity, RuntimeSession, Session, TextGenerator, TokenSession};
 use minrnn::memory::{Sizes, inference};
-use minrnn_stream::{Sampling, read_text};
+use minrnn_model::read_text;
+use minrnn_stream::Sampling;
 
 use crate::deployed::{Deployed, Engine};
 use crate::device::DeviceArg;

@@ -8,7 +8,7 @@ use minrnn::Error;
 use minrnn::checkpoint::{TOKENIZER_FILE, create_checkpoint, parameter_count};
 use minrnn::interchange::{Form, Format, NamedTensor, Settings, import};
 use minrnn::train::find_checkpoint;
-use minrnn_stream::{CheckpointConfig, Weights, read_checkpoint};
+use minrnn_model::{CheckpointConfig, Weights, read_checkpoint};
 
 use super::export::format_parser;
 use crate::failure::WrongInput;

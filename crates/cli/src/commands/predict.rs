@@ -9,7 +9,7 @@ use minrnn::checkpoint::{load_model, load_table_task};
 use minrnn::data::table::{Prediction, Series, TableTask};
 use minrnn::predict::predict;
 use minrnn::train::find_checkpoint;
-use minrnn_stream::write_atomic;
+use minrnn_model::write_atomic;
 
 use crate::device::DeviceArg;
 use crate::display::say;

@@ -12,6 +12,7 @@ pub mod bf16;
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 mod packed;
 
+use crate::choices;
 use crate::grid::{self, SharedOut};
 use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
@@ -95,14 +96,15 @@ const PACKED_ROWS: usize = 64;
 /// Fewest multiplications worth more than one thread.
 const PARALLEL: usize = 1 << 22;
 
-/// What a product's inputs are rounded to. Sums are f32.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Precision {
-    /// Not at all.
-    #[default]
-    F32,
-    /// To bf16, nearest even, where the CPU multiplies them ([`bf16::has_bf16`]); elsewhere not at all.
-    Bf16,
+choices! {
+    /// What a product's inputs are rounded to. Sums are f32.
+    Precision, "precision" {
+        /// Not at all.
+        #[default]
+        F32 = "f32",
+        /// To bf16, nearest even, where the CPU multiplies them ([`bf16::has_bf16`]); elsewhere not at all.
+        Bf16 = "bf16",
+    }
 }
 
 /// `out[i, j] = bias[j] + Σ_k left[i, k] · right[k, j]` on the threads of the ambient pool.

@@ -46,6 +46,7 @@ mod single;
 mod target;
 mod tile;
 
+use crate::choices;
 use crate::shape::{elements, expect_len};
 #[cfg(doc)]
 use crate::simd::Level;
@@ -53,35 +54,24 @@ use alloc::vec::Vec;
 use core::fmt;
 use layout::{BLOCK, LINE_BYTES, Layout, Line};
 
-/// How weights are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WeightFormat {
-    /// As they are, 32 bits a weight.
-    F32,
-    /// bfloat16, rounded to the nearest, ties to even: 16 bits a weight, relative error at most 2⁻⁹. Where the CPU multiplies bf16,
-    /// products round their inputs as well.
-    Bf16,
-    /// Integers −127..=127 times an f32 scale of the output, its largest magnitude / 127: 8 bits a weight, error at most half a scale.
-    Int8,
-    /// Integers −8..=7 times a bf16 scale for every 32 inputs of an output, chosen for the least squared error: 4.5 bits a weight,
-    /// root-mean-square error 8 % of that of normally distributed weights.
-    Int4,
+choices! {
+    /// How the numbers of a weight matrix are stored.
+    WeightFormat, "weight format" {
+        /// As they are: 4 bytes a weight.
+        #[default]
+        F32 = "f32",
+        /// bfloat16, rounded to the nearest, ties to even: 2 bytes a weight, relative error at most 2⁻⁹. Where the CPU multiplies bf16,
+        /// products round their inputs as well.
+        Bf16 = "bf16",
+        /// Integers −127..=127 times an f32 scale of the output, its largest magnitude / 127: 1 byte a weight, error at most half a scale.
+        Int8 = "int8",
+        /// Integers −8..=7 times a bf16 scale for every 32 inputs of an output, chosen for the least squared error: 4.5 bits a weight,
+        /// root-mean-square error 8 % of that of normally distributed weights.
+        Int4 = "int4",
+    }
 }
 
 impl WeightFormat {
-    /// Every format, largest first.
-    pub const ALL: [WeightFormat; 4] = [WeightFormat::F32, WeightFormat::Bf16, WeightFormat::Int8, WeightFormat::Int4];
-
-    /// `"f32"`, `"bf16"`, `"int8"` or `"int4"`.
-    pub fn name(self) -> &'static str {
-        match self {
-            WeightFormat::F32 => "f32",
-            WeightFormat::Bf16 => "bf16",
-            WeightFormat::Int8 => "int8",
-            WeightFormat::Int4 => "int4",
-        }
-    }
-
     fn inputs_per_word(self) -> usize {
         match self {
             WeightFormat::F32 => 1,

@@ -402,7 +402,7 @@ pub fn functions() -> Vec<Function> {
         "WeightMatrix::byte_len" { outputs = 3, inputs = 5 } []
             |_a| assert!(WeightFormat::ALL.iter().all(|&format| WeightMatrix::byte_len(format, outputs, inputs) != Some(1)), "whole lines");
         "WeightMatrix::from_bytes" lenient { outputs = 3, inputs = 5 } [[256]]
-            |a| drop({ let bytes = a.zeros::<u8>(); WeightFormat::ALL.map(|format| WeightMatrix::from_bytes(format, outputs, inputs, bytes)) });
+            |a| drop({ let bytes = a.zeros::<u8>(); WeightFormat::ALL.iter().map(|&format| WeightMatrix::from_bytes(format, outputs, inputs, bytes)).collect::<Vec<_>>() });
         "WeightMatrix::row" { i = 69 } [[9]] |a| weight_matrix(WeightFormat::Int4).row(i, a.f32());
         "WeightMatrix::multiply, f32" lenient { rows = 2, from = 3, until = 68, stride = 65 } [[rows, 9], [rows, stride], [70]]
             |a| multiply(WeightFormat::F32, [rows, from, until, stride], a);

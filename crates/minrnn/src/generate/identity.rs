@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use burn::module::Module;
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 

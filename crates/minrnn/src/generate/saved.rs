@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use burn::tensor::TensorData;
-use minrnn_stream::{Tensor, Weights, write_safetensors};
+use minrnn_model::{Tensor, Weights, write_safetensors};
 use serde::{Deserialize, Serialize};
 
 use super::identity::ModelIdentity;
@@ -139,9 +139,9 @@ fn difference<S: TokenSession>(weights: &Weights, like: &S) -> String {
 }
 
 /// The same error as one of this library, which knows a failed write from a wrong path.
-fn plain(error: minrnn_stream::Error) -> Error {
+fn plain(error: minrnn_model::Error) -> Error {
     match error {
-        minrnn_stream::Error::Io { action, path, source } => Error::io(action, path, source),
+        minrnn_model::Error::Io { action, path, source } => Error::io(action, path, source),
         error => error.into(),
     }
 }

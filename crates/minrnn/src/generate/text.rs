@@ -282,7 +282,7 @@ impl Row {
 /// Says of which row a logit is no number.
 fn naming(row: usize, error: Error) -> Error {
     match error {
-        Error::Stream(minrnn_stream::Error::Logit { value, .. }) => {
+        Error::Runtime(minrnn_stream::Error::Logit { value, .. }) => {
             Error::Output { what: format!("text {}", row + 1), value: value.into() }
         }
         error => error,

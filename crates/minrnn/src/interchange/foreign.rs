@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use minrnn_stream::{Tensor, Weights};
+use minrnn_model::{Tensor, Weights};
 
 use super::form::Form;
 use crate::{Error, Result};

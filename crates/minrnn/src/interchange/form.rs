@@ -1,6 +1,6 @@
 //! What a file says in a way of its own, where a minrnn model has one way.
 
-use minrnn_stream::Weights;
+use minrnn_model::Weights;
 use serde::{Deserialize, Serialize};
 
 use crate::nn::KERNEL_SIZE;

@@ -4,7 +4,7 @@
 //! the expansion is 1 the one back to `d_model` is left out. `minLM` keeps an RMSNorm's gain, `minGRULM` its distance from 1; written is
 //! the former. Filters may be shorter than ours.
 
-use minrnn_stream::{Candidate, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
+use minrnn_model::{Candidate, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 
 use super::foreign::{Foreign, Side};
 use super::rule::{Constant, Map};

@@ -3,7 +3,7 @@
 //! The block is the one ours was made after, switch by switch. Its second norm is there even without a feed-forward part, and nothing
 //! depends on it then. Whether minLSTM divides its gates by their sum (`use_coeff_norm`) is not in the file.
 
-use minrnn_stream::{Candidate, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
+use minrnn_model::{Candidate, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 
 use super::foreign::{Foreign, Side};
 use super::min_gru_pytorch::convolution;

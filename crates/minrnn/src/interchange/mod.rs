@@ -32,7 +32,7 @@ mod xlstm;
 use std::fmt;
 use std::str::FromStr;
 
-use minrnn_stream::{ModelConfig, Tensor, Weights, WiringKind};
+use minrnn_model::{ModelConfig, Tensor, Weights, WiringKind};
 
 use self::foreign::{Foreign, Side};
 pub use self::form::Form;

@@ -3,7 +3,7 @@
 //! Number and order of its parts are those of our block of attention and feed-forward part, `c_attn` and our input projection both having
 //! rows queries, keys, values. The number of heads is not in the file. The head shares the embedding's matrix and is written once more.
 
-use minrnn_stream::{FeedForwardKind, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
+use minrnn_model::{FeedForwardKind, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 
 use super::foreign::{Foreign, Side};
 use super::table::Table;

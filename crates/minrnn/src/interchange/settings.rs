@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 use toml::{Table, Value};
 
 use crate::train::settings::{overlay_section, parse_setting};

@@ -1,6 +1,6 @@
 //! The rules of a format, read from theirs to ours and back.
 
-use minrnn_stream::{Tensor, Weights};
+use minrnn_model::{Tensor, Weights};
 
 use super::foreign::same_bits;
 use super::rule::{Constant, Map, Rule};

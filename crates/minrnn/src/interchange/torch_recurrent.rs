@@ -4,7 +4,7 @@
 //! their output is all that it can hold. Otherwise a file is a list of single layers, `nn.ModuleList` of `nn.GRU(D, E)`, with names
 //! such as `0.weight_ih_l0`. Order of the gates and both biases are ours; without biases they are zero.
 
-use minrnn_stream::{GruForm, InitialState, MixerKind, ModelConfig};
+use minrnn_model::{GruForm, InitialState, MixerKind, ModelConfig};
 
 use super::foreign::{Foreign, Side};
 use super::rule::Constant;

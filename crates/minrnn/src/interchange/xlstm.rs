@@ -4,7 +4,7 @@
 //! gate. Its LayerNorms keep the distance of the gain from 1 and have no bias. Recurrent weights and biases of sLSTM lie in another order
 //! where they were trained by the library's CUDA kernels; either order is read, that of the vanilla back end is written.
 
-use minrnn_stream::{FeedForwardKind, ForgetGate, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
+use minrnn_model::{FeedForwardKind, ForgetGate, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 
 use super::foreign::{Foreign, Side};
 use super::rule::{Constant, Map};

@@ -4,7 +4,7 @@
 //! an operation keeps is what its `FusedOp::keeps` says (`ops/`); the layers that call it are in `nn/`. What operations of Burn keep
 //! is said where they are used.
 
-use minrnn_stream::{FeedForwardKind, MixerKind, ModelConfig, NormKind, Pooling, Positions, ScanKind, WiringKind};
+use minrnn_model::{FeedForwardKind, MixerKind, ModelConfig, NormKind, Pooling, Positions, ScanKind, WiringKind};
 
 use super::tape::{Operation, Tape};
 use crate::Result;

@@ -10,7 +10,7 @@ mod room;
 mod size;
 mod tape;
 
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 
 pub use activations::Sizes;
 pub use room::{Room, Source};

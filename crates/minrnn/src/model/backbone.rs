@@ -2,7 +2,7 @@
 
 use burn::module::Module;
 use burn::tensor::Tensor;
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 
 use super::pair_head::PairMemory;
 use super::pooling::RunningMean;

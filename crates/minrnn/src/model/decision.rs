@@ -22,7 +22,7 @@ use burn::module::Module;
 use burn::nn::{Embedding, Linear};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET};
-use minrnn_stream::{DropoutSite, ModelConfig, NormKind, Pooling, Positions};
+use minrnn_model::{DropoutSite, ModelConfig, NormKind, Pooling, Positions};
 
 use super::backbone::{Backbone, BackboneState};
 use super::io_kind::{Inputs, Targets};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use burn::module::{Module, Param};
 use burn::nn::{Embedding, Linear};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use minrnn_stream::{DropoutSite, Initialization, MixerKind, ModelConfig, Pooling, Positions, WiringKind};
+use minrnn_model::{DropoutSite, Initialization, MixerKind, ModelConfig, Pooling, Positions, WiringKind};
 
 use super::backbone::{Backbone, BackboneState};
 use super::io_kind::{Inputs, Targets};

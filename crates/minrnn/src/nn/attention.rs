@@ -15,7 +15,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::{ModelConfig, Positions};
+use minrnn_model::{ModelConfig, Positions};
 
 use super::init::Initializer;
 use super::linear::{apply, matmul};

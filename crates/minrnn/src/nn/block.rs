@@ -10,7 +10,7 @@
 
 use burn::module::Module;
 use burn::tensor::{FloatDType, Tensor};
-use minrnn_stream::{DropoutSite, FeedForwardKind, ModelConfig};
+use minrnn_model::{DropoutSite, FeedForwardKind, ModelConfig};
 
 use super::channel_mix::ChannelMix;
 use super::conv::{CausalConv, Window};

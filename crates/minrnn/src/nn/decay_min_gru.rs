@@ -20,11 +20,10 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Tensor, activation};
-use minrnn_stream::{Candidate, InitialState, ModelConfig};
+use minrnn_model::{Candidate, InitialState, ModelConfig};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::init::Initializer;
-use super::kernel_names::kernel_candidate;
 use super::linear::{apply, bias, matmul};
 use super::mixer::Mixer;
 use crate::Result;
@@ -98,7 +97,7 @@ impl DecayMinGru {
         let preact = matmul(&self.in_proj, x);
         let start = Start { h0: Some(state.h), init: self.initial_vector() };
         let exponent = self.exponent(delta_t);
-        let candidate = kernel_candidate(self.candidate);
+        let candidate = self.candidate;
         let (h, h_last) = ops::decay_min_gru(preact, exponent, bias(&self.in_proj), candidate, start, steps);
         (apply(&self.out_proj, h), Hidden { h: h_last })
     }

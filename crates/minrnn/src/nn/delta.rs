@@ -20,7 +20,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 
 use super::init::Initializer;
 use super::linear::apply;

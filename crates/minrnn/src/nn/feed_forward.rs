@@ -9,7 +9,7 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::{FeedForwardKind, ModelConfig};
+use minrnn_model::{FeedForwardKind, ModelConfig};
 
 use super::init::{Initializer, xlstm_deviation, xlstm_output_deviation};
 use super::linear::{bias, matmul_rows, rows, sequences};

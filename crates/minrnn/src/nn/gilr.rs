@@ -11,7 +11,7 @@
 //! which the symmetric initialisation draws alike. So a GILR is that cell under its own name.
 
 use burn::config::Config;
-use minrnn_stream::{Candidate, InitialState, ModelConfig};
+use minrnn_model::{Candidate, InitialState, ModelConfig};
 
 use super::init::Initializer;
 use super::min_gru::{MinGru, MinGruConfig};

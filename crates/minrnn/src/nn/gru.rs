@@ -12,7 +12,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::{Candidate, GruForm, InitialState, ModelConfig};
+use minrnn_model::{Candidate, GruForm, InitialState, ModelConfig};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::init::Initializer;
@@ -90,14 +90,10 @@ impl Mixer for Gru {
     }
 
     fn forward(&self, x: Tensor<3>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {
-        let form = match self.form {
-            GruForm::Paper => ops::GruForm::Paper,
-            GruForm::Torch => ops::GruForm::Torch,
-        };
         let start = Start { h0: Some(state.h), init: self.initial_vector() };
         let preact = matmul(&self.in_proj, x);
         let (weight, recurrent_bias) = (self.recurrent.weight.val(), self.recurrent.bias());
-        let (h, h_last) = ops::gru(form, preact, bias(&self.in_proj), weight, recurrent_bias, start, steps);
+        let (h, h_last) = ops::gru(self.form, preact, bias(&self.in_proj), weight, recurrent_bias, start, steps);
         (apply(&self.out_proj, h), Hidden { h: h_last })
     }
 }

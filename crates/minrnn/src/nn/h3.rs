@@ -10,7 +10,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::{ModelConfig, S4Init};
+use minrnn_model::{ModelConfig, S4Init};
 
 use super::conv::Window;
 use super::init::Initializer;

@@ -2,7 +2,7 @@
 
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, activation};
-use minrnn_stream::{Candidate, InitialState};
+use minrnn_model::{Candidate, InitialState};
 
 use super::init::Initializer;
 use super::state::{State, StateZip};

@@ -9,7 +9,7 @@
 //! where: the columns of V are the eigenvectors of S with eigenvalues ±iω; one of each pair of conjugates is kept, that with ω > 0.
 //! In f64: the numbers are parameters afterwards.
 
-use minrnn_stream::S4Init;
+use minrnn_model::S4Init;
 
 /// One eigenvector of LegS: its frequency ω, and its parts of P and of B (real, imaginary).
 #[derive(Debug, Clone, PartialEq)]

@@ -18,7 +18,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Tensor, TensorData};
-use minrnn_stream::{ModelConfig, WiringKind};
+use minrnn_model::{ModelConfig, WiringKind};
 
 use super::conv::Window;
 use super::init::Initializer;

@@ -9,7 +9,7 @@ use std::ops::Range;
 use burn::module::Param;
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor, TensorData};
-use minrnn_stream::{Initialization, ModelConfig};
+use minrnn_model::{Initialization, ModelConfig};
 use rand::Rng;
 
 use crate::rng::{self, ChaCha8Rng, Purpose};

@@ -12,7 +12,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::{Candidate, InitialState, ModelConfig};
+use minrnn_model::{Candidate, InitialState, ModelConfig};
 
 use super::hidden::{initial_hidden, initial_vector, learned_state};
 use super::init::Initializer;

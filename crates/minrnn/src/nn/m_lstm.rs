@@ -12,7 +12,7 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 
 use super::conv::{Depthwise, Window};
 use super::init::{Initializer, xlstm_deviation, xlstm_output_deviation};

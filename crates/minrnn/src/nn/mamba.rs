@@ -19,7 +19,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::{ModelConfig, WiringKind};
+use minrnn_model::{ModelConfig, WiringKind};
 
 use super::conv::Depthwise;
 use super::init::Initializer;

@@ -27,12 +27,11 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Tensor, activation};
-use minrnn_stream::{Candidate, ForgetFloor, InitialState, ModelConfig, ScanKind};
+use minrnn_model::{Candidate, ForgetFloor, InitialState, ModelConfig, ScanKind};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::highway::{highway_gate, project};
 use super::init::Initializer;
-use super::kernel_names::kernel_candidate;
 use super::linear::{bias, matmul};
 use super::mixer::Mixer;
 use crate::Result;
@@ -139,7 +138,7 @@ impl Mixer for MinGru {
     fn forward(&self, x: Tensor<3>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {
         let preact = matmul(&self.in_proj, x.clone());
         let start = Start { h0: Some(state.h), init: self.initial_vector() };
-        let candidate = kernel_candidate(self.candidate);
+        let candidate = self.candidate;
         let (h, h_last) = match (self.scan, &self.forget_floor) {
             (ScanKind::Linear, None) => ops::min_gru(preact, bias(&self.in_proj), candidate, start, steps),
             (ScanKind::Linear, Some(theta)) => {

@@ -13,12 +13,11 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::{Candidate, InitialState, ModelConfig, ScanKind};
+use minrnn_model::{Candidate, InitialState, ModelConfig, ScanKind};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::highway::{highway_gate, project};
 use super::init::Initializer;
-use super::kernel_names::kernel_candidate;
 use super::linear::{bias, matmul};
 use super::mixer::Mixer;
 use crate::Result;
@@ -123,7 +122,7 @@ impl Mixer for MinLstm {
         let preact = matmul(&self.in_proj, x.clone());
         let start = Start { h0: Some(state.h), init: self.initial_vector() };
         let (h, h_last) = match self.scan {
-            ScanKind::Linear => ops::min_lstm(preact, bias(&self.in_proj), kernel_candidate(self.candidate), self.gates, start, steps),
+            ScanKind::Linear => ops::min_lstm(preact, bias(&self.in_proj), self.candidate, self.gates, start, steps),
             ScanKind::LogSpace => {
                 let (log_coeffs, log_values) = ops::min_lstm_log_coefficients(preact, bias(&self.in_proj), self.gates);
                 ops::log_space_scan(log_coeffs, log_values, start, steps)

@@ -2,7 +2,7 @@
 
 use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Tensor;
-use minrnn_stream::{MixerKind, ModelConfig};
+use minrnn_model::{MixerKind, ModelConfig};
 
 use super::init::Initializer;
 use super::state::{State, StateZip};

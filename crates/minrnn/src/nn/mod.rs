@@ -21,7 +21,6 @@ mod hippo;
 mod hyena;
 mod hyena_filter;
 mod init;
-mod kernel_names;
 pub(crate) mod linear;
 mod linear_attention;
 mod lstm;

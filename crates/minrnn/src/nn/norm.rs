@@ -2,7 +2,7 @@
 
 use burn::module::{Module, Param, RunningState};
 use burn::tensor::{FloatDType, Tensor};
-use minrnn_stream::{ModelConfig, NormKind};
+use minrnn_model::{ModelConfig, NormKind};
 
 use super::init::Initializer;
 use super::mode::Mode;

@@ -8,7 +8,7 @@
 
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::WiringKind;
+use minrnn_model::WiringKind;
 
 use super::init::Initializer;
 use super::linear::{bias, matmul_rows, rows, sequences};

@@ -16,7 +16,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::{Tensor, activation};
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 
 use super::init::Initializer;
 use super::linear::{matmul, matmul_rows, rows, sequences};

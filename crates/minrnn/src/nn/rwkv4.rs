@@ -15,7 +15,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 
 use super::conv::Window;
 use super::init::Initializer;

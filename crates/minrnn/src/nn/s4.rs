@@ -11,7 +11,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::{ModelConfig, WiringKind};
+use minrnn_model::{ModelConfig, WiringKind};
 
 use super::init::Initializer;
 use super::mixer::Mixer;

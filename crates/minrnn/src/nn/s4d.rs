@@ -13,7 +13,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::{ModelConfig, S4Init, WiringKind};
+use minrnn_model::{ModelConfig, S4Init, WiringKind};
 
 use super::init::Initializer;
 use super::mixer::Mixer;

@@ -11,7 +11,7 @@
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
-use minrnn_stream::{ForgetGate, ModelConfig, RecurrentInit};
+use minrnn_model::{ForgetGate, ModelConfig, RecurrentInit};
 
 use super::conv::{Depthwise, Window};
 use super::init::{Initializer, xlstm_deviation};
@@ -178,13 +178,9 @@ impl Mixer for SLstm {
         let map = |x: &Tensor<3>, map: &Headwise| block_diagonal(x.clone(), map.weight.val());
         let parts = [map(&gated, &self.igate), map(&gated, &self.fgate), map(&x, &self.zgate), map(&x, &self.ogate)];
         let preact = Tensor::cat(parts.to_vec(), 2);
-        let forget = match self.forget_gate {
-            ForgetGate::Sigmoid => ops::ForgetGate::Sigmoid,
-            ForgetGate::Exponential => ops::ForgetGate::Exponential,
-        };
         let recurrent = self.recurrent.weight.val();
         let heads = recurrent.dims()[0];
-        let (h, memory) = ops::s_lstm(preact, recurrent, Some(self.bias.val()), forget, state.memory, steps);
+        let (h, memory) = ops::s_lstm(preact, recurrent, Some(self.bias.val()), self.forget_gate, state.memory, steps);
         (head_norm(h, self.group_norm.weight.val(), heads, NORM_EPS), SLstmState { conv, memory })
     }
 }

@@ -20,11 +20,10 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::{Candidate, InitialState, ModelConfig};
+use minrnn_model::{Candidate, InitialState, ModelConfig};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::init::Initializer;
-use super::kernel_names::kernel_candidate;
 use super::linear::{apply, bias, matmul};
 use super::mixer::Mixer;
 use crate::Result;
@@ -95,7 +94,7 @@ impl Mixer for SignedMinGru {
     fn forward(&self, x: Tensor<3>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {
         let preact = matmul(&self.in_proj, x);
         let start = Start { h0: Some(state.h), init: self.initial_vector() };
-        let (h, h_last) = ops::signed_min_gru(preact, bias(&self.in_proj), kernel_candidate(self.candidate), start, steps);
+        let (h, h_last) = ops::signed_min_gru(preact, bias(&self.in_proj), self.candidate, start, steps);
         (apply(&self.out_proj, h), Hidden { h: h_last })
     }
 }

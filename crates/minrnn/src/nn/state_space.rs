@@ -19,7 +19,7 @@
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
-use minrnn_stream::S4Init;
+use minrnn_model::S4Init;
 
 use super::complex::{Complex, planes};
 use super::hippo;

@@ -15,7 +15,7 @@
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_stream::{ModelConfig, WiringKind};
+use minrnn_model::{ModelConfig, WiringKind};
 
 use super::conv::{Depthwise, Window};
 use super::h3::Shift;

@@ -9,7 +9,7 @@ mod lines;
 use std::path::Path;
 use std::sync::Once;
 
-use minrnn_stream::write_atomic;
+use minrnn_model::write_atomic;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::TextStyle;

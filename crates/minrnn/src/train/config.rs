@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use minrnn_stream::{CheckpointConfig, MixerKind, ModelConfig, NormKind, Positions, read_text};
+use minrnn_model::{CheckpointConfig, MixerKind, ModelConfig, NormKind, Positions, read_text};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -319,7 +319,7 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use minrnn_stream::{Candidate, DropoutSite, InitialState, MixerKind, NormKind};
+    use minrnn_model::{Candidate, DropoutSite, InitialState, MixerKind, NormKind};
     use proptest::prelude::*;
 
     use super::super::train_config::{DecayGroups, ScheduleKind};

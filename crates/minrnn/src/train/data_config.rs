@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::require;
 use crate::data::table::{ClassificationConfig, ForecastingConfig, twice};
+use crate::data::{Encoding, TokenizerKind};
 use crate::data::{
     FormalTask, Generalization, Language, ListOpsTask, Mqar, NearestNeighbour, PixelInput, Protocol, RetrievalTask, TextUnit,
 };
@@ -56,19 +57,6 @@ impl Task {
     }
 }
 
-/// How text becomes tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TokenizerKind {
-    /// One token per distinct character of the text.
-    #[default]
-    Char,
-    /// One token per byte.
-    Byte,
-    /// Byte-pair encoding learned from the text.
-    Bpe,
-}
-
 /// How training windows are taken from a token file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -86,17 +74,6 @@ pub enum WindowSampling {
 pub enum Corpus {
     /// Shakespeare's plays in one file of 1 115 394 characters.
     TinyShakespeare,
-}
-
-/// The encoding of the selective copying task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CopyEncoding {
-    /// Noise is token 15, the answer slot token 0.
-    #[default]
-    A,
-    /// Noise is token 0, the answer slot token 15.
-    B,
 }
 
 /// The data of an experiment.
@@ -125,7 +102,7 @@ pub struct DataConfig {
     /// Selective copying: number of tokens to recall. Default 16.
     pub copy_tokens: usize,
     /// Selective copying: which ids mean noise and answer slot. Default `a`.
-    pub copy_encoding: CopyEncoding,
+    pub copy_encoding: Encoding,
     /// Formal languages: what is asked of a string. Default `parity`.
     pub language: Language,
     /// Formal languages: alphabets, and where the answer is read. Default `authors`.
@@ -188,7 +165,7 @@ impl Default for DataConfig {
     fn default() -> Self {
         Self {
             task: Task::Text,
-            tokenizer: TokenizerKind::Char,
+            tokenizer: TokenizerKind::Character,
             bpe_vocab_size: 1024,
             path: None,
             corpus: None,
@@ -196,7 +173,7 @@ impl Default for DataConfig {
             sampling: WindowSampling::Random,
             copy_length: 4096,
             copy_tokens: 16,
-            copy_encoding: CopyEncoding::A,
+            copy_encoding: Encoding::A,
             language: Language::Parity,
             protocol: Protocol::Authors,
             min_length: 1,

@@ -37,7 +37,7 @@ pub fn text_of(name: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use minrnn_stream::{FeedForwardKind, MixerKind, WiringKind};
+    use minrnn_model::{FeedForwardKind, MixerKind, WiringKind};
 
     use super::*;
     use crate::data::{ListOpsTask, RetrievalTask};

@@ -10,7 +10,7 @@
 //!
 //! `docs/memory.md` compares what is told here with what was measured.
 
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 
 use super::config::Experiment;
 use super::data_config::{DataConfig, Task};
@@ -163,7 +163,7 @@ fn saving(model: &ModelConfig, parameters: u128) -> Result<Moment> {
 fn largest_tensor(model: &ModelConfig) -> Result<u128> {
     let d = model.d_model as u128;
     let mut widths = vec![model.d_inner()? as u128 * 3, model.vocab_size as u128, model.outputs() as u128, model.input_width as u128];
-    if model.ff != minrnn_stream::FeedForwardKind::None {
+    if model.ff != minrnn_model::FeedForwardKind::None {
         widths.push(2 * model.d_ff()? as u128);
     }
     Ok(widths.into_iter().max().unwrap_or(0) * d)
@@ -241,7 +241,7 @@ fn file_bytes(data: &DataConfig) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use minrnn_stream::{FeedForwardKind, MixerKind, NormKind, Pooling};
+    use minrnn_model::{FeedForwardKind, MixerKind, NormKind, Pooling};
     use proptest::prelude::*;
 
     use super::*;

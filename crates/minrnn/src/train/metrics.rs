@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use minrnn_stream::write_atomic;
+use minrnn_model::write_atomic;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::progress::Progress;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use minrnn_stream::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE, read_text};
+use minrnn_model::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE, read_text};
 
 use super::trainer::{PROGRESS_FILE, TRAINING_FILE};
 use crate::{Error, Result};
@@ -75,7 +75,7 @@ pub(super) fn read_pointer(run: &Path, pointer: Pointer) -> Result<Option<String
     let file = run.join(CHECKPOINTS).join(pointer.file_name());
     let text = match read_text(&file, 256) {
         Ok(text) => text,
-        Err(minrnn_stream::Error::Io { source, .. }) if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+        Err(minrnn_model::Error::Io { source, .. }) if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(None);
         }
         Err(error) => return Err(error.into()),

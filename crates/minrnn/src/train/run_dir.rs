@@ -12,7 +12,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use minrnn_stream::{CheckpointFiles, create_directories, sync_directory, write_atomic};
+use minrnn_model::{CheckpointFiles, create_directories, sync_directory, write_atomic};
 
 use super::pointer::{CHECKPOINTS, Pointer, checkpoint, entries, is_complete, iteration_of, read_pointer};
 use super::task::DATA_FOLDER;
@@ -346,7 +346,7 @@ fn remove_if_there(directory: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use minrnn_stream::CONFIG_FILE;
+    use minrnn_model::CONFIG_FILE;
 
     use super::*;
 

@@ -2,17 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use minrnn_stream::{ModelConfig, create_directories, read_text, write_atomic};
+use minrnn_model::{ModelConfig, create_directories, read_text, write_atomic};
 
 use super::config::Experiment;
-use super::data_config::{CopyEncoding, DataConfig, Task, TokenizerKind, WindowSampling};
+use super::data_config::{DataConfig, Task, WindowSampling};
 use super::evaluate::Evaluation;
 use crate::checkpoint::TOKENIZER_FILE;
 use crate::data::table::{Classification, Comparison, Forecasting, TableTask};
 use crate::data::{
-    self, BatchSource, Encoding, EvaluationSet, FixedBatches, FullPass, Image, IoKind, ListOps, RandomWindows, Retrieval,
-    SelectiveCopyingConfig, SequenceTask, StatefulStream, TextData, TextPart, TokenFile, Tokenizer, encode_text, expect_lasting,
-    text_sha256,
+    BatchSource, EvaluationSet, FixedBatches, FullPass, Image, IoKind, ListOps, RandomWindows, Retrieval, SelectiveCopyingConfig,
+    SequenceTask, StatefulStream, TextData, TextPart, TokenFile, Tokenizer, encode_text, expect_lasting, text_sha256,
 };
 use crate::rng::Purpose;
 use crate::{Error, Result};
@@ -57,7 +56,7 @@ impl Data {
         }
         let no_text = || Error::Config("a text task needs a text: give one with --data FILE".to_owned());
         let path = config.path.as_ref().ok_or_else(no_text)?;
-        let tokenizer = Tokenizer::train(tokenizer_kind(config.tokenizer), config.bpe_vocab_size, path)?;
+        let tokenizer = Tokenizer::train(config.tokenizer, config.bpe_vocab_size, path)?;
         let tokens_path = run.join(TOKENS_FILE);
         create_folder(&tokens_path)?;
         let tokens = encode_text(path, &tokenizer, &tokens_path)?;
@@ -85,7 +84,7 @@ impl Data {
         }
         let (tokenizer, tokens) = (Tokenizer::load(run.join(TOKENIZER_FILE))?, TokenFile::open(run.join(TOKENS_FILE))?);
         tokens.verify()?;
-        if tokenizer.kind() != tokenizer_kind(config.tokenizer) {
+        if tokenizer.kind() != config.tokenizer {
             let problem = "the run began with another tokenizer; leave that setting as it was, or train in another directory with --out";
             return Err(Error::Config(problem.to_owned()));
         }
@@ -272,10 +271,7 @@ fn sequence_task(experiment: &Experiment, run: &Path) -> Result<Option<Box<dyn S
         Task::SelectiveCopying => Some(Box::new(SelectiveCopyingConfig {
             length: config.copy_length,
             n_tokens: config.copy_tokens,
-            encoding: match config.copy_encoding {
-                CopyEncoding::A => Encoding::A,
-                CopyEncoding::B => Encoding::B,
-            },
+            encoding: config.copy_encoding,
             ..SelectiveCopyingConfig::default()
         })),
         Task::FormalLanguage => Some(Box::new(config.formal()?)),
@@ -345,13 +341,5 @@ fn naming_the_text(experiment: &Experiment, error: Error) -> Error {
     match (&experiment.data.path, error) {
         (Some(path), Error::Data(problem)) => Error::Data(format!("'{}': {problem}", path.display())),
         (_, error) => error,
-    }
-}
-
-pub(super) fn tokenizer_kind(kind: TokenizerKind) -> data::TokenizerKind {
-    match kind {
-        TokenizerKind::Char => data::TokenizerKind::Character,
-        TokenizerKind::Byte => data::TokenizerKind::Byte,
-        TokenizerKind::Bpe => data::TokenizerKind::Bpe,
     }
 }

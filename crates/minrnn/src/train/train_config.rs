@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ops::Precision;
+
 use super::check::require;
 use crate::Result;
 use crate::device::DeviceChoice;
@@ -34,27 +36,6 @@ pub enum DecayGroups {
     Official,
     /// None.
     None,
-}
-
-/// The number format of training.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Precision {
-    /// 32-bit floats throughout.
-    #[default]
-    F32,
-    /// Matrix products of bf16 inputs, added in f32, where the processor has such instructions (AVX512-BF16) or the GPU such
-    /// units, and in f32 elsewhere. Weights, states, the residual stream, loss and optimiser are f32; so is evaluation.
-    Bf16,
-}
-
-impl From<Precision> for crate::ops::Precision {
-    fn from(precision: Precision) -> Self {
-        match precision {
-            Precision::F32 => Self::F32,
-            Precision::Bf16 => Self::Bf16,
-        }
-    }
 }
 
 /// The training of an experiment.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use burn::module::Module;
-use minrnn_stream::{CONFIG_FILE, CheckpointConfig, CheckpointFiles, WEIGHTS_FILE, write_atomic, write_safetensors};
+use minrnn_model::{CONFIG_FILE, CheckpointConfig, CheckpointFiles, WEIGHTS_FILE, write_atomic, write_safetensors};
 
 use super::config::Experiment;
 use super::differentiate::{MicroBatch, differentiate};
@@ -270,7 +270,7 @@ impl Trainer {
             let mode = Mode::Train { dropout_key: dropout_key(self.experiment.train.seed, iteration, micro) };
             let train = &self.experiment.train;
             let found =
-                with_precision(train.precision.into(), || differentiate(&self.model, batch, carried.take(), mode, train.checkpoint_blocks));
+                with_precision(train.precision, || differentiate(&self.model, batch, carried.take(), mode, train.checkpoint_blocks));
             carried = self.source.carries_state().then_some(found.state);
             if !found.loss.is_finite() {
                 return Err(Error::NonFinite { iteration, tensor: "the loss".to_owned(), value: found.loss });

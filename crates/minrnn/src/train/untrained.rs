@@ -1,12 +1,12 @@
 //! The model that training would build, as far as an experiment tells before its data are read.
 
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 
 use super::config::Experiment;
-use super::data_config::{Corpus, Task, TokenizerKind};
-use super::task::{shape, signals, tokenizer_kind};
+use super::data_config::{Corpus, Task};
+use super::task::{shape, signals};
 use crate::Result;
-use crate::data::{IoKind, Tokenizer};
+use crate::data::{IoKind, Tokenizer, TokenizerKind};
 
 /// Characters of Tiny Shakespeare.
 const SHAKESPEARE: usize = 65;
@@ -32,7 +32,7 @@ impl ResolvedModel {
         let (data, mut model) = (&experiment.data, experiment.model.clone());
         let values = IoKind::Values { width: data.columns.len().max(1) };
         let (reads, predicts) = match data.task {
-            Task::Text if data.tokenizer == TokenizerKind::Char && model.vocab_size == 0 => {
+            Task::Text if data.tokenizer == TokenizerKind::Character && model.vocab_size == 0 => {
                 (IoKind::Tokens { n: SHAKESPEARE }, IoKind::Tokens { n: SHAKESPEARE })
             }
             Task::Retrieval => (IoKind::Tokens { n: 256 }, IoKind::Tokens { n: 2 }),
@@ -58,12 +58,14 @@ impl ResolvedModel {
         let (size, source) = match (experiment.model.vocab_size, data.tokenizer, &data.path, data.corpus) {
             (0, TokenizerKind::Byte, ..) => (256, "the bytes".to_owned()),
             (0, TokenizerKind::Bpe, ..) => (data.bpe_vocab_size, "bpe_vocab_size".to_owned()),
-            (0, TokenizerKind::Char, Some(path), _) => {
-                let tokenizer = Tokenizer::train(tokenizer_kind(data.tokenizer), data.bpe_vocab_size, path)?;
+            (0, TokenizerKind::Character, Some(path), _) => {
+                let tokenizer = Tokenizer::train(data.tokenizer, data.bpe_vocab_size, path)?;
                 (tokenizer.vocab_size(), format!("the characters of '{}'", path.display()))
             }
-            (0, TokenizerKind::Char, None, Some(Corpus::TinyShakespeare)) => (SHAKESPEARE, "the characters of Tiny Shakespeare".to_owned()),
-            (0, TokenizerKind::Char, None, None) => {
+            (0, TokenizerKind::Character, None, Some(Corpus::TinyShakespeare)) => {
+                (SHAKESPEARE, "the characters of Tiny Shakespeare".to_owned())
+            }
+            (0, TokenizerKind::Character, None, None) => {
                 (SHAKESPEARE, "assumed, as in Tiny Shakespeare; a text may have others: set vocab_size or data.path".to_owned())
             }
             (size, ..) => (size, "vocab_size".to_owned()),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use minrnn_stream::{Tensor, Weights};
+use minrnn_model::{Tensor, Weights};
 
 use super::cell::Cell;
 use crate::{Error, Result};

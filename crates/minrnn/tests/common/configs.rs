@@ -1,6 +1,6 @@
 //! The small models the tests run: every setting of every mixer and block.
 
-use minrnn_stream::{
+use minrnn_model::{
     Candidate, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, ModelConfig, NormKind, Pooling,
     Positions, S4Init, ScanKind, WiringKind,
 };

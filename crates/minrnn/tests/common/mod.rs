@@ -13,7 +13,7 @@ use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 use minrnn::checkpoint::{load_weights, save_weights};
 use minrnn::rng::{Purpose, stream};
-use minrnn_stream::Weights;
+use minrnn_model::Weights;
 use rand::Rng;
 
 /// Outputs, final states and losses: |error| ≤ this · max(1, rms, |expected|).
@@ -134,7 +134,7 @@ pub fn saved<M: Module>(module: &M) -> Weights {
 /// `module` with the parameters `named`, whose shapes are the module's own.
 pub fn with_parameters<M: Module>(module: M, path: &Path, named: impl IntoIterator<Item = (String, Vec<usize>, Vec<f32>)>) -> M {
     let tensors = named.into_iter().map(|(name, shape, data)| (name, shape, data.into()));
-    minrnn_stream::write_safetensors(path, tensors, None).expect("the weights are written");
+    minrnn_model::write_safetensors(path, tensors, None).expect("the weights are written");
     let mut weights = Weights::read(path).expect("the weights are read back");
     let module = load_weights(module, &mut weights).expect("every parameter is there");
     weights.expect_empty().expect("nothing is left over");

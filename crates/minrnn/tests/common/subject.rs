@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use minrnn::model::{BackboneState, SequenceModel};
 use minrnn::nn::{AnyMixer, Block, BlockState, Initializer, Mixer, Mode, State};
 use minrnn::ops::StepCodes;
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 
 use super::configs::label;
 use super::{D_MODEL, VOCAB_SIZE, device, perturbed, random, random_below};

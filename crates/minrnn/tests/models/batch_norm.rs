@@ -5,7 +5,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use minrnn::Segments;
 use minrnn::nn::{Initializer, Mode, Norm};
 use minrnn::ops::StepCodes;
-use minrnn_stream::NormKind;
+use minrnn_model::NormKind;
 
 const TRAIN: Mode = Mode::Train { dropout_key: 0 };
 const WIDTH: usize = 3;

@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor};
 use minrnn::Segments;
 use minrnn::nn::{AnyMixer, Bidirectional, Initializer, Mixer};
 use minrnn::ops::StepCodes;
-use minrnn_stream::MixerKind;
+use minrnn_model::MixerKind;
 
 const SEQ_LEN: usize = 9;
 

@@ -9,7 +9,7 @@ use minrnn::checkpoint::{load_model, load_weights, parameter_shapes, save_weight
 use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
-use minrnn_stream::{CheckpointConfig, MixerKind, ModelConfig, NormKind, WEIGHTS_FILE, Weights, write_safetensors};
+use minrnn_model::{CheckpointConfig, MixerKind, ModelConfig, NormKind, WEIGHTS_FILE, Weights, write_safetensors};
 
 /// Name, shape and values of tensors.
 type Tensors = Vec<(String, Vec<usize>, Vec<f32>)>;

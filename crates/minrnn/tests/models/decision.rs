@@ -8,7 +8,7 @@ use minrnn::nn::{Mode, State};
 use minrnn::ops::StepCodes;
 use minrnn::rng::{ChaCha8Rng, Purpose};
 use minrnn::rollout::{Memory, Rollout, normalized_score};
-use minrnn_stream::{MixerKind, ModelConfig};
+use minrnn_model::{MixerKind, ModelConfig};
 
 use crate::common::configs::small;
 use crate::common::{GRADIENT, OUTPUT, assert_close, device, parameter_gradients, perturbed, random, random_tensor, values};

@@ -9,7 +9,7 @@ use minrnn::checkpoint::load_weights;
 use minrnn::model::SequenceModel;
 use minrnn::nn::{Hidden, Initializer, Mixer, Mode};
 use minrnn::ops::{Start, StepCodes, linear_scan};
-use minrnn_stream::{MixerKind, ModelConfig};
+use minrnn_model::{MixerKind, ModelConfig};
 
 /// h_t = a ⊙ h_{t−1} + (1 − a) ⊙ x_t with a = σ(decay) per channel.
 #[derive(Module, Debug)]

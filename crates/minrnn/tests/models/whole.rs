@@ -9,7 +9,7 @@ use minrnn::Segments;
 use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
-use minrnn_stream::{DropoutSite, InitialState, MixerKind, ModelConfig};
+use minrnn_model::{DropoutSite, InitialState, MixerKind, ModelConfig};
 
 const TRAIN: Mode = Mode::Train { dropout_key: 9 };
 

@@ -29,7 +29,8 @@ pub mod signal;
 use std::error::Error;
 use std::time::Instant;
 
-use minrnn_stream::{Model, PackedModel, State, WeightFormat, Workspace, read_checkpoint};
+use minrnn_model::{WeightFormat, read_checkpoint};
+use minrnn_stream::{Model, PackedModel, State, Workspace};
 use signal::{CLASSES, Class, Signal};
 
 /// What the model was trained to answer.

@@ -1,4 +1,4 @@
-//! The time-mixing layers. A new one is a file and a line in [`read`] and [`state_len`].
+//! The time-mixing layers. A new one is a file, a line in the list and one in [`state_len`].
 
 mod aaren;
 mod decay_min_gru;
@@ -69,83 +69,71 @@ pub(crate) enum Output {
     Gated,
 }
 
-/// The mixer of block `layer`, of width `config.d_model`, without its down-projection.
-pub(crate) fn read(config: &ModelConfig, layer: usize, source: &mut dyn Source, name: &str) -> Result<Box<dyn Mixer>> {
-    let kind = config.mixer_at(layer);
-    Ok(match kind {
-        MixerKind::MinGru => Box::new(min_gru::MinGru::read(config, layer, config.candidate, source, name)?),
-        MixerKind::MinLstm => Box::new(min_lstm::MinLstm::read(config, source, name)?),
-        MixerKind::Gru => Box::new(gru::Gru::read(config, source, name)?),
-        MixerKind::Lstm => Box::new(lstm::Lstm::read(config, source, name)?),
-        MixerKind::Mamba => Box::new(mamba::Mamba::read(config, source, name)?),
-        MixerKind::S6 => Box::new(s6::S6::read(config, source, name)?),
-        MixerKind::Rwkv4 => Box::new(rwkv4::Rwkv4::read(config, source, name)?),
-        MixerKind::Aaren => Box::new(aaren::Aaren::read(config, source, name)?),
-        MixerKind::LinearAttention | MixerKind::RetNet => Box::new(retention::Retention::read(config, kind, source, name)?),
-        MixerKind::Gilr => Box::new(min_gru::MinGru::read(config, layer, Candidate::Tanh, source, name)?),
-        MixerKind::SLstm => Box::new(s_lstm::SLstm::read(config, source, name)?),
-        MixerKind::MLstm => Box::new(m_lstm::MLstm::read(config, source, name)?),
-        MixerKind::Attention => return Err(not_streamed(kind)),
-        MixerKind::S4 | MixerKind::S4d => Box::new(s4::S4::read(config, source, name, kind == MixerKind::S4)?),
-        MixerKind::H3 => Box::new(h3::H3::read(config, source, name)?),
-        MixerKind::Hyena | MixerKind::HyenaFilter => return Err(not_streamed(kind)),
-        MixerKind::SignedMinGru => Box::new(signed_min_gru::SignedMinGru::read(config, source, name)?),
-        MixerKind::DecayMinGru => Box::new(decay_min_gru::DecayMinGru::read(config, source, name)?),
-        MixerKind::Delta => Box::new(delta::Delta::read(config, source, name)?),
-    })
+/// Lists the mixers that the runtime runs, those whose state has a fixed size, and how each is read; and those that it does not run. A mixer
+/// in neither list does not compile.
+macro_rules! mixers {
+    ($config:ident, $layer:ident, $kind:ident, $source:ident, $name:ident; $($($variant:ident)|+ => $read:expr,)+; not run: $($other:ident),*) => {
+        /// The mixer of block `layer`, of width `config.d_model`, without its down-projection.
+        pub(crate) fn read($config: &ModelConfig, $layer: usize, $source: &mut dyn Source, $name: &str) -> Result<Box<dyn Mixer>> {
+            let $kind = $config.mixer_at($layer);
+            Ok(match $kind {
+                $($(MixerKind::$variant)|+ => Box::new($read),)+
+                $(MixerKind::$other)|* => return Err(not_run($kind)),
+            })
+        }
+
+        /// Whether the runtime runs models with this mixer.
+        pub fn is_supported(mixer: MixerKind) -> bool {
+            match mixer {
+                $($(MixerKind::$variant)|+ => true,)+
+                $(MixerKind::$other)|* => false,
+            }
+        }
+    };
 }
 
-impl MixerKind {
-    /// The mixers that the runtime runs: those whose state has a fixed size.
-    pub const SUPPORTED: &'static [Self] = &[
-        Self::MinGru,
-        Self::MinLstm,
-        Self::Gru,
-        Self::Lstm,
-        Self::Mamba,
-        Self::S6,
-        Self::Gilr,
-        Self::Rwkv4,
-        Self::Aaren,
-        Self::LinearAttention,
-        Self::RetNet,
-        Self::SLstm,
-        Self::MLstm,
-        Self::S4,
-        Self::S4d,
-        Self::H3,
-        Self::SignedMinGru,
-        Self::DecayMinGru,
-        Self::Delta,
-    ];
+mixers! {
+    config, layer, kind, source, name;
+    MinGru => min_gru::MinGru::read(config, layer, config.candidate, source, name)?,
+    MinLstm => min_lstm::MinLstm::read(config, source, name)?,
+    Gru => gru::Gru::read(config, source, name)?,
+    Lstm => lstm::Lstm::read(config, source, name)?,
+    Mamba => mamba::Mamba::read(config, source, name)?,
+    S6 => s6::S6::read(config, source, name)?,
+    Gilr => min_gru::MinGru::read(config, layer, Candidate::Tanh, source, name)?,
+    Rwkv4 => rwkv4::Rwkv4::read(config, source, name)?,
+    Aaren => aaren::Aaren::read(config, source, name)?,
+    LinearAttention | RetNet => retention::Retention::read(config, kind, source, name)?,
+    SLstm => s_lstm::SLstm::read(config, source, name)?,
+    MLstm => m_lstm::MLstm::read(config, source, name)?,
+    S4 | S4d => s4::S4::read(config, source, name, kind == MixerKind::S4)?,
+    H3 => h3::H3::read(config, source, name)?,
+    SignedMinGru => signed_min_gru::SignedMinGru::read(config, source, name)?,
+    DecayMinGru => decay_min_gru::DecayMinGru::read(config, source, name)?,
+    Delta => delta::Delta::read(config, source, name)?,;
+    not run: Attention, Hyena, HyenaFilter
 }
 
-impl ModelConfig {
-    /// Checks that the runtime runs such a model.
-    ///
-    /// # Errors
-    /// When a mixer is not among [`MixerKind::SUPPORTED`], or positions are learned.
-    pub fn check_supported(&self) -> Result<()> {
-        if let Some(kind) = self.mixer_kinds().into_iter().find(|kind| !MixerKind::SUPPORTED.contains(kind)) {
-            return Err(not_streamed(kind));
-        }
-        if !self.is_language_model() || self.pooling != Pooling::Last || self.pair_head {
-            let sentence = "the inference runtime runs language models, but this one reads or predicts something else; use minrnn predict";
-            return Err(Error::Config(sentence.into()));
-        }
-        if self.positions == Positions::Learned {
-            return Err(Error::Config(format!("the inference runtime has no positions = {}; {TAKE_THE_TRAINING_MODEL}", self.positions)));
-        }
-        Ok(())
+/// Checks that the runtime runs such a model.
+///
+/// # Errors
+/// When a mixer is not one that [`is_supported`], positions are learned, or the model is no language model.
+pub fn check_supported(config: &ModelConfig) -> Result<()> {
+    if let Some(kind) = config.mixer_kinds().into_iter().find(|&kind| !is_supported(kind)) {
+        return Err(not_run(kind));
     }
+    if !config.is_language_model() || config.pooling != Pooling::Last || config.pair_head {
+        return Err(Error::Unsupported("the inference runtime runs language models, but this one reads or predicts something else".into()));
+    }
+    if config.positions == Positions::Learned {
+        return Err(Error::Unsupported(format!("the inference runtime has no positions = {}", config.positions)));
+    }
+    Ok(())
 }
 
-const TAKE_THE_TRAINING_MODEL: &str = "take the training model, as minrnn generate and minrnn eval do with a run or a checkpoint";
-
-fn not_streamed(kind: MixerKind) -> Error {
-    let names: Vec<_> = MixerKind::SUPPORTED.iter().map(|kind| kind.name()).collect();
-    let names = names.join(", ");
-    Error::Config(format!("the inference runtime does not run mixer = {kind}, expected one of {names}; {TAKE_THE_TRAINING_MODEL}"))
+fn not_run(kind: MixerKind) -> Error {
+    let names: Vec<_> = MixerKind::ALL.iter().filter(|&&kind| is_supported(kind)).map(|kind| kind.name()).collect();
+    Error::Unsupported(format!("the inference runtime does not run mixer = {kind}, expected one of {}", names.join(", ")))
 }
 
 /// Numbers that a mixer of width `config.d_model` keeps for a session.
@@ -162,9 +150,9 @@ pub(crate) fn state_len(config: &ModelConfig, kind: MixerKind) -> Result<usize> 
         MixerKind::LinearAttention | MixerKind::RetNet => retention::state_len(config, kind)?,
         MixerKind::SLstm => s_lstm::state_len(config.d_model, config.slstm_conv),
         MixerKind::MLstm => m_lstm::state_len(config.mlstm_inner()?, config.n_heads),
-        MixerKind::Attention => return Err(not_streamed(kind)),
+        MixerKind::Attention => return Err(not_run(kind)),
         MixerKind::H3 => shift::state_len(config.d_model, config.d_state) + config.d_state * config.d_model * config.head_width,
-        MixerKind::Hyena | MixerKind::HyenaFilter => return Err(not_streamed(kind)),
+        MixerKind::Hyena | MixerKind::HyenaFilter => return Err(not_run(kind)),
     })
 }
 

@@ -20,7 +20,7 @@ use crate::norm::{EPS, as_out};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{ForgetGate as Forget, ModelConfig, Result};
+use crate::{ModelConfig, Result};
 
 /// Numbers kept for a session: the window, then h, c, n, m.
 pub(super) fn state_len(d: usize, conv: bool) -> usize {
@@ -49,13 +49,9 @@ impl SLstm {
         let conv = if config.slstm_conv { Some(Depthwise::read(source, &join(name, "conv1d"), d)?) } else { None };
         let mut map = |gate: &str| BlockDiagonal::read(source, &join(name, gate), [heads, head, head]);
         let maps = [map("igate")?, map("fgate")?, map("zgate")?, map("ogate")?];
-        let forget = match config.slstm_forget_gate {
-            Forget::Sigmoid => ForgetGate::Sigmoid,
-            Forget::Exponential => ForgetGate::Exponential,
-        };
         Ok(Self {
             heads,
-            forget,
+            forget: config.slstm_forget_gate,
             conv,
             maps,
             recurrent: BlockDiagonal::read(source, &join(name, "recurrent"), [heads, 4 * head, head])?,

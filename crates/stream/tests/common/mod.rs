@@ -5,10 +5,10 @@ pub mod reference;
 
 use std::collections::BTreeMap;
 
-use minrnn_stream::{
-    Candidate, FeedForwardKind, GruForm, InitialState, MixerKind, Model, ModelConfig, NormKind, ScanKind, WeightFormat, Weights, Workspace,
-    write_safetensors,
+use minrnn_model::{
+    Candidate, FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind, ScanKind, WeightFormat, Weights, write_safetensors,
 };
+use minrnn_stream::{Model, Workspace};
 
 pub type Tensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 

@@ -1,6 +1,6 @@
 //! The models in f64, one token after the other, as the equations stand.
 
-use minrnn_stream::{Candidate, FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind};
+use minrnn_model::{Candidate, FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind};
 
 use super::Tensors;
 

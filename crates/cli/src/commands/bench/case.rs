@@ -2,7 +2,7 @@
 
 use burn::tensor::Device;
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
-use minrnn_stream::{MixerKind, WeightFormat};
+use minrnn_model::{MixerKind, WeightFormat};
 
 use super::timing::Plan;
 use crate::device::DeviceArg;

@@ -6,7 +6,8 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn::checkpoint::save_weights;
 use minrnn::model::SequenceModel;
 use minrnn::rng::{self, Purpose};
-use minrnn_stream::{InitialState, Model, ModelConfig, NormKind, Weights};
+use minrnn_model::{InitialState, ModelConfig, NormKind, Weights};
+use minrnn_stream::Model;
 use rand::Rng;
 
 use super::case::{Case, expect_room};
@@ -45,7 +46,7 @@ pub fn build(case: &Case, floats_per_token: u128, device: &Device) -> anyhow::Re
 pub fn deploy(case: &Case, floats_per_token: u128) -> anyhow::Result<Engine> {
     let trained = build(case, floats_per_token, &Device::flex())?;
     let config = config(case);
-    if config.check_supported().is_err() {
+    if minrnn_stream::check_supported(&config).is_err() {
         case.precision.training()?;
         return Ok(Engine::Training(Box::new((config, trained))));
     }

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use burn::tensor::{Device, Tensor, TensorData};
 use minrnn::ops::{self, Candidate, Gates, GruForm, Start, StepCodes};
 use minrnn::rng::{self, ChaCha8Rng, Purpose};
-use minrnn_stream::MixerKind;
+use minrnn_model::MixerKind;
 use rand::Rng;
 
 use super::Measured;

@@ -7,7 +7,7 @@ use minrnn::checkpoint::{parameter_count, parameter_shapes};
 use minrnn::nn::{AnyMixer, Initializer, Mixer};
 use minrnn::ops::{self, StepCodes};
 use minrnn::rng::{self, Purpose};
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 
 use super::Measured;
 use super::case::{Case, expect_room};

@@ -16,7 +16,7 @@ use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart, expect_
 use minrnn::predict::predict;
 use minrnn::rng::Purpose;
 use minrnn::train::{Data, EXPERIMENT_FILE, Evaluation, Experiment, FINAL_BATCHES, compare, evaluation_memory, find_checkpoint, full_pass};
-use minrnn_stream::read_text;
+use minrnn_model::read_text;
 
 use crate::deployed::Deployed;
 use crate::device::DeviceArg;
@@ -261,7 +261,7 @@ fn print_measure(measure: &Measure, json: bool) -> io::Result<()> {
 }
 
 /// The data and training settings beside the weights.
-fn experiment_of(config: &minrnn_stream::CheckpointConfig, checkpoint: &Path) -> anyhow::Result<Experiment> {
+fn experiment_of(config: &minrnn_model::CheckpointConfig, checkpoint: &Path) -> anyhow::Result<Experiment> {
     let mut experiment = Experiment { model: config.model.clone(), ..Experiment::default() };
     experiment.data = section(config, checkpoint, "data")?;
     experiment.train = section(config, checkpoint, "train")?;
@@ -272,7 +272,7 @@ fn experiment_of(config: &minrnn_stream::CheckpointConfig, checkpoint: &Path) ->
     Ok(experiment)
 }
 
-fn section<T: serde::de::DeserializeOwned>(config: &minrnn_stream::CheckpointConfig, checkpoint: &Path, name: &str) -> anyhow::Result<T> {
+fn section<T: serde::de::DeserializeOwned>(config: &minrnn_model::CheckpointConfig, checkpoint: &Path, name: &str) -> anyhow::Result<T> {
     // A checkpoint that was not trained here has no such section and is scored by the default settings.
     let value = config.sections.get(name).cloned().unwrap_or_else(|| serde_json::json!({}));
     let problem = |_| {

@@ -1,7 +1,7 @@
 //! What a model costs, as lines.
 
 use minrnn::Error;
-use minrnn_stream::{Cost, KvCache, ModelConfig};
+use minrnn_model::{Cost, KvCache, ModelConfig};
 
 use super::{grouped, section};
 

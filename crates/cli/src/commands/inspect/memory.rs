@@ -3,7 +3,7 @@
 use minrnn::Error;
 use minrnn::memory::{Estimate, rounded};
 use minrnn::train::{Experiment, ResolvedModel, training_memory_of};
-use minrnn_stream::ModelConfig;
+use minrnn_model::ModelConfig;
 use serde_json::{Map, Value, json};
 
 use super::section;

@@ -16,7 +16,8 @@ use minrnn::Error;
 use minrnn::checkpoint::{LoadedModel, load_model, parameter_shapes};
 use minrnn::data::Tokenizer;
 use minrnn::train::{EXPERIMENT_FILE, Experiment, Pointer, ResolvedModel, checkpoint, experiments, find_checkpoint};
-use minrnn_stream::{CheckpointConfig, CheckpointFiles, ModelConfig, PackedModel, Weights};
+use minrnn_model::{CheckpointConfig, CheckpointFiles, ModelConfig, Weights};
+use minrnn_stream::PackedModel;
 use serde_json::{Map, Value};
 
 use crate::deployed::Deployed;

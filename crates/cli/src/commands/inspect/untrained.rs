@@ -5,7 +5,7 @@ use std::path::Path;
 use minrnn::Error;
 use minrnn::interchange::Settings;
 use minrnn::train::{Experiment, ResolvedModel};
-use minrnn_stream::{CheckpointConfig, ModelConfig};
+use minrnn_model::{CheckpointConfig, ModelConfig};
 
 use super::memory::Training;
 use super::{cost, memory, section, settings};

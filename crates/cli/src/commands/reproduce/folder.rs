@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use minrnn::Error;
-use minrnn_stream::{create_directories, read_text, write_atomic};
+use minrnn_model::{create_directories, read_text, write_atomic};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use minrnn::device::DeviceChoice;
 use minrnn::memory::Size;
 use minrnn::train::{EXPERIMENT_FILE, Ending, Experiment, RunDir, Task, Trainer, read_metrics, training_memory};
-use minrnn_stream::{create_directories, sync_directory};
+use minrnn_model::{create_directories, sync_directory};
 
 use super::folder::{self, Folder};
 use super::lengths::by_length;

@@ -28,6 +28,7 @@ const FORMAT: &str = "minrnn-tokenizer";
 pub enum TokenizerKind {
     /// One token per distinct character of the training text.
     #[default]
+    #[serde(rename = "char")]
     Character,
     /// One token per byte; takes any file, text or not.
     Byte,

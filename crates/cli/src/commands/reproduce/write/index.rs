@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use minrnn_stream::write_atomic;
+use minrnn_model::write_atomic;
 
 use super::super::catalog::{self, Scale};
 use super::super::folder::{self, Folder};

@@ -9,7 +9,7 @@ mod picture;
 pub use index::write_index;
 pub use markdown::markdown;
 
-use minrnn_stream::write_atomic;
+use minrnn_model::write_atomic;
 
 use super::folder::{self, Folder};
 use super::grid::Grid;

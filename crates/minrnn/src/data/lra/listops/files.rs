@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use minrnn_stream::sync_directory;
+use minrnn_model::sync_directory;
 
 use super::expression::{evaluate, text_of, tokenize};
 use super::{Expressions, ListOpsTask};

@@ -1,14 +1,14 @@
-//! CRC-32C, which packed models and saved states end with.
+//! CRC-32C (Castagnoli), which packed models and saved states end with.
 
-/// The checksum of `bytes`.
+/// The CRC-32C (Castagnoli) of `bytes`.
 #[cfg(feature = "std")]
-pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
+pub fn crc32c(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
 
-/// The checksum of `bytes`.
+/// The CRC-32C (Castagnoli) of `bytes`.
 #[cfg(not(feature = "std"))]
-pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
+pub fn crc32c(bytes: &[u8]) -> u32 {
     portable(bytes)
 }
 

@@ -1,49 +1,8 @@
-//! The named alternatives a model configuration chooses from; their names in files are kebab-case.
+//! The named alternatives a model configuration chooses from; their names in files are kebab-case. Those that a kernel computes are the
+//! kernels' own.
 
-use alloc::format;
-use alloc::vec::Vec;
-
-use crate::{Error, Result};
-
-/// An enum whose variants are known by a name: serde, `Display`, `FromStr` and the list of all agree.
-macro_rules! choices {
-    ($(#[$doc:meta])* $name:ident, $what:literal { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
-        pub enum $name {
-            $($(#[$variant_doc])* #[serde(rename = $text)] $variant,)+
-        }
-
-        impl $name {
-            /// Every alternative, in the order of the documentation.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
-
-            /// The name used in configuration files and on the command line.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text,)+
-                }
-            }
-        }
-
-        impl core::fmt::Display for $name {
-            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                f.pad(self.name())
-            }
-        }
-
-        impl core::str::FromStr for $name {
-            type Err = Error;
-
-            fn from_str(text: &str) -> Result<Self> {
-                Self::ALL.iter().copied().find(|choice| choice.name() == text).ok_or_else(|| {
-                    let names: Vec<_> = Self::ALL.iter().map(|choice| choice.name()).collect();
-                    Error::Config(format!("unknown {} '{text}'; expected one of {}", $what, names.join(", ")))
-                })
-            }
-        }
-    };
-}
+use minrnn_kernels::choices;
+pub use minrnn_kernels::{Candidate, GruForm, s_lstm::ForgetGate, weight_matrix::WeightFormat};
 
 choices! {
     /// The time-mixing layer.
@@ -167,19 +126,6 @@ choices! {
 }
 
 choices! {
-    /// The map from a pre-activation to the candidate state of minGRU and minLSTM.
-    Candidate, "candidate" {
-        /// g(v) = v + 1/2 for v ≥ 0, σ(v) below: always positive.
-        #[default]
-        Positive = "positive",
-        /// v itself.
-        Identity = "identity",
-        /// tanh(v).
-        Tanh = "tanh",
-    }
-}
-
-choices! {
     /// The state before the first token.
     InitialState, "initial_state" {
         /// All zeros.
@@ -209,28 +155,6 @@ choices! {
         Linear = "linear",
         /// In log space, as the paper does: for fidelity and study.
         LogSpace = "log-space",
-    }
-}
-
-choices! {
-    /// Where the GRU's reset gate acts.
-    GruForm, "gru_form" {
-        /// On the state, before the recurrent product.
-        #[default]
-        Paper = "paper",
-        /// On the recurrent product with its bias, as PyTorch and cuDNN do.
-        Torch = "torch",
-    }
-}
-
-choices! {
-    /// How sLSTM's forget gate follows from its pre-activation.
-    ForgetGate, "slstm_forget_gate" {
-        /// f = σ(f̃).
-        #[default]
-        Sigmoid = "sigmoid",
-        /// f = e^f̃.
-        Exponential = "exponential",
     }
 }
 
@@ -281,20 +205,5 @@ choices! {
         Learned = "learned",
         /// By queries and keys that turn with the position.
         Rotary = "rotary",
-    }
-}
-
-choices! {
-    /// How the numbers of a weight matrix are stored.
-    WeightFormat, "weight format" {
-        /// 32-bit floats: 4 bytes a weight.
-        #[default]
-        F32 = "f32",
-        /// The upper half of a 32-bit float: 2 bytes a weight.
-        Bf16 = "bf16",
-        /// Whole numbers of 8 bits and a scale for each row: 1 byte a weight.
-        Int8 = "int8",
-        /// Whole numbers of 4 bits and a scale for each group of 32: a little over half a byte a weight.
-        Int4 = "int4",
     }
 }

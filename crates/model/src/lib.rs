@@ -1,0 +1,43 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # Where to look
+//! * [`ModelConfig`] says what a model is; [`validate`](ModelConfig::validate) checks it, [`cost`](ModelConfig::cost) counts it.
+#![cfg_attr(
+    feature = "std",
+    doc = "* A checkpoint is a directory: [`read_checkpoint`], [`CheckpointConfig`], [`Weights`], and [`CheckpointFiles`] with its digests."
+)]
+//! * A packed model is one file: [`PackedFile`].
+#![deny(missing_docs)]
+#![cfg_attr(not(feature = "std"), no_std)]
+extern crate alloc;
+
+#[cfg(feature = "std")]
+mod checkpoint;
+mod checksum;
+mod choices;
+mod config;
+#[cfg(feature = "std")]
+mod digests;
+mod error;
+#[cfg(feature = "std")]
+mod files;
+mod packed;
+#[cfg(feature = "std")]
+mod weights;
+
+#[cfg(feature = "std")]
+pub use checkpoint::{CONFIG_FILE, CheckpointConfig, FORMAT_VERSION, WEIGHTS_FILE, read_checkpoint};
+pub use checksum::crc32c;
+pub use choices::{
+    Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Pooling,
+    Positions, RecurrentInit, S4Init, ScanKind, WeightFormat, WiringKind,
+};
+pub use config::{Cost, KvCache, ModelConfig};
+#[cfg(feature = "std")]
+pub use digests::{CheckpointFiles, DIGESTS_FILE};
+pub use error::{Error, Result};
+#[cfg(feature = "std")]
+pub use files::{create_directories, read_text, sync_directory, write_atomic};
+pub use packed::{PackedFile, Section, TensorEntry};
+#[cfg(feature = "std")]
+pub use weights::{Tensor, Weights, write_safetensors};
