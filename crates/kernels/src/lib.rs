@@ -24,6 +24,7 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 extern crate alloc;
 
+mod activation;
 pub mod adamw;
 pub mod attention;
 pub mod block_diagonal;
@@ -49,6 +50,7 @@ pub mod m_lstm;
 pub mod matmul;
 pub mod min_gru;
 pub mod min_lstm;
+mod norm;
 pub mod prefix_softmax;
 mod recurrence;
 pub mod reference;
