@@ -11,6 +11,7 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 extern crate alloc;
 
+mod activation;
 pub mod adamw;
 pub mod attention;
 pub mod block_diagonal;
@@ -31,6 +32,7 @@ pub mod layer_norm;
 pub mod lstm;
 pub mod m_lstm;
 pub mod matmul;
+mod norm;
 pub mod prefix_softmax;
 pub mod recurrence;
 pub mod reference;

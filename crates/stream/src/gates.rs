@@ -2,9 +2,8 @@
 //!
 //! Each function reads rows of one length and updates a row of it; what the row held before is one of the inputs.
 
-use minrnn_kernels::simd::{self, Level, Simd, WithSimd, sigmoid, tanh};
-
-use crate::norm::as_out;
+use minrnn_kernels::simd::{self, Level, Simd, WithSimd, sigmoid};
+use minrnn_kernels::{gru, highway, lstm, silu};
 
 /// A formula: the new element from those of the inputs and the old one.
 trait Formula<const N: usize>: Copy {
@@ -31,7 +30,7 @@ impl<F: Formula<N>, const N: usize> WithSimd for Each<'_, F, N> {
                 *x = simd::load(simd, input, at);
             }
             let value = self.formula.value(simd, x, simd::load(simd, self.out, at));
-            simd::store(simd, as_out(self.out), at, value);
+            simd::put(simd, self.out, at, value);
         }
     }
 }
@@ -101,19 +100,8 @@ pub(crate) fn scale_by(level: Level, value: &[f32], bias: &[f32], scale: &[f32],
 }
 
 formula! {
-    /// out ← out ⊙ x.
-    multiply_by(s, [x] as 1, old) s.mul_f32s(old, x)
-}
-
-formula! {
-    /// out ← value ⊙ gate ⊙ σ(gate).
-    swi_glu_all(s, [value, gate] as 2, _old) s.mul_f32s(value, s.mul_f32s(gate, sigmoid(s, gate)))
-}
-
-/// out ← value ⊙ SiLU(gate).
-#[inline]
-pub(crate) fn swi_glu(level: Level, value: &[f32], gate: &[f32], out: &mut [f32]) {
-    swi_glu_all(level, [value, gate], out);
+    /// out ← value ⊙ SiLU(gate). Inputs: value, gate.
+    swi_glu(s, [value, gate] as 2, _old) s.mul_f32s(value, silu::silu(s, gate).0)
 }
 
 formula! {
@@ -139,12 +127,12 @@ formula! {
 
 formula! {
     /// out ← SiLU(out).
-    silu(s, [] as 0, old) s.mul_f32s(old, sigmoid(s, old))
+    silu(s, [] as 0, old) silu::silu(s, old).0
 }
 
 formula! {
     /// out ← out ⊙ SiLU(x).
-    gate_by_silu(s, [x] as 1, old) s.mul_f32s(old, s.mul_f32s(x, sigmoid(s, x)))
+    gate_by_silu(s, [x] as 1, old) s.mul_f32s(old, silu::silu(s, x).0)
 }
 
 formula! {
@@ -175,36 +163,29 @@ formula! {
 
 formula! {
     /// h ← h + z ⊙ (tanh(p + u + bias) − h): the last step of the paper's GRU.
-    gru_paper(s, [p, u, bias, z] as 4, h) {
-        let n = tanh(s, s.add_f32s(s.add_f32s(p, u), bias));
-        s.mul_add_e_f32s(z, s.sub_f32s(n, h), h)
-    }
+    gru_paper(s, [p, u, bias, z] as 4, h) gru::advance_paper(s, z, s.add_f32s(s.add_f32s(p, u), bias), h)
 }
 
 formula! {
     /// h ← n + z ⊙ (h − n) with r, z = σ(p + u + bias), n = tanh(p + bias + r ⊙ (u + bias')): PyTorch's GRU. Inputs: p, u and bias of
     /// r, of z, of n; bias'.
     gru_torch(s, [p_r, u_r, b_r, p_z, u_z, b_z, p_n, u_n, b_n, inner] as 10, h) {
-        let r = sigmoid(s, s.add_f32s(s.add_f32s(p_r, u_r), b_r));
-        let z = sigmoid(s, s.add_f32s(s.add_f32s(p_z, u_z), b_z));
-        let n = tanh(s, s.mul_add_e_f32s(r, s.add_f32s(u_n, inner), s.add_f32s(p_n, b_n)));
-        s.mul_add_e_f32s(z, s.sub_f32s(h, n), n)
+        let (r, z) = (s.add_f32s(s.add_f32s(p_r, u_r), b_r), s.add_f32s(s.add_f32s(p_z, u_z), b_z));
+        gru::advance_torch(s, [r, z, s.add_f32s(u_n, inner), s.add_f32s(p_n, b_n)], h)
     }
 }
 
 formula! {
     /// c ← σ(f) ⊙ c + σ(i) ⊙ tanh(g), each gate being p + u + bias. Inputs: p, u, bias of i, of f, of g.
     lstm_cell(s, [p_i, u_i, b_i, p_f, u_f, b_f, p_g, u_g, b_g] as 9, c) {
-        let input = sigmoid(s, s.add_f32s(s.add_f32s(p_i, u_i), b_i));
-        let forget = sigmoid(s, s.add_f32s(s.add_f32s(p_f, u_f), b_f));
-        let candidate = tanh(s, s.add_f32s(s.add_f32s(p_g, u_g), b_g));
-        s.mul_add_e_f32s(forget, c, s.mul_f32s(input, candidate))
+        let (i, f) = (s.add_f32s(s.add_f32s(p_i, u_i), b_i), s.add_f32s(s.add_f32s(p_f, u_f), b_f));
+        lstm::advance(s, [i, f, s.add_f32s(s.add_f32s(p_g, u_g), b_g)], c)
     }
 }
 
 formula! {
     /// h ← σ(p + u + bias) ⊙ tanh(c).
-    lstm_output(s, [p, u, bias, c] as 4, _old) s.mul_f32s(sigmoid(s, s.add_f32s(s.add_f32s(p, u), bias)), tanh(s, c))
+    lstm_output(s, [p, u, bias, c] as 4, _old) lstm::output(s, s.add_f32s(s.add_f32s(p, u), bias), c)
 }
 
 formula! {
@@ -215,11 +196,6 @@ formula! {
 formula! {
     /// out ← out + share ⊙ (x − out).
     move_to(s, [x, share] as 2, old) s.mul_add_e_f32s(share, s.sub_f32s(x, old), old)
-}
-
-formula! {
-    /// out ← out ⊙ gate ⊙ σ(gate).
-    times_silu(s, [gate] as 1, old) s.mul_f32s(old, s.mul_f32s(gate, sigmoid(s, gate)))
 }
 
 formula! {
@@ -237,12 +213,8 @@ formula! {
 
 formula! {
     /// out ← out + s ⊙ (value + value_bias) + (1 − s) ⊙ x with s = σ(gate + gate_bias).
-    highway(simd, [gate, gate_bias, value, value_bias, x] as 5, old) {
-        let gate = simd.add_f32s(gate, gate_bias);
-        let (share, rest) = (sigmoid(simd, gate), sigmoid(simd, simd.neg_f32s(gate)));
-        let mixed = simd.mul_add_e_f32s(share, simd.add_f32s(value, value_bias), simd.mul_f32s(rest, x));
-        simd.add_f32s(old, mixed)
-    }
+    highway(s, [gate, gate_bias, value, value_bias, x] as 5, old)
+        s.add_f32s(old, highway::mixture(s, s.add_f32s(gate, gate_bias), s.add_f32s(value, value_bias), x))
 }
 
 /// One state of each channel through a token: h ← exp(Δ ⊙ a) ⊙ h + input · Δ u, y ← y + output · h.
@@ -269,8 +241,8 @@ impl WithSimd for StateStep<'_> {
             let added = simd.mul_f32s(input, simd::load(simd, delta_u, at));
             let h = simd.mul_add_e_f32s(decay, simd::load(simd, self.h, at), added);
             let y = simd.mul_add_e_f32s(output, h, simd::load(simd, self.y, at));
-            simd::store(simd, as_out(self.h), at, h);
-            simd::store(simd, as_out(self.y), at, y);
+            simd::put(simd, self.h, at, h);
+            simd::put(simd, self.y, at, y);
         }
     }
 }

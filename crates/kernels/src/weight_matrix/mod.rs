@@ -46,6 +46,8 @@ mod single;
 mod target;
 mod tile;
 
+pub use products::Inputs;
+
 use crate::choices;
 use crate::shape::{elements, expect_len};
 #[cfg(doc)]

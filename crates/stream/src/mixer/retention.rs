@@ -168,6 +168,6 @@ impl Mixer for Retention {
         let Some(gate) = &self.gate else { return };
         let gated = room(gated, n * width);
         write(pass, gate, normed, scratch, gated, |_, _| ());
-        gates::times_silu(pass.level, [gated], values);
+        gates::gate_by_silu(pass.level, [gated], values);
     }
 }

@@ -46,7 +46,7 @@ pub(super) struct Address(pub *mut i32);
 
 // SAFETY: its users write disjoint parts, or only read.
 unsafe impl Send for Address {}
-// SAFETY: as above.
+// SAFETY: threads that share it write disjoint parts, or only read.
 unsafe impl Sync for Address {}
 
 impl Address {

@@ -278,7 +278,7 @@ impl Product<'_> {
         }
         for (r, row) in rows.enumerate() {
             for (i, depth) in blocks.clone().map(|i| self.block::<U>(i)).enumerate() {
-                // SAFETY: as above.
+                // SAFETY: `packed` has room for every block and row by the caller's promise; rows of depth lie side by side, for `column_stride` is 1.
                 unsafe { U::left_along(source(row, &depth), depth.len(), packed.add(i * BLOCK_LEN + r * ROW)) };
             }
         }

@@ -25,25 +25,25 @@ impl<U: Operand> Unit for U {
 
     #[inline(always)]
     unsafe fn left_across(source: *const f32, stride: usize, rows: usize, depth: usize, packed: *mut i32) {
-        // SAFETY: as above.
+        // SAFETY: packing rows across asks what its trait method asks.
         unsafe { pack::left_across::<U>(source, stride, rows, depth, packed) }
     }
 
     #[inline(always)]
     unsafe fn right_across(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
-        // SAFETY: as above.
+        // SAFETY: packing panels across asks what its trait method asks.
         unsafe { pack::right_across::<U>(source, stride, depth, panels, packed) }
     }
 
     #[inline(always)]
     unsafe fn right_along(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
-        // SAFETY: as above.
+        // SAFETY: packing panels along asks what its trait method asks.
         unsafe { pack::right_along::<U>(source, stride, depth, panels, packed) }
     }
 
     #[inline(always)]
     unsafe fn tile(along: bool, vectors: usize, sides: Sides, begin: Begin, target: Target, issue: &mut impl FnMut()) {
-        // SAFETY: as above.
+        // SAFETY: tiles of every size ask what their trait method asks.
         unsafe {
             match (along, vectors) {
                 (true, 1) => tile::<U, 1, ROW, 1>(sides, begin, target, issue),
@@ -58,7 +58,7 @@ impl<U: Operand> Unit for U {
 
     #[inline(always)]
     unsafe fn run(piece: Piece<'_>) {
-        // SAFETY: as above.
+        // SAFETY: a piece asks what the trait method asks: the instructions, and operands that lie in their slices.
         unsafe { <U as Operand>::run(piece) }
     }
 }

@@ -163,7 +163,7 @@ impl Problem<'_> {
     fn between_chunks(&self, cut: &Cut) -> CubeTensor {
         let first = self.first();
         let [keeps, gained] = [(); 2].map(|()| empty(first, [cut.batch, cut.chunks, cut.width]));
-        // SAFETY: as above.
+        // SAFETY: one unit writes one chunk of one channel, which `keeps` and `gained` have room for; inputs that are absent are not read.
         unsafe {
             walk::summarise::launch_unchecked(
                 &first.client,
@@ -198,7 +198,7 @@ impl Problem<'_> {
         let d_bias = self.bias.map(|_| empty(first, [pieces, self.cell.parts() * cut.width]));
         // A buffer to write must not be one that is read, and needs no room where nothing is written.
         let [spare_input, spare_init, spare_bias] = [(); 3].map(|()| empty(first, [1]));
-        // SAFETY: as above.
+        // SAFETY: gradients have the sizes of their inputs, sums a row for each piece; spares stand where nothing is written.
         unsafe {
             back::walk_back::launch_unchecked(
                 &first.client,
@@ -232,7 +232,7 @@ impl Problem<'_> {
     fn between_chunks_back(&self, cut: &Cut, d_h: Option<&CubeTensor>, d_last: Option<&CubeTensor>) -> CubeTensor {
         let first = self.first();
         let [keeps, gained] = [(); 2].map(|()| empty(first, [cut.batch, cut.chunks, cut.width]));
-        // SAFETY: as above.
+        // SAFETY: one unit writes one chunk of one channel, which `keeps` and `gained` have room for; inputs that are absent are not read.
         unsafe {
             back::summarise_back::launch_unchecked(
                 &first.client,
