@@ -50,6 +50,7 @@
 
 pub mod checkpoint;
 pub mod data;
+pub mod deployed;
 pub mod device;
 mod error;
 pub mod generate;
@@ -69,6 +70,6 @@ mod suggestion;
 pub mod train;
 pub mod verify;
 
-pub use error::{Error, Result};
+pub use error::{DeviceProblem, Error, Needed, Result, RunProblem};
 pub use policy::Policy;
 pub use segments::Segments;

@@ -26,7 +26,7 @@ use crate::model::{SequenceModel, SequenceModelState};
 use crate::nn::{Mode, State};
 use crate::ops::with_precision;
 use crate::rng::{Purpose, substream};
-use crate::{Error, Result};
+use crate::{Error, Result, RunProblem};
 
 /// Moments and carried state in a checkpoint.
 pub(super) const TRAINING_FILE: &str = "training.safetensors";
@@ -423,8 +423,7 @@ impl Trainer {
         if own.map(String::into_bytes) == found {
             return Ok(());
         }
-        let problem = "the data are not those that the run began with; put these back, or train in another directory with --out";
-        Err(Error::malformed(path, problem))
+        Err(Error::run(path, RunProblem::OtherData))
     }
 }
 
