@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use minrnn::checkpoint::parameter_count;
 use minrnn::data::table::Measure;
-use minrnn::train::{Data, Ending, Evaluation, Event, FinalReport, Trainer, Update, duration};
+use minrnn::train::{Data, Ending, Evaluation, Event, FINAL_BATCHES, FinalReport, Trainer, Update, duration};
 
 /// At most one plain line of progress in this time.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
@@ -135,6 +135,10 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         writeln!(out, "iteration {iteration}: test {} ({} predictions)", shown(evaluation), evaluation.n_scored)?;
     }
     writeln!(out, "best: iteration {}, test {}", report.iteration, shown(&report.fixed))?;
+    let run = trainer.run_dir().path().display();
+    if let Some(n_batches) = report.shortened_to {
+        writeln!(out, "the training was short: scored on {n_batches} batches, not on {FINAL_BATCHES}; minrnn eval {run} takes them all")?;
+    }
     for measure in &report.compared {
         writeln!(out, "{}", measure_line(measure))?;
     }
@@ -143,8 +147,9 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
     }
     if let Some(evaluation) = &report.full_pass {
         writeln!(out, "one pass over the whole test text: {} ({} predictions)", shown(evaluation), evaluation.n_scored)?;
+    } else if matches!(trainer.data(), Data::Text { .. }) {
+        writeln!(out, "the test text is longer than what was trained on: minrnn eval {run} makes one pass over the whole of it")?;
     }
-    let run = trainer.run_dir().path().display();
     writeln!(out, "model: {}", report.checkpoint.display())?;
     writeln!(out, "curves: {run}/curves.svg")?;
     match trainer.data() {

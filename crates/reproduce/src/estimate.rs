@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use burn::module::Module;
 use minrnn::rng::Purpose;
-use minrnn::train::{Experiment, FINAL_BATCHES, KEPT_BEST, RunDir, Task, Trainer, evaluate};
+use minrnn::train::{Experiment, KEPT_BEST, RunDir, Task, Trainer, evaluate, final_batches};
 
 use crate::training::{self, Options};
 use crate::{Host, Result, Training};
@@ -48,7 +48,7 @@ impl Cost {
         let train = &experiment.train;
         let evaluations = (train.max_iterations / train.eval_every + 1) * train.eval_iterations;
         let checkpoints = if experiment.data.task == Task::Text { KEPT_BEST as u64 } else { 1 };
-        let scored_again = checkpoints * FINAL_BATCHES.max(train.eval_iterations);
+        let scored_again = checkpoints * final_batches(train, train.max_iterations, checkpoints);
         self.update * train.max_iterations as f64 + self.evaluation * (evaluations + scored_again) as f64
     }
 }
@@ -82,8 +82,8 @@ mod tests {
     fn a_training_costs_its_updates_evaluations_and_final_report() {
         let settings = ["max_iterations=100", "eval_every=25", "eval_iterations=10"].map(str::to_owned);
         let experiment = Experiment::load("selective-copying", &settings).unwrap();
-        // 100 updates; 5 evaluations of 10 batches and the best checkpoint on 200.
+        // 100 updates; 5 evaluations of 10 batches and the best checkpoint on 100.
         let cost = Cost { update: 2.0, evaluation: 0.5 };
-        assert_eq!(cost.of(&experiment), 200.0 + 0.5 * (50.0 + 200.0));
+        assert_eq!(cost.of(&experiment), 200.0 + 0.5 * (50.0 + 100.0));
     }
 }

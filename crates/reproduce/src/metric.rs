@@ -12,7 +12,7 @@ pub enum Metric {
     ScaledAccuracy,
     /// The same as a percentage.
     AccuracyPercent,
-    /// Test loss of the best checkpoint on 200 batches: nats, or mean squared error where numbers are predicted.
+    /// Test loss of the best checkpoint on 200 batches, fewer after a short training: nats, or mean squared error where numbers are predicted.
     Loss,
     /// Updates made before the best evaluation.
     BestIteration,

@@ -56,5 +56,5 @@ pub use schedule::Schedule;
 pub use task::{Data, FINAL_BATCHES, full_pass};
 pub use tensorboard::EventsFile;
 pub use train_config::{DecayGroups, ScheduleKind, TrainConfig};
-pub use trainer::{Ending, Event, FinalReport, Trainer, Update};
+pub use trainer::{Ending, Event, FinalReport, Trainer, Update, final_batches};
 pub use untrained::ResolvedModel;

@@ -22,7 +22,7 @@ pub(super) const DATA_FOLDER: &str = "data";
 pub(super) const TOKENS_FILE: &str = "data/text.tokens";
 /// SHA-256 of a run's table, in its directory.
 pub(super) const TABLE_FILE: &str = "data/table.sha256";
-/// Batches of the final report (nanoGPT's `eval_iters`).
+/// Batches of the final report (nanoGPT's `eval_iters`); fewer after a short training ([`final_batches`](super::final_batches)).
 pub const FINAL_BATCHES: u64 = 200;
 
 /// Where batches come from.
