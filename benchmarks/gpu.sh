@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures everything of one graphics processor in under 8 minutes, and PyTorch's peers where the card is NVIDIA's.
+# Measures everything of one GPU in under 8 minutes, and PyTorch's peers where the card is NVIDIA's.
 #
 #   benchmarks/gpu.sh [DEVICE [FOLDER]]
 #

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Selective copying at its full length on a graphics processor: 16 tokens among 4096, 3 layers, minGRU and minLSTM, until solved or for ten
+# Selective copying at its full length on a GPU: 16 tokens among 4096, 3 layers, minGRU and minLSTM, until solved or for ten
 # minutes each.
 #
 #   benchmarks/gpu_selective_copying.sh [DEVICE [FOLDER]]

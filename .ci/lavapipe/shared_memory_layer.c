@@ -2,7 +2,7 @@
 //
 // On drivers without VK_KHR_workgroup_memory_explicit_layout, such as Mesa's lavapipe, CubeCL declares shared memory as
 // `OpVariable %pointer_to_pointer Workgroup`, which no driver compiles. The variable's type should be the pointer that it points to. This
-// layer puts that in; drivers of graphics processors have the extension and need nothing of it.
+// layer puts that in; GPU drivers have the extension and need nothing of it.
 
 #include <stdlib.h>
 #include <string.h>

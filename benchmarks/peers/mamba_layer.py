@@ -3,7 +3,7 @@ state spaces alone.
 
 * torch-loop: one step after the other, from exp(Δ A) and Δ B u of all steps at once.
 * mambapy: the parallel scan of the package of that name.
-* transformers: the whole `MambaMixer` of that package on its slow path, without the kernels for graphics processors.
+* transformers: the whole `MambaMixer` of that package on its slow path, without the GPU kernels.
 * transformers-mambapy: the same with its option `use_mambapy`.
 
 All start from a state of zeros.

@@ -185,7 +185,7 @@ def package_mlstm(case: Case) -> nn.Module:
 def package_slstm(case: Case) -> nn.Module:
     from xlstm.blocks.slstm.layer import sLSTMLayer, sLSTMLayerConfig
 
-    # What the package calls dtype is that of its states on graphics processors, and by default bfloat16 autocast's.
+    # What the package calls dtype is that of its states on GPUs, and by default bfloat16 autocast's.
     config = sLSTMLayerConfig(embedding_dim=case.d_model, num_heads=HEADS, backend="vanilla", dtype="float32")
     layer = sLSTMLayer(config)
     # The layer hands its cell the gate named f where the cell expects i.

@@ -16,7 +16,7 @@ fn settings(format: Format) -> Settings {
     Settings::parse(settings).expect("these are settings")
 }
 
-/// The model of ours into which layers alone are read, by the shapes of those in the repository.
+/// The minrnn model into which layers alone are read, by the shapes of those in the repository.
 fn config_of_part(format: Format) -> ModelConfig {
     let mixer = if format == Format::TorchGru { MixerKind::Gru } else { MixerKind::Lstm };
     let base = ModelConfig { vocab_size: 11, d_model: 8, n_layers: 2, ff: FeedForwardKind::None, ..Default::default() };

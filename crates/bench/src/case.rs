@@ -95,7 +95,7 @@ impl Case {
     }
 }
 
-/// Refuses work that keeps more than `floats` numbers at once where there is no room for them. What a graphics processor has is not
+/// Refuses work that keeps more than `floats` numbers at once where there is no room for them. What a GPU has is not
 /// known.
 pub(crate) fn expect_room(floats: u128, device: &Device) -> Result<()> {
     if device.clone().inner() != Device::flex() {

@@ -1,4 +1,5 @@
-//! Generation without sampling by the inference runtime (by the training model where the runtime lacks the mixer): from a carried state, each token the most likely one after those before.
+//! Generation without sampling by the inference runtime (by the training model where the runtime lacks the mixer): from a carried state,
+//! each token the most likely one after those before.
 
 use burn::tensor::Device;
 use minrnn::deployed::Engine;
@@ -66,7 +67,7 @@ fn training(case: &Case, plan: Plan, model: &SequenceModel, first: &[u32]) -> mi
     outcome.map(|()| times)
 }
 
-/// The same by the model as it trains, which is what runs on graphics processors.
+/// The same by the model as it trains, which is what runs on GPUs.
 fn on_device(case: &Case, plan: Plan, device: &Device) -> Result<Measured> {
     let model = build(case, 1, device)?;
     let first: Vec<u32> = random_tokens(case, 0).chunks(case.seq_len + 1).map(|row| row[0] as u32).collect();

@@ -1,4 +1,4 @@
-//! The model of `lm`, `decode` and `prefill`: the one the paper trains on Shakespeare.
+//! The model of `lm`, `decode` and `prefill`: the one the paper trains on Shakespeare (Feng et al. 2024, arXiv:2410.01201).
 
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};

@@ -1,4 +1,5 @@
-//! One pass over a prompt by the inference runtime (by the training model where the runtime lacks the mixer), to the state after it and the logits of the next token.
+//! One pass over a prompt by the inference runtime (by the training model where the runtime lacks the mixer), to the state after it and the
+//! logits of the next token.
 
 use burn::tensor::Device;
 use minrnn::deployed::Engine;
@@ -39,7 +40,7 @@ pub(crate) fn measure(case: &Case, plan: Plan, device: &Device) -> Result<Measur
     Ok(Measured { times, flop: flop(case, false), parameters: Some(engine.parameters()) })
 }
 
-/// The same by the model as it trains, which is what runs on graphics processors.
+/// The same by the model as it trains, which is what runs on GPUs.
 fn on_device(case: &Case, plan: Plan, device: &Device) -> Result<Measured> {
     let model = build(case, 1, device)?;
     let tokens: Vec<u32> = random_tokens(case, 0).into_iter().map(|token| token as u32).collect();

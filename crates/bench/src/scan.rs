@@ -20,9 +20,9 @@ use crate::timing::{Plan, Times, milliseconds};
 use crate::{Error, Place, Result};
 
 const SHAPES: [[usize; 3]; 4] = [[64, 512, 128], [64, 4096, 128], [8, 16_384, 256], [1, 1_048_576, 64]];
-/// The shapes of a graphics processor.
+/// The shapes of a GPU.
 const DEVICE_SHAPES: [[usize; 3]; 3] = [[64, 4096, 128], [8, 8192, 1536], [1, 1_048_576, 64]];
-/// Launches timed together on a graphics processor.
+/// Launches timed together on a GPU.
 const LAUNCHES: usize = 10;
 const COPY_BYTES: f64 = 8.0;
 const FORWARD_BYTES: f64 = 12.0;
@@ -90,7 +90,7 @@ fn measure(shape: Shape, plan: Plan) -> Vec<Turn> {
     turns
 }
 
-/// The same on a graphics processor. A time is that of [`LAUNCHES`] launches, divided by their number: a kernel may take less time than the
+/// The same on a GPU. A time is that of [`LAUNCHES`] launches, divided by their number: a kernel may take less time than the
 /// host needs to see that it is done. The copy is y = 1 · x by a kernel.
 fn on_device(shape: Shape, plan: Plan, device: &Device) -> Result<Vec<Turn>> {
     let shape = [shape.batch, shape.seq_len, shape.width];

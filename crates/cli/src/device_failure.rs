@@ -1,4 +1,4 @@
-//! What a graphics processor's driver tells by a panic, as a sentence.
+//! What a GPU driver reports by a panic, as a sentence.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex};
@@ -39,7 +39,7 @@ fn bytes(said: &str) -> Option<u64> {
     numbers.max().filter(|&size| size >= 1 << 20)
 }
 
-/// Runs a command and makes an error of a panic while a graphics processor is in use.
+/// Runs a command and makes an error of a panic while a GPU is in use.
 pub fn explained<T>(command: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
     if device::built_with().len() < 2 {
         return command();

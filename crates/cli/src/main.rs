@@ -66,7 +66,7 @@ enum Command {
     Reproduce(commands::reproduce::Args),
     /// Measure speed
     Bench(commands::bench::Args),
-    /// List where it can compute: the processor, and graphics processors
+    /// List the devices it can compute on: the CPU and GPUs
     Devices(commands::devices::Args),
 }
 

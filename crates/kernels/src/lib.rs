@@ -1,26 +1,12 @@
-//! Recurrence, convolution, norm and loss kernels for CPUs: slices in, slices out, forward and backward.
+#![doc = include_str!("../README.md")]
 //!
-//! Every kernel is a module with `forward` and `backward` on row-major f32 slices, and a short sequential version of it, generic over f32
-//! and f64, in [`mod@reference`]. Outputs may be uninitialised and are written whole. Instructions are chosen at run time ([`simd::Level`]);
-//! threads come from the ambient rayon pool; the same shape on the same number of threads gives the same bits ([`grid`]).
-//!
-//! ```
-//! use core::mem::MaybeUninit;
-//! use minrnn_kernels::{Shape, Start, scan};
-//!
-//! // h_t = a_t h_{t-1} + b_t for one sequence of three steps and one channel, from h_0 = 0.
-//! let shape = Shape { batch: 1, seq_len: 3, width: 1 };
-//! let (a, b) = ([0.5, 0.5, 0.5], [1.0, 0.0, 2.0]);
-//! let (mut h, mut h_last) = ([MaybeUninit::uninit(); 3], [MaybeUninit::uninit(); 1]);
-//! scan::forward(shape, &a, &b, Start::default(), &mut h, &mut h_last);
-//! // SAFETY: the kernel has written every element.
-//! assert_eq!(h.map(|x| unsafe { x.assume_init() }), [1.0, 0.5, 2.25]);
-//! ```
+//! # Where to look
+//! * [`scan`], [`min_gru`], [`min_lstm`] and the other recurrences: a module for each, over one driver of all linear recurrences;
+//! * [`matmul`], [`weight_matrix`]: products in training and, with compact weights, in inference;
+//! * [`mod@reference`]: the short version of each kernel;
+//! * [`simd::Level`]: the instructions; [`grid`]: how work is cut over threads.
 //!
 //! Letters in shapes: `B` batch, `T` time, `D` model width, `E` inner width, `N` rows (B·T), `M` any width, `K` taps, `V` classes.
-//!
-//! Feature `std` (default): threads and run-time choice of instructions. Without it the crate is `no_std` with `alloc`. Feature
-//! `serde`: named choices such as [`Candidate`] are serialised by their names.
 #![deny(missing_docs)]
 #![cfg_attr(not(feature = "std"), no_std)]
 extern crate alloc;

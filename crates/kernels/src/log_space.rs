@@ -1,4 +1,4 @@
-//! The paper's log-space recurrence (appendix B, after Heinsen): ln a and ln b in, h out.
+//! The paper's log-space recurrence (appendix B, after Heinsen 2023, arXiv:2311.06281): ln a and ln b in, h out.
 //!
 //! Heinsen's ln h_t = S_t + ln Σ_{s≤t} e^{ln b_s − S_s}, with S_t = Σ ln a, loses eps · |S_T| in f32. The running log-sum-exp is kept here
 //! relative to S_t: with ℓ_t = ln h_t, ℓ_t = max(x, y) + ln(1 + e^{−|x − y|}) of x = ln a_t + ℓ_{t−1} and y = ln b_t. It is the same sum,

@@ -1,4 +1,5 @@
-//! Aaren's attention to a prefix: the mean of all values read so far, weighted by the softmax of their scores (models.md §11).
+//! Aaren's attention to a prefix: the mean of all values read so far, weighted by the softmax of their scores (Feng et al. 2024,
+//! arXiv:2405.13956, §3).
 //!
 //! Per head, for the scores s of its values v:
 //!

@@ -1,4 +1,5 @@
-//! Gated linear attention with a constant decay for each head: RetNet's retention (models.md §9) and, without decay, linear attention (§10).
+//! Gated linear attention with a constant decay for each head: RetNet's retention (Sun et al. 2023, arXiv:2307.08621, §2) and, without
+//! decay, linear attention (Katharopoulos et al. 2020, arXiv:2006.16236).
 //!
 //! Per head, with queries, keys and values q, k, v and the features φ:
 //!

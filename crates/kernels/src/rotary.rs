@@ -1,4 +1,5 @@
-//! Rotary positions: queries and keys turn with their place, so that their product depends on the distance alone.
+//! Rotary positions (Su et al. 2021, arXiv:2104.09864): queries and keys turn with their place, so that their product depends on the
+//! distance alone.
 //!
 //! Channels i and i + dₕ/2 of a head are a pair (Llama's halves) that turns by the angle m θ_i:
 //!

@@ -1,6 +1,6 @@
 //! The time mixing of RWKV-4: an average of the values weighted by e^key, in which the past fades and the present has a bonus.
 //!
-//! With Q_t the weight of everything read, P_t the weighted sum and w = −e^decay < 0 (models.md §8), per channel:
+//! With Q_t the weight of everything read, P_t the weighted sum and w = −e^decay < 0 (Peng et al. 2023, arXiv:2305.13048), per channel:
 //!
 //! ```text
 //! y_t = σ(r_t) (P_{t−1} + e^{u + k_t} v_t) / (Q_{t−1} + e^{u + k_t})

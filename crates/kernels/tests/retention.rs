@@ -119,7 +119,8 @@ fn sizes(batch: usize, seq_len: usize, heads: usize, key: usize, value: usize) -
     Sizes { batch, seq_len, heads, key, value }
 }
 
-/// models.md §9 and §10: o_t = Σ_{s ≤ t} γ^{t−s} (q_t · k_s) v_s, turned by the distance alone; §10 divided by the same with v = 1.
+/// RetNet (arXiv:2307.08621, §2) and linear attention (arXiv:2006.16236): o_t = Σ_{s ≤ t} γ^{t−s} (q_t · k_s) v_s, turned by the distance
+/// alone; linear attention's divided by the same with v = 1.
 #[test]
 fn the_reference_equals_the_parallel_form() {
     for (features, normalized) in KINDS_OF_ATTENTION {

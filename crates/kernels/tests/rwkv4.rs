@@ -98,7 +98,7 @@ fn arguments<'a, T>([r, k, v, decay, bonus, mean, log_weight]: &'a [Vec<T>; 7], 
     (Inputs { receptance: r, key: k, value: v, decay, bonus }, start)
 }
 
-/// models.md §8: y before its gate.
+/// RWKV-4 (arXiv:2305.13048) by hand: y before its gate.
 #[test]
 fn the_reference_gives_the_published_numbers() {
     let shape = Shape { batch: 1, seq_len: 3, width: 1 };

@@ -154,7 +154,7 @@ fn shape(batch: usize, seq_len: usize, width: usize) -> Shape {
     Shape { batch, seq_len, width }
 }
 
-/// models.md §5: u, Δ, A, B, C and the skip of one channel with two states, without a gate.
+/// Mamba's recurrence (arXiv:2312.00752, §3.2) by hand: u, Δ, A, B, C and the skip of one channel with two states, without a gate.
 #[test]
 fn the_published_example_comes_out() {
     let inverse_softplus = |y: f64| y + (-(-y).exp()).ln_1p();

@@ -191,7 +191,7 @@ fn times([a, b]: [f64; 2], [c, d]: [f64; 2]) -> [f64; 2] {
     [a * c - b * d, a * d + b * c]
 }
 
-/// K_l = 2 Re Σ C ((e^{ΔA} − 1)/A) e^{ΔAl} (models.md §6), as an impulse response.
+/// K_l = 2 Re Σ C ((e^{ΔA} − 1)/A) e^{ΔAl} (arXiv:2206.11893), as an impulse response.
 #[test]
 fn an_impulse_response_is_the_published_kernel() {
     let (delta, a) = (0.1f64, [[-0.5, 0.0], [-0.5, core::f64::consts::PI]]);

@@ -1,10 +1,10 @@
-//! Every operation with kernels for graphics processors against the same on the processor: outputs, and gradients of all inputs.
+//! Every operation with GPU kernels against the same on the CPU: outputs, and gradients of all inputs.
 //!
 //! ```text
 //! cargo run --release -p minrnn --features vulkan --example gpu_matches_cpu -- [DEVICE [TEXT]]
 //! ```
 //!
-//! DEVICE is a name that `minrnn devices` lists; without one, the first graphics processor. With TEXT, only checks whose line has it. One
+//! DEVICE is a name that `minrnn devices` lists; without one, the first GPU. With TEXT, only checks whose line has it. One
 //! line per check; exit code 1 when one
 //! fails. Nothing but these operations runs on the device, so that software drivers which stumble over other kernels can be used too.
 
@@ -570,7 +570,8 @@ fn backbones(checks: &mut Checks, format: FloatDType, tolerances: [f32; 2]) {
     for (mixer, ff, norm) in stacks {
         let config = ModelConfig { mixer, ff, norm, d_model: d, n_layers: 2, conv: true, dropout: 0.2, ..Default::default() };
         let form = |mut leaves: Vec<Tensor<1>>, device: &Device| {
-            let backbone = Backbone::new(&config, &mut Initializer::new(1, device)).expect("a valid configuration");
+            let backbone = Backbone::new(&config.checked().expect("a valid configuration"), &mut Initializer::new(1, device))
+                .expect("a valid configuration");
             let (x, state) = (leaves.remove(0).reshape([b, t, d]), backbone.init_state(b));
             let run = || backbone.forward(x, state, &StepCodes::dense(), Mode::Train { dropout_key: 7 });
             vec![flat(ops::with_activations(format, run).0)]

@@ -63,10 +63,10 @@ impl DeviceKind {
     }
 }
 
-/// Whether a graphics processor has been opened.
+/// Whether a GPU has been opened.
 static GPU_OPEN: AtomicBool = AtomicBool::new(false);
 
-/// True once a graphics processor has been opened by [`DeviceChoice::open`]: its driver may then tell a failure by a panic.
+/// True once a GPU has been opened by [`DeviceChoice::open`]: its driver may then tell a failure by a panic.
 pub fn is_gpu_open() -> bool {
     GPU_OPEN.load(Ordering::Relaxed)
 }
@@ -77,11 +77,11 @@ fn enumerate(kind: burn::tensor::DeviceType) -> Vec<Device> {
     std::panic::catch_unwind(|| Device::enumerate(kind).into_iter().collect()).unwrap_or_default()
 }
 
-/// A device by name: `cpu`, `vulkan`, `vulkan:1` (the second one), or `auto` for the first graphics processor and else the processor.
+/// A device by name: `cpu`, `vulkan`, `vulkan:1` (the second one), or `auto` for the first GPU, else the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum DeviceChoice {
-    /// The first graphics processor, or the processor where there is none.
+    /// The first GPU, or the CPU where there is none.
     Auto,
     /// The device of that kind and number, counted from 0.
     Fixed(DeviceKind, usize),

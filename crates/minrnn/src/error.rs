@@ -29,7 +29,7 @@ pub enum Error {
     /// A tensor or batch has a shape that does not fit.
     #[error("{0}")]
     Shape(String),
-    /// A file of ours (checkpoint, run directory, session, verify case) is damaged or belongs to something else.
+    /// A file that minrnn wrote (checkpoint, run directory, session, verify case) is damaged or belongs to something else.
     #[error("'{}': {problem}", path.display())]
     Malformed {
         /// The offending file or directory.
@@ -62,7 +62,7 @@ pub enum Error {
     /// More memory is needed than there is.
     #[error("{0}")]
     Memory(String),
-    /// The loss or a gradient stopped being a number.
+    /// Training diverged: the loss or a gradient is NaN or infinite.
     #[error(
         "iteration {iteration}: {tensor} is not finite ({value}); resume from the last checkpoint with a lower learning rate or clip norm"
     )]
@@ -153,7 +153,7 @@ pub enum DeviceProblem {
     #[error("this program was built without {0}; build it with the feature {0}")]
     NotBuilt(&'static str),
     /// There is none of its kind.
-    #[error("no {0} device was found; install the driver of the graphics processor, or compute on cpu")]
+    #[error("no {0} device was found; install the GPU driver, or compute on cpu")]
     NoneFound(&'static str),
     /// There are fewer of its kind.
     #[error("there is no {choice}: the machine has {count} of {kind}, counted from 0")]

@@ -1,9 +1,6 @@
-//! Efficient recurrent sequence models, trained by scan.
+#![doc = include_str!("../README.md")]
 //!
-//! minGRU and minLSTM ("Were RNNs All We Needed?") and the cells they are compared with, behind one contract: cut a sequence anywhere,
-//! carry the state, and outputs, final state and gradients stay the same.
-//!
-//! Which of these do I want?
+//! # Which of these do I want?
 //!
 //! | I want to | start at |
 //! |---|---|
@@ -19,12 +16,11 @@
 //! | a picture of numbers | [`plot::draw_lines`], [`plot::draw_dots`] |
 //! | a policy from recorded episodes | [`data::offline_rl`], [`model::Decision`], [`rollout`], [`Policy`] |
 //!
+//! A model without an experiment, as a module of Burn's:
+//!
 //! ```
-//! use burn::tensor::{Device, Int, Tensor};
-//! use minrnn::model::SequenceModel;
-//! use minrnn::nn::Mode;
-//! use minrnn::ops::StepCodes;
-//! use minrnn_model::ModelConfig;
+//! use minrnn::burn::tensor::{Device, Int, Tensor};
+//! use minrnn::prelude::*;
 //!
 //! let device = Device::flex();
 //! let config = ModelConfig { vocab_size: 65, d_model: 32, ..Default::default() };
@@ -39,10 +35,6 @@
 //! assert_eq!(logits.dims(), [2, 1, 65]);
 //! # Ok::<(), minrnn::Error>(())
 //! ```
-//!
-//! # Memory
-//! Training allocates the same activations, 25 to 100 MB each, at every iteration. With an allocator that returns them to the system, page
-//! faults can take half the time. Give your program one that keeps them; the `minrnn` command shows how in its `allocator.rs`.
 //!
 //! # Letters in shapes
 //! `B` batch, `T` time (`seq_len`), `D` model width (`d_model`), `E` inner width (`d_inner`, the paper's d_h), `V` vocabulary.
@@ -70,6 +62,23 @@ mod suggestion;
 pub mod train;
 pub mod verify;
 
+/// The framework that models are written in, at the version that this library fits.
+pub use burn;
 pub use error::{DeviceProblem, Error, Needed, Result, RunProblem};
+pub use minrnn_model;
 pub use policy::Policy;
 pub use segments::Segments;
+
+/// What training and using a model takes: `use minrnn::prelude::*;`.
+///
+/// [`Result`] takes two parameters, as the standard library's does; the second is [`Error`] unless it is given.
+pub mod prelude {
+    pub use minrnn_model::{MixerKind, ModelConfig};
+
+    pub use crate::data::{Batch, BatchSource};
+    pub use crate::model::SequenceModel;
+    pub use crate::nn::{Mixer, Mode};
+    pub use crate::ops::StepCodes;
+    pub use crate::train::{Ending, Event, Experiment, Pointer, RunDir, Trainer};
+    pub use crate::{Error, Result, Segments};
+}

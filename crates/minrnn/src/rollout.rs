@@ -1,4 +1,4 @@
-//! Letting a policy act (tasks.md §5.6).
+//! Letting a policy act (Chen et al. 2021, arXiv:2106.01345, §3).
 //!
 //! The policy is asked for a return. After every step the reward just received is taken off, and the policy acts upon what is left, what
 //! it observes and what it did last, until the episode ends.

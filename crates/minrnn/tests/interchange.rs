@@ -28,7 +28,7 @@ struct Case {
     tokens: Vec<u32>,
     batch_size: usize,
     logits: Vec<f32>,
-    /// The rest of the model of ours, for formats that hold a part.
+    /// The rest of our model, for formats that hold a part.
     rest: Option<(ModelConfig, Vec<NamedTensor>)>,
 }
 
@@ -59,7 +59,7 @@ impl Case {
         }
     }
 
-    /// The model of ours that this one is: its configuration, and its tensors in a file.
+    /// The minrnn model that this one is: its configuration, and its tensors in a file.
     fn imported(&self) -> (ModelConfig, tempfile::NamedTempFile) {
         let mut weights = self.weights.clone();
         let (config, rest) = match &self.rest {

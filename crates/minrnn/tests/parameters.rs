@@ -138,7 +138,7 @@ fn names_of_a_mamba_are_those_of_its_best_known_implementation() {
     assert_eq!(listing(&config), expected(lines));
 }
 
-/// models.md §5 and §2.8.
+/// Mamba (Gu and Dao 2023, arXiv:2312.00752), counted from its equations.
 #[test]
 fn mamba_models_have_the_published_counts() {
     let config = |d_model| ModelConfig {
@@ -151,17 +151,19 @@ fn mamba_models_have_the_published_counts() {
         ..Default::default()
     };
     for (d_model, published) in [(64, 32_640), (384, 963_840)] {
-        let layer = AnyMixer::from_config(&config(d_model), 0, &mut Initializer::new(0, &device())).expect("a valid mixer");
+        let layer = AnyMixer::from_config(&config(d_model).checked().expect("a valid model"), 0, &mut Initializer::new(0, &device()))
+            .expect("a valid mixer");
         assert_eq!(parameter_count(&layer), published);
     }
     assert_eq!(parameter_count(&model(&config(384))), 2_918_016);
 }
 
-/// models.md §5: A, D, and the step sizes that the biases stand for.
+/// Mamba (Gu and Dao 2023, arXiv:2312.00752, §3.6): A, D, and the step sizes that the biases stand for.
 #[test]
 fn a_new_mamba_starts_from_the_published_values() {
     let config = ModelConfig { d_state: 3, n_layers: 4, ..small(MixerKind::Mamba) };
-    let mixer = AnyMixer::from_config(&config, 0, &mut Initializer::new(1, &device())).expect("a valid mixer");
+    let mixer =
+        AnyMixer::from_config(&config.checked().expect("a valid model"), 0, &mut Initializer::new(1, &device())).expect("a valid mixer");
     let values: std::collections::BTreeMap<_, _> = common::parameters(&mixer).into_iter().collect();
     for (i, a_log) in values["A_log"].iter().enumerate() {
         assert!((a_log.exp() - (i % 3 + 1) as f32).abs() < 1e-5, "{a_log}");
@@ -173,7 +175,8 @@ fn a_new_mamba_starts_from_the_published_values() {
     assert!(values["dt_proj.weight"].iter().all(|x| x.abs() <= 1.0));
 }
 
-/// models.md §2.8: one RMSNorm and a learned state per layer, no feed-forward part.
+/// The selective copying models of Feng et al. 2024 (arXiv:2410.01201), counted from their released settings: one RMSNorm and a learned
+/// state per layer, no feed-forward part.
 #[test]
 fn selective_copying_models_have_the_published_counts() {
     let config = |mixer| ModelConfig {
@@ -190,7 +193,8 @@ fn selective_copying_models_have_the_published_counts() {
     assert_eq!(parameter_count(&model(&config(MixerKind::MinLstm))), 302_016);
 }
 
-/// models.md §2.8: convolution, 4× MLP, two RMSNorms and a learned state per layer, untied head.
+/// The Shakespeare models of Feng et al. 2024 (arXiv:2410.01201), counted from their settings: convolution, 4× MLP, two RMSNorms and a
+/// learned state per layer, untied head.
 #[test]
 fn shakespeare_models_have_the_published_counts() {
     let config = |mixer| ModelConfig {
@@ -218,12 +222,14 @@ fn running_statistics_are_not_counted() {
     assert_eq!(parameter_count(&model(&batch)), parameter_count(&model(&layer)));
 }
 
-/// tasks.md §7.4: minGRU/GRU = 2/(3(1 + α)), minLSTM/LSTM = 3/(4(1 + α)), biases and the projection back to D left out.
+/// Feng et al. 2024, arXiv:2410.01201, §3: minGRU/GRU = 2/(3(1 + α)), minLSTM/LSTM = 3/(4(1 + α)), biases and the projection back to D left
+/// out.
 #[test]
 fn minimal_cells_have_the_published_fractions_of_parameters() {
     let cell_weights = |mixer, expansion: usize| {
         let config = ModelConfig { expansion: expansion as f64, ..small(mixer) };
-        let mixer = AnyMixer::from_config(&config, 0, &mut Initializer::new(0, &device())).expect("a valid mixer");
+        let mixer = AnyMixer::from_config(&config.checked().expect("a valid model"), 0, &mut Initializer::new(0, &device()))
+            .expect("a valid mixer");
         let shapes = parameter_shapes(&mixer);
         let matrices = shapes.iter().filter(|(name, _)| name.ends_with("weight") && !name.starts_with("out_proj"));
         matrices.map(|(_, shape)| shape.iter().product::<usize>()).sum::<usize>() as f64
@@ -266,13 +272,16 @@ fn names_of_an_rwkv_with_its_channel_mixing() {
     assert_eq!(listing(&block), expected(lines));
 }
 
-/// models.md §3, §8 to §11, for D = 64 and E = 128.
+/// Counted from the equations at the head of each mixer's file, for D = 64 and E = 128.
 #[test]
 fn linear_mixers_have_the_parameters_of_their_equations() {
     let (d, e, heads) = (64, 128, 4);
     let count = |mixer| {
         let config = ModelConfig { d_model: d, n_heads: heads, ..small(mixer) };
-        parameter_count(&AnyMixer::from_config(&config, 0, &mut Initializer::new(0, &device())).expect("a valid mixer"))
+        parameter_count(
+            &AnyMixer::from_config(&config.checked().expect("a valid model"), 0, &mut Initializer::new(0, &device()))
+                .expect("a valid mixer"),
+        )
     };
     assert_eq!(count(MixerKind::Gilr), 3 * d * e + 2 * e + d);
     assert_eq!(count(MixerKind::Rwkv4), 4 * d * e + 2 * e + 3 * d);
@@ -319,7 +328,7 @@ fn names_of_a_stack_of_both_cells_of_xlstm() {
     assert_eq!(listing(&config), expected(lines));
 }
 
-/// models.md §4.3, d = 64 and one head. A norm has a gain and no bias there, as our RMSNorm has.
+/// xLSTM's blocks (Beck et al. 2024, arXiv:2405.04517, §2.4), d = 64 and one head. A norm has a gain and no bias there, as our RMSNorm has.
 #[test]
 fn blocks_of_xlstm_have_the_published_counts() {
     let block = |mixer| {
@@ -381,7 +390,7 @@ fn names_of_a_transformer_after_llama() {
     assert_eq!(listing(&llama()), expected(lines));
 }
 
-/// models.md §2.8: nanoGPT's block, 3 layers of width 384, 256 positions.
+/// nanoGPT's block, 3 layers of width 384, 256 positions.
 #[test]
 fn the_shakespeare_transformer_has_the_published_count() {
     let Experiment { model: config, .. } = Experiment::load("shakespeare-transformer", &[]).expect("a built-in experiment");
@@ -390,7 +399,8 @@ fn the_shakespeare_transformer_has_the_published_count() {
     assert_eq!(config.cost().expect("a valid model").parameters, 5_434_368);
 }
 
-/// models.md §12: normal 0.02, and 0.02/√(2 n_layers) for the matrices that end a residual branch; no biases, unit gains.
+/// GPT-2's initialisation, as in nanoGPT: normal 0.02, and 0.02/√(2 n_layers) for the matrices that end a residual branch; no biases, unit
+/// gains.
 #[test]
 fn gpt_weights_have_the_published_deviations() {
     let config = ModelConfig { d_model: 64, n_layers: 2, bias: true, ..nano_gpt() };
@@ -410,7 +420,8 @@ fn gpt_weights_have_the_published_deviations() {
 }
 
 fn mixer_listing(config: &ModelConfig) -> String {
-    let mixer = AnyMixer::from_config(config, 0, &mut Initializer::new(0, &device())).expect("a valid mixer");
+    let mixer =
+        AnyMixer::from_config(&config.checked().expect("a valid model"), 0, &mut Initializer::new(0, &device())).expect("a valid mixer");
     parameter_shapes(&mixer).iter().map(|(name, shape)| format!("{name} {shape:?}\n")).collect()
 }
 
@@ -518,7 +529,7 @@ fn names_of_an_s6_in_each_wiring() {
     assert_eq!(listing(&config(WiringKind::H3)), expected(lines));
 }
 
-/// models.md §5, §7, for D = 64, N = 16, R = 4.
+/// Counted from the equations at the head of `nn/wiring.rs` and of each mixer's file, for D = 64, N = 16, R = 4.
 #[test]
 fn wired_blocks_have_the_parameters_of_their_equations() {
     let (d, n, r) = (64, 16, 4);
@@ -585,7 +596,10 @@ fn names_of_the_mixers_beyond_the_paper() {
 #[test]
 fn mixers_beyond_the_paper_have_the_parameters_of_their_equations() {
     let count = |config: &ModelConfig| {
-        parameter_count(&AnyMixer::from_config(config, 0, &mut Initializer::new(0, &device())).expect("a valid mixer"))
+        parameter_count(
+            &AnyMixer::from_config(&config.checked().expect("a valid model"), 0, &mut Initializer::new(0, &device()))
+                .expect("a valid mixer"),
+        )
     };
     let (d, e) = (8, 16);
     let plain = count(&small(MixerKind::MinGru));

@@ -1,6 +1,7 @@
 //! Whole models against PyTorch: logits, loss and the gradient of every parameter.
 //!
-//! The fixtures are made by `tools/reference_values.py` and `tools/transformer_values.py`; their names of parameters lack the prefix `backbone.`.
+//! The fixtures are made by `tools/reference_values.py` and `tools/transformer_values.py`; their names of parameters lack the prefix
+//! `backbone.`.
 
 mod common;
 
@@ -67,7 +68,7 @@ fn compare(name: &str) {
     let given: Vec<&str> = fixture.names().into_iter().filter_map(|name| name.strip_prefix("expect.grad.")).collect();
     assert_eq!(found.len(), given.len(), "a gradient for every parameter");
     for name in given {
-        let at = found.iter().position(|(found, _)| *found == ours(name)).expect("a parameter of ours");
+        let at = found.iter().position(|(found, _)| *found == ours(name)).expect("one of our parameters");
         let (_, gradient) = found.swap_remove(at);
         // Gradients of a mean are far below 1: they agree in proportion to their own largest element.
         let expected = expected(&format!("grad.{name}"));

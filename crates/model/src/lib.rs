@@ -1,24 +1,12 @@
-//! What a minrnn model is: its configuration and what that costs, the names of its parts, and the files it is kept in. Nothing here computes;
-//! training (`minrnn`) and the inference runtime (`minrnn-stream`) read it.
+#![doc = include_str!("../README.md")]
 //!
+//! # Where to look
 //! * [`ModelConfig`] says what a model is; [`validate`](ModelConfig::validate) checks it, [`cost`](ModelConfig::cost) counts it.
 #![cfg_attr(
     feature = "std",
     doc = "* A checkpoint is a directory: [`read_checkpoint`], [`CheckpointConfig`], [`Weights`], and [`CheckpointFiles`] with its digests."
 )]
 //! * A packed model is one file: [`PackedFile`].
-//!
-//! ```
-//! use minrnn_model::{MixerKind, ModelConfig};
-//!
-//! let config = ModelConfig { mixer: MixerKind::MinGru, vocab_size: 65, d_model: 64, n_layers: 2, ..Default::default() };
-//! config.validate()?;
-//! assert_eq!(config.cost()?.parameters, 124_416);
-//! assert!(ModelConfig { expansion: 0.7, ..config }.validate().is_err());
-//! # Ok::<(), minrnn_model::Error>(())
-//! ```
-//!
-//! Feature `std` (default): files. Without it the crate is `no_std` with `alloc`, and packed models are read from memory.
 #![deny(missing_docs)]
 #![cfg_attr(not(feature = "std"), no_std)]
 extern crate alloc;
@@ -34,6 +22,7 @@ mod error;
 #[cfg(feature = "std")]
 mod files;
 mod packed;
+mod spec;
 #[cfg(feature = "std")]
 mod weights;
 
@@ -41,15 +30,16 @@ mod weights;
 pub use checkpoint::{CONFIG_FILE, CheckpointConfig, FORMAT_VERSION, WEIGHTS_FILE, read_checkpoint};
 pub use checksum::crc32c;
 pub use choices::{
-    Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Pooling,
-    Positions, RecurrentInit, S4Init, ScanKind, WeightFormat, WiringKind,
+    Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, NormKind, Pooling, Positions,
+    RecurrentInit, S4Init, ScanKind, WeightFormat, WiringKind,
 };
-pub use config::{Cost, KvCache, ModelConfig};
+pub use config::{CheckedConfig, Cost, KvCache, ModelConfig};
 #[cfg(feature = "std")]
 pub use digests::{CheckpointFiles, DIGESTS_FILE};
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
 pub use files::{create_directories, read_text, sync_directory, write_atomic};
 pub use packed::{PackedFile, Section, TensorEntry};
+pub use spec::{MixerKind, MixerSpec, Role, Setting, TensorSpec, Tensors};
 #[cfg(feature = "std")]
 pub use weights::{Tensor, Weights, write_safetensors};

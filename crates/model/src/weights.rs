@@ -10,7 +10,7 @@ use safetensors::tensor::{Dtype, Metadata, SafeTensors, View};
 
 use crate::{Error, Result, write_atomic};
 
-/// A header longer than this describes no model of ours.
+/// A header longer than this describes no minrnn model.
 const MAX_HEADER: u64 = 64 << 20;
 
 /// The tensors of one file, each by its name. They are taken out one by one, with the shape the caller expects.

@@ -16,7 +16,7 @@ choices! {
     Scale, "scale" {
         /// Everything end to end in minutes; the numbers mean nothing.
         Smoke = "smoke",
-        /// Sizes for a processor that still show the paper's ordering.
+        /// Sizes for a CPU that still show the paper's ordering.
         #[default]
         Cpu = "cpu",
         /// The full settings.

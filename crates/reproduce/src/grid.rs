@@ -22,7 +22,7 @@ pub struct Grid<'a> {
 /// What is known of a cell.
 #[derive(Debug, Clone)]
 pub enum Filled {
-    /// There is to be no number of ours, for that reason.
+    /// We have no result of our own, for that reason.
     Quoted(String),
     /// A training with each of several seeds.
     Trained(Vec<(u64, Run)>),
@@ -143,7 +143,7 @@ impl Grid<'_> {
         found.into_iter().map(|(sentence, cells)| format!("{}: {sentence}", cells.join("; "))).collect()
     }
 
-    /// Why there is nothing of ours: each reason with its rows or columns.
+    /// Why we have no result: each reason with its rows or columns.
     pub fn reasons(&self) -> Vec<String> {
         let lines = self.target.rows.iter().chain(&self.target.columns);
         let mut found: Vec<(&str, Vec<&str>)> = Vec::new();

@@ -124,7 +124,7 @@ impl Outcome {
     }
 }
 
-/// `failed.json` of a training that diverged: the same would happen again.
+/// `failed.json` of a training that diverged (NaN): it would diverge again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Failure {
     pub sentence: String,

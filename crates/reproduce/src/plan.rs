@@ -24,7 +24,7 @@ pub enum Job {
     Bench(Bench),
     /// Counting the parameters of a mixer.
     CountParameters(Box<Experiment>),
-    /// Why there is no number of ours.
+    /// Why we have no result of our own.
     Quote(String),
 }
 

@@ -39,7 +39,7 @@ pub struct Options {
 pub enum Run {
     /// Over, with what it came to.
     Done(Box<Outcome>),
-    /// It diverged.
+    /// It diverged (NaN).
     Failed(String),
     /// Something is missing or does not fit; it may be there next time.
     Refused(String),

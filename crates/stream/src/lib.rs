@@ -1,6 +1,6 @@
-//! Runs trained models: tokens in, logits out, one at a time or a whole prompt at once, with constant memory for each session.
+#![doc = include_str!("../README.md")]
 //!
-//! Which of these do I want?
+//! # Which of these do I want?
 //! * run a model: [`Model`], read from a checkpoint directory or from one packed file, with a [`State`] for one or many sessions;
 //! * make that file: [`PackedModel::write`], which stores the matrices in a [`WeightFormat`](minrnn_model::WeightFormat);
 //! * choose the next token: [`Sampler`], by its [`Sampling`] settings;
@@ -9,11 +9,7 @@
 //! Letters in shapes: `B` sessions, `T` time, `N` tokens of a pass, `D` model width, `E` inner width, `V` vocabulary, `K` taps.
 //!
 //! Threads are those of the ambient rayon pool; inside a pool ([`ThreadPool::install`](rayon::ThreadPool::install)) a step allocates
-//! nothing. A session's logits have the same bits however its tokens are cut into prompts and steps, whoever shares its batch, and on
-//! any number of threads.
-//!
-//! Feature `std` (default): files, threads, run-time choice of instructions. Without it the crate is `no_std` with `alloc`: a packed
-//! model is read from memory and runs on one thread.
+//! nothing.
 #![deny(missing_docs)]
 #![cfg_attr(not(feature = "std"), no_std)]
 extern crate alloc;
@@ -54,5 +50,6 @@ pub use state::State;
 pub use workspace::Workspace;
 
 use minrnn_model::{
-    Candidate, FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, ModelConfig, NormKind, Pooling, Positions, WiringKind,
+    Candidate, CheckedConfig, FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, ModelConfig, NormKind, Pooling, Positions,
+    WiringKind,
 };

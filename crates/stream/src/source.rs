@@ -33,7 +33,7 @@ pub(crate) fn join(name: &str, part: &str) -> String {
     format!("{name}.{part}")
 }
 
-/// Counts the trained numbers that are taken; running statistics are not trained.
+/// Counts the trainable parameters that are taken; running statistics are none.
 pub(crate) struct Counted<'a> {
     source: &'a mut dyn Source,
     pub(crate) parameters: usize,

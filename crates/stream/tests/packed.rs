@@ -137,8 +137,10 @@ fn contradictions_under_a_valid_checksum_are_refused() {
         }))
     };
     let huge = "18446744073709551615";
-    assert!(refused(r#""tokenizer_bytes":2"#, &format!(r#""tokenizer_bytes":{huge}"#)).contains("for the tokenizer, more than it has"));
-    assert!(refused(r#""tokenizer_bytes":2"#, r#""tokenizer_bytes":null"#).contains("does not account for"));
+    let section = r#"[{"name":"tokenizer","bytes":2,"required":true}]"#;
+    assert!(refused(section, &section.replace('2', huge)).contains("for section 'tokenizer', more than it has"));
+    assert!(refused(section, &section.replace("tokenizer", "table")).contains("needs its section 'table'"));
+    assert!(refused(section, "[]").contains("does not account for"));
     assert!(refused(r#""vocab_size":5"#, &format!(r#""vocab_size":{huge}"#)).contains("vocab_size"));
     assert!(refused(r#""vocab_size":5"#, r#""vocab_size":4000000"#).contains("shape [5, 4], expected [4000000, 4]"));
     assert!(refused(r#""shape":[5,4]"#, &format!(r#""shape":[{huge},{huge}]"#)).contains("expected [5, 4]"));
@@ -152,7 +154,7 @@ fn contradictions_under_a_valid_checksum_are_refused() {
     let surplus = forged(&[&bytes[..bytes.len() - 4], &[0; 68]].concat(), |header| header);
     assert!(refusal(&surplus).contains("does not account for"));
     let future = [&bytes[..8], &9u32.to_le_bytes(), &bytes[12..]].concat();
-    assert!(refusal(&future).contains("has version 9, expected 1"));
+    assert!(refusal(&future).contains("has version 9, expected at most 2"));
     assert!(refusal(b"PK\x03\x04 this is no model of ours").contains("does not begin like one"));
 }
 

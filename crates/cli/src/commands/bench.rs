@@ -52,10 +52,10 @@ struct RunArgs {
     /// Threads [default: as many as there are cores]
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     threads: Option<usize>,
-    /// Iterations that are counted
+    /// Timed iterations
     #[arg(long, value_name = "N", value_parser = size())]
     iterations: Option<usize>,
-    /// Iterations before those
+    /// Warm-up iterations
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = RangedU64ValueParser::<usize>::new().range(0..=MAX_SIZE))]
     warmup: usize,
     /// One JSON object per line instead of a table

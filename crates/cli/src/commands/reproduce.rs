@@ -52,7 +52,7 @@ pub struct Args {
     /// Start --scale paper without asking
     #[arg(long)]
     yes: bool,
-    /// Try again what failed because its numbers stopped being numbers
+    /// Try again what diverged (NaN)
     #[arg(long)]
     retry_failed: bool,
     /// Keep the checkpoints of finished runs
@@ -70,7 +70,7 @@ pub struct Args {
 fn scales() -> impl TypedValueParser<Value = Scale> {
     let help = |scale: Scale| match scale {
         Scale::Smoke => "Everything end to end in minutes; the numbers mean nothing",
-        Scale::Cpu => "Sizes for a processor that still show the paper's ordering",
+        Scale::Cpu => "Sizes for a CPU that still show the paper's ordering",
         Scale::Paper => "The full settings",
     };
     let value = |&scale: &Scale| PossibleValue::new(scale.name()).help(help(scale));

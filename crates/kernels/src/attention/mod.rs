@@ -7,7 +7,7 @@
 //! ```
 //! where: dₕ width of a head; step t sees the steps s ≤ t of its own segment with t − s < `window`, those of the cache among them.
 //!
-//! Backward, with δ_t = d_y_t · y_t (softmax: models.md §12):
+//! Backward, with δ_t = d_y_t · y_t (the gradient of a softmax p is p ⊙ (dp − Σ p dp)):
 //!
 //! ```text
 //! d_x_ts = p_ts (d_y_t · v_s − δ_t) / √dₕ      d_q_t = Σ_s d_x_ts k_s      d_k_s = Σ_t d_x_ts q_t      d_v_s = Σ_t p_ts d_y_t

@@ -1,4 +1,5 @@
-//! An associative memory that is corrected, not added to, beyond the paper (the delta rule of fast weights): per head,
+//! An associative memory that is corrected, not added to, beyond the paper (the delta rule of fast weights: Schlag et al. 2021,
+//! arXiv:2102.11174): per head,
 //!
 //! ```text
 //! k̂_t = k_t / √(‖k_t‖² + ε)      β_t = σ(b_t)

@@ -90,7 +90,7 @@ impl Side<'_> {
         };
         let [_, _, taps] = file.shape(name)?;
         if !(1..=limit).contains(&taps) {
-            let problem = format!("tensor '{name}' has filters of {taps} taps, expected 1 to {limit}; a model of ours has no longer ones");
+            let problem = format!("tensor '{name}' has filters of {taps} taps, expected 1 to {limit}; a minrnn model has no longer ones");
             return Err(file.wrong(problem));
         }
         Ok(taps)

@@ -1,4 +1,4 @@
-//! What a file says in a way of its own, where a model of ours says one thing.
+//! What a file says in a way of its own, where a minrnn model has one way.
 
 use minrnn_model::Weights;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Form {
-    /// Taps of the short convolutions; older ones of ours are zero.
+    /// Taps of the short convolutions; our older ones are zero.
     pub taps: usize,
     /// Whether Mamba's convolutions have a bias; where they have none, ours is zero.
     pub conv_bias: bool,
@@ -25,7 +25,7 @@ impl Default for Form {
 
 /// Ends of the names of filters `[D, 1, K]` in the formats.
 const THEIR_FILTERS: [&str; 3] = [".mixer.conv1d.weight", ".conv1d.conv.weight", ".0.net.0.weight"];
-/// Ends of the names of ours.
+/// Ends of our names.
 const OUR_FILTERS: [&str; 2] = [".conv1d.weight", ".conv.depthwise.weight"];
 /// Mamba's, on either side.
 const BIAS: &str = ".mixer.conv1d.bias";

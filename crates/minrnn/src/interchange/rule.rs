@@ -1,4 +1,4 @@
-//! One correspondence between tensors of ours and of another library.
+//! One correspondence between our tensors and another library's.
 
 /// Which tensors are the same, and how their numbers differ. `shape` is that of our tensor.
 pub(super) enum Rule {
@@ -55,7 +55,7 @@ impl Constant {
 }
 
 impl Map {
-    /// The shape of their tensor for one of ours of `shape`.
+    /// The shape of their tensor where ours has `shape`.
     pub(super) fn their_shape(&self, shape: &[usize]) -> Vec<usize> {
         match self {
             Self::Same | Self::Gain | Self::Offset => shape.to_vec(),

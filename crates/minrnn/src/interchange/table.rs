@@ -44,12 +44,12 @@ impl Table {
         self.fixed(&format!("{ours}.bias"), [rows], Constant::Zeros);
     }
 
-    /// A tensor of ours that the other side takes for granted.
+    /// One of our tensors that the other side takes for granted.
     pub(super) fn fixed<const N: usize>(&mut self, ours: &str, shape: [usize; N], constant: Constant) {
         self.rules.push(Rule::Fixed { ours: self.ours(ours), shape: shape.to_vec(), constant });
     }
 
-    /// A tensor of theirs with the numbers of one of ours that stands in another rule.
+    /// One of their tensors with the values of one of ours that stands in another rule.
     pub(super) fn repeat<const N: usize>(&mut self, ours: &str, theirs: &str, shape: [usize; N]) {
         self.rules.push(Rule::Repeat { ours: self.ours(ours), theirs: self.theirs(theirs), shape: shape.to_vec() });
     }
@@ -62,7 +62,7 @@ impl Table {
         }
     }
 
-    /// A tensor of theirs that nothing depends on.
+    /// One of their tensors that nothing depends on.
     pub(super) fn unused<const N: usize>(&mut self, theirs: &str, shape: [usize; N], value: f32) {
         self.rules.push(Rule::Unused { theirs: self.theirs(theirs), shape: shape.to_vec(), value });
     }

@@ -1,4 +1,4 @@
-//! RWKV-4's channel mixing (models.md §8): a feed-forward part that sees the previous step's input too.
+//! RWKV-4's channel mixing (Peng et al. 2023, arXiv:2305.13048): a feed-forward part that sees the previous step's input too.
 //!
 //! ```text
 //! k = relu(W_k Mix(μ_k))²       FF(x) = σ(W_r Mix(μ_r)) ⊙ (W_v k)       Mix(μ)_t = μ ⊙ x_t + (1 − μ) ⊙ x_{t−1}

@@ -1,5 +1,5 @@
 //! The convolution at the head of a block, x + PW(DW4(x)), and the one inside a mixer, SiLU(DW4(x)); windows are carried as state
-//! (models.md §2.7, §4.3).
+//! (the blocks of Feng et al. 2024, arXiv:2410.01201, and of Beck et al. 2024, arXiv:2405.04517).
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;

@@ -1,4 +1,5 @@
-//! An associative memory head that is corrected by the delta rule, beyond the paper (fast weights; DeltaNet).
+//! An associative memory head that is corrected by the delta rule, beyond the paper (fast weights: Schlag et al.
+//! 2021, arXiv:2102.11174; DeltaNet: Yang et al. 2024, arXiv:2406.06484).
 //!
 //! ```text
 //! q_t, k_t, v_t = W x_t + b, each H heads of n = E / H          β_t = σ(W_β x_t + b_β), one per head
@@ -19,7 +20,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::ModelConfig;
+use minrnn_model::CheckedConfig;
 
 use super::init::Initializer;
 use super::linear::apply;
@@ -69,8 +70,8 @@ impl DeltaConfig {
     ///
     /// # Errors
     /// When the expansion gives no whole width, or the heads do not divide it.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
-        let d_inner = config.d_inner()?;
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
+        let d_inner = config.d_inner();
         if config.n_heads == 0 || !d_inner.is_multiple_of(config.n_heads) {
             return Err(Error::Config(format!("n_heads must divide the inner width {d_inner}, found {}", config.n_heads)));
         }

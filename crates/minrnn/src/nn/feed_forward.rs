@@ -1,4 +1,5 @@
-//! The feed-forward part of a block: residual + dropout(down(act(up x))), plain or gated (models.md §2.7, §4.3, §12).
+//! The feed-forward part of a block: residual + dropout(down(act(up x))), plain or gated (GELU: arXiv:1606.08415; GEGLU and SwiGLU: Shazeer
+//! 2020, arXiv:2002.05202).
 //!
 //! ```text
 //! mlp      act(u) = GELU(u)                        gated    act([v | g]) = scale ⊙ v ⊙ GELU(g)
@@ -8,7 +9,7 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{FeedForwardKind, ModelConfig};
+use minrnn_model::{CheckedConfig, FeedForwardKind};
 
 use super::init::{Initializer, xlstm_deviation, xlstm_output_deviation};
 use super::linear::{bias, matmul_rows, rows, sequences};
@@ -36,7 +37,7 @@ impl FeedForward {
     ///
     /// # Panics
     /// With `channel-mix`, which is [`ChannelMix`](super::ChannelMix).
-    pub fn new(config: &ModelConfig, kind: FeedForwardKind, init: &mut Initializer) -> Result<Option<Self>> {
+    pub fn new(config: &CheckedConfig, kind: FeedForwardKind, init: &mut Initializer) -> Result<Option<Self>> {
         let (d, halves, bias) = match kind {
             FeedForwardKind::None => return Ok(None),
             FeedForwardKind::Mlp => (config.d_model, 1, config.bias),
@@ -44,7 +45,7 @@ impl FeedForward {
             FeedForwardKind::SwiGlu | FeedForwardKind::GeGlu => (config.d_model, 2, false),
             FeedForwardKind::ChannelMix => panic!("channel mixing is a layer of its own"),
         };
-        let d_ff = config.d_ff()?;
+        let d_ff = config.d_ff();
         if kind == FeedForwardKind::GeGlu {
             let up = Linear { weight: init.normal([d, 2 * d_ff], xlstm_deviation(d)), bias: None };
             let down = Linear { weight: init.normal([d_ff, d], xlstm_output_deviation(d, config.n_layers)), bias: None };
@@ -55,7 +56,7 @@ impl FeedForward {
         Ok(Some(Self { up, down: init.residual_linear(d_ff, d, bias), scale, kind }))
     }
 
-    /// Whether `x` may have 16 bits on graphics processors, as for a [`Mixer`](super::Mixer::takes_bf16).
+    /// Whether `x` may have 16 bits on GPUs, as for a [`Mixer`](super::Mixer::takes_bf16).
     pub fn takes_bf16(&self) -> bool {
         matches!(self.kind, FeedForwardKind::Mlp | FeedForwardKind::Gated) && self.up.bias.is_some()
     }

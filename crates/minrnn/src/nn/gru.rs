@@ -1,4 +1,4 @@
-//! The traditional GRU (models.md §3), as the paper compares it.
+//! The traditional GRU (Cho et al. 2014, arXiv:1406.1078, §2.3), as Feng et al. 2024 compare it.
 //!
 //! ```text
 //! z = σ(W_z x + U_z h + b_z)     r = σ(W_r x + U_r h + b_r)
@@ -12,7 +12,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{Candidate, GruForm, InitialState, ModelConfig};
+use minrnn_model::{Candidate, CheckedConfig, GruForm, InitialState};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::init::Initializer;
@@ -57,8 +57,8 @@ impl GruConfig {
     ///
     /// # Errors
     /// When the expansion gives no whole width.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner()?).with_form(config.gru_form).with_initial_state(config.initial_state))
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.d_inner()).with_form(config.gru_form).with_initial_state(config.initial_state))
     }
 
     /// A new cell; input side and recurrent side are uniform in ±1/√E.

@@ -1,4 +1,4 @@
-//! H3: a shift and a diagonal state space between products of queries, keys and values (models.md §7).
+//! H3: a shift and a diagonal state space between products of queries, keys and values (Fu et al. 2023, arXiv:2212.14052, §3).
 //!
 //! ```text
 //! q, k, v = W x + b      k̄_t = Σ_{l<N} K_l ⊙ k_{t−l} + D_k ⊙ k_t      m_ab = k̄_a v_b      y_b = Σ_a q_a S4D(m_ab)      out = W_o y + b_o
@@ -10,7 +10,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{ModelConfig, S4Init};
+use minrnn_model::{CheckedConfig, S4Init};
 
 use super::conv::Window;
 use super::init::Initializer;
@@ -100,7 +100,7 @@ impl H3Config {
     ///
     /// # Errors
     /// Never: the configuration was checked.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
         Ok(Self::new(config.d_model, config.d_state).with_head_width(config.head_width))
     }
 

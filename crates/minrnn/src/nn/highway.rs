@@ -1,5 +1,5 @@
 //! The way out of minGRU and minLSTM: a down-projection, or with `highway` a learned mixture of it and the layer's input, beyond the
-//! paper.
+//! paper and of our own.
 //!
 //! ```text
 //! y_t = s_t ⊙ (W_o h_t + b_o) + (1 − s_t) ⊙ x_t          s_t = σ(W_s x_t + b_s)

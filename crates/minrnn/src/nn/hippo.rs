@@ -1,4 +1,5 @@
-//! Where the states of S4 and S4D begin: the HiPPO-LegS matrix in the basis of its own modes, and two shorter formulas (models.md §6).
+//! Where the states of S4 and S4D begin: the HiPPO-LegS matrix in the basis of its own modes, and two shorter formulas (Gu et al. 2022,
+//! arXiv:2111.00396, §3; Gu et al. 2022, arXiv:2206.11893, §4).
 //!
 //! ```text
 //! A_nk = −√((2n+1)(2k+1)) for n > k, −(n+1) for n = k, 0 above      B_n = √(2n+1)      P_n = √(n + ½)
@@ -192,7 +193,8 @@ mod tests {
         assert!((inverse[0] - 12.0 / pi).abs() < 1e-12 && (inverse[1] - 4.0 / 3.0 / pi).abs() < 1e-12);
     }
 
-    /// The layer's recurrence against powers of the dense matrices, and both against the generating function of models.md §6.
+    /// The layer's recurrence against powers of the dense matrices, and both against the generating function of S4's paper
+    /// (arXiv:2111.00396, §3).
     #[test]
     fn impulse_responses_are_those_of_the_dense_matrices() {
         use super::super::init::Initializer;

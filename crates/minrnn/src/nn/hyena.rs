@@ -1,4 +1,4 @@
-//! Hyena of order 2: gates around a convolution whose filter is a function of the lag (models.md §7).
+//! Hyena of order 2: gates around a convolution whose filter is a function of the lag (Poli et al. 2023, arXiv:2302.10866, §3).
 //!
 //! ```text
 //! x0, x1, v = DW3(W x + b)      v ← x1 ⊙ v      v ← h * v + b ⊙ v      out = W_o (x0 ⊙ v) + b_o
@@ -11,7 +11,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::ModelConfig;
+use minrnn_model::CheckedConfig;
 
 use super::conv::{Depthwise, Window};
 use super::hyena_filter::Filter;
@@ -67,7 +67,7 @@ impl HyenaConfig {
     ///
     /// # Errors
     /// Never: the configuration was checked.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
         Ok(Self::new(config.d_model, config.max_seq_len))
     }
 

@@ -1,4 +1,5 @@
-//! The long filter of Hyena, an implicit function of the lag, and the layer that is this filter alone (models.md §7).
+//! The long filter of Hyena, an implicit function of the lag, and the layer that is this filter alone (Poli et al. 2023, arXiv:2302.10866,
+//! §3).
 //!
 //! ```text
 //! y = h * u + b ⊙ u
@@ -17,7 +18,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Tensor, TensorData};
-use minrnn_model::{ModelConfig, WiringKind};
+use minrnn_model::{CheckedConfig, WiringKind};
 
 use super::conv::Window;
 use super::init::Initializer;
@@ -131,7 +132,7 @@ impl HyenaFilterConfig {
     ///
     /// # Errors
     /// Never: the configuration was checked.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
         Ok(Self::new(config.d_model, config.max_seq_len).with_wiring(config.wiring))
     }
 

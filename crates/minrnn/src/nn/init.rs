@@ -1,19 +1,20 @@
 //! Initial values of parameters, from a seeded generator of our own.
 //!
 //! Linear and convolution weights and biases are uniform in ±1/√fan_in, embeddings and learned initial states standard normal
-//! (models.md §2.8), or all of them GPT-2's (models.md §12). The values depend on the seed and the order in which a model is built, on nothing else.
+//! (PyTorch's defaults), or all of them GPT-2's (Radford et al. 2019, as in nanoGPT's code). The values depend on the seed and the order in
+//! which a model is built, on nothing else.
 
 use std::ops::Range;
 
 use burn::module::Param;
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor, TensorData};
-use minrnn_model::{Initialization, ModelConfig};
+use minrnn_model::{CheckedConfig, Initialization};
 use rand::Rng;
 
 use crate::rng::{self, ChaCha8Rng, Purpose};
 
-/// Deviation of xLSTM's weights, √(2/(5D)) (models.md §4.3).
+/// Deviation of xLSTM's weights, √(2/(5D)) (Beck et al. 2024, arXiv:2405.04517, as in the authors' code).
 pub(super) fn xlstm_deviation(d_model: usize) -> f32 {
     (2.0 / (5 * d_model) as f32).sqrt()
 }
@@ -42,7 +43,7 @@ impl Initializer {
     }
 
     /// With the initialisation that `config` asks for.
-    pub fn for_model(self, config: &ModelConfig) -> Self {
+    pub fn for_model(self, config: &CheckedConfig) -> Self {
         Self { kind: config.init, residual_deviation: GPT_DEVIATION / (2.0 * config.n_layers as f32).sqrt(), ..self }
     }
 

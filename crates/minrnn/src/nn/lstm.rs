@@ -1,4 +1,5 @@
-//! The traditional LSTM (models.md §3), as the paper compares it.
+//! The traditional LSTM (Hochreiter and Schmidhuber 1997, Neural Computation 9(8), with the forget gate of Gers et al. 2000, Neural
+//! Computation 12(10)), as Feng et al. 2024 compare it.
 //!
 //! ```text
 //! i, f, o = σ(W x + U h + b)      g = tanh(W_g x + U_g h + b_g)
@@ -11,7 +12,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{Candidate, InitialState, ModelConfig};
+use minrnn_model::{Candidate, CheckedConfig, InitialState};
 
 use super::hidden::{initial_hidden, initial_vector, learned_state};
 use super::init::Initializer;
@@ -72,8 +73,8 @@ impl LstmConfig {
     ///
     /// # Errors
     /// When the expansion gives no whole width.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner()?).with_forget_bias(config.forget_bias).with_initial_state(config.initial_state))
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.d_inner()).with_forget_bias(config.forget_bias).with_initial_state(config.initial_state))
     }
 
     /// A new cell; input side and recurrent side are uniform in ±1/√E.

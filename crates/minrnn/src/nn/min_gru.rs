@@ -1,4 +1,4 @@
-//! minGRU (paper §3.1).
+//! minGRU (Feng et al. 2024, arXiv:2410.01201, §3.1).
 //!
 //! ```text
 //! k_t = W_z x_t + b_z          v_t = W_h x_t + b_h
@@ -15,8 +15,9 @@
 //! z'_t = (1 − γ) ⊙ z_t         γ = σ(θ) ℓ / L         1 − z'_t ≥ γ
 //! ```
 //! where: θ learned (E), at first such that σ(θ) is spread evenly over (0, 1). Upper blocks may not forget faster than γ and are left the
-//! long memory, lower ones the short. HGRN's bound is a cumulative softmax over the layers of one matrix, so that γ rises with ℓ in every
-//! channel; here each block has a θ of its own and only the ceiling ℓ / L rises. What it buys is measured by
+//! long memory, lower ones the short. HGRN's bound (Qin et al. 2023, arXiv:2311.04823) is a cumulative softmax over the layers of one
+//! matrix, so that γ rises with ℓ in every channel; here each block has a θ of its own and only the ceiling ℓ / L rises. What it buys is
+//! measured by
 //!
 //! ```text
 //! cargo build --release --workspace --examples && target/release/examples/highway_and_floor
@@ -26,7 +27,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Tensor, activation};
-use minrnn_model::{Candidate, ForgetFloor, InitialState, ModelConfig, ScanKind};
+use minrnn_model::{Candidate, CheckedConfig, ForgetFloor, InitialState, ScanKind};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::highway::{highway_gate, project};
@@ -86,12 +87,12 @@ impl MinGruConfig {
     ///
     /// # Errors
     /// When the expansion gives no whole width.
-    pub fn from_model(config: &ModelConfig, layer: usize) -> Result<Self> {
+    pub fn from_model(config: &CheckedConfig, layer: usize) -> Result<Self> {
         let forget_ceiling = match config.forget_floor {
             ForgetFloor::None => 0.0,
             ForgetFloor::Learned => config.forget_ceiling(layer),
         };
-        Ok(Self::new(config.d_model, config.d_inner()?)
+        Ok(Self::new(config.d_model, config.d_inner())
             .with_candidate(config.candidate)
             .with_scan(config.scan)
             .with_initial_state(config.initial_state)

@@ -2,7 +2,7 @@
 
 use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Tensor;
-use minrnn_model::{MixerKind, ModelConfig};
+use minrnn_model::{CheckedConfig, MixerKind};
 
 use super::init::Initializer;
 use super::state::{State, StateZip};
@@ -27,7 +27,7 @@ pub trait Mixer: Module + ModuleDisplay {
     /// When the shapes of input, state and steps do not fit.
     fn forward(&self, x: Tensor<3>, state: Self::State, steps: &StepCodes) -> (Tensor<3>, Self::State);
 
-    /// Whether `x` and y may have 16 bits on graphics processors: only where every operation between them has kernels that take such
+    /// Whether `x` and y may have 16 bits on GPUs: only where every operation between them has kernels that take such
     /// activations and compute in f32. States always are f32.
     fn takes_bf16(&self) -> bool {
         false
@@ -66,8 +66,8 @@ macro_rules! mixers {
             ///
             /// # Errors
             /// When the configuration does not fit the mixer.
-            pub fn from_config(config: &ModelConfig, layer: usize, init: &mut Initializer) -> Result<Self> {
-                let config = &config.inside_wiring()?;
+            pub fn from_config(config: &CheckedConfig, layer: usize, init: &mut Initializer) -> Result<Self> {
+                let config = &config.inside_wiring();
                 Ok(match config.mixer_at(layer) {
                     $(MixerKind::$variant => Self::$variant(super::$file::$config::from_model(config, layer)?.init(init)),)+
                 })

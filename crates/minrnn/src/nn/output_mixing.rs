@@ -1,4 +1,5 @@
-//! What mixes the channels behind a sequence map that treats them one by one (models.md §6), where it stands alone in its block:
+//! What mixes the channels behind a sequence map that treats them one by one (as in the released S4 layer, Gu et al. 2022,
+//! arXiv:2111.00396), where it stands alone in its block:
 //!
 //! ```text
 //! out = value ⊙ σ(gate),  [value, gate] = W GELU(y)

@@ -1,4 +1,5 @@
-//! RWKV-4's time mixing (models.md §8). Its channel mixing is the feed-forward part [`ChannelMix`](super::ChannelMix).
+//! RWKV-4's time mixing (Peng et al. 2023, arXiv:2305.13048). Its channel mixing is the feed-forward part
+//! [`ChannelMix`](super::ChannelMix).
 //!
 //! ```text
 //! r = W_r Mix(μ_r)      k = W_k Mix(μ_k)      v = W_v Mix(μ_v)      Mix(μ)_t = μ ⊙ x_t + (1 − μ) ⊙ x_{t−1}
@@ -14,7 +15,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::ModelConfig;
+use minrnn_model::CheckedConfig;
 
 use super::conv::Window;
 use super::init::Initializer;
@@ -105,8 +106,8 @@ impl Rwkv4Config {
     ///
     /// # Errors
     /// When the expansion gives no whole width.
-    pub fn from_model(config: &ModelConfig, layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner()?).with_layer(layer).with_n_layers(config.n_layers))
+    pub fn from_model(config: &CheckedConfig, layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.d_inner()).with_layer(layer).with_n_layers(config.n_layers))
     }
 
     /// A new layer, with the authors' initial values for its place.

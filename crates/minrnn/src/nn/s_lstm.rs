@@ -1,4 +1,4 @@
-//! sLSTM, xLSTM's scalar memory, with the wiring of its block (models.md §4.1, §4.3).
+//! sLSTM, xLSTM's scalar memory, with the wiring of its block (Beck et al. 2024, arXiv:2405.04517, §2.2, §2.4).
 //!
 //! ```text
 //! c̄ = SiLU(conv4(x))                        ĩ, f̃ = W_i c̄, W_f c̄      z̃, õ = W_z x, W_o x, each + R h + b
@@ -11,7 +11,7 @@
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
-use minrnn_model::{ForgetGate, ModelConfig, RecurrentInit};
+use minrnn_model::{CheckedConfig, ForgetGate, RecurrentInit};
 
 use super::conv::{Depthwise, Window};
 use super::init::{Initializer, xlstm_deviation};
@@ -103,7 +103,7 @@ impl SLstmConfig {
     ///
     /// # Errors
     /// When the configuration is not valid.
-    pub fn from_model(config: &ModelConfig, layer: usize) -> Result<Self> {
+    pub fn from_model(config: &CheckedConfig, layer: usize) -> Result<Self> {
         config.validate()?;
         Ok(Self {
             d_model: config.d_model,

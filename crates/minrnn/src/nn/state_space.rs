@@ -1,4 +1,5 @@
-//! The state spaces inside S4, S4D and H3: parameters in continuous time, made discrete for every call (models.md §6).
+//! The state spaces inside S4, S4D and H3: parameters in continuous time, made discrete for every call (Gu et al. 2022, arXiv:2111.00396;
+//! Gu et al. 2022, arXiv:2206.11893).
 //!
 //! ```text
 //! x' = A x + B u      y = 2 Re C x + D u      one input, one output and N/2 complex states for each channel

@@ -1,4 +1,4 @@
-//! The token shift of RWKV-4: each channel is a mixture of its own and the previous step's input (models.md §8).
+//! The token shift of RWKV-4: each channel is a mixture of its own and the previous step's input (Peng et al. 2023, arXiv:2305.13048).
 //!
 //! ```text
 //! Mix(μ)_t = μ ⊙ x_t + (1 − μ) ⊙ x_{t−1}

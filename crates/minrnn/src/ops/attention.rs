@@ -22,7 +22,8 @@ pub struct AttentionPlan {
     pub next: usize,
 }
 
-/// softmax(q kᵀ / √dₕ) v for every head over the steps each step sees, and the cache afterwards (models.md §12).
+/// softmax(q kᵀ / √dₕ) v for every head over the steps each step sees, and the cache afterwards (Vaswani et al. 2017, arXiv:1706.03762,
+/// §3.2).
 ///
 /// # Shapes
 /// * `qkv` `[B, T, 3D]` queries, keys, values; `past` `[B, P, 2D]` keys and values, the latest step last → y `[B, T, D]`, the cache

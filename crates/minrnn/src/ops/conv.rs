@@ -12,7 +12,7 @@ use super::fused::{FusedOp, Keeps, has_kernels, output, run};
 use super::gpu::GpuOp;
 use super::steps::StepCodes;
 
-/// y_t = bias + Σ_j weight_{K−1−j} ⊙ x_{t−j}, one filter per channel (models.md §2.7, DW4).
+/// y_t = bias + Σ_j weight_{K−1−j} ⊙ x_{t−j}, one filter per channel (a causal depthwise convolution).
 ///
 /// # Shapes
 /// * `x` `[B, T, D]`, `weight` `[D, 1, K]` (PyTorch's layout: the last tap meets the current step), `bias` `[D]`, `window`
@@ -143,7 +143,7 @@ pub(super) struct Op {
     pub(super) steps: StepCodes,
     pub(super) gives_input: bool,
     /// The format of the first output.
-    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only graphics processors have several"))]
+    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only GPUs have several"))]
     pub(super) format: FloatDType,
 }
 

@@ -45,7 +45,7 @@ pub(super) fn composed(logits: Tensor<2>, targets: &[i32], mask: Option<&[f32]>)
 pub(super) struct Op {
     pub(super) targets: Arc<[i32]>,
     pub(super) mask: Option<Arc<[f32]>>,
-    /// The targets on a graphics processor.
+    /// The targets on a GPU.
     #[cfg(feature = "gpu")]
     pub(super) uploaded: super::gpu::Uploaded,
 }

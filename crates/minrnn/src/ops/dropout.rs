@@ -69,7 +69,7 @@ pub(super) struct Op {
     pub(super) bias: Option<usize>,
     pub(super) residual: Option<usize>,
     /// The format of x.
-    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only graphics processors have several"))]
+    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only GPUs have several"))]
     pub(super) format: FloatDType,
 }
 

@@ -28,7 +28,7 @@ pub fn embedding(tokens: Tensor<2, Int>, table: Tensor<2>) -> Tensor<3> {
     output(run(Embedding { tokens: Tokens::new(tokens), vocab_size, shape: [batch, seq_len, width] }, vec![input(table)]).pop())
 }
 
-/// Rows of the largest table whose gradient the kernel of graphics processors sums: every row looks through all tokens.
+/// Rows of the largest table whose gradient the GPU kernel sums: every row looks through all tokens.
 const LARGEST_ON_GPU: usize = 4096;
 
 pub(super) fn composed(tokens: Tensor<2, Int>, table: Tensor<2>) -> Tensor<3> {

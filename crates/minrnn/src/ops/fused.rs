@@ -1,7 +1,7 @@
 //! How a fused operation with a hand-written backward enters Burn.
 //!
 //! An operation is one value that implements [`FusedOp`]: what it computes on the CPU backend's tensors, what it keeps for the backward
-//! pass, and its gradients; and, where it has kernels for graphics processors, the same on theirs. Everything else stands here once: the
+//! pass, and its gradients; and, where it has GPU kernels, the same on the GPU's tensors. Everything else stands here once: the
 //! backend extension, the autodiff nodes, and operations with several outputs.
 //!
 //! **Several outputs.** A node of Burn's autodiff graph has one output. An operation with more gets a carrier node (a one-element output
@@ -38,13 +38,13 @@ pub(crate) trait FusedOp: Debug + Send + Sync + 'static {
     /// gradient arrived).
     fn backward(&self, inputs: &[Option<FlexTensor>], outputs: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor>;
 
-    /// The same on a graphics processor, for operations with kernels there.
+    /// The same on a GPU, for operations with kernels there.
     #[cfg(feature = "gpu")]
     fn gpu(&self) -> Option<&dyn GpuOp> {
         None
     }
 
-    /// The same where an operation is sent to a graphics processor.
+    /// The same for an operation that runs on a GPU.
     #[cfg(feature = "gpu")]
     fn on_gpu(&self) -> &dyn GpuOp {
         self.gpu().expect("only operations with kernels are sent here")
@@ -302,7 +302,7 @@ pub(crate) fn is_on_cpu(device: &Device) -> bool {
     matches!(device.clone().inner().as_dispatch(), DispatchDevice::Flex(_))
 }
 
-/// True where an operation with kernels for both has some for `tensor`: on the CPU, and on a graphics processor unless `tensor` is empty.
+/// True where an operation with CPU and GPU kernels has one for `tensor`: on the CPU, and on a GPU unless `tensor` is empty.
 pub(crate) fn has_kernels<const D: usize>(tensor: &Tensor<D>) -> bool {
     is_on_cpu(&tensor.device()) || is_on_gpu(&tensor.device()) && tensor.shape().num_elements() > 0
 }

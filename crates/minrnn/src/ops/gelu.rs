@@ -10,7 +10,7 @@ use super::fused::{FusedOp, Keeps, has_kernels, input, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 
-/// u Φ(u) with u = x + bias and Φ the normal distribution function (models.md §12).
+/// u Φ(u) with u = x + bias and Φ the normal distribution function (Hendrycks and Gimpel 2016, arXiv:1606.08415).
 ///
 /// # Shapes
 /// * `x` `[N, M]`, `bias` `[M]`, absent is 0 → `[N, M]`
@@ -35,12 +35,12 @@ fn biased(x: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
     }
 }
 
-/// True where the kernels run; those of graphics processors take a bias.
+/// True where the kernels run; the GPU's need a bias.
 fn has_kernels_for(x: &Tensor<2>, bias: Option<&Tensor<1>>) -> bool {
     is_on_cpu(&x.device()) || bias.is_some() && has_kernels(x)
 }
 
-/// scale ⊙ value ⊙ GELU(gate), with [value | gate] = x + bias (models.md §2.7, FF).
+/// scale ⊙ value ⊙ GELU(gate), with [value | gate] = x + bias (GEGLU of Shazeer 2020, arXiv:2002.05202, with a learned scale).
 ///
 /// # Shapes
 /// * `x` `[N, 2M]`, `bias` `[2M]`, absent is 0, `scale` `[M]` → `[N, M]`
@@ -60,7 +60,7 @@ pub(super) fn composed_bias_gated_gelu(x: Tensor<2>, bias: Option<Tensor<1>>, sc
     x.clone().narrow(1, 0, m) * activation::gelu(x.narrow(1, m, m)) * scale.unsqueeze()
 }
 
-/// GELU(gate) ⊙ value, with [gate | value] = x (models.md §4.3).
+/// GELU(gate) ⊙ value, with [gate | value] = x (GEGLU of Shazeer 2020, arXiv:2002.05202).
 ///
 /// # Shapes
 /// * `x` `[N, 2M]` → `[N, M]`

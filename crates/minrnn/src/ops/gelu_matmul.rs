@@ -15,7 +15,7 @@ use super::gelu::{bias_gated_gelu, bias_gelu};
 use super::matmul::{matmul, matrix};
 use super::precision::{self, Precision};
 
-/// GELU(x + bias) W (models.md §2.7, FF).
+/// GELU(x + bias) W (Hendrycks and Gimpel 2016, arXiv:1606.08415).
 ///
 /// # Shapes
 /// * `x` `[N, M]`, `bias` `[M]`, absent is 0, `weight` `[M, D]` → `[N, D]`
@@ -29,7 +29,7 @@ pub fn gelu_matmul(x: Tensor<2>, bias: Option<Tensor<1>>, weight: Tensor<2>) -> 
     matmul(bias_gelu(x, bias), weight)
 }
 
-/// (scale ⊙ value ⊙ GELU(gate)) W, with [value | gate] = x + bias (models.md §2.7, FF).
+/// (scale ⊙ value ⊙ GELU(gate)) W, with [value | gate] = x + bias (GEGLU of Shazeer 2020, arXiv:2002.05202, with a learned scale).
 ///
 /// # Shapes
 /// * `x` `[N, 2M]`, `bias` `[2M]`, absent is 0, `scale` `[M]`, `weight` `[M, D]` → `[N, D]`

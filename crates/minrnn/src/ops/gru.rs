@@ -11,7 +11,7 @@ use super::recurrence::Start;
 use super::steps::StepCodes;
 use super::stepwise::Stepwise;
 
-/// A GRU in the paper's or in PyTorch's form (models.md §3).
+/// A GRU in its paper's form (Cho et al. 2014, arXiv:1406.1078, §2.3) or in PyTorch's.
 ///
 /// # Shapes
 /// * `preact` `[B, T, 3E]` the input side, parts r, z, n; `bias` `[3E]`, added to it; `weight` `[3E, E]` the recurrent side;

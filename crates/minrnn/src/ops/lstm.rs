@@ -16,7 +16,7 @@ use super::stepwise::Stepwise;
 /// Hidden states of every step `[B, T, E]`, and the last hidden and cell states `[B, E]`.
 pub type LstmOutputs = (Tensor<3>, Tensor<2>, Tensor<2>);
 
-/// An LSTM (models.md §3).
+/// An LSTM (Hochreiter and Schmidhuber 1997, Neural Computation 9(8), with the forget gate of Gers et al. 2000, Neural Computation 12(10)).
 ///
 /// # Shapes
 /// * `preact` `[B, T, 4E]` the input side, parts i, f, g, o; `bias` `[4E]`, added to it; `weight` `[4E, E]` the recurrent side;
@@ -80,7 +80,7 @@ pub(super) fn composed(
     (stepwise.outputs(), h_last, c_last)
 }
 
-/// Widest head of the kernels for graphics processors, whose shared memory holds the gradients of its gates.
+/// Widest head of the GPU kernels, whose shared memory holds the gradients of its gates.
 const MOST_WIDTH_ON_GPU: usize = 2048;
 
 /// True where the kernels of the device of `preact` take heads of `width` channels.

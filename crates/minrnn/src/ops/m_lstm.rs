@@ -21,7 +21,7 @@ pub struct MLstmMemory {
     pub m: Tensor<2>,
 }
 
-/// An mLSTM (models.md §4.2), in chunks of time.
+/// An mLSTM (Beck et al. 2024, arXiv:2405.04517, §2.3), in chunks of time.
 ///
 /// # Shapes
 /// * `q`, `k`, `v` `[B, T, D]` with the channels of a head side by side; `gates` `[B, T, 2NH]` the pre-activations of the input gates, then

@@ -25,7 +25,7 @@
 //! | [`silu`], [`silu_shared`], [`split`] | what stands around the convolutions of Mamba and xLSTM |
 //! | [`block_diagonal`], [`head_norm`], [`skip_gate`] | the other parts of an xLSTM block |
 //! | [`matmul`], [`matmul_transposed`] | the matrix products of layers, in the precision of [`with_precision`] |
-//! | [`activation_format`] | bf16 where a graphics processor and the precision allow it for what lies between kernels |
+//! | [`activation_format`] | bf16 where a GPU and the precision allow it for what lies between kernels |
 //! | [`layer_norm_residual`], [`rms_norm_residual`], [`causal_conv_residual`] | the same at the head of a residual connection |
 //! | [`embedding`] | tokens looked up in a table |
 //! | [`cross_entropy`], [`squared_error`] | the masked losses: of classes and of numbers |

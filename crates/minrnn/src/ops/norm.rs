@@ -47,7 +47,8 @@ pub(super) fn composed_layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1
     centred / (variance + eps).sqrt() * gamma.unsqueeze() + beta.unsqueeze()
 }
 
-/// (1 + γ) ⊙ x · √D / max(‖x‖, 1e−12) over the last dimension (models.md §2.7).
+/// (1 + γ) ⊙ x · √D / max(‖x‖, 1e−12) over the last dimension (RMSNorm of Zhang and Sennrich 2019, arXiv:1910.07467, with the gain stored
+/// as 1 + γ).
 ///
 /// # Shapes
 /// * `x` `[B, T, D]`, `gamma` `[D]` → `[B, T, D]`
@@ -104,7 +105,7 @@ pub(super) struct LayerNorm {
     pub(super) eps: f32,
     pub(super) gives_input: bool,
     /// The format of the first output.
-    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only graphics processors have several"))]
+    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only GPUs have several"))]
     pub(super) format: FloatDType,
 }
 
@@ -144,7 +145,7 @@ impl FusedOp for LayerNorm {
 pub(super) struct RmsNorm {
     pub(super) gives_input: bool,
     /// The format of the first output.
-    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only graphics processors have several"))]
+    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only GPUs have several"))]
     pub(super) format: FloatDType,
 }
 

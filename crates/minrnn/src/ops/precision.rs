@@ -19,7 +19,7 @@ pub fn with_precision<R>(precision: Precision, work: impl FnOnce() -> R) -> R {
     scoped(&CURRENT, precision, work)
 }
 
-/// Runs `work` with activations in `format` on graphics processors, whatever the precision and whether or not the device has matrix units
+/// Runs `work` with activations in `format` on GPUs, whatever the precision and whether or not the device has matrix units
 /// for it: f16 shows on devices without bf16 that a model's operations take each other's formats.
 pub fn with_activations<R>(format: FloatDType, work: impl FnOnce() -> R) -> R {
     scoped(&ACTIVATIONS, Some(format), work)
@@ -37,7 +37,7 @@ fn scoped<T: Copy + 'static, R>(setting: &'static LocalKey<Cell<T>>, value: T, w
     work()
 }
 
-/// The format of activations that only operations with kernels see, on `device` in the current precision: bf16 on graphics processors
+/// The format of activations that only operations with kernels see, on `device` in the current precision: bf16 on GPUs
 /// that store and multiply it, and f32 elsewhere.
 pub fn activation_format(device: &Device) -> FloatDType {
     match ACTIVATIONS.get() {

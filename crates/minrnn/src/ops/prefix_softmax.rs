@@ -19,7 +19,8 @@ pub struct PrefixMemory {
     pub log_weight: Tensor<2>,
 }
 
-/// The mean of all values read so far, weighted by the softmax of their scores (models.md §11). A reset empties the memory.
+/// The mean of all values read so far, weighted by the softmax of their scores (Aaren: Feng et al. 2024, arXiv:2405.13956, §3). A reset
+/// empties the memory.
 ///
 /// # Shapes
 /// * `scores` `[B, T, H]`, `values` `[B, T, E]` with E / H channels for each head → `[B, T, E]` and the last memory

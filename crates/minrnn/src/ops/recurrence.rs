@@ -29,7 +29,7 @@ impl Start {
 
 /// A linear recurrence with kernels: how its slices go in and come out.
 pub(super) trait Recurrence: Debug + Send + Sync + 'static {
-    /// The same recurrence on a graphics processor; none where it has no kernels.
+    /// The same recurrence on a GPU; none where it has no kernels.
     #[cfg(feature = "gpu")]
     fn cell(&self) -> Option<super::gpu::Cell> {
         None

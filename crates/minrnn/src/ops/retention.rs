@@ -46,7 +46,8 @@ pub struct RetentionState {
     pub position: Tensor<2>,
 }
 
-/// S_t = γ S_{t−1} + φ(k_t) v_tᵀ, o_t = S_tᵀ φ(q_t) for each head (models.md §9, §10). A reset restores a state and a position of 0.
+/// S_t = γ S_{t−1} + φ(k_t) v_tᵀ, o_t = S_tᵀ φ(q_t) for each head (retention: Sun et al. 2023, arXiv:2307.08621, §2; linear attention:
+/// Katharopoulos et al. 2020, arXiv:2006.16236, §3.4). A reset restores a state and a position of 0.
 ///
 /// # Shapes
 /// * `queries`, `keys` `[B, T, H·K]`, `values` `[B, T, H·V]` → `[B, T, H·V]` and the last state

@@ -22,7 +22,7 @@ pub struct Rwkv4Memory {
 }
 
 /// σ(r) ⊙ the mean of the values read, weighted by e^key, the past fading by e^−e^decay a step, the present favoured by e^bonus
-/// (models.md §8). A reset empties the memory.
+/// (Peng et al. 2023, arXiv:2305.13048). A reset empties the memory.
 ///
 /// # Shapes
 /// * `receptance`, `key`, `value` `[B, T, E]`, `decay`, `bonus` `[E]` → y `[B, T, E]` and the last memory

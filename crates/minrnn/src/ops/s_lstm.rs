@@ -28,7 +28,7 @@ pub struct SLstmMemory {
     pub m: Tensor<2>,
 }
 
-/// An sLSTM (models.md §4.1).
+/// An sLSTM (Beck et al. 2024, arXiv:2405.04517, §2.2).
 ///
 /// # Shapes
 /// * `preact` `[B, T, 4E]` the input side, parts i, f, z, o; `weight` `[NH, 4H, H]` the recurrent side of each head, H = E / NH; `bias`

@@ -33,7 +33,8 @@ pub struct SelectiveScan {
     pub h0: Option<Tensor<3>>,
 }
 
-/// y_t = (Σ_n C_t h_t + D u_t) · SiLU(z_t) with h_t = exp(Δ_t A) h_{t−1} + Δ_t u_t B_t and Δ = softplus(δ + bias) (models.md §5).
+/// y_t = (Σ_n C_t h_t + D u_t) · SiLU(z_t) with h_t = exp(Δ_t A) h_{t−1} + Δ_t u_t B_t and Δ = softplus(δ + bias) (Gu and Dao 2023,
+/// arXiv:2312.00752, §3.2).
 ///
 /// # Shapes
 /// * as in [`SelectiveScan`] → y `[B, T, E]` and the last state `[B, E, N]`
@@ -102,7 +103,7 @@ pub(super) struct Op {
     pub steps: StepCodes,
 }
 
-/// Largest N of the kernels for graphics processors, which share B and C of a tile of steps.
+/// Largest N of the GPU kernels, which share B and C of a tile of steps.
 const MOST_STATES_ON_GPU: usize = 64;
 
 /// Inputs that are always there: u, δ, its bias, A, B and C, D.

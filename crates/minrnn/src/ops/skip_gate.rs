@@ -7,7 +7,7 @@ use minrnn_kernels::skip_gate as gate_kernel;
 use super::flex::{Output, dims, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 
-/// (y + skip ⊙ c) ⊙ SiLU(z) (models.md §4.3).
+/// (y + skip ⊙ c) ⊙ SiLU(z) (the mLSTM block of Beck et al. 2024, arXiv:2405.04517, §2.4).
 ///
 /// # Shapes
 /// * `y`, `c`, `z` `[B, T, D]`, `skip` `[D]` → `[B, T, D]`

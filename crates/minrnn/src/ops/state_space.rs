@@ -1,4 +1,5 @@
-//! Linear state spaces of one input and one output for each channel (models.md §6), as a fused recurrence.
+//! Linear state spaces of one input and one output for each channel (S4: Gu et al. 2022, arXiv:2111.00396; S4D: Gu et al. 2022,
+//! arXiv:2206.11893), as a fused recurrence.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;

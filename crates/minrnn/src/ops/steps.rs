@@ -12,7 +12,7 @@ use minrnn_kernels::segments::{self, PADDING, RESET};
 pub struct StepCodes {
     codes: Option<Arc<[i32]>>,
     seq_len: usize,
-    /// The codes on a graphics processor.
+    /// The codes on a GPU.
     #[cfg(feature = "gpu")]
     uploaded: super::gpu::Uploaded,
 }

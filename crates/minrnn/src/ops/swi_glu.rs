@@ -7,7 +7,7 @@ use minrnn_kernels::swi_glu as kernel;
 use super::flex::{Output, dims, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 
-/// value ⊙ SiLU(gate), with [value | gate] = x (models.md §12).
+/// value ⊙ SiLU(gate), with [value | gate] = x (SwiGLU of Shazeer 2020, arXiv:2002.05202).
 ///
 /// # Shapes
 /// * `x` `[N, 2M]` → `[N, M]`

@@ -60,7 +60,7 @@ fn at_once<M: Mixer>(
 ) -> Differentiated<M::State> {
     let state = state.unwrap_or_else(|| model.init_state(batch.inputs.dims()[0]));
     let (loss, state) = model.loss(batch.inputs, batch.targets, batch.mask, state, &batch.steps, mode);
-    // The value last: reading it waits for a graphics processor, which should have the backward pass to work on meanwhile.
+    // The value last: reading it waits for a GPU, which should have the backward pass to work on meanwhile.
     let gradients = GradientMap::new(model, &loss.clone().backward());
     Differentiated { loss: f64::from(loss.into_scalar::<f32>()), gradients, state: state.detach() }
 }

@@ -16,7 +16,8 @@ const CLIP_EPS: f64 = 1e-6;
 /// ε of AdamW.
 const EPS: f64 = 1e-8;
 
-/// Parts of models without weight decay, and the largest learning rate that each is trained with (models.md §6, §7).
+/// Parts of models without weight decay, and the largest learning rate that each is trained with (those of the released code of S4, H3 and
+/// Hyena).
 const LR_CAPS: [(&str, f64); 3] = [("ssm.", 1e-3), ("filter.features", 1e-5), ("filter.", 1e-3)];
 
 /// The gradient of every parameter, flat, in the order of names.
@@ -73,7 +74,7 @@ impl GradientMap {
     }
 }
 
-/// AdamW (models.md §13) whose decay acts on the groups of the configuration.
+/// AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) whose decay acts on the groups of the configuration.
 pub struct Optimizer {
     betas: [f64; 2],
     weight_decay: f64,

@@ -104,7 +104,7 @@ pub(super) fn iteration_of(name: &str) -> Option<u64> {
     numbers.next().map_or(Some(iteration), |again| number(again).map(|_| iteration))
 }
 
-/// Names in a directory, sorted; names that are not Unicode are none of ours and left out.
+/// Names in a directory, sorted; names that are not Unicode are not ours and are left out.
 pub(super) fn entries(directory: &Path) -> Result<Vec<String>> {
     let list = || -> std::io::Result<Vec<String>> {
         let mut names = Vec::new();

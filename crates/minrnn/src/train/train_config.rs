@@ -9,7 +9,7 @@ use crate::Result;
 use crate::device::DeviceChoice;
 use crate::memory::Size;
 
-/// Tokens of one micro-batch beyond which no machine of ours holds the activations.
+/// Tokens of one micro-batch beyond which no machine we know holds the activations.
 const MAX_BATCH_TOKENS: usize = 1 << 26;
 
 /// The course of the learning rate.

@@ -11,7 +11,7 @@ use crate::linear::{Linear, Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{Candidate, ModelConfig, Result};
+use crate::{Candidate, CheckedConfig, Result};
 
 #[derive(Debug, Clone)]
 pub(super) struct DecayMinGru {
@@ -24,8 +24,8 @@ pub(super) struct DecayMinGru {
 }
 
 impl DecayMinGru {
-    pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
-        let e = config.d_inner()?;
+    pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+        let e = config.d_inner();
         let mut lost = source.vector(&join(name, "decay"), &[e])?;
         for x in &mut lost {
             let rate = libm::fmaxf(*x, 0.0) + libm::log1pf(libm::expf(-libm::fabsf(*x)));

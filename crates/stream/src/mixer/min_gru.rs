@@ -13,7 +13,7 @@ use crate::linear::{Linear, Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{Candidate, ForgetFloor, ModelConfig, Result};
+use crate::{Candidate, CheckedConfig, ForgetFloor, Result};
 
 #[derive(Debug, Clone)]
 pub(super) struct MinGru {
@@ -26,17 +26,17 @@ pub(super) struct MinGru {
 }
 
 impl MinGru {
-    pub(super) fn read(config: &ModelConfig, layer: usize, candidate: Candidate, source: &mut dyn Source, name: &str) -> Result<Self> {
+    pub(super) fn read(config: &CheckedConfig, layer: usize, candidate: Candidate, source: &mut dyn Source, name: &str) -> Result<Self> {
         let share = match config.forget_floor {
             ForgetFloor::None => None,
             ForgetFloor::Learned => {
                 let (theta, ceiling) =
-                    (source.vector(&join(name, "forget_floor"), &[config.d_inner()?])?, config.forget_ceiling(layer) as f32);
+                    (source.vector(&join(name, "forget_floor"), &[config.d_inner()])?, config.forget_ceiling(layer) as f32);
                 Some(theta.iter().map(|x| 1.0 - ceiling / (1.0 + libm::expf(-x))).collect())
             }
         };
         Ok(Self {
-            in_proj: source.linear(&join(name, "in_proj"), 2 * config.d_inner()?, config.d_model)?,
+            in_proj: source.linear(&join(name, "in_proj"), 2 * config.d_inner(), config.d_model)?,
             initial: initial(config, source, name, "initial_state", candidate)?,
             candidate,
             share,

@@ -11,7 +11,7 @@ use crate::linear::{Linear, Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{Candidate, ModelConfig, Result};
+use crate::{Candidate, CheckedConfig, Result};
 
 #[derive(Debug, Clone)]
 pub(super) struct MinLstm {
@@ -23,9 +23,9 @@ pub(super) struct MinLstm {
 }
 
 impl MinLstm {
-    pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+    pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         Ok(Self {
-            in_proj: source.linear(&join(name, "in_proj"), 3 * config.d_inner()?, config.d_model)?,
+            in_proj: source.linear(&join(name, "in_proj"), 3 * config.d_inner(), config.d_model)?,
             initial: initial(config, source, name, "initial_state", config.candidate)?,
             candidate: config.candidate,
             normalized: config.normalize_gates,

@@ -51,7 +51,7 @@ impl<'a> Reference<'a> {
         let mut reference = Self { config, tensors, blocks: Vec::new() };
         for i in 0..config.n_layers {
             let initial = |part: &str| match config.initial_state {
-                InitialState::Zero => vec![0.0; config.d_inner().unwrap()],
+                InitialState::Zero => vec![0.0; config.checked().unwrap().d_inner()],
                 InitialState::Learned => {
                     let theta = reference.vector(&format!("backbone.blocks.{i}.mixer.{part}"));
                     let positive =
@@ -130,7 +130,7 @@ impl<'a> Reference<'a> {
         add(&mut x, self.linear(&at("mixer.out_proj"), &h));
         if self.config.ff != FeedForwardKind::None {
             let up = self.linear(&at("ff.up"), &self.norm(&at("ff_norm"), &x));
-            let d_ff = self.config.d_ff().unwrap();
+            let d_ff = self.config.checked().unwrap().d_ff();
             let hidden: Vec<f64> = match self.config.ff {
                 FeedForwardKind::Gated => {
                     let scale = self.vector(&at("ff.scale"));
@@ -145,7 +145,7 @@ impl<'a> Reference<'a> {
 
     fn mix(&mut self, i: usize, x: &[f64]) -> Vec<f64> {
         let config = self.config;
-        let e = config.d_inner().unwrap();
+        let e = config.checked().unwrap().d_inner();
         let name = format!("backbone.blocks.{i}.mixer");
         let p = self.linear(&format!("{name}.in_proj"), x);
         let gates = p.len() / e;

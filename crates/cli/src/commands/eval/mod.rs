@@ -39,7 +39,7 @@ pub struct Args {
     /// Number of fixed random batches
     #[arg(long, value_name = "N", default_value_t = FINAL_BATCHES, value_parser = clap::value_parser!(u64).range(1..))]
     batches: u64,
-    /// How often the likeliest token is the same as this model's: a run, a checkpoint or a packed model (for a packed model)
+    /// Top-1 agreement with this model: a run, a checkpoint or a packed model (for a packed model)
     #[arg(long, value_name = "RUN|FILE", requires = "data")]
     against: Option<PathBuf>,
     /// Loss and accuracy by how often the token occurs in the training text, in this many bins of equal width in its logarithm
@@ -203,7 +203,7 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
                 .context(NO_STDOUT)?;
         }
         (Some(share), Some(other)) => {
-            writeln!(io::stdout(), "likeliest token as {}: {:.2} %", other.display(), 100.0 * share).context(NO_STDOUT)?;
+            writeln!(io::stdout(), "top-1 agreement with {}: {:.2} %", other.display(), 100.0 * share).context(NO_STDOUT)?;
         }
         _ => {}
     }

@@ -1,4 +1,5 @@
-//! Offline reinforcement learning: recorded episodes, and windows of them that a policy is trained on (tasks.md §5).
+//! Offline reinforcement learning: recorded episodes, and windows of them that a policy is trained on (Chen et al. 2021, arXiv:2106.01345;
+//! Ota 2024, arXiv:2403.19925).
 //!
 //! A policy reads at every step what is still to be earned (the return-to-go), what it observes and what it did last, and predicts what
 //! to do. It is trained to imitate the recorded actions; asked for a high return, it does what was done where returns were high.

@@ -1,4 +1,4 @@
-//! Windows of K steps, cut from trajectories at random (tasks.md §5.3, §5.4).
+//! Windows of K steps, cut from trajectories at random (Chen et al. 2021, arXiv:2106.01345, §3).
 //!
 //! A trajectory is drawn in proportion to its length and a start uniformly inside it: every step is a start equally often. A window that
 //! reaches the end of its trajectory is shorter than K and padded on the left with rows in which the observation is 0 *before* it is

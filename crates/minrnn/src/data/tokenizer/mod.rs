@@ -205,7 +205,7 @@ impl Tokenizer {
             return Ok(Self::Bpe(Box::new(Bpe::from_value(value)?)));
         }
         let file: OwnFile = serde_json::from_value(value).map_err(|e| {
-            format!("is not a tokenizer of ours or of the Hugging Face format ({e}); restore it from another checkpoint of the run")
+            format!("is neither a minrnn tokenizer nor one in the Hugging Face format ({e}); restore it from another checkpoint of the run")
         })?;
         if file.format != FORMAT || file.version != 1 {
             return Err(format!(

@@ -119,7 +119,7 @@ fn update<N: Size>(
     next_second[ABSOLUTE_POS] = squares;
 }
 
-/// The tensors of a graphics processor; none where they lie elsewhere.
+/// The tensors of a GPU; none where they lie elsewhere.
 pub(in crate::ops) fn all_on_gpu(tensors: &[&Tensor<1>]) -> Option<Vec<CubeTensor>> {
     tensors.iter().map(|&tensor| on_gpu(tensor.clone())).collect()
 }

@@ -21,7 +21,7 @@ fn multiplies_bf16(like: &CubeTensor) -> bool {
     units.cmma.iter().any(|unit| [unit.a_type, unit.b_type, unit.cd_type] == [bf16, bf16, f32])
 }
 
-/// Whether a device is a graphics processor that stores bf16 and has matrix units for it.
+/// Whether a device is a GPU that stores bf16 and has matrix units for it.
 pub(in crate::ops) fn works_in_bf16(device: &Device) -> bool {
     match device.clone().inner().as_dispatch() {
         DispatchDevice::Cube(device) => {

@@ -1,4 +1,4 @@
-//! The fused operations on graphics processors: kernels written once in CubeCL and compiled by the driver of whatever device is there.
+//! The fused operations on GPUs: kernels written once in CubeCL and compiled by the driver of whatever device is there.
 //!
 //! Every file has the kernels of one operation and launches them from the operation's own struct, which the CPU file beside this folder
 //! declares. Inputs, outputs and gradients are those of the CPU kernels; so are masks of dropout, resets and padding.
@@ -46,7 +46,7 @@ use std::fmt::Debug;
 
 use burn_cubecl::tensor::CubeTensor;
 
-/// An operation on a graphics processor; the same contract as [`FusedOp`](super::fused::FusedOp).
+/// An operation on a GPU; the same contract as [`FusedOp`](super::fused::FusedOp).
 pub(super) trait GpuOp: Debug {
     /// What the outputs are like, from what the inputs are: with Burn's fusion this is asked for before anything is computed.
     fn outputs_like(&self, inputs: &[Like]) -> Vec<Like>;

@@ -1,4 +1,4 @@
-//! Between tensors of a graphics processor and the buffers kernels work on.
+//! Between tensors of a GPU and the buffers kernels work on.
 
 use std::sync::{Arc, Mutex};
 
@@ -175,7 +175,7 @@ impl Columns {
     }
 }
 
-/// The f32 tensor of a graphics processor behind a tensor of Burn's, computed if it still waits to be; none where it lies elsewhere.
+/// The f32 tensor of a GPU behind a tensor of Burn's, computed if it still waits to be; none where it lies elsewhere.
 pub(in crate::ops) fn on_gpu<const D: usize>(tensor: Tensor<D>) -> Option<CubeTensor> {
     match tensor.into_dispatch().kind {
         #[cfg(not(feature = "fusion"))]
