@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use minrnn::checkpoint::parameter_count;
 use minrnn::data::table::Measure;
-use minrnn::train::{Data, Ending, Evaluation, Event, FinalReport, Record, Trainer, Update};
+use minrnn::train::{Data, Ending, Evaluation, Event, FINAL_BATCHES, FinalReport, Trainer, Update, duration};
 
 /// At most one plain line of progress in this time.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
@@ -104,19 +104,6 @@ impl Display {
     }
 }
 
-/// The line of the log that belongs to an event.
-pub fn record_of(event: &Event) -> Option<Record> {
-    match event {
-        Event::Updated(Update { iteration, loss, lr, grad_norm, tokens_per_s }) => {
-            Some(Record::Train { iteration: *iteration, loss: *loss, lr: *lr, grad_norm: *grad_norm, tokens_per_s: *tokens_per_s })
-        }
-        Event::Evaluated { iteration, evaluation, .. } => {
-            Some(Record::Eval { iteration: *iteration, train_loss: None, test_loss: evaluation.loss, test_accuracy: evaluation.accuracy })
-        }
-        _ => None,
-    }
-}
-
 /// What a stopped run says last.
 pub fn say_how_to_go_on(trainer: &Trainer) {
     let out = trainer.run_dir().path().display();
@@ -148,6 +135,10 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         writeln!(out, "iteration {iteration}: test {} ({} predictions)", shown(evaluation), evaluation.n_scored)?;
     }
     writeln!(out, "best: iteration {}, test {}", report.iteration, shown(&report.fixed))?;
+    let run = trainer.run_dir().path().display();
+    if let Some(n_batches) = report.shortened_to {
+        writeln!(out, "the training was short: scored on {n_batches} batches, not on {FINAL_BATCHES}; minrnn eval {run} takes them all")?;
+    }
     for measure in &report.compared {
         writeln!(out, "{}", measure_line(measure))?;
     }
@@ -156,8 +147,9 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
     }
     if let Some(evaluation) = &report.full_pass {
         writeln!(out, "one pass over the whole test text: {} ({} predictions)", shown(evaluation), evaluation.n_scored)?;
+    } else if matches!(trainer.data(), Data::Text { .. }) {
+        writeln!(out, "the test text is longer than what was trained on: minrnn eval {run} makes one pass over the whole of it")?;
     }
-    let run = trainer.run_dir().path().display();
     writeln!(out, "model: {}", report.checkpoint.display())?;
     writeln!(out, "curves: {run}/curves.svg")?;
     match trainer.data() {
@@ -192,14 +184,4 @@ fn thousands(x: f64) -> String {
     let digits = format!("{x:.0}");
     let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap_or_default()).collect();
     groups.join(" ")
-}
-
-/// Seconds as a person says them.
-pub fn duration(seconds: f64) -> String {
-    let seconds = seconds.round() as u64;
-    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, s) => format!("{s} s"),
-        (0, m, s) => format!("{m} min {s} s"),
-        (h, m, _) => format!("{h} h {m} min"),
-    }
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use minrnn::Error;
 
 use crate::display::say;
+use crate::hint;
 
 /// The run or the check failed.
 pub const FAILED: u8 = 1;
@@ -50,13 +51,18 @@ pub fn report_usage(told: &clap::Error) -> ExitCode {
 
 /// Whether the input is at fault, and not the run or the machine.
 pub fn is_wrong_input(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| cause.is::<WrongInput>() || cause.downcast_ref::<Error>().is_some_and(Error::is_wrong_input))
+    error.chain().any(|cause| {
+        cause.is::<WrongInput>()
+            || cause.downcast_ref().is_some_and(Error::is_wrong_input)
+            || cause.downcast_ref().is_some_and(minrnn_bench::Error::is_wrong_input)
+            || cause.downcast_ref().is_some_and(minrnn_reproduce::Error::is_wrong_input)
+    })
 }
 
-/// The error and its causes; one whose text a message already ends with is not told again.
+/// The error and its causes, each with the flag that helps; one whose text a message already ends with is not told again.
 pub fn sentence(error: &anyhow::Error) -> String {
     let told = |told: String, cause: String| if told.ends_with(&cause) { told } else { format!("{told}: {cause}") };
-    error.chain().map(ToString::to_string).reduce(told).unwrap_or_default()
+    error.chain().map(hint::with_hint).reduce(told).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,14 +5,13 @@
 mod allocator;
 mod commands;
 mod corpus;
-mod deployed;
 mod device;
 mod device_failure;
 mod display;
 mod failure;
+mod hint;
 mod input;
 mod interrupt;
-mod machine;
 mod memory;
 mod output;
 mod printer;

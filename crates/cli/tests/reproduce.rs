@@ -182,7 +182,7 @@ fn what_cannot_be_asked_for_is_a_sentence() {
     Finished::of(&mut reproduce(&out, &["table3"])).ok();
     Finished::of(reproduce(&out, &["table3"]).args(["--data", "none.txt"])).refused(&["could not read 'none.txt'"]);
     let mut other_scale = minrnn(&["reproduce", "table3", "--scale", "cpu", "--out", &shown(&out)]);
-    Finished::of(&mut other_scale).refused(&["results of --scale smoke, found --scale cpu"]);
+    Finished::of(&mut other_scale).refused(&["results of scale smoke, asked for is scale cpu", "--out"]);
     scratch.write("out/reproduce.json", r#"{"format": 99}"#);
     Finished::of(&mut reproduce(&out, &["table3"])).refused(&["written by another version of minrnn (format 99"]);
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
+use crate::{DeviceProblem, Error, Result};
 
 /// A kind of device; all but the processor need the feature of their name when the program is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -159,15 +159,13 @@ impl DeviceChoice {
         };
         let name = kind.name();
         let Some(devices) = kind.devices() else {
-            return Err(Error::Config(format!(
-                "this program was built without {name}; build it with the feature {name}, for example: cargo install --path crates/cli --features {name}"
-            )));
+            return Err(DeviceProblem::NotBuilt(name).into());
         };
         let count = devices.len();
         devices.into_iter().nth(index).ok_or_else(|| {
-            Error::Config(match count {
-                0 => format!("no {name} device was found; install the GPU driver, or run on --device cpu"),
-                _ => format!("there is no {self}: the machine has {count} of {name}, counted from 0; see minrnn devices"),
+            Error::from(match count {
+                0 => DeviceProblem::NoneFound(name),
+                _ => DeviceProblem::TooFew { choice: self.to_string(), kind: name, count },
             })
         })
     }
@@ -240,6 +238,6 @@ mod tests {
     #[test]
     fn a_kind_that_was_not_built_is_named() {
         let error = DeviceChoice::Fixed(DeviceKind::Cuda, 0).open().unwrap_err().to_string();
-        assert!(error.contains("--features cuda"), "{error}");
+        assert!(error.contains("the feature cuda"), "{error}");
     }
 }

@@ -37,6 +37,28 @@ pub enum Error {
         /// What is wrong with it and what to do.
         problem: String,
     },
+    /// A setting without default is missing, and nothing can be done without it.
+    #[error("{sentence}")]
+    Needed {
+        /// What is to be given.
+        what: Needed,
+        /// For what.
+        sentence: String,
+    },
+    /// A setting differs from the one that a run began with.
+    #[error("{0}")]
+    MustStay(String),
+    /// A run directory, or a file of it, cannot be used as was asked.
+    #[error("'{}': {problem}", path.display())]
+    Run {
+        /// The directory or the file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: RunProblem,
+    },
+    /// There is no such device.
+    #[error(transparent)]
+    Device(#[from] DeviceProblem),
     /// More memory is needed than there is.
     #[error("{0}")]
     Memory(String),
@@ -71,6 +93,80 @@ pub enum Error {
     Runtime(minrnn_stream::Error),
 }
 
+/// What a caller has to give; whoever asks a person for it says how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Needed {
+    /// A text or a table, `data.path`.
+    File,
+    /// The folder of a task's files, `data.path`.
+    Folder,
+    /// The columns to be found, `data.target`.
+    Target,
+    /// The column that names sequences, `data.group`.
+    Group,
+    /// The key of a model's configuration, which the file of weights does not tell.
+    ModelKey(String),
+}
+
+/// Why a run directory cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunProblem {
+    /// Asked to go on with a run that is not there.
+    #[error("there is no run directory to resume")]
+    Missing,
+    /// Asked to go on with what is no run.
+    #[error("expected a run to resume, found other files such as '{0}'")]
+    NotARun(String),
+    /// Another process holds its lock.
+    #[error("another process is training in this directory; wait for it to end")]
+    InUse,
+    /// Asked for a new run where there is one.
+    #[error("it already holds a run")]
+    HoldsRun,
+    /// Asked for a new run where other files are.
+    #[error("expected a new or an empty directory for the run, found '{0}' in it")]
+    HoldsFiles(String),
+    /// A checkpoint was copied away from the data that are needed.
+    #[error("it lies outside its run, whose data is needed")]
+    OutsideRun,
+    /// The text or the table is another one.
+    #[error("the {0} has changed since this run began")]
+    Changed(&'static str),
+    /// The files of a task are others.
+    #[error("the data are not those that the run began with; put these back")]
+    OtherData,
+    /// Somebody wrote to the log of a run that was going on.
+    #[error(
+        "another program replaced or changed the log while the run was writing it, and lines may be lost; leave it alone, put back what \
+         you can, and resume the run"
+    )]
+    LogReplaced,
+}
+
+/// Why a device cannot be opened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceProblem {
+    /// The program lacks the feature of that name.
+    #[error("this program was built without {0}; build it with the feature {0}")]
+    NotBuilt(&'static str),
+    /// There is none of its kind.
+    #[error("no {0} device was found; install the GPU driver, or compute on cpu")]
+    NoneFound(&'static str),
+    /// There are fewer of its kind.
+    #[error("there is no {choice}: the machine has {count} of {kind}, counted from 0")]
+    TooFew {
+        /// What was asked for.
+        choice: String,
+        /// Its kind.
+        kind: &'static str,
+        /// How many there are.
+        count: usize,
+    },
+}
+
 impl From<minrnn_stream::Error> for Error {
     fn from(error: minrnn_stream::Error) -> Self {
         match error {
@@ -89,6 +185,16 @@ impl Error {
     /// An [`Error::Malformed`] for `path`.
     pub fn malformed(path: impl AsRef<Path>, problem: impl Into<String>) -> Self {
         Self::Malformed { path: path.as_ref().to_owned(), problem: problem.into() }
+    }
+
+    /// An [`Error::Needed`].
+    pub(crate) fn needed(what: Needed, sentence: impl Into<String>) -> Self {
+        Self::Needed { what, sentence: sentence.into() }
+    }
+
+    /// An [`Error::Run`] for `path`.
+    pub(crate) fn run(path: impl AsRef<Path>, problem: RunProblem) -> Self {
+        Self::Run { path: path.as_ref().to_owned(), problem }
     }
 
     /// True where the caller's input is at fault (exit code 2), false where the run itself failed (exit code 1).

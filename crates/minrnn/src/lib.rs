@@ -42,6 +42,7 @@
 
 pub mod checkpoint;
 pub mod data;
+pub mod deployed;
 pub mod device;
 mod error;
 pub mod generate;
@@ -63,7 +64,7 @@ pub mod verify;
 
 /// The framework that models are written in, at the version that this library fits.
 pub use burn;
-pub use error::{Error, Result};
+pub use error::{DeviceProblem, Error, Needed, Result, RunProblem};
 pub use minrnn_model;
 pub use policy::Policy;
 pub use segments::Segments;

@@ -10,12 +10,12 @@ use std::time::Instant;
 use anyhow::Context;
 use minrnn::checkpoint::{LoadedModel, TOKENIZER_FILE, load_model};
 use minrnn::data::Tokenizer;
+use minrnn::deployed::{Deployed, Engine};
 use minrnn::generate::{ModelIdentity, RuntimeSession, Session, TextGenerator, TokenSession};
 use minrnn::memory::{Sizes, inference};
 use minrnn_model::read_text;
 use minrnn_stream::Sampling;
 
-use crate::deployed::{Deployed, Engine};
 use crate::device::DeviceArg;
 use crate::display::say;
 use crate::failure::WrongInput;

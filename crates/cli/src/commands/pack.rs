@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use anyhow::Context;
 use minrnn::Error;
 use minrnn::checkpoint::tokenizer_of;
+use minrnn::deployed::Deployed;
 use minrnn::train::find_checkpoint;
 use minrnn_model::{CheckpointFiles, WeightFormat, read_checkpoint};
 use minrnn_stream::PackedModel;
 
-use crate::deployed::{Deployed, with_way_out};
 use crate::output::{expect_harmless, print};
 
 #[derive(clap::Args)]
@@ -32,7 +32,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     // A vocabulary that cannot be read is refused now, not by whoever gets the file.
     let tokenizer = tokenizer_of(&CheckpointFiles::open(&checkpoint).map_err(Error::from)?)?.map(|(_, bytes)| bytes);
     let format: WeightFormat = args.weights.parse().map_err(minrnn_model::Error::from).map_err(Error::from)?;
-    let tensors = PackedModel::write(&args.output, &config.model, &mut weights, format, tokenizer.as_deref()).map_err(with_way_out)?;
+    let tensors = PackedModel::write(&args.output, &config.model, &mut weights, format, tokenizer.as_deref()).map_err(Error::from)?;
 
     let size = std::fs::metadata(&args.output).with_context(|| format!("could not read '{}'", args.output.display()))?.len();
     let mut text = format!("{}: {} from {}\n", args.output.display(), config.model.mixer, checkpoint.display());

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use minrnn::plot::{Legend, Panel, Series, draw_lines};
-use minrnn::train::{Record, read_metrics};
+use minrnn::train::{METRICS_FILE, Record, read_metrics};
 
-use super::train::METRICS_FILE;
 use crate::display::say;
 use crate::failure::WrongInput;
 use crate::output::{expect_harmless, print};

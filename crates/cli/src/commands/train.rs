@@ -5,10 +5,8 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
-use minrnn::data::expect_lasting;
 use minrnn::train::{
-    EXPERIMENT_FILE, Ending, Event, EventsFile, Experiment, MetricsLog, Pointer, RunDir, Task, Trainer, draw_curves, read_metrics,
-    training_memory,
+    EXPERIMENT_FILE, Ending, Experiment, Pointer, RunDir, Task, Trainer, find_data, readable, readable_folder, training_memory,
 };
 
 use crate::device::DeviceArg;
@@ -21,8 +19,6 @@ use crate::{corpus, interrupt, memory, threads};
 
 const DEFAULT_EXPERIMENT: &str = "selective-copying";
 const TEXT_EXPERIMENT: &str = "text";
-/// The log of a run.
-pub const METRICS_FILE: &str = "metrics.jsonl";
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -104,30 +100,12 @@ fn new_experiment(args: &Args) -> anyhow::Result<Experiment> {
     take_data(&mut experiment, args)?;
     // Before anything is fetched or written.
     training_memory(&experiment)?.expect_room(experiment.train.memory_limit)?;
-    find_data(&mut experiment, name)?;
+    find_data(&mut experiment, name, corpus::fetch)?;
     Ok(experiment)
 }
 
 fn take_memory_limit(experiment: &mut Experiment, args: &Args) {
     experiment.train.memory_limit = args.memory.given().or(experiment.train.memory_limit);
-}
-
-/// Makes the path of a text or table absolute, and downloads a public text that has none.
-pub fn find_data(experiment: &mut Experiment, name: &str) -> anyhow::Result<()> {
-    let data = &experiment.data;
-    let path = match (data.task, &data.path, data.corpus) {
-        (Task::Text | Task::Classify | Task::Forecast, Some(path), _) => readable(path)?,
-        (Task::Text, None, Some(corpus)) => readable(&corpus::fetch(corpus)?)?,
-        (Task::Text, None, None) => {
-            return Err(WrongInput(format!("the experiment '{name}' needs a text; give one with --data FILE")).into());
-        }
-        (Task::Classify | Task::Forecast, None, _) => {
-            return Err(WrongInput(format!("the experiment '{name}' needs a table; give one with --data FILE")).into());
-        }
-        _ => return Ok(()),
-    };
-    experiment.data.path = Some(path);
-    Ok(())
 }
 
 /// Puts the text or table of `--data`, and the columns of flags, in place of the experiment's own.
@@ -146,21 +124,6 @@ fn take_data(experiment: &mut Experiment, args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The absolute path of a folder, so that a run can be resumed from elsewhere.
-fn readable_folder(path: &Path) -> anyhow::Result<PathBuf> {
-    let folder = path.canonicalize().map_err(|source| minrnn::Error::io("read the folder", path, source))?;
-    if folder.is_dir() {
-        return Ok(folder);
-    }
-    Err(minrnn::Error::malformed(path, "expected the folder with the files of the task, found a file; give the folder it is in").into())
-}
-
-/// The absolute path of a text or table, so that a run can be resumed from elsewhere.
-fn readable(path: &Path) -> anyhow::Result<PathBuf> {
-    expect_lasting(path)?;
-    std::fs::File::open(path).and_then(|_| path.canonicalize()).map_err(|source| minrnn::Error::io("read", path, source).into())
-}
-
 fn run_name(args: &Args) -> String {
     let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = match (&args.experiment, &args.data) {
@@ -174,7 +137,10 @@ fn run_name(args: &Args) -> String {
 fn train(experiment: Experiment, run: RunDir, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let mut trainer = Trainer::new(experiment, run)?;
     display::say(memory::line(trainer.memory(), trainer.experiment().train.memory_limit));
-    let ending = train_and_record(&mut trainer, stop)?;
+    let mut display = Display::new(&trainer);
+    let outcome = trainer.run_and_record(stop, |event| display.show(event));
+    display.finish();
+    let ending = outcome?;
     if ending == Ending::Stopped {
         display::say_how_to_go_on(&trainer);
         return Ok(ExitCode::SUCCESS);
@@ -185,32 +151,4 @@ fn train(experiment: Experiment, run: RunDir, stop: &AtomicBool) -> anyhow::Resu
         None => display::say_how_to_go_on(&trainer),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Trains to the end, showing progress and keeping metrics, TensorBoard events and pictures in the run directory.
-pub fn train_and_record(trainer: &mut Trainer, stop: &AtomicBool) -> anyhow::Result<Ending> {
-    let out = trainer.run_dir().path().to_owned();
-    let mut metrics = MetricsLog::open(out.join(METRICS_FILE), trainer.progress())?;
-    let mut events = EventsFile::create(&out, Some(trainer.progress().iteration + 1))?;
-    let mut display = Display::new(trainer);
-    let outcome = trainer.run(stop, |event| {
-        if matches!(event, Event::Saving) {
-            // A checkpoint never knows of more than the log does, power failure or not.
-            metrics.sync()?;
-        }
-        if let Some(record) = display::record_of(&event) {
-            metrics.append(&record)?;
-            events.record(&record)?;
-        }
-        display.show(&event);
-        Ok(())
-    });
-    display.finish();
-    let title = &trainer.experiment().description;
-    let drawn = read_metrics(out.join(METRICS_FILE)).and_then(|records| draw_curves(&records, title, &out));
-    // What ended the training is told before what is wrong with its picture.
-    let ending = outcome?;
-    metrics.sync()?;
-    drawn?;
-    Ok(ending)
 }

@@ -6,7 +6,7 @@ use minrnn_model::ModelConfig;
 use toml::{Table, Value};
 
 use crate::train::settings::{overlay_section, parse_setting};
-use crate::{Error, Result};
+use crate::{Error, Needed, Result};
 
 const SECTION: &str = "model";
 
@@ -54,7 +54,7 @@ impl Settings {
         if self.has(key) {
             return Ok(());
         }
-        Err(Error::Config(format!("{why}; give {key} with --set {key}=VALUE")))
+        Err(Error::needed(Needed::ModelKey(key.to_owned()), why))
     }
 
     /// Checks that `config`, made from the file at `path`, has these keys.

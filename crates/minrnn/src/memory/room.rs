@@ -27,7 +27,7 @@ pub enum Source {
     AddressSpace,
     /// The limit on data, `ulimit -d`.
     Data,
-    /// A setting, `--memory-limit`.
+    /// A setting, `train.memory_limit` in an experiment.
     Setting,
 }
 

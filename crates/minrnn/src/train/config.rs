@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use minrnn_model::{CheckpointConfig, MixerKind, ModelConfig, NormKind, Positions, read_text};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -127,6 +128,21 @@ impl Experiment {
         Self::parse(&text, settings)
     }
 
+    /// The data and training settings in the configuration of the checkpoint at `checkpoint`, with its model; defaults where it was not
+    /// trained here. The path of a text is left out: the run keeps its tokens, and what became of the text since does not matter.
+    ///
+    /// # Errors
+    /// When a section is damaged, or settings do not fit together.
+    pub fn of_checkpoint(config: &CheckpointConfig, checkpoint: &Path) -> Result<Self> {
+        let model = config.model.clone();
+        let (data, train) = (section_of(config, checkpoint, "data")?, section_of(config, checkpoint, "train")?);
+        let mut experiment = Self { model, data, train, ..Self::default() };
+        let task = experiment.data.task;
+        experiment.data.path = experiment.data.path.filter(|_| task.reads_a_folder() || task.reads_table());
+        experiment.validate()?;
+        Ok(experiment)
+    }
+
     /// The experiment written in `text`, with `settings` applied on top.
     ///
     /// # Errors
@@ -208,17 +224,26 @@ impl Experiment {
             for (key, found) in keys.iter().filter(|(key, _)| !free.contains(&key.as_str())) {
                 // A key that is younger than the run stood for its default.
                 let expected = began.get(key).unwrap_or(&default[section][key]);
-                require(found == expected, || {
-                    let may_change = MAY_CHANGE.join(", ");
-                    format!(
-                        "{section}.{key} must stay {expected}, as the run began with it, found {found}; leave that setting as it was, or \
-                         train in another directory with --out (what may change when a run goes on: {may_change})"
-                    )
-                })?;
+                if found != expected {
+                    return Err(Error::MustStay(format!(
+                        "{section}.{key} must stay {expected}, as the run began with it, found {found}; what may change when a run goes on: \
+                         {}; leave that setting as it was",
+                        MAY_CHANGE.join(", ")
+                    )));
+                }
             }
         }
         Ok(())
     }
+}
+
+fn section_of<T: DeserializeOwned>(config: &CheckpointConfig, checkpoint: &Path, name: &str) -> Result<T> {
+    let value = config.sections.get(name).cloned().unwrap_or_else(|| serde_json::json!({}));
+    let problem = |_| {
+        let problem = format!("its config.json has no usable section '{name}', which says how to score it; take a checkpoint of a run");
+        Error::malformed(checkpoint, problem)
+    };
+    serde_json::from_value(value).map_err(problem)
 }
 
 /// The places of tokens, and what attention sees of them, end at `max_seq_len`.

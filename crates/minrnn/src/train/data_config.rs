@@ -10,7 +10,7 @@ use crate::data::{Encoding, TokenizerKind};
 use crate::data::{
     FormalTask, Generalization, Language, ListOpsTask, Mqar, NearestNeighbour, PixelInput, Protocol, RetrievalTask, TextUnit,
 };
-use crate::{Error, Result};
+use crate::{Error, Needed, Result};
 
 /// Most steps ahead; all of them are outputs of the model.
 const MAX_HORIZON: usize = 1 << 14;
@@ -265,14 +265,14 @@ impl DataConfig {
     pub fn classification(&self, seed: u64) -> Result<ClassificationConfig> {
         let [target] = &self.target[..] else {
             let found = self.target.len();
-            return Err(Error::Config(format!("to classify, name the column with the class (--target COLUMN), found {found} columns")));
+            let sentence = format!("to classify, name the column with the class, found {found} columns");
+            return Err(Error::needed(Needed::Target, sentence));
         };
-        require(!self.group.is_empty(), || {
-            "to classify sequences, name the column that tells which of them a row belongs to (--group COLUMN)".to_owned()
-        })?;
-        require(*target != self.group, || {
-            format!("the column '{target}' names sequences and classes at once; name two columns (--group COLUMN --target COLUMN)")
-        })?;
+        if self.group.is_empty() {
+            let sentence = "to classify sequences, name the column that tells which of them a row belongs to";
+            return Err(Error::needed(Needed::Group, sentence));
+        }
+        require(*target != self.group, || format!("the column '{target}' names sequences and classes at once; name two columns"))?;
         self.expect_columns_once()?;
         require(!self.columns.contains(target), || format!("columns names '{target}', the class that is to be found; leave it out"))?;
         let (columns, target, group) = (self.columns.clone(), target.clone(), self.group.clone());
@@ -284,7 +284,9 @@ impl DataConfig {
     /// # Errors
     /// When no column is named to be forecast, or one twice.
     pub fn forecasting(&self, seq_len: usize) -> Result<ForecastingConfig> {
-        require(!self.target.is_empty(), || "to forecast, name the columns that are to be predicted (--target COLUMN)".to_owned())?;
+        if self.target.is_empty() {
+            return Err(Error::needed(Needed::Target, "to forecast, name the columns that are to be predicted"));
+        }
         self.expect_columns_once()?;
         Ok(ForecastingConfig {
             columns: self.columns.clone(),

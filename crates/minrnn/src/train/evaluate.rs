@@ -131,7 +131,7 @@ fn is_right(logits: &[f32], target: usize) -> bool {
 }
 
 /// −ln softmax(logits)[target].
-fn loss_of(logits: &[f32], target: usize) -> f64 {
+pub(crate) fn loss_of(logits: &[f32], target: usize) -> f64 {
     let largest = logits.iter().fold(f64::NEG_INFINITY, |largest, &x| largest.max(f64::from(x)));
     let sum: f64 = logits.iter().map(|&x| (f64::from(x) - largest).exp()).sum();
     sum.ln() + largest - f64::from(logits[target])

@@ -5,7 +5,7 @@ macro_rules! built_in {
         /// Names of the built-in experiments; [`Experiment::load`](super::Experiment::load) takes them.
         pub const NAMES: &[&str] = &[$($name,)+];
 
-        const TEXTS: &[&str] = &[$(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/", $name, ".toml")),)+];
+        const TEXTS: &[&str] = &[$(include_str!(concat!("../../experiments/", $name, ".toml")),)+];
     };
 }
 

@@ -8,7 +8,7 @@ use minrnn_model::write_atomic;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::progress::Progress;
-use crate::{Error, Result};
+use crate::{Error, Result, RunProblem};
 
 /// One line of the log. `iteration` counts the updates made so far. A number that is not finite is written as `null`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -142,9 +142,7 @@ impl MetricsLog {
         if is_own && own.len() == self.len {
             return Ok(());
         }
-        let problem = "another program replaced or changed the log while the run was writing it, and lines may be lost; leave it alone, put \
-                       back what you can, and go on with --resume";
-        Err(Error::malformed(&self.path, problem))
+        Err(Error::run(&self.path, RunProblem::LogReplaced))
     }
 
     /// Writes the log anew under its name, from the file that has lost it.
@@ -331,7 +329,7 @@ mod tests {
         });
         let cut = refusal(&|| fs::write(&path, "").unwrap());
         for refused in [replaced, cut] {
-            assert!(refused.contains("replaced or changed the log") && refused.contains("--resume"), "{refused}");
+            assert!(refused.contains("replaced or changed the log") && refused.contains("resume the run"), "{refused}");
         }
     }
 

@@ -31,18 +31,39 @@ pub struct Evaluated {
     pub iteration: u64,
     /// What is minimised: the test loss, or one minus the accuracy where a task is scored by accuracy.
     pub score: f64,
+    /// The test loss where it is not the score: of equal accuracies the one with the lower loss is better.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+}
+
+impl Evaluated {
+    /// Whether it comes before `other`. Runs of older versions have no loss beside the accuracy; of equals the earlier one stays.
+    fn is_better(&self, other: &Self) -> bool {
+        let by_loss = || self.loss.zip(other.loss).is_some_and(|(own, others)| own < others);
+        self.score < other.score || self.score == other.score && by_loss()
+    }
 }
 
 impl Progress {
-    /// Records an evaluation; true when it is the best so far, and whether it is among the kept.
-    pub fn evaluated(&mut self, score: f64) -> (bool, bool) {
+    /// Records an evaluation with its test loss; true when it is the best so far, and whether it is among the kept. That of an untrained
+    /// model is neither. A lower loss at the same accuracy is better, but no gain that patience waits for.
+    pub fn evaluated(&mut self, score: f64, loss: f64) -> (bool, bool) {
         self.evaluated_at = Some(self.iteration);
-        let is_best = self.best.first().is_none_or(|best| score < best.score);
-        self.without_gain = if is_best { 0 } else { self.without_gain + 1 };
-        let place = self.best.iter().position(|kept| score < kept.score).unwrap_or(self.best.len());
-        self.best.insert(place, Evaluated { iteration: self.iteration, score });
+        if self.iteration == 0 {
+            return (false, false);
+        }
+        let found = Evaluated { iteration: self.iteration, score, loss: (loss != score).then_some(loss) };
+        let is_gain = self.best.first().is_none_or(|best| score < best.score);
+        self.without_gain = if is_gain { 0 } else { self.without_gain + 1 };
+        let place = self.best.iter().position(|kept| found.is_better(kept)).unwrap_or(self.best.len());
+        self.best.insert(place, found);
         self.best.truncate(KEPT_BEST);
-        (is_best, place < KEPT_BEST)
+        (place == 0, place < KEPT_BEST)
+    }
+
+    /// Forgets that a run of an older version may have counted the untrained model among the best.
+    pub(super) fn forget_untrained(&mut self) {
+        self.best.retain(|kept| kept.iteration > 0);
     }
 
     /// Iterations whose checkpoints are kept.
@@ -60,15 +81,51 @@ mod tests {
         let mut progress = Progress::default();
         let mut evaluate = |iteration, score| {
             progress.iteration = iteration;
-            progress.evaluated(score)
+            progress.evaluated(score, score)
         };
-        assert_eq!(evaluate(0, 4.0), (true, true));
-        assert_eq!(evaluate(1, 3.0), (true, true));
-        assert_eq!(evaluate(2, 3.5), (false, true));
-        assert_eq!(evaluate(3, 3.0), (false, true));
-        assert_eq!(evaluate(4, 9.0), (false, false));
-        assert_eq!(progress.kept(), [1, 3, 2]);
+        assert_eq!(evaluate(1, 4.0), (true, true));
+        assert_eq!(evaluate(2, 3.0), (true, true));
+        assert_eq!(evaluate(3, 3.5), (false, true));
+        assert_eq!(evaluate(4, 3.0), (false, true));
+        assert_eq!(evaluate(5, 9.0), (false, false));
+        assert_eq!(progress.kept(), [2, 4, 3]);
         assert_eq!(progress.without_gain, 3);
+    }
+
+    #[test]
+    fn equal_accuracies_are_told_apart_by_their_loss() {
+        let mut progress = Progress::default();
+        let mut evaluate = |iteration, accuracy: f64, loss| {
+            progress.iteration = iteration;
+            progress.evaluated(1.0 - accuracy, loss)
+        };
+        assert_eq!(evaluate(10, 1.0, 0.5), (true, true));
+        assert_eq!(evaluate(20, 1.0, 0.1), (true, true));
+        assert_eq!(evaluate(30, 1.0, 0.3), (false, true));
+        assert_eq!(evaluate(40, 0.9, 0.01), (false, false));
+        assert_eq!(progress.kept(), [20, 30, 10]);
+        assert_eq!(progress.without_gain, 3, "patience waits for accuracy");
+    }
+
+    #[test]
+    fn equal_scores_of_an_older_run_keep_the_earlier() {
+        let text = r#"{"iteration": 10, "evaluated_at": 10, "best": [{"iteration": 10, "score": 0.0}], "without_gain": 0, "tokens": 1, "seconds": 1.0}"#;
+        let mut progress = Progress { iteration: 20, ..serde_json::from_str(text).unwrap() };
+        assert_eq!(progress.evaluated(0.0, 0.1), (false, true));
+        assert_eq!(progress.kept(), [10, 20]);
+    }
+
+    #[test]
+    fn the_untrained_model_is_never_the_best() {
+        let mut progress = Progress::default();
+        assert_eq!(progress.evaluated(0.1, 0.1), (false, false));
+        assert_eq!((progress.evaluated_at, progress.without_gain, progress.kept()), (Some(0), 0, vec![]));
+        progress.iteration = 5;
+        assert_eq!(progress.evaluated(9.0, 9.0), (true, true));
+        // A run of an older version.
+        progress.best.insert(0, Evaluated { iteration: 0, score: 0.1, loss: None });
+        progress.forget_untrained();
+        assert_eq!(progress.kept(), [5]);
     }
 
     #[test]
@@ -79,7 +136,7 @@ mod tests {
             // Numbers of every size, and those of a loss or an accuracy, where a reader that rounds early goes wrong most often.
             for score in [f64::from_bits(state), (state >> 11) as f64 / (1u64 << 53) as f64] {
                 if score.is_finite() {
-                    let written = Progress { best: vec![Evaluated { iteration: 1, score }], ..Progress::default() };
+                    let written = Progress { best: vec![Evaluated { iteration: 1, score, loss: None }], ..Progress::default() };
                     let read: Progress = serde_json::from_str(&serde_json::to_string(&written).unwrap()).unwrap();
                     assert_eq!(read.best[0].score.to_bits(), score.to_bits(), "{score:e}");
                 }

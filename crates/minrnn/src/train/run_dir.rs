@@ -17,7 +17,7 @@ use minrnn_model::{CheckpointFiles, create_directories, sync_directory, write_at
 use super::pointer::{CHECKPOINTS, Pointer, checkpoint, entries, is_complete, iteration_of, read_pointer};
 use super::task::DATA_FOLDER;
 use crate::checkpoint::TOKENIZER_FILE;
-use crate::{Error, Result};
+use crate::{Error, Result, RunProblem};
 
 /// The resolved experiment in a run directory.
 pub const EXPERIMENT_FILE: &str = "experiment.toml";
@@ -74,14 +74,13 @@ impl RunDir {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         if !path.is_dir() {
-            return Err(Error::malformed(path, "there is no run directory to resume; leave out --resume to start a new run"));
+            return Err(Error::run(path, RunProblem::Missing));
         }
         let names: Vec<String> = entries(path)?.into_iter().filter(|name| !name.starts_with(WRITING)).collect();
         if let Some(name) = names.first()
             && !names.iter().any(|name| [LOCK, EXPERIMENT_FILE, CHECKPOINTS].contains(&name.as_str()))
         {
-            let problem = format!("expected a run to resume, found other files such as '{name}'; give the run's directory with --out");
-            return Err(Error::malformed(path, problem));
+            return Err(Error::run(path, RunProblem::NotARun(name.clone())));
         }
         let mut run = Self::locked(path)?;
         if holds_no_run(path)? {
@@ -191,10 +190,7 @@ impl RunDir {
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&file).map_err(io)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), new: New::Nothing, _lock: lock }),
-            Err(TryLockError::WouldBlock) => {
-                let problem = "another process is training in this directory; wait for it to end, or choose another directory with --out";
-                Err(Error::malformed(path, problem))
-            }
+            Err(TryLockError::WouldBlock) => Err(Error::run(path, RunProblem::InUse)),
             Err(TryLockError::Error(source)) => Err(Error::io("lock", &file, source)),
         }
     }
@@ -284,6 +280,16 @@ impl Drop for RunDir {
     }
 }
 
+/// The run directory around a checkpoint, which holds the run's data.
+///
+/// # Errors
+/// When the checkpoint lies outside its run.
+pub fn run_of(checkpoint: impl AsRef<Path>) -> Result<PathBuf> {
+    let checkpoint = checkpoint.as_ref();
+    let run = checkpoint.canonicalize().ok().and_then(|path| path.ancestors().nth(2).map(Path::to_owned));
+    run.filter(|run| run.join(EXPERIMENT_FILE).is_file()).ok_or_else(|| Error::run(checkpoint, RunProblem::OutsideRun))
+}
+
 /// Whether nothing of a run is there: neither its experiment nor a checkpoint.
 fn holds_no_run(path: &Path) -> Result<bool> {
     let checkpoints = path.join(CHECKPOINTS);
@@ -301,14 +307,12 @@ fn expect_free(path: &Path) -> Result<()> {
     };
     let others: Vec<String> = names.into_iter().filter(|name| !killed_start.contains(&name.as_str())).collect();
     if others.iter().any(|name| name == EXPERIMENT_FILE || name == CHECKPOINTS) {
-        let problem = "it already holds a run; continue that one with --resume, or choose another directory with --out";
-        return Err(Error::malformed(path, problem));
+        return Err(Error::run(path, RunProblem::HoldsRun));
     }
     for name in others {
         // What a start that was killed at once leaves behind.
         if name != LOCK && !name.starts_with(WRITING) {
-            let problem = format!("expected a new or an empty directory for the run, found '{name}' in it; choose another one with --out");
-            return Err(Error::malformed(path, problem));
+            return Err(Error::run(path, RunProblem::HoldsFiles(name)));
         }
     }
     Ok(())
@@ -576,10 +580,10 @@ mod tests {
     fn an_existing_run_and_a_directory_of_other_files_are_refused() {
         let (parent, path) = place();
         RunDir::create(&path).unwrap().begin("").unwrap();
-        assert!(RunDir::create(&path).unwrap_err().to_string().contains("continue that one with --resume"));
+        assert!(RunDir::create(&path).unwrap_err().to_string().contains("already holds a run"));
         fs::write(parent.path().join("thesis.txt"), "").unwrap();
         assert!(RunDir::create(parent.path()).unwrap_err().to_string().contains("found 'runs' in it"));
-        assert!(RunDir::open(parent.path().join("none")).unwrap_err().to_string().contains("leave out --resume"));
+        assert!(RunDir::open(parent.path().join("none")).unwrap_err().to_string().contains("no run directory to resume"));
         assert!(RunDir::open(parent.path()).unwrap_err().to_string().contains("found other files such as 'runs'"));
         assert!(
             RunDir::create(parent.path().join("thesis.txt")).unwrap_err().to_string().starts_with("could not create the run directory")

@@ -14,7 +14,7 @@ use crate::data::{
     SequenceTask, StatefulStream, TextData, TextPart, TokenFile, Tokenizer, encode_text, expect_lasting, text_sha256,
 };
 use crate::rng::Purpose;
-use crate::{Error, Result};
+use crate::{Error, Needed, Result, RunProblem};
 
 /// The folder of a run's data, in its directory.
 pub(super) const DATA_FOLDER: &str = "data";
@@ -22,7 +22,7 @@ pub(super) const DATA_FOLDER: &str = "data";
 pub(super) const TOKENS_FILE: &str = "data/text.tokens";
 /// SHA-256 of a run's table, in its directory.
 pub(super) const TABLE_FILE: &str = "data/table.sha256";
-/// Batches of the final report (nanoGPT's `eval_iters`).
+/// Batches of the final report (nanoGPT's `eval_iters`); fewer after a short training ([`final_batches`](super::final_batches)).
 pub const FINAL_BATCHES: u64 = 200;
 
 /// Where batches come from.
@@ -54,8 +54,7 @@ impl Data {
             }
             return Ok(Self::Task(task));
         }
-        let no_text = || Error::Config("a text task needs a text: give one with --data FILE".to_owned());
-        let path = config.path.as_ref().ok_or_else(no_text)?;
+        let path = config.path.as_ref().ok_or_else(|| Error::needed(Needed::File, "a text task needs a text"))?;
         let tokenizer = Tokenizer::train(config.tokenizer, config.bpe_vocab_size, path)?;
         let tokens_path = run.join(TOKENS_FILE);
         create_folder(&tokens_path)?;
@@ -77,23 +76,20 @@ impl Data {
             if let Some(digest) = table_digest(experiment)?
                 && read_text(&path, 1 << 10)? != digest
             {
-                let problem = "the table has changed since this run began; train the new table in another directory with --out";
-                return Err(Error::malformed(config.path.as_ref().unwrap_or(&path), problem));
+                return Err(Error::run(config.path.as_ref().unwrap_or(&path), RunProblem::Changed("table")));
             }
             return Ok(Self::Task(task));
         }
         let (tokenizer, tokens) = (Tokenizer::load(run.join(TOKENIZER_FILE))?, TokenFile::open(run.join(TOKENS_FILE))?);
         tokens.verify()?;
         if tokenizer.kind() != config.tokenizer {
-            let problem = "the run began with another tokenizer; leave that setting as it was, or train in another directory with --out";
-            return Err(Error::Config(problem.to_owned()));
+            return Err(Error::MustStay("the run began with another tokenizer; leave that setting as it was".to_owned()));
         }
         if let Some(path) = &config.path
             && path.exists()
             && text_sha256(path)? != tokens.source_sha256()
         {
-            let problem = "the text has changed since this run began; train the new text in another directory with --out";
-            return Err(Error::malformed(path, problem));
+            return Err(Error::run(path, RunProblem::Changed("text")));
         }
         Ok(Self::Text { text: TextData::new(tokens, config.train_fraction)?, tokenizer })
     }
@@ -265,7 +261,7 @@ pub(super) fn signals(experiment: &Experiment) -> Result<Option<(Signals, Option
 /// The task that is not plain text, of the run in the directory `run`.
 fn sequence_task(experiment: &Experiment, run: &Path) -> Result<Option<Box<dyn SequenceTask>>> {
     let config = &experiment.data;
-    let table = || config.path.as_deref().ok_or_else(|| Error::Config("a table is needed: give one with --data FILE".to_owned()));
+    let table = || config.path.as_deref().ok_or_else(|| Error::needed(Needed::File, "a table is needed"));
     Ok(match config.task {
         Task::Text => None,
         Task::SelectiveCopying => Some(Box::new(SelectiveCopyingConfig {
@@ -300,7 +296,7 @@ fn given_folder(config: &DataConfig) -> Result<&Path> {
         Task::Image => "CIFAR-10's binary version (data_batch_1.bin to data_batch_5.bin and test_batch.bin)",
         _ => "new_aan_pairs.train.tsv, new_aan_pairs.eval.tsv and new_aan_pairs.test.tsv",
     };
-    let missing = || Error::Config(format!("this task reads files: give the folder of {files} with --data FOLDER"));
+    let missing = || Error::needed(Needed::Folder, format!("this task reads files: give the folder of {files}"));
     expect_folder(config.path.as_ref().ok_or_else(missing)?)
 }
 

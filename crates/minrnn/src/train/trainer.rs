@@ -18,6 +18,7 @@ use super::progress::Progress;
 use super::run_dir::RunDir;
 use super::schedule::Schedule;
 use super::task::{Data, FINAL_BATCHES, full_pass};
+use super::train_config::TrainConfig;
 use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE, load_weights, save_weights, state_tensors, tokenizer_of};
 use crate::data::table::Measure;
 use crate::data::{BatchSource, EvaluationSet};
@@ -26,7 +27,7 @@ use crate::model::{SequenceModel, SequenceModelState};
 use crate::nn::{Mode, State};
 use crate::ops::with_precision;
 use crate::rng::{Purpose, substream};
-use crate::{Error, Result};
+use crate::{Error, Result, RunProblem};
 
 /// Moments and carried state in a checkpoint.
 pub(super) const TRAINING_FILE: &str = "training.safetensors";
@@ -92,13 +93,15 @@ pub struct FinalReport {
     pub checkpoint: PathBuf,
     /// Updates made before that checkpoint.
     pub iteration: u64,
-    /// The measures of 200 fixed batches, or of the test part of finite data.
+    /// The measures of fixed batches, [`FINAL_BATCHES`] after a training that was not short, or of the test part of finite data.
     pub fixed: Evaluation,
+    /// Batches that each checkpoint was scored on, where the training was too short for all.
+    pub shortened_to: Option<u64>,
     /// The same in the data's own units, beside those of a baseline.
     pub compared: Vec<Measure>,
     /// The measures of each kept checkpoint on the same batches, by iteration; of finite data only the one that validated best.
     pub kept: Vec<(u64, Evaluation)>,
-    /// The measures of one pass over all of the test text, windows starting anew.
+    /// The measures of one pass over all of the test text, windows starting anew; none where that has more batches than were trained on.
     pub full_pass: Option<Evaluation>,
 }
 
@@ -208,7 +211,7 @@ impl Trainer {
                         return Err(Error::NonFinite { iteration, tensor: "the test loss".to_owned(), value: evaluation.loss });
                     }
                     let score = self.data.score(&evaluation);
-                    let (is_best, is_kept) = self.progress.evaluated(score);
+                    let (is_best, is_kept) = self.progress.evaluated(score, evaluation.loss);
                     watch(Event::Evaluated { iteration, evaluation, is_best })?;
                     if is_kept {
                         watch(Event::Saving)?;
@@ -292,13 +295,12 @@ impl Trainer {
         Ok(Update { iteration: iteration + 1, loss: loss_sum * scale, lr, grad_norm, tokens_per_s })
     }
 
-    /// Scores with 200 fixed test batches the kept checkpoints of a text, or the one that the validation batches of a task chose; makes the
+    /// Scores with fixed test batches ([`final_batches`] of them) the kept checkpoints of a text, or the one that the validation batches of a task chose; makes the
     /// best of them the run's best, and scores that one with one pass over the test text. `None` when `stop` was raised.
     ///
     /// # Errors
     /// When a checkpoint cannot be read, or the run cannot be written.
     pub fn final_report(&self, stop: &AtomicBool) -> Result<Option<FinalReport>> {
-        let n_batches = FINAL_BATCHES.max(self.experiment.train.eval_iterations);
         let mut best: Option<(PathBuf, u64, Evaluation)> = None;
         let (mut kept, mut compared) = (Vec::new(), Vec::new());
         let mut candidates = self.progress.kept();
@@ -306,7 +308,10 @@ impl Trainer {
             // The validation part chose; to choose again here would be to learn from the test part.
             candidates.truncate(1);
         }
-        for (iteration, path) in self.run.kept_checkpoints(&candidates)? {
+        let candidates = self.run.kept_checkpoints(&candidates)?;
+        let train = &self.experiment.train;
+        let n_batches = final_batches(train, self.progress.iteration, candidates.len() as u64);
+        for (iteration, path) in candidates {
             let mut set = self.data.fixed_batches(&self.experiment, n_batches, Purpose::TestData)?;
             let model = self.read_model(&path)?;
             let mut comparison = self.data.comparison(Purpose::TestData);
@@ -324,12 +329,17 @@ impl Trainer {
         let full_pass = match &self.data {
             Data::Text { text, .. } => {
                 let mut set = full_pass(text.test().clone(), &self.experiment, false)?;
-                let Some(evaluation) = evaluate(&self.read_model(&checkpoint)?, &mut *set, stop)? else { return Ok(None) };
-                Some(evaluation)
+                if set.n_batches() > trained_on(train, self.progress.iteration).max(train.eval_iterations) {
+                    None
+                } else {
+                    let Some(evaluation) = evaluate(&self.read_model(&checkpoint)?, &mut *set, stop)? else { return Ok(None) };
+                    Some(evaluation)
+                }
             }
             Data::Task(_) => None,
         };
-        Ok(Some(FinalReport { checkpoint, iteration, fixed, compared, kept, full_pass }))
+        let shortened_to = Some(n_batches).filter(|&n| n < FINAL_BATCHES && !self.data.has_parts());
+        Ok(Some(FinalReport { checkpoint, iteration, fixed, shortened_to, compared, kept, full_pass }))
     }
 
     fn read_model(&self, checkpoint: &Path) -> Result<SequenceModel> {
@@ -384,6 +394,7 @@ impl Trainer {
         self.expect_same_data(&files)?;
         self.progress = serde_json::from_str(&files.text(PROGRESS_FILE, MAX_PROGRESS_BYTES)?)
             .map_err(|error| Error::malformed(files.path(PROGRESS_FILE), format!("expected the counters of a run: {error}")))?;
+        self.progress.forget_untrained();
         // The vocabulary in use is the run's own; that of the checkpoint should be as good for whoever takes the model from it.
         tokenizer_of(&files)?;
         let mut weights = files.weights(WEIGHTS_FILE)?;
@@ -423,12 +434,38 @@ impl Trainer {
         if own.map(String::into_bytes) == found {
             return Ok(());
         }
-        let problem = "the data are not those that the run began with; put these back, or train in another directory with --out";
-        Err(Error::malformed(path, problem))
+        Err(Error::run(path, RunProblem::OtherData))
     }
+}
+
+/// Batches that were fed in `iterations` updates.
+fn trained_on(train: &TrainConfig, iterations: u64) -> u64 {
+    iterations.saturating_mul(train.accumulation as u64)
+}
+
+/// Fixed batches that the final report scores each of `checkpoints` on after `iterations` updates: [`FINAL_BATCHES`], or after a short
+/// training as many for all of them together as it was trained on, but no fewer than an evaluation has.
+pub fn final_batches(train: &TrainConfig, iterations: u64, checkpoints: u64) -> u64 {
+    let all = FINAL_BATCHES.max(train.eval_iterations);
+    (trained_on(train, iterations) / checkpoints.max(1)).clamp(train.eval_iterations, all)
 }
 
 fn dropout_key(seed: u64, iteration: u64, micro: u64) -> u64 {
     use rand::Rng;
     substream(seed, Purpose::Dropout, iteration, micro).next_u64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_training_is_not_scored_on_more_batches_than_it_was_trained_on() {
+        let train = TrainConfig { eval_iterations: 20, ..TrainConfig::default() };
+        assert_eq!([5000, 600, 300, 30].map(|iterations| final_batches(&train, iterations, 3)), [200, 200, 100, 20]);
+        assert_eq!([200, 150, 6].map(|iterations| final_batches(&train, iterations, 1)), [200, 150, 20]);
+        let accumulated = TrainConfig { accumulation: 4, ..train.clone() };
+        assert_eq!(final_batches(&accumulated, 30, 1), 120);
+        assert_eq!(final_batches(&TrainConfig { eval_iterations: 400, ..train }, 1, 3), 400);
+    }
 }

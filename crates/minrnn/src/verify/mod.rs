@@ -35,15 +35,11 @@
 //! # }
 //! ```
 
-mod attention;
-mod calls;
 mod case;
 mod cell;
-mod channels;
+mod cells;
 mod check;
 mod compare;
-mod layer;
-mod xlstm;
 
 pub use case::{Case, Sizes};
 pub use compare::{Comparison, Direction, Tolerance};

@@ -2,7 +2,6 @@
 
 mod by_frequency;
 mod by_length;
-mod runtime;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,12 +12,12 @@ use anyhow::Context;
 use minrnn::checkpoint::{LoadedModel, load_model, load_table_task};
 use minrnn::data::table::Measure;
 use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart, expect_lasting};
+use minrnn::deployed::{self, Deployed, Score};
 use minrnn::predict::predict;
 use minrnn::rng::Purpose;
-use minrnn::train::{Data, EXPERIMENT_FILE, Evaluation, Experiment, FINAL_BATCHES, compare, evaluation_memory, find_checkpoint, full_pass};
+use minrnn::train::{Data, Evaluation, Experiment, FINAL_BATCHES, compare, evaluation_memory, find_checkpoint, full_pass, run_of};
 use minrnn_model::read_text;
 
-use crate::deployed::Deployed;
 use crate::device::DeviceArg;
 use crate::display::{measure_line, say};
 use crate::failure::{FAILED, NO_STDOUT, WrongInput};
@@ -84,7 +83,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     }
     let checkpoint = find_checkpoint(&args.run)?;
     let LoadedModel { config, model, tokenizer } = load_model(&checkpoint, &args.device.open()?)?;
-    let mut experiment = experiment_of(&config, &checkpoint)?;
+    let mut experiment = Experiment::of_checkpoint(&config, &checkpoint)?;
     if args.device.is_cpu()? {
         evaluation_memory(&experiment)?.expect_room(args.memory.given())?;
     }
@@ -194,8 +193,7 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     if other.is_some_and(|other| other.vocab_size() != model.vocab_size()) {
         return Err(WrongInput("the models have vocabularies of different sizes, so their tokens cannot be compared".to_owned()).into());
     }
-    let scored = runtime::score(model, other, &tokens, stop).map_err(minrnn::Error::from)?;
-    let Some(runtime::Score { evaluation, agreement }) = scored else { return Ok(stopped()) };
+    let Some(Score { evaluation, agreement }) = deployed::score(model, other, &tokens, stop)? else { return Ok(stopped()) };
     expect_finite("the text", &evaluation)?;
     print_model(&args.run, args.json)?;
     print("full pass, state carried", &evaluation, args.json).context(NO_STDOUT)?;
@@ -257,39 +255,5 @@ fn print_measure(measure: &Measure, json: bool) -> io::Result<()> {
             writeln!(io::stdout(), "{line}")
         }
         false => writeln!(io::stdout(), "{}", measure_line(measure)),
-    }
-}
-
-/// The data and training settings beside the weights.
-fn experiment_of(config: &minrnn_model::CheckpointConfig, checkpoint: &Path) -> anyhow::Result<Experiment> {
-    let mut experiment = Experiment { model: config.model.clone(), ..Experiment::default() };
-    experiment.data = section(config, checkpoint, "data")?;
-    experiment.train = section(config, checkpoint, "train")?;
-    let task = experiment.data.task;
-    // The run keeps the tokens; what became of the text since does not matter.
-    experiment.data.path = experiment.data.path.filter(|_| task.reads_a_folder() || task.reads_table());
-    experiment.validate()?;
-    Ok(experiment)
-}
-
-fn section<T: serde::de::DeserializeOwned>(config: &minrnn_model::CheckpointConfig, checkpoint: &Path, name: &str) -> anyhow::Result<T> {
-    // A checkpoint that was not trained here has no such section and is scored by the default settings.
-    let value = config.sections.get(name).cloned().unwrap_or_else(|| serde_json::json!({}));
-    let problem = |_| {
-        let problem = format!("its config.json has no usable section '{name}', which says how to score it; take a checkpoint of a run");
-        minrnn::Error::malformed(checkpoint, problem)
-    };
-    Ok(serde_json::from_value(value).map_err(problem)?)
-}
-
-/// The run directory around a checkpoint, which holds the run's data.
-fn run_of(checkpoint: &Path) -> anyhow::Result<PathBuf> {
-    let run = checkpoint.canonicalize().ok().and_then(|path| path.ancestors().nth(2).map(Path::to_owned));
-    match run.filter(|run| run.join(EXPERIMENT_FILE).is_file()) {
-        Some(run) => Ok(run),
-        None => {
-            let problem = "it lies outside its run, whose data is needed; give a text with --data FILE";
-            Err(minrnn::Error::malformed(checkpoint, problem).into())
-        }
     }
 }

@@ -15,12 +15,12 @@ use memory::Training;
 use minrnn::Error;
 use minrnn::checkpoint::{LoadedModel, load_model, parameter_shapes};
 use minrnn::data::Tokenizer;
+use minrnn::deployed::Deployed;
 use minrnn::train::{EXPERIMENT_FILE, Experiment, Pointer, ResolvedModel, checkpoint, experiments, find_checkpoint};
 use minrnn_model::{CheckpointConfig, CheckpointFiles, ModelConfig, Weights};
 use minrnn_stream::PackedModel;
 use serde_json::{Map, Value};
 
-use crate::deployed::Deployed;
 use crate::failure::WrongInput;
 use crate::output::print;
 

@@ -1,8 +1,7 @@
 //! What `minrnn reproduce` can be asked for.
 
-use super::catalog::{Scale, Target, all};
-use super::plan::{Job, plan};
-use crate::display::duration;
+use minrnn::train::duration;
+use minrnn_reproduce::{Job, Scale, Target, all, plan};
 
 /// Every target with the number of its runs and the time they take at each scale.
 ///
@@ -45,7 +44,7 @@ mod tests {
     #[test]
     fn every_target_is_listed_with_its_time() {
         let text = super::list().unwrap();
-        assert!(super::super::catalog::names().filter(|name| !["all", "shakespeare"].contains(name)).all(|name| text.contains(name)));
+        assert!(minrnn_reproduce::names().filter(|name| !["all", "shakespeare"].contains(name)).all(|name| text.contains(name)));
         assert!(text.contains("smoke: ") && text.contains("paper: ") && text.contains("quoted only"), "{text}");
     }
 }

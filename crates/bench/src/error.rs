@@ -1,0 +1,75 @@
+//! What can go wrong in a measurement.
+
+use minrnn_model::WeightFormat;
+
+/// Shorthand for results of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a measurement cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is less memory than it keeps at once; both in bytes.
+    #[error(
+        "this measurement needs at least {:.1} GiB of memory, available are {:.1} GiB; lower the batch size, the length or the widths",
+        gib(*.needed), gib(*.available)
+    )]
+    Memory {
+        /// A lower bound of what it keeps.
+        needed: u128,
+        /// What this process may have.
+        available: u128,
+    },
+    /// Training has no such number format.
+    #[error("{0} is a format of weights for inference; training has f32 and bf16")]
+    WeightsOnly(WeightFormat),
+    /// The threads did not start.
+    #[error("cannot start {threads} threads: {problem}")]
+    Threads {
+        /// How many were asked for.
+        threads: usize,
+        /// What the system said.
+        problem: String,
+    },
+    /// The device failed during the measurement.
+    #[error("{device} failed: {problem}")]
+    Device {
+        /// What it calls itself.
+        device: String,
+        /// What its driver said.
+        problem: String,
+    },
+    /// The temporary file of a model's weights could not be made.
+    #[error("could not create a temporary file: {0}")]
+    Scratch(#[source] std::io::Error),
+    /// The model cannot be made or run.
+    #[error(transparent)]
+    Model(#[from] minrnn::Error),
+}
+
+impl Error {
+    /// True where what was asked for is at fault, false where the machine failed.
+    pub fn is_wrong_input(&self) -> bool {
+        match self {
+            Self::Memory { .. } | Self::WeightsOnly(_) => true,
+            Self::Threads { .. } | Self::Device { .. } | Self::Scratch(_) => false,
+            Self::Model(error) => error.is_wrong_input(),
+        }
+    }
+}
+
+impl From<minrnn_model::Error> for Error {
+    fn from(error: minrnn_model::Error) -> Self {
+        Self::Model(error.into())
+    }
+}
+
+impl From<minrnn_stream::Error> for Error {
+    fn from(error: minrnn_stream::Error) -> Self {
+        Self::Model(error.into())
+    }
+}
+
+fn gib(bytes: u128) -> f64 {
+    bytes as f64 / f64::from(1u32 << 30)
+}

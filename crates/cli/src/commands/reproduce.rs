@@ -1,0 +1,192 @@
+//! `minrnn reproduce`: tables and figures of papers, made again, with the published numbers beside ours.
+
+mod list;
+mod terminal;
+
+use std::io::{BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
+use minrnn::train::{duration, readable};
+use minrnn_bench::machine;
+use minrnn_reproduce::{Cell, Folder, Options, Reproduction, Scale, Target, all, find, markdown, names, plan, write, write_index};
+
+use crate::device::DeviceArg;
+use crate::display::say;
+use crate::failure::{FAILED, WrongInput};
+use crate::memory::MemoryArg;
+use crate::output::{expect_outside_runs, print};
+use crate::{interrupt, threads};
+pub use list::list;
+use terminal::Terminal;
+
+const ALL: &str = "all";
+/// Folder of the expressions of ListOps among the results.
+const EXPRESSIONS: &str = "listops";
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Tables and figures, or all (see --list)
+    #[arg(value_name = "TABLE|FIGURE", required_unless_present = "list")]
+    targets: Vec<String>,
+    /// How much of them
+    #[arg(long, default_value = "cpu", value_parser = scales())]
+    scale: Scale,
+    /// Trainings of each kind, with seeds 1 to N [default: the target's own number]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..=1000))]
+    seeds: Option<u64>,
+    /// Results folder; finished runs in it are not run again [default: runs/reproduce-SCALE]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// The text of experiments that learn one [default: Tiny Shakespeare, downloaded once]
+    #[arg(long, value_name = "FILE")]
+    data: Option<PathBuf>,
+    /// Say what there is and how long it takes
+    #[arg(long)]
+    list: bool,
+    /// Measure a few updates of every run, say how long all would take, and stop
+    #[arg(long)]
+    estimate: bool,
+    /// Start --scale paper without asking
+    #[arg(long)]
+    yes: bool,
+    /// Try again what diverged (NaN)
+    #[arg(long)]
+    retry_failed: bool,
+    /// Keep the checkpoints of finished runs
+    #[arg(long)]
+    keep_models: bool,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    threads: Option<usize>,
+    #[command(flatten)]
+    device: DeviceArg,
+    #[command(flatten)]
+    memory: MemoryArg,
+}
+
+fn scales() -> impl TypedValueParser<Value = Scale> {
+    let help = |scale: Scale| match scale {
+        Scale::Smoke => "Everything end to end in minutes; the numbers mean nothing",
+        Scale::Cpu => "Sizes for a CPU that still show the paper's ordering",
+        Scale::Paper => "The full settings",
+    };
+    let value = |&scale: &Scale| PossibleValue::new(scale.name()).help(help(scale));
+    PossibleValuesParser::new(Scale::ALL.iter().map(value)).try_map(|name| name.parse())
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if args.list {
+        print(list()?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let targets = find_targets(&args.targets)?;
+    let stop = interrupt::stop_flag()?;
+    let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(format!("reproduce-{}", args.scale)));
+    expect_outside_runs(&out)?;
+    let device = args.device.given()?;
+    device.unwrap_or_default().open()?;
+    let options = Options {
+        text: args.data.as_deref().map(readable).transpose()?,
+        expressions: std::path::absolute(&out).ok().map(|out| out.join(EXPRESSIONS)),
+        device,
+        memory_limit: args.memory.given(),
+        retry_failed: args.retry_failed,
+        keep_models: args.keep_models,
+    };
+    let job = Reproduction { folder: Folder::open(&out, args.scale)?, scale: args.scale, seeds: args.seeds, options };
+    let threads = args.threads.unwrap_or_else(machine::threads).to_string();
+    let bench_flags = ["--device", &args.device.choice()?.to_string(), "--threads", &threads].map(str::to_owned).into();
+    let mut terminal = Terminal::new(args.scale, args.seeds, bench_flags);
+    threads::with_pool(args.threads.unwrap_or(0), move || make(&job, &targets, &args, &mut terminal, &stop))?
+}
+
+/// The targets of those names, each once.
+fn find_targets(names_given: &[String]) -> anyhow::Result<Vec<Target>> {
+    let mut targets: Vec<Target> = Vec::new();
+    for name in names_given {
+        let found = match name.as_str() {
+            ALL => all()?,
+            name => match find(name)? {
+                Some(target) => vec![target],
+                None => {
+                    let suggestion = minrnn::train::suggestion(name, names());
+                    return Err(WrongInput(format!("there is no table or figure '{name}'{suggestion}")).into());
+                }
+            },
+        };
+        for target in found {
+            if targets.iter().all(|known| known.name != target.name) {
+                targets.push(target);
+            }
+        }
+    }
+    Ok(targets)
+}
+
+fn make(job: &Reproduction, targets: &[Target], args: &Args, terminal: &mut Terminal, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+    let plans: Vec<Vec<Cell>> = targets.iter().map(|target| plan(target, job.scale)).collect::<minrnn_reproduce::Result<_>>()?;
+    if args.estimate || job.scale == Scale::Paper {
+        estimate(job, targets, &plans, terminal, stop)?;
+        let go_on = !args.estimate && (args.yes || confirmed(job.scale)?);
+        if !go_on || stop.load(Ordering::Relaxed) {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    let mut problems = 0;
+    for (target, cells) in targets.iter().zip(&plans) {
+        let grid = job.carry_out(target, cells, terminal, stop)?;
+        write(&grid, &job.folder, true)?;
+        write_index(&job.folder, job.scale)?;
+        problems += grid.problems().len();
+        if stop.load(Ordering::Relaxed) {
+            let (out, name) = (job.folder.path().display(), &target.name);
+            say(format_args!("stopped in {name}; everything is saved in {out}"));
+            say("go on with the same command");
+            return Ok(ExitCode::SUCCESS);
+        }
+        print(markdown(&grid, &[]) + "\n")?;
+        grid.problems().iter().for_each(say);
+    }
+    say(format_args!("results: {}", job.folder.path().join("README.md").display()));
+    if problems > 0 {
+        say("some runs could not be made; the results of the others are complete");
+        return Ok(ExitCode::from(FAILED));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says how long the open runs of every target would take.
+fn estimate(job: &Reproduction, targets: &[Target], plans: &[Vec<Cell>], terminal: &mut Terminal, stop: &AtomicBool) -> anyhow::Result<()> {
+    let device = job.options.device.unwrap_or_default();
+    let place = format!("{device}, {} threads", rayon::current_num_threads());
+    say(format_args!("measuring a few updates of every run on {place}"));
+    let mut total = 0.0;
+    for open in job.open_trainings(targets, plans, terminal)? {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match job.seconds(open.training, terminal)? {
+            Ok(seconds) => {
+                let all = seconds * open.runs as f64;
+                total += all;
+                print(format!("{}: {} a run, {} to make: {}\n", open.label, duration(seconds), open.runs, duration(all)))?;
+            }
+            Err(sentence) => print(format!("{}: {sentence}\n", open.label))?,
+        }
+    }
+    print(format!("all trainings on {place}: about {}\n", duration(total)))
+}
+
+/// Whether the person at the terminal wants to start.
+fn confirmed(scale: Scale) -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        return Err(WrongInput(format!("--scale {scale} may take long; start it with --yes")).into());
+    }
+    say("start? [y/N]");
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(answer.trim().eq_ignore_ascii_case("y") || answer.trim().eq_ignore_ascii_case("yes"))
+}

@@ -1,0 +1,71 @@
+//! The flags that help: the library says what is wrong, the command with which of its flags that is put right.
+
+use std::error::Error as StdError;
+
+use minrnn::{DeviceProblem, Error, Needed, RunProblem};
+use minrnn_reproduce::FolderProblem;
+
+/// What `error` says, and which flag helps.
+pub fn with_hint(error: &(dyn StdError + 'static)) -> String {
+    let told = error.to_string();
+    if let Some(minrnn_bench::Error::WeightsOnly(_)) = error.downcast_ref() {
+        return format!("--precision {told}");
+    }
+    let hint = match error.downcast_ref() {
+        Some(minrnn_reproduce::Error::Folder { problem, .. }) => of_folder(problem).to_owned(),
+        Some(minrnn_reproduce::Error::Library(error)) => of_library(error),
+        _ => match error.downcast_ref() {
+            Some(minrnn_bench::Error::Model(error)) => of_library(error),
+            _ => error.downcast_ref().map_or_else(String::new, of_library),
+        },
+    };
+    told + &hint
+}
+
+/// What follows the sentence.
+fn of_library(error: &Error) -> String {
+    match error {
+        Error::Needed { what, .. } => match what {
+            Needed::File => "; give one with --data FILE".to_owned(),
+            Needed::Folder => "; it is given with --data FOLDER".to_owned(),
+            Needed::Target => "; columns are named with --target COLUMN".to_owned(),
+            Needed::Group => "; it is named with --group COLUMN".to_owned(),
+            Needed::ModelKey(key) => format!("; give {key} with --set {key}=VALUE"),
+            _ => String::new(),
+        },
+        Error::MustStay(_) => ", or train in another directory with --out".to_owned(),
+        Error::Run { problem, .. } => match problem {
+            RunProblem::Missing => "; leave out --resume to start a new run",
+            RunProblem::NotARun(_) => "; give the run's directory with --out",
+            RunProblem::InUse => ", or choose another directory with --out",
+            RunProblem::HoldsRun => "; continue that one with --resume, or choose another directory with --out",
+            RunProblem::HoldsFiles(_) => "; choose another one with --out",
+            RunProblem::OutsideRun => "; give a text with --data FILE",
+            RunProblem::Changed(_) => "; train on the new one in another directory with --out",
+            RunProblem::OtherData => ", or train in another directory with --out",
+            RunProblem::LogReplaced => " with --resume",
+            _ => "",
+        }
+        .to_owned(),
+        Error::Device(problem) => match problem {
+            DeviceProblem::NotBuilt(name) => format!(", for example: cargo install --path crates/cli --features {name}"),
+            DeviceProblem::NoneFound(_) => " (--device cpu)".to_owned(),
+            DeviceProblem::TooFew { .. } => "; see minrnn devices".to_owned(),
+            _ => String::new(),
+        },
+        Error::Runtime(minrnn_stream::Error::Unsupported(_)) => "; take the training model: minrnn generate and minrnn eval do so with a \
+            run or a checkpoint, minrnn predict with that of a table"
+            .to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn of_folder(problem: &FolderProblem) -> &'static str {
+    match problem {
+        FolderProblem::OtherFormat(_) | FolderProblem::OtherScale { .. } | FolderProblem::OtherFiles(_) => {
+            "; choose another folder with --out"
+        }
+        FolderProblem::OtherSettings { .. } => ", or choose another folder with --out",
+        _ => "",
+    }
+}

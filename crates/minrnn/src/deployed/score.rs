@@ -1,0 +1,87 @@
+//! A model run by the inference runtime, scored on a text: its loss, and how often it agrees with another.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use minrnn_stream::{Model, State, Workspace};
+
+use crate::Result;
+use crate::train::{Evaluation, loss_of};
+
+/// Tokens between two looks at `stop`.
+const PASS: usize = 2048;
+
+/// What one pass over a text gives.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Score {
+    /// Loss and accuracy.
+    pub evaluation: Evaluation,
+    /// Share of positions at which both models hold the same token for the likeliest.
+    pub agreement: Option<f64>,
+}
+
+/// Predicts every token of `tokens` but the first from all before it; `None` when `stop` was raised.
+///
+/// # Errors
+/// When a token is not known to a model.
+///
+/// # Panics
+/// When there are no tokens.
+pub fn score(model: &Model, against: Option<&Model>, tokens: &[u32], stop: &AtomicBool) -> Result<Option<Score>> {
+    let mut reader = Reader::new(model)?;
+    let mut other = against.map(Reader::new).transpose()?;
+    let (mut loss, mut right, mut same) = (0.0, 0u64, 0u64);
+    for (inputs, targets) in tokens[..tokens.len() - 1].chunks(PASS).zip(tokens[1..].chunks(PASS)) {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let logits = reader.read(inputs)?;
+        let likeliest: Vec<usize> = logits.chunks_exact(model.vocab_size()).map(likeliest).collect();
+        for ((logits, &target), &likeliest) in logits.chunks_exact(model.vocab_size()).zip(targets).zip(&likeliest) {
+            loss += loss_of(logits, target as usize);
+            right += u64::from(likeliest == target as usize);
+        }
+        if let Some(other) = &mut other {
+            let width = other.model.vocab_size();
+            let others = other.read(inputs)?.chunks_exact(width).map(self::likeliest);
+            same += others.zip(&likeliest).filter(|(a, b)| a == *b).count() as u64;
+        }
+    }
+    let n_scored = tokens.len() as u64 - 1;
+    let share = |count: u64| count as f64 / n_scored as f64;
+    let evaluation = Evaluation { loss: loss / n_scored as f64, accuracy: Some(share(right)), n_scored };
+    Ok(Some(Score { evaluation, agreement: other.map(|_| share(same)) }))
+}
+
+/// One session of a model.
+struct Reader<'m> {
+    model: &'m Model,
+    state: State,
+    workspace: Workspace,
+    logits: Vec<f32>,
+}
+
+impl<'m> Reader<'m> {
+    fn new(model: &'m Model) -> Result<Self> {
+        Ok(Self { model, state: model.init_state(1)?, workspace: Workspace::new(), logits: Vec::new() })
+    }
+
+    fn read(&mut self, tokens: &[u32]) -> Result<&[f32]> {
+        self.logits.resize(tokens.len() * self.model.vocab_size(), 0.0);
+        self.model.forward(tokens, &mut self.state, &mut self.logits, &mut self.workspace)?;
+        Ok(&self.logits)
+    }
+}
+
+fn likeliest(logits: &[f32]) -> usize {
+    (0..logits.len()).reduce(|best, i| if logits[i] > logits[best] { i } else { best }).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_equal_logits_is_the_likeliest() {
+        assert_eq!(likeliest(&[1.0, 3.0, 3.0]), 1);
+    }
+}

@@ -1,0 +1,51 @@
+//! Where the data of an experiment are.
+
+use std::path::{Path, PathBuf};
+
+use super::config::Experiment;
+use super::data_config::{Corpus, Task};
+use crate::data::expect_lasting;
+use crate::{Error, Needed, Result};
+
+/// Makes the path of a text or table absolute; a public text that has no path is what `fetch` gives. `name` is the experiment's.
+///
+/// # Errors
+/// When the experiment needs a text or table and names none, when that cannot be read, or what `fetch` says.
+pub fn find_data<E: From<Error>>(
+    experiment: &mut Experiment,
+    name: &str,
+    fetch: impl FnOnce(Corpus) -> Result<PathBuf, E>,
+) -> Result<(), E> {
+    let data = &experiment.data;
+    let needs = |what: &str| Error::needed(Needed::File, format!("the experiment '{name}' needs a {what}"));
+    let path = match (data.task, &data.path, data.corpus) {
+        (Task::Text | Task::Classify | Task::Forecast, Some(path), _) => readable(path)?,
+        (Task::Text, None, Some(corpus)) => readable(&fetch(corpus)?)?,
+        (Task::Text, None, None) => return Err(needs("text").into()),
+        (Task::Classify | Task::Forecast, None, _) => return Err(needs("table").into()),
+        _ => return Ok(()),
+    };
+    experiment.data.path = Some(path);
+    Ok(())
+}
+
+/// The absolute path of a text or table, so that a run can be resumed from elsewhere.
+///
+/// # Errors
+/// When it cannot be read, or only once, as a pipe.
+pub fn readable(path: &Path) -> Result<PathBuf> {
+    expect_lasting(path)?;
+    std::fs::File::open(path).and_then(|_| path.canonicalize()).map_err(|source| Error::io("read", path, source))
+}
+
+/// The absolute path of a folder with the files of a task.
+///
+/// # Errors
+/// When it is not there, or no folder.
+pub fn readable_folder(path: &Path) -> Result<PathBuf> {
+    let folder = path.canonicalize().map_err(|source| Error::io("read the folder", path, source))?;
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    Err(Error::malformed(path, "expected the folder with the files of the task, found a file; give the folder it is in"))
+}

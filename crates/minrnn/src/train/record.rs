@@ -1,0 +1,66 @@
+//! What a training leaves in its run directory beside checkpoints: the log, TensorBoard's events and the picture of its curves.
+
+use std::sync::atomic::AtomicBool;
+
+use super::curves::draw_curves;
+use super::metrics::{MetricsLog, Record, read_metrics};
+use super::tensorboard::EventsFile;
+use super::trainer::{Ending, Event, Trainer, Update};
+use crate::Result;
+
+/// The log of a run, in its directory.
+pub const METRICS_FILE: &str = "metrics.jsonl";
+
+impl Trainer {
+    /// [`run`](Self::run), with metrics, TensorBoard's events and pictures kept in the run directory.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and when one of these files cannot be written.
+    pub fn run_and_record(&mut self, stop: &AtomicBool, mut watch: impl FnMut(&Event)) -> Result<Ending> {
+        let out = self.run_dir().path().to_owned();
+        let mut metrics = MetricsLog::open(out.join(METRICS_FILE), self.progress())?;
+        let mut events = EventsFile::create(&out, Some(self.progress().iteration + 1))?;
+        let outcome = self.run(stop, |event| {
+            if matches!(event, Event::Saving) {
+                // A checkpoint never knows of more than the log does, power failure or not.
+                metrics.sync()?;
+            }
+            if let Some(record) = record_of(&event) {
+                metrics.append(&record)?;
+                events.record(&record)?;
+            }
+            watch(&event);
+            Ok(())
+        });
+        let title = &self.experiment().description;
+        let drawn = read_metrics(out.join(METRICS_FILE)).and_then(|records| draw_curves(&records, title, &out));
+        // What ended the training is told before what is wrong with its picture.
+        let ending = outcome?;
+        metrics.sync()?;
+        drawn?;
+        Ok(ending)
+    }
+}
+
+/// The line of the log that belongs to an event.
+fn record_of(event: &Event) -> Option<Record> {
+    match event {
+        Event::Updated(Update { iteration, loss, lr, grad_norm, tokens_per_s }) => {
+            Some(Record::Train { iteration: *iteration, loss: *loss, lr: *lr, grad_norm: *grad_norm, tokens_per_s: *tokens_per_s })
+        }
+        Event::Evaluated { iteration, evaluation, .. } => {
+            Some(Record::Eval { iteration: *iteration, train_loss: None, test_loss: evaluation.loss, test_accuracy: evaluation.accuracy })
+        }
+        _ => None,
+    }
+}
+
+/// Seconds as a person says them: `1 min 30 s`.
+pub fn duration(seconds: f64) -> String {
+    let seconds = seconds.round() as u64;
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, m, s) => format!("{m} min {s} s"),
+        (h, m, _) => format!("{h} h {m} min"),
+    }
+}

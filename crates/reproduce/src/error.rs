@@ -1,0 +1,90 @@
+//! What can go wrong.
+
+use std::path::{Path, PathBuf};
+
+/// Shorthand for results of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that can go wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A folder of results, or a run in it, is about something else.
+    #[error("'{}': {problem}", path.display())]
+    Folder {
+        /// The folder or the file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: FolderProblem,
+    },
+    /// A target is malformed.
+    #[error("{target}: {problem}")]
+    Target {
+        /// Its name, row and column.
+        target: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The host could not do its part.
+    #[error("{sentence}")]
+    Host {
+        /// What it says.
+        sentence: String,
+        /// Whether its input is at fault, and not the machine.
+        is_wrong_input: bool,
+    },
+    /// A training, or a file.
+    #[error(transparent)]
+    Library(#[from] minrnn::Error),
+}
+
+/// Why a folder cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FolderProblem {
+    /// It is of a format that this version does not write.
+    #[error("the results were written by another version of minrnn (format {0}, this one writes {own})", own = crate::folder::FORMAT)]
+    OtherFormat(u32),
+    /// It is of another scale.
+    #[error("the folder holds results of scale {found}, asked for is scale {wanted}")]
+    OtherScale {
+        /// That of the folder.
+        found: String,
+        /// The one that was asked for.
+        wanted: &'static str,
+    },
+    /// It holds files that are no results.
+    #[error("expected results or an empty folder, found '{0}'")]
+    OtherFiles(String),
+    /// A run in it has other settings.
+    #[error("it holds a run of other settings ({found}, asked for is {wanted}); remove it")]
+    OtherSettings {
+        /// The first setting that differs.
+        found: String,
+        /// The same as it would be now.
+        wanted: String,
+    },
+}
+
+impl Error {
+    /// An [`Error::Folder`] for `path`.
+    pub(crate) fn folder(path: impl AsRef<Path>, problem: FolderProblem) -> Self {
+        Self::Folder { path: path.as_ref().to_owned(), problem }
+    }
+
+    /// True where what was asked for is at fault, false where the machine failed.
+    pub fn is_wrong_input(&self) -> bool {
+        match self {
+            Self::Folder { .. } => true,
+            Self::Target { .. } => false,
+            Self::Host { is_wrong_input, .. } => *is_wrong_input,
+            Self::Library(error) => error.is_wrong_input(),
+        }
+    }
+}
+
+impl From<minrnn_model::Error> for Error {
+    fn from(error: minrnn_model::Error) -> Self {
+        Self::Library(error.into())
+    }
+}

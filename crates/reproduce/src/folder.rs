@@ -1,0 +1,142 @@
+//! The results folder: which format and scale it is of, and where things lie in it.
+//!
+//! ```text
+//! OUT/reproduce.json                 format and scale
+//! OUT/README.md                      what there is
+//! OUT/NAME.md .csv .json .svg .png   a target's results
+//! OUT/NAME-lengths.svg .png          those of formal languages by the length of strings
+//! OUT/runs/ID/seed-N/                a training: a run directory, and result.json or failed.json when it is over
+//! OUT/runs/ID.json                   a measurement of speed
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use minrnn_model::{create_directories, read_text, write_atomic};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, FolderProblem, Result, Scale};
+
+/// Changes with the meaning of the files.
+pub(crate) const FORMAT: u32 = 1;
+const MARK: &str = "reproduce.json";
+const MAX_FILE_BYTES: u64 = 1 << 26;
+
+/// A folder that holds results of one scale.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Mark {
+    format: u32,
+    #[serde(default)]
+    scale: String,
+}
+
+impl Folder {
+    /// Takes over the results of `scale` in `path`, or begins such a folder where there is none or an empty one.
+    ///
+    /// # Errors
+    /// When it holds something else, or cannot be written.
+    pub fn open(path: &Path, scale: Scale) -> Result<Self> {
+        create_directories(path).map_err(|source| minrnn::Error::io("create the results folder", path, source))?;
+        let mark = path.join(MARK);
+        if mark.exists() {
+            let found: Mark = read(&mark)?.ok_or_else(|| minrnn::Error::malformed(&mark, "it has gone"))?;
+            if found.format != FORMAT {
+                return Err(Error::folder(mark, FolderProblem::OtherFormat(found.format)));
+            }
+            if found.scale != scale.name() {
+                return Err(Error::folder(path, FolderProblem::OtherScale { found: found.scale, wanted: scale.name() }));
+            }
+        } else {
+            let entries = fs::read_dir(path).map_err(|source| minrnn::Error::io("list", path, source))?;
+            let mut names = entries.flatten().map(|entry| entry.file_name());
+            // What a start that was killed at once leaves behind is none.
+            if let Some(name) = names.find(|name| !name.to_string_lossy().starts_with(".writing-")) {
+                return Err(Error::folder(path, FolderProblem::OtherFiles(name.display().to_string())));
+            }
+            write(&mark, &Mark { format: FORMAT, scale: scale.name().to_owned() })?;
+        }
+        Ok(Self { path: path.to_owned() })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory of the training `id` with `seed`.
+    pub fn training(&self, id: &str, seed: u64) -> PathBuf {
+        self.path.join("runs").join(id).join(format!("seed-{seed}"))
+    }
+
+    /// The file of the measurement `id`.
+    pub fn measurement(&self, id: &str) -> PathBuf {
+        self.path.join("runs").join(format!("{id}.json"))
+    }
+
+    /// A file of a target's results, such as `table1.csv`.
+    pub fn file(&self, name: &str, ending: &str) -> PathBuf {
+        self.path.join(format!("{name}.{ending}"))
+    }
+}
+
+/// What a JSON file holds; none where there is no file.
+///
+/// # Errors
+/// When it cannot be read or holds something else.
+pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let text = read_text(path, MAX_FILE_BYTES)?;
+    let problem = |error| format!("expected a result of a reproduction: {error}; remove the file to make it anew");
+    serde_json::from_str(&text).map(Some).map_err(|error| minrnn::Error::malformed(path, problem(error)).into())
+}
+
+/// Writes `value` as JSON, whole or not at all, with the folders it needs.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn write<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+    if let Some(parent) = path.parent() {
+        create_directories(parent).map_err(|source| minrnn::Error::io("create the folder", parent, source))?;
+    }
+    let mut text = serde_json::to_vec_pretty(value).map_err(|error| minrnn::Error::malformed(path, error.to_string()))?;
+    text.push(b'\n');
+    Ok(write_atomic(path, &text)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_belongs_to_one_format_and_one_scale() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/b");
+        Folder::open(&path, Scale::Smoke).unwrap();
+        Folder::open(&path, Scale::Smoke).unwrap();
+        let refusal = |path: &Path, scale| Folder::open(path, scale).unwrap_err();
+        assert!(refusal(&path, Scale::Cpu).to_string().contains("results of scale smoke, asked for is scale cpu"));
+        fs::write(path.join(MARK), r#"{"format": 7, "other": 1}"#).unwrap();
+        let other = refusal(&path, Scale::Smoke);
+        assert!(other.is_wrong_input() && other.to_string().contains("another version of minrnn (format 7, this one writes 1)"));
+        fs::write(path.join(MARK), "{").unwrap();
+        assert!(refusal(&path, Scale::Smoke).to_string().contains("remove the file"));
+    }
+
+    #[test]
+    fn other_files_are_left_alone() {
+        let parent = tempfile::tempdir().unwrap();
+        fs::write(parent.path().join("thesis.txt"), "").unwrap();
+        let refusal = Folder::open(parent.path(), Scale::Smoke).unwrap_err().to_string();
+        assert!(refusal.contains("found 'thesis.txt'"), "{refusal}");
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
+        assert!(Folder::open(&parent.path().join("thesis.txt"), Scale::Smoke).is_err());
+    }
+}

@@ -1,0 +1,171 @@
+//! A target with what is known of its cells.
+
+use std::collections::BTreeSet;
+
+use minrnn_bench::Line;
+
+use crate::{Metric, Origin, Outcome, Published, Run, Scale, Summary, Target};
+
+/// A target's rows and columns at a scale, filled as far as the work is done.
+#[derive(Debug)]
+pub struct Grid<'a> {
+    /// What it is of.
+    pub target: &'a Target,
+    /// How much was to be run.
+    pub scale: Scale,
+    /// The command that fills it.
+    pub command: String,
+    /// By row, then by column.
+    pub cells: Vec<Vec<Filled>>,
+}
+
+/// What is known of a cell.
+#[derive(Debug, Clone)]
+pub enum Filled {
+    /// We have no result of our own, for that reason.
+    Quoted(String),
+    /// A training with each of several seeds.
+    Trained(Vec<(u64, Run)>),
+    /// A measurement, once it is made.
+    Timed(Option<Box<Line>>),
+    /// A measurement that cannot be made, for that reason.
+    Untimed(String),
+    /// Parameters of a mixer.
+    Counted(usize),
+}
+
+impl Filled {
+    /// The results of finished trainings.
+    pub fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
+        let runs: &[(u64, Run)] = if let Self::Trained(runs) = self { runs } else { &[] };
+        runs.iter().filter_map(|(_, run)| if let Run::Done(outcome) = run { Some(&**outcome) } else { None })
+    }
+
+    /// Milliseconds of a measurement.
+    fn milliseconds(&self) -> Option<f64> {
+        if let Self::Timed(Some(line)) = self { Some(line.median_ms) } else { None }
+    }
+}
+
+impl Grid<'_> {
+    /// Every row and column with its cell.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, usize, &Filled)> {
+        let rows = self.cells.iter().enumerate();
+        rows.flat_map(|(row, cells)| cells.iter().enumerate().map(move |(column, cell)| (row, column, cell)))
+    }
+
+    /// Our numbers, one for each seed that has one.
+    pub fn values(&self, metric: Metric, row: usize, column: usize) -> Vec<f64> {
+        let cell = &self.cells[row][column];
+        let counterpart = self.target.counterpart(row).map(|row| &self.cells[row][column]);
+        let of_outcome = |outcome: &Outcome| match metric {
+            Metric::Accuracy => outcome.accuracy,
+            Metric::ScaledAccuracy => outcome.scaled_accuracy(),
+            Metric::AccuracyPercent => outcome.accuracy.map(|accuracy| 100.0 * accuracy),
+            Metric::Loss => Some(outcome.loss),
+            Metric::BestIteration => Some(outcome.best_iteration as f64),
+            Metric::IterationsTo90Percent => outcome.iterations_to(0.9).map(|iteration| iteration as f64),
+            _ => None,
+        };
+        match cell {
+            Filled::Trained(_) => cell.outcomes().filter_map(of_outcome).collect(),
+            Filled::Timed(Some(line)) => {
+                let others = counterpart.and_then(Filled::milliseconds);
+                let value = match metric {
+                    Metric::Milliseconds => Some(line.median_ms),
+                    Metric::MillisecondsPerStep => Some(line.median_ms / line.seq_len as f64),
+                    Metric::Mebibytes => Some(line.peak_mib),
+                    Metric::SpeedUp => others.map(|others| others / line.median_ms),
+                    Metric::TimeSavedPercent => others.map(|others| 100.0 * (1.0 - line.median_ms / others)),
+                    _ => None,
+                };
+                value.into_iter().collect()
+            }
+            Filled::Counted(own) => match counterpart {
+                Some(Filled::Counted(others)) if metric == Metric::ParameterPercent => vec![100.0 * *own as f64 / *others as f64],
+                _ => Vec::new(),
+            },
+            _ => Vec::new(),
+        }
+    }
+
+    /// Mean and deviation of our numbers.
+    pub fn summary(&self, metric: Metric, row: usize, column: usize) -> Option<Summary> {
+        Summary::of(&self.values(metric, row, column))
+    }
+
+    /// The published number.
+    pub fn published(&self, metric: Metric, row: usize, column: usize) -> Published {
+        self.target.published(metric, row, column)
+    }
+
+    /// `row, column`, or the row alone where there is one column.
+    pub fn label(&self, row: usize, column: usize) -> String {
+        let (row, column) = (&self.target.rows[row].label, &self.target.columns[column].label);
+        if self.target.columns.len() == 1 || column.is_empty() { row.clone() } else { format!("{row}, {column}") }
+    }
+
+    /// Machines and programs that the numbers come from.
+    pub fn origins(&self) -> BTreeSet<Origin> {
+        let of_cell = |cell: &Filled| -> Vec<Origin> {
+            match cell {
+                Filled::Timed(Some(line)) => {
+                    let device = if line.on_processor() { "cpu".to_owned() } else { line.machine.clone() };
+                    vec![Origin { machine: line.machine.clone(), threads: line.threads, device, commit: line.commit.clone() }]
+                }
+                cell => cell.outcomes().map(|outcome| outcome.origin.clone()).collect(),
+            }
+        };
+        self.iter().flat_map(|(_, _, cell)| of_cell(cell)).collect()
+    }
+
+    /// Sentences on what could not be run, each with the cells it is about.
+    pub fn problems(&self) -> Vec<String> {
+        let mut found: Vec<(String, Vec<String>)> = Vec::new();
+        let mut note = |what: String, sentence: &String| match found.iter_mut().find(|(known, _)| known == sentence) {
+            Some((_, cells)) => cells.push(what),
+            None => found.push((sentence.clone(), vec![what])),
+        };
+        for (row, column, cell) in self.iter() {
+            let label = self.label(row, column);
+            match cell {
+                Filled::Untimed(sentence) => note(label, sentence),
+                Filled::Trained(runs) => {
+                    for (seed, run) in runs {
+                        if let Run::Failed(sentence) | Run::Refused(sentence) = run {
+                            note(format!("{label} (seed {seed})"), sentence);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        found.into_iter().map(|(sentence, cells)| format!("{}: {sentence}", cells.join("; "))).collect()
+    }
+
+    /// Why we have no result: each reason with its rows or columns.
+    pub fn reasons(&self) -> Vec<String> {
+        let lines = self.target.rows.iter().chain(&self.target.columns);
+        let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+        for line in lines {
+            let Some(why) = line.reason_at(self.scale) else { continue };
+            match found.iter_mut().find(|(known, _)| known == why) {
+                Some((_, labels)) => labels.push(&line.label),
+                None => found.push((why, vec![&line.label])),
+            }
+        }
+        found.into_iter().map(|(why, labels)| format!("{}: {why}", labels.join(", "))).collect()
+    }
+
+    /// Pieces of work done, and all of them.
+    pub fn progress(&self) -> (usize, usize) {
+        let of_cell = |cell: &Filled| match cell {
+            Filled::Quoted(_) => (0, 0),
+            Filled::Trained(runs) => (cell.outcomes().count(), runs.len()),
+            Filled::Timed(line) => (usize::from(line.is_some()), 1),
+            Filled::Untimed(_) => (0, 1),
+            Filled::Counted(_) => (1, 1),
+        };
+        self.iter().map(|(_, _, cell)| of_cell(cell)).fold((0, 0), |sum, cell| (sum.0 + cell.0, sum.1 + cell.1))
+    }
+}

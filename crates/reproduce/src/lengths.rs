@@ -1,0 +1,46 @@
+//! How a formal language is known by the length of its strings.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use minrnn::train::{Experiment, Task, evaluate_length};
+use serde::{Deserialize, Serialize};
+
+/// Lengths that are looked at, evenly spaced.
+const N_LENGTHS: usize = 32;
+/// Strings of each.
+const STRINGS: u64 = 32;
+
+/// The share of right answers at strings of one length.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AtLength {
+    /// Of the strings.
+    pub length: usize,
+    /// 0 to 1.
+    pub accuracy: f64,
+}
+
+/// The accuracy of `checkpoint` up to twice the longest strings that `experiment` is scored on, if the model reads such long ones; nothing
+/// where the task is no language. `None` when `stop` was raised before the end.
+///
+/// # Errors
+/// When the checkpoint cannot be read.
+pub fn by_length(experiment: &Experiment, checkpoint: &Path, stop: &AtomicBool) -> minrnn::Result<Option<Vec<AtLength>>> {
+    if experiment.data.task != Task::FormalLanguage {
+        return Ok(Some(Vec::new()));
+    }
+    let mut longer = experiment.clone();
+    longer.data.eval_min_length = 1;
+    longer.data.eval_max_length *= 2;
+    if longer.validate().is_err() {
+        longer.data.eval_max_length = experiment.data.eval_max_length;
+    }
+    let (task, longest) = (longer.data.formal()?.evaluation, longer.data.eval_max_length);
+    let model = minrnn::checkpoint::load_model(checkpoint, &experiment.train.device.open()?)?.model;
+    let mut found = Vec::new();
+    for length in (1..=longest).rev().step_by(longest.div_ceil(N_LENGTHS)).collect::<Vec<_>>().into_iter().rev() {
+        let Some(score) = evaluate_length(&model, &task, length, STRINGS, experiment.train.seed, stop)? else { return Ok(None) };
+        found.push(AtLength { length, accuracy: score.evaluation.accuracy.unwrap_or(0.0) });
+    }
+    Ok(Some(found))
+}

@@ -1,0 +1,37 @@
+#![doc = include_str!("../README.md")]
+//!
+//! A [`Target`] is planned at a scale ([`plan`]), its trainings are run or gone on with and its measurements made
+//! ([`Reproduction::carry_out`]), and what there is by then is gathered in a [`Grid`] and written ([`write()`]) after every run.
+#![deny(missing_docs)]
+
+mod catalog;
+mod count;
+mod error;
+mod estimate;
+mod folder;
+mod grid;
+mod host;
+mod lengths;
+mod metric;
+mod outcome;
+mod plan;
+mod published;
+mod reproduction;
+mod statistics;
+mod training;
+mod write;
+
+pub use catalog::{Effort, Line, Scale, Show, Target, Work, all, find, names};
+pub use error::{Error, FolderProblem, Result};
+pub use folder::Folder;
+pub use grid::{Filled, Grid};
+pub use host::{Host, Notice};
+pub use lengths::AtLength;
+pub use metric::Metric;
+pub use outcome::{End, Origin, Outcome, Point};
+pub use plan::{Bench, Cell, Job, Training, plan};
+pub use published::Published;
+pub use reproduction::{Open, Reproduction};
+pub use statistics::Summary;
+pub use training::{Options, Run};
+pub use write::{markdown, write, write_index};

@@ -1,0 +1,102 @@
+//! What tables show.
+
+use serde::{Deserialize, Serialize};
+
+/// A number that a piece of work comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// Share of right answers on the test batches, 0 to 1.
+    Accuracy,
+    /// The same, scaled so that guessing is 0.
+    ScaledAccuracy,
+    /// The same as a percentage.
+    AccuracyPercent,
+    /// Test loss of the best checkpoint on 200 batches, fewer after a short training: nats, or mean squared error where numbers are predicted.
+    Loss,
+    /// Updates made before the best evaluation.
+    BestIteration,
+    /// Updates made before the first evaluation with an accuracy of at least 0.9.
+    #[serde(rename = "iterations-to-90-percent")]
+    IterationsTo90Percent,
+    /// Median time.
+    Milliseconds,
+    /// Median time divided by the length.
+    MillisecondsPerStep,
+    /// Peak memory of the process.
+    Mebibytes,
+    /// Time of the counterpart divided by the own time.
+    SpeedUp,
+    /// 100 (1 − own time / time of the counterpart).
+    TimeSavedPercent,
+    /// D4RL's: 0 for a random policy, 100 for an expert.
+    Score,
+    /// 100 × parameters / parameters of the counterpart.
+    ParameterPercent,
+}
+
+impl Metric {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accuracy => "accuracy",
+            Self::ScaledAccuracy => "scaled-accuracy",
+            Self::AccuracyPercent => "accuracy-percent",
+            Self::Loss => "loss",
+            Self::BestIteration => "best-iteration",
+            Self::IterationsTo90Percent => "iterations-to-90-percent",
+            Self::Milliseconds => "milliseconds",
+            Self::MillisecondsPerStep => "milliseconds-per-step",
+            Self::Mebibytes => "mebibytes",
+            Self::SpeedUp => "speed-up",
+            Self::TimeSavedPercent => "time-saved-percent",
+            Self::Score => "score",
+            Self::ParameterPercent => "parameter-percent",
+        }
+    }
+
+    /// What it is, for a heading.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Accuracy => "Test accuracy (0 to 1)",
+            Self::ScaledAccuracy => "Test accuracy, scaled so that guessing is 0",
+            Self::AccuracyPercent => "Test accuracy (%)",
+            Self::Loss => "Test loss",
+            Self::BestIteration => "Iteration of the best checkpoint",
+            Self::IterationsTo90Percent => "Iterations to 90 % accuracy",
+            Self::Milliseconds => "Time (ms)",
+            Self::MillisecondsPerStep => "Time of a step (ms)",
+            Self::Mebibytes => "Peak memory (MiB)",
+            Self::SpeedUp => "Speed-up over the counterpart",
+            Self::TimeSavedPercent => "Less time than the counterpart (%)",
+            Self::Score => "Normalised score",
+            Self::ParameterPercent => "Parameters, in % of the counterpart's",
+        }
+    }
+
+    /// Decimals that are shown of `value`.
+    pub fn decimals(self, value: f64) -> usize {
+        match self {
+            Self::Accuracy | Self::ScaledAccuracy | Self::Loss => 3,
+            Self::AccuracyPercent | Self::TimeSavedPercent | Self::Score | Self::ParameterPercent => 1,
+            Self::BestIteration | Self::IterationsTo90Percent | Self::Mebibytes => 0,
+            // Three digits.
+            Self::Milliseconds | Self::MillisecondsPerStep | Self::SpeedUp => {
+                (2.0 - value.abs().max(1e-3).log10().floor()).clamp(0.0, 5.0) as usize
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_digits_and_names_are_those_of_the_files() {
+        assert_eq!([0.01234, 2.7, 35.1, 4641.0].map(|time| Metric::Milliseconds.decimals(time)), [4, 2, 1, 0]);
+        for metric in [Metric::IterationsTo90Percent, Metric::TimeSavedPercent, Metric::Loss] {
+            assert_eq!(serde_json::to_value(metric).unwrap(), metric.name());
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! A target's results as a table of one line for each row, column and metric.
+
+use crate::{Filled, Grid, Run};
+
+const HEADING: [&str; 18] = [
+    "target",
+    "scale",
+    "row",
+    "column",
+    "metric",
+    "published",
+    "published_value",
+    "published_deviation",
+    "ours",
+    "deviation",
+    "seeds",
+    "values",
+    "best_iteration",
+    "iterations",
+    "seconds",
+    "parameters",
+    "commit",
+    "note",
+];
+
+/// The table with its heading.
+pub fn csv(grid: &Grid) -> String {
+    let mut text = line(&HEADING.map(str::to_owned));
+    for (row, column, cell) in grid.iter() {
+        for &metric in &grid.target.metrics {
+            let published = grid.published(metric, row, column);
+            let (values, summary) = (grid.values(metric, row, column), grid.summary(metric, row, column));
+            let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+            let outcomes: Vec<_> = cell.outcomes().collect();
+            let each = |of: &dyn Fn(usize) -> String| (0..outcomes.len()).map(of).collect::<Vec<_>>().join(" ");
+            text += &line(&[
+                grid.target.name.clone(),
+                grid.scale.name().to_owned(),
+                grid.target.rows[row].label.clone(),
+                grid.target.columns[column].label.clone(),
+                metric.name().to_owned(),
+                published.text,
+                number(published.value),
+                number(published.deviation),
+                number(summary.map(|summary| summary.mean)),
+                number(summary.and_then(|summary| summary.deviation)),
+                summary.map_or(0, |summary| summary.n).to_string(),
+                values.iter().map(f64::to_string).collect::<Vec<_>>().join(" "),
+                each(&|at| outcomes[at].best_iteration.to_string()),
+                each(&|at| outcomes[at].iterations.to_string()),
+                each(&|at| format!("{:.1}", outcomes[at].seconds)),
+                outcomes.first().map(|outcome| outcome.parameters.to_string()).unwrap_or_default(),
+                commit(cell),
+                note(cell),
+            ]);
+        }
+    }
+    text
+}
+
+fn commit(cell: &Filled) -> String {
+    match cell {
+        Filled::Timed(Some(line)) => line.commit.clone(),
+        cell => {
+            let mut commits: Vec<&str> = cell.outcomes().map(|outcome| outcome.origin.commit.as_str()).collect();
+            commits.dedup();
+            commits.join(" ")
+        }
+    }
+}
+
+fn note(cell: &Filled) -> String {
+    match cell {
+        Filled::Quoted(why) | Filled::Untimed(why) => why.clone(),
+        Filled::Trained(runs) => {
+            let problem = |run: &Run| if let Run::Failed(sentence) | Run::Refused(sentence) = run { Some(sentence.clone()) } else { None };
+            runs.iter().find_map(|(_, run)| problem(run)).unwrap_or_default()
+        }
+        _ => String::new(),
+    }
+}
+
+fn line(fields: &[String]) -> String {
+    fields.iter().map(|field| escape(field)).collect::<Vec<_>>().join(",") + "\n"
+}
+
+/// A field as RFC 4180 has it.
+fn escape(field: &str) -> String {
+    if field.contains([',', '"', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{grid, target};
+    use super::*;
+
+    #[test]
+    fn fields_with_commas_quotes_and_line_breaks_are_quoted() {
+        let escaped = ["plain", "a,b", "say \"x\"", "two\nlines"].map(escape);
+        assert_eq!(escaped, ["plain", "\"a,b\"", "\"say \"\"x\"\"\"", "\"two\nlines\""]);
+    }
+
+    #[test]
+    fn every_row_column_and_metric_has_a_line() {
+        let target = target();
+        let text = csv(&grid(&target));
+        let first = "t,cpu,\"minGRU, \"\"small\"\"\",one,accuracy-percent,80.0 ± 2.0,80,2,90,7.0710678118654755,2,85 95,40 40,50 50,90.0 90.0,1234,abc1234,\n";
+        assert!(text.contains(first), "{text}");
+        assert!(text.contains(",accuracy-percent,near 1,,,,,0,,,,,,,\"the loss\nis not finite\"\n"), "{text}");
+        assert!(text.contains("RWKV-5,one,accuracy-percent,50.0,50,,,,0,,,,,,,there is no code of it here\n"), "{text}");
+        assert_eq!(text.matches("t,cpu,").count(), 8);
+    }
+}

@@ -1,0 +1,39 @@
+//! `README.md` of the results folder: what there is.
+
+use std::fmt::Write;
+
+use minrnn_model::write_atomic;
+
+use crate::folder::{self, Folder};
+use crate::{Result, Scale, catalog};
+
+/// Lists every target whose results lie in `folder`.
+///
+/// # Errors
+/// When a result cannot be read or the list not be written.
+pub fn write_index(folder: &Folder, scale: Scale) -> Result<()> {
+    let mut page = format!("# Results of `minrnn reproduce` at scale {}\n\n", scale.name());
+    if scale == Scale::Smoke {
+        page += "**The numbers mean nothing; they show that everything runs.**\n\n";
+    }
+    page += "| target | what | machine | commit |\n|---|---|---|---|\n";
+    for target in catalog::all()? {
+        let name = &target.name;
+        let Some(found) = folder::read::<serde_json::Value>(&folder.file(name, "json"))? else { continue };
+        let origins = found["origins"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let of = |key: &str| {
+            let mut texts: Vec<&str> = origins.iter().filter_map(|origin| origin[key].as_str()).collect();
+            texts.dedup();
+            texts.join(", ")
+        };
+        let _ = writeln!(
+            page,
+            "| [{name}]({name}.md) ([CSV]({name}.csv), [JSON]({name}.json)) | {} | {} | {} |",
+            target.title,
+            of("machine"),
+            of("commit")
+        );
+    }
+    page += "\nEvery run has a folder in `runs/` with its resolved experiment and its result.\n";
+    Ok(write_atomic(folder.file("README", "md"), page.as_bytes())?)
+}

@@ -1,0 +1,80 @@
+//! A target's results with everything that is known of every run.
+
+use serde_json::{Map, Value, json};
+
+use crate::{Filled, Grid, Run};
+
+/// The results as one object.
+pub fn json(grid: &Grid) -> Value {
+    let target = grid.target;
+    let cells: Vec<Value> = grid.iter().map(|(row, column, cell)| of_cell(grid, row, column, cell)).collect();
+    json!({
+        "format": 1,
+        "name": target.name,
+        "title": target.title,
+        "source": target.source,
+        "scale": grid.scale.name(),
+        "command": grid.command,
+        "origins": grid.origins(),
+        "settings": target.effort(grid.scale).settings,
+        "notes": target.notes,
+        "cells": cells,
+    })
+}
+
+fn of_cell(grid: &Grid, row: usize, column: usize, cell: &Filled) -> Value {
+    let mut metrics = Map::new();
+    for &metric in &grid.target.metrics {
+        let published = grid.published(metric, row, column);
+        let summary = grid.summary(metric, row, column);
+        metrics.insert(
+            metric.name().to_owned(),
+            json!({
+                "published": (!published.text.is_empty()).then_some(published.text),
+                "published_value": published.value,
+                "published_deviation": published.deviation,
+                "mean": summary.map(|summary| summary.mean),
+                "deviation": summary.and_then(|summary| summary.deviation),
+                "values": grid.values(metric, row, column),
+            }),
+        );
+    }
+    let (row, column) = (&grid.target.rows[row].label, &grid.target.columns[column].label);
+    let mut object = json!({ "row": row, "column": column, "metrics": metrics });
+    match cell {
+        Filled::Quoted(why) => object["quoted"] = why.as_str().into(),
+        Filled::Trained(runs) => object["runs"] = runs.iter().map(of_run).collect(),
+        Filled::Timed(line) => object["measurement"] = json!(line),
+        Filled::Untimed(sentence) => object["not_run"] = sentence.as_str().into(),
+        Filled::Counted(parameters) => object["parameters"] = (*parameters).into(),
+    }
+    object
+}
+
+fn of_run((seed, run): &(u64, Run)) -> Value {
+    match run {
+        Run::Done(outcome) => json!({ "seed": seed, "result": outcome }),
+        Run::Failed(sentence) => json!({ "seed": seed, "failed": sentence }),
+        Run::Refused(sentence) => json!({ "seed": seed, "not_run": sentence }),
+        Run::Open => json!({ "seed": seed }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{grid, target};
+    use super::*;
+
+    #[test]
+    fn every_run_and_every_number_is_there() {
+        let target = target();
+        let value = json(&grid(&target));
+        let first = &value["cells"][0];
+        assert_eq!(first["metrics"]["accuracy-percent"]["mean"], 90.0);
+        assert_eq!(first["metrics"]["accuracy-percent"]["published_deviation"], 2.0);
+        assert_eq!(first["runs"][1]["result"]["curve"][2]["iteration"], 40);
+        assert_eq!(value["cells"][1]["runs"][0]["failed"], "the loss\nis not finite");
+        assert_eq!(value["cells"][2]["quoted"], "there is no code of it here");
+        assert_eq!(value["origins"][0]["commit"], "abc1234");
+    }
+}
