@@ -36,7 +36,7 @@ mod sums;
 
 pub use step::{StepInputs, step};
 
-use crate::shape::{Candidate, Gates, Out, Shape, Start};
+use crate::shape::{Candidate, Gates, Out, Shape, Start, expect_len};
 use cells::with_formulas;
 use formulas::Formulas;
 use problem::Problem;
@@ -127,6 +127,7 @@ pub fn forward(shape: Shape, cell: Cell, inputs: Inputs, start: Start, h: Out, h
 /// # Panics
 /// When a length does not fit `shape`.
 pub fn backward(shape: Shape, cell: Cell, inputs: Inputs, start: Start, upstream: Upstream, gradients: Gradients) {
+    expect_len("extra", inputs.extra, cell.extra_len(shape));
     // The gradients of the linear recurrence do not depend on b: a in its place is not read twice.
     let inputs = if cell == Cell::Linear { Inputs { extra: inputs.preact, ..inputs } } else { inputs };
     with_formulas!(cell, formulas => backward::backward(&Problem::new(shape, formulas, inputs, start), &upstream, gradients));

@@ -58,18 +58,26 @@ impl<F: Formulas<N>, const N: usize> WithSimd for Step<'_, F, N> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        for at in (0..self.h.len()).step_by(S::F32_LANES) {
+        // All of one length that the compiler knows, so that a vector's bounds are checked once.
+        let len = self.h.len();
+        let x = self.x.map(|x| &x[..len]);
+        let mut bias = self.bias;
+        if F::BIASED {
+            bias[..F::PARTS].iter_mut().for_each(|bias| *bias = &bias[..len]);
+        }
+        let out = as_out(&mut self.out[..len]);
+        for at in (0..len).step_by(S::F32_LANES) {
             // No `map`: as a function of its own it would not have this level's instructions.
-            let mut x = [simd.splat_f32s(0.0); N];
-            for (j, x) in x.iter_mut().enumerate() {
-                *x = load(simd, self.x[j], at);
+            let mut inputs = [simd.splat_f32s(0.0); N];
+            for (j, input) in inputs.iter_mut().enumerate() {
+                *input = load(simd, x[j], at);
                 if F::BIASED && j < F::PARTS {
-                    *x = simd.add_f32s(*x, load(simd, self.bias[j], at));
+                    *input = simd.add_f32s(*input, load(simd, bias[j], at));
                 }
             }
-            let next = self.formulas.gate(simd, x).step(simd, load(simd, self.h, at));
+            let next = self.formulas.gate(simd, inputs).step(simd, load(simd, self.h, at));
             store(simd, as_out(self.h), at, next);
-            store(simd, as_out(self.out), at, next);
+            store(simd, out, at, next);
         }
     }
 }
