@@ -179,7 +179,7 @@ pub unsafe fn stream<S: Simd>(_simd: S, target: *mut f32, value: S::f32s) {
     unsafe { target.cast::<S::f32s>().write_unaligned(value) }
 }
 
-/// Asks for the cache line at `source`, which need not be a valid address.
+/// Prefetches the cache line at `source`, which need not be a valid address.
 #[inline(always)]
 pub fn prefetch(source: *const f32) {
     #[cfg(target_arch = "x86_64")]

@@ -4,7 +4,7 @@ mod common;
 
 use burn::tensor::Device;
 use common::{configs, random_tokens};
-use minrnn::checkpoint::{parameter_count, save_weights};
+use minrnn::checkpoint::{parameter_count, parameter_shapes, save_weights};
 use minrnn::model::SequenceModel;
 use minrnn::nn::{Mode, State};
 use minrnn::ops::StepCodes;
@@ -46,6 +46,18 @@ fn parameters_and_state_are_those_of_the_built_model() {
 }
 
 #[test]
+fn listed_tensors_are_those_of_the_built_model() {
+    for config in every_config() {
+        let mut listed: Vec<_> =
+            config.checked().expect("a valid model").tensors().into_iter().map(|spec| (spec.name, spec.shape)).collect();
+        let mut built = parameter_shapes(&SequenceModel::new(&config, 0, &Device::flex()).expect("a valid model"));
+        listed.sort();
+        built.sort();
+        assert_eq!(listed, built, "tensors of {}", configs::label(&config));
+    }
+}
+
+#[test]
 fn the_runtime_carries_the_same_state() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     for config in every_config().into_iter().filter(|config| minrnn_stream::check_supported(&config).is_ok()) {
@@ -56,8 +68,7 @@ fn the_runtime_carries_the_same_state() {
         let cost = config.cost().expect("a valid model");
         // Beside what training carries, RWKV-4 steps with what rounding its log-weights lost.
         let is_rwkv4 = |layer: &usize| config.mixer_at(*layer) == MixerKind::Rwkv4;
-        let lost =
-            (0..config.n_layers).filter(is_rwkv4).count() * config.inside_wiring().and_then(|own| own.d_inner()).expect("a valid model");
+        let lost = (0..config.n_layers).filter(is_rwkv4).count() * config.checked().expect("a valid model").inside_wiring().d_inner();
         assert_eq!(F32 * (cost.state + lost as u128), model.init_state(1).unwrap().bytes_per_row() as u128, "{}", configs::label(&config));
         assert!(cost.past.is_empty());
     }
@@ -66,9 +77,10 @@ fn the_runtime_carries_the_same_state() {
 #[test]
 fn parts_add_up_to_the_model() {
     for config in every_config() {
-        let blocks = (0..config.n_layers).map(|layer| config.block_cost(layer).expect("a valid model"));
+        let config = config.checked().expect("a valid model");
+        let blocks = (0..config.n_layers).map(|layer| config.block_cost(layer));
         let parts: Vec<_> = blocks.chain([config.embedding_cost(), config.head_cost()]).collect();
-        let cost = config.cost().expect("a valid model");
+        let cost = config.cost();
         let what = configs::label(&config);
         assert_eq!(parts.iter().map(|part| part.flops(9)).sum::<u128>(), cost.flops(9), "{what}");
         assert_eq!(parts.iter().map(|part| part.carried(9)).sum::<u128>(), cost.carried(9), "{what}");

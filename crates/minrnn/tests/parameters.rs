@@ -151,7 +151,8 @@ fn mamba_models_have_the_published_counts() {
         ..Default::default()
     };
     for (d_model, published) in [(64, 32_640), (384, 963_840)] {
-        let layer = AnyMixer::from_config(&config(d_model), 0, &mut Initializer::new(0, &device())).expect("a valid mixer");
+        let layer = AnyMixer::from_config(&config(d_model).checked().expect("a valid model"), 0, &mut Initializer::new(0, &device()))
+            .expect("a valid mixer");
         assert_eq!(parameter_count(&layer), published);
     }
     assert_eq!(parameter_count(&model(&config(384))), 2_918_016);
@@ -161,7 +162,8 @@ fn mamba_models_have_the_published_counts() {
 #[test]
 fn a_new_mamba_starts_from_the_published_values() {
     let config = ModelConfig { d_state: 3, n_layers: 4, ..small(MixerKind::Mamba) };
-    let mixer = AnyMixer::from_config(&config, 0, &mut Initializer::new(1, &device())).expect("a valid mixer");
+    let mixer =
+        AnyMixer::from_config(&config.checked().expect("a valid model"), 0, &mut Initializer::new(1, &device())).expect("a valid mixer");
     let values: std::collections::BTreeMap<_, _> = common::parameters(&mixer).into_iter().collect();
     for (i, a_log) in values["A_log"].iter().enumerate() {
         assert!((a_log.exp() - (i % 3 + 1) as f32).abs() < 1e-5, "{a_log}");
@@ -226,7 +228,8 @@ fn running_statistics_are_not_counted() {
 fn minimal_cells_have_the_published_fractions_of_parameters() {
     let cell_weights = |mixer, expansion: usize| {
         let config = ModelConfig { expansion: expansion as f64, ..small(mixer) };
-        let mixer = AnyMixer::from_config(&config, 0, &mut Initializer::new(0, &device())).expect("a valid mixer");
+        let mixer = AnyMixer::from_config(&config.checked().expect("a valid model"), 0, &mut Initializer::new(0, &device()))
+            .expect("a valid mixer");
         let shapes = parameter_shapes(&mixer);
         let matrices = shapes.iter().filter(|(name, _)| name.ends_with("weight") && !name.starts_with("out_proj"));
         matrices.map(|(_, shape)| shape.iter().product::<usize>()).sum::<usize>() as f64
@@ -275,7 +278,10 @@ fn linear_mixers_have_the_parameters_of_their_equations() {
     let (d, e, heads) = (64, 128, 4);
     let count = |mixer| {
         let config = ModelConfig { d_model: d, n_heads: heads, ..small(mixer) };
-        parameter_count(&AnyMixer::from_config(&config, 0, &mut Initializer::new(0, &device())).expect("a valid mixer"))
+        parameter_count(
+            &AnyMixer::from_config(&config.checked().expect("a valid model"), 0, &mut Initializer::new(0, &device()))
+                .expect("a valid mixer"),
+        )
     };
     assert_eq!(count(MixerKind::Gilr), 3 * d * e + 2 * e + d);
     assert_eq!(count(MixerKind::Rwkv4), 4 * d * e + 2 * e + 3 * d);
@@ -414,7 +420,8 @@ fn gpt_weights_have_the_published_deviations() {
 }
 
 fn mixer_listing(config: &ModelConfig) -> String {
-    let mixer = AnyMixer::from_config(config, 0, &mut Initializer::new(0, &device())).expect("a valid mixer");
+    let mixer =
+        AnyMixer::from_config(&config.checked().expect("a valid model"), 0, &mut Initializer::new(0, &device())).expect("a valid mixer");
     parameter_shapes(&mixer).iter().map(|(name, shape)| format!("{name} {shape:?}\n")).collect()
 }
 
@@ -589,7 +596,10 @@ fn names_of_the_mixers_beyond_the_paper() {
 #[test]
 fn mixers_beyond_the_paper_have_the_parameters_of_their_equations() {
     let count = |config: &ModelConfig| {
-        parameter_count(&AnyMixer::from_config(config, 0, &mut Initializer::new(0, &device())).expect("a valid mixer"))
+        parameter_count(
+            &AnyMixer::from_config(&config.checked().expect("a valid model"), 0, &mut Initializer::new(0, &device()))
+                .expect("a valid mixer"),
+        )
     };
     let (d, e) = (8, 16);
     let plain = count(&small(MixerKind::MinGru));

@@ -5,57 +5,6 @@ use minrnn_kernels::choices;
 pub use minrnn_kernels::{Candidate, GruForm, s_lstm::ForgetGate, weight_matrix::WeightFormat};
 
 choices! {
-    /// The time-mixing layer.
-    MixerKind, "mixer" {
-        /// minGRU: one update gate that depends on the input alone.
-        #[default]
-        MinGru = "min-gru",
-        /// minLSTM: a forget and an input gate that depend on the input alone.
-        MinLstm = "min-lstm",
-        /// The gated recurrent unit, stepped through time.
-        Gru = "gru",
-        /// The long short-term memory, stepped through time.
-        Lstm = "lstm",
-        /// Mamba (S6): a state space model whose step size, input and output depend on the input; its own convolution and gate.
-        Mamba = "mamba",
-        /// S6: Mamba's selective state spaces alone, without its convolution and gate.
-        S6 = "s6",
-        /// The gated impulse linear recurrence: a minGRU with the candidate tanh.
-        Gilr = "gilr",
-        /// The time mixing of RWKV-4: a fading average of values, weighted by the exponentials of keys.
-        Rwkv4 = "rwkv4",
-        /// Softmax attention to everything read, with a learned query for each head.
-        Aaren = "aaren",
-        /// Attention with elu(x) + 1 in place of the softmax.
-        LinearAttention = "linear-attention",
-        /// RetNet's multi-scale retention.
-        RetNet = "ret-net",
-        /// xLSTM's scalar memory: exponential gates, heads, stepped through time.
-        SLstm = "s-lstm",
-        /// xLSTM's matrix memory, in a block of its own without feed-forward part.
-        MLstm = "m-lstm",
-        /// Causal softmax attention, whose state is a cache of keys and values.
-        Attention = "attention",
-        /// S4: a state space whose matrix is a diagonal less a rank-one part.
-        S4 = "s4",
-        /// S4D: a diagonal state space.
-        S4d = "s4d",
-        /// H3: a shift and a diagonal state space between products of queries, keys and values.
-        H3 = "h3",
-        /// Hyena: gates around a convolution with a long implicit filter.
-        Hyena = "hyena",
-        /// Hyena's long implicit filter alone, without its gates and short convolution.
-        HyenaFilter = "hyena-filter",
-        /// Beyond the paper: a minGRU whose coefficients may be negative.
-        SignedMinGru = "signed-min-gru",
-        /// Beyond the paper: a minGRU that also forgets with the time that passes.
-        DecayMinGru = "decay-min-gru",
-        /// Beyond the paper: associative memories that are corrected by the delta rule.
-        Delta = "delta",
-    }
-}
-
-choices! {
     /// What a block puts around its mixer.
     WiringKind, "wiring" {
         /// Nothing.

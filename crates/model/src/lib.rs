@@ -22,6 +22,7 @@ mod error;
 #[cfg(feature = "std")]
 mod files;
 mod packed;
+mod spec;
 #[cfg(feature = "std")]
 mod weights;
 
@@ -29,15 +30,16 @@ mod weights;
 pub use checkpoint::{CONFIG_FILE, CheckpointConfig, FORMAT_VERSION, WEIGHTS_FILE, read_checkpoint};
 pub use checksum::crc32c;
 pub use choices::{
-    Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Pooling,
-    Positions, RecurrentInit, S4Init, ScanKind, WeightFormat, WiringKind,
+    Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, NormKind, Pooling, Positions,
+    RecurrentInit, S4Init, ScanKind, WeightFormat, WiringKind,
 };
-pub use config::{Cost, KvCache, ModelConfig};
+pub use config::{CheckedConfig, Cost, KvCache, ModelConfig};
 #[cfg(feature = "std")]
 pub use digests::{CheckpointFiles, DIGESTS_FILE};
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
 pub use files::{create_directories, read_text, sync_directory, write_atomic};
 pub use packed::{PackedFile, Section, TensorEntry};
+pub use spec::{MixerKind, MixerSpec, Role, Setting, TensorSpec, Tensors};
 #[cfg(feature = "std")]
 pub use weights::{Tensor, Weights, write_safetensors};

@@ -16,7 +16,7 @@ use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::wiring::Wiring;
 use crate::workspace::{Buffers, room};
-use crate::{FeedForwardKind, ModelConfig, Result};
+use crate::{CheckedConfig, FeedForwardKind, Result};
 
 /// Convolution, mixer and feed-forward part with their norms and residual connections.
 #[derive(Debug)]
@@ -36,11 +36,11 @@ enum Part {
 }
 
 impl Block {
-    pub(crate) fn read(config: &ModelConfig, layer: usize, source: &mut dyn Source, name: &str) -> Result<Self> {
+    pub(crate) fn read(config: &CheckedConfig, layer: usize, source: &mut dyn Source, name: &str) -> Result<Self> {
         let conv = if config.conv { Some(Conv::read(config, source, &join(name, "conv"))?) } else { None };
         let mixer_norm = Norm::read(config, source, &join(name, "mixer_norm"))?;
         let wiring = Wiring::read(config, source, &join(name, "wiring"))?;
-        let mixer = Layer::read(&config.inside_wiring()?, layer, source, &join(name, "mixer"))?;
+        let mixer = Layer::read(&config.inside_wiring(), layer, source, &join(name, "mixer"))?;
         let feed_forward = match config.ff_at(layer) {
             FeedForwardKind::None => None,
             _ => {

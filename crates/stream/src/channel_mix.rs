@@ -12,7 +12,7 @@ use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::token_shift::TokenShift;
 use crate::workspace::{Buffers, room};
-use crate::{FeedForwardKind, ModelConfig, Result};
+use crate::{CheckedConfig, FeedForwardKind, Result};
 
 /// A feed-forward part with a token shift.
 #[derive(Debug, Clone)]
@@ -28,13 +28,13 @@ pub(crate) struct ChannelMix {
 }
 
 /// Numbers that the feed-forward part of a block keeps for a session.
-pub(crate) fn state_len(config: &ModelConfig, layer: usize) -> usize {
+pub(crate) fn state_len(config: &CheckedConfig, layer: usize) -> usize {
     if config.ff_at(layer) == FeedForwardKind::ChannelMix { config.d_model } else { 0 }
 }
 
 impl ChannelMix {
-    pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
-        let (d, d_ff) = (config.d_model, config.d_ff()?);
+    pub(crate) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+        let (d, d_ff) = (config.d_model, config.d_ff());
         let mut matrix = |part: &str, outputs, inputs| source.matrix(&join(&join(name, part), "weight"), outputs, inputs);
         let (key, receptance, value) = (matrix("key", d_ff, d)?, matrix("receptance", d, d)?, matrix("value", d, d_ff)?);
         Ok(Self { key, receptance, value, shift: TokenShift::read(config, source, name, ["mix_key", "mix_receptance"])? })

@@ -9,7 +9,7 @@ use crate::linear::{GRANULE, Linear, Shared};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{ModelConfig, Result};
+use crate::{CheckedConfig, Result};
 
 /// K, the taps of the convolution.
 pub(crate) const KERNEL_SIZE: usize = 4;
@@ -32,7 +32,7 @@ pub(crate) struct Conv {
 }
 
 impl Conv {
-    pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+    pub(crate) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let d = config.d_model;
         let depthwise = Depthwise::read(source, &join(name, "depthwise"), d)?;
         Ok(Self { depthwise, pointwise: source.linear(&join(name, "pointwise"), d, d)? })

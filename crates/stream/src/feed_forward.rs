@@ -12,7 +12,7 @@ use crate::norm::as_out;
 use crate::pass::Pass;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{FeedForwardKind, ModelConfig, Result};
+use crate::{CheckedConfig, FeedForwardKind, Result};
 
 /// A plain or gated layer.
 #[derive(Debug, Clone)]
@@ -27,8 +27,8 @@ pub(crate) struct FeedForward {
 }
 
 impl FeedForward {
-    pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
-        let (d, d_ff) = (config.d_model, config.d_ff()?);
+    pub(crate) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+        let (d, d_ff) = (config.d_model, config.d_ff());
         let kind = config.ff;
         let halves = if kind == FeedForwardKind::Mlp { 1 } else { 2 };
         let biased = config.bias && !matches!(kind, FeedForwardKind::GeGlu | FeedForwardKind::SwiGlu);

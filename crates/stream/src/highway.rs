@@ -6,7 +6,7 @@ use crate::linear::{Linear, Shared, matmul};
 use crate::pass::Pass;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{MixerKind, ModelConfig, Result};
+use crate::{CheckedConfig, MixerKind, Result};
 
 /// W_s and b_s.
 #[derive(Debug, Clone)]
@@ -14,7 +14,7 @@ pub(crate) struct Highway(Linear);
 
 impl Highway {
     /// The highway of a mixer, if it has one.
-    pub(crate) fn read(config: &ModelConfig, kind: MixerKind, source: &mut dyn Source, mixer: &str) -> Result<Option<Self>> {
+    pub(crate) fn read(config: &CheckedConfig, kind: MixerKind, source: &mut dyn Source, mixer: &str) -> Result<Option<Self>> {
         if !config.highway || !matches!(kind, MixerKind::MinGru | MixerKind::MinLstm) {
             return Ok(None);
         }

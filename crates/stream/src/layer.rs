@@ -8,7 +8,7 @@ use crate::mixer::{self, Mixer, Output};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{ModelConfig, Result};
+use crate::{CheckedConfig, Result};
 
 /// A whole time-mixing layer.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Layer {
 
 impl Layer {
     /// The mixer of block `layer`, whose width is `config.d_model`.
-    pub(crate) fn read(config: &ModelConfig, layer: usize, source: &mut dyn Source, name: &str) -> Result<Self> {
+    pub(crate) fn read(config: &CheckedConfig, layer: usize, source: &mut dyn Source, name: &str) -> Result<Self> {
         let mixer = mixer::read(config, layer, source, name)?;
         let highway = Highway::read(config, config.mixer_at(layer), source, name)?;
         let out_name = join(name, "out_proj");

@@ -50,5 +50,6 @@ pub use state::State;
 pub use workspace::Workspace;
 
 use minrnn_model::{
-    Candidate, FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, ModelConfig, NormKind, Pooling, Positions, WiringKind,
+    Candidate, CheckedConfig, FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, ModelConfig, NormKind, Pooling, Positions,
+    WiringKind,
 };

@@ -15,7 +15,7 @@ use crate::source::{Counted, Source};
 use crate::state::{State, StateShape, first_row};
 use crate::workers;
 use crate::workspace::{Workspace, room};
-use crate::{Error, ModelConfig, Result};
+use crate::{CheckedConfig, Error, ModelConfig, Result};
 
 /// Tokens of one pass over prompts: longer ones take several, so that memory does not grow with their length.
 const PASS_TOKENS: usize = 512;
@@ -41,7 +41,7 @@ const PASS_LOGITS: usize = 1 << 22;
 /// ```
 #[derive(Debug)]
 pub struct Model {
-    config: ModelConfig,
+    config: CheckedConfig,
     state_shape: StateShape,
     /// `[V, D]`.
     embedding: WeightMatrix,
@@ -83,19 +83,19 @@ impl Model {
     }
 
     pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source) -> Result<Self> {
-        config.validate()?;
-        check_supported(config)?;
+        let config = config.checked()?;
+        check_supported(&config)?;
         let source = &mut Counted::new(source);
         let (v, d) = (config.vocab_size, config.d_model);
         let embedding = source.matrix("embedding.weight", v, d)?;
         let blocks: Vec<Block> =
-            (0..config.n_layers).map(|i| Block::read(config, i, source, &format!("backbone.blocks.{i}"))).collect::<Result<_>>()?;
-        let final_norm = Norm::read(config, source, "backbone.final_norm")?;
+            (0..config.n_layers).map(|i| Block::read(&config, i, source, &format!("backbone.blocks.{i}"))).collect::<Result<_>>()?;
+        let final_norm = Norm::read(&config, source, "backbone.final_norm")?;
         let head = if config.tie_embeddings { None } else { Some(source.matrix("head.weight", v, d)?) };
-        let state_shape = StateShape::new(config)?;
+        let state_shape = StateShape::new(&config);
         let first = first_row(&state_shape, |i, memory| blocks[i].init_memory(memory));
-        let cost = usize::try_from(config.cost()?.parameters).unwrap_or(usize::MAX);
-        Ok(Self { config: config.clone(), state_shape, embedding, blocks, final_norm, head, first, cost, parameters: source.parameters })
+        let cost = usize::try_from(config.cost().parameters).unwrap_or(usize::MAX);
+        Ok(Self { config, state_shape, embedding, blocks, final_norm, head, first, cost, parameters: source.parameters })
     }
 
     /// What the model is.
@@ -111,6 +111,10 @@ impl Model {
     /// V, the number of tokens it knows.
     pub fn vocab_size(&self) -> usize {
         self.config.vocab_size
+    }
+
+    pub(crate) fn checked(&self) -> &CheckedConfig {
+        &self.config
     }
 
     pub(crate) fn state_shape(&self) -> &StateShape {

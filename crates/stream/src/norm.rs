@@ -9,7 +9,7 @@ use crate::gates;
 use crate::linear::Shared;
 use crate::pass::Pass;
 use crate::source::Source;
-use crate::{ModelConfig, NormKind, Result};
+use crate::{CheckedConfig, NormKind, Result};
 
 /// Added to variances.
 pub(crate) const EPS: f32 = 1e-5;
@@ -30,7 +30,7 @@ pub(crate) enum Norm {
 }
 
 impl Norm {
-    pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+    pub(crate) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let mut vector = |part: &str| source.vector(&alloc::format!("{name}.{part}"), &[config.d_model]);
         Ok(match config.norm {
             NormKind::Layer => {

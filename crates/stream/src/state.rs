@@ -5,8 +5,7 @@ use core::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::mixer::state_len;
-use crate::{Error, MixerKind, Model, ModelConfig, Result, WiringKind, channel_mix, conv, wiring};
+use crate::{CheckedConfig, Error, MixerKind, Model, ModelConfig, Result, WiringKind, channel_mix};
 use minrnn_model::crc32c;
 
 const MAGIC: [u8; 8] = *b"\x89minrnnS";
@@ -34,21 +33,16 @@ fn is_none(wiring: &WiringKind) -> bool {
 }
 
 impl StateShape {
-    pub(crate) fn new(config: &ModelConfig) -> Result<Self> {
-        let ModelConfig { d_model, conv, wiring, .. } = *config;
-        let inside = config.inside_wiring()?;
-        let window = if conv { conv::Conv::state_len(d_model) } else { 0 } + wiring::state_len(config)?;
-        let block = |layer| {
-            let mixer = config.mixer_at(layer);
-            Ok((mixer, window + state_len(&inside, mixer)? + channel_mix::state_len(config, layer)))
-        };
-        Ok(Self { d_model, conv, wiring, blocks: (0..config.n_layers).map(block).collect::<Result<_>>()? })
+    pub(crate) fn new(config: &CheckedConfig) -> Self {
+        let ModelConfig { d_model, conv, wiring, .. } = **config;
+        let block = |layer| (config.mixer_at(layer), config.block_state_len(layer));
+        Self { d_model, conv, wiring, blocks: (0..config.n_layers).map(block).collect() }
     }
 
     /// The shape of sessions saved when RWKV-4 did not keep what rounding its log-weights loses, and the places in a row of this shape where
     /// those numbers stand.
-    fn without_losses(&self, config: &ModelConfig) -> Result<(Self, Vec<Range<usize>>)> {
-        let e = config.inside_wiring()?.d_inner()?;
+    fn without_losses(&self, config: &CheckedConfig) -> (Self, Vec<Range<usize>>) {
+        let e = config.inside_wiring().d_inner();
         let (mut earlier, mut gaps, mut end) = (self.clone(), Vec::new(), 0);
         for (layer, (mixer, len)) in earlier.blocks.iter_mut().enumerate() {
             end += *len;
@@ -58,7 +52,7 @@ impl StateShape {
                 *len -= e;
             }
         }
-        Ok((earlier, gaps))
+        (earlier, gaps)
     }
 
     /// Numbers that each block keeps for a session.
@@ -217,7 +211,7 @@ impl State {
             return wrong(format!("has version {}, expected {VERSION}; use the minrnn that wrote it", header.version));
         }
         let (found, expected) = (header.shape, model.state_shape());
-        let (earlier, gaps) = expected.without_losses(model.config())?;
+        let (earlier, gaps) = expected.without_losses(model.checked());
         if found != *expected && found != earlier {
             return wrong(format!("belongs to another model: it has {found:?}, this model {expected:?}"));
         }
@@ -309,9 +303,10 @@ mod tests {
     #[test]
     fn sessions_from_before_rwkv4_kept_what_rounding_loses_get_zeros_in_its_place() {
         let (mixer, ff) = (MixerKind::Rwkv4, FeedForwardKind::ChannelMix);
-        let config = ModelConfig { mixer, ff, d_model: 2, expansion: 1.0, n_layers: 2, conv: false, ..Default::default() };
-        let shape = StateShape::new(&config).unwrap();
-        let (earlier, gaps) = shape.without_losses(&config).unwrap();
+        let config = ModelConfig { vocab_size: 3, mixer, ff, d_model: 2, expansion: 1.0, n_layers: 2, conv: false, ..Default::default() };
+        let config = config.checked().unwrap();
+        let shape = StateShape::new(&config);
+        let (earlier, gaps) = shape.without_losses(&config);
         // Previous input, mean, log-weight (and now the losses) of the mixer, previous input of the feed-forward part.
         assert_eq!((earlier.row_len(), shape.row_len()), (2 * 8, 2 * 10));
         let block = |first: u8| (first..first + 8).map(f32::from).collect::<Vec<_>>();
@@ -323,8 +318,8 @@ mod tests {
 
     #[test]
     fn sessions_of_other_mixers_have_no_numbers_to_add() {
-        let config = ModelConfig { d_model: 4, n_layers: 3, ..Default::default() };
-        let shape = StateShape::new(&config).unwrap();
-        assert_eq!(shape.without_losses(&config).unwrap(), (shape.clone(), Vec::new()));
+        let config = ModelConfig { vocab_size: 3, d_model: 4, n_layers: 3, ..Default::default() }.checked().unwrap();
+        let shape = StateShape::new(&config);
+        assert_eq!(shape.without_losses(&config), (shape.clone(), Vec::new()));
     }
 }

@@ -6,7 +6,7 @@ use crate::gates;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::room;
-use crate::{ModelConfig, Result};
+use crate::{CheckedConfig, Result};
 
 /// N mixtures of the same inputs.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ pub(crate) struct TokenShift<const N: usize> {
 }
 
 impl<const N: usize> TokenShift<N> {
-    pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str, parts: [&str; N]) -> Result<Self> {
+    pub(crate) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str, parts: [&str; N]) -> Result<Self> {
         let mut shares = [const { Vec::new() }; N];
         for (share, part) in shares.iter_mut().zip(parts) {
             *share = source.vector(&join(name, part), &[config.d_model])?;

@@ -15,10 +15,10 @@ use crate::conv::{Depthwise, PAST};
 use crate::gates;
 use crate::linear::{Linear, Shared, matmul};
 use crate::pass::{Memory, Pass};
-use crate::shift::{self, Shift};
+use crate::shift::Shift;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{ModelConfig, Result, WiringKind};
+use crate::{CheckedConfig, Result, WiringKind};
 
 /// The layers around an inner one.
 #[derive(Debug)]
@@ -39,19 +39,10 @@ enum Past {
     Shift(Shift),
 }
 
-/// Numbers kept for a session.
-pub(crate) fn state_len(config: &ModelConfig) -> Result<usize> {
-    Ok(match config.wiring {
-        WiringKind::None => 0,
-        WiringKind::H3 => shift::state_len(config.d_model, config.d_state),
-        WiringKind::Mamba => PAST * config.d_inner()?,
-    })
-}
-
 impl Wiring {
     /// The wiring of a block, if it has one.
-    pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Option<Self>> {
-        let (d, n, inner) = (config.d_model, config.d_state, config.inside_wiring()?.d_model);
+    pub(crate) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Option<Self>> {
+        let (d, n, inner) = (config.d_model, config.d_state, config.inside_wiring().d_model);
         let [in_proj, out_proj] = ["in_proj", "out_proj"].map(|part| join(name, part));
         Ok(match config.wiring {
             WiringKind::None => None,

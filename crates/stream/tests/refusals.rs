@@ -99,18 +99,14 @@ fn no_configuration_made_by_hand_panics() {
                     let cost = config.cost()?;
                     Ok::<_, Error>(SIZES.map(|tokens| (cost.carried(tokens), cost.flops(tokens))))
                 });
-                expect(&what("block_cost"), Any, || config.block_cost(usize::MAX));
-                expect(&what("d_inner"), Any, || config.d_inner());
-                expect(&what("d_ff"), Any, || config.d_ff());
-                expect(&what("mlstm_inner"), Any, || config.mlstm_inner());
-                expect(&what("heads_of"), Any, || config.heads_of(usize::MAX, "the width"));
-                expect(&what("retention_heads"), Any, || config.retention_heads());
-                expect(&what("inside_wiring"), Any, || config.inside_wiring());
                 expect(&what("check_supported"), Any, || minrnn_stream::check_supported(&config));
                 runs(&what("the rest"), || {
-                    let costs = [config.embedding_cost(), config.head_cost()];
+                    let checked = config.checked().map(|checked| {
+                        let costs = [checked.embedding_cost(), checked.head_cost(), checked.block_cost(usize::MAX)];
+                        (costs, checked.block_state_len(usize::MAX), checked.inside_wiring(), checked.tensors().len())
+                    });
                     let sizes = [config.outputs(), config.step_rank(), config.attention_window(), config.mixer_kinds().len()];
-                    (costs, sizes, config.forget_ceiling(usize::MAX), config.mixer_at(usize::MAX), config.ff_at(usize::MAX))
+                    (checked, sizes, config.forget_ceiling(usize::MAX), config.mixer_at(usize::MAX), config.ff_at(usize::MAX))
                 });
             }
         }

@@ -5,6 +5,7 @@ use minrnn_kernels::adamw::{self, AdamW};
 use minrnn_kernels::block_diagonal::{self, Blocks};
 use minrnn_kernels::gated_gelu::{self, Halves};
 use minrnn_kernels::matmul::{self, Matrix, Precision, Write};
+use minrnn_kernels::recurrence::{self, Cell, Gradients, Inputs, StepInputs, Upstream};
 use minrnn_kernels::s_lstm::ForgetGate;
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::weight_matrix::{Scratch, WeightFormat, WeightMatrix};
@@ -52,6 +53,39 @@ fn segments<'a>(a: &mut Slices<'a>, seq_len: usize) -> Segments<'a> {
     Segments::new(a.zeros(), seq_len)
 }
 
+/// Pre-activations, bias and extra input, as far as the cell has them.
+fn recurrence_inputs<'a>(a: &mut Slices<'a>, cell: Cell) -> Inputs<'a> {
+    Inputs { preact: a.input(), bias: (cell.parts() > 1).then(|| a.input()), extra: if has_extra(cell) { a.input() } else { &[] } }
+}
+
+fn has_extra(cell: Cell) -> bool {
+    cell.extra_len(Shape { batch: 1, seq_len: 1, width: 1 }) > 0
+}
+
+fn forward(a: &mut Slices, cell: Cell, [batch, seq_len, width]: [usize; 3]) {
+    let (inputs, start) = (recurrence_inputs(a, cell), start(a, seq_len));
+    recurrence::forward(Shape { batch, seq_len, width }, cell, inputs, start, a.out(), a.out());
+}
+
+fn backward(a: &mut Slices, cell: Cell, [batch, seq_len, width]: [usize; 3]) {
+    let (inputs, start) = (recurrence_inputs(a, cell), start(a, seq_len));
+    let upstream = Upstream { h: a.input(), d_h: Some(a.input()), d_h_last: Some(a.input()) };
+    let d_preact = a.out();
+    let d_bias = inputs.bias.map(|_| a.out());
+    let d_extra = if has_extra(cell) { a.out() } else { &mut [] };
+    let gradients = Gradients { d_preact, d_bias, d_extra, d_h0: a.out(), d_init: a.out() };
+    recurrence::backward(Shape { batch, seq_len, width }, cell, inputs, start, upstream, gradients);
+}
+
+fn step(a: &mut Slices, cell: Cell, width: usize) {
+    let preact: Vec<&[f32]> = (0..cell.parts()).map(|_| a.input()).collect();
+    let bias: Vec<&[f32]> = if preact.len() > 1 { preact.iter().map(|_| a.input()).collect() } else { vec![] };
+    let extra = if has_extra(cell) { a.input() } else { &[] };
+    let (h, out) = (a.f32(), a.f32());
+    minrnn_kernels::shape::expect_len("h", h, width);
+    recurrence::step(Level::current(), cell, StepInputs { preact: &preact, bias: &bias, extra }, h, out);
+}
+
 fn adamw() -> AdamW {
     AdamW { lr: 1e-3, beta_1: 0.9, beta_2: 0.99, eps: 1e-8, weight_decay: 0.1, time: 1, gradient_scale: 1.0 }
 }
@@ -79,52 +113,62 @@ pub fn functions() -> Vec<Function> {
         "Segments::new" lenient { b = 2, t = 3 } [[b, t]] |a| assert!(!segments(a, t).is_dense(), "codes were given");
 
         // Linear recurrences.
-        "scan::forward" { b = 2, t = 3, e = 5 } [[b, t, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
-            |a| scan::forward(Shape { batch: b, seq_len: t, width: e }, a.input(), a.input(), start(a, t), a.out(), a.out());
-        "scan::backward" { b = 2, t = 3, e = 5 }
-            [[b, t, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [b, t, e], [b, t, e], [b, e], [e]]
-            |a| scan::backward(Shape { batch: b, seq_len: t, width: e }, a.input(), start(a, t), a.input(), Some(a.input()), Some(a.input()),
-                a.out(), a.out(), a.out(), a.out());
-        "log_space::forward" { b = 2, t = 3, e = 5 } [[b, t, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
-            |a| log_space::forward(Shape { batch: b, seq_len: t, width: e }, a.input(), a.input(), start(a, t), a.out(), a.out());
-        "log_space::backward" { b = 2, t = 3, e = 5 }
+        "recurrence::forward linear" { b = 2, t = 3, e = 5 } [[b, t, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
+            |a| forward(a, Cell::Linear, [b, t, e]);
+        "recurrence::backward linear" { b = 2, t = 3, e = 5 }
             [[b, t, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [b, t, e], [b, t, e], [b, e], [e]]
-            |a| log_space::backward(Shape { batch: b, seq_len: t, width: e }, a.input(), a.input(), start(a, t), a.input(), Some(a.input()),
-                Some(a.input()), a.out(), a.out(), a.out(), a.out());
-        "min_gru::forward" { b = 2, t = 3, e = 5 } [[2, b, t, e], [2, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
-            |a| min_gru::forward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, a.input(), Some(a.input()), start(a, t), a.out(), a.out());
-        "min_gru::backward" { b = 2, t = 3, e = 5 }
+            |a| backward(a, Cell::Linear, [b, t, e]);
+        "recurrence::step linear" { e = 5 } [[e], [e], [e], [e]]
+            |a| step(a, Cell::Linear, e);
+        "recurrence::forward log space" { b = 2, t = 3, e = 5 } [[b, t, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
+            |a| forward(a, Cell::LogSpace, [b, t, e]);
+        "recurrence::backward log space" { b = 2, t = 3, e = 5 }
+            [[b, t, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [b, t, e], [b, t, e], [b, e], [e]]
+            |a| backward(a, Cell::LogSpace, [b, t, e]);
+        "recurrence::step log space" { e = 5 } [[e], [e], [e], [e]]
+            |a| step(a, Cell::LogSpace, e);
+        "recurrence::forward minGRU" { b = 2, t = 3, e = 5 } [[2, b, t, e], [2, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
+            |a| forward(a, Cell::MinGru(Candidate::Positive), [b, t, e]);
+        "recurrence::backward minGRU" { b = 2, t = 3, e = 5 }
             [[2, b, t, e], [2, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [2, b, t, e], [2, e], [b, e], [e]]
-            |a| min_gru::backward(Shape { batch: b, seq_len: t, width: e }, Candidate::Tanh, a.input(), Some(a.input()), start(a, t), a.input(),
-                Some(a.input()), Some(a.input()), a.out(), Some(a.out()), a.out(), a.out());
-        "min_lstm::forward" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
-            |a| min_lstm::forward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, Gates::Normalized, a.input(), Some(a.input()),
-                start(a, t), a.out(), a.out());
-        "min_lstm::backward" { b = 2, t = 3, e = 5 }
+            |a| backward(a, Cell::MinGru(Candidate::Positive), [b, t, e]);
+        "recurrence::step minGRU" { e = 5 } [[e], [e], [e], [e], [e], [e]]
+            |a| step(a, Cell::MinGru(Candidate::Positive), e);
+        "recurrence::forward minLSTM" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
+            |a| forward(a, Cell::MinLstm(Candidate::Positive, Gates::Normalized), [b, t, e]);
+        "recurrence::backward minLSTM" { b = 2, t = 3, e = 5 }
             [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [3, b, t, e], [3, e], [b, e], [e]]
-            |a| min_lstm::backward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, Gates::Unnormalized, a.input(), Some(a.input()),
-                start(a, t), a.input(), Some(a.input()), Some(a.input()), a.out(), Some(a.out()), a.out(), a.out());
-        "signed_min_gru::forward" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
-            |a| signed_min_gru::forward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, a.input(), Some(a.input()), start(a, t),
-                a.out(), a.out());
-        "signed_min_gru::backward" { b = 2, t = 3, e = 5 }
+            |a| backward(a, Cell::MinLstm(Candidate::Positive, Gates::Normalized), [b, t, e]);
+        "recurrence::step minLSTM" { e = 5 } [[e], [e], [e], [e], [e], [e], [e], [e]]
+            |a| step(a, Cell::MinLstm(Candidate::Positive, Gates::Normalized), e);
+        "recurrence::forward unnormalised minLSTM" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
+            |a| forward(a, Cell::MinLstm(Candidate::Positive, Gates::Unnormalized), [b, t, e]);
+        "recurrence::backward unnormalised minLSTM" { b = 2, t = 3, e = 5 }
             [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [3, b, t, e], [3, e], [b, e], [e]]
-            |a| signed_min_gru::backward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, a.input(), Some(a.input()), start(a, t),
-                a.input(), Some(a.input()), Some(a.input()), a.out(), Some(a.out()), a.out(), a.out());
-        "decay_min_gru::forward" { b = 2, t = 3, e = 5 } [[2, b, t, e], [b, t, e], [2, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
-            |a| decay_min_gru::forward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, a.input(), a.input(), Some(a.input()),
-                start(a, t), a.out(), a.out());
-        "decay_min_gru::backward" { b = 2, t = 3, e = 5 }
-            [[2, b, t, e], [b, t, e], [2, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [2, b, t, e], [b, t, e], [2, e], [b, e], [e]]
-            |a| decay_min_gru::backward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, a.input(), a.input(), Some(a.input()),
-                start(a, t), a.input(), Some(a.input()), Some(a.input()), a.out(), a.out(), Some(a.out()), a.out(), a.out());
-        "floored_min_gru::forward" { b = 2, t = 3, e = 5 } [[2, b, t, e], [2, e], [e], [b, e], [e], [b, t], [b, t, e], [b, e]]
-            |a| floored_min_gru::forward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, a.input(), Some(a.input()), a.input(),
-                start(a, t), a.out(), a.out());
-        "floored_min_gru::backward" { b = 2, t = 3, e = 5 }
+            |a| backward(a, Cell::MinLstm(Candidate::Positive, Gates::Unnormalized), [b, t, e]);
+        "recurrence::step unnormalised minLSTM" { e = 5 } [[e], [e], [e], [e], [e], [e], [e], [e]]
+            |a| step(a, Cell::MinLstm(Candidate::Positive, Gates::Unnormalized), e);
+        "recurrence::forward signed minGRU" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
+            |a| forward(a, Cell::SignedMinGru(Candidate::Positive), [b, t, e]);
+        "recurrence::backward signed minGRU" { b = 2, t = 3, e = 5 }
+            [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [3, b, t, e], [3, e], [b, e], [e]]
+            |a| backward(a, Cell::SignedMinGru(Candidate::Positive), [b, t, e]);
+        "recurrence::step signed minGRU" { e = 5 } [[e], [e], [e], [e], [e], [e], [e], [e]]
+            |a| step(a, Cell::SignedMinGru(Candidate::Positive), e);
+        "recurrence::forward decaying minGRU" { b = 2, t = 3, e = 5 } [[2, b, t, e], [2, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
+            |a| forward(a, Cell::DecayMinGru(Candidate::Positive), [b, t, e]);
+        "recurrence::backward decaying minGRU" { b = 2, t = 3, e = 5 }
+            [[2, b, t, e], [2, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [2, b, t, e], [2, e], [b, t, e], [b, e], [e]]
+            |a| backward(a, Cell::DecayMinGru(Candidate::Positive), [b, t, e]);
+        "recurrence::step decaying minGRU" { e = 5 } [[e], [e], [e], [e], [e], [e], [e]]
+            |a| step(a, Cell::DecayMinGru(Candidate::Positive), e);
+        "recurrence::forward floored minGRU" { b = 2, t = 3, e = 5 } [[2, b, t, e], [2, e], [e], [b, e], [e], [b, t], [b, t, e], [b, e]]
+            |a| forward(a, Cell::FlooredMinGru(Candidate::Positive), [b, t, e]);
+        "recurrence::backward floored minGRU" { b = 2, t = 3, e = 5 }
             [[2, b, t, e], [2, e], [e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [2, b, t, e], [2, e], [e], [b, e], [e]]
-            |a| floored_min_gru::backward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, a.input(), Some(a.input()), a.input(),
-                start(a, t), a.input(), Some(a.input()), Some(a.input()), a.out(), Some(a.out()), a.out(), a.out(), a.out());
+            |a| backward(a, Cell::FlooredMinGru(Candidate::Positive), [b, t, e]);
+        "recurrence::step floored minGRU" { e = 5 } [[e], [e], [e], [e], [e], [e], [e]]
+            |a| step(a, Cell::FlooredMinGru(Candidate::Positive), e);
 
         // Cells with a recurrent product.
         "gru::forward" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [3, e, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, e]]

@@ -3,7 +3,7 @@
 //! Its layers have our names. Its RMSNorms keep the gain, and have an ε that is not in the file: 1e-5, the library's default, unless
 //! `rms_eps` is set. Filters may be shorter than ours (`conv_kernel`) and lack their bias (`use_conv_bias`). The head shares the embedding's matrix where the file has no `lm_head.weight` or the same numbers there.
 
-use minrnn_model::{FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
+use minrnn_model::{CheckedConfig, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 
 use super::foreign::{Foreign, Side};
 use super::rule::{Constant, Map};
@@ -59,8 +59,8 @@ fn check(config: &ModelConfig) -> Result<()> {
     demand(FORMAT, "positions", config.positions, Positions::None)
 }
 
-fn table(config: &ModelConfig, side: &Side<'_>) -> Result<Table> {
-    let (v, d, e, n, r) = (config.vocab_size, config.d_model, config.d_inner()?, config.d_state, config.step_rank());
+fn table(config: &CheckedConfig, side: &Side<'_>) -> Result<Table> {
+    let (v, d, e, n, r) = (config.vocab_size, config.d_model, config.d_inner(), config.d_state, config.step_rank());
     let mut table = Table::default();
     table.same("embedding.weight", "backbone.embeddings.weight", [v, d]);
     for i in 0..config.n_layers {

@@ -4,7 +4,7 @@
 //! the expansion is 1 the one back to `d_model` is left out. `minLM` keeps an RMSNorm's gain, `minGRULM` its distance from 1; written is
 //! the former. Filters may be shorter than ours.
 
-use minrnn_model::{Candidate, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
+use minrnn_model::{Candidate, CheckedConfig, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 
 use super::foreign::{Foreign, Side};
 use super::rule::{Constant, Map};
@@ -76,8 +76,8 @@ fn check(config: &ModelConfig) -> Result<()> {
     Ok(())
 }
 
-fn table(config: &ModelConfig, side: &Side<'_>) -> Result<Table> {
-    let (v, d, e, m) = (config.vocab_size, config.d_model, config.d_inner()?, config.d_ff()?);
+fn table(config: &CheckedConfig, side: &Side<'_>) -> Result<Table> {
+    let (v, d, e, m) = (config.vocab_size, config.d_model, config.d_inner(), config.d_ff());
     let (gates, parts) = gates(config.mixer_at(0));
     let gains = side.has("norm.weight", true);
     let norm = |table: &mut Table, ours: &str, theirs: &str| match gains {

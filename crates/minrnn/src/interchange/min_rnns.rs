@@ -3,7 +3,7 @@
 //! The block is the one ours was made after, switch by switch. Its second norm is there even without a feed-forward part, and nothing
 //! depends on it then. Whether minLSTM divides its gates by their sum (`use_coeff_norm`) is not in the file.
 
-use minrnn_model::{Candidate, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
+use minrnn_model::{Candidate, CheckedConfig, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 
 use super::foreign::{Foreign, Side};
 use super::min_gru_pytorch::convolution;
@@ -76,8 +76,8 @@ fn check(config: &ModelConfig) -> Result<()> {
     demand(FORMAT, "candidate", config.candidate, Candidate::Positive)
 }
 
-fn table(config: &ModelConfig, side: &Side<'_>) -> Result<Table> {
-    let (v, d, e) = (config.vocab_size, config.d_model, config.d_inner()?);
+fn table(config: &CheckedConfig, side: &Side<'_>) -> Result<Table> {
+    let (v, d, e) = (config.vocab_size, config.d_model, config.d_inner());
     let parts = if config.mixer_at(0) == MixerKind::MinGru { 2 } else { 3 };
     let mut table = Table::default();
     table.same("embedding.weight", "token_emb.weight", [v, d]);
@@ -96,7 +96,7 @@ fn table(config: &ModelConfig, side: &Side<'_>) -> Result<Table> {
         if config.ff == FeedForwardKind::None {
             unused_norm(&mut table, config.norm, "3", d);
         } else {
-            let m = config.d_ff()?;
+            let m = config.d_ff();
             norm(&mut table, config.norm, "ff_norm", "3", d);
             table.linear("ff.up", "4.0", 2 * m, d);
             table.same("ff.scale", "4.1.mult_bias", [m]);

@@ -32,7 +32,7 @@ mod xlstm;
 use std::fmt;
 use std::str::FromStr;
 
-use minrnn_model::{ModelConfig, Tensor, Weights, WiringKind};
+use minrnn_model::{CheckedConfig, ModelConfig, Tensor, Weights, WiringKind};
 
 use self::foreign::{Foreign, Side};
 pub use self::form::Form;
@@ -70,7 +70,7 @@ struct Layout {
     /// Refuses a model that the format cannot hold.
     check: fn(&ModelConfig) -> Result<()>,
     /// Which tensor is which; the other side may have several ways to say the same.
-    table: fn(&ModelConfig, &Side<'_>) -> Result<Table>,
+    table: fn(&CheckedConfig, &Side<'_>) -> Result<Table>,
 }
 
 impl Layout {
@@ -152,7 +152,7 @@ impl FromStr for Format {
 /// # Errors
 /// When the model of `config` is none of this format's, or a tensor is missing, surplus or of the wrong shape.
 pub fn import(format: Format, weights: &mut Weights, config: &ModelConfig) -> Result<Vec<NamedTensor>> {
-    config.validate()?;
+    let config = &config.checked()?;
     let layout = format.layout();
     layout.expect_to_hold(config, format)?;
     let table = (layout.table)(config, &Side::Import(Foreign::new(weights)))?;
@@ -168,7 +168,7 @@ pub fn import(format: Format, weights: &mut Weights, config: &ModelConfig) -> Re
 /// When the format cannot hold the model of `config`, or a tensor is missing, surplus or of the wrong shape, or is not what the format
 /// takes for granted.
 pub fn export(format: Format, weights: &mut Weights, config: &ModelConfig, form: Form) -> Result<Vec<NamedTensor>> {
-    config.validate()?;
+    let config = &config.checked()?;
     let layout = format.layout();
     layout.expect_to_hold(config, format)?;
     let tensors = (layout.table)(config, &Side::Export(form.that_holds(weights)?))?.export(weights, format)?;

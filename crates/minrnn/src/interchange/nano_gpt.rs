@@ -3,7 +3,7 @@
 //! Number and order of its parts are those of our block of attention and feed-forward part, `c_attn` and our input projection both having
 //! rows queries, keys, values. The number of heads is not in the file. The head shares the embedding's matrix and is written once more.
 
-use minrnn_model::{FeedForwardKind, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
+use minrnn_model::{CheckedConfig, FeedForwardKind, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 
 use super::foreign::{Foreign, Side};
 use super::table::Table;
@@ -49,8 +49,8 @@ fn check(config: &ModelConfig) -> Result<()> {
     demand(FORMAT, "window", config.attention_window(), config.max_seq_len)
 }
 
-fn table(config: &ModelConfig, _: &Side<'_>) -> Result<Table> {
-    let (v, d, m) = (config.vocab_size, config.d_model, config.d_ff()?);
+fn table(config: &CheckedConfig, _: &Side<'_>) -> Result<Table> {
+    let (v, d, m) = (config.vocab_size, config.d_model, config.d_ff());
     let mut table = Table::default();
     let norm = |table: &mut Table, ours: &str, theirs: &str| {
         table.same(&format!("{ours}.weight"), &format!("{theirs}.weight"), [d]);

@@ -4,7 +4,7 @@
 //! their output is all that it can hold. Otherwise a file is a list of single layers, `nn.ModuleList` of `nn.GRU(D, E)`, with names
 //! such as `0.weight_ih_l0`. Order of the gates and both biases are ours; without biases they are zero.
 
-use minrnn_model::{GruForm, InitialState, MixerKind, ModelConfig};
+use minrnn_model::{CheckedConfig, GruForm, InitialState, MixerKind, ModelConfig};
 
 use super::foreign::{Foreign, Side};
 use super::rule::Constant;
@@ -33,16 +33,16 @@ fn check(format: Format, config: &ModelConfig, mixer: MixerKind) -> Result<()> {
     demand(format, "initial_state", config.initial_state, InitialState::Zero)
 }
 
-fn gru(config: &ModelConfig, side: &Side<'_>) -> Result<Table> {
+fn gru(config: &CheckedConfig, side: &Side<'_>) -> Result<Table> {
     table(config, side, 3)
 }
 
-fn lstm(config: &ModelConfig, side: &Side<'_>) -> Result<Table> {
+fn lstm(config: &CheckedConfig, side: &Side<'_>) -> Result<Table> {
     table(config, side, 4)
 }
 
-fn table(config: &ModelConfig, side: &Side<'_>, gates: usize) -> Result<Table> {
-    let (d, e) = (config.d_model, config.d_inner()?);
+fn table(config: &CheckedConfig, side: &Side<'_>, gates: usize) -> Result<Table> {
+    let (d, e) = (config.d_model, config.d_inner());
     let is_stack = side.has("weight_ih_l0", d == e || config.n_layers == 1);
     let mut table = Table::default();
     for i in 0..config.n_layers {

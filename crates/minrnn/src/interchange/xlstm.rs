@@ -4,7 +4,7 @@
 //! gate. Its LayerNorms keep the distance of the gain from 1 and have no bias. Recurrent weights and biases of sLSTM lie in another order
 //! where they were trained by the library's CUDA kernels; either order is read, that of the vanilla back end is written.
 
-use minrnn_model::{FeedForwardKind, ForgetGate, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
+use minrnn_model::{CheckedConfig, FeedForwardKind, ForgetGate, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 
 use super::foreign::{Foreign, Side};
 use super::rule::{Constant, Map};
@@ -81,7 +81,7 @@ fn check(config: &ModelConfig) -> Result<()> {
     Ok(())
 }
 
-fn table(config: &ModelConfig, side: &Side<'_>) -> Result<Table> {
+fn table(config: &CheckedConfig, side: &Side<'_>) -> Result<Table> {
     let (v, d) = (config.vocab_size, config.d_model);
     let mut table = Table::default();
     table.same("embedding.weight", "token_embedding.weight", [v, d]);
@@ -90,7 +90,7 @@ fn table(config: &ModelConfig, side: &Side<'_>) -> Result<Table> {
         table.below(ours.clone(), theirs.clone());
         norm(&mut table, config, "mixer_norm", "xlstm_norm");
         if config.ff_at(i) != FeedForwardKind::None {
-            let m = config.d_ff()?;
+            let m = config.d_ff();
             norm(&mut table, config, "ff_norm", "ffn_norm");
             table.same("ff.up.weight", "ffn.proj_up.weight", [2 * m, d]);
             table.same("ff.down.weight", "ffn.proj_down.weight", [d, m]);
@@ -108,8 +108,8 @@ fn table(config: &ModelConfig, side: &Side<'_>) -> Result<Table> {
     Ok(table)
 }
 
-fn m_lstm(table: &mut Table, config: &ModelConfig, side: &Side<'_>, theirs: &str) -> Result<()> {
-    let (d, e, heads) = (config.d_model, config.mlstm_inner()?, config.n_heads);
+fn m_lstm(table: &mut Table, config: &CheckedConfig, side: &Side<'_>, theirs: &str) -> Result<()> {
+    let (d, e, heads) = (config.d_model, config.mlstm_inner(), config.n_heads);
     table.same("in_proj.weight", "proj_up.weight", [2 * e, d]);
     convolution(table, e, side, theirs)?;
     for name in ["q_proj.weight", "k_proj.weight", "v_proj.weight"] {
@@ -124,7 +124,7 @@ fn m_lstm(table: &mut Table, config: &ModelConfig, side: &Side<'_>, theirs: &str
     Ok(())
 }
 
-fn s_lstm(table: &mut Table, config: &ModelConfig, side: &Side<'_>, theirs: &str) -> Result<()> {
+fn s_lstm(table: &mut Table, config: &CheckedConfig, side: &Side<'_>, theirs: &str) -> Result<()> {
     let (d, heads) = (config.d_model, config.n_heads);
     let head = d / heads;
     if config.slstm_conv {
@@ -155,7 +155,7 @@ fn convolution(table: &mut Table, width: usize, side: &Side<'_>, theirs: &str) -
 }
 
 /// A LayerNorm; ours keeps the gain itself.
-fn norm(table: &mut Table, config: &ModelConfig, ours: &str, theirs: &str) {
+fn norm(table: &mut Table, config: &CheckedConfig, ours: &str, theirs: &str) {
     table.pair(&format!("{ours}.weight"), &format!("{theirs}.weight"), [config.d_model], Map::Offset);
     if config.bias {
         table.fixed(&format!("{ours}.bias"), [config.d_model], Constant::Zeros);

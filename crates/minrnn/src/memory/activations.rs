@@ -4,7 +4,7 @@
 //! an operation keeps is what its `FusedOp::keeps` says (`ops/`); the layers that call it are in `nn/`. What operations of Burn keep
 //! is said where they are used.
 
-use minrnn_model::{FeedForwardKind, MixerKind, ModelConfig, NormKind, Pooling, Positions, ScanKind, WiringKind};
+use minrnn_model::{CheckedConfig, FeedForwardKind, MixerKind, NormKind, Pooling, Positions, ScanKind, WiringKind};
 
 use super::tape::{Operation, Tape};
 use crate::Result;
@@ -50,7 +50,7 @@ impl Sizes {
 ///
 /// # Errors
 /// When a width is not whole.
-pub fn block(config: &ModelConfig, layer: usize, sizes: Sizes) -> Result<Tape> {
+pub fn block(config: &CheckedConfig, layer: usize, sizes: Sizes) -> Result<Tape> {
     let d = config.d_model as u128;
     let mut part = Part::new(sizes);
     if config.conv {
@@ -64,12 +64,12 @@ pub fn block(config: &ModelConfig, layer: usize, sizes: Sizes) -> Result<Tape> {
     match config.wiring {
         WiringKind::None => part.mixer(config, layer)?,
         WiringKind::Mamba => {
-            let e = config.d_inner()? as u128;
+            let e = config.d_inner() as u128;
             part.op(Op { keeps: &[d], reads: d, gives: 2 * e, ..Op::default() });
             part.op(Op { reads: 2 * e, gives: 2 * e, ..Op::default() });
             part.aside += e;
             part.conv_silu(e);
-            part.mixer(&config.inside_wiring()?, layer)?;
+            part.mixer(&config.inside_wiring(), layer)?;
             part.aside -= e;
             // SiLU keeps ζ, the product y and SiLU(ζ).
             part.op(Op { keeps: &[e; 3], reads: 2 * e, gives: e, aside: e, ..Op::default() });
@@ -81,7 +81,7 @@ pub fn block(config: &ModelConfig, layer: usize, sizes: Sizes) -> Result<Tape> {
             part.op(Op { keeps: &[3 * d], reads: d, gives: d, aside: 2 * d, ..Op::default() });
             part.op(Op { keeps: &[d], reads: 2 * d, gives: d, aside: 3 * d, ..Op::default() });
             part.aside += 3 * d;
-            part.mixer(&config.inside_wiring()?, layer)?;
+            part.mixer(&config.inside_wiring(), layer)?;
             part.aside -= 3 * d;
             part.op(Op { keeps: &[d], reads: 2 * d, gives: d, aside: 3 * d, ..Op::default() });
             part.biased(d, d, true);
@@ -94,12 +94,12 @@ pub fn block(config: &ModelConfig, layer: usize, sizes: Sizes) -> Result<Tape> {
     if kind != FeedForwardKind::None {
         part.aside = d;
         part.norm(config, d);
-        part.feed_forward(kind, d, config.d_ff()? as u128);
+        part.feed_forward(kind, d, config.d_ff() as u128);
         part.aside = 0;
         part.op(Op { reads: d, gives: d, aside: d, ..Op::default() });
     }
     // Before the first step and after the last; a backward pass has the gradient of one.
-    let cost = config.block_cost(layer)?;
+    let cost = config.block_cost(layer);
     part.tape.held = sizes.batch() * (cost.carried(0) + cost.carried(sizes.seq_len));
     for past in &cost.past {
         part.tape.long.add(sizes.batch() * past.carried(sizes.seq_len));
@@ -109,7 +109,7 @@ pub fn block(config: &ModelConfig, layer: usize, sizes: Sizes) -> Result<Tape> {
 }
 
 /// Embedding or the map of values, places, and dropout on both.
-pub fn embedding(config: &ModelConfig, sizes: Sizes) -> Tape {
+pub fn embedding(config: &CheckedConfig, sizes: Sizes) -> Tape {
     let (d, width) = (config.d_model as u128, config.input_width as u128);
     let mut part = Part::new(sizes);
     match width {
@@ -126,7 +126,7 @@ pub fn embedding(config: &ModelConfig, sizes: Sizes) -> Tape {
 }
 
 /// From the last block to the loss: the final norm, pooling, the comparison of pairs, and the head where steps are scored.
-pub fn head(config: &ModelConfig, sizes: Sizes) -> Tape {
+pub fn head(config: &CheckedConfig, sizes: Sizes) -> Tape {
     let (d, v) = (config.d_model as u128, config.outputs() as u128);
     let mut part = Part::new(sizes);
     part.norm(config, d);
@@ -206,7 +206,7 @@ impl Part {
         }
     }
 
-    fn norm(&mut self, config: &ModelConfig, d: u128) {
+    fn norm(&mut self, config: &CheckedConfig, d: u128) {
         let keeps = match config.norm {
             // Composed of operations of Burn: x, and what the last products read.
             NormKind::Rms if config.rms_eps > 0.0 => 3,
@@ -255,7 +255,7 @@ impl Part {
     }
 
     /// S6 of E channels behind what gives u, which is kept here and read twice.
-    fn selective(&mut self, config: &ModelConfig, e: u128, gated: bool) {
+    fn selective(&mut self, config: &CheckedConfig, e: u128, gated: bool) {
         let (n, r, z) = (config.d_state as u128, config.step_rank() as u128, if gated { e } else { 0 });
         self.op(Op { keeps: &[e], reads: e, gives: r + 2 * n, aside: z + e, ..Op::default() });
         self.op(Op { reads: r + 2 * n, gives: r + 2 * n, aside: z + e, ..Op::default() });
@@ -266,7 +266,7 @@ impl Part {
     }
 
     /// What mixes the channels behind a sequence map that stands alone.
-    fn output_mixing(&mut self, config: &ModelConfig, d: u128) {
+    fn output_mixing(&mut self, config: &CheckedConfig, d: u128) {
         if config.wiring != WiringKind::None {
             return;
         }
@@ -277,9 +277,9 @@ impl Part {
         self.op(Op { keeps: &[d; 3], reads: 3 * d, gives: d, ..Op::default() });
     }
 
-    fn mixer(&mut self, config: &ModelConfig, layer: usize) -> Result<()> {
+    fn mixer(&mut self, config: &CheckedConfig, layer: usize) -> Result<()> {
         let kind = config.mixer_at(layer);
-        let (d, e, h) = (config.d_model as u128, config.d_inner()? as u128, config.n_heads.max(1) as u128);
+        let (d, e, h) = (config.d_model as u128, config.d_inner() as u128, config.n_heads.max(1) as u128);
         let (threads, length) = (self.sizes.threads as u128, self.sizes.length());
         match kind {
             MixerKind::MinGru | MixerKind::Gilr | MixerKind::MinLstm | MixerKind::SignedMinGru => {
@@ -365,7 +365,7 @@ impl Part {
                 self.op(Op { keeps: &[4 * d, d, d, d, d], reads: 4 * d, gives: 4 * d, ..Op::default() });
                 self.op(Op { reads: d, gives: d, ..Op::default() });
             }
-            MixerKind::MLstm => self.m_lstm(d, config.mlstm_inner()? as u128, h),
+            MixerKind::MLstm => self.m_lstm(d, config.mlstm_inner() as u128, h),
             MixerKind::Attention => {
                 self.biased(d, 3 * d, config.bias);
                 if config.positions == Positions::Rotary {
@@ -431,6 +431,6 @@ impl Part {
 }
 
 /// The filter of Hyena as taps, the hidden layers that make it, and its gradient.
-fn filter(config: &ModelConfig, d: u128) -> u128 {
+fn filter(config: &CheckedConfig, d: u128) -> u128 {
     config.max_seq_len as u128 * (3 * d + 12 * 64)
 }

@@ -10,7 +10,7 @@ mod room;
 mod size;
 mod tape;
 
-use minrnn_model::ModelConfig;
+use minrnn_model::{CheckedConfig, ModelConfig};
 
 pub use activations::Sizes;
 pub use room::{Room, Source};
@@ -128,9 +128,9 @@ pub(crate) fn gaps(moving: u128, largest: u128, long: Long) -> u128 {
 /// # Errors
 /// When the configuration is not valid.
 pub fn inference(purpose: &'static str, config: &ModelConfig, sizes: Sizes) -> Result<Estimate> {
-    config.validate()?;
+    let config = &config.checked()?;
     let pass = Pass::of(config, sizes)?;
-    let weights = F32.saturating_mul(config.cost()?.parameters);
+    let weights = F32.saturating_mul(config.cost().parameters);
     let logits = F32 * sizes.scored * config.outputs() as u128;
     let moving = F32 * (pass.states + pass.forward) + logits;
     let parts = match moving > 2 * weights {
@@ -158,7 +158,7 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    pub fn of(config: &ModelConfig, sizes: Sizes) -> Result<Self> {
+    pub fn of(config: &CheckedConfig, sizes: Sizes) -> Result<Self> {
         let mut blocks: Vec<Tape> = Vec::with_capacity(config.n_layers);
         for layer in 0..config.n_layers {
             // The same mixers come again in the same order, and blocks of the same mixer are alike.

@@ -2,7 +2,7 @@
 
 use burn::module::Module;
 use burn::tensor::Tensor;
-use minrnn_model::ModelConfig;
+use minrnn_model::CheckedConfig;
 
 use super::pair_head::PairMemory;
 use super::pooling::RunningMean;
@@ -53,8 +53,8 @@ impl Backbone<AnyMixer> {
     /// The stack `config` asks for.
     ///
     /// # Errors
-    /// When the configuration is not valid.
-    pub fn new(config: &ModelConfig, init: &mut Initializer) -> Result<Self> {
+    /// When a mixer cannot be made.
+    pub fn new(config: &CheckedConfig, init: &mut Initializer) -> Result<Self> {
         Self::with_mixers(config, init, |layer, init| AnyMixer::from_config(config, layer, init))
     }
 }
@@ -63,9 +63,9 @@ impl<M: Mixer> Backbone<M> {
     /// The stack `config` asks for, around mixers that `mixer` makes for each block; `config.mixer` plays no part.
     ///
     /// # Errors
-    /// When the configuration is not valid or `mixer` fails.
+    /// When `mixer` fails.
     pub fn with_mixers(
-        config: &ModelConfig,
+        config: &CheckedConfig,
         init: &mut Initializer,
         mut mixer: impl FnMut(usize, &mut Initializer) -> Result<M>,
     ) -> Result<Self> {

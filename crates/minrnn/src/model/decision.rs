@@ -66,7 +66,8 @@ impl Decision<AnyMixer> {
     /// # Errors
     /// When the configuration is not valid or not that of a policy.
     pub fn new(config: &ModelConfig, seed: u64, device: &Device) -> Result<Self> {
-        Self::with_mixers(config, seed, device, |layer, init| AnyMixer::from_config(config, layer, init))
+        let checked = config.checked()?;
+        Self::with_mixers(config, seed, device, |layer, init| AnyMixer::from_config(&checked, layer, init))
     }
 }
 
@@ -81,7 +82,7 @@ impl<M: Mixer> Decision<M> {
         device: &Device,
         mixer: impl FnMut(usize, &mut Initializer) -> Result<M>,
     ) -> Result<Self> {
-        config.validate()?;
+        let config = &config.checked()?;
         let [observation_width, action_width] = widths(config)?;
         let d = config.d_model;
         let mut init = Initializer::new(seed, device);

@@ -66,8 +66,8 @@ impl SequenceModel<AnyMixer> {
     /// # Errors
     /// When the configuration is not valid.
     pub fn new(config: &ModelConfig, seed: u64, device: &Device) -> Result<Self> {
-        config.validate()?;
-        Self::with_mixers(config, seed, device, |layer, init| AnyMixer::from_config(config, layer, init))
+        let checked = config.checked()?;
+        Self::with_mixers(config, seed, device, |layer, init| AnyMixer::from_config(&checked, layer, init))
     }
 }
 
@@ -82,6 +82,7 @@ impl<M: Mixer> SequenceModel<M> {
         device: &Device,
         mixer: impl FnMut(usize, &mut Initializer) -> Result<M>,
     ) -> Result<Self> {
+        let config = &config.checked()?;
         let mut init = Initializer::new(seed, device).for_model(config);
         let dropped = config.dropout_sites.contains(&DropoutSite::Embedding);
         let mut table = |rows| Embedding { weight: init.normal([rows, config.d_model], embedding_deviation(config)) };

@@ -15,7 +15,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{ModelConfig, Positions};
+use minrnn_model::{CheckedConfig, Positions};
 
 use super::init::Initializer;
 use super::linear::{apply, matmul};
@@ -95,7 +95,7 @@ impl AttentionConfig {
     ///
     /// # Errors
     /// Never; the signature is that of all mixers.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
         Ok(Self::new(config.d_model, config.n_heads, config.attention_window())
             .with_grows(config.window == 0)
             .with_rotary(config.positions == Positions::Rotary)

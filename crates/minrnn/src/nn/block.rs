@@ -10,7 +10,7 @@
 
 use burn::module::Module;
 use burn::tensor::{FloatDType, Tensor};
-use minrnn_model::{DropoutSite, FeedForwardKind, ModelConfig};
+use minrnn_model::{CheckedConfig, DropoutSite, FeedForwardKind};
 
 use super::channel_mix::ChannelMix;
 use super::conv::{CausalConv, Window};
@@ -98,12 +98,12 @@ impl<S: State> State for BlockState<S> {
 
 impl<M: Mixer> Block<M> {
     /// Block `layer`, around `mixer`, as `config` asks for. In a wiring the mixer's width is that of
-    /// [`inside_wiring`](ModelConfig::inside_wiring).
+    /// (CheckedConfig::inside_wiring).
     ///
     /// # Errors
     /// When a width is not whole.
     pub fn new(
-        config: &ModelConfig,
+        config: &CheckedConfig,
         layer: usize,
         mixer: impl FnOnce(&mut Initializer) -> Result<M>,
         init: &mut Initializer,
@@ -118,7 +118,7 @@ impl<M: Mixer> Block<M> {
         let ff_norm = (kind != FeedForwardKind::None).then(|| Norm::for_model(config, init));
         let ff = match kind {
             FeedForwardKind::ChannelMix => {
-                Some(FeedForwardPart::ChannelMix(ChannelMix::new(d, config.d_ff()?, layer, config.n_layers, init)))
+                Some(FeedForwardPart::ChannelMix(ChannelMix::new(d, config.d_ff(), layer, config.n_layers, init)))
             }
             kind => FeedForward::new(config, kind, init)?.map(FeedForwardPart::Pointwise),
         };

@@ -20,7 +20,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Tensor, activation};
-use minrnn_model::{Candidate, InitialState, ModelConfig};
+use minrnn_model::{Candidate, CheckedConfig, InitialState};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::init::Initializer;
@@ -67,8 +67,8 @@ impl DecayMinGruConfig {
     ///
     /// # Errors
     /// When the expansion gives no whole width.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner()?).with_candidate(config.candidate).with_initial_state(config.initial_state))
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.d_inner()).with_candidate(config.candidate).with_initial_state(config.initial_state))
     }
 
     /// A new cell.

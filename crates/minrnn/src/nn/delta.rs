@@ -20,7 +20,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::ModelConfig;
+use minrnn_model::CheckedConfig;
 
 use super::init::Initializer;
 use super::linear::apply;
@@ -70,8 +70,8 @@ impl DeltaConfig {
     ///
     /// # Errors
     /// When the expansion gives no whole width, or the heads do not divide it.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
-        let d_inner = config.d_inner()?;
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
+        let d_inner = config.d_inner();
         if config.n_heads == 0 || !d_inner.is_multiple_of(config.n_heads) {
             return Err(Error::Config(format!("n_heads must divide the inner width {d_inner}, found {}", config.n_heads)));
         }

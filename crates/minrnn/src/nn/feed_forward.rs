@@ -9,7 +9,7 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{FeedForwardKind, ModelConfig};
+use minrnn_model::{CheckedConfig, FeedForwardKind};
 
 use super::init::{Initializer, xlstm_deviation, xlstm_output_deviation};
 use super::linear::{bias, matmul_rows, rows, sequences};
@@ -37,7 +37,7 @@ impl FeedForward {
     ///
     /// # Panics
     /// With `channel-mix`, which is [`ChannelMix`](super::ChannelMix).
-    pub fn new(config: &ModelConfig, kind: FeedForwardKind, init: &mut Initializer) -> Result<Option<Self>> {
+    pub fn new(config: &CheckedConfig, kind: FeedForwardKind, init: &mut Initializer) -> Result<Option<Self>> {
         let (d, halves, bias) = match kind {
             FeedForwardKind::None => return Ok(None),
             FeedForwardKind::Mlp => (config.d_model, 1, config.bias),
@@ -45,7 +45,7 @@ impl FeedForward {
             FeedForwardKind::SwiGlu | FeedForwardKind::GeGlu => (config.d_model, 2, false),
             FeedForwardKind::ChannelMix => panic!("channel mixing is a layer of its own"),
         };
-        let d_ff = config.d_ff()?;
+        let d_ff = config.d_ff();
         if kind == FeedForwardKind::GeGlu {
             let up = Linear { weight: init.normal([d, 2 * d_ff], xlstm_deviation(d)), bias: None };
             let down = Linear { weight: init.normal([d_ff, d], xlstm_output_deviation(d, config.n_layers)), bias: None };

@@ -11,7 +11,7 @@
 //! which the symmetric initialisation draws alike. So a GILR is that cell under its own name.
 
 use burn::config::Config;
-use minrnn_model::{Candidate, InitialState, ModelConfig};
+use minrnn_model::{Candidate, CheckedConfig, InitialState};
 
 use super::init::Initializer;
 use super::min_gru::{MinGru, MinGruConfig};
@@ -37,8 +37,8 @@ impl GilrConfig {
     ///
     /// # Errors
     /// When the expansion gives no whole width.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner()?).with_initial_state(config.initial_state))
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.d_inner()).with_initial_state(config.initial_state))
     }
 
     /// A new cell.

@@ -10,7 +10,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{ModelConfig, S4Init};
+use minrnn_model::{CheckedConfig, S4Init};
 
 use super::conv::Window;
 use super::init::Initializer;
@@ -100,7 +100,7 @@ impl H3Config {
     ///
     /// # Errors
     /// Never: the configuration was checked.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
         Ok(Self::new(config.d_model, config.d_state).with_head_width(config.head_width))
     }
 

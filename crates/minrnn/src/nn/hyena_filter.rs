@@ -18,7 +18,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Tensor, TensorData};
-use minrnn_model::{ModelConfig, WiringKind};
+use minrnn_model::{CheckedConfig, WiringKind};
 
 use super::conv::Window;
 use super::init::Initializer;
@@ -132,7 +132,7 @@ impl HyenaFilterConfig {
     ///
     /// # Errors
     /// Never: the configuration was checked.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
         Ok(Self::new(config.d_model, config.max_seq_len).with_wiring(config.wiring))
     }
 

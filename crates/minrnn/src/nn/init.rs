@@ -9,7 +9,7 @@ use std::ops::Range;
 use burn::module::Param;
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor, TensorData};
-use minrnn_model::{Initialization, ModelConfig};
+use minrnn_model::{CheckedConfig, Initialization};
 use rand::Rng;
 
 use crate::rng::{self, ChaCha8Rng, Purpose};
@@ -43,7 +43,7 @@ impl Initializer {
     }
 
     /// With the initialisation that `config` asks for.
-    pub fn for_model(self, config: &ModelConfig) -> Self {
+    pub fn for_model(self, config: &CheckedConfig) -> Self {
         Self { kind: config.init, residual_deviation: GPT_DEVIATION / (2.0 * config.n_layers as f32).sqrt(), ..self }
     }
 

@@ -13,7 +13,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::ModelConfig;
+use minrnn_model::CheckedConfig;
 
 use super::init::Initializer;
 use super::linear::matmul;
@@ -66,8 +66,8 @@ impl LinearAttentionConfig {
     ///
     /// # Errors
     /// When the expansion gives no whole width, or the heads do not divide it.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.heads_of(config.d_inner()?, "the inner width")?.0, config.n_heads))
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.d_inner(), config.n_heads))
     }
 
     /// A new layer.

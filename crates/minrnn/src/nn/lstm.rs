@@ -12,7 +12,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{Candidate, InitialState, ModelConfig};
+use minrnn_model::{Candidate, CheckedConfig, InitialState};
 
 use super::hidden::{initial_hidden, initial_vector, learned_state};
 use super::init::Initializer;
@@ -73,8 +73,8 @@ impl LstmConfig {
     ///
     /// # Errors
     /// When the expansion gives no whole width.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner()?).with_forget_bias(config.forget_bias).with_initial_state(config.initial_state))
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.d_inner()).with_forget_bias(config.forget_bias).with_initial_state(config.initial_state))
     }
 
     /// A new cell; input side and recurrent side are uniform in ±1/√E.

@@ -12,7 +12,7 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::ModelConfig;
+use minrnn_model::CheckedConfig;
 
 use super::conv::{Depthwise, Window};
 use super::init::{Initializer, xlstm_deviation, xlstm_output_deviation};
@@ -86,9 +86,9 @@ impl MLstmConfig {
     ///
     /// # Errors
     /// When the configuration is not valid.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
         config.validate()?;
-        Ok(Self { d_model: config.d_model, d_inner: config.mlstm_inner()?, n_heads: config.n_heads, n_layers: config.n_layers })
+        Ok(Self { d_model: config.d_model, d_inner: config.mlstm_inner(), n_heads: config.n_heads, n_layers: config.n_layers })
     }
 
     /// A new cell, initialised as xLSTM's: gates that depend on the input through their biases alone, the forget gates' spread from

@@ -19,7 +19,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{ModelConfig, WiringKind};
+use minrnn_model::{CheckedConfig, WiringKind};
 
 use super::conv::Depthwise;
 use super::init::Initializer;
@@ -86,8 +86,8 @@ impl MambaConfig {
     ///
     /// # Errors
     /// When the expansion gives no whole width.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner()?, config.step_rank()).with_d_state(config.d_state).with_n_layers(config.n_layers))
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.d_inner(), config.step_rank()).with_d_state(config.d_state).with_n_layers(config.n_layers))
     }
 
     /// A new layer: A = −1 … −N in every channel, D = 1, step sizes between 1e-3 and 0.1.

@@ -27,7 +27,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Tensor, activation};
-use minrnn_model::{Candidate, ForgetFloor, InitialState, ModelConfig, ScanKind};
+use minrnn_model::{Candidate, CheckedConfig, ForgetFloor, InitialState, ScanKind};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::highway::{highway_gate, project};
@@ -87,12 +87,12 @@ impl MinGruConfig {
     ///
     /// # Errors
     /// When the expansion gives no whole width.
-    pub fn from_model(config: &ModelConfig, layer: usize) -> Result<Self> {
+    pub fn from_model(config: &CheckedConfig, layer: usize) -> Result<Self> {
         let forget_ceiling = match config.forget_floor {
             ForgetFloor::None => 0.0,
             ForgetFloor::Learned => config.forget_ceiling(layer),
         };
-        Ok(Self::new(config.d_model, config.d_inner()?)
+        Ok(Self::new(config.d_model, config.d_inner())
             .with_candidate(config.candidate)
             .with_scan(config.scan)
             .with_initial_state(config.initial_state)

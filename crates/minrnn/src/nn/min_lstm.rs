@@ -13,7 +13,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{Candidate, InitialState, ModelConfig, ScanKind};
+use minrnn_model::{Candidate, CheckedConfig, InitialState, ScanKind};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::highway::{highway_gate, project};
@@ -74,8 +74,8 @@ impl MinLstmConfig {
     ///
     /// # Errors
     /// When the expansion gives no whole width.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner()?)
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.d_inner())
             .with_candidate(config.candidate)
             .with_normalize_gates(config.normalize_gates)
             .with_forget_bias(config.forget_bias)

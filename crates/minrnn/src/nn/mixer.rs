@@ -2,7 +2,7 @@
 
 use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Tensor;
-use minrnn_model::{MixerKind, ModelConfig};
+use minrnn_model::{CheckedConfig, MixerKind};
 
 use super::init::Initializer;
 use super::state::{State, StateZip};
@@ -66,8 +66,8 @@ macro_rules! mixers {
             ///
             /// # Errors
             /// When the configuration does not fit the mixer.
-            pub fn from_config(config: &ModelConfig, layer: usize, init: &mut Initializer) -> Result<Self> {
-                let config = &config.inside_wiring()?;
+            pub fn from_config(config: &CheckedConfig, layer: usize, init: &mut Initializer) -> Result<Self> {
+                let config = &config.inside_wiring();
                 Ok(match config.mixer_at(layer) {
                     $(MixerKind::$variant => Self::$variant(super::$file::$config::from_model(config, layer)?.init(init)),)+
                 })

@@ -2,7 +2,7 @@
 
 use burn::module::{Module, Param, RunningState};
 use burn::tensor::{FloatDType, Tensor};
-use minrnn_model::{ModelConfig, NormKind};
+use minrnn_model::{CheckedConfig, NormKind};
 
 use super::init::Initializer;
 use super::mode::Mode;
@@ -73,7 +73,7 @@ pub struct BatchNorm {
 
 impl Norm {
     /// A new norm as `config` asks for.
-    pub fn for_model(config: &ModelConfig, init: &mut Initializer) -> Self {
+    pub fn for_model(config: &CheckedConfig, init: &mut Initializer) -> Self {
         match Self::new(config.norm, config.d_model, init) {
             Self::Layer(norm) if !config.bias => Self::Layer(LayerNorm { bias: None, ..norm }),
             Self::Rms(norm) => Self::Rms(RmsNorm { eps: config.rms_eps, ..norm }),

@@ -16,7 +16,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::{Tensor, activation};
-use minrnn_model::ModelConfig;
+use minrnn_model::CheckedConfig;
 
 use super::init::Initializer;
 use super::linear::{matmul, matmul_rows, rows, sequences};
@@ -76,9 +76,8 @@ impl RetNetConfig {
     ///
     /// # Errors
     /// When the expansion gives no whole width, or the heads do not divide the widths.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
-        config.retention_heads()?;
-        Ok(Self::new(config.d_model, config.d_inner()?, config.n_heads))
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.d_inner(), config.n_heads))
     }
 
     /// A new layer, Xavier-uniform with the gains 2^−2.5 and, for W_o, 2^−1.

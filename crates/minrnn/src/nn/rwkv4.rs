@@ -15,7 +15,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::ModelConfig;
+use minrnn_model::CheckedConfig;
 
 use super::conv::Window;
 use super::init::Initializer;
@@ -106,8 +106,8 @@ impl Rwkv4Config {
     ///
     /// # Errors
     /// When the expansion gives no whole width.
-    pub fn from_model(config: &ModelConfig, layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner()?).with_layer(layer).with_n_layers(config.n_layers))
+    pub fn from_model(config: &CheckedConfig, layer: usize) -> Result<Self> {
+        Ok(Self::new(config.d_model, config.d_inner()).with_layer(layer).with_n_layers(config.n_layers))
     }
 
     /// A new layer, with the authors' initial values for its place.

@@ -13,7 +13,7 @@ use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{ModelConfig, S4Init, WiringKind};
+use minrnn_model::{CheckedConfig, S4Init, WiringKind};
 
 use super::init::Initializer;
 use super::mixer::Mixer;
@@ -51,7 +51,7 @@ impl S4dConfig {
     ///
     /// # Errors
     /// Never: the configuration was checked.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
         Ok(Self::new(config.d_model, config.d_state).with_s4_init(config.s4_init).with_wiring(config.wiring))
     }
 

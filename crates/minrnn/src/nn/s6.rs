@@ -17,7 +17,7 @@ use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Tensor, TensorData};
-use minrnn_model::{ModelConfig, WiringKind};
+use minrnn_model::{CheckedConfig, WiringKind};
 
 use super::init::Initializer;
 use super::linear::{matmul, matmul_rows, rows, sequences};
@@ -119,7 +119,7 @@ impl S6Config {
     ///
     /// # Errors
     /// Never: the configuration was checked.
-    pub fn from_model(config: &ModelConfig, _layer: usize) -> Result<Self> {
+    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
         Ok(Self::new(config.d_model, config.d_state, config.step_rank()).with_wiring(config.wiring))
     }
 

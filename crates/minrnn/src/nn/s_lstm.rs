@@ -11,7 +11,7 @@
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
-use minrnn_model::{ForgetGate, ModelConfig, RecurrentInit};
+use minrnn_model::{CheckedConfig, ForgetGate, RecurrentInit};
 
 use super::conv::{Depthwise, Window};
 use super::init::{Initializer, xlstm_deviation};
@@ -103,7 +103,7 @@ impl SLstmConfig {
     ///
     /// # Errors
     /// When the configuration is not valid.
-    pub fn from_model(config: &ModelConfig, layer: usize) -> Result<Self> {
+    pub fn from_model(config: &CheckedConfig, layer: usize) -> Result<Self> {
         config.validate()?;
         Ok(Self {
             d_model: config.d_model,

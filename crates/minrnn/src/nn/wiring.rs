@@ -15,7 +15,7 @@
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{ModelConfig, WiringKind};
+use minrnn_model::{CheckedConfig, WiringKind};
 
 use super::conv::{Depthwise, Window};
 use super::h3::Shift;
@@ -62,12 +62,12 @@ impl Wiring {
     ///
     /// # Errors
     /// When the expansion gives no whole width.
-    pub fn new(config: &ModelConfig, init: &mut Initializer) -> Result<Option<Self>> {
+    pub fn new(config: &CheckedConfig, init: &mut Initializer) -> Result<Option<Self>> {
         let d = config.d_model;
         Ok(match config.wiring {
             WiringKind::None => None,
             WiringKind::Mamba => {
-                let e = config.d_inner()?;
+                let e = config.d_inner();
                 Some(Self::Mamba(MambaWiring {
                     in_proj: init.linear_with_bias(d, 2 * e, false),
                     conv1d: Depthwise::new(e, init),

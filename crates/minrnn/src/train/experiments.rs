@@ -37,7 +37,7 @@ pub fn text_of(name: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use minrnn_model::{FeedForwardKind, MixerKind, WiringKind};
+    use minrnn_model::{CheckedConfig, FeedForwardKind, MixerKind, ModelConfig, WiringKind};
 
     use super::*;
     use crate::data::{ListOpsTask, RetrievalTask};
@@ -51,26 +51,31 @@ mod tests {
         }
     }
 
+    /// The sizes of a model whose vocabulary is not known yet.
+    fn sizes(model: &ModelConfig) -> CheckedConfig {
+        ModelConfig { vocab_size: 65, ..model.clone() }.checked().unwrap()
+    }
+
     #[test]
     fn the_paper_settings_are_the_published_ones() {
         for name in ["shakespeare-min-gru", "shakespeare-min-lstm"] {
             let Experiment { model, train, .. } = Experiment::load(name, &[]).unwrap();
-            assert_eq!((model.d_model, model.d_inner().unwrap(), model.d_ff().unwrap(), model.n_layers), (384, 768, 1536, 3));
+            assert_eq!((model.d_model, sizes(&model).d_inner(), sizes(&model).d_ff(), model.n_layers), (384, 768, 1536, 3));
             assert_eq!((model.dropout, train.clip_norm, train.lr, train.betas), (0.2, 0.25, 1e-3, [0.9, 0.99]));
             assert_eq!((train.batch_size, train.seq_len, train.max_iterations, train.eval_every), (64, 256, 5000, 25));
         }
         let Experiment { model, .. } = Experiment::load("shakespeare-mamba", &[]).unwrap();
-        assert_eq!((model.d_model, model.d_inner().unwrap(), model.d_state, model.n_layers), (384, 768, 16, 3));
+        assert_eq!((model.d_model, sizes(&model).d_inner(), model.d_state, model.n_layers), (384, 768, 16, 3));
         assert!(model.tie_embeddings && !model.conv && model.ff == FeedForwardKind::None);
         let Experiment { model, train, .. } = Experiment::load("shakespeare-transformer", &[]).unwrap();
-        assert_eq!((model.d_model, model.n_heads, model.d_ff().unwrap(), model.n_layers, model.max_seq_len), (384, 6, 1536, 3, 256));
+        assert_eq!((model.d_model, model.n_heads, sizes(&model).d_ff(), model.n_layers, model.max_seq_len), (384, 6, 1536, 3, 256));
         assert_eq!((model.dropout, train.clip_norm, train.lr, train.seq_len), (0.2, 0.25, 1e-3, 256));
         let Experiment { model, data, train, .. } = Experiment::load("selective-copying-table2", &[]).unwrap();
         assert_eq!((model.d_model, model.n_layers, model.wiring, model.mixer), (64, 2, WiringKind::Mamba, MixerKind::S6));
         assert_eq!((data.copy_length, data.copy_tokens, train.batch_size * train.accumulation), (4096, 16, 64));
         assert_eq!((train.lr, train.weight_decay, train.max_iterations), (1e-4, 0.0, 400_000));
         let Experiment { model, data, train, .. } = Experiment::load("selective-copying-paper", &[]).unwrap();
-        assert_eq!((model.d_model, model.d_inner().unwrap(), model.n_layers), (64, 384, 3));
+        assert_eq!((model.d_model, sizes(&model).d_inner(), model.n_layers), (64, 384, 3));
         assert_eq!((data.copy_length, data.copy_tokens, train.batch_size * train.accumulation), (4096, 16, 64));
         assert_eq!((train.decay_groups, train.clip_norm, train.lr), (DecayGroups::Official, 1.0, 3e-4));
     }

@@ -10,7 +10,7 @@
 //!
 //! `docs/memory.md` compares what is told here with what was measured.
 
-use minrnn_model::ModelConfig;
+use minrnn_model::{CheckedConfig, ModelConfig};
 
 use super::config::Experiment;
 use super::data_config::{DataConfig, Task};
@@ -38,8 +38,7 @@ pub fn training_memory(experiment: &Experiment) -> Result<Estimate> {
 /// # Errors
 /// When the model is not valid.
 pub fn training_memory_of(experiment: &Experiment, model: &ModelConfig, longest: Option<usize>) -> Result<Estimate> {
-    model.validate()?;
-    estimate(experiment, model, longest)
+    estimate(experiment, &model.checked()?, longest)
 }
 
 /// What evaluating the model of `experiment` needs, on batches as large as those of its training.
@@ -51,10 +50,10 @@ pub fn evaluation_memory(experiment: &Experiment) -> Result<Estimate> {
     inference("evaluation", &experiment.model, sizes)
 }
 
-fn estimate(experiment: &Experiment, model: &ModelConfig, longest: Option<usize>) -> Result<Estimate> {
+fn estimate(experiment: &Experiment, model: &CheckedConfig, longest: Option<usize>) -> Result<Estimate> {
     let (train, data) = (&experiment.train, &experiment.data);
     let [training, evaluation] = sizes(experiment, longest);
-    let parameters = model.cost()?.parameters;
+    let parameters = model.cost().parameters;
     let batch = training.steps() * (BYTES_OF_STEP + 8 * (model.input_width as u128));
     let data_set = data_set(data);
     let on_processor = train.device == DeviceChoice::default();
@@ -104,14 +103,14 @@ const STATES: &[&str] =
 const DATA: &[&str] = &["use fewer rows or columns"];
 
 /// Loss and gradients of a batch.
-fn differentiating(experiment: &Experiment, model: &ModelConfig, sizes: Sizes) -> Result<Moment> {
+fn differentiating(experiment: &Experiment, model: &CheckedConfig, sizes: Sizes) -> Result<Moment> {
     let Pass { embedding, blocks, head, states, forward } = Pass::of(model, sizes)?;
     let stream = sizes.steps() * model.d_model as u128;
     let checkpoints = experiment.train.checkpoint_blocks;
     // From the first to the last, what they keep and hold at the most, and how many numbers they train.
     let mut parts = vec![(embedding, model.embedding_cost().parameters)];
     for (layer, block) in blocks.iter().enumerate() {
-        parts.push((*block, model.block_cost(layer)?.parameters));
+        parts.push((*block, model.block_cost(layer).parameters));
     }
     parts.push((head, model.head_cost().parameters));
     let mut below: u128 = parts.iter().map(|(tape, _)| if checkpoints { stream } else { tape.kept }).sum();
@@ -129,7 +128,7 @@ fn differentiating(experiment: &Experiment, model: &ModelConfig, sizes: Sizes) -
         long.left -= tape.long.left;
     }
     let (kept, gradients, passing) = most;
-    let accumulated = if experiment.train.accumulation > 1 { model.cost()?.parameters } else { 0 };
+    let accumulated = if experiment.train.accumulation > 1 { model.cost().parameters } else { 0 };
     let kept_remedy = if checkpoints { BATCH } else { KEPT };
     let logits = F32 * sizes.scored * model.outputs() as u128;
     let parts = vec![
@@ -142,7 +141,7 @@ fn differentiating(experiment: &Experiment, model: &ModelConfig, sizes: Sizes) -
 }
 
 /// A pass without gradients, and its logits as they are scored.
-fn evaluating(model: &ModelConfig, sizes: Sizes) -> Result<Moment> {
+fn evaluating(model: &CheckedConfig, sizes: Sizes) -> Result<Moment> {
     let Pass { states, forward, .. } = Pass::of(model, sizes)?;
     let logits = sizes.scored * model.outputs() as u128;
     Ok(Moment::of(vec![("activations", F32 * (forward + logits), BATCH), ("states", F32 * states, STATES)]))
@@ -150,23 +149,23 @@ fn evaluating(model: &ModelConfig, sizes: Sizes) -> Result<Moment> {
 
 /// New parameters beside the old ones, and gradients as long as their parameter's turn has not come; of the parameter that it is, old and
 /// new moments.
-fn updating(model: &ModelConfig, parameters: u128) -> Result<Moment> {
-    Ok(Moment::of(vec![("gradients and new parameters", F32 * (parameters + 3 * largest_tensor(model)?), WIDTH)]))
+fn updating(model: &CheckedConfig, parameters: u128) -> Result<Moment> {
+    Ok(Moment::of(vec![("gradients and new parameters", F32 * (parameters + 3 * largest_tensor(model)), WIDTH)]))
 }
 
 /// The moments as they are collected, and once more as the bytes of the file; of one tensor, bytes that grow while they are collected.
-fn saving(model: &ModelConfig, parameters: u128) -> Result<Moment> {
-    Ok(Moment::of(vec![("copies to save", F32 * (4 * parameters + 2 * largest_tensor(model)?), WIDTH)]))
+fn saving(model: &CheckedConfig, parameters: u128) -> Result<Moment> {
+    Ok(Moment::of(vec![("copies to save", F32 * (4 * parameters + 2 * largest_tensor(model)), WIDTH)]))
 }
 
 /// The most that one tensor may have of a model's parameters: all of a part's.
-fn largest_tensor(model: &ModelConfig) -> Result<u128> {
+fn largest_tensor(model: &CheckedConfig) -> u128 {
     let d = model.d_model as u128;
-    let mut widths = vec![model.d_inner()? as u128 * 3, model.vocab_size as u128, model.outputs() as u128, model.input_width as u128];
+    let mut widths = vec![model.d_inner() as u128 * 3, model.vocab_size as u128, model.outputs() as u128, model.input_width as u128];
     if model.ff != minrnn_model::FeedForwardKind::None {
-        widths.push(2 * model.d_ff()? as u128);
+        widths.push(2 * model.d_ff() as u128);
     }
-    Ok(widths.into_iter().max().unwrap_or(0) * d)
+    widths.into_iter().max().unwrap_or(0) * d
 }
 
 /// A batch of training and one of evaluation.

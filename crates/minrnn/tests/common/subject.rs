@@ -113,14 +113,21 @@ impl<M: Mixer + ModuleDisplay> Subject for SequenceModel<M> {
 
 /// The mixer of each configuration, with its name.
 pub fn mixers(configs: Vec<ModelConfig>) -> impl Iterator<Item = (String, Cell<AnyMixer>)> {
-    each(configs, |config| Cell(perturbed(AnyMixer::from_config(config, 0, &mut Initializer::new(3, &device())).expect("a valid mixer"))))
+    each(configs, |config| {
+        Cell(perturbed(
+            AnyMixer::from_config(&config.checked().expect("a valid model"), 0, &mut Initializer::new(3, &device()))
+                .expect("a valid mixer"),
+        ))
+    })
 }
 
 /// The block of each configuration, with its name.
 pub fn blocks(configs: Vec<ModelConfig>) -> impl Iterator<Item = (String, Block<AnyMixer>)> {
     each(configs, |config| {
-        let mixer = |init: &mut Initializer| AnyMixer::from_config(config, 0, init);
-        perturbed(Block::new(config, 0, mixer, &mut Initializer::new(4, &device())).expect("a valid block"))
+        let mixer = |init: &mut Initializer| AnyMixer::from_config(&config.checked().expect("a valid model"), 0, init);
+        perturbed(
+            Block::new(&config.checked().expect("a valid model"), 0, mixer, &mut Initializer::new(4, &device())).expect("a valid block"),
+        )
     })
 }
 

@@ -124,7 +124,7 @@ fn weights_depend_on_the_seed_alone() {
 fn the_forget_bias_shifts_the_bias_of_the_forget_gate_alone() {
     for mixer in [MixerKind::MinLstm, MixerKind::Lstm] {
         let config = ModelConfig { initial_state: InitialState::Learned, ..small(mixer) };
-        let d_inner = config.d_inner().unwrap();
+        let d_inner = config.checked().unwrap().d_inner();
         let (plain, shifted) = (parameters(&model(&config)), parameters(&model(&ModelConfig { forget_bias: 3.0, ..config.clone() })));
         for ((name, plain), (_, shifted)) in plain.iter().zip(&shifted) {
             for (i, (a, b)) in plain.iter().zip(shifted).enumerate() {

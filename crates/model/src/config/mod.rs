@@ -1,6 +1,8 @@
 //! The configuration of a model: everything its shapes and its arithmetic depend on.
 
+mod checked;
 mod cost;
+mod tensors;
 mod validate;
 mod wiring;
 
@@ -9,16 +11,20 @@ use alloc::{format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::choices::{
-    Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, NormKind, Pooling,
-    Positions, RecurrentInit, S4Init, ScanKind, WiringKind,
+    Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, NormKind, Pooling, Positions,
+    RecurrentInit, S4Init, ScanKind, WiringKind,
 };
-use crate::{Error, Result};
+use crate::{Error, MixerKind, Result};
 
+pub use checked::CheckedConfig;
+pub(crate) use checked::Sizes;
 pub use cost::{Cost, KvCache};
 
 const MAX_D_MODEL: usize = 1 << 16;
 const MAX_MULTIPLE: f64 = 64.0;
 const MAX_LAYERS: usize = 1 << 10;
+/// Taps of the short convolutions of blocks, Mamba and xLSTM.
+pub(crate) const TAPS: usize = 4;
 /// The widths of xLSTM's blocks are multiples of this.
 const ROUNDED_WIDTH: usize = 64;
 
@@ -191,7 +197,7 @@ impl ModelConfig {
     ///
     /// # Errors
     /// When the product is not a whole number of at least 1, or is beyond the limits.
-    pub fn d_inner(&self) -> Result<usize> {
+    pub(crate) fn d_inner(&self) -> Result<usize> {
         whole_width("expansion", self.expansion, self.d_model)
     }
 
@@ -202,14 +208,14 @@ impl ModelConfig {
 
     /// The feed-forward part of block `layer`: none where the mixer, such as mLSTM, is a whole block by itself.
     pub fn ff_at(&self, layer: usize) -> FeedForwardKind {
-        if self.mixer_at(layer) == MixerKind::MLstm { FeedForwardKind::None } else { self.ff }
+        if self.mixer_at(layer).spec().is_whole_block() { FeedForwardKind::None } else { self.ff }
     }
 
     /// The inner width of mLSTM's block: `expansion · d_model` rounded up to a multiple of 64.
     ///
     /// # Errors
     /// As [`d_inner`](Self::d_inner).
-    pub fn mlstm_inner(&self) -> Result<usize> {
+    pub(crate) fn mlstm_inner(&self) -> Result<usize> {
         Ok(self.d_inner()?.next_multiple_of(ROUNDED_WIDTH))
     }
 
@@ -217,7 +223,7 @@ impl ModelConfig {
     ///
     /// # Errors
     /// When the product is not a whole number of at least 1 (`ge-glu` and `swi-glu` take any), or is beyond the limits.
-    pub fn d_ff(&self) -> Result<usize> {
+    pub(crate) fn d_ff(&self) -> Result<usize> {
         if !matches!(self.ff, FeedForwardKind::GeGlu | FeedForwardKind::SwiGlu) {
             return whole_width("ff_mult", self.ff_mult, self.d_model);
         }
@@ -230,7 +236,7 @@ impl ModelConfig {
     ///
     /// # Errors
     /// When the heads do not divide it.
-    pub fn heads_of(&self, width: usize, what: &str) -> Result<(usize, usize)> {
+    pub(crate) fn heads_of(&self, width: usize, what: &str) -> Result<(usize, usize)> {
         let heads = self.n_heads;
         if heads == 0 || !width.is_multiple_of(heads) {
             return wrong(format!("n_heads must divide {what}, found {heads} heads for {width}; change n_heads, d_model or expansion"));
@@ -242,7 +248,7 @@ impl ModelConfig {
     ///
     /// # Errors
     /// When the heads do not divide the widths, or a query has no pairs of channels.
-    pub fn retention_heads(&self) -> Result<[usize; 2]> {
+    pub(crate) fn retention_heads(&self) -> Result<[usize; 2]> {
         let (_, key) = self.heads_of(self.d_model, "d_model")?;
         let (_, value) = self.heads_of(self.d_inner()?, "the inner width")?;
         if key % 2 != 0 {
@@ -289,7 +295,7 @@ fn within(key: &str, found: usize, limit: usize) -> Result<()> {
     wrong(format!("{key} must be between 1 and {limit}, found {found}"))
 }
 
-fn wrong<T>(sentence: String) -> Result<T> {
+pub(crate) fn wrong<T>(sentence: String) -> Result<T> {
     Err(Error::Config(sentence))
 }
 

@@ -2,16 +2,14 @@
 
 use alloc::format;
 
+use super::CheckedConfig;
 use super::{MAX_D_MODEL, MAX_LAYERS, ModelConfig, within, wrong};
-use crate::choices::{Candidate, FeedForwardKind, ForgetFloor, InitialState, Initialization, MixerKind, Positions, ScanKind, WiringKind};
+use crate::choices::{Candidate, ForgetFloor, InitialState, Initialization, Positions, ScanKind, WiringKind};
+use crate::spec::{Setting, names_with};
 use crate::{Error, Result};
 
 const MAX_VOCAB_SIZE: usize = 1 << 22;
 const MAX_STATE: usize = 1 << 12;
-/// Largest state of the mixers that begin with the eigenvectors of a matrix of this size.
-const MAX_HIPPO: usize = 1 << 8;
-/// Most lags of a filter that is kept as a window.
-const MAX_LAGS: usize = 1 << 16;
 const MAX_SEQ_LEN: usize = 1 << 24;
 /// 16 GiB of f32 weights.
 const MAX_PARAMETERS: u128 = 1 << 32;
@@ -22,6 +20,11 @@ impl ModelConfig {
     /// # Errors
     /// A sentence that names the first key out of range, or the keys that contradict each other.
     pub fn validate(&self) -> Result<()> {
+        self.checked().map(drop)
+    }
+
+    /// Checks all but the sizes that `checked` was made with.
+    pub(super) fn validate_sized(&self, checked: &CheckedConfig) -> Result<()> {
         self.validate_ends()?;
         within("d_model", self.d_model, MAX_D_MODEL)?;
         within("n_layers", self.n_layers, MAX_LAYERS)?;
@@ -38,18 +41,15 @@ impl ModelConfig {
         if self.dt_rank > MAX_D_MODEL {
             return wrong(format!("dt_rank must be at most {MAX_D_MODEL}, with 0 for ⌈d_model / 16⌉, found {}", self.dt_rank));
         }
-        self.d_inner()?;
-        if self.ff != FeedForwardKind::None {
-            self.d_ff()?;
-        }
         self.validate_wiring()?;
-        self.inside_wiring()?.validate_widths().map_err(|error| match (self.wiring, error) {
+        let inside = checked.inside_wiring();
+        self.mixer_kinds().into_iter().try_for_each(|kind| kind.spec().validate(&inside)).map_err(|error| match (self.wiring, error) {
             (WiringKind::Mamba, Error::Config(sentence)) => {
                 Error::Config(format!("{sentence} (inside wiring = mamba, the mixer's d_model is expansion · d_model)"))
             }
             (_, error) => error,
         })?;
-        let weights = self.cost()?.parameters;
+        let weights = checked.cost().parameters;
         if weights > MAX_PARAMETERS {
             return wrong(format!(
                 "the model would have {weights} weights, expected at most {MAX_PARAMETERS}; lower d_model, n_layers or vocab_size"
@@ -67,10 +67,7 @@ impl ModelConfig {
         if !(self.forget_bias.is_finite() && self.forget_bias.abs() <= 1e3) {
             return wrong(format!("forget_bias must be a number between -1000 and 1000, found {}", self.forget_bias));
         }
-        self.validate_initial_state()?;
-        self.validate_state_spaces()?;
-        self.validate_variants()?;
-        self.validate_scan()
+        self.validate_settings()
     }
 
     /// What is read and what is predicted.
@@ -101,132 +98,32 @@ impl ModelConfig {
         Ok(())
     }
 
-    /// What depends on the width of the mixers.
-    fn validate_widths(&self) -> Result<()> {
-        for kind in self.mixer_kinds() {
-            self.validate_heads(kind)?;
-        }
-        self.validate_attention()?;
-        self.validate_xlstm()
-    }
-
-    fn validate_heads(&self, kind: MixerKind) -> Result<()> {
-        match kind {
-            MixerKind::Aaren | MixerKind::LinearAttention | MixerKind::Delta => {
-                self.heads_of(self.d_inner()?, "the inner width")?;
-            }
-            MixerKind::RetNet => {
-                self.retention_heads()?;
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Keys that change minGRU and minLSTM alone.
-    fn validate_variants(&self) -> Result<()> {
-        let other_than = |own: &[MixerKind]| self.mixer_kinds().into_iter().find(|kind| !own.contains(kind));
-        if let (true, Some(kind)) = (self.highway, other_than(&[MixerKind::MinGru, MixerKind::MinLstm])) {
-            return wrong(format!("highway = true exists for min-gru and min-lstm only, found mixer = {kind}; use highway = false"));
-        }
-        if self.forget_floor == ForgetFloor::None {
-            return Ok(());
-        }
-        if let Some(kind) = other_than(&[MixerKind::MinGru]) {
-            return wrong(format!("forget_floor = learned exists for min-gru only, found mixer = {kind}; use forget_floor = none"));
-        }
-        if self.scan != ScanKind::Linear {
-            return wrong(format!("forget_floor = learned needs scan = linear, found {}", self.scan));
-        }
-        Ok(())
-    }
-
-    fn validate_initial_state(&self) -> Result<()> {
-        const WITH_ONE: [MixerKind; 7] = [
-            MixerKind::MinGru,
-            MixerKind::MinLstm,
-            MixerKind::Gru,
-            MixerKind::Lstm,
-            MixerKind::Gilr,
-            MixerKind::SignedMinGru,
-            MixerKind::DecayMinGru,
-        ];
-        match self.mixer_kinds().iter().find(|kind| !WITH_ONE.contains(kind)) {
-            Some(kind) if self.initial_state != InitialState::Zero => {
-                wrong(format!("initial_state = {} does not exist for mixer = {kind}; use zero", self.initial_state))
+    /// The settings that some mixers do not have.
+    fn validate_settings(&self) -> Result<()> {
+        let kinds = self.mixer_kinds();
+        let without = |setting: Setting| kinds.iter().find(|kind| !kind.spec().takes().contains(&setting));
+        let exists = |is_set: bool, setting: Setting, on: &str, off: &str| match without(setting) {
+            Some(kind) if is_set => {
+                let names = names_with(setting);
+                wrong(format!("{on} exists for {names} only, found mixer = {kind}; use {off}"))
             }
             _ => Ok(()),
+        };
+        if let (true, Some(kind)) = (self.initial_state != InitialState::Zero, without(Setting::InitialState)) {
+            return wrong(format!("initial_state = {} does not exist for mixer = {kind}; use zero", self.initial_state));
         }
-    }
-
-    fn validate_attention(&self) -> Result<()> {
-        let kinds = self.mixer_kinds();
-        let other = kinds.iter().find(|kind| **kind != MixerKind::Attention);
-        if let (Initialization::Gpt, Some(kind)) = (self.init, other) {
-            return wrong(format!("init = gpt exists for attention only, found mixer = {kind}; use init = default"));
-        }
-        let head_width = self.d_model / self.n_heads;
-        if kinds.contains(&MixerKind::Attention) && head_width * self.n_heads != self.d_model {
-            let (d_model, n_heads) = (self.d_model, self.n_heads);
-            return wrong(format!("n_heads must divide d_model = {d_model} with mixer = attention, found {n_heads}; change one of them"));
-        }
-        if self.positions != Positions::Rotary {
-            return Ok(());
-        }
-        if !kinds.contains(&MixerKind::Attention) {
+        exists(self.init == Initialization::Gpt, Setting::GptInit, "init = gpt", "init = default")?;
+        exists(self.highway, Setting::Highway, "highway = true", "highway = false")?;
+        exists(self.forget_floor != ForgetFloor::None, Setting::ForgetFloor, "forget_floor = learned", "forget_floor = none")?;
+        exists(self.scan != ScanKind::Linear, Setting::LogSpace, "scan = log-space", "scan = linear")?;
+        // One attention among other mixers is enough for something to turn.
+        if self.positions == Positions::Rotary && !kinds.iter().any(|kind| kind.spec().takes().contains(&Setting::Rotary)) {
             let kind = kinds.first().copied().unwrap_or_default();
             return wrong(format!(
                 "positions = rotary turns the queries and keys of attention, found mixer = {kind}; use positions = none"
             ));
         }
-        if !head_width.is_multiple_of(2) {
-            let n_heads = self.n_heads;
-            return wrong(format!(
-                "positions = rotary needs heads of even width, found {head_width} with n_heads = {n_heads}; change n_heads"
-            ));
-        }
-        Ok(())
-    }
-
-    fn validate_xlstm(&self) -> Result<()> {
-        for kind in self.mixer_kinds() {
-            let (width, is) = match kind {
-                MixerKind::SLstm => (self.d_model, "d_model"),
-                MixerKind::MLstm => (self.mlstm_inner()?, "the inner width, expansion · d_model rounded up to a multiple of 64"),
-                _ => continue,
-            };
-            if !width.is_multiple_of(self.n_heads) {
-                return wrong(format!("n_heads = {} does not divide {width}, {is} of mixer = {kind}; use one that does", self.n_heads));
-            }
-        }
-        Ok(())
-    }
-
-    fn validate_state_spaces(&self) -> Result<()> {
-        for kind in self.mixer_kinds() {
-            if matches!(kind, MixerKind::S4 | MixerKind::S4d | MixerKind::H3) && (self.d_state % 2 == 1 || self.d_state > MAX_HIPPO) {
-                let found = self.d_state;
-                return wrong(format!("{kind} keeps half of d_state numbers and needs an even one of at most {MAX_HIPPO}, found {found}"));
-            }
-            if kind == MixerKind::H3 && !self.d_model.is_multiple_of(self.head_width) {
-                return wrong(format!("head_width must divide d_model = {}, found {}", self.d_model, self.head_width));
-            }
-            if matches!(kind, MixerKind::Hyena | MixerKind::HyenaFilter) && !(2..=MAX_LAGS).contains(&self.max_seq_len) {
-                let found = self.max_seq_len;
-                return wrong(format!("{kind} has a filter of max_seq_len lags, expected between 2 and {MAX_LAGS}, found {found}"));
-            }
-        }
-        Ok(())
-    }
-
-    fn validate_scan(&self) -> Result<()> {
-        if self.scan == ScanKind::Linear {
-            return Ok(());
-        }
-        if let Some(kind) = self.mixer_kinds().iter().find(|kind| !matches!(kind, MixerKind::MinGru | MixerKind::MinLstm)) {
-            return wrong(format!("scan = log-space exists for min-gru and min-lstm only, found mixer = {kind}; use scan = linear"));
-        }
-        if self.candidate != Candidate::Positive {
+        if self.scan != ScanKind::Linear && self.candidate != Candidate::Positive {
             return wrong(format!(
                 "scan = log-space takes the logarithm of the candidate and so needs candidate = positive, found {}; use scan = linear",
                 self.candidate

@@ -16,7 +16,7 @@ use crate::linear::{Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{ModelConfig, Result};
+use crate::{CheckedConfig, Result};
 
 #[derive(Debug, Clone)]
 pub(super) struct Aaren {
@@ -27,9 +27,9 @@ pub(super) struct Aaren {
 }
 
 impl Aaren {
-    pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+    pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let d = config.d_model;
-        let (e, width) = config.heads_of(config.d_inner()?, "the inner width")?;
+        let (e, width) = (config.d_inner(), config.head_inner());
         let query = source.vector(&join(name, "query"), &[e])?;
         let key = source.matrix(&join(&join(name, "key"), "weight"), e, d)?;
         let value = source.matrix(&join(&join(name, "value"), "weight"), e, d)?;

@@ -1,6 +1,6 @@
 //! Associative memories with the delta rule: S ← S + β (v − S k̂) k̂ᵀ, y = S q for every head, the products being [q | k | v | β].
 //!
-//! The input side of all tokens is one product; then each member of the workers runs whole heads through all tokens.
+//! The input side of all tokens is one product; then each worker runs whole heads through all tokens.
 
 use minrnn_kernels::delta;
 
@@ -9,7 +9,7 @@ use crate::linear::{Linear, Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{ModelConfig, Result};
+use crate::{CheckedConfig, Result};
 
 #[derive(Debug, Clone)]
 pub(super) struct Delta {
@@ -20,8 +20,8 @@ pub(super) struct Delta {
 }
 
 impl Delta {
-    pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
-        let (e, heads) = (config.d_inner()?, config.n_heads);
+    pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+        let (e, heads) = (config.d_inner(), config.n_heads);
         Ok(Self { in_proj: source.linear(&join(name, "in_proj"), 3 * e + heads, config.d_model)?, heads, head_width: e / heads })
     }
 

@@ -17,7 +17,7 @@ use crate::linear::{Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{Candidate, GruForm, ModelConfig, Result};
+use crate::{Candidate, CheckedConfig, GruForm, Result};
 
 #[derive(Debug, Clone)]
 pub(super) struct Gru {
@@ -29,7 +29,7 @@ pub(super) struct Gru {
 }
 
 impl Gru {
-    pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+    pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let mut sides = Recurrent::read(config, source, name, 3, false)?;
         let e = sides.width();
         let inner_bias = match config.gru_form {

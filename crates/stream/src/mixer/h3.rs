@@ -5,7 +5,7 @@
 //! ```
 //!
 //! a, b being channels of one head. A session keeps the last N − 1 keys, oldest first, then the state spaces. Heads are independent, so
-//! each member of the workers runs its own through all tokens.
+//! each worker runs its own through all tokens.
 
 use super::Mixer;
 use super::state_space::StateSpace;
@@ -14,7 +14,7 @@ use crate::pass::{Memory, Pass};
 use crate::shift::Shift;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{ModelConfig, Result};
+use crate::{CheckedConfig, Result};
 
 #[derive(Debug, Clone)]
 pub(super) struct H3 {
@@ -28,7 +28,7 @@ pub(super) struct H3 {
 }
 
 impl H3 {
-    pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+    pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let (d, n, e) = (config.d_model, config.d_state, config.head_width);
         let in_proj = source.linear(&join(name, "in_proj"), 3 * d, d)?;
         let shift = Shift::read(source, &join(name, "shift_ssm"), d, n)?;

@@ -15,7 +15,7 @@ use crate::linear::{Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::source::Source;
 use crate::workspace::{Buffers, room};
-use crate::{Candidate, ModelConfig, Result};
+use crate::{Candidate, CheckedConfig, Result};
 
 #[derive(Debug, Clone)]
 pub(super) struct Lstm {
@@ -26,7 +26,7 @@ pub(super) struct Lstm {
 }
 
 impl Lstm {
-    pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+    pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let sides = Recurrent::read(config, source, name, 4, true)?;
         let mut memory = initial(config, source, name, "initial_state", Candidate::Identity)?;
         memory.extend(initial(config, source, name, "initial_cell", Candidate::Identity)?);

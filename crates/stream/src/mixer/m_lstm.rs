@@ -20,7 +20,7 @@ use crate::norm::{EPS, as_out};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{ModelConfig, Result};
+use crate::{CheckedConfig, Result};
 
 /// Channels of a block of the query, key and value maps.
 const BLOCK: usize = 4;
@@ -47,8 +47,8 @@ pub(super) struct MLstm {
 }
 
 impl MLstm {
-    pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
-        let (d, e, heads) = (config.d_model, config.mlstm_inner()?, config.n_heads);
+    pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+        let (d, e, heads) = (config.d_model, config.mlstm_inner(), config.n_heads);
         let in_proj = source.linear_without_bias(&join(name, "in_proj"), 2 * e, d)?;
         let conv = Depthwise::read(source, &join(name, "conv1d"), e)?;
         let mut map = |map: &str| BlockDiagonal::read(source, &join(name, map), [e / BLOCK, BLOCK, BLOCK]);

@@ -4,7 +4,7 @@
 //! [u, ζ] = W_in x      u ← SiLU(conv4(u))      y = S6(u) ⊙ SiLU(ζ)
 //! ```
 //!
-//! The channels are independent but for the first product of S6, so each member of the workers takes its own through the convolution after
+//! The channels are independent but for the first product of S6, so each worker takes its own through the convolution after
 //! the product here.
 
 use minrnn_kernels::weight_matrix::WeightMatrix;
@@ -17,7 +17,7 @@ use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::wiring::branches;
 use crate::workspace::{Buffers, room};
-use crate::{ModelConfig, Result};
+use crate::{CheckedConfig, Result};
 
 #[derive(Debug, Clone)]
 pub(super) struct Mamba {
@@ -33,8 +33,8 @@ pub(super) fn state_len(d_inner: usize, d_state: usize) -> usize {
 }
 
 impl Mamba {
-    pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
-        let (d, e) = (config.d_model, config.d_inner()?);
+    pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+        let (d, e) = (config.d_model, config.d_inner());
         let in_proj = source.matrix(&join(name, "in_proj.weight"), 2 * e, d)?;
         let conv = Depthwise::read(source, &join(name, "conv1d"), e)?;
         Ok(Self { in_proj, conv, ssm: Selective::read(source, name, e, config.d_state, config.step_rank())? })

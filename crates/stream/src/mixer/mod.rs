@@ -1,22 +1,19 @@
-//! The time-mixing layers. A new one is a file, a line in the list and one in [`state_len`].
+//! The time-mixing layers. A new one is a file and a line in the list.
 
 mod aaren;
-mod decay_min_gru;
 mod delta;
 mod gru;
 mod h3;
+mod linear_cell;
 mod lstm;
 mod m_lstm;
 mod mamba;
-mod min_gru;
-mod min_lstm;
 mod recurrent;
 mod retention;
 mod rwkv4;
 mod s4;
 mod s6;
 mod s_lstm;
-mod signed_min_gru;
 mod state_space;
 
 use alloc::boxed::Box;
@@ -28,7 +25,7 @@ use core::fmt::Debug;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::Buffers;
-use crate::{Candidate, Error, InitialState, MixerKind, ModelConfig, Pooling, Positions, Result, shift};
+use crate::{Candidate, CheckedConfig, Error, InitialState, MixerKind, ModelConfig, Pooling, Positions, Result};
 
 /// From normalised inputs to hidden values; the block projects these back by `out_proj`.
 pub(crate) trait Mixer: Debug + Send + Sync {
@@ -74,7 +71,7 @@ pub(crate) enum Output {
 macro_rules! mixers {
     ($config:ident, $layer:ident, $kind:ident, $source:ident, $name:ident; $($($variant:ident)|+ => $read:expr,)+; not run: $($other:ident),*) => {
         /// The mixer of block `layer`, of width `config.d_model`, without its down-projection.
-        pub(crate) fn read($config: &ModelConfig, $layer: usize, $source: &mut dyn Source, $name: &str) -> Result<Box<dyn Mixer>> {
+        pub(crate) fn read($config: &CheckedConfig, $layer: usize, $source: &mut dyn Source, $name: &str) -> Result<Box<dyn Mixer>> {
             let $kind = $config.mixer_at($layer);
             Ok(match $kind {
                 $($(MixerKind::$variant)|+ => Box::new($read),)+
@@ -94,13 +91,11 @@ macro_rules! mixers {
 
 mixers! {
     config, layer, kind, source, name;
-    MinGru => min_gru::MinGru::read(config, layer, config.candidate, source, name)?,
-    MinLstm => min_lstm::MinLstm::read(config, source, name)?,
+    MinGru | MinLstm | Gilr | SignedMinGru | DecayMinGru => linear_cell::LinearCell::read(config, layer, kind, source, name)?,
     Gru => gru::Gru::read(config, source, name)?,
     Lstm => lstm::Lstm::read(config, source, name)?,
     Mamba => mamba::Mamba::read(config, source, name)?,
     S6 => s6::S6::read(config, source, name)?,
-    Gilr => min_gru::MinGru::read(config, layer, Candidate::Tanh, source, name)?,
     Rwkv4 => rwkv4::Rwkv4::read(config, source, name)?,
     Aaren => aaren::Aaren::read(config, source, name)?,
     LinearAttention | RetNet => retention::Retention::read(config, kind, source, name)?,
@@ -108,8 +103,6 @@ mixers! {
     MLstm => m_lstm::MLstm::read(config, source, name)?,
     S4 | S4d => s4::S4::read(config, source, name, kind == MixerKind::S4)?,
     H3 => h3::H3::read(config, source, name)?,
-    SignedMinGru => signed_min_gru::SignedMinGru::read(config, source, name)?,
-    DecayMinGru => decay_min_gru::DecayMinGru::read(config, source, name)?,
     Delta => delta::Delta::read(config, source, name)?,;
     not run: Attention, Hyena, HyenaFilter
 }
@@ -136,29 +129,9 @@ fn not_run(kind: MixerKind) -> Error {
     Error::Unsupported(format!("the inference runtime does not run mixer = {kind}, expected one of {}", names.join(", ")))
 }
 
-/// Numbers that a mixer of width `config.d_model` keeps for a session.
-pub(crate) fn state_len(config: &ModelConfig, kind: MixerKind) -> Result<usize> {
-    let e = config.d_inner()?;
-    Ok(match kind {
-        MixerKind::MinGru | MixerKind::MinLstm | MixerKind::Gru | MixerKind::Gilr | MixerKind::SignedMinGru | MixerKind::DecayMinGru => e,
-        MixerKind::Delta => e * (e / config.n_heads),
-        MixerKind::Lstm => 2 * e,
-        MixerKind::Mamba => mamba::state_len(e, config.d_state),
-        MixerKind::S6 | MixerKind::S4 | MixerKind::S4d => config.d_state * config.d_model,
-        MixerKind::Rwkv4 => config.d_model + 3 * e,
-        MixerKind::Aaren => e + config.n_heads,
-        MixerKind::LinearAttention | MixerKind::RetNet => retention::state_len(config, kind)?,
-        MixerKind::SLstm => s_lstm::state_len(config.d_model, config.slstm_conv),
-        MixerKind::MLstm => m_lstm::state_len(config.mlstm_inner()?, config.n_heads),
-        MixerKind::Attention => return Err(not_run(kind)),
-        MixerKind::H3 => shift::state_len(config.d_model, config.d_state) + config.d_state * config.d_model * config.head_width,
-        MixerKind::Hyena | MixerKind::HyenaFilter => return Err(not_run(kind)),
-    })
-}
-
 /// The state `[E]` before the first token: 0, or θ of the tensor `part`, through g where the candidate is positive.
-fn initial(config: &ModelConfig, source: &mut dyn Source, name: &str, part: &str, candidate: Candidate) -> Result<Vec<f32>> {
-    let e = config.d_inner()?;
+fn initial(config: &CheckedConfig, source: &mut dyn Source, name: &str, part: &str, candidate: Candidate) -> Result<Vec<f32>> {
+    let e = config.d_inner();
     if config.initial_state == InitialState::Zero {
         return Ok(vec![0.0; e]);
     }

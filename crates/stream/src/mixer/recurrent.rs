@@ -8,7 +8,7 @@ use crate::linear::{Linear, Shared, matmul};
 use crate::pass::{Memory, Pass, Span};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{ModelConfig, Result};
+use crate::{CheckedConfig, Result};
 
 /// Input side and recurrent side of a cell with `gates` gates.
 #[derive(Debug, Clone)]
@@ -23,8 +23,8 @@ pub(super) struct Recurrent {
 
 impl Recurrent {
     /// Reads the matrices; a recurrent bias is added to the input side's.
-    pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str, gates: usize, recurrent_bias: bool) -> Result<Self> {
-        let e = config.d_inner()?;
+    pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str, gates: usize, recurrent_bias: bool) -> Result<Self> {
+        let e = config.d_inner();
         let in_proj = source.linear(&join(name, "in_proj"), gates * e, config.d_model)?;
         let weight = source.matrix(&join(name, "recurrent.weight"), gates * e, e)?;
         let mut bias = in_proj.bias.clone();

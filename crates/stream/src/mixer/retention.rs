@@ -5,7 +5,7 @@
 //! linear attention: o / (n + 1e−6), n being the output of a value of 1       RetNet: SiLU(g) ⊙ o / √(mean o² + 1e−6)
 //! ```
 //!
-//! Heads need nothing of each other, so each member of the workers runs its own through all tokens.
+//! Heads need nothing of each other, so each worker runs its own through all tokens.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -20,7 +20,7 @@ use crate::linear::Shared;
 use crate::pass::{Memory, Pass, Span};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{MixerKind, ModelConfig, Result};
+use crate::{CheckedConfig, MixerKind, Result};
 
 #[derive(Debug, Clone)]
 pub(super) struct Retention {
@@ -37,24 +37,14 @@ pub(super) struct Retention {
 }
 
 /// Sizes of a head: channels of query and key, channels of value, columns of the state.
-fn sizes(config: &ModelConfig, kind: MixerKind) -> Result<[usize; 3]> {
-    if kind == MixerKind::RetNet {
-        let [key, value] = config.retention_heads()?;
-        return Ok([key, value, value]);
-    }
-    let (_, value) = config.heads_of(config.d_inner()?, "the inner width")?;
-    Ok([value, value, value + 1])
-}
-
-/// Numbers kept for a session: S of every head, and RetNet's position.
-pub(super) fn state_len(config: &ModelConfig, kind: MixerKind) -> Result<usize> {
-    let [key, _, columns] = sizes(config, kind)?;
-    Ok(config.n_heads * key * columns + usize::from(kind == MixerKind::RetNet))
+fn sizes(config: &CheckedConfig, kind: MixerKind) -> [usize; 3] {
+    let [key, value] = config.retention_heads();
+    if kind == MixerKind::RetNet { [key, value, value] } else { [value, value, value + 1] }
 }
 
 impl Retention {
-    pub(super) fn read(config: &ModelConfig, kind: MixerKind, source: &mut dyn Source, name: &str) -> Result<Self> {
-        let (heads, [key, value, _]) = (config.n_heads, sizes(config, kind)?);
+    pub(super) fn read(config: &CheckedConfig, kind: MixerKind, source: &mut dyn Source, name: &str) -> Result<Self> {
+        let (heads, [key, value, _]) = (config.n_heads, sizes(config, kind));
         let mut matrix = |part: &str, each: usize| source.matrix(&join(&join(name, part), "weight"), heads * each, config.d_model);
         let (query, keys, values) = (matrix("query", key)?, matrix("key", key)?, matrix("value", value)?);
         let is_retention = kind == MixerKind::RetNet;

@@ -6,7 +6,7 @@
 //!
 //! What rounding l loses is carried to the next step, as the kernel does over a whole sequence: where the past fades slowly, it would add up.
 //!
-//! The channels are independent, so each member of the workers runs its own through all tokens right after the product with W_v.
+//! The channels are independent, so each worker runs its own through all tokens right after the product with W_v.
 
 use alloc::vec::Vec;
 
@@ -20,7 +20,7 @@ use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::token_shift::TokenShift;
 use crate::workspace::{Buffers, room};
-use crate::{ModelConfig, Result};
+use crate::{CheckedConfig, Result};
 
 #[derive(Debug, Clone)]
 pub(super) struct Rwkv4 {
@@ -35,8 +35,8 @@ pub(super) struct Rwkv4 {
 }
 
 impl Rwkv4 {
-    pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
-        let (d, e) = (config.d_model, config.d_inner()?);
+    pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+        let (d, e) = (config.d_model, config.d_inner());
         let mut matrix = |part: &str| source.matrix(&join(&join(name, part), "weight"), e, d);
         let (receptance, key, value) = (matrix("receptance")?, matrix("key")?, matrix("value")?);
         let shift = TokenShift::read(config, source, name, ["mix_receptance", "mix_key", "mix_value"])?;

@@ -9,7 +9,7 @@ use crate::norm::as_out;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{ModelConfig, Result};
+use crate::{CheckedConfig, Result};
 
 #[derive(Debug, Clone)]
 pub(super) struct S4 {
@@ -20,7 +20,7 @@ pub(super) struct S4 {
 
 impl S4 {
     /// `rank_one` for S4, not for S4D.
-    pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str, rank_one: bool) -> Result<Self> {
+    pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str, rank_one: bool) -> Result<Self> {
         let ssm = StateSpace::read(source, &join(name, "ssm"), [config.d_model, 1], config.d_state, rank_one)?;
         Ok(Self { ssm, mixing: config.has_output_mixing() })
     }

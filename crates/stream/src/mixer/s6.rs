@@ -19,7 +19,7 @@ use crate::norm::as_out;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{ModelConfig, Result};
+use crate::{CheckedConfig, Result};
 
 /// The state spaces of E channels, as S6 and Mamba have them.
 #[derive(Debug, Clone)]
@@ -122,7 +122,7 @@ pub(super) struct S6 {
 }
 
 impl S6 {
-    pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+    pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let ssm = Selective::read(source, name, config.d_model, config.d_state, config.step_rank())?;
         Ok(Self { ssm, mixing: config.has_output_mixing() })
     }

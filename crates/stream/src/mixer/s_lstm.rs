@@ -20,7 +20,7 @@ use crate::norm::{EPS, as_out};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{ModelConfig, Result};
+use crate::{CheckedConfig, Result};
 
 /// Numbers kept for a session: the window, then h, c, n, m.
 pub(super) fn state_len(d: usize, conv: bool) -> usize {
@@ -43,7 +43,7 @@ pub(super) struct SLstm {
 }
 
 impl SLstm {
-    pub(super) fn read(config: &ModelConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+    pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let (d, heads) = (config.d_model, config.n_heads);
         let head = d / heads;
         let conv = if config.slstm_conv { Some(Depthwise::read(source, &join(name, "conv1d"), d)?) } else { None };

@@ -36,7 +36,7 @@ pub fn tensors(config: &ModelConfig, seed: u64) -> Tensors {
         let values = (0..shape.iter().product()).map(|_| numbers.next() * scale + shift).collect();
         tensors.insert(name, (shape, values));
     };
-    let (d, e, v) = (config.d_model, config.d_inner().unwrap(), config.vocab_size);
+    let (d, e, v) = (config.d_model, config.checked().unwrap().d_inner(), config.vocab_size);
     let unit = |fan_in: usize| 1.7 / (fan_in as f32).sqrt();
     add("embedding.weight".into(), vec![v, d], 1.7, 0.0);
     for i in 0..config.n_layers {
@@ -71,7 +71,7 @@ pub fn tensors(config: &ModelConfig, seed: u64) -> Tensors {
         add(at("mixer.out_proj.weight"), vec![d, e], unit(e), 0.0);
         add(at("mixer.out_proj.bias"), vec![d], 0.3, 0.0);
         if config.ff != FeedForwardKind::None {
-            let d_ff = config.d_ff().unwrap();
+            let d_ff = config.checked().unwrap().d_ff();
             let up = if config.ff == FeedForwardKind::Gated { 2 * d_ff } else { d_ff };
             norm(&mut add, config, &at("ff_norm"));
             add(at("ff.up.weight"), vec![up, d], unit(d), 0.0);

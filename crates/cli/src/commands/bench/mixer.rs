@@ -23,9 +23,8 @@ pub fn measure(case: &Case, plan: Plan, device: &Device) -> anyhow::Result<Measu
     expect_room(case.tokens() * WIDTHS_KEPT * e.max(d) as u128, device)?;
     let expansion = e as f64 / d as f64;
     let config = ModelConfig { mixer, vocab_size: 2, d_model: d, expansion, n_layers: 1, max_seq_len: t, ..Default::default() };
-    config.validate().map_err(minrnn::Error::from)?;
     let device = device.clone().autodiff();
-    let layer = AnyMixer::from_config(&config, 0, &mut Initializer::new(0, &device))?;
+    let layer = AnyMixer::from_config(&config.checked().map_err(minrnn::Error::from)?, 0, &mut Initializer::new(0, &device))?;
     let mut rng = rng::stream(0, Purpose::Bench, 0);
     let x: Tensor<3> = uniform([b, t, d], 1.7, &mut rng, &device).require_grad();
     let loss_weight: Tensor<3> = uniform([b, t, d], 1.0, &mut rng, &device);

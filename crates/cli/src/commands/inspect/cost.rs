@@ -1,7 +1,7 @@
 //! What a model costs, as lines.
 
 use minrnn::Error;
-use minrnn_model::{Cost, KvCache, ModelConfig};
+use minrnn_model::{CheckedConfig, Cost, KvCache, ModelConfig};
 
 use super::{grouped, section};
 
@@ -10,7 +10,8 @@ const F32: u128 = size_of::<f32>() as u128;
 
 /// The sections `size`, with `more` lines at its end, and `parts`.
 pub fn sections(config: &ModelConfig, more: Vec<(String, String)>) -> anyhow::Result<String> {
-    let cost = config.cost().map_err(Error::from)?;
+    let config = &config.checked().map_err(Error::from)?;
+    let cost = config.cost();
     let mut size = vec![
         ("parameters".to_owned(), grouped(cost.parameters)),
         ("weights".to_owned(), format!("{} bytes as f32", grouped(F32 * cost.parameters))),
@@ -19,7 +20,7 @@ pub fn sections(config: &ModelConfig, more: Vec<(String, String)>) -> anyhow::Re
     size.extend(cost.past.iter().map(|past| ("cache".to_owned(), cache(past))));
     size.push(("FLOPs".to_owned(), flops(&cost)));
     size.extend(more);
-    Ok(section("size", &size) + &section("parts", &parts(config)?))
+    Ok(section("size", &size) + &section("parts", &parts(config)))
 }
 
 /// Memory that goes with the tokens read.
@@ -48,17 +49,17 @@ fn flops(cost: &Cost) -> String {
 }
 
 /// The parts of a model; blocks of the same mixer in one line.
-fn parts(config: &ModelConfig) -> anyhow::Result<Vec<(String, String)>> {
+fn parts(config: &CheckedConfig) -> Vec<(String, String)> {
     let mut parts = vec![("embedding".to_owned(), config.embedding_cost())];
     for kind in config.mixer_kinds() {
         let layers: Vec<usize> = (0..config.n_layers).filter(|&layer| config.mixer_at(layer) == kind).collect();
         // Blocks of the same mixer cost the same.
-        parts.push((format!("{} × block of {kind}", layers.len()), config.block_cost(layers[0]).map_err(Error::from)?));
+        parts.push((format!("{} × block of {kind}", layers.len()), config.block_cost(layers[0])));
     }
     parts.push(("head".to_owned(), config.head_cost()));
     let line = |cost: &Cost| {
         let (parameters, flops, carried) = (grouped(cost.parameters), grouped(cost.flops(1)), grouped(F32 * cost.carried(1)));
         format!("{parameters} parameters, {flops} FLOPs, {carried} bytes of state")
     };
-    Ok(parts.iter().map(|(name, cost)| (name.clone(), line(cost))).collect())
+    parts.iter().map(|(name, cost)| (name.clone(), line(cost))).collect()
 }

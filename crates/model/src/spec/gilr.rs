@@ -1,0 +1,21 @@
+//! GILR (Martin and Cundy 2018, arXiv:1709.04057): a minGRU with the candidate tanh.
+
+use super::min_gru::gated;
+use super::{MixerSpec, Setting, Tensors};
+use crate::config::{CheckedConfig, Cost};
+
+pub(super) struct Spec;
+
+impl MixerSpec for Spec {
+    fn takes(&self) -> &'static [Setting] {
+        &[Setting::InitialState]
+    }
+
+    fn tensors(&self, config: &CheckedConfig, _layer: usize, tensors: &mut Tensors) {
+        gated(config, 2, tensors);
+    }
+
+    fn cell(&self, config: &CheckedConfig) -> Cost {
+        Cost::elementwise(2 * config.sizes().e) + Cost::state(config.sizes().e)
+    }
+}

@@ -1,0 +1,41 @@
+//! sLSTM (Beck et al. 2024, arXiv:2405.04517).
+
+use super::{MixerKind, MixerSpec, Tensors};
+use crate::config::{CheckedConfig, Cost};
+use crate::{ModelConfig, Result};
+
+pub(super) struct Spec;
+
+impl MixerSpec for Spec {
+    fn validate(&self, config: &ModelConfig) -> Result<()> {
+        heads_divide(config, MixerKind::SLstm, config.d_model, "d_model")
+    }
+
+    fn tensors(&self, config: &CheckedConfig, _layer: usize, tensors: &mut Tensors) {
+        let (d, heads) = (config.d_model, config.n_heads);
+        let head = d / heads;
+        if config.slstm_conv {
+            tensors.conv1d(d);
+        }
+        for gate in ["igate", "fgate", "zgate", "ogate"] {
+            tensors.weight(&alloc::format!("{gate}.weight"), &[heads, head, head]);
+        }
+        tensors.weight("recurrent.weight", &[heads, 4 * head, head]);
+        tensors.parameter("bias", &[4 * d]);
+        tensors.parameter("group_norm.weight", &[d]);
+    }
+
+    fn cell(&self, config: &CheckedConfig) -> Cost {
+        let conv = if config.slstm_conv { Cost::short_conv(config.sizes().d) } else { Cost::default() };
+        conv + Cost::elementwise(5 * config.sizes().d) + Cost::state(4 * config.sizes().d)
+    }
+}
+
+/// Checks that the heads of `kind` divide `width`.
+pub(super) fn heads_divide(config: &ModelConfig, kind: MixerKind, width: usize, is: &str) -> Result<()> {
+    if width.is_multiple_of(config.n_heads) {
+        return Ok(());
+    }
+    let heads = config.n_heads;
+    crate::config::wrong(alloc::format!("n_heads = {heads} does not divide {width}, {is} of mixer = {kind}; use one that does"))
+}
