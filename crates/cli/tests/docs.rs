@@ -1,5 +1,5 @@
 //! The documents say what is so: their commands run, their Rust stands in programs that are compiled, their links lead somewhere, and the
-//! list of settings is whole.
+//! lists of settings, crates and features are whole.
 //!
 //! A block of a page is marked by what is done with it: `sh` is run, `sh no-run` is not, but its options are looked up, `rust` must stand
 //! in an example, a test or a doctest of the repository. A page's commands run in order in a directory of their own, where the documents
@@ -293,4 +293,21 @@ fn every_setting_is_listed() {
     let listed: BTreeSet<String> = rows.map(str::to_owned).collect();
     let known: BTreeSet<String> = settings().into_values().flatten().chain(WITHOUT_DEFAULT.map(str::to_owned)).collect();
     assert_eq!(listed, known);
+}
+
+#[test]
+fn every_crate_is_listed_with_its_features() {
+    let Some(root) = root() else { return };
+    let front = fs::read_to_string(root.join("README.md")).unwrap();
+    for manifest in files(&root.join("crates"), "Cargo.toml", true) {
+        let folder = manifest.parent().unwrap();
+        let name = shown(folder.strip_prefix(&root).unwrap());
+        let text = fs::read_to_string(folder.join("README.md")).unwrap_or_else(|_| panic!("{name} has no README.md"));
+        assert!(front.contains(&format!("({name}/README.md)")), "README.md does not list {name}");
+        let table: toml::Table = fs::read_to_string(&manifest).unwrap().parse().unwrap();
+        let features = table.get("features").and_then(|features| features.as_table()).into_iter().flat_map(|table| table.keys());
+        for feature in features.filter(|feature| *feature != "default") {
+            assert!(text.contains(&format!("`{feature}`")), "{name}/README.md does not say what the feature {feature} is");
+        }
+    }
 }

@@ -10,7 +10,8 @@
 //! use std::ops::ControlFlow;
 //! use burn::tensor::Device;
 //! use minrnn::{data::Tokenizer, generate::{Session, TextGenerator}, model::SequenceModel};
-//! use minrnn_stream::{ModelConfig, Sampling};
+//! use minrnn_model::ModelConfig;
+//! use minrnn_stream::Sampling;
 //!
 //! let tokenizer = Tokenizer::characters_of("to be or not to be\n");
 //! let config = ModelConfig { vocab_size: tokenizer.vocab_size(), d_model: 8, ..Default::default() };

@@ -17,7 +17,7 @@ pub(in crate::ops) enum Cell {
 }
 
 impl Cell {
-    /// The kernels' cell on a graphics processor; none where it has no kernels there.
+    /// The kernels' cell on a GPU; none where it has no kernels there.
     pub(in crate::ops) fn of(cell: recurrence::Cell) -> Option<Self> {
         match cell {
             recurrence::Cell::Linear => Some(Self::Linear),
