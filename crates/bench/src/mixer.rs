@@ -25,7 +25,7 @@ pub(crate) fn measure(case: &Case, plan: Plan, device: &Device) -> Result<Measur
     let config = ModelConfig { mixer, vocab_size: 2, d_model: d, expansion, n_layers: 1, max_seq_len: t, ..Default::default() };
     let config = config.checked()?;
     let device = device.clone().autodiff();
-    let layer = AnyMixer::from_config(&config, 0, &mut Initializer::new(0, &device))?;
+    let layer = AnyMixer::new(&config, 0, &mut Initializer::new(0, &device));
     let mut rng = rng::stream(0, Purpose::Bench, 0);
     let x: Tensor<3> = uniform([b, t, d], 1.7, &mut rng, &device).require_grad();
     let loss_weight: Tensor<3> = uniform([b, t, d], 1.0, &mut rng, &device);

@@ -568,10 +568,11 @@ fn backbones(checks: &mut Checks, format: FloatDType, tolerances: [f32; 2]) {
         (MixerKind::Lstm, FeedForwardKind::SwiGlu, NormKind::Layer),
     ];
     for (mixer, ff, norm) in stacks {
-        let config = ModelConfig { mixer, ff, norm, d_model: d, n_layers: 2, conv: true, dropout: 0.2, ..Default::default() };
+        let config =
+            ModelConfig { mixer, ff, norm, vocab_size: 2, d_model: d, n_layers: 2, conv: true, dropout: 0.2, ..Default::default() };
+        let config = config.checked().expect("a valid configuration");
         let form = |mut leaves: Vec<Tensor<1>>, device: &Device| {
-            let backbone = Backbone::new(&config.checked().expect("a valid configuration"), &mut Initializer::new(1, device))
-                .expect("a valid configuration");
+            let backbone = Backbone::new(&config, &mut Initializer::new(1, device));
             let (x, state) = (leaves.remove(0).reshape([b, t, d]), backbone.init_state(b));
             let run = || backbone.forward(x, state, &StepCodes::dense(), Mode::Train { dropout_key: 7 });
             vec![flat(ops::with_activations(format, run).0)]

@@ -12,10 +12,10 @@ use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::{Tensor, TensorData};
 use minrnn::Result;
-use minrnn::nn::{DecayMinGru, DecayMinGruConfig, Initializer, MinGru, MinGruConfig, Mixer};
+use minrnn::nn::{DecayMinGru, Initializer, MinGru, Mixer};
 use minrnn::ops::StepCodes;
 use minrnn::rng::{Purpose, stream};
-use minrnn_model::Candidate;
+use minrnn_model::{Candidate, ModelConfig};
 use rand::Rng;
 
 const BATCH_SIZE: usize = 32;
@@ -40,9 +40,11 @@ struct Model {
 impl Model {
     fn new(timed: bool) -> Self {
         let mut init = Initializer::new(1, &common::device());
+        let config = ModelConfig { input_width: 2, n_outputs: 1, d_model: D_MODEL, candidate: Candidate::Identity, ..Default::default() };
+        let config = config.checked().expect("a valid model");
         let cell = match timed {
-            false => Cell::Plain(MinGruConfig::new(D_MODEL, 2 * D_MODEL).with_candidate(Candidate::Identity).init(&mut init)),
-            true => Cell::Timed(DecayMinGruConfig::new(D_MODEL, 2 * D_MODEL).with_candidate(Candidate::Identity).init(&mut init)),
+            false => Cell::Plain(MinGru::new(&config, 0, &mut init)),
+            true => Cell::Timed(DecayMinGru::new(&config, 0, &mut init)),
         };
         Self { embedding: init.linear(2, D_MODEL), cell, head: init.linear(D_MODEL, 1) }
     }

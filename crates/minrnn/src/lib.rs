@@ -6,7 +6,7 @@
 //! |---|---|
 //! | train a model from a configuration | [`train::Trainer`], [`train::Experiment`] |
 //! | use a trained model | [`checkpoint::load_model`] |
-//! | put a cell into a network of my own | [`nn::MinGruConfig`], [`nn::Mixer`] |
+//! | put a cell into a network of my own | [`nn::MinGru::new`], [`nn::Mixer`] |
 //! | weights of another library, or for it | [`interchange::import`], [`interchange::export`] |
 //! | write a cell of my own | [`nn::Mixer`], [`model::SequenceModel::with_mixers`] |
 //! | the recurrence alone, differentiable | [`ops::min_gru`], [`ops::linear_scan`] |

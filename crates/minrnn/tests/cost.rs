@@ -60,7 +60,7 @@ fn listed_tensors_are_those_of_the_built_model() {
 #[test]
 fn the_runtime_carries_the_same_state() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
-    for config in every_config().into_iter().filter(|config| minrnn_stream::check_supported(&config).is_ok()) {
+    for config in every_config().into_iter().filter(|config| minrnn_stream::check_supported(config).is_ok()) {
         let trained = SequenceModel::new(&config, 0, &Device::flex()).expect("a valid model");
         save_weights(&trained, file.path()).expect("a file that can be written");
         let mut weights = Weights::read(file.path()).expect("the file just written");

@@ -84,7 +84,7 @@ impl Case {
         let (logits, _) = model.forward(tokens, model.init_state(self.batch_size), &StepCodes::dense(), Mode::Evaluate);
         assert_close("logits", &values(logits), &self.logits, TOLERANCE);
 
-        if minrnn_stream::check_supported(&config).is_err() {
+        if minrnn_stream::check_supported(config).is_err() {
             return;
         }
         let model = Model::new(config, &mut Weights::read(file).unwrap(), WeightFormat::F32).unwrap();

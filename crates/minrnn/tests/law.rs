@@ -1,6 +1,6 @@
 //! The contract's law, for every mixer, block and language model: gradients included, from a state that is not zero.
 //!
-//! A new mixer is one line in the list below (and its settings in `common/configs.rs`).
+//! Every mixer of the library is here as `law::MinGru::…`, with the settings that `common/configs.rs` has for it.
 
 mod common;
 
@@ -8,16 +8,11 @@ use common::{configs, laws, subject};
 use minrnn_model::MixerKind;
 
 macro_rules! laws {
-    (mixers { $($mixer:ident: $kind:ident,)+ } others { $($other:ident: $subjects:expr,)+ }) => {
-        $(laws!(@claims $mixer, subject::mixers(configs::mixers(MixerKind::$kind)));)+
-        $(laws!(@claims $other, $subjects);)+
-
-        #[test]
-        fn every_mixer_of_the_library_is_listed() {
-            assert_eq!([$(MixerKind::$kind),+], MixerKind::ALL);
-        }
+    ($($name:ident: $subjects:expr,)+) => {
+        $(laws!(@claims $name, $subjects);)+
     };
     (@claims $name:ident, $subjects:expr) => {
+        #[allow(non_snake_case, reason = "mixers have the names of their variants")]
         mod $name {
             use super::*;
 
@@ -39,34 +34,16 @@ macro_rules! laws {
     };
 }
 
+macro_rules! laws_of_mixers {
+    ($($kind:ident)+) => {
+        laws! { $($kind: subject::mixers(configs::mixers(MixerKind::$kind)),)+ }
+    };
+}
+
+minrnn_model::each_mixer!(laws_of_mixers);
+
 laws! {
-    mixers {
-        min_gru: MinGru,
-        min_lstm: MinLstm,
-        gru: Gru,
-        lstm: Lstm,
-        mamba: Mamba,
-        s6: S6,
-        gilr: Gilr,
-        rwkv4: Rwkv4,
-        aaren: Aaren,
-        linear_attention: LinearAttention,
-        ret_net: RetNet,
-        s_lstm: SLstm,
-        m_lstm: MLstm,
-        attention: Attention,
-        s4: S4,
-        s4d: S4d,
-        h3: H3,
-        hyena: Hyena,
-        hyena_filter: HyenaFilter,
-        signed_min_gru: SignedMinGru,
-        decay_min_gru: DecayMinGru,
-        delta: Delta,
-    }
-    others {
-        blocks: subject::blocks(configs::blocks()),
-        wirings: subject::blocks(configs::wirings()),
-        language_models: subject::language_models([configs::language_models(), configs::sequence_models()].concat()),
-    }
+    blocks: subject::blocks(configs::blocks()),
+    wirings: subject::blocks(configs::wirings()),
+    language_models: subject::language_models([configs::language_models(), configs::sequence_models()].concat()),
 }

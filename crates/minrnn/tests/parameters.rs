@@ -11,6 +11,10 @@ use minrnn::nn::{AnyMixer, Initializer};
 use minrnn::train::Experiment;
 use minrnn_model::{FeedForwardKind, ForgetFloor, GruForm, InitialState, MixerKind, ModelConfig, NormKind, WiringKind};
 
+fn layer(config: &ModelConfig, seed: u64) -> AnyMixer {
+    AnyMixer::new(&config.checked().expect("a valid model"), 0, &mut Initializer::new(seed, &device()))
+}
+
 fn model(config: &ModelConfig) -> SequenceModel {
     SequenceModel::new(config, 0, &Device::flex()).expect("a valid model")
 }
@@ -151,8 +155,7 @@ fn mamba_models_have_the_published_counts() {
         ..Default::default()
     };
     for (d_model, published) in [(64, 32_640), (384, 963_840)] {
-        let layer = AnyMixer::from_config(&config(d_model).checked().expect("a valid model"), 0, &mut Initializer::new(0, &device()))
-            .expect("a valid mixer");
+        let layer = layer(&config(d_model), 0);
         assert_eq!(parameter_count(&layer), published);
     }
     assert_eq!(parameter_count(&model(&config(384))), 2_918_016);
@@ -162,8 +165,7 @@ fn mamba_models_have_the_published_counts() {
 #[test]
 fn a_new_mamba_starts_from_the_published_values() {
     let config = ModelConfig { d_state: 3, n_layers: 4, ..small(MixerKind::Mamba) };
-    let mixer =
-        AnyMixer::from_config(&config.checked().expect("a valid model"), 0, &mut Initializer::new(1, &device())).expect("a valid mixer");
+    let mixer = layer(&config, 1);
     let values: std::collections::BTreeMap<_, _> = common::parameters(&mixer).into_iter().collect();
     for (i, a_log) in values["A_log"].iter().enumerate() {
         assert!((a_log.exp() - (i % 3 + 1) as f32).abs() < 1e-5, "{a_log}");
@@ -228,8 +230,7 @@ fn running_statistics_are_not_counted() {
 fn minimal_cells_have_the_published_fractions_of_parameters() {
     let cell_weights = |mixer, expansion: usize| {
         let config = ModelConfig { expansion: expansion as f64, ..small(mixer) };
-        let mixer = AnyMixer::from_config(&config.checked().expect("a valid model"), 0, &mut Initializer::new(0, &device()))
-            .expect("a valid mixer");
+        let mixer = layer(&config, 0);
         let shapes = parameter_shapes(&mixer);
         let matrices = shapes.iter().filter(|(name, _)| name.ends_with("weight") && !name.starts_with("out_proj"));
         matrices.map(|(_, shape)| shape.iter().product::<usize>()).sum::<usize>() as f64
@@ -278,10 +279,7 @@ fn linear_mixers_have_the_parameters_of_their_equations() {
     let (d, e, heads) = (64, 128, 4);
     let count = |mixer| {
         let config = ModelConfig { d_model: d, n_heads: heads, ..small(mixer) };
-        parameter_count(
-            &AnyMixer::from_config(&config.checked().expect("a valid model"), 0, &mut Initializer::new(0, &device()))
-                .expect("a valid mixer"),
-        )
+        parameter_count(&layer(&config, 0))
     };
     assert_eq!(count(MixerKind::Gilr), 3 * d * e + 2 * e + d);
     assert_eq!(count(MixerKind::Rwkv4), 4 * d * e + 2 * e + 3 * d);
@@ -420,8 +418,7 @@ fn gpt_weights_have_the_published_deviations() {
 }
 
 fn mixer_listing(config: &ModelConfig) -> String {
-    let mixer =
-        AnyMixer::from_config(&config.checked().expect("a valid model"), 0, &mut Initializer::new(0, &device())).expect("a valid mixer");
+    let mixer = layer(config, 0);
     parameter_shapes(&mixer).iter().map(|(name, shape)| format!("{name} {shape:?}\n")).collect()
 }
 
@@ -595,12 +592,7 @@ fn names_of_the_mixers_beyond_the_paper() {
 
 #[test]
 fn mixers_beyond_the_paper_have_the_parameters_of_their_equations() {
-    let count = |config: &ModelConfig| {
-        parameter_count(
-            &AnyMixer::from_config(&config.checked().expect("a valid model"), 0, &mut Initializer::new(0, &device()))
-                .expect("a valid mixer"),
-        )
-    };
+    let count = |config: &ModelConfig| parameter_count(&layer(config, 0));
     let (d, e) = (8, 16);
     let plain = count(&small(MixerKind::MinGru));
     assert_eq!(count(&small(MixerKind::SignedMinGru)), plain + e * d + e);

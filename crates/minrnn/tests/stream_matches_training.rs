@@ -78,14 +78,14 @@ fn every_setting_of_a_block() {
 #[test]
 fn every_wiring() {
     let configs = configs::wirings();
-    let streamed: Vec<_> = configs.iter().filter(|config| minrnn_stream::check_supported(&config).is_ok()).collect();
+    let streamed: Vec<_> = configs.iter().filter(|config| minrnn_stream::check_supported(config).is_ok()).collect();
     assert_eq!(streamed.len() + 4, configs.len(), "all but the filter of Hyena and attention");
     streamed.into_iter().for_each(compare);
 }
 
 #[test]
 fn a_packed_model_keeps_its_wiring() {
-    for config in configs::wirings().iter().filter(|config| minrnn_stream::check_supported(&config).is_ok()) {
+    for config in configs::wirings().iter().filter(|config| minrnn_stream::check_supported(config).is_ok()) {
         let (weights, packed) = (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
         save_weights(&SequenceModel::new(config, 7, &Device::flex()).unwrap(), weights.path()).unwrap();
         let read = || Weights::read(weights.path()).unwrap();
@@ -102,7 +102,7 @@ fn a_packed_model_keeps_its_wiring() {
 
 #[test]
 fn whole_models() {
-    configs::language_models().iter().filter(|config| minrnn_stream::check_supported(&config).is_ok()).for_each(compare);
+    configs::language_models().iter().filter(|config| minrnn_stream::check_supported(config).is_ok()).for_each(compare);
     compare(&configs::xlstm_stack());
 }
 

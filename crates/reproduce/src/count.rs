@@ -11,7 +11,7 @@ use minrnn::train::Experiment;
 /// When the model's settings do not fit together.
 pub fn count_parameters(experiment: &Experiment) -> minrnn::Result<usize> {
     let config = minrnn_model::ModelConfig { vocab_size: 2, ..experiment.model.clone() };
-    let mixer = AnyMixer::from_config(&config.checked().map_err(minrnn::Error::from)?, 0, &mut Initializer::new(0, &Device::flex()))?;
+    let mixer = AnyMixer::new(&config.checked().map_err(minrnn::Error::from)?, 0, &mut Initializer::new(0, &Device::flex()));
     let counted = |(name, shape): &(String, Vec<usize>)| shape.len() == 2 && !name.contains("out_proj");
     Ok(parameter_shapes(&mixer).iter().filter(|parameter| counted(parameter)).map(|(_, shape)| shape.iter().product::<usize>()).sum())
 }

@@ -1,22 +1,16 @@
 //! What the parts of a model keep for the backward pass, and hold for a moment, from its configuration alone.
 //!
 //! Letters: n = B · T steps of a batch; D `d_model`, E `d_inner`, H heads, N `d_state`, M the feed-forward width, V what is predicted. What
-//! an operation keeps is what its `FusedOp::keeps` says (`ops/`); the layers that call it are in `nn/`. What operations of Burn keep
-//! is said where they are used.
+//! an operation keeps is what its `FusedOp::keeps` says (`ops/`). What a mixer keeps is said beside its `forward` (`nn/`), the rest is here.
+//! What operations of Burn keep is said where they are used.
 
-use minrnn_model::{CheckedConfig, FeedForwardKind, MixerKind, NormKind, Pooling, Positions, ScanKind, WiringKind};
+use minrnn_model::{CheckedConfig, FeedForwardKind, NormKind, Pooling, Positions, WiringKind};
 
 use super::tape::{Operation, Tape};
-use crate::Result;
+use crate::nn::AnyMixer;
 
-/// Steps between two states that a backward pass of Mamba and of mLSTM begins from again.
-const CHUNK: u128 = 64;
-/// The same of RWKV-4.
-const WKV_CHUNK: u128 = 128;
-/// The same of the delta rule.
-const DELTA_CHUNK: u128 = 16;
-/// Query rows of a tile of attention.
-const QUERIES: u128 = 64;
+/// Steps between two states that the backward pass of selective state spaces and of matrix memories begins from again.
+pub(crate) const CHUNK: u128 = 64;
 
 /// A batch that goes through a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,23 +30,12 @@ impl Sizes {
     pub fn steps(&self) -> u128 {
         self.batch_size as u128 * self.seq_len as u128
     }
-
-    fn batch(&self) -> u128 {
-        self.batch_size as u128
-    }
-
-    fn length(&self) -> u128 {
-        self.seq_len as u128
-    }
 }
 
 /// Block `layer` with the state it begins with and the one it ends with.
-///
-/// # Errors
-/// When a width is not whole.
-pub fn block(config: &CheckedConfig, layer: usize, sizes: Sizes) -> Result<Tape> {
+pub fn block(config: &CheckedConfig, layer: usize, sizes: Sizes) -> Tape {
     let d = config.d_model as u128;
-    let mut part = Part::new(sizes);
+    let mut part = Activations::new(sizes);
     if config.conv {
         part.op(Op { keeps: &[d], reads: d, gives: d, aside: d, ..Op::default() });
         part.op(Op { keeps: &[d], reads: d, gives: d, aside: d, ..Op::default() });
@@ -62,14 +45,14 @@ pub fn block(config: &CheckedConfig, layer: usize, sizes: Sizes) -> Result<Tape>
     part.aside = d;
     part.norm(config, d);
     match config.wiring {
-        WiringKind::None => part.mixer(config, layer)?,
+        WiringKind::None => AnyMixer::activations(config, layer, &mut part),
         WiringKind::Mamba => {
             let e = config.d_inner() as u128;
             part.op(Op { keeps: &[d], reads: d, gives: 2 * e, ..Op::default() });
             part.op(Op { reads: 2 * e, gives: 2 * e, ..Op::default() });
             part.aside += e;
             part.conv_silu(e);
-            part.mixer(&config.inside_wiring(), layer)?;
+            AnyMixer::activations(config, layer, &mut part);
             part.aside -= e;
             // SiLU keeps ζ, the product y and SiLU(ζ).
             part.op(Op { keeps: &[e; 3], reads: 2 * e, gives: e, aside: e, ..Op::default() });
@@ -81,7 +64,7 @@ pub fn block(config: &CheckedConfig, layer: usize, sizes: Sizes) -> Result<Tape>
             part.op(Op { keeps: &[3 * d], reads: d, gives: d, aside: 2 * d, ..Op::default() });
             part.op(Op { keeps: &[d], reads: 2 * d, gives: d, aside: 3 * d, ..Op::default() });
             part.aside += 3 * d;
-            part.mixer(&config.inside_wiring(), layer)?;
+            AnyMixer::activations(config, layer, &mut part);
             part.aside -= 3 * d;
             part.op(Op { keeps: &[d], reads: 2 * d, gives: d, aside: 3 * d, ..Op::default() });
             part.biased(d, d, true);
@@ -100,18 +83,18 @@ pub fn block(config: &CheckedConfig, layer: usize, sizes: Sizes) -> Result<Tape>
     }
     // Before the first step and after the last; a backward pass has the gradient of one.
     let cost = config.block_cost(layer);
-    part.tape.held = sizes.batch() * (cost.carried(0) + cost.carried(sizes.seq_len));
+    part.tape.held = part.batch() * (cost.carried(0) + cost.carried(sizes.seq_len));
     for past in &cost.past {
-        part.tape.long.add(sizes.batch() * past.carried(sizes.seq_len));
+        part.tape.long.add(part.batch() * past.carried(sizes.seq_len));
     }
-    part.tape.backward += sizes.batch() * cost.carried(0);
-    Ok(part.tape)
+    part.tape.backward += part.batch() * cost.carried(0);
+    part.tape
 }
 
 /// Embedding or the map of values, places, and dropout on both.
 pub fn embedding(config: &CheckedConfig, sizes: Sizes) -> Tape {
     let (d, width) = (config.d_model as u128, config.input_width as u128);
-    let mut part = Part::new(sizes);
+    let mut part = Activations::new(sizes);
     match width {
         0 => part.op(Op { gives: d, ..Op::default() }),
         _ => part.biased(width, d, true),
@@ -128,7 +111,7 @@ pub fn embedding(config: &CheckedConfig, sizes: Sizes) -> Tape {
 /// From the last block to the loss: the final norm, pooling, the comparison of pairs, and the head where steps are scored.
 pub fn head(config: &CheckedConfig, sizes: Sizes) -> Tape {
     let (d, v) = (config.d_model as u128, config.outputs() as u128);
-    let mut part = Part::new(sizes);
+    let mut part = Activations::new(sizes);
     part.norm(config, d);
     if config.pooling == Pooling::Mean {
         // Ones, and the sums; then the product keeps sums and shares.
@@ -159,30 +142,58 @@ pub fn head(config: &CheckedConfig, sizes: Sizes) -> Tape {
 
 /// An operation, numbers of one step.
 #[derive(Debug, Clone, Copy, Default)]
-struct Op<'a> {
+pub(crate) struct Op<'a> {
     /// Each of the tensors it keeps.
-    keeps: &'a [u128],
-    reads: u128,
-    gives: u128,
-    aside: u128,
+    pub keeps: &'a [u128],
+    /// Of its inputs.
+    pub reads: u128,
+    /// Of its outputs.
+    pub gives: u128,
+    /// Of tensors that wait for another operation.
+    pub aside: u128,
     /// Numbers of its workspaces in all.
-    works: u128,
+    pub works: u128,
 }
 
 /// The operations of a part, by numbers of a step.
-struct Part {
+pub(crate) struct Activations {
     sizes: Sizes,
     tape: Tape,
     /// Numbers of a step that wait beside the operations to come.
-    aside: u128,
+    pub aside: u128,
 }
 
-impl Part {
+impl Activations {
     fn new(sizes: Sizes) -> Self {
         Self { sizes, tape: Tape::default(), aside: 0 }
     }
 
-    fn op(&mut self, Op { keeps, reads, gives, aside, works }: Op<'_>) {
+    /// B.
+    pub fn batch(&self) -> u128 {
+        self.sizes.batch_size as u128
+    }
+
+    /// T.
+    pub fn length(&self) -> u128 {
+        self.sizes.seq_len as u128
+    }
+
+    /// n = B · T.
+    pub fn steps(&self) -> u128 {
+        self.sizes.steps()
+    }
+
+    /// Threads of the pool.
+    pub fn threads(&self) -> u128 {
+        self.sizes.threads as u128
+    }
+
+    /// A tensor of `numbers` in all that the next operation keeps beside those of a step.
+    pub fn keep(&mut self, numbers: u128) {
+        self.tape.keep(numbers);
+    }
+
+    pub fn op(&mut self, Op { keeps, reads, gives, aside, works }: Op<'_>) {
         let n = self.sizes.steps();
         for numbers in keeps {
             self.tape.keep(n * numbers);
@@ -191,7 +202,7 @@ impl Part {
     }
 
     /// x W + b of a kept x.
-    fn biased(&mut self, from: u128, to: u128, bias: bool) {
+    pub fn biased(&mut self, from: u128, to: u128, bias: bool) {
         self.op(Op { keeps: &[from], reads: from, gives: to, ..Op::default() });
         if bias {
             self.op(Op { reads: to, gives: to, ..Op::default() });
@@ -199,7 +210,7 @@ impl Part {
     }
 
     /// x W + b of an x that an operation before it keeps.
-    fn out(&mut self, from: u128, to: u128, bias: bool) {
+    pub fn out(&mut self, from: u128, to: u128, bias: bool) {
         self.op(Op { reads: from, gives: to, ..Op::default() });
         if bias {
             self.op(Op { reads: to, gives: to, ..Op::default() });
@@ -218,7 +229,7 @@ impl Part {
     }
 
     /// SiLU(DW(x)).
-    fn conv_silu(&mut self, e: u128) {
+    pub fn conv_silu(&mut self, e: u128) {
         self.op(Op { keeps: &[e], reads: e, gives: e, ..Op::default() });
         self.op(Op { keeps: &[e], reads: e, gives: e, ..Op::default() });
     }
@@ -249,188 +260,28 @@ impl Part {
     }
 
     /// A recurrence of E channels from the `inputs` that x W gives.
-    fn recurrence(&mut self, d: u128, e: u128, inputs: u128, keeps: &[u128]) {
+    pub fn recurrence(&mut self, d: u128, e: u128, inputs: u128, keeps: &[u128]) {
         self.op(Op { keeps: &[d], reads: d, gives: inputs, ..Op::default() });
         self.op(Op { keeps, reads: inputs, gives: e, ..Op::default() });
     }
 
-    /// S6 of E channels behind what gives u, which is kept here and read twice.
-    fn selective(&mut self, config: &CheckedConfig, e: u128, gated: bool) {
-        let (n, r, z) = (config.d_state as u128, config.step_rank() as u128, if gated { e } else { 0 });
-        self.op(Op { keeps: &[e], reads: e, gives: r + 2 * n, aside: z + e, ..Op::default() });
-        self.op(Op { reads: r + 2 * n, gives: r + 2 * n, aside: z + e, ..Op::default() });
-        self.op(Op { keeps: &[r], reads: r, gives: e, aside: z + e + 2 * n, ..Op::default() });
-        let chunks = self.sizes.batch() * self.sizes.length().div_ceil(CHUNK) * n * e;
-        self.tape.keep(chunks);
-        self.op(Op { keeps: &[e, 2 * n, z], reads: 2 * e + 2 * n + z, gives: e, ..Op::default() });
+    /// A sequence map of D channels that reads what it keeps, and what mixes the channels behind it.
+    pub fn sequence_map(&mut self, config: &CheckedConfig, works: u128) {
+        let d = config.d_model as u128;
+        self.op(Op { keeps: &[d], reads: d, gives: d, works, ..Op::default() });
+        self.output_mixing(config);
     }
 
     /// What mixes the channels behind a sequence map that stands alone.
-    fn output_mixing(&mut self, config: &CheckedConfig, d: u128) {
-        if config.wiring != WiringKind::None {
+    pub fn output_mixing(&mut self, config: &CheckedConfig) {
+        if !config.has_output_mixing() {
             return;
         }
+        let d = config.d_model as u128;
         self.op(Op { keeps: &[d], reads: d, gives: d, ..Op::default() });
         self.op(Op { keeps: &[d], reads: d, gives: 2 * d, ..Op::default() });
         self.op(Op { reads: 2 * d, gives: 2 * d, ..Op::default() });
         // A gate between a value and nothing, which is as large.
         self.op(Op { keeps: &[d; 3], reads: 3 * d, gives: d, ..Op::default() });
     }
-
-    fn mixer(&mut self, config: &CheckedConfig, layer: usize) -> Result<()> {
-        let kind = config.mixer_at(layer);
-        let (d, e, h) = (config.d_model as u128, config.d_inner() as u128, config.n_heads.max(1) as u128);
-        let (threads, length) = (self.sizes.threads as u128, self.sizes.length());
-        match kind {
-            MixerKind::MinGru | MixerKind::Gilr | MixerKind::MinLstm | MixerKind::SignedMinGru => {
-                let inputs = if matches!(kind, MixerKind::MinGru | MixerKind::Gilr) { 2 * e } else { 3 * e };
-                match config.scan {
-                    // The logarithms are composed of operations of Burn: four sequences for each softplus, of which there are three or
-                    // five, two for ln(v + 1/2); then the scan's own.
-                    ScanKind::LogSpace => {
-                        let softplus = if kind == MixerKind::MinGru { 3 } else { 5 };
-                        self.recurrence(d, e, inputs, &[e; 25][..4 * softplus + 2 + 3]);
-                    }
-                    ScanKind::Linear => self.recurrence(d, e, inputs, &[inputs, e]),
-                }
-                match config.highway {
-                    true => {
-                        self.op(Op { reads: e + d, gives: 2 * d, aside: d, ..Op::default() });
-                        self.op(Op { keeps: &[d; 2], reads: 3 * d, gives: d, ..Op::default() });
-                    }
-                    false => self.out(e, d, true),
-                }
-            }
-            MixerKind::DecayMinGru => {
-                // The exponent is the product of a rate and the time since the last step.
-                self.recurrence(d, e, 2 * e, &[2 * e, e, e, e]);
-                self.out(e, d, true);
-            }
-            MixerKind::Gru => {
-                self.recurrence(d, e, 3 * e, &[3 * e, e]);
-                self.out(e, d, true);
-            }
-            MixerKind::Lstm => {
-                self.recurrence(d, e, 4 * e, &[4 * e, e, e]);
-                self.out(e, d, true);
-            }
-            MixerKind::Mamba => {
-                self.op(Op { keeps: &[d], reads: d, gives: 2 * e, ..Op::default() });
-                self.op(Op { reads: 2 * e, gives: 2 * e, ..Op::default() });
-                self.aside += e;
-                self.conv_silu(e);
-                self.aside -= e;
-                self.selective(config, e, true);
-                self.biased(e, d, false);
-            }
-            MixerKind::S6 => {
-                self.selective(config, d, false);
-                self.output_mixing(config, d);
-            }
-            MixerKind::Rwkv4 => {
-                self.op(Op { keeps: &[d], reads: d, gives: 3 * d, ..Op::default() });
-                self.op(Op { keeps: &[d; 3], reads: 3 * d, gives: 3 * e, ..Op::default() });
-                self.tape.keep(self.sizes.batch() * length.div_ceil(WKV_CHUNK) * 2 * e);
-                self.op(Op { keeps: &[e; 3], reads: 3 * e, gives: e, ..Op::default() });
-                self.biased(e, d, false);
-            }
-            MixerKind::Aaren => {
-                self.op(Op { keeps: &[d], reads: d, gives: e + h, aside: d, ..Op::default() });
-                self.op(Op { keeps: &[e, e, h, h], reads: e + h, gives: e, ..Op::default() });
-                self.out(e, d, false);
-            }
-            MixerKind::LinearAttention => {
-                self.op(Op { keeps: &[d], reads: d, gives: 3 * e, aside: d, ..Op::default() });
-                let w = e / h;
-                let works = threads * length.div_ceil(CHUNK) * w * (w + 1);
-                self.op(Op { keeps: &[e; 3], reads: 3 * e, gives: e, works, ..Op::default() });
-                self.biased(e, d, false);
-            }
-            MixerKind::RetNet => {
-                self.op(Op { keeps: &[d], reads: d, gives: 2 * d + 2 * e, aside: d, ..Op::default() });
-                let works = threads * length.div_ceil(CHUNK) * (d / h) * (e / h);
-                self.op(Op { keeps: &[d, d, e], reads: 2 * d + e, gives: e, aside: e, works });
-                // The norm of heads and the gate are composed of operations of Burn.
-                self.op(Op { keeps: &[e; 5], reads: 2 * e, gives: e, aside: e, ..Op::default() });
-                self.biased(e, d, false);
-            }
-            MixerKind::SLstm => {
-                if config.slstm_conv {
-                    self.aside += d;
-                    self.conv_silu(d);
-                    self.aside -= d;
-                }
-                self.op(Op { keeps: &[d], reads: 2 * d, gives: 4 * d, aside: d, ..Op::default() });
-                self.op(Op { reads: 4 * d, gives: 4 * d, ..Op::default() });
-                self.op(Op { keeps: &[4 * d, d, d, d, d], reads: 4 * d, gives: 4 * d, ..Op::default() });
-                self.op(Op { reads: d, gives: d, ..Op::default() });
-            }
-            MixerKind::MLstm => self.m_lstm(d, config.mlstm_inner() as u128, h),
-            MixerKind::Attention => {
-                self.biased(d, 3 * d, config.bias);
-                if config.positions == Positions::Rotary {
-                    self.op(Op { reads: 3 * d, gives: 3 * d, ..Op::default() });
-                }
-                // Gradients of keys and values from each share of a head's queries.
-                let all = (self.sizes.batch() * h).max(1);
-                let shares = threads.div_ceil(all).min(length.div_ceil(QUERIES)).max(1);
-                let works = shares * 2 * d * (self.sizes.steps() + self.sizes.batch());
-                self.op(Op { keeps: &[3 * d, d, h], reads: 3 * d, gives: d, works, ..Op::default() });
-                self.out(d, d, config.bias);
-            }
-            MixerKind::S4 | MixerKind::S4d => {
-                self.op(Op { keeps: &[d], reads: d, gives: d, ..Op::default() });
-                self.output_mixing(config, d);
-            }
-            MixerKind::H3 => {
-                let w = config.head_width.max(1) as u128;
-                self.biased(d, 3 * d, true);
-                self.op(Op { keeps: &[3 * d], reads: d, gives: d, aside: 2 * d, ..Op::default() });
-                self.op(Op { keeps: &[d], reads: 2 * d, gives: d * w, aside: 3 * d, ..Op::default() });
-                self.op(Op { keeps: &[d * w], reads: d * w, gives: d * w, aside: 3 * d, ..Op::default() });
-                self.op(Op { keeps: &[d * w], reads: d + d * w, gives: d * w, aside: 3 * d, ..Op::default() });
-                self.biased(d, d, true);
-            }
-            MixerKind::Hyena => {
-                self.biased(d, 3 * d, true);
-                self.op(Op { keeps: &[3 * d], reads: 3 * d, gives: 3 * d, ..Op::default() });
-                self.op(Op { keeps: &[3 * d], reads: 2 * d, gives: d, aside: 3 * d, ..Op::default() });
-                self.op(Op { keeps: &[d], reads: d, gives: d, aside: 3 * d, works: filter(config, d) });
-                self.op(Op { keeps: &[d], reads: 2 * d, gives: d, aside: 3 * d, ..Op::default() });
-                self.biased(d, d, true);
-            }
-            MixerKind::HyenaFilter => {
-                self.op(Op { keeps: &[d], reads: d, gives: d, works: filter(config, d), ..Op::default() });
-                self.output_mixing(config, d);
-            }
-            MixerKind::Delta => {
-                self.biased(d, 3 * e + h, true);
-                let w = e / h;
-                let works = threads * (length.div_ceil(DELTA_CHUNK) + DELTA_CHUNK) * w * w;
-                self.op(Op { keeps: &[3 * e + h], reads: 3 * e + h, gives: e, works, ..Op::default() });
-                self.biased(e, d, true);
-            }
-        }
-        Ok(())
-    }
-
-    fn m_lstm(&mut self, d: u128, e: u128, h: u128) {
-        let (threads, length, w) = (self.sizes.threads as u128, self.sizes.length(), e / h);
-        self.op(Op { keeps: &[d], reads: d, gives: 2 * e, ..Op::default() });
-        // u and ζ are views of both, which stay whole; operations work on copies of them.
-        self.op(Op { keeps: &[2 * e], reads: e, gives: e, aside: 2 * e, ..Op::default() });
-        self.op(Op { keeps: &[e], reads: e, gives: e, aside: 2 * e, ..Op::default() });
-        self.op(Op { keeps: &[e], reads: 2 * e, gives: 3 * e, aside: 2 * e, ..Op::default() });
-        self.op(Op { keeps: &[e; 3], reads: 3 * e, gives: 2 * h, aside: 3 * e, ..Op::default() });
-        let works = threads.min(self.sizes.batch() * h) * length.div_ceil(CHUNK) * w * w;
-        self.op(Op { keeps: &[2 * h, e], reads: 3 * e + 2 * h, gives: e, aside: 2 * e, works });
-        self.op(Op { reads: e, gives: e, aside: 2 * e, ..Op::default() });
-        self.op(Op { keeps: &[e], reads: 3 * e, gives: e, ..Op::default() });
-        self.biased(e, d, false);
-    }
-}
-
-/// The filter of Hyena as taps, the hidden layers that make it, and its gradient.
-fn filter(config: &CheckedConfig, d: u128) -> u128 {
-    config.max_seq_len as u128 * (3 * d + 12 * 64)
 }

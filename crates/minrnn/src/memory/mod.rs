@@ -129,7 +129,7 @@ pub(crate) fn gaps(moving: u128, largest: u128, long: Long) -> u128 {
 /// When the configuration is not valid.
 pub fn inference(purpose: &'static str, config: &ModelConfig, sizes: Sizes) -> Result<Estimate> {
     let config = &config.checked()?;
-    let pass = Pass::of(config, sizes)?;
+    let pass = Pass::of(config, sizes);
     let weights = F32.saturating_mul(config.cost().parameters);
     let logits = F32 * sizes.scored * config.outputs() as u128;
     let moving = F32 * (pass.states + pass.forward) + logits;
@@ -158,19 +158,19 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    pub fn of(config: &CheckedConfig, sizes: Sizes) -> Result<Self> {
+    pub fn of(config: &CheckedConfig, sizes: Sizes) -> Self {
         let mut blocks: Vec<Tape> = Vec::with_capacity(config.n_layers);
         for layer in 0..config.n_layers {
             // The same mixers come again in the same order, and blocks of the same mixer are alike.
             let alike = (0..layer).find(|&other| config.mixer_at(other) == config.mixer_at(layer));
             blocks.push(match alike {
                 Some(other) => blocks[other],
-                None => activations::block(config, layer, sizes)?,
+                None => activations::block(config, layer, sizes),
             });
         }
         let (embedding, head) = (activations::embedding(config, sizes), activations::head(config, sizes));
         let states = blocks.iter().map(|block| block.held).sum();
         let forward = blocks.iter().chain([&embedding, &head]).map(|part| part.forward).max().unwrap_or(0);
-        Ok(Self { embedding, blocks, head, states, forward })
+        Self { embedding, blocks, head, states, forward }
     }
 }

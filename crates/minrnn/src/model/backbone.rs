@@ -1,12 +1,13 @@
 //! A stack of blocks and the final norm.
 
+use std::convert::Infallible;
+
 use burn::module::Module;
 use burn::tensor::Tensor;
 use minrnn_model::CheckedConfig;
 
 use super::pair_head::PairMemory;
 use super::pooling::RunningMean;
-use crate::Result;
 use crate::nn::{AnyMixer, Block, BlockState, Initializer, Mixer, Mode, Norm, State, StateZip};
 use crate::ops::StepCodes;
 
@@ -51,11 +52,9 @@ impl<S: State> State for BackboneState<S> {
 
 impl Backbone<AnyMixer> {
     /// The stack `config` asks for.
-    ///
-    /// # Errors
-    /// When a mixer cannot be made.
-    pub fn new(config: &CheckedConfig, init: &mut Initializer) -> Result<Self> {
-        Self::with_mixers(config, init, |layer, init| AnyMixer::from_config(config, layer, init))
+    pub fn new(config: &CheckedConfig, init: &mut Initializer) -> Self {
+        let Ok(stack) = Self::with_mixers(config, init, |layer, init| Ok::<_, Infallible>(AnyMixer::new(config, layer, init)));
+        stack
     }
 }
 
@@ -63,13 +62,14 @@ impl<M: Mixer> Backbone<M> {
     /// The stack `config` asks for, around mixers that `mixer` makes for each block; `config.mixer` plays no part.
     ///
     /// # Errors
-    /// When `mixer` fails.
-    pub fn with_mixers(
+    /// Those of `mixer`.
+    pub fn with_mixers<E>(
         config: &CheckedConfig,
         init: &mut Initializer,
-        mut mixer: impl FnMut(usize, &mut Initializer) -> Result<M>,
-    ) -> Result<Self> {
-        let blocks = (0..config.n_layers).map(|layer| Block::new(config, layer, |init| mixer(layer, init), init)).collect::<Result<_>>()?;
+        mut mixer: impl FnMut(usize, &mut Initializer) -> Result<M, E>,
+    ) -> Result<Self, E> {
+        let blocks = (0..config.n_layers).map(|layer| Block::new(config, layer, |init| mixer(layer, init), init));
+        let blocks = blocks.collect::<Result<_, E>>()?;
         Ok(Self { blocks, final_norm: Norm::for_model(config, init) })
     }
 

@@ -67,7 +67,7 @@ impl Decision<AnyMixer> {
     /// When the configuration is not valid or not that of a policy.
     pub fn new(config: &ModelConfig, seed: u64, device: &Device) -> Result<Self> {
         let checked = config.checked()?;
-        Self::with_mixers(config, seed, device, |layer, init| AnyMixer::from_config(&checked, layer, init))
+        Self::with_mixers(config, seed, device, |layer, init| Ok(AnyMixer::new(&checked, layer, init)))
     }
 }
 

@@ -67,7 +67,7 @@ impl SequenceModel<AnyMixer> {
     /// When the configuration is not valid.
     pub fn new(config: &ModelConfig, seed: u64, device: &Device) -> Result<Self> {
         let checked = config.checked()?;
-        Self::with_mixers(config, seed, device, |layer, init| AnyMixer::from_config(&checked, layer, init))
+        Self::with_mixers(config, seed, device, |layer, init| Ok(AnyMixer::new(&checked, layer, init)))
     }
 }
 

@@ -11,7 +11,6 @@
 //!
 //! The keys themselves are never made: a score is the product of x with the one vector W_kᵀ q / √e of its head.
 
-use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
@@ -21,19 +20,8 @@ use super::init::Initializer;
 use super::linear::{matmul, matmul_sequences};
 use super::mixer::Mixer;
 use super::state::{State, StateZip};
-use crate::Result;
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, EMPTY_LOG_WEIGHT, PrefixMemory, StepCodes};
-
-/// Settings of an [`Aaren`].
-#[derive(Config, Debug)]
-pub struct AarenConfig {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// Width E of query and value.
-    pub d_inner: usize,
-    /// H, which divides E.
-    pub n_heads: usize,
-}
 
 /// An attention with learned queries.
 #[derive(Module, Debug)]
@@ -65,29 +53,26 @@ impl State for AarenState {
     }
 }
 
-impl AarenConfig {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// When the expansion gives no whole width, or the heads do not divide it.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner(), config.n_heads))
-    }
-
-    /// A new layer: standard normal queries, the matrices uniform as linear layers are.
-    pub fn init(&self, init: &mut Initializer) -> Aaren {
-        let (d, e) = (self.d_model, self.d_inner);
-        Aaren {
+impl Aaren {
+    /// The layer that `config` asks for: standard normal queries, the matrices uniform as linear layers are.
+    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
+        let (d, e) = (config.d_model, config.d_inner());
+        Self {
             query: init.normal([e], 1.0),
             key: init.linear_with_bias(d, e, false),
             value: init.linear_with_bias(d, e, false),
             out_proj: init.linear_with_bias(e, d, false),
-            n_heads: self.n_heads,
+            n_heads: config.n_heads,
         }
     }
-}
 
-impl Aaren {
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        let [d, e, h] = [config.d_model, config.d_inner(), config.n_heads].map(|x| x as u128);
+        list.op(Op { keeps: &[d], reads: d, gives: e + h, aside: d, ..Op::default() });
+        list.op(Op { keeps: &[e, e, h, h], reads: e + h, gives: e, ..Op::default() });
+        list.out(e, d, false);
+    }
+
     /// W_kᵀ q / √e of every head, `[D, H]`.
     fn score_weight(&self) -> Tensor<2> {
         let [d, e] = self.key.weight.dims();

@@ -11,7 +11,6 @@
 //! a token never sees further back than that, also within one call. Rows that have had fewer tokens have zeros before theirs, which the
 //! counter hides. Dropout on the attention weights is left out.
 
-use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
@@ -22,28 +21,11 @@ use super::linear::{apply, matmul};
 use super::mixer::Mixer;
 use super::positions::StepPositions;
 use super::state::{State, StateZip};
-use crate::Result;
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, AttentionPlan, StepCodes};
 
-/// Settings of an [`Attention`].
-#[derive(Config, Debug)]
-pub struct AttentionConfig {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// Number of heads; it divides D.
-    pub n_heads: usize,
-    /// How many of the last tokens a token sees, itself included.
-    pub window: usize,
-    /// Whether the cache grows up to `window` tokens or has that size from the beginning.
-    #[config(default = true)]
-    pub grows: bool,
-    /// Whether queries and keys turn with their place.
-    #[config(default = false)]
-    pub rotary: bool,
-    /// Whether the projections have biases.
-    #[config(default = true)]
-    pub bias: bool,
-}
+/// Query rows of a tile.
+const QUERIES: u128 = 64;
 
 /// Attention with its projections.
 #[derive(Module, Debug)]
@@ -90,32 +72,34 @@ fn lengthened(cache: Tensor<3>, length: usize) -> Tensor<3> {
     }
 }
 
-impl AttentionConfig {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// Never; the signature is that of all mixers.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.n_heads, config.attention_window())
-            .with_grows(config.window == 0)
-            .with_rotary(config.positions == Positions::Rotary)
-            .with_bias(config.bias))
-    }
-
-    /// New projections.
-    pub fn init(&self, init: &mut Initializer) -> Attention {
-        Attention {
-            in_proj: init.linear_with_bias(self.d_model, 3 * self.d_model, self.bias),
-            out_proj: init.residual_linear(self.d_model, self.d_model, self.bias),
-            n_heads: self.n_heads,
-            window: self.window,
-            grows: self.grows,
-            rotary: self.rotary,
+impl Attention {
+    /// The projections that `config` asks for.
+    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
+        let d = config.d_model;
+        Self {
+            in_proj: init.linear_with_bias(d, 3 * d, config.bias),
+            out_proj: init.residual_linear(d, d, config.bias),
+            n_heads: config.n_heads,
+            window: config.attention_window(),
+            grows: config.window == 0,
+            rotary: config.positions == Positions::Rotary,
         }
     }
-}
 
-impl Attention {
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        let [d, h] = [config.d_model, config.n_heads].map(|x| x as u128);
+        list.biased(d, 3 * d, config.bias);
+        if config.positions == Positions::Rotary {
+            list.op(Op { reads: 3 * d, gives: 3 * d, ..Op::default() });
+        }
+        // Gradients of keys and values from each share of a head's queries.
+        let all = (list.batch() * h).max(1);
+        let shares = list.threads().div_ceil(all).min(list.length().div_ceil(QUERIES)).max(1);
+        let works = shares * 2 * d * (list.steps() + list.batch());
+        list.op(Op { keeps: &[3 * d, d, h], reads: 3 * d, gives: d, works, ..Op::default() });
+        list.out(d, d, config.bias);
+    }
+
     /// Steps of the cache after `seq_len` more steps: what the row that has most needs, and never none, which tensors handle badly.
     fn next_length(&self, past: usize, seq_len: usize, furthest: usize) -> usize {
         if self.grows { furthest.min(self.window).min(past + seq_len).max(1) } else { self.window }

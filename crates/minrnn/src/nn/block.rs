@@ -22,7 +22,6 @@ use super::mode::Mode;
 use super::norm::Norm;
 use super::state::{State, StateZip};
 use super::wiring::Wiring;
-use crate::Result;
 use crate::ops::{StepCodes, activation_format, bias_dropout_residual};
 
 /// Convolution, mixer and feed-forward part with their norms and residual connections.
@@ -57,6 +56,14 @@ pub enum FeedForwardPart {
 }
 
 impl FeedForwardPart {
+    /// The part that `config` asks for in block `layer`, if any.
+    pub fn new(config: &CheckedConfig, layer: usize, init: &mut Initializer) -> Option<Self> {
+        match config.ff_at(layer) {
+            FeedForwardKind::ChannelMix => Some(Self::ChannelMix(ChannelMix::new(config, layer, init))),
+            kind => FeedForward::new(config, kind, init).map(Self::Pointwise),
+        }
+    }
+
     fn takes_bf16(&self) -> bool {
         match self {
             Self::Pointwise(ff) => ff.takes_bf16(),
@@ -97,31 +104,24 @@ impl<S: State> State for BlockState<S> {
 }
 
 impl<M: Mixer> Block<M> {
-    /// Block `layer`, around `mixer`, as `config` asks for. In a wiring the mixer's width is that of
-    /// (CheckedConfig::inside_wiring).
+    /// Block `layer` as `config` asks for, around what `mixer` makes. In a wiring the mixer's width is that of
+    /// [`CheckedConfig::inside_wiring`].
     ///
     /// # Errors
-    /// When a width is not whole.
-    pub fn new(
+    /// Those of `mixer`.
+    pub fn new<E>(
         config: &CheckedConfig,
         layer: usize,
-        mixer: impl FnOnce(&mut Initializer) -> Result<M>,
+        mixer: impl FnOnce(&mut Initializer) -> Result<M, E>,
         init: &mut Initializer,
-    ) -> Result<Self> {
-        let d = config.d_model;
+    ) -> Result<Self, E> {
         let at = |site| if config.dropout_sites.contains(&site) { config.dropout } else { 0.0 };
-        let conv = config.conv.then(|| CausalConv::new(d, init));
+        let conv = config.conv.then(|| CausalConv::new(config.d_model, init));
         let mixer_norm = Norm::for_model(config, init);
-        let wiring = Wiring::new(config, init)?;
+        let wiring = Wiring::new(config, init);
         let mixer = mixer(init)?;
-        let kind = config.ff_at(layer);
-        let ff_norm = (kind != FeedForwardKind::None).then(|| Norm::for_model(config, init));
-        let ff = match kind {
-            FeedForwardKind::ChannelMix => {
-                Some(FeedForwardPart::ChannelMix(ChannelMix::new(d, config.d_ff(), layer, config.n_layers, init)))
-            }
-            kind => FeedForward::new(config, kind, init)?.map(FeedForwardPart::Pointwise),
-        };
+        let ff_norm = (config.ff_at(layer) != FeedForwardKind::None).then(|| Norm::for_model(config, init));
+        let ff = FeedForwardPart::new(config, layer, init);
         let (mixer_dropout, ff_dropout) = (at(DropoutSite::Mixer), at(DropoutSite::FeedForward));
         Ok(Self { conv, mixer_norm, wiring, mixer, ff_norm, ff, mixer_dropout, ff_dropout })
     }

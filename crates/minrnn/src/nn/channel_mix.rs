@@ -8,6 +8,7 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Tensor, activation};
+use minrnn_model::CheckedConfig;
 
 use super::conv::Window;
 use super::init::Initializer;
@@ -32,16 +33,17 @@ pub struct ChannelMix {
 }
 
 impl ChannelMix {
-    /// For block `layer` of `n_layers`, with the authors' initial values for its place.
-    pub fn new(d_model: usize, d_ff: usize, layer: usize, n_layers: usize, init: &mut Initializer) -> Self {
-        let (_, kappa) = place(layer, n_layers);
-        let share = |j: usize| (j as f64 / d_model as f64).powf(kappa);
+    /// For block `layer`, with the authors' initial values for its place.
+    pub fn new(config: &CheckedConfig, layer: usize, init: &mut Initializer) -> Self {
+        let (d, d_ff) = (config.d_model, config.d_ff());
+        let (_, kappa) = place(layer, config.n_layers);
+        let share = |j: usize| (j as f64 / d as f64).powf(kappa);
         Self {
-            key: widening(d_model, d_ff, init),
-            receptance: unbiased(init.constant([d_model, d_model], 0.0)),
-            value: unbiased(init.constant([d_ff, d_model], 0.0)),
-            mix_key: init.vector(d_model, share),
-            mix_receptance: init.vector(d_model, share),
+            key: widening(d, d_ff, init),
+            receptance: unbiased(init.constant([d, d], 0.0)),
+            value: unbiased(init.constant([d_ff, d], 0.0)),
+            mix_key: init.vector(d, share),
+            mix_receptance: init.vector(d, share),
         }
     }
 

@@ -16,36 +16,20 @@
 //! cargo build --release --workspace --examples && target/release/examples/irregular
 //! ```
 
-use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Tensor, activation};
-use minrnn_model::{Candidate, CheckedConfig, InitialState};
+use minrnn_model::{Candidate, CheckedConfig};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::init::Initializer;
 use super::linear::{apply, bias, matmul};
 use super::mixer::Mixer;
-use crate::Result;
+use crate::memory::activations::Activations;
 use crate::ops::{self, Start, StepCodes};
 
 /// The least and the greatest rate of a new cell.
 const RATES: [f32; 2] = [1e-3, 1.0];
-
-/// Settings of a [`DecayMinGru`].
-#[derive(Config, Debug)]
-pub struct DecayMinGruConfig {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// Width E of the hidden state.
-    pub d_inner: usize,
-    /// The candidate map.
-    #[config(default = "Candidate::Positive")]
-    pub candidate: Candidate,
-    /// Zero or learned state before the first step.
-    #[config(default = "InitialState::Zero")]
-    pub initial_state: InitialState,
-}
 
 /// A minGRU that forgets with time, and its down-projection.
 #[derive(Module, Debug)]
@@ -62,30 +46,28 @@ pub struct DecayMinGru {
     candidate: Candidate,
 }
 
-impl DecayMinGruConfig {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// When the expansion gives no whole width.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner()).with_candidate(config.candidate).with_initial_state(config.initial_state))
-    }
-
-    /// A new cell.
-    pub fn init(&self, init: &mut Initializer) -> DecayMinGru {
+impl DecayMinGru {
+    /// The cell that `config` asks for.
+    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
+        let (d, e) = (config.d_model, config.d_inner());
         let [least, greatest] = RATES;
-        let rate = |c: usize| least * (greatest / least).powf((c as f32 + 0.5) / self.d_inner as f32);
-        DecayMinGru {
-            in_proj: init.linear(self.d_model, 2 * self.d_inner),
-            out_proj: init.linear(self.d_inner, self.d_model),
-            decay: init.values([self.d_inner], (0..self.d_inner).map(|c| rate(c).exp_m1().ln()).collect()),
-            initial_state: learned_state(self.initial_state, self.d_inner, init),
-            candidate: self.candidate,
+        let rate = |c: usize| least * (greatest / least).powf((c as f32 + 0.5) / e as f32);
+        Self {
+            in_proj: init.linear(d, 2 * e),
+            out_proj: init.linear(e, d),
+            decay: init.values([e], (0..e).map(|c| rate(c).exp_m1().ln()).collect()),
+            initial_state: learned_state(config, init),
+            candidate: config.candidate,
         }
     }
-}
 
-impl DecayMinGru {
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        let [d, e] = [config.d_model, config.d_inner()].map(|x| x as u128);
+        // The exponent is the product of a rate and the time since the last step.
+        list.recurrence(d, e, 2 * e, &[2 * e, e, e, e]);
+        list.out(e, d, true);
+    }
+
     /// The whole sequence `x` at irregular times, and the state after it.
     ///
     /// # Shapes

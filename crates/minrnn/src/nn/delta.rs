@@ -16,7 +16,6 @@
 //! cargo build --release --workspace --examples && target/release/examples/recall
 //! ```
 
-use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
@@ -26,20 +25,11 @@ use super::init::Initializer;
 use super::linear::apply;
 use super::mixer::Mixer;
 use super::state::{State, StateZip};
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, StepCodes};
-use crate::{Error, Result};
 
-/// Settings of a [`Delta`].
-#[derive(Config, Debug)]
-pub struct DeltaConfig {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// Width E of queries, keys and values.
-    pub d_inner: usize,
-    /// Number H of heads; it divides E.
-    #[config(default = 4)]
-    pub n_heads: usize,
-}
+/// Steps between two states that the backward pass begins from again.
+const CHUNK: u128 = 16;
 
 /// Associative memories with their projections.
 #[derive(Module, Debug)]
@@ -65,26 +55,19 @@ impl State for DeltaState {
     }
 }
 
-impl DeltaConfig {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// When the expansion gives no whole width, or the heads do not divide it.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        let d_inner = config.d_inner();
-        if config.n_heads == 0 || !d_inner.is_multiple_of(config.n_heads) {
-            return Err(Error::Config(format!("n_heads must divide the inner width {d_inner}, found {}", config.n_heads)));
-        }
-        Ok(Self::new(config.d_model, d_inner).with_n_heads(config.n_heads))
+impl Delta {
+    /// The heads that `config` asks for.
+    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
+        let (d, e, n_heads) = (config.d_model, config.d_inner(), config.n_heads);
+        Self { in_proj: init.linear(d, 3 * e + n_heads), out_proj: init.linear(e, d), n_heads }
     }
 
-    /// New heads.
-    pub fn init(&self, init: &mut Initializer) -> Delta {
-        Delta {
-            in_proj: init.linear(self.d_model, 3 * self.d_inner + self.n_heads),
-            out_proj: init.linear(self.d_inner, self.d_model),
-            n_heads: self.n_heads,
-        }
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        let [d, e, h, w] = [config.d_model, config.d_inner(), config.n_heads, config.head_inner()].map(|x| x as u128);
+        list.biased(d, 3 * e + h, true);
+        let works = list.threads() * (list.length().div_ceil(CHUNK) + CHUNK) * w * w;
+        list.op(Op { keeps: &[3 * e + h], reads: 3 * e + h, gives: e, works, ..Op::default() });
+        list.biased(e, d, true);
     }
 }
 

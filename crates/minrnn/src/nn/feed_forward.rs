@@ -13,7 +13,6 @@ use minrnn_model::{CheckedConfig, FeedForwardKind};
 
 use super::init::{Initializer, xlstm_deviation, xlstm_output_deviation};
 use super::linear::{bias, matmul_rows, rows, sequences};
-use crate::Result;
 use crate::ops::{Dropout, bias_dropout_residual, gated_gelu_matmul, gelu_gate, gelu_matmul, swi_glu};
 
 /// A plain or gated layer.
@@ -30,30 +29,23 @@ pub struct FeedForward {
 }
 
 impl FeedForward {
-    /// The part `kind` of a model, if any.
-    ///
-    /// # Errors
-    /// When its width is not whole.
-    ///
-    /// # Panics
-    /// With `channel-mix`, which is [`ChannelMix`](super::ChannelMix).
-    pub fn new(config: &CheckedConfig, kind: FeedForwardKind, init: &mut Initializer) -> Result<Option<Self>> {
+    /// The layer of the part `kind`; without one for `none`, and for `channel-mix`, which is [`ChannelMix`](super::ChannelMix).
+    pub fn new(config: &CheckedConfig, kind: FeedForwardKind, init: &mut Initializer) -> Option<Self> {
         let (d, halves, bias) = match kind {
-            FeedForwardKind::None => return Ok(None),
+            FeedForwardKind::None | FeedForwardKind::ChannelMix => return None,
             FeedForwardKind::Mlp => (config.d_model, 1, config.bias),
             FeedForwardKind::Gated => (config.d_model, 2, config.bias),
             FeedForwardKind::SwiGlu | FeedForwardKind::GeGlu => (config.d_model, 2, false),
-            FeedForwardKind::ChannelMix => panic!("channel mixing is a layer of its own"),
         };
         let d_ff = config.d_ff();
         if kind == FeedForwardKind::GeGlu {
             let up = Linear { weight: init.normal([d, 2 * d_ff], xlstm_deviation(d)), bias: None };
             let down = Linear { weight: init.normal([d_ff, d], xlstm_output_deviation(d, config.n_layers)), bias: None };
-            return Ok(Some(Self { up, down, scale: None, kind }));
+            return Some(Self { up, down, scale: None, kind });
         }
         let scale = (kind == FeedForwardKind::Gated).then(|| init.constant([d_ff], 1.0));
         let up = init.linear_with_bias(d, halves * d_ff, bias);
-        Ok(Some(Self { up, down: init.residual_linear(d_ff, d, bias), scale, kind }))
+        Some(Self { up, down: init.residual_linear(d_ff, d, bias), scale, kind })
     }
 
     /// Whether `x` may have 16 bits on GPUs, as for a [`Mixer`](super::Mixer::takes_bf16).

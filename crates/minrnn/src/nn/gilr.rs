@@ -7,61 +7,29 @@
 //! ```
 //! where: x input (D); h hidden state (E); g forget gate; i impulse.
 //!
-//! This is exactly a [`MinGru`] with the candidate tanh v and the update gate z = 1 − g = σ(−(U x + b)): its gate rows hold −U and −b,
-//! which the symmetric initialisation draws alike. So a GILR is that cell under its own name.
+//! This is exactly a [`MinGru`](super::MinGru) with the candidate tanh v and the update gate z = 1 − g = σ(−(U x + b)): its gate rows hold
+//! −U and −b, which the symmetric initialisation draws alike. So a GILR is that cell under its own name.
 
-use burn::config::Config;
-use minrnn_model::{Candidate, CheckedConfig, InitialState};
-
-use super::init::Initializer;
-use super::min_gru::{MinGru, MinGruConfig};
-use crate::Result;
-
-/// Settings of a [`Gilr`].
-#[derive(Config, Debug)]
-pub struct GilrConfig {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// Width E of the hidden state.
-    pub d_inner: usize,
-    /// Zero or learned state before the first step.
-    #[config(default = "InitialState::Zero")]
-    pub initial_state: InitialState,
-}
-
-/// A GILR with its down-projection; rows of `in_proj` are impulse, then the negated forget gate.
-pub type Gilr = MinGru;
-
-impl GilrConfig {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// When the expansion gives no whole width.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner()).with_initial_state(config.initial_state))
-    }
-
-    /// A new cell.
-    pub fn init(&self, init: &mut Initializer) -> Gilr {
-        let cell = MinGruConfig::new(self.d_model, self.d_inner).with_candidate(Candidate::Tanh);
-        cell.with_initial_state(self.initial_state).init(init)
-    }
-}
+/// A GILR with its down-projection; rows of `in_proj` are impulse, then the negated forget gate. [`new`](super::MinGru::new) makes one where
+/// the configuration's mixer is `gilr`.
+pub type Gilr = super::MinGru;
 
 #[cfg(test)]
 mod tests {
     use burn::module::Param;
     use burn::tensor::{Device, Tensor};
+    use minrnn_model::{MixerKind, ModelConfig};
 
     use super::*;
-    use crate::nn::Mixer;
+    use crate::nn::{Initializer, Mixer};
     use crate::ops::StepCodes;
 
     /// The written equations on a given U and V, with an identity as the projection back.
     #[test]
     fn the_gate_is_the_negated_forget_gate() {
         let device = Device::flex();
-        let mut cell = GilrConfig::new(1, 1).init(&mut Initializer::new(0, &device));
+        let config = ModelConfig { mixer: MixerKind::Gilr, vocab_size: 2, d_model: 1, expansion: 1.0, ..Default::default() };
+        let mut cell = Gilr::new(&config.checked().unwrap(), 0, &mut Initializer::new(0, &device));
         let (u, b, v, c) = (0.7f32, -0.2, 1.3, 0.4);
         let vector = |x: [f32; 2]| Tensor::<1>::from_floats(x, &device);
         cell.in_proj.weight = Param::from_tensor(vector([v, -u]).unsqueeze());

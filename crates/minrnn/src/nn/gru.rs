@@ -8,34 +8,18 @@
 //! ```
 //! where: x input (D); h hidden state (E); r reset gate; z update gate; n candidate. Only PyTorch's form has recurrent biases.
 
-use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{Candidate, CheckedConfig, GruForm, InitialState};
+use minrnn_model::{Candidate, CheckedConfig, GruForm};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::init::Initializer;
 use super::linear::{apply, bias, matmul};
 use super::mixer::Mixer;
 use super::recurrent::Recurrent;
-use crate::Result;
+use crate::memory::activations::Activations;
 use crate::ops::{self, Start, StepCodes};
-
-/// Settings of a [`Gru`].
-#[derive(Config, Debug)]
-pub struct GruConfig {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// Width E of the hidden state.
-    pub d_inner: usize,
-    /// Where the reset gate acts.
-    #[config(default = "GruForm::Paper")]
-    pub form: GruForm,
-    /// Zero or learned state before the first step.
-    #[config(default = "InitialState::Zero")]
-    pub initial_state: InitialState,
-}
 
 /// A GRU with its down-projection.
 #[derive(Module, Debug)]
@@ -52,30 +36,25 @@ pub struct Gru {
     form: GruForm,
 }
 
-impl GruConfig {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// When the expansion gives no whole width.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner()).with_form(config.gru_form).with_initial_state(config.initial_state))
-    }
-
-    /// A new cell; input side and recurrent side are uniform in ±1/√E.
-    pub fn init(&self, init: &mut Initializer) -> Gru {
-        let e = self.d_inner;
-        let in_proj = Linear { weight: init.uniform([self.d_model, 3 * e], e), bias: Some(init.uniform([3 * e], e)) };
-        Gru {
-            in_proj,
-            recurrent: Recurrent::new(3, e, self.form == GruForm::Torch, init),
-            out_proj: init.linear(e, self.d_model),
-            initial_state: learned_state(self.initial_state, e, init),
-            form: self.form,
+impl Gru {
+    /// The cell that `config` asks for; input side and recurrent side are uniform in ±1/√E.
+    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
+        let (d, e, form) = (config.d_model, config.d_inner(), config.gru_form);
+        Self {
+            in_proj: Linear { weight: init.uniform([d, 3 * e], e), bias: Some(init.uniform([3 * e], e)) },
+            recurrent: Recurrent::new(3, e, form == GruForm::Torch, init),
+            out_proj: init.linear(e, d),
+            initial_state: learned_state(config, init),
+            form,
         }
     }
-}
 
-impl Gru {
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        let [d, e] = [config.d_model, config.d_inner()].map(|x| x as u128);
+        list.recurrence(d, e, 3 * e, &[3 * e, e]);
+        list.out(e, d, true);
+    }
+
     fn initial_vector(&self) -> Option<Tensor<1>> {
         initial_vector(self.initial_state.as_ref(), Candidate::Identity)
     }

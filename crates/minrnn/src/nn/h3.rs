@@ -6,7 +6,6 @@
 //! where: a, b channels of one head, e of each; all e² products of a head go through its one state space (its skip is S4D's D); head h
 //! holds the channels h·e …, and for e = 1 the products are element by element.
 
-use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
@@ -18,20 +17,8 @@ use super::linear::apply;
 use super::mixer::Mixer;
 use super::state::{State, StateZip};
 use super::state_space::{StateSpace, StateSpaceState};
-use crate::Result;
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{StepCodes, causal_conv};
-
-/// Settings of an [`H3`].
-#[derive(Config, Debug)]
-pub struct H3Config {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// Taps of the shift and state size N of each head, half of which is kept.
-    pub d_state: usize,
-    /// Channels e of a head.
-    #[config(default = 1)]
-    pub head_width: usize,
-}
 
 /// An H3 layer.
 #[derive(Module, Debug)]
@@ -95,28 +82,28 @@ impl Shift {
     }
 }
 
-impl H3Config {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// Never: the configuration was checked.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_state).with_head_width(config.head_width))
-    }
-
-    /// A new layer.
-    pub fn init(&self, init: &mut Initializer) -> H3 {
-        let d = self.d_model;
-        H3 {
+impl H3 {
+    /// The layer that `config` asks for.
+    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
+        let (d, n) = (config.d_model, config.d_state);
+        Self {
             in_proj: init.linear(d, 3 * d),
-            shift_ssm: Shift::new(d, self.d_state, init),
-            ssm: StateSpace::diagonal(d / self.head_width, self.d_state, S4Init::Lin, init),
+            shift_ssm: Shift::new(d, n, init),
+            ssm: StateSpace::diagonal(d / config.head_width, n, S4Init::Lin, init),
             out_proj: init.linear(d, d),
         }
     }
-}
 
-impl H3 {
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        let [d, w] = [config.d_model, config.head_width].map(|x| x as u128);
+        list.biased(d, 3 * d, true);
+        list.op(Op { keeps: &[3 * d], reads: d, gives: d, aside: 2 * d, ..Op::default() });
+        list.op(Op { keeps: &[d], reads: 2 * d, gives: d * w, aside: 3 * d, ..Op::default() });
+        list.op(Op { keeps: &[d * w], reads: d * w, gives: d * w, aside: 3 * d, ..Op::default() });
+        list.op(Op { keeps: &[d * w], reads: d + d * w, gives: d * w, aside: 3 * d, ..Op::default() });
+        list.biased(d, d, true);
+    }
+
     /// Heads and their width.
     fn heads(&self) -> [usize; 2] {
         let [heads] = self.ssm.skip.dims();

@@ -2,7 +2,7 @@
 
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, activation};
-use minrnn_model::{Candidate, InitialState};
+use minrnn_model::{Candidate, CheckedConfig, InitialState};
 
 use super::init::Initializer;
 use super::state::{State, StateZip};
@@ -21,8 +21,8 @@ impl State for Hidden {
 }
 
 /// θ `[E]`, standard normal, when the initial state is learned.
-pub(super) fn learned_state(kind: InitialState, d_inner: usize, init: &mut Initializer) -> Option<Param<Tensor<1>>> {
-    (kind == InitialState::Learned).then(|| init.normal([d_inner], 1.0))
+pub(super) fn learned_state(config: &CheckedConfig, init: &mut Initializer) -> Option<Param<Tensor<1>>> {
+    (config.initial_state == InitialState::Learned).then(|| init.normal([config.d_inner()], 1.0))
 }
 
 /// The state a reset restores: g(θ) where the candidate is positive, else θ; `None` is zero.

@@ -15,14 +15,15 @@
 
 use burn::nn::Linear;
 use burn::tensor::Tensor;
+use minrnn_model::CheckedConfig;
 
 use super::init::Initializer;
 use super::linear::{apply, bias, matmul_rows, rows, sequences};
 use crate::ops;
 
 /// W_s and b_s, where there is a highway.
-pub(super) fn highway_gate(highway: bool, d_model: usize, init: &mut Initializer) -> Option<Linear> {
-    highway.then(|| init.linear(d_model, d_model))
+pub(super) fn highway_gate(config: &CheckedConfig, init: &mut Initializer) -> Option<Linear> {
+    config.highway.then(|| init.linear(config.d_model, config.d_model))
 }
 
 /// y `[B, T, D]` of the hidden states `h` `[B, T, E]` and the layer's input `x` `[B, T, D]`.

@@ -7,7 +7,6 @@
 //!
 //! The state is the last L − 1 gated inputs, zeros before the first, so that rows of different lengths lie side by side.
 
-use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
@@ -19,20 +18,11 @@ use super::init::Initializer;
 use super::linear::apply;
 use super::mixer::Mixer;
 use super::state::{State, StateZip};
-use crate::Result;
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{StepCodes, causal_conv};
 
 /// Taps of the short convolution.
 const SHORT: usize = 3;
-
-/// Settings of a [`Hyena`].
-#[derive(Config, Debug)]
-pub struct HyenaConfig {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// L, the lags of the filter.
-    pub max_seq_len: usize,
-}
 
 /// A Hyena layer.
 #[derive(Module, Debug)]
@@ -62,24 +52,26 @@ impl State for HyenaState {
     }
 }
 
-impl HyenaConfig {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// Never: the configuration was checked.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.max_seq_len))
-    }
-
-    /// A new layer.
-    pub fn init(&self, init: &mut Initializer) -> Hyena {
-        let d = self.d_model;
-        Hyena {
+impl Hyena {
+    /// The layer that `config` asks for.
+    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
+        let d = config.d_model;
+        Self {
             in_proj: init.linear(d, 3 * d),
             short_conv: Depthwise { weight: init.uniform([3 * d, 1, SHORT], SHORT), bias: init.uniform([3 * d], SHORT) },
-            filter: Filter::new(d, self.max_seq_len, init),
+            filter: Filter::new(d, config.max_seq_len, init),
             out_proj: init.linear(d, d),
         }
+    }
+
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        let d = config.d_model as u128;
+        list.biased(d, 3 * d, true);
+        list.op(Op { keeps: &[3 * d], reads: 3 * d, gives: 3 * d, ..Op::default() });
+        list.op(Op { keeps: &[3 * d], reads: 2 * d, gives: d, aside: 3 * d, ..Op::default() });
+        list.op(Op { keeps: &[d], reads: d, gives: d, aside: 3 * d, works: Filter::workspace(config) });
+        list.op(Op { keeps: &[d], reads: 2 * d, gives: d, aside: 3 * d, ..Op::default() });
+        list.biased(d, d, true);
     }
 }
 

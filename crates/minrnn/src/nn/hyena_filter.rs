@@ -14,17 +14,16 @@
 //!
 //! The state is the last L − 1 inputs, zeros before the first, so that rows of different lengths lie side by side.
 
-use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Tensor, TensorData};
-use minrnn_model::{CheckedConfig, WiringKind};
+use minrnn_model::CheckedConfig;
 
 use super::conv::Window;
 use super::init::Initializer;
 use super::mixer::Mixer;
 use super::output_mixing::{mixed, output_mixing};
-use crate::Result;
+use crate::memory::activations::Activations;
 use crate::ops::{self, StepCodes, causal_conv};
 
 /// Features of a lag: τ and one band.
@@ -44,18 +43,6 @@ pub struct Filter {
     pub frequency: Param<Tensor<1>>,
     /// b `[D]`.
     pub skip: Param<Tensor<1>>,
-}
-
-/// Settings of a [`HyenaFilter`].
-#[derive(Config, Debug)]
-pub struct HyenaFilterConfig {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// L, the lags of the filter.
-    pub max_seq_len: usize,
-    /// What the layer stands in.
-    #[config(default = "WiringKind::None")]
-    pub wiring: WiringKind,
 }
 
 /// A layer that is the filter of a Hyena.
@@ -96,6 +83,11 @@ impl Filter {
         (y, Window { window })
     }
 
+    /// Numbers of the taps, of the hidden layers that make them, and of their gradients.
+    pub(super) fn workspace(config: &CheckedConfig) -> u128 {
+        (config.max_seq_len * (3 * config.d_model + 12 * HIDDEN)) as u128
+    }
+
     /// The filter as a convolution takes it, `[D, 1, L]`: the last tap meets the current step, and b is part of it.
     fn taps(&self) -> Tensor<3> {
         let features = self.features.val();
@@ -127,19 +119,15 @@ fn decay(lags: usize, d_model: usize) -> Vec<f32> {
     (0..lags * d_model).map(value).collect()
 }
 
-impl HyenaFilterConfig {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// Never: the configuration was checked.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.max_seq_len).with_wiring(config.wiring))
+impl HyenaFilter {
+    /// The layer that `config` asks for.
+    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
+        let filter = Filter::new(config.d_model, config.max_seq_len, init);
+        Self { filter, out_proj: output_mixing(config, init) }
     }
 
-    /// A new layer.
-    pub fn init(&self, init: &mut Initializer) -> HyenaFilter {
-        let filter = Filter::new(self.d_model, self.max_seq_len, init);
-        HyenaFilter { filter, out_proj: output_mixing(self.d_model, self.wiring, init) }
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        list.sequence_map(config, Filter::workspace(config));
     }
 }
 

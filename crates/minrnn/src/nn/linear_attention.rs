@@ -9,7 +9,6 @@
 //! where, for each of the H heads of e = E / H channels: x input (D); S sum of outer products `[e, e]`; n normaliser, which is kept as one
 //! more column of S. There are no biases.
 
-use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
@@ -19,19 +18,8 @@ use super::init::Initializer;
 use super::linear::matmul;
 use super::mixer::Mixer;
 use super::state::{State, StateZip};
-use crate::Result;
+use crate::memory::activations::{Activations, CHUNK, Op};
 use crate::ops::{self, Retention, RetentionState, StepCodes};
-
-/// Settings of a [`LinearAttention`].
-#[derive(Config, Debug)]
-pub struct LinearAttentionConfig {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// Width E of queries, keys and values.
-    pub d_inner: usize,
-    /// H, which divides E.
-    pub n_heads: usize,
-}
 
 /// Normalised linear attention.
 #[derive(Module, Debug)]
@@ -61,25 +49,25 @@ impl State for LinearAttentionState {
     }
 }
 
-impl LinearAttentionConfig {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// When the expansion gives no whole width, or the heads do not divide it.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner(), config.n_heads))
-    }
-
-    /// A new layer.
-    pub fn init(&self, init: &mut Initializer) -> LinearAttention {
-        let (d, e) = (self.d_model, self.d_inner);
-        LinearAttention {
+impl LinearAttention {
+    /// The layer that `config` asks for.
+    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
+        let (d, e) = (config.d_model, config.d_inner());
+        Self {
             query: init.linear_with_bias(d, e, false),
             key: init.linear_with_bias(d, e, false),
             value: init.linear_with_bias(d, e, false),
             out_proj: init.linear_with_bias(e, d, false),
-            n_heads: self.n_heads,
+            n_heads: config.n_heads,
         }
+    }
+
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        let [d, e, w] = [config.d_model, config.d_inner(), config.head_inner()].map(|x| x as u128);
+        list.op(Op { keeps: &[d], reads: d, gives: 3 * e, aside: d, ..Op::default() });
+        let works = list.threads() * list.length().div_ceil(CHUNK) * w * (w + 1);
+        list.op(Op { keeps: &[e; 3], reads: 3 * e, gives: e, works, ..Op::default() });
+        list.biased(e, d, false);
     }
 }
 

@@ -8,11 +8,10 @@
 //! ```
 //! where: x input (D); h hidden state and c cell state (E); i, f, o input, forget and output gate; g candidate.
 
-use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{Candidate, CheckedConfig, InitialState};
+use minrnn_model::{Candidate, CheckedConfig};
 
 use super::hidden::{initial_hidden, initial_vector, learned_state};
 use super::init::Initializer;
@@ -20,23 +19,8 @@ use super::linear::{apply, bias, matmul};
 use super::mixer::Mixer;
 use super::recurrent::Recurrent;
 use super::state::{State, StateZip};
-use crate::Result;
+use crate::memory::activations::Activations;
 use crate::ops::{self, Start, StepCodes};
-
-/// Settings of an [`Lstm`].
-#[derive(Config, Debug)]
-pub struct LstmConfig {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// Width E of hidden and cell state.
-    pub d_inner: usize,
-    /// Added to the forget-gate bias after initialisation.
-    #[config(default = 0.0)]
-    pub forget_bias: f64,
-    /// Zero or learned hidden and cell state before the first step.
-    #[config(default = "InitialState::Zero")]
-    pub initial_state: InitialState,
-}
 
 /// An LSTM with its down-projection.
 #[derive(Module, Debug)]
@@ -68,30 +52,26 @@ impl State for LstmState {
     }
 }
 
-impl LstmConfig {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// When the expansion gives no whole width.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner()).with_forget_bias(config.forget_bias).with_initial_state(config.initial_state))
-    }
-
-    /// A new cell; input side and recurrent side are uniform in ±1/√E.
-    pub fn init(&self, init: &mut Initializer) -> Lstm {
-        let e = self.d_inner;
-        let in_proj = Linear { weight: init.uniform([self.d_model, 4 * e], e), bias: Some(init.uniform([4 * e], e)) };
-        Lstm {
-            in_proj: init.shift_bias(in_proj, e..2 * e, self.forget_bias),
+impl Lstm {
+    /// The cell that `config` asks for; input side and recurrent side are uniform in ±1/√E.
+    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
+        let (d, e) = (config.d_model, config.d_inner());
+        let in_proj = Linear { weight: init.uniform([d, 4 * e], e), bias: Some(init.uniform([4 * e], e)) };
+        Self {
+            in_proj: init.shift_bias(in_proj, e..2 * e, config.forget_bias),
             recurrent: Recurrent::new(4, e, true, init),
-            out_proj: init.linear(e, self.d_model),
-            initial_state: learned_state(self.initial_state, e, init),
-            initial_cell: learned_state(self.initial_state, e, init),
+            out_proj: init.linear(e, d),
+            initial_state: learned_state(config, init),
+            initial_cell: learned_state(config, init),
         }
     }
-}
 
-impl Lstm {
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        let [d, e] = [config.d_model, config.d_inner()].map(|x| x as u128);
+        list.recurrence(d, e, 4 * e, &[4 * e, e, e]);
+        list.out(e, d, true);
+    }
+
     fn initial_vectors(&self) -> [Option<Tensor<1>>; 2] {
         [&self.initial_state, &self.initial_cell].map(|theta| initial_vector(theta.as_ref(), Candidate::Identity))
     }

@@ -20,24 +20,11 @@ use super::linear::{matmul, matmul_sequences};
 use super::mixer::Mixer;
 use super::s_lstm::{HeadNorm, Headwise, NORM_EPS};
 use super::state::{State, StateZip};
-use crate::Result;
+use crate::memory::activations::{Activations, CHUNK, Op};
 use crate::ops::{EMPTY_M, MLstmMemory, StepCodes, block_diagonal, head_norm, m_lstm, skip_gate};
 
 /// Channels of a block of the query, key and value maps.
 const BLOCK: usize = 4;
-
-/// Settings of an [`MLstm`].
-#[derive(Debug, Clone)]
-pub struct MLstmConfig {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// Inner width E, a multiple of 4.
-    pub d_inner: usize,
-    /// Number of heads; it must divide E.
-    pub n_heads: usize,
-    /// Number of blocks of the model.
-    pub n_layers: usize,
-}
 
 /// An mLSTM with its projections.
 #[derive(Module, Debug)]
@@ -81,27 +68,18 @@ impl State for MLstmState {
     }
 }
 
-impl MLstmConfig {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// When the configuration is not valid.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        config.validate()?;
-        Ok(Self { d_model: config.d_model, d_inner: config.mlstm_inner(), n_heads: config.n_heads, n_layers: config.n_layers })
-    }
-
-    /// A new cell, initialised as xLSTM's: gates that depend on the input through their biases alone, the forget gates' spread from
-    /// 3 to 6 over the heads.
-    pub fn init(&self, init: &mut Initializer) -> MLstm {
-        let Self { d_model: d, d_inner: e, n_heads: heads, n_layers } = *self;
+impl MLstm {
+    /// The cell that `config` asks for, initialised as xLSTM's: gates that depend on the input through their biases alone, the forget
+    /// gates' spread from 3 to 6 over the heads.
+    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
+        let (d, e, heads) = (config.d_model, config.mlstm_inner(), config.n_heads);
         let deviation = xlstm_deviation(d);
         let in_proj = Linear { weight: init.normal([d, 2 * e], deviation), bias: None };
         let conv1d = Depthwise::new(e, init);
         let [q_proj, k_proj, v_proj] = [(); 3].map(|()| Headwise { weight: init.normal([e / BLOCK, BLOCK, BLOCK], deviation) });
         let step = 3.0 / (heads - 1).max(1) as f32;
         let forget_bias = (0..heads).map(|head| 3.0 + step * head as f32).collect();
-        MLstm {
+        Self {
             in_proj,
             conv1d,
             q_proj,
@@ -111,12 +89,26 @@ impl MLstmConfig {
             fgate: Linear { weight: init.constant([3 * e, heads], 0.0), bias: Some(init.values([heads], forget_bias)) },
             outnorm: HeadNorm { weight: init.constant([e], 0.0) },
             learnable_skip: init.constant([e], 1.0),
-            out_proj: Linear { weight: init.normal([e, d], xlstm_output_deviation(d, n_layers)), bias: None },
+            out_proj: Linear { weight: init.normal([e, d], xlstm_output_deviation(d, config.n_layers)), bias: None },
         }
     }
-}
 
-impl MLstm {
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        let [d, e, h] = [config.d_model, config.mlstm_inner(), config.n_heads].map(|x| x as u128);
+        let w = e / h;
+        list.op(Op { keeps: &[d], reads: d, gives: 2 * e, ..Op::default() });
+        // u and ζ are views of both, which stay whole; operations work on copies of them.
+        list.op(Op { keeps: &[2 * e], reads: e, gives: e, aside: 2 * e, ..Op::default() });
+        list.op(Op { keeps: &[e], reads: e, gives: e, aside: 2 * e, ..Op::default() });
+        list.op(Op { keeps: &[e], reads: 2 * e, gives: 3 * e, aside: 2 * e, ..Op::default() });
+        list.op(Op { keeps: &[e; 3], reads: 3 * e, gives: 2 * h, aside: 3 * e, ..Op::default() });
+        let works = list.threads().min(list.batch() * h) * list.length().div_ceil(CHUNK) * w * w;
+        list.op(Op { keeps: &[2 * h, e], reads: 3 * e + 2 * h, gives: e, aside: 2 * e, works });
+        list.op(Op { reads: e, gives: e, aside: 2 * e, ..Op::default() });
+        list.op(Op { keeps: &[e], reads: 3 * e, gives: e, ..Op::default() });
+        list.biased(e, d, false);
+    }
+
     fn heads(&self) -> usize {
         self.igate.weight.dims()[1]
     }

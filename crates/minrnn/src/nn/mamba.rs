@@ -15,37 +15,19 @@
 
 #![allow(non_snake_case, reason = "parameters have the names they have in checkpoints")]
 
-use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{CheckedConfig, WiringKind};
+use minrnn_model::CheckedConfig;
 
 use super::conv::Depthwise;
 use super::init::Initializer;
 use super::linear::{matmul, matmul_rows, rows, sequences};
 use super::mixer::Mixer;
-use super::s6::{S6, S6Config, Selective};
+use super::s6::{S6, Selective};
 use super::state::{State, StateZip};
-use crate::Result;
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, StepCodes};
-
-/// Settings of a [`Mamba`].
-#[derive(Config, Debug)]
-pub struct MambaConfig {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// Width E of the inner branch.
-    pub d_inner: usize,
-    /// Rank R of the step sizes.
-    pub dt_rank: usize,
-    /// States N of each channel.
-    #[config(default = 16)]
-    pub d_state: usize,
-    /// Blocks of the model: the output projection begins smaller by its square root.
-    #[config(default = 1)]
-    pub n_layers: usize,
-}
 
 /// A Mamba layer; the parameters have the names of `MambaForCausalLM`.
 #[derive(Module, Debug)]
@@ -81,26 +63,27 @@ impl State for MambaState {
     }
 }
 
-impl MambaConfig {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// When the expansion gives no whole width.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner(), config.step_rank()).with_d_state(config.d_state).with_n_layers(config.n_layers))
-    }
-
-    /// A new layer: A = −1 … −N in every channel, D = 1, step sizes between 1e-3 and 0.1.
-    pub fn init(&self, init: &mut Initializer) -> Mamba {
-        let e = self.d_inner;
-        let (in_proj, conv1d) = (init.linear_with_bias(self.d_model, 2 * e, false), Depthwise::new(e, init));
-        let S6 { x_proj, dt_proj, A_log, D, .. } = S6Config::new(e, self.d_state, self.dt_rank).with_wiring(WiringKind::Mamba).init(init);
-        let out_proj = Linear { weight: init.uniform([e, self.d_model], e * self.n_layers), bias: None };
-        Mamba { in_proj, conv1d, x_proj, dt_proj, A_log, D, out_proj }
-    }
-}
-
 impl Mamba {
+    /// The layer that `config` asks for: A = −1 … −N in every channel, D = 1, step sizes between 1e-3 and 0.1.
+    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
+        let (d, e) = (config.d_model, config.d_inner());
+        let (in_proj, conv1d) = (init.linear_with_bias(d, 2 * e, false), Depthwise::new(e, init));
+        let S6 { x_proj, dt_proj, A_log, D, .. } = S6::inner(e, config, init);
+        let out_proj = Linear { weight: init.uniform([e, d], e * config.n_layers), bias: None };
+        Self { in_proj, conv1d, x_proj, dt_proj, A_log, D, out_proj }
+    }
+
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        let [d, e] = [config.d_model, config.d_inner()].map(|x| x as u128);
+        list.op(Op { keeps: &[d], reads: d, gives: 2 * e, ..Op::default() });
+        list.op(Op { reads: 2 * e, gives: 2 * e, ..Op::default() });
+        list.aside += e;
+        list.conv_silu(e);
+        list.aside -= e;
+        Selective::activations(config, e, true, list);
+        list.biased(e, d, false);
+    }
+
     fn selective(&self) -> Selective<'_> {
         Selective { x_proj: &self.x_proj, dt_proj: &self.dt_proj, A_log: &self.A_log, D: &self.D }
     }

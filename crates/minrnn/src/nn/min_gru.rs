@@ -23,43 +23,18 @@
 //! cargo build --release --workspace --examples && target/release/examples/highway_and_floor
 //! ```
 
-use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Tensor, activation};
-use minrnn_model::{Candidate, CheckedConfig, ForgetFloor, InitialState, ScanKind};
+use minrnn_model::{Candidate, CheckedConfig, ForgetFloor, MixerKind, ScanKind};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::highway::{highway_gate, project};
 use super::init::Initializer;
 use super::linear::{bias, matmul};
 use super::mixer::Mixer;
-use crate::Result;
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, Start, StepCodes};
-
-/// Settings of a [`MinGru`].
-#[derive(Config, Debug)]
-pub struct MinGruConfig {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// Width E of the hidden state.
-    pub d_inner: usize,
-    /// The candidate map.
-    #[config(default = "Candidate::Positive")]
-    pub candidate: Candidate,
-    /// How the recurrence is evaluated.
-    #[config(default = "ScanKind::Linear")]
-    pub scan: ScanKind,
-    /// Zero or learned state before the first step.
-    #[config(default = "InitialState::Zero")]
-    pub initial_state: InitialState,
-    /// Whether the output is a learned mixture of the projected state and the input.
-    #[config(default = false)]
-    pub highway: bool,
-    /// The ceiling ℓ / L of the learned lower bound of the forget gate, in (0, 1]; 0 for no bound.
-    #[config(default = 0.0)]
-    pub forget_ceiling: f64,
-}
 
 /// A minGRU with its down-projection.
 #[derive(Module, Debug)]
@@ -82,42 +57,29 @@ pub struct MinGru {
     scan: ScanKind,
 }
 
-impl MinGruConfig {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// When the expansion gives no whole width.
-    pub fn from_model(config: &CheckedConfig, layer: usize) -> Result<Self> {
-        let forget_ceiling = match config.forget_floor {
-            ForgetFloor::None => 0.0,
-            ForgetFloor::Learned => config.forget_ceiling(layer),
-        };
-        Ok(Self::new(config.d_model, config.d_inner())
-            .with_candidate(config.candidate)
-            .with_scan(config.scan)
-            .with_initial_state(config.initial_state)
-            .with_highway(config.highway)
-            .with_forget_ceiling(forget_ceiling))
-    }
-
-    /// A new cell.
-    pub fn init(&self, init: &mut Initializer) -> MinGru {
+impl MinGru {
+    /// The cell that `config` asks for in block `layer`; where that is a [`Gilr`](super::Gilr), the candidate is tanh.
+    pub fn new(config: &CheckedConfig, layer: usize, init: &mut Initializer) -> Self {
+        let (d, e) = (config.d_model, config.d_inner());
         // θ = logit of an even spread.
-        let theta = |c: usize| ((c as f32 + 0.5) / (self.d_inner as f32 - c as f32 - 0.5)).ln();
-        MinGru {
-            in_proj: init.linear(self.d_model, 2 * self.d_inner),
-            out_proj: init.linear(self.d_inner, self.d_model),
-            highway: highway_gate(self.highway, self.d_model, init),
-            initial_state: learned_state(self.initial_state, self.d_inner, init),
-            forget_floor: (self.forget_ceiling > 0.0).then(|| init.values([self.d_inner], (0..self.d_inner).map(theta).collect())),
-            forget_ceiling: self.forget_ceiling,
-            candidate: self.candidate,
-            scan: self.scan,
+        let theta = |c: usize| ((c as f32 + 0.5) / (e as f32 - c as f32 - 0.5)).ln();
+        let has_floor = config.forget_floor == ForgetFloor::Learned;
+        Self {
+            in_proj: init.linear(d, 2 * e),
+            out_proj: init.linear(e, d),
+            highway: highway_gate(config, init),
+            initial_state: learned_state(config, init),
+            forget_floor: has_floor.then(|| init.values([e], (0..e).map(theta).collect())),
+            forget_ceiling: config.forget_ceiling(layer),
+            candidate: if config.mixer_at(layer) == MixerKind::Gilr { Candidate::Tanh } else { config.candidate },
+            scan: config.scan,
         }
     }
-}
 
-impl MinGru {
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        minimal_activations(config, 2, 3, list);
+    }
+
     fn initial_vector(&self) -> Option<Tensor<1>> {
         initial_vector(self.initial_state.as_ref(), self.candidate)
     }
@@ -151,5 +113,22 @@ impl Mixer for MinGru {
             }
         };
         (project(&self.out_proj, self.highway.as_ref(), h, x), Hidden { h: h_last })
+    }
+}
+
+/// What minGRU and minLSTM keep: their pre-activations have `parts` parts, their logarithms `softplus` softplus functions.
+pub(super) fn minimal_activations(config: &CheckedConfig, parts: u128, softplus: usize, list: &mut Activations) {
+    let [d, e] = [config.d_model, config.d_inner()].map(|x| x as u128);
+    let inputs = parts * e;
+    match config.scan {
+        // The logarithms are composed of operations of Burn: four sequences for each softplus, two for ln(v + 1/2); then the scan's own.
+        ScanKind::LogSpace => list.recurrence(d, e, inputs, &[e; 25][..4 * softplus + 2 + 3]),
+        ScanKind::Linear => list.recurrence(d, e, inputs, &[inputs, e]),
+    }
+    if config.highway {
+        list.op(Op { reads: e + d, gives: 2 * d, aside: d, ..Op::default() });
+        list.op(Op { keeps: &[d; 2], reads: 3 * d, gives: d, ..Op::default() });
+    } else {
+        list.out(e, d, true);
     }
 }

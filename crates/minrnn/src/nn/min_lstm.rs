@@ -9,46 +9,19 @@
 //! where: x input (D); h hidden state (E, the paper's d_h); f forget gate; i input gate; h̃ candidate, as in minGRU. Without
 //! normalisation f' = f and i' = i. With `highway` y mixes with x as `highway.rs` says.
 
-use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{Candidate, CheckedConfig, InitialState, ScanKind};
+use minrnn_model::{Candidate, CheckedConfig, ScanKind};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::highway::{highway_gate, project};
 use super::init::Initializer;
 use super::linear::{bias, matmul};
+use super::min_gru::minimal_activations;
 use super::mixer::Mixer;
-use crate::Result;
+use crate::memory::activations::Activations;
 use crate::ops::{self, Gates, Start, StepCodes};
-
-/// Settings of a [`MinLstm`].
-#[derive(Config, Debug)]
-pub struct MinLstmConfig {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// Width E of the hidden state.
-    pub d_inner: usize,
-    /// The candidate map.
-    #[config(default = "Candidate::Positive")]
-    pub candidate: Candidate,
-    /// Whether the gates are divided by their sum.
-    #[config(default = true)]
-    pub normalize_gates: bool,
-    /// Added to the forget-gate bias after initialisation.
-    #[config(default = 0.0)]
-    pub forget_bias: f64,
-    /// How the recurrence is evaluated.
-    #[config(default = "ScanKind::Linear")]
-    pub scan: ScanKind,
-    /// Zero or learned state before the first step.
-    #[config(default = "InitialState::Zero")]
-    pub initial_state: InitialState,
-    /// Whether the output is a learned mixture of the projected state and the input.
-    #[config(default = false)]
-    pub highway: bool,
-}
 
 /// A minLSTM with its down-projection.
 #[derive(Module, Debug)]
@@ -69,38 +42,26 @@ pub struct MinLstm {
     scan: ScanKind,
 }
 
-impl MinLstmConfig {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// When the expansion gives no whole width.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner())
-            .with_candidate(config.candidate)
-            .with_normalize_gates(config.normalize_gates)
-            .with_forget_bias(config.forget_bias)
-            .with_scan(config.scan)
-            .with_initial_state(config.initial_state)
-            .with_highway(config.highway))
-    }
-
-    /// A new cell.
-    pub fn init(&self, init: &mut Initializer) -> MinLstm {
-        let in_proj = init.linear(self.d_model, 3 * self.d_inner);
-        let forget = self.d_inner..2 * self.d_inner;
-        MinLstm {
-            in_proj: init.shift_bias(in_proj, forget, self.forget_bias),
-            out_proj: init.linear(self.d_inner, self.d_model),
-            highway: highway_gate(self.highway, self.d_model, init),
-            initial_state: learned_state(self.initial_state, self.d_inner, init),
-            candidate: self.candidate,
-            gates: if self.normalize_gates { Gates::Normalized } else { Gates::Unnormalized },
-            scan: self.scan,
+impl MinLstm {
+    /// The cell that `config` asks for.
+    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
+        let (d, e) = (config.d_model, config.d_inner());
+        let in_proj = init.linear(d, 3 * e);
+        Self {
+            in_proj: init.shift_bias(in_proj, e..2 * e, config.forget_bias),
+            out_proj: init.linear(e, d),
+            highway: highway_gate(config, init),
+            initial_state: learned_state(config, init),
+            candidate: config.candidate,
+            gates: if config.normalize_gates { Gates::Normalized } else { Gates::Unnormalized },
+            scan: config.scan,
         }
     }
-}
 
-impl MinLstm {
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        minimal_activations(config, 3, 5, list);
+    }
+
     fn initial_vector(&self) -> Option<Tensor<1>> {
         initial_vector(self.initial_state.as_ref(), self.candidate)
     }

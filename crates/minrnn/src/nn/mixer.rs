@@ -6,7 +6,7 @@ use minrnn_model::{CheckedConfig, MixerKind};
 
 use super::init::Initializer;
 use super::state::{State, StateZip};
-use crate::Result;
+use crate::memory::activations::Activations;
 use crate::ops::StepCodes;
 
 /// A causal layer that mixes over time and carries a state.
@@ -43,9 +43,9 @@ pub trait Mixer: Module + ModuleDisplay {
     }
 }
 
-/// Lists the mixers: variant, module file, module type, config type.
+/// Lists the mixers: variant, module file, module type.
 macro_rules! mixers {
-    ($($variant:ident: $file:ident::{$module:ident, $config:ident}),+ $(,)?) => {
+    ($($variant:ident: $file:ident::$module:ident),+ $(,)?) => {
         /// Any mixer of the library, chosen at run time by the configuration.
         #[derive(Module, Debug)]
         #[allow(clippy::large_enum_variant, reason = "a model holds a handful, all of one variant")]
@@ -63,14 +63,19 @@ macro_rules! mixers {
 
         impl AnyMixer {
             /// A new mixer for block `layer`, as `config` asks for, of the width that its wiring leaves.
-            ///
-            /// # Errors
-            /// When the configuration does not fit the mixer.
-            pub fn from_config(config: &CheckedConfig, layer: usize, init: &mut Initializer) -> Result<Self> {
+            pub fn new(config: &CheckedConfig, layer: usize, init: &mut Initializer) -> Self {
                 let config = &config.inside_wiring();
-                Ok(match config.mixer_at(layer) {
-                    $(MixerKind::$variant => Self::$variant(super::$file::$config::from_model(config, layer)?.init(init)),)+
-                })
+                match config.mixer_at(layer) {
+                    $(MixerKind::$variant => Self::$variant(super::$file::$module::new(config, layer, init)),)+
+                }
+            }
+
+            /// Adds what the mixer of block `layer` keeps for the backward pass, and holds for a moment.
+            pub(crate) fn activations(config: &CheckedConfig, layer: usize, list: &mut Activations) {
+                let config = &config.inside_wiring();
+                match config.mixer_at(layer) {
+                    $(MixerKind::$variant => super::$file::$module::activations(config, list),)+
+                }
             }
         }
 
@@ -122,26 +127,26 @@ macro_rules! mixers {
 }
 
 mixers! {
-    MinGru: min_gru::{MinGru, MinGruConfig},
-    MinLstm: min_lstm::{MinLstm, MinLstmConfig},
-    Gru: gru::{Gru, GruConfig},
-    Lstm: lstm::{Lstm, LstmConfig},
-    Mamba: mamba::{Mamba, MambaConfig},
-    S6: s6::{S6, S6Config},
-    Gilr: gilr::{Gilr, GilrConfig},
-    Rwkv4: rwkv4::{Rwkv4, Rwkv4Config},
-    Aaren: aaren::{Aaren, AarenConfig},
-    LinearAttention: linear_attention::{LinearAttention, LinearAttentionConfig},
-    RetNet: ret_net::{RetNet, RetNetConfig},
-    SLstm: s_lstm::{SLstm, SLstmConfig},
-    MLstm: m_lstm::{MLstm, MLstmConfig},
-    Attention: attention::{Attention, AttentionConfig},
-    S4: s4::{S4, S4Config},
-    S4d: s4d::{S4d, S4dConfig},
-    H3: h3::{H3, H3Config},
-    Hyena: hyena::{Hyena, HyenaConfig},
-    HyenaFilter: hyena_filter::{HyenaFilter, HyenaFilterConfig},
-    SignedMinGru: signed_min_gru::{SignedMinGru, SignedMinGruConfig},
-    DecayMinGru: decay_min_gru::{DecayMinGru, DecayMinGruConfig},
-    Delta: delta::{Delta, DeltaConfig},
+    MinGru: min_gru::MinGru,
+    MinLstm: min_lstm::MinLstm,
+    Gru: gru::Gru,
+    Lstm: lstm::Lstm,
+    Mamba: mamba::Mamba,
+    S6: s6::S6,
+    Gilr: gilr::Gilr,
+    Rwkv4: rwkv4::Rwkv4,
+    Aaren: aaren::Aaren,
+    LinearAttention: linear_attention::LinearAttention,
+    RetNet: ret_net::RetNet,
+    SLstm: s_lstm::SLstm,
+    MLstm: m_lstm::MLstm,
+    Attention: attention::Attention,
+    S4: s4::S4,
+    S4d: s4d::S4d,
+    H3: h3::H3,
+    Hyena: hyena::Hyena,
+    HyenaFilter: hyena_filter::HyenaFilter,
+    SignedMinGru: signed_min_gru::SignedMinGru,
+    DecayMinGru: decay_min_gru::DecayMinGru,
+    Delta: delta::Delta,
 }

@@ -8,15 +8,15 @@
 
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::WiringKind;
+use minrnn_model::CheckedConfig;
 
 use super::init::Initializer;
 use super::linear::{bias, matmul_rows, rows, sequences};
 use crate::ops::{self, bias_gelu};
 
 /// A new layer D → 2D, rows value then gate, unless the map stands in a wiring.
-pub(super) fn output_mixing(d_model: usize, wiring: WiringKind, init: &mut Initializer) -> Option<Linear> {
-    (wiring == WiringKind::None).then(|| init.linear(d_model, 2 * d_model))
+pub(super) fn output_mixing(config: &CheckedConfig, init: &mut Initializer) -> Option<Linear> {
+    config.has_output_mixing().then(|| init.linear(config.d_model, 2 * config.d_model))
 }
 
 /// The output for y `[B, T, D]`.

@@ -12,7 +12,6 @@
 //! The authors also divide scores by the root of their decays' sum and by their own sum where it is above 1. What is normalised by its
 //! root mean square does not see a factor, so these are left out.
 
-use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::{Tensor, activation};
@@ -22,22 +21,11 @@ use super::init::Initializer;
 use super::linear::{matmul, matmul_rows, rows, sequences};
 use super::mixer::Mixer;
 use super::state::{State, StateZip};
-use crate::Result;
+use crate::memory::activations::{Activations, CHUNK, Op};
 use crate::ops::{self, Retention, RetentionState, StepCodes};
 
 /// Added to the mean square of a head.
 const EPS: f64 = 1e-6;
-
-/// Settings of a [`RetNet`].
-#[derive(Config, Debug)]
-pub struct RetNetConfig {
-    /// Width D of input, output, queries and keys.
-    pub d_model: usize,
-    /// Width E of values and gates (5/3 D in the authors' models).
-    pub d_inner: usize,
-    /// H, which divides E and gives D / H an even number of channels.
-    pub n_heads: usize,
-}
 
 /// Multi-scale retention.
 #[derive(Module, Debug)]
@@ -71,32 +59,33 @@ impl State for RetNetState {
     }
 }
 
-impl RetNetConfig {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// When the expansion gives no whole width, or the heads do not divide the widths.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner(), config.n_heads))
-    }
-
-    /// A new layer, Xavier-uniform with the gains 2^−2.5 and, for W_o, 2^−1.
-    pub fn init(&self, init: &mut Initializer) -> RetNet {
-        let (d, e) = (self.d_model, self.d_inner);
+impl RetNet {
+    /// The layer that `config` asks for, Xavier-uniform with the gains 2^−2.5 and, for W_o, 2^−1.
+    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
+        let (d, e) = (config.d_model, config.d_inner());
         let mut linear = |d_input, d_output, gain| Linear { weight: init.xavier([d_input, d_output], gain), bias: None };
         let inner = 0.5f64.powf(2.5);
-        RetNet {
+        Self {
             query: linear(d, d, inner),
             key: linear(d, d, inner),
             value: linear(d, e, inner),
             gate: linear(d, e, inner),
             out_proj: linear(e, d, 0.5),
-            n_heads: self.n_heads,
+            n_heads: config.n_heads,
         }
     }
-}
 
-impl RetNet {
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        let [d, e] = [config.d_model, config.d_inner()].map(|x| x as u128);
+        let [key, value] = config.retention_heads().map(|x| x as u128);
+        list.op(Op { keeps: &[d], reads: d, gives: 2 * d + 2 * e, aside: d, ..Op::default() });
+        let works = list.threads() * list.length().div_ceil(CHUNK) * key * value;
+        list.op(Op { keeps: &[d, d, e], reads: 2 * d + e, gives: e, aside: e, works });
+        // The norm of heads and the gate are composed of operations of Burn.
+        list.op(Op { keeps: &[e; 5], reads: 2 * e, gives: e, aside: e, ..Op::default() });
+        list.biased(e, d, false);
+    }
+
     fn form(&self) -> Retention {
         Retention::ret_net(self.n_heads, self.query.weight.dims()[1] / self.n_heads)
     }

@@ -11,7 +11,6 @@
 //!
 //! The norm after the embedding and the small embedding of the authors' model are not part of a mixer, and this model has neither.
 
-use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
@@ -23,23 +22,11 @@ use super::linear::matmul;
 use super::mixer::Mixer;
 use super::state::{State, StateZip};
 use super::token_shift::{init_window, mixtures};
-use crate::Result;
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, EMPTY_LOG_WEIGHT, Rwkv4Memory, StepCodes};
 
-/// Settings of an [`Rwkv4`].
-#[derive(Config, Debug)]
-pub struct Rwkv4Config {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// Width E of receptance, key and value.
-    pub d_inner: usize,
-    /// The block's place in the model, from 0: initial values depend on it.
-    #[config(default = 0)]
-    pub layer: usize,
-    /// Blocks of the model.
-    #[config(default = 1)]
-    pub n_layers: usize,
-}
+/// Steps between two states that the backward pass begins from again.
+const CHUNK: u128 = 128;
 
 /// RWKV-4's time mixing.
 #[derive(Module, Debug)]
@@ -101,22 +88,14 @@ pub(super) fn widening(d_input: usize, d_output: usize, init: &mut Initializer) 
     unbiased(init.orthogonal([d_input, d_output], gain))
 }
 
-impl Rwkv4Config {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// When the expansion gives no whole width.
-    pub fn from_model(config: &CheckedConfig, layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner()).with_layer(layer).with_n_layers(config.n_layers))
-    }
-
-    /// A new layer, with the authors' initial values for its place.
-    pub fn init(&self, init: &mut Initializer) -> Rwkv4 {
-        let (d, e) = (self.d_model, self.d_inner);
-        let (rho, kappa) = place(self.layer, self.n_layers);
+impl Rwkv4 {
+    /// The layer of block `layer`, with the authors' initial values for its place.
+    pub fn new(config: &CheckedConfig, layer: usize, init: &mut Initializer) -> Self {
+        let (d, e) = (config.d_model, config.d_inner());
+        let (rho, kappa) = place(layer, config.n_layers);
         let share = |j: usize, power: f64| (j as f64 / d as f64).powf(power);
         let along = |j: usize| j as f64 / (e - 1).max(1) as f64;
-        Rwkv4 {
+        Self {
             receptance: unbiased(init.constant([d, e], 0.0)),
             key: unbiased(init.constant([d, e], 0.0)),
             value: widening(d, e, init),
@@ -127,6 +106,15 @@ impl Rwkv4Config {
             decay: init.vector(e, |j| -5.0 + 8.0 * along(j).powf(0.7 + 1.3 * rho)),
             bonus: init.vector(e, |j| 0.3f64.ln() + 0.5 * (((j + 1) % 3) as f64 - 1.0)),
         }
+    }
+
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        let [d, e] = [config.d_model, config.d_inner()].map(|x| x as u128);
+        list.op(Op { keeps: &[d], reads: d, gives: 3 * d, ..Op::default() });
+        list.op(Op { keeps: &[d; 3], reads: 3 * d, gives: 3 * e, ..Op::default() });
+        list.keep(list.batch() * list.length().div_ceil(CHUNK) * 2 * e);
+        list.op(Op { keeps: &[e; 3], reads: 3 * e, gives: e, ..Op::default() });
+        list.biased(e, d, false);
     }
 }
 
@@ -153,6 +141,7 @@ impl Mixer for Rwkv4 {
 #[cfg(test)]
 mod tests {
     use burn::tensor::Device;
+    use minrnn_model::ModelConfig;
 
     use super::*;
 
@@ -165,7 +154,10 @@ mod tests {
     #[test]
     fn initial_values_depend_on_the_layer() {
         let mut init = Initializer::new(0, &Device::flex());
-        let of = |layer, n_layers, init: &mut Initializer| Rwkv4Config::new(4, 5).with_layer(layer).with_n_layers(n_layers).init(init);
+        let of = |layer, n_layers, init: &mut Initializer| {
+            let config = ModelConfig { vocab_size: 2, d_model: 4, expansion: 1.25, n_layers, ..Default::default() };
+            Rwkv4::new(&config.checked().unwrap(), layer, init)
+        };
         let first = of(0, 2, &mut init);
         close(&first.mix_key, [0.0, 0.25, 0.5, 0.75]);
         close(&first.mix_receptance, [0.0, 0.5, 0.5f64.sqrt(), 0.75f64.sqrt()]);

@@ -7,30 +7,17 @@
 //! where: u the layer's input, one channel; x its N/2 complex states in the basis that makes Λ diagonal; Ā and B̄ as in
 //! [`StateSpace`].
 
-use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{CheckedConfig, WiringKind};
+use minrnn_model::CheckedConfig;
 
 use super::init::Initializer;
 use super::mixer::Mixer;
 use super::output_mixing::{mixed, output_mixing};
 use super::state_space::{StateSpace, StateSpaceState};
-use crate::Result;
+use crate::memory::activations::Activations;
 use crate::ops::StepCodes;
-
-/// Settings of an [`S4`].
-#[derive(Config, Debug)]
-pub struct S4Config {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// State size N of each channel, half of which is kept.
-    pub d_state: usize,
-    /// What the layer stands in.
-    #[config(default = "WiringKind::None")]
-    pub wiring: WiringKind,
-}
 
 /// An S4 layer.
 #[derive(Module, Debug)]
@@ -41,19 +28,15 @@ pub struct S4 {
     pub out_proj: Option<Linear>,
 }
 
-impl S4Config {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// Never: the configuration was checked.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_state).with_wiring(config.wiring))
+impl S4 {
+    /// The layer that `config` asks for.
+    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
+        let ssm = StateSpace::legs(config.d_model, config.d_state, init);
+        Self { ssm, out_proj: output_mixing(config, init) }
     }
 
-    /// A new layer.
-    pub fn init(&self, init: &mut Initializer) -> S4 {
-        let ssm = StateSpace::legs(self.d_model, self.d_state, init);
-        S4 { ssm, out_proj: output_mixing(self.d_model, self.wiring, init) }
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        list.sequence_map(config, 0);
     }
 }
 

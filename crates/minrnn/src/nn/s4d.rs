@@ -9,33 +9,17 @@
 //! y is the convolution of u with K_l = 2 Re Σ C (e^{ΔA} − 1)/A e^{ΔAl}; the recurrence costs no more than transforms at the sizes of
 //! states in use, and carries its state.
 
-use burn::config::Config;
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{CheckedConfig, S4Init, WiringKind};
+use minrnn_model::CheckedConfig;
 
 use super::init::Initializer;
 use super::mixer::Mixer;
 use super::output_mixing::{mixed, output_mixing};
 use super::state_space::{StateSpace, StateSpaceState};
-use crate::Result;
+use crate::memory::activations::Activations;
 use crate::ops::StepCodes;
-
-/// Settings of an [`S4d`].
-#[derive(Config, Debug)]
-pub struct S4dConfig {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// State size N of each channel, half of which is kept.
-    pub d_state: usize,
-    /// What A begins with.
-    #[config(default = "S4Init::Legs")]
-    pub s4_init: S4Init,
-    /// What the layer stands in.
-    #[config(default = "WiringKind::None")]
-    pub wiring: WiringKind,
-}
 
 /// An S4D layer.
 #[derive(Module, Debug)]
@@ -46,19 +30,15 @@ pub struct S4d {
     pub out_proj: Option<Linear>,
 }
 
-impl S4dConfig {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// Never: the configuration was checked.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_state).with_s4_init(config.s4_init).with_wiring(config.wiring))
+impl S4d {
+    /// The layer that `config` asks for.
+    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
+        let ssm = StateSpace::diagonal(config.d_model, config.d_state, config.s4_init, init);
+        Self { ssm, out_proj: output_mixing(config, init) }
     }
 
-    /// A new layer.
-    pub fn init(&self, init: &mut Initializer) -> S4d {
-        let ssm = StateSpace::diagonal(self.d_model, self.d_state, self.s4_init, init);
-        S4d { ssm, out_proj: output_mixing(self.d_model, self.wiring, init) }
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        list.sequence_map(config, 0);
     }
 }
 

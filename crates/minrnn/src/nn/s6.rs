@@ -13,36 +13,21 @@
 
 #![allow(non_snake_case, reason = "parameters have the names they have in checkpoints")]
 
-use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Tensor, TensorData};
-use minrnn_model::{CheckedConfig, WiringKind};
+use minrnn_model::CheckedConfig;
 
 use super::init::Initializer;
 use super::linear::{matmul, matmul_rows, rows, sequences};
 use super::mixer::Mixer;
 use super::output_mixing::{mixed, output_mixing};
 use super::state::{State, StateZip};
-use crate::Result;
+use crate::memory::activations::{Activations, CHUNK, Op};
 use crate::ops::{self, SelectiveScan, StepCodes};
 
 /// The range that first step sizes are drawn from, uniformly in their logarithm.
 const FIRST_STEPS: [f64; 2] = [1e-3, 0.1];
-
-/// Settings of an [`S6`].
-#[derive(Config, Debug)]
-pub struct S6Config {
-    /// Width E of input and output.
-    pub d_model: usize,
-    /// States N of each channel.
-    pub d_state: usize,
-    /// Rank R of the step sizes.
-    pub dt_rank: usize,
-    /// What the layer stands in.
-    #[config(default = "WiringKind::None")]
-    pub wiring: WiringKind,
-}
 
 /// An S6 layer.
 #[derive(Module, Debug)]
@@ -112,39 +97,43 @@ impl Selective<'_> {
         };
         ops::selective_scan(scan, steps)
     }
+
+    /// What `scan` keeps of `e` channels, with a z where it is `gated`.
+    pub(super) fn activations(config: &CheckedConfig, e: u128, gated: bool, list: &mut Activations) {
+        let (n, r, z) = (config.d_state as u128, config.step_rank() as u128, if gated { e } else { 0 });
+        list.op(Op { keeps: &[e], reads: e, gives: r + 2 * n, aside: z + e, ..Op::default() });
+        list.op(Op { reads: r + 2 * n, gives: r + 2 * n, aside: z + e, ..Op::default() });
+        list.op(Op { keeps: &[r], reads: r, gives: e, aside: z + e + 2 * n, ..Op::default() });
+        list.keep(list.batch() * list.length().div_ceil(CHUNK) * n * e);
+        list.op(Op { keeps: &[e, 2 * n, z], reads: 2 * e + 2 * n + z, gives: e, ..Op::default() });
+    }
 }
 
-impl S6Config {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// Never: the configuration was checked.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_state, config.step_rank()).with_wiring(config.wiring))
+impl S6 {
+    /// The layer that `config` asks for: A = −1 … −N in every channel, D = 1, step sizes between 1e-3 and 0.1.
+    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
+        let inner = Self::inner(config.d_model, config, init);
+        Self { out_proj: output_mixing(config, init), ..inner }
     }
 
-    /// A new layer: A = −1 … −N in every channel, D = 1, step sizes between 1e-3 and 0.1.
-    pub fn init(&self, init: &mut Initializer) -> S6 {
-        let (e, n, r) = (self.d_model, self.d_state, self.dt_rank);
+    /// Of width `e`, without what mixes the channels.
+    pub(super) fn inner(e: usize, config: &CheckedConfig, init: &mut Initializer) -> Self {
+        let (n, r) = (config.d_state, config.step_rank());
         let a_log: Vec<f32> = (0..e * n).map(|i| ((i % n + 1) as f32).ln()).collect();
-        S6 {
+        Self {
             x_proj: init.linear_with_bias(e, r + 2 * n, false),
             dt_proj: Linear { weight: init.uniform([r, e], r), bias: Some(init.map_uniform([e], first_step_bias)) },
             A_log: Param::from_tensor(Tensor::from_data(TensorData::new(a_log, [e, n]), init.device())),
             D: init.constant([e], 1.0),
-            out_proj: output_mixing(e, self.wiring, init),
+            out_proj: None,
         }
     }
-}
 
-/// The bias whose softplus is the step size at the place `unit` in [0, 1) of [`FIRST_STEPS`].
-fn first_step_bias(unit: f32) -> f32 {
-    let [low, high] = FIRST_STEPS.map(f64::ln);
-    let step = (low + f64::from(unit) * (high - low)).exp();
-    (step + (-(-step).exp_m1()).ln()) as f32
-}
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        Selective::activations(config, config.d_model as u128, false, list);
+        list.output_mixing(config);
+    }
 
-impl S6 {
     fn selective(&self) -> Selective<'_> {
         Selective { x_proj: &self.x_proj, dt_proj: &self.dt_proj, A_log: &self.A_log, D: &self.D }
     }
@@ -161,4 +150,11 @@ impl Mixer for S6 {
         let (y, ssm) = self.selective().scan([x.clone(), x], None, state.ssm, steps);
         (mixed(y, self.out_proj.as_ref()), S6State { ssm })
     }
+}
+
+/// The bias whose softplus is the step size at the place `unit` in [0, 1) of [`FIRST_STEPS`].
+fn first_step_bias(unit: f32) -> f32 {
+    let [low, high] = FIRST_STEPS.map(f64::ln);
+    let step = (low + f64::from(unit) * (high - low)).exp();
+    (step + (-(-step).exp_m1()).ln()) as f32
 }

@@ -17,30 +17,11 @@ use super::conv::{Depthwise, Window};
 use super::init::{Initializer, xlstm_deviation};
 use super::mixer::Mixer;
 use super::state::{State, StateZip};
-use crate::Result;
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, EMPTY_M, SLstmMemory, StepCodes, block_diagonal, head_norm};
 
 /// ε of the head-wise norm.
 pub(super) const NORM_EPS: f32 = 1e-5;
-
-/// Settings of an [`SLstm`].
-#[derive(Debug, Clone)]
-pub struct SLstmConfig {
-    /// Width D.
-    pub d_model: usize,
-    /// Number of heads; it must divide D.
-    pub n_heads: usize,
-    /// Whether a convolution stands before the input and forget gates.
-    pub conv: bool,
-    /// How the forget gate follows from its pre-activation.
-    pub forget_gate: ForgetGate,
-    /// Initial values of the recurrent weights.
-    pub recurrent_init: RecurrentInit,
-    /// Number of the block, from 0.
-    pub layer: usize,
-    /// Number of blocks.
-    pub n_layers: usize,
-}
 
 /// A block-diagonal map without bias.
 #[derive(Module, Debug)]
@@ -98,39 +79,27 @@ impl State for SLstmState {
     }
 }
 
-impl SLstmConfig {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// When the configuration is not valid.
-    pub fn from_model(config: &CheckedConfig, layer: usize) -> Result<Self> {
-        config.validate()?;
-        Ok(Self {
-            d_model: config.d_model,
-            n_heads: config.n_heads,
-            conv: config.slstm_conv,
-            forget_gate: config.slstm_forget_gate,
-            recurrent_init: config.slstm_recurrent_init,
-            layer,
-            n_layers: config.n_layers,
-        })
-    }
-
-    /// A new cell, initialised as xLSTM's.
-    pub fn init(&self, init: &mut Initializer) -> SLstm {
-        let (d, heads) = (self.d_model, self.n_heads);
+impl SLstm {
+    /// The cell of block `layer`, initialised as xLSTM's.
+    pub fn new(config: &CheckedConfig, layer: usize, init: &mut Initializer) -> Self {
+        let (d, heads) = (config.d_model, config.n_heads);
         let head = d / heads;
         let deviation = xlstm_deviation(d);
-        let conv1d = self.conv.then(|| Depthwise::new(d, init));
+        let conv1d = config.slstm_conv.then(|| Depthwise::new(d, init));
         let [igate, fgate, zgate, ogate] = [(); 4].map(|()| Headwise { weight: init.normal([heads, head, head], deviation) });
-        let recurrent = match self.recurrent_init {
+        let recurrent = match config.slstm_recurrent_init {
             RecurrentInit::Zeros => init.constant([heads, 4 * head, head], 0.0),
             RecurrentInit::Uniform => init.uniform([heads, 4 * head, head], d),
             RecurrentInit::Normal => init.normal([heads, 4 * head, head], deviation),
         };
+        // The power law: from 5 down to −7 over the channels of a head, later in deeper blocks.
+        let depth = layer as f32 / (config.n_layers - 1).max(1) as f32;
+        let along = |channel: usize| channel as f32 / (head - 1).max(1) as f32;
         let mut bias = vec![0.0; 4 * d];
-        bias[d..2 * d].iter_mut().enumerate().for_each(|(channel, bias)| *bias = self.forget_bias(channel % head));
-        SLstm {
+        for (channel, bias) in bias[d..2 * d].iter_mut().enumerate() {
+            *bias = 5.0 - 12.0 * along(channel % head).powf(0.3 + 1.3 * depth);
+        }
+        Self {
             conv1d,
             igate,
             fgate,
@@ -139,15 +108,21 @@ impl SLstmConfig {
             recurrent: Headwise { weight: recurrent },
             bias: init.values([4 * d], bias),
             group_norm: HeadNorm { weight: init.constant([d], 0.0) },
-            forget_gate: self.forget_gate,
+            forget_gate: config.slstm_forget_gate,
         }
     }
 
-    /// The power law: from 5 down to −7 over the channels of a head, later in deeper blocks.
-    fn forget_bias(&self, channel: usize) -> f32 {
-        let last = (self.d_model / self.n_heads - 1) as f32;
-        let depth = if self.n_layers > 1 { self.layer as f32 / (self.n_layers - 1) as f32 } else { 0.0 };
-        if last > 0.0 { 5.0 - 12.0 * (channel as f32 / last).powf(0.3 + 1.3 * depth) } else { 5.0 }
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        let d = config.d_model as u128;
+        if config.slstm_conv {
+            list.aside += d;
+            list.conv_silu(d);
+            list.aside -= d;
+        }
+        list.op(Op { keeps: &[d], reads: 2 * d, gives: 4 * d, aside: d, ..Op::default() });
+        list.op(Op { reads: 4 * d, gives: 4 * d, ..Op::default() });
+        list.op(Op { keeps: &[4 * d, d, d, d, d], reads: 4 * d, gives: 4 * d, ..Op::default() });
+        list.op(Op { reads: d, gives: d, ..Op::default() });
     }
 }
 

@@ -16,33 +16,17 @@
 //! cargo build --release --workspace --examples && target/release/examples/parity
 //! ```
 
-use burn::config::Config;
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::{Candidate, CheckedConfig, InitialState};
+use minrnn_model::{Candidate, CheckedConfig};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::init::Initializer;
 use super::linear::{apply, bias, matmul};
 use super::mixer::Mixer;
-use crate::Result;
+use crate::memory::activations::Activations;
 use crate::ops::{self, Start, StepCodes};
-
-/// Settings of a [`SignedMinGru`].
-#[derive(Config, Debug)]
-pub struct SignedMinGruConfig {
-    /// Width D of input and output.
-    pub d_model: usize,
-    /// Width E of the hidden state.
-    pub d_inner: usize,
-    /// The candidate map.
-    #[config(default = "Candidate::Positive")]
-    pub candidate: Candidate,
-    /// Zero or learned state before the first step.
-    #[config(default = "InitialState::Zero")]
-    pub initial_state: InitialState,
-}
 
 /// A signed minGRU with its down-projection.
 #[derive(Module, Debug)]
@@ -57,27 +41,24 @@ pub struct SignedMinGru {
     candidate: Candidate,
 }
 
-impl SignedMinGruConfig {
-    /// The settings a model's configuration asks for.
-    ///
-    /// # Errors
-    /// When the expansion gives no whole width.
-    pub fn from_model(config: &CheckedConfig, _layer: usize) -> Result<Self> {
-        Ok(Self::new(config.d_model, config.d_inner()).with_candidate(config.candidate).with_initial_state(config.initial_state))
-    }
-
-    /// A new cell.
-    pub fn init(&self, init: &mut Initializer) -> SignedMinGru {
-        SignedMinGru {
-            in_proj: init.linear(self.d_model, 3 * self.d_inner),
-            out_proj: init.linear(self.d_inner, self.d_model),
-            initial_state: learned_state(self.initial_state, self.d_inner, init),
-            candidate: self.candidate,
+impl SignedMinGru {
+    /// The cell that `config` asks for.
+    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
+        let (d, e) = (config.d_model, config.d_inner());
+        Self {
+            in_proj: init.linear(d, 3 * e),
+            out_proj: init.linear(e, d),
+            initial_state: learned_state(config, init),
+            candidate: config.candidate,
         }
     }
-}
 
-impl SignedMinGru {
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        let [d, e] = [config.d_model, config.d_inner()].map(|x| x as u128);
+        list.recurrence(d, e, 3 * e, &[3 * e, e]);
+        list.out(e, d, true);
+    }
+
     fn initial_vector(&self) -> Option<Tensor<1>> {
         initial_vector(self.initial_state.as_ref(), self.candidate)
     }

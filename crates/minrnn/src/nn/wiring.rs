@@ -22,7 +22,6 @@ use super::h3::Shift;
 use super::init::Initializer;
 use super::linear::{apply, matmul, matmul_rows, rows, sequences};
 use super::mixer::Mixer;
-use crate::Result;
 use crate::ops::{self, StepCodes};
 
 /// The layers around an inner one.
@@ -59,12 +58,9 @@ pub struct H3Wiring {
 
 impl Wiring {
     /// The wiring `config` asks for, if any.
-    ///
-    /// # Errors
-    /// When the expansion gives no whole width.
-    pub fn new(config: &CheckedConfig, init: &mut Initializer) -> Result<Option<Self>> {
+    pub fn new(config: &CheckedConfig, init: &mut Initializer) -> Option<Self> {
         let d = config.d_model;
-        Ok(match config.wiring {
+        match config.wiring {
             WiringKind::None => None,
             WiringKind::Mamba => {
                 let e = config.d_inner();
@@ -79,7 +75,7 @@ impl Wiring {
                 shift_ssm: Shift::new(d, config.d_state, init),
                 out_proj: init.linear(d, d),
             })),
-        })
+        }
     }
 
     /// Zeros before the first step: the inputs of the convolution, or the keys.

@@ -104,7 +104,7 @@ const DATA: &[&str] = &["use fewer rows or columns"];
 
 /// Loss and gradients of a batch.
 fn differentiating(experiment: &Experiment, model: &CheckedConfig, sizes: Sizes) -> Result<Moment> {
-    let Pass { embedding, blocks, head, states, forward } = Pass::of(model, sizes)?;
+    let Pass { embedding, blocks, head, states, forward } = Pass::of(model, sizes);
     let stream = sizes.steps() * model.d_model as u128;
     let checkpoints = experiment.train.checkpoint_blocks;
     // From the first to the last, what they keep and hold at the most, and how many numbers they train.
@@ -142,7 +142,7 @@ fn differentiating(experiment: &Experiment, model: &CheckedConfig, sizes: Sizes)
 
 /// A pass without gradients, and its logits as they are scored.
 fn evaluating(model: &CheckedConfig, sizes: Sizes) -> Result<Moment> {
-    let Pass { states, forward, .. } = Pass::of(model, sizes)?;
+    let Pass { states, forward, .. } = Pass::of(model, sizes);
     let logits = sizes.scored * model.outputs() as u128;
     Ok(Moment::of(vec![("activations", F32 * (forward + logits), BATCH), ("states", F32 * states, STATES)]))
 }

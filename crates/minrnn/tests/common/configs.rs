@@ -2,7 +2,7 @@
 
 use minrnn_model::{
     Candidate, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, MixerKind, ModelConfig, NormKind, Pooling,
-    Positions, S4Init, ScanKind, WiringKind,
+    Positions, S4Init, ScanKind, Setting, WiringKind,
 };
 
 use super::{D_MODEL, VOCAB_SIZE};
@@ -12,58 +12,54 @@ pub fn small(mixer: MixerKind) -> ModelConfig {
     ModelConfig { mixer, vocab_size: VOCAB_SIZE, d_model: D_MODEL, n_layers: 1, max_seq_len: 150, ..Default::default() }
 }
 
-/// Every combination of the settings that matter to `mixer`.
+/// Every combination of the settings that matter to `mixer`; those that its specification lists follow from it.
 pub fn mixers(mixer: MixerKind) -> Vec<ModelConfig> {
-    if mixer == MixerKind::Attention {
-        return attention();
+    let mut configs = vec![small(mixer)];
+    if takes(mixer, Setting::InitialState) {
+        configs = vary(configs, InitialState::ALL, |config, value| config.initial_state = value);
+    }
+    if takes(mixer, Setting::LogSpace) {
+        configs = vary(configs, ScanKind::ALL, |config, value| config.scan = value);
     }
     let configs = match mixer {
-        MixerKind::MinGru
-        | MixerKind::MinLstm
-        | MixerKind::Gru
-        | MixerKind::Lstm
-        | MixerKind::Gilr
-        | MixerKind::SignedMinGru
-        | MixerKind::DecayMinGru => vary(vec![small(mixer)], InitialState::ALL, |config, value| config.initial_state = value),
-        _ => vec![small(mixer)],
-    };
-    let configs = match mixer {
-        MixerKind::MinGru | MixerKind::MinLstm => {
-            let configs = vary(configs, Candidate::ALL, |config, value| config.candidate = value);
-            vary(configs, ScanKind::ALL, |config, value| config.scan = value)
-        }
+        MixerKind::MinGru | MixerKind::SignedMinGru | MixerKind::DecayMinGru => candidates(configs),
+        MixerKind::MinLstm => vary(candidates(configs), &[true, false], |config, value| config.normalize_gates = value),
         MixerKind::Gru => vary(configs, GruForm::ALL, |config, value| config.gru_form = value),
         MixerKind::Mamba => {
             let plain = ModelConfig { n_layers: 2, ..small(mixer) };
             vec![plain.clone(), ModelConfig { d_state: 3, expansion: 1.5, ..plain }]
         }
         MixerKind::S6 => vec![small(mixer), ModelConfig { d_state: 3, dt_rank: 3, ..small(mixer) }],
-        MixerKind::Lstm | MixerKind::Gilr | MixerKind::Attention | MixerKind::S4 => configs,
-        MixerKind::Aaren | MixerKind::LinearAttention => vary(vec![small(mixer)], &[4, 1, 16], |config, value| config.n_heads = value),
-        MixerKind::RetNet => {
-            let wide = ModelConfig { expansion: 1.5, ..small(mixer) };
-            vary(vec![small(mixer), wide], &[4, 1, 2], |config, value| config.n_heads = value)
-        }
+        MixerKind::Lstm | MixerKind::Gilr | MixerKind::S4 => configs,
+        MixerKind::Aaren | MixerKind::LinearAttention => heads(configs, &[4, 1, 16]),
+        MixerKind::RetNet => heads(vec![small(mixer), ModelConfig { expansion: 1.5, ..small(mixer) }], &[4, 1, 2]),
         MixerKind::Rwkv4 => vec![small(mixer), ModelConfig { expansion: 1.0, ..small(mixer) }],
         MixerKind::SLstm => {
             let configs = vary(configs, ForgetGate::ALL, |config, value| config.slstm_forget_gate = value);
             vary(configs, &[true, false], |config, value| config.slstm_conv = value)
         }
-        MixerKind::MLstm => vary(configs, &[4, 1], |config, value| config.n_heads = value),
+        MixerKind::MLstm => heads(configs, &[4, 1]),
+        MixerKind::Attention => attention(),
         MixerKind::S4d => vary(configs, S4Init::ALL, |config, value| config.s4_init = value),
         MixerKind::H3 => {
             vary(vary(configs, &[1, 2], |config, value| config.head_width = value), &[6, 2], |config, value| config.d_state = value)
         }
         MixerKind::Hyena | MixerKind::HyenaFilter => vary(configs, &[150, 2, 20], |config, value| config.max_seq_len = value),
-        MixerKind::SignedMinGru | MixerKind::DecayMinGru => vary(configs, Candidate::ALL, |config, value| config.candidate = value),
-        MixerKind::Delta => vary(vec![small(mixer)], &[4, 2], |config, value| config.n_heads = value),
+        MixerKind::Delta => heads(configs, &[4, 2]),
     };
-    let configs = match mixer {
-        MixerKind::MinLstm => vary(configs, &[true, false], |config, value| config.normalize_gates = value),
-        _ => configs,
-    };
-    let configs = configs.into_iter().chain(beyond_the_paper(mixer));
-    configs.filter(|config| config.validate().is_ok()).collect()
+    configs.into_iter().chain(beyond_the_paper(mixer)).filter(|config| config.validate().is_ok()).collect()
+}
+
+fn takes(mixer: MixerKind, setting: Setting) -> bool {
+    mixer.spec().takes().contains(&setting)
+}
+
+fn candidates(configs: Vec<ModelConfig>) -> Vec<ModelConfig> {
+    vary(configs, Candidate::ALL, |config, value| config.candidate = value)
+}
+
+fn heads(configs: Vec<ModelConfig>, choices: &[usize]) -> Vec<ModelConfig> {
+    vary(configs, choices, |config, value| config.n_heads = value)
 }
 
 /// Highway output and the lower bound of the forget gate, of those that have them.
@@ -71,15 +67,8 @@ fn beyond_the_paper(mixer: MixerKind) -> Vec<ModelConfig> {
     let learned = ModelConfig { initial_state: InitialState::Learned, ..small(mixer) };
     let highway = ModelConfig { highway: true, ..learned.clone() };
     let floor = ModelConfig { forget_floor: ForgetFloor::Learned, ..learned };
-    match mixer {
-        MixerKind::MinGru => {
-            let both = ModelConfig { highway: true, candidate: Candidate::Tanh, ..floor.clone() };
-            let log_space = ModelConfig { scan: ScanKind::LogSpace, ..highway.clone() };
-            vec![highway, log_space, floor, both]
-        }
-        MixerKind::MinLstm => vec![highway],
-        _ => Vec::new(),
-    }
+    let both = ModelConfig { highway: true, candidate: Candidate::Tanh, ..floor.clone() };
+    vec![highway.clone(), ModelConfig { scan: ScanKind::LogSpace, ..highway }, floor, both]
 }
 
 /// Every way to see the past: all of it, a window, and what is left when the cache is full.

@@ -1,5 +1,7 @@
 //! What the law speaks about, seen alike: a mixer, a block, a language model.
 
+use std::convert::Infallible;
+
 use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Tensor;
 use minrnn::model::{BackboneState, SequenceModel};
@@ -114,20 +116,18 @@ impl<M: Mixer + ModuleDisplay> Subject for SequenceModel<M> {
 /// The mixer of each configuration, with its name.
 pub fn mixers(configs: Vec<ModelConfig>) -> impl Iterator<Item = (String, Cell<AnyMixer>)> {
     each(configs, |config| {
-        Cell(perturbed(
-            AnyMixer::from_config(&config.checked().expect("a valid model"), 0, &mut Initializer::new(3, &device()))
-                .expect("a valid mixer"),
-        ))
+        let config = config.checked().expect("a valid model");
+        Cell(perturbed(AnyMixer::new(&config, 0, &mut Initializer::new(3, &device()))))
     })
 }
 
 /// The block of each configuration, with its name.
 pub fn blocks(configs: Vec<ModelConfig>) -> impl Iterator<Item = (String, Block<AnyMixer>)> {
     each(configs, |config| {
-        let mixer = |init: &mut Initializer| AnyMixer::from_config(&config.checked().expect("a valid model"), 0, init);
-        perturbed(
-            Block::new(&config.checked().expect("a valid model"), 0, mixer, &mut Initializer::new(4, &device())).expect("a valid block"),
-        )
+        let config = config.checked().expect("a valid model");
+        let mixer = |init: &mut Initializer| Ok::<_, Infallible>(AnyMixer::new(&config, 0, init));
+        let Ok(block) = Block::new(&config, 0, mixer, &mut Initializer::new(4, &device()));
+        perturbed(block)
     })
 }
 

@@ -17,7 +17,7 @@ fn each_segment_is_encoded_as_if_alone() {
     for kind in MixerKind::ALL {
         let config = mixers(*kind).pop().expect("a configuration");
         let init = &mut Initializer::new(2, &Device::flex());
-        let mut mixer = || crate::common::perturbed(AnyMixer::from_config(&config.checked().unwrap(), 0, init).unwrap());
+        let mut mixer = || crate::common::perturbed(AnyMixer::new(&config.checked().unwrap(), 0, init));
         let encoder = Bidirectional { forward: mixer(), backward: mixer() };
         let x = random_tensor([3, SEQ_LEN, D_MODEL], 1, &Device::flex());
         let y = encoder.encode(x.clone(), &segments).unwrap();
@@ -35,7 +35,7 @@ fn each_segment_is_encoded_as_if_alone() {
 fn a_dense_batch_is_one_segment_per_row() {
     let config = mixers(MixerKind::MinGru).remove(0);
     let init = &mut Initializer::new(2, &Device::flex());
-    let mut mixer = || AnyMixer::from_config(&config.checked().unwrap(), 0, init).unwrap();
+    let mut mixer = || AnyMixer::new(&config.checked().unwrap(), 0, init);
     let encoder = Bidirectional { forward: mixer(), backward: mixer() };
     let x = random_tensor([2, SEQ_LEN, D_MODEL], 1, &Device::flex());
     let expected = alone(&encoder.forward, x.clone()) + alone(&encoder.backward, x.clone().flip([1])).flip([1]);
@@ -47,7 +47,7 @@ fn a_dense_batch_is_one_segment_per_row() {
 fn an_empty_batch_is_encoded() {
     let config = mixers(MixerKind::Lstm).remove(0);
     let init = &mut Initializer::new(2, &Device::flex());
-    let mut mixer = || AnyMixer::from_config(&config.checked().unwrap(), 0, init).unwrap();
+    let mut mixer = || AnyMixer::new(&config.checked().unwrap(), 0, init);
     let encoder = Bidirectional { forward: mixer(), backward: mixer() };
     let x = Tensor::zeros([2, 0, D_MODEL], &Device::flex());
     assert_eq!(encoder.encode(x, &Segments::dense()).unwrap().dims(), [2, 0, D_MODEL]);

@@ -1,14 +1,17 @@
 //! minGRU at irregular times: cuts change nothing, steps of length 1 are those of the contract, and time alone makes the state fade.
 
+use crate::common::configs::small;
 use crate::common::{GRADIENT, OUTPUT, assert_close, device, perturbed, random, random_tensor, values};
 use burn::tensor::{Tensor, TensorData};
-use minrnn::nn::{DecayMinGru, DecayMinGruConfig, Hidden, Initializer, Mixer};
+use minrnn::nn::{DecayMinGru, Hidden, Initializer, Mixer};
 use minrnn::ops::StepCodes;
+use minrnn_model::MixerKind;
 
 const SIZES: [usize; 3] = [2, 9, 8];
 
 fn cell() -> DecayMinGru {
-    perturbed(DecayMinGruConfig::new(8, 16).init(&mut Initializer::new(1, &device())))
+    let config = small(MixerKind::DecayMinGru).checked().expect("a valid model");
+    perturbed(DecayMinGru::new(&config, 0, &mut Initializer::new(1, &device())))
 }
 
 /// Times between 0 and 2, with gradients.

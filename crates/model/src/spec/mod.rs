@@ -87,7 +87,7 @@ pub enum Setting {
 
 /// Lists the mixers: the variant, the name in files, and the specification.
 macro_rules! mixers {
-    ($($(#[$doc:meta])* $variant:ident = $text:literal => $spec:expr,)+) => {
+    ($dollar:tt; $($(#[$doc:meta])* $variant:ident = $text:literal => $spec:expr,)+) => {
         minrnn_kernels::choices! {
             /// The time-mixing layer.
             MixerKind, "mixer" {
@@ -103,10 +103,20 @@ macro_rules! mixers {
                 }
             }
         }
+
+        /// Calls a macro with the names of all variants of `MixerKind`, for tests of each of them.
+        #[doc(hidden)]
+        #[macro_export]
+        macro_rules! each_mixer {
+            ($dollar call:ident) => {
+                $dollar call! { $($variant)+ }
+            };
+        }
     };
 }
 
 mixers! {
+    $;
     /// minGRU: one update gate that depends on the input alone.
     #[default]
     MinGru = "min-gru" => min_gru::Spec,
