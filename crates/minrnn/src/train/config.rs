@@ -226,8 +226,8 @@ impl Experiment {
                 let expected = began.get(key).unwrap_or(&default[section][key]);
                 if found != expected {
                     return Err(Error::MustStay(format!(
-                        "{section}.{key} must stay {expected}, as the run began with it, found {found}; what may change when a run goes on: \
-                         {}; leave that setting as it was",
+                        "{section}.{key} must stay {expected}, as the run began with it, found {found}; leave that setting as it was (what may \
+                         change when a run goes on: {})",
                         MAY_CHANGE.join(", ")
                     )));
                 }
