@@ -11,7 +11,8 @@ use std::mem::MaybeUninit;
 use burn::tensor::{Device, Tensor, TensorData};
 use minrnn::device::name_of;
 use minrnn::ops::{Start as DeviceStart, StepCodes, backward_from, linear_scan};
-use minrnn_kernels::{Shape, Start, copy, grid, scan};
+use minrnn_kernels::recurrence::{self, Cell, Gradients, Inputs, Upstream};
+use minrnn_kernels::{Shape, Start, copy, grid};
 use rayon::prelude::*;
 
 use crate::case::expect_room;
@@ -80,10 +81,15 @@ fn measure(shape: Shape, plan: Plan) -> Vec<Turn> {
     let mut last = vec![MaybeUninit::new(0.0); shape.states()];
     let mut init = vec![MaybeUninit::new(0.0); shape.width];
     let start = Start::default();
+    let inputs = Inputs { preact: &a, bias: None, extra: &b };
+    let upstream = Upstream { h: &h, d_h: Some(&d_h), d_h_last: None };
     let turns = (0..plan.warmup + plan.iterations).map(|_| Turn {
         copy: milliseconds(|| memcpy(&a, &mut h_out)).min(milliseconds(|| copy::past_caches(&a, &mut h_out))),
-        forward: milliseconds(|| scan::forward(shape, &a, &b, start, &mut h_out, &mut last)),
-        backward: milliseconds(|| scan::backward(shape, &a, start, &h, Some(&d_h), None, &mut d_a, &mut d_b, &mut last, &mut init)),
+        forward: milliseconds(|| recurrence::forward(shape, Cell::Linear, inputs, start, &mut h_out, &mut last)),
+        backward: milliseconds(|| {
+            let gradients = Gradients { d_preact: &mut d_a, d_bias: None, d_extra: &mut d_b, d_h0: &mut last, d_init: &mut init };
+            recurrence::backward(shape, Cell::Linear, inputs, start, upstream, gradients);
+        }),
     });
     let turns = turns.skip(plan.warmup).collect();
     black_box((&h_out, &d_a, &d_b));

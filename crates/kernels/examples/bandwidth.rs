@@ -3,7 +3,8 @@
 //! `cargo run --release -p minrnn-kernels --example bandwidth -- [threads] [repetitions]`. Every input counts once as read and every
 //! output once as written: the scan moves 12 bytes per element forward and 32 forward and backward.
 
-use minrnn_kernels::{Candidate, Gates, Shape, Start, min_gru, min_lstm, scan};
+use minrnn_kernels::recurrence::{self, Cell, Gradients, Inputs, Upstream};
+use minrnn_kernels::{Candidate, Gates, Shape, Start};
 use rayon::prelude::*;
 use std::hint::black_box;
 use std::mem::MaybeUninit;
@@ -55,6 +56,8 @@ fn main() {
     }
 }
 
+const CELLS: [Cell; 3] = [Cell::Linear, Cell::MinGru(Candidate::Positive), Cell::MinLstm(Candidate::Positive, Gates::Normalized)];
+
 fn row(shape: Shape, repetitions: usize) {
     let n = shape.elements();
     let wave = |i: usize| ((i * 7919) % 1009) as f32 / 1009.0;
@@ -81,63 +84,22 @@ fn row(shape: Shape, repetitions: usize) {
                 h.get()[..n].par_chunks_mut(piece).zip(a.par_chunks(piece)).for_each(|(to, from)| to.copy_from_slice(from));
             }),
         );
-        note(1, seconds(|| scan::forward(shape, a, &x[..n], start, h.out(n), out(&mut last))));
-        note(
-            2,
-            seconds(|| {
-                let (d_a, d_b) = d_x.out(2 * n).split_at_mut(n);
-                scan::backward(shape, a, start, &h.get()[..n], Some(d_h), None, d_a, d_b, out(&mut last), out(&mut init));
-            }),
-        );
-        note(3, seconds(|| min_gru::forward(shape, Candidate::Positive, &x[..2 * n], None, start, h.out(n), out(&mut last))));
-        note(
-            4,
-            seconds(|| {
-                let d_bias = Some(out(&mut d_bias[..2 * shape.width]));
-                let h = &h.get()[..n];
-                min_gru::backward(
-                    shape,
-                    Candidate::Positive,
-                    &x[..2 * n],
-                    None,
-                    start,
-                    h,
-                    Some(d_h),
-                    None,
-                    d_x.out(2 * n),
-                    d_bias,
-                    out(&mut last),
-                    out(&mut init),
-                );
-            }),
-        );
-        note(
-            5,
-            seconds(|| {
-                min_lstm::forward(shape, Candidate::Positive, Gates::Normalized, &x[..3 * n], None, start, h.out(n), out(&mut last));
-            }),
-        );
-        note(
-            6,
-            seconds(|| {
-                let (d_bias, h) = (Some(out(&mut d_bias)), &h.get()[..n]);
-                min_lstm::backward(
-                    shape,
-                    Candidate::Positive,
-                    Gates::Normalized,
-                    &x[..3 * n],
-                    None,
-                    start,
-                    h,
-                    Some(d_h),
-                    None,
-                    d_x.out(3 * n),
-                    d_bias,
-                    out(&mut last),
-                    out(&mut init),
-                );
-            }),
-        );
+        for (cell, at) in CELLS.into_iter().zip([1, 3, 5]) {
+            let parts = cell.parts();
+            let (preact, extra) = if cell == Cell::Linear { (a, &x[..n]) } else { (&x[..parts * n], &x[..0]) };
+            let inputs = Inputs { preact, bias: None, extra };
+            note(at, seconds(|| recurrence::forward(shape, cell, inputs, start, h.out(n), out(&mut last))));
+            let (d_preact, d_extra) = d_x.out(parts * n + extra.len()).split_at_mut(parts * n);
+            let gradients = Gradients {
+                d_preact,
+                d_bias: (parts > 1).then(|| out(&mut d_bias[..parts * shape.width])),
+                d_extra,
+                d_h0: out(&mut last),
+                d_init: out(&mut init),
+            };
+            let upstream = Upstream { h: &h.get()[..n], d_h: Some(d_h), d_h_last: None };
+            note(at + 1, seconds(|| recurrence::backward(shape, cell, inputs, start, upstream, gradients)));
+        }
     }
     black_box((&h.0, &d_x.0));
     let gigabytes = |floats: usize, seconds: f64| (floats * n * 4) as f64 / seconds / 1e9;

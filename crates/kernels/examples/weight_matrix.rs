@@ -6,7 +6,7 @@
 
 use minrnn_kernels::matmul::{self, Matrix, Write};
 use minrnn_kernels::simd::Level;
-use minrnn_kernels::weight_matrix::{Scratch, WeightFormat, WeightMatrix};
+use minrnn_kernels::weight_matrix::{Inputs, Scratch, WeightFormat, WeightMatrix};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -53,7 +53,7 @@ fn main() {
                 let seconds = fastest(budget, || {
                     for matrix in &matrices {
                         let (outputs, x) = (matrix.outputs(), &x[..rows * matrix.inputs()]);
-                        matrix.multiply(level, rows, black_box(x), 0..outputs, &mut y, outputs, None, &mut scratch);
+                        matrix.multiply(level, Inputs { rows, x: black_box(x), bias: None }, 0..outputs, &mut y, outputs, &mut scratch);
                         black_box(&mut y);
                     }
                 });

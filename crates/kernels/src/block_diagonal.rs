@@ -7,11 +7,10 @@
 //! Blocks of four, of which there are many, are multiplied in place; wider ones go to [`mod@crate::matmul`] one by one.
 
 use crate::grid::{self, SharedOut};
-use crate::matmul::{Matrix, Write, as_out, multiply, transposed};
+use crate::matmul::{Matrix, Write, multiply, transposed};
 use crate::rows;
-use crate::shape::{Out, elements, expect_len};
+use crate::shape::{Out, as_out, elements, expect_len};
 use crate::simd::{Level, Simd, WithSimd};
-use crate::stepwise::combine;
 use alloc::{vec, vec::Vec};
 
 /// Sizes of a block-diagonal matrix.
@@ -96,7 +95,7 @@ pub fn backward(rows: usize, blocks: Blocks, x: &[f32], weight: &[f32], d_y: &[f
             }
         });
     }
-    combine(&partials, weight.len(), 0, d_weight);
+    rows::combine(&partials, weight.len(), 0, d_weight);
 }
 
 /// Tasks that rows are cut into, each with rows of its own.

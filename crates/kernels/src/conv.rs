@@ -1,7 +1,7 @@
 //! Causal depthwise convolution with a carried window.
 //!
 //! y_t = bias + Σ_j w_j ⊙ x_(t−K+1+j), j = 0 … K−1: tap K−1 meets the current step (the layout of a torch `Conv1d` with left padding).
-//! Inputs before the first step come from `window` `[B, K−1, D]`, oldest first, or are 0. A reset makes everything before it 0; a padded step
+//! Positions before the first step come from `window` `[B, K−1, D]`, oldest first, or are 0. A reset makes everything before it 0; a padded step
 //! gives 0 and is no input. `window_last` holds the K−1 inputs before the next step.
 //!
 //! Positions: the inputs of a row are counted from the oldest of the window, so that position p ≥ K−1 is step p − (K−1), and step t meets
@@ -21,45 +21,66 @@
 mod spectral;
 
 use crate::grid::SharedOut;
-use crate::rows::{self, accumulate, plus};
+use crate::rows;
 use crate::segments::{RESET, Segments};
 use crate::shape::{Out, Shape, elements, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd};
+use crate::simd::{self, Level, Simd, WithSimd, add_to, plus};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-/// Output of the convolution and the window to carry on.
-///
-/// # Shapes
-/// `[B, T, D]` are `shape`'s batch, seq_len and width; `K = kernel_size`.
-/// - `x`, `y`: `[B, T, D]`
-/// - `weight`: `[D, K]`; `bias`: `[D]`
-/// - `window`, `window_last`: `[B, K−1, D]`, oldest first; no window is 0
+/// What is convolved: `[B, T, D]` are the batch, seq_len and width of a shape, `K` is the kernel size.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a, T = f32> {
+    /// `[B, T, D]`.
+    pub x: &'a [T],
+    /// `[D, K]`.
+    pub weight: &'a [T],
+    /// `[B, K−1, D]`, oldest first; `None` is 0.
+    pub window: Option<&'a [T]>,
+    /// Which steps are real, and before which ones everything is 0.
+    pub segments: Segments<'a>,
+}
+
+/// Gradients of what [`forward`] wrote; one that is `None` is 0.
+#[derive(Debug, Clone, Copy)]
+pub struct Upstream<'a, T = f32> {
+    /// Of y.
+    pub d_y: Option<&'a [T]>,
+    /// Of the last window.
+    pub d_window_last: Option<&'a [T]>,
+    /// What reaches `x` `[B, T, D]` by another way: it is added to the gradient of every step, padded ones too.
+    pub d_residual: Option<&'a [T]>,
+}
+
+/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`].
+#[derive(Debug)]
+pub struct Gradients<'a> {
+    /// Of x.
+    pub x: Out<'a>,
+    /// Of the weight.
+    pub weight: Out<'a>,
+    /// Of the bias `[D]`.
+    pub bias: Out<'a>,
+    /// Of the window, whether or not there is one.
+    pub window: Out<'a>,
+}
+
+/// Output of the convolution `[B, T, D]` with `bias` `[D]`, and the window to carry on `[B, K−1, D]`.
 ///
 /// # Panics
 /// When a length does not fit or `kernel_size` is 0.
-#[allow(clippy::too_many_arguments, reason = "the kernels' flat convention: inputs, then outputs")]
-pub fn forward(
-    shape: Shape,
-    kernel_size: usize,
-    x: &[f32],
-    weight: &[f32],
-    bias: &[f32],
-    window: Option<&[f32]>,
-    segments: Segments,
-    y: Out,
-    window_last: Out,
-) {
-    let inputs = Inputs::new(shape, kernel_size, x, weight, window, segments);
+pub fn forward(shape: Shape, kernel_size: usize, inputs: Inputs, bias: &[f32], y: Out, window_last: Out) {
+    let Inputs { x, weight, .. } = inputs;
+    let positions = Positions::new(shape, kernel_size, inputs);
     expect_len("bias", bias, shape.width);
     expect_len("y", y, shape.elements());
-    expect_len("window_last", window_last, inputs.window_elements());
-    inputs.write_window_last(window_last);
+    expect_len("window_last", window_last, positions.window_elements());
+    positions.write_window_last(window_last);
     #[cfg(feature = "fft")]
     if !x.is_empty() && spectral::pays(shape.seq_len, kernel_size) {
-        return spectral::forward(&inputs, weight, bias, y);
+        return spectral::forward(&positions, weight, bias, y);
     }
     let taps = transpose(weight, shape.width, kernel_size);
     let level = Level::current();
@@ -67,69 +88,46 @@ pub fn forward(
     rows::for_each_block(shape.steps(), shape.width, 0, |steps, _| {
         // SAFETY: blocks are disjoint.
         let y = unsafe { y.slice(steps.start * shape.width, steps.len() * shape.width) };
-        level.run(Forward { inputs: &inputs, steps, taps: &taps, bias, y });
+        level.run(Forward { positions: &positions, steps, taps: &taps, bias, y });
     });
 }
 
-/// Gradients of [`forward`]; `d_residual` `[B, T, D]`, what reaches `x` by another way, is added to `d_x` of every step, padded ones too.
-///
-/// # Shapes
-/// As in [`forward`]; a missing `d_y`, `d_window_last` or `d_residual` is 0.
+/// Gradients of [`forward`].
 ///
 /// # Panics
 /// When a length does not fit or `kernel_size` is 0.
-#[allow(clippy::too_many_arguments, reason = "the kernels' flat convention: inputs, then outputs")]
-pub fn backward(
-    shape: Shape,
-    kernel_size: usize,
-    x: &[f32],
-    weight: &[f32],
-    window: Option<&[f32]>,
-    segments: Segments,
-    d_y: Option<&[f32]>,
-    d_window_last: Option<&[f32]>,
-    d_residual: Option<&[f32]>,
-    d_x: Out,
-    d_weight: Out,
-    d_bias: Out,
-    d_window: Out,
-) {
-    let inputs = Inputs::new(shape, kernel_size, x, weight, window, segments);
-    if let Some(d_y) = d_y {
-        expect_len("d_y", d_y, shape.elements());
-    }
-    if let Some(d_window_last) = d_window_last {
-        expect_len("d_window_last", d_window_last, inputs.window_elements());
-    }
-    if let Some(d_residual) = d_residual {
-        expect_len("d_residual", d_residual, shape.elements());
-    }
-    expect_len("d_x", d_x, shape.elements());
-    expect_len("d_weight", d_weight, weight.len());
-    expect_len("d_bias", d_bias, shape.width);
-    expect_len("d_window", d_window, inputs.window_elements());
+pub fn backward(shape: Shape, kernel_size: usize, inputs: Inputs, upstream: Upstream, d: Gradients) {
+    let Inputs { x, weight, .. } = inputs;
+    let positions = Positions::new(shape, kernel_size, inputs);
+    upstream.d_y.inspect(|d| expect_len("d_y", d, shape.elements()));
+    upstream.d_window_last.inspect(|d| expect_len("d_window_last", d, positions.window_elements()));
+    upstream.d_residual.inspect(|d| expect_len("d_residual", d, shape.elements()));
+    expect_len("d_x", d.x, shape.elements());
+    expect_len("d_weight", d.weight, weight.len());
+    expect_len("d_bias", d.bias, shape.width);
+    expect_len("d_window", d.window, positions.window_elements());
     if shape.seq_len == 0 {
-        copy_or_zero(d_window_last, d_window);
+        copy_or_zero(upstream.d_window_last, d.window);
     }
     let taps = transpose(weight, shape.width, kernel_size);
-    let gradients = Gradients { inputs: &inputs, d_y, d_window_last, d_residual, taps: &taps };
+    let adjoint = Adjoint { positions: &positions, upstream, taps: &taps };
     #[cfg(feature = "fft")]
     if !x.is_empty() && spectral::pays(shape.seq_len, kernel_size) {
-        return spectral::backward(&gradients, weight, d_x, d_weight, d_bias, d_window);
+        return spectral::backward(&adjoint, weight, d);
     }
     let level = Level::current();
-    let (d_x, d_window) = (SharedOut::new(d_x), SharedOut::new(d_window));
+    let (d_x, d_window) = (SharedOut::new(d.x), SharedOut::new(d.window));
     let sums = (kernel_size + 1) * shape.width;
     let partial = rows::for_each_block(shape.steps(), shape.width, sums, |steps, sums| {
         let (d_taps, d_bias) = sums.split_at_mut(kernel_size * shape.width);
-        level.run(Backward { gradients, steps, d_x, d_window, d_taps, d_bias });
+        level.run(Backward { adjoint, steps, d_x, d_window, d_taps, d_bias });
     });
     let mut d_taps = vec![MaybeUninit::uninit(); kernel_size * shape.width];
     rows::combine(&partial, sums, 0, &mut d_taps);
-    for (i, d) in d_weight.iter_mut().enumerate() {
-        *d = d_taps[i % kernel_size * shape.width + i / kernel_size];
+    for (i, out) in d.weight.iter_mut().enumerate() {
+        *out = d_taps[i % kernel_size * shape.width + i / kernel_size];
     }
-    rows::combine(&partial, sums, kernel_size * shape.width, d_bias);
+    rows::combine(&partial, sums, kernel_size * shape.width, d.bias);
 }
 
 fn copy_or_zero(source: Option<&[f32]>, out: Out) {
@@ -151,7 +149,7 @@ fn transpose(weight: &[f32], width: usize, kernel_size: usize) -> Vec<f32> {
 }
 
 /// The inputs of every row by position, and which steps see them.
-struct Inputs<'a> {
+struct Positions<'a> {
     shape: Shape,
     /// K − 1.
     past: usize,
@@ -163,8 +161,9 @@ struct Inputs<'a> {
     zeros: Vec<f32>,
 }
 
-impl<'a> Inputs<'a> {
-    fn new(shape: Shape, kernel_size: usize, x: &'a [f32], weight: &[f32], window: Option<&'a [f32]>, segments: Segments<'a>) -> Self {
+impl<'a> Positions<'a> {
+    fn new(shape: Shape, kernel_size: usize, inputs: Inputs<'a>) -> Self {
+        let Inputs { x, weight, window, segments } = inputs;
         assert!(kernel_size > 0, "kernel_size: expected at least 1, found 0");
         expect_len("x", x, shape.elements());
         expect_len("weight", weight, elements([shape.width, kernel_size]));
@@ -227,7 +226,7 @@ impl<'a> Inputs<'a> {
 }
 
 struct Forward<'a> {
-    inputs: &'a Inputs<'a>,
+    positions: &'a Positions<'a>,
     /// Which of the `B · T` steps.
     steps: Range<usize>,
     /// `[K, D]`.
@@ -241,18 +240,18 @@ impl WithSimd for Forward<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let inputs = self.inputs;
-        let Shape { seq_len, width, .. } = inputs.shape;
-        let mut rows = vec![&inputs.zeros[..]; inputs.past + 1];
+        let positions = self.positions;
+        let Shape { seq_len, width, .. } = positions.shape;
+        let mut rows = vec![&positions.zeros[..]; positions.past + 1];
         for (step, y) in self.steps.zip(self.y.chunks_exact_mut(width)) {
             let (b, t) = (step / seq_len, step % seq_len);
-            if t >= inputs.lengths[b] {
+            if t >= positions.lengths[b] {
                 y.fill(MaybeUninit::new(0.0));
                 continue;
             }
-            let oldest = inputs.oldest(b, t);
+            let oldest = positions.oldest(b, t);
             for (tap, row) in rows.iter_mut().enumerate() {
-                *row = inputs.at(b, t + tap).filter(|_| t + tap >= oldest).unwrap_or(&inputs.zeros);
+                *row = positions.at(b, t + tap).filter(|_| t + tap >= oldest).unwrap_or(&positions.zeros);
             }
             match <&[&[f32]; 4]>::try_from(&rows[..]) {
                 Ok(rows) => convolve(simd, rows, self.taps, self.bias, y),
@@ -275,18 +274,17 @@ fn convolve<S: Simd>(simd: S, rows: &[&[f32]], taps: &[f32], bias: &[f32], y: Ou
     }
 }
 
+/// What reaches the positions of every row from the steps that see them.
 #[derive(Clone, Copy)]
-struct Gradients<'a> {
-    inputs: &'a Inputs<'a>,
-    d_y: Option<&'a [f32]>,
-    d_window_last: Option<&'a [f32]>,
-    d_residual: Option<&'a [f32]>,
+struct Adjoint<'a> {
+    positions: &'a Positions<'a>,
+    upstream: Upstream<'a>,
     /// `[K, D]`.
     taps: &'a [f32],
 }
 
 struct Backward<'a> {
-    gradients: Gradients<'a>,
+    adjoint: Adjoint<'a>,
     steps: Range<usize>,
     d_x: SharedOut,
     d_window: SharedOut,
@@ -300,30 +298,30 @@ impl WithSimd for Backward<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Inputs { shape: Shape { seq_len, width, .. }, past, ref lengths, .. } = *self.gradients.inputs;
-        let mut rows = vec![&self.gradients.inputs.zeros[..]; past + 1];
+        let Positions { shape: Shape { seq_len, width, .. }, past, ref lengths, .. } = *self.adjoint.positions;
+        let mut rows = vec![&self.adjoint.positions.zeros[..]; past + 1];
         for step in self.steps {
             let (b, t) = (step / seq_len, step % seq_len);
             // The first step of a row also does the window's positions, which nobody else writes.
             for p in (if t == 0 { 0 } else { t + past })..t + past + 1 {
-                // SAFETY: every step is in one block, and so is every row's first.
                 let (out, residual) = match p.checked_sub(past) {
-                    Some(_) => (unsafe { self.d_x.slice(step * width, width) }, self.gradients.residual(step)),
+                    // SAFETY: every step is in one block.
+                    Some(_) => (unsafe { self.d_x.slice(step * width, width) }, self.adjoint.residual(step)),
+                    // SAFETY: every row has one first step, which is in one block.
                     None => (unsafe { self.d_window.slice((b * past + p) * width, width) }, None),
                 };
                 if p >= lengths[b] + past {
                     copy_or_zero(residual, out);
                     continue;
                 }
-                let (used, carried) = self.gradients.gather(b, p, &mut rows);
-                let (own, more) = (rows[past], [carried, residual]);
-                let x = self.gradients.inputs.at(b, p);
+                let (used, carried) = self.adjoint.gather(b, p, &mut rows);
+                let input = Position { x: self.adjoint.positions.at(b, p), own: rows[past], more: [carried, residual] };
                 match <&[&[f32]; 4]>::try_from(&rows[..]) {
-                    Ok(rows) => differentiate(simd, rows, self.gradients.taps, x, own, more, out, self.d_taps, self.d_bias),
+                    Ok(rows) => differentiate(simd, rows, self.adjoint.taps, input, out, self.d_taps, self.d_bias),
                     Err(_) => {
                         let (rows, taps) = (&rows[used.clone()], used.start * width..used.end * width);
-                        let (taps, d_taps) = (&self.gradients.taps[taps.clone()], &mut self.d_taps[taps]);
-                        differentiate(simd, rows, taps, x, own, more, out, d_taps, self.d_bias);
+                        let (taps, d_taps) = (&self.adjoint.taps[taps.clone()], &mut self.d_taps[taps]);
+                        differentiate(simd, rows, taps, input, out, d_taps, self.d_bias);
                     }
                 }
             }
@@ -331,44 +329,51 @@ impl WithSimd for Backward<'_> {
     }
 }
 
-impl<'a> Gradients<'a> {
+impl<'a> Adjoint<'a> {
     /// What reaches the input of one of the `B · T` steps by another way.
     #[inline(always)]
     fn residual(&self, step: usize) -> Option<&'a [f32]> {
-        let width = self.inputs.shape.width;
-        self.d_residual.map(|d| &d[step * width..][..width])
+        let width = self.positions.shape.width;
+        self.upstream.d_residual.map(|d| &d[step * width..][..width])
     }
 
     /// Puts into `rows[j]` the gradient of the step that meets position `p` with tap `j`, zeros where there is none. Returns the taps
     /// that meet a step and the gradient from the window after the row.
     #[inline(always)]
     fn gather(&self, b: usize, p: usize, rows: &mut [&'a [f32]]) -> (Range<usize>, Option<&'a [f32]>) {
-        let Inputs { shape: Shape { seq_len, width, .. }, past, .. } = *self.inputs;
-        let (steps, last) = self.inputs.seen_by(b, p);
-        rows.fill(&self.inputs.zeros);
+        let Positions { shape: Shape { seq_len, width, .. }, past, .. } = *self.positions;
+        let (steps, last) = self.positions.seen_by(b, p);
+        rows.fill(&self.positions.zeros);
         let mut used = 0..0;
-        if let Some(d_y) = self.d_y.filter(|_| !steps.is_empty()) {
+        if let Some(d_y) = self.upstream.d_y.filter(|_| !steps.is_empty()) {
             used = p + 1 - steps.end..p + 1 - steps.start;
             for t in steps {
                 rows[p - t] = &d_y[(b * seq_len + t) * width..][..width];
             }
         }
-        let slot = p.checked_sub(self.inputs.lengths[b]).filter(|_| last);
-        let carried = slot.zip(self.d_window_last).map(|(slot, d)| &d[(b * past + slot) * width..][..width]);
+        let slot = p.checked_sub(self.positions.lengths[b]).filter(|_| last);
+        let carried = slot.zip(self.upstream.d_window_last).map(|(slot, d)| &d[(b * past + slot) * width..][..width]);
         (used, carried)
     }
 }
 
-/// One position: out = Σ_j taps_j ⊙ rows_j + more, d_taps_j += rows_j ⊙ x, d_bias += `own`, the row of the position's own step.
+/// An input, and what of its gradient needs no tap.
+struct Position<'a> {
+    /// Its values; `None` is 0.
+    x: Option<&'a [f32]>,
+    /// The gradient of the step that it is the newest input of.
+    own: &'a [f32],
+    /// Gradients that reach it by other ways.
+    more: [Option<&'a [f32]>; 2],
+}
+
+/// One position: out = Σ_j taps_j ⊙ rows_j + more, d_taps_j += rows_j ⊙ x, d_bias += own.
 #[inline(always)]
-#[allow(clippy::too_many_arguments, reason = "rows of one inner loop")]
 fn differentiate<S: Simd>(
     simd: S,
     rows: &[&[f32]],
     taps: &[f32],
-    x: Option<&[f32]>,
-    own: &[f32],
-    more: [Option<&[f32]>; 2],
+    Position { x, own, more }: Position<'_>,
     out: Out,
     d_taps: &mut [f32],
     d_bias: &mut [f32],
@@ -382,10 +387,10 @@ fn differentiate<S: Simd>(
             let row = simd::load(simd, row, at);
             sum = simd.mul_add_e_f32s(row, simd::load(simd, &taps[tap.clone()], at), sum);
             if let Some(x) = x {
-                accumulate(simd, &mut d_taps[tap], at, simd.mul_f32s(row, x));
+                add_to(simd, &mut d_taps[tap], at, simd.mul_f32s(row, x));
             }
         }
         simd::store(simd, out, at, sum);
-        accumulate(simd, d_bias, at, simd::load(simd, own, at));
+        add_to(simd, d_bias, at, simd::load(simd, own, at));
     }
 }

@@ -7,29 +7,32 @@
 //! Sixteen counters at a time fill the vector units: element i reads word ⌊i / 16⌋ mod 2 of counter 16 ⌊i / 32⌋ + i mod 16.
 
 use crate::grid::SharedOut;
-use crate::rows::{self, accumulate};
+use crate::rows;
 use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 
-/// y = residual + keep ⊙ (x + bias) / (1 − p).
-///
-/// # Shapes
-/// - `x`, `residual`, `y`: `[rows, width]`; no `residual` is 0
-/// - `bias`: `[width]`; `None` is 0
+/// What is dropped or added.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a> {
+    /// `[rows, width]`.
+    pub x: &'a [f32],
+    /// `[width]`; `None` is 0.
+    pub bias: Option<&'a [f32]>,
+    /// `[rows, width]`; `None` is 0.
+    pub residual: Option<&'a [f32]>,
+}
+
+/// y = residual + keep ⊙ (x + bias) / (1 − p), `[rows, width]`.
 ///
 /// With `p = 0` nothing is dropped and nothing is drawn. Dropping multiplies by 0, so a dropped NaN or infinity stays visible as NaN.
 ///
 /// # Panics
 /// When a length does not fit or `p` is not in [0, 1).
-#[allow(clippy::too_many_arguments, reason = "the kernels' flat convention: inputs, then outputs")]
-pub fn forward(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, residual: Option<&[f32]>, p: f32, key: u64, y: Out) {
+pub fn forward(rows: usize, width: usize, inputs: Inputs, p: f32, key: u64, y: Out) {
+    let Inputs { x, bias, residual } = inputs;
     expect_len("x", x, elements([rows, width]));
-    if let Some(bias) = bias {
-        expect_len("bias", bias, width);
-    }
-    if let Some(residual) = residual {
-        expect_len("residual", residual, elements([rows, width]));
-    }
+    bias.inspect(|bias| expect_len("bias", bias, width));
+    residual.inspect(|residual| expect_len("residual", residual, elements([rows, width])));
     expect_len("y", y, elements([rows, width]));
     let mask = Mask::new(p, key);
     let level = Level::current();
@@ -104,7 +107,7 @@ impl Mask {
                 let words = threefry(simd, self.key, (group + i as u64) * LANES as u64, lane);
                 for (half, words) in words.into_iter().enumerate() {
                     let value = simd.select_f32s(simd.less_than_u32s(words, threshold), dropped, kept);
-                    rows::put(simd, factors, half * LANES + lane, value);
+                    simd::put(simd, factors, half * LANES + lane, value);
                 }
             }
         }
@@ -252,7 +255,7 @@ impl Stretch for Backward<'_> {
             let d = simd.mul_f32s(simd::load(simd, d_y, i), simd::load(simd, factors, i));
             simd::store(simd, d_x, i, d);
             if !self.sums.is_empty() {
-                accumulate(simd, &mut self.sums[column..column + n], i, d);
+                simd::add_to(simd, &mut self.sums[column..column + n], i, d);
             }
         }
     }

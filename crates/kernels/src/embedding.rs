@@ -4,7 +4,7 @@
 //! sum is taken in the order of n on one thread: the same bits for every number of threads, and no table of partial sums.
 
 use crate::grid::{self, SharedOut};
-use crate::rows::{self, accumulate};
+use crate::rows;
 use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 use core::mem::MaybeUninit;
@@ -85,7 +85,7 @@ impl WithSimd for Backward<'_> {
             // SAFETY: no other task has these columns, and they are initialised.
             let row = unsafe { d_table.slice(token as usize * width + columns.start, columns.len()).assume_init_mut() };
             for at in (0..row.len()).step_by(S::F32_LANES) {
-                accumulate(simd, row, at, simd::load(simd, d_y, at));
+                simd::add_to(simd, row, at, simd::load(simd, d_y, at));
             }
         }
     }

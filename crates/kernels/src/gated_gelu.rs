@@ -6,11 +6,11 @@
 //! d_value = δ scale GELU(gate);   d_gate = δ scale value GELU'(gate);   d_bias = Σ [d_value | d_gate];   d_scale = Σ δ value GELU(gate)
 //! ```
 
-use crate::gelu::{biased, gelu};
-use crate::grid::SharedOut;
-use crate::rows::{self, accumulate};
+use crate::activation::Activation;
+use crate::gelu::Gelu;
+use crate::rows::{self, Formula, Input, Output};
 use crate::shape::{Out, elements, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd};
+use crate::simd::Simd;
 
 /// Which half of a row is the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,6 @@ pub enum Halves {
 
 impl Halves {
     /// Value and gate of a row, or of anything else cut likewise.
-    #[inline(always)]
     fn split<T>(self, row: [T; 2]) -> [T; 2] {
         let [first, second] = row;
         match self {
@@ -33,162 +32,115 @@ impl Halves {
     }
 }
 
-/// y = GELU(gate) ⊙ value ⊙ scale.
-///
-/// # Shapes
-/// - `x`: `[rows, 2 · width]`, rows as `halves` says
-/// - `bias`: `[2 · width]`, added to `x`; `None` is 0
-/// - `scale`: `[width]`; `None` is 1
-/// - `y`: `[rows, width]`
-///
-/// # Panics
-/// When a length does not fit.
-pub fn forward(rows: usize, width: usize, halves: Halves, x: &[f32], bias: Option<&[f32]>, scale: Option<&[f32]>, y: Out) {
-    check(rows, width, x, bias, scale);
-    expect_len("y", y, elements([rows, width]));
-    let level = Level::current();
-    let y = SharedOut::new(y);
-    rows::for_each_block(rows, width, 0, |range, _| {
-        // SAFETY: blocks are disjoint.
-        let y = unsafe { y.slice(range.start * width, range.len() * width) };
-        level.run(Forward { width, halves, x: &x[range.start * 2 * width..range.end * 2 * width], bias, scale, y });
-    });
+/// What is gated.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a> {
+    /// Which half of a row of `x` is the gate.
+    pub halves: Halves,
+    /// `[rows, 2 · width]`.
+    pub x: &'a [f32],
+    /// `[2 · width]`, added to `x`; `None` is 0.
+    pub bias: Option<&'a [f32]>,
+    /// `[width]`; `None` is 1.
+    pub scale: Option<&'a [f32]>,
 }
 
-/// Gradients of [`forward`] with respect to `x`, `bias` and `scale`.
-///
-/// # Shapes
-/// - `x`, `d_x`: `[rows, 2 · width]`
-/// - `bias`, `d_bias`: `[2 · width]`
-/// - `d_y`: `[rows, width]`
-/// - `scale`, `d_scale`: `[width]`
+/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`].
+#[derive(Debug)]
+pub struct Gradients<'a> {
+    /// Of x.
+    pub x: Out<'a>,
+    /// Of the bias, where wanted.
+    pub bias: Option<Out<'a>>,
+    /// Of the scale, where wanted.
+    pub scale: Option<Out<'a>>,
+}
+
+/// y = GELU(gate) ⊙ value ⊙ scale, `[rows, width]`.
 ///
 /// # Panics
 /// When a length does not fit.
-#[allow(clippy::too_many_arguments, reason = "the kernels' flat convention: inputs, then outputs")]
-pub fn backward(
-    rows: usize,
-    width: usize,
-    halves: Halves,
-    x: &[f32],
-    bias: Option<&[f32]>,
-    scale: Option<&[f32]>,
-    d_y: &[f32],
-    d_x: Out,
-    d_bias: Option<Out>,
-    d_scale: Option<Out>,
-) {
-    check(rows, width, x, bias, scale);
+pub fn forward(rows: usize, width: usize, inputs: Inputs, y: Out) {
+    gate(Gelu, rows, width, inputs, y);
+}
+
+/// Gradients of [`forward`], given `d_y` `[rows, width]`.
+///
+/// # Panics
+/// When a length does not fit.
+pub fn backward(rows: usize, width: usize, inputs: Inputs, d_y: &[f32], d: Gradients) {
+    gate_backward(Gelu, rows, width, inputs, d_y, d);
+}
+
+/// [`forward`] with any activation.
+pub(crate) fn gate(activation: impl Activation, rows: usize, width: usize, inputs: Inputs, y: Out) {
+    let inputs = inputs.check(rows, width);
+    expect_len("y", y, elements([rows, width]));
+    rows::apply(Gated(activation), [rows, width], inputs, [Output::matrix(y, width)], []);
+}
+
+/// [`backward`] with any activation.
+pub(crate) fn gate_backward(activation: impl Activation, rows: usize, width: usize, inputs: Inputs, d_y: &[f32], d: Gradients) {
+    let [value, gate, value_bias, gate_bias, scale] = inputs.check(rows, width);
     expect_len("d_y", d_y, elements([rows, width]));
-    expect_len("d_x", d_x, elements([rows, 2, width]));
-    if let Some(d_scale) = &d_scale {
+    expect_len("d_x", d.x, elements([rows, 2, width]));
+    if let Some(d_scale) = &d.scale {
         expect_len("d_scale", d_scale, width);
     }
-    if let Some(d_bias) = &d_bias {
-        expect_len("d_bias", d_bias, elements([2, width]));
-    }
-    let level = Level::current();
-    let d_x = SharedOut::new(d_x);
-    let partial = rows::for_each_block(rows, width, 3 * width, |range, sums| {
-        let at = range.start * 2 * width..range.end * 2 * width;
-        // SAFETY: blocks are disjoint.
-        let d_x = unsafe { d_x.slice(at.start, at.len()) };
-        let d_y = &d_y[range.start * width..range.end * width];
-        level.run(Backward { width, halves, x: &x[at], bias, scale, d_y, d_x, sums });
-    });
-    if let Some(d_scale) = d_scale {
-        rows::combine(&partial, 3 * width, 2 * width, d_scale);
-    }
-    if let Some(d_bias) = d_bias {
-        rows::combine(&partial, 3 * width, 0, d_bias);
-    }
-}
-
-fn check(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, scale: Option<&[f32]>) {
-    expect_len("x", x, elements([rows, 2, width]));
-    if let Some(scale) = scale {
-        expect_len("scale", scale, width);
-    }
-    if let Some(bias) = bias {
-        expect_len("bias", bias, elements([2, width]));
-    }
-}
-
-/// `value ⊙ scale[at..]`, or `value` where there is no scale.
-#[inline(always)]
-fn times<S: Simd>(simd: S, value: S::f32s, scale: Option<&[f32]>, at: usize) -> S::f32s {
-    match scale {
-        Some(scale) => simd.mul_f32s(value, simd::load(simd, scale, at)),
-        None => value,
-    }
-}
-
-struct Forward<'a> {
-    width: usize,
-    halves: Halves,
-    x: &'a [f32],
-    bias: Option<&'a [f32]>,
-    scale: Option<&'a [f32]>,
-    y: Out<'a>,
-}
-
-impl WithSimd for Forward<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let width = self.width;
-        let [value_bias, gate_bias] = self.halves.split([self.bias.map(|b| &b[..width]), self.bias.map(|b| &b[width..])]);
-        for (x, y) in self.x.chunks_exact(2 * width).zip(self.y.chunks_exact_mut(width)) {
-            let [value_row, gate_row] = self.halves.split(x.split_at(width).into());
-            for at in (0..width).step_by(S::F32_LANES) {
-                let value = biased(simd, value_row, value_bias, at);
-                let (active, _) = gelu(simd, biased(simd, gate_row, gate_bias, at));
-                let scaled = times(simd, value, self.scale, at);
-                simd::store(simd, y, at, simd.mul_f32s(active, scaled));
-            }
+    let [value_sums, gate_sums] = match d.bias {
+        Some(d_bias) => {
+            expect_len("d_bias", d_bias, elements([2, width]));
+            let (first, second) = d_bias.split_at_mut(width);
+            inputs.halves.split([Some(first), Some(second)])
         }
+        None => [None, None],
+    };
+    let inputs_and_d = [value, gate, value_bias, gate_bias, scale, Input::matrix(d_y, width)];
+    let outputs = inputs.halves.split(Output::halves(d.x, width));
+    rows::apply(GatedBackward(activation), [rows, width], inputs_and_d, outputs, [value_sums, gate_sums, d.scale]);
+}
+
+impl<'a> Inputs<'a> {
+    /// Value, gate, the bias of each, scale.
+    fn check(&self, rows: usize, width: usize) -> [Input<'a>; 5] {
+        let Self { halves, x, bias, scale } = *self;
+        expect_len("x", x, elements([rows, 2, width]));
+        if let Some(scale) = scale {
+            expect_len("scale", scale, width);
+        }
+        if let Some(bias) = bias {
+            expect_len("bias", bias, elements([2, width]));
+        }
+        let [value, gate] = halves.split(Input::halves(x, width));
+        let biases = [bias.map(|bias| &bias[..width]), bias.map(|bias| &bias[width..])];
+        let [value_bias, gate_bias] = halves.split(biases.map(|bias| bias.map_or(Input::ZERO, Input::row)));
+        [value, gate, value_bias, gate_bias, scale.map_or(Input::ONE, Input::row)]
     }
 }
 
-struct Backward<'a> {
-    width: usize,
-    halves: Halves,
-    x: &'a [f32],
-    bias: Option<&'a [f32]>,
-    scale: Option<&'a [f32]>,
-    d_y: &'a [f32],
-    d_x: Out<'a>,
-    /// `[3, width]`: of both halves of d_x, and of d_scale.
-    sums: &'a mut [f32],
+#[derive(Clone, Copy)]
+struct Gated<A>(A);
+
+impl<A: Activation> Formula<5, 1, 0> for Gated<A> {
+    #[inline(always)]
+    fn at<S: Simd>(self, simd: S, [value, gate, value_bias, gate_bias, scale]: [S::f32s; 5]) -> ([S::f32s; 1], [S::f32s; 0]) {
+        let (active, _) = self.0.value_and_slope(simd, simd.add_f32s(gate, gate_bias));
+        ([simd.mul_f32s(active, simd.mul_f32s(simd.add_f32s(value, value_bias), scale))], [])
+    }
 }
 
-impl WithSimd for Backward<'_> {
-    type Output = ();
+#[derive(Clone, Copy)]
+struct GatedBackward<A>(A);
 
+impl<A: Activation> Formula<6, 2, 3> for GatedBackward<A> {
+    /// d_value and d_gate; terms of their sums and of d_scale.
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let width = self.width;
-        let [value_bias, gate_bias] = self.halves.split([self.bias.map(|b| &b[..width]), self.bias.map(|b| &b[width..])]);
-        let (bias_sums, scale_sums) = self.sums.split_at_mut(2 * width);
-        let [value_sums, gate_sums] = self.halves.split(bias_sums.split_at_mut(width).into());
-        let rows = self.x.chunks_exact(2 * width).zip(self.d_y.chunks_exact(width)).zip(self.d_x.chunks_exact_mut(2 * width));
-        for ((x, d_y), d_x) in rows {
-            let [value_row, gate_row] = self.halves.split(x.split_at(width).into());
-            let [d_value_row, d_gate_row] = self.halves.split(d_x.split_at_mut(width).into());
-            for at in (0..width).step_by(S::F32_LANES) {
-                let value = biased(simd, value_row, value_bias, at);
-                let (active, slope) = gelu(simd, biased(simd, gate_row, gate_bias, at));
-                let d = simd::load(simd, d_y, at);
-                let scaled = times(simd, d, self.scale, at);
-                let d_value = simd.mul_f32s(scaled, active);
-                let d_gate = simd.mul_f32s(simd.mul_f32s(scaled, value), slope);
-                simd::store(simd, d_value_row, at, d_value);
-                simd::store(simd, d_gate_row, at, d_gate);
-                accumulate(simd, value_sums, at, d_value);
-                accumulate(simd, gate_sums, at, d_gate);
-                accumulate(simd, scale_sums, at, simd.mul_f32s(d, simd.mul_f32s(value, active)));
-            }
-        }
+    fn at<S: Simd>(self, simd: S, [value, gate, value_bias, gate_bias, scale, d]: [S::f32s; 6]) -> ([S::f32s; 2], [S::f32s; 3]) {
+        let value = simd.add_f32s(value, value_bias);
+        let (active, slope) = self.0.value_and_slope(simd, simd.add_f32s(gate, gate_bias));
+        let scaled = simd.mul_f32s(d, scale);
+        let d_value = simd.mul_f32s(scaled, active);
+        let d_gate = simd.mul_f32s(simd.mul_f32s(scaled, value), slope);
+        ([d_value, d_gate], [d_value, d_gate, simd.mul_f32s(d, simd.mul_f32s(value, active))])
     }
 }

@@ -9,10 +9,10 @@
 //! Departures: Φ and φ share one exponential, Φ(−|u|) = e^(−u²/2) · t q(t) with t = 1 / (1 + 0.3 |u|) and a polynomial q of degree 7
 //! (relative error 1.5e-7 on `[0, 14]`; `tools/fit_normal_tail.py` fits it); d_bias is summed in the pass that writes d_x.
 
-use crate::grid::SharedOut;
-use crate::rows;
+use crate::activation::{self, Activation};
+use crate::rows::Input;
 use crate::shape::{Out, elements, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd};
+use crate::simd::{self, Simd};
 
 /// y = GELU(x + bias).
 ///
@@ -25,14 +25,7 @@ use crate::simd::{self, Level, Simd, WithSimd};
 pub fn forward(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, y: Out) {
     check(rows, width, x, bias);
     expect_len("y", y, elements([rows, width]));
-    let level = Level::current();
-    let y = SharedOut::new(y);
-    rows::for_each_block(rows, width, 0, |range, _| {
-        let at = range.start * width..range.end * width;
-        // SAFETY: blocks are disjoint.
-        let y = unsafe { y.slice(at.start, at.len()) };
-        level.run(Forward { width, x: &x[at], bias, y });
-    });
+    activation::forward(Gelu, [rows, width], x, bias, y);
 }
 
 /// Gradients of [`forward`] with respect to `x` and `bias`.
@@ -50,18 +43,8 @@ pub fn backward(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, d_y:
     if let Some(d_bias) = &d_bias {
         expect_len("d_bias", d_bias, width);
     }
-    let level = Level::current();
-    let d_x = SharedOut::new(d_x);
-    let sums = if d_bias.is_some() { width } else { 0 };
-    let partial = rows::for_each_block(rows, width, sums, |range, sums| {
-        let at = range.start * width..range.end * width;
-        // SAFETY: blocks are disjoint.
-        let d_x = unsafe { d_x.slice(at.start, at.len()) };
-        level.run(Backward { width, x: &x[at.clone()], bias, d_y: &d_y[at], d_x, sums });
-    });
-    if let Some(d_bias) = d_bias {
-        rows::combine(&partial, sums, 0, d_bias);
-    }
+    let d_y = [Input::matrix(d_y, width), Input::ZERO];
+    activation::backward(Gelu, [rows, width], [Input::matrix(x, width), bias.map_or(Input::ZERO, Input::row)], d_y, d_x, d_bias);
 }
 
 fn check(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>) {
@@ -73,7 +56,7 @@ fn check(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>) {
 
 /// Φ(u) and φ(u), the distribution function (absolute error 2e-7) and density of the standard normal.
 #[inline(always)]
-pub(crate) fn normal<S: Simd>(simd: S, u: S::f32s) -> (S::f32s, S::f32s) {
+fn normal<S: Simd>(simd: S, u: S::f32s) -> (S::f32s, S::f32s) {
     const TAIL: [f32; 8] = [0.1196293, 0.12075395, 0.09991351, 0.12856159, -0.053683568, 0.20635343, -0.15720303, 0.035674762];
     let s = |value: f32| simd.splat_f32s(value);
     let e = simd::exp(simd, simd.mul_f32s(simd.mul_f32s(u, u), s(-0.5)));
@@ -89,68 +72,18 @@ pub(crate) fn normal<S: Simd>(simd: S, u: S::f32s) -> (S::f32s, S::f32s) {
 
 /// GELU(u) and its slope Φ(u) + u φ(u).
 #[inline(always)]
-pub(crate) fn gelu<S: Simd>(simd: S, u: S::f32s) -> (S::f32s, S::f32s) {
+pub fn gelu<S: Simd>(simd: S, u: S::f32s) -> (S::f32s, S::f32s) {
     let (phi, density) = normal(simd, u);
     (simd.mul_f32s(u, phi), simd.mul_add_e_f32s(u, density, phi))
 }
 
-/// x + bias at one vector of a row.
-#[inline(always)]
-pub(crate) fn biased<S: Simd>(simd: S, x: &[f32], bias: Option<&[f32]>, at: usize) -> S::f32s {
-    let x = simd::load(simd, x, at);
-    match bias {
-        Some(bias) => simd.add_f32s(x, simd::load(simd, bias, at)),
-        None => x,
-    }
-}
+/// [`gelu`] as an activation.
+#[derive(Clone, Copy)]
+pub(crate) struct Gelu;
 
-struct Forward<'a> {
-    width: usize,
-    x: &'a [f32],
-    bias: Option<&'a [f32]>,
-    y: Out<'a>,
-}
-
-impl WithSimd for Forward<'_> {
-    type Output = ();
-
+impl Activation for Gelu {
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let width = self.width;
-        for (x, y) in self.x.chunks_exact(width).zip(self.y.chunks_exact_mut(width)) {
-            for at in (0..width).step_by(S::F32_LANES) {
-                let (value, _) = gelu(simd, biased(simd, x, self.bias, at));
-                simd::store(simd, y, at, value);
-            }
-        }
-    }
-}
-
-struct Backward<'a> {
-    width: usize,
-    x: &'a [f32],
-    bias: Option<&'a [f32]>,
-    d_y: &'a [f32],
-    d_x: Out<'a>,
-    sums: &'a mut [f32],
-}
-
-impl WithSimd for Backward<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let width = self.width;
-        let rows = self.x.chunks_exact(width).zip(self.d_y.chunks_exact(width)).zip(self.d_x.chunks_exact_mut(width));
-        for ((x, d_y), d_x) in rows {
-            for at in (0..width).step_by(S::F32_LANES) {
-                let (_, slope) = gelu(simd, biased(simd, x, self.bias, at));
-                let d = simd.mul_f32s(simd::load(simd, d_y, at), slope);
-                simd::store(simd, d_x, at, d);
-                if !self.sums.is_empty() {
-                    rows::accumulate(simd, self.sums, at, d);
-                }
-            }
-        }
+    fn value_and_slope<S: Simd>(self, simd: S, u: S::f32s) -> (S::f32s, S::f32s) {
+        gelu(simd, u)
     }
 }

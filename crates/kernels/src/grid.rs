@@ -33,7 +33,7 @@ pub struct SharedOut<T = f32> {
 
 // SAFETY: access needs unsafe code, whose author promises disjoint ranges.
 unsafe impl<T: Send> Send for SharedOut<T> {}
-// SAFETY: as above.
+// SAFETY: what is shared is a place and a length; to write there needs unsafe code, whose author promises disjoint ranges.
 unsafe impl<T: Send> Sync for SharedOut<T> {}
 
 impl<T> SharedOut<T> {
@@ -54,6 +54,15 @@ impl<T> SharedOut<T> {
         assert!(from <= self.len && len <= self.len - from, "a part of a shared output: {len} elements from {from} of {}", self.len);
         // SAFETY: in range by the assertion, disjoint by the caller's promise.
         unsafe { core::slice::from_raw_parts_mut(self.start.add(from), len) }
+    }
+
+    /// The same output from element `from` on.
+    ///
+    /// # Panics
+    /// When that is past the end.
+    pub fn after(&self, from: usize) -> Self {
+        assert!(from <= self.len, "a part of a shared output: from {from} of {}", self.len);
+        Self { start: self.start.wrapping_add(from), len: self.len - from }
     }
 
     /// Where element `at` is; at most one past the end.

@@ -24,12 +24,14 @@ mod steps;
 
 use crate::choices;
 use crate::grid::{self, SharedOut};
-use crate::matmul::{Matrix, Write, as_out, multiply, transposed};
-use crate::shape::{Out, Shape, Start, elements, expect_len};
+use crate::matmul::{Matrix, Write, multiply, transposed};
+use crate::rows::combine;
+use crate::shape::{Out, Shape, Start, as_out, elements, expect_len};
 use crate::simd::Level;
-use crate::stepwise::{Rows, bias_sum, combine, flush, state_of, tasks};
+use crate::stepwise::{Rows, bias_sum, flush, state_of, tasks};
 use alloc::{vec, vec::Vec};
 use steps::{CandidateBackward, ResetBackward, ResetGate, StateUpdate, TorchBackward, TorchStep};
+pub use steps::{advance_paper, advance_torch};
 
 choices! {
     /// Where the GRU's reset gate acts.
@@ -42,105 +44,114 @@ choices! {
     }
 }
 
-/// States of every step.
-///
-/// # Shapes
-/// `preact` `[B, T, 3E]` in rows r, z, n, `bias` `[3E]`, `weight` `[3E, E]`, `recurrent_bias` `[3E]`; out: `h` `[B, T, E]`, `h_last` `[B, E]`.
-/// In padding `h` is 0 and the state passes.
+/// What every step reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a, T = f32> {
+    /// Which GRU.
+    pub form: GruForm,
+    /// p `[B, T, 3E]`, in rows r, z, n.
+    pub preact: &'a [T],
+    /// Added to p `[3E]`; `None` is 0.
+    pub bias: Option<&'a [T]>,
+    /// U `[3E, E]`.
+    pub weight: &'a [T],
+    /// b' `[3E]`; `None` is 0.
+    pub recurrent_bias: Option<&'a [T]>,
+    /// Where the rows start from.
+    pub start: Start<'a, T>,
+}
+
+/// What [`backward`] reads besides: the states and their gradients, of which `None` is 0.
+#[derive(Debug, Clone, Copy)]
+pub struct Upstream<'a, T = f32> {
+    /// The h `[B, T, E]` that [`forward`] wrote.
+    pub h: &'a [T],
+    /// Of h.
+    pub d_h: Option<&'a [T]>,
+    /// Of the last state `[B, E]`.
+    pub d_h_last: Option<&'a [T]>,
+}
+
+/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`].
+#[derive(Debug)]
+pub struct Gradients<'a> {
+    /// Of the pre-activations.
+    pub preact: Out<'a>,
+    /// Of their bias, where wanted.
+    pub bias: Option<Out<'a>>,
+    /// Of the recurrent weight.
+    pub weight: Out<'a>,
+    /// Of the recurrent bias, where wanted.
+    pub recurrent_bias: Option<Out<'a>>,
+    /// Of the carried state `[B, E]`, whether or not there is one.
+    pub h0: Out<'a>,
+    /// Of the state `[E]` that a reset restores, whether or not there is one.
+    pub init: Out<'a>,
+}
+
+/// States of every step `h` `[B, T, E]`, and the last ones `h_last` `[B, E]`. In padding `h` is 0 and the state passes.
 ///
 /// # Panics
 /// When a length does not fit `shape`.
-#[allow(clippy::too_many_arguments, reason = "every one is a tensor of the cell")]
-pub fn forward(
-    shape: Shape,
-    form: GruForm,
-    preact: &[f32],
-    bias: Option<&[f32]>,
-    weight: &[f32],
-    recurrent_bias: Option<&[f32]>,
-    start: Start<'_>,
-    h: Out,
-    h_last: Out,
-) {
+pub fn forward(shape: Shape, inputs: Inputs, h: Out, h_last: Out) {
     expect_len("h", h, shape.elements());
     expect_len("h_last", h_last, shape.states());
-    let cell = Cell::new(shape, form, preact, bias, weight, recurrent_bias, start);
+    let cell = Cell::new(shape, inputs);
     let (h, h_last) = (SharedOut::new(h), SharedOut::new(h_last));
     let shape = shape.with_rows_of(shape.width);
     let n = tasks(shape.batch);
     grid::for_each(n, |i| {
-        let rows = Rows::new(shape, start.segments, grid::piece(shape.batch, n, i));
+        let rows = Rows::new(shape, inputs.start.segments, grid::piece(shape.batch, n, i));
         // SAFETY: tasks have rows of their own.
         let (h, h_last) = unsafe { (rows.own(&h, rows.seq_len * rows.width), rows.own(&h_last, rows.width)) };
         cell.forward(&rows, h, h_last);
     });
 }
 
-/// Gradients of everything, given those of `h` and of `h_last` (`None` is 0) and the `h` that [`forward`] wrote.
-///
-/// # Shapes
-/// As in [`forward`]; `d_x` has the shape of `x`. `d_h0` and `d_init` `[E]` are written whether or not the start has them.
+/// Gradients of everything.
 ///
 /// # Panics
 /// When a length does not fit `shape`.
-#[allow(clippy::too_many_arguments, reason = "every one is a tensor of the cell")]
-pub fn backward(
-    shape: Shape,
-    form: GruForm,
-    preact: &[f32],
-    bias: Option<&[f32]>,
-    weight: &[f32],
-    recurrent_bias: Option<&[f32]>,
-    start: Start<'_>,
-    h: &[f32],
-    d_h: Option<&[f32]>,
-    d_h_last: Option<&[f32]>,
-    d_preact: Out,
-    d_bias: Option<Out>,
-    d_weight: Out,
-    d_recurrent_bias: Option<Out>,
-    d_h0: Out,
-    d_init: Out,
-) {
+pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) {
     let e = shape.width;
-    expect_len("h", h, shape.elements());
-    d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
-    d_h_last.inspect(|d| expect_len("d_h_last", d, shape.states()));
-    expect_len("d_preact", d_preact, 3 * shape.elements());
-    expect_len("d_weight", d_weight, elements([3, e, e]));
-    expect_len("d_h0", d_h0, shape.states());
-    expect_len("d_init", d_init, e);
-    let cell = Cell::new(shape, form, preact, bias, weight, recurrent_bias, start);
+    expect_len("h", upstream.h, shape.elements());
+    upstream.d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
+    upstream.d_h_last.inspect(|d| expect_len("d_h_last", d, shape.states()));
+    expect_len("d_preact", d.preact, 3 * shape.elements());
+    expect_len("d_weight", d.weight, elements([3, e, e]));
+    expect_len("d_h0", d.h0, shape.states());
+    expect_len("d_init", d.init, e);
+    let cell = Cell::new(shape, inputs);
     let shape = shape.with_rows_of(shape.width);
     let n = tasks(shape.batch);
     // Sums of a task: weight, then the sums of ā_r, ā_z, ā_n and the gradient of q, then init.
     let per_task = 3 * e * e + 5 * e;
     let mut partials = vec![0.0; n * per_task];
     {
-        let (d_preact, d_h0) = (SharedOut::new(d_preact), SharedOut::new(d_h0));
+        let (d_preact, d_h0) = (SharedOut::new(d.preact), SharedOut::new(d.h0));
         let partials = SharedOut::new(as_out(&mut partials));
         grid::for_each(n, |i| {
-            let rows = Rows::new(shape, start.segments, grid::piece(shape.batch, n, i));
+            let rows = Rows::new(shape, inputs.start.segments, grid::piece(shape.batch, n, i));
             // SAFETY: tasks have rows and sums of their own; the sums were initialised.
             let (d_preact, d_h0, partial) = unsafe {
                 let d_preact = rows.own(&d_preact, rows.seq_len * 3 * e);
                 (d_preact, rows.own(&d_h0, e), partials.slice(i * per_task, per_task).assume_init_mut())
             };
-            cell.backward(&rows, h, d_h, d_h_last, d_preact, d_h0, partial);
+            cell.backward(&rows, upstream, d_preact, d_h0, partial);
         });
     }
     let sums = 3 * e * e;
-    combine(&partials, per_task, 0, d_weight);
-    if let Some(d_bias) = d_bias {
+    combine(&partials, per_task, 0, d.weight);
+    if let Some(d_bias) = d.bias {
         expect_len("d_bias", d_bias, elements([3, e]));
         combine(&partials, per_task, sums, d_bias);
     }
-    if let Some(d_recurrent_bias) = d_recurrent_bias {
+    if let Some(d_recurrent_bias) = d.recurrent_bias {
         expect_len("d_recurrent_bias", d_recurrent_bias, elements([3, e]));
         combine(&partials, per_task, sums, &mut d_recurrent_bias[..2 * e]);
         combine(&partials, per_task, sums + 3 * e, &mut d_recurrent_bias[2 * e..]);
     }
-    combine(&partials, per_task, sums + 4 * e, d_init);
+    combine(&partials, per_task, sums + 4 * e, d.init);
 }
 
 /// The arguments both directions share, prepared.
@@ -159,15 +170,8 @@ struct Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
-    fn new(
-        shape: Shape,
-        form: GruForm,
-        preact: &'a [f32],
-        bias: Option<&[f32]>,
-        weight: &'a [f32],
-        recurrent_bias: Option<&[f32]>,
-        start: Start<'a>,
-    ) -> Self {
+    fn new(shape: Shape, inputs: Inputs<'a>) -> Self {
+        let Inputs { form, preact, bias, weight, recurrent_bias, start } = inputs;
         let e = shape.width;
         expect_len("preact", preact, 3 * shape.elements());
         bias.inspect(|bias| expect_len("bias", bias, elements([3, e])));
@@ -211,17 +215,8 @@ impl<'a> Cell<'a> {
         h_last.write_copy_of_slice(&state);
     }
 
-    #[allow(clippy::too_many_arguments, reason = "a task's inputs and outputs")]
-    fn backward(
-        &self,
-        rows: &Rows<'_>,
-        h: &[f32],
-        d_h: Option<&[f32]>,
-        d_h_last: Option<&[f32]>,
-        d_preact: Out,
-        d_h0: Out,
-        partial: &mut [f32],
-    ) {
+    fn backward(&self, rows: &Rows<'_>, upstream: Upstream<'_>, d_preact: Out, d_h0: Out, partial: &mut [f32]) {
+        let Upstream { h, d_h, d_h_last } = upstream;
         let (n, e) = (rows.len(), rows.width);
         let paper = self.form == GruForm::Paper;
         let preact = rows.of(self.preact, rows.seq_len * 3 * e);

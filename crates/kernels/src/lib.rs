@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 //!
 //! # Where to look
-//! * [`scan`], [`min_gru`], [`min_lstm`] and the other recurrences: a module for each, over one driver of all linear recurrences;
+//! * [`recurrence`]: every linear recurrence, minGRU and minLSTM among them, as cells of one driver;
 //! * [`matmul`], [`weight_matrix`]: products in training and, with compact weights, in inference;
 //! * [`mod@reference`]: the short version of each kernel;
 //! * [`simd::Level`]: the instructions; [`grid`]: how work is cut over threads.
@@ -11,19 +11,17 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 extern crate alloc;
 
+mod activation;
 pub mod adamw;
 pub mod attention;
 pub mod block_diagonal;
-mod candidate;
 pub mod choice;
 pub mod conv;
 pub mod copy;
 pub mod cross_entropy;
-pub mod decay_min_gru;
 pub mod delta;
 pub mod dropout;
 pub mod embedding;
-pub mod floored_min_gru;
 pub mod gated_gelu;
 pub mod gelu;
 pub mod grid;
@@ -31,14 +29,12 @@ pub mod gru;
 pub mod head_norm;
 pub mod highway;
 pub mod layer_norm;
-pub mod log_space;
 pub mod lstm;
 pub mod m_lstm;
 pub mod matmul;
-pub mod min_gru;
-pub mod min_lstm;
+mod norm;
 pub mod prefix_softmax;
-mod recurrence;
+pub mod recurrence;
 pub mod reference;
 pub mod retention;
 pub mod rms_norm;
@@ -46,12 +42,9 @@ pub mod rotary;
 mod rows;
 pub mod rwkv4;
 pub mod s_lstm;
-mod scaled_min_gru;
-pub mod scan;
 pub mod segments;
 pub mod selective_scan;
 pub mod shape;
-pub mod signed_min_gru;
 pub mod silu;
 pub mod simd;
 pub mod skip_gate;

@@ -20,12 +20,14 @@
 mod steps;
 
 use crate::grid::{self, SharedOut};
-use crate::matmul::{Matrix, Write, as_out, multiply, transposed};
-use crate::shape::{self, Out, Shape, elements, expect_len};
+use crate::matmul::{Matrix, Write, multiply, transposed};
+use crate::rows::combine;
+use crate::shape::{self, Out, Shape, as_out, elements, expect_len};
 use crate::simd::Level;
-use crate::stepwise::{Rows, bias_sum, combine, flush, state_of, tasks};
+use crate::stepwise::{Rows, bias_sum, flush, state_of, tasks};
 use alloc::{vec, vec::Vec};
 use steps::{Backward, Step};
+pub use steps::{advance, output};
 
 /// Where the rows of a batch start from: h and the segments in `h`, and the same for the cell state c.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,37 +47,73 @@ impl<'a, T> Start<'a, T> {
     }
 }
 
-/// States of every step.
-///
-/// # Shapes
-/// `preact` `[B, T, 4E]` in rows i, f, g, o, `bias` `[4E]`, `weight` `[4E, E]`, `recurrent_bias` `[4E]`; out: `h`, `c` `[B, T, E]`,
-/// `h_last`, `c_last` `[B, E]`. In padding `h` and `c` are 0 and the state passes.
+/// What every step reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a, T = f32> {
+    /// p `[B, T, 4E]`, in rows i, f, g, o.
+    pub preact: &'a [T],
+    /// Added to p `[4E]`; `None` is 0.
+    pub bias: Option<&'a [T]>,
+    /// U `[4E, E]`.
+    pub weight: &'a [T],
+    /// b' `[4E]`; `None` is 0.
+    pub recurrent_bias: Option<&'a [T]>,
+    /// Where the rows start from.
+    pub start: Start<'a, T>,
+}
+
+/// What [`backward`] reads besides: the states and their gradients, of which `None` is 0.
+#[derive(Debug, Clone, Copy)]
+pub struct Upstream<'a, T = f32> {
+    /// The h `[B, T, E]` that [`forward`] wrote.
+    pub h: &'a [T],
+    /// The c `[B, T, E]` that [`forward`] wrote.
+    pub c: &'a [T],
+    /// Of h.
+    pub d_h: Option<&'a [T]>,
+    /// Of the last h `[B, E]`.
+    pub d_h_last: Option<&'a [T]>,
+    /// Of the last c `[B, E]`.
+    pub d_c_last: Option<&'a [T]>,
+}
+
+/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`]; those of the starts are written whether or not the start has them.
+#[derive(Debug)]
+pub struct Gradients<'a> {
+    /// Of the pre-activations.
+    pub preact: Out<'a>,
+    /// Of their bias, where wanted.
+    pub bias: Option<Out<'a>>,
+    /// Of the recurrent weight.
+    pub weight: Out<'a>,
+    /// Of the recurrent bias, where wanted.
+    pub recurrent_bias: Option<Out<'a>>,
+    /// Of the carried h `[B, E]`.
+    pub h0: Out<'a>,
+    /// Of the carried c `[B, E]`.
+    pub c0: Out<'a>,
+    /// Of the h `[E]` that a reset restores.
+    pub init_h: Out<'a>,
+    /// Of the c `[E]` that a reset restores.
+    pub init_c: Out<'a>,
+}
+
+/// States of every step `h`, `c` `[B, T, E]`, and the last ones `h_last`, `c_last` `[B, E]`. In padding `h` and `c` are 0 and the state
+/// passes.
 ///
 /// # Panics
 /// When a length does not fit `shape`.
-#[allow(clippy::too_many_arguments, reason = "every one is a tensor of the cell")]
-pub fn forward(
-    shape: Shape,
-    preact: &[f32],
-    bias: Option<&[f32]>,
-    weight: &[f32],
-    recurrent_bias: Option<&[f32]>,
-    start: Start<'_>,
-    h: Out,
-    c: Out,
-    h_last: Out,
-    c_last: Out,
-) {
+pub fn forward(shape: Shape, inputs: Inputs, h: Out, c: Out, h_last: Out, c_last: Out) {
     expect_len("h", h, shape.elements());
     expect_len("c", c, shape.elements());
     expect_len("h_last", h_last, shape.states());
     expect_len("c_last", c_last, shape.states());
-    let cell = Cell::new(shape, preact, bias, weight, recurrent_bias, start);
+    let cell = Cell::new(shape, inputs);
     let [h, c, h_last, c_last] = [h, c, h_last, c_last].map(SharedOut::new);
     let shape = shape.with_rows_of(shape.width);
     let n = tasks(shape.batch);
     grid::for_each(n, |i| {
-        let rows = Rows::new(shape, start.h.segments, grid::piece(shape.batch, n, i));
+        let rows = Rows::new(shape, inputs.start.h.segments, grid::piece(shape.batch, n, i));
         let per_row = rows.seq_len * rows.width;
         // SAFETY: tasks have rows of their own.
         let outputs =
@@ -84,85 +122,51 @@ pub fn forward(
     });
 }
 
-/// Gradients of everything, given those of `h`, `h_last` and `c_last` (`None` is 0) and the `h` and `c` that [`forward`] wrote.
-///
-/// # Shapes
-/// As in [`forward`]; `d_x` has the shape of `x`. The gradients of the starts are written whether or not the start has them.
+/// Gradients of everything.
 ///
 /// # Panics
 /// When a length does not fit `shape`.
-#[allow(clippy::too_many_arguments, reason = "every one is a tensor of the cell")]
-pub fn backward(
-    shape: Shape,
-    preact: &[f32],
-    bias: Option<&[f32]>,
-    weight: &[f32],
-    recurrent_bias: Option<&[f32]>,
-    start: Start<'_>,
-    h: &[f32],
-    c: &[f32],
-    d_h: Option<&[f32]>,
-    d_h_last: Option<&[f32]>,
-    d_c_last: Option<&[f32]>,
-    d_preact: Out,
-    d_bias: Option<Out>,
-    d_weight: Out,
-    d_recurrent_bias: Option<Out>,
-    d_h0: Out,
-    d_c0: Out,
-    d_init_h: Out,
-    d_init_c: Out,
-) {
+pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) {
     let e = shape.width;
-    expect_len("h", h, shape.elements());
-    expect_len("c", c, shape.elements());
-    d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
-    d_h_last.inspect(|d| expect_len("d_h_last", d, shape.states()));
-    d_c_last.inspect(|d| expect_len("d_c_last", d, shape.states()));
-    expect_len("d_preact", d_preact, 4 * shape.elements());
-    expect_len("d_weight", d_weight, elements([4, e, e]));
-    expect_len("d_h0", d_h0, shape.states());
-    expect_len("d_c0", d_c0, shape.states());
-    expect_len("d_init_h", d_init_h, e);
-    expect_len("d_init_c", d_init_c, e);
-    let cell = Cell::new(shape, preact, bias, weight, recurrent_bias, start);
-    let upstream = Upstream { h, c, d_h, d_h_last, d_c_last };
+    expect_len("h", upstream.h, shape.elements());
+    expect_len("c", upstream.c, shape.elements());
+    upstream.d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
+    upstream.d_h_last.inspect(|d| expect_len("d_h_last", d, shape.states()));
+    upstream.d_c_last.inspect(|d| expect_len("d_c_last", d, shape.states()));
+    expect_len("d_preact", d.preact, 4 * shape.elements());
+    expect_len("d_weight", d.weight, elements([4, e, e]));
+    expect_len("d_h0", d.h0, shape.states());
+    expect_len("d_c0", d.c0, shape.states());
+    expect_len("d_init_h", d.init_h, e);
+    expect_len("d_init_c", d.init_c, e);
+    let cell = Cell::new(shape, inputs);
     let shape = shape.with_rows_of(shape.width);
     let n = tasks(shape.batch);
     // Sums of a task: weight, then bias, initial h and initial c.
     let per_task = 4 * e * e + 6 * e;
     let mut partials = vec![0.0; n * per_task];
     {
-        let [d_preact, d_h0, d_c0, partials] = [d_preact, d_h0, d_c0, as_out(&mut partials)].map(SharedOut::new);
+        let [d_preact, d_h0, d_c0, partials] = [d.preact, d.h0, d.c0, as_out(&mut partials)].map(SharedOut::new);
         grid::for_each(n, |i| {
-            let rows = Rows::new(shape, start.h.segments, grid::piece(shape.batch, n, i));
+            let rows = Rows::new(shape, inputs.start.h.segments, grid::piece(shape.batch, n, i));
             // SAFETY: tasks have rows and sums of their own; the sums were initialised.
             let (outputs, partial) = unsafe {
                 let outputs = [rows.own(&d_preact, rows.seq_len * 4 * e), rows.own(&d_h0, e), rows.own(&d_c0, e)];
                 (outputs, partials.slice(i * per_task, per_task).assume_init_mut())
             };
-            cell.backward(&rows, &upstream, outputs, partial);
+            cell.backward(&rows, upstream, outputs, partial);
         });
     }
     let sums = 4 * e * e;
-    combine(&partials, per_task, 0, d_weight);
-    for (name, bias) in [("d_bias", d_bias), ("d_recurrent_bias", d_recurrent_bias)] {
+    combine(&partials, per_task, 0, d.weight);
+    for (name, bias) in [("d_bias", d.bias), ("d_recurrent_bias", d.recurrent_bias)] {
         if let Some(bias) = bias {
             expect_len(name, bias, elements([4, e]));
             combine(&partials, per_task, sums, bias);
         }
     }
-    combine(&partials, per_task, sums + 4 * e, d_init_h);
-    combine(&partials, per_task, sums + 5 * e, d_init_c);
-}
-
-/// What the backward pass reads besides the cell's arguments, over the whole batch.
-struct Upstream<'a> {
-    h: &'a [f32],
-    c: &'a [f32],
-    d_h: Option<&'a [f32]>,
-    d_h_last: Option<&'a [f32]>,
-    d_c_last: Option<&'a [f32]>,
+    combine(&partials, per_task, sums + 4 * e, d.init_h);
+    combine(&partials, per_task, sums + 5 * e, d.init_c);
 }
 
 /// The arguments both directions share, prepared.
@@ -178,14 +182,8 @@ struct Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
-    fn new(
-        shape: Shape,
-        preact: &'a [f32],
-        bias: Option<&[f32]>,
-        weight: &'a [f32],
-        recurrent_bias: Option<&[f32]>,
-        start: Start<'a>,
-    ) -> Self {
+    fn new(shape: Shape, inputs: Inputs<'a>) -> Self {
+        let Inputs { preact, bias, weight, recurrent_bias, start } = inputs;
         let e = shape.width;
         expect_len("preact", preact, 4 * shape.elements());
         bias.inspect(|bias| expect_len("bias", bias, elements([4, e])));
@@ -217,7 +215,7 @@ impl<'a> Cell<'a> {
         c_last.write_copy_of_slice(&cell_state);
     }
 
-    fn backward(&self, rows: &Rows<'_>, upstream: &Upstream<'_>, [d_preact, d_h0, d_c0]: [Out; 3], partial: &mut [f32]) {
+    fn backward(&self, rows: &Rows<'_>, upstream: Upstream<'_>, [d_preact, d_h0, d_c0]: [Out; 3], partial: &mut [f32]) {
         let (n, e) = (rows.len(), rows.width);
         let preact = rows.of(self.preact, rows.seq_len * 4 * e);
         let (h, c) = (rows.of(upstream.h, rows.seq_len * e), rows.of(upstream.c, rows.seq_len * e));

@@ -58,71 +58,87 @@ pub struct Start<'a, T = f32> {
     pub segments: Segments<'a>,
 }
 
-/// Outputs of every step, and C, n, m after the last.
-///
-/// # Shapes
-/// `q`, `k`, `v` `[B, T, D]` with the channels of a head side by side, D = NH · e; `gates` `[B, T, 2NH]`, the pre-activations of the
-/// input gates, then of the forget gates; out: `h` `[B, T, D]`, 0 in padding; `last` `[B, NH, e, e]`, `[B, NH, e]`, `[B, NH]`.
+/// What every step reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a, T = f32> {
+    /// NH, which divides D.
+    pub heads: usize,
+    /// q, k and v `[B, T, D]` with the channels of a head side by side, D = NH · e.
+    pub qkv: [&'a [T]; 3],
+    /// The pre-activations of the input gates, then of the forget gates `[B, T, 2NH]`.
+    pub gates: &'a [T],
+    /// Where the rows start from.
+    pub start: Start<'a, T>,
+}
+
+/// What [`backward`] reads besides: the outputs and their gradients, of which `None` is 0.
+#[derive(Debug, Clone, Copy)]
+pub struct Upstream<'a, T = f32> {
+    /// The h `[B, T, D]` that [`forward`] wrote.
+    pub h: &'a [T],
+    /// Of h.
+    pub d_h: Option<&'a [T]>,
+    /// Of the last C `[B, NH, e, e]` and n `[B, NH, e]`.
+    pub d_last: [Option<&'a [T]>; 2],
+}
+
+/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`].
+#[derive(Debug)]
+pub struct Gradients<'a> {
+    /// Of q, k and v.
+    pub qkv: [Out<'a>; 3],
+    /// Of the gates.
+    pub gates: Out<'a>,
+    /// Of the carried C and n, whether or not the start has them.
+    pub start: [Out<'a>; 2],
+}
+
+/// Outputs of every step `h` `[B, T, D]`, 0 in padding, and C `[B, NH, e, e]`, n `[B, NH, e]` and m `[B, NH]` after the last.
 ///
 /// # Panics
 /// When a length does not fit `shape`, or the heads do not divide its width.
-pub fn forward(shape: Shape, heads: usize, qkv: [&[f32]; 3], gates: &[f32], start: Start<'_>, h: Out, last: [Out; 3]) {
-    let inputs = Inputs::new(shape, heads, qkv, gates, start);
-    let e = inputs.width;
+pub fn forward(shape: Shape, inputs: Inputs, h: Out, last: [Out; 3]) {
+    let heads = inputs.heads;
+    let problem = Problem::new(shape, inputs);
+    let e = problem.width;
     expect_len("h", h, shape.elements());
     for (name, out, per_head) in [("last C", &last[0], e * e), ("last n", &last[1], e), ("last m", &last[2], 1)] {
         expect_len(name, out, elements([shape.batch, heads, per_head]));
     }
     let (h, last) = (SharedOut::new(h), last.map(SharedOut::new));
-    inputs.for_each_head(forward::Forward::new, |worker, head| {
+    problem.for_each_head(forward::Forward::new, |worker, head| {
         // SAFETY: every head of every row has outputs of its own.
         let last = unsafe { [head.memory(&last[0], e * e), head.memory(&last[1], e), head.memory(&last[2], 1)] };
-        worker.run(&inputs, head, &h, last);
+        worker.run(&problem, head, &h, last);
     });
 }
 
-/// Gradients of everything but m, given those of `h` and of the last C and n (`d_last`; `None` is 0), and the `h` that [`forward`] wrote.
-///
-/// # Shapes
-/// As in [`forward`]; `d_qkv` as `q`, `k`, `v`; `d_start` those of the carried C and n, written whether or not the start has them.
+/// Gradients of everything but m.
 ///
 /// # Panics
 /// When a length does not fit `shape`, or the heads do not divide its width.
-#[allow(clippy::too_many_arguments, reason = "the kernels' flat convention: inputs, then outputs")]
-pub fn backward(
-    shape: Shape,
-    heads: usize,
-    qkv: [&[f32]; 3],
-    gates: &[f32],
-    start: Start<'_>,
-    h: &[f32],
-    d_h: Option<&[f32]>,
-    d_last: [Option<&[f32]>; 2],
-    d_qkv: [Out; 3],
-    d_gates: Out,
-    d_start: [Out; 2],
-) {
-    let inputs = Inputs::new(shape, heads, qkv, gates, start);
-    let e = inputs.width;
-    expect_len("h", h, shape.elements());
-    d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
-    d_qkv.iter().for_each(|d| expect_len("a gradient of q, k, v", d, shape.elements()));
-    expect_len("d_gates", d_gates, gates.len());
-    for (d_last, d_start, per_head) in [(d_last[0], &d_start[0], e * e), (d_last[1], &d_start[1], e)] {
+pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) {
+    let heads = inputs.heads;
+    let problem = Problem::new(shape, inputs);
+    let e = problem.width;
+    expect_len("h", upstream.h, shape.elements());
+    upstream.d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
+    d.qkv.iter().for_each(|d| expect_len("a gradient of q, k, v", d, shape.elements()));
+    expect_len("d_gates", d.gates, inputs.gates.len());
+    for (d_last, d_start, per_head) in [(upstream.d_last[0], &d.start[0], e * e), (upstream.d_last[1], &d.start[1], e)] {
         d_last.inspect(|d| expect_len("d_last", d, elements([shape.batch, heads, per_head])));
         expect_len("d_start", d_start, elements([shape.batch, heads, per_head]));
     }
-    let upstream = backward::Upstream { h, d_h, d_last };
-    let (d_qkv, d_gates, d_start) = (d_qkv.map(SharedOut::new), SharedOut::new(d_gates), d_start.map(SharedOut::new));
-    inputs.for_each_head(backward::Backward::new, |worker, head| {
+    let (d_qkv, d_gates, d_start) = (d.qkv.map(SharedOut::new), SharedOut::new(d.gates), d.start.map(SharedOut::new));
+    problem.for_each_head(backward::Backward::new, |worker, head| {
         // SAFETY: every head of every row has outputs of its own.
         let d_start = unsafe { [head.memory(&d_start[0], e * e), head.memory(&d_start[1], e)] };
-        worker.run(&inputs, head, &upstream, &d_qkv, &d_gates, d_start);
+        worker.run(&problem, head, &upstream, &d_qkv, &d_gates, d_start);
     });
 }
 
 /// The arguments both directions share, checked.
-struct Inputs<'a> {
+struct Problem<'a> {
     level: Level,
     shape: Shape,
     heads: usize,
@@ -164,8 +180,9 @@ struct Piece {
     reset: bool,
 }
 
-impl<'a> Inputs<'a> {
-    fn new(shape: Shape, heads: usize, qkv: [&'a [f32]; 3], gates: &'a [f32], start: Start<'a>) -> Self {
+impl<'a> Problem<'a> {
+    fn new(shape: Shape, inputs: Inputs<'a>) -> Self {
+        let Inputs { heads, qkv, gates, start } = inputs;
         assert!(heads > 0 && shape.width.is_multiple_of(heads), "{heads} heads do not divide a width of {}", shape.width);
         let (width, all) = (shape.width / heads, elements([shape.batch, heads]));
         qkv.iter().for_each(|x| expect_len("q, k or v", x, shape.elements()));

@@ -25,10 +25,9 @@
 //! 3. Rows and heads are tasks for threads.
 
 use crate::grid::{self, SharedOut};
-use crate::rows::put;
 use crate::segments::{RESET, Segments};
 use crate::shape::{Out, Shape, elements, expect_len};
-use crate::simd::{Level, Simd, WithSimd, load, store};
+use crate::simd::{Level, Simd, WithSimd, load, put, store};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 
@@ -75,40 +74,50 @@ pub fn forward(shape: Shape, inputs: Inputs, start: Start, y: Out, mean_last: Ou
     });
 }
 
-/// Gradients of everything, given those of the outputs (`None` is 0) and the `y` and `shares` that [`forward`] wrote.
-///
-/// # Shapes
-/// As in [`forward`]; `d_x` has the shape of `x`. The gradients of the start are written whether or not there is one.
+/// What [`backward`] reads besides: what [`forward`] wrote and the gradients of it, of which `None` is 0.
+#[derive(Debug, Clone, Copy)]
+pub struct Upstream<'a> {
+    /// `[B, T, E]`, as written.
+    pub y: &'a [f32],
+    /// `[B, T, H]`, as written.
+    pub shares: &'a [f32],
+    /// Of y.
+    pub d_y: Option<&'a [f32]>,
+    /// Of the last mean.
+    pub d_mean_last: Option<&'a [f32]>,
+    /// Of the last log-weight.
+    pub d_log_weight_last: Option<&'a [f32]>,
+}
+
+/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`] and [`Start`].
+#[derive(Debug)]
+pub struct Gradients<'a> {
+    /// Of the scores.
+    pub scores: Out<'a>,
+    /// Of the values.
+    pub values: Out<'a>,
+    /// Of the carried mean, whether or not there is one.
+    pub mean: Out<'a>,
+    /// Of the carried log-weight, whether or not there is one.
+    pub log_weight: Out<'a>,
+}
+
+/// Gradients of everything.
 ///
 /// # Panics
 /// When a length does not fit `shape`, or the heads do not divide its width.
-#[allow(clippy::too_many_arguments, reason = "every one is a tensor of the recurrence")]
-pub fn backward(
-    shape: Shape,
-    inputs: Inputs,
-    start: Start,
-    y: &[f32],
-    shares: &[f32],
-    d_y: Option<&[f32]>,
-    d_mean_last: Option<&[f32]>,
-    d_log_weight_last: Option<&[f32]>,
-    d_scores: Out,
-    d_values: Out,
-    d_mean: Out,
-    d_log_weight: Out,
-) {
+pub fn backward(shape: Shape, inputs: Inputs, start: Start, upstream: Upstream, d: Gradients) {
     let problem = Problem::new(shape, inputs, start);
-    expect_len("y", y, shape.elements());
-    expect_len("shares", shares, inputs.scores.len());
-    d_y.inspect(|d| expect_len("d_y", d, shape.elements()));
-    d_mean_last.inspect(|d| expect_len("d_mean_last", d, shape.states()));
-    d_log_weight_last.inspect(|d| expect_len("d_log_weight_last", d, elements([shape.batch, inputs.heads])));
-    expect_len("d_scores", d_scores, inputs.scores.len());
-    expect_len("d_values", d_values, shape.elements());
-    expect_len("d_mean", d_mean, shape.states());
-    expect_len("d_log_weight", d_log_weight, elements([shape.batch, inputs.heads]));
-    let upstream = Upstream { y, shares, d_y, d_mean_last, d_log_weight_last };
-    let outputs = [d_scores, d_values, d_mean, d_log_weight].map(SharedOut::new);
+    expect_len("y", upstream.y, shape.elements());
+    expect_len("shares", upstream.shares, inputs.scores.len());
+    upstream.d_y.inspect(|d| expect_len("d_y", d, shape.elements()));
+    upstream.d_mean_last.inspect(|d| expect_len("d_mean_last", d, shape.states()));
+    upstream.d_log_weight_last.inspect(|d| expect_len("d_log_weight_last", d, elements([shape.batch, inputs.heads])));
+    expect_len("d_scores", d.scores, inputs.scores.len());
+    expect_len("d_values", d.values, shape.elements());
+    expect_len("d_mean", d.mean, shape.states());
+    expect_len("d_log_weight", d.log_weight, elements([shape.batch, inputs.heads]));
+    let outputs = [d.scores, d.values, d.mean, d.log_weight].map(SharedOut::new);
     problem.for_each_task(|b, head| {
         problem.level.run(Backward { problem: &problem, b, head, upstream, outputs });
     });
@@ -223,7 +232,7 @@ impl WithSimd for Forward<'_> {
         let mut weight = Weight::new(log_weight);
         let mut mean = problem.carried(b, head);
         for t in 0..problem.shape.seq_len {
-            // SAFETY: tasks have rows or heads of their own, here and below.
+            // SAFETY: every task writes the outputs and shares of one head of one row, and no other does.
             let (y, share) =
                 unsafe { (self.y.slice(problem.value(b, head, t), width), &mut self.shares.slice(problem.score(b, head, t), 1)[0]) };
             if t >= length {
@@ -245,22 +254,13 @@ impl WithSimd for Forward<'_> {
                 store(simd, y, at, new);
             }
         }
-        // SAFETY: as above.
+        // SAFETY: a task is a head of a row, whose state nobody else writes.
         unsafe { self.mean_last.slice(problem.mean(b, head), width) }.write_copy_of_slice(&mean);
         let last = if length == 0 { log_weight } else { weight.log() };
-        // SAFETY: as above.
+        // SAFETY: a task is a head of a row, whose state nobody else writes.
         let log_weight_last = unsafe { self.log_weight_last.slice(b * inputs.heads + head, 1) };
         log_weight_last[0].write(last);
     }
-}
-
-#[derive(Clone, Copy)]
-struct Upstream<'a> {
-    y: &'a [f32],
-    shares: &'a [f32],
-    d_y: Option<&'a [f32]>,
-    d_mean_last: Option<&'a [f32]>,
-    d_log_weight_last: Option<&'a [f32]>,
 }
 
 struct Backward<'a> {
@@ -285,7 +285,7 @@ impl WithSimd for Backward<'_> {
         let (carried, empty) = (problem.carried(b, head), vec![0.0; width]);
         for t in (0..problem.shape.seq_len).rev() {
             let (score, value) = (problem.score(b, head, t), problem.value(b, head, t));
-            // SAFETY: tasks have rows or heads of their own, here and below.
+            // SAFETY: every task writes the gradients of one head of one row, and no other does.
             let (d_v, d_s) = unsafe { (d_values.slice(value, width), &mut d_scores.slice(score, 1)[0]) };
             if t >= problem.lengths[b] {
                 d_v.fill(MaybeUninit::new(0.0));
@@ -302,7 +302,7 @@ impl WithSimd for Backward<'_> {
             let (share, rest) = (simd.splat_f32s(z), simd.splat_f32s(1.0 - z));
             let mut along = simd.splat_f32s(0.0);
             for at in (0..width).step_by(S::F32_LANES) {
-                let total = crate::rows::plus(simd, load(simd, &gradient, at), d_y, at);
+                let total = crate::simd::plus(simd, load(simd, &gradient, at), d_y, at);
                 let distance = simd.sub_f32s(load(simd, v, at), load(simd, before, at));
                 along = simd.mul_add_e_f32s(total, distance, along);
                 store(simd, d_v, at, simd.mul_f32s(share, total));
@@ -317,9 +317,9 @@ impl WithSimd for Backward<'_> {
                 d_weight = 0.0;
             }
         }
-        // SAFETY: as above.
+        // SAFETY: a task is a head of a row, whose state nobody else writes.
         unsafe { d_mean.slice(state, width) }.write_copy_of_slice(&gradient);
-        // SAFETY: as above.
+        // SAFETY: a task is a head of a row, whose state nobody else writes.
         let d_log_weight = unsafe { d_log_weight.slice(weight, 1) };
         d_log_weight[0].write(d_weight as f32);
     }

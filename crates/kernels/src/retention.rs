@@ -123,16 +123,39 @@ impl Sizes {
     }
 }
 
-/// Outputs and the last state.
-///
-/// # Shapes
-/// `queries`, `keys` `[B, T, H·K]`, `values` and `y` `[B, T, H·V]`, `y` being 0 at padding; `state_last` as [`Start::state`].
+/// What every step reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a, T = f32> {
+    /// q `[B, T, H·K]`.
+    pub queries: &'a [T],
+    /// k `[B, T, H·K]`.
+    pub keys: &'a [T],
+    /// v `[B, T, H·V]`.
+    pub values: &'a [T],
+    /// Where the rows start from.
+    pub start: Start<'a, T>,
+}
+
+/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`].
+#[derive(Debug)]
+pub struct Gradients<'a> {
+    /// Of the queries.
+    pub queries: Out<'a>,
+    /// Of the keys.
+    pub keys: Out<'a>,
+    /// Of the values.
+    pub values: Out<'a>,
+    /// Of the carried state, whether or not there is one.
+    pub state: Out<'a>,
+}
+
+/// Outputs `y` `[B, T, H·V]`, 0 at padding, and the last state, as [`Start::state`].
 ///
 /// # Panics
 /// When a length does not fit `sizes`, or K is odd where pairs are turned.
-#[allow(clippy::too_many_arguments, reason = "every one is a tensor of the attention")]
-pub fn forward(sizes: Sizes, form: Form, queries: &[f32], keys: &[f32], values: &[f32], start: Start, y: Out, state_last: Out) {
-    let problem = Problem::new(sizes, form, [queries, keys, values], start);
+pub fn forward(sizes: Sizes, form: Form, inputs: Inputs, y: Out, state_last: Out) {
+    let start = inputs.start;
+    let problem = Problem::new(sizes, form, inputs);
     expect_len("y", y, sizes.values());
     expect_len("state_last", state_last, sizes.states(&form));
     if y.is_empty() && state_last.is_empty() {
@@ -146,55 +169,39 @@ pub fn forward(sizes: Sizes, form: Form, queries: &[f32], keys: &[f32], values: 
             head.attend(&chunk);
             head.sums(&chunk);
             for i in 0..chunk.len {
-                // SAFETY: tasks have rows or heads of their own, here and below.
+                // SAFETY: every task writes the outputs of one head of one row, and no other does.
                 let y = unsafe { y.slice(problem.at(head.b, chunk.first + i, head.h, sizes.value), sizes.value) };
                 head.write_output(i, y);
             }
             head.absorb(&chunk);
         }
         for t in start.segments.length(head.b, sizes.seq_len)..sizes.seq_len {
-            // SAFETY: as above.
+            // SAFETY: every task writes the outputs of one head of one row, and no other does.
             unsafe { y.slice(problem.at(head.b, t, head.h, sizes.value), sizes.value) }.fill(MaybeUninit::new(0.0));
         }
-        // SAFETY: as above.
+        // SAFETY: a task is a head of a row, whose state nobody else writes.
         unsafe { state_last.slice(task * head.state.len(), head.state.len()) }.write_copy_of_slice(&head.state);
     });
 }
 
-/// Gradients of everything, given those of the outputs (`None` is 0).
-///
-/// # Shapes
-/// As in [`forward`]; `d_x` has the shape of `x`. `d_state` is written whether or not there is a carried state.
+/// Gradients of everything, given those of `y` and `state_last` (`None` is 0).
 ///
 /// # Panics
 /// When a length does not fit `sizes`, or K is odd where pairs are turned.
-#[allow(clippy::too_many_arguments, reason = "every one is a tensor of the attention")]
-pub fn backward(
-    sizes: Sizes,
-    form: Form,
-    queries: &[f32],
-    keys: &[f32],
-    values: &[f32],
-    start: Start,
-    d_y: Option<&[f32]>,
-    d_state_last: Option<&[f32]>,
-    d_queries: Out,
-    d_keys: Out,
-    d_values: Out,
-    d_state: Out,
-) {
-    let problem = Problem::new(sizes, form, [queries, keys, values], start);
+pub fn backward(sizes: Sizes, form: Form, inputs: Inputs, d_y: Option<&[f32]>, d_state_last: Option<&[f32]>, d: Gradients) {
+    let start = inputs.start;
+    let problem = Problem::new(sizes, form, inputs);
     d_y.inspect(|d| expect_len("d_y", d, sizes.values()));
     d_state_last.inspect(|d| expect_len("d_state_last", d, sizes.states(&form)));
-    expect_len("d_queries", d_queries, sizes.keys());
-    expect_len("d_keys", d_keys, sizes.keys());
-    expect_len("d_values", d_values, sizes.values());
-    expect_len("d_state", d_state, sizes.states(&form));
-    if d_queries.is_empty() && d_values.is_empty() && d_state.is_empty() {
+    expect_len("d_queries", d.queries, sizes.keys());
+    expect_len("d_keys", d.keys, sizes.keys());
+    expect_len("d_values", d.values, sizes.values());
+    expect_len("d_state", d.state, sizes.states(&form));
+    if d.queries.is_empty() && d.values.is_empty() && d.state.is_empty() {
         return;
     }
-    let outputs = [d_queries, d_keys, d_values].map(SharedOut::new);
-    let d_state = SharedOut::new(d_state);
+    let outputs = [d.queries, d.keys, d.values].map(SharedOut::new);
+    let d_state = SharedOut::new(d.state);
     grid::for_each(sizes.batch * sizes.heads, |task| {
         let mut head = Head::new(&problem, task);
         let chunks: Vec<Chunk> = chunks(sizes.seq_len, start.segments, head.b, head.first_position).collect();
@@ -209,7 +216,7 @@ pub fn backward(
         let mut gradient = Gradient::new(&head, d_state_last.map(|d| &d[task * len..][..len]));
         for t in start.segments.length(head.b, sizes.seq_len)..sizes.seq_len {
             for (out, width) in outputs.iter().zip([sizes.key, sizes.key, sizes.value]) {
-                // SAFETY: tasks have rows or heads of their own.
+                // SAFETY: every task writes the gradients of one head of one row, and no other does.
                 unsafe { out.slice(problem.at(head.b, t, head.h, width), width) }.fill(MaybeUninit::new(0.0));
             }
         }
@@ -222,7 +229,7 @@ pub fn backward(
             }
             gradient.step(&mut head, chunk, d_y, &outputs);
         }
-        // SAFETY: as above.
+        // SAFETY: a task is a head of a row, whose state nobody else writes.
         unsafe { d_state.slice(task * len, len) }.write_copy_of_slice(&gradient.state);
     });
 }
@@ -238,7 +245,9 @@ struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    fn new(sizes: Sizes, form: Form<'a>, inputs: [&'a [f32]; 3], start: Start<'a>) -> Self {
+    fn new(sizes: Sizes, form: Form<'a>, inputs: Inputs<'a>) -> Self {
+        let Inputs { queries, keys, values, start } = inputs;
+        let inputs = [queries, keys, values];
         expect_len("queries", inputs[0], sizes.keys());
         expect_len("keys", inputs[1], sizes.keys());
         expect_len("values", inputs[2], sizes.values());

@@ -2,14 +2,15 @@
 //!
 //! Rows are cut into blocks of a fixed size, so that a block's column sums fit the nearest cache and lose little in f32; the blocks are
 //! added in f64 in index order. The cut depends on the number of rows alone, so sums do not change with the number of threads.
+//!
+//! Activations, gates and their gradients are a [`Formula`] each, which [`apply`] takes through all elements.
 
 use crate::grid::{self, SharedOut};
-use crate::matmul::as_out;
-use crate::shape::{Out, elements};
-use crate::simd::{self, Simd};
+use crate::shape::{Out, as_out, elements};
+use crate::simd::{self, Level, Simd, WithSimd};
 use alloc::vec;
 use alloc::vec::Vec;
-use core::mem::MaybeUninit;
+use core::marker::PhantomData;
 use core::ops::Range;
 
 /// Rows of one block.
@@ -22,19 +23,16 @@ const TASK: usize = 1 << 15;
 pub(crate) fn for_each_block(rows: usize, width: usize, sums: usize, work: impl Fn(Range<usize>, &mut [f32]) + Sync + Send) -> Vec<f32> {
     let blocks = if width == 0 { 0 } else { rows.div_ceil(BLOCK) };
     let per_task = (TASK / BLOCK / width.max(1)).max(1);
-    let mut partial = vec![MaybeUninit::new(0.0); elements([blocks, sums])];
-    let shared = SharedOut::new(&mut partial);
+    let mut partial = vec![0.0; elements([blocks, sums])];
+    let shared = SharedOut::new(as_out(&mut partial));
     grid::for_each(blocks.div_ceil(per_task), |task| {
         for block in task * per_task..((task + 1) * per_task).min(blocks) {
-            // SAFETY: every block has its own sums.
-            let own = unsafe { shared.slice(block * sums, sums) };
-            // SAFETY: initialised with 0 above.
-            let own = unsafe { core::slice::from_raw_parts_mut(own.as_mut_ptr().cast::<f32>(), sums) };
+            // SAFETY: every block has sums of its own, and all are initialised.
+            let own = unsafe { shared.slice(block * sums, sums).assume_init_mut() };
             work(block * BLOCK..((block + 1) * BLOCK).min(rows), own);
         }
     });
-    // SAFETY: initialised with 0 above.
-    partial.into_iter().map(|x| unsafe { x.assume_init() }).collect()
+    partial
 }
 
 /// Writes the sum over blocks of the columns `from..from + out.len()` of `partial` `[blocks, sums]`.
@@ -50,26 +48,180 @@ pub(crate) fn combine(partial: &[f32], sums: usize, from: usize, out: Out) {
     }
 }
 
-/// Adds one vector to `sums[at..]`; lanes past the end are dropped.
-#[inline(always)]
-pub(crate) fn accumulate<S: Simd>(simd: S, sums: &mut [f32], at: usize, value: S::f32s) {
-    let total = simd.add_f32s(simd::load(simd, sums, at), value);
-    put(simd, sums, at, total);
+/// What is done to every element: from a number of each of `I` inputs, one for each of `O` outputs and a term of each of `N` column sums.
+pub(crate) trait Formula<const I: usize, const O: usize, const N: usize>: Copy + Send + Sync {
+    /// Outputs and terms of one vector.
+    fn at<S: Simd>(self, simd: S, inputs: [S::f32s; I]) -> ([S::f32s; O], [S::f32s; N]);
 }
 
-/// `value + more[at..]`, or `value` where there is no more.
-#[inline(always)]
-pub(crate) fn plus<S: Simd>(simd: S, value: S::f32s, more: Option<&[f32]>, at: usize) -> S::f32s {
-    match more {
-        Some(more) => simd.add_f32s(value, simd::load(simd, more, at)),
-        None => value,
+/// Columns of a matrix that a [`Formula`] reads, or a number in their place.
+#[derive(Clone, Copy)]
+pub(crate) struct Input<'a> {
+    data: &'a [f32],
+    /// Where the first row begins, and how far it is to the next.
+    from: usize,
+    stride: usize,
+    /// Whether all columns are the number in `data`, which fills a vector.
+    constant: bool,
+}
+
+/// Lanes of the widest vector.
+const WIDEST: usize = 16;
+
+impl<'a> Input<'a> {
+    /// 0 for every element.
+    pub const ZERO: Self = Self { data: &[0.0; WIDEST], from: 0, stride: 0, constant: true };
+    /// 1 for every element.
+    pub const ONE: Self = Self { data: &[1.0; WIDEST], ..Self::ZERO };
+
+    /// A matrix of `width` columns.
+    pub fn matrix(data: &'a [f32], width: usize) -> Self {
+        Self { data, from: 0, stride: width, constant: false }
+    }
+
+    /// The same columns without the first `skipped` elements of the matrix.
+    pub fn after(self, skipped: usize) -> Self {
+        Self { from: self.from + skipped, ..self }
+    }
+
+    /// The left and the right half of a matrix of 2 · `width` columns.
+    pub fn halves(data: &'a [f32], width: usize) -> [Self; 2] {
+        [0, width].map(|from| Self { from, ..Self::matrix(data, 2 * width) })
+    }
+
+    /// The same row again and again.
+    pub fn row(data: &'a [f32]) -> Self {
+        Self { stride: 0, ..Self::matrix(data, 0) }
+    }
+
+    /// Row `row` of `width` columns, and what a column is multiplied with to find it there.
+    #[inline(always)]
+    fn of_row(&self, row: usize, width: usize) -> (&'a [f32], usize) {
+        match self.constant {
+            false => (&self.data[self.from + row * self.stride..][..width], 1),
+            true => (self.data, 0),
+        }
     }
 }
 
-/// Stores one vector to `row[at..]`; lanes past the end are dropped.
+/// Columns of a matrix that a [`Formula`] writes.
+pub(crate) struct Output<'a> {
+    shared: SharedOut,
+    from: usize,
+    stride: usize,
+    borrowed: PhantomData<Out<'a>>,
+}
+
+impl<'a> Output<'a> {
+    /// A matrix of `width` columns.
+    pub fn matrix(out: Out<'a>, width: usize) -> Self {
+        Self { shared: SharedOut::new(out), from: 0, stride: width, borrowed: PhantomData }
+    }
+
+    /// The left and the right half of a matrix of 2 · `width` columns.
+    pub fn halves(out: Out<'a>, width: usize) -> [Self; 2] {
+        let shared = SharedOut::new(out);
+        [0, width].map(|from| Self { shared, from, stride: 2 * width, borrowed: PhantomData })
+    }
+}
+
+/// Runs `formula` through all elements of matrices `[rows, width]`; `sums` `[width]` are of its terms over rows, where they are wanted.
+pub(crate) fn apply<const I: usize, const O: usize, const N: usize>(
+    formula: impl Formula<I, O, N>,
+    [rows, width]: [usize; 2],
+    inputs: [Input; I],
+    outputs: [Output; O],
+    sums: [Option<Out>; N],
+) {
+    let level = Level::current();
+    let partial = for_each_block(rows, width, N * width, |rows, sums| {
+        level.run(Block { formula, rows, width, inputs: &inputs, outputs: &outputs, sums });
+    });
+    for (i, sum) in sums.into_iter().enumerate() {
+        if let Some(sum) = sum {
+            combine(&partial, N * width, i * width, sum);
+        }
+    }
+}
+
+/// What one task does, on rows of its own.
+struct Block<'a, F, const I: usize, const O: usize, const N: usize> {
+    formula: F,
+    rows: Range<usize>,
+    width: usize,
+    inputs: &'a [Input<'a>; I],
+    outputs: &'a [Output<'a>; O],
+    /// `[N, width]`.
+    sums: &'a mut [f32],
+}
+
+impl<F: Formula<I, O, N>, const I: usize, const O: usize, const N: usize> WithSimd for Block<'_, F, I, O, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { formula, rows, width, inputs, outputs, sums } = self;
+        const { assert!(S::F32_LANES <= WIDEST) };
+        let whole = width / S::F32_LANES * S::F32_LANES;
+        for row in rows {
+            let inputs: [(&[f32], usize); I] = core::array::from_fn(|i| inputs[i].of_row(row, width));
+            let mut outputs: [Out; O] = core::array::from_fn(|i| {
+                let Output { shared, from, stride, .. } = outputs[i];
+                debug_assert!(from % width + width <= stride, "columns of a row reach into another");
+                // SAFETY: blocks have rows of their own, outputs columns of their own, and what they share is borrowed while this runs.
+                unsafe { shared.slice(from + row * stride, width) }
+            });
+            let mut sums: [&mut [f32]; N] = parts(sums, width);
+            let mut x = [simd.splat_f32s(0.0); I];
+            let mut at = 0;
+            while at < whole {
+                debug_assert!(at + S::F32_LANES <= width);
+                // No closures: as functions of their own they would not have this level's instructions.
+                for (x, (input, step)) in x.iter_mut().zip(&inputs) {
+                    // SAFETY: `whole` ends with a whole vector and the input is at least as long, or it is a whole vector and `step` is 0.
+                    *x = unsafe { input.as_ptr().add(at * step).cast::<S::f32s>().read_unaligned() };
+                }
+                let (values, terms) = formula.at(simd, x);
+                for (output, value) in outputs.iter_mut().zip(&values) {
+                    // SAFETY: `whole` ends with a whole vector, and the output is at least as long.
+                    unsafe { output.as_mut_ptr().add(at).cast::<S::f32s>().write_unaligned(*value) };
+                }
+                for (sum, term) in sums.iter_mut().zip(&terms) {
+                    // SAFETY: `whole` ends with a whole vector, and the sums are at least as long.
+                    unsafe {
+                        let sum = sum.as_mut_ptr().add(at).cast::<S::f32s>();
+                        sum.write_unaligned(simd.add_f32s(sum.read_unaligned(), *term));
+                    }
+                }
+                at += S::F32_LANES;
+            }
+            if at < width {
+                for (x, (input, step)) in x.iter_mut().zip(&inputs) {
+                    *x = simd::load(simd, input, at * step);
+                }
+                let (values, terms) = formula.at(simd, x);
+                for (output, value) in outputs.iter_mut().zip(&values) {
+                    simd::store(simd, output, at, *value);
+                }
+                for (sum, term) in sums.iter_mut().zip(&terms) {
+                    simd::add_to(simd, sum, at, *term);
+                }
+            }
+        }
+    }
+}
+
+/// `N` parts of `width` elements.
 #[inline(always)]
-pub(crate) fn put<S: Simd>(simd: S, row: &mut [f32], at: usize, value: S::f32s) {
-    simd::store(simd, as_out(row), at, value);
+fn parts<const N: usize>(mut x: &mut [f32], width: usize) -> [&mut [f32]; N] {
+    core::array::from_fn(|_| x.split_off_mut(..width).expect("N times the width"))
+}
+
+/// `len` elements as rows of one length and a shorter last one: rows, width and which elements.
+pub(crate) fn flat(len: usize) -> [([usize; 2], Range<usize>); 2] {
+    const ROW: usize = 256;
+    let whole = len / ROW * ROW;
+    [([len / ROW, ROW], 0..whole), ([1, len % ROW], whole..len)]
 }
 
 /// Multiplies every element of `row` by `factor`.
@@ -77,7 +229,7 @@ pub(crate) fn put<S: Simd>(simd: S, row: &mut [f32], at: usize, value: S::f32s) 
 pub(crate) fn scale<S: Simd>(simd: S, row: &mut [f32], factor: S::f32s) {
     for at in (0..row.len()).step_by(S::F32_LANES) {
         let value = simd.mul_f32s(simd::load(simd, row, at), factor);
-        put(simd, row, at, value);
+        simd::put(simd, row, at, value);
     }
 }
 
@@ -96,6 +248,7 @@ pub(crate) fn load_or<S: Simd>(simd: S, source: &[f32], at: usize, fill: f32) ->
 #[cfg(all(test, feature = "std"))]
 mod tests {
     use super::*;
+    use core::mem::MaybeUninit;
 
     #[test]
     fn column_sums_cover_every_row_once() {

@@ -30,11 +30,11 @@
 //! 5. Rows and blocks of 64 channels are tasks for threads.
 
 use crate::grid::{self, SharedOut};
-use crate::rows::put;
+use crate::rows::combine;
 use crate::segments::{RESET, Segments};
-use crate::shape::{Out, Shape, elements, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd, load, store};
-use crate::stepwise::{combine, flush, sigmoid_pair};
+use crate::shape::{Out, Shape, as_out, elements, expect_len};
+use crate::simd::{self, Level, Simd, WithSimd, load, put, sigmoid_pair, store};
+use crate::stepwise::flush;
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 use core::ops::Range;
@@ -97,54 +97,61 @@ pub fn forward(shape: Shape, inputs: Inputs, start: Start, y: Out, mean_last: Ou
     });
 }
 
-/// Gradients of everything, given those of the outputs (`None` is 0) and what [`forward`] kept.
-///
-/// # Shapes
-/// As in [`forward`]; `d_x` has the shape of `x`. The gradients of the start are written whether or not there is one.
+/// What [`backward`] reads besides: what [`forward`] kept and the gradients of its outputs, of which `None` is 0.
+#[derive(Debug, Clone, Copy)]
+pub struct Upstream<'a> {
+    /// [`kept_len`] elements.
+    pub kept: &'a [f32],
+    /// Of y.
+    pub d_y: Option<&'a [f32]>,
+    /// Of the last mean and log-weight.
+    pub d_last: [Option<&'a [f32]>; 2],
+}
+
+/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`] and [`Start`].
+#[derive(Debug)]
+pub struct Gradients<'a> {
+    /// Of the receptance.
+    pub receptance: Out<'a>,
+    /// Of the key.
+    pub key: Out<'a>,
+    /// Of the value.
+    pub value: Out<'a>,
+    /// Of the decay, of which w = −e^decay.
+    pub decay: Out<'a>,
+    /// Of the bonus.
+    pub bonus: Out<'a>,
+    /// Of the carried mean and log-weight, whether or not there are any.
+    pub memory: [Out<'a>; 2],
+}
+
+/// Gradients of everything.
 ///
 /// # Panics
 /// When a length does not fit `shape`.
-#[allow(clippy::too_many_arguments, reason = "every one is a tensor of the recurrence")]
-pub fn backward(
-    shape: Shape,
-    inputs: Inputs,
-    start: Start,
-    kept: &[f32],
-    d_y: Option<&[f32]>,
-    d_mean_last: Option<&[f32]>,
-    d_log_weight_last: Option<&[f32]>,
-    [d_receptance, d_key, d_value, d_decay, d_bonus]: [Out; 5],
-    [d_mean, d_log_weight]: [Out; 2],
-) {
-    expect_len("kept", kept, kept_len(shape));
-    d_y.inspect(|d| expect_len("d_y", d, shape.elements()));
-    for (name, d) in [("d_mean_last", d_mean_last), ("d_log_weight_last", d_log_weight_last)] {
-        d.inspect(|d| expect_len(name, d, shape.states()));
-    }
-    for (name, d) in [("d_receptance", &d_receptance), ("d_key", &d_key), ("d_value", &d_value)] {
+pub fn backward(shape: Shape, inputs: Inputs, start: Start, upstream: Upstream, d: Gradients) {
+    expect_len("kept", upstream.kept, kept_len(shape));
+    upstream.d_y.inspect(|d| expect_len("d_y", d, shape.elements()));
+    upstream.d_last.iter().flatten().for_each(|d| expect_len("d_last", d, shape.states()));
+    for (name, d) in [("d_receptance", &d.receptance), ("d_key", &d.key), ("d_value", &d.value)] {
         expect_len(name, d, shape.elements());
     }
-    for (name, d) in [("d_mean", &d_mean), ("d_log_weight", &d_log_weight)] {
-        expect_len(name, d, shape.states());
-    }
+    d.memory.iter().for_each(|d| expect_len("d_memory", d, shape.states()));
     let e = shape.width;
-    for (name, d) in [("d_decay", &d_decay), ("d_bonus", &d_bonus)] {
+    for (name, d) in [("d_decay", &d.decay), ("d_bonus", &d.bonus)] {
         expect_len(name, d, e);
     }
     let problem = Problem::new(shape, inputs, start);
     // For each row the sums of decay, then of bonus.
-    let mut partials = vec![MaybeUninit::new(0.0); shape.batch * 2 * e];
-    let sums = SharedOut::new(&mut partials);
-    let d_inputs = [d_receptance, d_key, d_value].map(SharedOut::new);
-    let d_memory = [d_mean, d_log_weight].map(SharedOut::new);
-    let upstream = Upstream { kept, d_y, d_last: [d_mean_last, d_log_weight_last] };
+    let mut partials = vec![0.0; shape.batch * 2 * e];
+    let sums = SharedOut::new(as_out(&mut partials));
+    let d_inputs = [d.receptance, d.key, d.value].map(SharedOut::new);
+    let d_memory = d.memory.map(SharedOut::new);
     problem.for_each_task(|task| {
         problem.level.run(Backward { problem: &problem, task, upstream, d_inputs, d_memory, sums });
     });
-    // SAFETY: initialised with 0 above.
-    let partials: Vec<f32> = partials.into_iter().map(|x| unsafe { x.assume_init() }).collect();
-    combine(&partials, 2 * e, 0, d_decay);
-    combine(&partials, 2 * e, e, d_bonus);
+    combine(&partials, 2 * e, 0, d.decay);
+    combine(&partials, 2 * e, e, d.bonus);
 }
 
 struct Problem<'a> {
@@ -341,11 +348,11 @@ impl WithSimd for Forward<'_> {
             if t % CHUNK == 0 {
                 let kept = problem.kept(task, t / CHUNK);
                 for (i, memory) in memory.iter().take(2).enumerate() {
-                    // SAFETY: tasks have rows or channels of their own, here and below.
+                    // SAFETY: what is kept of a chunk has channels of every row, and this task has its own.
                     unsafe { self.kept.slice(kept + i * e, width) }.write_copy_of_slice(&memory[..width]);
                 }
             }
-            // SAFETY: as above.
+            // SAFETY: a task is a row and some channels, whose outputs nobody else writes.
             let y = unsafe { self.y.slice(problem.step(task, t), width) };
             if t >= problem.lengths[task.b] {
                 y.fill(MaybeUninit::new(0.0));
@@ -361,17 +368,10 @@ impl WithSimd for Forward<'_> {
             });
         }
         for (last, memory) in self.last.iter().zip(&memory) {
-            // SAFETY: as above.
+            // SAFETY: a task is a row and some channels, whose memory nobody else writes.
             unsafe { last.slice(state, width) }.write_copy_of_slice(&memory[..width]);
         }
     }
-}
-
-#[derive(Clone, Copy)]
-struct Upstream<'a> {
-    kept: &'a [f32],
-    d_y: Option<&'a [f32]>,
-    d_last: [Option<&'a [f32]>; 2],
 }
 
 struct Backward<'a> {
@@ -402,7 +402,7 @@ impl WithSimd for Backward<'_> {
             let end = (first + CHUNK).min(seq_len);
             for t in length.clamp(first, end)..end {
                 for d in &self.d_inputs {
-                    // SAFETY: tasks have rows or channels of their own, here and below.
+                    // SAFETY: padding belongs to the row and channels of one task, and nobody else writes there.
                     unsafe { d.slice(problem.step(task, t), width) }.fill(MaybeUninit::new(0.0));
                 }
             }
@@ -424,14 +424,14 @@ impl WithSimd for Backward<'_> {
             }
             flush(&mut sums, &mut totals);
         }
-        // SAFETY: as above.
+        // SAFETY: every row has sums of its own, in which a task has its channels.
         let [d_decay, d_bonus] = unsafe { [0, e].map(|part| self.sums.slice(task.b * 2 * e + part + task.channels.start, width)) };
         for i in 0..width {
             d_decay[i].write((totals[i] * f64::from(problem.fading[task.channels.start + i])) as f32);
             d_bonus[i].write(totals[BLOCK + i] as f32);
         }
         for (d, gradient) in self.d_memory.iter().zip(&gradient) {
-            // SAFETY: as above.
+            // SAFETY: a task is a row and some channels, whose memory nobody else writes.
             unsafe { d.slice(state, width) }.write_copy_of_slice(&gradient[..width]);
         }
     }

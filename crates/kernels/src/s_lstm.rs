@@ -23,11 +23,12 @@ mod steps;
 
 use crate::choices;
 use crate::grid::{self, SharedOut};
-use crate::matmul::{Matrix, Write, as_out, multiply, transposed};
+use crate::matmul::{Matrix, Write, multiply, transposed};
+use crate::rows::combine;
 use crate::segments::Segments;
-use crate::shape::{Out, Shape, elements, expect_len};
+use crate::shape::{Out, Shape, as_out, elements, expect_len};
 use crate::simd::Level;
-use crate::stepwise::{Rows, bias_sum, combine, flush, state_of, tasks};
+use crate::stepwise::{Rows, bias_sum, flush, state_of, tasks};
 use alloc::{vec, vec::Vec};
 pub use steps::step;
 use steps::{Backward, Step};
@@ -68,34 +69,61 @@ impl<'a, T> Start<'a, T> {
     }
 }
 
-/// States of every step, in the order h, c, n, m.
-///
-/// # Shapes
-/// `preact` `[B, T, 4E]` in rows i, f, z, o, `weight` `[NH, 4H, H]` with H = E / NH and rows i, f, z, o, `bias` `[4E]`; out: `states`
-/// `[B, T, E]` each, `last` `[B, E]` each. In padding the states are 0 and what is carried passes.
+/// What every step reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a, T = f32> {
+    /// NH, which divides E.
+    pub heads: usize,
+    /// How f follows from f̃.
+    pub forget: ForgetGate,
+    /// p `[B, T, 4E]`, in rows i, f, z, o.
+    pub preact: &'a [T],
+    /// R `[NH, 4H, H]` with H = E / NH, in rows i, f, z, o.
+    pub weight: &'a [T],
+    /// b `[4E]`; `None` is 0.
+    pub bias: Option<&'a [T]>,
+    /// Where the rows start from.
+    pub start: Start<'a, T>,
+}
+
+/// What [`backward`] reads besides: the states and their gradients, of which `None` is 0.
+#[derive(Debug, Clone, Copy)]
+pub struct Upstream<'a, T = f32> {
+    /// The states `[B, T, E]` that [`forward`] wrote.
+    pub states: [&'a [T]; 4],
+    /// Of h `[B, T, E]`.
+    pub d_h: Option<&'a [T]>,
+    /// Of the last h, c and n `[B, E]`.
+    pub d_last: [Option<&'a [T]>; 3],
+}
+
+/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`].
+#[derive(Debug)]
+pub struct Gradients<'a> {
+    /// Of the pre-activations.
+    pub preact: Out<'a>,
+    /// Of the recurrent weight.
+    pub weight: Out<'a>,
+    /// Of the bias, where wanted.
+    pub bias: Option<Out<'a>>,
+    /// Of the carried h, c and n, whether or not the start has them.
+    pub start: [Out<'a>; 3],
+}
+
+/// States of every step `[B, T, E]` and the last ones `[B, E]`, in the order h, c, n, m. In padding the states are 0 and what is carried
+/// passes.
 ///
 /// # Panics
 /// When a length does not fit `shape`, or the heads do not divide its width.
-#[allow(clippy::too_many_arguments, reason = "every one is a tensor of the cell")]
-pub fn forward(
-    shape: Shape,
-    heads: usize,
-    forget: ForgetGate,
-    preact: &[f32],
-    weight: &[f32],
-    bias: Option<&[f32]>,
-    start: Start<'_>,
-    states: [Out; 4],
-    last: [Out; 4],
-) {
+pub fn forward(shape: Shape, inputs: Inputs, states: [Out; 4], last: [Out; 4]) {
     states.iter().for_each(|state| expect_len("a state", state, shape.elements()));
     last.iter().for_each(|state| expect_len("a last state", state, shape.states()));
-    let cell = Cell::new(shape, heads, forget, preact, weight, bias, start);
+    let cell = Cell::new(shape, inputs);
     let (states, last) = (states.map(SharedOut::new), last.map(SharedOut::new));
     let shape = shape.with_rows_of(shape.width);
     let n = tasks(shape.batch);
     grid::for_each(n, |i| {
-        let rows = Rows::new(shape, start.segments, grid::piece(shape.batch, n, i));
+        let rows = Rows::new(shape, inputs.start.segments, grid::piece(shape.batch, n, i));
         // SAFETY: tasks have rows of their own.
         let (states, last) = unsafe {
             let states = [0, 1, 2, 3].map(|part: usize| rows.own(&states[part], rows.seq_len * rows.width));
@@ -105,72 +133,43 @@ pub fn forward(
     });
 }
 
-/// Gradients of everything, given those of h (`d_h`) and of the last h, c and n (`d_last`; `None` is 0) and the `states` that
-/// [`forward`] wrote.
-///
-/// # Shapes
-/// As in [`forward`]; `d_x` has the shape of `x`, `d_start` are those of the carried h, c and n, written whether or not the start has
-/// them.
+/// Gradients of everything.
 ///
 /// # Panics
 /// When a length does not fit `shape`, or the heads do not divide its width.
-#[allow(clippy::too_many_arguments, reason = "every one is a tensor of the cell")]
-pub fn backward(
-    shape: Shape,
-    heads: usize,
-    forget: ForgetGate,
-    preact: &[f32],
-    weight: &[f32],
-    bias: Option<&[f32]>,
-    start: Start<'_>,
-    states: [&[f32]; 4],
-    d_h: Option<&[f32]>,
-    d_last: [Option<&[f32]>; 3],
-    d_preact: Out,
-    d_weight: Out,
-    d_bias: Option<Out>,
-    d_start: [Out; 3],
-) {
-    let e = shape.width;
-    states.iter().for_each(|state| expect_len("a state", state, shape.elements()));
-    d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
-    d_last.iter().flatten().for_each(|d| expect_len("d_last", d, shape.states()));
-    expect_len("d_preact", d_preact, 4 * shape.elements());
-    expect_len("d_weight", d_weight, weight.len());
-    d_start.iter().for_each(|d| expect_len("d_start", d, shape.states()));
-    let cell = Cell::new(shape, heads, forget, preact, weight, bias, start);
-    let upstream = Upstream { states, d_h, d_last };
+pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) {
+    let (e, weight) = (shape.width, inputs.weight);
+    upstream.states.iter().for_each(|state| expect_len("a state", state, shape.elements()));
+    upstream.d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
+    upstream.d_last.iter().flatten().for_each(|d| expect_len("d_last", d, shape.states()));
+    expect_len("d_preact", d.preact, 4 * shape.elements());
+    expect_len("d_weight", d.weight, weight.len());
+    d.start.iter().for_each(|d| expect_len("d_start", d, shape.states()));
+    let cell = Cell::new(shape, inputs);
     let shape = shape.with_rows_of(shape.width);
     let n = tasks(shape.batch);
     // Sums of a task: weight, then bias.
     let per_task = weight.len() + 4 * e;
     let mut partials = vec![0.0; n * per_task];
     {
-        let d_start = d_start.map(SharedOut::new);
-        let [d_preact, partials] = [d_preact, as_out(&mut partials)].map(SharedOut::new);
+        let d_start = d.start.map(SharedOut::new);
+        let [d_preact, partials] = [d.preact, as_out(&mut partials)].map(SharedOut::new);
         grid::for_each(n, |i| {
-            let rows = Rows::new(shape, start.segments, grid::piece(shape.batch, n, i));
+            let rows = Rows::new(shape, inputs.start.segments, grid::piece(shape.batch, n, i));
             // SAFETY: tasks have rows and sums of their own; the sums were initialised.
             let (d_preact, d_start, partial) = unsafe {
                 let d_start = [0, 1, 2].map(|part: usize| rows.own(&d_start[part], e));
                 let partial = partials.slice(i * per_task, per_task).assume_init_mut();
                 (rows.own(&d_preact, rows.seq_len * 4 * e), d_start, partial)
             };
-            cell.backward(&rows, &upstream, d_preact, d_start, partial);
+            cell.backward(&rows, upstream, d_preact, d_start, partial);
         });
     }
-    combine(&partials, per_task, 0, d_weight);
-    if let Some(d_bias) = d_bias {
+    combine(&partials, per_task, 0, d.weight);
+    if let Some(d_bias) = d.bias {
         expect_len("d_bias", d_bias, elements([4, e]));
         combine(&partials, per_task, weight.len(), d_bias);
     }
-}
-
-/// What the backward pass reads besides the cell's arguments, over the whole batch.
-struct Upstream<'a> {
-    states: [&'a [f32]; 4],
-    d_h: Option<&'a [f32]>,
-    d_last: [Option<&'a [f32]>; 3],
 }
 
 /// The arguments both directions share, prepared.
@@ -191,15 +190,8 @@ struct Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
-    fn new(
-        shape: Shape,
-        heads: usize,
-        forget: ForgetGate,
-        preact: &'a [f32],
-        weight: &'a [f32],
-        bias: Option<&[f32]>,
-        start: Start<'a>,
-    ) -> Self {
+    fn new(shape: Shape, inputs: Inputs<'a>) -> Self {
+        let Inputs { heads, forget, preact, weight, bias, start } = inputs;
         let e = shape.width;
         assert!(heads > 0 && e.is_multiple_of(heads), "{heads} heads do not divide a width of {e}");
         let head = e / heads;
@@ -241,7 +233,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    fn backward(&self, rows: &Rows<'_>, upstream: &Upstream<'_>, d_preact: Out, d_start: [Out; 3], partial: &mut [f32]) {
+    fn backward(&self, rows: &Rows<'_>, upstream: Upstream<'_>, d_preact: Out, d_start: [Out; 3], partial: &mut [f32]) {
         let (n, e) = (rows.len(), rows.width);
         let preact = rows.of(self.preact, rows.seq_len * 4 * e);
         let states = upstream.states.map(|state| rows.of(state, rows.seq_len * e));

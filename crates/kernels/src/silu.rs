@@ -2,13 +2,10 @@
 //!
 //! Departure: backward takes the gradients of several readers of y and adds them up in the pass that writes d_x.
 
-use crate::grid::SharedOut;
-use crate::rows;
+use crate::activation::{self, Activation};
+use crate::rows::{Input, flat};
 use crate::shape::{Out, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd, sigmoid};
-
-/// Elements that are cut as one row.
-const ROW: usize = 256;
+use crate::simd::{Simd, sigmoid};
 
 /// y = x σ(x), element by element.
 ///
@@ -16,76 +13,40 @@ const ROW: usize = 256;
 /// When the lengths differ.
 pub fn forward(x: &[f32], y: Out) {
     expect_len("y", y, x.len());
-    let level = Level::current();
-    let y = SharedOut::new(y);
-    rows::for_each_block(x.len().div_ceil(ROW), ROW, 0, |range, _| {
-        let at = range.start * ROW..(range.end * ROW).min(x.len());
-        // SAFETY: blocks are disjoint.
-        let y = unsafe { y.slice(at.start, at.len()) };
-        level.run(Forward { x: &x[at], y });
-    });
+    for (sizes, at) in flat(x.len()) {
+        activation::forward(Silu, sizes, &x[at.clone()], None, &mut y[at]);
+    }
 }
 
-/// Gradient of [`forward`], given those of everyone who read y; one that is `None` is 0.
+/// Gradient of [`forward`], given those of one or two readers of y; one that is `None` is 0.
 ///
 /// # Panics
 /// When the lengths differ.
-pub fn backward<const N: usize>(x: &[f32], d_y: [Option<&[f32]>; N], d_x: Out) {
+pub fn backward(x: &[f32], d_y: [Option<&[f32]>; 2], d_x: Out) {
     d_y.iter().flatten().for_each(|d_y| expect_len("d_y", d_y, x.len()));
     expect_len("d_x", d_x, x.len());
-    let level = Level::current();
-    let d_x = SharedOut::new(d_x);
-    rows::for_each_block(x.len().div_ceil(ROW), ROW, 0, |range, _| {
-        let at = range.start * ROW..(range.end * ROW).min(x.len());
-        // SAFETY: blocks are disjoint.
-        let d_x = unsafe { d_x.slice(at.start, at.len()) };
-        level.run(Backward { x: &x[at.clone()], d_y: d_y.map(|d_y| d_y.map(|d_y| &d_y[at.clone()])), d_x });
-    });
+    for (sizes, at) in flat(x.len()) {
+        let matrix = |x| Input::matrix(x, sizes[1]).after(at.start);
+        let d_y = d_y.map(|d_y| d_y.map_or(Input::ZERO, matrix));
+        activation::backward(Silu, sizes, [matrix(x), Input::ZERO], d_y, &mut d_x[at.clone()], None);
+    }
 }
 
-/// SiLU(x) and its slope.
+/// SiLU(x) = x σ(x) and its slope σ(x) (1 + x (1 − σ(x))).
 #[inline(always)]
-pub(crate) fn silu<S: Simd>(simd: S, x: S::f32s) -> (S::f32s, S::f32s) {
+pub fn silu<S: Simd>(simd: S, x: S::f32s) -> (S::f32s, S::f32s) {
     let gate = sigmoid(simd, x);
     let value = simd.mul_f32s(x, gate);
     (value, simd.mul_add_e_f32s(value, simd.sub_f32s(simd.splat_f32s(1.0), gate), gate))
 }
 
-struct Forward<'a> {
-    x: &'a [f32],
-    y: Out<'a>,
-}
+/// [`silu`] as an activation.
+#[derive(Clone, Copy)]
+pub(crate) struct Silu;
 
-impl WithSimd for Forward<'_> {
-    type Output = ();
-
+impl Activation for Silu {
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        for at in (0..self.x.len()).step_by(S::F32_LANES) {
-            let (value, _) = silu(simd, simd::load(simd, self.x, at));
-            simd::store(simd, self.y, at, value);
-        }
-    }
-}
-
-struct Backward<'a, const N: usize> {
-    x: &'a [f32],
-    d_y: [Option<&'a [f32]>; N],
-    d_x: Out<'a>,
-}
-
-impl<const N: usize> WithSimd for Backward<'_, N> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        for at in (0..self.x.len()).step_by(S::F32_LANES) {
-            let mut d_y = simd.splat_f32s(0.0);
-            for more in &self.d_y {
-                d_y = rows::plus(simd, d_y, *more, at);
-            }
-            let (_, slope) = silu(simd, simd::load(simd, self.x, at));
-            simd::store(simd, self.d_x, at, simd.mul_f32s(d_y, slope));
-        }
+    fn value_and_slope<S: Simd>(self, simd: S, u: S::f32s) -> (S::f32s, S::f32s) {
+        silu(simd, u)
     }
 }

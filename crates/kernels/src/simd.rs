@@ -8,6 +8,7 @@
 
 #![allow(clippy::excessive_precision, reason = "the digits are those of the polynomials' source")]
 
+use crate::shape::as_out;
 use core::mem::MaybeUninit;
 use pulp::Scalar128b;
 pub use pulp::{Simd, WithSimd};
@@ -156,6 +157,28 @@ pub fn store<S: Simd>(simd: S, target: &mut [MaybeUninit<f32>], at: usize, value
     }
 }
 
+/// Stores one vector to `target[at..]`, which holds numbers already; lanes past the end of the slice are dropped.
+#[inline(always)]
+pub fn put<S: Simd>(simd: S, target: &mut [f32], at: usize, value: S::f32s) {
+    store(simd, as_out(target), at, value);
+}
+
+/// `target[at..] += value`; lanes past the end of the slice are dropped.
+#[inline(always)]
+pub(crate) fn add_to<S: Simd>(simd: S, target: &mut [f32], at: usize, value: S::f32s) {
+    let sum = simd.add_f32s(load(simd, target, at), value);
+    put(simd, target, at, sum);
+}
+
+/// `value + more[at..]`, or `value` where there is no more.
+#[inline(always)]
+pub(crate) fn plus<S: Simd>(simd: S, value: S::f32s, more: Option<&[f32]>, at: usize) -> S::f32s {
+    match more {
+        Some(more) => simd.add_f32s(value, load(simd, more, at)),
+        None => value,
+    }
+}
+
 /// Stores one whole vector past the caches, for outputs that do not fit them; a plain store on targets without such an instruction.
 ///
 /// # Safety
@@ -179,7 +202,7 @@ pub unsafe fn stream<S: Simd>(_simd: S, target: *mut f32, value: S::f32s) {
     unsafe { target.cast::<S::f32s>().write_unaligned(value) }
 }
 
-/// Asks for the cache line at `source`, which need not be a valid address.
+/// Prefetches the cache line at `source`, which need not be a valid address.
 #[inline(always)]
 pub fn prefetch(source: *const f32) {
     #[cfg(target_arch = "x86_64")]
@@ -248,7 +271,7 @@ pub fn signed_to_f32<S: Simd>(_simd: S, a: S::u32s) -> S::f32s {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_mm_cvtepi32_ps, _mm256_cvtepi32_ps, _mm512_cvtepi32_ps};
-        // SAFETY: as above.
+        // SAFETY: a vector of this size exists only where its instruction set was detected, and these conversions belong to its first part.
         unsafe {
             match size_of::<S::u32s>() {
                 64 => return transmute_copy(&_mm512_cvtepi32_ps(transmute_copy(&a))),
@@ -273,7 +296,7 @@ fn lane_by_lane<V: Copy, O: Copy>(a: V, b: V, function: impl Fn(u32, u32) -> u32
             out.as_mut_ptr().cast::<u32>().add(lane).write(function(word(&a), word(&b)));
         }
     }
-    // SAFETY: as above.
+    // SAFETY: the loop has written every word of `out`, whose size is that of `V` by the assertion.
     unsafe { out.assume_init() }
 }
 
@@ -312,6 +335,17 @@ pub fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 pub fn sigmoid<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let one = simd.splat_f32s(1.0);
     simd.div_f32s(one, simd.add_f32s(one, exp(simd, simd.neg_f32s(x))))
+}
+
+/// σ(x) and 1 − σ(x), both with full relative accuracy: a gradient has their product as a factor.
+#[inline(always)]
+pub fn sigmoid_pair<S: Simd>(simd: S, x: S::f32s) -> [S::f32s; 2] {
+    let one = simd.splat_f32s(1.0);
+    let small = exp_neg_abs(simd, x);
+    let larger = simd.div_f32s(one, simd.add_f32s(one, small));
+    let smaller = simd.mul_f32s(small, larger);
+    let negative = simd.less_than_f32s(x, simd.splat_f32s(0.0));
+    [simd.select_f32s(negative, smaller, larger), simd.select_f32s(negative, larger, smaller)]
 }
 
 /// Hyperbolic tangent.

@@ -23,10 +23,9 @@
 mod steps;
 
 use crate::grid::{self, SharedOut};
-use crate::matmul::as_out;
 use crate::rows;
 use crate::segments::Segments;
-use crate::shape::{Out, Shape, elements, expect_len};
+use crate::shape::{Out, Shape, as_out, elements, expect_len};
 use crate::simd::Level;
 use alloc::vec;
 use steps::{Backward, Forward};

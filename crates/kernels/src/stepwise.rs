@@ -5,10 +5,9 @@
 //! tasks as there are threads, and each runs whole rows from end to end with products of its own.
 
 use crate::grid::{self, SharedOut};
-use crate::matmul::as_out;
 use crate::segments::{RESET, Segments};
 use crate::shape::{Out, Shape};
-use crate::simd::{self, Simd};
+use crate::simd::{self, Simd, sigmoid_pair};
 use alloc::vec::Vec;
 use core::mem::MaybeUninit;
 use core::ops::Range;
@@ -160,35 +159,11 @@ pub(crate) fn gate_mut(x: &mut [f32], width: usize, gate: usize) -> &mut [f32] {
     &mut x[gate * width..(gate + 1) * width]
 }
 
-/// `target[at..] = value`.
-#[inline(always)]
-pub(crate) fn put<S: Simd>(simd: S, target: &mut [f32], at: usize, value: S::f32s) {
-    simd::store(simd, as_out(target), at, value);
-}
-
-/// `target[at..] += value`.
-#[inline(always)]
-pub(crate) fn add_to<S: Simd>(simd: S, target: &mut [f32], at: usize, value: S::f32s) {
-    let sum = simd.add_f32s(simd::load(simd, target, at), value);
-    put(simd, target, at, sum);
-}
-
 /// σ(p + u + b) and the like begin with this sum.
 #[inline(always)]
 pub(crate) fn gate_sum<S: Simd>(simd: S, e: usize, [p, u, bias]: [&[f32]; 3], index: usize, at: usize) -> S::f32s {
     let sum = simd.add_f32s(simd::load(simd, gate(p, e, index), at), simd::load(simd, gate(u, e, index), at));
     simd.add_f32s(sum, simd::load(simd, gate(bias, e, index), at))
-}
-
-/// σ(x) and 1 − σ(x), both with full relative accuracy: a gradient has their product as a factor.
-#[inline(always)]
-pub(crate) fn sigmoid_pair<S: Simd>(simd: S, x: S::f32s) -> [S::f32s; 2] {
-    let one = simd.splat_f32s(1.0);
-    let small = simd::exp(simd, simd.neg_f32s(simd.abs_f32s(x)));
-    let larger = simd.div_f32s(one, simd.add_f32s(one, small));
-    let smaller = simd.mul_f32s(small, larger);
-    let negative = simd.less_than_f32s(x, simd.splat_f32s(0.0));
-    [simd.select_f32s(negative, smaller, larger), simd.select_f32s(negative, larger, smaller)]
 }
 
 /// ln σ(x) to an absolute 1e-7 and a relative 1e-6.
@@ -210,27 +185,9 @@ pub(crate) fn tanh_and_slope<S: Simd>(simd: S, x: S::f32s) -> [S::f32s; 2] {
     [simd.sub_f32s(p, q), simd.mul_f32s(simd.splat_f32s(4.0), simd.mul_f32s(p, q))]
 }
 
-/// γ = what came back through the states + the gradient of this output.
-#[inline(always)]
-pub(crate) fn whole_gradient<S: Simd>(simd: S, gamma: &[f32], d_h: Option<&[f32]>, at: usize) -> S::f32s {
-    let gamma = simd::load(simd, gamma, at);
-    match d_h {
-        Some(d_h) => simd.add_f32s(gamma, simd::load(simd, d_h, at)),
-        None => gamma,
-    }
-}
-
 /// Adds a block's sums to `totals` and clears them: blocks are summed in f32, their results in f64.
 pub(crate) fn flush(sums: &mut [f32], totals: &mut [f64]) {
     for (total, sum) in totals.iter_mut().zip(sums) {
         *total += f64::from(core::mem::take(sum));
-    }
-}
-
-/// `out[i] = Σ_task partials[task, i]`, in the order of tasks.
-pub(crate) fn combine(partials: &[f32], per_task: usize, from: usize, out: Out) {
-    for (i, out) in out.iter_mut().enumerate() {
-        let sum: f64 = partials.chunks_exact(per_task.max(1)).map(|task| f64::from(task[from + i])).sum();
-        out.write(sum as f32);
     }
 }

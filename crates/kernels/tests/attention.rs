@@ -1,6 +1,6 @@
 mod common;
 use common::*;
-use minrnn_kernels::attention::{self, Sizes, Start};
+use minrnn_kernels::attention::{self, Sizes, Start, Upstream};
 use minrnn_kernels::reference;
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET, Segments};
 
@@ -91,7 +91,8 @@ fn kernel_matches_reference() {
                 assert_close(&format!("{what} next"), &found_next, &expected.next, 0.0);
                 let [d_qkv, d_past] = outputs([qkv, past], |[d_qkv, d_past]| {
                     let start = case.start(&cache);
-                    attention::backward(case.sizes, &x, start, &found_y, &log_sums, Some(&d_y), Some(&d_next), d_qkv, d_past)
+                    let upstream = Upstream { y: &found_y, log_sums: &log_sums, d_y: Some(&d_y), d_next: Some(&d_next) };
+                    attention::backward(case.sizes, &x, start, upstream, d_qkv, d_past)
                 });
                 assert_close(&format!("{what} d_qkv"), &d_qkv, &gradients.0, 2.0 * GRADIENT);
                 assert_close(&format!("{what} d_past"), &d_past, &gradients.1, 2.0 * GRADIENT);
@@ -118,7 +119,8 @@ fn large_scores_and_absent_gradients() {
         for (with_y, with_next) in [(true, false), (false, true), (false, false)] {
             let (d_y, d_next) = (with_y.then_some(&d_y[..]), with_next.then_some(&d_next[..]));
             let [d_qkv, d_past] = outputs([qkv, past], |[d_qkv, d_past]| {
-                attention::backward(case.sizes, &x, case.start(&cache), &found, &log_sums, d_y, d_next, d_qkv, d_past)
+                let upstream = Upstream { y: &found, log_sums: &log_sums, d_y, d_next };
+                attention::backward(case.sizes, &x, case.start(&cache), upstream, d_qkv, d_past)
             });
             assert!(d_qkv.iter().chain(&d_past).all(|x| x.is_finite()));
             if !with_y {
@@ -143,7 +145,8 @@ fn threads_change_nothing_but_the_order_of_sums_over_shares() {
         let run = || {
             let [y, log_sums] = outputs([y, heads * 400], |[y, l]| attention::forward(sizes, &x, case.start(&[]), y, l, &mut []));
             let [d_qkv, _] = outputs([qkv, past], |[d, p]| {
-                attention::backward(sizes, &x, case.start(&[]), &y, &log_sums, Some(&d_y), None, d, p);
+                let upstream = Upstream { y: &y, log_sums: &log_sums, d_y: Some(&d_y), d_next: None };
+                attention::backward(sizes, &x, case.start(&[]), upstream, d, p);
             });
             [y, log_sums, d_qkv]
         };

@@ -1,7 +1,8 @@
 mod common;
 use common::*;
+use minrnn_kernels::conv::{self, Gradients, Inputs, Upstream};
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET};
-use minrnn_kernels::{Segments, Shape, conv, reference};
+use minrnn_kernels::{Segments, Shape, reference};
 
 /// A batch of inputs, parameters and upstream gradients.
 struct Case {
@@ -38,43 +39,35 @@ impl Case {
         self.codes.as_ref().map_or(Segments::DENSE, |codes| Segments::new(codes, self.shape.seq_len))
     }
 
+    fn inputs(&self) -> Inputs<'_> {
+        Inputs { x: &self.x, weight: &self.weight, window: self.window.as_deref(), segments: self.segments() }
+    }
+
     fn forward(&self) -> [Vec<f32>; 2] {
         let window = self.shape.batch * (self.kernel_size - 1) * self.shape.width;
         outputs([self.shape.elements(), window], |[y, last]| {
-            let segments = self.segments();
-            conv::forward(self.shape, self.kernel_size, &self.x, &self.weight, &self.bias, self.window.as_deref(), segments, y, last)
+            conv::forward(self.shape, self.kernel_size, self.inputs(), &self.bias, y, last)
         })
     }
 
     fn backward(&self) -> [Vec<f32>; 4] {
         let window = self.shape.batch * (self.kernel_size - 1) * self.shape.width;
-        outputs([self.shape.elements(), self.weight.len(), self.shape.width, window], |[d_x, d_weight, d_bias, d_window]| {
-            conv::backward(
-                self.shape,
-                self.kernel_size,
-                &self.x,
-                &self.weight,
-                self.window.as_deref(),
-                self.segments(),
-                self.d_y.as_deref(),
-                self.d_window_last.as_deref(),
-                self.d_residual.as_deref(),
-                d_x,
-                d_weight,
-                d_bias,
-                d_window,
-            )
+        let (d_y, d_window_last, d_residual) = (self.d_y.as_deref(), self.d_window_last.as_deref(), self.d_residual.as_deref());
+        outputs([self.shape.elements(), self.weight.len(), self.shape.width, window], |[x, weight, bias, window]| {
+            let upstream = Upstream { d_y, d_window_last, d_residual };
+            conv::backward(self.shape, self.kernel_size, self.inputs(), upstream, Gradients { x, weight, bias, window })
         })
     }
 
     fn check(&self, name: &str) {
         let (x, weight, bias, window) = (wide(&self.x), wide(&self.weight), wide(&self.bias), self.window.as_deref().map(wide));
         let (window, segments) = (window.as_deref(), self.segments());
-        let (y, window_last) = reference::conv::forward(self.shape, self.kernel_size, &x, &weight, &bias, window, segments);
+        let inputs = Inputs { x: &x, weight: &weight, window, segments };
+        let (y, window_last) = reference::conv::forward(self.shape, self.kernel_size, inputs, &bias);
         let (d_y, d_window_last) = (self.d_y.as_deref().map(wide), self.d_window_last.as_deref().map(wide));
-        let (d_y, d_window_last) = (d_y.as_deref(), d_window_last.as_deref());
-        let (mut d_x, d_weight, d_bias, d_window) =
-            reference::conv::backward(self.shape, self.kernel_size, &x, &weight, window, segments, d_y, d_window_last);
+        let upstream = Upstream { d_y: d_y.as_deref(), d_window_last: d_window_last.as_deref(), d_residual: None };
+        let reference::conv::Gradients { mut d_x, d_weight, d_bias, d_window } =
+            reference::conv::backward(self.shape, self.kernel_size, inputs, upstream);
         for (d, residual) in d_x.iter_mut().zip(self.d_residual.iter().flatten()) {
             *d += f64::from(*residual);
         }
@@ -116,11 +109,13 @@ fn reference_gradients_match_differences() {
         let (x, weight, bias, window) = (wide(&case.x), wide(&case.weight), wide(&case.bias), wide(case.window.as_ref().unwrap()));
         let (w, w_last) = (wide(case.d_y.as_ref().unwrap()), wide(case.d_window_last.as_ref().unwrap()));
         let loss = |x: &[f64], weight: &[f64], bias: &[f64], window: &[f64]| {
-            let (y, last) = reference::conv::forward(shape, 3, x, weight, bias, Some(window), case.segments());
+            let inputs = Inputs { x, weight, window: Some(window), segments: case.segments() };
+            let (y, last) = reference::conv::forward(shape, 3, inputs, bias);
             dot(&y, &w) + dot(&last, &w_last)
         };
-        let (d_x, d_weight, d_bias, d_window) =
-            reference::conv::backward(shape, 3, &x, &weight, Some(&window), case.segments(), Some(&w), Some(&w_last));
+        let inputs = Inputs { x: &x, weight: &weight, window: Some(&window), segments: case.segments() };
+        let upstream = Upstream { d_y: Some(&w), d_window_last: Some(&w_last), d_residual: None };
+        let reference::conv::Gradients { d_x, d_weight, d_bias, d_window } = reference::conv::backward(shape, 3, inputs, upstream);
         assert_gradient("d_x", &d_x, &differences(&x, |x| loss(x, &weight, &bias, &window)));
         assert_gradient("d_weight", &d_weight, &differences(&weight, |weight| loss(&x, weight, &bias, &window)));
         assert_gradient("d_bias", &d_bias, &differences(&bias, |bias| loss(&x, &weight, bias, &window)));

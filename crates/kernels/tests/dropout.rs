@@ -28,7 +28,8 @@ fn kernel_matches_reference() {
             let expected = reference::dropout::forward(rows, width, &wide(&x), wide_bias.as_deref(), wide_residual.as_deref(), p, key);
             let (d_x, d_bias) = reference::dropout::backward(rows, width, &wide(&d_y), p, key);
             on_every_level(|level| {
-                let [y] = outputs([rows * width], |[y]| dropout::forward(rows, width, &x, bias, residual, p, key, y));
+                let [y] =
+                    outputs([rows * width], |[y]| dropout::forward(rows, width, dropout::Inputs { x: &x, bias, residual }, p, key, y));
                 assert_close(&format!("{level} {rows}x{width} p={p} y"), &y, &expected, OUTPUT);
                 let [dx, db] = outputs([rows * width, width], |[dx, db]| dropout::backward(rows, width, &d_y, p, key, dx, Some(db)));
                 assert_close(&format!("{level} {rows}x{width} p={p} d_x"), &dx, &d_x, GRADIENT);
@@ -42,7 +43,7 @@ fn kernel_matches_reference() {
 
 /// 1 where kept, 0 where dropped.
 fn mask(n: usize, p: f32, key: u64) -> Vec<f64> {
-    let [y] = outputs([n], |[y]| dropout::forward(1, n, &vec![1.0; n], None, None, p, key, y));
+    let [y] = outputs([n], |[y]| dropout::forward(1, n, dropout::Inputs { x: &vec![1.0; n], bias: None, residual: None }, p, key, y));
     y.into_iter().map(|y| if y == 0.0 { 0.0 } else { 1.0 }).collect()
 }
 
@@ -51,7 +52,9 @@ fn the_mask_does_not_depend_on_the_matrix_shape() {
     let (n, p, key) = (6000, 0.3, 5);
     let flat = mask(n, p, key);
     for width in [1, 3, 40, 600] {
-        let [y] = outputs([n], |[y]| dropout::forward(n / width, width, &vec![1.0; n], None, None, p, key, y));
+        let [y] = outputs([n], |[y]| {
+            dropout::forward(n / width, width, dropout::Inputs { x: &vec![1.0; n], bias: None, residual: None }, p, key, y)
+        });
         assert!(y.iter().zip(&flat).all(|(&y, &kept)| (y != 0.0) == (kept != 0.0)), "width {width}");
     }
 }

@@ -1,6 +1,6 @@
 mod common;
 use common::*;
-use minrnn_kernels::gated_gelu::{self, Halves};
+use minrnn_kernels::gated_gelu::{self, Gradients, Halves, Inputs};
 use minrnn_kernels::reference;
 
 #[test]
@@ -28,11 +28,12 @@ fn kernel_matches_reference() {
             let expected = reference::gated_gelu::forward(rows, width, &wide_x, wide_bias.as_deref(), &wide_scale);
             let (d_x, d_bias, d_scale) =
                 reference::gated_gelu::backward(rows, width, &wide_x, wide_bias.as_deref(), &wide_scale, &wide(&d_y));
+            let inputs = Inputs { halves: Halves::ValueGate, x: &x, bias, scale: Some(&scale) };
             on_every_level(|level| {
-                let [y] = outputs([rows * width], |[y]| gated_gelu::forward(rows, width, Halves::ValueGate, &x, bias, Some(&scale), y));
+                let [y] = outputs([rows * width], |[y]| gated_gelu::forward(rows, width, inputs, y));
                 assert_close(&format!("{level} {rows}x{width} y"), &y, &expected, OUTPUT);
                 let [dx, db, ds] = outputs([rows * 2 * width, 2 * width, width], |[dx, db, ds]| {
-                    gated_gelu::backward(rows, width, Halves::ValueGate, &x, bias, Some(&scale), &d_y, dx, Some(db), Some(ds))
+                    gated_gelu::backward(rows, width, inputs, &d_y, Gradients { x: dx, bias: Some(db), scale: Some(ds) })
                 });
                 assert_close(&format!("{level} {rows}x{width} d_x"), &dx, &d_x, GRADIENT);
                 assert_sums_close(&format!("{level} {rows}x{width} d_bias"), &db, &d_bias, rows);
@@ -49,7 +50,8 @@ fn threads_change_nothing() {
     let (x, d_y, w) = (random.normal(rows * 2 * width), random.normal(rows * width), random.normal(2 * width));
     assert_threads_change_nothing(|| {
         outputs([rows * 2 * width, 2 * width, width], |[dx, db, ds]| {
-            gated_gelu::backward(rows, width, Halves::ValueGate, &x, Some(&w), Some(&w[..width]), &d_y, dx, Some(db), Some(ds))
+            let inputs = Inputs { halves: Halves::ValueGate, x: &x, bias: Some(&w), scale: Some(&w[..width]) };
+            gated_gelu::backward(rows, width, inputs, &d_y, Gradients { x: dx, bias: Some(db), scale: Some(ds) })
         })
     });
 }
@@ -63,8 +65,9 @@ fn a_gate_in_front_without_scale_is_the_same_with_halves_exchanged() {
             |x: &[f32]| -> Vec<f32> { x.chunks_exact(2 * width).flat_map(|row| [&row[width..], &row[..width]].concat()).collect() };
         let run = |halves, x: &[f32], scale| {
             outputs([rows * width, rows * 2 * width], |[y, d_x]| {
-                gated_gelu::forward(rows, width, halves, x, None, scale, y);
-                gated_gelu::backward(rows, width, halves, x, None, scale, &d_y, d_x, None, None);
+                let inputs = Inputs { halves, x, bias: None, scale };
+                gated_gelu::forward(rows, width, inputs, y);
+                gated_gelu::backward(rows, width, inputs, &d_y, Gradients { x: d_x, bias: None, scale: None });
             })
         };
         let [y, d_x] = run(Halves::GateValue, &x, None);

@@ -4,9 +4,10 @@ mod common;
 mod stepwise;
 
 use common::{Random, assert_gradient, differences, outputs, wide};
+use minrnn_kernels::gru::{self, Gradients, Inputs, Upstream};
 use minrnn_kernels::reference::gru as reference;
 use minrnn_kernels::simd::Level;
-use minrnn_kernels::{GruForm, Shape, Start, gru};
+use minrnn_kernels::{GruForm, Shape, Start};
 use stepwise::{GRADIENT, KINDS, STATE, close, codes, cut, join, segments, shapes, sum};
 
 const FORMS: [GruForm; 2] = [GruForm::Paper, GruForm::Torch];
@@ -63,37 +64,23 @@ impl Case {
         Start { h0: self.h0.as_deref(), init: self.init.as_deref(), segments: segments(&self.codes, self.shape.seq_len) }
     }
 
+    fn inputs(&self) -> Inputs<'_> {
+        let Case { form, preact, bias, weight, recurrent_bias, .. } = self;
+        let (bias, recurrent_bias) = (bias.as_deref(), recurrent_bias.as_deref());
+        Inputs { form: *form, preact, bias, weight, recurrent_bias, start: self.start() }
+    }
+
     fn forward(&self) -> [Vec<f32>; 2] {
-        let Case { shape, form, preact, bias, weight, recurrent_bias, .. } = self;
-        outputs([shape.elements(), shape.states()], |[h, h_last]| {
-            gru::forward(*shape, *form, preact, bias.as_deref(), weight, recurrent_bias.as_deref(), self.start(), h, h_last);
-        })
+        outputs([self.shape.elements(), self.shape.states()], |[h, h_last]| gru::forward(self.shape, self.inputs(), h, h_last))
     }
 
     fn backward(&self, h: &[f32]) -> [Vec<f32>; 6] {
-        let Case { shape, form, preact, bias, weight, recurrent_bias, d_h, d_h_last, .. } = self;
-        let e = shape.width;
-        outputs([3 * shape.elements(), 3 * e, 3 * e * e, 3 * e, shape.states(), e], |[d_preact, d_bias, d_weight, d_r, d_h0, d_init]| {
-            let (bias, recurrent_bias) = (bias.as_deref(), recurrent_bias.as_deref());
-            let (d_h, d_h_last, start) = (d_h.as_deref(), d_h_last.as_deref(), self.start());
-            gru::backward(
-                *shape,
-                *form,
-                preact,
-                bias,
-                weight,
-                recurrent_bias,
-                start,
-                h,
-                d_h,
-                d_h_last,
-                d_preact,
-                Some(d_bias),
-                d_weight,
-                Some(d_r),
-                d_h0,
-                d_init,
-            );
+        let (shape, e) = (self.shape, self.shape.width);
+        let upstream = Upstream { h, d_h: self.d_h.as_deref(), d_h_last: self.d_h_last.as_deref() };
+        let lengths = [3 * shape.elements(), 3 * e, 3 * e * e, 3 * e, shape.states(), e];
+        outputs(lengths, |[preact, bias, weight, recurrent_bias, h0, init]| {
+            let (bias, recurrent_bias) = (Some(bias), Some(recurrent_bias));
+            gru::backward(shape, self.inputs(), upstream, Gradients { preact, bias, weight, recurrent_bias, h0, init });
         })
     }
 
@@ -104,10 +91,11 @@ impl Case {
         let start = Start { h0: h0.as_deref(), init: init.as_deref(), segments: self.start().segments };
         let (preact, bias, weight, recurrent_bias) = (wide(&self.preact), w(&self.bias), wide(&self.weight), w(&self.recurrent_bias));
         let (bias, recurrent_bias) = (bias.as_deref(), recurrent_bias.as_deref());
-        let out = reference::forward(self.shape, self.form, &preact, bias, &weight, recurrent_bias, start);
+        let inputs = Inputs { form: self.form, preact: &preact, bias, weight: &weight, recurrent_bias, start };
+        let out = reference::forward(self.shape, inputs);
         let (d_h, d_h_last) = (w(&self.d_h), w(&self.d_h_last));
-        let (d_h, d_h_last) = (d_h.as_deref(), d_h_last.as_deref());
-        let d = reference::backward(self.shape, self.form, &preact, bias, &weight, recurrent_bias, start, &out.h, d_h, d_h_last);
+        let upstream = Upstream { h: &out.h, d_h: d_h.as_deref(), d_h_last: d_h_last.as_deref() };
+        let d = reference::backward(self.shape, inputs, upstream);
         ([out.h, out.h_last], [d.d_preact, d.d_bias, d.d_weight, d.d_recurrent_bias, d.d_h0, d.d_init])
     }
 
@@ -142,7 +130,8 @@ fn reference_gradients_match_finite_differences() {
         let (d_h, d_h_last) = (w(&case.d_h), w(&case.d_h_last));
         let loss = |[preact, bias, weight, recurrent_bias, h0, init]: [&[f64]; 6]| {
             let start = Start { h0: Some(h0), init: Some(init), segments: case.start().segments };
-            let out = reference::forward(shape, form, preact, Some(bias), weight, Some(recurrent_bias), start);
+            let inputs = Inputs { form, preact, bias: Some(bias), weight, recurrent_bias: Some(recurrent_bias), start };
+            let out = reference::forward(shape, inputs);
             let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
             dot(&out.h, &d_h) + dot(&out.h_last, &d_h_last)
         };
@@ -264,7 +253,8 @@ fn one_step_is_the_written_equation() {
     let start = Start { h0: Some(&[h0][..]), ..Start::default() };
     let shape = Shape { batch: 1, seq_len: 1, width: 1 };
     for (form, expected) in [(GruForm::Paper, (1.0 - z) * h0 + z * n_paper), (GruForm::Torch, (1.0 - z) * n_torch + z * h0)] {
-        let h = reference::forward(shape, form, &p, Some(&b), &w, Some(&c), start).h[0];
+        let inputs = Inputs { form, preact: &p, bias: Some(&b), weight: &w, recurrent_bias: Some(&c), start };
+        let h = reference::forward(shape, inputs).h[0];
         assert!((h - expected).abs() < 1e-15, "{form:?}: {h}, expected {expected}");
     }
 }

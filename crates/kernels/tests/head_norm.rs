@@ -1,6 +1,7 @@
 mod common;
 use common::*;
-use minrnn_kernels::{head_norm, reference};
+use minrnn_kernels::head_norm::{self, Gradients, Inputs};
+use minrnn_kernels::reference;
 
 const EPS: f32 = 1e-5;
 
@@ -28,10 +29,12 @@ fn kernel_matches_reference() {
             let (d_x, d_weight) = reference::head_norm::backward(rows, heads, &wide_x, &wide_weight, eps, &wide(&d_y));
             on_every_level(|level| {
                 let name = |what: &str| format!("{level} {rows}x{width} {what}");
-                let [y] = outputs([rows * width], |[y]| head_norm::forward(rows, heads, &x, &weight, EPS, y));
+                let [y] = outputs([rows * width], |[y]| head_norm::forward(rows, heads, Inputs { x: &x, weight: &weight, eps: EPS }, y));
                 // Two channels that nearly agree are normalised by their small difference.
                 assert_close(&name("y"), &y, &expected, 1e-4);
-                let [dx, dw] = outputs([rows * width, width], |[dx, dw]| head_norm::backward(rows, heads, &x, &weight, EPS, &d_y, dx, dw));
+                let [dx, dw] = outputs([rows * width, width], |[dx, dw]| {
+                    head_norm::backward(rows, heads, Inputs { x: &x, weight: &weight, eps: EPS }, &d_y, Gradients { x: dx, weight: dw })
+                });
                 assert_close(&name("d_x"), &dx, &d_x, 1e-3);
                 assert_sums_close(&name("d_weight"), &dw, &d_weight, rows);
             });
@@ -44,5 +47,9 @@ fn threads_change_nothing() {
     let mut random = Random(9);
     let (rows, width) = (1500, 36);
     let (x, d_y, w) = (random.normal(rows * width), random.normal(rows * width), random.normal(width));
-    assert_threads_change_nothing(|| outputs([rows * width, width], |[dx, dw]| head_norm::backward(rows, 4, &x, &w, EPS, &d_y, dx, dw)));
+    assert_threads_change_nothing(|| {
+        outputs([rows * width, width], |[dx, dw]| {
+            head_norm::backward(rows, 4, Inputs { x: &x, weight: &w, eps: EPS }, &d_y, Gradients { x: dx, weight: dw })
+        })
+    });
 }

@@ -1,6 +1,7 @@
 mod common;
 use common::*;
-use minrnn_kernels::{layer_norm, reference};
+use minrnn_kernels::layer_norm::{self, Gradients, Inputs};
+use minrnn_kernels::reference;
 
 const EPS: f32 = 1e-5;
 
@@ -27,16 +28,30 @@ fn kernel_matches_reference() {
         let expected = reference::layer_norm::forward(rows, width, &wide(&x), &wide(&gamma), &wide(&beta), EPS.into());
         let (d_x, d_gamma, d_beta) = reference::layer_norm::backward(rows, width, &wide(&x), &wide(&gamma), EPS.into(), &wide(&d_y));
         on_every_level(|level| {
-            let [y] = outputs([rows * width], |[y]| layer_norm::forward(rows, width, &x, &gamma, &beta, EPS, y));
+            let [y] = outputs([rows * width], |[y]| layer_norm::forward(rows, width, Inputs { x: &x, gamma: &gamma, eps: EPS }, &beta, y));
             assert_close(&format!("{level} {rows}x{width} y"), &y, &expected, OUTPUT);
             let [dx, dg, db] = outputs([rows * width, width, width], |[dx, dg, db]| {
-                layer_norm::backward(rows, width, &x, &gamma, EPS, &d_y, None, dx, dg, db)
+                layer_norm::backward(
+                    rows,
+                    width,
+                    Inputs { x: &x, gamma: &gamma, eps: EPS },
+                    &d_y,
+                    None,
+                    Gradients { x: dx, gamma: dg, beta: db },
+                )
             });
             assert_close(&format!("{level} {rows}x{width} d_x"), &dx, &d_x, GRADIENT);
             assert_sums_close(&format!("{level} {rows}x{width} d_gamma"), &dg, &d_gamma, rows);
             assert_sums_close(&format!("{level} {rows}x{width} d_beta"), &db, &d_beta, rows);
             let [both, ..] = outputs([rows * width, width, width], |[dx, dg, db]| {
-                layer_norm::backward(rows, width, &x, &gamma, EPS, &d_y, Some(&x), dx, dg, db)
+                layer_norm::backward(
+                    rows,
+                    width,
+                    Inputs { x: &x, gamma: &gamma, eps: EPS },
+                    &d_y,
+                    Some(&x),
+                    Gradients { x: dx, gamma: dg, beta: db },
+                )
             });
             assert!(both.iter().zip(dx.iter().zip(&x)).all(|(&both, (d, x))| both == d + x), "{level} {rows}x{width} with a residual");
         });
@@ -48,8 +63,15 @@ fn a_constant_row_gives_beta_and_no_gradient() {
     let (x, gamma, beta) = ([3.0; 70], [2.0; 70], [0.5; 70]);
     on_every_level(|_| {
         let [y, dx, dg, db] = outputs([70; 4], |[y, dx, dg, db]| {
-            layer_norm::forward(1, 70, &x, &gamma, &beta, EPS, y);
-            layer_norm::backward(1, 70, &x, &gamma, EPS, &[1.0; 70], None, dx, dg, db);
+            layer_norm::forward(1, 70, Inputs { x: &x, gamma: &gamma, eps: EPS }, &beta, y);
+            layer_norm::backward(
+                1,
+                70,
+                Inputs { x: &x, gamma: &gamma, eps: EPS },
+                &[1.0; 70],
+                None,
+                Gradients { x: dx, gamma: dg, beta: db },
+            );
         });
         assert!(y.iter().all(|&y| y == 0.5) && db.iter().all(|&d| d == 1.0) && dg.iter().all(|&d| d == 0.0));
         assert!(dx.iter().all(|d| d.abs() < 1e-3), "{dx:?}");
@@ -63,7 +85,8 @@ fn threads_change_nothing() {
     let (x, d_y, w) = (random.normal(rows * 2 * width), random.normal(rows * width), random.normal(2 * width));
     assert_threads_change_nothing(|| {
         outputs([rows * width, width, width], |[dx, dg, db]| {
-            layer_norm::backward(rows, width, &x[..rows * width], &w[..width], EPS, &d_y, None, dx, dg, db)
+            let inputs = Inputs { x: &x[..rows * width], gamma: &w[..width], eps: EPS };
+            layer_norm::backward(rows, width, inputs, &d_y, None, Gradients { x: dx, gamma: dg, beta: db })
         })
     });
 }

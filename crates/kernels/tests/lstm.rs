@@ -4,9 +4,10 @@ mod common;
 mod stepwise;
 
 use common::{Random, assert_gradient, differences, outputs, wide};
+use minrnn_kernels::lstm::{self, Gradients, Inputs, Upstream};
 use minrnn_kernels::reference::lstm as reference;
 use minrnn_kernels::simd::Level;
-use minrnn_kernels::{Shape, Start, lstm};
+use minrnn_kernels::{Shape, Start};
 use stepwise::{GRADIENT, KINDS, STATE, close, codes, cut, join, segments, shapes, sum};
 
 const STATES: [&str; 4] = ["h", "c", "h_last", "c_last"];
@@ -71,42 +72,25 @@ impl Case {
         lstm::Start { h, c0: self.c0.as_deref(), init_c: self.init_c.as_deref() }
     }
 
+    fn inputs(&self) -> Inputs<'_> {
+        let Case { preact, bias, weight, recurrent_bias, .. } = self;
+        Inputs { preact, bias: bias.as_deref(), weight, recurrent_bias: recurrent_bias.as_deref(), start: self.start() }
+    }
+
     fn forward(&self) -> [Vec<f32>; 4] {
-        let Case { shape, preact, bias, weight, recurrent_bias, .. } = self;
-        let (all, last) = (shape.elements(), shape.states());
-        outputs([all, all, last, last], |[h, c, h_last, c_last]| {
-            lstm::forward(*shape, preact, bias.as_deref(), weight, recurrent_bias.as_deref(), self.start(), h, c, h_last, c_last);
-        })
+        let (all, last) = (self.shape.elements(), self.shape.states());
+        outputs([all, all, last, last], |[h, c, h_last, c_last]| lstm::forward(self.shape, self.inputs(), h, c, h_last, c_last))
     }
 
     fn backward(&self, h: &[f32], c: &[f32]) -> [Vec<f32>; 8] {
-        let Case { shape, preact, bias, weight, recurrent_bias, d_h, d_h_last, d_c_last, .. } = self;
-        let (e, states) = (shape.width, shape.states());
+        let (shape, e, states) = (self.shape, self.shape.width, self.shape.states());
+        let (d_h, d_h_last, d_c_last) = (self.d_h.as_deref(), self.d_h_last.as_deref(), self.d_c_last.as_deref());
+        let upstream = Upstream { h, c, d_h, d_h_last, d_c_last };
         let lengths = [4 * shape.elements(), 4 * e, 4 * e * e, 4 * e, states, states, e, e];
-        outputs(lengths, |[d_preact, d_bias, d_weight, d_r, d_h0, d_c0, d_init_h, d_init_c]| {
-            let (bias, recurrent_bias, start) = (bias.as_deref(), recurrent_bias.as_deref(), self.start());
-            let (d_h, d_h_last, d_c_last) = (d_h.as_deref(), d_h_last.as_deref(), d_c_last.as_deref());
-            lstm::backward(
-                *shape,
-                preact,
-                bias,
-                weight,
-                recurrent_bias,
-                start,
-                h,
-                c,
-                d_h,
-                d_h_last,
-                d_c_last,
-                d_preact,
-                Some(d_bias),
-                d_weight,
-                Some(d_r),
-                d_h0,
-                d_c0,
-                d_init_h,
-                d_init_c,
-            );
+        outputs(lengths, |[preact, bias, weight, recurrent_bias, h0, c0, init_h, init_c]| {
+            let (bias, recurrent_bias) = (Some(bias), Some(recurrent_bias));
+            let d = Gradients { preact, bias, weight, recurrent_bias, h0, c0, init_h, init_c };
+            lstm::backward(shape, self.inputs(), upstream, d);
         })
     }
 
@@ -118,10 +102,11 @@ impl Case {
         let start = lstm::Start { h, c0: c0.as_deref(), init_c: init_c.as_deref() };
         let (preact, bias, weight, recurrent_bias) = (wide(&self.preact), w(&self.bias), wide(&self.weight), w(&self.recurrent_bias));
         let (bias, recurrent_bias) = (bias.as_deref(), recurrent_bias.as_deref());
-        let out = reference::forward(self.shape, &preact, bias, &weight, recurrent_bias, start);
+        let inputs = Inputs { preact: &preact, bias, weight: &weight, recurrent_bias, start };
+        let out = reference::forward(self.shape, inputs);
         let (d_h, d_h_last, d_c_last) = (w(&self.d_h), w(&self.d_h_last), w(&self.d_c_last));
         let (d_h, d_h_last, d_c_last) = (d_h.as_deref(), d_h_last.as_deref(), d_c_last.as_deref());
-        let d = reference::backward(self.shape, &preact, bias, &weight, recurrent_bias, start, &out.h, &out.c, d_h, d_h_last, d_c_last);
+        let d = reference::backward(self.shape, inputs, Upstream { h: &out.h, c: &out.c, d_h, d_h_last, d_c_last });
         let gradients = [d.d_preact, d.d_bias.clone(), d.d_weight, d.d_bias, d.d_h0, d.d_c0, d.d_init_h, d.d_init_c];
         ([out.h, out.c, out.h_last, out.c_last], gradients)
     }
@@ -158,7 +143,8 @@ fn reference_gradients_match_finite_differences() {
     let loss = |[preact, bias, weight, recurrent_bias, h0, c0, init, init_c]: [&[f64]; 8]| {
         let h = Start { h0: Some(h0), init: Some(init), segments: case.start().h.segments };
         let start = lstm::Start { h, c0: Some(c0), init_c: Some(init_c) };
-        let out = reference::forward(shape, preact, Some(bias), weight, Some(recurrent_bias), start);
+        let inputs = Inputs { preact, bias: Some(bias), weight, recurrent_bias: Some(recurrent_bias), start };
+        let out = reference::forward(shape, inputs);
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         dot(&out.h, &d_h) + dot(&out.h_last, &d_h_last) + dot(&out.c_last, &d_c_last)
     };
@@ -273,6 +259,7 @@ fn one_step_is_the_written_equation() {
     let c = sigmoid(sum(1)) * c0 + sigmoid(sum(0)) * sum(2).tanh();
     let h = sigmoid(sum(3)) * c.tanh();
     let start = lstm::Start { h: Start { h0: Some(&[h0][..]), ..Start::default() }, c0: Some(&[c0]), init_c: None };
-    let out = reference::forward(Shape { batch: 1, seq_len: 1, width: 1 }, &p, Some(&b), &w, Some(&r), start);
+    let inputs = Inputs { preact: &p, bias: Some(&b), weight: &w, recurrent_bias: Some(&r), start };
+    let out = reference::forward(Shape { batch: 1, seq_len: 1, width: 1 }, inputs);
     assert!((out.h[0] - h).abs() < 1e-15 && (out.c[0] - c).abs() < 1e-15, "{out:?}, expected {h}, {c}");
 }

@@ -4,7 +4,7 @@ mod common;
 mod stepwise;
 
 use common::{Random, assert_close, assert_gradient, differences, dot, outputs, wide};
-use minrnn_kernels::m_lstm::{self, CHUNK, EMPTY_M, EPS, Start};
+use minrnn_kernels::m_lstm::{self, CHUNK, EMPTY_M, EPS, Gradients, Inputs, Start, Upstream};
 use minrnn_kernels::reference::m_lstm as reference;
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::{Shape, segments::PADDING, segments::RESET};
@@ -61,20 +61,22 @@ impl Case {
         Start { c0: part(0), n0: part(1), m0: part(2), segments: segments(&self.codes, self.shape.seq_len) }
     }
 
+    fn inputs(&self) -> Inputs<'_> {
+        Inputs { heads: self.heads, qkv: self.qkv.each_ref().map(Vec::as_slice), gates: &self.gates, start: self.start() }
+    }
+
     fn forward(&self) -> [Vec<f32>; 4] {
         let (e, all) = (self.shape.width / self.heads, self.shape.batch * self.heads);
         outputs([self.shape.elements(), all * e * e, all * e, all], |[h, c, n, m]| {
-            let qkv = self.qkv.each_ref().map(Vec::as_slice);
-            m_lstm::forward(self.shape, self.heads, qkv, &self.gates, self.start(), h, [c, n, m]);
+            m_lstm::forward(self.shape, self.inputs(), h, [c, n, m]);
         })
     }
 
     fn backward(&self, h: &[f32]) -> [Vec<f32>; 6] {
         let (e, all, elements) = (self.shape.width / self.heads, self.shape.batch * self.heads, self.shape.elements());
         outputs([elements, elements, elements, self.gates.len(), all * e * e, all * e], |[q, k, v, gates, c0, n0]| {
-            let (qkv, d_last) = (self.qkv.each_ref().map(Vec::as_slice), self.d_last.each_ref().map(Option::as_deref));
-            let (start, d_h) = (self.start(), self.d_h.as_deref());
-            m_lstm::backward(self.shape, self.heads, qkv, &self.gates, start, h, d_h, d_last, [q, k, v], gates, [c0, n0]);
+            let upstream = Upstream { h, d_h: self.d_h.as_deref(), d_last: self.d_last.each_ref().map(Option::as_deref) };
+            m_lstm::backward(self.shape, self.inputs(), upstream, Gradients { qkv: [q, k, v], gates, start: [c0, n0] });
         })
     }
 
@@ -116,10 +118,11 @@ impl Case {
         let part = |part: usize| carried.as_ref().map(|carried| &carried[part][..]);
         let start = Start { c0: part(0), n0: part(1), m0: part(2), segments: self.start().segments };
         let eps = f64::from(EPS);
-        let out = reference::forward(self.shape, self.heads, eps, qkv, &gates, start);
+        let inputs = Inputs { heads: self.heads, qkv, gates: &gates, start };
+        let out = reference::forward(self.shape, eps, inputs);
         let (d_h, d_last) = (w(&self.d_h), self.d_last.each_ref().map(w));
         let d_last = d_last.each_ref().map(Option::as_deref);
-        let d = reference::backward(self.shape, self.heads, eps, qkv, &gates, start, d_h.as_deref(), d_last);
+        let d = reference::backward(self.shape, eps, inputs, Upstream { h: &out.h, d_h: d_h.as_deref(), d_last });
         let ([c, n, m], [d_q, d_k, d_v], [d_c0, d_n0]) = (out.last, d.d_qkv, d.d_start);
         ([out.h, c, n, m], [d_q, d_k, d_v, d.d_gates, d_c0, d_n0])
     }
@@ -179,7 +182,8 @@ fn the_published_vector_comes_out_of_every_form() {
     let (shape, qkv, gates) = published();
     let expected = [0.0, 0.0, 0.46211716, -0.53788284, -1.01673832, -0.16005855];
     let wide_qkv = qkv.each_ref().map(|x| &x[..]);
-    let recurrent = reference::forward(shape, 1, 0.0, wide_qkv, &gates, Start::default());
+    let inputs = Inputs { heads: 1, qkv: wide_qkv, gates: &gates, start: Start::default() };
+    let recurrent = reference::forward(shape, 0.0, inputs);
     let parallel = reference::parallel(shape, 1, 0.0, wide_qkv, &gates);
     for h in [&recurrent.h, &parallel] {
         assert!(h.iter().zip(expected).all(|(h, e)| (h - e).abs() < 1e-8), "{h:?}");
@@ -200,7 +204,7 @@ fn the_parallel_form_equals_the_recurrence() {
     let (qkv, gates) = (case.qkv.each_ref().map(|x| wide(x)), wide(&case.gates));
     let qkv = qkv.each_ref().map(Vec::as_slice);
     for eps in [0.0, 1e-6] {
-        let recurrent = reference::forward(shape, 3, eps, qkv, &gates, Start::default()).h;
+        let recurrent = reference::forward(shape, eps, Inputs { heads: 3, qkv, gates: &gates, start: Start::default() }).h;
         let parallel = reference::parallel(shape, 3, eps, qkv, &gates);
         assert!(recurrent.iter().zip(&parallel).all(|(a, b)| (a - b).abs() < 1e-12 * a.abs().max(1.0)));
     }
@@ -219,7 +223,7 @@ fn reference_gradients_match_finite_differences() {
     // Without the constant in the denominator, m has no part in the outputs at all.
     let run = |[q, k, v, gates, c0, n0]: [&[f64]; 6]| {
         let start = Start { c0: Some(c0), n0: Some(n0), m0: Some(&carried[2]), segments: case.start().segments };
-        reference::forward(shape, 2, 0.0, [q, k, v], gates, start)
+        reference::forward(shape, 0.0, Inputs { heads: 2, qkv: [q, k, v], gates, start })
     };
     let scaled = |x: &[f64], m: &[f64]| -> Vec<f64> {
         let per_head = x.len() / m.len();
@@ -236,7 +240,8 @@ fn reference_gradients_match_finite_differences() {
     let d_last = d_last.each_ref().map(|d| Some(d.as_slice()));
     let [q, k, v, gates, c0, n0] = arguments;
     let start = Start { c0: Some(c0), n0: Some(n0), m0: Some(&carried[2]), segments: case.start().segments };
-    let d = reference::backward(shape, 2, 0.0, [q, k, v], gates, start, Some(&d_h), d_last);
+    let inputs_now = Inputs { heads: 2, qkv: [q, k, v], gates, start };
+    let d = reference::backward(shape, 0.0, inputs_now, Upstream { h: &out.h, d_h: Some(&d_h), d_last });
     let ([d_q, d_k, d_v], [d_c0, d_n0]) = (d.d_qkv, d.d_start);
     for (i, (name, analytic)) in GRADIENTS.iter().zip([d_q, d_k, d_v, d.d_gates, d_c0, d_n0]).enumerate() {
         let along = differences(&inputs[i], |x| {

@@ -55,9 +55,9 @@ impl Case {
     fn backward(&self, [y, _, _, shares]: &[Vec<f32>; 4]) -> [Vec<f32>; 4] {
         let (inputs, start) = arguments(&self.inputs, self);
         outputs(self.inputs.each_ref().map(Vec::len), |[scores, values, mean, log_weight]| {
-            let [d_mean, d_log_weight] = self.d_last.each_ref().map(|d| d.as_deref());
-            let d_y = self.d_y.as_deref();
-            prefix_softmax::backward(self.shape, inputs, start, y, shares, d_y, d_mean, d_log_weight, scores, values, mean, log_weight);
+            let [d_mean_last, d_log_weight_last] = self.d_last.each_ref().map(|d| d.as_deref());
+            let upstream = prefix_softmax::Upstream { y, shares, d_y: self.d_y.as_deref(), d_mean_last, d_log_weight_last };
+            prefix_softmax::backward(self.shape, inputs, start, upstream, prefix_softmax::Gradients { scores, values, mean, log_weight });
         })
     }
 

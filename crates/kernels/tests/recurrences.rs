@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::recurrence::{Batch, CELLS, Cell, Named};
+use common::recurrence::{Batch, CELLS, Cell, Named, Tested};
 use common::{GRADIENT, LENGTHS, OUTPUT, Random, WIDTHS, assert_close, assert_close_above};
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::{Candidate, Gates, Shape};
@@ -129,7 +129,7 @@ fn the_same_work_on_the_same_threads_gives_the_same_bits() {
 fn large_outputs_are_the_same_as_small_ones() {
     // Large enough to be stored past the caches; the same rows one by one are not.
     let shape = Shape { batch: 9, seq_len: 2048, width: 128 };
-    for cell in [Cell::Scan, Cell::MinGru(Candidate::Positive)].into_iter().take(if UNOPTIMIZED { 1 } else { 2 }) {
+    for cell in [Cell::Linear, Cell::MinGru(Candidate::Positive)].into_iter().take(if UNOPTIMIZED { 1 } else { 2 }) {
         let batch = cell.batch(shape, &mut Random(6));
         let whole = on(2, fastest(), || cell.run(&batch));
         let n = shape.elements() / shape.batch;
@@ -137,7 +137,7 @@ fn large_outputs_are_the_same_as_small_ones() {
             let part = |x: &[f32], n: usize| x.get(b * n..(b + 1) * n).map_or(vec![], <[f32]>::to_vec);
             let row = Batch {
                 shape: Shape { batch: 1, ..shape },
-                x: part(&batch.x, n * cell.columns()),
+                x: part(&batch.x, n * cell.parts()),
                 y: part(&batch.y, n),
                 h0: batch.h0.as_ref().map(|h0| part(h0, shape.width)),
                 d_h: batch.d_h.as_ref().map(|d| part(d, n)),
@@ -145,7 +145,7 @@ fn large_outputs_are_the_same_as_small_ones() {
                 ..batch.clone()
             };
             let alone = on(1, fastest(), || cell.run(&row));
-            for (i, size) in [(0, n), (1, shape.width), (2, n * cell.columns()), (5, shape.width)] {
+            for (i, size) in [(0, n), (1, shape.width), (2, n * cell.parts()), (5, shape.width)] {
                 assert!(alone[i].1 == part(&whole[i].1, size), "{cell:?} row {b}: {}", alone[i].0);
             }
         }
@@ -156,10 +156,10 @@ fn large_outputs_are_the_same_as_small_ones() {
 fn nan_in_an_input_reaches_the_output() {
     for cell in CELLS {
         for level in Level::available() {
-            for column in 0..cell.columns() {
+            for column in 0..cell.parts() {
                 let shape = Shape { batch: 1, seq_len: 5, width: 20 };
                 let mut batch = cell.batch(shape, &mut Random(7));
-                batch.x[(2 * cell.columns() + column) * shape.width + 3] = f32::NAN;
+                batch.x[(2 * cell.parts() + column) * shape.width + 3] = f32::NAN;
                 let found = on(1, level, || cell.run(&batch));
                 let h = &found[0].1;
                 let hit = |t: usize, c: usize| h[t * shape.width + c].is_nan();
@@ -173,7 +173,7 @@ fn nan_in_an_input_reaches_the_output() {
 #[test]
 fn gates_of_forty_stay_within_the_promise_over_twenty_thousand_steps() {
     let mut random = Random(8);
-    for cell in CELLS.into_iter().filter(|cell| cell.columns() > 1) {
+    for cell in CELLS.into_iter().filter(|cell| cell.parts() > 1) {
         for threads in [1, 4] {
             let mut batch = cell.batch(Shape { batch: 1, seq_len: 20_000, width: 2 }, &mut random);
             batch.x.iter_mut().for_each(|x| *x = if random.below(2) == 0 { -40.0 } else { 40.0 });
@@ -204,8 +204,8 @@ fn slow_gates_do_not_drift() {
         for cell in [Cell::MinGru(Candidate::Identity), Cell::MinLstm(Candidate::Identity, Gates::Normalized)] {
             let mut batch = cell.batch(Shape { batch: 1, seq_len, width: 2 }, &mut Random(10));
             batch.bias = None;
-            for row in batch.x.chunks_mut(2 * cell.columns()) {
-                row[2..4].fill(if cell.columns() == 2 { -9.21 } else { 0.0 });
+            for row in batch.x.chunks_mut(2 * cell.parts()) {
+                row[2..4].fill(if cell.parts() == 2 { -9.21 } else { 0.0 });
                 row[4..].fill(-9.21);
             }
             let found = on(threads, fastest(), || cell.run(&batch));

@@ -2,18 +2,24 @@
 
 mod common;
 
+use common::recurrence::CELLS;
 use common::{Random, assert_gradient, differences, wide};
-use minrnn_kernels::reference::{decay_min_gru, floored_min_gru, log_space, min_gru, min_lstm, parallel_scans, scan, signed_min_gru};
+use minrnn_kernels::recurrence::{Cell, Inputs, Upstream};
+use minrnn_kernels::reference::recurrence::{backward, forward};
+use minrnn_kernels::reference::{parallel_scans, scan};
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET, Segments};
 use minrnn_kernels::{Candidate, Gates, Shape, Start};
-
-const CANDIDATES: [Candidate; 3] = [Candidate::Positive, Candidate::Identity, Candidate::Tanh];
 
 fn near(name: &str, actual: &[f64], expected: &[f64]) {
     assert_eq!(actual.len(), expected.len(), "{name}");
     for (a, e) in actual.iter().zip(expected) {
         assert!((a - e).abs() < 6e-9, "{name}: {actual:?}, expected {expected:?}");
     }
+}
+
+/// Pre-activations without a bias or an extra input.
+fn plain(preact: &[f64]) -> Inputs<'_, f64> {
+    Inputs { preact, bias: None, extra: &[] }
 }
 
 /// Interleaves columns of one channel into rows.
@@ -33,9 +39,10 @@ const ONE_CHANNEL: Shape = Shape { batch: 1, seq_len: 4, width: 1 };
 fn min_gru_matches_the_specification() {
     let start = Start { h0: Some(&[0.2][..]), ..Start::default() };
     let preact = rows([&V, &[0.5, -1.0, 2.0, 0.0]]);
-    let h = min_gru::forward(ONE_CHANNEL, Candidate::Positive, &preact, None, start).h;
+    let cell = Cell::MinGru(Candidate::Positive);
+    let h = forward(ONE_CHANNEL, cell, plain(&preact), start).h;
     near("h", &h, &[1.00919713, 0.83931854, 0.54044776, 0.29393682]);
-    let d = min_gru::backward(ONE_CHANNEL, Candidate::Positive, &preact, None, start, &h, Some(&D_H), None);
+    let d = backward(ONE_CHANNEL, cell, plain(&preact), start, Upstream { h: &h, d_h: Some(&D_H), d_h_last: None });
     near("dv", &column(&d.d_preact, 2, 0), &[0.24877079, -0.0519014, 1.32119562, 0.04517666]);
     near("dk", &column(&d.d_preact, 2, 1), &[0.12209742, 0.10198527, -0.05343941, -0.24651094]);
     near("dh0", &d.d_h0, &[0.15088711]);
@@ -45,15 +52,17 @@ fn min_gru_matches_the_specification() {
 fn min_lstm_matches_the_specification() {
     let start = Start { h0: Some(&[0.2][..]), ..Start::default() };
     let preact = rows([&V, &[1.0, 0.0, -2.0, 0.5], &[-1.0, 0.5, 1.0, 0.0]]);
-    let h = min_lstm::forward(ONE_CHANNEL, Candidate::Positive, Gates::Normalized, &preact, None, start).h;
+    let cell = |gates| Cell::MinLstm(Candidate::Positive, gates);
+    let h = forward(ONE_CHANNEL, cell(Gates::Normalized), plain(&preact), start).h;
     near("h", &h, &[0.54962385, 0.4541952, 0.49357837, 0.29483954]);
-    let d = min_lstm::backward(ONE_CHANNEL, Candidate::Positive, Gates::Normalized, &preact, None, start, &h, Some(&D_H), None);
+    let upstream = Upstream { h: &h, d_h: Some(&D_H), d_h_last: None };
+    let d = backward(ONE_CHANNEL, cell(Gates::Normalized), plain(&preact), start, upstream);
     near("dv", &column(&d.d_preact, 3, 0), &[0.17616688, -0.10092222, 1.38351051, 0.04024793]);
     near("dp", &column(&d.d_preact, 3, 1), &[-0.04502746, -0.01645962, -0.00782535, 0.08321791]);
     near("dq", &column(&d.d_preact, 3, 2), &[0.12239734, 0.01242835, 0.00238938, -0.11021053]);
     near("dh0", &d.d_h0, &[0.47887123]);
-    let h = min_lstm::forward(ONE_CHANNEL, Candidate::Positive, Gates::Unnormalized, &preact, None, start).h;
-    near("independent h", &h, &[0.54962385, 0.50981564, 0.4263008, 0.28906785]);
+    let h = forward(ONE_CHANNEL, cell(Gates::Unnormalized), plain(&preact), start).h;
+    near("unnormalised h", &h, &[0.54962385, 0.50981564, 0.4263008, 0.28906785]);
 }
 
 #[test]
@@ -95,113 +104,57 @@ impl Batch {
         dot(&out.h, &self.d_h) + dot(&out.h_last, &self.d_h_last)
     }
 
-    /// Compares every gradient with differences of the loss of `forward(inputs, start)`.
-    fn check(
-        &self,
-        name: &str,
-        inputs: [(&[f64], &[f64]); 2],
-        d_states: [&[f64]; 2],
-        forward: impl Fn([&[f64]; 2], Start<f64>) -> scan::Outputs<f64>,
-    ) {
-        let [(x, d_x), (y, d_y)] = inputs;
-        let start = self.start(&self.h0, &self.init);
-        assert_gradient(&format!("{name} input 0"), d_x, &differences(x, |x| self.loss(&forward([x, y], start))));
-        assert_gradient(&format!("{name} input 1"), d_y, &differences(y, |y| self.loss(&forward([x, y], start))));
-        let along = differences(&self.h0, |h0| self.loss(&forward([x, y], self.start(h0, &self.init))));
-        assert_gradient(&format!("{name} h0"), d_states[0], &along);
-        let along = differences(&self.init, |init| self.loss(&forward([x, y], self.start(&self.h0, init))));
-        assert_gradient(&format!("{name} init"), d_states[1], &along);
+    fn upstream<'a>(&'a self, h: &'a [f64]) -> Upstream<'a, f64> {
+        Upstream { h, d_h: Some(&self.d_h), d_h_last: Some(&self.d_h_last) }
     }
 }
 
 #[test]
-fn scan_gradients_match_differences() {
-    let mut batch = Batch::new();
-    let (a, b) = (wide(&batch.random.between(36, -1.0, 1.0)), wide(&batch.random.normal(36)));
-    let start = batch.start(&batch.h0, &batch.init);
-    let out = scan::forward(batch.shape, &a, &b, start);
-    let d = scan::backward(batch.shape, &a, start, &out.h, Some(&batch.d_h), Some(&batch.d_h_last));
-    batch.check("scan", [(&a, &d.d_coeffs), (&b, &d.d_values)], [&d.d_h0, &d.d_init], |[a, b], start| {
-        scan::forward(batch.shape, a, b, start)
-    });
+fn gradients_match_differences() {
+    for cell in CELLS {
+        let mut batch = Batch::new();
+        let (n, width) = (batch.shape.elements(), batch.shape.width);
+        let bias = if cell.parts() > 1 { wide(&batch.random.normal(cell.parts() * width)) } else { vec![] };
+        let (preact, extra) = match cell {
+            Cell::LogSpace => (batch.random.between(n, -3.0, 0.0), batch.random.between(n, -3.0, 1.0)),
+            Cell::Linear => (batch.random.between(n, -1.0, 1.0), batch.random.normal(n)),
+            Cell::FlooredMinGru(_) => (batch.random.normal(2 * n), vec![0.9, 0.3]),
+            _ => (batch.random.normal(cell.parts() * n), batch.random.between(cell.extra_len(batch.shape), 0.0, 2.0)),
+        };
+        let (preact, extra) = (wide(&preact), wide(&extra));
+        fn inputs<'a>(preact: &'a [f64], bias: &'a [f64], extra: &'a [f64]) -> Inputs<'a, f64> {
+            Inputs { preact, bias: (!bias.is_empty()).then_some(bias), extra }
+        }
+        let start = batch.start(&batch.h0, &batch.init);
+        let loss = |inputs: Inputs<'_, f64>, start: Start<'_, f64>| batch.loss(&forward(batch.shape, cell, inputs, start));
+        let h = forward(batch.shape, cell, inputs(&preact, &bias, &extra), start).h;
+        let d = backward(batch.shape, cell, inputs(&preact, &bias, &extra), start, batch.upstream(&h));
+        let check = |name: &str, d: &[f64], along: Vec<f64>| assert_gradient(&format!("{cell:?} {name}"), d, &along);
+        check("preact", &d.d_preact, differences(&preact, |preact| loss(inputs(preact, &bias, &extra), start)));
+        check("bias", &d.d_bias[..bias.len()], differences(&bias, |bias| loss(inputs(&preact, bias, &extra), start)));
+        check("extra", &d.d_extra, differences(&extra, |extra| loss(inputs(&preact, &bias, extra), start)));
+        let all = inputs(&preact, &bias, &extra);
+        check("h0", &d.d_h0, differences(&batch.h0, |h0| loss(all, batch.start(h0, &batch.init))));
+        check("init", &d.d_init, differences(&batch.init, |init| loss(all, batch.start(&batch.h0, init))));
+    }
 }
 
 #[test]
-fn log_space_equals_the_loop_and_its_gradients_match_differences() {
+fn log_space_equals_the_loop() {
     let mut batch = Batch::new();
     let (a, b) = (wide(&batch.random.between(36, -3.0, 0.0)), wide(&batch.random.between(36, -3.0, 1.0)));
     let start = batch.start(&batch.h0, &batch.init);
-    let out = log_space::forward(batch.shape, &a, &b, start);
+    let out = forward(batch.shape, Cell::LogSpace, Inputs { preact: &a, bias: None, extra: &b }, start);
     let exp = |x: &[f64]| x.iter().map(|x| x.exp()).collect::<Vec<_>>();
     near("h", &out.h, &scan::forward(batch.shape, &exp(&a), &exp(&b), start).h);
-    let d = log_space::backward(batch.shape, &a, &b, start, &out.h, Some(&batch.d_h), Some(&batch.d_h_last));
-    batch.check("log_space", [(&a, &d.d_log_coeffs), (&b, &d.d_log_values)], [&d.d_h0, &d.d_init], |[a, b], start| {
-        log_space::forward(batch.shape, a, b, start)
-    });
 }
 
 #[test]
 fn log_space_knows_the_logarithm_of_zero() {
     let shape = Shape { batch: 1, seq_len: 3, width: 1 };
-    let out = log_space::forward(shape, &[-1.0, f64::NEG_INFINITY, -1.0], &[f64::NEG_INFINITY, 0.0, 0.0], Start::default());
+    let inputs = Inputs { preact: &[-1.0, f64::NEG_INFINITY, -1.0], bias: None, extra: &[f64::NEG_INFINITY, 0.0, 0.0] };
+    let out = forward(shape, Cell::LogSpace, inputs, Start::default());
     near("h", &out.h, &[0.0, 1.0, 1.0 + (-1.0f64).exp()]);
-}
-
-#[test]
-fn min_gru_gradients_match_differences() {
-    for candidate in CANDIDATES {
-        let mut batch = Batch::new();
-        let (x, bias) = (wide(&batch.random.normal(72)), wide(&batch.random.normal(4)));
-        let start = batch.start(&batch.h0, &batch.init);
-        let h = min_gru::forward(batch.shape, candidate, &x, Some(&bias), start).h;
-        let d = min_gru::backward(batch.shape, candidate, &x, Some(&bias), start, &h, Some(&batch.d_h), Some(&batch.d_h_last));
-        batch.check("min_gru", [(&x, &d.d_preact), (&bias, &d.d_bias)], [&d.d_h0, &d.d_init], |[x, bias], start| {
-            min_gru::forward(batch.shape, candidate, x, Some(bias), start)
-        });
-    }
-}
-
-#[test]
-fn signed_min_gru_gradients_match_differences() {
-    for candidate in CANDIDATES {
-        let mut batch = Batch::new();
-        let (x, bias) = (wide(&batch.random.normal(108)), wide(&batch.random.normal(6)));
-        let start = batch.start(&batch.h0, &batch.init);
-        let h = signed_min_gru::forward(batch.shape, candidate, &x, Some(&bias), start).h;
-        let d = signed_min_gru::backward(batch.shape, candidate, &x, Some(&bias), start, &h, Some(&batch.d_h), Some(&batch.d_h_last));
-        batch.check("signed_min_gru", [(&x, &d.d_preact), (&bias, &d.d_bias)], [&d.d_h0, &d.d_init], |[x, bias], start| {
-            signed_min_gru::forward(batch.shape, candidate, x, Some(bias), start)
-        });
-    }
-}
-
-#[test]
-fn decay_min_gru_gradients_match_differences() {
-    for candidate in CANDIDATES {
-        let mut batch = Batch::new();
-        let (x, u) = (wide(&batch.random.normal(72)), wide(&batch.random.between(36, 0.0, 2.0)));
-        let start = batch.start(&batch.h0, &batch.init);
-        let h = decay_min_gru::forward(batch.shape, candidate, &x, &u, None, start).h;
-        let (d, d_u) = decay_min_gru::backward(batch.shape, candidate, &x, &u, None, start, &h, Some(&batch.d_h), Some(&batch.d_h_last));
-        batch.check("decay_min_gru", [(&x, &d.d_preact), (&u, &d_u)], [&d.d_h0, &d.d_init], |[x, u], start| {
-            decay_min_gru::forward(batch.shape, candidate, x, u, None, start)
-        });
-    }
-}
-
-#[test]
-fn floored_min_gru_gradients_match_differences() {
-    for candidate in CANDIDATES {
-        let mut batch = Batch::new();
-        let (x, share) = (wide(&batch.random.normal(72)), vec![0.9, 0.3]);
-        let start = batch.start(&batch.h0, &batch.init);
-        let h = floored_min_gru::forward(batch.shape, candidate, &x, None, &share, start).h;
-        let (d, d_share) =
-            floored_min_gru::backward(batch.shape, candidate, &x, None, &share, start, &h, Some(&batch.d_h), Some(&batch.d_h_last));
-        batch.check("floored_min_gru", [(&x, &d.d_preact), (&share, &d_share)], [&d.d_h0, &d.d_init], |[x, share], start| {
-            floored_min_gru::forward(batch.shape, candidate, x, None, share, start)
-        });
-    }
 }
 
 #[test]
@@ -209,8 +162,9 @@ fn a_floored_min_gru_without_a_floor_is_a_min_gru() {
     let mut batch = Batch::new();
     let x = wide(&batch.random.normal(72));
     let start = batch.start(&batch.h0, &batch.init);
-    let floored = floored_min_gru::forward(batch.shape, Candidate::Positive, &x, None, &[1.0, 1.0], start).h;
-    near("h", &floored, &min_gru::forward(batch.shape, Candidate::Positive, &x, None, start).h);
+    let floored = Inputs { extra: &[1.0, 1.0], ..plain(&x) };
+    let floored = forward(batch.shape, Cell::FlooredMinGru(Candidate::Positive), floored, start).h;
+    near("h", &floored, &forward(batch.shape, Cell::MinGru(Candidate::Positive), plain(&x), start).h);
 }
 
 #[test]
@@ -218,7 +172,8 @@ fn a_decay_min_gru_forgets_by_the_time_that_passes() {
     // A closed gate: only time acts.
     let shape = Shape { batch: 1, seq_len: 2, width: 1 };
     let start = Start { h0: Some(&[2.0][..]), ..Start::default() };
-    let out = decay_min_gru::forward(shape, Candidate::Identity, &[0.0, -800.0, 0.0, -800.0], &[0.5, 1.0], None, start);
+    let inputs = Inputs { extra: &[0.5, 1.0], ..plain(&[0.0, -800.0, 0.0, -800.0]) };
+    let out = forward(shape, Cell::DecayMinGru(Candidate::Identity), inputs, start);
     near("h", &out.h, &[2.0 * (-0.5f64).exp(), 2.0 * (-1.5f64).exp()]);
 }
 
@@ -226,22 +181,8 @@ fn a_decay_min_gru_forgets_by_the_time_that_passes() {
 fn a_signed_min_gru_turns_the_state_around() {
     let shape = Shape { batch: 1, seq_len: 2, width: 1 };
     let start = Start { h0: Some(&[1.0][..]), ..Start::default() };
-    let out = signed_min_gru::forward(shape, Candidate::Identity, &[0.0, -800.0, -1.0, 0.0, -800.0, -1.0], None, start);
+    let out = forward(shape, Cell::SignedMinGru(Candidate::Identity), plain(&[0.0, -800.0, -1.0, 0.0, -800.0, -1.0]), start);
     near("h", &out.h, &[-(1.0f64.tanh()), 1.0f64.tanh().powi(2)]);
-}
-
-#[test]
-fn min_lstm_gradients_match_differences() {
-    for (candidate, gates) in CANDIDATES.into_iter().flat_map(|c| [(c, Gates::Normalized), (c, Gates::Unnormalized)]) {
-        let mut batch = Batch::new();
-        let (x, bias) = (wide(&batch.random.normal(108)), wide(&batch.random.normal(6)));
-        let start = batch.start(&batch.h0, &batch.init);
-        let h = min_lstm::forward(batch.shape, candidate, gates, &x, Some(&bias), start).h;
-        let d = min_lstm::backward(batch.shape, candidate, gates, &x, Some(&bias), start, &h, Some(&batch.d_h), Some(&batch.d_h_last));
-        batch.check("min_lstm", [(&x, &d.d_preact), (&bias, &d.d_bias)], [&d.d_h0, &d.d_init], |[x, bias], start| {
-            min_lstm::forward(batch.shape, candidate, gates, x, Some(bias), start)
-        });
-    }
 }
 
 #[test]
@@ -273,7 +214,7 @@ fn equal_gates_share_evenly_and_extreme_gates_stay_exact() {
     let gate = |p: f64, q: f64| {
         let start = Start { h0: Some(&[1.0][..]), ..Start::default() };
         let shape = Shape { batch: 1, seq_len: 1, width: 1 };
-        min_lstm::forward(shape, Candidate::Identity, Gates::Normalized, &[0.0, p, q], None, start).h[0]
+        forward(shape, Cell::MinLstm(Candidate::Identity, Gates::Normalized), plain(&[0.0, p, q]), start).h[0]
     };
     near("p = q", &[gate(0.3, 0.3), gate(-200.0, -200.0), gate(200.0, -200.0)], &[0.5, 0.5, 1.0]);
 }

@@ -5,7 +5,7 @@ mod stepwise;
 
 use common::{Random, assert_close_above, assert_gradient, differences, dot, on_every_level, outputs, wide};
 use minrnn_kernels::reference::retention as reference;
-use minrnn_kernels::retention::{self, Features, Form, Sizes, Start};
+use minrnn_kernels::retention::{self, Features, Form, Gradients, Inputs, Sizes, Start};
 use minrnn_kernels::{Shape, segments::PADDING};
 use stepwise::{GRADIENT, KINDS, STATE, codes, cut, join, segments};
 
@@ -65,34 +65,34 @@ impl Case {
         Form { features: self.features, decays: &self.decays, key_scale, normalized: self.normalized }
     }
 
-    fn start<'a, T>(&'a self, state: &'a [T]) -> Start<'a, T> {
+    fn arguments<'a, T>(&'a self, [queries, keys, values, state]: &'a [Vec<T>; 4]) -> Inputs<'a, T> {
         let positions = self.carries.then_some(&self.positions[..]);
-        Start { state: self.carries.then_some(state), positions, segments: segments(&self.codes, self.sizes.seq_len) }
+        let start = Start { state: self.carries.then_some(state), positions, segments: segments(&self.codes, self.sizes.seq_len) };
+        Inputs { queries, keys, values, start }
     }
 
     fn forward(&self) -> [Vec<f32>; 2] {
-        let [queries, keys, values, state] = &self.inputs;
+        let [_, _, values, state] = &self.inputs;
         outputs([values.len(), state.len()], |[y, last]| {
-            retention::forward(self.sizes, self.form(), queries, keys, values, self.start(state), y, last);
+            retention::forward(self.sizes, self.form(), self.arguments(&self.inputs), y, last);
         })
     }
 
     fn backward(&self) -> [Vec<f32>; 4] {
-        let [queries, keys, values, state] = &self.inputs;
-        outputs(self.inputs.each_ref().map(Vec::len), |[d_queries, d_keys, d_values, d_state]| {
+        outputs(self.inputs.each_ref().map(Vec::len), |[queries, keys, values, state]| {
             let (d_y, d_last) = (self.d_y.as_deref(), self.d_last.as_deref());
-            let start = self.start(state);
-            retention::backward(self.sizes, self.form(), queries, keys, values, start, d_y, d_last, d_queries, d_keys, d_values, d_state);
+            let d = Gradients { queries, keys, values, state };
+            retention::backward(self.sizes, self.form(), self.arguments(&self.inputs), d_y, d_last, d);
         })
     }
 
     fn reference(&self) -> ([Vec<f64>; 2], [Vec<f64>; 4]) {
-        let [queries, keys, values, state] = &self.inputs.each_ref().map(|x| wide(x));
-        let (form, start) = (self.form(), self.start(state));
-        let out = reference::forward(self.sizes, form, queries, keys, values, start);
+        let wide_inputs = self.inputs.each_ref().map(|x| wide(x));
+        let (form, inputs) = (self.form(), self.arguments(&wide_inputs));
+        let out = reference::forward(self.sizes, form, inputs);
         let w = |x: &Option<Vec<f32>>| x.as_ref().map(|x| wide(x));
         let (d_y, d_last) = (w(&self.d_y), w(&self.d_last));
-        let d = reference::backward(self.sizes, form, queries, keys, values, start, d_y.as_deref(), d_last.as_deref());
+        let d = reference::backward(self.sizes, form, inputs, d_y.as_deref(), d_last.as_deref());
         ([out.y, out.state_last], [d.d_queries, d.d_keys, d.d_values, d.d_state])
     }
 
@@ -168,8 +168,7 @@ fn reference_gradients_match_finite_differences() {
             let along = differences(&inputs[i], |x| {
                 let mut inputs = inputs.clone();
                 inputs[i] = x.to_vec();
-                let [queries, keys, values, state] = &inputs;
-                let out = reference::forward(case.sizes, case.form(), queries, keys, values, case.start(state));
+                let out = reference::forward(case.sizes, case.form(), case.arguments(&inputs));
                 dot(&out.y, &d_y) + dot(&out.state_last, &d_last)
             });
             assert_gradient(name, &gradients[i], &along);

@@ -1,6 +1,7 @@
 mod common;
 use common::*;
-use minrnn_kernels::{reference, rms_norm};
+use minrnn_kernels::reference;
+use minrnn_kernels::rms_norm::{self, Gradients, Inputs};
 
 #[test]
 fn reference_gradients_match_differences() {
@@ -22,12 +23,16 @@ fn kernel_matches_reference() {
         let expected = reference::rms_norm::forward(rows, width, &wide(&x), &wide(&gamma));
         let (d_x, d_gamma) = reference::rms_norm::backward(rows, width, &wide(&x), &wide(&gamma), &wide(&d_y));
         on_every_level(|level| {
-            let [y] = outputs([rows * width], |[y]| rms_norm::forward(rows, width, &x, &gamma, y));
+            let [y] = outputs([rows * width], |[y]| rms_norm::forward(rows, width, Inputs { x: &x, gamma: &gamma }, y));
             assert_close(&format!("{level} {rows}x{width} y"), &y, &expected, OUTPUT);
-            let [dx, dg] = outputs([rows * width, width], |[dx, dg]| rms_norm::backward(rows, width, &x, &gamma, &d_y, None, dx, dg));
+            let [dx, dg] = outputs([rows * width, width], |[dx, dg]| {
+                rms_norm::backward(rows, width, Inputs { x: &x, gamma: &gamma }, &d_y, None, Gradients { x: dx, gamma: dg })
+            });
             assert_close(&format!("{level} {rows}x{width} d_x"), &dx, &d_x, GRADIENT);
             assert_sums_close(&format!("{level} {rows}x{width} d_gamma"), &dg, &d_gamma, rows);
-            let [both, _] = outputs([rows * width, width], |[dx, dg]| rms_norm::backward(rows, width, &x, &gamma, &d_y, Some(&x), dx, dg));
+            let [both, _] = outputs([rows * width, width], |[dx, dg]| {
+                rms_norm::backward(rows, width, Inputs { x: &x, gamma: &gamma }, &d_y, Some(&x), Gradients { x: dx, gamma: dg })
+            });
             assert!(both.iter().zip(dx.iter().zip(&x)).all(|(&both, (d, x))| both == d + x), "{level} {rows}x{width} with a residual");
         });
     }
@@ -38,8 +43,8 @@ fn a_row_of_zeros_gives_zeros() {
     let (x, gamma) = ([0.0; 20], [0.25; 20]);
     on_every_level(|_| {
         let [y, dx, dg] = outputs([20; 3], |[y, dx, dg]| {
-            rms_norm::forward(1, 20, &x, &gamma, y);
-            rms_norm::backward(1, 20, &x, &gamma, &[1e-12; 20], None, dx, dg);
+            rms_norm::forward(1, 20, Inputs { x: &x, gamma: &gamma }, y);
+            rms_norm::backward(1, 20, Inputs { x: &x, gamma: &gamma }, &[1e-12; 20], None, Gradients { x: dx, gamma: dg });
         });
         assert!(y.iter().chain(&dg).all(|&y| y == 0.0));
         let (expected, _) = reference::rms_norm::backward(1, 20, &wide(&x), &wide(&gamma), &[1e-12; 20]);
@@ -53,6 +58,15 @@ fn threads_change_nothing() {
     let (rows, width) = (1500, 33);
     let (x, d_y, w) = (random.normal(rows * 2 * width), random.normal(rows * width), random.normal(2 * width));
     assert_threads_change_nothing(|| {
-        outputs([rows * width, width], |[dx, dg]| rms_norm::backward(rows, width, &x[..rows * width], &w[..width], &d_y, None, dx, dg))
+        outputs([rows * width, width], |[dx, dg]| {
+            rms_norm::backward(
+                rows,
+                width,
+                Inputs { x: &x[..rows * width], gamma: &w[..width] },
+                &d_y,
+                None,
+                Gradients { x: dx, gamma: dg },
+            )
+        })
     });
 }

@@ -5,7 +5,7 @@ mod stepwise;
 
 use common::{Random, assert_gradient, differences, dot, outputs, wide};
 use minrnn_kernels::reference::s_lstm as reference;
-use minrnn_kernels::s_lstm::{self, EMPTY_M, ForgetGate, Start};
+use minrnn_kernels::s_lstm::{self, EMPTY_M, ForgetGate, Gradients, Inputs, Start, Upstream};
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::{Shape, segments::PADDING};
 use stepwise::{GRADIENT, KINDS, STATE, close, codes, cut, join, segments, shapes, sum};
@@ -66,40 +66,28 @@ impl Case {
         Start { h0: part(0), c0: part(1), n0: part(2), m0: part(3), segments: segments(&self.codes, self.shape.seq_len) }
     }
 
+    fn inputs(&self) -> Inputs<'_> {
+        let Case { heads, forget, preact, weight, bias, .. } = self;
+        Inputs { heads: *heads, forget: *forget, preact, weight, bias: bias.as_deref(), start: self.start() }
+    }
+
     /// States of every step, then the last ones.
     fn forward(&self) -> [Vec<f32>; 8] {
-        let Case { shape, heads, forget, preact, weight, bias, .. } = self;
-        let (all, last) = (shape.elements(), shape.states());
+        let (all, last) = (self.shape.elements(), self.shape.states());
         outputs([all, all, all, all, last, last, last, last], |[h, c, n, m, h_last, c_last, n_last, m_last]| {
             let last = [h_last, c_last, n_last, m_last];
-            s_lstm::forward(*shape, *heads, *forget, preact, weight, bias.as_deref(), self.start(), [h, c, n, m], last);
+            s_lstm::forward(self.shape, self.inputs(), [h, c, n, m], last);
         })
     }
 
     fn backward(&self, out: &[Vec<f32>; 8]) -> [Vec<f32>; 6] {
-        let Case { shape, heads, forget, preact, weight, bias, d_h, d_last, .. } = self;
-        let states = shape.states();
-        let lengths = [preact.len(), weight.len(), 4 * shape.width, states, states, states];
-        outputs(lengths, |[d_preact, d_weight, d_bias, d_h0, d_c0, d_n0]| {
-            let states = [&out[0][..], &out[1], &out[2], &out[3]];
-            let d_last = d_last.each_ref().map(Option::as_deref);
-            let (start, d_start) = (self.start(), [d_h0, d_c0, d_n0]);
-            s_lstm::backward(
-                *shape,
-                *heads,
-                *forget,
-                preact,
-                weight,
-                bias.as_deref(),
-                start,
-                states,
-                d_h.as_deref(),
-                d_last,
-                d_preact,
-                d_weight,
-                Some(d_bias),
-                d_start,
-            );
+        let states = self.shape.states();
+        let lengths = [self.preact.len(), self.weight.len(), 4 * self.shape.width, states, states, states];
+        let d_last = self.d_last.each_ref().map(Option::as_deref);
+        let upstream = Upstream { states: [&out[0], &out[1], &out[2], &out[3]], d_h: self.d_h.as_deref(), d_last };
+        outputs(lengths, |[preact, weight, bias, h0, c0, n0]| {
+            let d = Gradients { preact, weight, bias: Some(bias), start: [h0, c0, n0] };
+            s_lstm::backward(self.shape, self.inputs(), upstream, d);
         })
     }
 
@@ -110,11 +98,13 @@ impl Case {
         let carried = self.carried.as_ref().map(|carried| carried.each_ref().map(|part| wide(part)));
         let part = |part: usize| carried.as_ref().map(|carried| &carried[part][..]);
         let start = Start { h0: part(0), c0: part(1), n0: part(2), m0: part(3), segments: self.start().segments };
-        let (shape, heads, forget, bias) = (self.shape, self.heads, self.forget, bias.as_deref());
-        let out = reference::forward(shape, heads, forget, &preact, &weight, bias, start);
+        let (heads, forget, bias) = (self.heads, self.forget, bias.as_deref());
+        let inputs = Inputs { heads, forget, preact: &preact, weight: &weight, bias, start };
+        let out = reference::forward(self.shape, inputs);
         let (d_h, d_last) = (w(&self.d_h), self.d_last.each_ref().map(w));
         let d_last = d_last.each_ref().map(Option::as_deref);
-        let d = reference::backward(shape, heads, forget, &preact, &weight, bias, start, &out.states, d_h.as_deref(), d_last);
+        let states = out.states.each_ref().map(Vec::as_slice);
+        let d = reference::backward(self.shape, inputs, Upstream { states, d_h: d_h.as_deref(), d_last });
         let [h, c, n, m] = out.states;
         let [h_last, c_last, n_last, m_last] = out.last;
         let [d_h0, d_c0, d_n0] = d.d_start;
@@ -157,7 +147,7 @@ fn reference_gradients_match_finite_differences() {
         let (d_h, weights) = (w(&case.d_h), case.d_last.each_ref().map(w));
         let run = |[preact, weight, bias, h0, c0, n0]: [&[f64]; 6]| {
             let start = Start { h0: Some(h0), c0: Some(c0), n0: Some(n0), m0: Some(&carried[3]), segments: case.start().segments };
-            reference::forward(shape, 2, forget, preact, weight, Some(bias), start)
+            reference::forward(shape, Inputs { heads: 2, forget, preact, weight, bias: Some(bias), start })
         };
         // c and n mean c e^m and n e^m: m is a scale that no loss may depend on.
         let scaled = |x: &[f64], m: &[f64]| x.iter().zip(m).map(|(x, m)| x * m.exp()).collect::<Vec<f64>>();
@@ -172,7 +162,9 @@ fn reference_gradients_match_finite_differences() {
         let start = Start { h0: Some(h0), c0: Some(c0), n0: Some(n0), m0: Some(&carried[3]), segments: case.start().segments };
         let d_last = [weights[0].clone(), scaled(&weights[1], &out.last[3]), scaled(&weights[2], &out.last[3])];
         let d_last = d_last.each_ref().map(|d| Some(d.as_slice()));
-        let d = reference::backward(shape, 2, forget, &inputs[0], &inputs[1], Some(&inputs[2]), start, &out.states, Some(&d_h), d_last);
+        let [preact, weight, bias] = [0, 1, 2].map(|i: usize| &inputs[i][..]);
+        let upstream = Upstream { states: out.states.each_ref().map(Vec::as_slice), d_h: Some(&d_h), d_last };
+        let d = reference::backward(shape, Inputs { heads: 2, forget, preact, weight, bias: Some(bias), start }, upstream);
         let [d_h0, d_c0, d_n0] = d.d_start;
         for (i, (name, analytic)) in GRADIENTS.iter().zip([d.d_preact, d.d_weight, d.d_bias, d_h0, d_c0, d_n0]).enumerate() {
             let along = differences(&inputs[i], |x| {
@@ -288,7 +280,9 @@ fn threads_change_nothing_but_the_order_of_sums() {
 fn the_first_step_is_the_written_equation() {
     let (p, b, r): ([f64; 4], [f64; 4], [f64; 4]) = ([0.3, -0.4, 0.9, 1.2], [0.1, 0.2, -0.3, 0.0], [0.5, -1.5, 0.7, 0.4]);
     let shape = Shape { batch: 1, seq_len: 1, width: 1 };
-    let out = reference::forward(shape, 1, ForgetGate::Sigmoid, &p, &r, Some(&b), Start::default());
+    let forget = ForgetGate::Sigmoid;
+    let inputs = Inputs { heads: 1, forget, preact: &p, weight: &r, bias: Some(&b), start: Start::default() };
+    let out = reference::forward(shape, inputs);
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     // From nothing i* = 1: c = z, n = 1, m = ĩ.
     let z = (p[2] + b[2]).tanh();

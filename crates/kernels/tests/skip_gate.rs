@@ -2,7 +2,8 @@
 
 mod common;
 use common::*;
-use minrnn_kernels::{reference, skip_gate};
+use minrnn_kernels::reference;
+use minrnn_kernels::skip_gate::{self, Gradients, Inputs};
 
 #[test]
 fn reference_gradients_match_differences() {
@@ -28,10 +29,15 @@ fn kernels_match_reference() {
         let (d_y, d_c, d_skip, d_z) = reference::skip_gate::backward(&wide_y, &wide_c, &wide_skip, &wide_x, &wide_d);
         on_every_level(|level| {
             let name = |what: &str| format!("{level} {rows}x{width} {what}");
-            let [found] = outputs([n], |[out]| skip_gate::forward(rows, &y, &c, &skip, &x, out));
+            let [found] = outputs([n], |[out]| skip_gate::forward(rows, Inputs { y: &y, c: &c, skip: &skip, z: &x }, out));
             assert_close(&name("skip gate"), &found, &reference::skip_gate::forward(&wide_y, &wide_c, &wide_skip, &wide_x), OUTPUT);
             let [f_y, f_c, f_z, f_skip] = outputs([n, n, n, width], |[f_y, f_c, f_z, f_skip]| {
-                skip_gate::backward(rows, &y, &c, &skip, &x, &d, [f_y, f_c, f_z], f_skip)
+                skip_gate::backward(
+                    rows,
+                    Inputs { y: &y, c: &c, skip: &skip, z: &x },
+                    &d,
+                    Gradients { y: f_y, c: f_c, skip: f_skip, z: f_z },
+                )
             });
             assert_close(&name("d_y"), &f_y, &d_y, GRADIENT);
             assert_close(&name("d_c"), &f_c, &d_c, GRADIENT);
@@ -49,7 +55,7 @@ fn threads_change_nothing() {
     let skip = random.normal(width);
     assert_threads_change_nothing(|| {
         outputs([rows * width, rows * width, rows * width, width], |[d_y, d_c, d_z, d_skip]| {
-            skip_gate::backward(rows, &y, &c, &skip, &z, &d, [d_y, d_c, d_z], d_skip)
+            skip_gate::backward(rows, Inputs { y: &y, c: &c, skip: &skip, z: &z }, &d, Gradients { y: d_y, c: d_c, skip: d_skip, z: d_z })
         })
     });
 }

@@ -235,7 +235,8 @@ fn the_recurrence_is_a_convolution() {
         let [kernel, _] = impulse.forward();
         let taps: Vec<f32> = (0..shape.width).flat_map(|d| (0..300).rev().map(move |l| (d, l))).map(|(d, l)| kernel[l * 5 + d]).collect();
         let [y, _] = outputs([shape.elements(), 2 * 299 * 5], |[y, window]| {
-            conv::forward(shape, 300, &case.u, &taps, &[0.0; 5], None, Segments::DENSE, y, window);
+            let inputs = conv::Inputs { x: &case.u, weight: &taps, window: None, segments: Segments::DENSE };
+            conv::forward(shape, 300, inputs, &[0.0; 5], y, window);
         });
         assert_close(&format!("{form:?}"), &y, &wide(&case.forward()[0]), 1e-5);
     }

@@ -2,7 +2,7 @@ mod common;
 use common::*;
 use minrnn_kernels::reference::weight_matrix as reference;
 use minrnn_kernels::simd::Level;
-use minrnn_kernels::weight_matrix::{Scratch, WeightFormat, WeightMatrix};
+use minrnn_kernels::weight_matrix::{Inputs, Scratch, WeightFormat, WeightMatrix};
 
 const INPUTS: [usize; 7] = [1, 31, 32, 33, 64, 384, 385];
 const OUTPUTS: [usize; 5] = [1, 3, 16, 65, 130];
@@ -20,7 +20,7 @@ fn weights_of(matrix: &WeightMatrix) -> Vec<f32> {
 /// The whole product, dense.
 fn matmul(level: Level, matrix: &WeightMatrix, rows: usize, x: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
     let mut y = vec![f32::NAN; rows * matrix.outputs()];
-    matrix.multiply(level, rows, x, 0..matrix.outputs(), &mut y, matrix.outputs(), bias, &mut Scratch::default());
+    matrix.multiply(level, Inputs { rows, x, bias }, 0..matrix.outputs(), &mut y, matrix.outputs(), &mut Scratch::default());
     y
 }
 
@@ -171,7 +171,14 @@ fn a_range_of_outputs_has_the_bits_of_the_whole() {
                 let whole = matmul(level, &matrix, rows, &x, Some(&bias));
                 for range in [0..1, 0..64, 64..200, 3..17, 16..144, 15..16, 31..97, 199..200, 5..5] {
                     let mut y = vec![7.0; rows * stride];
-                    matrix.multiply(level, rows, &x, range.clone(), &mut y, stride, Some(&bias), &mut Scratch::default());
+                    matrix.multiply(
+                        level,
+                        Inputs { rows, x: &x, bias: Some(&bias) },
+                        range.clone(),
+                        &mut y,
+                        stride,
+                        &mut Scratch::default(),
+                    );
                     for (found, whole) in y.chunks_exact(stride).zip(whole.chunks_exact(outputs)) {
                         assert_eq!(bits(&found[..range.len()]), bits(&whole[range.clone()]), "{range:?} of {}", format.name());
                         assert!(found[range.len()..].iter().all(|&y| y == 7.0), "wrote past a row");
@@ -212,7 +219,9 @@ fn threads_change_nothing() {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start");
                 let mut y = vec![f32::NAN; rows * outputs];
                 let mut scratches = vec![Scratch::default(); threads];
-                pool.install(|| matrix.multiply_on_all_threads(Level::current(), rows, &x, &mut y, outputs, None, &mut scratches));
+                pool.install(|| {
+                    matrix.multiply_on_all_threads(Level::current(), Inputs { rows, x: &x, bias: None }, &mut y, outputs, &mut scratches)
+                });
                 assert_eq!(bits(&y), bits(&alone));
             }
         }
@@ -228,7 +237,7 @@ fn scratch_serves_matrices_of_any_size_in_turn() {
             let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
             let x = random.normal(rows * inputs);
             let mut y = vec![f32::NAN; rows * outputs];
-            matrix.multiply(Level::current(), rows, &x, 0..outputs, &mut y, outputs, None, &mut scratch);
+            matrix.multiply(Level::current(), Inputs { rows, x: &x, bias: None }, 0..outputs, &mut y, outputs, &mut scratch);
             assert_eq!(bits(&y), bits(&matmul(Level::current(), &matrix, rows, &x, None)));
         }
     }
@@ -471,7 +480,7 @@ fn lengths_that_do_not_fit_are_named() {
     let matrix = std::panic::AssertUnwindSafe(matrix);
     let multiply = |x: usize, outputs: std::ops::Range<usize>, y: usize, stride: usize, bias: usize| {
         let (x, mut y, bias) = (vec![0.0; x], vec![0.0; y], vec![0.0; bias]);
-        matrix.multiply(Level::Plain, 2, &x, outputs, &mut y, stride, Some(&bias), &mut Scratch::default());
+        matrix.multiply(Level::Plain, Inputs { rows: 2, x: &x, bias: Some(&bias) }, outputs, &mut y, stride, &mut Scratch::default());
     };
     multiply(6, 0..4, 8, 4, 4);
     assert!(message(&|| multiply(5, 0..4, 8, 4, 4)).contains("x: expected 6 elements, found 5"));

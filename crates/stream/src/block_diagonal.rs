@@ -6,7 +6,6 @@ use minrnn_kernels::matmul::transposed;
 use minrnn_kernels::simd::{self, Level, Simd, WithSimd};
 
 use crate::Result;
-use crate::norm::as_out;
 use crate::source::Source;
 
 /// y of each block of channels is W x of the same block.
@@ -55,7 +54,7 @@ impl WithSimd for Row<'_> {
                 for (&x, column) in x.iter().zip(columns.chunks_exact(*outputs)) {
                     sum = simd.mul_add_e_f32s(simd.splat_f32s(x), simd::load(simd, column, at), sum);
                 }
-                simd::store(simd, as_out(y), at, sum);
+                simd::put(simd, y, at, sum);
             }
         }
     }

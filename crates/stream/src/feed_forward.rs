@@ -5,10 +5,11 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use minrnn_kernels::gelu;
+use minrnn_kernels::shape::as_out;
+use minrnn_kernels::weight_matrix::Inputs;
 
 use crate::gates;
 use crate::linear::{Linear, Shared, matmul, split_rows};
-use crate::norm::as_out;
 use crate::pass::Pass;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
@@ -57,7 +58,8 @@ impl FeedForward {
             let [x, scratch, hidden] =
                 unsafe { [shared_x.part(0, part(d)), shared_scratch.part(0, part(width)), shared_hidden.part(0, part(d_ff))] };
             let values = &mut scratch[..rows.len() * up];
-            self.up.weight.multiply(pass.level, rows.len(), &buffers.normed[part(d)], 0..up, values, up, None, memory);
+            let inputs = Inputs { rows: rows.len(), x: &buffers.normed[part(d)], bias: None };
+            self.up.weight.multiply(pass.level, inputs, 0..up, values, up, memory);
             for (values, hidden) in values.chunks_exact(up).zip(hidden.chunks_exact_mut(d_ff)) {
                 self.activate(pass, 0..d_ff, |group| &values[group * d_ff..][..d_ff], hidden);
             }
@@ -82,14 +84,14 @@ impl FeedForward {
         let (width, d_ff) = (range.len(), self.down.weight.inputs());
         let bias = |group: usize| &self.up.bias[group * d_ff..][range.clone()];
         match (self.kind, &self.scale) {
-            (FeedForwardKind::SwiGlu, _) => gates::swi_glu(pass.level, values(0), values(1), hidden),
+            (FeedForwardKind::SwiGlu, _) => gates::swi_glu(pass.level, [values(0), values(1)], hidden),
             (FeedForwardKind::Gated, Some(scale)) => {
                 gelu::forward(1, width, values(1), Some(bias(1)), as_out(hidden));
                 gates::scale_by(pass.level, values(0), bias(0), &scale[range.clone()], hidden);
             }
             (FeedForwardKind::GeGlu, _) => {
                 gelu::forward(1, width, values(0), None, as_out(hidden));
-                gates::multiply_by(pass.level, [values(1)], hidden);
+                gates::times(pass.level, [values(1)], hidden);
             }
             _ => gelu::forward(1, width, values(0), Some(bias(0)), as_out(hidden)),
         }

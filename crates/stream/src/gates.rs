@@ -2,10 +2,8 @@
 //!
 //! Each function reads rows of one length and updates a row of it; what the row held before is one of the inputs.
 
-use minrnn_kernels::simd::{self, Level, Simd, WithSimd, exp_neg_abs, sigmoid, tanh};
-
-use crate::Candidate;
-use crate::norm::as_out;
+use minrnn_kernels::simd::{self, Level, Simd, WithSimd, sigmoid};
+use minrnn_kernels::{gru, highway, lstm, silu};
 
 /// A formula: the new element from those of the inputs and the old one.
 trait Formula<const N: usize>: Copy {
@@ -16,8 +14,6 @@ struct Each<'a, F, const N: usize> {
     formula: F,
     inputs: [&'a [f32]; N],
     out: &'a mut [f32],
-    /// Gets what `out` gets, unless it is empty.
-    copy: &'a mut [f32],
 }
 
 impl<F: Formula<N>, const N: usize> WithSimd for Each<'_, F, N> {
@@ -27,8 +23,6 @@ impl<F: Formula<N>, const N: usize> WithSimd for Each<'_, F, N> {
     fn with_simd<S: Simd>(self, simd: S) {
         let len = self.out.len();
         let inputs = self.inputs.map(|input| &input[..len]);
-        let copy = if self.copy.is_empty() { None } else { Some(&mut self.copy[..len]) };
-        let mut copy = copy.map(as_out);
         for at in (0..len).step_by(S::F32_LANES) {
             // No `map`: as a function of its own it would not have this level's instructions.
             let mut x = [simd.splat_f32s(0.0); N];
@@ -36,10 +30,7 @@ impl<F: Formula<N>, const N: usize> WithSimd for Each<'_, F, N> {
                 *x = simd::load(simd, input, at);
             }
             let value = self.formula.value(simd, x, simd::load(simd, self.out, at));
-            simd::store(simd, as_out(self.out), at, value);
-            if let Some(copy) = &mut copy {
-                simd::store(simd, copy, at, value);
-            }
+            simd::put(simd, self.out, at, value);
         }
     }
 }
@@ -58,7 +49,7 @@ macro_rules! formula {
                     $body
                 }
             }
-            level.run(Each { formula: Here, inputs, out, copy: &mut [] });
+            level.run(Each { formula: Here, inputs, out });
         }
     };
 }
@@ -82,7 +73,7 @@ pub(crate) fn decay_and_add(level: Level, x: &[f32], decay: f32, factor: f32, ou
             simd.mul_add_e_f32s(simd.splat_f32s(self.factor), x, simd.mul_f32s(simd.splat_f32s(self.decay), old))
         }
     }
-    level.run(Each { formula: Here { decay, factor }, inputs: [x], out, copy: &mut [] });
+    level.run(Each { formula: Here { decay, factor }, inputs: [x], out });
 }
 
 /// out ← out + x + bias.
@@ -109,19 +100,8 @@ pub(crate) fn scale_by(level: Level, value: &[f32], bias: &[f32], scale: &[f32],
 }
 
 formula! {
-    /// out ← out ⊙ x.
-    multiply_by(s, [x] as 1, old) s.mul_f32s(old, x)
-}
-
-formula! {
-    /// out ← value ⊙ gate ⊙ σ(gate).
-    swi_glu_all(s, [value, gate] as 2, _old) s.mul_f32s(value, s.mul_f32s(gate, sigmoid(s, gate)))
-}
-
-/// out ← value ⊙ SiLU(gate).
-#[inline]
-pub(crate) fn swi_glu(level: Level, value: &[f32], gate: &[f32], out: &mut [f32]) {
-    swi_glu_all(level, [value, gate], out);
+    /// out ← value ⊙ SiLU(gate). Inputs: value, gate.
+    swi_glu(s, [value, gate] as 2, _old) s.mul_f32s(value, silu::silu(s, gate).0)
 }
 
 formula! {
@@ -147,12 +127,12 @@ formula! {
 
 formula! {
     /// out ← SiLU(out).
-    silu(s, [] as 0, old) s.mul_f32s(old, sigmoid(s, old))
+    silu(s, [] as 0, old) silu::silu(s, old).0
 }
 
 formula! {
     /// out ← out ⊙ SiLU(x).
-    gate_by_silu(s, [x] as 1, old) s.mul_f32s(old, s.mul_f32s(x, sigmoid(s, x)))
+    gate_by_silu(s, [x] as 1, old) s.mul_f32s(old, silu::silu(s, x).0)
 }
 
 formula! {
@@ -183,36 +163,29 @@ formula! {
 
 formula! {
     /// h ← h + z ⊙ (tanh(p + u + bias) − h): the last step of the paper's GRU.
-    gru_paper(s, [p, u, bias, z] as 4, h) {
-        let n = tanh(s, s.add_f32s(s.add_f32s(p, u), bias));
-        s.mul_add_e_f32s(z, s.sub_f32s(n, h), h)
-    }
+    gru_paper(s, [p, u, bias, z] as 4, h) gru::advance_paper(s, z, s.add_f32s(s.add_f32s(p, u), bias), h)
 }
 
 formula! {
     /// h ← n + z ⊙ (h − n) with r, z = σ(p + u + bias), n = tanh(p + bias + r ⊙ (u + bias')): PyTorch's GRU. Inputs: p, u and bias of
     /// r, of z, of n; bias'.
     gru_torch(s, [p_r, u_r, b_r, p_z, u_z, b_z, p_n, u_n, b_n, inner] as 10, h) {
-        let r = sigmoid(s, s.add_f32s(s.add_f32s(p_r, u_r), b_r));
-        let z = sigmoid(s, s.add_f32s(s.add_f32s(p_z, u_z), b_z));
-        let n = tanh(s, s.mul_add_e_f32s(r, s.add_f32s(u_n, inner), s.add_f32s(p_n, b_n)));
-        s.mul_add_e_f32s(z, s.sub_f32s(h, n), n)
+        let (r, z) = (s.add_f32s(s.add_f32s(p_r, u_r), b_r), s.add_f32s(s.add_f32s(p_z, u_z), b_z));
+        gru::advance_torch(s, [r, z, s.add_f32s(u_n, inner), s.add_f32s(p_n, b_n)], h)
     }
 }
 
 formula! {
     /// c ← σ(f) ⊙ c + σ(i) ⊙ tanh(g), each gate being p + u + bias. Inputs: p, u, bias of i, of f, of g.
     lstm_cell(s, [p_i, u_i, b_i, p_f, u_f, b_f, p_g, u_g, b_g] as 9, c) {
-        let input = sigmoid(s, s.add_f32s(s.add_f32s(p_i, u_i), b_i));
-        let forget = sigmoid(s, s.add_f32s(s.add_f32s(p_f, u_f), b_f));
-        let candidate = tanh(s, s.add_f32s(s.add_f32s(p_g, u_g), b_g));
-        s.mul_add_e_f32s(forget, c, s.mul_f32s(input, candidate))
+        let (i, f) = (s.add_f32s(s.add_f32s(p_i, u_i), b_i), s.add_f32s(s.add_f32s(p_f, u_f), b_f));
+        lstm::advance(s, [i, f, s.add_f32s(s.add_f32s(p_g, u_g), b_g)], c)
     }
 }
 
 formula! {
     /// h ← σ(p + u + bias) ⊙ tanh(c).
-    lstm_output(s, [p, u, bias, c] as 4, _old) s.mul_f32s(sigmoid(s, s.add_f32s(s.add_f32s(p, u), bias)), tanh(s, c))
+    lstm_output(s, [p, u, bias, c] as 4, _old) lstm::output(s, s.add_f32s(s.add_f32s(p, u), bias), c)
 }
 
 formula! {
@@ -223,11 +196,6 @@ formula! {
 formula! {
     /// out ← out + share ⊙ (x − out).
     move_to(s, [x, share] as 2, old) s.mul_add_e_f32s(share, s.sub_f32s(x, old), old)
-}
-
-formula! {
-    /// out ← out ⊙ gate ⊙ σ(gate).
-    times_silu(s, [gate] as 1, old) s.mul_f32s(old, s.mul_f32s(gate, sigmoid(s, gate)))
 }
 
 formula! {
@@ -245,224 +213,8 @@ formula! {
 
 formula! {
     /// out ← out + s ⊙ (value + value_bias) + (1 − s) ⊙ x with s = σ(gate + gate_bias).
-    highway(simd, [gate, gate_bias, value, value_bias, x] as 5, old) {
-        let gate = simd.add_f32s(gate, gate_bias);
-        let (share, rest) = (sigmoid(simd, gate), sigmoid(simd, simd.neg_f32s(gate)));
-        let mixed = simd.mul_add_e_f32s(share, simd.add_f32s(value, value_bias), simd.mul_f32s(rest, x));
-        simd.add_f32s(old, mixed)
-    }
-}
-
-/// h̃ of its pre-activation.
-trait Map: Copy {
-    fn map<S: Simd>(simd: S, v: S::f32s) -> S::f32s;
-}
-
-#[derive(Clone, Copy)]
-struct Positive;
-#[derive(Clone, Copy)]
-struct Identity;
-#[derive(Clone, Copy)]
-struct Tanh;
-
-impl Map for Positive {
-    #[inline(always)]
-    fn map<S: Simd>(simd: S, v: S::f32s) -> S::f32s {
-        let above = simd.greater_than_or_equal_f32s(v, simd.splat_f32s(0.0));
-        simd.select_f32s(above, simd.add_f32s(v, simd.splat_f32s(0.5)), sigmoid(simd, v))
-    }
-}
-
-impl Map for Identity {
-    #[inline(always)]
-    fn map<S: Simd>(_simd: S, v: S::f32s) -> S::f32s {
-        v
-    }
-}
-
-impl Map for Tanh {
-    #[inline(always)]
-    fn map<S: Simd>(simd: S, v: S::f32s) -> S::f32s {
-        tanh(simd, v)
-    }
-}
-
-/// A mixture of h and the candidate; `small` is the share of the lesser one, which is the candidate where `keeps`. The greater one is
-/// where the sum begins, so that it keeps its last bits.
-#[inline(always)]
-fn mix<S: Simd>(simd: S, h: S::f32s, candidate: S::f32s, small: S::f32s, keeps: S::m32s) -> S::f32s {
-    let (from, to) = (simd.select_f32s(keeps, h, candidate), simd.select_f32s(keeps, candidate, h));
-    simd.mul_add_e_f32s(small, simd.sub_f32s(to, from), from)
-}
-
-#[derive(Clone, Copy)]
-struct MinGru<A>(core::marker::PhantomData<A>);
-
-impl<A: Map> Formula<4> for MinGru<A> {
-    #[inline(always)]
-    fn value<S: Simd>(self, simd: S, [v, k, b_v, b_k]: [S::f32s; 4], h: S::f32s) -> S::f32s {
-        let (v, k) = (simd.add_f32s(v, b_v), simd.add_f32s(k, b_k));
-        let e = exp_neg_abs(simd, k);
-        let small = simd.div_f32s(e, simd.add_f32s(simd.splat_f32s(1.0), e));
-        mix(simd, h, A::map(simd, v), small, simd.less_than_f32s(k, simd.splat_f32s(0.0)))
-    }
-}
-
-/// h ← h + σ(k + b_k) ⊙ (candidate(v + b_v) − h), and a copy of it to `out`.
-#[inline]
-pub(crate) fn min_gru(level: Level, candidate: Candidate, [v, k]: [&[f32]; 2], [b_v, b_k]: [&[f32]; 2], h: &mut [f32], out: &mut [f32]) {
-    fn run<A: Map>(level: Level, inputs: [&[f32]; 4], out: &mut [f32], copy: &mut [f32]) {
-        level.run(Each { formula: MinGru::<A>(core::marker::PhantomData), inputs, out, copy });
-    }
-    let run = match candidate {
-        Candidate::Positive => run::<Positive>,
-        Candidate::Identity => run::<Identity>,
-        Candidate::Tanh => run::<Tanh>,
-    };
-    run(level, [v, k, b_v, b_k], h, out);
-}
-
-/// z = σ(k) and 1 − z, both exact where they are small.
-#[inline(always)]
-fn shares<S: Simd>(simd: S, k: S::f32s) -> [S::f32s; 2] {
-    let one = simd.splat_f32s(1.0);
-    let e = exp_neg_abs(simd, k);
-    let large = simd.div_f32s(one, simd.add_f32s(one, e));
-    let small = simd.mul_f32s(e, large);
-    let negative = simd.less_than_f32s(k, simd.splat_f32s(0.0));
-    [simd.select_f32s(negative, small, large), simd.select_f32s(negative, large, small)]
-}
-
-/// A formula of one candidate map after another, as a function of the configured choice.
-macro_rules! with_map {
-    ($(#[$doc:meta])* $name:ident, $formula:ident, $count:literal($($input:ident: $type:ty),+) [$($part:expr),+]) => {
-        $(#[$doc])*
-        #[inline]
-        #[allow(clippy::too_many_arguments, reason = "a cell's inputs")]
-        pub(crate) fn $name(level: Level, candidate: Candidate, $($input: $type,)+ h: &mut [f32], out: &mut [f32]) {
-            fn run<A: Map>(level: Level, inputs: [&[f32]; $count], out: &mut [f32], copy: &mut [f32]) {
-                level.run(Each { formula: $formula::<A>(core::marker::PhantomData), inputs, out, copy });
-            }
-            let run = match candidate {
-                Candidate::Positive => run::<Positive>,
-                Candidate::Identity => run::<Identity>,
-                Candidate::Tanh => run::<Tanh>,
-            };
-            run(level, [$($part),+], h, out);
-        }
-    };
-}
-
-#[derive(Clone, Copy)]
-struct FlooredMinGru<A>(core::marker::PhantomData<A>);
-
-impl<A: Map> Formula<5> for FlooredMinGru<A> {
-    #[inline(always)]
-    fn value<S: Simd>(self, simd: S, [v, k, b_v, b_k, share]: [S::f32s; 5], h: S::f32s) -> S::f32s {
-        let [update, rest] = shares(simd, simd.add_f32s(k, b_k));
-        let taken = simd.mul_f32s(share, update);
-        let kept = simd.mul_add_e_f32s(simd.sub_f32s(simd.splat_f32s(1.0), share), update, rest);
-        let keeps = simd.less_than_f32s(taken, simd.splat_f32s(0.5));
-        mix(simd, h, A::map(simd, simd.add_f32s(v, b_v)), simd.select_f32s(keeps, taken, kept), keeps)
-    }
-}
-
-with_map! {
-    /// h ← h + share ⊙ σ(k + b_k) ⊙ (candidate(v + b_v) − h), and a copy of it to `out`; x is v and k.
-    floored_min_gru, FlooredMinGru, 5(x: [&[f32]; 2], bias: [&[f32]; 2], share: &[f32]) [x[0], x[1], bias[0], bias[1], share]
-}
-
-#[derive(Clone, Copy)]
-struct DecayMinGru<A>(core::marker::PhantomData<A>);
-
-impl<A: Map> Formula<5> for DecayMinGru<A> {
-    /// What is lost, z + (1 − z) (1 − e^{−λ}), is taken from h, so that h keeps its last bits where that is little.
-    #[inline(always)]
-    fn value<S: Simd>(self, simd: S, [v, k, b_v, b_k, lost]: [S::f32s; 5], h: S::f32s) -> S::f32s {
-        let [update, rest] = shares(simd, simd.add_f32s(k, b_k));
-        let lost = simd.mul_add_e_f32s(rest, lost, update);
-        let taken = simd.mul_f32s(update, A::map(simd, simd.add_f32s(v, b_v)));
-        simd.add_f32s(h, simd.mul_add_e_f32s(simd.neg_f32s(lost), h, taken))
-    }
-}
-
-with_map! {
-    /// h ← (1 − z) ⊙ (1 − lost) ⊙ h + z ⊙ candidate(v + b_v) with z = σ(k + b_k), and a copy of it to `out`; x is v and k.
-    decay_min_gru, DecayMinGru, 5(x: [&[f32]; 2], bias: [&[f32]; 2], lost: &[f32]) [x[0], x[1], bias[0], bias[1], lost]
-}
-
-#[derive(Clone, Copy)]
-struct SignedMinGru<A>(core::marker::PhantomData<A>);
-
-impl<A: Map> Formula<6> for SignedMinGru<A> {
-    #[inline(always)]
-    fn value<S: Simd>(self, simd: S, [v, k, s, b_v, b_k, b_s]: [S::f32s; 6], h: S::f32s) -> S::f32s {
-        let [update, rest] = shares(simd, simd.add_f32s(k, b_k));
-        let coefficient = simd.mul_f32s(rest, tanh(simd, simd.add_f32s(s, b_s)));
-        simd.mul_add_e_f32s(coefficient, h, simd.mul_f32s(update, A::map(simd, simd.add_f32s(v, b_v))))
-    }
-}
-
-with_map! {
-    /// h ← (1 − z) ⊙ tanh(s + b_s) ⊙ h + z ⊙ candidate(v + b_v) with z = σ(k + b_k), and a copy of it to `out`; x is v, k and s.
-    signed_min_gru, SignedMinGru, 6(x: [&[f32]; 3], bias: [&[f32]; 3]) [x[0], x[1], x[2], bias[0], bias[1], bias[2]]
-}
-
-/// σ(x) as numerator / divisor, the divisor being between 1 and 2.
-#[inline(always)]
-fn fraction<S: Simd>(simd: S, x: S::f32s) -> [S::f32s; 2] {
-    let one = simd.splat_f32s(1.0);
-    let e = exp_neg_abs(simd, x);
-    let above = simd.greater_than_or_equal_f32s(x, simd.splat_f32s(0.0));
-    [simd.select_f32s(above, one, e), simd.add_f32s(one, e)]
-}
-
-#[derive(Clone, Copy)]
-struct MinLstm<A, const NORMALIZED: bool>(core::marker::PhantomData<A>);
-
-impl<A: Map, const NORMALIZED: bool> Formula<6> for MinLstm<A, NORMALIZED> {
-    #[inline(always)]
-    fn value<S: Simd>(self, simd: S, [v, p, q, b_v, b_p, b_q]: [S::f32s; 6], h: S::f32s) -> S::f32s {
-        /// Below −20 a sigmoid is e^x to f32's last bit, so that only the difference of the gates counts.
-        const FAR: f32 = 20.0;
-        let candidate = A::map(simd, simd.add_f32s(v, b_v));
-        let (p, q) = (simd.add_f32s(p, b_p), simd.add_f32s(q, b_q));
-        if !NORMALIZED {
-            return simd.mul_add_e_f32s(sigmoid(simd, p), h, simd.mul_f32s(sigmoid(simd, q), candidate));
-        }
-        let beyond = simd.add_f32s(simd.max_f32s(p, q), simd.splat_f32s(FAR));
-        let shift = simd.min_f32s(beyond, simd.splat_f32s(0.0));
-        let [forget, forget_divisor] = fraction(simd, simd.sub_f32s(p, shift));
-        let [input, input_divisor] = fraction(simd, simd.sub_f32s(q, shift));
-        let (keep, take) = (simd.mul_f32s(forget, input_divisor), simd.mul_f32s(input, forget_divisor));
-        let small = simd.div_f32s(simd.min_f32s(keep, take), simd.add_f32s(keep, take));
-        mix(simd, h, candidate, small, simd.greater_than_f32s(keep, take))
-    }
-}
-
-/// h ← f' ⊙ h + i' ⊙ candidate(v + b_v) for pre-activations v, p, q and their biases, and a copy of it to `out`.
-#[inline]
-pub(crate) fn min_lstm(
-    level: Level,
-    candidate: Candidate,
-    normalized: bool,
-    [v, p, q]: [&[f32]; 3],
-    [b_v, b_p, b_q]: [&[f32]; 3],
-    h: &mut [f32],
-    out: &mut [f32],
-) {
-    fn run<A: Map, const NORMALIZED: bool>(level: Level, inputs: [&[f32]; 6], out: &mut [f32], copy: &mut [f32]) {
-        level.run(Each { formula: MinLstm::<A, NORMALIZED>(core::marker::PhantomData), inputs, out, copy });
-    }
-    let run = match (candidate, normalized) {
-        (Candidate::Positive, true) => run::<Positive, true>,
-        (Candidate::Identity, true) => run::<Identity, true>,
-        (Candidate::Tanh, true) => run::<Tanh, true>,
-        (Candidate::Positive, false) => run::<Positive, false>,
-        (Candidate::Identity, false) => run::<Identity, false>,
-        (Candidate::Tanh, false) => run::<Tanh, false>,
-    };
-    run(level, [v, p, q, b_v, b_p, b_q], h, out);
+    highway(s, [gate, gate_bias, value, value_bias, x] as 5, old)
+        s.add_f32s(old, highway::mixture(s, s.add_f32s(gate, gate_bias), s.add_f32s(value, value_bias), x))
 }
 
 /// One state of each channel through a token: h ← exp(Δ ⊙ a) ⊙ h + input · Δ u, y ← y + output · h.
@@ -489,8 +241,8 @@ impl WithSimd for StateStep<'_> {
             let added = simd.mul_f32s(input, simd::load(simd, delta_u, at));
             let h = simd.mul_add_e_f32s(decay, simd::load(simd, self.h, at), added);
             let y = simd.mul_add_e_f32s(output, h, simd::load(simd, self.y, at));
-            simd::store(simd, as_out(self.h), at, h);
-            simd::store(simd, as_out(self.y), at, y);
+            simd::put(simd, self.h, at, h);
+            simd::put(simd, self.y, at, y);
         }
     }
 }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use minrnn_kernels::weight_matrix::{Scratch, WeightMatrix};
+use minrnn_kernels::weight_matrix::{Inputs, Scratch, WeightMatrix};
 
 use crate::pass::Pass;
 
@@ -82,7 +82,7 @@ pub(crate) fn matmul(
         let values = unsafe { scratch.part(0, from..from + groups.len() * each) };
         for (group, values) in groups.clone().zip(values.chunks_exact_mut(each.max(1))) {
             let outputs = group * channels + range.start..group * channels + range.end;
-            matrix.multiply(pass.level, rows, x, outputs, values, range.len(), None, memory);
+            matrix.multiply(pass.level, Inputs { rows, x, bias: None }, outputs, values, range.len(), memory);
         }
         then(range, values);
     });
@@ -116,7 +116,8 @@ impl Linear {
     pub(crate) fn add_rows(&self, pass: &Pass<'_>, x: &[f32], scratch: &mut [f32], y: &mut [f32], memory: &mut Scratch) {
         let outputs = self.weight.outputs();
         let values = &mut scratch[..y.len()];
-        self.weight.multiply(pass.level, y.len() / outputs, x, 0..outputs, values, outputs, None, memory);
+        let inputs = Inputs { rows: y.len() / outputs, x, bias: None };
+        self.weight.multiply(pass.level, inputs, 0..outputs, values, outputs, memory);
         for (values, y) in values.chunks_exact(outputs).zip(y.chunks_exact_mut(outputs)) {
             crate::gates::add_biased(pass.level, values, &self.bias, y);
         }

@@ -1,8 +1,8 @@
 //! The norms, in evaluation.
 
 use alloc::vec::Vec;
-use core::mem::MaybeUninit;
 
+use minrnn_kernels::shape::as_out;
 use minrnn_kernels::{layer_norm, rms_norm};
 
 use crate::gates;
@@ -73,8 +73,8 @@ impl Norm {
     fn block(&self, pass: &Pass<'_>, rows: usize, x: &[f32], y: &mut [f32]) {
         let d = self.width();
         match self {
-            Self::Layer { gamma, beta } => layer_norm::forward(rows, d, x, gamma, beta, EPS, as_out(y)),
-            Self::Rms { gamma } => rms_norm::forward(rows, d, x, gamma, as_out(y)),
+            Self::Layer { gamma, beta } => layer_norm::forward(rows, d, layer_norm::Inputs { x, gamma, eps: EPS }, beta, as_out(y)),
+            Self::Rms { gamma } => rms_norm::forward(rows, d, rms_norm::Inputs { x, gamma }, as_out(y)),
             Self::RmsEps { gamma, eps } => {
                 for (x, y) in x.chunks_exact(d).zip(y.chunks_exact_mut(d)) {
                     let mean_square = x.iter().map(|x| x * x).sum::<f32>() / d as f32;
@@ -89,11 +89,4 @@ impl Norm {
             }
         }
     }
-}
-
-/// Initialised memory as an output of the kernels, which write whole values only.
-#[inline(always)]
-pub(crate) fn as_out(values: &mut [f32]) -> &mut [MaybeUninit<f32>] {
-    // SAFETY: the same layout; no kernel writes anything but numbers.
-    unsafe { core::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len()) }
 }

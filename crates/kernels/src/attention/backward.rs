@@ -12,29 +12,30 @@ use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-/// Gradients of [`forward`](super::forward) with respect to `qkv` and the cache, given its results `y` and `log_sums` and the gradients
-/// of `y` and of the next cache.
+/// What [`backward`] reads besides: what [`forward`](super::forward) wrote and the gradients of it, of which `None` is 0.
+#[derive(Debug, Clone, Copy)]
+pub struct Upstream<'a> {
+    /// `[B, T, D]`, as written.
+    pub y: &'a [f32],
+    /// `[B, heads, T]`, as written.
+    pub log_sums: &'a [f32],
+    /// Of y; what stands at padding is not read.
+    pub d_y: Option<&'a [f32]>,
+    /// Of the next cache `[B, N, 2D]`.
+    pub d_next: Option<&'a [f32]>,
+}
+
+/// Gradients of [`forward`](super::forward) with respect to `qkv` and the cache.
 ///
 /// # Shapes
-/// - `d_y`: `[B, T, D]`, `d_next`: `[B, N, 2D]`; `None` is 0, and what stands at padding is not read
 /// - `d_qkv`: `[B, T, 3D]`, 0 at padding
 /// - `d_past`: `[B, P, 2D]`
 ///
 /// # Panics
 /// When a length does not fit.
-#[allow(clippy::too_many_arguments, reason = "the kernels' flat convention: inputs, then outputs")]
-pub fn backward(
-    sizes: Sizes,
-    qkv: &[f32],
-    start: Start<'_>,
-    y: &[f32],
-    log_sums: &[f32],
-    d_y: Option<&[f32]>,
-    d_next: Option<&[f32]>,
-    d_qkv: Out,
-    d_past: Out,
-) {
+pub fn backward(sizes: Sizes, qkv: &[f32], start: Start<'_>, upstream: Upstream<'_>, d_qkv: Out, d_past: Out) {
     let Sizes { batch, seq_len, past, next, heads, head_width, .. } = sizes;
+    let Upstream { y, log_sums, d_y, d_next } = upstream;
     let d = sizes.width();
     start.expect_fits(&sizes);
     expect_len("qkv", qkv, elements([batch, seq_len, 3, d]));
@@ -42,12 +43,8 @@ pub fn backward(
     expect_len("log_sums", log_sums, elements([batch, heads, seq_len]));
     expect_len("d_qkv", d_qkv, elements([batch, seq_len, 3, d]));
     expect_len("d_past", d_past, elements([batch, past, 2, d]));
-    if let Some(d_y) = d_y {
-        expect_len("d_y", d_y, elements([batch, seq_len, d]));
-    }
-    if let Some(d_next) = d_next {
-        expect_len("d_next", d_next, elements([batch, next, 2, d]));
-    }
+    d_y.inspect(|d_y| expect_len("d_y", d_y, elements([batch, seq_len, d])));
+    d_next.inspect(|d_next| expect_len("d_next", d_next, elements([batch, next, 2, d])));
     if d == 0 {
         return;
     }
@@ -57,15 +54,13 @@ pub fn backward(
     // d_k and d_v of each head, from each share of its queries.
     let of_task = (past + seq_len) * 2 * head_width;
     let mut partial = vec![0.0f32; batch * heads * shares * of_task];
-    let partial_out = SharedOut::new(crate::matmul::as_out(&mut partial));
+    let partial_out = SharedOut::new(crate::shape::as_out(&mut partial));
     if let Some(d_y) = d_y {
         grid::for_each(batch * heads * shares, |task| {
             let (b, h, share) = (task / shares / heads, task / shares % heads, task % shares);
             let row = Row::new(&sizes, &start, b);
-            // SAFETY: every task has its own part, initialised above.
-            let own = unsafe { partial_out.slice(task * of_task, of_task) };
-            // SAFETY: as above.
-            let own = unsafe { core::slice::from_raw_parts_mut(own.as_mut_ptr().cast::<f32>(), of_task) };
+            // SAFETY: every task has a part of its own, and all of it was initialised with 0.
+            let own = unsafe { partial_out.slice(task * of_task, of_task).assume_init_mut() };
             let (d_keys, d_values) = own.split_at_mut(of_task / 2);
             let at = |t: usize| (b * seq_len + t) * d + h * head_width;
             let pass = Pass {

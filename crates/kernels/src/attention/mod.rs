@@ -25,7 +25,7 @@ mod cache;
 mod forward;
 mod tiles;
 
-pub use backward::backward;
+pub use backward::{Upstream, backward};
 pub use forward::forward;
 
 use crate::segments::{PADDING, RESET, Segments};

@@ -1,7 +1,7 @@
 //! What one tile of scores goes through: the running softmax, and its gradient.
 
-use crate::rows::{load_or, put, scale};
-use crate::simd::{self, Simd, WithSimd};
+use crate::rows::{load_or, scale};
+use crate::simd::{self, Simd, WithSimd, put};
 use core::ops::Range;
 
 /// Query steps of a tile.

@@ -11,7 +11,7 @@
 //! the min(n, K) taps they meet where no window has anything in it. Channels are tasks of their own; the spectrum of a filter serves
 //! all rows, and the sum over rows in d_h is taken before its one inverse transform.
 
-use super::Inputs;
+use super::{Adjoint, Gradients, Positions};
 use crate::grid::{self, SharedOut};
 use crate::segments::RESET;
 use crate::shape::Out;
@@ -50,10 +50,10 @@ struct Plan {
 
 impl Plan {
     /// `carries(row)`: whether the window of a row counts.
-    fn new(inputs: &Inputs<'_>, carries: impl Fn(usize) -> bool) -> Self {
-        let (k, mut pieces) = (inputs.past + 1, Vec::new());
-        for (row, &length) in inputs.lengths.iter().enumerate() {
-            let codes = inputs.segments.row(row, inputs.shape.seq_len);
+    fn new(positions: &Positions<'_>, carries: impl Fn(usize) -> bool) -> Self {
+        let (k, mut pieces) = (positions.past + 1, Vec::new());
+        for (row, &length) in positions.lengths.iter().enumerate() {
+            let codes = positions.segments.row(row, positions.shape.seq_len);
             let mut start = 0;
             let mut window = carries(row);
             for t in (0..=length).filter(|&t| t == length || codes.is_some_and(|codes| codes[t] == RESET)) {
@@ -130,22 +130,23 @@ impl<'a> Workspace<'a> {
     }
 
     /// The spectrum of the positions of a piece, channel `c`.
-    fn positions(&mut self, inputs: &Inputs<'_>, piece: &Piece, c: usize, spectrum: &mut [Complex<f32>]) {
-        let past = inputs.past;
+    fn positions(&mut self, positions: &Positions<'_>, piece: &Piece, c: usize, spectrum: &mut [Complex<f32>]) {
+        let past = positions.past;
         let first = if piece.window { 0 } else { past + piece.steps.start };
         self.transform(spectrum, |values| {
             for (x, p) in values.iter_mut().zip(first..past + piece.steps.end) {
-                *x = inputs.at(piece.row, p).map_or(0.0, |row| row[c]);
+                *x = positions.at(piece.row, p).map_or(0.0, |row| row[c]);
             }
         });
     }
 }
 
 /// y of [`super::forward`].
-pub(super) fn forward(inputs: &Inputs<'_>, weight: &[f32], bias: &[f32], y: Out) {
-    let (width, seq_len) = (inputs.shape.width, inputs.shape.seq_len);
-    let per_row = inputs.past * width;
-    let plan = Plan::new(inputs, |row| inputs.window.is_some_and(|window| window[row * per_row..][..per_row].iter().any(|&x| x != 0.0)));
+pub(super) fn forward(positions: &Positions<'_>, weight: &[f32], bias: &[f32], y: Out) {
+    let (width, seq_len) = (positions.shape.width, positions.shape.seq_len);
+    let per_row = positions.past * width;
+    let plan =
+        Plan::new(positions, |row| positions.window.is_some_and(|window| window[row * per_row..][..per_row].iter().any(|&x| x != 0.0)));
     let y = SharedOut::new(y);
     grid::for_each(width.div_ceil(CHANNELS), |task| {
         let mut workspace = Workspace::new(&plan);
@@ -153,26 +154,26 @@ pub(super) fn forward(inputs: &Inputs<'_>, weight: &[f32], bias: &[f32], y: Out)
         for (c, bias) in bias.iter().enumerate().take((task + 1) * CHANNELS).skip(task * CHANNELS) {
             // SAFETY: tasks have channels of their own.
             let write = |row: usize, t: usize, value: f32| _ = unsafe { y.slice((row * seq_len + t) * width + c, 1) }[0].write(value);
-            workspace.filter(weight, inputs.past + 1, c, &mut filter);
+            workspace.filter(weight, positions.past + 1, c, &mut filter);
             for piece in &plan.pieces {
-                workspace.positions(inputs, piece, c, &mut product);
+                workspace.positions(positions, piece, c, &mut product);
                 product.iter_mut().zip(&filter).for_each(|(x, h)| *x *= h);
-                let values = &workspace.inverse(&mut product)[if piece.window { inputs.past } else { 0 }..];
+                let values = &workspace.inverse(&mut product)[if piece.window { positions.past } else { 0 }..];
                 piece.steps.clone().zip(values).for_each(|(t, value)| write(piece.row, t, bias + value));
             }
-            for (row, &length) in inputs.lengths.iter().enumerate() {
+            for (row, &length) in positions.lengths.iter().enumerate() {
                 (length..seq_len).for_each(|t| write(row, t, 0.0));
             }
         }
     });
 }
 
-/// Gradients of [`super::backward`]; `d_weight` is `[D, K]`.
-pub(super) fn backward(gradients: &super::Gradients<'_>, weight: &[f32], d_x: Out, d_weight: Out, d_bias: Out, d_window: Out) {
-    let inputs = gradients.inputs;
-    let (width, seq_len, past) = (inputs.shape.width, inputs.shape.seq_len, inputs.past);
-    let plan = Plan::new(inputs, |_| true);
-    let outputs = [d_x, d_weight, d_bias, d_window].map(SharedOut::new);
+/// Gradients of [`super::backward`].
+pub(super) fn backward(adjoint: &Adjoint<'_>, weight: &[f32], d: Gradients<'_>) {
+    let positions = adjoint.positions;
+    let (width, seq_len, past) = (positions.shape.width, positions.shape.seq_len, positions.past);
+    let plan = Plan::new(positions, |_| true);
+    let outputs = [d.x, d.weight, d.bias, d.window].map(SharedOut::new);
     grid::for_each(width.div_ceil(CHANNELS), |task| {
         let mut workspace = Workspace::new(&plan);
         let mut spectra: [_; 4] = core::array::from_fn(|_| workspace.spectrum());
@@ -180,36 +181,36 @@ pub(super) fn backward(gradients: &super::Gradients<'_>, weight: &[f32], d_x: Ou
         for c in task * CHANNELS..((task + 1) * CHANNELS).min(width) {
             // SAFETY: tasks have channels of their own.
             let write = |output: usize, at: usize, value: f32| _ = unsafe { outputs[output].slice(at, 1) }[0].write(value);
-            let [filter, positions, d_y, d_filter] = &mut spectra;
+            let [filter, seen, d_y, d_filter] = &mut spectra;
             workspace.filter(weight, past + 1, c, filter);
             d_filter.fill(Complex::default());
             let mut pieces = plan.pieces.iter().peekable();
             let mut d_bias = 0.0;
-            for (row, &length) in inputs.lengths.iter().enumerate() {
+            for (row, &length) in positions.lengths.iter().enumerate() {
                 d_positions.fill(0.0);
                 while let Some(piece) = pieces.next_if(|piece| piece.row == row) {
-                    let Some(upstream) = gradients.d_y else { continue };
+                    let Some(upstream) = adjoint.upstream.d_y else { continue };
                     let before = if piece.window { past } else { 0 };
                     let first = past + piece.steps.start - before;
-                    workspace.positions(inputs, piece, c, positions);
+                    workspace.positions(positions, piece, c, seen);
                     workspace.transform(d_y, |values| {
                         for (x, t) in values[before..].iter_mut().zip(piece.steps.clone()) {
                             *x = upstream[(row * seq_len + t) * width + c];
                             d_bias += f64::from(*x);
                         }
                     });
-                    d_filter.iter_mut().zip(positions.iter().zip(d_y.iter())).for_each(|(sum, (s, d))| *sum += s.conj() * d);
+                    d_filter.iter_mut().zip(seen.iter().zip(d_y.iter())).for_each(|(sum, (s, d))| *sum += s.conj() * d);
                     d_y.iter_mut().zip(filter.iter()).for_each(|(d, h)| *d *= h.conj());
                     let values = workspace.inverse(d_y);
                     d_positions[first..past + piece.steps.end].iter_mut().zip(values).for_each(|(d, value)| *d = *value);
                 }
-                gradients.add_carried(row, length, c, &mut d_positions);
+                adjoint.add_carried(row, length, c, &mut d_positions);
                 for (p, &d) in d_positions.iter().enumerate() {
                     match p.checked_sub(past) {
                         None => write(3, (row * past + p) * width + c, d),
                         Some(t) => {
                             let at = (row * seq_len + t) * width + c;
-                            write(0, at, d + gradients.d_residual.map_or(0.0, |residual| residual[at]));
+                            write(0, at, d + adjoint.upstream.d_residual.map_or(0.0, |residual| residual[at]));
                         }
                     }
                 }
@@ -223,14 +224,14 @@ pub(super) fn backward(gradients: &super::Gradients<'_>, weight: &[f32], d_x: Ou
     });
 }
 
-impl super::Gradients<'_> {
+impl Adjoint<'_> {
     /// Adds what reaches the positions of a row through the window after it.
     fn add_carried(&self, row: usize, length: usize, c: usize, d_positions: &mut [f32]) {
-        let (inputs, width) = (self.inputs, self.inputs.shape.width);
-        let Some(d_last) = self.d_window_last else { return };
-        let oldest = if length == 0 { 0 } else { inputs.oldest(row, length - 1) };
-        for slot in (0..inputs.past).filter(|slot| length + slot >= oldest) {
-            d_positions[length + slot] += d_last[(row * inputs.past + slot) * width + c];
+        let (positions, width) = (self.positions, self.positions.shape.width);
+        let Some(d_last) = self.upstream.d_window_last else { return };
+        let oldest = if length == 0 { 0 } else { positions.oldest(row, length - 1) };
+        for slot in (0..positions.past).filter(|slot| length + slot >= oldest) {
+            d_positions[length + slot] += d_last[(row * positions.past + slot) * width + c];
         }
     }
 }

@@ -3,9 +3,8 @@
 use super::step::{Input, advance};
 use super::{CHUNK, EPS, Head, Inputs, Sizes};
 use crate::grid::{self, SharedOut};
-use crate::rows::put;
 use crate::shape::{Out, elements, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd};
+use crate::simd::{self, Level, Simd, WithSimd, put};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 

@@ -1,10 +1,8 @@
 //! One step of one head.
 
 use super::EPS;
-use crate::matmul::as_out;
-use crate::rows::put;
-use crate::shape::{Out, elements, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd};
+use crate::shape::{Out, as_out, elements, expect_len};
+use crate::simd::{self, Level, Simd, WithSimd, put};
 
 /// What a head reads in a step, its key not yet of length 1.
 #[derive(Clone, Copy)]

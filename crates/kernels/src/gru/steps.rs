@@ -4,8 +4,22 @@
 //! `d_preact` are the task's, over all steps. Rows in padding are left alone, except that their gradients become 0.
 
 use crate::shape::Out;
-use crate::simd::{Simd, WithSimd, load, sigmoid, store, tanh};
-use crate::stepwise::{Rows, add_to, gate, gate_mut, gate_sum, put, sigmoid_pair, tanh_and_slope, whole_gradient};
+use crate::simd::{Simd, WithSimd, add_to, load, plus, put, sigmoid, sigmoid_pair, store, tanh};
+use crate::stepwise::{Rows, gate, gate_mut, gate_sum, tanh_and_slope};
+
+/// h⁺ of the torch form, from the pre-activations of r and z, q = U_n h + b'_n and the input side p_n of the candidate.
+#[inline(always)]
+pub fn advance_torch<S: Simd>(simd: S, [r, z, q, input]: [S::f32s; 4], h: S::f32s) -> S::f32s {
+    let (r, z) = (sigmoid(simd, r), sigmoid(simd, z));
+    let n = tanh(simd, simd.mul_add_e_f32s(r, q, input));
+    simd.mul_add_e_f32s(z, simd.sub_f32s(h, n), n)
+}
+
+/// h⁺ of the paper's form, from z and the pre-activation of the candidate.
+#[inline(always)]
+pub fn advance_paper<S: Simd>(simd: S, z: S::f32s, n: S::f32s, h: S::f32s) -> S::f32s {
+    simd.mul_add_e_f32s(z, simd.sub_f32s(tanh(simd, n), h), h)
+}
 
 /// Torch form: the whole step after its product.
 pub(super) struct TorchStep<'a> {
@@ -29,12 +43,11 @@ impl WithSimd for TorchStep<'_> {
             let (p, u) = (&self.preact[step * 3 * e..][..3 * e], &self.product[row * 3 * e..][..3 * e]);
             let (state, h) = (&mut self.state[row * e..][..e], &mut self.h[step * e..][..e]);
             for at in (0..e).step_by(S::F32_LANES) {
-                let r = sigmoid(simd, gate_sum(simd, e, [p, u, self.bias], 0, at));
-                let z = sigmoid(simd, gate_sum(simd, e, [p, u, self.bias], 1, at));
+                let r = gate_sum(simd, e, [p, u, self.bias], 0, at);
+                let z = gate_sum(simd, e, [p, u, self.bias], 1, at);
                 let q = simd.add_f32s(load(simd, gate(u, e, 2), at), load(simd, self.inner_bias, at));
                 let input = simd.add_f32s(load(simd, gate(p, e, 2), at), load(simd, gate(self.bias, e, 2), at));
-                let n = tanh(simd, simd.mul_add_e_f32s(r, q, input));
-                let new = simd.mul_add_e_f32s(z, simd.sub_f32s(load(simd, state, at), n), n);
+                let new = advance_torch(simd, [r, z, q, input], load(simd, state, at));
                 put(simd, state, at, new);
                 store(simd, h, at, new);
             }
@@ -96,9 +109,7 @@ impl WithSimd for StateUpdate<'_> {
             let (state, h) = (&mut self.state[row * e..][..e], &mut self.h[step * e..][..e]);
             for at in (0..e).step_by(S::F32_LANES) {
                 let z = sigmoid(simd, gate_sum(simd, e, [p, u, self.bias], 1, at));
-                let n = tanh(simd, gate_sum(simd, e, [p, u, self.bias], 2, at));
-                let old = load(simd, state, at);
-                let new = simd.mul_add_e_f32s(z, simd.sub_f32s(n, old), old);
+                let new = advance_paper(simd, z, gate_sum(simd, e, [p, u, self.bias], 2, at), load(simd, state, at));
                 put(simd, state, at, new);
                 store(simd, h, at, new);
             }
@@ -143,7 +154,7 @@ impl WithSimd for TorchBackward<'_> {
                 let q = simd.add_f32s(load(simd, gate(u, e, 2), at), load(simd, self.inner_bias, at));
                 let input = simd.add_f32s(load(simd, gate(p, e, 2), at), load(simd, gate(self.bias, e, 2), at));
                 let [n, slope] = tanh_and_slope(simd, simd.mul_add_e_f32s(r, q, input));
-                let g = whole_gradient(simd, gamma, d_h, at);
+                let g = plus(simd, load(simd, gamma, at), d_h, at);
                 let through = simd.mul_f32s(g, z);
                 let shared = simd.mul_f32s(g, not_z);
                 let d_z = simd.mul_f32s(simd.mul_f32s(shared, z), simd.sub_f32s(load(simd, before, at), n));
@@ -197,7 +208,7 @@ impl WithSimd for CandidateBackward<'_> {
             for at in (0..e).step_by(S::F32_LANES) {
                 let [z, not_z] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, self.bias], 1, at));
                 let [n, slope] = tanh_and_slope(simd, gate_sum(simd, e, [p, u, self.bias], 2, at));
-                let g = whole_gradient(simd, gamma, d_h, at);
+                let g = plus(simd, load(simd, gamma, at), d_h, at);
                 let (through, shared) = (simd.mul_f32s(g, not_z), simd.mul_f32s(g, z));
                 let d_z = simd.mul_f32s(simd.mul_f32s(through, z), simd.sub_f32s(n, load(simd, before, at)));
                 let d_n = simd.mul_f32s(shared, slope);

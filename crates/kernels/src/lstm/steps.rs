@@ -4,8 +4,20 @@
 //! `d_preact` are the task's, over all steps. Rows in padding are left alone, except that their gradients become 0.
 
 use crate::shape::Out;
-use crate::simd::{Simd, WithSimd, load, sigmoid, store, tanh};
-use crate::stepwise::{Rows, add_to, gate_mut, gate_sum, put, sigmoid_pair, tanh_and_slope, whole_gradient};
+use crate::simd::{Simd, WithSimd, add_to, load, plus, put, sigmoid, sigmoid_pair, store, tanh};
+use crate::stepwise::{Rows, gate_mut, gate_sum, tanh_and_slope};
+
+/// c⁺, from the pre-activations of i, f and g.
+#[inline(always)]
+pub fn advance<S: Simd>(simd: S, [i, f, g]: [S::f32s; 3], c: S::f32s) -> S::f32s {
+    simd.mul_add_e_f32s(sigmoid(simd, f), c, simd.mul_f32s(sigmoid(simd, i), tanh(simd, g)))
+}
+
+/// h⁺, from the pre-activation of o and c⁺.
+#[inline(always)]
+pub fn output<S: Simd>(simd: S, o: S::f32s, c: S::f32s) -> S::f32s {
+    simd.mul_f32s(sigmoid(simd, o), tanh(simd, c))
+}
 
 /// The whole step after its product.
 pub(super) struct Step<'a> {
@@ -31,12 +43,12 @@ impl WithSimd for Step<'_> {
             let (state, cell_state) = (&mut self.state[row * e..][..e], &mut self.cell_state[row * e..][..e]);
             let (h, c) = (&mut self.h[step * e..][..e], &mut self.c[step * e..][..e]);
             for at in (0..e).step_by(S::F32_LANES) {
-                let i = sigmoid(simd, gate_sum(simd, e, [p, u, self.bias], 0, at));
-                let f = sigmoid(simd, gate_sum(simd, e, [p, u, self.bias], 1, at));
-                let g = tanh(simd, gate_sum(simd, e, [p, u, self.bias], 2, at));
-                let o = sigmoid(simd, gate_sum(simd, e, [p, u, self.bias], 3, at));
-                let new_c = simd.mul_add_e_f32s(f, load(simd, cell_state, at), simd.mul_f32s(i, g));
-                let new_h = simd.mul_f32s(o, tanh(simd, new_c));
+                let i = gate_sum(simd, e, [p, u, self.bias], 0, at);
+                let f = gate_sum(simd, e, [p, u, self.bias], 1, at);
+                let g = gate_sum(simd, e, [p, u, self.bias], 2, at);
+                let o = gate_sum(simd, e, [p, u, self.bias], 3, at);
+                let new_c = advance(simd, [i, f, g], load(simd, cell_state, at));
+                let new_h = output(simd, o, new_c);
                 put(simd, cell_state, at, new_c);
                 put(simd, state, at, new_h);
                 store(simd, c, at, new_c);
@@ -85,7 +97,7 @@ impl WithSimd for Backward<'_> {
                 let [g, g_slope] = tanh_and_slope(simd, gate_sum(simd, e, [p, u, self.bias], 2, at));
                 let [o, not_o] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, self.bias], 3, at));
                 let [tau, tau_slope] = tanh_and_slope(simd, load(simd, c, at));
-                let d_out = simd.mul_f32s(whole_gradient(simd, gamma, d_h, at), o);
+                let d_out = simd.mul_f32s(plus(simd, load(simd, gamma, at), d_h, at), o);
                 let d_c = simd.mul_add_e_f32s(d_out, tau_slope, load(simd, kappa, at));
                 let (through_i, through_f) = (simd.mul_f32s(d_c, i), simd.mul_f32s(d_c, f));
                 let gradients = [

@@ -15,20 +15,12 @@
 
 use super::chunk::{Chunk, Memory};
 use super::vectors::{add_scaled, dot, scale_all, scaled, unweigh};
-use super::{CHUNK, Head, Inputs, Piece};
+use super::{CHUNK, Head, Piece, Problem, Upstream};
 use crate::grid::SharedOut;
-use crate::matmul::{Matrix, Write, as_out, multiply};
-use crate::shape::Out;
+use crate::matmul::{Matrix, Write, multiply};
+use crate::shape::{Out, as_out};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
-
-/// What the backward pass reads besides the arguments, over the whole batch.
-pub(super) struct Upstream<'a> {
-    pub h: &'a [f32],
-    pub d_h: Option<&'a [f32]>,
-    /// Of C and n.
-    pub d_last: [Option<&'a [f32]>; 2],
-}
 
 /// The memory of a task.
 pub(super) struct Backward {
@@ -54,8 +46,8 @@ pub(super) struct Backward {
 }
 
 impl Backward {
-    pub fn new(inputs: &Inputs<'_>) -> Self {
-        let e = inputs.width;
+    pub fn new(problem: &Problem<'_>) -> Self {
+        let e = problem.width;
         let rows = || vec![0.0; CHUNK * e];
         Self {
             chunk: Chunk::new(e),
@@ -76,21 +68,21 @@ impl Backward {
     /// Writes the gradients of `head`.
     pub fn run(
         &mut self,
-        inputs: &Inputs<'_>,
+        problem: &Problem<'_>,
         head: Head,
         upstream: &Upstream<'_>,
         d_qkv: &[SharedOut; 3],
         d_gates: &SharedOut,
         d_start: [Out; 2],
     ) {
-        let e = inputs.width;
-        let pieces = inputs.pieces(head.row);
-        d_qkv.iter().for_each(|d| inputs.clear_padding(head, d));
+        let e = problem.width;
+        let pieces = problem.pieces(head.row);
+        d_qkv.iter().for_each(|d| problem.clear_padding(head, d));
         let length = pieces.last().map_or(0, |piece| piece.start + piece.len);
-        for t in length..inputs.shape.seq_len {
-            write_gates(inputs, head, t, d_gates, [0.0; 2]);
+        for t in length..problem.shape.seq_len {
+            write_gates(problem, head, t, d_gates, [0.0; 2]);
         }
-        self.find_memories(inputs, head, &pieces);
+        self.find_memories(problem, head, &pieces);
         for (d, last) in [(&mut self.d_c, upstream.d_last[0]), (&mut self.d_n, upstream.d_last[1])] {
             let len = d.len();
             match last {
@@ -100,11 +92,11 @@ impl Backward {
         }
         for (index, &piece) in pieces.iter().enumerate().rev() {
             let before = core::mem::replace(&mut self.before[index], Memory::new(0));
-            self.piece(inputs, head, piece, upstream, &before, d_gates);
+            self.piece(problem, head, piece, upstream, &before, d_gates);
             for (rows, d) in self.d_rows.iter().zip(d_qkv) {
                 for (t, row) in rows.chunks_exact(e.max(1)).enumerate().take(piece.len) {
                     // SAFETY: this head's channels alone.
-                    unsafe { d.slice(inputs.at(head, piece.start + t), e) }.write_copy_of_slice(row);
+                    unsafe { d.slice(problem.at(head, piece.start + t), e) }.write_copy_of_slice(row);
                 }
             }
         }
@@ -114,9 +106,9 @@ impl Backward {
     }
 
     /// Runs the memory forward, to have it before every piece.
-    fn find_memories(&mut self, inputs: &Inputs<'_>, head: Head, pieces: &[Piece]) {
+    fn find_memories(&mut self, problem: &Problem<'_>, head: Head, pieces: &[Piece]) {
         self.before.clear();
-        self.memory.begin(inputs, head);
+        self.memory.begin(problem, head);
         for (index, &piece) in pieces.iter().enumerate() {
             if piece.reset {
                 self.memory.clear();
@@ -124,27 +116,27 @@ impl Backward {
             self.before.push(if self.memory.is_empty() { Memory::new(0) } else { self.memory.clone() });
             // Nobody reads what the last piece leaves, nor what a reset follows.
             if pieces.get(index + 1).is_some_and(|next| !next.reset) {
-                self.chunk.read_gates(inputs, head, piece, self.memory.m);
-                self.chunk.remember(inputs, inputs.rows(head, piece), &mut self.memory);
+                self.chunk.read_gates(problem, head, piece, self.memory.m);
+                self.chunk.remember(problem, problem.rows(head, piece), &mut self.memory);
             }
         }
     }
 
     /// Fills `d_rows`, writes the gradients of the gates, and moves `d_c` and `d_n` to before the piece.
-    fn piece(&mut self, inputs: &Inputs<'_>, head: Head, piece: Piece, upstream: &Upstream<'_>, before: &Memory, d_gates: &SharedOut) {
-        let rows = inputs.rows(head, piece);
-        self.chunk.read_gates(inputs, head, piece, before.m);
-        self.chunk.score(inputs, rows, before);
-        self.divide(inputs, head, piece, upstream);
-        self.within(inputs, rows);
-        let through_decay = self.through_memory_after(inputs, rows, before);
-        self.reach_memory_before(inputs, rows, before);
+    fn piece(&mut self, problem: &Problem<'_>, head: Head, piece: Piece, upstream: &Upstream<'_>, before: &Memory, d_gates: &SharedOut) {
+        let rows = problem.rows(head, piece);
+        self.chunk.read_gates(problem, head, piece, before.m);
+        self.chunk.score(problem, rows, before);
+        self.divide(problem, head, piece, upstream);
+        self.within(problem, rows);
+        let through_decay = self.through_memory_after(problem, rows, before);
+        self.reach_memory_before(problem, rows, before);
         self.d_sums[piece.len - 1] += through_decay;
         let mut d_log_f = 0.0;
         for t in (0..piece.len).rev() {
             d_log_f += self.d_sums[t];
             let d_forget = d_log_f * f64::from(self.chunk.not_f[t]);
-            write_gates(inputs, head, piece.start + t, d_gates, [self.d_input[t] as f32, d_forget as f32]);
+            write_gates(problem, head, piece.start + t, d_gates, [self.d_input[t] as f32, d_forget as f32]);
         }
         if piece.reset {
             self.d_c.fill(0.0);
@@ -153,10 +145,10 @@ impl Backward {
     }
 
     /// g and dβ.
-    fn divide(&mut self, inputs: &Inputs<'_>, head: Head, piece: Piece, upstream: &Upstream<'_>) {
-        let (e, level, chunk) = (inputs.width, inputs.level, &self.chunk);
+    fn divide(&mut self, problem: &Problem<'_>, head: Head, piece: Piece, upstream: &Upstream<'_>) {
+        let (e, level, chunk) = (problem.width, problem.level, &self.chunk);
         for (t, g) in self.g.chunks_exact_mut(e.max(1)).enumerate().take(piece.len) {
-            let at = inputs.at(head, piece.start + t);
+            let at = problem.at(head, piece.start + t);
             let Some(d_h) = upstream.d_h else {
                 g.fill(0.0);
                 self.d_beta[t] = 0.0;
@@ -170,8 +162,8 @@ impl Backward {
     }
 
     /// What passes between the steps of the chunk; begins all gradients.
-    fn within(&mut self, inputs: &Inputs<'_>, [q, k, v]: [&[f32]; 3]) {
-        let (len, e, stride, level) = (self.chunk.len, inputs.width, inputs.shape.width, inputs.level);
+    fn within(&mut self, problem: &Problem<'_>, [q, k, v]: [&[f32]; 3]) {
+        let (len, e, stride, level) = (self.chunk.len, problem.width, problem.shape.width, problem.level);
         let Self { chunk, g, d_beta, d_scores, d_rows: [d_q, d_k, d_v], d_input, d_sums, .. } = self;
         let values = Matrix::new(v, stride).transpose();
         multiply(level, [len, e, len], Matrix::new(g, e), values, Write::Store, d_scores, len);
@@ -193,8 +185,8 @@ impl Backward {
     }
 
     /// What comes back from the memory after the chunk; the gradient of F_L, which is the decay of the whole chunk.
-    fn through_memory_after(&mut self, inputs: &Inputs<'_>, [_, k, v]: [&[f32]; 3], before: &Memory) -> f64 {
-        let (len, e, stride, level) = (self.chunk.len, inputs.width, inputs.shape.width, inputs.level);
+    fn through_memory_after(&mut self, problem: &Problem<'_>, [_, k, v]: [&[f32]; 3], before: &Memory) -> f64 {
+        let (len, e, stride, level) = (self.chunk.len, problem.width, problem.shape.width, problem.level);
         let Self { chunk, d_c, d_n, d_rows: [_, d_k, d_v], more, d_input, d_sums, .. } = self;
         if d_c.iter().chain(&*d_n).all(|&d| d == 0.0) {
             return 0.0;
@@ -223,8 +215,8 @@ impl Backward {
     }
 
     /// What goes on to the memory before the chunk.
-    fn reach_memory_before(&mut self, inputs: &Inputs<'_>, [q, ..]: [&[f32]; 3], before: &Memory) {
-        let (len, e, stride, level) = (self.chunk.len, inputs.width, inputs.shape.width, inputs.level);
+    fn reach_memory_before(&mut self, problem: &Problem<'_>, [q, ..]: [&[f32]; 3], before: &Memory) {
+        let (len, e, stride, level) = (self.chunk.len, problem.width, problem.shape.width, problem.level);
         let Self { chunk, d_c, d_n, g, d_beta, d_rows: [d_q, ..], more, d_sums, .. } = self;
         if before.is_empty() {
             d_c.fill(0.0);
@@ -250,11 +242,11 @@ impl Backward {
 }
 
 /// Writes the gradients of the input and the forget gate of step `t`.
-fn write_gates(inputs: &Inputs<'_>, head: Head, t: usize, d_gates: &SharedOut, [input, forget]: [f32; 2]) {
-    let at = inputs.gate_at(head, t);
+fn write_gates(problem: &Problem<'_>, head: Head, t: usize, d_gates: &SharedOut, [input, forget]: [f32; 2]) {
+    let at = problem.gate_at(head, t);
     // SAFETY: this head's gates alone.
     unsafe {
         d_gates.slice(at, 1)[0] = MaybeUninit::new(input);
-        d_gates.slice(at + inputs.heads, 1)[0] = MaybeUninit::new(forget);
+        d_gates.slice(at + problem.heads, 1)[0] = MaybeUninit::new(forget);
     }
 }

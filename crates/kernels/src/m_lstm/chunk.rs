@@ -1,8 +1,9 @@
 //! What both directions make of a chunk: its gates, its scores, and the memory after it. The formulas stand in [`super`].
 
 use super::vectors::{add_scaled, dot, exp_all, log_forget, scale_all, scaled, weigh};
-use super::{CHUNK, EMPTY_M, EPS, Head, Inputs, Piece};
-use crate::matmul::{Matrix, Write, as_out, multiply};
+use super::{CHUNK, EMPTY_M, EPS, Head, Piece, Problem};
+use crate::matmul::{Matrix, Write, multiply};
+use crate::shape::as_out;
 use alloc::{vec, vec::Vec};
 
 /// C, n and m of one head.
@@ -19,16 +20,16 @@ impl Memory {
     }
 
     /// What `head` starts from.
-    pub fn begin(&mut self, inputs: &Inputs<'_>, head: Head) {
-        let e = inputs.width;
+    pub fn begin(&mut self, problem: &Problem<'_>, head: Head) {
+        let e = problem.width;
         self.clear();
-        if let Some(c0) = inputs.start.c0 {
+        if let Some(c0) = problem.start.c0 {
             self.c.copy_from_slice(&c0[head.index * e * e..][..e * e]);
         }
-        if let Some(n0) = inputs.start.n0 {
+        if let Some(n0) = problem.start.n0 {
             self.n.copy_from_slice(&n0[head.index * e..][..e]);
         }
-        self.m = inputs.start.m0.map_or(EMPTY_M, |m0| m0[head.index]);
+        self.m = problem.start.m0.map_or(EMPTY_M, |m0| m0[head.index]);
     }
 
     /// A memory that has seen nothing.
@@ -94,13 +95,13 @@ impl Chunk {
     }
 
     /// The gates of `piece`, entered with the stabiliser `m`.
-    pub fn read_gates(&mut self, inputs: &Inputs<'_>, head: Head, piece: Piece, m: f32) {
-        let (len, level) = (piece.len, inputs.level);
+    pub fn read_gates(&mut self, problem: &Problem<'_>, head: Head, piece: Piece, m: f32) {
+        let (len, level) = (piece.len, problem.level);
         self.len = len;
         let mut log_f = [0.0; CHUNK];
         for (t, (a, log_f)) in self.a.iter_mut().zip(&mut log_f).enumerate().take(len) {
-            let at = inputs.gate_at(head, piece.start + t);
-            (*a, *log_f) = (f64::from(inputs.gates[at]), inputs.gates[at + inputs.heads]);
+            let at = problem.gate_at(head, piece.start + t);
+            (*a, *log_f) = (f64::from(problem.gates[at]), problem.gates[at + problem.heads]);
         }
         log_forget(level, &mut log_f[..len], &mut self.not_f[..len]);
         let (mut total, mut mu) = (0.0, f64::from(m));
@@ -119,19 +120,19 @@ impl Chunk {
         for x in [&mut self.delta, &mut self.floor, &mut self.write] {
             exp_all(level, &mut x[..len]);
         }
-        scale_all(level, inputs.scale, &mut self.write[..len]);
+        scale_all(level, problem.scale, &mut self.write[..len]);
     }
 
     /// S, β and 1 / η, from the queries and keys of the chunk and the memory it is entered with.
-    pub fn score(&mut self, inputs: &Inputs<'_>, [q, k, _]: [&[f32]; 3], memory: &Memory) {
-        let (len, e, stride, level) = (self.len, inputs.width, inputs.shape.width, inputs.level);
+    pub fn score(&mut self, problem: &Problem<'_>, [q, k, _]: [&[f32]; 3], memory: &Memory) {
+        let (len, e, stride, level) = (self.len, problem.width, problem.shape.width, problem.level);
         let keys = Matrix::new(k, stride).transpose();
         multiply(level, [len, e, len], Matrix::new(q, stride), keys, Write::Store, &mut self.scores, len);
         let rows = self.scores.chunks_exact_mut(len).zip(self.weights.chunks_exact_mut(len)).take(len);
         for (t, (scores, weights)) in rows.enumerate() {
             scores[t + 1..].fill(0.0);
             weights[t + 1..].fill(0.0);
-            let own = weigh(level, inputs.scale, &self.a[..=t], self.mu[t], &mut scores[..=t], &mut weights[..=t]);
+            let own = weigh(level, problem.scale, &self.a[..=t], self.mu[t], &mut scores[..=t], &mut weights[..=t]);
             let before = if memory.is_empty() { 0.0 } else { self.delta[t] * dot(level, &memory.n, &q[t * stride..]) };
             self.beta[t] = own + before;
             self.inverse[t] = 1.0 / (self.beta[t].abs().max(self.floor[t]) + EPS);
@@ -139,8 +140,8 @@ impl Chunk {
     }
 
     /// Moves `memory` to the end of the chunk.
-    pub fn remember(&mut self, inputs: &Inputs<'_>, [_, k, v]: [&[f32]; 3], memory: &mut Memory) {
-        let (len, e, stride, level) = (self.len, inputs.width, inputs.shape.width, inputs.level);
+    pub fn remember(&mut self, problem: &Problem<'_>, [_, k, v]: [&[f32]; 3], memory: &mut Memory) {
+        let (len, e, stride, level) = (self.len, problem.width, problem.shape.width, problem.level);
         for (t, written) in self.written.chunks_exact_mut(e.max(1)).enumerate().take(len) {
             scaled(level, self.write[t], &v[t * stride..], as_out(written));
         }

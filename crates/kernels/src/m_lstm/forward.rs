@@ -2,7 +2,7 @@
 
 use super::chunk::{Chunk, Memory};
 use super::vectors::{scale_all, scaled};
-use super::{CHUNK, Head, Inputs, Piece};
+use super::{CHUNK, Head, Piece, Problem};
 use crate::grid::SharedOut;
 use crate::matmul::{Matrix, Write, multiply};
 use crate::shape::Out;
@@ -18,20 +18,20 @@ pub(super) struct Forward {
 }
 
 impl Forward {
-    pub fn new(inputs: &Inputs<'_>) -> Self {
-        let e = inputs.width;
+    pub fn new(problem: &Problem<'_>) -> Self {
+        let e = problem.width;
         Self { chunk: Chunk::new(e), memory: Memory::new(e), numerators: vec![0.0; CHUNK * e] }
     }
 
     /// Writes the outputs of `head` and its memory at the end.
-    pub fn run(&mut self, inputs: &Inputs<'_>, head: Head, h: &SharedOut, last: [Out; 3]) {
-        inputs.clear_padding(head, h);
-        self.memory.begin(inputs, head);
-        for piece in inputs.pieces(head.row) {
+    pub fn run(&mut self, problem: &Problem<'_>, head: Head, h: &SharedOut, last: [Out; 3]) {
+        problem.clear_padding(head, h);
+        self.memory.begin(problem, head);
+        for piece in problem.pieces(head.row) {
             if piece.reset {
                 self.memory.clear();
             }
-            self.piece(inputs, head, piece, h);
+            self.piece(problem, head, piece, h);
         }
         let [c, n, m] = last;
         c.write_copy_of_slice(&self.memory.c);
@@ -39,12 +39,12 @@ impl Forward {
         m.fill(MaybeUninit::new(self.memory.m));
     }
 
-    fn piece(&mut self, inputs: &Inputs<'_>, head: Head, piece: Piece, h: &SharedOut) {
+    fn piece(&mut self, problem: &Problem<'_>, head: Head, piece: Piece, h: &SharedOut) {
         let Self { chunk, memory, numerators } = self;
-        let (len, e, stride, level) = (piece.len, inputs.width, inputs.shape.width, inputs.level);
-        let rows = inputs.rows(head, piece);
-        chunk.read_gates(inputs, head, piece, memory.m);
-        chunk.score(inputs, rows, memory);
+        let (len, e, stride, level) = (piece.len, problem.width, problem.shape.width, problem.level);
+        let rows = problem.rows(head, piece);
+        chunk.read_gates(problem, head, piece, memory.m);
+        chunk.score(problem, rows, memory);
         let into = if memory.is_empty() {
             Write::Store
         } else {
@@ -57,9 +57,9 @@ impl Forward {
         multiply(level, [len, len, e], Matrix::new(&chunk.scores, len), Matrix::new(rows[2], stride), into, numerators, e);
         for (t, row) in numerators.chunks_exact(e.max(1)).enumerate().take(len) {
             // SAFETY: this head's channels alone.
-            let h = unsafe { h.slice(inputs.at(head, piece.start + t), e) };
+            let h = unsafe { h.slice(problem.at(head, piece.start + t), e) };
             scaled(level, chunk.inverse[t], row, h);
         }
-        chunk.remember(inputs, rows, memory);
+        chunk.remember(problem, rows, memory);
     }
 }

@@ -1,9 +1,8 @@
 //! One step of one head by the recurrence.
 
 use super::EPS;
-use crate::rows::put;
 use crate::shape::{elements, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd, exp};
+use crate::simd::{self, Level, Simd, WithSimd, exp, put};
 use crate::stepwise::log_sigmoid;
 
 /// Moves the memory of one head by one step and writes its output; allocates nothing.

@@ -1,9 +1,9 @@
 //! Rows added, scaled and multiplied, on vectors.
 
-use crate::rows::{put, scale};
+use crate::rows::scale;
 use crate::shape::Out;
-use crate::simd::{self, Level, Simd, WithSimd};
-use crate::stepwise::{log_sigmoid, sigmoid_pair};
+use crate::simd::{self, Level, Simd, WithSimd, put, sigmoid_pair};
+use crate::stepwise::log_sigmoid;
 
 /// Σ x y.
 pub(super) fn dot(level: Level, x: &[f32], y: &[f32]) -> f32 {

@@ -14,6 +14,7 @@ mod packed;
 
 use crate::choices;
 use crate::grid::{self, SharedOut};
+pub(crate) use crate::shape::as_out;
 use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 use alloc::{vec, vec::Vec};
@@ -65,7 +66,6 @@ pub enum Write {
 ///
 /// # Panics
 /// When an element lies outside its slice.
-#[allow(clippy::too_many_arguments, reason = "three sizes, three matrices")]
 pub fn multiply(
     level: Level,
     [rows, depth, columns]: [usize; 3],
@@ -203,15 +203,6 @@ pub fn transposed(data: &[f32], rows: usize, columns: usize) -> Vec<f32> {
         }
     }
     out
-}
-
-/// Initialised memory as an output of the store functions.
-///
-/// What is behind the result must stay initialised: write values there, never `MaybeUninit::uninit()`.
-#[inline(always)]
-pub(crate) fn as_out(values: &mut [f32]) -> &mut [MaybeUninit<f32>] {
-    // SAFETY: the same layout; the crate's stores write whole values only.
-    unsafe { core::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len()) }
 }
 
 /// Every element of the three matrices must lie in its slice, and `out` must be initialised where it is added to.

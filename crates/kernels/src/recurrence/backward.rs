@@ -1,88 +1,61 @@
 //! The reverse recurrence: gradients of the inputs, the bias, the carried state and the state that resets restore.
 
+use super::formulas::Formulas;
 use super::handover::{Claim, Handover};
-use super::passes::{Retreat, SummarizeBackward};
+use super::passes::{StepBackward, Summarize};
 use super::plan::{Block, Plan};
-use super::steps::{Target, walk};
+use super::problem::{Effect, Prepared, Problem, STREAM_BYTES, aligned, expect_bias, padded};
+use super::stretch::{Target, walk};
 use super::sums::{Part, Sums};
-use super::{Cell, Effect, Prepared, Problem, STREAM_BYTES, aligned, padded};
+use super::{Gradients, Upstream};
 use crate::grid::{self, SharedOut};
-use crate::shape::{Out, expect_len};
+use crate::shape::expect_len;
 use crate::simd::{Level, stream_fence};
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-/// Steps whose bias gradients are added up in f32 before they go to an f64 sum: a few roundings of a number that is still small, at the
-/// cost of a few hundredths of the pass.
+/// Steps whose gradients of a bias or a shared input are added up in f32 before they go to an f64 sum: a few roundings of a number that is
+/// still small, at the cost of a few hundredths of the pass.
 const SUM_STEPS: usize = 32;
 
 /// Where the gradients of one input go: `out` begins at the first one, steps are `stride` floats apart.
 #[derive(Clone, Copy)]
-pub(crate) struct ColumnOut {
-    pub out: SharedOut,
-    pub offset: usize,
-    pub stride: usize,
+struct ColumnOut {
+    out: SharedOut,
+    offset: usize,
+    stride: usize,
 }
 
-/// The columns of `d_preact` `[B, T, N·E]`.
-pub(crate) fn columns_out<const N: usize>(d_preact: Out, width: usize) -> [ColumnOut; N] {
-    let out = SharedOut::new(d_preact);
-    core::array::from_fn(|j| ColumnOut { out, offset: j * width, stride: N * width })
-}
-
-impl ColumnOut {
-    /// In place of a column for an input that is one number per channel, whose gradient is not written.
-    pub fn unwritten(self) -> Self {
-        Self { offset: 0, stride: 0, ..self }
-    }
-}
-
-/// What the forward pass gave and what comes back to it.
-pub(crate) struct Upstream<'a> {
-    /// `[B, T, E]`
-    pub h: &'a [f32],
-    /// `[B, T, E]`; `None` is 0.
-    pub d_h: Option<&'a [f32]>,
-    /// `[B, E]`; `None` is 0.
-    pub d_h_last: Option<&'a [f32]>,
-}
-
-/// Where gradients go, besides those of the inputs.
-pub(crate) struct Gradients<'a> {
-    /// `[N·E]`, where wanted.
-    pub d_bias: Option<Out<'a>>,
-    /// `[B, E]`
-    pub d_h0: Out<'a>,
-    /// `[E]`
-    pub d_init: Out<'a>,
-}
-
-/// Runs the reverse recurrence of `problem`; the gradients of its inputs go to `d_x`.
-pub(crate) fn backward<C: Cell<N>, const N: usize>(
-    problem: &Problem<C, N>,
-    upstream: &Upstream,
-    d_x: [ColumnOut; N],
-    gradients: Gradients,
-) {
-    let shape = problem.shape;
-    let Gradients { d_bias, d_h0, d_init } = gradients;
+/// Runs the reverse recurrence of `problem`.
+pub fn backward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, upstream: &Upstream, gradients: Gradients) {
+    let (shape, formulas) = (problem.shape, problem.formulas);
+    let Gradients { d_preact, mut d_bias, d_extra, d_h0, d_init } = gradients;
     expect_len("h", upstream.h, shape.elements());
-    problem.expect_fits();
     upstream.d_h.inspect(|d_h| expect_len("d_h", d_h, shape.elements()));
     upstream.d_h_last.inspect(|d| expect_len("d_h_last", d, shape.states()));
-    d_bias.as_deref().inspect(|d| expect_len("d_bias", d, N * shape.width));
+    expect_len("d_preact", d_preact, F::PARTS * shape.elements());
+    expect_bias("d_bias", d_bias.as_deref(), formulas, shape);
+    expect_len("d_extra", d_extra, formulas.extra_len(shape));
     expect_len("d_h0", d_h0, shape.states());
     expect_len("d_init", d_init, shape.width);
-    let plan = Plan::new(shape, grid::threads(), N + 2, C::NARROWEST);
+    let plan = Plan::new(shape, grid::threads(), N + 2);
     if shape.states() == 0 {
-        d_bias.into_iter().chain([d_init]).for_each(|d| d.fill(MaybeUninit::new(0.0)));
+        d_bias.into_iter().chain([d_extra, d_init]).for_each(|d| d.fill(MaybeUninit::new(0.0)));
         return;
     }
+    let d_x = {
+        let (parts, extra) = (SharedOut::new(&mut *d_preact), SharedOut::new(&mut *d_extra));
+        let part = |j| ColumnOut { out: parts, offset: j * shape.width, stride: F::PARTS * shape.width };
+        // Of a number per channel only the sum is written.
+        let extra = ColumnOut { out: extra, offset: 0, stride: if F::SHARED { 0 } else { shape.width } };
+        core::array::from_fn(|j| if j < F::PARTS { part(j) } else { extra })
+    };
     let prepared = Prepared::new(problem);
     let level = Level::current();
     let streaming = N * shape.elements() * size_of::<f32>() >= STREAM_BYTES
-        && d_x.iter().all(|d_x| aligned(d_x.out.pointer(d_x.offset).addr(), d_x.stride));
-    let sums = Sums::new(&plan, N, d_bias.is_some(), !problem.start.segments.is_dense());
+        && written::<F, N>(&d_x).iter().all(|d_x| aligned(d_x.out.pointer(d_x.offset).addr(), d_x.stride));
+    let summed = core::array::from_fn(|j| if j < F::PARTS { d_bias.is_some() } else { F::SHARED });
+    let sums = Sums::<N>::new(&plan, summed, !problem.start.segments.is_dense());
     let d_h0 = SharedOut::new(d_h0);
     // Chunks are claimed from the end of each sequence.
     let index = |claim: &Claim| {
@@ -100,8 +73,8 @@ pub(crate) fn backward<C: Cell<N>, const N: usize>(
             |claim, effect, next| {
                 let (task, mut part) = (task(claim), sums.part());
                 let next = next.map(|next| plan.block(index(next)));
-                let ahead = prepared.ahead(&task.block, next.as_ref(), -1);
-                task.run(claim, effect, task.block.chunk + 1 == plan.chunks(), ahead, &mut part);
+                let distance = prepared.prefetch_distance(&task.block, next.as_ref(), -1);
+                task.run(claim, effect, task.block.chunk + 1 == plan.chunks(), distance, &mut part);
                 keep(index(claim), part);
                 if streaming {
                     stream_fence();
@@ -109,16 +82,22 @@ pub(crate) fn backward<C: Cell<N>, const N: usize>(
             },
         );
     });
-    if let Some(d_bias) = d_bias {
-        for (j, d_bias) in d_bias.chunks_exact_mut(shape.width).enumerate() {
-            sums.add_up(&parts, &plan, j, d_bias);
-        }
+    for (j, d_bias) in d_bias.iter_mut().flat_map(|d_bias| d_bias.chunks_exact_mut(shape.width)).enumerate() {
+        sums.add_up(&parts, &plan, j, d_bias);
+    }
+    if F::SHARED {
+        sums.add_up(&parts, &plan, N - 1, d_extra);
     }
     sums.add_up(&parts, &plan, N, d_init);
 }
 
-struct Task<'a, C, const N: usize> {
-    prepared: &'a Prepared<'a, C, N>,
+/// The columns that are written step by step: all but that of an input with one number per channel.
+fn written<F: Formulas<N>, const N: usize>(d_x: &[ColumnOut; N]) -> &[ColumnOut] {
+    &d_x[..N - usize::from(F::SHARED)]
+}
+
+struct Task<'a, F, const N: usize> {
+    prepared: &'a Prepared<'a, F, N>,
     upstream: &'a Upstream<'a>,
     level: Level,
     block: Block,
@@ -127,10 +106,10 @@ struct Task<'a, C, const N: usize> {
     streaming: bool,
 }
 
-impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
+impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
     /// Runs the block: the `last` of a sequence from the gradient of the final state, others from what comes after. `effect` is the
     /// block's own, if one stands before it.
-    fn run(&self, claim: &Claim, effect: Option<Effect>, last: bool, ahead: isize, sums: &mut Part) {
+    fn run(&self, claim: &Claim, effect: Option<Effect>, last: bool, distance: isize, sums: &mut Part<N>) {
         let width = self.block.channels.len();
         let first = self.block.chunk == 0;
         let mut carry = padded(&self.prepared.zeros[..width]);
@@ -145,7 +124,7 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
                 claim.publish(&effect.apply(&carry[..width]));
             }
         }
-        self.step_backward(&mut carry, ahead, sums);
+        self.step_backward(&mut carry, distance, sums);
         if last {
             claim.publish(&carry);
         }
@@ -168,19 +147,19 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
         }
         let steps = steps.start..reset;
         if !steps.is_empty() {
-            let body = SummarizeBackward {
-                feed: prepared.feed(block, steps.start, prepared.ahead(block, None, -1)),
+            let body = Summarize::<F, N, true> {
+                feed: prepared.feed(block, steps.start, prepared.prefetch_distance(block, None, -1)),
                 d_h: prepared.rows(self.upstream.d_h, block, steps.start),
                 summary: effect.summary(),
             };
-            // SAFETY: lengths were checked by `backward` and `Prepared::new`; the buffers are padded.
+            // SAFETY: lengths were checked by `backward` and `Problem::new`; the buffers are padded.
             unsafe { walk(self.level, steps.len(), block.channels.len(), body) };
         }
         effect
     }
 
     /// Runs the block backwards from the gradient `carry` of the state at its end, and leaves there that of the state before it.
-    fn step_backward(&self, carry: &mut [f32], ahead: isize, sums: &mut Part) {
+    fn step_backward(&self, carry: &mut [f32], distance: isize, sums: &mut Part<N>) {
         let (prepared, block) = (self.prepared, &self.block);
         let steps = prepared.real(block);
         let mut end = steps.end;
@@ -190,8 +169,8 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
             // Short stretches, from the last one: the f32 sums inside each stay exact enough.
             let mut stop = run.end;
             while stop > run.start {
-                let from = if sums.has_bias() { stop.saturating_sub(SUM_STEPS).max(run.start) } else { run.start };
-                self.stretch(from..stop, carry, ahead, sums);
+                let from = if sums.any_input() { stop.saturating_sub(SUM_STEPS).max(run.start) } else { run.start };
+                self.stretch(from..stop, carry, distance, sums);
                 stop = from;
             }
             if reset.is_some() {
@@ -203,7 +182,7 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
     }
 
     /// One dense stretch; its first step may be a reset.
-    fn stretch(&self, steps: Range<usize>, carry: &mut [f32], ahead: isize, sums: &mut Part) {
+    fn stretch(&self, steps: Range<usize>, carry: &mut [f32], distance: isize, sums: &mut Part<N>) {
         let (prepared, block) = (self.prepared, &self.block);
         let t = steps.start;
         let before = if prepared.is_reset(block, t) {
@@ -213,8 +192,8 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
         } else {
             prepared.rows(Some(self.upstream.h), block, t - 1).first
         };
-        let body = Retreat {
-            feed: prepared.feed(block, t, ahead),
+        let body = StepBackward {
+            feed: prepared.feed(block, t, distance),
             before,
             h: prepared.rows(Some(self.upstream.h), block, t),
             d_h: prepared.rows(self.upstream.d_h, block, t),
@@ -223,7 +202,7 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
             sums: sums.buffers(),
             streaming: self.streaming,
         };
-        // SAFETY: lengths were checked by `backward` and `Prepared::new`; buffers are padded; this block's part of each output
+        // SAFETY: lengths were checked by `backward` and `Problem::new`; buffers are padded; this block's part of each output
         // belongs to this task alone, and `streaming` implies alignment.
         unsafe { walk(self.level, steps.len(), block.channels.len(), body) };
         sums.flush(self.level);
@@ -236,7 +215,7 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
 
     fn clear_padding(&self) {
         for t in self.prepared.real(&self.block).end..self.block.steps.end {
-            for d_x in &self.d_x[..N - C::SHARED] {
+            for d_x in written::<F, N>(&self.d_x) {
                 let row = self.block.b * self.prepared.problem.shape.seq_len + t;
                 let from = d_x.offset + row * d_x.stride + self.block.channels.start;
                 // SAFETY: this block's part of the output belongs to this task alone.

@@ -1,27 +1,27 @@
 //! The recurrence in order of time.
 
+use super::formulas::Formulas;
 use super::handover::{Claim, Handover};
-use super::passes::{Advance, SummarizeForward};
+use super::passes::{Advance, Summarize};
 use super::plan::{Block, Plan};
-use super::steps::{Target, walk};
-use super::{Cell, Effect, Prepared, Problem, STREAM_BYTES, padded};
+use super::problem::{Effect, Prepared, Problem, STREAM_BYTES, aligned, padded};
+use super::stretch::{Target, walk};
 use crate::grid::{self, SharedOut};
 use crate::shape::{Out, Shape, expect_len};
 use crate::simd::{Level, stream_fence};
 
 /// Runs `problem`: every state to `h` `[B, T, E]` (0 at padding), each row's end to `h_last` `[B, E]`.
-pub(crate) fn forward<C: Cell<N>, const N: usize>(problem: &Problem<C, N>, h: Out, h_last: Out) {
+pub fn forward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, h: Out, h_last: Out) {
     expect_len("h", h, problem.shape.elements());
-    problem.expect_fits();
     expect_len("h_last", h_last, problem.shape.states());
-    let plan = Plan::new(problem.shape, grid::threads(), N, C::NARROWEST);
+    let plan = Plan::new(problem.shape, grid::threads(), N);
     let Shape { seq_len, width, .. } = problem.shape;
     if problem.shape.states() == 0 {
         return;
     }
     let prepared = Prepared::new(problem);
     let level = Level::current();
-    let streaming = size_of_val(h) >= STREAM_BYTES && super::aligned(h.as_ptr().addr(), width);
+    let streaming = size_of_val(h) >= STREAM_BYTES && aligned(h.as_ptr().addr(), width);
     let out = SharedOut::new(h);
     let task = |claim: &Claim| Task { prepared: &prepared, level, block: plan.block(claim.index), out, streaming };
     Handover::new(&plan).run(
@@ -33,7 +33,7 @@ pub(crate) fn forward<C: Cell<N>, const N: usize>(problem: &Problem<C, N>, h: Ou
         |claim, effect, next| {
             let task = task(claim);
             let next = next.map(|next| plan.block(next.index));
-            task.run(claim, effect, prepared.ahead(&task.block, next.as_ref(), 1));
+            task.run(claim, effect, prepared.prefetch_distance(&task.block, next.as_ref(), 1));
             if streaming {
                 stream_fence();
             }
@@ -49,17 +49,17 @@ pub(crate) fn forward<C: Cell<N>, const N: usize>(problem: &Problem<C, N>, h: Ou
     }
 }
 
-struct Task<'a, C, const N: usize> {
-    prepared: &'a Prepared<'a, C, N>,
+struct Task<'a, F, const N: usize> {
+    prepared: &'a Prepared<'a, F, N>,
     level: Level,
     block: Block,
     out: SharedOut,
     streaming: bool,
 }
 
-impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
+impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
     /// Runs the block: the first of a sequence from h0, others from what comes before. `effect` is the block's own, if one follows.
-    fn run(&self, claim: &Claim, effect: Option<Effect>, ahead: isize) {
+    fn run(&self, claim: &Claim, effect: Option<Effect>, distance: isize) {
         let mut state = padded(self.prepared.h0(&self.block));
         if self.block.chunk > 0 {
             let state = &mut state[..self.block.channels.len()];
@@ -68,7 +68,7 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
                 claim.publish(&effect.apply(state));
             }
         }
-        self.advance(&mut state, ahead);
+        self.advance(&mut state, distance);
         if self.block.chunk == 0 {
             claim.publish(&state);
         }
@@ -86,16 +86,16 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
             steps.start = reset;
         }
         if !steps.is_empty() {
-            let body =
-                SummarizeForward { feed: prepared.feed(block, steps.start, prepared.ahead(block, None, 1)), summary: effect.summary() };
-            // SAFETY: `feed` checked the first row and `Prepared::new` that the last one is there; the buffers are padded.
+            let feed = prepared.feed(block, steps.start, prepared.prefetch_distance(block, None, 1));
+            let body = Summarize::<F, N, false> { feed, d_h: prepared.rows(None, block, 0), summary: effect.summary() };
+            // SAFETY: `Problem::new` checked that every input has all rows; the buffers are padded.
             unsafe { walk(self.level, steps.len(), block.channels.len(), body) };
         }
         effect
     }
 
     /// Runs the block from `state` and leaves there the state at its end.
-    fn advance(&self, state: &mut [f32], ahead: isize) {
+    fn advance(&self, state: &mut [f32], distance: isize) {
         let (prepared, block) = (self.prepared, &self.block);
         let steps = prepared.real(block);
         let mut t = steps.start;
@@ -104,9 +104,14 @@ impl<C: Cell<N>, const N: usize> Task<'_, C, N> {
             if prepared.is_reset(block, t) {
                 state[..block.channels.len()].copy_from_slice(prepared.init(block));
             }
-            let body =
-                Advance { feed: prepared.feed(block, t, ahead), state: state.as_mut_ptr(), h: self.target(t), streaming: self.streaming };
-            // SAFETY: as in `summarize`; this block's part of the output belongs to this task alone, and `streaming` implies alignment.
+            let body = Advance {
+                feed: prepared.feed(block, t, distance),
+                state: state.as_mut_ptr(),
+                h: self.target(t),
+                streaming: self.streaming,
+            };
+            // SAFETY: `Problem::new` checked that every input has all rows; the state is padded; this block's part of the output belongs to
+            // this task alone, and `streaming` implies alignment.
             unsafe { body.run(self.level, stop - t) };
             t = stop;
         }

@@ -4,8 +4,10 @@ use crate::shape::Shape;
 use core::ops::Range;
 
 /// Inputs of one chunk of time, in bytes: they are read twice, and the second time should find them in the second-level cache, beside
-/// those of the next chunk, which are asked for meanwhile.
+/// those of the next chunk, which are prefetched meanwhile.
 const CHUNK_BYTES: usize = 384 * 1024;
+/// Fewest channels worth a task: rows of less than 256 bytes halve the memory's speed.
+const NARROWEST: usize = 64;
 /// Chunks of time are not shorter than this.
 const MIN_CHUNK: usize = 64;
 /// Blocks of channels begin at multiples of this, so that whole vectors stay aligned.
@@ -35,17 +37,17 @@ pub struct Block {
 }
 
 impl Plan {
-    /// Cuts `shape` for `threads` threads; a step reads `streams` floats per channel; blocks have at least `narrowest` channels.
+    /// Cuts `shape` for `threads` threads; a step reads `streams` floats per channel.
     ///
     /// Rows first, since they are independent; then channels, while blocks stay wide enough; then time.
-    pub fn new(shape: Shape, threads: usize, streams: usize, narrowest: usize) -> Self {
+    pub fn new(shape: Shape, threads: usize, streams: usize) -> Self {
         let whole = Self { shape, channel_block: shape.width.max(1), chunk: shape.seq_len.max(1) };
         let balanced = |tasks: usize| tasks.is_multiple_of(threads) || tasks >= 4 * threads;
         if balanced(shape.batch) {
             return whole;
         }
         let blocks = |n: usize| shape.width.div_ceil(n).next_multiple_of(CHANNEL_STEP);
-        for n in 2..=shape.width / narrowest {
+        for n in 2..=shape.width / NARROWEST {
             let cut = Self { channel_block: blocks(n), ..whole };
             if balanced(shape.batch * cut.channel_blocks()) {
                 return cut;
@@ -109,7 +111,7 @@ mod tests {
         for (batch, seq_len, width) in [(1, 100_000, 5), (3, 1000, 200), (64, 20, 7), (1, 1, 1), (2, 5000, 130)] {
             let shape = Shape { batch, seq_len, width };
             for threads in [1, 2, 3, 16] {
-                let plan = Plan::new(shape, threads, 3, 64);
+                let plan = Plan::new(shape, threads, 3);
                 let mut covered = alloc::vec![0u8; shape.elements()];
                 for block in (0..plan.tasks()).map(|i| plan.block(i)) {
                     for t in block.steps {
@@ -123,8 +125,8 @@ mod tests {
 
     #[test]
     fn long_single_sequences_are_cut_in_time() {
-        assert!(Plan::new(Shape { batch: 1, seq_len: 1 << 20, width: 64 }, 2, 2, 64).chunks() > 100);
-        assert_eq!(Plan::new(Shape { batch: 64, seq_len: 4096, width: 128 }, 2, 2, 64).tasks(), 64);
-        assert_eq!(Plan::new(Shape { batch: 1, seq_len: 4096, width: 128 }, 2, 2, 64).tasks(), 2);
+        assert!(Plan::new(Shape { batch: 1, seq_len: 1 << 20, width: 64 }, 2, 2).chunks() > 100);
+        assert_eq!(Plan::new(Shape { batch: 64, seq_len: 4096, width: 128 }, 2, 2).tasks(), 64);
+        assert_eq!(Plan::new(Shape { batch: 1, seq_len: 4096, width: 128 }, 2, 2).tasks(), 2);
     }
 }

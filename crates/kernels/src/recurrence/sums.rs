@@ -1,28 +1,28 @@
 //! Sums of gradients over rows: one part per task, added up in index order, so that the same bits come out every time.
 
 use super::plan::Plan;
-use super::steps::LANES;
+use super::stretch::LANES;
 use crate::grid::SharedOut;
 use crate::shape::Out;
 use crate::simd::{Level, Simd, WithSimd};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 
-/// Which sums are wanted: one per input for the bias, and one more for the state that resets restore.
-pub struct Sums {
+/// Which sums are wanted: those of some of the N inputs, and one more for the state that resets restore.
+pub struct Sums<const N: usize> {
     tasks: usize,
-    inputs: usize,
     width: usize,
-    bias: bool,
+    inputs: [bool; N],
     init: bool,
 }
 
-/// The sums of one task, `[inputs + 1, width]`; empty when none are wanted.
+/// The sums of one task, `[N + 1, width]`; empty when none are wanted.
 pub type Totals = Vec<f64>;
 
 /// A task's sums in the making.
-pub struct Part {
-    /// Sums of the latest steps, one padded row per input; empty when the bias is not wanted.
+pub struct Part<const N: usize> {
+    inputs: [bool; N],
+    /// Sums of the latest steps, one padded row per input; empty when those of no input are wanted.
     recent: Vec<f32>,
     totals: Totals,
     width: usize,
@@ -30,25 +30,27 @@ pub struct Part {
     padded: usize,
 }
 
-impl Sums {
-    /// For blocks of `plan` and as many inputs; the gradient of a bias only when `bias`, that of resets only when `init`.
-    pub fn new(plan: &Plan, inputs: usize, bias: bool, init: bool) -> Self {
-        Self { tasks: plan.tasks(), inputs, width: plan.channel_block(), bias, init }
+impl<const N: usize> Sums<N> {
+    /// For blocks of `plan`: the sums of the gradients of `inputs`, and of resets only when `init`.
+    pub fn new(plan: &Plan, inputs: [bool; N], init: bool) -> Self {
+        Self { tasks: plan.tasks(), width: plan.channel_block(), inputs, init }
     }
 
     /// A task's sums, 0 so far.
-    pub fn part(&self) -> Part {
+    pub fn part(&self) -> Part<N> {
         let padded = self.width.next_multiple_of(LANES);
+        let any = self.inputs.contains(&true);
         Part {
-            recent: if self.bias { vec![0.0; self.inputs * padded] } else { Vec::new() },
-            totals: if self.bias || self.init { vec![0.0; (self.inputs + 1) * self.width] } else { Vec::new() },
+            inputs: self.inputs,
+            recent: vec![0.0; if any { N * padded } else { 0 }],
+            totals: vec![0.0; if any || self.init { (N + 1) * self.width } else { 0 }],
             width: self.width,
             padded,
         }
     }
 
     /// Runs `work`, which must hand in the part of every task once by its index.
-    pub fn collect(&self, work: impl FnOnce(&(dyn Fn(usize, Part) + Sync))) -> Vec<Totals> {
+    pub fn collect(&self, work: impl FnOnce(&(dyn Fn(usize, Part<N>) + Sync))) -> Vec<Totals> {
         let mut parts: Vec<MaybeUninit<Totals>> = (0..self.tasks).map(|_| MaybeUninit::new(Vec::new())).collect();
         let shared = SharedOut::new(&mut parts);
         work(&|index, part| {
@@ -73,20 +75,15 @@ impl Sums {
     }
 }
 
-impl Part {
-    /// Whether the bias is wanted.
-    pub fn has_bias(&self) -> bool {
+impl<const N: usize> Part<N> {
+    /// Whether the sum of any input is wanted.
+    pub fn any_input(&self) -> bool {
         !self.recent.is_empty()
     }
 
-    /// A buffer for each input to add gradients to; null when the bias is not wanted.
-    pub fn buffers<const N: usize>(&mut self) -> [*mut f32; N] {
-        let (recent, padded) = (&mut self.recent, self.padded);
-        core::array::from_fn(|j| {
-            recent
-                .get_mut(j * padded..)
-                .map_or(core::ptr::null_mut(), |row| if row.is_empty() { core::ptr::null_mut() } else { row.as_mut_ptr() })
-        })
+    /// A buffer for each input to add gradients to; null where its sum is not wanted.
+    pub fn buffers(&mut self) -> [*mut f32; N] {
+        core::array::from_fn(|j| if self.inputs[j] { self.recent[j * self.padded..].as_mut_ptr() } else { core::ptr::null_mut() })
     }
 
     /// Moves what the buffers hold to the f64 sums.
@@ -103,7 +100,7 @@ impl Part {
             }
         }
 
-        for (j, recent) in self.recent.chunks_exact_mut(self.padded).enumerate() {
+        for (j, recent) in self.recent.chunks_exact_mut(self.padded).enumerate().filter(|&(j, _)| self.inputs[j]) {
             level.run(Flush(recent, &mut self.totals[j * self.width..(j + 1) * self.width]));
         }
     }

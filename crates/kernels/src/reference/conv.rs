@@ -1,6 +1,7 @@
 //! Causal depthwise convolution, one channel after the other.
 
 use super::Float;
+use crate::conv::{Inputs, Upstream};
 use crate::segments::{PADDING, RESET, Segments};
 use crate::shape::Shape;
 use alloc::vec;
@@ -32,16 +33,8 @@ fn sources(shape: Shape, kernel_size: usize, segments: Segments, b: usize) -> (V
 }
 
 /// (y, window_last); as [`crate::conv::forward`].
-#[allow(clippy::too_many_arguments, reason = "the kernels' flat convention")]
-pub fn forward<T: Float>(
-    shape: Shape,
-    kernel_size: usize,
-    x: &[T],
-    weight: &[T],
-    bias: &[T],
-    window: Option<&[T]>,
-    segments: Segments,
-) -> (Vec<T>, Vec<T>) {
+pub fn forward<T: Float>(shape: Shape, kernel_size: usize, inputs: Inputs<T>, bias: &[T]) -> (Vec<T>, Vec<T>) {
+    let Inputs { x, weight, window, segments } = inputs;
     let width = shape.width;
     let value = |source: Source, c: usize| match source {
         Source::Window(row) => window.map_or(T::ZERO, |window| window[row * width + c]),
@@ -63,18 +56,23 @@ pub fn forward<T: Float>(
     (y, window_last)
 }
 
-/// (d_x, d_weight, d_bias, d_window); as [`crate::conv::backward`].
-#[allow(clippy::too_many_arguments, reason = "the kernels' flat convention")]
-pub fn backward<T: Float>(
-    shape: Shape,
-    kernel_size: usize,
-    x: &[T],
-    weight: &[T],
-    window: Option<&[T]>,
-    segments: Segments,
-    d_y: Option<&[T]>,
-    d_window_last: Option<&[T]>,
-) -> (Vec<T>, Vec<T>, Vec<T>, Vec<T>) {
+/// Gradients of the convolution.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gradients<T> {
+    /// With respect to x `[B, T, D]`.
+    pub d_x: Vec<T>,
+    /// With respect to the weight `[D, K]`.
+    pub d_weight: Vec<T>,
+    /// With respect to the bias `[D]`.
+    pub d_bias: Vec<T>,
+    /// With respect to the window `[B, K−1, D]`.
+    pub d_window: Vec<T>,
+}
+
+/// As [`crate::conv::backward`], but for `d_residual`, which is left out.
+pub fn backward<T: Float>(shape: Shape, kernel_size: usize, inputs: Inputs<T>, upstream: Upstream<T>) -> Gradients<T> {
+    let Inputs { x, weight, window, segments } = inputs;
+    let Upstream { d_y, d_window_last, .. } = upstream;
     let width = shape.width;
     let (mut d_x, mut d_window) = (vec![T::ZERO; x.len()], vec![T::ZERO; shape.batch * (kernel_size - 1) * width]);
     let (mut d_weight, mut d_bias) = (vec![T::ZERO; weight.len()], vec![T::ZERO; width]);
@@ -103,5 +101,5 @@ pub fn backward<T: Float>(
             }
         }
     }
-    (d_x, d_weight, d_bias, d_window)
+    Gradients { d_x, d_weight, d_bias, d_window }
 }

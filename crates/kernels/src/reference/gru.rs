@@ -2,7 +2,7 @@
 
 use super::scan::{Outputs, code, state_before};
 use super::{Float, sigmoid};
-use crate::gru::GruForm;
+use crate::gru::{GruForm, Inputs, Upstream};
 use crate::segments::{PADDING, RESET};
 use crate::shape::{Shape, Start};
 use alloc::{vec, vec::Vec};
@@ -60,9 +60,11 @@ pub(super) fn before<T: Float>(shape: Shape, start: Start<'_, T>, h: &[T], b: us
     (0..shape.width).map(|j| state_before(shape, start, h, b, t, j)).collect()
 }
 
-fn step<T: Float>(form: GruForm, p: &[T], bias: Option<&[T]>, weight: &[T], recurrent_bias: Option<&[T]>, h: &[T]) -> Step<T> {
+/// The step of row and time `at`, from the state before it.
+fn step<T: Float>(inputs: Inputs<T>, at: usize, h: &[T]) -> Step<T> {
+    let Inputs { form, preact, bias, weight, recurrent_bias, .. } = inputs;
     let e = h.len();
-    let p: Vec<T> = (0..3 * e).map(|i| p[i] + bias.map_or(T::ZERO, |b| b[i])).collect();
+    let p: Vec<T> = (0..3 * e).map(|i| preact[at * 3 * e + i] + bias.map_or(T::ZERO, |b| b[i])).collect();
     let u = affine(weight, recurrent_bias, h, 0, 2 * e);
     let r: Vec<[T; 2]> = (0..e).map(|j| sigmoid_pair(p[j] + u[j])).collect();
     let z: Vec<[T; 2]> = (0..e).map(|j| sigmoid_pair(p[e + j] + u[e + j])).collect();
@@ -87,15 +89,8 @@ fn step<T: Float>(form: GruForm, p: &[T], bias: Option<&[T]>, weight: &[T], recu
 }
 
 /// Outputs `[B, T, E]` and final states `[B, E]`.
-pub fn forward<T: Float>(
-    shape: Shape,
-    form: GruForm,
-    preact: &[T],
-    bias: Option<&[T]>,
-    weight: &[T],
-    recurrent_bias: Option<&[T]>,
-    start: Start<'_, T>,
-) -> Outputs<T> {
+pub fn forward<T: Float>(shape: Shape, inputs: Inputs<T>) -> Outputs<T> {
+    let start = inputs.start;
     let Shape { batch, seq_len, width: e } = shape;
     let mut h = vec![T::ZERO; shape.elements()];
     let mut h_last = start.h0.map_or(vec![T::ZERO; shape.states()], |h0| h0.to_vec());
@@ -103,7 +98,7 @@ pub fn forward<T: Float>(
         for t in 0..start.segments.length(b, seq_len) {
             let at = b * seq_len + t;
             let previous = before(shape, start, &h, b, t);
-            let new = step(form, &preact[at * 3 * e..][..3 * e], bias, weight, recurrent_bias, &previous).h;
+            let new = step(inputs, at, &previous).h;
             h[at * e..][..e].copy_from_slice(&new);
             h_last[b * e..][..e].copy_from_slice(&new);
         }
@@ -111,20 +106,10 @@ pub fn forward<T: Float>(
     Outputs { h, h_last }
 }
 
-/// Gradients given those of the outputs (`d_h`) and of the final states (`d_h_last`).
-#[allow(clippy::too_many_arguments, reason = "the kernel's arguments")]
-pub fn backward<T: Float>(
-    shape: Shape,
-    form: GruForm,
-    preact: &[T],
-    bias: Option<&[T]>,
-    weight: &[T],
-    recurrent_bias: Option<&[T]>,
-    start: Start<'_, T>,
-    h: &[T],
-    d_h: Option<&[T]>,
-    d_h_last: Option<&[T]>,
-) -> Gradients<T> {
+/// Gradients of everything.
+pub fn backward<T: Float>(shape: Shape, inputs: Inputs<T>, upstream: Upstream<T>) -> Gradients<T> {
+    let Inputs { form, weight, start, .. } = inputs;
+    let Upstream { h, d_h, d_h_last } = upstream;
     let Shape { batch, seq_len, width: e } = shape;
     let mut d = Gradients {
         d_preact: vec![T::ZERO; 3 * shape.elements()],
@@ -143,7 +128,7 @@ pub fn backward<T: Float>(
                 continue;
             }
             let previous = before(shape, start, h, b, t);
-            let s = step(form, &preact[at * 3 * e..][..3 * e], bias, weight, recurrent_bias, &previous);
+            let s = step(inputs, at, &previous);
             let mut d_preact = vec![T::ZERO; 3 * e];
             // Gradient of the recurrent product: what reaches the weight and the recurrent bias.
             let mut d_product = vec![T::ZERO; 3 * e];

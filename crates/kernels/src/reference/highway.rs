@@ -1,7 +1,6 @@
 //! Highway output: y = s value + (1 − s) x with s = σ(gate), biases added to gate and value.
 
-use super::min_gru::{column_sums, with_bias};
-use super::{Float, sigmoid};
+use super::{Float, column_sums, sigmoid, with_bias};
 use alloc::vec::Vec;
 
 /// y `[rows, width]` of gate, value and x of that shape; the biases `[width]` are those of gate and value.

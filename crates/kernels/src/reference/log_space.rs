@@ -1,26 +1,13 @@
-//! The linear recurrence with positive coefficients and values given as logarithms: the paper's form (appendix B, after Heinsen).
+//! The linear recurrence with positive coefficients and values given as logarithms: the paper's form (Feng et al. 2024, appendix B, after
+//! Heinsen 2023). Its gradients are those of the linear recurrence.
 //!
-//! With S_t = Σ_{s≤t} ln a_s, ln h_t = S_t + ln Σ_{s≤t} e^{ln b_s − S_s}, where ln b_0 = ln h_0. Gradients use the closed forms of the
-//! linear recurrence: ∂ln a_t = G_t a_t h_{t−1}, ∂ln b_t = G_t b_t.
+//! With S_t = Σ_{s≤t} ln a_s, ln h_t = S_t + ln Σ_{s≤t} e^{ln b_s − S_s}, where ln b_0 = ln h_0.
 
-use super::scan::{self, Outputs};
-use super::{Float, scan::code};
+use super::Float;
+use super::scan::{Outputs, code};
 use crate::segments::RESET;
 use crate::shape::{Shape, Start, expect_len};
-use alloc::{vec, vec::Vec};
-
-/// Gradients of the log-space recurrence.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Gradients<T> {
-    /// With respect to ln a `[B, T, E]`.
-    pub d_log_coeffs: Vec<T>,
-    /// With respect to ln b `[B, T, E]`.
-    pub d_log_values: Vec<T>,
-    /// With respect to the carried state `[B, E]` (not its logarithm).
-    pub d_h0: Vec<T>,
-    /// With respect to the state that resets restore `[E]` (not its logarithm).
-    pub d_init: Vec<T>,
-}
+use alloc::vec;
 
 /// A running ln Σ e^x as m + ln r, where m is the largest x.
 #[derive(Clone, Copy)]
@@ -78,24 +65,4 @@ pub fn forward<T: Float>(shape: Shape, log_coeffs: &[T], log_values: &[T], start
         }
     }
     Outputs { h, h_last }
-}
-
-/// Gradients with respect to the logarithms and the states.
-///
-/// # Panics
-/// When a length does not fit `shape`.
-pub fn backward<T: Float>(
-    shape: Shape,
-    log_coeffs: &[T],
-    log_values: &[T],
-    start: Start<T>,
-    h: &[T],
-    d_h: Option<&[T]>,
-    d_h_last: Option<&[T]>,
-) -> Gradients<T> {
-    let exp = |x: &[T]| x.iter().map(|x| x.exp()).collect::<Vec<T>>();
-    let (coeffs, values) = (exp(log_coeffs), exp(log_values));
-    let scan::Gradients { d_coeffs, d_values, d_h0, d_init } = scan::backward(shape, &coeffs, start, h, d_h, d_h_last);
-    let times = |d: Vec<T>, x: Vec<T>| d.into_iter().zip(x).map(|(d, x)| d * x).collect();
-    Gradients { d_log_coeffs: times(d_coeffs, coeffs), d_log_values: times(d_values, values), d_h0, d_init }
 }

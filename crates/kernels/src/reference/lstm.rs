@@ -3,7 +3,7 @@
 use super::Float;
 use super::gru::{affine, before, sigmoid_pair, tanh_and_slope};
 use super::scan::code;
-use crate::lstm::Start;
+use crate::lstm::{Inputs, Upstream};
 use crate::segments::{PADDING, RESET};
 use crate::shape::Shape;
 use alloc::{vec, vec::Vec};
@@ -40,27 +40,21 @@ pub struct Gradients<T> {
     pub d_init_c: Vec<T>,
 }
 
-/// Values of i, f, g, o of one step, `[4E]`, each with 1 − σ(x) or the slope of tanh beside it.
-fn gates<T: Float>(p: &[T], bias: Option<&[T]>, weight: &[T], recurrent_bias: Option<&[T]>, h: &[T]) -> Vec<[T; 2]> {
+/// Values of i, f, g, o of the step of row and time `at`, `[4E]`, each with 1 − σ(x) or the slope of tanh beside it.
+fn gates<T: Float>(inputs: Inputs<T>, at: usize, h: &[T]) -> Vec<[T; 2]> {
     let e = h.len();
-    let u = affine(weight, recurrent_bias, h, 0, 4 * e);
+    let u = affine(inputs.weight, inputs.recurrent_bias, h, 0, 4 * e);
     (0..4 * e)
         .map(|i| {
-            let x = p[i] + bias.map_or(T::ZERO, |b| b[i]) + u[i];
+            let x = inputs.preact[at * 4 * e + i] + inputs.bias.map_or(T::ZERO, |b| b[i]) + u[i];
             if i / e == 2 { tanh_and_slope(x) } else { sigmoid_pair(x) }
         })
         .collect()
 }
 
 /// Outputs and cell states `[B, T, E]`, final states `[B, E]`.
-pub fn forward<T: Float>(
-    shape: Shape,
-    preact: &[T],
-    bias: Option<&[T]>,
-    weight: &[T],
-    recurrent_bias: Option<&[T]>,
-    start: Start<'_, T>,
-) -> Outputs<T> {
+pub fn forward<T: Float>(shape: Shape, inputs: Inputs<T>) -> Outputs<T> {
+    let start = inputs.start;
     let Shape { batch, seq_len, width: e } = shape;
     let mut out = Outputs {
         h: vec![T::ZERO; shape.elements()],
@@ -73,7 +67,7 @@ pub fn forward<T: Float>(
             let at = b * seq_len + t;
             let h = before(shape, start.h, &out.h, b, t);
             let c = before(shape, start.cell(), &out.c, b, t);
-            let gates = gates(&preact[at * 4 * e..][..4 * e], bias, weight, recurrent_bias, &h);
+            let gates = gates(inputs, at, &h);
             for j in 0..e {
                 let [i, f, g, o] = [0, 1, 2, 3].map(|gate| gates[gate * e + j][0]);
                 let c = f * c[j] + i * g;
@@ -86,21 +80,10 @@ pub fn forward<T: Float>(
     out
 }
 
-/// Gradients given those of the outputs (`d_h`) and of the final states (`d_h_last`, `d_c_last`).
-#[allow(clippy::too_many_arguments, reason = "the kernel's arguments")]
-pub fn backward<T: Float>(
-    shape: Shape,
-    preact: &[T],
-    bias: Option<&[T]>,
-    weight: &[T],
-    recurrent_bias: Option<&[T]>,
-    start: Start<'_, T>,
-    h: &[T],
-    c: &[T],
-    d_h: Option<&[T]>,
-    d_h_last: Option<&[T]>,
-    d_c_last: Option<&[T]>,
-) -> Gradients<T> {
+/// Gradients of everything.
+pub fn backward<T: Float>(shape: Shape, inputs: Inputs<T>, upstream: Upstream<T>) -> Gradients<T> {
+    let Inputs { weight, start, .. } = inputs;
+    let Upstream { h, c, d_h, d_h_last, d_c_last } = upstream;
     let Shape { batch, seq_len, width: e } = shape;
     let mut d = Gradients {
         d_preact: vec![T::ZERO; 4 * shape.elements()],
@@ -122,7 +105,7 @@ pub fn backward<T: Float>(
             }
             let h_before = before(shape, start.h, h, b, t);
             let c_before = before(shape, start.cell(), c, b, t);
-            let gates = gates(&preact[at * 4 * e..][..4 * e], bias, weight, recurrent_bias, &h_before);
+            let gates = gates(inputs, at, &h_before);
             let d_preact = &mut d.d_preact[at * 4 * e..][..4 * e];
             for j in 0..e {
                 let [[i, not_i], [f, not_f], [g, g_slope], [o, not_o]] = [0, 1, 2, 3].map(|gate| gates[gate * e + j]);

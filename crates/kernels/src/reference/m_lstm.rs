@@ -1,7 +1,7 @@
 //! mLSTM, step by step and in its parallel form. The equations stand in [`crate::m_lstm`].
 
 use super::{Float, sigmoid, softplus};
-use crate::m_lstm::{EMPTY_M, Start};
+use crate::m_lstm::{EMPTY_M, Inputs, Start, Upstream};
 use crate::segments::{CONTINUE, PADDING, RESET};
 use crate::shape::Shape;
 use alloc::{vec, vec::Vec};
@@ -41,13 +41,10 @@ impl<T: Float> Memory<T> {
 }
 
 /// The inputs, and how to find a head's part of them.
-struct Inputs<'a, T> {
+struct Problem<'a, T> {
     shape: Shape,
-    heads: usize,
     eps: T,
-    qkv: [&'a [T]; 3],
-    gates: &'a [T],
-    start: Start<'a, T>,
+    inputs: Inputs<'a, T>,
 }
 
 /// Gates and scores of one step.
@@ -61,34 +58,34 @@ struct Step<T> {
     eta: T,
 }
 
-impl<'a, T: Float> Inputs<'a, T> {
+impl<'a, T: Float> Problem<'a, T> {
     fn width(&self) -> usize {
-        self.shape.width / self.heads
+        self.shape.width / self.inputs.heads
     }
 
     /// Queries, keys and values of a head at a step.
     fn rows(&self, b: usize, t: usize, head: usize) -> [&'a [T]; 3] {
         let e = self.width();
-        self.qkv.map(|x| &x[(b * self.shape.seq_len + t) * self.shape.width + head * e..][..e])
+        self.inputs.qkv.map(|x| &x[(b * self.shape.seq_len + t) * self.shape.width + head * e..][..e])
     }
 
     fn gate(&self, b: usize, t: usize, head: usize) -> [T; 2] {
-        let at = (b * self.shape.seq_len + t) * 2 * self.heads + head;
-        [self.gates[at], self.gates[at + self.heads]]
+        let at = (b * self.shape.seq_len + t) * 2 * self.inputs.heads + head;
+        [self.inputs.gates[at], self.inputs.gates[at + self.inputs.heads]]
     }
 
     fn code(&self, b: usize, t: usize) -> i32 {
-        self.start.segments.row(b, self.shape.seq_len).map_or(CONTINUE, |row| row[t])
+        self.inputs.start.segments.row(b, self.shape.seq_len).map_or(CONTINUE, |row| row[t])
     }
 
     /// What a head starts from.
     fn first(&self, b: usize, head: usize) -> Memory<T> {
-        let (e, at) = (self.width(), b * self.heads + head);
+        let (e, at) = (self.width(), b * self.inputs.heads + head);
         let empty = Memory::empty(e);
         Memory {
-            c: self.start.c0.map_or(empty.c, |c0| c0[at * e * e..][..e * e].to_vec()),
-            n: self.start.n0.map_or(empty.n, |n0| n0[at * e..][..e].to_vec()),
-            m: self.start.m0.map_or(empty.m, |m0| m0[at]),
+            c: self.inputs.start.c0.map_or(empty.c, |c0| c0[at * e * e..][..e * e].to_vec()),
+            n: self.inputs.start.n0.map_or(empty.n, |n0| n0[at * e..][..e].to_vec()),
+            m: self.inputs.start.m0.map_or(empty.m, |m0| m0[at]),
         }
     }
 
@@ -110,18 +107,19 @@ fn dot<T: Float>(x: &[T], y: &[T]) -> T {
 }
 
 /// Outputs and last states by the recurrence.
-pub fn forward<T: Float>(shape: Shape, heads: usize, eps: T, qkv: [&[T]; 3], gates: &[T], start: Start<'_, T>) -> Outputs<T> {
-    let inputs = Inputs { shape, heads, eps, qkv, gates, start };
-    let e = inputs.width();
+pub fn forward<T: Float>(shape: Shape, eps: T, inputs: Inputs<T>) -> Outputs<T> {
+    let Inputs { heads, start, .. } = inputs;
+    let problem = Problem { shape, eps, inputs };
+    let e = problem.width();
     let mut out = Outputs { h: vec![T::ZERO; shape.elements()], last: [const { Vec::new() }; 3] };
     for (b, head) in (0..shape.batch).flat_map(|b| (0..heads).map(move |head| (b, head))) {
-        let mut memory = inputs.first(b, head);
+        let mut memory = problem.first(b, head);
         for t in 0..start.segments.length(b, shape.seq_len) {
-            if inputs.code(b, t) == RESET {
+            if problem.code(b, t) == RESET {
                 memory = Memory::empty(e);
             }
-            let step = inputs.step(b, t, head, &memory);
-            let [q, ..] = inputs.rows(b, t, head);
+            let step = problem.step(b, t, head, &memory);
+            let [q, ..] = problem.rows(b, t, head);
             for j in 0..e {
                 let sum = (0..e).fold(T::ZERO, |sum, k| sum + step.memory.c[k * e + j] * q[k]);
                 out.h[(b * shape.seq_len + t) * shape.width + head * e + j] = sum / step.eta;
@@ -137,27 +135,27 @@ pub fn forward<T: Float>(shape: Shape, heads: usize, eps: T, qkv: [&[T]; 3], gat
 
 /// Outputs of dense sequences from an empty memory, all pairs of steps at once.
 pub fn parallel<T: Float>(shape: Shape, heads: usize, eps: T, qkv: [&[T]; 3], gates: &[T]) -> Vec<T> {
-    let inputs = Inputs { shape, heads, eps, qkv, gates, start: Start::default() };
-    let e = inputs.width();
+    let problem = Problem { shape, eps, inputs: Inputs { heads, qkv, gates, start: Start::default() } };
+    let e = problem.width();
     let scale = T::ONE / T::from_f64(e as f64).sqrt();
     let mut h = vec![T::ZERO; shape.elements()];
     for (b, head) in (0..shape.batch).flat_map(|b| (0..heads).map(move |head| (b, head))) {
         let mut total = T::ZERO;
         let sums: Vec<T> = (0..shape.seq_len)
             .map(|t| {
-                total -= softplus(-inputs.gate(b, t, head)[1]);
+                total -= softplus(-problem.gate(b, t, head)[1]);
                 total
             })
             .collect();
         for t in 0..shape.seq_len {
-            let [q, ..] = inputs.rows(b, t, head);
-            let logs: Vec<T> = (0..=t).map(|s| sums[t] - sums[s] + inputs.gate(b, s, head)[0]).collect();
+            let [q, ..] = problem.rows(b, t, head);
+            let logs: Vec<T> = (0..=t).map(|s| sums[t] - sums[s] + problem.gate(b, s, head)[0]).collect();
             let m = logs.iter().fold(T::NEG_INFINITY, |m, &x| m.max(x));
-            let scores: Vec<T> = (0..=t).map(|s| dot(q, inputs.rows(b, s, head)[1]) * scale * (logs[s] - m).exp()).collect();
+            let scores: Vec<T> = (0..=t).map(|s| dot(q, problem.rows(b, s, head)[1]) * scale * (logs[s] - m).exp()).collect();
             let beta = scores.iter().fold(T::ZERO, |sum, &x| sum + x);
             let eta = beta.abs().max((-m).exp()) + eps;
             for j in 0..e {
-                let sum = (0..=t).fold(T::ZERO, |sum, s| sum + scores[s] * inputs.rows(b, s, head)[2][j]);
+                let sum = (0..=t).fold(T::ZERO, |sum, s| sum + scores[s] * problem.rows(b, s, head)[2][j]);
                 h[(b * shape.seq_len + t) * shape.width + head * e + j] = sum / eta;
             }
         }
@@ -165,20 +163,12 @@ pub fn parallel<T: Float>(shape: Shape, heads: usize, eps: T, qkv: [&[T]; 3], ga
     h
 }
 
-/// Gradients given those of the outputs (`d_h`) and of the last C and n (`d_last`); m is a constant.
-#[allow(clippy::too_many_arguments, reason = "the kernel's arguments")]
-pub fn backward<T: Float>(
-    shape: Shape,
-    heads: usize,
-    eps: T,
-    qkv: [&[T]; 3],
-    gates: &[T],
-    start: Start<'_, T>,
-    d_h: Option<&[T]>,
-    d_last: [Option<&[T]>; 2],
-) -> Gradients<T> {
-    let inputs = Inputs { shape, heads, eps, qkv, gates, start };
-    let e = inputs.width();
+/// Gradients of everything; m is a constant.
+pub fn backward<T: Float>(shape: Shape, eps: T, inputs: Inputs<T>, upstream: Upstream<T>) -> Gradients<T> {
+    let Inputs { heads, start, .. } = inputs;
+    let Upstream { d_h, d_last, .. } = upstream;
+    let problem = Problem { shape, eps, inputs };
+    let e = problem.width();
     let mut d = Gradients {
         d_qkv: [(); 3].map(|()| vec![T::ZERO; shape.elements()]),
         d_gates: vec![T::ZERO; shape.batch * shape.seq_len * 2 * heads],
@@ -187,19 +177,19 @@ pub fn backward<T: Float>(
     for (b, head) in (0..shape.batch).flat_map(|b| (0..heads).map(move |head| (b, head))) {
         let length = start.segments.length(b, shape.seq_len);
         let mut before = Vec::new();
-        let mut memory = inputs.first(b, head);
+        let mut memory = problem.first(b, head);
         for t in 0..length {
-            if inputs.code(b, t) == RESET {
+            if problem.code(b, t) == RESET {
                 memory = Memory::empty(e);
             }
-            let step = inputs.step(b, t, head, &memory);
+            let step = problem.step(b, t, head, &memory);
             before.push(core::mem::replace(&mut memory, step.memory));
         }
         let last = |d: Option<&[T]>, len: usize| d.map_or(vec![T::ZERO; len], |d| d[(b * heads + head) * len..][..len].to_vec());
         let (mut d_c, mut d_n) = (last(d_last[0], e * e), last(d_last[1], e));
         for t in (0..length).rev() {
-            debug_assert_ne!(inputs.code(b, t), PADDING);
-            let (step, [q, k, v]) = (inputs.step(b, t, head, &before[t]), inputs.rows(b, t, head));
+            debug_assert_ne!(problem.code(b, t), PADDING);
+            let (step, [q, k, v]) = (problem.step(b, t, head, &before[t]), problem.rows(b, t, head));
             let at = (b * shape.seq_len + t) * shape.width + head * e;
             let d_out: Vec<T> = (0..e).map(|j| d_h.map_or(T::ZERO, |d| d[at + j]) / step.eta).collect();
             let h_d = (0..e * e).fold(T::ZERO, |sum, i| sum + step.memory.c[i] * q[i / e] * d_out[i % e]) / step.eta;
@@ -223,8 +213,8 @@ pub fn backward<T: Float>(
             let d_keep = step.keep * (dot(&before[t].c, &d_c) + dot(&before[t].n, &d_n));
             let gate = (b * shape.seq_len + t) * 2 * heads + head;
             d.d_gates[gate] = d_take;
-            d.d_gates[gate + heads] = d_keep * sigmoid(-inputs.gate(b, t, head)[1]);
-            let keep = if inputs.code(b, t) == RESET { T::ZERO } else { step.keep };
+            d.d_gates[gate + heads] = d_keep * sigmoid(-problem.gate(b, t, head)[1]);
+            let keep = if problem.code(b, t) == RESET { T::ZERO } else { step.keep };
             d_c.iter_mut().chain(&mut d_n).for_each(|d| *d *= keep);
         }
         d.d_start[0].extend(d_c);

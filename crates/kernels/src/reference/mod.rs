@@ -7,10 +7,8 @@ pub mod attention;
 pub mod block_diagonal;
 pub mod conv;
 pub mod cross_entropy;
-pub mod decay_min_gru;
 pub mod delta;
 pub mod dropout;
-pub mod floored_min_gru;
 pub mod gated_gelu;
 pub mod gelu;
 pub mod gru;
@@ -21,19 +19,16 @@ pub mod log_space;
 pub mod lstm;
 pub mod m_lstm;
 pub mod matmul;
-pub mod min_gru;
-pub mod min_lstm;
 pub mod parallel_scans;
 pub mod prefix_softmax;
+pub mod recurrence;
 pub mod retention;
 pub mod rms_norm;
 pub mod rotary;
 pub mod rwkv4;
 pub mod s_lstm;
-mod scaled_min_gru;
 pub mod scan;
 pub mod selective_scan;
-pub mod signed_min_gru;
 pub mod silu;
 pub mod skip_gate;
 pub mod state_space;
@@ -41,6 +36,7 @@ pub mod swi_glu;
 pub mod weight_matrix;
 
 use crate::shape::Candidate;
+use alloc::{vec, vec::Vec};
 use core::fmt::Debug;
 use core::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
@@ -142,6 +138,21 @@ pub fn sigmoid<T: Float>(x: T) -> T {
 /// sp(x) = ln(1 + e^x), without overflow.
 pub fn softplus<T: Float>(x: T) -> T {
     if x > T::ZERO { x + (-x).exp().ln_1p() } else { x.exp().ln_1p() }
+}
+
+/// Adds the bias to every row of `x`, whose rows have `row` elements.
+fn with_bias<T: Float>(x: &[T], row: usize, bias: Option<&[T]>) -> Vec<T> {
+    let bias = |i: usize| bias.map_or(T::ZERO, |bias| bias[i % row]);
+    x.iter().enumerate().map(|(i, &x)| x + bias(i)).collect()
+}
+
+/// Column sums of `x`, whose rows have `row` elements.
+fn column_sums<T: Float>(x: &[T], row: usize) -> Vec<T> {
+    let mut sums = vec![T::ZERO; row];
+    for row in x.chunks_exact(row.max(1)) {
+        sums.iter_mut().zip(row).for_each(|(sum, &x)| *sum += x);
+    }
+    sums
 }
 
 impl Candidate {

@@ -1,7 +1,7 @@
 //! Gated linear attention with a constant decay, one step after the other. The equations stand in [`crate::retention`].
 
 use super::Float;
-use crate::retention::{EPS, Features, Form, Sizes, Start, angle};
+use crate::retention::{EPS, Features, Form, Inputs, Sizes, angle};
 use crate::segments::RESET;
 use alloc::{vec, vec::Vec};
 
@@ -67,7 +67,8 @@ fn turned<T: Float>(x: &[T], position: f64) -> Vec<T> {
 }
 
 /// The steps of head `h` of row `b`.
-fn steps<T: Float>(sizes: Sizes, form: &Form, inputs: [&[T]; 3], start: Start<T>, b: usize, h: usize) -> Vec<Step<T>> {
+fn steps<T: Float>(sizes: Sizes, form: &Form, inputs: Inputs<T>, b: usize, h: usize) -> Vec<Step<T>> {
+    let start = inputs.start;
     let (columns, decay) = (sizes.columns(form), T::from_f64(form.decays[h]));
     let len = sizes.key * columns;
     let mut state = start.state.map_or(vec![T::ZERO; len], |state| state[(b * sizes.heads + h) * len..][..len].to_vec());
@@ -80,9 +81,9 @@ fn steps<T: Float>(sizes: Sizes, form: &Form, inputs: [&[T]; 3], start: Start<T>
             position = 0.0;
         }
         let at = |x: &[T], width: usize| x[((b * sizes.seq_len + t) * sizes.heads + h) * width..][..width].to_vec();
-        let query = features(form, &at(inputs[0], sizes.key), position, 1.0);
-        let key = features(form, &at(inputs[1], sizes.key), position, form.key_scale);
-        let mut value = at(inputs[2], sizes.value);
+        let query = features(form, &at(inputs.queries, sizes.key), position, 1.0);
+        let key = features(form, &at(inputs.keys, sizes.key), position, form.key_scale);
+        let mut value = at(inputs.values, sizes.value);
         value.resize(columns, T::ONE);
         for (i, x) in state.iter_mut().enumerate() {
             *x = decay * *x + key[i / columns] * value[i % columns];
@@ -103,13 +104,14 @@ fn sums<T: Float>(step: &Step<T>, columns: usize) -> Vec<T> {
 }
 
 /// Outputs and the last state.
-pub fn forward<T: Float>(sizes: Sizes, form: Form, queries: &[T], keys: &[T], values: &[T], start: Start<T>) -> Outputs<T> {
+pub fn forward<T: Float>(sizes: Sizes, form: Form, inputs: Inputs<T>) -> Outputs<T> {
+    let carried = inputs.start.state;
     let columns = sizes.columns(&form);
     let mut out =
-        Outputs { y: vec![T::ZERO; sizes.values()], state_last: start.state.map_or(vec![T::ZERO; sizes.states(&form)], <[T]>::to_vec) };
+        Outputs { y: vec![T::ZERO; sizes.values()], state_last: carried.map_or(vec![T::ZERO; sizes.states(&form)], <[T]>::to_vec) };
     for task in 0..sizes.batch * sizes.heads {
         let (b, h) = (task / sizes.heads, task % sizes.heads);
-        for step in steps(sizes, &form, [queries, keys, values], start, b, h) {
+        for step in steps(sizes, &form, inputs, b, h) {
             let sums = sums(&step, columns);
             let divisor = if form.normalized { sums[sizes.value] + T::from_f64(EPS) } else { T::ONE };
             let y = &mut out.y[((b * sizes.seq_len + step.t) * sizes.heads + h) * sizes.value..][..sizes.value];
@@ -121,17 +123,7 @@ pub fn forward<T: Float>(sizes: Sizes, form: Form, queries: &[T], keys: &[T], va
 }
 
 /// Gradients given those of the outputs; one that is `None` is 0.
-#[allow(clippy::too_many_arguments, reason = "the kernel's arguments")]
-pub fn backward<T: Float>(
-    sizes: Sizes,
-    form: Form,
-    queries: &[T],
-    keys: &[T],
-    values: &[T],
-    start: Start<T>,
-    d_y: Option<&[T]>,
-    d_state_last: Option<&[T]>,
-) -> Gradients<T> {
+pub fn backward<T: Float>(sizes: Sizes, form: Form, inputs: Inputs<T>, d_y: Option<&[T]>, d_state_last: Option<&[T]>) -> Gradients<T> {
     let (columns, zeros) = (sizes.columns(&form), |n| vec![T::ZERO; n]);
     let mut d = Gradients {
         d_queries: zeros(sizes.keys()),
@@ -143,7 +135,7 @@ pub fn backward<T: Float>(
         let (b, h) = (task / sizes.heads, task % sizes.heads);
         let (decay, len) = (T::from_f64(form.decays[h]), sizes.key * columns);
         let d_state = &mut d.d_state[task * len..][..len];
-        for step in steps(sizes, &form, [queries, keys, values], start, b, h).iter().rev() {
+        for step in steps(sizes, &form, inputs, b, h).iter().rev() {
             let first = (b * sizes.seq_len + step.t) * sizes.heads + h;
             let mut d_sums = zeros(columns);
             if let Some(d_y) = d_y {
@@ -169,8 +161,8 @@ pub fn backward<T: Float>(
                 *d_x = if step.reset { T::ZERO } else { decay * *d_x };
             }
             let part = first * sizes.key..(first + 1) * sizes.key;
-            let d_query = features_gradient(&form, &queries[part.clone()], step.position, 1.0, &d_query);
-            let d_key = features_gradient(&form, &keys[part.clone()], step.position, form.key_scale, &d_key);
+            let d_query = features_gradient(&form, &inputs.queries[part.clone()], step.position, 1.0, &d_query);
+            let d_key = features_gradient(&form, &inputs.keys[part.clone()], step.position, form.key_scale, &d_key);
             d.d_queries[part.clone()].copy_from_slice(&d_query);
             d.d_keys[part].copy_from_slice(&d_key);
         }

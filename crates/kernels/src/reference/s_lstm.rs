@@ -2,7 +2,7 @@
 
 use super::gru::{sigmoid_pair, tanh_and_slope};
 use super::{Float, sigmoid, softplus};
-use crate::s_lstm::{EMPTY_M, ForgetGate, Start};
+use crate::s_lstm::{EMPTY_M, ForgetGate, Inputs, Start, Upstream};
 use crate::segments::{CONTINUE, PADDING, RESET};
 use crate::shape::Shape;
 use alloc::{vec, vec::Vec};
@@ -40,16 +40,13 @@ fn log_forget<T: Float>(forget: ForgetGate, x: T) -> [T; 2] {
 /// A cell with its parameters.
 struct Cell<'a, T> {
     shape: Shape,
-    heads: usize,
-    preact: &'a [T],
-    weight: &'a [T],
-    bias: Option<&'a [T]>,
+    inputs: Inputs<'a, T>,
 }
 
 impl<T: Float> Cell<'_, T> {
     /// Row of the recurrent weight for channel `j` of `gate`, and where its head begins.
     fn row(&self, gate: usize, j: usize) -> (usize, usize) {
-        let width = self.shape.width / self.heads;
+        let width = self.shape.width / self.inputs.heads;
         let head = j / width;
         (((head * 4 + gate) * width + j % width) * width, head * width)
     }
@@ -57,11 +54,11 @@ impl<T: Float> Cell<'_, T> {
     /// Pre-activations i, f, z, o of channel `j` at `at` (row and step).
     fn gates(&self, at: usize, j: usize, h: &[T]) -> [T; 4] {
         let e = self.shape.width;
-        let width = e / self.heads;
+        let width = e / self.inputs.heads;
         [0, 1, 2, 3].map(|gate| {
             let (row, head) = self.row(gate, j);
-            let own = self.preact[at * 4 * e + gate * e + j] + self.bias.map_or(T::ZERO, |bias| bias[gate * e + j]);
-            (0..width).fold(own, |sum, k| sum + self.weight[row + k] * h[head + k])
+            let own = self.inputs.preact[at * 4 * e + gate * e + j] + self.inputs.bias.map_or(T::ZERO, |bias| bias[gate * e + j]);
+            (0..width).fold(own, |sum, k| sum + self.inputs.weight[row + k] * h[head + k])
         })
     }
 }
@@ -76,7 +73,7 @@ fn code<T>(start: &Start<'_, T>, b: usize, t: usize, seq_len: usize) -> i32 {
 }
 
 /// The states before step `t` of row `b`.
-fn before<T: Float>(shape: Shape, start: &Start<'_, T>, states: &[Vec<T>; 4], b: usize, t: usize) -> [Vec<T>; 4] {
+fn before<T: Float>(shape: Shape, start: &Start<'_, T>, states: [&[T]; 4], b: usize, t: usize) -> [Vec<T>; 4] {
     let Shape { seq_len, width: e, .. } = shape;
     let part = |part: usize| match (t, start.carried()[part]) {
         _ if code(start, b, t, seq_len) == RESET => vec![initial(part); e],
@@ -88,24 +85,17 @@ fn before<T: Float>(shape: Shape, start: &Start<'_, T>, states: &[Vec<T>; 4], b:
 }
 
 /// States of every step and the last ones.
-pub fn forward<T: Float>(
-    shape: Shape,
-    heads: usize,
-    forget: ForgetGate,
-    preact: &[T],
-    weight: &[T],
-    bias: Option<&[T]>,
-    start: Start<'_, T>,
-) -> Outputs<T> {
+pub fn forward<T: Float>(shape: Shape, inputs: Inputs<T>) -> Outputs<T> {
+    let Inputs { forget, start, .. } = inputs;
     let Shape { batch, seq_len, width: e } = shape;
-    let cell = Cell { shape, heads, preact, weight, bias };
+    let cell = Cell { shape, inputs };
     let mut states = [(); 4].map(|()| vec![T::ZERO; shape.elements()]);
     let mut last: [Vec<T>; 4] =
         core::array::from_fn(|part| start.carried()[part].map_or(vec![initial(part); shape.states()], <[T]>::to_vec));
     for b in 0..batch {
         for t in 0..start.segments.length(b, seq_len) {
             let at = b * seq_len + t;
-            let [h, c, n, m] = before(shape, &start, &states, b, t);
+            let [h, c, n, m] = before(shape, &start, states.each_ref().map(Vec::as_slice), b, t);
             for j in 0..e {
                 let [i, f, z, o] = cell.gates(at, j, &h);
                 let kept = log_forget(forget, f)[0] + m[j];
@@ -122,22 +112,12 @@ pub fn forward<T: Float>(
     Outputs { states, last }
 }
 
-/// Gradients given those of h (`d_h`) and of the last h, c and n (`d_last`); m is a constant.
-#[allow(clippy::too_many_arguments, reason = "the kernel's arguments")]
-pub fn backward<T: Float>(
-    shape: Shape,
-    heads: usize,
-    forget: ForgetGate,
-    preact: &[T],
-    weight: &[T],
-    bias: Option<&[T]>,
-    start: Start<'_, T>,
-    states: &[Vec<T>; 4],
-    d_h: Option<&[T]>,
-    d_last: [Option<&[T]>; 3],
-) -> Gradients<T> {
+/// Gradients of everything; m is a constant.
+pub fn backward<T: Float>(shape: Shape, inputs: Inputs<T>, upstream: Upstream<T>) -> Gradients<T> {
+    let Inputs { heads, forget, weight, start, .. } = inputs;
+    let Upstream { states, d_h, d_last } = upstream;
     let Shape { batch, seq_len, width: e } = shape;
-    let cell = Cell { shape, heads, preact, weight, bias };
+    let cell = Cell { shape, inputs };
     let mut d = Gradients {
         d_preact: vec![T::ZERO; 4 * shape.elements()],
         d_weight: vec![T::ZERO; weight.len()],

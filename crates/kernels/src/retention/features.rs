@@ -1,7 +1,6 @@
 //! The features of queries and keys, and the way back.
 
 use super::{CHUNK, Features};
-use crate::rows;
 use crate::simd::{self, Level, Simd, WithSimd};
 use alloc::vec::Vec;
 
@@ -108,7 +107,7 @@ impl WithSimd for Forward<'_> {
                     for at in (0..key).step_by(S::F32_LANES) {
                         let x = simd::load(simd, x, at);
                         let above = simd.add_f32s(x, simd.splat_f32s(1.0));
-                        rows::put(simd, out, at, simd.mul_f32s(scale, positive(simd, x, above)));
+                        simd::put(simd, out, at, simd.mul_f32s(scale, positive(simd, x, above)));
                     }
                 }
             }
@@ -144,7 +143,7 @@ impl WithSimd for Backward<'_> {
                     for at in (0..key).step_by(S::F32_LANES) {
                         let slope = positive(simd, simd::load(simd, x, at), simd.splat_f32s(1.0));
                         let up = simd.mul_f32s(scale, simd::load(simd, d, at));
-                        rows::put(simd, d, at, simd.mul_f32s(up, slope));
+                        simd::put(simd, d, at, simd.mul_f32s(up, slope));
                     }
                 }
             }

@@ -117,13 +117,13 @@ impl Gradient {
             problem.rotation.gradient(problem.level, &begin, scale, problem.rows(x, chunk, head.b, head.h), d);
             for (i, d) in d.chunks_exact(sizes.key.max(1)).enumerate() {
                 let at = problem.at(head.b, chunk.first + i, head.h, sizes.key);
-                // SAFETY: tasks have rows or heads of their own.
+                // SAFETY: a task is a head of a row, whose queries and keys nobody else writes.
                 unsafe { out.slice(at, sizes.key) }.write_copy_of_slice(d);
             }
         }
         for i in 0..chunk.len {
             let at = problem.at(head.b, chunk.first + i, head.h, sizes.value);
-            // SAFETY: as above.
+            // SAFETY: a task is a head of a row, whose values nobody else writes.
             unsafe { outputs[2].slice(at, sizes.value) }.write_copy_of_slice(&d_values[i * head.columns..][..sizes.value]);
         }
     }

@@ -5,8 +5,8 @@
 
 use super::ForgetGate;
 use crate::shape::{Out, elements, expect_len};
-use crate::simd::{Level, Simd, WithSimd, exp, load, sigmoid, store, tanh};
-use crate::stepwise::{Rows, add_to, gate, gate_mut, log_sigmoid, put, sigmoid_pair, tanh_and_slope, whole_gradient};
+use crate::simd::{Level, Simd, WithSimd, add_to, exp, load, plus, put, sigmoid, sigmoid_pair, store, tanh};
+use crate::stepwise::{Rows, gate, gate_mut, log_sigmoid, tanh_and_slope};
 
 /// The pre-activation of gate `index`, channel `at` of head `head`: `p` and `bias` are `[4E]`, `u` is `[4H]` of the head.
 #[inline(always)]
@@ -196,7 +196,7 @@ impl WithSimd for Backward<'_> {
                     let [o, not_o] = sigmoid_pair(simd, preact(simd, x, head, 3, at));
                     let inverse = simd.div_f32s(simd.splat_f32s(1.0), load(simd, n, at));
                     let mean = simd.mul_f32s(load(simd, c, at), inverse);
-                    let d_out = simd.mul_f32s(whole_gradient(simd, gamma, d_h, at), o);
+                    let d_out = simd.mul_f32s(plus(simd, load(simd, gamma, at), d_h, at), o);
                     let d_mean = simd.mul_f32s(d_out, inverse);
                     let d_c = simd.add_f32s(load(simd, kappa, at), d_mean);
                     let d_n = simd.sub_f32s(load(simd, nu, at), simd.mul_f32s(d_mean, mean));

@@ -4,11 +4,11 @@ use super::grid::Grid;
 use super::lanes::{Steps, load_group, store_group};
 use super::{CHUNK, GROUP, Gradients, Inputs, Scan, boundaries_len};
 use crate::grid::SharedOut;
-use crate::matmul::{as_out, transposed};
-use crate::rows::{accumulate, combine, plus};
-use crate::shape::{Out, Shape, elements, expect_len};
+use crate::matmul::transposed;
+use crate::rows::combine;
+use crate::shape::{Out, Shape, as_out, elements, expect_len};
 use crate::silu::silu;
-use crate::simd::{self, Level, Simd, WithSimd, exp};
+use crate::simd::{self, Level, Simd, WithSimd, add_to, exp, plus};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 use core::ops::Range;
@@ -282,7 +282,7 @@ impl Task<'_> {
         }
         store_group(simd, &mut work.carried, w, n, c, carried);
         for (j, &d_a) in d_a.iter().enumerate() {
-            accumulate(simd, &mut work.sums[(n + j) * w..][..w], c, d_a);
+            add_to(simd, &mut work.sums[(n + j) * w..][..w], c, d_a);
         }
     }
 
@@ -310,8 +310,8 @@ impl Task<'_> {
             d_bias = simd.add_f32s(d_bias, d_delta);
             d_skip = simd.mul_add_e_f32s(work.d_value[i], u, d_skip);
         }
-        accumulate(simd, &mut work.sums[scan.d_state * w..][..w], c, d_skip);
-        accumulate(simd, &mut work.sums[(scan.d_state + 1) * w..][..w], c, d_bias);
+        add_to(simd, &mut work.sums[scan.d_state * w..][..w], c, d_skip);
+        add_to(simd, &mut work.sums[(scan.d_state + 1) * w..][..w], c, d_bias);
     }
 }
 

@@ -74,7 +74,7 @@ impl WithSimd for Task<'_> {
                 }
             }
             for t in length..seq_len {
-                // SAFETY: as above.
+                // SAFETY: padding belongs to the row and channels of this task, like the steps before it.
                 unsafe { self.y.slice((b * seq_len + t) * width + from, w) }.fill(MaybeUninit::new(0.0));
             }
             self.leave(b, &state);

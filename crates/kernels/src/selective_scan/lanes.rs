@@ -52,6 +52,6 @@ pub(super) fn load_group<S: Simd, const G: usize>(simd: S, matrix: &[f32], width
 #[inline(always)]
 pub(super) fn store_group<S: Simd, const G: usize>(simd: S, matrix: &mut [f32], width: usize, n: usize, c: usize, rows: [S::f32s; G]) {
     for (i, &row) in rows.iter().enumerate() {
-        crate::rows::put(simd, &mut matrix[(n + i) * width..][..width], c, row);
+        crate::simd::put(simd, &mut matrix[(n + i) * width..][..width], c, row);
     }
 }

@@ -182,7 +182,7 @@ impl<const P: usize> WithSimd for Forward<'_, P> {
                     // SAFETY: tasks have rows and channels of their own.
                     unsafe { lanes.store(&self.y, 0, b * seq_len + t, y) };
                 }
-                // SAFETY: as above.
+                // SAFETY: a task has rows and channels of its own, and so the last states of them.
                 unsafe { lanes.store_states(&self.x_last, b, &x) };
             }
         }
@@ -207,7 +207,7 @@ impl<const P: usize> WithSimd for Backward<'_, P> {
                     unsafe { lanes.store(&self.partial, self.first_sum, plane * n + i, total) };
                 }
             }
-            // SAFETY: as above.
+            // SAFETY: the sums of these rows are this task's alone, and channels are cut among tasks.
             unsafe { lanes.store(&self.partial, self.first_sum, planes * n, totals.skip) };
         }
     }
@@ -276,7 +276,7 @@ impl<const P: usize> Backward<'_, P> {
             }
             sums.flush(simd, totals);
         }
-        // SAFETY: as above.
+        // SAFETY: a task has rows and channels of its own, and so the first states of them.
         unsafe { lanes.store_states(&self.d_x0, b, &gamma) };
     }
 

@@ -30,7 +30,6 @@
 //! assert_eq!(y, [-1.5, -2.0]);
 //! ```
 
-mod ahead;
 mod bf16;
 mod codec;
 mod int4;
@@ -40,11 +39,14 @@ mod multiply;
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 mod pairs;
 mod panels;
+mod prefetch;
 mod products;
 mod rows;
 mod single;
 mod target;
 mod tile;
+
+pub use products::Inputs;
 
 use crate::choices;
 use crate::shape::{elements, expect_len};

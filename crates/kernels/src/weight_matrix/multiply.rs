@@ -15,9 +15,9 @@
 //! 2. A tile with fewer rows than it has room for repeats its last row and drops what comes out.
 //! 3. Rows come in stretches whose inputs stay in the second cache while all blocks pass.
 
-use super::ahead::{Ahead, NEAR, RUN};
 use super::codec::{Codec, PART};
 use super::layout::{Layout, Line, PANEL};
+use super::prefetch::{NEAR, Prefetcher, RUN};
 use super::rows::Rows;
 use super::target::{Part, Target};
 use super::tile::Tile;
@@ -101,26 +101,26 @@ impl<C: Codec> Product<'_, C> {
         block: usize,
         rows: Range<usize>,
     ) -> usize {
-        // The first tile of a panel asks for all of it: of every few lines it reads one, which the processor does not foresee.
+        // The first tile of a panel prefetches all of it: of every few lines it reads one, which the processor does not foresee.
         let (first, step) = self.layout.block(block);
         let begins_panel = N < 2 && step == PANEL && block.is_multiple_of(PANEL);
         let each = if C::GROUP < RUN { C::GROUP } else { RUN };
-        let mut ahead = if begins_panel { Ahead::new(self.lines, first + NEAR, PANEL * each) } else { Ahead::NONE };
+        let mut prefetcher = if begins_panel { Prefetcher::new(self.lines, first + NEAR, PANEL * each) } else { Prefetcher::NONE };
         let mut row = rows.start;
         while row < rows.end {
             row += match rows.end - row {
-                left if left > 2 * R2 || left > R2 && left <= R => self.tile::<S, R, N>(simd, block, row, ahead),
-                left if left > R3 => self.tile::<S, R2, N>(simd, block, row, ahead),
-                _ => self.tile::<S, R3, N>(simd, block, row, ahead),
+                left if left > 2 * R2 || left > R2 && left <= R => self.tile::<S, R, N>(simd, block, row, prefetcher),
+                left if left > R3 => self.tile::<S, R2, N>(simd, block, row, prefetcher),
+                _ => self.tile::<S, R3, N>(simd, block, row, prefetcher),
             };
-            ahead = Ahead::NONE;
+            prefetcher = Prefetcher::NONE;
         }
         N
     }
 
     /// `N` blocks from `block` on for at most `R` rows from `row` on.
     #[inline(always)]
-    fn tile<S: Simd, const R: usize, const N: usize>(&self, simd: S, block: usize, row: usize, ahead: Ahead) -> usize {
+    fn tile<S: Simd, const R: usize, const N: usize>(&self, simd: S, block: usize, row: usize, prefetcher: Prefetcher) -> usize {
         let sums = simd.vectorize(Tile::<C, R, N> {
             lines: self.lines,
             first: core::array::from_fn(|n| self.layout.block(block + n).0),
@@ -128,7 +128,7 @@ impl<C: Codec> Product<'_, C> {
             words: 0..self.layout.words,
             scales: core::array::from_fn(|n| self.scales_of(block + n)),
             rows: core::array::from_fn(|r| self.rows.row(row + r)),
-            ahead,
+            prefetcher,
             format: PhantomData,
         });
         for (r, sums) in sums.iter().enumerate().take(self.rows.count - row) {

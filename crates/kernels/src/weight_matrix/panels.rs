@@ -9,12 +9,12 @@
 //!
 //! The bits of the result are those of [`super::multiply`]. A panel (16 KiB) stays in the first-level cache, four of them and the inputs of a
 //! stretch in the second. In the matrix every fourth line is a block's: such lines share a quarter of the first-level cache, and the processor
-//! does not foresee them. Copying reads them all in order, and the next ones are asked for while tiles are computed.
+//! does not foresee them. Copying reads them all in order, and the next ones are prefetched while tiles are computed.
 
-use super::ahead::{Ahead, RUN};
 use super::codec::{Codec, PART};
 use super::layout::{BLOCK, Line, PANEL};
 use super::multiply::Product;
+use super::prefetch::{Prefetcher, RUN};
 use super::target::Part;
 use super::tile::Tile;
 use crate::simd::Simd;
@@ -68,19 +68,19 @@ impl<C: Codec> Product<'_, C> {
             }
         }
         // What is copied next lies behind, if anything does.
-        let asks_of_tile = words.len().div_ceil(RUN);
-        let asks = (count * rows.len().div_ceil(R) * asks_of_tile).max(1);
-        let mut ahead = Ahead::new(self.lines, first + words.end * step, (words.len() * count).div_ceil(asks));
+        let issues_of_tile = words.len().div_ceil(RUN);
+        let issues = (count * rows.len().div_ceil(R) * issues_of_tile).max(1);
+        let mut prefetcher = Prefetcher::new(self.lines, first + words.end * step, (words.len() * count).div_ceil(issues));
         for (block, panel) in blocks.zip(panels.chunks_exact(PART)) {
             let mut row = rows.start;
             while row < rows.end {
                 let left = rows.end - row;
                 row += if left > 2 * R2 || left > R2 && left <= R {
-                    self.tile_of_panel::<S, R>(simd, panel, block, row, words.clone(), ahead)
+                    self.tile_of_panel::<S, R>(simd, panel, block, row, words.clone(), prefetcher)
                 } else {
-                    self.tile_of_panel::<S, R2>(simd, panel, block, row, words.clone(), ahead)
+                    self.tile_of_panel::<S, R2>(simd, panel, block, row, words.clone(), prefetcher)
                 };
-                ahead = ahead.after(asks_of_tile);
+                prefetcher = prefetcher.after(issues_of_tile);
             }
         }
     }
@@ -94,7 +94,7 @@ impl<C: Codec> Product<'_, C> {
         block: usize,
         row: usize,
         words: Range<usize>,
-        ahead: Ahead,
+        prefetcher: Prefetcher,
     ) -> usize {
         let part = Part { starts: words.start == 0, ends: words.end == self.layout.words };
         let sums = simd.vectorize(Tile::<C, R, 1> {
@@ -104,7 +104,7 @@ impl<C: Codec> Product<'_, C> {
             words,
             scales: [self.scales_of(block)],
             rows: core::array::from_fn(|r| self.rows.row(row + r)),
-            ahead,
+            prefetcher,
             format: PhantomData,
         });
         for (r, [sums]) in sums.iter().enumerate().take(self.rows.count - row) {

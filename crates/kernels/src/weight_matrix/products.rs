@@ -11,13 +11,23 @@ use super::single::F32;
 use super::target::Target;
 use super::{Scratch, WeightFormat, WeightMatrix};
 use crate::grid::{self, SharedOut};
-use crate::matmul::as_out;
-use crate::shape::{elements, expect_len};
+use crate::shape::{as_out, elements, expect_len};
 use crate::simd::Level;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ops::Range;
+
+/// What a matrix is multiplied with.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a> {
+    /// Rows of `x`.
+    pub rows: usize,
+    /// `[rows, inputs]`.
+    pub x: &'a [f32],
+    /// `[outputs]`, all of them whatever the range; `None` is 0.
+    pub bias: Option<&'a [f32]>,
+}
 
 impl WeightMatrix {
     /// `y[r, i − outputs.start] = Σ_k x[r, k] · W[i, k] + bias[i]` for the outputs `i` in `outputs`, on the calling thread.
@@ -25,62 +35,38 @@ impl WeightMatrix {
     /// Allocates nothing once `scratch` has grown to the matrix.
     ///
     /// # Shapes
-    /// - `x`: `[rows, inputs]`
-    /// - `y`: `[rows, outputs.len()]`, rows `y_stride` elements apart; what lies between them is left alone
-    /// - `bias`: `[self.outputs()]`, all of it whatever the range; `None` is 0
+    /// `y` `[rows, outputs.len()]`, rows `y_stride` elements apart; what lies between them is left alone.
     ///
     /// # Panics
     /// When a length does not fit, the range goes past the outputs, or rows of `y` overlap.
-    #[allow(clippy::too_many_arguments, reason = "the kernels' flat convention: inputs, then outputs")]
-    pub fn multiply(
-        &self,
-        level: Level,
-        rows: usize,
-        x: &[f32],
-        outputs: Range<usize>,
-        y: &mut [f32],
-        y_stride: usize,
-        bias: Option<&[f32]>,
-        scratch: &mut Scratch,
-    ) {
-        let width = outputs.len();
+    pub fn multiply(&self, level: Level, inputs: Inputs<'_>, outputs: Range<usize>, y: &mut [f32], y_stride: usize, scratch: &mut Scratch) {
+        let (rows, width) = (inputs.rows, outputs.len());
         if rows == 0 || width == 0 {
             return;
         }
-        assert!(
-            rows == 1 || y_stride >= width,
-            "y of a product: rows of {width} elements lie {y_stride} apart; make that at least {width}"
-        );
-        let needed = (rows - 1).saturating_mul(y_stride).saturating_add(width);
-        assert!(y.len() >= needed, "y of a product: expected at least {needed} elements, found {}; check it against the shape", y.len());
-        // SAFETY: `y` holds every row by the assertions, and is borrowed for the time of the call.
-        unsafe { self.multiply_shared(level, rows, x, outputs, SharedOut::new(as_out(y)), 0, y_stride, bias, scratch) }
+        expect_rows(y, rows, width, y_stride);
+        // SAFETY: `y` holds every row, as was just checked, and is borrowed for the time of the call.
+        unsafe { self.multiply_shared(level, inputs, outputs, SharedOut::new(as_out(y)), y_stride, scratch) }
     }
 
     /// [`WeightMatrix::multiply`] into an output that other threads write at the same time: row `r` goes to the `outputs.len()` elements
-    /// from `from + r · y_stride` on.
-    ///
-    /// # Shapes
-    /// As for [`WeightMatrix::multiply`].
+    /// from `r · y_stride` on.
     ///
     /// # Panics
     /// When the length of `x` or `bias` does not fit or the range goes past the outputs.
     ///
     /// # Safety
     /// Those elements must lie in `y`, what it shares must outlive the call, and nothing else may read or write them during it.
-    #[allow(clippy::too_many_arguments, reason = "the kernels' flat convention: inputs, then outputs")]
     pub unsafe fn multiply_shared(
         &self,
         level: Level,
-        rows: usize,
-        x: &[f32],
+        inputs: Inputs<'_>,
         outputs: Range<usize>,
         y: SharedOut,
-        from: usize,
         y_stride: usize,
-        bias: Option<&[f32]>,
         scratch: &mut Scratch,
     ) {
+        let Inputs { rows, x, bias } = inputs;
         let (start, end) = (outputs.start, outputs.end);
         assert!(end <= self.outputs, "outputs {start}..{end} of a matrix with {}; ask for fewer", self.outputs);
         expect_len("x", x, elements([rows, self.inputs]));
@@ -90,7 +76,7 @@ impl WeightMatrix {
         if rows == 0 || start >= end {
             return;
         }
-        let y = y.pointer(from);
+        let y = y.pointer(0);
         #[cfg(all(target_arch = "x86_64", feature = "std"))]
         if self.format == WeightFormat::Bf16 && level.multiplies_bf16() {
             let (layout, lines, inputs) = (self.layout(), self.words(), self.inputs);
@@ -123,38 +109,21 @@ impl WeightMatrix {
     ///
     /// Products worth less than waking a thread run on the calling one. The result has the same bits on any number of threads.
     ///
-    /// # Shapes
-    /// As for [`WeightMatrix::multiply`] with all outputs.
-    ///
     /// # Panics
     /// As for [`WeightMatrix::multiply`], and when `scratches` is empty.
-    #[allow(clippy::too_many_arguments, reason = "the kernels' flat convention: inputs, then outputs")]
-    pub fn multiply_on_all_threads(
-        &self,
-        level: Level,
-        rows: usize,
-        x: &[f32],
-        y: &mut [f32],
-        y_stride: usize,
-        bias: Option<&[f32]>,
-        scratches: &mut [Scratch],
-    ) {
+    pub fn multiply_on_all_threads(&self, level: Level, inputs: Inputs<'_>, y: &mut [f32], y_stride: usize, scratches: &mut [Scratch]) {
         /// Fewest multiplications worth a thread of their own.
         const PARALLEL: usize = 1 << 19;
+        let rows = inputs.rows;
         assert!(!scratches.is_empty(), "scratches of a product: expected one for each thread, found none");
         let panels = self.outputs.div_ceil(Self::SPLIT);
         let worth = rows.saturating_mul(self.inputs).saturating_mul(self.outputs) / PARALLEL;
         let tasks = grid::threads().min(scratches.len()).min(panels).min(worth);
         if tasks <= 1 {
-            return self.multiply(level, rows, x, 0..self.outputs, y, y_stride, bias, &mut scratches[0]);
+            return self.multiply(level, inputs, 0..self.outputs, y, y_stride, &mut scratches[0]);
         }
         let width = self.outputs;
-        assert!(
-            rows == 1 || y_stride >= width,
-            "y of a product: rows of {width} elements lie {y_stride} apart; make that at least {width}"
-        );
-        let needed = (rows - 1).saturating_mul(y_stride).saturating_add(width);
-        assert!(y.len() >= needed, "y of a product: expected at least {needed} elements, found {}; check it against the shape", y.len());
+        expect_rows(y, rows, width, y_stride);
         let y = SharedOut::new(as_out(y));
         // SAFETY: the same memory; the tasks leave every scratch initialised.
         let scratches = SharedOut::new(unsafe { &mut *(core::ptr::from_mut(scratches) as *mut [MaybeUninit<Scratch>]) });
@@ -163,9 +132,17 @@ impl WeightMatrix {
             let outputs = piece.start * Self::SPLIT..width.min(piece.end * Self::SPLIT);
             // SAFETY: every task has a scratch of its own, and it is initialised.
             let scratch = unsafe { scratches.slice(task, 1)[0].assume_init_mut() };
-            let from = outputs.start;
-            // SAFETY: `y` holds every row by the assertions above, is borrowed until the loop ends, and tasks have different outputs.
-            unsafe { self.multiply_shared(level, rows, x, outputs, y, from, y_stride, bias, scratch) }
+            let own = y.after(outputs.start);
+            // SAFETY: `y` holds every row, as was checked above, is borrowed until the loop ends, and tasks have different outputs.
+            unsafe { self.multiply_shared(level, inputs, outputs, own, y_stride, scratch) }
         });
     }
+}
+
+/// Asserts that `y` holds `rows` rows of `width` elements, `stride` elements apart.
+#[track_caller]
+fn expect_rows(y: &[f32], rows: usize, width: usize, stride: usize) {
+    assert!(rows == 1 || stride >= width, "y of a product: rows of {width} elements lie {stride} apart; make that at least {width}");
+    let needed = (rows - 1).saturating_mul(stride).saturating_add(width);
+    assert!(y.len() >= needed, "y of a product: expected at least {needed} elements, found {}; check it against the shape", y.len());
 }

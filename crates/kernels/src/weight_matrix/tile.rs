@@ -2,9 +2,9 @@
 
 #![allow(clippy::needless_range_loop, reason = "arrays are longer than the vectors of a block; one index walks several")]
 
-use super::ahead::{Ahead, RUN};
 use super::codec::{Codec, PART, numbers, put_vector, vector};
 use super::layout::{BLOCK, Line};
+use super::prefetch::{Prefetcher, RUN};
 use super::rows::Row;
 use crate::simd::{Simd, WithSimd};
 use core::marker::PhantomData;
@@ -24,7 +24,7 @@ pub(super) struct Tile<'a, C, const R: usize, const N: usize> {
     pub words: Range<usize>,
     pub scales: [&'a [Line]; N],
     pub rows: [Row<'a>; R],
-    pub ahead: Ahead,
+    pub prefetcher: Prefetcher,
     pub format: PhantomData<C>,
 }
 
@@ -33,7 +33,7 @@ impl<C: Codec, const R: usize, const N: usize> WithSimd for Tile<'_, C, R, N> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
-        let Self { lines, first, step, words, mut ahead, .. } = self;
+        let Self { lines, first, step, words, mut prefetcher, .. } = self;
         for row in &self.rows {
             assert!(row.units.len() >= words.end * C::UNITS);
         }
@@ -59,7 +59,7 @@ impl<C: Codec, const R: usize, const N: usize> WithSimd for Tile<'_, C, R, N> {
                 }
                 while word < group_end {
                     let run_end = group_end.min(word + RUN);
-                    ahead.ask();
+                    prefetcher.issue();
                     while word < run_end {
                         let at = (word - words.start) * step;
                         let mut loaded = [[simd.splat_u32s(0); VECTORS]; N];

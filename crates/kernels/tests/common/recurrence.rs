@@ -1,30 +1,15 @@
 //! The recurrences behind one face, so that every claim is checked on all of them.
 
 use super::{Random, outputs};
-use minrnn_kernels::reference;
+pub use minrnn_kernels::recurrence::Cell;
+use minrnn_kernels::recurrence::{Gradients, Inputs, Upstream, backward, forward};
+use minrnn_kernels::reference::recurrence as reference;
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET, Segments};
-use minrnn_kernels::{Candidate, Gates, Shape, Start, decay_min_gru, floored_min_gru, log_space, min_gru, min_lstm, scan, signed_min_gru};
-
-/// A recurrence with its settings.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Cell {
-    Scan,
-    LogSpace,
-    MinGru(Candidate),
-    MinLstm(Candidate, Gates),
-    SignedMinGru(Candidate),
-    DecayMinGru(Candidate),
-    FlooredMinGru(Candidate),
-}
-
-/// The largest shares of a candidate in a floored minGRU of this width.
-fn shares(width: usize) -> Vec<f32> {
-    (0..width).map(|c| 1.0 - c as f32 / width as f32).collect()
-}
+use minrnn_kernels::{Candidate, Gates, Shape, Start};
 
 /// All of them.
 pub const CELLS: [Cell; 18] = [
-    Cell::Scan,
+    Cell::Linear,
     Cell::LogSpace,
     Cell::MinGru(Candidate::Positive),
     Cell::MinGru(Candidate::Identity),
@@ -44,7 +29,7 @@ pub const CELLS: [Cell; 18] = [
     Cell::FlooredMinGru(Candidate::Tanh),
 ];
 
-/// What a recurrence works on. Cells with two inputs in one tensor use `x` alone, the others `x` and `y`.
+/// What a recurrence works on: `x` the pre-activations, `y` the extra input.
 #[derive(Debug, Clone)]
 pub struct Batch {
     pub shape: Shape,
@@ -58,143 +43,75 @@ pub struct Batch {
     pub d_h_last: Option<Vec<f32>>,
 }
 
-/// Outputs and gradients by name. Names that a cell does not have are empty.
+/// Outputs and gradients by name.
 pub type Named<T> = Vec<(&'static str, Vec<T>)>;
 
-impl Cell {
-    /// Elements of `x` per element of h.
-    pub fn columns(self) -> usize {
-        match self {
-            Cell::Scan | Cell::LogSpace => 1,
-            Cell::MinGru(_) | Cell::DecayMinGru(_) | Cell::FlooredMinGru(_) => 2,
-            Cell::MinLstm(..) | Cell::SignedMinGru(_) => 3,
-        }
-    }
-
+/// What the tests do with a cell.
+pub trait Tested {
     /// A random batch with h0 and init.
-    pub fn batch(self, shape: Shape, random: &mut Random) -> Batch {
+    fn batch(self, shape: Shape, random: &mut Random) -> Batch;
+
+    /// Runs the kernels; every output is poisoned with NaN first.
+    fn run(self, batch: &Batch) -> Named<f32>;
+
+    /// Runs the reference in f64.
+    fn run_reference(self, batch: &Batch) -> Named<f64>;
+}
+
+impl Tested for Cell {
+    fn batch(self, shape: Shape, random: &mut Random) -> Batch {
         let n = shape.elements();
         let (x, y) = match self {
-            Cell::Scan => (random.between(n, -1.0, 1.0), random.normal(n)),
+            Cell::Linear => (random.between(n, -1.0, 1.0), random.normal(n)),
             Cell::LogSpace => (random.between(n, -3.0, 0.0), random.between(n, -4.0, 1.0)),
             Cell::DecayMinGru(_) => (random.normal(n * 2), random.between(n, 0.0, 1.0)),
-            _ => (random.normal(n * self.columns()), Vec::new()),
+            // The largest shares of a candidate, 1 among them.
+            Cell::FlooredMinGru(_) => (random.normal(n * 2), (0..shape.width).map(|c| 1.0 - c as f32 / shape.width as f32).collect()),
+            _ => (random.normal(n * self.parts()), Vec::new()),
         };
         let mut states = |n| Some(random.between(n, if self == Cell::LogSpace { 0.1 } else { -1.0 }, 1.5));
         let (h0, init) = (states(shape.states()), states(shape.width));
         let (d_h, d_h_last) = (Some(random.normal(n)), Some(random.normal(shape.states())));
-        let bias = (self.columns() > 1).then(|| random.normal(self.columns() * shape.width));
+        let bias = (self.parts() > 1).then(|| random.normal(self.parts() * shape.width));
         Batch { shape, x, y, bias, h0, init, codes: None, d_h, d_h_last }
     }
 
-    /// Runs the kernels; every output is poisoned with NaN first.
-    pub fn run(self, batch: &Batch) -> Named<f32> {
+    fn run(self, batch: &Batch) -> Named<f32> {
         let Batch { shape, x, y, .. } = batch;
-        let (shape, bias, start) = (*shape, batch.bias.as_deref(), batch.start());
-        let [h, h_last] = outputs([shape.elements(), shape.states()], |[h, h_last]| match self {
-            Cell::Scan => scan::forward(shape, x, y, start, h, h_last),
-            Cell::LogSpace => log_space::forward(shape, x, y, start, h, h_last),
-            Cell::MinGru(candidate) => min_gru::forward(shape, candidate, x, bias, start, h, h_last),
-            Cell::MinLstm(candidate, gates) => min_lstm::forward(shape, candidate, gates, x, bias, start, h, h_last),
-            Cell::SignedMinGru(candidate) => signed_min_gru::forward(shape, candidate, x, bias, start, h, h_last),
-            Cell::DecayMinGru(candidate) => decay_min_gru::forward(shape, candidate, x, y, bias, start, h, h_last),
-            Cell::FlooredMinGru(candidate) => {
-                floored_min_gru::forward(shape, candidate, x, bias, &shares(shape.width), start, h, h_last);
-            }
+        let (shape, start) = (*shape, batch.start());
+        let inputs = Inputs { preact: x, bias: batch.bias.as_deref(), extra: y };
+        let [h, h_last] = outputs([shape.elements(), shape.states()], |[h, h_last]| forward(shape, self, inputs, start, h, h_last));
+        let upstream = Upstream { h: &h, d_h: batch.d_h.as_deref(), d_h_last: batch.d_h_last.as_deref() };
+        let lengths = [x.len(), y.len(), inputs.bias.map_or(0, <[f32]>::len), shape.states(), shape.width];
+        let [d_x, d_y, d_bias, d_h0, d_init] = outputs(lengths, |[d_preact, d_extra, d_bias, d_h0, d_init]| {
+            let d_bias = inputs.bias.map(|_| d_bias);
+            backward(shape, self, inputs, start, upstream, Gradients { d_preact, d_bias, d_extra, d_h0, d_init });
         });
-        let (d_h, d_h_last) = (batch.d_h.as_deref(), batch.d_h_last.as_deref());
-        let d_bias_len = bias.map_or(0, <[f32]>::len);
-        let d_y_len = if let Cell::FlooredMinGru(_) = self { shape.width } else { y.len() };
-        let lengths = [x.len(), d_y_len, d_bias_len, shape.states(), shape.width];
-        let [d_x, d_y, d_bias, d_h0, d_init] = outputs(lengths, |[d_x, d_y, d_bias, d_h0, d_init]| {
-            let d_bias = bias.map(|_| d_bias);
-            match self {
-                Cell::Scan => scan::backward(shape, x, start, &h, d_h, d_h_last, d_x, d_y, d_h0, d_init),
-                Cell::LogSpace => log_space::backward(shape, x, y, start, &h, d_h, d_h_last, d_x, d_y, d_h0, d_init),
-                Cell::MinGru(candidate) => {
-                    min_gru::backward(shape, candidate, x, bias, start, &h, d_h, d_h_last, d_x, d_bias, d_h0, d_init);
-                }
-                Cell::MinLstm(candidate, gates) => {
-                    min_lstm::backward(shape, candidate, gates, x, bias, start, &h, d_h, d_h_last, d_x, d_bias, d_h0, d_init);
-                }
-                Cell::SignedMinGru(candidate) => {
-                    signed_min_gru::backward(shape, candidate, x, bias, start, &h, d_h, d_h_last, d_x, d_bias, d_h0, d_init);
-                }
-                Cell::DecayMinGru(candidate) => {
-                    decay_min_gru::backward(shape, candidate, x, y, bias, start, &h, d_h, d_h_last, d_x, d_y, d_bias, d_h0, d_init);
-                }
-                Cell::FlooredMinGru(candidate) => {
-                    let share = shares(shape.width);
-                    floored_min_gru::backward(shape, candidate, x, bias, &share, start, &h, d_h, d_h_last, d_x, d_bias, d_y, d_h0, d_init);
-                }
-            }
-        });
-        let mut named = named([h, h_last, d_x, d_y, d_bias, d_h0, d_init]);
-        self.rename(&mut named);
-        named
+        named(self, [h, h_last, d_x, d_y, d_bias, d_h0, d_init])
     }
 
-    /// Runs the references in f64.
-    pub fn run_reference(self, batch: &Batch) -> Named<f64> {
-        use reference::{decay_min_gru, floored_min_gru, log_space, min_gru, min_lstm, scan, signed_min_gru};
+    fn run_reference(self, batch: &Batch) -> Named<f64> {
         let wide = |x: &Option<Vec<f32>>| x.as_deref().map(super::wide);
         let (x, y, bias, h0, init) = (super::wide(&batch.x), super::wide(&batch.y), wide(&batch.bias), wide(&batch.h0), wide(&batch.init));
         let (d_h, d_h_last) = (wide(&batch.d_h), wide(&batch.d_h_last));
-        let (d_h, d_h_last, bias) = (d_h.as_deref(), d_h_last.as_deref(), bias.as_deref());
-        let (shape, start) = (batch.shape, Start { h0: h0.as_deref(), init: init.as_deref(), segments: batch.start().segments });
-        let mut named = match self {
-            Cell::Scan => {
-                let scan::Outputs { h, h_last } = scan::forward(shape, &x, &y, start);
-                let d = scan::backward(shape, &x, start, &h, d_h, d_h_last);
-                named([h, h_last, d.d_coeffs, d.d_values, vec![], d.d_h0, d.d_init])
-            }
-            Cell::LogSpace => {
-                let scan::Outputs { h, h_last } = log_space::forward(shape, &x, &y, start);
-                let d = log_space::backward(shape, &x, &y, start, &h, d_h, d_h_last);
-                named([h, h_last, d.d_log_coeffs, d.d_log_values, vec![], d.d_h0, d.d_init])
-            }
-            Cell::MinGru(candidate) => {
-                let scan::Outputs { h, h_last } = min_gru::forward(shape, candidate, &x, bias, start);
-                let d = min_gru::backward(shape, candidate, &x, bias, start, &h, d_h, d_h_last);
-                named([h, h_last, d.d_preact, vec![], bias.map_or(vec![], |_| d.d_bias), d.d_h0, d.d_init])
-            }
-            Cell::MinLstm(candidate, gates) => {
-                let scan::Outputs { h, h_last } = min_lstm::forward(shape, candidate, gates, &x, bias, start);
-                let d = min_lstm::backward(shape, candidate, gates, &x, bias, start, &h, d_h, d_h_last);
-                named([h, h_last, d.d_preact, vec![], bias.map_or(vec![], |_| d.d_bias), d.d_h0, d.d_init])
-            }
-            Cell::SignedMinGru(candidate) => {
-                let scan::Outputs { h, h_last } = signed_min_gru::forward(shape, candidate, &x, bias, start);
-                let d = signed_min_gru::backward(shape, candidate, &x, bias, start, &h, d_h, d_h_last);
-                named([h, h_last, d.d_preact, vec![], bias.map_or(vec![], |_| d.d_bias), d.d_h0, d.d_init])
-            }
-            Cell::DecayMinGru(candidate) => {
-                let scan::Outputs { h, h_last } = decay_min_gru::forward(shape, candidate, &x, &y, bias, start);
-                let (d, d_y) = decay_min_gru::backward(shape, candidate, &x, &y, bias, start, &h, d_h, d_h_last);
-                named([h, h_last, d.d_preact, d_y, bias.map_or(vec![], |_| d.d_bias), d.d_h0, d.d_init])
-            }
-            Cell::FlooredMinGru(candidate) => {
-                let share = super::wide(&shares(shape.width));
-                let scan::Outputs { h, h_last } = floored_min_gru::forward(shape, candidate, &x, bias, &share, start);
-                let (d, d_share) = floored_min_gru::backward(shape, candidate, &x, bias, &share, start, &h, d_h, d_h_last);
-                named([h, h_last, d.d_preact, d_share, bias.map_or(vec![], |_| d.d_bias), d.d_h0, d.d_init])
-            }
-        };
-        self.rename(&mut named);
-        named
-    }
-
-    /// Calls the gradient of the shares by a name of its own: it is a sum over steps.
-    fn rename<T>(self, named: &mut Named<T>) {
-        if let Cell::FlooredMinGru(_) = self {
-            let d_share = std::mem::replace(&mut named[3], ("d_y", vec![])).1;
-            named.push(("d_share", d_share));
-        }
+        let start = Start { h0: h0.as_deref(), init: init.as_deref(), segments: batch.start().segments };
+        let inputs = Inputs { preact: &x, bias: bias.as_deref(), extra: &y };
+        let out = reference::forward(batch.shape, self, inputs, start);
+        let upstream = Upstream { h: &out.h, d_h: d_h.as_deref(), d_h_last: d_h_last.as_deref() };
+        let d = reference::backward(batch.shape, self, inputs, start, upstream);
+        let d_bias = inputs.bias.map_or(vec![], |_| d.d_bias);
+        named(self, [out.h, out.h_last, d.d_preact, d.d_extra, d_bias, d.d_h0, d.d_init])
     }
 }
 
-fn named<T>(values: [Vec<T>; 7]) -> Named<T> {
-    ["h", "h_last", "d_x", "d_y", "d_bias", "d_h0", "d_init"].into_iter().zip(values).collect()
+/// Names of what a run gives, in order. The gradient of a number per channel is a sum over steps and has a name of its own.
+fn named<T>(cell: Cell, values: [Vec<T>; 7]) -> Named<T> {
+    let mut named: Named<T> = ["h", "h_last", "d_x", "d_y", "d_bias", "d_h0", "d_init"].into_iter().zip(values).collect();
+    if let Cell::FlooredMinGru(_) = cell {
+        let d_share = std::mem::take(&mut named[3].1);
+        named.push(("d_share", d_share));
+    }
+    named
 }
 
 impl Batch {

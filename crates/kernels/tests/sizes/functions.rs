@@ -5,9 +5,10 @@ use minrnn_kernels::adamw::{self, AdamW};
 use minrnn_kernels::block_diagonal::{self, Blocks};
 use minrnn_kernels::gated_gelu::{self, Halves};
 use minrnn_kernels::matmul::{self, Matrix, Precision, Write};
+use minrnn_kernels::recurrence::{self, Cell, Gradients, StepInputs, Upstream};
 use minrnn_kernels::s_lstm::ForgetGate;
 use minrnn_kernels::simd::Level;
-use minrnn_kernels::weight_matrix::{Scratch, WeightFormat, WeightMatrix};
+use minrnn_kernels::weight_matrix::{Inputs, Scratch, WeightFormat, WeightMatrix};
 use minrnn_kernels::*;
 
 /// A function of the crate as the test calls it.
@@ -52,6 +53,83 @@ fn segments<'a>(a: &mut Slices<'a>, seq_len: usize) -> Segments<'a> {
     Segments::new(a.zeros(), seq_len)
 }
 
+/// Pre-activations, bias and extra input, as far as the cell has them.
+fn recurrence_inputs<'a>(a: &mut Slices<'a>, cell: Cell) -> recurrence::Inputs<'a> {
+    recurrence::Inputs {
+        preact: a.input(),
+        bias: (cell.parts() > 1).then(|| a.input()),
+        extra: if has_extra(cell) { a.input() } else { &[] },
+    }
+}
+
+fn has_extra(cell: Cell) -> bool {
+    cell.extra_len(Shape { batch: 1, seq_len: 1, width: 1 }) > 0
+}
+
+fn forward(a: &mut Slices, cell: Cell, [batch, seq_len, width]: [usize; 3]) {
+    let (inputs, start) = (recurrence_inputs(a, cell), start(a, seq_len));
+    recurrence::forward(Shape { batch, seq_len, width }, cell, inputs, start, a.out(), a.out());
+}
+
+fn backward(a: &mut Slices, cell: Cell, [batch, seq_len, width]: [usize; 3]) {
+    let (inputs, start) = (recurrence_inputs(a, cell), start(a, seq_len));
+    let upstream = Upstream { h: a.input(), d_h: Some(a.input()), d_h_last: Some(a.input()) };
+    let d_preact = a.out();
+    let d_bias = inputs.bias.map(|_| a.out());
+    let d_extra = if has_extra(cell) { a.out() } else { &mut [] };
+    let gradients = Gradients { d_preact, d_bias, d_extra, d_h0: a.out(), d_init: a.out() };
+    recurrence::backward(Shape { batch, seq_len, width }, cell, inputs, start, upstream, gradients);
+}
+
+fn step(a: &mut Slices, cell: Cell, width: usize) {
+    let preact: Vec<&[f32]> = (0..cell.parts()).map(|_| a.input()).collect();
+    let bias: Vec<&[f32]> = if preact.len() > 1 { preact.iter().map(|_| a.input()).collect() } else { vec![] };
+    let extra = if has_extra(cell) { a.input() } else { &[] };
+    let (h, out) = (a.f32(), a.f32());
+    minrnn_kernels::shape::expect_len("h", h, width);
+    recurrence::step(Level::current(), cell, StepInputs { preact: &preact, bias: &bias, extra }, h, out);
+}
+
+fn gru<'a>(a: &mut Slices<'a>, form: GruForm, seq_len: usize) -> gru::Inputs<'a> {
+    let (preact, bias, weight, recurrent_bias) = (a.input(), Some(a.input()), a.input(), Some(a.input()));
+    gru::Inputs { form, preact, bias, weight, recurrent_bias, start: start(a, seq_len) }
+}
+
+fn lstm<'a>(a: &mut Slices<'a>, seq_len: usize) -> lstm::Inputs<'a> {
+    let (preact, bias, weight, recurrent_bias) = (a.input(), Some(a.input()), a.input(), Some(a.input()));
+    let start = lstm::Start { h: start(a, seq_len), c0: Some(a.input()), init_c: Some(a.input()) };
+    lstm::Inputs { preact, bias, weight, recurrent_bias, start }
+}
+
+fn s_lstm<'a>(a: &mut Slices<'a>, heads: usize, forget: ForgetGate, seq_len: usize) -> s_lstm::Inputs<'a> {
+    let (preact, weight, bias) = (a.input(), a.input(), Some(a.input()));
+    let [h0, c0, n0, m0] = [(); 4].map(|()| Some(a.input()));
+    s_lstm::Inputs { heads, forget, preact, weight, bias, start: s_lstm::Start { h0, c0, n0, m0, segments: segments(a, seq_len) } }
+}
+
+fn m_lstm<'a>(a: &mut Slices<'a>, heads: usize, seq_len: usize) -> m_lstm::Inputs<'a> {
+    let (qkv, gates) = ([a.input(), a.input(), a.input()], a.input());
+    let [c0, n0, m0] = [(); 3].map(|()| Some(a.input()));
+    m_lstm::Inputs { heads, qkv, gates, start: m_lstm::Start { c0, n0, m0, segments: segments(a, seq_len) } }
+}
+
+fn retention<'a>(a: &mut Slices<'a>, seq_len: usize) -> retention::Inputs<'a> {
+    let (queries, keys, values, state, positions) = (a.input(), a.input(), a.input(), Some(a.input()), Some(a.input()));
+    retention::Inputs { queries, keys, values, start: retention::Start { state, positions, segments: segments(a, seq_len) } }
+}
+
+fn conv<'a>(a: &mut Slices<'a>, seq_len: usize) -> conv::Inputs<'a> {
+    conv::Inputs { x: a.input(), weight: a.input(), window: Some(a.input()), segments: segments(a, seq_len) }
+}
+
+fn gated<'a>(a: &mut Slices<'a>, halves: Halves) -> gated_gelu::Inputs<'a> {
+    gated_gelu::Inputs { halves, x: a.input(), bias: Some(a.input()), scale: Some(a.input()) }
+}
+
+fn skip_gate<'a>(a: &mut Slices<'a>) -> skip_gate::Inputs<'a> {
+    skip_gate::Inputs { y: a.input(), c: a.input(), skip: a.input(), z: a.input() }
+}
+
 fn adamw() -> AdamW {
     AdamW { lr: 1e-3, beta_1: 0.9, beta_2: 0.99, eps: 1e-8, weight_decay: 0.1, time: 1, gradient_scale: 1.0 }
 }
@@ -62,7 +140,8 @@ fn weight_matrix(format: WeightFormat) -> WeightMatrix {
 
 fn multiply(format: WeightFormat, [rows, from, until, stride]: [usize; 4], a: &mut Slices) {
     let scratch = &mut Scratch::default();
-    weight_matrix(format).multiply(Level::current(), rows, a.input(), from..until, a.f32(), stride, Some(a.input()), scratch);
+    let (x, y, bias) = (a.input(), a.f32(), Some(a.input()));
+    weight_matrix(format).multiply(Level::current(), Inputs { rows, x, bias }, from..until, y, stride, scratch);
 }
 
 #[rustfmt::skip]
@@ -79,86 +158,95 @@ pub fn functions() -> Vec<Function> {
         "Segments::new" lenient { b = 2, t = 3 } [[b, t]] |a| assert!(!segments(a, t).is_dense(), "codes were given");
 
         // Linear recurrences.
-        "scan::forward" { b = 2, t = 3, e = 5 } [[b, t, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
-            |a| scan::forward(Shape { batch: b, seq_len: t, width: e }, a.input(), a.input(), start(a, t), a.out(), a.out());
-        "scan::backward" { b = 2, t = 3, e = 5 }
-            [[b, t, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [b, t, e], [b, t, e], [b, e], [e]]
-            |a| scan::backward(Shape { batch: b, seq_len: t, width: e }, a.input(), start(a, t), a.input(), Some(a.input()), Some(a.input()),
-                a.out(), a.out(), a.out(), a.out());
-        "log_space::forward" { b = 2, t = 3, e = 5 } [[b, t, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
-            |a| log_space::forward(Shape { batch: b, seq_len: t, width: e }, a.input(), a.input(), start(a, t), a.out(), a.out());
-        "log_space::backward" { b = 2, t = 3, e = 5 }
+        "recurrence::forward linear" { b = 2, t = 3, e = 5 } [[b, t, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
+            |a| forward(a, Cell::Linear, [b, t, e]);
+        "recurrence::backward linear" { b = 2, t = 3, e = 5 }
             [[b, t, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [b, t, e], [b, t, e], [b, e], [e]]
-            |a| log_space::backward(Shape { batch: b, seq_len: t, width: e }, a.input(), a.input(), start(a, t), a.input(), Some(a.input()),
-                Some(a.input()), a.out(), a.out(), a.out(), a.out());
-        "min_gru::forward" { b = 2, t = 3, e = 5 } [[2, b, t, e], [2, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
-            |a| min_gru::forward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, a.input(), Some(a.input()), start(a, t), a.out(), a.out());
-        "min_gru::backward" { b = 2, t = 3, e = 5 }
+            |a| backward(a, Cell::Linear, [b, t, e]);
+        "recurrence::step linear" { e = 5 } [[e], [e], [e], [e]]
+            |a| step(a, Cell::Linear, e);
+        "recurrence::forward log space" { b = 2, t = 3, e = 5 } [[b, t, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
+            |a| forward(a, Cell::LogSpace, [b, t, e]);
+        "recurrence::backward log space" { b = 2, t = 3, e = 5 }
+            [[b, t, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [b, t, e], [b, t, e], [b, e], [e]]
+            |a| backward(a, Cell::LogSpace, [b, t, e]);
+        "recurrence::step log space" { e = 5 } [[e], [e], [e], [e]]
+            |a| step(a, Cell::LogSpace, e);
+        "recurrence::forward minGRU" { b = 2, t = 3, e = 5 } [[2, b, t, e], [2, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
+            |a| forward(a, Cell::MinGru(Candidate::Positive), [b, t, e]);
+        "recurrence::backward minGRU" { b = 2, t = 3, e = 5 }
             [[2, b, t, e], [2, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [2, b, t, e], [2, e], [b, e], [e]]
-            |a| min_gru::backward(Shape { batch: b, seq_len: t, width: e }, Candidate::Tanh, a.input(), Some(a.input()), start(a, t), a.input(),
-                Some(a.input()), Some(a.input()), a.out(), Some(a.out()), a.out(), a.out());
-        "min_lstm::forward" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
-            |a| min_lstm::forward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, Gates::Normalized, a.input(), Some(a.input()),
-                start(a, t), a.out(), a.out());
-        "min_lstm::backward" { b = 2, t = 3, e = 5 }
+            |a| backward(a, Cell::MinGru(Candidate::Positive), [b, t, e]);
+        "recurrence::step minGRU" { e = 5 } [[e], [e], [e], [e], [e], [e]]
+            |a| step(a, Cell::MinGru(Candidate::Positive), e);
+        "recurrence::forward minLSTM" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
+            |a| forward(a, Cell::MinLstm(Candidate::Positive, Gates::Normalized), [b, t, e]);
+        "recurrence::backward minLSTM" { b = 2, t = 3, e = 5 }
             [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [3, b, t, e], [3, e], [b, e], [e]]
-            |a| min_lstm::backward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, Gates::Unnormalized, a.input(), Some(a.input()),
-                start(a, t), a.input(), Some(a.input()), Some(a.input()), a.out(), Some(a.out()), a.out(), a.out());
-        "signed_min_gru::forward" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
-            |a| signed_min_gru::forward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, a.input(), Some(a.input()), start(a, t),
-                a.out(), a.out());
-        "signed_min_gru::backward" { b = 2, t = 3, e = 5 }
+            |a| backward(a, Cell::MinLstm(Candidate::Positive, Gates::Normalized), [b, t, e]);
+        "recurrence::step minLSTM" { e = 5 } [[e], [e], [e], [e], [e], [e], [e], [e]]
+            |a| step(a, Cell::MinLstm(Candidate::Positive, Gates::Normalized), e);
+        "recurrence::forward unnormalised minLSTM" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
+            |a| forward(a, Cell::MinLstm(Candidate::Positive, Gates::Unnormalized), [b, t, e]);
+        "recurrence::backward unnormalised minLSTM" { b = 2, t = 3, e = 5 }
             [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [3, b, t, e], [3, e], [b, e], [e]]
-            |a| signed_min_gru::backward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, a.input(), Some(a.input()), start(a, t),
-                a.input(), Some(a.input()), Some(a.input()), a.out(), Some(a.out()), a.out(), a.out());
-        "decay_min_gru::forward" { b = 2, t = 3, e = 5 } [[2, b, t, e], [b, t, e], [2, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
-            |a| decay_min_gru::forward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, a.input(), a.input(), Some(a.input()),
-                start(a, t), a.out(), a.out());
-        "decay_min_gru::backward" { b = 2, t = 3, e = 5 }
-            [[2, b, t, e], [b, t, e], [2, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [2, b, t, e], [b, t, e], [2, e], [b, e], [e]]
-            |a| decay_min_gru::backward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, a.input(), a.input(), Some(a.input()),
-                start(a, t), a.input(), Some(a.input()), Some(a.input()), a.out(), a.out(), Some(a.out()), a.out(), a.out());
-        "floored_min_gru::forward" { b = 2, t = 3, e = 5 } [[2, b, t, e], [2, e], [e], [b, e], [e], [b, t], [b, t, e], [b, e]]
-            |a| floored_min_gru::forward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, a.input(), Some(a.input()), a.input(),
-                start(a, t), a.out(), a.out());
-        "floored_min_gru::backward" { b = 2, t = 3, e = 5 }
+            |a| backward(a, Cell::MinLstm(Candidate::Positive, Gates::Unnormalized), [b, t, e]);
+        "recurrence::step unnormalised minLSTM" { e = 5 } [[e], [e], [e], [e], [e], [e], [e], [e]]
+            |a| step(a, Cell::MinLstm(Candidate::Positive, Gates::Unnormalized), e);
+        "recurrence::forward signed minGRU" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
+            |a| forward(a, Cell::SignedMinGru(Candidate::Positive), [b, t, e]);
+        "recurrence::backward signed minGRU" { b = 2, t = 3, e = 5 }
+            [[3, b, t, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [3, b, t, e], [3, e], [b, e], [e]]
+            |a| backward(a, Cell::SignedMinGru(Candidate::Positive), [b, t, e]);
+        "recurrence::step signed minGRU" { e = 5 } [[e], [e], [e], [e], [e], [e], [e], [e]]
+            |a| step(a, Cell::SignedMinGru(Candidate::Positive), e);
+        "recurrence::forward decaying minGRU" { b = 2, t = 3, e = 5 } [[2, b, t, e], [2, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
+            |a| forward(a, Cell::DecayMinGru(Candidate::Positive), [b, t, e]);
+        "recurrence::backward decaying minGRU" { b = 2, t = 3, e = 5 }
+            [[2, b, t, e], [2, e], [b, t, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [2, b, t, e], [2, e], [b, t, e], [b, e], [e]]
+            |a| backward(a, Cell::DecayMinGru(Candidate::Positive), [b, t, e]);
+        "recurrence::step decaying minGRU" { e = 5 } [[e], [e], [e], [e], [e], [e], [e]]
+            |a| step(a, Cell::DecayMinGru(Candidate::Positive), e);
+        "recurrence::forward floored minGRU" { b = 2, t = 3, e = 5 } [[2, b, t, e], [2, e], [e], [b, e], [e], [b, t], [b, t, e], [b, e]]
+            |a| forward(a, Cell::FlooredMinGru(Candidate::Positive), [b, t, e]);
+        "recurrence::backward floored minGRU" { b = 2, t = 3, e = 5 }
             [[2, b, t, e], [2, e], [e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [2, b, t, e], [2, e], [e], [b, e], [e]]
-            |a| floored_min_gru::backward(Shape { batch: b, seq_len: t, width: e }, Candidate::Positive, a.input(), Some(a.input()), a.input(),
-                start(a, t), a.input(), Some(a.input()), Some(a.input()), a.out(), Some(a.out()), a.out(), a.out(), a.out());
+            |a| backward(a, Cell::FlooredMinGru(Candidate::Positive), [b, t, e]);
+        "recurrence::step floored minGRU" { e = 5 } [[e], [e], [e], [e], [e], [e], [e]]
+            |a| step(a, Cell::FlooredMinGru(Candidate::Positive), e);
 
         // Cells with a recurrent product.
         "gru::forward" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [3, e, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, e]]
-            |a| gru::forward(Shape { batch: b, seq_len: t, width: e }, GruForm::Paper, a.input(), Some(a.input()), a.input(), Some(a.input()),
-                start(a, t), a.out(), a.out());
+            |a| gru::forward(Shape { batch: b, seq_len: t, width: e }, gru(a, GruForm::Paper, t), a.out(), a.out());
         "gru::backward" { b = 2, t = 3, e = 5 }
             [[3, b, t, e], [3, e], [3, e, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e],
              [3, b, t, e], [3, e], [3, e, e], [3, e], [b, e], [e]]
-            |a| gru::backward(Shape { batch: b, seq_len: t, width: e }, GruForm::Torch, a.input(), Some(a.input()), a.input(), Some(a.input()),
-                start(a, t), a.input(), Some(a.input()), Some(a.input()), a.out(), Some(a.out()), a.out(), Some(a.out()), a.out(), a.out());
+            |a| gru::backward(Shape { batch: b, seq_len: t, width: e }, gru(a, GruForm::Torch, t),
+                gru::Upstream { h: a.input(), d_h: Some(a.input()), d_h_last: Some(a.input()) },
+                gru::Gradients { preact: a.out(), bias: Some(a.out()), weight: a.out(), recurrent_bias: Some(a.out()), h0: a.out(), init: a.out() });
         "lstm::forward" { b = 2, t = 3, e = 5 }
             [[4, b, t, e], [4, e], [4, e, e], [4, e], [b, e], [e], [b, t], [b, e], [e], [b, t, e], [b, t, e], [b, e], [b, e]]
-            |a| lstm::forward(Shape { batch: b, seq_len: t, width: e }, a.input(), Some(a.input()), a.input(), Some(a.input()),
-                lstm::Start { h: start(a, t), c0: Some(a.input()), init_c: Some(a.input()) }, a.out(), a.out(), a.out(), a.out());
+            |a| lstm::forward(Shape { batch: b, seq_len: t, width: e }, lstm(a, t), a.out(), a.out(), a.out(), a.out());
         "lstm::backward" { b = 2, t = 3, e = 5 }
             [[4, b, t, e], [4, e], [4, e, e], [4, e], [b, e], [e], [b, t], [b, e], [e], [b, t, e], [b, t, e], [b, t, e], [b, e], [b, e],
              [4, b, t, e], [4, e], [4, e, e], [4, e], [b, e], [b, e], [e], [e]]
-            |a| lstm::backward(Shape { batch: b, seq_len: t, width: e }, a.input(), Some(a.input()), a.input(), Some(a.input()),
-                lstm::Start { h: start(a, t), c0: Some(a.input()), init_c: Some(a.input()) }, a.input(), a.input(), Some(a.input()),
-                Some(a.input()), Some(a.input()), a.out(), Some(a.out()), a.out(), Some(a.out()), a.out(), a.out(), a.out(), a.out());
+            |a| lstm::backward(Shape { batch: b, seq_len: t, width: e }, lstm(a, t),
+                lstm::Upstream { h: a.input(), c: a.input(), d_h: Some(a.input()), d_h_last: Some(a.input()), d_c_last: Some(a.input()) },
+                lstm::Gradients { preact: a.out(), bias: Some(a.out()), weight: a.out(), recurrent_bias: Some(a.out()), h0: a.out(), c0: a.out(),
+                    init_h: a.out(), init_c: a.out() });
         "s_lstm::forward" { b = 2, t = 3, heads = 2, e = 6 }
             [[4, b, t, e], [4, e, e / heads.max(1)], [4, e], [b, e], [b, e], [b, e], [b, e], [b, t],
              [b, t, e], [b, t, e], [b, t, e], [b, t, e], [b, e], [b, e], [b, e], [b, e]]
-            |a| s_lstm::forward(Shape { batch: b, seq_len: t, width: e }, heads, ForgetGate::Sigmoid, a.input(), a.input(), Some(a.input()),
-                s_lstm::Start { h0: Some(a.input()), c0: Some(a.input()), n0: Some(a.input()), m0: Some(a.input()), segments: segments(a, t) },
+            |a| s_lstm::forward(Shape { batch: b, seq_len: t, width: e }, s_lstm(a, heads, ForgetGate::Sigmoid, t),
                 [a.out(), a.out(), a.out(), a.out()], [a.out(), a.out(), a.out(), a.out()]);
         "s_lstm::backward" { b = 2, t = 3, heads = 2, e = 6 }
             [[4, b, t, e], [4, e, e / heads.max(1)], [4, e], [b, e], [b, e], [b, e], [b, e], [b, t],
              [b, t, e], [b, t, e], [b, t, e], [b, t, e], [b, t, e], [b, e], [b, e], [b, e],
              [4, b, t, e], [4, e, e / heads.max(1)], [4, e], [b, e], [b, e], [b, e]]
-            |a| s_lstm::backward(Shape { batch: b, seq_len: t, width: e }, heads, ForgetGate::Exponential, a.input(), a.input(), Some(a.input()),
-                s_lstm::Start { h0: Some(a.input()), c0: Some(a.input()), n0: Some(a.input()), m0: Some(a.input()), segments: segments(a, t) },
-                [a.input(), a.input(), a.input(), a.input()], Some(a.input()), [Some(a.input()), Some(a.input()), Some(a.input())],
-                a.out(), a.out(), Some(a.out()), [a.out(), a.out(), a.out()]);
+            |a| s_lstm::backward(Shape { batch: b, seq_len: t, width: e }, s_lstm(a, heads, ForgetGate::Exponential, t),
+                s_lstm::Upstream { states: [a.input(), a.input(), a.input(), a.input()], d_h: Some(a.input()),
+                    d_last: [Some(a.input()), Some(a.input()), Some(a.input())] },
+                s_lstm::Gradients { preact: a.out(), weight: a.out(), bias: Some(a.out()), start: [a.out(), a.out(), a.out()] });
         "s_lstm::step" lenient { heads = 2, e = 6 } [[4, e], [4, e], [4, e], [e], [e], [e], [e]]
             |a| s_lstm::step(Level::current(), heads, ForgetGate::Sigmoid, a.input(), a.input(), a.input(), [a.f32(), a.f32(), a.f32(), a.f32()]);
 
@@ -166,16 +254,14 @@ pub fn functions() -> Vec<Function> {
         "m_lstm::forward" { b = 2, t = 3, heads = 2, e = 6 }
             [[b, t, e], [b, t, e], [b, t, e], [b, t, 2, heads], [b, heads, e / heads.max(1), e / heads.max(1)], [b, heads, e / heads.max(1)],
              [b, heads], [b, t], [b, t, e], [b, heads, e / heads.max(1), e / heads.max(1)], [b, heads, e / heads.max(1)], [b, heads]]
-            |a| m_lstm::forward(Shape { batch: b, seq_len: t, width: e }, heads, [a.input(), a.input(), a.input()], a.input(),
-                m_lstm::Start { c0: Some(a.input()), n0: Some(a.input()), m0: Some(a.input()), segments: segments(a, t) },
-                a.out(), [a.out(), a.out(), a.out()]);
+            |a| m_lstm::forward(Shape { batch: b, seq_len: t, width: e }, m_lstm(a, heads, t), a.out(), [a.out(), a.out(), a.out()]);
         "m_lstm::backward" { b = 2, t = 3, heads = 2, e = 6 }
             [[b, t, e], [b, t, e], [b, t, e], [b, t, 2, heads], [b, heads, e / heads.max(1), e / heads.max(1)], [b, heads, e / heads.max(1)],
              [b, heads], [b, t], [b, t, e], [b, t, e], [b, heads, e / heads.max(1), e / heads.max(1)], [b, heads, e / heads.max(1)],
              [b, t, e], [b, t, e], [b, t, e], [b, t, 2, heads], [b, heads, e / heads.max(1), e / heads.max(1)], [b, heads, e / heads.max(1)]]
-            |a| m_lstm::backward(Shape { batch: b, seq_len: t, width: e }, heads, [a.input(), a.input(), a.input()], a.input(),
-                m_lstm::Start { c0: Some(a.input()), n0: Some(a.input()), m0: Some(a.input()), segments: segments(a, t) },
-                a.input(), Some(a.input()), [Some(a.input()), Some(a.input())], [a.out(), a.out(), a.out()], a.out(), [a.out(), a.out()]);
+            |a| m_lstm::backward(Shape { batch: b, seq_len: t, width: e }, m_lstm(a, heads, t),
+                m_lstm::Upstream { h: a.input(), d_h: Some(a.input()), d_last: [Some(a.input()), Some(a.input())] },
+                m_lstm::Gradients { qkv: [a.out(), a.out(), a.out()], gates: a.out(), start: [a.out(), a.out()] });
         "m_lstm::step" lenient { e = 5 } [[e], [e], [e], [e, e], [e], [e]]
             |a| m_lstm::step(Level::current(), [a.input(), a.input(), a.input()], [0.5, 0.5], a.f32(), a.f32(), &mut 0.0, a.f32());
         "delta::forward" { b = 2, t = 3, heads = 2, n = 5 }
@@ -194,8 +280,7 @@ pub fn functions() -> Vec<Function> {
              [b, t, heads, value], [b, heads, key, value]]
             |a| {
                 let form = retention::Form { features: retention::Features::Rotary, decays: a.zeros(), key_scale: 1.0, normalized: false };
-                retention::forward(retention::Sizes { batch: b, seq_len: t, heads, key, value }, form, a.input(), a.input(), a.input(),
-                    retention::Start { state: Some(a.input()), positions: Some(a.input()), segments: segments(a, t) }, a.out(), a.out());
+                retention::forward(retention::Sizes { batch: b, seq_len: t, heads, key, value }, form, retention(a, t), a.out(), a.out());
             };
         "retention::backward" { b = 2, t = 3, heads = 2, key = 4, value = 5 }
             [[heads], [b, t, heads, key], [b, t, heads, key], [b, t, heads, value], [b, heads, key, value.wrapping_add(1)], [b], [b, t],
@@ -203,9 +288,8 @@ pub fn functions() -> Vec<Function> {
              [b, heads, key, value.wrapping_add(1)]]
             |a| {
                 let form = retention::Form { features: retention::Features::EluPlusOne, decays: a.zeros(), key_scale: 1.0, normalized: true };
-                retention::backward(retention::Sizes { batch: b, seq_len: t, heads, key, value }, form, a.input(), a.input(), a.input(),
-                    retention::Start { state: Some(a.input()), positions: Some(a.input()), segments: segments(a, t) }, Some(a.input()),
-                    Some(a.input()), a.out(), a.out(), a.out(), a.out());
+                retention::backward(retention::Sizes { batch: b, seq_len: t, heads, key, value }, form, retention(a, t), Some(a.input()), Some(a.input()),
+                    retention::Gradients { queries: a.out(), keys: a.out(), values: a.out(), state: a.out() });
             };
         "rwkv4::kept_len" { b = 2, t = 3, e = 5 } [] |_a| assert!(rwkv4::kept_len(Shape { batch: b, seq_len: t, width: e }) < usize::MAX, "a length");
         "rwkv4::forward" { b = 2, t = 3, e = 5 }
@@ -218,8 +302,9 @@ pub fn functions() -> Vec<Function> {
              [b, t, e], [b, t, e], [b, t, e], [e], [e], [b, e], [b, e]]
             |a| rwkv4::backward(Shape { batch: b, seq_len: t, width: e },
                 rwkv4::Inputs { receptance: a.input(), key: a.input(), value: a.input(), decay: a.input(), bonus: a.input() },
-                rwkv4::Start { memory: Some([a.input(), a.input()]), segments: segments(a, t) }, a.input(), Some(a.input()), Some(a.input()),
-                Some(a.input()), [a.out(), a.out(), a.out(), a.out(), a.out()], [a.out(), a.out()]);
+                rwkv4::Start { memory: Some([a.input(), a.input()]), segments: segments(a, t) },
+                rwkv4::Upstream { kept: a.input(), d_y: Some(a.input()), d_last: [Some(a.input()), Some(a.input())] },
+                rwkv4::Gradients { receptance: a.out(), key: a.out(), value: a.out(), decay: a.out(), bonus: a.out(), memory: [a.out(), a.out()] });
         "rwkv4::step" lenient { e = 5 } [[e], [e], [e], [e], [e], [e], [e], [e], [e]]
             |a| rwkv4::step(Level::current(), [a.input(), a.input(), a.input()], [a.input(), a.input()], [a.f32(), a.f32(), a.f32()], a.f32());
         "prefix_softmax::forward" { b = 2, t = 3, heads = 2, e = 6 }
@@ -232,8 +317,10 @@ pub fn functions() -> Vec<Function> {
              [b, t, heads], [b, t, e], [b, e], [b, heads]]
             |a| prefix_softmax::backward(Shape { batch: b, seq_len: t, width: e },
                 prefix_softmax::Inputs { heads, scores: a.input(), values: a.input() },
-                prefix_softmax::Start { memory: Some([a.input(), a.input()]), segments: segments(a, t) }, a.input(), a.input(), Some(a.input()),
-                Some(a.input()), Some(a.input()), a.out(), a.out(), a.out(), a.out());
+                prefix_softmax::Start { memory: Some([a.input(), a.input()]), segments: segments(a, t) },
+                prefix_softmax::Upstream { y: a.input(), shares: a.input(), d_y: Some(a.input()), d_mean_last: Some(a.input()),
+                    d_log_weight_last: Some(a.input()) },
+                prefix_softmax::Gradients { scores: a.out(), values: a.out(), mean: a.out(), log_weight: a.out() });
         "attention::forward" { b = 2, t = 3, past = 2, next = 4, heads = 2, width = 5, window = 3 }
             [[b, t, 3, heads, width], [b, past, 2, heads, width], [b], [b, t], [b, t, heads, width], [b, heads, t], [b, next, 2, heads, width]]
             |a| attention::forward(attention::Sizes { batch: b, seq_len: t, past, next, heads, head_width: width, window }, a.input(),
@@ -242,8 +329,8 @@ pub fn functions() -> Vec<Function> {
             [[b, t, 3, heads, width], [b, past, 2, heads, width], [b], [b, t], [b, t, heads, width], [b, heads, t], [b, t, heads, width],
              [b, next, 2, heads, width], [b, t, 3, heads, width], [b, past, 2, heads, width]]
             |a| attention::backward(attention::Sizes { batch: b, seq_len: t, past, next, heads, head_width: width, window }, a.input(),
-                attention::Start { past: a.input(), lengths: a.zeros(), segments: segments(a, t) }, a.input(), a.input(), Some(a.input()),
-                Some(a.input()), a.out(), a.out());
+                attention::Start { past: a.input(), lengths: a.zeros(), segments: segments(a, t) },
+                attention::Upstream { y: a.input(), log_sums: a.input(), d_y: Some(a.input()), d_next: Some(a.input()) }, a.out(), a.out());
 
         // State spaces and convolutions.
         "state_space::forward" { b = 2, t = 3, n = 4, d = 5 }
@@ -274,54 +361,57 @@ pub fn functions() -> Vec<Function> {
                 selective_scan::Gradients { d_u: a.out(), d_delta: a.out(), d_delta_bias: a.out(), d_a: a.out(), d_bc: a.out(), d_skip: a.out(),
                     d_z: Some(a.out()), d_h0: a.out() });
         "conv::forward" { b = 2, t = 3, k = 4, d = 5 }
-            [[b, t, d], [d, k], [d], [b, k.wrapping_sub(1), d], [b, t], [b, t, d], [b, k.wrapping_sub(1), d]]
-            |a| conv::forward(Shape { batch: b, seq_len: t, width: d }, k, a.input(), a.input(), a.input(), Some(a.input()), segments(a, t),
-                a.out(), a.out());
+            [[b, t, d], [d, k], [b, k.wrapping_sub(1), d], [b, t], [d], [b, t, d], [b, k.wrapping_sub(1), d]]
+            |a| conv::forward(Shape { batch: b, seq_len: t, width: d }, k, conv(a, t), a.input(), a.out(), a.out());
         "conv::backward" { b = 2, t = 3, k = 4, d = 5 }
             [[b, t, d], [d, k], [b, k.wrapping_sub(1), d], [b, t], [b, t, d], [b, k.wrapping_sub(1), d], [b, t, d], [b, t, d], [d, k], [d],
              [b, k.wrapping_sub(1), d]]
-            |a| conv::backward(Shape { batch: b, seq_len: t, width: d }, k, a.input(), a.input(), Some(a.input()), segments(a, t),
-                Some(a.input()), Some(a.input()), Some(a.input()), a.out(), a.out(), a.out(), a.out());
+            |a| conv::backward(Shape { batch: b, seq_len: t, width: d }, k, conv(a, t),
+                conv::Upstream { d_y: Some(a.input()), d_window_last: Some(a.input()), d_residual: Some(a.input()) },
+                conv::Gradients { x: a.out(), weight: a.out(), bias: a.out(), window: a.out() });
         "conv::forward of long filters" { b = 1, t = 260, k = 200, d = 2 }
-            [[b, t, d], [d, k], [d], [b, k.wrapping_sub(1), d], [b, t], [b, t, d], [b, k.wrapping_sub(1), d]]
-            |a| conv::forward(Shape { batch: b, seq_len: t, width: d }, k, a.input(), a.input(), a.input(), Some(a.input()), segments(a, t),
-                a.out(), a.out());
+            [[b, t, d], [d, k], [b, k.wrapping_sub(1), d], [b, t], [d], [b, t, d], [b, k.wrapping_sub(1), d]]
+            |a| conv::forward(Shape { batch: b, seq_len: t, width: d }, k, conv(a, t), a.input(), a.out(), a.out());
         "conv::backward of long filters" { b = 1, t = 260, k = 200, d = 2 }
             [[b, t, d], [d, k], [b, k.wrapping_sub(1), d], [b, t], [b, t, d], [b, k.wrapping_sub(1), d], [b, t, d], [b, t, d], [d, k], [d],
              [b, k.wrapping_sub(1), d]]
-            |a| conv::backward(Shape { batch: b, seq_len: t, width: d }, k, a.input(), a.input(), Some(a.input()), segments(a, t),
-                Some(a.input()), Some(a.input()), Some(a.input()), a.out(), a.out(), a.out(), a.out());
+            |a| conv::backward(Shape { batch: b, seq_len: t, width: d }, k, conv(a, t),
+                conv::Upstream { d_y: Some(a.input()), d_window_last: Some(a.input()), d_residual: Some(a.input()) },
+                conv::Gradients { x: a.out(), weight: a.out(), bias: a.out(), window: a.out() });
 
         // Rows of a matrix.
         "layer_norm::forward" { rows = 3, width = 5 } [[rows, width], [width], [width], [rows, width]]
-            |a| layer_norm::forward(rows, width, a.input(), a.input(), a.input(), 1e-5, a.out());
+            |a| layer_norm::forward(rows, width, layer_norm::Inputs { x: a.input(), gamma: a.input(), eps: 1e-5 }, a.input(), a.out());
         "layer_norm::backward" { rows = 3, width = 5 }
             [[rows, width], [width], [rows, width], [rows, width], [rows, width], [width], [width]]
-            |a| layer_norm::backward(rows, width, a.input(), a.input(), 1e-5, a.input(), Some(a.input()), a.out(), a.out(), a.out());
+            |a| layer_norm::backward(rows, width, layer_norm::Inputs { x: a.input(), gamma: a.input(), eps: 1e-5 }, a.input(), Some(a.input()),
+                layer_norm::Gradients { x: a.out(), gamma: a.out(), beta: a.out() });
         "rms_norm::forward" { rows = 3, width = 5 } [[rows, width], [width], [rows, width]]
-            |a| rms_norm::forward(rows, width, a.input(), a.input(), a.out());
+            |a| rms_norm::forward(rows, width, rms_norm::Inputs { x: a.input(), gamma: a.input() }, a.out());
         "rms_norm::backward" { rows = 3, width = 5 } [[rows, width], [width], [rows, width], [rows, width], [rows, width], [width]]
-            |a| rms_norm::backward(rows, width, a.input(), a.input(), a.input(), Some(a.input()), a.out(), a.out());
+            |a| rms_norm::backward(rows, width, rms_norm::Inputs { x: a.input(), gamma: a.input() }, a.input(), Some(a.input()),
+                rms_norm::Gradients { x: a.out(), gamma: a.out() });
         "head_norm::forward" lenient { rows = 3, heads = 2, width = 6 } [[rows, width], [width], [rows, width]]
-            |a| head_norm::forward(rows, heads, a.input(), a.input(), 1e-5, a.out());
+            |a| head_norm::forward(rows, heads, head_norm::Inputs { x: a.input(), weight: a.input(), eps: 1e-5 }, a.out());
         "head_norm::backward" lenient { rows = 3, heads = 2, width = 6 } [[rows, width], [width], [rows, width], [rows, width], [width]]
-            |a| head_norm::backward(rows, heads, a.input(), a.input(), 1e-5, a.input(), a.out(), a.out());
+            |a| head_norm::backward(rows, heads, head_norm::Inputs { x: a.input(), weight: a.input(), eps: 1e-5 }, a.input(),
+                head_norm::Gradients { x: a.out(), weight: a.out() });
         "gelu::forward" { rows = 3, width = 5 } [[rows, width], [width], [rows, width]]
             |a| gelu::forward(rows, width, a.input(), Some(a.input()), a.out());
         "gelu::backward" { rows = 3, width = 5 } [[rows, width], [width], [rows, width], [rows, width], [width]]
             |a| gelu::backward(rows, width, a.input(), Some(a.input()), a.input(), a.out(), Some(a.out()));
         "gated_gelu::forward" { rows = 3, width = 5 } [[rows, 2, width], [2, width], [width], [rows, width]]
-            |a| gated_gelu::forward(rows, width, Halves::ValueGate, a.input(), Some(a.input()), Some(a.input()), a.out());
+            |a| gated_gelu::forward(rows, width, gated(a, Halves::ValueGate), a.out());
         "gated_gelu::backward" { rows = 3, width = 5 }
             [[rows, 2, width], [2, width], [width], [rows, width], [rows, 2, width], [2, width], [width]]
-            |a| gated_gelu::backward(rows, width, Halves::GateValue, a.input(), Some(a.input()), Some(a.input()), a.input(), a.out(),
-                Some(a.out()), Some(a.out()));
+            |a| gated_gelu::backward(rows, width, gated(a, Halves::GateValue), a.input(),
+                gated_gelu::Gradients { x: a.out(), bias: Some(a.out()), scale: Some(a.out()) });
         "swi_glu::forward" { rows = 3, width = 5 } [[rows, 2, width], [rows, width]]
             |a| swi_glu::forward(rows, width, a.input(), a.out());
         "swi_glu::backward" { rows = 3, width = 5 } [[rows, 2, width], [rows, width], [rows, 2, width]]
             |a| swi_glu::backward(rows, width, a.input(), a.input(), a.out());
         "silu::forward" lenient { len = 300 } [[len], [len]] |a| silu::forward(a.input(), a.out());
-        "silu::backward" lenient { len = 300 } [[len], [len], [len]] |a| silu::backward(a.input(), [Some(a.input())], a.out());
+        "silu::backward" lenient { len = 300 } [[len], [len], [len]] |a| silu::backward(a.input(), [Some(a.input()), None], a.out());
         "highway::forward" { rows = 3, width = 5 } [[rows, width], [width], [rows, width], [width], [rows, width], [rows, width]]
             |a| highway::forward(rows, width, highway::Inputs { gate: a.input(), gate_bias: Some(a.input()), value: a.input(),
                 value_bias: Some(a.input()), x: a.input() }, a.out());
@@ -331,12 +421,12 @@ pub fn functions() -> Vec<Function> {
                 value_bias: Some(a.input()), x: a.input() }, a.input(), highway::Gradients { gate: a.out(), gate_bias: Some(a.out()),
                 value: a.out(), value_bias: Some(a.out()), x: a.out() });
         "skip_gate::forward" lenient { rows = 3, width = 5 } [[rows, width], [rows, width], [width], [rows, width], [rows, width]]
-            |a| skip_gate::forward(rows, a.input(), a.input(), a.input(), a.input(), a.out());
+            |a| skip_gate::forward(rows, skip_gate(a), a.out());
         "skip_gate::backward" lenient { rows = 3, width = 5 }
             [[rows, width], [rows, width], [width], [rows, width], [rows, width], [rows, width], [rows, width], [rows, width], [width]]
-            |a| skip_gate::backward(rows, a.input(), a.input(), a.input(), a.input(), a.input(), [a.out(), a.out(), a.out()], a.out());
+            |a| skip_gate::backward(rows, skip_gate(a), a.input(), skip_gate::Gradients { y: a.out(), c: a.out(), z: a.out(), skip: a.out() });
         "dropout::forward" { rows = 3, width = 5 } [[rows, width], [width], [rows, width], [rows, width]]
-            |a| dropout::forward(rows, width, a.input(), Some(a.input()), Some(a.input()), 0.5, 7, a.out());
+            |a| dropout::forward(rows, width, dropout::Inputs { x: a.input(), bias: Some(a.input()), residual: Some(a.input()) }, 0.5, 7, a.out());
         "dropout::backward" { rows = 3, width = 5 } [[rows, width], [rows, width], [width]]
             |a| dropout::backward(rows, width, a.input(), 0.5, 7, a.out(), Some(a.out()));
         "split::split" { rows = 3, left = 2, right = 4 } [[rows, left.wrapping_add(right)], [rows, left], [rows, right]]
@@ -413,8 +503,11 @@ pub fn functions() -> Vec<Function> {
         "WeightMatrix::multiply, int4" lenient { rows = 2, from = 3, until = 68, stride = 65 } [[rows, 9], [rows, stride], [70]]
             |a| multiply(WeightFormat::Int4, [rows, from, until, stride], a);
         "WeightMatrix::multiply_on_all_threads" lenient { rows = 2, stride = 70, scratches = 2 } [[rows, 9], [rows, stride], [70]]
-            |a| weight_matrix(WeightFormat::F32).multiply_on_all_threads(Level::current(), rows, a.input(), a.f32(), stride, Some(a.input()),
-                &mut vec![Scratch::default(); scratches.min(4)]);
+            |a| {
+                let (x, y, bias) = (a.input(), a.f32(), Some(a.input()));
+                weight_matrix(WeightFormat::F32).multiply_on_all_threads(Level::current(), Inputs { rows, x, bias }, y, stride,
+                    &mut vec![Scratch::default(); scratches.min(4)]);
+            };
 
         // Training.
         "AdamW::update" lenient { len = 5 } [[len], [len], [len], [len], [len], [len], [len]]

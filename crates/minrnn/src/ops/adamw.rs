@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use minrnn_kernels::adamw as kernel;
 pub use minrnn_kernels::adamw::AdamW;
 
-use super::flex::{Output, slice, with_values};
+use super::flex::{outputs, shape, slice, with_values};
 use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
@@ -66,12 +66,10 @@ impl FusedOp for Update {
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
-        let mut outputs: [Output; 3] = std::array::from_fn(|_| Output::like(&inputs[0]));
-        let [updated, first, second] = &mut outputs;
-        let moments = [slice(&inputs[2]), slice(&inputs[3])];
-        self.0.update(slice(&inputs[0]), slice(&inputs[1]), moments, updated.out(), [first.out(), second.out()]);
-        // SAFETY: the kernel writes every output whole.
-        outputs.map(|output| unsafe { output.finish() }).into()
+        let [parameter, gradient, first, second] = [0, 1, 2, 3].map(|i: usize| slice(&inputs[i]));
+        outputs([(); 3].map(|()| shape(&inputs[0])), |[updated, first_out, second_out]| {
+            self.0.update(parameter, gradient, [first, second], updated, [first_out, second_out]);
+        })
     }
 
     fn backward(&self, _: &[Option<FlexTensor>], _: &[Option<FlexTensor>], _: &[Option<FlexTensor>]) -> Vec<FlexTensor> {

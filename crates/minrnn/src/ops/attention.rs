@@ -5,7 +5,7 @@ use burn::tensor::{Bool, Device, Int, Tensor, TensorData, activation};
 use minrnn_kernels::attention::{self as kernel, Sizes};
 use minrnn_kernels::segments::{PADDING, RESET};
 
-use super::flex::{Output, dims, optional, slice};
+use super::flex::{dims, optional, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 use super::steps::StepCodes;
 
@@ -148,30 +148,19 @@ impl FusedOp for Op {
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let sizes = self.sizes(&inputs[0], &inputs[1]);
         let Sizes { batch, seq_len, next, heads, .. } = sizes;
-        let mut y = Output::new([batch, seq_len, sizes.width()]);
-        let mut log_sums = Output::new([batch, heads, seq_len]);
-        let mut cache = Output::new([batch, next, 2 * sizes.width()]);
-        kernel::forward(sizes, slice(&inputs[0]), self.start(&inputs[1]), y.out(), log_sums.out(), cache.out());
-        // SAFETY: the kernel writes all outputs whole.
-        unsafe { vec![y.finish(), log_sums.finish(), cache.finish()] }
+        let shapes = [[batch, seq_len, sizes.width()], [batch, heads, seq_len], [batch, next, 2 * sizes.width()]];
+        outputs(shapes.map(Into::into), |[y, log_sums, cache]| {
+            kernel::forward(sizes, slice(&inputs[0]), self.start(&inputs[1]), y, log_sums, cache);
+        })
     }
 
-    fn backward(&self, inputs: &[Option<FlexTensor>], outputs: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+    fn backward(&self, inputs: &[Option<FlexTensor>], results: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let [qkv, past] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
-        let [y, log_sums] = [0, 1].map(|i| slice(outputs[i].as_ref().expect("kept")));
-        let [mut d_qkv, mut d_past] = [qkv, past].map(Output::like);
-        kernel::backward(
-            self.sizes(qkv, past),
-            slice(qkv),
-            self.start(past),
-            y,
-            log_sums,
-            optional(d_outputs[0].as_ref()),
-            optional(d_outputs[2].as_ref()),
-            d_qkv.out(),
-            d_past.out(),
-        );
-        // SAFETY: the kernel writes every gradient whole.
-        unsafe { vec![d_qkv.finish(), d_past.finish()] }
+        let [y, log_sums] = [0, 1].map(|i| slice(results[i].as_ref().expect("kept")));
+        let [d_y, d_next] = [0, 2].map(|i: usize| optional(d_outputs[i].as_ref()));
+        let upstream = kernel::Upstream { y, log_sums, d_y, d_next };
+        outputs([qkv, past].map(shape), |[d_qkv, d_past]| {
+            kernel::backward(self.sizes(qkv, past), slice(qkv), self.start(past), upstream, d_qkv, d_past);
+        })
     }
 }

@@ -3,7 +3,7 @@
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
 
-use super::flex::{Output, dims};
+use super::flex::{dims, scalar};
 use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
@@ -39,10 +39,7 @@ impl FusedOp for WithGradient {
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         debug_assert_eq!(dims::<3>(&inputs[0]), dims::<3>(&inputs[1]));
-        let mut scalar = Output::new([1]);
-        scalar.out()[0].write(0.0);
-        // SAFETY: written.
-        unsafe { vec![scalar.finish()] }
+        vec![scalar(0.0)]
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], _: &[Option<FlexTensor>]) -> Vec<FlexTensor> {

@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
 use minrnn_kernels::block_diagonal::{self as kernel, Blocks};
 
-use super::flex::{Output, dims, slice};
+use super::flex::{dims, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 
 /// y of each block of channels is W x of the same block.
@@ -47,19 +47,17 @@ impl FusedOp for Op {
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let (rows, blocks) = sizes(&inputs[0], &inputs[1]);
         let [batch, seq_len, _] = dims(&inputs[0]);
-        let mut y = Output::new([batch, seq_len, blocks.count * blocks.outputs]);
-        kernel::forward(rows, blocks, slice(&inputs[0]), slice(&inputs[1]), y.out());
-        // SAFETY: the kernel writes the output whole.
-        unsafe { vec![y.finish()] }
+        outputs([[batch, seq_len, blocks.count * blocks.outputs].into()], |[y]| {
+            kernel::forward(rows, blocks, slice(&inputs[0]), slice(&inputs[1]), y);
+        })
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let [x, weight] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
         let d_y = d_outputs[0].as_ref().expect("the only output");
         let (rows, blocks) = sizes(x, weight);
-        let [mut d_x, mut d_weight] = [x, weight].map(Output::like);
-        kernel::backward(rows, blocks, slice(x), slice(weight), slice(d_y), d_x.out(), d_weight.out());
-        // SAFETY: the kernel writes both gradients whole.
-        unsafe { vec![d_x.finish(), d_weight.finish()] }
+        outputs([x, weight].map(shape), |[d_x, d_weight]| {
+            kernel::backward(rows, blocks, slice(x), slice(weight), slice(d_y), d_x, d_weight);
+        })
     }
 }

@@ -6,7 +6,7 @@ use burn::tensor::{FloatDType, Tensor, TensorData};
 use minrnn_kernels::segments::{PADDING, RESET};
 use minrnn_kernels::{Shape, conv as kernel};
 
-use super::flex::{InputList, Output, dims, optional, slice};
+use super::flex::{InputList, dims, optional, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
@@ -152,6 +152,13 @@ fn shape_of(x: &FlexTensor) -> Shape {
     Shape { batch, seq_len, width }
 }
 
+impl Op {
+    fn inputs<'a>(&'a self, input: impl Fn(usize) -> Option<&'a FlexTensor>) -> kernel::Inputs<'a> {
+        let [x, weight] = [0, 1].map(|i| slice(input(i).expect("kept")));
+        kernel::Inputs { x, weight, window: self.window.and_then(|i| optional(input(i))), segments: self.steps.kernel() }
+    }
+}
+
 impl FusedOp for Op {
     fn keeps(&self) -> Keeps {
         Keeps { inputs: [0, 1].into_iter().chain(self.window).collect(), outputs: vec![] }
@@ -163,45 +170,27 @@ impl FusedOp for Op {
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
-        let shape = shape_of(&inputs[0]);
-        let mut y = Output::like(&inputs[0]);
-        let mut next = Output::new([shape.batch, self.kernel_size - 1, shape.width]);
-        let [x, weight, bias] = [0, 1, 2].map(|i| slice(&inputs[i]));
-        let window = self.window.map(|i| slice(&inputs[i]));
-        kernel::forward(shape, self.kernel_size, x, weight, bias, window, self.steps.kernel(), y.out(), next.out());
-        // SAFETY: the kernel writes both outputs whole.
-        let mut outputs = unsafe { vec![y.finish(), next.finish()] };
-        outputs.extend(self.gives_input.then(|| inputs[0].clone()));
-        outputs
+        let sizes = shape_of(&inputs[0]);
+        let next = [sizes.batch, self.kernel_size - 1, sizes.width].into();
+        let mut given = outputs([shape(&inputs[0]), next], |[y, next]| {
+            kernel::forward(sizes, self.kernel_size, self.inputs(|i| Some(&inputs[i])), slice(&inputs[2]), y, next);
+        });
+        given.extend(self.gives_input.then(|| inputs[0].clone()));
+        given
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
-        let [x, weight] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
-        let shape = shape_of(x);
-        let mut d_x = Output::like(x);
-        let mut d_weight = Output::like(weight);
-        let mut d_bias = Output::new([shape.width]);
-        let mut d_window = Output::new([shape.batch, self.kernel_size - 1, shape.width]);
-        kernel::backward(
-            shape,
-            self.kernel_size,
-            slice(x),
-            slice(weight),
-            self.window.and_then(|i| optional(inputs[i].as_ref())),
-            self.steps.kernel(),
-            optional(d_outputs[0].as_ref()),
-            optional(d_outputs[1].as_ref()),
-            optional(d_outputs.get(2).and_then(Option::as_ref)),
-            d_x.out(),
-            d_weight.out(),
-            d_bias.out(),
-            d_window.out(),
-        );
-        // SAFETY: the kernel writes every gradient whole.
-        unsafe {
-            let mut d_inputs = vec![d_x.finish(), d_weight.finish(), d_bias.finish()];
-            d_inputs.extend(self.window.map(|_| d_window.finish()));
-            d_inputs
-        }
+        let kept = |i: usize| inputs[i].as_ref();
+        let [x, weight] = [0, 1].map(|i| kept(i).expect("kept"));
+        let sizes = shape_of(x);
+        let [d_y, d_window_last, d_residual] = [0, 1, 2].map(|i| optional(d_outputs.get(i).and_then(Option::as_ref)));
+        let upstream = kernel::Upstream { d_y, d_window_last, d_residual };
+        let window = [sizes.batch, self.kernel_size - 1, sizes.width];
+        let mut d_inputs = outputs([shape(x), shape(weight), [sizes.width].into(), window.into()], |[x, weight, bias, window]| {
+            let d = kernel::Gradients { x, weight, bias, window };
+            kernel::backward(sizes, self.kernel_size, self.inputs(kept), upstream, d);
+        });
+        d_inputs.truncate(3 + usize::from(self.window.is_some()));
+        d_inputs
     }
 }

@@ -6,7 +6,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::{Int, Tensor, TensorData, activation};
 use minrnn_kernels::cross_entropy as kernel;
 
-use super::flex::{Output, dims, slice};
+use super::flex::{dims, outputs, scalar, shape, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
@@ -78,10 +78,7 @@ impl FusedOp for Op {
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let [rows, classes] = dims(&inputs[0]);
         let (sum, weight) = kernel::forward(rows, classes, slice(&inputs[0]), &self.targets, self.mask.as_deref());
-        let mut loss = Output::new([1]);
-        loss.out()[0].write(if weight > 0.0 { (sum / weight) as f32 } else { 0.0 });
-        // SAFETY: the one element is written above.
-        unsafe { vec![loss.finish()] }
+        vec![scalar(if weight > 0.0 { (sum / weight) as f32 } else { 0.0 })]
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
@@ -90,9 +87,8 @@ impl FusedOp for Op {
         let [rows, classes] = dims(logits);
         let weight = self.total_weight();
         let scale = if weight > 0.0 { (f64::from(d_loss) / weight) as f32 } else { 0.0 };
-        let mut d_logits = Output::like(logits);
-        kernel::backward(rows, classes, slice(logits), &self.targets, self.mask.as_deref(), scale, d_logits.out());
-        // SAFETY: the kernel writes the gradient whole.
-        unsafe { vec![d_logits.finish()] }
+        outputs([shape(logits)], |[d_logits]| {
+            kernel::backward(rows, classes, slice(logits), &self.targets, self.mask.as_deref(), scale, d_logits);
+        })
     }
 }

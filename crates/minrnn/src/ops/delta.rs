@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::{Tensor, activation};
 use minrnn_kernels::delta::{self as kernel, Sizes};
 
-use super::flex::{InputList, Output, dims, optional, slice};
+use super::flex::{InputList, dims, optional, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::steps::StepCodes;
 
@@ -89,19 +89,16 @@ impl FusedOp for Op {
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let sizes = self.sizes(&inputs[0]);
-        let mut y = Output::new([sizes.batch, sizes.seq_len, sizes.width()]);
-        let mut memory = Output::like(&inputs[1]);
-        kernel::forward(sizes, self.inputs(&inputs[0], &inputs[1]), y.out(), memory.out());
-        // SAFETY: the kernel writes both outputs whole.
-        unsafe { vec![y.finish(), memory.finish()] }
+        outputs([[sizes.batch, sizes.seq_len, sizes.width()].into(), shape(&inputs[1])], |[y, memory]| {
+            kernel::forward(sizes, self.inputs(&inputs[0], &inputs[1]), y, memory);
+        })
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let [x, memory] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
-        let [mut d_x, mut d_memory] = [Output::like(x), Output::like(memory)];
         let [d_y, d_after] = [0, 1].map(|i| optional(d_outputs[i].as_ref()));
-        kernel::backward(self.sizes(x), self.inputs(x, memory), d_y, d_after, d_x.out(), d_memory.out());
-        // SAFETY: the kernel writes both gradients whole.
-        unsafe { vec![d_x.finish(), d_memory.finish()] }
+        outputs([x, memory].map(shape), |[d_x, d_memory]| {
+            kernel::backward(self.sizes(x), self.inputs(x, memory), d_y, d_after, d_x, d_memory);
+        })
     }
 }

@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::{FloatDType, Tensor, TensorData};
 use minrnn_kernels::dropout as kernel;
 
-use super::flex::{InputList, Output, dims, slice};
+use super::flex::{InputList, dims, outputs, outputs_with, shape, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
@@ -50,12 +50,11 @@ pub(super) fn composed(x: Tensor<2>, bias: Option<Tensor<1>>, residual: Option<T
         None => x,
     };
     if dropout.probability > 0.0 {
-        let mut mask = Output::new([rows, width]);
-        let ones = vec![1.0f32; rows * width];
-        kernel::forward(rows, width, &ones, None, None, dropout.probability, dropout.key, mask.out());
-        // SAFETY: the kernel writes the output whole.
-        let mask = unsafe { mask.finish() };
-        y = y.clone() * Tensor::from_data(TensorData::new(slice(&mask).to_vec(), [rows, width]), &y.device());
+        let ones = kernel::Inputs { x: &vec![1.0; rows * width], bias: None, residual: None };
+        let mask = outputs([[rows, width].into()], |[mask]| {
+            kernel::forward(rows, width, ones, dropout.probability, dropout.key, mask);
+        });
+        y = y.clone() * Tensor::from_data(TensorData::new(slice(&mask[0]).to_vec(), [rows, width]), &y.device());
     }
     match residual {
         Some(residual) => y + residual,
@@ -85,12 +84,9 @@ impl FusedOp for Op {
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let [rows, width] = dims(&inputs[0]);
-        let mut y = Output::like(&inputs[0]);
-        let bias = self.bias.map(|i| slice(&inputs[i]));
-        let residual = self.residual.map(|i| slice(&inputs[i]));
-        kernel::forward(rows, width, slice(&inputs[0]), bias, residual, self.dropout.probability, self.dropout.key, y.out());
-        // SAFETY: the kernel writes the output whole.
-        unsafe { vec![y.finish()] }
+        let [bias, residual] = [self.bias, self.residual].map(|i| i.map(|i| slice(&inputs[i])));
+        let kernel_inputs = kernel::Inputs { x: slice(&inputs[0]), bias, residual };
+        outputs([shape(&inputs[0])], |[y]| kernel::forward(rows, width, kernel_inputs, self.dropout.probability, self.dropout.key, y))
     }
 
     fn backward(&self, _: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
@@ -100,19 +96,10 @@ impl FusedOp for Op {
         if self.dropout.probability == 0.0 && self.bias.is_none() {
             d_inputs.push(d_y.clone());
         } else {
-            let mut d_x = Output::like(d_y);
-            let mut d_bias = self.bias.map(|_| Output::new([width]));
-            kernel::backward(
-                rows,
-                width,
-                slice(d_y),
-                self.dropout.probability,
-                self.dropout.key,
-                d_x.out(),
-                d_bias.as_mut().map(Output::out),
-            );
-            // SAFETY: the kernel writes every gradient whole.
-            d_inputs.extend(std::iter::once(d_x).chain(d_bias).map(|d| unsafe { d.finish() }));
+            let ([d_x], [d_bias]) = outputs_with([shape(d_y)], [self.bias.map(|_| [width].into())], |[d_x], [d_bias]| {
+                kernel::backward(rows, width, slice(d_y), self.dropout.probability, self.dropout.key, d_x, d_bias);
+            });
+            d_inputs.extend(std::iter::once(d_x).chain(d_bias));
         }
         d_inputs.extend(self.residual.map(|_| d_y.clone()));
         d_inputs

@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::{Int, Tensor};
 use minrnn_kernels::embedding as kernel;
 
-use super::flex::{Output, dims, slice};
+use super::flex::{dims, outputs, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, input, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
@@ -82,18 +82,12 @@ impl FusedOp for Embedding {
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let [_, width] = dims(&inputs[0]);
-        let mut y = Output::new(self.shape);
-        kernel::forward(width, self.tokens.on_host(), slice(&inputs[0]), y.out());
-        // SAFETY: the kernel writes the output whole.
-        unsafe { vec![y.finish()] }
+        outputs([self.shape.into()], |[y]| kernel::forward(width, self.tokens.on_host(), slice(&inputs[0]), y))
     }
 
     fn backward(&self, _: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let d_y = d_outputs[0].as_ref().expect("the only output");
         let [_, _, width] = self.shape;
-        let mut d_table = Output::new([self.vocab_size, width]);
-        kernel::backward(width, self.tokens.on_host(), slice(d_y), d_table.out());
-        // SAFETY: the kernel writes the gradient whole.
-        unsafe { vec![d_table.finish()] }
+        outputs([[self.vocab_size, width].into()], |[d_table]| kernel::backward(width, self.tokens.on_host(), slice(d_y), d_table))
     }
 }

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use burn::backend::flex::{FlexTensor, Layout};
 use burn::backend::{DType, DispatchTensor, DispatchTensorKind, TensorMetadata};
 use burn::tensor::{Bytes, Shape, Tensor};
+use minrnn_kernels::Out;
 
 /// The elements of a contiguous f32 tensor.
 pub(super) fn slice(tensor: &FlexTensor) -> &[f32] {
@@ -29,6 +30,33 @@ pub(super) fn dims<const D: usize>(tensor: &FlexTensor) -> [usize; D] {
     tensor.shape().dims()
 }
 
+/// The shape of a tensor.
+pub(super) fn shape(tensor: &FlexTensor) -> Shape {
+    tensor.shape()
+}
+
+/// Tensors of these shapes, which `write` hands to kernels as their outputs.
+///
+/// Every kernel writes its outputs whole, whatever it reads: that is their contract, and their tests, which poison all outputs first,
+/// hold them to it. So nothing that comes from here is uninitialised, and no operation needs a word on it. With debug assertions the
+/// outputs are poisoned here as well, and looked through afterwards.
+pub(super) fn outputs<const N: usize>(shapes: [Shape; N], write: impl FnOnce([Out<'_>; N])) -> Vec<FlexTensor> {
+    outputs_with(shapes, [], |outputs, []| write(outputs)).0.into()
+}
+
+/// [`outputs`], some of which are there where they are wanted.
+pub(super) fn outputs_with<const N: usize, const M: usize>(
+    shapes: [Shape; N],
+    wanted: [Option<Shape>; M],
+    write: impl FnOnce([Out<'_>; N], [Option<Out<'_>>; M]),
+) -> ([FlexTensor; N], [Option<FlexTensor>; M]) {
+    let (mut outputs, mut more) = (shapes.map(Output::with_shape), wanted.map(|shape| shape.map(Output::with_shape)));
+    write(outputs.each_mut().map(Output::out), more.each_mut().map(|output| output.as_mut().map(Output::out)));
+    // SAFETY: kernels write their outputs whole, as said above.
+    let finish = |output: Output| unsafe { output.finish() };
+    (outputs.map(finish), more.map(|output| output.map(finish)))
+}
+
 /// An output a kernel is about to write.
 pub(super) struct Output {
     data: Vec<MaybeUninit<f32>>,
@@ -36,6 +64,9 @@ pub(super) struct Output {
 }
 
 impl Output {
+    /// A NaN that no computation gives.
+    const POISON: u32 = 0x7fc5_a11e;
+
     pub(super) fn new<const D: usize>(shape: [usize; D]) -> Self {
         Self::with_shape(shape.into())
     }
@@ -49,11 +80,14 @@ impl Output {
         let mut data = Vec::with_capacity(len);
         // SAFETY: uninitialised elements are valid for `MaybeUninit`, and the capacity is `len`.
         unsafe { data.set_len(len) };
+        if cfg!(debug_assertions) {
+            data.fill(MaybeUninit::new(f32::from_bits(Self::POISON)));
+        }
         Self { data, shape }
     }
 
     /// The elements to write.
-    pub(super) fn out(&mut self) -> &mut [MaybeUninit<f32>] {
+    pub(super) fn out(&mut self) -> Out<'_> {
         &mut self.data
     }
 
@@ -65,16 +99,20 @@ impl Output {
         let mut data = std::mem::ManuallyDrop::new(self.data);
         // SAFETY: `MaybeUninit<f32>` has the layout of `f32`, the parts come from a live vector, and all elements are initialised.
         let data: Vec<f32> = unsafe { Vec::from_raw_parts(data.as_mut_ptr().cast(), data.len(), data.capacity()) };
+        debug_assert!(data.iter().all(|x| x.to_bits() != Self::POISON), "a kernel left a part of its output as it was");
         FlexTensor::new(Bytes::from_elems(data), Layout::contiguous(self.shape), DType::F32)
     }
 }
 
+/// A tensor of one element.
+pub(super) fn scalar(value: f32) -> FlexTensor {
+    FlexTensor::new(Bytes::from_elems(vec![value]), Layout::contiguous([1].into()), DType::F32)
+}
+
 /// Zeros of the shape of `tensor`.
 pub(super) fn zeros(tensor: &FlexTensor) -> FlexTensor {
-    let mut zeros = Output::like(tensor);
-    zeros.out().fill(MaybeUninit::new(0.0));
-    // SAFETY: filled.
-    unsafe { zeros.finish() }
+    let zeros = vec![0.0f32; tensor.shape().num_elements()];
+    FlexTensor::new(Bytes::from_elems(zeros), Layout::contiguous(tensor.shape()), DType::F32)
 }
 
 /// The inputs of an operation some of whose inputs may be absent.

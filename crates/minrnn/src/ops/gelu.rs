@@ -5,7 +5,7 @@ use burn::tensor::{Tensor, activation};
 use minrnn_kernels::gated_gelu::{self as gated_kernel, Halves};
 use minrnn_kernels::gelu as kernel;
 
-use super::flex::{Output, dims, optional, slice};
+use super::flex::{dims, optional, outputs, outputs_with, shape, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, input, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
@@ -95,20 +95,17 @@ impl FusedOp for BiasGelu {
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let [rows, width] = dims(&inputs[0]);
-        let mut y = Output::like(&inputs[0]);
-        kernel::forward(rows, width, slice(&inputs[0]), optional(inputs.get(1)), y.out());
-        // SAFETY: the kernel writes the output whole.
-        unsafe { vec![y.finish()] }
+        outputs([shape(&inputs[0])], |[y]| kernel::forward(rows, width, slice(&inputs[0]), optional(inputs.get(1)), y))
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let (x, bias) = (inputs[0].as_ref().expect("kept"), inputs.get(1).and_then(Option::as_ref));
         let d_y = d_outputs[0].as_ref().expect("the only output");
         let [rows, width] = dims(x);
-        let (mut d_x, mut d_bias) = (Output::like(x), bias.map(Output::like));
-        kernel::backward(rows, width, slice(x), optional(bias), slice(d_y), d_x.out(), d_bias.as_mut().map(Output::out));
-        // SAFETY: the kernel writes every gradient whole.
-        [d_x].into_iter().chain(d_bias).map(|d| unsafe { d.finish() }).collect()
+        let ([d_x], [d_bias]) = outputs_with([shape(x)], [bias.map(shape)], |[d_x], [d_bias]| {
+            kernel::backward(rows, width, slice(x), optional(bias), slice(d_y), d_x, d_bias);
+        });
+        [d_x].into_iter().chain(d_bias).collect()
     }
 }
 
@@ -128,38 +125,35 @@ impl FusedOp for BiasGatedGelu {
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let [rows, double] = dims(&inputs[0]);
-        let mut y = Output::new([rows, double / 2]);
-        let (x, scale) = (slice(&inputs[0]), Some(slice(&inputs[1])));
-        gated_kernel::forward(rows, double / 2, Halves::ValueGate, x, optional(inputs.get(2)), scale, y.out());
-        // SAFETY: the kernel writes the output whole.
-        unsafe { vec![y.finish()] }
+        let kernel_inputs = gated_inputs(&inputs[0], inputs.get(2), &inputs[1]);
+        outputs([[rows, double / 2].into()], |[y]| gated_kernel::forward(rows, double / 2, kernel_inputs, y))
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let ([x, scale], bias) = ([0, 1].map(|i| inputs[i].as_ref().expect("kept")), inputs.get(2).and_then(Option::as_ref));
         let d_y = d_outputs[0].as_ref().expect("the only output");
         let [rows, double] = dims(x);
-        let [mut d_x, mut d_scale] = [x, scale].map(Output::like);
-        let mut d_bias = bias.map(Output::like);
-        gated_kernel::backward(
-            rows,
-            double / 2,
-            Halves::ValueGate,
-            slice(x),
-            optional(bias),
-            Some(slice(scale)),
-            slice(d_y),
-            d_x.out(),
-            d_bias.as_mut().map(Output::out),
-            Some(d_scale.out()),
-        );
-        // SAFETY: the kernel writes every gradient whole.
-        [d_x, d_scale].into_iter().chain(d_bias).map(|d| unsafe { d.finish() }).collect()
+        let (d, [d_bias]) = outputs_with([x, scale].map(shape), [bias.map(shape)], |[d_x, d_scale], [d_bias]| {
+            let d = gated_kernel::Gradients { x: d_x, bias: d_bias, scale: Some(d_scale) };
+            gated_kernel::backward(rows, double / 2, gated_inputs(x, bias, scale), slice(d_y), d);
+        });
+        d.into_iter().chain(d_bias).collect()
     }
+}
+
+/// [value | gate] = x + bias, and the scale.
+pub(super) fn gated_inputs<'a>(x: &'a FlexTensor, bias: Option<&'a FlexTensor>, scale: &'a FlexTensor) -> gated_kernel::Inputs<'a> {
+    gated_kernel::Inputs { halves: Halves::ValueGate, x: slice(x), bias: optional(bias), scale: Some(slice(scale)) }
 }
 
 #[derive(Debug)]
 struct GeluGate;
+
+impl GeluGate {
+    fn inputs(x: &FlexTensor) -> gated_kernel::Inputs<'_> {
+        gated_kernel::Inputs { halves: Halves::GateValue, x: slice(x), bias: None, scale: None }
+    }
+}
 
 impl FusedOp for GeluGate {
     fn keeps(&self) -> Keeps {
@@ -168,19 +162,16 @@ impl FusedOp for GeluGate {
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let [rows, double] = dims(&inputs[0]);
-        let mut y = Output::new([rows, double / 2]);
-        gated_kernel::forward(rows, double / 2, Halves::GateValue, slice(&inputs[0]), None, None, y.out());
-        // SAFETY: the kernel writes the output whole.
-        unsafe { vec![y.finish()] }
+        outputs([[rows, double / 2].into()], |[y]| gated_kernel::forward(rows, double / 2, Self::inputs(&inputs[0]), y))
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let x = inputs[0].as_ref().expect("kept");
         let d_y = slice(d_outputs[0].as_ref().expect("the only output"));
         let [rows, double] = dims(x);
-        let mut d_x = Output::like(x);
-        gated_kernel::backward(rows, double / 2, Halves::GateValue, slice(x), None, None, d_y, d_x.out(), None, None);
-        // SAFETY: the kernel writes the gradient whole.
-        unsafe { vec![d_x.finish()] }
+        outputs([shape(x)], |[d_x]| {
+            let d = gated_kernel::Gradients { x: d_x, bias: None, scale: None };
+            gated_kernel::backward(rows, double / 2, Self::inputs(x), d_y, d);
+        })
     }
 }

@@ -5,14 +5,14 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
-use minrnn_kernels::gated_gelu::{self as gated_kernel, Halves};
+use minrnn_kernels::gated_gelu as gated_kernel;
 use minrnn_kernels::gelu as kernel;
-use minrnn_kernels::matmul::{self as matmul_kernel, Matrix};
+use minrnn_kernels::matmul::{Matrix, matmul};
 
-use super::flex::{InputList, Output, dims, optional, slice};
+use super::flex::{InputList, dims, optional, outputs, outputs_with, shape, slice};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
-use super::gelu::{bias_gated_gelu, bias_gelu};
-use super::matmul::{matmul, matrix};
+use super::gelu::{bias_gated_gelu, bias_gelu, gated_inputs};
+use super::matmul::{self, matrix};
 use super::precision::{self, Precision};
 
 /// GELU(x + bias) W (Hendrycks and Gimpel 2016, arXiv:1606.08415).
@@ -26,7 +26,7 @@ pub fn gelu_matmul(x: Tensor<2>, bias: Option<Tensor<1>>, weight: Tensor<2>) -> 
     if is_on_cpu(&x.device()) {
         return fused(x, bias, None, weight);
     }
-    matmul(bias_gelu(x, bias), weight)
+    matmul::matmul(bias_gelu(x, bias), weight)
 }
 
 /// (scale ⊙ value ⊙ GELU(gate)) W, with [value | gate] = x + bias (GEGLU of Shazeer 2020, arXiv:2002.05202, with a learned scale).
@@ -40,7 +40,7 @@ pub fn gated_gelu_matmul(x: Tensor<2>, bias: Option<Tensor<1>>, scale: Tensor<1>
     if is_on_cpu(&x.device()) {
         return fused(x, bias, Some(scale), weight);
     }
-    matmul(bias_gated_gelu(x, bias, scale), weight)
+    matmul::matmul(bias_gated_gelu(x, bias, scale), weight)
 }
 
 fn fused(x: Tensor<2>, bias: Option<Tensor<1>>, scale: Option<Tensor<1>>, weight: Tensor<2>) -> Tensor<2> {
@@ -60,16 +60,12 @@ struct GeluMatmul {
 }
 
 /// The activation `[N, M]`.
-fn activated(x: &FlexTensor, bias: Option<&FlexTensor>, scale: Option<&FlexTensor>, m: usize) -> Output {
+fn activated(x: &FlexTensor, bias: Option<&FlexTensor>, scale: Option<&FlexTensor>, m: usize) -> Vec<FlexTensor> {
     let [rows, _] = dims(x);
-    let mut hidden = Output::new([rows, m]);
-    match scale {
-        None => kernel::forward(rows, m, slice(x), optional(bias), hidden.out()),
-        Some(scale) => {
-            gated_kernel::forward(rows, m, Halves::ValueGate, slice(x), optional(bias), Some(slice(scale)), hidden.out());
-        }
-    }
-    hidden
+    outputs([[rows, m].into()], |[hidden]| match scale {
+        None => kernel::forward(rows, m, slice(x), optional(bias), hidden),
+        Some(scale) => gated_kernel::forward(rows, m, gated_inputs(x, bias, scale), hidden),
+    })
 }
 
 impl FusedOp for GeluMatmul {
@@ -81,12 +77,8 @@ impl FusedOp for GeluMatmul {
         let at = |i: Option<usize>| i.map(|i| &inputs[i]);
         let [x, weight] = [0, 1].map(|i| &inputs[i]);
         let ([rows, _], [m, d]) = (dims(x), dims(weight));
-        // SAFETY: the kernel writes the activation whole.
-        let hidden = unsafe { activated(x, at(self.bias), at(self.scale), m).finish() };
-        let mut y = Output::new([rows, d]);
-        matmul_kernel::matmul(self.precision, [rows, m, d], matrix(&hidden), matrix(weight), None, y.out());
-        // SAFETY: the product writes the output whole.
-        unsafe { vec![y.finish()] }
+        let hidden = activated(x, at(self.bias), at(self.scale), m);
+        outputs([[rows, d].into()], |[y]| matmul(self.precision, [rows, m, d], matrix(&hidden[0]), matrix(weight), None, y))
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
@@ -95,26 +87,22 @@ impl FusedOp for GeluMatmul {
         let (bias, scale) = (self.bias.map(kept), self.scale.map(kept));
         let ([rows, _], [m, d]) = (dims(x), dims(weight));
         let d_y = Matrix::new(slice(d_outputs[0].as_ref().expect("the only output")), d);
-        let mut d_weight = Output::like(weight);
-        {
-            // SAFETY: the kernel writes the activation whole.
-            let hidden = unsafe { activated(x, bias, scale, m).finish() };
-            matmul_kernel::matmul(self.precision, [m, rows, d], matrix(&hidden).transpose(), d_y, None, d_weight.out());
-        }
-        let mut d_hidden = Output::new([rows, m]);
-        matmul_kernel::matmul(self.precision, [rows, d, m], d_y, matrix(weight).transpose(), None, d_hidden.out());
-        // SAFETY: the product writes it whole.
-        let d_hidden = unsafe { d_hidden.finish() };
-        let (mut d_x, mut d_bias, mut d_scale) = (Output::like(x), bias.map(Output::like), scale.map(Output::like));
-        let (x, bias, d_hidden, d_bias_out) = (slice(x), optional(bias), slice(&d_hidden), d_bias.as_mut().map(Output::out));
-        match (scale, &mut d_scale) {
-            (Some(scale), Some(d_scale)) => {
-                let (scale, d_scale) = (Some(slice(scale)), Some(d_scale.out()));
-                gated_kernel::backward(rows, m, Halves::ValueGate, x, bias, scale, d_hidden, d_x.out(), d_bias_out, d_scale);
+        let mut d_weight = {
+            let hidden = activated(x, bias, scale, m);
+            let hidden = matrix(&hidden[0]).transpose();
+            outputs([shape(weight)], |[d_weight]| matmul(self.precision, [m, rows, d], hidden, d_y, None, d_weight))
+        };
+        let d_hidden = outputs([[rows, m].into()], |[d_hidden]| {
+            matmul(self.precision, [rows, d, m], d_y, matrix(weight).transpose(), None, d_hidden);
+        });
+        let d_hidden = slice(&d_hidden[0]);
+        let ([d_x], wanted) = outputs_with([shape(x)], [bias, scale].map(|x| x.map(shape)), |[d_x], [d_bias, d_scale]| match scale {
+            None => kernel::backward(rows, m, slice(x), optional(bias), d_hidden, d_x, d_bias),
+            Some(scale) => {
+                let d = gated_kernel::Gradients { x: d_x, bias: d_bias, scale: d_scale };
+                gated_kernel::backward(rows, m, gated_inputs(x, bias, scale), d_hidden, d);
             }
-            _ => kernel::backward(rows, m, x, bias, d_hidden, d_x.out(), d_bias_out),
-        }
-        // SAFETY: kernels and products write every gradient whole.
-        [d_x, d_weight].into_iter().chain(d_bias).chain(d_scale).map(|d| unsafe { d.finish() }).collect()
+        });
+        std::iter::once(d_x).chain(d_weight.pop()).chain(wanted.into_iter().flatten()).collect()
     }
 }

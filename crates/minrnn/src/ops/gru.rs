@@ -5,7 +5,7 @@ use burn::tensor::{Tensor, activation};
 pub use minrnn_kernels::gru::GruForm;
 use minrnn_kernels::{Shape, Start as KernelStart, gru as kernel};
 
-use super::flex::{InputList, Output, dims, optional, slice};
+use super::flex::{InputList, dims, optional, outputs, outputs_with, shape, slice};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::recurrence::Start;
 use super::steps::StepCodes;
@@ -89,11 +89,16 @@ struct Op {
 }
 
 impl Op {
-    fn start<'a>(&'a self, input: impl Fn(usize) -> Option<&'a FlexTensor>) -> KernelStart<'a> {
-        KernelStart {
-            h0: self.h0.and_then(|i| optional(input(i))),
-            init: self.init.and_then(|i| optional(input(i))),
-            segments: self.steps.kernel(),
+    fn inputs<'a>(&'a self, input: impl Fn(usize) -> Option<&'a FlexTensor>) -> kernel::Inputs<'a> {
+        let at = |i: Option<usize>| i.and_then(|i| optional(input(i)));
+        let [preact, weight] = [0, 1].map(|i| slice(input(i).expect("kept")));
+        kernel::Inputs {
+            form: self.form,
+            preact,
+            bias: at(self.bias),
+            weight,
+            recurrent_bias: at(self.recurrent_bias),
+            start: KernelStart { h0: at(self.h0), init: at(self.init), segments: self.steps.kernel() },
         }
     }
 }
@@ -110,54 +115,26 @@ impl FusedOp for Op {
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
-        let shape = shape_of(&inputs[0]);
-        let mut h = Output::new([shape.batch, shape.seq_len, shape.width]);
-        let mut h_last = Output::new([shape.batch, shape.width]);
-        let at = |i: Option<usize>| i.map(|i| slice(&inputs[i]));
-        kernel::forward(
-            shape,
-            self.form,
-            slice(&inputs[0]),
-            at(self.bias),
-            slice(&inputs[1]),
-            at(self.recurrent_bias),
-            self.start(|i| Some(&inputs[i])),
-            h.out(),
-            h_last.out(),
-        );
-        // SAFETY: the kernel writes both outputs whole.
-        unsafe { vec![h.finish(), h_last.finish()] }
+        let sizes = shape_of(&inputs[0]);
+        outputs([[sizes.batch, sizes.seq_len, sizes.width].into(), [sizes.batch, sizes.width].into()], |[h, h_last]| {
+            kernel::forward(sizes, self.inputs(|i| Some(&inputs[i])), h, h_last);
+        })
     }
 
-    fn backward(&self, inputs: &[Option<FlexTensor>], outputs: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+    fn backward(&self, inputs: &[Option<FlexTensor>], h: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let kept = |i: usize| inputs[i].as_ref();
         let [preact, weight] = [0, 1].map(|i| kept(i).expect("kept"));
-        let shape = shape_of(preact);
-        let [mut d_preact, mut d_weight] = [Output::like(preact), Output::like(weight)];
-        let mut d_bias = self.bias.and_then(kept).map(Output::like);
-        let mut d_recurrent_bias = self.recurrent_bias.and_then(kept).map(Output::like);
-        let mut d_h0 = Output::new([shape.batch, shape.width]);
-        let mut d_init = Output::new([shape.width]);
-        kernel::backward(
-            shape,
-            self.form,
-            slice(preact),
-            self.bias.and_then(|i| optional(kept(i))),
-            slice(weight),
-            self.recurrent_bias.and_then(|i| optional(kept(i))),
-            self.start(kept),
-            slice(outputs[0].as_ref().expect("kept")),
-            optional(d_outputs[0].as_ref()),
-            optional(d_outputs[1].as_ref()),
-            d_preact.out(),
-            d_bias.as_mut().map(Output::out),
-            d_weight.out(),
-            d_recurrent_bias.as_mut().map(Output::out),
-            d_h0.out(),
-            d_init.out(),
-        );
-        let optional = [d_bias, d_recurrent_bias, self.h0.map(|_| d_h0), self.init.map(|_| d_init)];
-        // SAFETY: the kernel writes every gradient whole.
-        [d_preact, d_weight].into_iter().chain(optional.into_iter().flatten()).map(|d| unsafe { d.finish() }).collect()
+        let sizes = shape_of(preact);
+        let [d_h, d_h_last] = [0, 1].map(|i: usize| optional(d_outputs[i].as_ref()));
+        let upstream = kernel::Upstream { h: slice(h[0].as_ref().expect("kept")), d_h, d_h_last };
+        let required = [shape(preact), shape(weight), [sizes.batch, sizes.width].into(), [sizes.width].into()];
+        let biases = [self.bias, self.recurrent_bias].map(|i| i.and_then(kept).map(shape));
+        let (d, d_biases) = outputs_with(required, biases, |[preact, weight, h0, init], [bias, recurrent_bias]| {
+            let d = kernel::Gradients { preact, bias, weight, recurrent_bias, h0, init };
+            kernel::backward(sizes, self.inputs(kept), upstream, d);
+        });
+        let [d_preact, d_weight, d_h0, d_init] = d;
+        let of_start = self.h0.map(|_| d_h0).into_iter().chain(self.init.map(|_| d_init));
+        [d_preact, d_weight].into_iter().chain(d_biases.into_iter().flatten()).chain(of_start).collect()
     }
 }

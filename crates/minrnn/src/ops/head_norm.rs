@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
 use minrnn_kernels::head_norm as kernel;
 
-use super::flex::{Output, dims, slice};
+use super::flex::{dims, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 
 /// (1 + w) ⊙ (x − mean) / √(variance + `eps`) over the channels of each head.
@@ -35,6 +35,12 @@ struct Op {
     eps: f32,
 }
 
+impl Op {
+    fn inputs<'a>(&self, x: &'a FlexTensor, weight: &'a FlexTensor) -> kernel::Inputs<'a> {
+        kernel::Inputs { x: slice(x), weight: slice(weight), eps: self.eps }
+    }
+}
+
 fn rows_of(x: &FlexTensor) -> usize {
     let [batch, seq_len, _] = dims(x);
     batch * seq_len
@@ -46,18 +52,15 @@ impl FusedOp for Op {
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
-        let mut y = Output::like(&inputs[0]);
-        kernel::forward(rows_of(&inputs[0]), self.heads, slice(&inputs[0]), slice(&inputs[1]), self.eps, y.out());
-        // SAFETY: the kernel writes the output whole.
-        unsafe { vec![y.finish()] }
+        let (x, weight) = (&inputs[0], &inputs[1]);
+        outputs([shape(x)], |[y]| kernel::forward(rows_of(x), self.heads, self.inputs(x, weight), y))
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let [x, weight] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
         let d_y = slice(d_outputs[0].as_ref().expect("the only output"));
-        let [mut d_x, mut d_weight] = [x, weight].map(Output::like);
-        kernel::backward(rows_of(x), self.heads, slice(x), slice(weight), self.eps, d_y, d_x.out(), d_weight.out());
-        // SAFETY: the kernel writes both gradients whole.
-        unsafe { vec![d_x.finish(), d_weight.finish()] }
+        outputs([x, weight].map(shape), |[d_x, d_weight]| {
+            kernel::backward(rows_of(x), self.heads, self.inputs(x, weight), d_y, kernel::Gradients { x: d_x, weight: d_weight });
+        })
     }
 }

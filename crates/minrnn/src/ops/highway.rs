@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::{Tensor, activation};
 use minrnn_kernels::highway as kernel;
 
-use super::flex::{InputList, Output, dims, optional, slice};
+use super::flex::{InputList, dims, optional, outputs, outputs_with, shape, slice};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 
 /// s ⊙ (value + value_bias) + (1 − s) ⊙ x with s = σ(gate + gate_bias); beyond the paper.
@@ -68,26 +68,18 @@ impl FusedOp for Op {
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let [rows, width] = dims(&inputs[0]);
-        let mut y = Output::new([rows, width]);
-        kernel::forward(rows, width, self.inputs(|i| &inputs[i]), y.out());
-        // SAFETY: the kernel writes the output whole.
-        unsafe { vec![y.finish()] }
+        outputs([shape(&inputs[0])], |[y]| kernel::forward(rows, width, self.inputs(|i| &inputs[i]), y))
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let kept = |i: usize| inputs[i].as_ref().expect("kept");
         let [rows, width] = dims(kept(0));
-        let [mut gate, mut value, mut x] = [0, 1, 2].map(|i| Output::like(kept(i)));
-        let [mut gate_bias, mut value_bias] = [self.gate_bias, self.value_bias].map(|i| i.map(|i| Output::like(kept(i))));
-        let gradients = kernel::Gradients {
-            gate: gate.out(),
-            gate_bias: gate_bias.as_mut().map(Output::out),
-            value: value.out(),
-            value_bias: value_bias.as_mut().map(Output::out),
-            x: x.out(),
-        };
-        kernel::backward(rows, width, self.inputs(kept), slice(d_outputs[0].as_ref().expect("the only output")), gradients);
-        // SAFETY: the kernel writes every gradient whole.
-        [gate, value, x].into_iter().chain(gate_bias).chain(value_bias).map(|d| unsafe { d.finish() }).collect()
+        let d_y = slice(d_outputs[0].as_ref().expect("the only output"));
+        let biases = [self.gate_bias, self.value_bias].map(|i| i.map(|i| shape(kept(i))));
+        let (d, d_biases) = outputs_with([0, 1, 2].map(|i| shape(kept(i))), biases, |[gate, value, x], [gate_bias, value_bias]| {
+            let d = kernel::Gradients { gate, gate_bias, value, value_bias, x };
+            kernel::backward(rows, width, self.inputs(kept), d_y, d);
+        });
+        d.into_iter().chain(d_biases.into_iter().flatten()).collect()
     }
 }

@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::{FloatDType, Tensor, activation};
 use minrnn_kernels::{Shape, Start as HiddenStart, lstm as kernel};
 
-use super::flex::{InputList, Output, dims, optional, slice};
+use super::flex::{InputList, dims, optional, outputs, outputs_with, shape, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
@@ -100,13 +100,15 @@ pub(super) struct Op {
 }
 
 impl Op {
-    fn start<'a>(&'a self, input: impl Fn(usize) -> Option<&'a FlexTensor>) -> kernel::Start<'a> {
+    fn inputs<'a>(&'a self, input: impl Fn(usize) -> Option<&'a FlexTensor>) -> kernel::Inputs<'a> {
         let at = |i: Option<usize>| i.and_then(|i| optional(input(i)));
-        kernel::Start {
+        let [preact, weight] = [0, 1].map(|i| slice(input(i).expect("kept")));
+        let start = kernel::Start {
             h: HiddenStart { h0: at(self.h0), init: at(self.init_h), segments: self.steps.kernel() },
             c0: at(self.c0),
             init_c: at(self.init_c),
-        }
+        };
+        kernel::Inputs { preact, bias: at(self.bias), weight, recurrent_bias: at(self.recurrent_bias), start }
     }
 }
 
@@ -127,67 +129,30 @@ impl FusedOp for Op {
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
-        let shape = shape_of(&inputs[0]);
-        let sequence = || Output::new([shape.batch, shape.seq_len, shape.width]);
-        let state = || Output::new([shape.batch, shape.width]);
-        let (mut h, mut c, mut h_last, mut c_last) = (sequence(), sequence(), state(), state());
-        let at = |i: Option<usize>| i.map(|i| slice(&inputs[i]));
-        kernel::forward(
-            shape,
-            slice(&inputs[0]),
-            at(self.bias),
-            slice(&inputs[1]),
-            at(self.recurrent_bias),
-            self.start(|i| Some(&inputs[i])),
-            h.out(),
-            c.out(),
-            h_last.out(),
-            c_last.out(),
-        );
-        // SAFETY: the kernel writes all outputs whole.
-        unsafe { vec![h.finish(), c.finish(), h_last.finish(), c_last.finish()] }
+        let sizes = shape_of(&inputs[0]);
+        let (sequence, state) = ([sizes.batch, sizes.seq_len, sizes.width], [sizes.batch, sizes.width]);
+        outputs([sequence.into(), sequence.into(), state.into(), state.into()], |[h, c, h_last, c_last]| {
+            kernel::forward(sizes, self.inputs(|i| Some(&inputs[i])), h, c, h_last, c_last);
+        })
     }
 
-    fn backward(&self, inputs: &[Option<FlexTensor>], outputs: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+    fn backward(&self, inputs: &[Option<FlexTensor>], states: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let kept = |i: usize| inputs[i].as_ref();
         let [preact, weight] = [0, 1].map(|i| kept(i).expect("kept"));
-        let [h, c] = [0, 1].map(|i| slice(outputs[i].as_ref().expect("kept")));
-        let shape = shape_of(preact);
-        let [mut d_preact, mut d_weight] = [Output::like(preact), Output::like(weight)];
-        let mut d_bias = self.bias.and_then(kept).map(Output::like);
-        let mut d_recurrent_bias = self.recurrent_bias.and_then(kept).map(Output::like);
-        let [mut d_h0, mut d_c0] = [0, 1].map(|_| Output::new([shape.batch, shape.width]));
-        let [mut d_init_h, mut d_init_c] = [0, 1].map(|_| Output::new([shape.width]));
-        kernel::backward(
-            shape,
-            slice(preact),
-            self.bias.and_then(|i| optional(kept(i))),
-            slice(weight),
-            self.recurrent_bias.and_then(|i| optional(kept(i))),
-            self.start(kept),
-            h,
-            c,
-            optional(d_outputs[0].as_ref()),
-            optional(d_outputs[2].as_ref()),
-            optional(d_outputs[3].as_ref()),
-            d_preact.out(),
-            d_bias.as_mut().map(Output::out),
-            d_weight.out(),
-            d_recurrent_bias.as_mut().map(Output::out),
-            d_h0.out(),
-            d_c0.out(),
-            d_init_h.out(),
-            d_init_c.out(),
-        );
-        let optional = [
-            d_bias,
-            d_recurrent_bias,
-            self.h0.map(|_| d_h0),
-            self.c0.map(|_| d_c0),
-            self.init_h.map(|_| d_init_h),
-            self.init_c.map(|_| d_init_c),
-        ];
-        // SAFETY: the kernel writes every gradient whole.
-        [d_preact, d_weight].into_iter().chain(optional.into_iter().flatten()).map(|d| unsafe { d.finish() }).collect()
+        let sizes = shape_of(preact);
+        let [h, c] = [0, 1].map(|i| slice(states[i].as_ref().expect("kept")));
+        let [d_h, d_h_last, d_c_last] = [0, 2, 3].map(|i: usize| optional(d_outputs[i].as_ref()));
+        let upstream = kernel::Upstream { h, c, d_h, d_h_last, d_c_last };
+        let (state, init) = ([sizes.batch, sizes.width], [sizes.width]);
+        let required = [shape(preact), shape(weight), state.into(), state.into(), init.into(), init.into()];
+        let biases = [self.bias, self.recurrent_bias].map(|i| i.and_then(kept).map(shape));
+        let (d, d_biases) = outputs_with(required, biases, |[preact, weight, h0, c0, init_h, init_c], [bias, recurrent_bias]| {
+            let d = kernel::Gradients { preact, bias, weight, recurrent_bias, h0, c0, init_h, init_c };
+            kernel::backward(sizes, self.inputs(kept), upstream, d);
+        });
+        let [d_preact, d_weight, d_starts @ ..] = d;
+        let wanted = [self.h0, self.c0, self.init_h, self.init_c];
+        let d_starts = d_starts.into_iter().zip(wanted).filter_map(|(d, wanted)| wanted.map(|_| d));
+        [d_preact, d_weight].into_iter().chain(d_biases.into_iter().flatten()).chain(d_starts).collect()
     }
 }

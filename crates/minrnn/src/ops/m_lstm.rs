@@ -6,7 +6,7 @@ use minrnn_kernels::Shape;
 use minrnn_kernels::m_lstm::{self as kernel, EMPTY_M, EPS};
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET};
 
-use super::flex::{InputList, Output, dims, optional, slice, zeros};
+use super::flex::{InputList, dims, optional, outputs, shape, slice, zeros};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::steps::StepCodes;
 
@@ -164,9 +164,10 @@ struct Op {
 }
 
 impl Op {
-    fn start<'a>(&'a self, input: impl Fn(usize) -> &'a FlexTensor) -> kernel::Start<'a> {
-        let at = |i: usize| Some(slice(input(i)));
-        kernel::Start { c0: at(4), n0: at(5), m0: at(6), segments: self.steps.kernel() }
+    fn inputs<'a>(&'a self, input: impl Fn(usize) -> &'a FlexTensor) -> kernel::Inputs<'a> {
+        let [q, k, v, gates, c0, n0, m0] = [0, 1, 2, 3, 4, 5, 6].map(|i| slice(input(i)));
+        let start = kernel::Start { c0: Some(c0), n0: Some(n0), m0: Some(m0), segments: self.steps.kernel() };
+        kernel::Inputs { heads: heads_of(input(6)), qkv: [q, k, v], gates, start }
     }
 }
 
@@ -185,33 +186,23 @@ impl FusedOp for Op {
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
-        let mut h = Output::like(&inputs[0]);
-        let mut last = [4, 5, 6].map(|i: usize| Output::like(&inputs[i]));
-        let qkv = [0, 1, 2].map(|i: usize| slice(&inputs[i]));
-        let (shape, heads, start) = (shape_of(&inputs[0]), heads_of(&inputs[6]), self.start(|i| &inputs[i]));
-        kernel::forward(shape, heads, qkv, slice(&inputs[3]), start, h.out(), last.each_mut().map(Output::out));
-        // SAFETY: the kernel writes all outputs whole.
-        [h].into_iter().chain(last).map(|output| unsafe { output.finish() }).collect()
+        outputs([0, 4, 5, 6].map(|i: usize| shape(&inputs[i])), |[h, c, n, m]| {
+            kernel::forward(shape_of(&inputs[0]), self.inputs(|i| &inputs[i]), h, [c, n, m]);
+        })
     }
 
-    fn backward(&self, inputs: &[Option<FlexTensor>], outputs: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+    fn backward(&self, inputs: &[Option<FlexTensor>], h: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let kept = |i: usize| inputs[i].as_ref().expect("kept");
-        let [mut d_q, mut d_k, mut d_v, mut d_gates, mut d_c, mut d_n] = [0, 1, 2, 3, 4, 5].map(|i| Output::like(kept(i)));
-        kernel::backward(
-            shape_of(kept(0)),
-            heads_of(kept(6)),
-            [0, 1, 2].map(|i| slice(kept(i))),
-            slice(kept(3)),
-            self.start(kept),
-            slice(outputs[0].as_ref().expect("kept")),
-            optional(d_outputs[0].as_ref()),
-            [1, 2].map(|i: usize| optional(d_outputs[i].as_ref())),
-            [d_q.out(), d_k.out(), d_v.out()],
-            d_gates.out(),
-            [d_c.out(), d_n.out()],
-        );
-        // SAFETY: the kernel writes every gradient whole.
-        let finish = |output: Output| unsafe { output.finish() };
-        [d_q, d_k, d_v, d_gates, d_c, d_n].into_iter().map(finish).chain([zeros(kept(6))]).collect()
+        let upstream = kernel::Upstream {
+            h: slice(h[0].as_ref().expect("kept")),
+            d_h: optional(d_outputs[0].as_ref()),
+            d_last: [1, 2].map(|i: usize| optional(d_outputs[i].as_ref())),
+        };
+        let mut d_inputs = outputs([0, 1, 2, 3, 4, 5].map(|i| shape(kept(i))), |[q, k, v, gates, c0, n0]| {
+            let d = kernel::Gradients { qkv: [q, k, v], gates, start: [c0, n0] };
+            kernel::backward(shape_of(kept(0)), self.inputs(kept), upstream, d);
+        });
+        d_inputs.push(zeros(kept(6)));
+        d_inputs
     }
 }

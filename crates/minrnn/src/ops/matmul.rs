@@ -6,7 +6,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::{DType, Tensor};
 use minrnn_kernels::matmul::{self as kernel, Matrix};
 
-use super::flex::{Output, dims, slice};
+use super::flex::{dims, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, input, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
@@ -83,10 +83,7 @@ impl FusedOp for Product {
             (Side::Transposed, [m, d]) => ([d, m], matrix(weight).transpose()),
         };
         assert_eq!(depth, inner, "a product of rows of {depth} needs a matrix of {depth} rows, found {inner}");
-        let mut y = Output::new([rows, columns]);
-        kernel::matmul(self.precision, [rows, depth, columns], matrix(x), right, None, y.out());
-        // SAFETY: the product writes the output whole.
-        unsafe { vec![y.finish()] }
+        outputs([[rows, columns].into()], |[y]| kernel::matmul(self.precision, [rows, depth, columns], matrix(x), right, None, y))
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
@@ -94,18 +91,15 @@ impl FusedOp for Product {
         let d_y = d_outputs[0].as_ref().expect("the only output");
         let [rows, depth] = dims(x);
         let [_, columns] = dims(d_y);
-        let [mut d_x, mut d_weight] = [Output::like(x), Output::like(weight)];
-        match self.weight {
+        outputs([x, weight].map(shape), |[d_x, d_weight]| match self.weight {
             Side::Straight => {
-                kernel::matmul(self.precision, [rows, columns, depth], matrix(d_y), matrix(weight).transpose(), None, d_x.out());
-                kernel::matmul(self.precision, [depth, rows, columns], matrix(x).transpose(), matrix(d_y), None, d_weight.out());
+                kernel::matmul(self.precision, [rows, columns, depth], matrix(d_y), matrix(weight).transpose(), None, d_x);
+                kernel::matmul(self.precision, [depth, rows, columns], matrix(x).transpose(), matrix(d_y), None, d_weight);
             }
             Side::Transposed => {
-                kernel::matmul(self.precision, [rows, columns, depth], matrix(d_y), matrix(weight), None, d_x.out());
-                kernel::matmul(self.precision, [columns, rows, depth], matrix(d_y).transpose(), matrix(x), None, d_weight.out());
+                kernel::matmul(self.precision, [rows, columns, depth], matrix(d_y), matrix(weight), None, d_x);
+                kernel::matmul(self.precision, [columns, rows, depth], matrix(d_y).transpose(), matrix(x), None, d_weight);
             }
-        }
-        // SAFETY: the products write both gradients whole.
-        unsafe { vec![d_x.finish(), d_weight.finish()] }
+        })
     }
 }

@@ -1,10 +1,10 @@
 //! minGRU with its gates fused into the recurrence.
 
 use burn::tensor::{Tensor, activation};
-use minrnn_kernels::{Candidate, Shape, Start as KernelStart, min_gru as kernel};
+use minrnn_kernels::{Candidate, recurrence::Cell};
 
 use super::fused::has_kernels;
-use super::recurrence::{Gradients, Out, Recurrence, Start, composed, fused};
+use super::recurrence::{NO_EXTRA, Start, composed, fused};
 use super::steps::StepCodes;
 
 /// h_t = h_{t−1} + z_t ⊙ (h̃_t − h_{t−1}) with z = σ(k) and the candidate h̃ of v (paper §3.1).
@@ -22,7 +22,7 @@ pub fn min_gru(
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<2>) {
     if has_kernels(&preact) {
-        return fused(MinGru(candidate), vec![preact], bias, start, steps);
+        return fused(Cell::MinGru(candidate), preact, NO_EXTRA, bias, start, steps);
     }
     let (coeffs, values) = coefficients(preact, bias, candidate);
     composed(coeffs, values, start, steps)
@@ -73,26 +73,4 @@ pub(super) fn softplus(x: Tensor<3>) -> Tensor<3> {
 pub(super) fn log_g(v: Tensor<3>) -> Tensor<3> {
     let not_negative = v.clone().greater_equal_scalar(0.0);
     (-softplus(-v.clone())).mask_where(not_negative, (activation::relu(v) + 0.5).log())
-}
-
-#[derive(Debug)]
-struct MinGru(Candidate);
-
-impl Recurrence for MinGru {
-    #[cfg(feature = "gpu")]
-    fn cell(&self) -> Option<super::gpu::Cell> {
-        Some(super::gpu::Cell::MinGru(self.0))
-    }
-
-    fn d_inner(&self, width: usize) -> usize {
-        width / 2
-    }
-
-    fn forward(&self, shape: Shape, inputs: &[&[f32]], bias: Option<&[f32]>, start: KernelStart<'_>, h: Out<'_>, h_last: Out<'_>) {
-        kernel::forward(shape, self.0, inputs[0], bias, start, h, h_last);
-    }
-
-    fn backward(&self, shape: Shape, inputs: &[&[f32]], bias: Option<&[f32]>, start: KernelStart<'_>, h: &[f32], mut d: Gradients<'_>) {
-        kernel::backward(shape, self.0, inputs[0], bias, start, h, d.h, d.h_last, d.inputs.remove(0), d.bias, d.h0, d.init);
-    }
 }

@@ -1,11 +1,11 @@
 //! minLSTM with its gates fused into the recurrence.
 
 use burn::tensor::{Tensor, activation};
-use minrnn_kernels::{Candidate, Gates, Shape, Start as KernelStart, min_lstm as kernel};
+use minrnn_kernels::{Candidate, Gates, recurrence::Cell};
 
 use super::fused::has_kernels;
 use super::min_gru::{candidate_of, log_g, softplus, with_bias};
-use super::recurrence::{Gradients, Out, Recurrence, Start, composed, fused};
+use super::recurrence::{NO_EXTRA, Start, composed, fused};
 use super::steps::StepCodes;
 
 /// h_t = f'_t ⊙ h_{t−1} + i'_t ⊙ h̃_t with the gates σ(f), σ(i), normalised to sum to 1 or independent (paper §3.2).
@@ -24,7 +24,7 @@ pub fn min_lstm(
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<2>) {
     if has_kernels(&preact) {
-        return fused(MinLstm(candidate, gates), vec![preact], bias, start, steps);
+        return fused(Cell::MinLstm(candidate, gates), preact, NO_EXTRA, bias, start, steps);
     }
     let (coeffs, values) = coefficients(preact, bias, candidate, gates);
     composed(coeffs, values, start, steps)
@@ -60,26 +60,4 @@ fn split(preact: Tensor<3>, bias: Option<Tensor<1>>) -> [Tensor<3>; 3] {
     let preact = with_bias(preact, bias);
     let e = preact.dims()[2] / 3;
     [0, 1, 2].map(|part| preact.clone().narrow(2, part * e, e))
-}
-
-#[derive(Debug)]
-struct MinLstm(Candidate, Gates);
-
-impl Recurrence for MinLstm {
-    #[cfg(feature = "gpu")]
-    fn cell(&self) -> Option<super::gpu::Cell> {
-        Some(super::gpu::Cell::MinLstm(self.0, self.1))
-    }
-
-    fn d_inner(&self, width: usize) -> usize {
-        width / 3
-    }
-
-    fn forward(&self, shape: Shape, inputs: &[&[f32]], bias: Option<&[f32]>, start: KernelStart<'_>, h: Out<'_>, h_last: Out<'_>) {
-        kernel::forward(shape, self.0, self.1, inputs[0], bias, start, h, h_last);
-    }
-
-    fn backward(&self, shape: Shape, inputs: &[&[f32]], bias: Option<&[f32]>, start: KernelStart<'_>, h: &[f32], mut d: Gradients<'_>) {
-        kernel::backward(shape, self.0, self.1, inputs[0], bias, start, h, d.h, d.h_last, d.inputs.remove(0), d.bias, d.h0, d.init);
-    }
 }

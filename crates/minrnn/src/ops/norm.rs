@@ -5,7 +5,7 @@ use burn::backend::{DispatchTensor, TensorMetadata};
 use burn::tensor::{FloatDType, Tensor};
 use minrnn_kernels::{layer_norm as layer_kernel, rms_norm as rms_kernel};
 
-use super::flex::{Output, optional, slice, zeros};
+use super::flex::{optional, outputs, shape, slice, zeros};
 use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
@@ -121,23 +121,23 @@ impl FusedOp for LayerNorm {
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let (rows, width) = rows_of(&inputs[0]);
-        let mut y = Output::like(&inputs[0]);
-        layer_kernel::forward(rows, width, slice(&inputs[0]), slice(&inputs[1]), slice(&inputs[2]), self.eps, y.out());
-        // SAFETY: the kernel writes the output whole.
-        let mut outputs = unsafe { vec![y.finish()] };
-        outputs.extend(self.gives_input.then(|| inputs[0].clone()));
-        outputs
+        let [x, gamma, beta] = [0, 1, 2].map(|i: usize| slice(&inputs[i]));
+        let mut y = outputs([shape(&inputs[0])], |[y]| {
+            layer_kernel::forward(rows, width, layer_kernel::Inputs { x, gamma, eps: self.eps }, beta, y);
+        });
+        y.extend(self.gives_input.then(|| inputs[0].clone()));
+        y
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let [x, gamma] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
         let (d_y, d_residual) = (d_norm(d_outputs, x), optional(d_outputs.get(1).and_then(Option::as_ref)));
         let (rows, width) = rows_of(x);
-        let [mut d_x, mut d_gamma, mut d_beta] = [Output::like(x), Output::like(gamma), Output::like(gamma)];
-        let [x, gamma, d_y] = [x, gamma, &d_y].map(slice);
-        layer_kernel::backward(rows, width, x, gamma, self.eps, d_y, d_residual, d_x.out(), d_gamma.out(), d_beta.out());
-        // SAFETY: the kernel writes every gradient whole.
-        unsafe { vec![d_x.finish(), d_gamma.finish(), d_beta.finish()] }
+        let kernel_inputs = layer_kernel::Inputs { x: slice(x), gamma: slice(gamma), eps: self.eps };
+        outputs([x, gamma, gamma].map(shape), |[d_x, d_gamma, d_beta]| {
+            let d = layer_kernel::Gradients { x: d_x, gamma: d_gamma, beta: d_beta };
+            layer_kernel::backward(rows, width, kernel_inputs, slice(&d_y), d_residual, d);
+        })
     }
 }
 
@@ -161,21 +161,20 @@ impl FusedOp for RmsNorm {
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let (rows, width) = rows_of(&inputs[0]);
-        let mut y = Output::like(&inputs[0]);
-        rms_kernel::forward(rows, width, slice(&inputs[0]), slice(&inputs[1]), y.out());
-        // SAFETY: the kernel writes the output whole.
-        let mut outputs = unsafe { vec![y.finish()] };
-        outputs.extend(self.gives_input.then(|| inputs[0].clone()));
-        outputs
+        let [x, gamma] = [0, 1].map(|i: usize| slice(&inputs[i]));
+        let mut y = outputs([shape(&inputs[0])], |[y]| rms_kernel::forward(rows, width, rms_kernel::Inputs { x, gamma }, y));
+        y.extend(self.gives_input.then(|| inputs[0].clone()));
+        y
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let [x, gamma] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
         let (d_y, d_residual) = (d_norm(d_outputs, x), optional(d_outputs.get(1).and_then(Option::as_ref)));
         let (rows, width) = rows_of(x);
-        let [mut d_x, mut d_gamma] = [Output::like(x), Output::like(gamma)];
-        rms_kernel::backward(rows, width, slice(x), slice(gamma), slice(&d_y), d_residual, d_x.out(), d_gamma.out());
-        // SAFETY: the kernel writes every gradient whole.
-        unsafe { vec![d_x.finish(), d_gamma.finish()] }
+        let kernel_inputs = rms_kernel::Inputs { x: slice(x), gamma: slice(gamma) };
+        outputs([x, gamma].map(shape), |[d_x, d_gamma]| {
+            let d = rms_kernel::Gradients { x: d_x, gamma: d_gamma };
+            rms_kernel::backward(rows, width, kernel_inputs, slice(&d_y), d_residual, d);
+        })
     }
 }

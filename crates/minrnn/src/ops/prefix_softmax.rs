@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::{Tensor, activation};
 use minrnn_kernels::{Shape, prefix_softmax as kernel};
 
-use super::flex::{InputList, Output, dims, optional, slice};
+use super::flex::{InputList, dims, optional, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::rwkv4::EMPTY_LOG_WEIGHT;
 use super::steps::StepCodes;
@@ -86,23 +86,20 @@ impl FusedOp for Op {
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
-        let (shape, arguments, start) = self.arguments(std::array::from_fn(|i| &inputs[i]));
-        let mut outputs = [&inputs[1], &inputs[2], &inputs[3], &inputs[0]].map(Output::like);
-        let [y, mean, log_weight, shares] = outputs.each_mut().map(Output::out);
-        kernel::forward(shape, arguments, start, y, mean, log_weight, shares);
-        // SAFETY: the kernel writes all outputs whole.
-        outputs.into_iter().map(|x| unsafe { x.finish() }).collect()
+        let (sizes, arguments, start) = self.arguments(std::array::from_fn(|i| &inputs[i]));
+        outputs([1, 2, 3, 0].map(|i: usize| shape(&inputs[i])), |[y, mean, log_weight, shares]| {
+            kernel::forward(sizes, arguments, start, y, mean, log_weight, shares);
+        })
     }
 
-    fn backward(&self, inputs: &[Option<FlexTensor>], outputs: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+    fn backward(&self, inputs: &[Option<FlexTensor>], kept: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let inputs: [&FlexTensor; 4] = std::array::from_fn(|i| inputs[i].as_ref().expect("kept"));
-        let [y, shares] = [0, 3].map(|i: usize| slice(outputs[i].as_ref().expect("kept")));
-        let (shape, arguments, start) = self.arguments(inputs);
-        let mut gradients = inputs.map(Output::like);
-        let [scores, values, mean, log_weight] = gradients.each_mut().map(Output::out);
-        let [d_y, d_mean, d_log_weight] = [0, 1, 2].map(|i: usize| optional(d_outputs[i].as_ref()));
-        kernel::backward(shape, arguments, start, y, shares, d_y, d_mean, d_log_weight, scores, values, mean, log_weight);
-        // SAFETY: the kernel writes every gradient whole.
-        gradients.into_iter().map(|d| unsafe { d.finish() }).collect()
+        let [y, shares] = [0, 3].map(|i: usize| slice(kept[i].as_ref().expect("kept")));
+        let (sizes, arguments, start) = self.arguments(inputs);
+        let [d_y, d_mean_last, d_log_weight_last] = [0, 1, 2].map(|i: usize| optional(d_outputs[i].as_ref()));
+        let upstream = kernel::Upstream { y, shares, d_y, d_mean_last, d_log_weight_last };
+        outputs(inputs.map(shape), |[scores, values, mean, log_weight]| {
+            kernel::backward(sizes, arguments, start, upstream, kernel::Gradients { scores, values, mean, log_weight });
+        })
     }
 }

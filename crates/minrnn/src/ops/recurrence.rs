@@ -1,10 +1,8 @@
-//! What the linear recurrences share: where they start, their composed form, and their way into the kernels.
-
-use std::fmt::Debug;
-use std::mem::MaybeUninit;
+//! What the linear recurrences share: where they start, their way into the kernels, and their composed form.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
+use minrnn_kernels::recurrence::{self as kernel, Cell, Gradients, Inputs, Upstream};
 use minrnn_kernels::{Shape, Start as KernelStart};
 
 use super::flex::{InputList, Output, dims, optional, slice};
@@ -27,69 +25,55 @@ impl Start {
     }
 }
 
-/// A linear recurrence with kernels: how its slices go in and come out.
-pub(super) trait Recurrence: Debug + Send + Sync + 'static {
-    /// The same recurrence on a GPU; none where it has no kernels.
-    #[cfg(feature = "gpu")]
-    fn cell(&self) -> Option<super::gpu::Cell> {
-        None
-    }
+/// No input besides the pre-activations.
+pub(super) const NO_EXTRA: Option<Tensor<1>> = None;
 
-    /// Width E of the state when the first input is `width` wide.
-    fn d_inner(&self, width: usize) -> usize;
-
-    fn forward(&self, shape: Shape, inputs: &[&[f32]], bias: Option<&[f32]>, start: KernelStart<'_>, h: Out<'_>, h_last: Out<'_>);
-
-    fn backward(&self, shape: Shape, inputs: &[&[f32]], bias: Option<&[f32]>, start: KernelStart<'_>, h: &[f32], d: Gradients<'_>);
-}
-
-pub(super) type Out<'a> = &'a mut [MaybeUninit<f32>];
-
-/// Gradients of a recurrence: of its outputs, and where to write those of its inputs.
-pub(super) struct Gradients<'a> {
-    pub h: Option<&'a [f32]>,
-    pub h_last: Option<&'a [f32]>,
-    pub inputs: Vec<Out<'a>>,
-    pub bias: Option<Out<'a>>,
-    pub h0: Out<'a>,
-    pub init: Out<'a>,
-}
-
-/// The states `[B, T, E]` and the last one `[B, E]` of a recurrence over `inputs`, each `[B, T, ·]`.
-pub(super) fn fused<R: Recurrence>(
-    cell: R,
-    inputs: Vec<Tensor<3>>,
+/// The states `[B, T, E]` and the last one `[B, E]` of a cell with kernels.
+///
+/// # Shapes
+/// * `preact` `[B, T, parts·E]`, `bias` `[parts·E]`; `extra` `[B, T, E]` or `[E]`, for cells that read one
+pub(super) fn fused<const D: usize>(
+    cell: Cell,
+    preact: Tensor<3>,
+    extra: Option<Tensor<D>>,
     bias: Option<Tensor<1>>,
     start: Start,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<2>) {
-    let sequences = inputs.len();
     let mut list = InputList::default();
-    inputs.into_iter().for_each(|input| {
-        list.add(input);
-    });
+    list.add(preact);
+    let extra = list.add_optional(extra);
     let bias = list.add_optional(bias);
     let h0 = list.add_optional(start.h0);
     let init = list.add_optional(start.init);
-    let op = Op { cell, steps: steps.clone(), sequences, bias, h0, init };
+    let op = Op { cell, steps: steps.clone(), extra, bias, h0, init };
     let mut outputs = run(op, list.into_vec()).into_iter();
     (output(outputs.next()), output(outputs.next()))
 }
 
+/// A recurrence: input 0 is the pre-activations, the others stand where the fields say.
 #[derive(Debug)]
-pub(super) struct Op<R> {
-    pub(super) cell: R,
+pub(super) struct Op {
+    pub(super) cell: Cell,
     pub(super) steps: StepCodes,
-    pub(super) sequences: usize,
+    pub(super) extra: Option<usize>,
     pub(super) bias: Option<usize>,
     pub(super) h0: Option<usize>,
     pub(super) init: Option<usize>,
 }
 
-impl<R: Recurrence> Op<R> {
-    fn shape(&self, first: &FlexTensor) -> Shape {
-        let [batch, seq_len, width] = dims(first);
-        Shape { batch, seq_len, width: self.cell.d_inner(width) }
+impl Op {
+    fn shape(&self, preact: &FlexTensor) -> Shape {
+        let [batch, seq_len, width] = dims(preact);
+        Shape { batch, seq_len, width: width / self.cell.parts() }
+    }
+
+    fn inputs<'a>(&self, input: impl Fn(usize) -> Option<&'a FlexTensor>) -> Inputs<'a> {
+        Inputs {
+            preact: slice(input(0).expect("kept")),
+            bias: self.bias.and_then(|i| optional(input(i))),
+            extra: self.extra.map_or(&[], |i| slice(input(i).expect("kept"))),
+        }
     }
 
     fn start<'a>(&'a self, input: impl Fn(usize) -> Option<&'a FlexTensor>) -> KernelStart<'a> {
@@ -101,51 +85,51 @@ impl<R: Recurrence> Op<R> {
     }
 }
 
-impl<R: Recurrence> FusedOp for Op<R> {
+impl FusedOp for Op {
     fn keeps(&self) -> Keeps {
-        let optional = [self.bias, self.h0, self.init].into_iter().flatten();
-        Keeps { inputs: (0..self.sequences).chain(optional).collect(), outputs: vec![0] }
+        let optional = [self.extra, self.bias, self.h0, self.init].into_iter().flatten();
+        Keeps { inputs: std::iter::once(0).chain(optional).collect(), outputs: vec![0] }
     }
 
     #[cfg(feature = "gpu")]
     fn gpu(&self) -> Option<&dyn super::gpu::GpuOp> {
-        self.cell.cell().map(|_| self as &dyn super::gpu::GpuOp)
+        super::gpu::Cell::of(self.cell).map(|_| self as &dyn super::gpu::GpuOp)
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let shape = self.shape(&inputs[0]);
+        let input = |i: usize| Some(&inputs[i]);
         let mut h = Output::new([shape.batch, shape.seq_len, shape.width]);
         let mut h_last = Output::new([shape.batch, shape.width]);
-        let sequences: Vec<&[f32]> = inputs[..self.sequences].iter().map(slice).collect();
-        let bias = self.bias.map(|i| slice(&inputs[i]));
-        self.cell.forward(shape, &sequences, bias, self.start(|i| Some(&inputs[i])), h.out(), h_last.out());
+        kernel::forward(shape, self.cell, self.inputs(input), self.start(input), h.out(), h_last.out());
         // SAFETY: the kernel writes both outputs whole.
         unsafe { vec![h.finish(), h_last.finish()] }
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], outputs: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let kept = |i: usize| inputs[i].as_ref();
-        let first = kept(0).expect("kept");
-        let shape = self.shape(first);
-        let sequences: Vec<&[f32]> = (0..self.sequences).map(|i| slice(kept(i).expect("kept"))).collect();
-        let mut d_inputs: Vec<Output> = (0..self.sequences).map(|i| Output::like(kept(i).expect("kept"))).collect();
-        let mut d_bias = self.bias.and_then(kept).map(Output::like);
+        let preact = kept(0).expect("kept");
+        let shape = self.shape(preact);
+        let upstream = Upstream {
+            h: slice(outputs[0].as_ref().expect("kept")),
+            d_h: optional(d_outputs[0].as_ref()),
+            d_h_last: optional(d_outputs[1].as_ref()),
+        };
+        let mut d_preact = Output::like(preact);
+        let [mut d_extra, mut d_bias] = [self.extra, self.bias].map(|i| i.and_then(kept).map(Output::like));
         let mut d_h0 = Output::new([shape.batch, shape.width]);
         let mut d_init = Output::new([shape.width]);
         let gradients = Gradients {
-            h: optional(d_outputs[0].as_ref()),
-            h_last: optional(d_outputs[1].as_ref()),
-            inputs: d_inputs.iter_mut().map(Output::out).collect(),
-            bias: d_bias.as_mut().map(Output::out),
-            h0: d_h0.out(),
-            init: d_init.out(),
+            d_preact: d_preact.out(),
+            d_bias: d_bias.as_mut().map(Output::out),
+            d_extra: d_extra.as_mut().map_or(&mut [], Output::out),
+            d_h0: d_h0.out(),
+            d_init: d_init.out(),
         };
-        let bias = self.bias.and_then(|i| optional(kept(i)));
-        let h = slice(outputs[0].as_ref().expect("kept"));
-        self.cell.backward(shape, &sequences, bias, self.start(kept), h, gradients);
-        let optional = [d_bias, self.h0.map(|_| d_h0), self.init.map(|_| d_init)];
+        kernel::backward(shape, self.cell, self.inputs(kept), self.start(kept), upstream, gradients);
+        let all = [Some(d_preact), d_extra, d_bias, self.h0.map(|_| d_h0), self.init.map(|_| d_init)];
         // SAFETY: the kernel writes every gradient whole.
-        d_inputs.into_iter().chain(optional.into_iter().flatten()).map(|d| unsafe { d.finish() }).collect()
+        all.into_iter().flatten().map(|d| unsafe { d.finish() }).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use minrnn_kernels::segments::{PADDING, RESET};
 
 pub use minrnn_kernels::retention::Features;
 
-use super::flex::{InputList, Output, dims, optional, slice, zeros};
+use super::flex::{InputList, dims, optional, outputs, shape, slice, zeros};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::steps::StepCodes;
 
@@ -190,8 +190,10 @@ impl Op {
         kernel::Sizes { batch, seq_len, heads, key: key / heads, value: value / heads }
     }
 
-    fn start<'a>(&'a self, state: &'a FlexTensor, position: &'a FlexTensor) -> kernel::Start<'a> {
-        kernel::Start { state: Some(slice(state)), positions: Some(slice(position)), segments: self.steps.kernel() }
+    fn inputs<'a>(&'a self, inputs: [&'a FlexTensor; 5]) -> kernel::Inputs<'a> {
+        let [queries, keys, values, state, position] = inputs.map(slice);
+        let start = kernel::Start { state: Some(state), positions: Some(position), segments: self.steps.kernel() };
+        kernel::Inputs { queries, keys, values, start }
     }
 }
 
@@ -201,24 +203,22 @@ impl FusedOp for Op {
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
-        let [queries, keys, values, state, position] = std::array::from_fn(|i| &inputs[i]);
-        let (sizes, start) = (self.sizes(queries, values), self.start(state, position));
-        let (mut y, mut last) = (Output::like(values), Output::like(state));
-        kernel::forward(sizes, self.form(), slice(queries), slice(keys), slice(values), start, y.out(), last.out());
-        // SAFETY: the kernel writes both outputs whole.
-        unsafe { vec![y.finish(), last.finish()] }
+        let inputs: [&FlexTensor; 5] = std::array::from_fn(|i| &inputs[i]);
+        let [queries, _, values, state, _] = inputs;
+        outputs([values, state].map(shape), |[y, last]| {
+            kernel::forward(self.sizes(queries, values), self.form(), self.inputs(inputs), y, last);
+        })
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
-        let [queries, keys, values, state, position] = std::array::from_fn(|i| inputs[i].as_ref().expect("kept"));
-        let (sizes, start) = (self.sizes(queries, values), self.start(state, position));
-        let mut gradients = [queries, keys, values, state].map(Output::like);
-        let [d_queries, d_keys, d_values, d_state] = gradients.each_mut().map(Output::out);
+        let inputs: [&FlexTensor; 5] = std::array::from_fn(|i| inputs[i].as_ref().expect("kept"));
+        let [queries, keys, values, state, position] = inputs;
         let [d_y, d_last] = [0, 1].map(|i: usize| optional(d_outputs[i].as_ref()));
-        let [queries, keys, values] = [queries, keys, values].map(slice);
-        kernel::backward(sizes, self.form(), queries, keys, values, start, d_y, d_last, d_queries, d_keys, d_values, d_state);
-        // SAFETY: the kernel writes every gradient whole.
-        let gradients = gradients.into_iter().map(|d| unsafe { d.finish() });
-        gradients.chain([zeros(position)]).collect()
+        let mut d_inputs = outputs([queries, keys, values, state].map(shape), |[d_queries, d_keys, d_values, d_state]| {
+            let d = kernel::Gradients { queries: d_queries, keys: d_keys, values: d_values, state: d_state };
+            kernel::backward(self.sizes(queries, values), self.form(), self.inputs(inputs), d_y, d_last, d);
+        });
+        d_inputs.push(zeros(position));
+        d_inputs
     }
 }

@@ -6,7 +6,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::{Tensor, TensorData};
 use minrnn_kernels::rotary::{self as kernel, BASE, Layout};
 
-use super::flex::{Output, dims, slice};
+use super::flex::{outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 
 /// Turns the heads in the first `turned` channels of every step to its place, and hands the other channels on.
@@ -61,18 +61,11 @@ impl FusedOp for Op {
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
-        let mut y = Output::like(&inputs[0]);
-        kernel::forward(self.layout, slice(&inputs[0]), &self.places, y.out());
-        // SAFETY: the kernel writes the output whole.
-        unsafe { vec![y.finish()] }
+        outputs([shape(&inputs[0])], |[y]| kernel::forward(self.layout, slice(&inputs[0]), &self.places, y))
     }
 
     fn backward(&self, _: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let d_y = d_outputs[0].as_ref().expect("the only output");
-        let [batch, seq_len, width] = dims(d_y);
-        let mut d_x = Output::new([batch, seq_len, width]);
-        kernel::backward(self.layout, slice(d_y), &self.places, d_x.out());
-        // SAFETY: the kernel writes the gradient whole.
-        unsafe { vec![d_x.finish()] }
+        outputs([shape(d_y)], |[d_x]| kernel::backward(self.layout, slice(d_y), &self.places, d_x))
     }
 }

@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::{Tensor, activation};
 use minrnn_kernels::{Shape, rwkv4 as kernel};
 
-use super::flex::{InputList, Output, dims, optional, slice};
+use super::flex::{InputList, dims, optional, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::steps::StepCodes;
 use super::stepwise::Stepwise;
@@ -101,26 +101,22 @@ impl FusedOp for Op {
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
-        let shape = shape_of(&inputs[1]);
-        let state = || Output::new([shape.batch, shape.width]);
-        let (mut y, mut mean, mut log_weight) = (Output::like(&inputs[1]), state(), state());
-        let mut kept = Output::new([kernel::kept_len(shape)]);
+        let sizes = shape_of(&inputs[1]);
         let (arguments, start) = self.arguments(std::array::from_fn(|i| slice(&inputs[i])));
-        kernel::forward(shape, arguments, start, y.out(), mean.out(), log_weight.out(), kept.out());
-        // SAFETY: the kernel writes all outputs whole.
-        [y, mean, log_weight, kept].into_iter().map(|x| unsafe { x.finish() }).collect()
+        let state = [sizes.batch, sizes.width];
+        let shapes = [shape(&inputs[1]), state.into(), state.into(), [kernel::kept_len(sizes)].into()];
+        outputs(shapes, |[y, mean, log_weight, kept]| kernel::forward(sizes, arguments, start, y, mean, log_weight, kept))
     }
 
-    fn backward(&self, inputs: &[Option<FlexTensor>], outputs: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+    fn backward(&self, inputs: &[Option<FlexTensor>], kept: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let inputs: [&FlexTensor; 7] = std::array::from_fn(|i| inputs[i].as_ref().expect("kept"));
-        let kept = slice(outputs[3].as_ref().expect("kept"));
+        let kept = slice(kept[3].as_ref().expect("kept"));
         let (arguments, start) = self.arguments(inputs.map(slice));
-        let mut gradients = inputs.map(Output::like);
-        let [r, k, v, decay, bonus, mean, log_weight] = gradients.each_mut().map(Output::out);
         let [d_y, d_mean, d_log_weight] = [0, 1, 2].map(|i: usize| optional(d_outputs[i].as_ref()));
-        let d_inputs = [r, k, v, decay, bonus];
-        kernel::backward(shape_of(inputs[1]), arguments, start, kept, d_y, d_mean, d_log_weight, d_inputs, [mean, log_weight]);
-        // SAFETY: the kernel writes every gradient whole.
-        gradients.into_iter().map(|d| unsafe { d.finish() }).collect()
+        let upstream = kernel::Upstream { kept, d_y, d_last: [d_mean, d_log_weight] };
+        outputs(inputs.map(shape), |[receptance, key, value, decay, bonus, mean, log_weight]| {
+            let d = kernel::Gradients { receptance, key, value, decay, bonus, memory: [mean, log_weight] };
+            kernel::backward(shape_of(inputs[1]), arguments, start, upstream, d);
+        })
     }
 }

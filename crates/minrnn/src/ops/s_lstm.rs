@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::{Tensor, activation};
 use minrnn_kernels::{Shape, s_lstm as kernel};
 
-use super::flex::{InputList, Output, dims, optional, slice};
+use super::flex::{InputList, dims, optional, outputs, outputs_with, shape, slice, zeros};
 use super::fused::{FusedOp, Keeps, has_kernels, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
@@ -109,9 +109,17 @@ pub(super) struct Op {
 }
 
 impl Op {
-    fn start<'a>(&'a self, input: impl Fn(usize) -> &'a FlexTensor) -> kernel::Start<'a> {
-        let at = |i: usize| Some(slice(input(i)));
-        kernel::Start { h0: at(2), c0: at(3), n0: at(4), m0: at(5), segments: self.steps.kernel() }
+    fn inputs<'a>(&'a self, input: impl Fn(usize) -> &'a FlexTensor) -> kernel::Inputs<'a> {
+        let at = |i: usize| slice(input(i));
+        let [h0, c0, n0, m0] = [2, 3, 4, 5].map(|i| Some(at(i)));
+        kernel::Inputs {
+            heads: self.heads,
+            forget: self.forget,
+            preact: at(0),
+            weight: at(1),
+            bias: self.bias.map(at),
+            start: kernel::Start { h0, c0, n0, m0, segments: self.steps.kernel() },
+        }
     }
 }
 
@@ -131,50 +139,26 @@ impl FusedOp for Op {
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
-        let shape = shape_of(&inputs[0]);
-        let mut states = [(); 4].map(|()| Output::new([shape.batch, shape.seq_len, shape.width]));
-        let mut last = [(); 4].map(|()| Output::new([shape.batch, shape.width]));
-        kernel::forward(
-            shape,
-            self.heads,
-            self.forget,
-            slice(&inputs[0]),
-            slice(&inputs[1]),
-            self.bias.map(|i| slice(&inputs[i])),
-            self.start(|i| &inputs[i]),
-            states.each_mut().map(Output::out),
-            last.each_mut().map(Output::out),
-        );
-        // SAFETY: the kernel writes all outputs whole.
-        states.into_iter().chain(last).map(|output| unsafe { output.finish() }).collect()
+        let sizes = shape_of(&inputs[0]);
+        let (sequence, state) = ([sizes.batch, sizes.seq_len, sizes.width], [sizes.batch, sizes.width]);
+        let shapes = std::array::from_fn(|i| if i < 4 { sequence.into() } else { state.into() });
+        outputs(shapes, |[h, c, n, m, last_h, last_c, last_n, last_m]| {
+            kernel::forward(sizes, self.inputs(|i| &inputs[i]), [h, c, n, m], [last_h, last_c, last_n, last_m]);
+        })
     }
 
-    fn backward(&self, inputs: &[Option<FlexTensor>], outputs: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+    fn backward(&self, inputs: &[Option<FlexTensor>], states: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let kept = |i: usize| inputs[i].as_ref().expect("kept");
-        let (preact, weight) = (kept(0), kept(1));
-        let shape = shape_of(preact);
-        let [mut d_preact, mut d_weight] = [preact, weight].map(Output::like);
-        let mut d_bias = self.bias.map(|i| Output::like(kept(i)));
-        let mut d_start = [2, 3, 4].map(|i| Output::like(kept(i)));
-        kernel::backward(
-            shape,
-            self.heads,
-            self.forget,
-            slice(preact),
-            slice(weight),
-            self.bias.map(|i| slice(kept(i))),
-            self.start(kept),
-            [0, 1, 2, 3].map(|i: usize| slice(outputs[i].as_ref().expect("kept"))),
-            optional(d_outputs[0].as_ref()),
-            [4, 5, 6].map(|i: usize| optional(d_outputs[i].as_ref())),
-            d_preact.out(),
-            d_weight.out(),
-            d_bias.as_mut().map(Output::out),
-            d_start.each_mut().map(Output::out),
-        );
-        let d_m = super::flex::zeros(kept(5));
-        // SAFETY: the kernel writes every gradient whole.
-        let finish = |output: Output| unsafe { output.finish() };
-        [d_preact, d_weight].into_iter().chain(d_start).map(finish).chain([d_m]).chain(d_bias.map(finish)).collect()
+        let upstream = kernel::Upstream {
+            states: [0, 1, 2, 3].map(|i: usize| slice(states[i].as_ref().expect("kept"))),
+            d_h: optional(d_outputs[0].as_ref()),
+            d_last: [4, 5, 6].map(|i: usize| optional(d_outputs[i].as_ref())),
+        };
+        let (shapes, d_bias) = ([0, 1, 2, 3, 4].map(|i| shape(kept(i))), [self.bias.map(|i| shape(kept(i)))]);
+        let (d, [d_bias]) = outputs_with(shapes, d_bias, |[preact, weight, h0, c0, n0], [bias]| {
+            let d = kernel::Gradients { preact, weight, bias, start: [h0, c0, n0] };
+            kernel::backward(shape_of(kept(0)), self.inputs(kept), upstream, d);
+        });
+        d.into_iter().chain([zeros(kept(5))]).chain(d_bias).collect()
     }
 }

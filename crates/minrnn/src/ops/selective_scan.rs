@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
 use minrnn_kernels::{Shape, selective_scan as kernel};
 
-use super::flex::{InputList, Output, dims, optional, slice};
+use super::flex::{InputList, dims, optional, outputs, outputs_with, shape, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
@@ -141,33 +141,31 @@ impl FusedOp for Op {
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
-        let (shape, d_state, inputs) = self.inputs(|i| Some(&inputs[i]));
-        let mut y = Output::new([shape.batch, shape.seq_len, shape.width]);
-        let mut h_last = Output::new([shape.batch, shape.width, d_state]);
-        let mut boundaries = Output::new([kernel::boundaries_len(shape, d_state)]);
-        kernel::forward(shape, d_state, &inputs, kernel::Outputs { y: y.out(), h_last: h_last.out(), boundaries: boundaries.out() });
-        // SAFETY: the kernel writes all outputs whole.
-        unsafe { vec![y.finish(), h_last.finish(), boundaries.finish()] }
+        let (sizes, d_state, kernel_inputs) = self.inputs(|i| Some(&inputs[i]));
+        let h_last = [sizes.batch, sizes.width, d_state];
+        outputs([shape(&inputs[0]), h_last.into(), [kernel::boundaries_len(sizes, d_state)].into()], |[y, h_last, boundaries]| {
+            kernel::forward(sizes, d_state, &kernel_inputs, kernel::Outputs { y, h_last, boundaries });
+        })
     }
 
-    fn backward(&self, inputs: &[Option<FlexTensor>], outputs: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
+    fn backward(
+        &self,
+        inputs: &[Option<FlexTensor>],
+        boundaries: &[Option<FlexTensor>],
+        d_outputs: &[Option<FlexTensor>],
+    ) -> Vec<FlexTensor> {
         let kept = |i: usize| inputs[i].as_ref();
-        let (shape, d_state, kernel_inputs) = self.inputs(kept);
-        let mut required: [Output; REQUIRED] = std::array::from_fn(|i| Output::like(kept(i).expect("kept")));
-        let mut d_z = self.z.and_then(kept).map(Output::like);
-        let mut d_h0 = Output::new([shape.batch, shape.width, d_state]);
-        let [d_u, d_delta, d_delta_bias, d_a, d_bc, d_skip] = required.each_mut().map(Output::out);
-        kernel::backward(
-            shape,
-            d_state,
-            &kernel_inputs,
-            slice(outputs[2].as_ref().expect("kept")),
-            optional(d_outputs[0].as_ref()),
-            optional(d_outputs[1].as_ref()),
-            kernel::Gradients { d_u, d_delta, d_delta_bias, d_a, d_bc, d_skip, d_z: d_z.as_mut().map(Output::out), d_h0: d_h0.out() },
-        );
-        let optional = [d_z, self.h0.map(|_| d_h0)];
-        // SAFETY: the kernel writes every gradient whole.
-        required.into_iter().chain(optional.into_iter().flatten()).map(|d| unsafe { d.finish() }).collect()
+        let (sizes, d_state, inputs) = self.inputs(kept);
+        let boundaries = slice(boundaries[2].as_ref().expect("kept"));
+        let [d_y, d_h_last] = [0, 1].map(|i: usize| optional(d_outputs[i].as_ref()));
+        let [u, delta, delta_bias, a, bc, skip] = std::array::from_fn::<_, REQUIRED, _>(|i| shape(kept(i).expect("kept")));
+        let required = [u, delta, delta_bias, a, bc, skip, [sizes.batch, sizes.width, d_state].into()];
+        let d_z = [self.z.and_then(kept).map(shape)];
+        let (required, [d_z]) = outputs_with(required, d_z, |[d_u, d_delta, d_delta_bias, d_a, d_bc, d_skip, d_h0], [d_z]| {
+            let d = kernel::Gradients { d_u, d_delta, d_delta_bias, d_a, d_bc, d_skip, d_z, d_h0 };
+            kernel::backward(sizes, d_state, &inputs, boundaries, d_y, d_h_last, d);
+        });
+        let [u, delta, delta_bias, a, bc, skip, d_h0] = required;
+        [u, delta, delta_bias, a, bc, skip].into_iter().chain(d_z).chain(self.h0.map(|_| d_h0)).collect()
     }
 }

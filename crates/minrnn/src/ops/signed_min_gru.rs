@@ -1,11 +1,11 @@
 //! Signed minGRU with its gates fused into the recurrence.
 
 use burn::tensor::{Tensor, activation};
-use minrnn_kernels::{Candidate, Shape, Start as KernelStart, signed_min_gru as kernel};
+use minrnn_kernels::{Candidate, recurrence::Cell};
 
 use super::fused::is_on_cpu;
 use super::min_gru::{candidate_of, with_bias};
-use super::recurrence::{Gradients, Out, Recurrence, Start, composed, fused};
+use super::recurrence::{NO_EXTRA, Start, composed, fused};
 use super::steps::StepCodes;
 
 /// h_t = (1 − z_t) ⊙ tanh(s_t) ⊙ h_{t−1} + z_t ⊙ h̃_t with z = σ(k) and the candidate h̃ of v; beyond the paper.
@@ -23,7 +23,7 @@ pub fn signed_min_gru(
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<2>) {
     if is_on_cpu(&preact.device()) {
-        return fused(SignedMinGru(candidate), vec![preact], bias, start, steps);
+        return fused(Cell::SignedMinGru(candidate), preact, NO_EXTRA, bias, start, steps);
     }
     let (coeffs, values) = coefficients(preact, bias, candidate);
     composed(coeffs, values, start, steps)
@@ -36,21 +36,4 @@ pub(super) fn coefficients(preact: Tensor<3>, bias: Option<Tensor<1>>, candidate
     let z = activation::sigmoid(preact.clone().narrow(2, e, e));
     let values = z.clone() * candidate_of(preact.clone().narrow(2, 0, e), candidate);
     ((-z + 1.0) * preact.narrow(2, 2 * e, e).tanh(), values)
-}
-
-#[derive(Debug)]
-struct SignedMinGru(Candidate);
-
-impl Recurrence for SignedMinGru {
-    fn d_inner(&self, width: usize) -> usize {
-        width / 3
-    }
-
-    fn forward(&self, shape: Shape, inputs: &[&[f32]], bias: Option<&[f32]>, start: KernelStart<'_>, h: Out<'_>, h_last: Out<'_>) {
-        kernel::forward(shape, self.0, inputs[0], bias, start, h, h_last);
-    }
-
-    fn backward(&self, shape: Shape, inputs: &[&[f32]], bias: Option<&[f32]>, start: KernelStart<'_>, h: &[f32], mut d: Gradients<'_>) {
-        kernel::backward(shape, self.0, inputs[0], bias, start, h, d.h, d.h_last, d.inputs.remove(0), d.bias, d.h0, d.init);
-    }
 }

@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::{Tensor, activation};
 use minrnn_kernels::silu as kernel;
 
-use super::flex::{Output, optional, slice};
+use super::flex::{optional, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 
 /// x σ(x) of every element.
@@ -41,18 +41,12 @@ impl FusedOp for Silu {
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
-        let mut y = Output::like(&inputs[0]);
-        kernel::forward(slice(&inputs[0]), y.out());
-        // SAFETY: the kernel writes the output whole.
-        unsafe { vec![y.finish()] }
+        outputs([shape(&inputs[0])], |[y]| kernel::forward(slice(&inputs[0]), y))
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let x = inputs[0].as_ref().expect("kept");
-        let mut d_x = Output::like(x);
-        kernel::backward(slice(x), [optional(d_outputs[0].as_ref())], d_x.out());
-        // SAFETY: the kernel writes the gradient whole.
-        unsafe { vec![d_x.finish()] }
+        outputs([shape(x)], |[d_x]| kernel::backward(slice(x), [optional(d_outputs[0].as_ref()), None], d_x))
     }
 }
 
@@ -65,18 +59,12 @@ impl FusedOp for SiluTwice {
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
-        let mut y = Output::like(&inputs[0]);
-        kernel::forward(slice(&inputs[0]), y.out());
-        // SAFETY: the kernel writes the output whole.
-        let y = unsafe { y.finish() };
-        vec![y.clone(), y]
+        let y = outputs([shape(&inputs[0])], |[y]| kernel::forward(slice(&inputs[0]), y));
+        y.iter().chain(&y).cloned().collect()
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let x = inputs[0].as_ref().expect("kept");
-        let mut d_x = Output::like(x);
-        kernel::backward(slice(x), [0, 1].map(|i| optional(d_outputs[i].as_ref())), d_x.out());
-        // SAFETY: the kernel writes the gradient whole.
-        unsafe { vec![d_x.finish()] }
+        outputs([shape(x)], |[d_x]| kernel::backward(slice(x), [0, 1].map(|i| optional(d_outputs[i].as_ref())), d_x))
     }
 }

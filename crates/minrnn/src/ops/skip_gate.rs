@@ -2,9 +2,9 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{Tensor, activation};
-use minrnn_kernels::skip_gate as gate_kernel;
+use minrnn_kernels::skip_gate as kernel;
 
-use super::flex::{Output, dims, slice};
+use super::flex::{dims, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 
 /// (y + skip ⊙ c) ⊙ SiLU(z) (the mLSTM block of Beck et al. 2024, arXiv:2405.04517, §2.4).
@@ -37,20 +37,17 @@ impl FusedOp for SkipGate {
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let [batch, seq_len, _] = dims(&inputs[0]);
         let [y, c, z, skip] = [0, 1, 2, 3].map(|i: usize| slice(&inputs[i]));
-        let mut out = Output::like(&inputs[0]);
-        gate_kernel::forward(batch * seq_len, y, c, skip, z, out.out());
-        // SAFETY: the kernel writes the output whole.
-        unsafe { vec![out.finish()] }
+        outputs([shape(&inputs[0])], |[out]| kernel::forward(batch * seq_len, kernel::Inputs { y, c, skip, z }, out))
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let kept = [0, 1, 2, 3].map(|i: usize| inputs[i].as_ref().expect("kept"));
         let [batch, seq_len, _] = dims(kept[0]);
-        let [mut d_y, mut d_c, mut d_z, mut d_skip] = kept.map(Output::like);
         let [y, c, z, skip] = kept.map(slice);
         let d_out = slice(d_outputs[0].as_ref().expect("the only output"));
-        gate_kernel::backward(batch * seq_len, y, c, skip, z, d_out, [d_y.out(), d_c.out(), d_z.out()], d_skip.out());
-        // SAFETY: the kernel writes every gradient whole.
-        unsafe { vec![d_y.finish(), d_c.finish(), d_z.finish(), d_skip.finish()] }
+        outputs(kept.map(shape), |[d_y, d_c, d_z, d_skip]| {
+            let d = kernel::Gradients { y: d_y, c: d_c, skip: d_skip, z: d_z };
+            kernel::backward(batch * seq_len, kernel::Inputs { y, c, skip, z }, d_out, d);
+        })
     }
 }

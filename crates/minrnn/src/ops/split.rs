@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
 use minrnn_kernels::split as kernel;
 
-use super::flex::{Output, dims, optional, slice};
+use super::flex::{dims, optional, outputs, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 
 /// The first `at` columns of `x` and the others.
@@ -40,18 +40,14 @@ impl FusedOp for Split {
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let [rows, _] = dims(&inputs[0]);
-        let [mut left, mut right] = self.widths.map(|width| Output::new([rows, width]));
-        kernel::split(rows, self.widths, slice(&inputs[0]), left.out(), right.out());
-        // SAFETY: the kernel writes both parts whole.
-        unsafe { vec![left.finish(), right.finish()] }
+        outputs(self.widths.map(|width| [rows, width].into()), |[left, right]| {
+            kernel::split(rows, self.widths, slice(&inputs[0]), left, right);
+        })
     }
 
     fn backward(&self, _: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let [rows, _] = dims(d_outputs.iter().flatten().next().expect("a part has a gradient"));
-        let mut d_x = Output::new([rows, self.widths.iter().sum()]);
         let [d_left, d_right] = [0, 1].map(|i| optional(d_outputs[i].as_ref()));
-        kernel::join(rows, self.widths, d_left, d_right, d_x.out());
-        // SAFETY: the kernel writes the gradient whole.
-        unsafe { vec![d_x.finish()] }
+        outputs([[rows, self.widths.iter().sum()].into()], |[d_x]| kernel::join(rows, self.widths, d_left, d_right, d_x))
     }
 }

@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 use minrnn_kernels::Shape;
 use minrnn_kernels::state_space::{self as kernel, Form, RANK_ONE};
 
-use super::flex::{InputList, Output, dims, optional, slice};
+use super::flex::{InputList, dims, optional, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::steps::StepCodes;
 
@@ -99,25 +99,15 @@ impl FusedOp for Op {
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
-        let (mut y, mut x_last) = (Output::like(&inputs[0]), Output::like(&inputs[3]));
-        kernel::forward(self.inputs(std::array::from_fn(|i| &inputs[i])), y.out(), x_last.out());
-        // SAFETY: the kernel writes both outputs whole.
-        unsafe { vec![y.finish(), x_last.finish()] }
+        let inputs = std::array::from_fn(|i| &inputs[i]);
+        outputs([inputs[0], inputs[3]].map(shape), |[y, x_last]| kernel::forward(self.inputs(inputs), y, x_last))
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let inputs: [&FlexTensor; 4] = std::array::from_fn(|i| inputs[i].as_ref().expect("kept"));
-        let [mut d_u, mut d_parameters, mut d_skip, mut d_x0] = inputs.map(Output::like);
-        kernel::backward(
-            self.inputs(inputs),
-            optional(d_outputs[0].as_ref()),
-            optional(d_outputs[1].as_ref()),
-            d_u.out(),
-            d_parameters.out(),
-            d_skip.out(),
-            d_x0.out(),
-        );
-        // SAFETY: the kernel writes every gradient whole.
-        [d_u, d_parameters, d_skip, d_x0].into_iter().map(|d| unsafe { d.finish() }).collect()
+        let [d_y, d_x_last] = [0, 1].map(|i: usize| optional(d_outputs[i].as_ref()));
+        outputs(inputs.map(shape), |[d_u, d_parameters, d_skip, d_x0]| {
+            kernel::backward(self.inputs(inputs), d_y, d_x_last, d_u, d_parameters, d_skip, d_x0);
+        })
     }
 }

@@ -4,7 +4,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::{Tensor, activation};
 use minrnn_kernels::swi_glu as kernel;
 
-use super::flex::{Output, dims, slice};
+use super::flex::{dims, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 
 /// value ⊙ SiLU(gate), with [value | gate] = x (SwiGLU of Shazeer 2020, arXiv:2002.05202).
@@ -36,18 +36,13 @@ impl FusedOp for Op {
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let [rows, double] = dims(&inputs[0]);
-        let mut y = Output::new([rows, double / 2]);
-        kernel::forward(rows, double / 2, slice(&inputs[0]), y.out());
-        // SAFETY: the kernel writes the output whole.
-        unsafe { vec![y.finish()] }
+        outputs([[rows, double / 2].into()], |[y]| kernel::forward(rows, double / 2, slice(&inputs[0]), y))
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let x = inputs[0].as_ref().expect("kept");
         let [rows, double] = dims(x);
-        let mut d_x = Output::like(x);
-        kernel::backward(rows, double / 2, slice(x), slice(d_outputs[0].as_ref().expect("the only output")), d_x.out());
-        // SAFETY: the kernel writes the gradient whole.
-        unsafe { vec![d_x.finish()] }
+        let d_y = slice(d_outputs[0].as_ref().expect("the only output"));
+        outputs([shape(x)], |[d_x]| kernel::backward(rows, double / 2, slice(x), d_y, d_x))
     }
 }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! a, b being channels of one head. A session keeps the last N − 1 keys, oldest first, then the state spaces. Heads are independent, so
-//! each member of the workers runs its own through all tokens.
+//! each worker runs its own through all tokens.
 
 use super::Mixer;
 use super::state_space::StateSpace;

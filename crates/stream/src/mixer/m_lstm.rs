@@ -10,13 +10,14 @@
 use alloc::vec::Vec;
 
 use minrnn_kernels::m_lstm::{self, EMPTY_M};
+use minrnn_kernels::shape::as_out;
 use minrnn_kernels::{head_norm, skip_gate};
 
 use super::Mixer;
 use crate::block_diagonal::BlockDiagonal;
 use crate::conv::{Conv, Depthwise};
 use crate::linear::{Linear, Shared, matmul};
-use crate::norm::{EPS, as_out};
+use crate::norm::EPS;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
@@ -101,8 +102,8 @@ impl MLstm {
             let pair = [gates[i], gates[heads + i]];
             m_lstm::step(level, [of(0), of(1), of(2)], pair, c, &mut n[part.clone()], &mut m[i], &mut h[part.clone()]);
         }
-        head_norm::forward(1, heads, h, &self.norm, EPS, as_out(normed));
-        skip_gate::forward(1, normed, gated, &self.skip, z, as_out(y));
+        head_norm::forward(1, heads, head_norm::Inputs { x: h, weight: &self.norm, eps: EPS }, as_out(normed));
+        skip_gate::forward(1, skip_gate::Inputs { y: normed, c: gated, skip: &self.skip, z }, as_out(y));
     }
 }
 

@@ -4,7 +4,7 @@
 //! [u, ζ] = W_in x      u ← SiLU(conv4(u))      y = S6(u) ⊙ SiLU(ζ)
 //! ```
 //!
-//! The channels are independent but for the first product of S6, so each member of the workers takes its own through the convolution after
+//! The channels are independent but for the first product of S6, so each worker takes its own through the convolution after
 //! the product here.
 
 use minrnn_kernels::weight_matrix::WeightMatrix;

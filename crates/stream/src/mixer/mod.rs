@@ -1,22 +1,19 @@
 //! The time-mixing layers. A new one is a file and a line in the list.
 
 mod aaren;
-mod decay_min_gru;
 mod delta;
 mod gru;
 mod h3;
+mod linear_cell;
 mod lstm;
 mod m_lstm;
 mod mamba;
-mod min_gru;
-mod min_lstm;
 mod recurrent;
 mod retention;
 mod rwkv4;
 mod s4;
 mod s6;
 mod s_lstm;
-mod signed_min_gru;
 mod state_space;
 
 use alloc::boxed::Box;
@@ -94,13 +91,11 @@ macro_rules! mixers {
 
 mixers! {
     config, layer, kind, source, name;
-    MinGru => min_gru::MinGru::read(config, layer, config.candidate, source, name)?,
-    MinLstm => min_lstm::MinLstm::read(config, source, name)?,
+    MinGru | MinLstm | Gilr | SignedMinGru | DecayMinGru => linear_cell::LinearCell::read(config, layer, kind, source, name)?,
     Gru => gru::Gru::read(config, source, name)?,
     Lstm => lstm::Lstm::read(config, source, name)?,
     Mamba => mamba::Mamba::read(config, source, name)?,
     S6 => s6::S6::read(config, source, name)?,
-    Gilr => min_gru::MinGru::read(config, layer, Candidate::Tanh, source, name)?,
     Rwkv4 => rwkv4::Rwkv4::read(config, source, name)?,
     Aaren => aaren::Aaren::read(config, source, name)?,
     LinearAttention | RetNet => retention::Retention::read(config, kind, source, name)?,
@@ -108,8 +103,6 @@ mixers! {
     MLstm => m_lstm::MLstm::read(config, source, name)?,
     S4 | S4d => s4::S4::read(config, source, name, kind == MixerKind::S4)?,
     H3 => h3::H3::read(config, source, name)?,
-    SignedMinGru => signed_min_gru::SignedMinGru::read(config, source, name)?,
-    DecayMinGru => decay_min_gru::DecayMinGru::read(config, source, name)?,
     Delta => delta::Delta::read(config, source, name)?,;
     not run: Attention, Hyena, HyenaFilter
 }

@@ -5,7 +5,7 @@
 //! linear attention: o / (n + 1e−6), n being the output of a value of 1       RetNet: SiLU(g) ⊙ o / √(mean o² + 1e−6)
 //! ```
 //!
-//! Heads need nothing of each other, so each member of the workers runs its own through all tokens.
+//! Heads need nothing of each other, so each worker runs its own through all tokens.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -168,6 +168,6 @@ impl Mixer for Retention {
         let Some(gate) = &self.gate else { return };
         let gated = room(gated, n * width);
         write(pass, gate, normed, scratch, gated, |_, _| ());
-        gates::times_silu(pass.level, [gated], values);
+        gates::gate_by_silu(pass.level, [gated], values);
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! What rounding l loses is carried to the next step, as the kernel does over a whole sequence: where the past fades slowly, it would add up.
 //!
-//! The channels are independent, so each member of the workers runs its own through all tokens right after the product with W_v.
+//! The channels are independent, so each worker runs its own through all tokens right after the product with W_v.
 
 use alloc::vec::Vec;
 

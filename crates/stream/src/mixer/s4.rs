@@ -1,11 +1,11 @@
 //! S4 and S4D: a state space for each channel, then GELU and a gated down-projection, which inside a wiring are left out.
 
 use minrnn_kernels::gelu;
+use minrnn_kernels::shape::as_out;
 
 use super::state_space::StateSpace;
 use super::{Mixer, Output};
 use crate::linear::{GRANULE, Shared};
-use crate::norm::as_out;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};

@@ -10,12 +10,12 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use minrnn_kernels::gelu;
+use minrnn_kernels::shape::as_out;
 use minrnn_kernels::weight_matrix::WeightMatrix;
 
 use super::{Mixer, Output};
 use crate::gates::{self, StateStep};
 use crate::linear::{Linear, Shared, matmul};
-use crate::norm::as_out;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};

@@ -14,7 +14,6 @@ use core::ops::Range;
 use minrnn_kernels::simd::{self, Simd, WithSimd};
 
 use crate::Result;
-use crate::norm::as_out;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 
@@ -210,13 +209,13 @@ impl WithSimd for Step<'_> {
                     next_re = simd.mul_add_e_f32s(parameter(G, n, at), feedback, next_re);
                     next_im = simd.mul_add_e_f32s(parameter(G + 1, n, at), feedback, next_im);
                 }
-                simd::store(simd, as_out(part(n)), at, next_re);
-                simd::store(simd, as_out(part(half + n)), at, next_im);
+                simd::put(simd, part(n), at, next_re);
+                simd::put(simd, part(half + n), at, next_im);
                 sum = simd.mul_add_e_f32s(parameter(C, n, at), next_re, sum);
                 sum = simd.mul_add_e_f32s(simd.neg_f32s(parameter(C + 1, n, at)), next_im, sum);
             }
             let skip = simd::load(simd, &self.space.skip[self.range.clone()], at);
-            simd::store(simd, as_out(self.y), at, simd.mul_add_e_f32s(skip, u, simd.add_f32s(sum, sum)));
+            simd::put(simd, self.y, at, simd.mul_add_e_f32s(skip, u, simd.add_f32s(sum, sum)));
         }
     }
 }

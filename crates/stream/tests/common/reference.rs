@@ -1,5 +1,8 @@
 //! The models in f64, one token after the other, as the equations stand.
 
+use minrnn_kernels::recurrence::{Cell, Inputs};
+use minrnn_kernels::reference::recurrence;
+use minrnn_kernels::{Gates, Shape, Start};
 use minrnn_model::{Candidate, FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind};
 
 use super::Tensors;
@@ -37,15 +40,6 @@ fn gelu(x: f64) -> f64 {
     x * 0.5 * (1.0 + erf)
 }
 
-fn candidate(kind: Candidate, v: f64) -> f64 {
-    match kind {
-        Candidate::Positive if v >= 0.0 => v + 0.5,
-        Candidate::Positive => sigmoid(v),
-        Candidate::Identity => v,
-        Candidate::Tanh => v.tanh(),
-    }
-}
-
 impl<'a> Reference<'a> {
     pub fn new(config: &'a ModelConfig, tensors: &'a Tensors) -> Self {
         let mut reference = Self { config, tensors, blocks: Vec::new() };
@@ -57,7 +51,7 @@ impl<'a> Reference<'a> {
                     let positive =
                         matches!(config.mixer, MixerKind::MinGru | MixerKind::MinLstm) && config.candidate == Candidate::Positive;
                     let kind = if positive { Candidate::Positive } else { Candidate::Identity };
-                    theta.into_iter().map(|x| candidate(kind, x)).collect()
+                    theta.into_iter().map(|x| kind.value(x)).collect()
                 }
             };
             let h = initial("initial_state");
@@ -160,19 +154,14 @@ impl<'a> Reference<'a> {
         };
         let mut cell = self.blocks[i].c.clone();
         let h: Vec<f64> = match config.mixer {
-            MixerKind::MinGru => (0..e)
-                .map(|c| {
-                    let z = sigmoid(p[e + c]);
-                    (1.0 - z) * old[c] + z * candidate(config.candidate, p[c])
-                })
-                .collect(),
-            MixerKind::MinLstm => (0..e)
-                .map(|c| {
-                    let (f, g) = (sigmoid(p[e + c]), sigmoid(p[2 * e + c]));
-                    let (f, g) = if config.normalize_gates { (f / (f + g), g / (f + g)) } else { (f, g) };
-                    f * old[c] + g * candidate(config.candidate, p[c])
-                })
-                .collect(),
+            MixerKind::MinGru | MixerKind::MinLstm => {
+                let gates = if config.normalize_gates { Gates::Normalized } else { Gates::Unnormalized };
+                let minimal = config.mixer == MixerKind::MinGru;
+                let cell = if minimal { Cell::MinGru(config.candidate) } else { Cell::MinLstm(config.candidate, gates) };
+                let start = Start { h0: Some(&old[..]), ..Start::default() };
+                let shape = Shape { batch: 1, seq_len: 1, width: e };
+                recurrence::forward(shape, cell, Inputs { preact: &p, bias: None, extra: &[] }, start).h
+            }
             MixerKind::Gru => {
                 let u = recurrent(&old);
                 let r: Vec<f64> = (0..e).map(|c| sigmoid(p[c] + u[c])).collect();

@@ -12,7 +12,7 @@ use core::arch::x86_64::*;
 const LANES: usize = 8;
 const ROWS: usize = 6;
 const VECTORS: usize = 2;
-const ASK: usize = 8;
+const ISSUE: usize = 8;
 
 /// One f32.
 pub(super) struct F32;
@@ -22,7 +22,7 @@ impl Unit for F32 {
     const LANES: usize = LANES;
     const ROWS: usize = ROWS;
     const VECTORS: usize = VECTORS;
-    const ASK: usize = ASK;
+    const ISSUE: usize = ISSUE;
 
     #[inline(always)]
     unsafe fn left_along(source: *const f32, depth: usize, packed: *mut i32) {
@@ -39,7 +39,7 @@ impl Unit for F32 {
                 // SAFETY: the caller's promise; the six numbers of a group are stored as four and two.
                 unsafe {
                     let from = source.wrapping_add(k * stride + r);
-                    prefetch(from.wrapping_add(AHEAD * stride));
+                    prefetch(from.wrapping_add(DISTANCE * stride));
                     let values = load(from, rows - r);
                     let target = packed.add(r * depth + k * ROWS).cast::<f32>();
                     _mm_storeu_ps(target, _mm256_castps256_ps128(values));
@@ -52,15 +52,15 @@ impl Unit for F32 {
     #[inline(always)]
     unsafe fn right_across(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
         // A few steps of all panels at a time: rows are read in the order they lie in memory, and panels are written in few places.
-        for first in (0..depth).step_by(AHEAD) {
+        for first in (0..depth).step_by(DISTANCE) {
             for p in 0..panels.count() {
                 let panel = panels.range(p);
-                for k in first..depth.min(first + AHEAD) {
+                for k in first..depth.min(first + DISTANCE) {
                     for v in panel.clone() {
                         // SAFETY: the caller's promise.
                         unsafe {
                             let from = source.wrapping_add(k * stride + v * LANES);
-                            prefetch(from.wrapping_add(AHEAD * stride));
+                            prefetch(from.wrapping_add(DISTANCE * stride));
                             let at = panel.start * depth + k * panel.len() + v - panel.start;
                             _mm256_storeu_ps(packed.add(at * LANES).cast(), load(from, panels.columns - v * LANES));
                         }
@@ -97,14 +97,14 @@ impl Unit for F32 {
     }
 
     #[inline(always)]
-    unsafe fn tile(along: bool, vectors: usize, sides: Sides, begin: Begin, target: Target, ahead: &mut impl FnMut()) {
+    unsafe fn tile(along: bool, vectors: usize, sides: Sides, begin: Begin, target: Target, issue: &mut impl FnMut()) {
         // SAFETY: the caller's promise.
         unsafe {
             match (along, vectors) {
-                (true, 1) => tile::<1, ROW, 1>(sides, begin, target, ahead),
-                (true, _) => tile::<VECTORS, ROW, 1>(sides, begin, target, ahead),
-                (false, 1) => tile::<1, 1, ROWS>(sides, begin, target, ahead),
-                (false, _) => tile::<VECTORS, 1, ROWS>(sides, begin, target, ahead),
+                (true, 1) => tile::<1, ROW, 1>(sides, begin, target, issue),
+                (true, _) => tile::<VECTORS, ROW, 1>(sides, begin, target, issue),
+                (false, 1) => tile::<1, 1, ROWS>(sides, begin, target, issue),
+                (false, _) => tile::<VECTORS, 1, ROWS>(sides, begin, target, issue),
             }
         }
     }
@@ -116,8 +116,8 @@ impl Unit for F32 {
     }
 }
 
-/// How many strided runs ahead memory is asked for while it is packed.
-const AHEAD: usize = 16;
+/// How many strided runs before it is packed memory is prefetched.
+const DISTANCE: usize = 16;
 
 /// Ones in the first `count` lanes.
 #[inline(always)]
@@ -137,7 +137,7 @@ unsafe fn load(source: *const f32, count: usize) -> __m256 {
 /// # Safety
 /// See [`Unit::tile`]; unit u of row r of the left side is `left[r · L + u · STEP]`.
 #[target_feature(enable = "avx2,fma")]
-unsafe fn tile<const V: usize, const L: usize, const STEP: usize>(sides: Sides, begin: Begin, target: Target, ahead: &mut impl FnMut()) {
+unsafe fn tile<const V: usize, const L: usize, const STEP: usize>(sides: Sides, begin: Begin, target: Target, issue: &mut impl FnMut()) {
     let (left, right) = (sides.left.cast::<f32>(), sides.right.cast::<f32>());
     // SAFETY: the caller's promise, for every operation below.
     unsafe {
@@ -151,16 +151,16 @@ unsafe fn tile<const V: usize, const L: usize, const STEP: usize>(sides: Sides, 
                 }
             }
         }
-        let whole = sides.units - sides.units % ASK;
-        for k in (0..whole).step_by(ASK) {
+        let whole = sides.units - sides.units % ISSUE;
+        for k in (0..whole).step_by(ISSUE) {
             if V == VECTORS {
                 steps::<L, STEP>(&mut *sums.as_mut_ptr().cast(), left.add(k * STEP), right.add(k * V * LANES));
             } else {
-                for k in k..k + ASK {
+                for k in k..k + ISSUE {
                     step::<V, L, STEP>(&mut sums, left, right, k);
                 }
             }
-            ahead();
+            issue();
         }
         for k in whole..sides.units {
             step::<V, L, STEP>(&mut sums, left, right, k);
@@ -239,7 +239,7 @@ macro_rules! step {
     };
 }
 
-/// Adds the products of [`ASK`] steps of a full tile. From intrinsics, compilers gather the loads of several rows, and spill sums to make room.
+/// Adds the products of [`ISSUE`] steps of a full tile. From intrinsics, compilers gather the loads of several rows, and spill sums to make room.
 ///
 /// # Safety
 /// See [`tile`].

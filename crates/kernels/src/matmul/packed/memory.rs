@@ -1,4 +1,4 @@
-//! Memory of packed operands, kept by each thread, and memory asked for before it is needed.
+//! Memory of packed operands, kept by each thread, and memory prefetched before it is needed.
 
 use super::Matrix;
 use crate::simd;
@@ -46,7 +46,7 @@ pub(super) struct Address(pub *mut i32);
 
 // SAFETY: its users write disjoint parts, or only read.
 unsafe impl Send for Address {}
-// SAFETY: as above.
+// SAFETY: threads that share it write disjoint parts, or only read.
 unsafe impl Sync for Address {}
 
 impl Address {
@@ -56,8 +56,8 @@ impl Address {
     }
 }
 
-/// Cache lines of a part of a matrix that will be packed soon, asked for a few at a time.
-pub(super) struct Ahead {
+/// Prefetches the cache lines of a part of a matrix that will be packed soon, a few at a time.
+pub(super) struct Prefetcher {
     at: *const f32,
     /// From the end of a run of contiguous elements to the beginning of the next.
     skip: usize,
@@ -68,9 +68,9 @@ pub(super) struct Ahead {
     at_once: usize,
 }
 
-impl Ahead {
-    /// The part of `matrix` that will be packed, to be asked for in `asks` calls of [`Ahead::ask`].
-    pub(super) fn new(matrix: Matrix<'_>, rows: Range<usize>, columns: Range<usize>, asks: usize) -> Self {
+impl Prefetcher {
+    /// The part of `matrix` that will be packed, to be prefetched in `issues` calls of [`Prefetcher::issue`].
+    pub(super) fn new(matrix: Matrix<'_>, rows: Range<usize>, columns: Range<usize>, issues: usize) -> Self {
         let at = matrix.data.as_ptr().wrapping_add(rows.start * matrix.row_stride + columns.start * matrix.column_stride);
         let (stride, runs, len) = match matrix.column_stride {
             1 => (matrix.row_stride, rows.len(), columns.len()),
@@ -78,13 +78,13 @@ impl Ahead {
         };
         let lines = len.div_ceil(LINE);
         // A number the compiler knows nothing of: else it moves the division to every use, where registers are short.
-        let at_once = black_box((lines * runs).div_ceil(asks.max(1)));
+        let at_once = black_box((lines * runs).div_ceil(issues.max(1)));
         Self { at, skip: stride.wrapping_sub(lines * LINE), lines, left: lines, runs: if len == 0 { 0 } else { runs }, at_once }
     }
 
-    /// Asks for the next few lines, into the second-level cache.
+    /// Prefetches the next few lines into the second-level cache.
     #[inline(always)]
-    pub(super) fn ask(&mut self) {
+    pub(super) fn issue(&mut self) {
         for _ in 0..self.at_once {
             if self.runs == 0 {
                 return;

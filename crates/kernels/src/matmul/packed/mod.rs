@@ -15,7 +15,7 @@
 //! 2. A block of depth is 192 units of four bytes, each one f32 or two bf16: a panel of the right side (36 KiB on AVX-512, 12 KiB on AVX2)
 //!    stays in the first-level cache while rows pass by, the left block (78 KiB) in the second.
 //! 3. Left sides whose depth is contiguous are only converted, not transposed: a tile reads its rows where they are.
-//! 4. While tiles are computed, the cache lines of the next block to be packed are asked for, one every few units. Without this the memory
+//! 4. While tiles are computed, the cache lines of the next block to be packed are prefetched, one every few units. Without this the memory
 //!    rests while tiles are computed and the arithmetic while blocks are packed.
 //!
 //! An element's sum is taken block by block in the order of depth, whatever the threads and regions, so the number of threads never
@@ -32,7 +32,7 @@ use super::Matrix;
 use crate::grid::{self, SharedOut};
 use crate::simd::prefetch;
 use core::ops::Range;
-use memory::{Address, Ahead, with_left, with_right};
+use memory::{Address, Prefetcher, with_left, with_right};
 use unit::{Begin, Panels, Sides, Target, Unit};
 
 /// Units of depth in a block.
@@ -193,9 +193,9 @@ impl Product<'_> {
         depth.start / U::DEPTH * Panels::new::<U>(self.sizes[2]).vectors() * U::LANES
     }
 
-    /// How often the tiles of a block ask for memory.
-    fn asks<U: Unit>(rows: usize, columns: usize, depth: usize) -> usize {
-        rows.div_ceil(U::ROWS) * Panels::new::<U>(columns).count() * (depth / U::DEPTH / U::ASK)
+    /// How often the tiles of a block issue prefetches.
+    fn issues<U: Unit>(rows: usize, columns: usize, depth: usize) -> usize {
+        rows.div_ceil(U::ROWS) * Panels::new::<U>(columns).count() * (depth / U::DEPTH / U::ISSUE)
     }
 
     /// # Safety
@@ -212,15 +212,15 @@ impl Product<'_> {
                     true => (these.clone(), slab(first + SLAB)),
                     false => (these.end..rows.end.min(these.end + BLOCK), slab(0)),
                 };
-                let asks = Self::asks::<U>(these.len(), columns, depth(slab(first)).len());
-                let mut next = Ahead::new(self.left, next_rows, depth(next), asks);
+                let issues = Self::issues::<U>(these.len(), columns, depth(slab(first)).len());
+                let mut next = Prefetcher::new(self.left, next_rows, depth(next), issues);
                 // SAFETY: the caller's promise.
                 unsafe {
                     self.pack_left::<U>(these.clone(), slab(first), left);
                     for i in slab(first) {
                         let (left, depth) = (left.add((i - first) * BLOCK_LEN), self.block::<U>(i));
                         let right = right.wrapping_add(self.packed_before::<U>(&depth));
-                        self.tiles::<U>(these.clone(), 0..columns, depth, left, right, || next.ask());
+                        self.tiles::<U>(these.clone(), 0..columns, depth, left, right, || next.issue());
                     }
                 }
             }
@@ -235,24 +235,24 @@ impl Product<'_> {
         for i in 0..blocks {
             let depth = self.block::<U>(i);
             let next_depth = if i + 1 < blocks { self.block::<U>(i + 1) } else { 0..0 };
-            let asks = Self::asks::<U>(rows.len(), columns.len(), depth.len());
-            let mut next_right = Ahead::new(self.right, next_depth.clone(), columns.clone(), asks);
+            let issues = Self::issues::<U>(rows.len(), columns.len(), depth.len());
+            let mut next_right = Prefetcher::new(self.right, next_depth.clone(), columns.clone(), issues);
             // SAFETY: the caller's promise.
             unsafe { self.pack_right::<U>(columns.clone(), depth.clone(), right) };
             for start in rows.clone().step_by(BLOCK) {
                 let these = start..rows.end.min(start + BLOCK);
-                let asks = Self::asks::<U>(these.len(), columns.len(), depth.len());
+                let issues = Self::issues::<U>(these.len(), columns.len(), depth.len());
                 let (next_rows, next_depth) = match these.end < rows.end {
                     true => (these.end..rows.end.min(these.end + BLOCK), depth.clone()),
                     false => (rows.start..rows.end.min(rows.start + BLOCK), next_depth.clone()),
                 };
-                let mut next_left = Ahead::new(self.left, next_rows, next_depth, asks);
+                let mut next_left = Prefetcher::new(self.left, next_rows, next_depth, issues);
                 // SAFETY: the caller's promise.
                 unsafe {
                     self.pack_left::<U>(these.clone(), i..i + 1, left);
                     self.tiles::<U>(these, columns.clone(), depth.clone(), left, right, || {
-                        next_left.ask();
-                        next_right.ask();
+                        next_left.issue();
+                        next_right.issue();
                     });
                 }
             }
@@ -278,7 +278,7 @@ impl Product<'_> {
         }
         for (r, row) in rows.enumerate() {
             for (i, depth) in blocks.clone().map(|i| self.block::<U>(i)).enumerate() {
-                // SAFETY: as above.
+                // SAFETY: `packed` has room for every block and row by the caller's promise; rows of depth lie side by side, for `column_stride` is 1.
                 unsafe { U::left_along(source(row, &depth), depth.len(), packed.add(i * BLOCK_LEN + r * ROW)) };
             }
         }
@@ -300,7 +300,7 @@ impl Product<'_> {
         }
     }
 
-    /// All tiles of a block; `ahead` is called every few units.
+    /// All tiles of a block; `issue` is called every few units.
     ///
     /// # Safety
     /// Both sides are packed; nobody else uses the results.
@@ -312,7 +312,7 @@ impl Product<'_> {
         depth: Range<usize>,
         left: *const i32,
         right: *const i32,
-        mut ahead: impl FnMut(),
+        mut issue: impl FnMut(),
     ) {
         let (units, stride) = (depth.len().div_ceil(U::DEPTH), self.sizes[2]);
         let panels = Panels::new::<U>(columns.len());
@@ -339,7 +339,7 @@ impl Product<'_> {
                 let along = self.left.column_stride == 1;
                 let left = left.wrapping_add(if along { r * ROW } else { r * units });
                 // SAFETY: the caller's promise.
-                unsafe { U::tile(along, panel.len(), Sides { units, left, right }, begin, target, &mut ahead) };
+                unsafe { U::tile(along, panel.len(), Sides { units, left, right }, begin, target, &mut issue) };
             }
         }
     }

@@ -19,8 +19,8 @@ pub(super) trait Unit {
     const ROWS: usize;
     /// Vectors of columns in a full tile.
     const VECTORS: usize;
-    /// After how many units a tile asks for memory ahead.
-    const ASK: usize;
+    /// After how many units a tile issues a prefetch.
+    const ISSUE: usize;
 
     /// Packs a row of a left side: unit u goes to `packed[u]`, `packed` having room for whole vectors.
     ///
@@ -49,11 +49,11 @@ pub(super) trait Unit {
     unsafe fn right_along(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32);
 
     /// A tile of the result, `vectors` wide. Unit u of row r of the left side is `left[r · ROW + u]` where it was packed `along`, else
-    /// `left[r + u · ROWS]`; that of vector v of the right side `right[(u · vectors + v) · LANES..]`. `ahead` is called every [`Unit::ASK`] units.
+    /// `left[r + u · ROWS]`; that of vector v of the right side `right[(u · vectors + v) · LANES..]`. `issue` is called every [`Unit::ISSUE`] units.
     ///
     /// # Safety
     /// All rows of the left side and vectors of the right are readable, the target's rows writable.
-    unsafe fn tile(along: bool, vectors: usize, sides: Sides, begin: Begin, target: Target, ahead: &mut impl FnMut());
+    unsafe fn tile(along: bool, vectors: usize, sides: Sides, begin: Begin, target: Target, issue: &mut impl FnMut());
 
     /// Does a piece of work: everything else is inlined here.
     ///

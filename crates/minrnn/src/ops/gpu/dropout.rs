@@ -87,7 +87,7 @@ impl GpuOp for Op {
         if plan.drops || plan.bias {
             let cut = Columns::new(rows, width);
             let (d_x, sums) = (empty_like_in(x_dtype, d_y), empty(d_y, [cut.blocks, width]));
-            // SAFETY: as above.
+            // SAFETY: `d_x` is as large as `d_y`, and every block of rows has a row of `sums`.
             unsafe {
                 backward::launch_unchecked(
                     &d_y.client,

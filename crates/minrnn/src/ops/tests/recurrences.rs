@@ -2,26 +2,41 @@
 
 use super::*;
 
+/// Compares a fused cell with the composed form of its `coefficients`, on inputs `[B, T, parts·E]` and `[parts·E]`.
+fn equals_its_composition(
+    what: &str,
+    parts: usize,
+    fused: impl Fn(Tensor<3>, Tensor<1>, Start, &StepCodes) -> (Tensor<3>, Tensor<2>),
+    coefficients: impl Fn(Tensor<3>, Tensor<1>) -> (Tensor<3>, Tensor<3>),
+) {
+    let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
+        let start = start(&mut leaves);
+        let bias = leaves.pop().expect("there is one");
+        (shaped(leaves.remove(0), [B, t, parts * E]), bias, start)
+    };
+    recurrence(
+        what,
+        parts,
+        |leaves, t, steps| {
+            let (x, bias, start) = split(leaves, t);
+            fused(x, bias, start, steps)
+        },
+        |leaves, t, steps| {
+            let (x, bias, start) = split(leaves, t);
+            let (a, b) = coefficients(x, bias);
+            super::super::recurrence::composed(a, b, start, steps)
+        },
+    );
+}
+
 #[test]
 fn min_gru_equals_its_composition() {
     for candidate in [Candidate::Positive, Candidate::Identity, Candidate::Tanh] {
-        let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
-            let start = start(&mut leaves);
-            let bias = leaves.pop();
-            (shaped(leaves.remove(0), [B, t, 2 * E]), bias, start)
-        };
-        recurrence(
+        equals_its_composition(
             &format!("min_gru {candidate:?}"),
             2,
-            |leaves, t, steps| {
-                let (preact, bias, start) = split(leaves, t);
-                super::super::min_gru(preact, bias, candidate, start, steps)
-            },
-            |leaves, t, steps| {
-                let (preact, bias, start) = split(leaves, t);
-                let (a, b) = super::super::min_gru::coefficients(preact, bias, candidate);
-                super::super::recurrence::composed(a, b, start, steps)
-            },
+            |x, bias, start, steps| super::super::min_gru(x, Some(bias), candidate, start, steps),
+            |x, bias| super::super::min_gru::coefficients(x, Some(bias), candidate),
         );
     }
 }
@@ -29,91 +44,57 @@ fn min_gru_equals_its_composition() {
 #[test]
 fn min_lstm_equals_its_composition() {
     for gates in [Gates::Normalized, Gates::Unnormalized] {
-        let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
-            let start = start(&mut leaves);
-            let bias = leaves.pop();
-            (shaped(leaves.remove(0), [B, t, 3 * E]), bias, start)
-        };
-        recurrence(
+        equals_its_composition(
             &format!("min_lstm {gates:?}"),
             3,
-            |leaves, t, steps| {
-                let (preact, bias, start) = split(leaves, t);
-                super::super::min_lstm(preact, bias, Candidate::Positive, gates, start, steps)
-            },
-            |leaves, t, steps| {
-                let (preact, bias, start) = split(leaves, t);
-                let (a, b) = super::super::min_lstm::coefficients(preact, bias, Candidate::Positive, gates);
-                super::super::recurrence::composed(a, b, start, steps)
-            },
+            |x, bias, start, steps| super::super::min_lstm(x, Some(bias), Candidate::Positive, gates, start, steps),
+            |x, bias| super::super::min_lstm::coefficients(x, Some(bias), Candidate::Positive, gates),
         );
     }
 }
 
 #[test]
 fn signed_min_gru_equals_its_composition() {
-    let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
-        let start = start(&mut leaves);
-        let bias = leaves.pop();
-        (shaped(leaves.remove(0), [B, t, 3 * E]), bias, start)
-    };
-    recurrence(
+    equals_its_composition(
         "signed_min_gru",
         3,
-        |leaves, t, steps| {
-            let (preact, bias, start) = split(leaves, t);
-            super::super::signed_min_gru(preact, bias, Candidate::Tanh, start, steps)
-        },
-        |leaves, t, steps| {
-            let (preact, bias, start) = split(leaves, t);
-            let (a, b) = super::super::signed_min_gru::coefficients(preact, bias, Candidate::Tanh);
-            super::super::recurrence::composed(a, b, start, steps)
-        },
+        |x, bias, start, steps| super::super::signed_min_gru(x, Some(bias), Candidate::Tanh, start, steps),
+        |x, bias| super::super::signed_min_gru::coefficients(x, Some(bias), Candidate::Tanh),
     );
 }
 
 #[test]
 fn decay_min_gru_equals_its_composition() {
-    let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
-        let start = start(&mut leaves);
-        let bias = leaves.pop().map(|bias| bias.narrow(0, 0, 2 * E));
-        let both = shaped(leaves.remove(0), [B, t, 3 * E]);
-        (both.clone().narrow(2, 0, 2 * E), both.narrow(2, 2 * E, E).abs(), bias, start)
-    };
-    recurrence(
+    let exponent = |x: &Tensor<3>| x.clone().narrow(2, 2 * E, E).abs();
+    let preact = |x: Tensor<3>, bias: Tensor<1>| (x.narrow(2, 0, 2 * E), Some(bias.narrow(0, 0, 2 * E)));
+    equals_its_composition(
         "decay_min_gru",
         3,
-        |leaves, t, steps| {
-            let (preact, exponent, bias, start) = split(leaves, t);
-            super::super::decay_min_gru(preact, exponent, bias, Candidate::Positive, start, steps)
+        |x, bias, start, steps| {
+            let (exponent, (x, bias)) = (exponent(&x), preact(x, bias));
+            super::super::decay_min_gru(x, exponent, bias, Candidate::Positive, start, steps)
         },
-        |leaves, t, steps| {
-            let (preact, exponent, bias, start) = split(leaves, t);
-            let (a, b) = super::super::decay_min_gru::coefficients(preact, exponent, bias, Candidate::Positive);
-            super::super::recurrence::composed(a, b, start, steps)
+        |x, bias| {
+            let (exponent, (x, bias)) = (exponent(&x), preact(x, bias));
+            super::super::decay_min_gru::coefficients(x, exponent, bias, Candidate::Positive)
         },
     );
 }
 
 #[test]
 fn floored_min_gru_equals_its_composition() {
-    let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
-        let start = start(&mut leaves);
-        let both = leaves.pop().expect("there is one");
-        let share = burn::tensor::activation::sigmoid(both.clone().narrow(0, 2 * E, E));
-        (shaped(leaves.remove(0), [B, t, 3 * E]).narrow(2, 0, 2 * E), both.narrow(0, 0, 2 * E), share, start)
-    };
-    recurrence(
+    let share = |bias: &Tensor<1>| burn::tensor::activation::sigmoid(bias.clone().narrow(0, 2 * E, E));
+    let preact = |x: Tensor<3>, bias: Tensor<1>| (x.narrow(2, 0, 2 * E), Some(bias.narrow(0, 0, 2 * E)));
+    equals_its_composition(
         "floored_min_gru",
         3,
-        |leaves, t, steps| {
-            let (preact, bias, share, start) = split(leaves, t);
-            super::super::floored_min_gru(preact, Some(bias), share, Candidate::Positive, start, steps)
+        |x, bias, start, steps| {
+            let (share, (x, bias)) = (share(&bias), preact(x, bias));
+            super::super::floored_min_gru(x, bias, share, Candidate::Positive, start, steps)
         },
-        |leaves, t, steps| {
-            let (preact, bias, share, start) = split(leaves, t);
-            let (a, b) = super::super::floored_min_gru::coefficients(preact, Some(bias), share, Candidate::Positive);
-            super::super::recurrence::composed(a, b, start, steps)
+        |x, bias| {
+            let (share, (x, bias)) = (share(&bias), preact(x, bias));
+            super::super::floored_min_gru::coefficients(x, bias, share, Candidate::Positive)
         },
     );
 }

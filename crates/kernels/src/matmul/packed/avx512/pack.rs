@@ -41,9 +41,9 @@ unsafe fn across<U: Operand>(source: *const f32, stride: usize, count: usize, se
     }
 }
 
-/// Asks for a unit's lines some runs before they are packed: the processor does not foresee strides this long.
+/// Prefetches a unit's lines some runs before they are packed: the processor does not foresee strides this long.
 #[inline(always)]
-fn ask<U: Operand>(source: *const f32, stride: usize) {
+fn prefetch_unit<U: Operand>(source: *const f32, stride: usize) {
     for run in 0..U::DEPTH {
         prefetch(source.wrapping_add((LANES * U::DEPTH + run) * stride));
     }
@@ -74,7 +74,7 @@ pub(super) unsafe fn left_across<U: Operand>(source: *const f32, stride: usize, 
             // SAFETY: the caller's promise.
             unsafe {
                 let from = source.wrapping_add(k * stride + r);
-                ask::<U>(from, stride);
+                prefetch_unit::<U>(from, stride);
                 let values = across::<U>(from, stride, rows - r, k + 1 < depth);
                 let target = packed.add(r * units + u * ROWS);
                 _mm256_storeu_epi32(target, _mm512_castsi512_si256(values));
@@ -101,7 +101,7 @@ pub(super) unsafe fn right_across<U: Operand>(source: *const f32, stride: usize,
                     // SAFETY: the caller's promise.
                     unsafe {
                         let from = source.wrapping_add(k * stride + v * LANES);
-                        ask::<U>(from, stride);
+                        prefetch_unit::<U>(from, stride);
                         let values = across::<U>(from, stride, panels.columns - v * LANES, k + 1 < depth);
                         _mm512_storeu_epi32(packed.add((panel.start * units + u * panel.len() + v - panel.start) * LANES), values);
                     }

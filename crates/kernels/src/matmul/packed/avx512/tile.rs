@@ -15,11 +15,11 @@ pub(super) const ROWS: usize = 8;
 pub(super) const VECTORS: usize = 3;
 /// Columns in a vector.
 pub(super) const LANES: usize = 16;
-/// After how many units a tile asks for memory ahead.
-pub(super) const ASK: usize = 4;
+/// After how many units a tile issues a prefetch.
+pub(super) const ISSUE: usize = 4;
 
 /// A tile of the result. Unit u of row r of the left side is `left[r · ROW + u · STEP]`, of vector v of the right side
-/// `right[(u · V + v) · LANES..]`. `ahead` is called every [`ASK`] units.
+/// `right[(u · V + v) · LANES..]`. `issue` is called every [`ISSUE`] units.
 ///
 /// # Safety
 /// Called below [`Operand::run`]; all [`ROWS`] rows of the left side and V vectors of the right are readable, the
@@ -29,7 +29,7 @@ pub(super) unsafe fn tile<U: Operand, const V: usize, const ROW: usize, const ST
     sides: Sides,
     begin: Begin,
     target: Target,
-    ahead: &mut impl FnMut(),
+    issue: &mut impl FnMut(),
 ) {
     let Sides { units, left, right } = sides;
     // SAFETY: the caller's promise, for every operation below.
@@ -47,8 +47,8 @@ pub(super) unsafe fn tile<U: Operand, const V: usize, const ROW: usize, const ST
             }
         }
         for u in 0..units {
-            if u % ASK == ASK - 1 {
-                ahead();
+            if u % ISSUE == ISSUE - 1 {
+                issue();
             }
             let mut columns = [_mm512_setzero_si512(); V];
             for (v, column) in columns.iter_mut().enumerate() {

@@ -144,7 +144,7 @@ impl GpuOp for Op {
         let d_x = empty_like(x);
         let d_window = empty(x, [cut.batch, plan.past, cut.width]);
         let sums = empty(x, [cut.batch * cut.blocks, (taps + 1) * cut.width]);
-        // SAFETY: as above.
+        // SAFETY: every block of a row has sums of its own; gradients have the sizes of their inputs, and absent inputs are not read.
         unsafe {
             back::backward::launch_unchecked(
                 &x.client,
@@ -188,7 +188,7 @@ impl GpuOp for Op {
         let d_weight = empty_like(weight);
         let d_bias = empty(x, [cut.width]);
         let (count, dim) = elements(cut.width);
-        // SAFETY: as above.
+        // SAFETY: `sums` has a row for each tap and the bias, `d_weight` the taps of every channel.
         unsafe { back::split_sums::launch_unchecked(&x.client, count, dim, arg(&sums), arg(&d_weight), arg(&d_bias), cut.width, plan) };
         let mut d_inputs = vec![d_x, d_weight, d_bias];
         d_inputs.extend(self.window.map(|_| d_window));

@@ -201,7 +201,7 @@ impl Problem<'_> {
         let d_init = [(); 2].map(|()| empty(x, sizes.states()));
         let [_, c0, n0, m0] = self.carried.map(|start| arg_or(start, x));
         let [d_h_last, d_c_last, d_n_last] = d_last.map(|d| arg_or(d, x));
-        // SAFETY: as above.
+        // SAFETY: gradients have the sizes of states and products; absent inputs are not read.
         unsafe {
             back::walk_back::launch_unchecked(
                 &x.client,
@@ -255,7 +255,7 @@ impl Problem<'_> {
         let before = empty(self.preact, [sizes.heads, sizes.steps(), sizes.width]);
         let count = sizes.heads * sizes.steps() * sizes.width;
         let (grid, dim) = elements(count);
-        // SAFETY: as above.
+        // SAFETY: one unit writes one element of `before`, whose number is the number of units.
         unsafe {
             back::hidden_before::launch_unchecked(
                 &h.client,

@@ -1,7 +1,7 @@
 //! What the cells add to the linear recurrence, per channel and step.
 
 use cubecl::prelude::*;
-use minrnn_kernels::{Candidate, Gates};
+use minrnn_kernels::{Candidate, Gates, recurrence};
 
 use super::super::elementary::{positive_sigmoid, sigmoid, tanh};
 
@@ -17,6 +17,16 @@ pub(in crate::ops) enum Cell {
 }
 
 impl Cell {
+    /// The kernels' cell on a graphics processor; none where it has no kernels there.
+    pub(in crate::ops) fn of(cell: recurrence::Cell) -> Option<Self> {
+        match cell {
+            recurrence::Cell::Linear => Some(Self::Linear),
+            recurrence::Cell::MinGru(candidate) => Some(Self::MinGru(candidate)),
+            recurrence::Cell::MinLstm(candidate, gates) => Some(Self::MinLstm(candidate, gates)),
+            _ => None,
+        }
+    }
+
     /// Values per channel and step in the first input; 1 when the cell has two inputs.
     pub(super) fn parts(self) -> usize {
         match self {

@@ -13,7 +13,7 @@ pub(in crate::ops) use cells::Cell;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::CubeDim;
 
-use super::super::recurrence::{Op, Recurrence};
+use super::super::recurrence::Op;
 use super::GpuOp;
 use super::chunks::SizesLaunch;
 use super::column_sums::column_sums;
@@ -163,7 +163,7 @@ impl Problem<'_> {
     fn between_chunks(&self, cut: &Cut) -> CubeTensor {
         let first = self.first();
         let [keeps, gained] = [(); 2].map(|()| empty(first, [cut.batch, cut.chunks, cut.width]));
-        // SAFETY: as above.
+        // SAFETY: one unit writes one chunk of one channel, which `keeps` and `gained` have room for; inputs that are absent are not read.
         unsafe {
             walk::summarise::launch_unchecked(
                 &first.client,
@@ -198,7 +198,7 @@ impl Problem<'_> {
         let d_bias = self.bias.map(|_| empty(first, [pieces, self.cell.parts() * cut.width]));
         // A buffer to write must not be one that is read, and needs no room where nothing is written.
         let [spare_input, spare_init, spare_bias] = [(); 3].map(|()| empty(first, [1]));
-        // SAFETY: as above.
+        // SAFETY: gradients have the sizes of their inputs, sums a row for each piece; spares stand where nothing is written.
         unsafe {
             back::walk_back::launch_unchecked(
                 &first.client,
@@ -232,7 +232,7 @@ impl Problem<'_> {
     fn between_chunks_back(&self, cut: &Cut, d_h: Option<&CubeTensor>, d_last: Option<&CubeTensor>) -> CubeTensor {
         let first = self.first();
         let [keeps, gained] = [(); 2].map(|()| empty(first, [cut.batch, cut.chunks, cut.width]));
-        // SAFETY: as above.
+        // SAFETY: one unit writes one chunk of one channel, which `keeps` and `gained` have room for; inputs that are absent are not read.
         unsafe {
             back::summarise_back::launch_unchecked(
                 &first.client,
@@ -255,20 +255,20 @@ impl Problem<'_> {
     }
 }
 
-impl<R: Recurrence> Op<R> {
+impl Op {
     fn gpu_cell(&self) -> Cell {
-        self.cell.cell().expect("sent here because it has kernels")
+        Cell::of(self.cell).expect("sent here because it has kernels")
     }
 
     fn problem<'a>(&self, input: impl Fn(usize) -> Option<&'a CubeTensor>) -> Problem<'a> {
-        let inputs: Vec<&CubeTensor> = (0..self.sequences).map(|i| input(i).expect("kept")).collect();
+        let inputs: Vec<&CubeTensor> = std::iter::once(0).chain(self.extra).map(|i| input(i).expect("kept")).collect();
         let codes = self.steps.on_device(inputs[0]);
         let [bias, h0, init] = [self.bias, self.h0, self.init].map(|i| i.and_then(&input));
         Problem { cell: self.gpu_cell(), inputs, bias, h0, init, codes }
     }
 }
 
-impl<R: Recurrence> GpuOp for Op<R> {
+impl GpuOp for Op {
     fn outputs_like(&self, inputs: &[Like]) -> Vec<Like> {
         let [batch, seq_len, columns] = inputs[0].shape.dims();
         let width = columns / self.gpu_cell().parts();

@@ -159,7 +159,7 @@ impl Problem<'_> {
     /// The states after the chunks, `[B, chunks, N E]`.
     fn between_chunks(&self, cut: &Cut) -> CubeTensor {
         let [keeps, gained] = [(); 2].map(|()| empty(self.u, [cut.batch, cut.chunks, cut.d_state * cut.width]));
-        // SAFETY: as above.
+        // SAFETY: one unit writes the states of one chunk and channel, which `keeps` and `gained` have room for.
         unsafe {
             forward::summarise::launch_unchecked(
                 &self.u.client,
@@ -196,7 +196,7 @@ impl Problem<'_> {
         let d_h0 = empty(u, [cut.batch, cut.d_state, cut.width]);
         // A buffer to write must not be one that is read.
         let spare = empty(u, [1]);
-        // SAFETY: as above.
+        // SAFETY: gradients have the sizes of their inputs, those of B and C one copy for each group; the spare stands where nothing is written.
         unsafe {
             back::walk_back::launch_unchecked(
                 &u.client,
@@ -238,7 +238,7 @@ impl Problem<'_> {
     /// The gradients that leave the chunks to the left, `[B, chunks, N E]`, the last chunk first.
     fn between_chunks_back(&self, cut: &Cut, d_y: Option<&CubeTensor>, d_last: Option<&CubeTensor>) -> CubeTensor {
         let [keeps, gained] = [(); 2].map(|()| empty(self.u, [cut.batch, cut.chunks, cut.d_state * cut.width]));
-        // SAFETY: as above.
+        // SAFETY: one unit writes the gradients of one chunk and channel, which `keeps` and `gained` have room for.
         unsafe {
             back::summarise_back::launch_unchecked(
                 &self.u.client,

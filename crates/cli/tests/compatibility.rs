@@ -1,0 +1,73 @@
+//! Runs, packed models and a saved session of a minrnn of before: they load, and what is said of them is what that program said. The files
+//! were made by `tools/compatibility_fixtures.sh`.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde::Deserialize;
+
+/// A call, and what was printed then.
+#[derive(Deserialize)]
+struct Call {
+    args: Vec<String>,
+    /// `null` where only success counts.
+    stdout: Option<String>,
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+/// The words and the numbers of a text, apart.
+fn parts(text: &str) -> Vec<Result<f64, &str>> {
+    text.split([' ', ',', '\n', '(']).map(|word| word.parse().map_err(|_| word)).collect()
+}
+
+/// Whether `found` says what `expected` does, but for the last digits of its numbers: sums are rounded in another order on every CPU.
+fn agree(found: &str, expected: &str) -> bool {
+    let (found, expected) = (parts(found), parts(expected));
+    let near = |(i, pair): (usize, (&Result<f64, &str>, &Result<f64, &str>))| match pair {
+        // One prediction more or less is right.
+        (Ok(a), Ok(b)) if expected.get(i + 1).is_some_and(|unit| *unit == Err("%") || *unit == Err("%,")) => (a - b).abs() < 0.5,
+        (Ok(a), Ok(b)) => (a - b).abs() <= 2e-3 * b.abs().max(1.0),
+        (a, b) => a == b,
+    };
+    found.len() == expected.len() && found.iter().zip(&expected).enumerate().all(near)
+}
+
+#[test]
+fn files_of_before_load_and_say_what_they_said() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/compatibility");
+    let directory = tempfile::tempdir().unwrap();
+    copy(&fixtures, directory.path());
+    let calls: Vec<Call> = serde_json::from_slice(&fs::read(fixtures.join("expected.json")).unwrap()).unwrap();
+    assert!(calls.len() > 20);
+    for Call { args, stdout } in calls {
+        let output = Command::new(env!("CARGO_BIN_EXE_minrnn")).args(&args).current_dir(directory.path()).output().unwrap();
+        let (found, sentence) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{args:?}: {sentence}");
+        if let Some(expected) = stdout {
+            assert!(agree(&found, &expected), "{args:?} says\n{found}\nand said\n{expected}");
+        }
+    }
+}
+
+#[test]
+fn other_words_and_other_numbers_do_not_agree() {
+    assert!(agree("loss 0.9615 nats", "loss 0.9616 nats"));
+    assert!(agree("accuracy 69.73 %, 5 predictions", "accuracy 69.75 %, 5 predictions"));
+    assert!(!agree("loss 0.9615 nats", "loss 0.9715 nats"));
+    assert!(!agree("loss 0.9615 nats", "loss 0.9615 bits"));
+    assert!(!agree("the old", "the old river"));
+}

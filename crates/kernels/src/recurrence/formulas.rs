@@ -1,0 +1,58 @@
+//! What a cell adds to the linear recurrence: how its inputs make a_t and b_t, and how gradients go back through that.
+
+use super::gate::Gate;
+use crate::shape::Shape;
+use pulp::Simd;
+
+/// The part of a recurrence h_t = a_t h_{t−1} + b_t that differs between cells. `N` inputs per step and channel: the parts of a row of
+/// pre-activations, and at most one more.
+///
+/// Everything is per vector of channels, without memory of its own.
+pub trait Formulas<const N: usize>: Copy + Send + Sync {
+    /// How many parts a row of pre-activations has: the first inputs.
+    const PARTS: usize;
+    /// Whether the pre-activations take a bias.
+    const BIASED: bool = true;
+    /// Whether the last input is one number per channel, so that its gradient is a sum over all steps.
+    const SHARED: bool = false;
+    /// What the inputs of one step say.
+    type Gate<S: Simd>: Gate<S>;
+
+    /// The gate of inputs `x`.
+    fn gate<S: Simd>(self, simd: S, x: [S::f32s; N]) -> Self::Gate<S>;
+
+    /// The gradients of the inputs, and a G, where G = `g` is the whole gradient of the step's state and `before` is h_{t−1}.
+    fn gradients<S: Simd>(self, simd: S, x: [S::f32s; N], before: S::f32s, g: S::f32s) -> ([S::f32s; N], S::f32s);
+
+    /// h in the form in which [`Formulas::advance`] carries it.
+    #[inline(always)]
+    fn enter<S: Simd>(self, _simd: S, h: S::f32s) -> S::f32s {
+        h
+    }
+
+    /// One step on the carried form.
+    #[inline(always)]
+    fn advance<S: Simd>(self, simd: S, x: [S::f32s; N], carried: S::f32s) -> S::f32s {
+        self.gate(simd, x).step(simd, carried)
+    }
+
+    /// h from the carried form.
+    #[inline(always)]
+    fn leave<S: Simd>(self, _simd: S, carried: S::f32s) -> S::f32s {
+        carried
+    }
+
+    /// [`Formulas::PARTS`] of a value.
+    fn parts(self) -> usize {
+        Self::PARTS
+    }
+
+    /// Length of the input that is no part of the pre-activations.
+    fn extra_len(self, shape: Shape) -> usize {
+        match N > Self::PARTS {
+            false => 0,
+            true if Self::SHARED => shape.width,
+            true => shape.elements(),
+        }
+    }
+}
