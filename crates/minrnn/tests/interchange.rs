@@ -14,6 +14,7 @@ use minrnn::interchange::{Form, Format, NamedTensor, Settings, export, import};
 use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
+use minrnn::{Error, Needed};
 use minrnn_model::{ModelConfig, WeightFormat, Weights, write_safetensors};
 use minrnn_stream::{Model, Workspace};
 use serde_json::Value;
