@@ -274,7 +274,7 @@ fn a_damaged_checkpoint_is_refused() {
     assert!(with("config.json", b"{").contains("expected a checkpoint configuration"));
     let other = br#"{"version": 1, "model": {"vocab_size": 28, "d_model": 8}}"#;
     assert!(with("config.json", other).contains("expected [28, 8]"));
-    assert!(with(TOKENIZER_FILE, b"[]").contains("is not a tokenizer"));
+    assert!(with(TOKENIZER_FILE, b"[]").contains("is neither a minrnn tokenizer"));
     Tokenizer::Byte.save(checkpoint.file("larger.json")).unwrap();
     let larger = std::fs::read(checkpoint.file("larger.json")).unwrap();
     assert!(with(TOKENIZER_FILE, &larger).contains("has 256 tokens"));

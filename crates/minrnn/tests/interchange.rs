@@ -14,6 +14,7 @@ use minrnn::interchange::{Form, Format, NamedTensor, Settings, export, import};
 use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
+use minrnn::{Error, Needed};
 use minrnn_model::{ModelConfig, WeightFormat, Weights, write_safetensors};
 use minrnn_stream::{Model, Workspace};
 use serde_json::Value;
@@ -313,7 +314,8 @@ fn settings_must_fit_the_file() {
     assert!(Settings::parse(&["d_modle=12"]).unwrap_err().to_string().contains("did you mean 'd_model'"));
     let mut case = Case::read("min_rnns_lstm_batch_norm");
     case.settings = Settings::default();
-    assert!(refusal(&case).contains("give normalize_gates with --set normalize_gates=VALUE"));
+    let needed = case.format.config(&case.weights, &case.settings).unwrap_err();
+    assert!(matches!(&needed, Error::Needed { what: Needed::ModelKey(key), .. } if key == "normalize_gates"), "{needed}");
 }
 
 #[test]

@@ -315,7 +315,7 @@ fn patience_ends_a_run_that_gains_nothing() {
     let settings = ["lr=30", "warmup=0", "eval_every=2", "patience=2", "max_iterations=100"];
     let mut trainer = scratch.start("run", &settings);
     assert_eq!(run(&mut trainer, None, &mut Vec::new()).unwrap(), Ending::EarlyStopped);
-    assert_eq!((trainer.progress().iteration, trainer.progress().without_gain), (4, 2));
+    assert_eq!((trainer.progress().iteration, trainer.progress().without_gain), (6, 2));
     drop(trainer);
     // Resumed, it still has none.
     let (mut again, mut tale) = (scratch.resume("run", &settings), Vec::new());

@@ -13,7 +13,6 @@ use super::presets::preset;
 use super::settings::{overlay_section, parse_setting, suggestion};
 use super::task::Data;
 use super::train_config::TrainConfig;
-use crate::data::SequenceTask;
 use crate::memory::Size;
 use crate::{Error, Result};
 
@@ -226,8 +225,8 @@ impl Experiment {
                 let expected = began.get(key).unwrap_or(&default[section][key]);
                 if found != expected {
                     return Err(Error::MustStay(format!(
-                        "{section}.{key} must stay {expected}, as the run began with it, found {found}; what may change when a run goes on: \
-                         {}; leave that setting as it was",
+                        "{section}.{key} must stay {expected}, as the run began with it, found {found}; leave that setting as it was (what may \
+                         change when a run goes on: {})",
                         MAY_CHANGE.join(", ")
                     )));
                 }
@@ -250,18 +249,7 @@ fn section_of<T: DeserializeOwned>(config: &CheckpointConfig, checkpoint: &Path,
 impl Experiment {
     fn validate_length(&self) -> Result<()> {
         let learned = self.model.positions == Positions::Learned;
-        let (key, length) = match self.data.task {
-            Task::Text => ("seq_len", self.train.seq_len),
-            Task::SelectiveCopying => ("copy_length + copy_tokens", self.data.copy_length + self.data.copy_tokens),
-            Task::ListOps => ("listops_max_length", self.data.listops_max_length),
-            Task::Retrieval => ("2 · retrieval_max_length", self.data.retrieval_max_length.saturating_mul(2)),
-            Task::Image => ("32 · 32 pixels", 32 * 32),
-            Task::FormalLanguage => ("3 · eval_max_length", self.data.formal()?.longest()),
-            Task::Mqar => ("mqar_length", self.data.mqar_length),
-            Task::NearestNeighbour => ("neighbour_length", self.data.neighbour_length),
-            // A table is not known yet.
-            Task::Classify | Task::Forecast => ("seq_len", 0),
-        };
+        let (key, length) = (self.data.task.spec().length)(&self.data, &self.train)?;
         self.expect_room(key, length)?;
         require(!(learned && self.data.task == Task::Text && self.data.sampling == WindowSampling::Stream), || {
             "sampling = stream counts places on from window to window, beyond those of positions = learned; use sampling = random or \

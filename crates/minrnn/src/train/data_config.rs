@@ -1,59 +1,127 @@
 //! The `[data]` section of an experiment: what is learned from, and how batches are cut from it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use minrnn_kernels::choices;
 use serde::{Deserialize, Serialize};
 
 use super::check::require;
-use crate::data::table::{ClassificationConfig, ForecastingConfig, twice};
-use crate::data::{Encoding, TokenizerKind};
-use crate::data::{
-    FormalTask, Generalization, Language, ListOpsTask, Mqar, NearestNeighbour, PixelInput, Protocol, RetrievalTask, TextUnit,
-};
+use super::train_config::TrainConfig;
+use crate::data::{Encoding, IoKind, Language, PixelInput, Protocol, SequenceTask, TextUnit, TokenizerKind};
 use crate::{Error, Needed, Result};
 
-/// Most steps ahead; all of them are outputs of the model.
-const MAX_HORIZON: usize = 1 << 14;
-/// Most steps of a season; no table that is read has more.
-const MAX_SEASON: usize = 1 << 28;
+/// The list of tasks, each with the file that says what it is.
+macro_rules! tasks {
+    ($($(#[$meta:meta])* $variant:ident = $name:literal in $file:ident,)+) => {
+        $(mod $file;)+
 
-/// What the model learns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Task {
+        choices! {
+            /// What the model learns.
+            Task, "task" {
+                $($(#[$meta])* $variant = $name,)+
+            }
+        }
+
+        impl Task {
+            /// What it is.
+            pub(super) fn spec(self) -> &'static TaskSpec {
+                match self {
+                    $(Self::$variant => &$file::SPEC,)+
+                }
+            }
+        }
+    };
+}
+
+tasks! {
     /// The next token of a text.
     #[default]
-    Text,
+    Text = "text" in text,
     /// Recalling scattered tokens in order.
-    SelectiveCopying,
+    SelectiveCopying = "selective-copying" in selective_copying,
     /// A formal language, scored on longer strings than are trained on.
-    FormalLanguage,
+    FormalLanguage = "formal-language" in formal_language,
     /// Multi-query associative recall: the values of keys, asked for one by one.
-    Mqar,
+    Mqar = "mqar" in mqar,
     /// The value of the vector nearest to the first one so far.
-    NearestNeighbour,
+    NearestNeighbour = "nearest-neighbour" in nearest_neighbour,
     /// Long Range Arena: the value of a nested expression.
-    #[serde(rename = "listops")]
-    ListOps,
+    ListOps = "listops" in listops,
     /// Long Range Arena: whether one of two papers cites the other.
-    Retrieval,
+    Retrieval = "retrieval" in retrieval,
     /// Long Range Arena: what a picture shows, read pixel by pixel.
-    Image,
+    Image = "image" in image,
     /// A class for every sequence of a table.
-    Classify,
+    Classify = "classify" in classify,
     /// The next values of every sequence of a table.
-    Forecast,
+    Forecast = "forecast" in forecast,
+}
+
+/// What training needs to know of a task, before its data are read and to read them.
+pub(super) struct TaskSpec {
+    /// Where its data come from.
+    pub source: Source,
+    /// Checks the ranges of its keys, whatever the task of an experiment is.
+    pub keys: fn(&DataConfig) -> Result<()>,
+    /// Checks its settings as a whole.
+    pub validate: fn(&DataConfig) -> Result<()>,
+    /// The keys that tell how long its sequences are, in words, and how long; 0 where only the data tell.
+    pub length: fn(&DataConfig, &TrainConfig) -> Result<(&'static str, usize)>,
+    /// Steps of a sequence in training and in evaluation; the longest is given where the data tell it.
+    pub steps: fn(&DataConfig, &TrainConfig, Option<usize>) -> [usize; 2],
+    /// Steps of a sequence of that many whose prediction is scored.
+    pub scored: fn(&DataConfig, usize) -> usize,
+    /// What a model reads and predicts, where the settings alone tell.
+    pub io: Option<fn(&DataConfig) -> (IoKind, IoKind)>,
+    /// The same as far as it can be assumed, where only the data tell and are not to be read.
+    pub assumed_io: Option<fn(&DataConfig) -> (IoKind, IoKind)>,
+    /// The task of the run in that directory; none for plain text.
+    pub open: Option<Open>,
+}
+
+/// Opens a task.
+type Open = fn(&DataConfig, &TrainConfig, &Path) -> Result<Box<dyn SequenceTask>>;
+
+impl TaskSpec {
+    /// A task that makes its own data and scores every step.
+    const MADE: Self = Self {
+        source: Source::Made,
+        keys: |_| Ok(()),
+        validate: |_| Ok(()),
+        length: |_, _| Ok(("seq_len", 0)),
+        steps: |data, train, longest| {
+            let told = || (data.task.spec().length)(data, train).map_or(0, |(_, length)| length);
+            [longest.unwrap_or_else(told); 2]
+        },
+        scored: |_, seq_len| seq_len,
+        io: None,
+        assumed_io: None,
+        open: None,
+    };
+}
+
+/// Where the data of a task come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// It makes them.
+    Made,
+    /// A text, `path` or `corpus`.
+    Text,
+    /// A table, `path`.
+    Table,
+    /// A folder of files, `path`.
+    Folder,
 }
 
 impl Task {
     /// Whether its data are files in a folder, which `path` names.
     pub fn reads_a_folder(self) -> bool {
-        matches!(self, Self::ListOps | Self::Retrieval | Self::Image)
+        self.spec().source == Source::Folder
     }
 
     /// Whether it reads a table.
     pub fn reads_table(self) -> bool {
-        matches!(self, Self::Classify | Self::Forecast)
+        self.spec().source == Source::Table
     }
 }
 
@@ -215,121 +283,26 @@ impl DataConfig {
         require(self.train_fraction > 0.0 && self.train_fraction < 1.0, || {
             format!("train_fraction must be above 0 and below 1, found {}", self.train_fraction)
         })?;
-        require((257..=1 << 20).contains(&self.bpe_vocab_size), || {
-            format!("bpe_vocab_size must be between 257 (every byte and one merge) and 1048576, found {}", self.bpe_vocab_size)
-        })?;
-        require((1..=1 << 24).contains(&self.copy_length), || {
-            format!("copy_length must be between 1 and 16777216, found {}", self.copy_length)
-        })?;
-        require((1..=self.copy_length).contains(&self.copy_tokens), || {
-            format!("copy_tokens must be between 1 and copy_length = {}, found {}", self.copy_length, self.copy_tokens)
-        })?;
-        require((1..=MAX_HORIZON).contains(&self.horizon), || {
-            format!("horizon must be between 1 and {MAX_HORIZON} steps ahead, found {}", self.horizon)
-        })?;
-        require(self.season <= MAX_SEASON, || {
-            format!("season must be at most {MAX_SEASON} steps, with 0 for the last value, found {}", self.season)
-        })?;
-        match self.task {
-            Task::FormalLanguage => self.formal().map(|_| ()),
-            Task::ListOps => self.listops().validate(),
-            Task::Retrieval => self.retrieval().validate(),
-            Task::Mqar => self.mqar().validate(),
-            Task::NearestNeighbour => self.nearest_neighbour().validate(),
-            Task::Text | Task::SelectiveCopying | Task::Image | Task::Classify | Task::Forecast => Ok(()),
-        }
+        Task::ALL.iter().try_for_each(|task| (task.spec().keys)(self))?;
+        (self.task.spec().validate)(self)
     }
 
-    /// The expressions that are asked for.
-    pub fn listops(&self) -> ListOpsTask {
-        ListOpsTask {
-            min_length: if self.listops_min_length == 0 { self.listops_max_length / 4 } else { self.listops_min_length },
-            max_length: self.listops_max_length,
-            max_depth: self.listops_max_depth,
-            max_arguments: self.listops_max_arguments,
-            n_train: self.listops_train,
-            n_eval: self.listops_eval,
-            seed: self.listops_seed,
-        }
+    /// The table that is given.
+    fn table(&self) -> Result<&Path> {
+        self.path.as_deref().ok_or_else(|| Error::needed(Needed::File, "a table is needed"))
     }
 
-    /// How documents are read.
-    pub fn retrieval(&self) -> RetrievalTask {
-        RetrievalTask { unit: self.retrieval_unit, max_length: self.retrieval_max_length }
+    /// The folder that is given, of a task that reads `files`.
+    fn folder(&self, files: &str) -> Result<&Path> {
+        let missing = || Error::needed(Needed::Folder, format!("this task reads files: give the folder of {files}"));
+        expect_folder(self.path.as_ref().ok_or_else(missing)?)
     }
+}
 
-    /// What is classified in a table.
-    ///
-    /// # Errors
-    /// When the columns of sequences and classes are not named, or one is named twice.
-    pub fn classification(&self, seed: u64) -> Result<ClassificationConfig> {
-        let [target] = &self.target[..] else {
-            let found = self.target.len();
-            let sentence = format!("to classify, name the column with the class, found {found} columns");
-            return Err(Error::needed(Needed::Target, sentence));
-        };
-        if self.group.is_empty() {
-            let sentence = "to classify sequences, name the column that tells which of them a row belongs to";
-            return Err(Error::needed(Needed::Group, sentence));
-        }
-        require(*target != self.group, || format!("the column '{target}' names sequences and classes at once; name two columns"))?;
-        self.expect_columns_once()?;
-        require(!self.columns.contains(target), || format!("columns names '{target}', the class that is to be found; leave it out"))?;
-        let (columns, target, group) = (self.columns.clone(), target.clone(), self.group.clone());
-        Ok(ClassificationConfig { columns, target, group, train_fraction: self.train_fraction, seed })
-    }
-
-    /// What is forecast in a table, learned in windows of `seq_len` steps.
-    ///
-    /// # Errors
-    /// When no column is named to be forecast, or one twice.
-    pub fn forecasting(&self, seq_len: usize) -> Result<ForecastingConfig> {
-        if self.target.is_empty() {
-            return Err(Error::needed(Needed::Target, "to forecast, name the columns that are to be predicted"));
-        }
-        self.expect_columns_once()?;
-        Ok(ForecastingConfig {
-            columns: self.columns.clone(),
-            target: self.target.clone(),
-            group: Some(self.group.clone()).filter(|group| !group.is_empty()),
-            horizon: self.horizon,
-            season: self.season,
-            train_fraction: self.train_fraction,
-            seq_len,
-        })
-    }
-
-    fn expect_columns_once(&self) -> Result<()> {
-        for (key, names) in [("target", &self.target), ("columns", &self.columns)] {
-            let twice = twice(names);
-            require(twice.is_none(), || format!("{key} names the column '{}' twice", twice.map_or("", String::as_str)))?;
-        }
-        Ok(())
-    }
-
-    /// The formal language that is asked for.
-    ///
-    /// # Errors
-    /// When the protocol has no such language or the lengths are out of range.
-    pub fn formal(&self) -> Result<Generalization> {
-        let Self { language, protocol, min_length, max_length, .. } = *self;
-        Generalization::new(FormalTask { language, protocol, min_length, max_length }, self.eval_min_length, self.eval_max_length)
-    }
-
-    /// The associative recall that is asked for.
-    pub fn mqar(&self) -> Mqar {
-        Mqar {
-            vocab_size: self.mqar_vocab_size,
-            length: self.mqar_length,
-            n_pairs: self.mqar_pairs,
-            power: self.mqar_power,
-            random_non_queries: self.mqar_random_non_queries,
-            n_examples: self.train_examples,
-        }
-    }
-
-    /// The nearest-neighbour search that is asked for.
-    pub fn nearest_neighbour(&self) -> NearestNeighbour {
-        NearestNeighbour { max_length: self.neighbour_length, n_examples: self.train_examples }
+fn expect_folder(path: &Path) -> Result<&Path> {
+    match path.metadata() {
+        Ok(found) if found.is_dir() => Ok(path),
+        Ok(_) => Err(Error::malformed(path, "expected the folder with the files of the task, found a file; give the folder it is in")),
+        Err(source) => Err(Error::io("read the folder", path, source)),
     }
 }

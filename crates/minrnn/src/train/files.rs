@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::config::Experiment;
-use super::data_config::{Corpus, Task};
+use super::data_config::{Corpus, Source};
 use crate::data::expect_lasting;
 use crate::{Error, Needed, Result};
 
@@ -18,11 +18,11 @@ pub fn find_data<E: From<Error>>(
 ) -> Result<(), E> {
     let data = &experiment.data;
     let needs = |what: &str| Error::needed(Needed::File, format!("the experiment '{name}' needs a {what}"));
-    let path = match (data.task, &data.path, data.corpus) {
-        (Task::Text | Task::Classify | Task::Forecast, Some(path), _) => readable(path)?,
-        (Task::Text, None, Some(corpus)) => readable(&fetch(corpus)?)?,
-        (Task::Text, None, None) => return Err(needs("text").into()),
-        (Task::Classify | Task::Forecast, None, _) => return Err(needs("table").into()),
+    let path = match (data.task.spec().source, &data.path, data.corpus) {
+        (Source::Text | Source::Table, Some(path), _) => readable(path)?,
+        (Source::Text, None, Some(corpus)) => readable(&fetch(corpus)?)?,
+        (Source::Text, None, None) => return Err(needs("text").into()),
+        (Source::Table, None, _) => return Err(needs("table").into()),
         _ => return Ok(()),
     };
     experiment.data.path = Some(path);

@@ -16,7 +16,6 @@ use super::config::Experiment;
 use super::data_config::{DataConfig, Task};
 use super::untrained::ResolvedModel;
 use crate::Result;
-use crate::data::SequenceTask;
 use crate::device::DeviceChoice;
 use crate::memory::{Estimate, F32, Long, NOTHING, NewPart, PROGRAM, Pass, Sizes, gaps, inference};
 
@@ -173,7 +172,7 @@ fn sizes(experiment: &Experiment, longest: Option<usize>) -> [Sizes; 2] {
     let (train, data) = (&experiment.train, &experiment.data);
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = if train.threads == 0 { cores() } else { train.threads };
-    lengths(experiment, longest).map(|seq_len| Sizes {
+    (data.task.spec().steps)(data, train, longest).map(|seq_len| Sizes {
         batch_size: train.batch_size,
         seq_len,
         scored: scored(data, train.batch_size, seq_len),
@@ -181,36 +180,9 @@ fn sizes(experiment: &Experiment, longest: Option<usize>) -> [Sizes; 2] {
     })
 }
 
-/// Steps of a sequence in training and in evaluation.
-fn lengths(experiment: &Experiment, longest: Option<usize>) -> [usize; 2] {
-    let DataConfig { copy_length, copy_tokens, max_length, mqar_length, neighbour_length, .. } = experiment.data;
-    let same = |length: usize| [length; 2];
-    match experiment.data.task {
-        Task::Text => same(experiment.train.seq_len),
-        Task::Forecast => same(experiment.train.seq_len),
-        Task::SelectiveCopying => same(longest.unwrap_or(copy_length.saturating_add(copy_tokens))),
-        Task::FormalLanguage => {
-            let longest = longest.or_else(|| experiment.data.formal().ok().map(|task| task.longest())).unwrap_or(0);
-            // Input and answer stand one after the other.
-            [max_length.saturating_mul(2).min(longest), longest]
-        }
-        Task::ListOps => same(longest.unwrap_or(experiment.data.listops_max_length)),
-        Task::Retrieval => same(longest.unwrap_or(experiment.data.retrieval_max_length.saturating_mul(2))),
-        Task::Image => same(32 * 32),
-        Task::Mqar => same(mqar_length),
-        Task::NearestNeighbour => same(longest.unwrap_or(neighbour_length)),
-        Task::Classify => same(longest.unwrap_or(1)),
-    }
-}
-
 /// Steps of a batch whose prediction the head computes: those with a weight where they are at most half, and else all.
 fn scored(data: &DataConfig, batch_size: usize, seq_len: usize) -> u128 {
-    let of_each = match data.task {
-        Task::SelectiveCopying => data.copy_tokens,
-        Task::ListOps | Task::Retrieval | Task::Image | Task::Classify => 1,
-        Task::Mqar => data.mqar_pairs,
-        Task::Text | Task::Forecast | Task::FormalLanguage | Task::NearestNeighbour => seq_len,
-    };
+    let of_each = (data.task.spec().scored)(data, seq_len);
     let of_each = if 2 * of_each as u128 > seq_len as u128 { seq_len } else { of_each };
     batch_size as u128 * of_each as u128
 }

@@ -1,23 +1,21 @@
 //! From the `[data]` section of an experiment to batches: what is trained on and what is scored.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use minrnn_model::{ModelConfig, create_directories, read_text, write_atomic};
 
 use super::config::Experiment;
-use super::data_config::{DataConfig, Task, WindowSampling};
+use super::data_config::WindowSampling;
 use super::evaluate::Evaluation;
 use crate::checkpoint::TOKENIZER_FILE;
 use crate::data::table::{Classification, Comparison, Forecasting, TableTask};
 use crate::data::{
-    BatchSource, EvaluationSet, FixedBatches, FullPass, Image, IoKind, ListOps, RandomWindows, Retrieval, SelectiveCopyingConfig,
-    SequenceTask, StatefulStream, TextData, TextPart, TokenFile, Tokenizer, encode_text, expect_lasting, text_sha256,
+    BatchSource, EvaluationSet, FixedBatches, FullPass, IoKind, RandomWindows, SequenceTask, StatefulStream, TextData, TextPart, TokenFile,
+    Tokenizer, encode_text, expect_lasting, text_sha256,
 };
 use crate::rng::Purpose;
 use crate::{Error, Needed, Result, RunProblem};
 
-/// The folder of a run's data, in its directory.
-pub(super) const DATA_FOLDER: &str = "data";
 /// Tokens of a run's text, in its directory.
 pub(super) const TOKENS_FILE: &str = "data/text.tokens";
 /// SHA-256 of a run's table, in its directory.
@@ -250,62 +248,17 @@ type Signals = (IoKind, IoKind);
 /// What a model of the task reads and predicts, and the steps of the longest sequence as far as they are known; none where that is text.
 /// Nothing is written, and data are read only where they decide it.
 pub(super) fn signals(experiment: &Experiment) -> Result<Option<(Signals, Option<usize>)>> {
-    let config = &experiment.data;
-    Ok(match config.task {
-        Task::ListOps => Some((ListOps::SIGNALS, None)),
-        Task::Image => Some((Image::signals(config.pixels), None)),
-        _ => sequence_task(experiment, Path::new("."))?.map(|task| ((task.reads(), task.predicts()), Some(task.longest()))),
-    })
+    let data = &experiment.data;
+    if let Some(io) = data.task.spec().io {
+        return Ok(Some((io(data), None)));
+    }
+    Ok(sequence_task(experiment, Path::new("."))?.map(|task| ((task.reads(), task.predicts()), Some(task.longest()))))
 }
 
 /// The task that is not plain text, of the run in the directory `run`.
 fn sequence_task(experiment: &Experiment, run: &Path) -> Result<Option<Box<dyn SequenceTask>>> {
-    let config = &experiment.data;
-    let table = || config.path.as_deref().ok_or_else(|| Error::needed(Needed::File, "a table is needed"));
-    Ok(match config.task {
-        Task::Text => None,
-        Task::SelectiveCopying => Some(Box::new(SelectiveCopyingConfig {
-            length: config.copy_length,
-            n_tokens: config.copy_tokens,
-            encoding: config.copy_encoding,
-            ..SelectiveCopyingConfig::default()
-        })),
-        Task::FormalLanguage => Some(Box::new(config.formal()?)),
-        Task::Mqar => Some(Box::new(config.mqar())),
-        Task::NearestNeighbour => Some(Box::new(config.nearest_neighbour())),
-        Task::ListOps => Some(Box::new(ListOps::open(&config.listops(), listops_folder(config, run)?)?)),
-        Task::Retrieval => Some(Box::new(Retrieval::open(&config.retrieval(), given_folder(config)?)?)),
-        Task::Image => Some(Box::new(Image::open(config.pixels, given_folder(config)?)?)),
-        Task::Classify => Some(Box::new(Classification::open(table()?, config.classification(experiment.train.seed)?)?)),
-        Task::Forecast => Some(Box::new(Forecasting::open(table()?, config.forecasting(experiment.train.seq_len)?)?)),
-    })
-}
-
-/// Where expressions are read from or written to: the folder that is given, or else one of the run.
-fn listops_folder(config: &DataConfig, run: &Path) -> Result<PathBuf> {
-    if let Some(folder) = &config.path {
-        return expect_folder(folder).map(Path::to_owned);
-    }
-    let folder = run.join(DATA_FOLDER);
-    create_directories(&folder).map_err(|source| Error::io("create the data directory", &folder, source))?;
-    Ok(folder)
-}
-
-fn given_folder(config: &DataConfig) -> Result<&Path> {
-    let files = match config.task {
-        Task::Image => "CIFAR-10's binary version (data_batch_1.bin to data_batch_5.bin and test_batch.bin)",
-        _ => "new_aan_pairs.train.tsv, new_aan_pairs.eval.tsv and new_aan_pairs.test.tsv",
-    };
-    let missing = || Error::needed(Needed::Folder, format!("this task reads files: give the folder of {files}"));
-    expect_folder(config.path.as_ref().ok_or_else(missing)?)
-}
-
-fn expect_folder(path: &Path) -> Result<&Path> {
-    match path.metadata() {
-        Ok(found) if found.is_dir() => Ok(path),
-        Ok(_) => Err(Error::malformed(path, "expected the folder with the files of the task, found a file; give the folder it is in")),
-        Err(source) => Err(Error::io("read the folder", path, source)),
-    }
+    let (data, train) = (&experiment.data, &experiment.train);
+    data.task.spec().open.map(|open| open(data, train, run)).transpose()
 }
 
 /// The digest of the experiment's table, as it is kept.

@@ -30,15 +30,12 @@ impl ResolvedModel {
     /// When the settings of a task are not valid.
     pub(super) fn assumed(experiment: &Experiment) -> Result<ModelConfig> {
         let (data, mut model) = (&experiment.data, experiment.model.clone());
-        let values = IoKind::Values { width: data.columns.len().max(1) };
-        let (reads, predicts) = match data.task {
-            Task::Text if data.tokenizer == TokenizerKind::Character && model.vocab_size == 0 => {
+        let (reads, predicts) = match data.task.spec().assumed_io {
+            Some(io) => io(data),
+            None if data.task == Task::Text && data.tokenizer == TokenizerKind::Character && model.vocab_size == 0 => {
                 (IoKind::Tokens { n: SHAKESPEARE }, IoKind::Tokens { n: SHAKESPEARE })
             }
-            Task::Retrieval => (IoKind::Tokens { n: 256 }, IoKind::Tokens { n: 2 }),
-            Task::Classify => (values, IoKind::Tokens { n: 2 }),
-            Task::Forecast => (values, IoKind::Values { width: data.target.len().max(1) }),
-            _ => return Ok(Self::of(experiment)?.model),
+            None => return Ok(Self::of(experiment)?.model),
         };
         shape(&mut model, reads, predicts);
         Ok(model)

@@ -285,7 +285,7 @@ mod tests {
     fn files_that_are_not_tokenizers_are_refused() {
         let cases = [
             ("", "not valid json"),
-            ("[]", "not a tokenizer"),
+            ("[]", "neither a minrnn tokenizer nor"),
             ("{\"format\":\"minrnn-tokenizer\",\"version\":2,\"kind\":\"byte\"}", "version 2"),
             ("{\"format\":\"minrnn-tokenizer\",\"version\":1,\"kind\":\"word\"}", "unknown variant"),
             ("{\"format\":\"minrnn-tokenizer\",\"version\":1,\"kind\":\"character\"}", "without its characters"),
