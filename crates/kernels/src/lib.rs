@@ -4,6 +4,9 @@
 //! and f64, in [`mod@reference`]. Outputs may be uninitialised and are written whole. Instructions are chosen at run time ([`simd::Level`]);
 //! threads come from the ambient rayon pool; the same shape on the same number of threads gives the same bits ([`grid`]).
 //!
+//! Where a kernel has many tensors, what it reads is its `Inputs`, what its backward pass reads besides is its `Upstream`, and where that
+//! writes is its `Gradients`.
+//!
 //! ```
 //! use core::mem::MaybeUninit;
 //! use minrnn_kernels::{Shape, Start, scan};
