@@ -1,5 +1,8 @@
 #![doc = include_str!("../README.md")]
 //!
+//! Where a kernel has many tensors, what it reads is its `Inputs`, what its backward pass reads besides is its `Upstream`, and where that
+//! writes is its `Gradients`.
+//!
 //! # Where to look
 //! * [`recurrence`]: every linear recurrence, minGRU and minLSTM among them, as cells of one driver;
 //! * [`matmul`], [`weight_matrix`]: products in training and, with compact weights, in inference;

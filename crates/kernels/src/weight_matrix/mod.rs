@@ -21,12 +21,13 @@
 //!
 //! ```
 //! use minrnn_kernels::simd::Level;
-//! use minrnn_kernels::weight_matrix::{Scratch, WeightFormat, WeightMatrix};
+//! use minrnn_kernels::weight_matrix::{Inputs, Scratch, WeightFormat, WeightMatrix};
 //!
 //! // Two outputs, three inputs.
 //! let matrix = WeightMatrix::new(WeightFormat::Bf16, 2, 3, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
 //! let mut y = [0.0; 2];
-//! matrix.multiply(Level::current(), 1, &[1.0, 0.0, -1.0], 0..2, &mut y, 2, Some(&[0.5, 0.0]), &mut Scratch::default());
+//! let inputs = Inputs { rows: 1, x: &[1.0, 0.0, -1.0], bias: Some(&[0.5, 0.0]) };
+//! matrix.multiply(Level::current(), inputs, 0..2, &mut y, 2, &mut Scratch::default());
 //! assert_eq!(y, [-1.5, -2.0]);
 //! ```
 
