@@ -285,9 +285,13 @@ mod write {
     pub(super) fn encode(config: &ModelConfig, tokenizer: Option<&[u8]>, entries: &[TensorEntry], sections: &[Vec<u8>]) -> Vec<u8> {
         let header = Header { model: config.clone(), tokenizer_bytes: tokenizer.map(<[u8]>::len), tensors: entries.to_vec() };
         let header = serde_json::to_vec(&header).expect("numbers and names serialise");
-        let mut bytes = vec![0; FRAME];
+        let sections = || tokenizer.into_iter().chain(sections.iter().map(Vec::as_slice));
+        // Room for all of it at once: a list that grows would be there twice, and beside the sections.
+        let room = sections().fold(FRAME + header.len(), |end, section| end.next_multiple_of(ALIGNMENT) + section.len()) + CHECKSUM;
+        let mut bytes = Vec::with_capacity(room);
+        bytes.resize(FRAME, 0);
         bytes.extend(&header);
-        for section in tokenizer.into_iter().chain(sections.iter().map(Vec::as_slice)) {
+        for section in sections() {
             bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
             bytes.extend(section);
         }
