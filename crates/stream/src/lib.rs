@@ -65,7 +65,7 @@ pub use config::{Cost, ModelConfig, Past};
 pub use digests::{CheckpointFiles, DIGESTS_FILE};
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
-pub use files::{create_directories, read_text, sync_directory, write_atomic};
+pub use files::{create_directories, read_text, sync_directory, without_temporary_name, write_atomic};
 pub use model::Model;
 pub use packed::{PackedModel, TensorEntry};
 pub use sampler::Sampler;
