@@ -34,7 +34,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         // Whoever read stdout has seen enough.
         return ExitCode::SUCCESS;
     }
-    say(format_args!("error: {}", sentence(error)));
+    say(format_args!("error: {}", printable(&sentence(error))));
     ExitCode::from(if is_wrong_input(error) { WRONG_INPUT } else { FAILED })
 }
 
@@ -65,9 +65,20 @@ pub fn sentence(error: &anyhow::Error) -> String {
     error.chain().map(hint::with_hint).reduce(told).unwrap_or_default()
 }
 
+/// `text` with its control characters escaped: a file may have any name, and a terminal would obey it.
+fn printable(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(shown).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_characters_are_escaped_and_all_else_is_kept() {
+        assert_eq!(printable("'a\x1b[31m\nb\u{9b}': é 日本 \u{1f980} \\"), "'a\\u{1b}[31m\\nb\\u{9b}': é 日本 \u{1f980} \\");
+    }
 
     #[test]
     fn a_cause_is_told_once() {

@@ -78,6 +78,41 @@ fn evaluation_and_generation_are_refused_too() {
     training.with(&["max_iterations=4"]).resume().ok();
 }
 
+#[test]
+fn packing_is_refused_before_anything_is_written() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &["max_iterations=1", "eval_iterations=1"]);
+    training.run().ok();
+    let (run, packed) = (shown(&training.out), shown(&scratch.path("packed")));
+    let pack = |limit| Finished::of(&mut minrnn(&["pack", &run, "-o", &packed, "--memory-limit", limit]));
+    pack("20MiB").refused(&["packing needs about", "the memory limit is 20.0 MiB"]);
+    assert!(!scratch.path("packed").exists());
+    pack("1GiB").ok();
+}
+
+#[test]
+fn predicting_is_refused_and_the_length_of_sequences_counts() {
+    let scratch = Scratch::new();
+    let table = |steps: usize| {
+        (0..4 * steps).fold("id,kind,x\n".to_owned(), |rows, i| format!("{rows}s{},{},{}\n", i / steps, i / steps % 2, i % 7))
+    };
+    let data = shown(&scratch.write("short.csv", table(8)));
+    let args = ["--task", "classify", "--data", &data, "--group", "id", "--target", "kind"].map(str::to_owned).into();
+    let training = Training { args, ..scratch.task("run", &["max_iterations=1", "batch_size=4", "d_model=64", "train_fraction=0.5"]) };
+    training.run().ok();
+    let run = shown(&training.out);
+    let refusal = ["needs about", "the memory limit is"];
+
+    // Enough for the sequences that were trained on, and not for these.
+    let long = shown(&scratch.write("long.csv", table(20_000)));
+    for command in ["predict", "eval"] {
+        let limited = |data: &str| Finished::of(&mut minrnn(&[command, &run, "--data", data, "--memory-limit", "70MiB"]));
+        limited(&data).ok();
+    }
+    Finished::of(&mut minrnn(&["eval", &run, "--data", &long, "--memory-limit", "70MiB"])).refused(&refusal);
+    Finished::of(&mut minrnn(&["predict", &run, "--data", &data, "--memory-limit", "20MiB"])).refused(&refusal);
+}
+
 fn inspected(arguments: &[&str]) -> Value {
     let finished = Finished::of(&mut minrnn(&[&["inspect"], arguments, &["--json"]].concat())).ok();
     serde_json::from_str(&finished.stdout).unwrap()

@@ -4,7 +4,9 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{Finished, Random, Scratch, Training, assert_untouched, leftovers, signal, snapshot, wait_until, wait_until_interruptible};
+use common::{
+    Finished, Random, Scratch, Training, assert_untouched, leftovers, minrnn, shown, signal, snapshot, wait_until, wait_until_interruptible,
+};
 
 /// Kills a run of 60 iterations at random moments, resumes it to its end, and compares it with an uninterrupted one.
 fn resume_is_bit_for_bit(seed: u64, settings: &[&str], make: fn(&Scratch, &str, &[&str]) -> Training) {
@@ -239,6 +241,33 @@ fn a_finished_run_can_be_made_longer() {
     longer.run().ok();
     longer.with(&["max_iterations=30"]).resume().ok();
     longer.outcome().assert_equals(&whole.outcome());
+}
+
+#[test]
+fn another_experiment_beside_resume_is_refused_and_the_own_is_not() {
+    let scratch = Scratch::new();
+    let training = scratch.task("run", &["copy_length=12", "copy_tokens=2", "max_iterations=2"]);
+    training.run().ok();
+    let before = snapshot(&training.out);
+    let out = shown(&training.out);
+    let resume = |args: &[&str]| Finished::of(minrnn(&["train", "--resume", "--out", &out]).args(args));
+    let plain = scratch.write("plain.toml", "[model]\nd_model = 24\n[data]\ntask = \"selective-copying\"\n");
+    for name in ["parity", "selective-copying-paper", &shown(&plain)] {
+        resume(&[name]).refused(&[name, "is not the experiment of the run in", "leave", "--out"]);
+    }
+    resume(&["no-such"]).refused(&["no file and no experiment 'no-such'"]);
+    assert_untouched(&training.out, &before);
+    resume(&["selective-copying"]).ok();
+    resume(&["selective-copying", "--set", "max_iterations=3"]).ok();
+
+    // A file without a description is known by its model.
+    let file = scratch
+        .write("own.toml", "[model]\nd_model = 16\nn_layers = 1\n[data]\ntask = \"selective-copying\"\ncopy_length = 12\ncopy_tokens = 2\n[train]\nmax_iterations = 1\n");
+    let own = shown(&scratch.path("own"));
+    let args = ["train", &shown(&file), "--set", "eval_iterations=1", "--out", &own];
+    Finished::of(&mut minrnn(&args)).ok();
+    Finished::of(minrnn(&args).arg("--resume")).ok();
+    Finished::of(&mut minrnn(&["train", &shown(&plain), "--out", &own, "--resume"])).refused(&["plain.toml", "is not the experiment"]);
 }
 
 #[test]

@@ -17,8 +17,8 @@ use std::path::Path;
 use burn::module::Module;
 use burn::tensor::{Device, TensorData};
 use minrnn_model::{
-    CheckpointConfig, CheckpointFiles, ModelConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint, sync_directory, write_atomic,
-    write_safetensors,
+    CheckpointConfig, CheckpointFiles, ModelConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint, sync_directory, without_temporary_name,
+    write_atomic, write_safetensors,
 };
 use tempfile::TempDir;
 
@@ -117,22 +117,34 @@ pub fn create_checkpoint(
         return Err(Error::malformed(directory, "it is there already; name a directory to make"));
     }
     let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let unfinished = temporary_directory_in(parent).map_err(|error| Error::io("make", directory, error))?;
-    config.write(unfinished.path())?;
+    let io = |error| Error::io("make", directory, error);
+    let unfinished = temporary_directory_in(parent).map_err(io)?;
+    let loaded = fill(unfinished.path(), config, tensors, tokenizer, device).map_err(|error| error.moved(unfinished.path(), directory))?;
+    std::fs::rename(unfinished.path(), directory).map_err(io)?;
+    // It has another name now, and nothing is left to clean up.
+    let _ = unfinished.keep();
+    sync_directory(parent).map_err(io)?;
+    Ok(loaded)
+}
+
+/// Writes the files of a checkpoint into an empty directory, and reads its model.
+fn fill(
+    directory: &Path,
+    config: &CheckpointConfig,
+    tensors: impl IntoIterator<Item = (String, Tensor)>,
+    tokenizer: Option<&Path>,
+    device: &Device,
+) -> Result<LoadedModel> {
+    config.write(directory)?;
     let tensors = tensors.into_iter().map(|(name, tensor)| (name, tensor.shape, Cow::Owned(tensor.data)));
-    write_safetensors(unfinished.path().join(WEIGHTS_FILE), tensors, None)?;
+    write_safetensors(directory.join(WEIGHTS_FILE), tensors, None)?;
     if let Some(tokenizer) = tokenizer {
         let bytes = std::fs::read(tokenizer).map_err(|error| Error::io("read", tokenizer, error))?;
         Tokenizer::from_bytes(&bytes, tokenizer)?;
-        write_atomic(unfinished.path().join(TOKENIZER_FILE), &bytes)?;
+        write_atomic(directory.join(TOKENIZER_FILE), &bytes)?;
     }
-    CheckpointFiles::seal(unfinished.path())?;
-    let loaded = load_model(unfinished.path(), device)?;
-    std::fs::rename(unfinished.path(), directory).map_err(|error| Error::io("make", directory, error))?;
-    // It has another name now, and nothing is left to clean up.
-    let _ = unfinished.keep();
-    sync_directory(parent).map_err(|error| Error::io("make", directory, error))?;
-    Ok(loaded)
+    CheckpointFiles::seal(directory)?;
+    load_model(directory, device)
 }
 
 fn temporary_directory_in(parent: &Path) -> std::io::Result<TempDir> {
@@ -141,7 +153,7 @@ fn temporary_directory_in(parent: &Path) -> std::io::Result<TempDir> {
     // Private by default; the finished directory should have the permissions any new one has.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
-    builder.tempdir_in(parent)
+    builder.tempdir_in(parent).map_err(without_temporary_name)
 }
 
 /// Puts the tensors of `weights` into the parameters of `module` by name; they are taken out of `weights`.

@@ -197,28 +197,70 @@ impl Error {
         Self::Run { path: path.as_ref().to_owned(), problem }
     }
 
+    /// The same about what is now, or was to be, at `to` where it names something at or below `from`.
+    pub(crate) fn moved(mut self, from: &Path, to: &Path) -> Self {
+        let path = match &mut self {
+            Self::Io { path, .. } | Self::Malformed { path, .. } => Some(path),
+            Self::Model(error) => error.path_mut(),
+            _ => None,
+        };
+        if let Some(path) = path
+            && let Ok(below) = path.strip_prefix(from)
+        {
+            *path = if below.as_os_str().is_empty() { to.to_owned() } else { to.join(below) };
+        }
+        self
+    }
+
     /// True where the caller's input is at fault (exit code 2), false where the run itself failed (exit code 1).
     pub fn is_wrong_input(&self) -> bool {
         match self {
             Self::NonFinite { .. } | Self::Output { .. } | Self::Runtime(minrnn_stream::Error::Logit { .. }) => false,
             // A path that cannot be right is; a full disk or a missing permission is not.
-            Self::Io { source, .. } | Self::Model(minrnn_model::Error::Io { source, .. }) => matches!(
-                source.kind(),
-                ErrorKind::NotFound
-                    | ErrorKind::AlreadyExists
-                    | ErrorKind::IsADirectory
-                    | ErrorKind::NotADirectory
-                    | ErrorKind::InvalidInput
-                    | ErrorKind::InvalidFilename
-            ),
+            Self::Io { source, .. } | Self::Model(minrnn_model::Error::Io { source, .. }) => {
+                matches!(
+                    source.kind(),
+                    ErrorKind::NotFound
+                        | ErrorKind::AlreadyExists
+                        | ErrorKind::IsADirectory
+                        | ErrorKind::NotADirectory
+                        | ErrorKind::InvalidInput
+                        | ErrorKind::InvalidFilename
+                ) || is_loop(source.kind())
+            }
             _ => true,
         }
     }
 }
 
+/// Whether symbolic links lead to themselves. The kind has a name, but none that may be written.
+fn is_loop(kind: ErrorKind) -> bool {
+    format!("{kind:?}") == "FilesystemLoop"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_symbolic_link_to_itself_is_wrong_input() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("loop");
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        let source = std::fs::read(&path).unwrap_err();
+        assert!(Error::io("read", &path, source).is_wrong_input());
+    }
+
+    #[test]
+    fn an_error_about_something_moved_names_it_where_it_is_to_be() {
+        let missing = |path: &str| Error::from(minrnn_model::Error::io("read", path, ErrorKind::NotFound.into()));
+        let told = |path: &str| missing(path).moved(Path::new("a/.writing-x"), Path::new("b/model")).to_string();
+        assert_eq!(told("a/.writing-x/config.json"), "could not read 'b/model/config.json': entity not found");
+        assert_eq!(told("a/.writing-x"), "could not read 'b/model': entity not found");
+        assert_eq!(told("a/other"), "could not read 'a/other': entity not found");
+        assert_eq!(Error::Data("x".to_owned()).moved(Path::new("a"), Path::new("b")).to_string(), "x");
+    }
 
     #[test]
     fn a_wrong_path_is_wrong_input_and_a_refusing_disk_is_not() {

@@ -3,8 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::tensor::{Tensor, TensorData};
+use minrnn_model::ModelConfig;
 
 use crate::data::table::{Prediction, Series, TableTask, WholeSeries};
+use crate::memory::{Estimate, Sizes, inference};
 use crate::model::SequenceModel;
 use crate::nn::{Mixer, Mode, State};
 use crate::{Error, Result};
@@ -13,6 +15,17 @@ use crate::{Error, Result};
 const BATCH_SIZE: usize = 32;
 /// Steps read at once.
 const CHUNK_LEN: usize = 512;
+
+/// What predicting for `series` with a model of `config` needs.
+///
+/// # Errors
+/// When the configuration is not valid.
+pub fn prediction_memory(config: &ModelConfig, series: &[Series]) -> Result<Estimate> {
+    let longest = series.iter().map(Series::len).max().unwrap_or(0);
+    let (batch_size, seq_len) = (series.len().min(BATCH_SIZE), longest.min(CHUNK_LEN));
+    let sizes = Sizes { batch_size, seq_len, scored: (batch_size * seq_len) as u128, threads: rayon::current_num_threads() };
+    inference("prediction", config, sizes)
+}
 
 /// What `model` says at the last step of each of `series`, each read from its first step on; `None` when `stop` was raised before the end.
 ///

@@ -415,6 +415,26 @@ fn a_damaged_session_is_refused_and_never_panics() {
 }
 
 #[test]
+fn a_session_that_is_not_finite_is_refused_under_a_right_checksum() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("session");
+    for mixer in [MixerKind::MinGru, MixerKind::Attention, MixerKind::Hyena] {
+        let config = config(mixer);
+        let model = model(&config);
+        let identity = ModelIdentity::of(&config, &model);
+        let mut broken = model.clone();
+        broken.embedding = broken.embedding.map(|table| Embedding { weight: table.weight.map(|weight| weight * f32::NAN) });
+        let mut session = Session::new(&broken, 2);
+        session.advance(&[prompt(3, 1), prompt(2, 2)]).unwrap();
+        session.save(&path, &identity).unwrap();
+        let refused = Session::load(&path, &model, &identity).unwrap_err();
+        let sentence = refused.to_string();
+        assert!(refused.is_wrong_input() && sentence.contains("holds NaN, expected finite numbers"), "{mixer}: {sentence}");
+        assert!(sentence.contains("its state 'block"), "{sentence}");
+    }
+}
+
+#[test]
 fn a_model_whose_logits_are_not_numbers_is_named() {
     let mut model = model(&config(MixerKind::MinGru));
     model.embedding = model.embedding.map(|table| Embedding { weight: table.weight.map(|weight| weight * f32::NAN) });

@@ -140,6 +140,22 @@ impl Error {
         Self::Io { action, path: path.as_ref().to_owned(), source }
     }
 
+    /// The file or directory that it is about, where there is one.
+    pub fn path_mut(&mut self) -> Option<&mut PathBuf> {
+        match self {
+            Self::Io { path, .. }
+            | Self::Malformed { path, .. }
+            | Self::WrongLength { path, .. }
+            | Self::DamagedHeader { path, .. }
+            | Self::WrongType { path, .. }
+            | Self::MissingTensor { path, .. }
+            | Self::UnexpectedTensor { path, .. }
+            | Self::WrongShape { path, .. }
+            | Self::NotFinite { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
     /// An [`Error::Malformed`] for `path`.
     pub fn malformed(path: impl AsRef<Path>, problem: impl Into<String>) -> Self {
         Self::Malformed { path: path.as_ref().to_owned(), problem: problem.into() }

@@ -22,13 +22,21 @@ pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
             // As a plain `create` would: the process's umask decides.
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
-        let mut file = builder.tempfile_in(directory)?;
-        file.write_all(bytes)?;
+        let mut file = builder.tempfile_in(directory).map_err(without_temporary_name)?;
+        file.as_file_mut().write_all(bytes)?;
         file.as_file().sync_all()?;
         file.persist(path).map_err(|refused| refused.error)?;
         sync_directory(directory)
     };
     write().map_err(|source| Error::io("write", path, source))
+}
+
+/// The system's answer alone: the error of a temporary file that cannot be made ends with a name that nobody asked for.
+pub fn without_temporary_name(error: std::io::Error) -> std::io::Error {
+    match error.to_string().rsplit_once(" at path \"") {
+        Some((answer, _)) if error.raw_os_error().is_none() => std::io::Error::new(error.kind(), answer),
+        _ => error,
+    }
 }
 
 /// Makes the names in `directory` (files created, renamed or removed) outlast a power failure.
@@ -117,7 +125,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let inside = directory.path().join("missing").join("file");
         let refused = write_atomic(&inside, b"x").unwrap_err().to_string();
-        assert!(refused.starts_with("could not write") && refused.contains("missing"), "{refused}");
+        assert_eq!(refused, format!("could not write '{}': No such file or directory (os error 2)", inside.display()));
         // A directory in the way: the rename fails and the temporary file goes.
         let taken = directory.path().join("taken");
         std::fs::create_dir(&taken).unwrap();

@@ -38,7 +38,7 @@ pub use config::{CheckedConfig, Cost, KvCache, ModelConfig};
 pub use digests::{CheckpointFiles, DIGESTS_FILE};
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
-pub use files::{create_directories, read_text, sync_directory, write_atomic};
+pub use files::{create_directories, read_text, sync_directory, without_temporary_name, write_atomic};
 pub use packed::{PackedFile, Section, TensorEntry};
 pub use spec::{MixerKind, MixerSpec, Role, Setting, TensorSpec, Tensors};
 #[cfg(feature = "std")]

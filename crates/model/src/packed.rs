@@ -12,7 +12,7 @@
 //! Version 1 had a tokenizer (`tokenizer_bytes`) in place of the list of sections, and is still read.
 
 use alloc::collections::BTreeMap;
-use alloc::{format, string::String, string::ToString, vec, vec::Vec};
+use alloc::{format, string::String, string::ToString, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
@@ -186,11 +186,15 @@ impl<'a> PackedFile<'a> {
             tensors: tensors.iter().map(|(entry, _)| entry.clone()).collect(),
         };
         let header = serde_json::to_vec(&header).expect("numbers and names serialise");
-        let mut bytes = vec![0; FRAME];
-        bytes.extend(&header);
         let tensor = |(entry, bytes): &'_ (TensorEntry, Vec<u8>)| assert_eq!(entry.bytes, bytes.len(), "tensor '{}'", entry.name);
         tensors.iter().for_each(tensor);
-        for part in sections.iter().map(|section| section.bytes).chain(tensors.iter().map(|(_, bytes)| bytes.as_slice())) {
+        let parts = || sections.iter().map(|section| section.bytes).chain(tensors.iter().map(|(_, bytes)| bytes.as_slice()));
+        // Room for all of it at once: a list that grows would be there twice, and beside the parts.
+        let room = parts().fold(FRAME + header.len(), |end, part| end.next_multiple_of(ALIGNMENT) + part.len()) + CHECKSUM;
+        let mut bytes = Vec::with_capacity(room);
+        bytes.resize(FRAME, 0);
+        bytes.extend(&header);
+        for part in parts() {
             bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
             bytes.extend(part);
         }
@@ -265,6 +269,7 @@ impl<'a> Parts<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
 
     fn config() -> ModelConfig {
         ModelConfig { vocab_size: 5, d_model: 4, n_layers: 1, ..Default::default() }

@@ -7,10 +7,12 @@ use anyhow::Context;
 use minrnn::Error;
 use minrnn::checkpoint::tokenizer_of;
 use minrnn::deployed::Deployed;
+use minrnn::memory::packing;
 use minrnn::train::find_checkpoint;
-use minrnn_model::{CheckpointFiles, WeightFormat, read_checkpoint};
+use minrnn_model::{CheckpointFiles, WEIGHTS_FILE, WeightFormat, read_checkpoint};
 use minrnn_stream::PackedModel;
 
+use crate::memory::MemoryArg;
 use crate::output::{expect_harmless, print};
 
 #[derive(clap::Args)]
@@ -23,15 +25,19 @@ pub struct Args {
     /// The file to write
     #[arg(short, long, value_name = "FILE", default_value = "model.minrnn")]
     output: PathBuf,
+    #[command(flatten)]
+    memory: MemoryArg,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     expect_harmless(&args.output, [])?;
     let checkpoint = find_checkpoint(&args.run)?;
+    let weights_bytes = std::fs::metadata(checkpoint.join(WEIGHTS_FILE)).map_or(0, |file| file.len());
+    let format: WeightFormat = args.weights.parse().map_err(minrnn_model::Error::from).map_err(Error::from)?;
+    packing(weights_bytes, format).expect_room(args.memory.given())?;
     let (config, mut weights) = read_checkpoint(&checkpoint).map_err(Error::from)?;
     // A vocabulary that cannot be read is refused now, not by whoever gets the file.
     let tokenizer = tokenizer_of(&CheckpointFiles::open(&checkpoint).map_err(Error::from)?)?.map(|(_, bytes)| bytes);
-    let format: WeightFormat = args.weights.parse().map_err(minrnn_model::Error::from).map_err(Error::from)?;
     let tensors = PackedModel::write(&args.output, &config.model, &mut weights, format, tokenizer.as_deref()).map_err(Error::from)?;
 
     let size = std::fs::metadata(&args.output).with_context(|| format!("could not read '{}'", args.output.display()))?.len();

@@ -7,13 +7,14 @@ use std::sync::atomic::AtomicBool;
 
 use minrnn::checkpoint::{load_model, load_table_task};
 use minrnn::data::table::{Prediction, Series, TableTask};
-use minrnn::predict::predict;
+use minrnn::predict::{predict, prediction_memory};
 use minrnn::train::find_checkpoint;
 use minrnn_model::write_atomic;
 
 use crate::device::DeviceArg;
 use crate::display::say;
 use crate::failure::{FAILED, WrongInput};
+use crate::memory::MemoryArg;
 use crate::threads::Threads;
 use crate::{input, interrupt, output};
 
@@ -32,6 +33,8 @@ pub struct Args {
     device: DeviceArg,
     #[command(flatten)]
     threads: Threads,
+    #[command(flatten)]
+    memory: MemoryArg,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -55,6 +58,9 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
     };
     let (reads, data) = (task.clone(), input::path(&args.data));
     let Some(series) = interrupt::unless_stopped(stop, move || reads.read(&data)).transpose()? else { return stopped() };
+    if args.device.is_cpu()? {
+        prediction_memory(&loaded.config.model, &series)?.expect_room(args.memory.given())?;
+    }
     let Some(predictions) = predict(&loaded.model, &task, &series, stop)? else { return stopped() };
     let table = as_csv(&task, &series, &predictions);
     match &args.out {

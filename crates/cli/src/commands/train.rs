@@ -8,6 +8,7 @@ use anyhow::Context;
 use minrnn::train::{
     EXPERIMENT_FILE, Ending, Experiment, Pointer, RunDir, Task, Trainer, find_data, readable, readable_folder, training_memory,
 };
+use minrnn_model::ModelConfig;
 
 use crate::device::DeviceArg;
 use crate::display::{self, Display, say};
@@ -87,9 +88,30 @@ fn open(args: &Args, out: &Path) -> anyhow::Result<(Experiment, RunDir)> {
         say(format_args!("'{}' has no checkpoint yet: starting anew", out.display()));
     }
     let mut experiment = Experiment::load_file(&stored, &args.settings)?;
+    expect_own(args, &experiment, out)?;
     take_memory_limit(&mut experiment, args);
     take_data(&mut experiment, args)?;
     Ok((experiment, run))
+}
+
+/// Refuses an experiment that is named beside `--resume` and is not that of the run, which goes on with its own.
+fn expect_own(args: &Args, own: &Experiment, out: &Path) -> anyhow::Result<()> {
+    let Some(name) = &args.experiment else { return Ok(()) };
+    let named = Experiment::load(name, &args.settings)?;
+    // Settings of the run's start may be missing now; what every built-in experiment has is a description of its own.
+    let same = match named.description.is_empty() {
+        false => named.description == own.description && named.data.task == own.data.task,
+        true => ModelConfig { vocab_size: own.model.vocab_size, ..named.model } == own.model && named.data.task == own.data.task,
+    };
+    if same {
+        return Ok(());
+    }
+    let sentence = format!(
+        "'{name}' is not the experiment of the run in '{}', which goes on with its own; leave '{name}' out, or start a new run with --out and \
+         without --resume",
+        out.display()
+    );
+    Err(WrongInput(sentence).into())
 }
 
 fn new_experiment(args: &Args) -> anyhow::Result<Experiment> {

@@ -40,12 +40,13 @@ pub fn training_memory_of(experiment: &Experiment, model: &ModelConfig, longest:
     estimate(experiment, &model.checked()?, longest)
 }
 
-/// What evaluating the model of `experiment` needs, on batches as large as those of its training.
+/// What evaluating the model of `experiment` needs, on batches as large as those of its training, with sequences of at most `longest`
+/// steps where the data tell.
 ///
 /// # Errors
 /// When the model is not valid.
-pub fn evaluation_memory(experiment: &Experiment) -> Result<Estimate> {
-    let [_, sizes] = sizes(experiment, None);
+pub fn evaluation_memory(experiment: &Experiment, longest: Option<usize>) -> Result<Estimate> {
+    let [_, sizes] = sizes(experiment, longest);
     inference("evaluation", &experiment.model, sizes)
 }
 

@@ -125,7 +125,7 @@ impl Data {
     }
 
     /// Steps of the longest sequence of a task.
-    pub(super) fn longest(&self) -> Option<usize> {
+    pub fn longest(&self) -> Option<usize> {
         match self {
             Self::Text { .. } => None,
             Self::Task(task) => Some(task.longest()),

@@ -84,9 +84,11 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let checkpoint = find_checkpoint(&args.run)?;
     let LoadedModel { config, model, tokenizer } = load_model(&checkpoint, &args.device.open()?)?;
     let mut experiment = Experiment::of_checkpoint(&config, &checkpoint)?;
-    if args.device.is_cpu()? {
-        evaluation_memory(&experiment)?.expect_room(args.memory.given())?;
-    }
+    let is_cpu = args.device.is_cpu()?;
+    let expect_room = |experiment: &Experiment, longest| -> minrnn::Result<()> {
+        if is_cpu { evaluation_memory(experiment, longest)?.expect_room(args.memory.given()) } else { Ok(()) }
+    };
+    expect_room(&experiment, None)?;
     if let Some(width) = args.by_length.width() {
         let scores = by_length::Strings::new(&experiment, &args.by_length)?;
         print_model(&checkpoint, args.json)?;
@@ -104,6 +106,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let folder = tempfile::tempdir().context("could not create a temporary directory")?;
     let mut comparison = None;
     let mut task_set = |name, data: &Data| -> anyhow::Result<Vec<(&str, Box<dyn EvaluationSet>)>> {
+        expect_room(&experiment, data.longest())?;
         comparison = data.comparison(Purpose::TestData);
         Ok(vec![(name, data.fixed_batches(&experiment, args.batches, Purpose::TestData)?)])
     };
@@ -124,6 +127,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         (Some(path), None) if experiment.data.task.reads_a_folder() => {
             experiment.data.path = Some(path);
             let data = Data::open(&experiment, folder.path())?;
+            expect_room(&experiment, data.longest())?;
             vec![("fixed batches", data.fixed_batches(&experiment, args.batches, Purpose::TestData)?)]
         }
         (Some(_), None) => {

@@ -1,6 +1,7 @@
 //! Which columns of a table are wanted, and where they are.
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use crate::suggestion::suggestion;
 use crate::{Error, Result};
@@ -36,12 +37,14 @@ impl Wanted {
     /// # Errors
     /// When a column is missing or there twice, or none is left for numbers.
     pub(super) fn positions(&self, header: &[String]) -> Result<Positions> {
-        let all = |names: &[String]| names.iter().map(|name| position(header, name)).collect::<Result<Vec<_>>>();
+        let index = Index::new(header);
+        let all = |names: &[String]| names.iter().map(|name| index.position(name)).collect::<Result<Vec<_>>>();
         let texts = all(&self.texts)?;
         let numbers = match &self.numbers {
             Numbers::Named(names) => all(names)?,
             // An index that pandas adds is no column of the table.
             Numbers::AllOthers => {
+                let texts: HashSet<usize> = texts.iter().copied().collect();
                 (0..header.len()).filter(|at| !texts.contains(at) && !header[*at].starts_with("__index_level_")).collect()
             }
         };
@@ -69,11 +72,56 @@ fn there_twice(name: &str) -> Error {
     Error::Data(format!("the column '{name}' is there twice; give its columns different names"))
 }
 
-fn position(header: &[String], name: &str) -> Result<usize> {
-    let mut found = header.iter().enumerate().filter(|(_, column)| *column == name).map(|(at, _)| at);
-    match (found.next(), found.next()) {
-        (Some(at), None) => Ok(at),
-        (Some(_), Some(_)) => Err(there_twice(name)),
-        (None, _) => Err(Error::Data(format!("there is no column '{name}'{}", suggestion(name, header.iter().map(String::as_str))))),
+/// Where the columns of a header stand, by name.
+struct Index<'a> {
+    header: &'a [String],
+    /// The first place of a name, and whether it has another one.
+    places: HashMap<&'a str, (usize, bool)>,
+}
+
+impl<'a> Index<'a> {
+    fn new(header: &'a [String]) -> Self {
+        let mut places = HashMap::with_capacity(header.len());
+        for (at, name) in header.iter().enumerate() {
+            match places.entry(name.as_str()) {
+                Entry::Vacant(entry) => _ = entry.insert((at, false)),
+                Entry::Occupied(mut entry) => entry.get_mut().1 = true,
+            }
+        }
+        Self { header, places }
+    }
+
+    fn position(&self, name: &str) -> Result<usize> {
+        match self.places.get(name) {
+            Some(&(at, false)) => Ok(at),
+            Some((_, true)) => Err(there_twice(name)),
+            None => {
+                let names = self.header.iter().map(String::as_str);
+                Err(Error::Data(format!("there is no column '{name}'{}", suggestion(name, names))))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn columns_of_a_wide_table_are_found_in_one_pass_over_its_header() {
+        let header: Vec<String> = (0..1 << 16).map(|at| format!("column {at:05}")).collect();
+        let backwards: Vec<String> = header.iter().rev().cloned().collect();
+        let started = Instant::now();
+        let named = Wanted { numbers: Numbers::Named(backwards.clone()), texts: Vec::new() }.positions(&header).unwrap();
+        assert_eq!(named.numbers, (0..1 << 16).rev().collect::<Vec<_>>());
+        let texts = Wanted { numbers: Numbers::AllOthers, texts: header[1..].to_vec() }.positions(&header).unwrap();
+        assert_eq!(texts.numbers, [0]);
+        let frame = super::super::frame::Frame::new(&header, &named);
+        assert_eq!(frame.columns(&header), named.numbers);
+        assert_eq!(Wanted::named(header.iter().chain(&backwards), Vec::new()).numbers, Numbers::Named(header));
+        // A pass for each column would take a minute.
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     }
 }

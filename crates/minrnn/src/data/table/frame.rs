@@ -1,6 +1,6 @@
 //! The wanted columns of a table in memory.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::columns::{Positions, Wanted};
 use crate::{Error, Result};
@@ -99,20 +99,16 @@ impl Frame {
     /// # Panics
     /// When one is missing.
     pub(super) fn columns(&self, names: &[String]) -> Vec<usize> {
-        let find = |name: &String| self.names.iter().position(|column| column == name).expect("the column was asked for");
-        names.iter().map(find).collect()
+        let places: HashMap<&String, usize> = self.names.iter().enumerate().map(|(at, name)| (name, at)).collect();
+        names.iter().map(|name| *places.get(name).expect("the column was asked for")).collect()
     }
 }
 
 impl Wanted {
     /// These columns of numbers once each, and these of texts.
     pub(super) fn named<'a>(numbers: impl IntoIterator<Item = &'a String>, texts: Vec<String>) -> Self {
-        let mut names: Vec<String> = Vec::new();
-        for name in numbers {
-            if !names.contains(name) {
-                names.push(name.clone());
-            }
-        }
+        let mut seen = HashSet::new();
+        let names = numbers.into_iter().filter(|&name| seen.insert(name)).cloned().collect();
         Self { numbers: super::Numbers::Named(names), texts }
     }
 }

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use minrnn_model::sync_directory;
+use minrnn_model::{sync_directory, without_temporary_name};
 
 use super::expression::{evaluate, text_of, tokenize};
 use super::{Expressions, ListOpsTask};
@@ -91,10 +91,10 @@ fn shown(bytes: &[u8]) -> String {
 /// Writes the parts to a new folder beside `target`, then gives it that name.
 fn write_all(parts: &[Expressions; 3], beside: &Path, target: &Path) -> Result<()> {
     let io = |path: &Path, source| Error::io("write the expressions", path, source);
-    let unfinished = tempfile::Builder::new().prefix(WRITING).tempdir_in(beside).map_err(|error| io(beside, error))?;
+    let unfinished =
+        tempfile::Builder::new().prefix(WRITING).tempdir_in(beside).map_err(|error| io(beside, without_temporary_name(error)))?;
     for (part, name) in parts.iter().zip(FILES) {
-        let path = unfinished.path().join(name);
-        write(part, &path).map_err(|error| io(&path, error))?;
+        write(part, &unfinished.path().join(name)).map_err(|error| io(&target.join(name), error))?;
     }
     publish(unfinished.path(), target).map_err(|error| io(target, error))?;
     // Renamed, it is no longer there to be removed.
