@@ -25,13 +25,13 @@ fn what_cannot_be_written_is_named_as_it_was_to_be_named() {
     let scratch = Scratch::new();
     let foreign = Path::new(env!("CARGO_MANIFEST_DIR")).join("../minrnn/tests/fixtures/interchange/min_gru_pytorch.safetensors");
     let weights = scratch.path("foreign.safetensors");
-    let mut read = minrnn_stream::Weights::read(foreign).unwrap();
+    let mut read = minrnn_model::Weights::read(foreign).unwrap();
     let names: Vec<String> = read.names().filter(|name| !name.starts_with("case.")).map(ToOwned::to_owned).collect();
     let tensors = names.into_iter().map(|name| {
         let tensor = read.take_any(&name).unwrap();
         (name, tensor.shape, tensor.data.into())
     });
-    minrnn_stream::write_safetensors(&weights, tensors.collect::<Vec<_>>(), None).unwrap();
+    minrnn_model::write_safetensors(&weights, tensors.collect::<Vec<_>>(), None).unwrap();
     let full = |args: &[&str], name: &Path| {
         let finished = with_file_limit(&minrnn(args), 2);
         finished.failed(1, &[&format!("could not write '{}': File too large (os error 27)", name.display())]);
