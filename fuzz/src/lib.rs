@@ -138,13 +138,14 @@ pub fn packed_model(config: &ModelConfig, format: WeightFormat, tokenizer: Optio
 /// Runs a loaded model: a prompt read at once and token by token gives the same bits, and so does a saved state.
 pub fn use_model(model: &Model) {
     // A file may describe a model that is small on disk and large in use; what is bounded is what loading takes.
-    if model.parameters() > 1 << 18 || model.init_state(0).bytes_per_row() > 1 << 20 {
+    let sessions = |rows| model.init_state(rows).expect("there is room for a few sessions");
+    if model.parameters() > 1 << 18 || sessions(0).bytes_per_row() > 1 << 20 {
         return;
     }
     let v = model.vocab_size();
     let tokens = [0, v as u32 - 1, 0, v as u32 / 2];
     let mut workspace = Workspace::new();
-    let (mut state, mut stepped) = (model.init_state(1), model.init_state(2));
+    let (mut state, mut stepped) = (sessions(1), sessions(2));
     let (mut logits, mut step_logits) = (vec![0.0; v], vec![0.0; 2 * v]);
     model.prefill(&[tokens], &mut state, &mut logits, &mut workspace).expect("the tokens are known");
     for token in tokens {
@@ -153,8 +154,13 @@ pub fn use_model(model: &Model) {
     assert_same(&logits, &step_logits[..v]);
     assert_same(&logits, &step_logits[v..]);
     assert_same(state.values(), stepped.select(&[1]).expect("there are two").values());
-    let saved = State::from_bytes(&state.to_bytes(), model).expect("what was saved is loaded");
-    assert_same(saved.values(), state.values());
+    let saved = State::from_bytes(&state.to_bytes(), model);
+    // Weights may be finite and what they give not, such as the root of a negative variance.
+    if state.values().iter().all(|value| value.is_finite()) {
+        assert_same(saved.expect("what was saved is loaded").values(), state.values());
+    } else {
+        assert!(saved.is_err(), "a session that is not finite is not gone on with");
+    }
 }
 
 /// Panics where the bits differ, but for those of what is no number.

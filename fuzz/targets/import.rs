@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use minrnn::interchange::{Format, NamedTensor, Settings, export, import};
+use minrnn::interchange::{Form, Format, NamedTensor, Settings, export, import};
 use minrnn_fuzz::{file, repository_files, safetensors_file, seeds};
 use minrnn_model::{FeedForwardKind, GruForm, MixerKind, ModelConfig, Weights};
 
@@ -46,12 +46,13 @@ fuzz_target!(
             let Ok(config) = format.config(&weights, &settings(format)) else { return };
             config
         };
+        let form = Form::of(&weights);
         let Ok(ours) = import(format, &mut weights, &config) else { return };
         for (_, tensor) in &ours {
             assert_eq!(tensor.shape.iter().product::<usize>(), tensor.data.len());
         }
         // Whatever can be read can be written, and means the same then.
-        let theirs = export(format, &mut written("ours.safetensors", ours.clone()), &config).expect("what was imported is exported");
+        let theirs = export(format, &mut written("ours.safetensors", ours.clone()), &config, form).expect("what was imported is exported");
         let again = import(format, &mut written("theirs.safetensors", theirs), &config).expect("what was exported is imported");
         assert_eq!(again.len(), ours.len());
         for ((name, tensor), (name_again, tensor_again)) in ours.iter().zip(&again) {

@@ -25,7 +25,7 @@ fuzz_target!(
     init: seeds("state", || {
         let mut files = Vec::new();
         for (number, model) in MODELS.iter().enumerate() {
-            let mut state = model.init_state(2);
+            let mut state = model.init_state(2).expect("there is room for two sessions");
             model.advance(&[&[0, 1, 2][..], &[3]], &mut state, &mut Workspace::new()).expect("the tokens are known");
             let file = state.to_bytes();
             let end = 12 + u32::from_le_bytes(file[8..12].try_into().expect("four bytes")) as usize;

@@ -23,7 +23,12 @@ fuzz_target!(
         }).collect();
         let mut again = Weights::read(safetensors_file("again.safetensors", &tensors, None)).expect("what was written is read");
         for (name, shape, values) in &tensors {
-            assert_same(&again.take(name, shape).expect("it is there"), values);
+            if values.iter().all(|value| value.is_finite()) {
+                assert_same(&again.take(name, shape).expect("it is there"), values);
+            } else {
+                assert!(again.clone().take(name, shape).is_err(), "weights are finite");
+                assert_same(&again.take_any(name).expect("it is there").data, values);
+            }
             read.take_any(name).expect("it is there");
         }
         again.expect_empty().and(read.expect_empty()).expect("all were taken");

@@ -5,6 +5,7 @@
 
 mod dots;
 mod lines;
+mod png;
 
 use std::path::Path;
 use std::sync::Once;
@@ -64,12 +65,11 @@ pub(crate) fn save(picture: &impl Picture, directory: &Path, name: &str) -> Resu
     write_atomic(&svg_path, svg.as_bytes())?;
 
     let png_path = directory.join(format!("{name}.png"));
-    let io = |source| Error::io("write", &png_path, source);
-    let scratch = tempfile::Builder::new().prefix(".writing-").tempdir_in(directory).map_err(io)?;
-    let drawn = scratch.path().join("picture.png");
-    let area = BitMapBackend::new(&drawn, (width * PNG_SCALE, height * PNG_SCALE)).into_drawing_area();
+    let (width, height) = (width * PNG_SCALE, height * PNG_SCALE);
+    let mut pixels = vec![0; 3 * width as usize * height as usize];
+    let area = BitMapBackend::with_buffer(&mut pixels, (width, height)).into_drawing_area();
     picture.draw(area, PNG_SCALE as i32).map_err(|error| cannot_draw(&png_path, error.to_string()))?;
-    Ok(write_atomic(&png_path, &std::fs::read(&drawn).map_err(io)?)?)
+    Ok(write_atomic(&png_path, &png::encode(&pixels, width, height))?)
 }
 
 /// Text of that many pixels.

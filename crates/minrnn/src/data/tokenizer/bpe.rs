@@ -114,6 +114,9 @@ impl Bpe {
         if vocab_size > 2 * vocab.len() {
             return Err(format!("numbers its {} tokens up to {}; ids must be nearly without holes", vocab.len(), vocab_size - 1));
         }
+        if let Some([first, second]) = of_one_id(&vocab) {
+            return Err(format!("gives '{first}' and '{second}' the same id {}; every token needs an id of its own", vocab[first]));
+        }
         let mut bytes = vec![Box::default(); vocab_size];
         for (token, &id) in &vocab {
             let spelled: Option<Vec<u8>> =
@@ -176,6 +179,13 @@ fn cut_long_words(text: String) -> Vec<String> {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Two tokens with the same id, if there are any: which of them a decoder would spell is chance.
+fn of_one_id(vocab: &HashMap<String, u32>) -> Option<[&str; 2]> {
+    let mut tokens: Vec<(u32, &str)> = vocab.iter().map(|(token, &id)| (id, token.as_str())).collect();
+    tokens.sort_unstable();
+    tokens.windows(2).find(|pair| pair[0].0 == pair[1].0).map(|pair| [pair[0].1, pair[1].1])
 }
 
 #[cfg(test)]
@@ -262,6 +272,18 @@ mod tests {
         let byte_level =
             json("").replace(r#""version":"1.0","#, r#""decoder":{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true},"#);
         assert!(refusal(&byte_level).contains("without a token for byte"));
+    }
+
+    #[test]
+    fn two_tokens_of_one_id_are_refused() {
+        let json = match trained(TEXT, 260).unwrap() {
+            Tokenizer::Bpe(bpe) => bpe.to_json().unwrap(),
+            other => panic!("{other:?}"),
+        };
+        let mut value: Value = serde_json::from_str(&json).unwrap();
+        value["model"]["vocab"]["a"] = value["model"]["vocab"]["b"].clone();
+        let refused = Bpe::from_value(value).unwrap_err();
+        assert!(refused.starts_with("gives 'a' and 'b' the same id"), "{refused}");
     }
 
     #[test]
