@@ -37,13 +37,14 @@ fn parts(text: &str) -> Vec<Result<f64, &str>> {
 /// Whether `found` says what `expected` does, but for the last digits of its numbers: sums are rounded in another order on every CPU.
 fn agree(found: &str, expected: &str) -> bool {
     let (found, expected) = (parts(found), parts(expected));
-    let near = |(i, pair): (usize, (&Result<f64, &str>, &Result<f64, &str>))| match pair {
+    let is_share = |i: usize| expected.get(i + 1) == Some(&Err("%"));
+    let near = |i: usize| match (&found[i], &expected[i]) {
         // One prediction more or less is right.
-        (Ok(a), Ok(b)) if expected.get(i + 1).is_some_and(|unit| *unit == Err("%") || *unit == Err("%,")) => (a - b).abs() < 0.5,
+        (Ok(a), Ok(b)) if is_share(i) => (a - b).abs() < 0.5,
         (Ok(a), Ok(b)) => (a - b).abs() <= 2e-3 * b.abs().max(1.0),
         (a, b) => a == b,
     };
-    found.len() == expected.len() && found.iter().zip(&expected).enumerate().all(near)
+    found.len() == expected.len() && (0..found.len()).all(near)
 }
 
 #[test]

@@ -57,6 +57,9 @@ tasks! {
     Forecast = "forecast" in forecast,
 }
 
+/// What a task reads and what it predicts, from its settings.
+type Io = fn(&DataConfig) -> (IoKind, IoKind);
+
 /// What training needs to know of a task, before its data are read and to read them.
 pub(super) struct TaskSpec {
     /// Where its data come from.
@@ -72,9 +75,9 @@ pub(super) struct TaskSpec {
     /// Steps of a sequence of that many whose prediction is scored.
     pub scored: fn(&DataConfig, usize) -> usize,
     /// What a model reads and predicts, where the settings alone tell.
-    pub io: Option<fn(&DataConfig) -> (IoKind, IoKind)>,
+    pub io: Option<Io>,
     /// The same as far as it can be assumed, where only the data tell and are not to be read.
-    pub assumed_io: Option<fn(&DataConfig) -> (IoKind, IoKind)>,
+    pub assumed_io: Option<Io>,
     /// The task of the run in that directory; none for plain text.
     pub open: Option<Open>,
 }
