@@ -148,5 +148,6 @@ mixers! {
     HyenaFilter: hyena_filter::HyenaFilter,
     SignedMinGru: signed_min_gru::SignedMinGru,
     DecayMinGru: decay_min_gru::DecayMinGru,
+    RgLru: rg_lru::RgLru,
     Delta: delta::Delta,
 }

@@ -28,6 +28,7 @@ cells! {
     rwkv4,
     aaren,
     gilr,
+    rg_lru,
     s4d,
     delta,
 }
