@@ -27,7 +27,7 @@ mod spec;
 mod weights;
 
 #[cfg(feature = "std")]
-pub use checkpoint::{CONFIG_FILE, CheckpointConfig, FORMAT_VERSION, WEIGHTS_FILE, read_checkpoint};
+pub use checkpoint::{CheckpointConfig, FORMAT_VERSION, read_checkpoint};
 pub use checksum::crc32c;
 pub use choices::{
     Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, NormKind, Pooling, Positions,
@@ -35,7 +35,7 @@ pub use choices::{
 };
 pub use config::{CheckedConfig, Cost, KvCache, ModelConfig};
 #[cfg(feature = "std")]
-pub use digests::{CheckpointFiles, DIGESTS_FILE};
+pub use digests::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE};
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
 pub use files::{create_directories, read_text, sync_directory, without_temporary_name, write_atomic};

@@ -25,7 +25,7 @@ mod signed_min_gru;
 mod tensors;
 
 use crate::config::{CheckedConfig, Cost};
-use crate::{ModelConfig, Result};
+use crate::{Candidate, ModelConfig, Result};
 
 pub use tensors::{Role, TensorSpec, Tensors};
 
@@ -53,6 +53,11 @@ pub trait MixerSpec: Sync {
     fn validate(&self, config: &ModelConfig) -> Result<()> {
         let _ = config;
         Ok(())
+    }
+
+    /// How a linear cell makes its candidate.
+    fn candidate(&self, config: &ModelConfig) -> Candidate {
+        config.candidate
     }
 
     /// Lists the tensors of the mixer of block `layer`.
