@@ -15,6 +15,8 @@ LSTM), then rounded to float32.
     wkv               r, k, v [B, T, d], decay, bonus [d]
     s4d               u [B, T, d], log_dt [d], log_a_real, a_imag [d, N], C [d, N, 2], D [d]
     gilr              x, h0, linear_g.{weight,bias}, linear_i.{weight,bias}
+    rg_lru            x [B, T, d], recurrent_param [d], {input,recurrent}_gate_weight [NH, DH, DH], …_bias [NH, DH]; computed in float32 by
+                      RecurrentGemma's own module, which needs `transformers`
 
     python tools/write_verify_cases.py --cell min_gru --seq-len 33 --out case.safetensors
     python tools/write_verify_cases.py --all crates/cli/tests/fixtures/verify    # the shipped cases
@@ -33,7 +35,7 @@ from torch import Tensor
 from torch.nn.functional import elu, logsigmoid, silu, softplus
 
 CELLS = ("min_gru", "min_lstm", "gru", "lstm", "mamba", "slstm", "mlstm")
-CELLS += ("linear_attention", "retention", "wkv", "aaren", "gilr", "s4d", "delta")
+CELLS += ("linear_attention", "retention", "wkv", "aaren", "gilr", "s4d", "delta", "rg_lru")
 ATTENTIONS = ("linear_attention", "retention", "aaren", "delta")
 EXTREME = 40.0
 
@@ -96,6 +98,9 @@ SHIPPED = {
     "s4d_one_step": Case(seed=41, cell="s4d", batch=3, seq_len=1, d_model=2, d_inner=1),
     "delta": Case(seed=42, cell="delta", batch=1),
     "delta_one_step": Case(seed=43, cell="delta", batch=3, seq_len=1, heads=1),
+    "rg_lru": Case(seed=44, cell="rg_lru", d_model=6),
+    "rg_lru_extreme": Case(seed=45, cell="rg_lru", seq_len=7, d_model=6, extreme=True),
+    "rg_lru_one_step": Case(seed=46, cell="rg_lru", batch=3, seq_len=1, d_model=4, heads=1),
 }
 
 LONG = {
@@ -187,12 +192,30 @@ def draw_channels(case: Case) -> dict[str, Tensor]:
     return tensors | {"loss_weight": normal(b, t, d)}
 
 
+def draw_rg_lru(case: Case) -> dict[str, Tensor]:
+    """Values and parameters of RG-LRU, its channels from slow to fast; `extreme`: gates of about +40 and -40."""
+    rng = torch.Generator().manual_seed(case.seed)
+    b, t, d, heads = case.batch, case.seq_len, case.d_model, case.heads
+    width = d // heads
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=rng)
+
+    tensors = {"x": normal(b, t, d), "recurrent_param": torch.linspace(-8.0, 1.0, d)}
+    for gate in ("input", "recurrent"):
+        tensors[f"{gate}_gate_weight"] = normal(heads, width, width) * width**-0.5
+        tensors[f"{gate}_gate_bias"] = normal(heads, width).sign() * EXTREME if case.extreme else normal(heads, width)
+    return tensors | {"loss_weight": normal(b, t, d)}
+
+
 def draw_inputs(case: Case) -> dict[str, Tensor]:
     """Inputs and parameters in float32: linear layers with PyTorch's default range, a non-zero initial state."""
     if is_xlstm(case):
         return draw_xlstm(case)
     if case.cell in ATTENTIONS:
         return draw_attention(case)
+    if case.cell == "rg_lru":
+        return draw_rg_lru(case)
     if case.cell in ("wkv", "s4d"):
         return draw_channels(case)
     rng = torch.Generator().manual_seed(case.seed)
@@ -277,6 +300,20 @@ def gilr(p: dict[str, Tensor]) -> Tensor:
         h = keep * h + take * i
         steps.append(h)
     return torch.stack(steps, dim=1)
+
+
+def rg_lru(p: dict[str, Tensor]) -> Tensor:
+    """h [B, T, d] of RecurrentGemma's recurrent layer, a sequence from its first step on."""
+    from transformers import RecurrentGemmaConfig
+    from transformers.models.recurrent_gemma.modeling_recurrent_gemma import RecurrentGemmaRglru
+
+    b, t, d = p["x"].shape
+    config = RecurrentGemmaConfig(lru_width=d, hidden_size=d, num_attention_heads=p["input_gate_bias"].shape[0])
+    layer = RecurrentGemmaRglru(config)
+    names = [name for name, _ in layer.named_parameters()]
+    positions = torch.arange(t).expand(b, t)
+    x, parameters = p["x"].float(), {name: p[name].float() for name in names}
+    return torch.func.functional_call(layer, parameters, (x, positions)).double()
 
 
 def linear_attention(p: dict[str, Tensor]) -> Tensor:
@@ -430,6 +467,8 @@ def cell(case: Case, p: dict[str, Tensor]) -> dict[str, Tensor]:
         return {"h": mlstm_cell(p)}
     if is_min(case):
         return {"h": min_cell(case, p)}
+    if case.cell == "rg_lru":
+        return {"h": rg_lru(p)}
     return {"h": gilr(p)} if case.cell == "gilr" else torch_cell(case, p)
 
 

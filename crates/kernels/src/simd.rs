@@ -306,6 +306,20 @@ pub fn exp_neg_abs<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     exp(simd, simd.neg_f32s(simd.abs_f32s(x)))
 }
 
+/// e^−u and 1 − e^−u for u ≥ 0, the second from its series where u is small: the difference would be left with few digits.
+#[inline(always)]
+pub fn exp_neg<S: Simd>(simd: S, u: S::f32s) -> [S::f32s; 2] {
+    const NEAR: f32 = 0.5;
+    let one = simd.splat_f32s(1.0);
+    let e = exp(simd, simd.neg_f32s(u));
+    let mut series = one;
+    for n in [8.0f32, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0] {
+        series = simd.mul_add_e_f32s(simd.mul_f32s(u, simd.splat_f32s(-1.0 / n)), series, one);
+    }
+    let near = simd.less_than_f32s(simd.abs_f32s(u), simd.splat_f32s(NEAR));
+    [e, simd.select_f32s(near, simd.mul_f32s(u, series), simd.sub_f32s(one, e))]
+}
+
 /// e^x.
 #[inline(always)]
 pub fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::recurrence::{Batch, CELLS, Cell, Named, Tested};
+use common::recurrence::{Batch, CELLS, Cell, Named, Tested, is_shared};
 use common::{GRADIENT, OUTPUT, Random, assert_close_above, wide};
 use minrnn_kernels::segments::{PADDING, RESET};
 use minrnn_kernels::{Candidate, Gates, Shape};
@@ -31,7 +31,7 @@ fn part(batch: &Batch, cell: Cell, from: usize, to: usize) -> Batch {
     Batch {
         shape: Shape { seq_len: to - from, ..shape },
         x: steps(&batch.x, shape, cell.parts() * width, from, to),
-        y: if let Cell::FlooredMinGru(_) = cell { batch.y.clone() } else { steps(&batch.y, shape, width, from, to) },
+        y: if is_shared(cell) { batch.y.clone() } else { steps(&batch.y, shape, width, from, to) },
         codes: batch.codes.as_ref().map(|codes| steps(codes, shape, 1, from, to)),
         d_h: batch.d_h.as_ref().map(|d_h| steps(d_h, shape, width, from, to)),
         ..batch.clone()

@@ -119,6 +119,7 @@ fn gradients_match_differences() {
             Cell::LogSpace => (batch.random.between(n, -3.0, 0.0), batch.random.between(n, -3.0, 1.0)),
             Cell::Linear => (batch.random.between(n, -1.0, 1.0), batch.random.normal(n)),
             Cell::FlooredMinGru(_) => (batch.random.normal(2 * n), vec![0.9, 0.3]),
+            Cell::RgLru => (batch.random.normal(3 * n), vec![0.2, 1.5]),
             _ => (batch.random.normal(cell.parts() * n), batch.random.between(cell.extra_len(batch.shape), 0.0, 2.0)),
         };
         let (preact, extra) = (wide(&preact), wide(&extra));
@@ -183,6 +184,16 @@ fn a_signed_min_gru_turns_the_state_around() {
     let start = Start { h0: Some(&[1.0][..]), ..Start::default() };
     let out = forward(shape, Cell::SignedMinGru(Candidate::Identity), plain(&[0.0, -800.0, -1.0, 0.0, -800.0, -1.0]), start);
     near("h", &out.h, &[-(1.0f64.tanh()), 1.0f64.tanh().powi(2)]);
+}
+
+#[test]
+fn an_rg_lru_forgets_all_where_its_gate_is_infinite() {
+    let shape = Shape { batch: 1, seq_len: 2, width: 1 };
+    let start = Start { h0: Some(&[5.0][..]), ..Start::default() };
+    let inputs = Inputs { extra: &[0.7], ..plain(&[3.0, f64::INFINITY, 0.0, 3.0, 0.0, 0.0]) };
+    let out = forward(shape, Cell::RgLru, inputs, start);
+    let a = (-0.35f64).exp();
+    near("h", &out.h, &[1.5, 1.5 * a + 1.5 * (1.0 - a * a).sqrt()]);
 }
 
 #[test]

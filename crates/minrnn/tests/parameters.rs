@@ -591,6 +591,23 @@ fn names_of_the_mixers_beyond_the_paper() {
 }
 
 #[test]
+fn rg_lru_has_the_parameters_of_its_equations() {
+    let lines = "
+        in_proj.weight [16, 8]
+        in_proj.bias [16]
+        recurrence_gate.weight [4, 4, 4]
+        input_gate.weight [4, 4, 4]
+        bias [32]
+        decay [16]
+        out_proj.weight [8, 16]
+        out_proj.bias [8]";
+    let config = ModelConfig { n_heads: 4, ..small(MixerKind::RgLru) };
+    assert_eq!(mixer_listing(&config), expected(lines));
+    let (d, e, head) = (8, 16, 4);
+    assert_eq!(parameter_count(&layer(&config, 0)), 2 * d * e + e + d + 2 * e * head + 2 * e + e);
+}
+
+#[test]
 fn mixers_beyond_the_paper_have_the_parameters_of_their_equations() {
     let count = |config: &ModelConfig| parameter_count(&layer(config, 0));
     let (d, e) = (8, 16);

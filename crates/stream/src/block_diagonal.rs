@@ -29,6 +29,11 @@ impl BlockDiagonal {
         Self { outputs, inputs, columns: transposed(weight, outputs, inputs) }
     }
 
+    /// G, the number of blocks.
+    pub(crate) fn count(&self) -> usize {
+        self.columns.len() / (self.outputs * self.inputs)
+    }
+
     /// `y` `[G · outputs]` = W `x` `[G · inputs]`.
     pub(crate) fn row(&self, level: Level, x: &[f32], y: &mut [f32]) {
         level.run(Row { blocks: self, x, y });

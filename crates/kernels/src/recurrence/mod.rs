@@ -37,13 +37,14 @@ mod sums;
 pub use step::{StepInputs, step};
 
 use crate::shape::{Candidate, Gates, Out, Shape, Start, expect_len};
+pub(crate) use cells::rg_lru::LEAST_ROOT;
 use cells::with_formulas;
 use formulas::Formulas;
 use problem::Problem;
 
 /// How the inputs of a step make a and b.
 ///
-/// where: z = σ(k) and h̃ = candidate(v); a row of pre-activations has [`Cell::parts`] parts of width E, in the order given here.
+/// where: z = σ(k) and h̃ = candidate(v) but in the last; a row of pre-activations has [`Cell::parts`] parts of width E, in the order given here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cell {
     /// a is the one part, b the extra input.
@@ -60,6 +61,9 @@ pub enum Cell {
     DecayMinGru(Candidate),
     /// h ← (1 − c z) h + c z h̃. Parts v, k; the extra input is c in (0, 1], one number per channel.
     FlooredMinGru(Candidate),
+    /// RG-LRU (De et al. 2024, §2.4): h ← a h + √(1 − a²) σ(k) x with a = e^{−c σ(r)}, and a = 0 where r = +∞. Parts x, r, k; the extra input
+    /// is c ≥ 0, one number per channel.
+    RgLru,
 }
 
 impl Cell {

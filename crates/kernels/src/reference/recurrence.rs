@@ -21,54 +21,58 @@ pub struct Gradients<T> {
     pub d_init: Vec<T>,
 }
 
+/// Most inputs of a cell.
+const INPUTS: usize = 4;
+
 /// a and b of one step and channel, and their slopes along each input.
 struct Step<T> {
     a: T,
     b: T,
-    d_a: [T; 3],
-    d_b: [T; 3],
+    d_a: [T; INPUTS],
+    d_b: [T; INPUTS],
 }
 
 /// The step that inputs `x` make: the parts of the pre-activations, then the extra input.
-fn step<T: Float>(cell: Cell, x: [T; 3]) -> Step<T> {
+fn step<T: Float>(cell: Cell, x: [T; INPUTS]) -> Step<T> {
     let (zero, one) = (T::ZERO, T::ONE);
     match cell {
-        Cell::Linear => Step { a: x[0], b: x[1], d_a: [one, zero, zero], d_b: [zero, one, zero] },
+        Cell::Linear => Step { a: x[0], b: x[1], d_a: [one, zero, zero, zero], d_b: [zero, one, zero, zero] },
         Cell::LogSpace => {
             let (a, b) = (x[0].exp(), x[1].exp());
-            Step { a, b, d_a: [a, zero, zero], d_b: [zero, b, zero] }
+            Step { a, b, d_a: [a, zero, zero, zero], d_b: [zero, b, zero, zero] }
         }
         Cell::MinGru(candidate) => scaled_min_gru(candidate, x, [one, zero]),
         Cell::SignedMinGru(candidate) => scaled_min_gru(candidate, x, [x[2].tanh(), one - x[2].tanh() * x[2].tanh()]),
         Cell::DecayMinGru(candidate) => scaled_min_gru(candidate, x, [(-x[2]).exp(), -(-x[2]).exp()]),
         Cell::FlooredMinGru(candidate) => {
-            let [v, k, share] = x;
+            let [v, k, share, _] = x;
             let (z, keep, value) = (sigmoid(k), sigmoid(-k), candidate.value(v));
             let slope = share * z * keep;
             Step {
                 a: keep + (one - share) * z,
                 b: share * z * value,
-                d_a: [zero, -slope, -z],
-                d_b: [share * z * candidate.slope(v), slope * value, z * value],
+                d_a: [zero, -slope, -z, zero],
+                d_b: [share * z * candidate.slope(v), slope * value, z * value, zero],
             }
         }
         Cell::MinLstm(candidate, gates) => min_lstm(candidate, gates, x),
+        Cell::RgLru => rg_lru(x),
     }
 }
 
 /// a = (1 − z) φ, b = z h̃, given φ and φ' of the third input.
-fn scaled_min_gru<T: Float>(candidate: Candidate, [v, k, _]: [T; 3], [factor, slope]: [T; 2]) -> Step<T> {
+fn scaled_min_gru<T: Float>(candidate: Candidate, [v, k, ..]: [T; INPUTS], [factor, slope]: [T; 2]) -> Step<T> {
     let (z, keep, value) = (sigmoid(k), sigmoid(-k), candidate.value(v));
     Step {
         a: keep * factor,
         b: z * value,
-        d_a: [T::ZERO, -z * keep * factor, keep * slope],
-        d_b: [z * candidate.slope(v), z * keep * value, T::ZERO],
+        d_a: [T::ZERO, -z * keep * factor, keep * slope, T::ZERO],
+        d_b: [z * candidate.slope(v), z * keep * value, T::ZERO, T::ZERO],
     }
 }
 
 /// a = f', b = i' h̃. Normalised gates are f' = σ(−D), i' = σ(D) with D = sp(−p) − sp(−q), which is f / (f + i) without its 0/0.
-fn min_lstm<T: Float>(candidate: Candidate, gates: Gates, [v, p, q]: [T; 3]) -> Step<T> {
+fn min_lstm<T: Float>(candidate: Candidate, gates: Gates, [v, p, q, _]: [T; INPUTS]) -> Step<T> {
     let value = candidate.value(v);
     let (forget, input, d_forget, d_input) = match gates {
         Gates::Normalized => {
@@ -86,8 +90,26 @@ fn min_lstm<T: Float>(candidate: Candidate, gates: Gates, [v, p, q]: [T; 3]) -> 
     Step {
         a: forget,
         b: input * value,
-        d_a: [T::ZERO, d_forget[0], d_forget[1]],
-        d_b: [input * candidate.slope(v), d_input[0] * value, d_input[1] * value],
+        d_a: [T::ZERO, d_forget[0], d_forget[1], T::ZERO],
+        d_b: [input * candidate.slope(v), d_input[0] * value, d_input[1] * value, T::ZERO],
+    }
+}
+
+/// a = e^−u and b = √(1 − a²) i x with u = c σ(r), i = σ(k); r = +∞ forgets all. The slope of the root is bounded.
+fn rg_lru<T: Float>([x, r, k, c]: [T; INPUTS]) -> Step<T> {
+    let (rho, gate) = (sigmoid(r), sigmoid(k));
+    let forgets = r >= T::from_f64(f64::INFINITY);
+    let u = c * rho;
+    let a = if forgets { T::ZERO } else { (-u).exp() };
+    let root = if forgets { T::ONE } else { (T::ONE - a * a).sqrt() };
+    let least = T::from_f64(f64::from(crate::recurrence::LEAST_ROOT));
+    let (d_a, d_b) = (-a, a * a / if root > least { root } else { least } * gate * x);
+    let along_r = c * rho * sigmoid(-r);
+    Step {
+        a,
+        b: root * gate * x,
+        d_a: [T::ZERO, d_a * along_r, T::ZERO, d_a * rho],
+        d_b: [root * gate, d_b * along_r, root * gate * sigmoid(-k) * x, d_b * rho],
     }
 }
 
@@ -113,8 +135,8 @@ impl<'a, T: Float> Reader<'a, T> {
         (at / self.shape.width * self.parts + j) * self.shape.width + at % self.shape.width
     }
 
-    fn read(&self, at: usize) -> [T; 3] {
-        let mut x = [T::ZERO; 3];
+    fn read(&self, at: usize) -> [T; INPUTS] {
+        let mut x = [T::ZERO; INPUTS];
         (0..self.parts).for_each(|j| x[j] = self.preact[self.part(at, j)]);
         if !self.extra.is_empty() {
             x[self.parts] = self.extra[at % self.extra.len()];

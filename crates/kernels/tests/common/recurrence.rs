@@ -8,7 +8,7 @@ use minrnn_kernels::segments::{CONTINUE, PADDING, RESET, Segments};
 use minrnn_kernels::{Candidate, Gates, Shape, Start};
 
 /// All of them.
-pub const CELLS: [Cell; 18] = [
+pub const CELLS: [Cell; 19] = [
     Cell::Linear,
     Cell::LogSpace,
     Cell::MinGru(Candidate::Positive),
@@ -27,6 +27,7 @@ pub const CELLS: [Cell; 18] = [
     Cell::DecayMinGru(Candidate::Tanh),
     Cell::FlooredMinGru(Candidate::Positive),
     Cell::FlooredMinGru(Candidate::Tanh),
+    Cell::RgLru,
 ];
 
 /// What a recurrence works on: `x` the pre-activations, `y` the extra input.
@@ -67,6 +68,17 @@ impl Tested for Cell {
             Cell::DecayMinGru(_) => (random.normal(n * 2), random.between(n, 0.0, 1.0)),
             // The largest shares of a candidate, 1 among them.
             Cell::FlooredMinGru(_) => (random.normal(n * 2), (0..shape.width).map(|c| 1.0 - c as f32 / shape.width as f32).collect()),
+            // Rates from that of a slow channel on, and now and then a step that forgets all.
+            Cell::RgLru => {
+                let mut x = random.normal(n * 3);
+                let forgets = |row: &mut [f32], random: &mut Random| {
+                    if random.below(20) == 0 {
+                        row[shape.width..2 * shape.width].fill(f32::INFINITY);
+                    }
+                };
+                x.chunks_exact_mut((3 * shape.width).max(1)).for_each(|row| forgets(row, random));
+                (x, (0..shape.width).map(|c| 0.01 + 2.0 * c as f32 / shape.width as f32).collect())
+            }
             _ => (random.normal(n * self.parts()), Vec::new()),
         };
         let mut states = |n| Some(random.between(n, if self == Cell::LogSpace { 0.1 } else { -1.0 }, 1.5));
@@ -107,11 +119,16 @@ impl Tested for Cell {
 /// Names of what a run gives, in order. The gradient of a number per channel is a sum over steps and has a name of its own.
 fn named<T>(cell: Cell, values: [Vec<T>; 7]) -> Named<T> {
     let mut named: Named<T> = ["h", "h_last", "d_x", "d_y", "d_bias", "d_h0", "d_init"].into_iter().zip(values).collect();
-    if let Cell::FlooredMinGru(_) = cell {
+    if is_shared(cell) {
         let d_share = std::mem::take(&mut named[3].1);
         named.push(("d_share", d_share));
     }
     named
+}
+
+/// Whether the extra input is one number per channel.
+pub fn is_shared(cell: Cell) -> bool {
+    matches!(cell, Cell::FlooredMinGru(_) | Cell::RgLru)
 }
 
 impl Batch {

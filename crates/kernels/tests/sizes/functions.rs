@@ -214,6 +214,13 @@ pub fn functions() -> Vec<Function> {
             |a| backward(a, Cell::FlooredMinGru(Candidate::Positive), [b, t, e]);
         "recurrence::step floored minGRU" { e = 5 } [[e], [e], [e], [e], [e], [e], [e]]
             |a| step(a, Cell::FlooredMinGru(Candidate::Positive), e);
+        "recurrence::forward RG-LRU" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [e], [b, e], [e], [b, t], [b, t, e], [b, e]]
+            |a| forward(a, Cell::RgLru, [b, t, e]);
+        "recurrence::backward RG-LRU" { b = 2, t = 3, e = 5 }
+            [[3, b, t, e], [3, e], [e], [b, e], [e], [b, t], [b, t, e], [b, t, e], [b, e], [3, b, t, e], [3, e], [e], [b, e], [e]]
+            |a| backward(a, Cell::RgLru, [b, t, e]);
+        "recurrence::step RG-LRU" { e = 5 } [[e], [e], [e], [e], [e], [e], [e], [e], [e]]
+            |a| step(a, Cell::RgLru, e);
 
         // Cells with a recurrent product.
         "gru::forward" { b = 2, t = 3, e = 5 } [[3, b, t, e], [3, e], [3, e, e], [3, e], [b, e], [e], [b, t], [b, t, e], [b, e]]

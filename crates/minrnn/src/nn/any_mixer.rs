@@ -116,4 +116,5 @@ mixers! {
     SignedMinGru: signed_min_gru::SignedMinGru,
     DecayMinGru: decay_min_gru::DecayMinGru,
     Delta: delta::Delta,
+    RgLru: rg_lru::RgLru,
 }

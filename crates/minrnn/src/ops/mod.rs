@@ -10,6 +10,7 @@
 //! | [`highway`] | a learned mixture of a layer's output and its input |
 //! | [`linear_scan`] | h = a h + b with coefficients of your own |
 //! | [`log_space_scan`] | the same from ln a and ln b, as in the paper; for study |
+//! | [`rg_lru`] | the recurrence of Griffin |
 //! | [`gru`], [`lstm`] | the traditional cells |
 //! | [`selective_scan`] | the recurrence of Mamba with its step sizes and gate |
 //! | [`s_lstm`], [`m_lstm`] | the cells of xLSTM |
@@ -65,6 +66,7 @@ mod precision;
 mod prefix_softmax;
 mod recurrence;
 mod retention;
+mod rg_lru;
 mod rotary;
 mod rwkv4;
 mod s_lstm;
@@ -111,6 +113,7 @@ pub use precision::{Precision, activation_format, with_activations, with_precisi
 pub use prefix_softmax::{PrefixMemory, prefix_softmax};
 pub use recurrence::Start;
 pub use retention::{Features, Retention, RetentionState, retention};
+pub use rg_lru::{RgLru, RgLruMemory, rg_lru};
 pub use rotary::rotary;
 pub use rwkv4::{EMPTY_LOG_WEIGHT, Rwkv4Memory, rwkv4};
 pub use s_lstm::{EMPTY_M, ForgetGate, SLstmMemory, s_lstm};

@@ -3,7 +3,6 @@
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{Tensor, TensorData};
 use minrnn_kernels::retention as kernel;
-use minrnn_kernels::segments::{PADDING, RESET};
 
 pub use minrnn_kernels::retention::Features;
 
@@ -63,7 +62,7 @@ pub fn retention(
     steps: &StepCodes,
 ) -> (Tensor<3>, RetentionState) {
     let RetentionState { state, position } = state;
-    let next = next_position(position.clone(), queries.dims()[1], steps);
+    let next = steps.next_position(position.clone(), queries.dims()[1]);
     let position = position.detach();
     if !is_on_cpu(&values.device()) {
         let (y, state) = composed(form, [queries, keys, values], state, position, steps);
@@ -78,24 +77,6 @@ pub fn retention(
     let mut outputs = run(Op { form: form.clone(), steps: steps.clone() }, inputs.into_vec()).into_iter();
     let y = output(outputs.next());
     (y, RetentionState { state: output(outputs.next()), position: next })
-}
-
-/// The positions after all steps: how far a row has come since its last reset, or since it was carried in.
-fn next_position(position: Tensor<2>, seq_len: usize, steps: &StepCodes) -> Tensor<2> {
-    let (batch, device) = (position.dims()[0], position.device());
-    if batch == 0 {
-        return position;
-    }
-    let row = |b: usize| {
-        let length = (0..seq_len).position(|t| steps.code(b, t) == PADDING).unwrap_or(seq_len);
-        match (0..length).rev().find(|&t| steps.code(b, t) == RESET) {
-            Some(reset) => (0.0f32, (length - reset) as f32),
-            None => (1.0, length as f32),
-        }
-    };
-    let (kept, added): (Vec<f32>, Vec<f32>) = (0..batch).map(row).unzip();
-    let column = |values: Vec<f32>| Tensor::<2>::from_data(TensorData::new(values, [batch, 1]), &device);
-    position * column(kept) + column(added)
 }
 
 /// The same by tensor operations, one step after the other; without gradients of positions.

@@ -68,6 +68,36 @@ impl StepCodes {
         self.mask(PADDING, device)
     }
 
+    /// 1 where a row is at position 0, which is `position` `[B, 1]` at step 0 and again after every reset, else 0: `[B, T, 1]`.
+    ///
+    /// # Panics
+    /// When there is no row or no step.
+    pub(super) fn first_steps(&self, position: Tensor<2>, seq_len: usize) -> Tensor<3> {
+        let (batch, device) = (position.dims()[0], position.device());
+        let first = position.equal_scalar(0.0).float().unsqueeze_dim::<3>(2);
+        let later = self.reset_mask(&device).unwrap_or_else(|| Tensor::zeros([batch, seq_len, 1], &device));
+        let now = (first + later.clone().narrow(1, 0, 1)).clamp_max(1.0);
+        if seq_len == 1 { now } else { Tensor::cat(vec![now, later.narrow(1, 1, seq_len - 1)], 1) }
+    }
+
+    /// The positions after `seq_len` steps from `position` `[B, 1]`: how far a row has come since its last reset, or since it was carried in.
+    pub(super) fn next_position(&self, position: Tensor<2>, seq_len: usize) -> Tensor<2> {
+        let (batch, device) = (position.dims()[0], position.device());
+        if batch == 0 {
+            return position;
+        }
+        let row = |b: usize| {
+            let length = self.kernel().length(b, seq_len);
+            match (0..length).rev().find(|&t| self.code(b, t) == RESET) {
+                Some(reset) => (0.0f32, (length - reset) as f32),
+                None => (1.0, length as f32),
+            }
+        };
+        let (kept, added): (Vec<f32>, Vec<f32>) = (0..batch).map(row).unzip();
+        let column = |values: Vec<f32>| Tensor::<2>::from_data(TensorData::new(values, [batch, 1]), &device);
+        position * column(kept) + column(added)
+    }
+
     fn mask(&self, code: i32, device: &Device) -> Option<Tensor<3>> {
         let codes = self.codes.as_deref()?;
         if self.seq_len == 0 || !codes.contains(&code) {

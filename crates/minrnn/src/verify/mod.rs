@@ -11,6 +11,8 @@
 //! | `gru` | | `x`, `h0`, `weight_ih_l0` `[3e, d]`, `weight_hh_l0` `[3e, e]`, `bias_ih_l0`, `bias_hh_l0` `[3e]`; PyTorch's r, z, n | the same |
 //! | `lstm` | | the same with 4e rows, PyTorch's i, f, g, o, and `c0` `[B, e]` | the same and `c_last` `[B, e]` |
 //! | `gilr` | | `x`, `h0`, `linear_g` (forget gate), `linear_i` (impulse, through tanh): each `.weight` `[e, d]`, `.bias` `[e]` | as `min_gru` |
+//! | `rg_lru` | | `x` `[B, T, d]`, `recurrent_param` `[d]`, `input_gate_weight`, `recurrent_gate_weight` `[NH, DH, DH]`, `input_gate_bias`,
+//! `recurrent_gate_bias` `[NH, DH]`; RecurrentGemma's names, rows of the matrices are inputs | `h` `[B, T, d]`, `grad.*` |
 //! | `mamba` | | `u`, `delta`, `z` `[B, T, d]`, `A` `[d, N]`, `B`, `C` `[B, T, N]`, `D`, `delta_bias` `[d]`; the step size is softplus(delta + delta_bias) | `y` `[B, T, d]`, weighed by the loss in the place of h; `grad.*` |
 //! | `slstm` | | `x` `[B, T, 4H]`, parts i, f, z, o; `R` `[NH, 4 hd, hd]`, rows i, f, z, o; `b` `[4H]`; sigmoid forget gate | `h` `[B, T, H]`, `grad.*` |
 //! | `mlstm` | | `q`, `k`, `v` `[B, NH, T, DH]`, `igate`, `fgate` `[B, NH, T]`; k is scaled by 1/√DH | `h` `[B, NH, T, DH]`, `grad.*` |

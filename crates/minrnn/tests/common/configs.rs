@@ -38,7 +38,7 @@ pub fn mixers(mixer: MixerKind) -> Vec<ModelConfig> {
             let configs = vary(configs, ForgetGate::ALL, |config, value| config.slstm_forget_gate = value);
             vary(configs, &[true, false], |config, value| config.slstm_conv = value)
         }
-        MixerKind::MLstm => heads(configs, &[4, 1]),
+        MixerKind::MLstm | MixerKind::RgLru => heads(configs, &[4, 1]),
         MixerKind::Attention => attention(),
         MixerKind::S4d => vary(configs, S4Init::ALL, |config, value| config.s4_init = value),
         MixerKind::H3 => {

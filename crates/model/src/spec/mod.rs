@@ -17,6 +17,7 @@ mod mamba;
 mod min_gru;
 mod min_lstm;
 mod ret_net;
+mod rg_lru;
 mod rwkv4;
 mod s4;
 mod s6;
@@ -167,6 +168,8 @@ mixers! {
     DecayMinGru = "decay-min-gru" => decay_min_gru::Spec,
     /// Beyond the paper: associative memories that are corrected by the delta rule.
     Delta = "delta" => delta::Spec,
+    /// RG-LRU, the gated linear recurrence of Griffin and RecurrentGemma.
+    RgLru = "rg-lru" => rg_lru::Spec,
 }
 
 /// The names of the mixers that take `setting`, for a sentence.

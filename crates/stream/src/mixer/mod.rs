@@ -10,6 +10,7 @@ mod m_lstm;
 mod mamba;
 mod recurrent;
 mod retention;
+mod rg_lru;
 mod rwkv4;
 mod s4;
 mod s6;
@@ -103,7 +104,8 @@ mixers! {
     MLstm => m_lstm::MLstm::read(config, source, name)?,
     S4 | S4d => s4::S4::read(config, source, name, kind == MixerKind::S4)?,
     H3 => h3::H3::read(config, source, name)?,
-    Delta => delta::Delta::read(config, source, name)?,;
+    Delta => delta::Delta::read(config, source, name)?,
+    RgLru => rg_lru::RgLru::read(config, source, name)?,;
     not run: Attention, Hyena, HyenaFilter
 }
 

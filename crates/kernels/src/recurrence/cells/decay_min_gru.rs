@@ -3,7 +3,7 @@
 
 use super::super::gate::Sum;
 use super::scaled_min_gru::{Factor, Value};
-use crate::simd::exp;
+use crate::simd::exp_neg;
 use pulp::Simd;
 
 /// φ(u) = e^{−u}.
@@ -14,23 +14,16 @@ impl Factor for Decay {
     const PARTS: usize = 2;
     type Gate<S: Simd> = Sum<S>;
 
+    /// There is nothing to divide.
     #[inline(always)]
-    fn divisor<S: Simd>(self, simd: S, u: S::f32s) -> (S::f32s, S::f32s) {
-        (exp(simd, simd.neg_f32s(u)), simd.splat_f32s(1.0))
+    fn divisor<S: Simd>(self, simd: S, _u: S::f32s) -> (S::f32s, S::f32s) {
+        (simd.splat_f32s(0.0), simd.splat_f32s(1.0))
     }
 
-    /// 1 − e^{−u} from its series where u is small: the difference would be left with few digits.
     #[inline(always)]
-    fn value<S: Simd>(self, simd: S, u: S::f32s, e: S::f32s, _inverse: S::f32s) -> Value<S> {
-        const NEAR: f32 = 0.5;
-        let one = simd.splat_f32s(1.0);
-        let mut series = one;
-        for n in [8.0f32, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0] {
-            series = simd.mul_add_e_f32s(simd.mul_f32s(u, simd.splat_f32s(-1.0 / n)), series, one);
-        }
-        let near = simd.less_than_f32s(simd.abs_f32s(u), simd.splat_f32s(NEAR));
-        let missing = simd.select_f32s(near, simd.mul_f32s(u, series), simd.sub_f32s(one, e));
-        Value { size: e, missing, sign: one, slope: simd.neg_f32s(e) }
+    fn value<S: Simd>(self, simd: S, u: S::f32s, _e: S::f32s, _inverse: S::f32s) -> Value<S> {
+        let [e, missing] = exp_neg(simd, u);
+        Value { size: e, missing, sign: simd.splat_f32s(1.0), slope: simd.neg_f32s(e) }
     }
 
     #[inline(always)]

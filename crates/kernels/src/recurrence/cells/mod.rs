@@ -6,6 +6,7 @@ pub mod linear;
 pub mod log_space;
 pub mod min_gru;
 pub mod min_lstm;
+pub mod rg_lru;
 pub mod scaled_min_gru;
 pub mod signed_min_gru;
 mod update;
@@ -16,7 +17,7 @@ macro_rules! with_formulas {
         use $crate::recurrence::candidate::with_candidate;
         use $crate::recurrence::cells::{
             decay_min_gru, floored_min_gru::FlooredMinGru, linear::Linear, log_space::LogSpace, min_gru::MinGru, min_lstm,
-            scaled_min_gru::ScaledMinGru, signed_min_gru,
+            rg_lru::RgLru, scaled_min_gru::ScaledMinGru, signed_min_gru,
         };
         match $cell {
             Cell::Linear => {
@@ -51,6 +52,10 @@ macro_rules! with_formulas {
                 let $formulas = FlooredMinGru(activation);
                 $body
             }),
+            Cell::RgLru => {
+                let $formulas = RgLru;
+                $body
+            }
         }
     }};
 }

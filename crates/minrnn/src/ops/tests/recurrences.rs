@@ -100,6 +100,47 @@ fn floored_min_gru_equals_its_composition() {
 }
 
 #[test]
+fn rg_lru_equals_its_composition() {
+    let rate = |bias: &Tensor<1>| bias.clone().narrow(0, 0, E).abs() * 2.0;
+    // No step is the first: the composition has no positions.
+    let position = Tensor::ones([B, 1], &Device::flex().autodiff());
+    let part = |x: &Tensor<3>, j: usize| x.clone().narrow(2, j * E, E);
+    recurrence(
+        "rg_lru",
+        3,
+        |mut leaves, t, steps| {
+            let h = start(&mut leaves).h0.expect("there is one");
+            let bias = leaves.pop().expect("there is one");
+            let x = shaped(leaves.remove(0), [B, t, 3 * E]);
+            let inputs = super::super::RgLru {
+                x: part(&x, 0),
+                recurrence_gate: part(&x, 1),
+                input_gate: part(&x, 2),
+                rate: rate(&bias),
+                bias: bias.narrow(0, E, 2 * E),
+            };
+            let memory = super::super::RgLruMemory { h, position: position.clone() };
+            let (h, memory) = super::super::rg_lru(inputs, memory, steps);
+            (h, memory.h)
+        },
+        |mut leaves, t, steps| {
+            let h0 = start(&mut leaves).h0;
+            let bias = leaves.pop().expect("there is one");
+            let x = shaped(leaves.remove(0), [B, t, 3 * E]);
+            let rate = rate(&bias);
+            let bias = Tensor::cat(vec![bias.clone().narrow(0, 0, E) * 0.0, bias.narrow(0, E, 2 * E)], 0);
+            let endless = |mask: Tensor<3>| mask.zeros_like().mask_fill(mask.greater_scalar(0.0), f32::INFINITY);
+            let x = match steps.reset_mask(&x.device()) {
+                Some(reset) => Tensor::cat(vec![part(&x, 0), part(&x, 1) + endless(reset), part(&x, 2)], 2),
+                None => x,
+            };
+            let (a, b) = super::super::rg_lru::coefficients(x, bias, rate);
+            super::super::recurrence::composed(a, b, Start { h0, init: None }, steps)
+        },
+    );
+}
+
+#[test]
 fn scans_equal_their_composition() {
     let split = |mut leaves: Vec<Tensor<1>>, t: usize| {
         let start = start(&mut leaves);

@@ -29,6 +29,7 @@ cells! {
     rwkv4,
     aaren,
     gilr,
+    rg_lru,
     s4d,
     delta,
 }

@@ -1,0 +1,70 @@
+//! RG-LRU, the recurrence of Griffin (De et al. 2024, arXiv:2402.19427, §2.4): h_t = a_t h_{t−1} + √(1 − a_t²) i_t x_t with the input gate
+//! i = σ(k) and a = e^{−u}, u = c ρ for the recurrence gate ρ = σ(r) and the rate c ≥ 0 of a channel.
+//!
+//! r = +∞ is a step that forgets all: a = 0, and i x enters whole.
+//!
+//! Backward, with G_t = ∂L/∂h_t + a_{t+1} G_{t+1}, β = √(1 − a²) and du = G (a² i x / β − a h_{t−1}): dx = G β i, dk = G β x i (1 − i),
+//! dr = du c ρ (1 − ρ), dc = Σ du ρ. In du 1/β is at most 2000, as in the released code: the slope of a root has no bound.
+
+use super::super::formulas::Formulas;
+use super::super::gate::{Leak, Sum};
+use crate::simd::{exp_neg, sigmoid_pair};
+use pulp::Simd;
+
+/// The least β that gradients are divided by.
+pub const LEAST_ROOT: f32 = 5e-4;
+
+/// Inputs x, r, k and c, the last one a number per channel.
+#[derive(Clone, Copy)]
+pub struct RgLru;
+
+/// What both passes need of one step.
+struct Step<S: Simd> {
+    a: S::f32s,
+    leak: Leak<S>,
+    /// β
+    root: S::f32s,
+    /// ρ and 1 − ρ.
+    rho: [S::f32s; 2],
+    /// i and 1 − i.
+    input: [S::f32s; 2],
+}
+
+impl<S: Simd> Step<S> {
+    #[inline(always)]
+    fn new(simd: S, [_, r, k, c]: [S::f32s; 4]) -> Self {
+        let (zero, one) = (simd.splat_f32s(0.0), simd.splat_f32s(1.0));
+        let rho = sigmoid_pair(simd, r);
+        let [e, missing] = exp_neg(simd, simd.mul_f32s(c, rho[0]));
+        let forgets = simd.greater_than_or_equal_f32s(r, simd.splat_f32s(f32::INFINITY));
+        let (a, missing) = (simd.select_f32s(forgets, zero, e), simd.select_f32s(forgets, one, missing));
+        // 1 − a² = (1 − a) (1 + a), exact where a is close to 1.
+        let root = simd.sqrt_f32s(simd.mul_f32s(missing, simd.add_f32s(one, a)));
+        Self { a, leak: Leak::of(simd, a, missing), root, rho, input: sigmoid_pair(simd, k) }
+    }
+}
+
+impl Formulas<4> for RgLru {
+    const PARTS: usize = 3;
+    const SHARED: bool = true;
+    type Gate<S: Simd> = Sum<S>;
+
+    #[inline(always)]
+    fn gate<S: Simd>(self, simd: S, x: [S::f32s; 4]) -> Sum<S> {
+        let step = Step::new(simd, x);
+        Sum { leak: step.leak, value: simd.mul_f32s(simd.mul_f32s(step.root, step.input[0]), x[0]) }
+    }
+
+    #[inline(always)]
+    fn gradients<S: Simd>(self, simd: S, x: [S::f32s; 4], before: S::f32s, g: S::f32s) -> ([S::f32s; 4], S::f32s) {
+        let mul = |x, y| simd.mul_f32s(x, y);
+        let step = Step::new(simd, x);
+        let [gate, closed] = step.input;
+        let d_x = mul(mul(g, step.root), gate);
+        let per_root = simd.div_f32s(step.a, simd.max_f32s(step.root, simd.splat_f32s(LEAST_ROOT)));
+        let slope = simd.sub_f32s(mul(per_root, mul(gate, x[0])), before);
+        let d_u = mul(g, mul(step.a, slope));
+        let d_c = mul(d_u, step.rho[0]);
+        ([d_x, mul(mul(d_c, x[3]), step.rho[1]), mul(mul(d_x, x[0]), closed), d_c], step.leak.decay(simd, g))
+    }
+}

@@ -1,0 +1,107 @@
+//! RG-LRU:
+//!
+//! ```text
+//! u = W_u x + b_u      r, i = W_a u + b_a, W_x u + b_x      a = e^(−8 softplus(Λ) σ(r))      h ← a h + √(1 − a²) σ(i) u
+//! ```
+//!
+//! After the in-projection sessions are cut over the workers; each runs through its tokens one by one, the same for a prompt and for a step.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use minrnn_kernels::recurrence::{Cell, StepInputs, step};
+
+use super::Mixer;
+use crate::block_diagonal::BlockDiagonal;
+use crate::linear::{Linear, Shared, matmul};
+use crate::pass::{Memory, Pass};
+use crate::source::{Source, join};
+use crate::workspace::{Buffers, room};
+use crate::{CheckedConfig, Result};
+
+#[derive(Debug, Clone)]
+pub(super) struct RgLru {
+    /// D → E.
+    in_proj: Linear,
+    /// W_a, W_x.
+    gates: [BlockDiagonal; 2],
+    /// 0 for u, which has its bias, then b_a and b_x: `[3E]`.
+    bias: Vec<f32>,
+    /// 8 softplus(Λ) `[E]`.
+    rate: Vec<f32>,
+}
+
+impl RgLru {
+    pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+        let (d, e, heads) = (config.d_model, config.d_inner(), config.n_heads);
+        let head = e / heads;
+        let in_proj = source.linear(&join(name, "in_proj"), e, d)?;
+        let mut gate = |gate: &str| BlockDiagonal::read(source, &join(name, gate), [heads, head, head]);
+        let gates = [gate("recurrence_gate")?, gate("input_gate")?];
+        let mut bias = vec![0.0; e];
+        bias.extend(source.vector(&join(name, "bias"), &[2 * e])?);
+        let rate = |x: &f32| 8.0 * (libm::fmaxf(*x, 0.0) + libm::log1pf(libm::expf(-libm::fabsf(*x))));
+        let rate = source.vector(&join(name, "decay"), &[e])?.iter().map(rate).collect();
+        Ok(Self { in_proj, gates, bias, rate })
+    }
+
+    /// A token: `memory` is h and 1 after the first token, else 0.
+    fn token(&self, pass: &Pass<'_>, memory: &mut [f32], u: &[f32], gates: &mut [f32], y: &mut [f32]) {
+        let e = self.rate.len();
+        let (h, begun) = memory.split_at_mut(e);
+        let (r, i) = gates.split_at_mut(e);
+        self.gates[0].row(pass.level, u, r);
+        self.gates[1].row(pass.level, u, i);
+        if begun[0] == 0.0 {
+            // The first token enters unscaled.
+            r.fill(f32::INFINITY);
+            begun[0] = 1.0;
+        }
+        let (none, rest) = self.bias.split_at(e);
+        let (bias_r, bias_i) = rest.split_at(e);
+        let inputs = StepInputs { preact: &[u, r, i], bias: &[none, bias_r, bias_i], extra: &self.rate };
+        step(pass.level, Cell::RgLru, inputs, h, y);
+    }
+}
+
+impl Mixer for RgLru {
+    fn width(&self) -> usize {
+        self.rate.len()
+    }
+
+    fn state_len(&self) -> usize {
+        self.rate.len() + 1
+    }
+
+    fn init_memory(&self, memory: &mut [f32]) {
+        memory.fill(0.0);
+    }
+
+    fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
+        let (e, rows) = (self.rate.len(), pass.rows);
+        let [values, gates, ..] = &mut buffers.recurrent;
+        let u = Shared::new(room(values, rows * e), e);
+        let products = room(&mut buffers.product, rows * e);
+        matmul(pass, &self.in_proj.weight, 1, 0..1, rows, &buffers.normed, products, |range, values| {
+            for (row, values) in values.chunks_exact(range.len()).enumerate() {
+                // SAFETY: pieces have channels of their own.
+                let u = unsafe { u.part(row, range.clone()) };
+                u.iter_mut().zip(values.iter().zip(&self.in_proj.bias[range.clone()])).for_each(|(u, (x, bias))| *u = x + bias);
+            }
+        });
+        let gates = Shared::new(room(gates, rows * 2 * e), 2 * e);
+        let hidden = Shared::new(room(&mut buffers.hidden, rows * e), e);
+        let heads = self.gates[0].count();
+        pass.workers.split(pass.spans.len(), 1, rows * 2 * e * e / heads, |_, range| {
+            for span in &pass.spans[range] {
+                // SAFETY: pieces have sessions of their own, and so memories.
+                let memory = unsafe { memory.part(span.session, 0, self.state_len()) };
+                for row in span.first..span.first + span.len {
+                    // SAFETY: pieces have sessions of their own, and so rows.
+                    let (u, gates, y) = unsafe { (u.part(row, 0..e), gates.part(row, 0..2 * e), hidden.part(row, 0..e)) };
+                    self.token(pass, memory, u, gates, y);
+                }
+            }
+        });
+    }
+}
