@@ -21,6 +21,7 @@ mod digests;
 mod error;
 #[cfg(feature = "std")]
 mod files;
+mod mixer_kind;
 mod packed;
 mod spec;
 #[cfg(feature = "std")]
@@ -39,7 +40,8 @@ pub use digests::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE};
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
 pub use files::{create_directories, read_text, sync_directory, without_temporary_name, write_atomic};
+pub use mixer_kind::MixerKind;
 pub use packed::{PackedFile, Section, TensorEntry};
-pub use spec::{MixerKind, MixerSpec, Role, Setting, TensorSpec, Tensors};
+pub use spec::{MixerSpec, Role, Setting, TensorSpec, Tensors};
 #[cfg(feature = "std")]
 pub use weights::{Tensor, Weights, write_safetensors};
