@@ -2,25 +2,9 @@
 
 use burn::tensor::Device;
 use minrnn::memory::Room;
-use minrnn_kernels::choices;
 use minrnn_model::{MixerKind, WeightFormat};
 
-use crate::{Error, Result, decode, layer, lm, prefill};
-
-choices! {
-    /// What one iteration does.
-    Bench, "bench" {
-        /// One recurrent layer: in-projection, recurrence, loss, backward.
-        #[default]
-        Layer = "layer",
-        /// One training step of the Shakespeare language model.
-        Lm = "lm",
-        /// The language model one token after the other.
-        Decode = "decode",
-        /// The language model on a whole prompt.
-        Prefill = "prefill",
-    }
-}
+use crate::{Error, Result};
 
 /// A bench's own sizes.
 #[derive(Debug, Clone, Copy)]
@@ -30,34 +14,6 @@ pub(crate) struct Defaults {
     pub batch_size: usize,
     pub seq_len: &'static [usize],
     pub iterations: usize,
-}
-
-impl Bench {
-    fn defaults(self) -> Defaults {
-        match self {
-            Self::Layer => layer::DEFAULTS,
-            Self::Lm => lm::DEFAULTS,
-            Self::Decode => decode::DEFAULTS,
-            Self::Prefill => prefill::DEFAULTS,
-        }
-    }
-
-    /// minGRU at the bench's own sizes and the first of its lengths.
-    pub fn case(self) -> Case {
-        let Defaults { d_model, d_hidden, batch_size, seq_len, .. } = self.defaults();
-        let (mixer, precision) = (MixerKind::MinGru, WeightFormat::F32);
-        Case { mixer, d_model, d_hidden, batch_size, seq_len: seq_len[0], precision, checkpoint_blocks: false }
-    }
-
-    /// The lengths that are measured where none is given.
-    pub fn lengths(self) -> &'static [usize] {
-        self.defaults().seq_len
-    }
-
-    /// The timed iterations where no number is given.
-    pub fn iterations(self) -> usize {
-        self.defaults().iterations
-    }
 }
 
 /// One measurement.
@@ -75,7 +31,7 @@ pub struct Case {
     pub seq_len: usize,
     /// Number format: of matrix products in training (f32, bf16), of weights in inference (all four).
     pub precision: WeightFormat,
-    /// Compute each block again in the backward pass instead of keeping its activations ([`Bench::Lm`] only).
+    /// Compute each block again in the backward pass instead of keeping its activations ([`Bench::Lm`](crate::Bench::Lm) only).
     pub checkpoint_blocks: bool,
 }
 

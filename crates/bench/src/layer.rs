@@ -3,13 +3,13 @@
 
 use std::hint::black_box;
 
-use burn::tensor::{Device, Tensor, TensorData};
-use minrnn::ops::{self, Candidate, Gates, GruForm, Start, StepCodes};
-use minrnn::rng::{self, ChaCha8Rng, Purpose};
-use minrnn_model::MixerKind;
-use rand::Rng;
+use burn::tensor::{Device, Tensor};
+use minrnn::ops::{self, Gates, GruForm, Start, StepCodes};
+use minrnn::rng::{self, Purpose};
+use minrnn_model::{MixerKind, ModelConfig};
 
 use crate::case::{Case, Defaults, expect_room};
+use crate::random::uniform;
 use crate::timing::Plan;
 use crate::{Measured, Result, mixer};
 
@@ -92,8 +92,9 @@ impl Layer {
         let start = Start { h0: Some(self.h0.clone()), init: None };
         let steps = StepCodes::dense();
         let recurrent = self.recurrent.clone();
+        let candidate = self.mixer.spec().candidate(&ModelConfig::default());
         match (self.mixer, recurrent) {
-            (MixerKind::MinLstm, _) => ops::min_lstm(preact, bias, Candidate::Positive, Gates::Normalized, start, &steps).0,
+            (MixerKind::MinLstm, _) => ops::min_lstm(preact, bias, candidate, Gates::Normalized, start, &steps).0,
             (MixerKind::Gru, Some((weight, recurrent_bias))) => {
                 ops::gru(GruForm::Torch, preact, bias, weight, Some(recurrent_bias), start, &steps).0
             }
@@ -101,15 +102,7 @@ impl Layer {
                 let cell = Start { h0: self.c0.clone(), init: None };
                 ops::lstm(preact, bias, weight, Some(recurrent_bias), start, cell, &steps).0
             }
-            (MixerKind::Gilr, _) => ops::min_gru(preact, bias, Candidate::Tanh, start, &steps).0,
-            _ => ops::min_gru(preact, bias, Candidate::Positive, start, &steps).0,
+            _ => ops::min_gru(preact, bias, candidate, start, &steps).0,
         }
     }
-}
-
-/// Uniform in ±`bound`.
-pub(crate) fn uniform<const N: usize>(shape: [usize; N], bound: f32, rng: &mut ChaCha8Rng, device: &Device) -> Tensor<N> {
-    let unit = |rng: &mut ChaCha8Rng| (rng.next_u32() >> 8) as f32 / (1 << 23) as f32 - 1.0;
-    let values: Vec<f32> = (0..shape.iter().product()).map(|_| bound * unit(rng)).collect();
-    Tensor::from_data(TensorData::new(values, shape), device)
 }

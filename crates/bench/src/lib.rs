@@ -11,6 +11,7 @@
 //! Letters in shapes are those of `minrnn`: `B` batch, `T` time, `D` model width, `E` inner width.
 #![deny(missing_docs)]
 
+mod bench;
 mod case;
 mod decode;
 mod error;
@@ -22,10 +23,12 @@ pub mod machine;
 mod mixer;
 mod place;
 mod prefill;
+mod random;
 mod scan;
 mod timing;
 
-pub use case::{Bench, Case};
+pub use bench::Bench;
+pub use case::Case;
 pub use error::{Error, Result};
 pub use line::{Bandwidth, Line, SCAN};
 pub use place::{Build, Place};
@@ -37,13 +40,7 @@ pub use timing::Plan;
 /// # Errors
 /// When its sizes do not fit together, there is no memory for it, or the device fails.
 pub fn measure(bench: Bench, case: &Case, plan: Plan, place: &Place) -> Result<Line> {
-    let device = &place.device;
-    let measured = place.on_threads(|| match bench {
-        Bench::Layer => layer::measure(case, plan, device),
-        Bench::Lm => lm::measure(case, plan, device),
-        Bench::Decode => decode::measure(case, plan, device),
-        Bench::Prefill => prefill::measure(case, plan, device),
-    })??;
+    let measured = place.on_threads(|| bench.measure(case, plan, &place.device))??;
     Ok(Line::new(bench, case, &measured, place))
 }
 

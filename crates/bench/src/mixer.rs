@@ -10,7 +10,7 @@ use minrnn::rng::{self, Purpose};
 use minrnn_model::ModelConfig;
 
 use crate::case::{Case, expect_room};
-use crate::layer::uniform;
+use crate::random::uniform;
 use crate::timing::Plan;
 use crate::{Measured, Result};
 

@@ -9,6 +9,7 @@ mod device;
 mod device_failure;
 mod display;
 mod failure;
+mod formats;
 mod hint;
 mod input;
 mod interrupt;

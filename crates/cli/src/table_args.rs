@@ -68,16 +68,16 @@ impl TableArgs {
             };
         }
         if !self.target.is_empty() {
-            data.target.clone_from(&self.target);
+            data.table.target.clone_from(&self.target);
         }
         if !self.columns.is_empty() {
-            data.columns.clone_from(&self.columns);
+            data.table.columns.clone_from(&self.columns);
         }
         if let Some(group) = &self.group {
-            data.group.clone_from(group);
+            data.table.group.clone_from(group);
         }
-        data.horizon = self.horizon.unwrap_or(data.horizon);
-        data.season = self.season.unwrap_or(data.season);
+        data.forecast.horizon = self.horizon.unwrap_or(data.forecast.horizon);
+        data.forecast.season = self.season.unwrap_or(data.forecast.season);
         Ok(())
     }
 }

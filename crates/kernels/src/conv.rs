@@ -72,14 +72,14 @@ pub struct Gradients<'a> {
 /// # Panics
 /// When a length does not fit or `kernel_size` is 0.
 pub fn forward(shape: Shape, kernel_size: usize, inputs: Inputs, bias: &[f32], y: Out, window_last: Out) {
-    let Inputs { x, weight, .. } = inputs;
+    let weight = inputs.weight;
     let positions = Positions::new(shape, kernel_size, inputs);
     expect_len("bias", bias, shape.width);
     expect_len("y", y, shape.elements());
     expect_len("window_last", window_last, positions.window_elements());
     positions.write_window_last(window_last);
     #[cfg(feature = "fft")]
-    if !x.is_empty() && spectral::pays(shape.seq_len, kernel_size) {
+    if !inputs.x.is_empty() && spectral::pays(shape.seq_len, kernel_size) {
         return spectral::forward(&positions, weight, bias, y);
     }
     let taps = transpose(weight, shape.width, kernel_size);
@@ -97,7 +97,7 @@ pub fn forward(shape: Shape, kernel_size: usize, inputs: Inputs, bias: &[f32], y
 /// # Panics
 /// When a length does not fit or `kernel_size` is 0.
 pub fn backward(shape: Shape, kernel_size: usize, inputs: Inputs, upstream: Upstream, d: Gradients) {
-    let Inputs { x, weight, .. } = inputs;
+    let weight = inputs.weight;
     let positions = Positions::new(shape, kernel_size, inputs);
     upstream.d_y.inspect(|d| expect_len("d_y", d, shape.elements()));
     upstream.d_window_last.inspect(|d| expect_len("d_window_last", d, positions.window_elements()));
@@ -112,7 +112,7 @@ pub fn backward(shape: Shape, kernel_size: usize, inputs: Inputs, upstream: Upst
     let taps = transpose(weight, shape.width, kernel_size);
     let adjoint = Adjoint { positions: &positions, upstream, taps: &taps };
     #[cfg(feature = "fft")]
-    if !x.is_empty() && spectral::pays(shape.seq_len, kernel_size) {
+    if !inputs.x.is_empty() && spectral::pays(shape.seq_len, kernel_size) {
         return spectral::backward(&adjoint, weight, d);
     }
     let level = Level::current();

@@ -187,6 +187,14 @@ impl Error {
         Self::Malformed { path: path.as_ref().to_owned(), problem: problem.into() }
     }
 
+    /// The same with the name of the file whose content is wrong.
+    pub(crate) fn in_file(self, path: &Path) -> Self {
+        match self {
+            Self::Data(problem) => Self::malformed(path, problem),
+            other => other,
+        }
+    }
+
     /// An [`Error::Needed`].
     pub(crate) fn needed(what: Needed, sentence: impl Into<String>) -> Self {
         Self::Needed { what, sentence: sentence.into() }

@@ -6,12 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::files::read_text;
-use crate::{CheckpointFiles, Error, ModelConfig, Result, Weights, write_atomic};
+use crate::{CONFIG_FILE, CheckpointFiles, Error, ModelConfig, Result, WEIGHTS_FILE, Weights, write_atomic};
 
-/// Name of the configuration in a checkpoint directory.
-pub const CONFIG_FILE: &str = "config.json";
-/// Name of the weights in a checkpoint directory.
-pub const WEIGHTS_FILE: &str = "model.safetensors";
 /// The version of the format that this library reads and writes.
 pub const FORMAT_VERSION: u64 = 1;
 
@@ -32,7 +28,7 @@ pub struct CheckpointConfig {
 }
 
 impl CheckpointConfig {
-    pub(crate) const MAX_BYTES: u64 = 1 << 20;
+    const MAX_BYTES: u64 = 1 << 20;
 
     /// The configuration of `model`, with no further sections.
     pub fn new(model: ModelConfig) -> Self {
@@ -58,7 +54,7 @@ impl CheckpointConfig {
     }
 
     /// The configuration written in `text`, the content of the file `path`.
-    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self> {
+    fn parse(text: &str, path: &Path) -> Result<Self> {
         let not_ours = |error: serde_json::Error| Error::malformed(path, format!("expected a checkpoint configuration: {error}"));
         let value: Value = serde_json::from_str(text).map_err(not_ours)?;
         match value.get("version").and_then(Value::as_u64) {
@@ -84,6 +80,16 @@ impl CheckpointConfig {
         let mut text = serde_json::to_string_pretty(self).map_err(|error| Error::malformed(&path, error.to_string()))?;
         text.push('\n');
         write_atomic(path, text.as_bytes())
+    }
+}
+
+impl CheckpointFiles {
+    /// The configuration.
+    ///
+    /// # Errors
+    /// As [`CheckpointConfig::read`].
+    pub fn config(&self) -> Result<CheckpointConfig> {
+        CheckpointConfig::parse(&self.text(CONFIG_FILE, CheckpointConfig::MAX_BYTES)?, &self.path(CONFIG_FILE))
     }
 }
 

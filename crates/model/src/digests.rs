@@ -11,8 +11,12 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::files::{read_limited, utf8};
-use crate::{CONFIG_FILE, CheckpointConfig, Error, Result, Weights, read_text, write_atomic};
+use crate::{Error, Result, Weights, read_text, write_atomic};
 
+/// Name of the configuration in a checkpoint directory.
+pub const CONFIG_FILE: &str = "config.json";
+/// Name of the weights in a checkpoint directory.
+pub const WEIGHTS_FILE: &str = "model.safetensors";
 /// Name of the digests in a checkpoint directory.
 pub const DIGESTS_FILE: &str = "SHA256SUMS";
 const MAX_DIGESTS_BYTES: u64 = 1 << 16;
@@ -98,14 +102,6 @@ impl CheckpointFiles {
     /// As [`bytes`](Self::bytes); also when it is not UTF-8.
     pub fn text(&self, name: &str, limit: u64) -> Result<String> {
         utf8(&self.path(name), self.bytes(name, limit)?)
-    }
-
-    /// The configuration.
-    ///
-    /// # Errors
-    /// As [`CheckpointConfig::read`].
-    pub fn config(&self) -> Result<CheckpointConfig> {
-        CheckpointConfig::parse(&self.text(CONFIG_FILE, CheckpointConfig::MAX_BYTES)?, &self.path(CONFIG_FILE))
     }
 
     /// The tensors of a file.

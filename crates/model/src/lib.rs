@@ -21,13 +21,14 @@ mod digests;
 mod error;
 #[cfg(feature = "std")]
 mod files;
+mod mixer_kind;
 mod packed;
 mod spec;
 #[cfg(feature = "std")]
 mod weights;
 
 #[cfg(feature = "std")]
-pub use checkpoint::{CONFIG_FILE, CheckpointConfig, FORMAT_VERSION, WEIGHTS_FILE, read_checkpoint};
+pub use checkpoint::{CheckpointConfig, FORMAT_VERSION, read_checkpoint};
 pub use checksum::crc32c;
 pub use choices::{
     Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, NormKind, Pooling, Positions,
@@ -35,11 +36,12 @@ pub use choices::{
 };
 pub use config::{CheckedConfig, Cost, KvCache, ModelConfig};
 #[cfg(feature = "std")]
-pub use digests::{CheckpointFiles, DIGESTS_FILE};
+pub use digests::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE};
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
 pub use files::{create_directories, read_text, sync_directory, without_temporary_name, write_atomic};
+pub use mixer_kind::MixerKind;
 pub use packed::{PackedFile, Section, TensorEntry};
-pub use spec::{MixerKind, MixerSpec, Role, Setting, TensorSpec, Tensors};
+pub use spec::{MixerSpec, Role, Setting, TensorSpec, Tensors};
 #[cfg(feature = "std")]
 pub use weights::{Tensor, Weights, write_safetensors};

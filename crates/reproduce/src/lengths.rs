@@ -30,12 +30,12 @@ pub fn by_length(experiment: &Experiment, checkpoint: &Path, stop: &AtomicBool) 
         return Ok(Some(Vec::new()));
     }
     let mut longer = experiment.clone();
-    longer.data.eval_min_length = 1;
-    longer.data.eval_max_length *= 2;
+    longer.data.formal_language.eval_min_length = 1;
+    longer.data.formal_language.eval_max_length *= 2;
     if longer.validate().is_err() {
-        longer.data.eval_max_length = experiment.data.eval_max_length;
+        longer.data.formal_language.eval_max_length = experiment.data.formal_language.eval_max_length;
     }
-    let (task, longest) = (longer.data.formal()?.evaluation, longer.data.eval_max_length);
+    let (task, longest) = (longer.data.formal()?.evaluation, longer.data.formal_language.eval_max_length);
     let model = minrnn::checkpoint::load_model(checkpoint, &experiment.train.device.open()?)?.model;
     let mut found = Vec::new();
     for length in (1..=longest).rev().step_by(longest.div_ceil(N_LENGTHS)).collect::<Vec<_>>().into_iter().rev() {

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::builder::PossibleValuesParser;
 use minrnn::Error;
 use minrnn::interchange::{Form, Format, export};
 use minrnn::train::find_checkpoint;
@@ -11,7 +10,7 @@ use minrnn_model::{CONFIG_FILE, read_checkpoint, write_safetensors};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::import::IMPORTED;
+use crate::formats::{IMPORTED, format_parser};
 use crate::output::{expect_harmless, print};
 
 #[derive(clap::Args)]
@@ -24,11 +23,6 @@ pub struct Args {
     /// The safetensors file to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-}
-
-/// Takes the name of a format.
-pub fn format_parser() -> PossibleValuesParser {
-    Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().into()
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {

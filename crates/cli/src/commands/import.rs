@@ -10,8 +10,8 @@ use minrnn::interchange::{Form, Format, NamedTensor, Settings, import};
 use minrnn::train::find_checkpoint;
 use minrnn_model::{CheckpointConfig, Weights, read_checkpoint};
 
-use super::export::format_parser;
 use crate::failure::WrongInput;
+use crate::formats::{IMPORTED, format_parser};
 use crate::output::{expect_outside_runs, print};
 
 #[derive(clap::Args)]
@@ -35,9 +35,6 @@ pub struct Args {
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 }
-
-/// What the configuration of an imported model says of the file it came from.
-pub const IMPORTED: &str = "imported";
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.output.exists() {

@@ -4,12 +4,21 @@
 //! 16-bit integers. It meets a vector of weights of the same kind, unpacked from words. Sums are vectors of 32 bits, f32 or integers.
 
 use super::layout::Line;
-use super::rows::Row;
 use crate::simd::{self, Simd};
 
 /// Units that are summed before the sums are added up, so that the error grows little with longer rows: 256 f32, or 512 integers, whose sums fit
 /// 32 bits.
 pub(super) const PART: usize = 256;
+
+/// A row of x, as the product sees it.
+#[derive(Clone, Copy)]
+pub(super) struct Row<'a> {
+    pub units: &'a [u32],
+    /// What the sums of each group begin with: −zero · Σ x.
+    pub offsets: &'a [i32],
+    /// What a sum is worth.
+    pub scale: f32,
+}
 
 /// A format, as the product sees it.
 pub(super) trait Codec: Copy {

@@ -24,11 +24,9 @@
 use super::bf16;
 use super::codec::{Codec, vector};
 use super::int8::largest;
+pub(super) use super::layout::INT4_GROUP as GROUP;
 use super::layout::Line;
 use crate::simd::Simd;
-
-/// Inputs with a common scale.
-pub(super) const GROUP: usize = 32;
 
 /// Weights of half a byte.
 #[derive(Debug, Clone, Copy)]

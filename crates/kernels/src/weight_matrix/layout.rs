@@ -20,6 +20,9 @@ pub(super) const BLOCK: usize = 16;
 /// Blocks of a panel.
 pub(super) const PANEL: usize = 4;
 
+/// Inputs of int4 with a common scale.
+pub(super) const INT4_GROUP: usize = 32;
+
 /// 16 words, one for each output of a block, in one cache line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C, align(64))]
@@ -44,7 +47,7 @@ impl Layout {
         let scales = match format {
             WeightFormat::F32 | WeightFormat::Bf16 => 0,
             WeightFormat::Int8 => 1,
-            WeightFormat::Int4 => inputs.div_ceil(2 * super::int4::GROUP),
+            WeightFormat::Int4 => inputs.div_ceil(2 * INT4_GROUP),
         };
         Self { blocks: outputs.div_ceil(BLOCK), words: inputs.div_ceil(format.inputs_per_word()), scales }
     }

@@ -3,7 +3,7 @@
 //! A row x that meets integers becomes round(x / s) with s = max |x| / 32767: the error of an input is at most s / 2, 2⁻¹⁶ of the largest. The same
 //! integers on every CPU. A row whose largest magnitude is below 3.9e-34 becomes 0; one with NaN or ±∞ has the scale NaN, and so all its results.
 
-use super::codec::Codec;
+use super::codec::{Codec, Row};
 use super::layout::Layout;
 use crate::simd::{Level, Simd, WithSimd};
 use alloc::vec::Vec;
@@ -42,16 +42,6 @@ pub(super) struct Rows<'a> {
     groups: usize,
     /// `[count]`, or empty.
     scales: &'a [f32],
-}
-
-/// One of them.
-#[derive(Clone, Copy)]
-pub(super) struct Row<'a> {
-    pub units: &'a [u32],
-    /// What the sums of each group begin with: −zero · Σ x.
-    pub offsets: &'a [i32],
-    /// What a sum is worth.
-    pub scale: f32,
 }
 
 impl<'a> Rows<'a> {

@@ -2,10 +2,9 @@
 
 #![allow(clippy::needless_range_loop, reason = "arrays are longer than the vectors of a block; one index walks several")]
 
-use super::codec::{Codec, PART, numbers, put_vector, vector};
+use super::codec::{Codec, PART, Row, numbers, put_vector, vector};
 use super::layout::{BLOCK, Line};
 use super::prefetch::{Prefetcher, RUN};
-use super::rows::Row;
 use crate::simd::{Simd, WithSimd};
 use core::marker::PhantomData;
 use core::ops::Range;

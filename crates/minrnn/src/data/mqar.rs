@@ -23,21 +23,28 @@ use super::{Batch, BatchSource, EvaluationSet, FixedBatches, IoKind, SequenceTas
 use crate::rng::{ChaCha8Rng, Purpose};
 use crate::{Error, Result, Segments};
 
-/// The task's settings. The defaults are the first setting of the zoology study.
+/// The task's settings, with the names they have in files. The defaults are the first setting of the zoology study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Mqar {
-    /// Number of token ids V.
+    /// Number of token ids V. Default 8192.
+    #[serde(rename = "mqar_vocab_size")]
     pub vocab_size: usize,
-    /// Steps N of a sequence, even.
+    /// Steps N of a sequence, even. Default 64.
+    #[serde(rename = "mqar_length")]
     pub length: usize,
-    /// Pairs n; at most a quarter of the length.
+    /// Pairs n of a key and a value; at most a quarter of the length. Default 4.
+    #[serde(rename = "mqar_pairs")]
     pub n_pairs: usize,
-    /// The exponent a of the power law of places.
+    /// The exponent a of the power law of places. Default 0.01.
+    #[serde(rename = "mqar_power")]
     pub power: f64,
-    /// Whether the steps that ask nothing hold random tokens (which may repeat a key by accident, unscored) or token 0.
+    /// Whether the steps that ask nothing hold random tokens (which may repeat a key by accident, unscored) or token 0. Default true.
+    #[serde(rename = "mqar_random_non_queries")]
     pub random_non_queries: bool,
     /// Examples of the training set, of which rows are drawn with replacement; 0 for a set without end, a new example in every row.
+    /// Default 0; in files it is `train_examples`, which tasks share.
+    #[serde(skip)]
     pub n_examples: u64,
 }
 

@@ -21,13 +21,16 @@ use crate::{Error, Result, Segments};
 /// Numbers read at a step.
 const WIDTH: usize = 3;
 
-/// The task's settings. The default length is that of the xLSTM study.
+/// The task's settings, with the names they have in files. The default length is that of the xLSTM study.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct NearestNeighbour {
-    /// Greatest length of a row, at least 2.
+    /// Greatest length of a row, at least 2. Default 64.
+    #[serde(rename = "neighbour_length")]
     pub max_length: usize,
     /// Examples of the training set, of which rows are drawn with replacement; 0 for a set without end, a new example in every row.
+    /// Default 0; in files it is `train_examples`, which tasks share.
+    #[serde(skip)]
     pub n_examples: u64,
 }
 

@@ -29,17 +29,21 @@ pub enum Encoding {
     B,
 }
 
-/// The task's settings. The defaults are the paper's.
+/// The task's settings, with the names they have in files. The defaults are the paper's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct SelectiveCopyingConfig {
-    /// Steps of the body in encoding A, noise steps in encoding B.
+    /// Steps of the body in encoding A, noise steps in encoding B. Default 4096.
+    #[serde(rename = "copy_length")]
     pub length: usize,
-    /// Data tokens `M` to remember.
+    /// Data tokens `M` to remember. Default 16.
+    #[serde(rename = "copy_tokens")]
     pub n_tokens: usize,
-    /// Symbols `V`: noise, marker and at least one data token.
+    /// Symbols `V`: noise, marker and at least one data token. Always 16 in files.
+    #[serde(skip)]
     pub vocab_size: usize,
-    /// Which ids and which body length.
+    /// Which ids and which body length. Default `a`.
+    #[serde(rename = "copy_encoding")]
     pub encoding: Encoding,
 }
 

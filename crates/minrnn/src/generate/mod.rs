@@ -27,6 +27,7 @@
 //! ```
 
 mod identity;
+mod row;
 mod runtime_session;
 mod saved;
 mod session;
@@ -35,8 +36,9 @@ mod text;
 mod token_session;
 
 pub use identity::ModelIdentity;
+pub use row::RECENT_TOKENS;
 pub use runtime_session::RuntimeSession;
 pub use session::Session;
 pub use stop::StopStrings;
-pub use text::{Piece, RECENT_TOKENS, TextGenerator, start_token};
+pub use text::{Piece, TextGenerator, start_token};
 pub use token_session::{Logits, StateTensor, TokenSession};

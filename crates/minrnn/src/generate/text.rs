@@ -4,18 +4,15 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use minrnn_stream::{Sampler, Sampling};
-use serde::{Deserialize, Serialize};
 
 use super::identity::ModelIdentity;
+use super::row::{Row, SavedText, latest};
 use super::saved::{read, write};
 use super::stop::StopStrings;
 use super::token_session::TokenSession;
 use crate::data::{TextStream, Tokenizer};
 use crate::rng::{self, Purpose};
 use crate::{Error, Result};
-
-/// The repetition penalty acts on this many of the latest tokens, those of the prompt included.
-pub const RECENT_TOKENS: usize = 64;
 
 /// Continues a batch of texts, one token of each row at a time. Cloning forks it.
 ///
@@ -36,27 +33,6 @@ pub struct Piece {
     pub text: String,
     /// Whether the row met a stop string and generates no more.
     pub stopped: bool,
-}
-
-/// Everything but the model's state.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SavedText {
-    sampling: Sampling,
-    rows: Vec<Row>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Row {
-    /// The latest token; the model has read everything before it.
-    unread: u32,
-    /// At most [`RECENT_TOKENS`] of the latest tokens, `unread` the last of them.
-    recent: Vec<u32>,
-    sampler: Sampler,
-    stream: TextStream,
-    stops: StopStrings,
-    stopped: bool,
 }
 
 /// What an empty prompt stands for: a line break where it is one token, otherwise token 0.
@@ -260,25 +236,6 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
     }
 }
 
-impl Row {
-    /// Chooses the next token; gives the text it completes and whether a stop string was met.
-    fn choose(&mut self, tokenizer: &Tokenizer, logits: &mut [f32]) -> Result<(String, bool)> {
-        let token = self.sampler.sample(logits, &self.recent)?;
-        self.unread = token;
-        if self.recent.len() == RECENT_TOKENS {
-            self.recent.remove(0);
-        }
-        self.recent.push(token);
-        let (shown, stopped) = self.stops.push(&self.stream.push(tokenizer, token)?);
-        self.stopped = stopped;
-        if stopped {
-            // A character begun after the stop string goes with the rest of that token.
-            self.stream = TextStream::new();
-        }
-        Ok((shown, stopped))
-    }
-}
-
 /// Says of which row a logit is no number.
 fn naming(row: usize, error: Error) -> Error {
     match error {
@@ -292,10 +249,6 @@ fn naming(row: usize, error: Error) -> Error {
 fn row_sampler(sampling: &Sampling, row: usize) -> Result<Sampler> {
     let seed = rng::key(sampling.seed, Purpose::Sampling, row as u64);
     Ok(Sampler::new(Sampling { seed, ..sampling.clone() })?)
-}
-
-fn latest(tokens: &[u32]) -> Vec<u32> {
-    tokens[tokens.len().saturating_sub(RECENT_TOKENS)..].to_vec()
 }
 
 fn expect_fitting(tokenizer: &Tokenizer, vocab_size: usize) -> Result<()> {

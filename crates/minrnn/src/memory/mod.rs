@@ -8,15 +8,16 @@
 pub(crate) mod activations;
 mod room;
 mod size;
-mod tape;
+pub(crate) mod tape;
 
-use minrnn_model::{CheckedConfig, ModelConfig, WeightFormat};
+use minrnn_model::{ModelConfig, WeightFormat};
 
 pub use activations::Sizes;
 pub use room::{Room, Source};
 pub use size::{Size, rounded};
 pub use tape::{Long, Tape};
 
+use crate::model::Pass;
 use crate::{Error, Result};
 
 /// Bytes of a number.
@@ -159,32 +160,3 @@ pub fn packing(bytes: u64, format: WeightFormat) -> Estimate {
 pub(crate) const NOTHING: &[&str] = &[];
 const MODEL: &[&str] = &["take a smaller model"];
 const ROWS: &[&str] = &["take fewer sequences at a time", "a model with smaller states"];
-
-/// The parts of a model that a batch passes.
-pub(crate) struct Pass {
-    pub embedding: Tape,
-    pub blocks: Vec<Tape>,
-    pub head: Tape,
-    /// States and caches of all blocks, before the batch and after it.
-    pub states: u128,
-    /// Most that a pass without gradients holds, states left out.
-    pub forward: u128,
-}
-
-impl Pass {
-    pub fn of(config: &CheckedConfig, sizes: Sizes) -> Self {
-        let mut blocks: Vec<Tape> = Vec::with_capacity(config.n_layers);
-        for layer in 0..config.n_layers {
-            // The same mixers come again in the same order, and blocks of the same mixer are alike.
-            let alike = (0..layer).find(|&other| config.mixer_at(other) == config.mixer_at(layer));
-            blocks.push(match alike {
-                Some(other) => blocks[other],
-                None => activations::block(config, layer, sizes),
-            });
-        }
-        let (embedding, head) = (activations::embedding(config, sizes), activations::head(config, sizes));
-        let states = blocks.iter().map(|block| block.held).sum();
-        let forward = blocks.iter().chain([&embedding, &head]).map(|part| part.forward).max().unwrap_or(0);
-        Self { embedding, blocks, head, states, forward }
-    }
-}

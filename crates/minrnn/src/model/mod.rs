@@ -1,5 +1,6 @@
 //! Models: a stack of blocks, and what stands before and after it.
 
+mod activations;
 mod backbone;
 mod decision;
 mod io_kind;
@@ -8,6 +9,7 @@ mod pooling;
 mod scored;
 mod sequence_model;
 
+pub(crate) use activations::Pass;
 pub use backbone::{Backbone, BackboneState};
 pub use decision::Decision;
 pub use io_kind::{Inputs, Targets};

@@ -13,6 +13,7 @@ use burn::nn::Linear;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn_kernels::segments::{PADDING, RESET};
 
+use crate::memory::activations::{Activations, Op};
 use crate::nn::{Initializer, State, StateZip, linear};
 use crate::ops::{Start, StepCodes, bias_gelu, linear_scan};
 
@@ -49,6 +50,13 @@ impl PairMemory {
 impl PairHead {
     pub(super) fn new(width: usize, init: &mut Initializer) -> Self {
         Self { linear: init.linear_with_bias(4 * width, width, true) }
+    }
+
+    pub(super) fn activations(d: u128, list: &mut Activations) {
+        // What stood before, its copy at resets, the recurrence over it, and the four features with their products.
+        list.op(Op { keeps: &[d; 4], reads: 2 * d, gives: d, aside: 2 * d, ..Op::default() });
+        list.op(Op { keeps: &[d, d, 4 * d], reads: 4 * d, gives: d, aside: 4 * d, ..Op::default() });
+        list.op(Op { keeps: &[d], reads: d, gives: d, ..Op::default() });
     }
 
     /// The comparisons of `x` `[B, T, D]`, and what carries on.

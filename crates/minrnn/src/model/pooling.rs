@@ -9,6 +9,7 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 
+use crate::memory::activations::{Activations, Op};
 use crate::nn::positions::StepPositions;
 use crate::nn::{State, StateZip};
 use crate::ops::{Start, StepCodes, linear_scan};
@@ -32,6 +33,12 @@ impl RunningMean {
     /// Of nothing yet.
     pub(super) fn init(batch_size: usize, width: usize, device: &Device) -> Self {
         Self { sum: Tensor::zeros([batch_size, width], device), count: Tensor::zeros([batch_size, 1], device) }
+    }
+
+    pub(super) fn activations(d: u128, list: &mut Activations) {
+        // Ones, and the sums; then the product keeps sums and shares.
+        list.op(Op { keeps: &[d; 3], reads: 2 * d, gives: d, ..Op::default() });
+        list.op(Op { keeps: &[1], reads: d, gives: d, ..Op::default() });
     }
 
     /// The means of `x` `[B, T, D]` so far, and what carries on; 0 at padding.

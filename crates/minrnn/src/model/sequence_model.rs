@@ -11,7 +11,7 @@ use std::sync::Arc;
 use burn::module::{Module, Param};
 use burn::nn::{Embedding, Linear};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use minrnn_model::{DropoutSite, Initialization, MixerKind, ModelConfig, Pooling, Positions, WiringKind};
+use minrnn_model::{CheckedConfig, DropoutSite, Initialization, MixerKind, ModelConfig, Pooling, Positions, WiringKind};
 
 use super::backbone::{Backbone, BackboneState};
 use super::io_kind::{Inputs, Targets};
@@ -19,8 +19,10 @@ use super::pair_head::{PairHead, PairMemory};
 use super::pooling::RunningMean;
 use super::scored::{Scored, where_scored};
 use crate::Result;
+use crate::memory::activations::{Activations, Op, Sizes};
+use crate::memory::tape::Tape;
 use crate::nn::positions::StepPositions;
-use crate::nn::{AnyMixer, AnyState, Initializer, Mixer, Mode, linear};
+use crate::nn::{AnyMixer, AnyState, Initializer, Mixer, Mode, Norm, linear};
 use crate::ops::{Dropout, StepCodes, bias_dropout_residual, embedding};
 
 /// The dropout site of the embedding; blocks count theirs from 0.
@@ -68,6 +70,51 @@ impl SequenceModel<AnyMixer> {
     pub fn new(config: &ModelConfig, seed: u64, device: &Device) -> Result<Self> {
         let checked = config.checked()?;
         Self::with_mixers(config, seed, device, |layer, init| Ok(AnyMixer::new(&checked, layer, init)))
+    }
+
+    /// What embedding or the map of values, places, and dropout on both keep of a batch.
+    pub(super) fn embedding_activations(config: &CheckedConfig, sizes: Sizes) -> Tape {
+        let d = config.d_model as u128;
+        let mut list = Activations::new(sizes);
+        match config.input_width as u128 {
+            0 => list.op(Op { gives: d, ..Op::default() }),
+            width => list.biased(width, d, true),
+        }
+        if config.positions == Positions::Learned {
+            list.residual(d);
+        }
+        if config.dropout > 0.0 {
+            list.op(Op { reads: d, gives: d, ..Op::default() });
+        }
+        list.tape()
+    }
+
+    /// What everything from the last block to the loss keeps of a batch: the final norm, pooling, the comparison of pairs, and the head
+    /// where steps are scored.
+    pub(super) fn head_activations(config: &CheckedConfig, sizes: Sizes) -> Tape {
+        let (d, v) = (config.d_model as u128, config.outputs() as u128);
+        let mut list = Activations::new(sizes);
+        Norm::activations(config, &mut list);
+        if config.pooling == Pooling::Mean {
+            RunningMean::activations(d, &mut list);
+        }
+        if config.pair_head {
+            PairHead::activations(d, &mut list);
+        }
+        let (all, scored) = (list.steps(), list.scored());
+        if scored < all {
+            // Rows are chosen: the gradient of all is made of zeros and theirs.
+            list.whole(all * d, scored * d);
+        }
+        // The product keeps features, the loss logits. Their gradient follows; a bias is added to a copy.
+        list.keep(scored * d);
+        list.whole(scored * d, scored * v);
+        if config.n_outputs > 0 {
+            list.whole(scored * v, scored * v);
+        }
+        list.keep(scored * v);
+        list.whole(scored * v, 2 * scored);
+        list.tape()
     }
 }
 

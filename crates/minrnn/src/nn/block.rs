@@ -12,6 +12,7 @@ use burn::module::Module;
 use burn::tensor::{FloatDType, Tensor};
 use minrnn_model::{CheckedConfig, DropoutSite, FeedForwardKind};
 
+use super::any_mixer::AnyMixer;
 use super::channel_mix::ChannelMix;
 use super::conv::{CausalConv, Window};
 use super::feed_forward::FeedForward;
@@ -22,6 +23,8 @@ use super::mode::Mode;
 use super::norm::Norm;
 use super::state::{State, StateZip};
 use super::wiring::Wiring;
+use crate::memory::activations::{Activations, Sizes};
+use crate::memory::tape::Tape;
 use crate::ops::{StepCodes, activation_format, bias_dropout_residual};
 
 /// Convolution, mixer and feed-forward part with their norms and residual connections.
@@ -64,6 +67,13 @@ impl FeedForwardPart {
         }
     }
 
+    fn activations(config: &CheckedConfig, layer: usize, list: &mut Activations) {
+        match config.ff_at(layer) {
+            FeedForwardKind::ChannelMix => ChannelMix::activations(config, list),
+            kind => FeedForward::activations(config, kind, list),
+        }
+    }
+
     fn takes_bf16(&self) -> bool {
         match self {
             Self::Pointwise(ff) => ff.takes_bf16(),
@@ -100,6 +110,33 @@ impl<S: State> State for BlockState<S> {
         let ff = self.ff.zip(other.ff).map(|(a, b)| a.zip(b, f));
         f.exit();
         Self { conv, wiring, mixer, ff }
+    }
+}
+
+impl Block<AnyMixer> {
+    /// What block `layer` keeps of a batch, with the state it begins with and the one it ends with.
+    pub(crate) fn activations(config: &CheckedConfig, layer: usize, sizes: Sizes) -> Tape {
+        let d = config.d_model as u128;
+        let mut list = Activations::new(sizes);
+        if config.conv {
+            CausalConv::activations(config, &mut list);
+        }
+        // The residual stream is beside everything down to the sum.
+        list.aside = d;
+        Norm::activations(config, &mut list);
+        Wiring::activations(config, &mut list, |list| AnyMixer::activations(config, layer, list));
+        list.aside = 0;
+        list.residual(d);
+        if config.ff_at(layer) != FeedForwardKind::None {
+            list.aside = d;
+            Norm::activations(config, &mut list);
+            FeedForwardPart::activations(config, layer, &mut list);
+            list.aside = 0;
+            list.residual(d);
+        }
+        let cost = config.block_cost(layer);
+        let caches: Vec<u128> = cost.past.iter().map(|past| past.carried(sizes.seq_len)).collect();
+        list.with_states(cost.carried(0), cost.carried(sizes.seq_len), &caches)
     }
 }
 

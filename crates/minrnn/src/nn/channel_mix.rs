@@ -15,6 +15,7 @@ use super::init::Initializer;
 use super::linear::{matmul, matmul_rows, rows, sequences};
 use super::rwkv4::{place, unbiased, widening};
 use super::token_shift::{init_window, mixtures};
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{Dropout, StepCodes, bias_dropout_residual};
 
 /// A feed-forward part with a token shift.
@@ -45,6 +46,17 @@ impl ChannelMix {
             mix_key: init.vector(d, share),
             mix_receptance: init.vector(d, share),
         }
+    }
+
+    /// What it keeps up to its dropout and sum.
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        let [d, m] = [config.d_model, config.d_ff()].map(|x| x as u128);
+        list.op(Op { keeps: &[d], reads: d, gives: 2 * d, ..Op::default() });
+        // relu(k), its square, r, and the two factors of the gate.
+        list.op(Op { keeps: &[d], reads: d, gives: m, aside: d, ..Op::default() });
+        list.op(Op { keeps: &[m], reads: m, gives: m, aside: d, ..Op::default() });
+        list.op(Op { keeps: &[m], reads: m, gives: d, aside: d + m, ..Op::default() });
+        list.op(Op { keeps: &[d; 3], reads: 2 * d, gives: d, aside: d, ..Op::default() });
     }
 
     /// A previous input of 0.

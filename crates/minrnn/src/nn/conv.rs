@@ -4,10 +4,12 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{FloatDType, Tensor};
+use minrnn_model::CheckedConfig;
 
 use super::init::Initializer;
 use super::linear::{bias, matmul_rows, rows, sequences};
 use super::state::{State, StateZip};
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{Dropout, StepCodes, bias_dropout_residual, causal_conv, causal_conv_residual, silu};
 
 /// Taps of the convolution.
@@ -57,6 +59,13 @@ impl Depthwise {
         Window { window: Tensor::zeros([batch_size, k - 1, width], &weight.device()) }
     }
 
+    /// What [`forward_silu`](Self::forward_silu) keeps of `width` channels.
+    pub(super) fn silu_activations(width: u128, list: &mut Activations) {
+        for _ in 0..2 {
+            list.op(Op { keeps: &[width], reads: width, gives: width, ..Op::default() });
+        }
+    }
+
     /// SiLU(DW(x)).
     ///
     /// # Shapes
@@ -79,6 +88,14 @@ impl CausalConv {
     /// Zeros before the first step.
     pub fn init_state(&self, batch_size: usize) -> Window {
         self.depthwise.init_state(batch_size)
+    }
+
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        let d = config.d_model as u128;
+        for _ in 0..2 {
+            list.op(Op { keeps: &[d], reads: d, gives: d, aside: d, ..Op::default() });
+        }
+        list.residual(d);
     }
 
     /// x + PW(DW(x)), with numbers of `format` between the two convolutions.

@@ -13,6 +13,7 @@ use minrnn_model::{CheckedConfig, FeedForwardKind};
 
 use super::init::{Initializer, xlstm_deviation, xlstm_output_deviation};
 use super::linear::{bias, matmul_rows, rows, sequences};
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{Dropout, bias_dropout_residual, gated_gelu_matmul, gelu_gate, gelu_matmul, swi_glu};
 
 /// A plain or gated layer.
@@ -46,6 +47,25 @@ impl FeedForward {
         let scale = (kind == FeedForwardKind::Gated).then(|| init.constant([d_ff], 1.0));
         let up = init.linear_with_bias(d, halves * d_ff, bias);
         Some(Self { up, down: init.residual_linear(d_ff, d, bias), scale, kind })
+    }
+
+    /// What the part `kind` keeps up to its bias, dropout and sum.
+    pub(super) fn activations(config: &CheckedConfig, kind: FeedForwardKind, list: &mut Activations) {
+        let [d, m] = [config.d_model, config.d_ff()].map(|x| x as u128);
+        match kind {
+            FeedForwardKind::None | FeedForwardKind::ChannelMix => {}
+            FeedForwardKind::Mlp | FeedForwardKind::Gated => {
+                let up = if kind == FeedForwardKind::Gated { 2 * m } else { m };
+                list.op(Op { keeps: &[d], reads: d, gives: up, ..Op::default() });
+                // The activation's gradient is made whole before that of its input.
+                list.op(Op { keeps: &[up], reads: up, gives: d, works: list.steps() * m, ..Op::default() });
+            }
+            FeedForwardKind::GeGlu | FeedForwardKind::SwiGlu => {
+                list.op(Op { keeps: &[d], reads: d, gives: 2 * m, ..Op::default() });
+                list.op(Op { keeps: &[2 * m], reads: 2 * m, gives: m, ..Op::default() });
+                list.op(Op { keeps: &[m], reads: m, gives: d, ..Op::default() });
+            }
+        }
     }
 
     /// Whether `x` may have 16 bits on GPUs, as for a [`Mixer`](super::Mixer::takes_bf16).

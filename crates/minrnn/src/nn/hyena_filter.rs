@@ -22,7 +22,7 @@ use minrnn_model::CheckedConfig;
 use super::conv::Window;
 use super::init::Initializer;
 use super::mixer::Mixer;
-use super::output_mixing::{mixed, output_mixing};
+use super::output_mixing::{map_activations, mixed, output_mixing};
 use crate::memory::activations::Activations;
 use crate::ops::{self, StepCodes, causal_conv};
 
@@ -127,7 +127,7 @@ impl HyenaFilter {
     }
 
     pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
-        list.sequence_map(config, Filter::workspace(config));
+        map_activations(config, Filter::workspace(config), list);
     }
 }
 

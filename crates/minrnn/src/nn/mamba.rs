@@ -78,7 +78,7 @@ impl Mamba {
         list.op(Op { keeps: &[d], reads: d, gives: 2 * e, ..Op::default() });
         list.op(Op { reads: 2 * e, gives: 2 * e, ..Op::default() });
         list.aside += e;
-        list.conv_silu(e);
+        Depthwise::silu_activations(e, list);
         list.aside -= e;
         Selective::activations(config, e, true, list);
         list.biased(e, d, false);

@@ -26,7 +26,7 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Tensor, activation};
-use minrnn_model::{Candidate, CheckedConfig, ForgetFloor, MixerKind, ScanKind};
+use minrnn_model::{Candidate, CheckedConfig, ForgetFloor, ScanKind};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::highway::{highway_gate, project};
@@ -71,7 +71,7 @@ impl MinGru {
             initial_state: learned_state(config, init),
             forget_floor: has_floor.then(|| init.values([e], (0..e).map(theta).collect())),
             forget_ceiling: config.forget_ceiling(layer),
-            candidate: if config.mixer_at(layer) == MixerKind::Gilr { Candidate::Tanh } else { config.candidate },
+            candidate: config.mixer_at(layer).spec().candidate(config),
             scan: config.scan,
         }
     }

@@ -3,6 +3,7 @@
 //! Letters in shapes: `B` batch, `T` time, `D` model width (`d_model`), `E` inner width (`d_inner`, the paper's d_h).
 
 mod aaren;
+mod any_mixer;
 mod attention;
 mod bidirectional;
 mod block;
@@ -48,6 +49,7 @@ mod token_shift;
 mod wiring;
 
 pub use aaren::{Aaren, AarenState};
+pub use any_mixer::{AnyMixer, AnyState};
 pub use attention::{Attention, AttentionState};
 pub use bidirectional::Bidirectional;
 pub use block::{Block, BlockState, FeedForwardPart};
@@ -69,7 +71,7 @@ pub use m_lstm::{MLstm, MLstmState};
 pub use mamba::{Mamba, MambaState};
 pub use min_gru::MinGru;
 pub use min_lstm::MinLstm;
-pub use mixer::{AnyMixer, AnyState, Mixer};
+pub use mixer::Mixer;
 pub use mode::Mode;
 pub use norm::{BatchNorm, LayerNorm, Norm, RmsNorm};
 pub use recurrent::Recurrent;

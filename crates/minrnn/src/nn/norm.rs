@@ -6,6 +6,7 @@ use minrnn_model::{CheckedConfig, NormKind};
 
 use super::init::Initializer;
 use super::mode::Mode;
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{StepCodes, layer_norm, layer_norm_residual, rms_norm, rms_norm_residual};
 
 const EPS: f32 = 1e-5;
@@ -93,6 +94,19 @@ impl Norm {
                 running_var: RunningState::new(Tensor::ones([d_model], init.device())),
             }),
         }
+    }
+
+    /// What the norm that `config` asks for keeps.
+    pub(crate) fn activations(config: &CheckedConfig, list: &mut Activations) {
+        let d = config.d_model as u128;
+        let keeps = match config.norm {
+            // Composed of operations of Burn: x, and what the last products read.
+            NormKind::Rms if config.rms_eps > 0.0 => 3,
+            NormKind::Rms | NormKind::Layer => 1,
+            // The masked x, the centred one with its mask and its square, and what the last products read.
+            NormKind::Batch => 5,
+        };
+        list.op(Op { keeps: &[d; 5][..keeps], reads: d, gives: d, ..Op::default() });
     }
 
     /// Normalises `x` `[B, T, D]`.

@@ -12,11 +12,33 @@ use minrnn_model::CheckedConfig;
 
 use super::init::Initializer;
 use super::linear::{bias, matmul_rows, rows, sequences};
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, bias_gelu};
 
 /// A new layer D → 2D, rows value then gate, unless the map stands in a wiring.
 pub(super) fn output_mixing(config: &CheckedConfig, init: &mut Initializer) -> Option<Linear> {
     config.has_output_mixing().then(|| init.linear(config.d_model, 2 * config.d_model))
+}
+
+/// What it keeps.
+pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
+    if !config.has_output_mixing() {
+        return;
+    }
+    let d = config.d_model as u128;
+    list.op(Op { keeps: &[d], reads: d, gives: d, ..Op::default() });
+    list.op(Op { keeps: &[d], reads: d, gives: 2 * d, ..Op::default() });
+    list.op(Op { reads: 2 * d, gives: 2 * d, ..Op::default() });
+    // A gate between a value and nothing, which is as large.
+    list.op(Op { keeps: &[d; 3], reads: 3 * d, gives: d, ..Op::default() });
+}
+
+/// What a sequence map of D channels keeps that reads its input again, and what mixes the channels behind it; `works` numbers in its
+/// workspaces.
+pub(super) fn map_activations(config: &CheckedConfig, works: u128, list: &mut Activations) {
+    let d = config.d_model as u128;
+    list.op(Op { keeps: &[d], reads: d, gives: d, works, ..Op::default() });
+    activations(config, list);
 }
 
 /// The output for y `[B, T, D]`.

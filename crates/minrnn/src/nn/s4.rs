@@ -14,7 +14,7 @@ use minrnn_model::CheckedConfig;
 
 use super::init::Initializer;
 use super::mixer::Mixer;
-use super::output_mixing::{mixed, output_mixing};
+use super::output_mixing::{map_activations, mixed, output_mixing};
 use super::state_space::{StateSpace, StateSpaceState};
 use crate::memory::activations::Activations;
 use crate::ops::StepCodes;
@@ -36,7 +36,7 @@ impl S4 {
     }
 
     pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
-        list.sequence_map(config, 0);
+        map_activations(config, 0, list);
     }
 }
 

@@ -21,7 +21,7 @@ use minrnn_model::CheckedConfig;
 use super::init::Initializer;
 use super::linear::{matmul, matmul_rows, rows, sequences};
 use super::mixer::Mixer;
-use super::output_mixing::{mixed, output_mixing};
+use super::output_mixing::{self, mixed, output_mixing};
 use super::state::{State, StateZip};
 use crate::memory::activations::{Activations, CHUNK, Op};
 use crate::ops::{self, SelectiveScan, StepCodes};
@@ -131,7 +131,7 @@ impl S6 {
 
     pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
         Selective::activations(config, config.d_model as u128, false, list);
-        list.output_mixing(config);
+        output_mixing::activations(config, list);
     }
 
     fn selective(&self) -> Selective<'_> {

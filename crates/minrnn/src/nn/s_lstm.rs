@@ -116,7 +116,7 @@ impl SLstm {
         let d = config.d_model as u128;
         if config.slstm_conv {
             list.aside += d;
-            list.conv_silu(d);
+            Depthwise::silu_activations(d, list);
             list.aside -= d;
         }
         list.op(Op { keeps: &[d], reads: 2 * d, gives: 4 * d, aside: d, ..Op::default() });

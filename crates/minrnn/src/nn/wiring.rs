@@ -22,6 +22,7 @@ use super::h3::Shift;
 use super::init::Initializer;
 use super::linear::{apply, matmul, matmul_rows, rows, sequences};
 use super::mixer::Mixer;
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, StepCodes};
 
 /// The layers around an inner one.
@@ -75,6 +76,37 @@ impl Wiring {
                 shift_ssm: Shift::new(d, config.d_state, init),
                 out_proj: init.linear(d, d),
             })),
+        }
+    }
+
+    /// What the wiring keeps around `inner`; where there is none, what `inner` keeps.
+    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations, inner: impl FnOnce(&mut Activations)) {
+        let d = config.d_model as u128;
+        match config.wiring {
+            WiringKind::None => inner(list),
+            WiringKind::Mamba => {
+                let e = config.d_inner() as u128;
+                list.op(Op { keeps: &[d], reads: d, gives: 2 * e, ..Op::default() });
+                list.op(Op { reads: 2 * e, gives: 2 * e, ..Op::default() });
+                list.aside += e;
+                Depthwise::silu_activations(e, list);
+                inner(list);
+                list.aside -= e;
+                // SiLU keeps ζ, the product y and SiLU(ζ).
+                list.op(Op { keeps: &[e; 3], reads: 2 * e, gives: e, aside: e, ..Op::default() });
+                list.op(Op { keeps: &[e], reads: e, gives: d, ..Op::default() });
+            }
+            WiringKind::H3 => {
+                list.biased(d, 3 * d, true);
+                // The views of queries, keys and values hold all three.
+                list.op(Op { keeps: &[3 * d], reads: d, gives: d, aside: 2 * d, ..Op::default() });
+                list.op(Op { keeps: &[d], reads: 2 * d, gives: d, aside: 3 * d, ..Op::default() });
+                list.aside += 3 * d;
+                inner(list);
+                list.aside -= 3 * d;
+                list.op(Op { keeps: &[d], reads: 2 * d, gives: d, aside: 3 * d, ..Op::default() });
+                list.biased(d, d, true);
+            }
         }
     }
 

@@ -11,7 +11,6 @@ use super::check::require;
 use super::data_config::{DataConfig, Task, WindowSampling};
 use super::presets::preset;
 use super::settings::{overlay_section, parse_setting, suggestion};
-use super::task::Data;
 use super::train_config::TrainConfig;
 use crate::memory::Size;
 use crate::{Error, Result};
@@ -237,12 +236,17 @@ impl Experiment {
 }
 
 fn section_of<T: DeserializeOwned>(config: &CheckpointConfig, checkpoint: &Path, name: &str) -> Result<T> {
-    let value = config.sections.get(name).cloned().unwrap_or_else(|| serde_json::json!({}));
-    let problem = |_| {
+    let unusable = || {
         let problem = format!("its config.json has no usable section '{name}', which says how to score it; take a checkpoint of a run");
         Error::malformed(checkpoint, problem)
     };
-    serde_json::from_value(value).map_err(problem)
+    let value = config.sections.get(name).cloned().unwrap_or_else(|| serde_json::json!({}));
+    let known = known_keys()?;
+    let is_known = |key: &String| known.get(name).is_some_and(|keys| keys.get(key).is_some());
+    if !value.as_object().is_some_and(|keys| keys.keys().all(is_known)) {
+        return Err(unusable());
+    }
+    serde_json::from_value(value).map_err(|_| unusable())
 }
 
 /// The places of tokens, and what attention sees of them, end at `max_seq_len`.
@@ -251,16 +255,16 @@ impl Experiment {
         let learned = self.model.positions == Positions::Learned;
         let (key, length) = (self.data.task.spec().length)(&self.data, &self.train)?;
         self.expect_room(key, length)?;
-        require(!(learned && self.data.task == Task::Text && self.data.sampling == WindowSampling::Stream), || {
+        require(!(learned && self.data.task == Task::Text && self.data.text.sampling == WindowSampling::Stream), || {
             "sampling = stream counts places on from window to window, beyond those of positions = learned; use sampling = random or \
              positions = rotary"
                 .to_owned()
         })
     }
 
-    /// Whether the sequences of `data` fit.
-    pub(super) fn expect_room_for(&self, data: &Data) -> Result<()> {
-        data.longest().map_or(Ok(()), |length| self.expect_room("the longest sequence", length))
+    /// Whether sequences of as many as `longest` steps fit, where there is a longest.
+    pub(super) fn expect_room_for(&self, longest: Option<usize>) -> Result<()> {
+        longest.map_or(Ok(()), |length| self.expect_room("the longest sequence", length))
     }
 
     fn expect_room(&self, what: &str, length: usize) -> Result<()> {

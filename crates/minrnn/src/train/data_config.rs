@@ -7,8 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::check::require;
 use super::train_config::TrainConfig;
-use crate::data::{Encoding, IoKind, Language, PixelInput, Protocol, SequenceTask, TextUnit, TokenizerKind};
+use crate::data::{IoKind, ListOpsTask, Mqar, NearestNeighbour, RetrievalTask, SelectiveCopyingConfig, SequenceTask};
 use crate::{Error, Needed, Result};
+
+/// The folder of a run's data, in its directory.
+pub(super) const DATA_FOLDER: &str = "data";
+
+mod table;
 
 /// The list of tasks, each with the file that says what it is.
 macro_rules! tasks {
@@ -57,6 +62,12 @@ tasks! {
     Forecast = "forecast" in forecast,
 }
 
+pub use forecast::ForecastConfig;
+pub use formal_language::FormalLanguageConfig;
+pub use image::ImageConfig;
+pub use table::TableConfig;
+pub use text::{TextConfig, WindowSampling};
+
 /// What a task reads and what it predicts, from its settings.
 type Io = fn(&DataConfig) -> (IoKind, IoKind);
 
@@ -78,6 +89,8 @@ pub(super) struct TaskSpec {
     pub io: Option<Io>,
     /// The same as far as it can be assumed, where only the data tell and are not to be read.
     pub assumed_io: Option<Io>,
+    /// Bytes of its data that are held in memory.
+    pub held: fn(&DataConfig) -> u128,
     /// The task of the run in that directory; none for plain text.
     pub open: Option<Open>,
 }
@@ -99,6 +112,7 @@ impl TaskSpec {
         scored: |_, seq_len| seq_len,
         io: None,
         assumed_io: None,
+        held: |_| 0,
         open: None,
     };
 }
@@ -128,17 +142,6 @@ impl Task {
     }
 }
 
-/// How training windows are taken from a token file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WindowSampling {
-    /// At random offsets; every window starts from the initial state.
-    #[default]
-    Random,
-    /// One after the other; the state is carried from window to window.
-    Stream,
-}
-
 /// A public text that is downloaded when no `path` is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -147,16 +150,12 @@ pub enum Corpus {
     TinyShakespeare,
 }
 
-/// The data of an experiment.
+/// The data of an experiment: what all tasks or several of them read, and the settings of each. In files all keys stand side by side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct DataConfig {
     /// What the model learns. Default `text`.
     pub task: Task,
-    /// How text becomes tokens. Default `char`.
-    pub tokenizer: TokenizerKind,
-    /// Size of the vocabulary that `tokenizer = bpe` learns. Default 1024.
-    pub bpe_vocab_size: usize,
     /// The text or table, or the folder of a task with files, relative to the current directory. It wins over `corpus`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
@@ -166,113 +165,58 @@ pub struct DataConfig {
     /// Share of the text, from its start, that is trained on; the rest is the test part. Of tables it is the share of the sequences
     /// (`classify`) or of every sequence from its start (`forecast`); the rest is halved to validate and to test with. Default 0.9.
     pub train_fraction: f64,
-    /// How training windows are taken. Default `random`.
-    pub sampling: WindowSampling,
-    /// Selective copying: number of tokens before the answer slots. Default 4096.
-    pub copy_length: usize,
-    /// Selective copying: number of tokens to recall. Default 16.
-    pub copy_tokens: usize,
-    /// Selective copying: which ids mean noise and answer slot. Default `a`.
-    pub copy_encoding: Encoding,
-    /// Formal languages: what is asked of a string. Default `parity`.
-    pub language: Language,
-    /// Formal languages: alphabets, and where the answer is read. Default `authors`.
-    pub protocol: Protocol,
-    /// Formal languages: least length trained on. Default 1.
-    pub min_length: usize,
-    /// Formal languages: greatest length trained on. Default 40.
-    pub max_length: usize,
-    /// Formal languages: least length scored. Default 40.
-    pub eval_min_length: usize,
-    /// Formal languages: greatest length scored. Default 256.
-    pub eval_max_length: usize,
-    /// Multi-query associative recall: number of token ids. Default 8192.
-    pub mqar_vocab_size: usize,
-    /// Multi-query associative recall: steps of a sequence. Default 64.
-    pub mqar_length: usize,
-    /// Multi-query associative recall: pairs of a key and a value. Default 4.
-    pub mqar_pairs: usize,
-    /// Multi-query associative recall: exponent a of the places of queries, drawn with chances i^(a − 1); 1 is uniform. Default 0.01.
-    pub mqar_power: f64,
-    /// Multi-query associative recall: whether steps that ask nothing hold random tokens or token 0. Default true.
-    pub mqar_random_non_queries: bool,
-    /// Nearest-neighbour search: greatest number of vectors in a row. Default 64.
-    pub neighbour_length: usize,
     /// Associative recall and nearest-neighbour search: examples of a fixed training set; 0 makes a new one for every row. Default 0.
     pub train_examples: u64,
-    /// ListOps: expressions are longer than this; 0 stands for a quarter of `listops_max_length`. Default 0.
-    pub listops_min_length: usize,
-    /// ListOps: expressions are shorter than this. Default 2000.
-    pub listops_max_length: usize,
-    /// ListOps: greatest depth of a node. Default 10.
-    pub listops_max_depth: usize,
-    /// ListOps: most arguments of an operator. Default 10.
-    pub listops_max_arguments: usize,
-    /// ListOps: expressions to train on. Default 96000.
-    pub listops_train: usize,
-    /// ListOps: expressions to validate on, and as many to test on. Default 2000.
-    pub listops_eval: usize,
-    /// ListOps: what the expressions are drawn from, apart from `seed`, so that runs share them. Default 0.
-    pub listops_seed: u64,
-    /// Retrieval: what a token is. Default `char`.
-    pub retrieval_unit: TextUnit,
-    /// Retrieval: most tokens of each document. Default 4000.
-    pub retrieval_max_length: usize,
-    /// Image: how a pixel is read. Default `value`.
-    pub pixels: PixelInput,
-    /// Tables: columns of numbers to read. Default none: all but group and class, or those that are forecast.
-    pub columns: Vec<String>,
-    /// Tables: the column with the class, or the columns that are forecast.
-    pub target: Vec<String>,
-    /// Tables: the column that names the sequence of a row. Default none: the table is one sequence.
-    pub group: String,
-    /// Forecasts: how many steps ahead are predicted. Default 1.
-    pub horizon: usize,
-    /// Forecasts: steps of a season of the naive forecast that the model is compared with. Default 0: the last value.
-    pub season: usize,
+    /// Of texts.
+    #[serde(flatten)]
+    pub text: TextConfig,
+    /// Of selective copying.
+    #[serde(flatten)]
+    pub copying: SelectiveCopyingConfig,
+    /// Of formal languages.
+    #[serde(flatten)]
+    pub formal_language: FormalLanguageConfig,
+    /// Of multi-query associative recall.
+    #[serde(flatten)]
+    pub mqar: Mqar,
+    /// Of nearest-neighbour search.
+    #[serde(flatten)]
+    pub nearest_neighbour: NearestNeighbour,
+    /// Of ListOps.
+    #[serde(flatten)]
+    pub listops: ListOpsTask,
+    /// Of retrieval.
+    #[serde(flatten)]
+    pub retrieval: RetrievalTask,
+    /// Of pictures.
+    #[serde(flatten)]
+    pub image: ImageConfig,
+    /// Of tables.
+    #[serde(flatten)]
+    pub table: TableConfig,
+    /// Of forecasts.
+    #[serde(flatten)]
+    pub forecast: ForecastConfig,
 }
 
 impl Default for DataConfig {
     fn default() -> Self {
         Self {
             task: Task::Text,
-            tokenizer: TokenizerKind::Character,
-            bpe_vocab_size: 1024,
             path: None,
             corpus: None,
             train_fraction: 0.9,
-            sampling: WindowSampling::Random,
-            copy_length: 4096,
-            copy_tokens: 16,
-            copy_encoding: Encoding::A,
-            language: Language::Parity,
-            protocol: Protocol::Authors,
-            min_length: 1,
-            max_length: 40,
-            eval_min_length: 40,
-            eval_max_length: 256,
-            mqar_vocab_size: 8192,
-            mqar_length: 64,
-            mqar_pairs: 4,
-            mqar_power: 0.01,
-            mqar_random_non_queries: true,
-            neighbour_length: 64,
             train_examples: 0,
-            listops_min_length: 0,
-            listops_max_length: 2000,
-            listops_max_depth: 10,
-            listops_max_arguments: 10,
-            listops_train: 96_000,
-            listops_eval: 2000,
-            listops_seed: 0,
-            retrieval_unit: TextUnit::Char,
-            retrieval_max_length: 4000,
-            pixels: PixelInput::Value,
-            columns: Vec::new(),
-            target: Vec::new(),
-            group: String::new(),
-            horizon: 1,
-            season: 0,
+            text: TextConfig::default(),
+            copying: SelectiveCopyingConfig::default(),
+            formal_language: FormalLanguageConfig::default(),
+            mqar: Mqar::default(),
+            nearest_neighbour: NearestNeighbour::default(),
+            listops: ListOpsTask::default(),
+            retrieval: RetrievalTask::default(),
+            image: ImageConfig::default(),
+            table: TableConfig::default(),
+            forecast: ForecastConfig::default(),
         }
     }
 }
@@ -290,8 +234,24 @@ impl DataConfig {
         (self.task.spec().validate)(self)
     }
 
+    /// Bytes of the numbers of a table or text file: one has about as many characters as its f64 has bytes; there is what was read and its
+    /// sequences.
+    fn numbers_of_text(&self) -> u128 {
+        2 * self.file_bytes()
+    }
+
+    /// Bytes of the file or folder of the data, 0 where there is none yet.
+    fn file_bytes(&self) -> u128 {
+        let Some(path) = &self.path else { return 0 };
+        let of = |meta: std::io::Result<std::fs::Metadata>| meta.map_or(0, |meta| u128::from(meta.len()));
+        match std::fs::read_dir(path) {
+            Ok(entries) => entries.flatten().map(|entry| of(entry.metadata())).sum(),
+            Err(_) => of(std::fs::metadata(path)),
+        }
+    }
+
     /// The table that is given.
-    fn table(&self) -> Result<&Path> {
+    fn table_path(&self) -> Result<&Path> {
         self.path.as_deref().ok_or_else(|| Error::needed(Needed::File, "a table is needed"))
     }
 

@@ -72,11 +72,11 @@ mod tests {
         assert_eq!((model.dropout, train.clip_norm, train.lr, train.seq_len), (0.2, 0.25, 1e-3, 256));
         let Experiment { model, data, train, .. } = Experiment::load("selective-copying-table2", &[]).unwrap();
         assert_eq!((model.d_model, model.n_layers, model.wiring, model.mixer), (64, 2, WiringKind::Mamba, MixerKind::S6));
-        assert_eq!((data.copy_length, data.copy_tokens, train.batch_size * train.accumulation), (4096, 16, 64));
+        assert_eq!((data.copying.length, data.copying.n_tokens, train.batch_size * train.accumulation), (4096, 16, 64));
         assert_eq!((train.lr, train.weight_decay, train.max_iterations), (1e-4, 0.0, 400_000));
         let Experiment { model, data, train, .. } = Experiment::load("selective-copying-paper", &[]).unwrap();
         assert_eq!((model.d_model, sizes(&model).d_inner(), model.n_layers), (64, 384, 3));
-        assert_eq!((data.copy_length, data.copy_tokens, train.batch_size * train.accumulation), (4096, 16, 64));
+        assert_eq!((data.copying.length, data.copying.n_tokens, train.batch_size * train.accumulation), (4096, 16, 64));
         assert_eq!((train.decay_groups, train.clip_norm, train.lr), (DecayGroups::Official, 1.0, 3e-4));
     }
 
@@ -100,7 +100,7 @@ mod tests {
             assert_eq!((train.lr, train.weight_decay, train.min_lr), (1e-3, 0.05, 0.0), "{name}");
             assert!(data.task.reads_a_folder(), "{name}");
         }
-        assert_eq!(Experiment::load("listops", &[]).unwrap().data.listops(), ListOpsTask::default());
-        assert_eq!(Experiment::load("retrieval", &[]).unwrap().data.retrieval(), RetrievalTask::default());
+        assert_eq!(Experiment::load("listops", &[]).unwrap().data.listops, ListOpsTask::default());
+        assert_eq!(Experiment::load("retrieval", &[]).unwrap().data.retrieval, RetrievalTask::default());
     }
 }

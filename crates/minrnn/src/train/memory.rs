@@ -13,11 +13,12 @@
 use minrnn_model::{CheckedConfig, ModelConfig};
 
 use super::config::Experiment;
-use super::data_config::{DataConfig, Task};
+use super::data_config::DataConfig;
 use super::untrained::ResolvedModel;
 use crate::Result;
 use crate::device::DeviceChoice;
-use crate::memory::{Estimate, F32, Long, NOTHING, NewPart, PROGRAM, Pass, Sizes, gaps, inference};
+use crate::memory::{Estimate, F32, Long, NOTHING, NewPart, PROGRAM, Sizes, gaps, inference};
+use crate::model::Pass;
 
 /// A step of a batch as it is made and as it is fed: a token as 4 and as 8 bytes, its target twice as 4, its weight twice as 4.
 const BYTES_OF_STEP: u128 = 28;
@@ -55,7 +56,8 @@ fn estimate(experiment: &Experiment, model: &CheckedConfig, longest: Option<usiz
     let [training, evaluation] = sizes(experiment, longest);
     let parameters = model.cost().parameters;
     let batch = training.steps() * (BYTES_OF_STEP + 8 * (model.input_width as u128));
-    let data_set = data_set(data);
+    // A text is read from its file where it is needed.
+    let data_set = (data.task.spec().held)(data);
     let on_processor = train.device == DeviceChoice::default();
     let fixed = [
         ("parameters", F32 * parameters, WIDTH),
@@ -188,29 +190,6 @@ fn scored(data: &DataConfig, batch_size: usize, seq_len: usize) -> u128 {
     batch_size as u128 * of_each as u128
 }
 
-/// Bytes of the data that are held in memory. A text is read from its file where it is needed.
-fn data_set(data: &DataConfig) -> u128 {
-    let examples = |count: usize, length: usize| count as u128 * length as u128;
-    match data.task {
-        // Tokens of a byte, and at first the files' texts.
-        Task::ListOps => 4 * examples(data.listops_train + 2 * data.listops_eval, data.listops_max_length / 2),
-        Task::Image => examples(60_000, 32 * 32 * 4),
-        // A number of a text has about as many characters as its f64 has bytes; there is a table and its sequences.
-        Task::Classify | Task::Forecast | Task::Retrieval => 2 * file_bytes(data),
-        _ => 0,
-    }
-}
-
-/// Bytes of the file or folder of the data, 0 where there is none yet.
-fn file_bytes(data: &DataConfig) -> u128 {
-    let Some(path) = &data.path else { return 0 };
-    let of = |meta: std::io::Result<std::fs::Metadata>| meta.map_or(0, |meta| u128::from(meta.len()));
-    match std::fs::read_dir(path) {
-        Ok(entries) => entries.flatten().map(|entry| of(entry.metadata())).sum(),
-        Err(_) => of(std::fs::metadata(path)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use minrnn_model::{FeedForwardKind, MixerKind, NormKind, Pooling};
@@ -218,6 +197,7 @@ mod tests {
 
     use super::*;
     use crate::memory::{Room, Source};
+    use crate::train::Task;
 
     /// A small text experiment around `mixer`.
     fn experiment(mixer: MixerKind) -> Experiment {
@@ -275,7 +255,7 @@ mod tests {
         }
         let mut copying = experiment(MixerKind::MinGru);
         copying.data.task = Task::SelectiveCopying;
-        (copying.data.copy_length, copying.data.copy_tokens, copying.train.batch_size) = (1 << 24, 1 << 24, 1 << 20);
+        (copying.data.copying.length, copying.data.copying.n_tokens, copying.train.batch_size) = (1 << 24, 1 << 24, 1 << 20);
         (copying.model.d_model, copying.model.n_layers, copying.model.vocab_size) = (1 << 11, 64, 0);
         let told = bytes(&copying);
         assert!(told > 1 << 64 && crate::memory::rounded(told) == "more than 16 EiB", "{told}");

@@ -40,7 +40,9 @@ pub use by_frequency::{FrequencyScore, evaluate_by_frequency, token_counts};
 pub use by_length::{LengthScore, evaluate_length};
 pub use config::{Expect, Experiment, Metric};
 pub use curves::draw_curves;
-pub use data_config::{Corpus, DataConfig, Task, WindowSampling};
+pub use data_config::{
+    Corpus, DataConfig, ForecastConfig, FormalLanguageConfig, ImageConfig, TableConfig, Task, TextConfig, WindowSampling,
+};
 pub use differentiate::{Differentiated, MicroBatch, differentiate};
 pub(crate) use evaluate::loss_of;
 pub use evaluate::{Evaluation, compare, evaluate};

@@ -6,10 +6,14 @@ use std::path::{Path, PathBuf};
 
 use minrnn_model::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE, read_text};
 
-use super::trainer::{PROGRESS_FILE, TRAINING_FILE};
 use crate::{Error, Result};
 
+/// The folder of a run's checkpoints, in its directory.
 pub(super) const CHECKPOINTS: &str = "checkpoints";
+/// Moments and carried state in a checkpoint.
+pub(super) const TRAINING_FILE: &str = "training.safetensors";
+/// Counters in a checkpoint.
+pub(super) const PROGRESS_FILE: &str = "progress.json";
 
 /// One of the two checkpoints that a run names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

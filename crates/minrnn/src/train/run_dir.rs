@@ -14,14 +14,13 @@ use std::path::{Path, PathBuf};
 
 use minrnn_model::{CheckpointFiles, create_directories, sync_directory, write_atomic};
 
+use super::data_config::DATA_FOLDER;
 use super::pointer::{CHECKPOINTS, Pointer, checkpoint, entries, is_complete, iteration_of, read_pointer};
 use crate::checkpoint::TOKENIZER_FILE;
 use crate::{Error, Result, RunProblem};
 
 /// The resolved experiment in a run directory.
 pub const EXPERIMENT_FILE: &str = "experiment.toml";
-/// The folder of a run's data, in its directory.
-pub(super) const DATA_FOLDER: &str = "data";
 const LOCK: &str = "run.lock";
 /// How the names of directories end that are being written or removed.
 const UNFINISHED: &str = ".tmp";

@@ -53,7 +53,7 @@ impl Data {
             return Ok(Self::Task(task));
         }
         let path = config.path.as_ref().ok_or_else(|| Error::needed(Needed::File, "a text task needs a text"))?;
-        let tokenizer = Tokenizer::train(config.tokenizer, config.bpe_vocab_size, path)?;
+        let tokenizer = Tokenizer::train(config.text.tokenizer, config.text.bpe_vocab_size, path)?;
         let tokens_path = run.join(TOKENS_FILE);
         create_folder(&tokens_path)?;
         let tokens = encode_text(path, &tokenizer, &tokens_path)?;
@@ -80,7 +80,7 @@ impl Data {
         }
         let (tokenizer, tokens) = (Tokenizer::load(run.join(TOKENIZER_FILE))?, TokenFile::open(run.join(TOKENS_FILE))?);
         tokens.verify()?;
-        if tokenizer.kind() != config.tokenizer {
+        if tokenizer.kind() != config.text.tokenizer {
             return Err(Error::MustStay("the run began with another tokenizer; leave that setting as it was".to_owned()));
         }
         if let Some(path) = &config.path
@@ -190,7 +190,7 @@ impl Data {
         let train = &experiment.train;
         Ok(match self {
             Self::Task(task) => task.training(train.batch_size, train.seed)?,
-            Self::Text { text, .. } => match experiment.data.sampling {
+            Self::Text { text, .. } => match experiment.data.text.sampling {
                 WindowSampling::Random => {
                     let windows = RandomWindows::new(text.train().clone(), train.batch_size, train.seq_len, train.seed, Purpose::TrainData);
                     Box::new(windows.map_err(|error| naming_the_text(experiment, error))?)
@@ -287,8 +287,8 @@ pub fn full_pass(part: TextPart, experiment: &Experiment, carried: bool) -> Resu
 
 /// What is wrong with a part of the text, with the name of the file.
 fn naming_the_text(experiment: &Experiment, error: Error) -> Error {
-    match (&experiment.data.path, error) {
-        (Some(path), Error::Data(problem)) => Error::Data(format!("'{}': {problem}", path.display())),
-        (_, error) => error,
+    match &experiment.data.path {
+        Some(path) => error.in_file(path),
+        None => error,
     }
 }

@@ -13,7 +13,7 @@ use super::differentiate::{MicroBatch, differentiate};
 use super::evaluate::{Evaluation, compare, evaluate};
 use super::memory::training_memory_of;
 use super::optimizer::{GradientMap, Optimizer};
-use super::pointer::Pointer;
+use super::pointer::{PROGRESS_FILE, Pointer, TRAINING_FILE};
 use super::progress::Progress;
 use super::run_dir::RunDir;
 use super::schedule::Schedule;
@@ -29,10 +29,6 @@ use crate::ops::with_precision;
 use crate::rng::{Purpose, substream};
 use crate::{Error, Result, RunProblem};
 
-/// Moments and carried state in a checkpoint.
-pub(super) const TRAINING_FILE: &str = "training.safetensors";
-/// Counters in a checkpoint.
-pub(super) const PROGRESS_FILE: &str = "progress.json";
 const MAX_PROGRESS_BYTES: u64 = 1 << 16;
 const MAX_TASK_BYTES: u64 = 1 << 24;
 const STATE_PREFIX: &str = "state.";
@@ -137,7 +133,7 @@ impl Trainer {
             }
         };
         data.shape(&mut experiment.model);
-        experiment.expect_room_for(&data)?;
+        experiment.expect_room_for(data.longest())?;
         let memory = training_memory_of(&experiment, &experiment.model, data.longest())?;
         memory.expect_room(experiment.train.memory_limit)?;
         let device = experiment.train.device.open()?.autodiff();

@@ -32,7 +32,7 @@ impl ResolvedModel {
         let (data, mut model) = (&experiment.data, experiment.model.clone());
         let (reads, predicts) = match data.task.spec().assumed_io {
             Some(io) => io(data),
-            None if data.task == Task::Text && data.tokenizer == TokenizerKind::Character && model.vocab_size == 0 => {
+            None if data.task == Task::Text && data.text.tokenizer == TokenizerKind::Character && model.vocab_size == 0 => {
                 (IoKind::Tokens { n: SHAKESPEARE }, IoKind::Tokens { n: SHAKESPEARE })
             }
             None => return Ok(Self::of(experiment)?.model),
@@ -52,11 +52,11 @@ impl ResolvedModel {
             shape(&mut model, reads, predicts);
             return Ok(Self { model, source: "of the task".to_owned(), longest });
         }
-        let (size, source) = match (experiment.model.vocab_size, data.tokenizer, &data.path, data.corpus) {
+        let (size, source) = match (experiment.model.vocab_size, data.text.tokenizer, &data.path, data.corpus) {
             (0, TokenizerKind::Byte, ..) => (256, "the bytes".to_owned()),
-            (0, TokenizerKind::Bpe, ..) => (data.bpe_vocab_size, "bpe_vocab_size".to_owned()),
+            (0, TokenizerKind::Bpe, ..) => (data.text.bpe_vocab_size, "bpe_vocab_size".to_owned()),
             (0, TokenizerKind::Character, Some(path), _) => {
-                let tokenizer = Tokenizer::train(data.tokenizer, data.bpe_vocab_size, path)?;
+                let tokenizer = Tokenizer::train(data.text.tokenizer, data.text.bpe_vocab_size, path)?;
                 (tokenizer.vocab_size(), format!("the characters of '{}'", path.display()))
             }
             (0, TokenizerKind::Character, None, Some(Corpus::TinyShakespeare)) => {

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use minrnn_model::{Tensor, Weights};
 
-use super::cell::{Cell, Found, Settings};
+use super::cell::{Cell, Found, Settings, Sizes, missing};
+use super::cells::cell_of;
 use crate::{Error, Result};
 
 const FORMAT: &str = "1";
@@ -15,21 +16,6 @@ const LOSS_WEIGHT: &str = "loss_weight";
 const MAX_STATE_NUMBERS: usize = 1 << 28;
 /// No backward pass keeps a state for fewer steps than this.
 const KEPT_EVERY: usize = 16;
-
-/// The sizes of a case; all are at least 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
-    /// B, the number of sequences.
-    pub batch_size: usize,
-    /// T, the number of steps.
-    pub seq_len: usize,
-    /// d, the width of the input.
-    pub d_model: usize,
-    /// e, the width of the state (for Mamba and S4D N, that of each channel).
-    pub d_inner: usize,
-    /// The number of heads; 1 for cells without.
-    pub n_heads: usize,
-}
 
 /// One case, complete and of consistent shapes.
 #[derive(Debug, Clone)]
@@ -74,7 +60,7 @@ impl Case {
             Some(found) => return Err(format!("it is a verify case of format {found:?}, expected {FORMAT:?}; use the minrnn made for it")),
             None => return Err(format!("it is no verify case: expected the metadata case = {FORMAT:?} and cell")),
         }
-        let (cell, settings) = Cell::from_metadata(weights.metadata())?;
+        let (cell, settings) = cell_of(weights.metadata())?;
         let sizes = (cell.sizes)(&Found { cell, weights: &weights })?;
         expect_small_states(cell, sizes)?;
         let (shapes, possible) = ((cell.inputs)(sizes), (cell.outputs)(sizes));
@@ -137,12 +123,6 @@ fn check_shape(name: &str, found: &Tensor, expected: &[usize], cell: &Cell) -> R
     let Cell { name: cell, told_by: given, .. } = cell;
     let found = &found.shape;
     Err(format!("tensor '{name}' has shape {found:?}, expected {expected:?} for a {cell} whose {given} are as in this file"))
-}
-
-pub(super) fn missing(name: &str, cell: &Cell) -> String {
-    let one = Sizes { batch_size: 1, seq_len: 1, d_model: 1, d_inner: 1, n_heads: 1 };
-    let names: Vec<_> = (cell.inputs)(one).into_iter().map(|(name, _)| name).collect();
-    format!("tensor '{name}' is missing; a case of {} has {}", cell.name, names.join(", "))
 }
 
 fn unknown(name: &str, cell: &Cell, sizes: Sizes) -> String {

@@ -6,11 +6,20 @@ use std::ops::Range;
 use burn::tensor::Tensor;
 use minrnn_model::Weights;
 
-use super::case::{Sizes, missing};
-use super::cells::CELLS;
-
-/// Metadata that say nothing about the cell; `format` is what safetensors' own writers add.
-const COMMON: &[&str] = &["case", "cell", "format"];
+/// The sizes of a case; all are at least 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// B, the number of sequences.
+    pub batch_size: usize,
+    /// T, the number of steps.
+    pub seq_len: usize,
+    /// d, the width of the input.
+    pub d_model: usize,
+    /// e, the width of the state (for Mamba and S4D N, that of each channel).
+    pub d_inner: usize,
+    /// The number of heads; 1 for cells without.
+    pub n_heads: usize,
+}
 
 /// Names and shapes of tensors.
 pub(super) type Shapes = Vec<(&'static str, Vec<usize>)>;
@@ -36,35 +45,8 @@ pub(super) struct Cell {
     pub run: fn(&Given) -> Vec<Tensor<1>>,
 }
 
-impl Cell {
-    /// The cell that `metadata` name with what its settings are, or a sentence about what is wrong with them.
-    pub(super) fn from_metadata(metadata: &BTreeMap<String, String>) -> Result<(&'static Self, Settings), String> {
-        let names = || CELLS.iter().map(|cell| cell.name).collect::<Vec<_>>().join(", ");
-        let name = metadata.get("cell").ok_or_else(|| format!("the metadata name no 'cell'; expected one of {}", names()))?;
-        let found = CELLS.iter().copied().find(|cell| cell.name == name);
-        let cell = found.ok_or_else(|| format!("unknown cell {name:?}; supported are {}", names()))?;
-        let mut settings = Settings::new();
-        for (key, known) in cell.settings {
-            let found = metadata.get(*key);
-            let value = known.iter().find(|value| found.is_some_and(|found| found == *value));
-            settings.insert(*key, value.copied().ok_or_else(|| wrong_setting(key, known, found))?);
-        }
-        let keys: Vec<&str> = cell.settings.iter().map(|(key, _)| *key).collect();
-        match metadata.keys().find(|key| !COMMON.contains(&key.as_str()) && !keys.contains(&key.as_str())) {
-            None => Ok((cell, settings)),
-            Some(key) if keys.is_empty() => Err(format!("unknown setting {key:?} in the metadata; {name} has no settings")),
-            Some(key) => Err(format!("unknown setting {key:?} in the metadata; {name} has {}", keys.join(" and "))),
-        }
-    }
-}
-
 /// The settings of a case by name.
 pub(super) type Settings = BTreeMap<&'static str, &'static str>;
-
-fn wrong_setting(name: &str, known: &[&str], found: Option<&String>) -> String {
-    let found = found.map_or_else(|| "none".to_owned(), |found| format!("{found:?}"));
-    format!("expected the setting '{name}' in the metadata to be {}, found {found}", known.join(" or "))
-}
 
 /// The tensors in the file of a case, before it is known whether they fit.
 pub(super) struct Found<'a> {
@@ -77,6 +59,13 @@ impl Found<'_> {
     pub fn shape(&self, name: &str) -> Result<&[usize], String> {
         self.weights.get(name).map(|tensor| tensor.shape.as_slice()).ok_or_else(|| missing(name, self.cell))
     }
+}
+
+/// That the tensor `name` is missing in a case of `cell`, as a sentence.
+pub(super) fn missing(name: &str, cell: &Cell) -> String {
+    let one = Sizes { batch_size: 1, seq_len: 1, d_model: 1, d_inner: 1, n_heads: 1 };
+    let names: Vec<_> = (cell.inputs)(one).into_iter().map(|(name, _)| name).collect();
+    format!("tensor '{name}' is missing; a case of {} has {}", cell.name, names.join(", "))
 }
 
 /// Every input and parameter on a device, and how they are to be read.

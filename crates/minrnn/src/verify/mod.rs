@@ -43,5 +43,6 @@ mod cells;
 mod check;
 mod compare;
 
-pub use case::{Case, Sizes};
+pub use case::Case;
+pub use cell::Sizes;
 pub use compare::{Comparison, Direction, Tolerance};

@@ -13,9 +13,8 @@
 use alloc::vec::Vec;
 use core::ops::Add;
 
-use super::{CheckedConfig, ModelConfig, TAPS};
-use crate::spec::{MixerKind, Role, TensorSpec, Tensors};
-use crate::{FeedForwardKind, Pooling, Positions, Result, WiringKind};
+use super::{CheckedConfig, TAPS};
+use crate::MixerKind;
 
 /// What a model, or a part of one, costs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -70,22 +69,6 @@ impl Cost {
         past.fold(self.matmul_macs.saturating_add(self.elementwise_macs), u128::saturating_add).saturating_mul(2)
     }
 
-    /// What follows from tensors alone.
-    fn of(tensors: impl FnOnce(&mut Tensors)) -> Self {
-        let mut list = Tensors::default();
-        tensors(&mut list);
-        list.into_list().iter().fold(Self::default(), |cost, tensor| cost + Self::of_tensor(tensor))
-    }
-
-    fn of_tensor(tensor: &TensorSpec) -> Self {
-        let elements = tensor.elements();
-        match tensor.role {
-            Role::Weight => Self { parameters: elements, matmul_macs: elements, ..Self::default() },
-            Role::Parameter => Self { parameters: elements, ..Self::default() },
-            Role::Buffer => Self::default(),
-        }
-    }
-
     /// Multiply-adds outside of matrices.
     pub(crate) fn elementwise(macs: u128) -> Self {
         Self { elementwise_macs: macs, ..Self::default() }
@@ -135,68 +118,5 @@ impl Add for Cost {
             }
         }
         self
-    }
-}
-
-impl ModelConfig {
-    /// What the whole model costs.
-    ///
-    /// # Errors
-    /// As [`checked`](Self::checked).
-    pub fn cost(&self) -> Result<Cost> {
-        Ok(self.checked()?.cost())
-    }
-}
-
-impl CheckedConfig {
-    /// What the whole model costs.
-    pub fn cost(&self) -> Cost {
-        let ends = self.embedding_cost() + Cost::of(|tensors| self.norm_tensors("backbone.final_norm", tensors)) + self.head_cost();
-        (0..self.n_layers).fold(ends, |cost, layer| cost + self.block_cost(layer))
-    }
-
-    /// Looking tokens up or mapping values, and places where these are learned; the head is not part of it.
-    pub fn embedding_cost(&self) -> Cost {
-        let places = if self.positions == Positions::Learned { Cost::state(1) } else { Cost::default() };
-        Cost::of(|tensors| self.embedding_tensors(tensors)) + places
-    }
-
-    /// From normalised features to what is predicted.
-    pub fn head_cost(&self) -> Cost {
-        let d = self.sizes().d;
-        // A head that shares the embedding's matrix multiplies by it all the same.
-        let tied = if self.tie_embeddings { Cost { matmul_macs: d * self.outputs() as u128, ..Cost::default() } } else { Cost::default() };
-        // The mean is a sum and a count that are carried, and a division.
-        let pooling = if self.pooling == Pooling::Mean { Cost::elementwise(d) + Cost::state(d + 1) } else { Cost::default() };
-        // Differences and products of two features; what was and what is are carried.
-        let pair = if self.pair_head { Cost::elementwise(d) + Cost::state(2 * d) } else { Cost::default() };
-        Cost::of(|tensors| self.head_tensors(tensors)) + tied + pooling + pair
-    }
-
-    /// Numbers that the inference runtime keeps for a session in block `layer`.
-    pub fn block_state_len(&self, layer: usize) -> usize {
-        let (spec, inside) = (self.mixer_at(layer).spec(), self.inside_wiring());
-        let around = self.block_cost(layer).state - spec.cell(&inside).state;
-        usize::try_from(around).unwrap_or(usize::MAX).saturating_add(spec.state_len(&inside))
-    }
-
-    /// Block `layer`: convolution, mixer and feed-forward part with their norms.
-    pub fn block_cost(&self, layer: usize) -> Cost {
-        let d = self.sizes().d;
-        let conv = if self.conv { Cost::short_conv(d) } else { Cost::default() };
-        let inside = self.inside_wiring();
-        let wiring = match self.wiring {
-            WiringKind::None => Cost::default(),
-            WiringKind::Mamba => Cost::short_conv(inside.sizes().d) + Cost::elementwise(inside.sizes().d),
-            WiringKind::H3 => Cost::shift(self) + Cost::elementwise(2 * d),
-        };
-        let ff = match (self.ff_at(layer), self.d_ff() as u128) {
-            (FeedForwardKind::None | FeedForwardKind::Mlp, _) => Cost::default(),
-            (FeedForwardKind::Gated, m) => Cost::elementwise(2 * m),
-            (FeedForwardKind::GeGlu | FeedForwardKind::SwiGlu, m) => Cost::elementwise(m),
-            // Two token shifts, the square, the gate; the previous input is carried.
-            (FeedForwardKind::ChannelMix, m) => Cost::elementwise(4 * d + m + d) + Cost::state(d),
-        };
-        Cost::of(|tensors| self.block_tensors(layer, tensors)) + conv + wiring + self.mixer_at(layer).spec().cell(&inside) + ff
     }
 }

@@ -2,6 +2,7 @@
 
 mod checked;
 mod cost;
+mod count;
 mod tensors;
 mod validate;
 mod wiring;

@@ -3,12 +3,17 @@
 use super::min_gru::gated;
 use super::{MixerSpec, Setting, Tensors};
 use crate::config::{CheckedConfig, Cost};
+use crate::{Candidate, ModelConfig};
 
 pub(super) struct Spec;
 
 impl MixerSpec for Spec {
     fn takes(&self) -> &'static [Setting] {
         &[Setting::InitialState]
+    }
+
+    fn candidate(&self, _config: &ModelConfig) -> Candidate {
+        Candidate::Tanh
     }
 
     fn tensors(&self, config: &CheckedConfig, _layer: usize, tensors: &mut Tensors) {

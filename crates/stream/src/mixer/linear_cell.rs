@@ -15,7 +15,7 @@ use crate::linear::{Linear, Shared, matmul};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
-use crate::{Candidate, CheckedConfig, ForgetFloor, MixerKind, Result};
+use crate::{CheckedConfig, ForgetFloor, MixerKind, Result};
 
 #[derive(Debug, Clone)]
 pub(super) struct LinearCell {
@@ -30,7 +30,7 @@ pub(super) struct LinearCell {
 impl LinearCell {
     pub(super) fn read(config: &CheckedConfig, layer: usize, kind: MixerKind, source: &mut dyn Source, name: &str) -> Result<Self> {
         let e = config.d_inner();
-        let candidate = if kind == MixerKind::Gilr { Candidate::Tanh } else { config.candidate };
+        let candidate = kind.spec().candidate(config);
         let (cell, extra) = match kind {
             MixerKind::MinLstm if config.normalize_gates => (Cell::MinLstm(candidate, Gates::Normalized), vec![]),
             MixerKind::MinLstm => (Cell::MinLstm(candidate, Gates::Unnormalized), vec![]),

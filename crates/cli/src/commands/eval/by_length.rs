@@ -55,8 +55,9 @@ impl Strings {
         }
         let trained_on = experiment.data.formal()?.training;
         let mut longer = experiment.clone();
-        longer.data.eval_min_length = 1;
-        longer.data.eval_max_length = args.max_length.unwrap_or(experiment.data.eval_max_length.max(trained_on.max_length));
+        longer.data.formal_language.eval_min_length = 1;
+        longer.data.formal_language.eval_max_length =
+            args.max_length.unwrap_or(experiment.data.formal_language.eval_max_length.max(trained_on.max_length));
         longer.validate()?;
         let scored = longer.data.formal()?.evaluation;
         Ok(Self { trained_on, scored, of_each_length: args.strings, seed: experiment.train.seed })

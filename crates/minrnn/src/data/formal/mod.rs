@@ -166,15 +166,15 @@ fn uniform(n: usize, from: u32, to: u32, rng: &mut ChaCha8Rng) -> Vec<u32> {
 
 /// A language, a protocol and a range of lengths. The defaults are the paper's for training.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct FormalTask {
-    /// What is asked.
+    /// What is asked. Default `parity`.
     pub language: Language,
-    /// Alphabet, and where the answer is read.
+    /// Alphabet, and where the answer is read. Default `authors`.
     pub protocol: Protocol,
-    /// Least length of a string.
+    /// Least length of a string. Default 1.
     pub min_length: usize,
-    /// Greatest length of a string.
+    /// Greatest length of a string. Default 40.
     pub max_length: usize,
 }
 

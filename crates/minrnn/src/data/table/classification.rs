@@ -9,7 +9,6 @@ use std::sync::Arc;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
-use super::forecasting::naming;
 use super::measure::{Comparison, Measure};
 use super::series::{Series, labels};
 use super::table_task::{Classifier, TableTask};
@@ -71,7 +70,7 @@ impl Classification {
     /// When the file cannot be read, a sequence has two classes, or there are too few sequences for the parts.
     pub fn open(path: &Path, config: ClassificationConfig) -> Result<Self> {
         let frame = read_table(path, &config.wanted())?;
-        Self::new(frame, config).map_err(|error| naming(path, error))
+        Self::new(frame, config).map_err(|error| error.in_file(path))
     }
 
     /// The task on a table.
@@ -111,7 +110,7 @@ impl Classification {
             seed: 0,
         };
         let frame = read_table(path, &config.wanted())?;
-        Self::known(&frame, config, classifier).map_err(|error| naming(path, error))
+        Self::known(&frame, config, classifier).map_err(|error| error.in_file(path))
     }
 
     fn known(frame: &Frame, config: ClassificationConfig, classifier: &Classifier) -> Result<Self> {

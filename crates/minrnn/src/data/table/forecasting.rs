@@ -12,14 +12,16 @@
 //! everything it predicts lies there, so nothing that is scored was trained on. Means and deviations are those of the training parts. To
 //! validate and to test, a sequence is read from its first step on: the history before a part is context.
 
+mod windows;
+
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use self::windows::ForecastWindows;
 use super::measure::{Comparison, Measure};
 use super::series::Series;
 use super::table_task::{Forecaster, TableTask};
-use super::windows::ForecastWindows;
 use super::{Frame, Normalization, SeasonalNaive, Wanted, WholeSeries, read_table};
 use crate::data::batch::{check_shape, expect_index};
 use crate::data::{Batch, BatchSource, EvaluationSet, IoKind, SequenceTask, Sequences};
@@ -85,7 +87,7 @@ impl Forecasting {
     /// When the file cannot be read or no sequence is long enough for a part.
     pub fn open(path: &Path, config: ForecastingConfig) -> Result<Self> {
         let frame = read_table(path, &config.wanted())?;
-        Self::new(&frame, config).map_err(|error| naming(path, error))
+        Self::new(&frame, config).map_err(|error| error.in_file(path))
     }
 
     /// The task on a table.
@@ -122,7 +124,7 @@ impl Forecasting {
             seq_len: 1,
         };
         let frame = read_table(path, &config.wanted())?;
-        let series = Series::of(&frame, config.group.as_ref().map(|_| &frame.texts[0])).map_err(|error| naming(path, error))?;
+        let series = Series::of(&frame, config.group.as_ref().map(|_| &frame.texts[0])).map_err(|error| error.in_file(path))?;
         let (read, predicted) = (frame.columns(config.read()), frame.columns(&config.target));
         let mut normalization = Normalization { mean: vec![0.0; frame.names.len()], deviation: vec![1.0; frame.names.len()] };
         let known = [(&read, &forecaster.normalization), (&predicted, &forecaster.target_normalization)];
@@ -131,9 +133,9 @@ impl Forecasting {
                 (normalization.mean[column], normalization.deviation[column]) = (known.mean[at], known.deviation[at]);
             }
         }
-        normalization.expect_near(&frame).map_err(|error| naming(path, error))?;
+        normalization.expect_near(&frame).map_err(|error| error.in_file(path))?;
         let table = Table { series, read, predicted, normalization, config, is_unseen: true };
-        table.expect_scored(Part::Whole).map_err(|error| naming(path, error))?;
+        table.expect_scored(Part::Whole).map_err(|error| error.in_file(path))?;
         Ok(Self { table: Arc::new(table) })
     }
 
@@ -390,13 +392,5 @@ impl Comparison for ForecastErrors {
             })
         };
         self.sums.iter().zip(self.table.config.target.iter().zip(&self.table.predicted)).flat_map(of_column).collect()
-    }
-}
-
-/// What is wrong with the rows of a file, with its name.
-pub(super) fn naming(path: &Path, error: Error) -> Error {
-    match error {
-        Error::Data(problem) => Error::malformed(path, problem),
-        other => other,
     }
 }

@@ -27,7 +27,6 @@ mod table_task;
 #[cfg(test)]
 mod tests;
 mod whole_series;
-mod windows;
 
 use std::io::Read;
 use std::path::Path;

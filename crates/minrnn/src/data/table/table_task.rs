@@ -107,7 +107,7 @@ impl TableTask {
         };
         let frame = read_table(path, &Wanted::named(columns, group.into_iter().cloned().collect()))?;
         let near = self.normalization().expect_near(&frame);
-        near.and_then(|()| Series::of(&frame, group.map(|_| &frame.texts[0]))).map_err(|error| super::forecasting::naming(path, error))
+        near.and_then(|()| Series::of(&frame, group.map(|_| &frame.texts[0]))).map_err(|error| error.in_file(path))
     }
 
     /// Means and deviations of the columns that are read.

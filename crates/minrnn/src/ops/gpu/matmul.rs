@@ -1,8 +1,6 @@
 //! Matrix products whose inputs have fewer bits, on devices with matrix units for them; sums are f32.
 
-use burn::backend::{Backend, DType, DTypeUsage, DispatchDevice};
-use burn::tensor::Device;
-use burn_cubecl::CubeBackend;
+use burn::backend::DType;
 use burn_cubecl::kernel::cast;
 use burn_cubecl::kernel::matmul::{MatmulStrategy, matmul};
 use burn_cubecl::ops::permute;
@@ -19,16 +17,6 @@ fn multiplies_bf16(like: &CubeTensor) -> bool {
     let [bf16, f32] = [FloatKind::BF16, FloatKind::F32].map(ElemType::Float);
     let units = &like.client.properties().features.matmul;
     units.cmma.iter().any(|unit| [unit.a_type, unit.b_type, unit.cd_type] == [bf16, bf16, f32])
-}
-
-/// Whether a device is a GPU that stores bf16 and has matrix units for it.
-pub(in crate::ops) fn works_in_bf16(device: &Device) -> bool {
-    match device.clone().inner().as_dispatch() {
-        DispatchDevice::Cube(device) => {
-            CubeBackend::dtype_usage(device, DType::BF16).is_superset(DTypeUsage::Storage | DTypeUsage::Accelerated)
-        }
-        _ => false,
-    }
 }
 
 /// The product of two batches of f32 matrices.

@@ -27,6 +27,7 @@ mod cross_entropy;
 mod dropout;
 mod elementary;
 mod embedding;
+mod formats;
 #[cfg(feature = "fusion")]
 mod fusion;
 mod gelu;
@@ -35,11 +36,12 @@ mod matmul;
 mod norm;
 mod recurrence;
 mod selective_scan;
+mod sums_of_squares;
 mod tensors;
 
-pub(super) use adamw::{all_on_gpu, sums_of_squares};
-pub(super) use matmul::works_in_bf16;
+pub(super) use formats::works_in_bf16;
 pub(super) use recurrence::Cell;
+pub(super) use sums_of_squares::{all_on_gpu, sums_of_squares};
 pub(super) use tensors::{Like, Uploaded, ints_on_gpu};
 
 use std::fmt::Debug;

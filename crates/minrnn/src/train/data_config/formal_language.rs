@@ -1,5 +1,7 @@
 //! A formal language, scored on longer strings than are trained on.
 
+use serde::{Deserialize, Serialize};
+
 use super::{DataConfig, TaskSpec};
 use crate::Result;
 use crate::data::{FormalTask, Generalization, SequenceTask};
@@ -10,11 +12,30 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     steps: |data, _, longest| {
         let longest = longest.or_else(|| data.formal().ok().map(|task| task.longest())).unwrap_or(0);
         // Input and answer stand one after the other.
-        [data.max_length.saturating_mul(2).min(longest), longest]
+        [data.formal_language.training.max_length.saturating_mul(2).min(longest), longest]
     },
     open: Some(|data, _, _| Ok(Box::new(data.formal()?))),
     ..TaskSpec::MADE
 };
+
+/// A language with lengths for training and for evaluation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FormalLanguageConfig {
+    /// What is trained on.
+    #[serde(flatten)]
+    pub training: FormalTask,
+    /// Least length scored. Default 40.
+    pub eval_min_length: usize,
+    /// Greatest length scored. Default 256.
+    pub eval_max_length: usize,
+}
+
+impl Default for FormalLanguageConfig {
+    fn default() -> Self {
+        Self { training: FormalTask::default(), eval_min_length: 40, eval_max_length: 256 }
+    }
+}
 
 impl DataConfig {
     /// The formal language that is asked for.
@@ -22,7 +43,7 @@ impl DataConfig {
     /// # Errors
     /// When the protocol has no such language or the lengths are out of range.
     pub fn formal(&self) -> Result<Generalization> {
-        let Self { language, protocol, min_length, max_length, .. } = *self;
-        Generalization::new(FormalTask { language, protocol, min_length, max_length }, self.eval_min_length, self.eval_max_length)
+        let FormalLanguageConfig { training, eval_min_length, eval_max_length } = &self.formal_language;
+        Generalization::new(training.clone(), *eval_min_length, *eval_max_length)
     }
 }

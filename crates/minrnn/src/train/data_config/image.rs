@@ -1,7 +1,9 @@
 //! Long Range Arena: what a picture shows, read pixel by pixel.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Source, TaskSpec};
-use crate::data::Image;
+use crate::data::{Image, PixelInput};
 
 const FILES: &str = "CIFAR-10's binary version (data_batch_1.bin to data_batch_5.bin and test_batch.bin)";
 
@@ -9,7 +11,22 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     source: Source::Folder,
     length: |_, _| Ok(("32 · 32 pixels", 32 * 32)),
     scored: |_, _| 1,
-    io: Some(|data| Image::signals(data.pixels)),
-    open: Some(|data, _, _| Ok(Box::new(Image::open(data.pixels, data.folder(FILES)?)?))),
+    io: Some(|data| Image::signals(data.image.pixels)),
+    open: Some(|data, _, _| Ok(Box::new(Image::open(data.image.pixels, data.folder(FILES)?)?))),
+    held: |_| 60_000 * 32 * 32 * 4,
     ..TaskSpec::MADE
 };
+
+/// How pictures are read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ImageConfig {
+    /// How a pixel is read. Default `value`.
+    pub pixels: PixelInput,
+}
+
+impl Default for ImageConfig {
+    fn default() -> Self {
+        Self { pixels: PixelInput::Value }
+    }
+}

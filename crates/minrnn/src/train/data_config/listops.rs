@@ -4,35 +4,26 @@ use std::path::{Path, PathBuf};
 
 use minrnn_model::create_directories;
 
-use super::{DataConfig, Source, TaskSpec, expect_folder};
-use crate::data::{ListOps, ListOpsTask};
-use crate::train::run_dir::DATA_FOLDER;
+use super::{DATA_FOLDER, DataConfig, Source, TaskSpec, expect_folder};
+use crate::data::ListOps;
 use crate::{Error, Result};
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
     source: Source::Folder,
-    validate: |data| data.listops().validate(),
-    length: |data, _| Ok(("listops_max_length", data.listops_max_length)),
+    validate: |data| data.listops.validate(),
+    length: |data, _| Ok(("listops_max_length", data.listops.max_length)),
     scored: |_, _| 1,
     io: Some(|_| ListOps::SIGNALS),
-    open: Some(|data, _, run| Ok(Box::new(ListOps::open(&data.listops(), data.expressions(run)?)?))),
+    open: Some(|data, _, run| Ok(Box::new(ListOps::open(&data.listops, data.expressions(run)?)?))),
+    // Tokens of a byte, and at first the files' texts.
+    held: |data| {
+        let task = &data.listops;
+        4 * (task.n_train + 2 * task.n_eval) as u128 * (task.max_length / 2) as u128
+    },
     ..TaskSpec::MADE
 };
 
 impl DataConfig {
-    /// The expressions that are asked for.
-    pub fn listops(&self) -> ListOpsTask {
-        ListOpsTask {
-            min_length: if self.listops_min_length == 0 { self.listops_max_length / 4 } else { self.listops_min_length },
-            max_length: self.listops_max_length,
-            max_depth: self.listops_max_depth,
-            max_arguments: self.listops_max_arguments,
-            n_train: self.listops_train,
-            n_eval: self.listops_eval,
-            seed: self.listops_seed,
-        }
-    }
-
     /// Where expressions are read from or written to: the folder that is given, or else one of the run.
     fn expressions(&self, run: &Path) -> Result<PathBuf> {
         if let Some(folder) = &self.path {

@@ -1,18 +1,11 @@
 //! The value of the vector nearest to the first one so far.
 
-use super::{DataConfig, TaskSpec};
+use super::TaskSpec;
 use crate::data::NearestNeighbour;
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
-    validate: |data| data.nearest_neighbour().validate(),
-    length: |data, _| Ok(("neighbour_length", data.neighbour_length)),
-    open: Some(|data, _, _| Ok(Box::new(data.nearest_neighbour()))),
+    validate: |data| data.nearest_neighbour.validate(),
+    length: |data, _| Ok(("neighbour_length", data.nearest_neighbour.max_length)),
+    open: Some(|data, _, _| Ok(Box::new(NearestNeighbour { n_examples: data.train_examples, ..data.nearest_neighbour.clone() }))),
     ..TaskSpec::MADE
 };
-
-impl DataConfig {
-    /// The nearest-neighbour search that is asked for.
-    pub fn nearest_neighbour(&self) -> NearestNeighbour {
-        NearestNeighbour { max_length: self.neighbour_length, n_examples: self.train_examples }
-    }
-}

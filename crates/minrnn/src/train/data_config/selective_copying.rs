@@ -1,27 +1,16 @@
 //! Recalling scattered tokens in order.
 
 use super::TaskSpec;
-use crate::data::SelectiveCopyingConfig;
 use crate::train::check::require;
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
     keys: |data| {
-        require((1..=1 << 24).contains(&data.copy_length), || {
-            format!("copy_length must be between 1 and 16777216, found {}", data.copy_length)
-        })?;
-        require((1..=data.copy_length).contains(&data.copy_tokens), || {
-            format!("copy_tokens must be between 1 and copy_length = {}, found {}", data.copy_length, data.copy_tokens)
-        })
+        let (length, tokens) = (data.copying.length, data.copying.n_tokens);
+        require((1..=1 << 24).contains(&length), || format!("copy_length must be between 1 and 16777216, found {length}"))?;
+        require((1..=length).contains(&tokens), || format!("copy_tokens must be between 1 and copy_length = {length}, found {tokens}"))
     },
-    length: |data, _| Ok(("copy_length + copy_tokens", data.copy_length.saturating_add(data.copy_tokens))),
-    scored: |data, _| data.copy_tokens,
-    open: Some(|data, _, _| {
-        Ok(Box::new(SelectiveCopyingConfig {
-            length: data.copy_length,
-            n_tokens: data.copy_tokens,
-            encoding: data.copy_encoding,
-            ..SelectiveCopyingConfig::default()
-        }))
-    }),
+    length: |data, _| Ok(("copy_length + copy_tokens", data.copying.length.saturating_add(data.copying.n_tokens))),
+    scored: |data, _| data.copying.n_tokens,
+    open: Some(|data, _, _| Ok(Box::new(data.copying.clone()))),
     ..TaskSpec::MADE
 };

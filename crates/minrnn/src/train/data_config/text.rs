@@ -1,16 +1,48 @@
 //! The next token of a text.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Source, TaskSpec};
+use crate::data::TokenizerKind;
 use crate::train::check::require;
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
     source: Source::Text,
     keys: |data| {
-        require((257..=1 << 20).contains(&data.bpe_vocab_size), || {
-            format!("bpe_vocab_size must be between 257 (every byte and one merge) and 1048576, found {}", data.bpe_vocab_size)
+        require((257..=1 << 20).contains(&data.text.bpe_vocab_size), || {
+            format!("bpe_vocab_size must be between 257 (every byte and one merge) and 1048576, found {}", data.text.bpe_vocab_size)
         })
     },
     length: |_, train| Ok(("seq_len", train.seq_len)),
     steps: |_, train, _| [train.seq_len; 2],
     ..TaskSpec::MADE
 };
+
+/// How a text is read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TextConfig {
+    /// How text becomes tokens. Default `char`.
+    pub tokenizer: TokenizerKind,
+    /// Size of the vocabulary that `tokenizer = bpe` learns. Default 1024.
+    pub bpe_vocab_size: usize,
+    /// How training windows are taken. Default `random`.
+    pub sampling: WindowSampling,
+}
+
+impl Default for TextConfig {
+    fn default() -> Self {
+        Self { tokenizer: TokenizerKind::Character, bpe_vocab_size: 1024, sampling: WindowSampling::Random }
+    }
+}
+
+/// How training windows are taken from a token file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WindowSampling {
+    /// At random offsets; every window starts from the initial state.
+    #[default]
+    Random,
+    /// One after the other; the state is carried from window to window.
+    Stream,
+}

@@ -4,8 +4,7 @@ use burn::tensor::Tensor;
 
 use super::{by_head, head_sizes, head_width, y_by_head};
 use crate::ops::{self, EMPTY_LOG_WEIGHT, PrefixMemory, StepCodes};
-use crate::verify::case::Sizes;
-use crate::verify::cell::{Cell, Given, steps};
+use crate::verify::cell::{Cell, Given, Sizes, steps};
 
 pub(super) const CELL: Cell = Cell {
     name: "aaren",

@@ -4,8 +4,7 @@ use burn::tensor::Tensor;
 
 use super::{by_head, head_width, query_sizes, y_by_head};
 use crate::ops::{self, StepCodes};
-use crate::verify::case::Sizes;
-use crate::verify::cell::{Cell, Given, steps};
+use crate::verify::cell::{Cell, Given, Sizes, steps};
 
 pub(super) const CELL: Cell = Cell {
     name: "delta",

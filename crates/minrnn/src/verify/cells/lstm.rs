@@ -4,8 +4,7 @@ use burn::tensor::Tensor;
 
 use super::{hidden, recurrent, state_sizes, x_and_h0};
 use crate::ops::{self, Start, StepCodes};
-use crate::verify::case::Sizes;
-use crate::verify::cell::{Cell, Given, Shapes};
+use crate::verify::cell::{Cell, Given, Shapes, Sizes};
 
 pub(super) const CELL: Cell = Cell {
     name: "lstm",

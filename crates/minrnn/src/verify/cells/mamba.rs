@@ -4,8 +4,7 @@ use burn::tensor::Tensor;
 
 use super::y_by_channel;
 use crate::ops::{self, SelectiveScan, StepCodes};
-use crate::verify::case::Sizes;
-use crate::verify::cell::{Cell, Found, Given, steps};
+use crate::verify::cell::{Cell, Found, Given, Sizes, steps};
 
 pub(super) const CELL: Cell = Cell {
     name: "mamba",

@@ -1,9 +1,10 @@
 //! The cells that a case can be about, and what several of them share.
 
+use std::collections::BTreeMap;
+
 use burn::tensor::Tensor;
 
-use super::case::Sizes;
-use super::cell::{Cell, Found, Given, Shapes, steps};
+use super::cell::{Cell, Found, Given, Settings, Shapes, Sizes, steps};
 use crate::nn::linear::matmul_sequences;
 
 macro_rules! cells {
@@ -33,8 +34,36 @@ cells! {
     delta,
 }
 
+/// Metadata that say nothing about the cell; `format` is what safetensors' own writers add.
+const COMMON: &[&str] = &["case", "cell", "format"];
+
 /// Widest head, and most states of a channel: their memories are not bounded by the file.
 pub(super) const MAX_HEAD: usize = 1 << 12;
+
+/// The cell that `metadata` name with what its settings are, or a sentence about what is wrong with them.
+pub(super) fn cell_of(metadata: &BTreeMap<String, String>) -> Result<(&'static Cell, Settings), String> {
+    let names = || CELLS.iter().map(|cell| cell.name).collect::<Vec<_>>().join(", ");
+    let name = metadata.get("cell").ok_or_else(|| format!("the metadata name no 'cell'; expected one of {}", names()))?;
+    let found = CELLS.iter().copied().find(|cell| cell.name == name);
+    let cell = found.ok_or_else(|| format!("unknown cell {name:?}; supported are {}", names()))?;
+    let mut settings = Settings::new();
+    for (key, known) in cell.settings {
+        let found = metadata.get(*key);
+        let value = known.iter().find(|value| found.is_some_and(|found| found == *value));
+        settings.insert(*key, value.copied().ok_or_else(|| wrong_setting(key, known, found))?);
+    }
+    let keys: Vec<&str> = cell.settings.iter().map(|(key, _)| *key).collect();
+    match metadata.keys().find(|key| !COMMON.contains(&key.as_str()) && !keys.contains(&key.as_str())) {
+        None => Ok((cell, settings)),
+        Some(key) if keys.is_empty() => Err(format!("unknown setting {key:?} in the metadata; {name} has no settings")),
+        Some(key) => Err(format!("unknown setting {key:?} in the metadata; {name} has {}", keys.join(" and "))),
+    }
+}
+
+fn wrong_setting(name: &str, known: &[&str], found: Option<&String>) -> String {
+    let found = found.map_or_else(|| "none".to_owned(), |found| format!("{found:?}"));
+    format!("expected the setting '{name}' in the metadata to be {}, found {found}", known.join(" or "))
+}
 
 /// The sizes of a cell with `x` `[B, T, d]` and `h0` `[B, e]`.
 fn state_sizes(found: &Found<'_>) -> Result<Sizes, String> {

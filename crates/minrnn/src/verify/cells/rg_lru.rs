@@ -4,8 +4,7 @@ use burn::tensor::Tensor;
 
 use super::hidden;
 use crate::ops::{self, RgLruMemory, StepCodes, block_diagonal};
-use crate::verify::case::Sizes;
-use crate::verify::cell::{Cell, Found, Given, steps};
+use crate::verify::cell::{Cell, Found, Given, Sizes, steps};
 
 pub(super) const CELL: Cell = Cell {
     name: "rg_lru",

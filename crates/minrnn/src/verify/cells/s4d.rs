@@ -5,8 +5,7 @@ use burn::tensor::Tensor;
 use super::{MAX_HEAD, y_by_channel};
 use crate::nn::diagonal_recurrence;
 use crate::ops::{self, StepCodes};
-use crate::verify::case::Sizes;
-use crate::verify::cell::{Cell, Found, Given, steps};
+use crate::verify::cell::{Cell, Found, Given, Sizes, steps};
 
 pub(super) const CELL: Cell = Cell {
     name: "s4d",

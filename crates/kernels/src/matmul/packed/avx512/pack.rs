@@ -4,15 +4,9 @@
 
 use super::super::unit::Panels;
 use super::operand::Operand;
-use super::tile::{LANES, ROWS};
+use super::tile::{LANES, ROWS, first_lanes};
 use crate::simd::prefetch;
 use core::arch::x86_64::*;
-
-/// The first `count` of 16 lanes.
-#[inline(always)]
-pub(super) fn first_lanes(count: usize) -> __mmask16 {
-    if count >= LANES { !0 } else { (1 << count) - 1 }
-}
 
 /// Sixteen elements; those from `count` on are 0 and need not exist.
 #[inline(always)]

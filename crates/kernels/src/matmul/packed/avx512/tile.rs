@@ -6,7 +6,6 @@
 
 use super::super::unit::{Begin, Sides, Target};
 use super::operand::Operand;
-use super::pack::first_lanes;
 use core::arch::x86_64::*;
 
 /// Rows of a tile.
@@ -17,6 +16,12 @@ pub(super) const VECTORS: usize = 3;
 pub(super) const LANES: usize = 16;
 /// After how many units a tile issues a prefetch.
 pub(super) const ISSUE: usize = 4;
+
+/// The first `count` of 16 lanes.
+#[inline(always)]
+pub(super) fn first_lanes(count: usize) -> __mmask16 {
+    if count >= LANES { !0 } else { (1 << count) - 1 }
+}
 
 /// A tile of the result. Unit u of row r of the left side is `left[r · ROW + u · STEP]`, of vector v of the right side
 /// `right[(u · V + v) · LANES..]`. `issue` is called every [`ISSUE`] units.

@@ -37,7 +37,7 @@ pub(super) fn open(task: &ListOpsTask, folder: &Path) -> Result<[Expressions; 3]
 
 /// The name says everything the expressions depend on.
 fn folder_name(task: &ListOpsTask) -> String {
-    let ListOpsTask { min_length, max_length, max_depth, max_arguments, n_train, n_eval, seed } = task;
+    let (min_length, ListOpsTask { max_length, max_depth, max_arguments, n_train, n_eval, seed, .. }) = (task.longer_than(), task);
     format!("listops-length-{min_length}-{max_length}-depth-{max_depth}-arguments-{max_arguments}-{n_train}-{n_eval}-seed-{seed}")
 }
 

@@ -28,33 +28,45 @@ const MAX_EXPRESSIONS: usize = 1 << 24;
 /// After so many expressions in a row that are not wanted, or are there already, no more will come.
 const MAX_TRIES: u32 = 1_000_000;
 
-/// What expressions are generated. The defaults are the published ones.
+/// What expressions are generated, with the names of the settings in files. The defaults are the published ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct ListOpsTask {
-    /// Expressions are longer than this, counted in tokens.
+    /// Expressions are longer than this, counted in tokens; 0 stands for a quarter of `max_length`. Default 0.
+    #[serde(rename = "listops_min_length")]
     pub min_length: usize,
-    /// Expressions are shorter than this.
+    /// Expressions are shorter than this. Default 2000.
+    #[serde(rename = "listops_max_length")]
     pub max_length: usize,
-    /// Greatest depth of a node; the outermost has depth 1.
+    /// Greatest depth of a node; the outermost has depth 1. Default 10.
+    #[serde(rename = "listops_max_depth")]
     pub max_depth: usize,
-    /// Most arguments of an operator; the least are 2.
+    /// Most arguments of an operator; the least are 2. Default 10.
+    #[serde(rename = "listops_max_arguments")]
     pub max_arguments: usize,
-    /// Expressions to train on.
+    /// Expressions to train on. Default 96000.
+    #[serde(rename = "listops_train")]
     pub n_train: usize,
-    /// Expressions to validate on, and as many to test on.
+    /// Expressions to validate on, and as many to test on. Default 2000.
+    #[serde(rename = "listops_eval")]
     pub n_eval: usize,
-    /// What they are drawn from; the same for every training, so that runs share their data.
+    /// What they are drawn from, apart from the seed of a training, so that runs share their data. Default 0.
+    #[serde(rename = "listops_seed")]
     pub seed: u64,
 }
 
 impl Default for ListOpsTask {
     fn default() -> Self {
-        Self { min_length: 500, max_length: 2000, max_depth: 10, max_arguments: 10, n_train: 96_000, n_eval: 2000, seed: 0 }
+        Self { min_length: 0, max_length: 2000, max_depth: 10, max_arguments: 10, n_train: 96_000, n_eval: 2000, seed: 0 }
     }
 }
 
 impl ListOpsTask {
+    /// The number of tokens that every expression exceeds.
+    fn longer_than(&self) -> usize {
+        if self.min_length == 0 { self.max_length / 4 } else { self.min_length }
+    }
+
     /// Checks that the settings make sense and can be held in memory.
     ///
     /// # Errors
@@ -66,7 +78,7 @@ impl ListOpsTask {
         };
         within("max_length", self.max_length, 2, MAX_LENGTH)?;
         // Strictly between them there must be a length.
-        within("min_length", self.min_length, 0, self.max_length - 2)?;
+        within("min_length", self.longer_than(), 0, self.max_length - 2)?;
         within("max_depth", self.max_depth, 1, MAX_DEPTH)?;
         within("max_arguments", self.max_arguments, 2, MAX_ARGUMENTS)?;
         within("n_train", self.n_train, 1, MAX_EXPRESSIONS)?;
@@ -89,7 +101,7 @@ impl ListOpsTask {
                 if tries > MAX_TRIES {
                     return Err(self.too_few(seen.len()));
                 }
-                let fits = expression::draw(self, &mut rng, &mut tokens) && tokens.len() > self.min_length;
+                let fits = expression::draw(self, &mut rng, &mut tokens) && tokens.len() > self.longer_than();
                 if fits && seen.insert(fingerprint(&tokens)) {
                     let value = expression::evaluate(&tokens).expect("what is drawn is an expression");
                     part.push(&tokens, value);
@@ -101,7 +113,7 @@ impl ListOpsTask {
     }
 
     fn too_few(&self, found: usize) -> Error {
-        let Self { min_length, max_length, max_depth, max_arguments, n_train, n_eval, .. } = self;
+        let (min_length, Self { max_length, max_depth, max_arguments, n_train, n_eval, .. }) = (self.longer_than(), self);
         Error::Config(format!(
             "{} different ListOps expressions are wanted, but only {found} longer than {min_length} and shorter than {max_length} tokens \
              turned up at max_depth = {max_depth} and max_arguments = {max_arguments}; ask for fewer, or widen the bounds",

@@ -23,13 +23,15 @@ use crate::{Error, Result};
 
 const MAX_LENGTH: usize = 1 << 20;
 
-/// How documents are read. The defaults are the published ones.
+/// How documents are read, with the names of the settings in files. The defaults are the published ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct RetrievalTask {
-    /// What a token is.
+    /// What a token is. Default `char`.
+    #[serde(rename = "retrieval_unit")]
     pub unit: TextUnit,
-    /// Tokens of a document at most, its end included; the rest of a longer one is left out.
+    /// Tokens of a document at most, its end included; the rest of a longer one is left out. Default 4000.
+    #[serde(rename = "retrieval_max_length")]
     pub max_length: usize,
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rand::RngExt;
 
-use super::forecasting::{Part, Table};
+use super::{Part, Table};
 use crate::data::batch::check_shape;
 use crate::data::{Batch, BatchSource, Sequences};
 use crate::rng::{self, Purpose};

@@ -1,0 +1,37 @@
+//! What a batch holds in memory on its way through a model.
+
+use minrnn_model::CheckedConfig;
+
+use super::sequence_model::SequenceModel;
+use crate::memory::activations::Sizes;
+use crate::memory::tape::Tape;
+use crate::nn::Block;
+
+/// The parts of a model that a batch passes.
+pub(crate) struct Pass {
+    pub embedding: Tape,
+    pub blocks: Vec<Tape>,
+    pub head: Tape,
+    /// States and caches of all blocks, before the batch and after it.
+    pub states: u128,
+    /// Most that a pass without gradients holds, states left out.
+    pub forward: u128,
+}
+
+impl Pass {
+    pub fn of(config: &CheckedConfig, sizes: Sizes) -> Self {
+        let mut blocks: Vec<Tape> = Vec::with_capacity(config.n_layers);
+        for layer in 0..config.n_layers {
+            // The same mixers come again in the same order, and blocks of the same mixer are alike.
+            let alike = (0..layer).find(|&other| config.mixer_at(other) == config.mixer_at(layer));
+            blocks.push(match alike {
+                Some(other) => blocks[other],
+                None => Block::activations(config, layer, sizes),
+            });
+        }
+        let (embedding, head) = (SequenceModel::embedding_activations(config, sizes), SequenceModel::head_activations(config, sizes));
+        let states = blocks.iter().map(|block| block.held).sum();
+        let forward = blocks.iter().chain([&embedding, &head]).map(|part| part.forward).max().unwrap_or(0);
+        Self { embedding, blocks, head, states, forward }
+    }
+}

@@ -1,0 +1,36 @@
+//! What the tasks on tables share.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Result;
+use crate::data::IoKind;
+use crate::data::table::twice;
+use crate::train::check::require;
+
+/// Columns of a table.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TableConfig {
+    /// Columns of numbers to read. Default none: all but group and class, or those that are forecast.
+    pub columns: Vec<String>,
+    /// The column with the class, or the columns that are forecast.
+    pub target: Vec<String>,
+    /// The column that names the sequence of a row. Default none: the table is one sequence.
+    pub group: String,
+}
+
+impl TableConfig {
+    /// The values of a step, as many as columns are named.
+    pub(super) fn values(&self) -> IoKind {
+        IoKind::Values { width: self.columns.len().max(1) }
+    }
+
+    /// Checks that no column is named twice.
+    pub(super) fn expect_columns_once(&self) -> Result<()> {
+        for (key, names) in [("target", &self.target), ("columns", &self.columns)] {
+            let twice = twice(names);
+            require(twice.is_none(), || format!("{key} names the column '{}' twice", twice.map_or("", String::as_str)))?;
+        }
+        Ok(())
+    }
+}
