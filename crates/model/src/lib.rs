@@ -7,6 +7,7 @@
     doc = "* A checkpoint is a directory: [`read_checkpoint`], [`CheckpointConfig`], [`Weights`], and [`CheckpointFiles`] with its digests."
 )]
 //! * A packed model is one file: [`PackedFile`].
+//! * [`TableTask`] is what a model that was trained on a table needs to be used on another.
 #![deny(missing_docs)]
 #![cfg_attr(not(feature = "std"), no_std)]
 extern crate alloc;
@@ -23,6 +24,7 @@ mod error;
 mod files;
 mod packed;
 mod spec;
+mod table;
 #[cfg(feature = "std")]
 mod weights;
 
@@ -41,5 +43,6 @@ pub use error::{Error, Result};
 pub use files::{create_directories, read_text, sync_directory, without_temporary_name, write_atomic};
 pub use packed::{PackedFile, Section, TensorEntry};
 pub use spec::{MixerKind, MixerSpec, Role, Setting, TensorSpec, Tensors};
+pub use table::{Classifier, Forecaster, MAX_DEVIATIONS, Normalization, Prediction, TableTask};
 #[cfg(feature = "std")]
 pub use weights::{Tensor, Weights, write_safetensors};

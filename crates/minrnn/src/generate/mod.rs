@@ -30,6 +30,7 @@ mod identity;
 mod runtime_session;
 mod saved;
 mod session;
+mod state_forms;
 mod stop;
 mod text;
 mod token_session;

@@ -42,7 +42,7 @@ pub use config::{Expect, Experiment, Metric};
 pub use curves::draw_curves;
 pub use data_config::{Corpus, DataConfig, Task, WindowSampling};
 pub use differentiate::{Differentiated, MicroBatch, differentiate};
-pub(crate) use evaluate::loss_of;
+pub(crate) use evaluate::{is_right, loss_of};
 pub use evaluate::{Evaluation, compare, evaluate};
 pub use files::{find_data, readable, readable_folder};
 pub use memory::{evaluation_memory, training_memory, training_memory_of};

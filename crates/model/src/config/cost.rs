@@ -180,6 +180,11 @@ impl CheckedConfig {
         usize::try_from(around).unwrap_or(usize::MAX).saturating_add(spec.state_len(&inside))
     }
 
+    /// What block `layer` keeps of past tokens, if anything.
+    pub fn block_past(&self, layer: usize) -> Option<KvCache> {
+        self.mixer_at(layer).spec().cell(&self.inside_wiring()).past.first().copied()
+    }
+
     /// Block `layer`: convolution, mixer and feed-forward part with their norms.
     pub fn block_cost(&self, layer: usize) -> Cost {
         let d = self.sizes().d;

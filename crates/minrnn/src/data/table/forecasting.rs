@@ -18,9 +18,9 @@ use std::sync::Arc;
 
 use super::measure::{Comparison, Measure};
 use super::series::Series;
-use super::table_task::{Forecaster, TableTask};
+use minrnn_model::{Forecaster, Normalization, TableTask};
 use super::windows::ForecastWindows;
-use super::{Frame, Normalization, SeasonalNaive, Wanted, WholeSeries, read_table};
+use super::{Frame, SeasonalNaive, Wanted, WholeSeries, normalization, read_table};
 use crate::data::batch::{check_shape, expect_index};
 use crate::data::{Batch, BatchSource, EvaluationSet, IoKind, SequenceTask, Sequences};
 use crate::rng::Purpose;
@@ -97,8 +97,8 @@ impl Forecasting {
         let width = frame.names.len();
         let fraction = config.train_fraction;
         let training = series.iter().flat_map(|series| series.steps().take(parts(series.len(), fraction)[0].end));
-        let normalization = Normalization::fit(width, training)?;
-        normalization.expect_near(frame)?;
+        let normalization = normalization::fit(width, training)?;
+        normalization::expect_near(&normalization, frame)?;
         let (read, predicted) = (frame.columns(config.read()), frame.columns(&config.target));
         let table = Table { series, read, predicted, normalization, config, is_unseen: false };
         for part in [Part::Training, Part::Validation, Part::Test] {
@@ -131,7 +131,7 @@ impl Forecasting {
                 (normalization.mean[column], normalization.deviation[column]) = (known.mean[at], known.deviation[at]);
             }
         }
-        normalization.expect_near(&frame).map_err(|error| naming(path, error))?;
+        normalization::expect_near(&normalization, &frame).map_err(|error| naming(path, error))?;
         let table = Table { series, read, predicted, normalization, config, is_unseen: true };
         table.expect_scored(Part::Whole).map_err(|error| naming(path, error))?;
         Ok(Self { table: Arc::new(table) })
@@ -243,8 +243,8 @@ impl SequenceTask for Forecasting {
             target: table.config.target.clone(),
             horizon: table.config.horizon,
             season: table.config.season,
-            normalization: table.normalization.of(&table.read),
-            target_normalization: table.normalization.of(&table.predicted),
+            normalization: normalization::of_columns(&table.normalization, &table.read),
+            target_normalization: normalization::of_columns(&table.normalization, &table.predicted),
         };
         serde_json::to_value(TableTask::Forecast(forecaster)).ok()
     }
