@@ -16,6 +16,7 @@ mod interrupt;
 mod memory;
 mod output;
 mod printer;
+mod session_size;
 mod table_args;
 mod threads;
 
