@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Makes crates/cli/tests/fixtures/compatibility with a minrnn of before: small runs, packed models and a saved session, and what that program
-# says of them. The committed ones are those of commit 4d22842, but for its reading of JSON numbers (ae5234e).
+# Makes crates/cli/tests/fixtures/compatibility with a minrnn of before: small runs, packed models, a saved session and saved states, and what that
+# program says of them. The committed ones are those of commit 4d22842, but for its reading of JSON numbers (ae5234e).
 #
 #   git worktree add /tmp/before ae5234e && (cd /tmp/before && cargo build --release)
+#   (cd /tmp/before && cp "$OLDPWD/tools/saved_state.rs" crates/stream/examples && cargo build --release -p minrnn-stream --example saved_state)
 #   tools/compatibility_fixtures.sh /tmp/before/target/release/minrnn
 set -euo pipefail
 minrnn=$(realpath "$1")
+saved_state=$(dirname "$minrnn")/examples/saved_state
 cd "$(dirname "$0")/../crates/cli/tests/fixtures/compatibility"
 rm -rf ./*
 
@@ -56,6 +58,9 @@ for format in f32 bf16 int8 int4; do
 done
 "$minrnn" pack mamba --weights int8 -o mamba-int8.minrnn >/dev/null
 "$minrnn" pack rwkv4 --weights f32 -o rwkv4-f32.minrnn >/dev/null
+for model in min-gru-int8 rwkv4-f32; do
+    "$saved_state" "$model.minrnn" "$model.state" "$model.logits.json"
+done
 "$minrnn" generate min-gru --prompt "the quick " --temperature 0 --max-tokens 8 --threads 1 --save-session session >/dev/null 2>&1
 
 MINRNN=$minrnn python3 - <<'PYTHON'

@@ -59,7 +59,7 @@ fn of_library(error: &Error) -> String {
 
 fn of_folder(problem: &FolderProblem) -> &'static str {
     match problem {
-        FolderProblem::OtherFormat(_) | FolderProblem::OtherScale { .. } | FolderProblem::OtherFiles(_) => {
+        FolderProblem::OtherFormat { .. } | FolderProblem::OtherScale { .. } | FolderProblem::OtherFiles(_) => {
             "; choose another folder with --out"
         }
         FolderProblem::OtherSettings { .. } => ", or choose another folder with --out",

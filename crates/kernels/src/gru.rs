@@ -23,12 +23,12 @@
 mod steps;
 
 use crate::choices;
-use crate::grid::{self, SharedOut};
+use crate::grid::SharedOut;
 use crate::matmul::{Matrix, Write, multiply, transposed};
 use crate::rows::combine;
-use crate::shape::{Out, Shape, Start, as_out, elements, expect_len};
+use crate::shape::{Out, Shape, Start, elements, expect_len};
 use crate::simd::Level;
-use crate::stepwise::{Rows, bias_sum, flush, state_of, tasks};
+use crate::stepwise::{Frame, Rows, bias_sum, flush, for_each_task, state_of};
 use alloc::{vec, vec::Vec};
 use steps::{CandidateBackward, ResetBackward, ResetGate, StateUpdate, TorchBackward, TorchStep};
 pub use steps::{advance_paper, advance_torch};
@@ -98,13 +98,10 @@ pub fn forward(shape: Shape, inputs: Inputs, h: Out, h_last: Out) {
     expect_len("h_last", h_last, shape.states());
     let cell = Cell::new(shape, inputs);
     let (h, h_last) = (SharedOut::new(h), SharedOut::new(h_last));
-    let shape = shape.with_rows_of(shape.width);
-    let n = tasks(shape.batch);
-    grid::for_each(n, |i| {
-        let rows = Rows::new(shape, inputs.start.segments, grid::piece(shape.batch, n, i));
+    for_each_task(shape, inputs.start.segments, 0, |rows, _| {
         // SAFETY: tasks have rows of their own.
         let (h, h_last) = unsafe { (rows.own(&h, rows.seq_len * rows.width), rows.own(&h_last, rows.width)) };
-        cell.forward(&rows, h, h_last);
+        cell.forward(rows, h, h_last);
     });
 }
 
@@ -122,24 +119,14 @@ pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) 
     expect_len("d_h0", d.h0, shape.states());
     expect_len("d_init", d.init, e);
     let cell = Cell::new(shape, inputs);
-    let shape = shape.with_rows_of(shape.width);
-    let n = tasks(shape.batch);
     // Sums of a task: weight, then the sums of ā_r, ā_z, ā_n and the gradient of q, then init.
     let per_task = 3 * e * e + 5 * e;
-    let mut partials = vec![0.0; n * per_task];
-    {
-        let (d_preact, d_h0) = (SharedOut::new(d.preact), SharedOut::new(d.h0));
-        let partials = SharedOut::new(as_out(&mut partials));
-        grid::for_each(n, |i| {
-            let rows = Rows::new(shape, inputs.start.segments, grid::piece(shape.batch, n, i));
-            // SAFETY: tasks have rows and sums of their own; the sums were initialised.
-            let (d_preact, d_h0, partial) = unsafe {
-                let d_preact = rows.own(&d_preact, rows.seq_len * 3 * e);
-                (d_preact, rows.own(&d_h0, e), partials.slice(i * per_task, per_task).assume_init_mut())
-            };
-            cell.backward(&rows, upstream, d_preact, d_h0, partial);
-        });
-    }
+    let (d_preact, d_h0) = (SharedOut::new(d.preact), SharedOut::new(d.h0));
+    let partials = for_each_task(shape, inputs.start.segments, per_task, |rows, partial| {
+        // SAFETY: tasks have rows of their own.
+        let (d_preact, d_h0) = unsafe { (rows.own(&d_preact, rows.seq_len * 3 * e), rows.own(&d_h0, e)) };
+        cell.backward(rows, upstream, d_preact, d_h0, partial);
+    });
     let sums = 3 * e * e;
     combine(&partials, per_task, 0, d.weight);
     if let Some(d_bias) = d.bias {
@@ -198,17 +185,17 @@ impl<'a> Cell<'a> {
         let mut inner = vec![0.0; if self.form == GruForm::Paper { n * e } else { 0 }];
         rows.clear_padding(h, e);
         for t in 0..rows.steps() {
+            let frame = Frame { rows, t, preact, bias: &self.bias };
             rows.reset(t, self.start.init, &mut state);
             self.products(n, e, &state, &mut product);
             match self.form {
                 GruForm::Torch => {
-                    let (bias, inner_bias) = (&self.bias, &self.inner_bias);
-                    self.level.run(TorchStep { rows, t, preact, bias, inner_bias, product: &product, state: &mut state, h });
+                    self.level.run(TorchStep { frame, inner_bias: &self.inner_bias, product: &product, state: &mut state, h });
                 }
                 GruForm::Paper => {
-                    self.reset_gate(rows, t, preact, &state, &product, &mut inner);
+                    self.level.run(ResetGate { frame, state: &state, product: &product, inner: &mut inner });
                     self.inner_products(n, e, &inner, &mut product);
-                    self.level.run(StateUpdate { rows, t, preact, bias: &self.bias, product: &product, state: &mut state, h });
+                    self.level.run(StateUpdate { frame, product: &product, state: &mut state, h });
                 }
             }
         }
@@ -234,10 +221,9 @@ impl<'a> Cell<'a> {
         let mut totals = vec![0.0; 5 * e];
         let (d_weight, d_sums) = partial.split_at_mut(3 * e * e);
         rows.clear_padding(d_preact, 3 * e);
-        let mut end = rows.steps();
-        while end > 0 {
-            let first = end.saturating_sub(block);
-            let steps = end - first;
+        for steps in rows.blocks_back() {
+            let (first, steps) = (steps.start, steps.len());
+            let frame = |s: usize| Frame { rows, t: first + s, preact, bias: &self.bias };
             for s in 0..steps {
                 rows.gather_before(first + s, h0, self.start.init, h, &mut before[s * n * e..(s + 1) * n * e]);
             }
@@ -245,34 +231,33 @@ impl<'a> Cell<'a> {
             if paper {
                 for s in 0..steps {
                     let (states, wide) = (s * n * e..(s + 1) * n * e, s * n * 3 * e..(s + 1) * n * 3 * e);
-                    self.reset_gate(rows, first + s, preact, &before[states.clone()], &product[wide], &mut inner[states]);
+                    let (state, inner) = (&before[states.clone()], &mut inner[states]);
+                    self.level.run(ResetGate { frame: frame(s), state, product: &product[wide], inner });
                 }
                 self.inner_products(steps * n, e, &inner, &mut product);
             }
             for s in (0..steps).rev() {
-                let t = first + s;
+                let frame = frame(s);
                 let before = &before[s * n * e..(s + 1) * n * e];
                 let product = &mut product[s * n * 3 * e..(s + 1) * n * 3 * e];
                 let (gamma, sums) = (&mut gamma, &mut sums);
                 if paper {
-                    let bias = &self.bias;
-                    self.level.run(CandidateBackward { rows, t, preact, bias, before, d_h, product, gamma, sums, d_preact });
+                    self.level.run(CandidateBackward { frame, before, d_h, product, gamma, sums, d_preact });
                     let candidate = Matrix::new(&product[2 * e..], 3 * e);
                     multiply(self.level, [n, e, e], candidate, Matrix::new(&self.weight[2 * e * e..], e), Write::Store, &mut d_inner, e);
-                    self.level.run(ResetBackward { rows, t, preact, bias, before, d_inner: &d_inner, product, gamma, sums, d_preact });
+                    self.level.run(ResetBackward { frame, before, d_inner: &d_inner, product, gamma, sums, d_preact });
                     multiply(self.level, [n, 2 * e, e], Matrix::new(product, 3 * e), Matrix::new(self.weight, e), Write::Add, gamma, e);
                 } else {
-                    let (bias, inner_bias) = (&self.bias, &self.inner_bias);
-                    self.level.run(TorchBackward { rows, t, preact, bias, inner_bias, before, d_h, product, gamma, sums, d_preact });
+                    let inner_bias = &self.inner_bias;
+                    self.level.run(TorchBackward { frame, inner_bias, before, d_h, product, gamma, sums, d_preact });
                     multiply(self.level, [n, 3 * e, e], Matrix::new(product, 3 * e), Matrix::new(self.weight, e), Write::Add, gamma, e);
                 }
-                rows.collect_resets(t, gamma, &mut totals[4 * e..]);
+                rows.collect_resets(frame.t, gamma, &mut totals[4 * e..]);
                 if rows.flushes(s) {
                     flush(sums, &mut totals);
                 }
             }
             self.weight_gradient(steps * n, e, &product, &before, &inner, d_weight);
-            end = first;
         }
         if paper {
             totals.copy_within(2 * e..3 * e, 3 * e);
@@ -294,10 +279,6 @@ impl<'a> Cell<'a> {
     fn inner_products(&self, n: usize, e: usize, inner: &[f32], product: &mut [f32]) {
         let weight = Matrix::new(&self.weight_transposed[2 * e..], 3 * e);
         multiply(self.level, [n, e, e], Matrix::new(inner, e), weight, Write::Store, &mut product[2 * e..], 3 * e);
-    }
-
-    fn reset_gate(&self, rows: &Rows<'_>, t: usize, preact: &[f32], state: &[f32], product: &[f32], inner: &mut [f32]) {
-        self.level.run(ResetGate { rows, t, preact, bias: &self.bias, state, product, inner });
     }
 
     /// Adds a block's Σ d_product ⊗ (what the product met).

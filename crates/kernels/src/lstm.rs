@@ -19,12 +19,12 @@
 
 mod steps;
 
-use crate::grid::{self, SharedOut};
+use crate::grid::SharedOut;
 use crate::matmul::{Matrix, Write, multiply, transposed};
 use crate::rows::combine;
-use crate::shape::{self, Out, Shape, as_out, elements, expect_len};
+use crate::shape::{self, Out, Shape, elements, expect_len};
 use crate::simd::Level;
-use crate::stepwise::{Rows, bias_sum, flush, state_of, tasks};
+use crate::stepwise::{Frame, Rows, bias_sum, flush, for_each_task, state_of};
 use alloc::{vec, vec::Vec};
 use steps::{Backward, Step};
 pub use steps::{advance, output};
@@ -110,15 +110,12 @@ pub fn forward(shape: Shape, inputs: Inputs, h: Out, c: Out, h_last: Out, c_last
     expect_len("c_last", c_last, shape.states());
     let cell = Cell::new(shape, inputs);
     let [h, c, h_last, c_last] = [h, c, h_last, c_last].map(SharedOut::new);
-    let shape = shape.with_rows_of(shape.width);
-    let n = tasks(shape.batch);
-    grid::for_each(n, |i| {
-        let rows = Rows::new(shape, inputs.start.h.segments, grid::piece(shape.batch, n, i));
+    for_each_task(shape, inputs.start.h.segments, 0, |rows, _| {
         let per_row = rows.seq_len * rows.width;
         // SAFETY: tasks have rows of their own.
         let outputs =
             unsafe { [rows.own(&h, per_row), rows.own(&c, per_row), rows.own(&h_last, rows.width), rows.own(&c_last, rows.width)] };
-        cell.forward(&rows, outputs);
+        cell.forward(rows, outputs);
     });
 }
 
@@ -140,23 +137,14 @@ pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) 
     expect_len("d_init_h", d.init_h, e);
     expect_len("d_init_c", d.init_c, e);
     let cell = Cell::new(shape, inputs);
-    let shape = shape.with_rows_of(shape.width);
-    let n = tasks(shape.batch);
     // Sums of a task: weight, then bias, initial h and initial c.
     let per_task = 4 * e * e + 6 * e;
-    let mut partials = vec![0.0; n * per_task];
-    {
-        let [d_preact, d_h0, d_c0, partials] = [d.preact, d.h0, d.c0, as_out(&mut partials)].map(SharedOut::new);
-        grid::for_each(n, |i| {
-            let rows = Rows::new(shape, inputs.start.h.segments, grid::piece(shape.batch, n, i));
-            // SAFETY: tasks have rows and sums of their own; the sums were initialised.
-            let (outputs, partial) = unsafe {
-                let outputs = [rows.own(&d_preact, rows.seq_len * 4 * e), rows.own(&d_h0, e), rows.own(&d_c0, e)];
-                (outputs, partials.slice(i * per_task, per_task).assume_init_mut())
-            };
-            cell.backward(&rows, upstream, outputs, partial);
-        });
-    }
+    let [d_preact, d_h0, d_c0] = [d.preact, d.h0, d.c0].map(SharedOut::new);
+    let partials = for_each_task(shape, inputs.start.h.segments, per_task, |rows, partial| {
+        // SAFETY: tasks have rows of their own.
+        let outputs = unsafe { [rows.own(&d_preact, rows.seq_len * 4 * e), rows.own(&d_h0, e), rows.own(&d_c0, e)] };
+        cell.backward(rows, upstream, outputs, partial);
+    });
     let sums = 4 * e * e;
     combine(&partials, per_task, 0, d.weight);
     for (name, bias) in [("d_bias", d.bias), ("d_recurrent_bias", d.recurrent_bias)] {
@@ -209,7 +197,8 @@ impl<'a> Cell<'a> {
             rows.reset(t, self.start.init_c, &mut cell_state);
             self.products(n, e, &state, &mut product);
             let (state, cell_state) = (&mut state, &mut cell_state);
-            self.level.run(Step { rows, t, preact, bias: &self.bias, product: &product, state, cell_state, h, c });
+            let frame = Frame { rows, t, preact, bias: &self.bias };
+            self.level.run(Step { frame, product: &product, state, cell_state, h, c });
         }
         h_last.write_copy_of_slice(&state);
         c_last.write_copy_of_slice(&cell_state);
@@ -232,10 +221,8 @@ impl<'a> Cell<'a> {
         let mut totals = vec![0.0; 6 * e];
         let (d_weight, d_sums) = partial.split_at_mut(4 * e * e);
         rows.clear_padding(d_preact, 4 * e);
-        let mut end = rows.steps();
-        while end > 0 {
-            let first = end.saturating_sub(block);
-            let steps = end - first;
+        for steps in rows.blocks_back() {
+            let (first, steps) = (steps.start, steps.len());
             for s in 0..steps {
                 rows.gather_before(first + s, h0, self.start.h.init, h, &mut before[s * n * e..(s + 1) * n * e]);
             }
@@ -244,8 +231,9 @@ impl<'a> Cell<'a> {
                 let t = first + s;
                 rows.gather_before(t, c0, self.start.init_c, c, &mut cell_before);
                 let (product, cell_before) = (&mut product[s * n * 4 * e..(s + 1) * n * 4 * e], &cell_before);
-                let (gamma, kappa, sums, bias) = (&mut gamma, &mut kappa, &mut sums, &self.bias);
-                self.level.run(Backward { rows, t, preact, bias, cell_before, c, d_h, product, gamma, kappa, sums, d_preact });
+                let (gamma, kappa, sums) = (&mut gamma, &mut kappa, &mut sums);
+                let frame = Frame { rows, t, preact, bias: &self.bias };
+                self.level.run(Backward { frame, cell_before, c, d_h, product, gamma, kappa, sums, d_preact });
                 multiply(self.level, [n, 4 * e, e], Matrix::new(product, 4 * e), Matrix::new(self.weight, e), Write::Add, gamma, e);
                 rows.collect_resets(t, gamma, &mut totals[4 * e..5 * e]);
                 rows.collect_resets(t, kappa, &mut totals[5 * e..]);
@@ -255,7 +243,6 @@ impl<'a> Cell<'a> {
             }
             let d_gates = Matrix::new(&product, 4 * e).transpose();
             multiply(self.level, [4 * e, steps * n, e], d_gates, Matrix::new(&before, e), Write::Add, d_weight, e);
-            end = first;
         }
         for (sum, total) in d_sums.iter_mut().zip(&totals) {
             *sum = *total as f32;

@@ -22,13 +22,13 @@
 mod steps;
 
 use crate::choices;
-use crate::grid::{self, SharedOut};
+use crate::grid::SharedOut;
 use crate::matmul::{Matrix, Write, multiply, transposed};
 use crate::rows::combine;
 use crate::segments::Segments;
-use crate::shape::{Out, Shape, as_out, elements, expect_len};
+use crate::shape::{Out, Shape, elements, expect_len};
 use crate::simd::Level;
-use crate::stepwise::{Rows, bias_sum, flush, state_of, tasks};
+use crate::stepwise::{Frame, Rows, bias_sum, flush, for_each_task, state_of};
 use alloc::{vec, vec::Vec};
 pub use steps::step;
 use steps::{Backward, Step};
@@ -120,16 +120,13 @@ pub fn forward(shape: Shape, inputs: Inputs, states: [Out; 4], last: [Out; 4]) {
     last.iter().for_each(|state| expect_len("a last state", state, shape.states()));
     let cell = Cell::new(shape, inputs);
     let (states, last) = (states.map(SharedOut::new), last.map(SharedOut::new));
-    let shape = shape.with_rows_of(shape.width);
-    let n = tasks(shape.batch);
-    grid::for_each(n, |i| {
-        let rows = Rows::new(shape, inputs.start.segments, grid::piece(shape.batch, n, i));
+    for_each_task(shape, inputs.start.segments, 0, |rows, _| {
         // SAFETY: tasks have rows of their own.
         let (states, last) = unsafe {
             let states = [0, 1, 2, 3].map(|part: usize| rows.own(&states[part], rows.seq_len * rows.width));
             (states, [0, 1, 2, 3].map(|part: usize| rows.own(&last[part], rows.width)))
         };
-        cell.forward(&rows, states, last);
+        cell.forward(rows, states, last);
     });
 }
 
@@ -146,25 +143,17 @@ pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) 
     expect_len("d_weight", d.weight, weight.len());
     d.start.iter().for_each(|d| expect_len("d_start", d, shape.states()));
     let cell = Cell::new(shape, inputs);
-    let shape = shape.with_rows_of(shape.width);
-    let n = tasks(shape.batch);
     // Sums of a task: weight, then bias.
     let per_task = weight.len() + 4 * e;
-    let mut partials = vec![0.0; n * per_task];
-    {
-        let d_start = d.start.map(SharedOut::new);
-        let [d_preact, partials] = [d.preact, as_out(&mut partials)].map(SharedOut::new);
-        grid::for_each(n, |i| {
-            let rows = Rows::new(shape, inputs.start.segments, grid::piece(shape.batch, n, i));
-            // SAFETY: tasks have rows and sums of their own; the sums were initialised.
-            let (d_preact, d_start, partial) = unsafe {
-                let d_start = [0, 1, 2].map(|part: usize| rows.own(&d_start[part], e));
-                let partial = partials.slice(i * per_task, per_task).assume_init_mut();
-                (rows.own(&d_preact, rows.seq_len * 4 * e), d_start, partial)
-            };
-            cell.backward(&rows, upstream, d_preact, d_start, partial);
-        });
-    }
+    let (d_preact, d_start) = (SharedOut::new(d.preact), d.start.map(SharedOut::new));
+    let partials = for_each_task(shape, inputs.start.segments, per_task, |rows, partial| {
+        // SAFETY: tasks have rows of their own.
+        let (d_preact, d_start) = unsafe {
+            let d_start = [0, 1, 2].map(|part: usize| rows.own(&d_start[part], e));
+            (rows.own(&d_preact, rows.seq_len * 4 * e), d_start)
+        };
+        cell.backward(rows, upstream, d_preact, d_start, partial);
+    });
     combine(&partials, per_task, 0, d.weight);
     if let Some(d_bias) = d.bias {
         expect_len("d_bias", d_bias, elements([4, e]));
@@ -225,8 +214,8 @@ impl<'a> Cell<'a> {
         for t in 0..rows.steps() {
             state.iter_mut().enumerate().for_each(|(part, state)| rows.reset(t, self.init(part), state));
             self.products(n, e, &state[0], &mut product);
-            let (bias, heads, forget) = (&self.bias, self.heads, self.forget);
-            self.level.run(Step { rows, heads, forget, t, preact, bias, product: &product, state: &mut state, states: &mut states });
+            let (frame, heads, forget) = (Frame { rows, t, preact, bias: &self.bias }, self.heads, self.forget);
+            self.level.run(Step { frame, heads, forget, product: &product, state: &mut state, states: &mut states });
         }
         for (last, state) in last.into_iter().zip(&state) {
             last.write_copy_of_slice(state);
@@ -254,10 +243,8 @@ impl<'a> Cell<'a> {
         // A row with no carried m begins as after a reset.
         let first_m = carried[3].map_or_else(|| vec![EMPTY_M; n * e], <[f32]>::to_vec);
         let first = [carried[0], carried[1], carried[2], Some(&first_m[..])];
-        let mut end = rows.steps();
-        while end > 0 {
-            let from = end.saturating_sub(block);
-            let steps = end - from;
+        for steps in rows.blocks_back() {
+            let (from, steps) = (steps.start, steps.len());
             for s in 0..steps {
                 rows.gather_before(from + s, first[0], None, states[0], &mut before[s * n * e..(s + 1) * n * e]);
             }
@@ -268,10 +255,9 @@ impl<'a> Cell<'a> {
                     rows.gather_before(t, first[part], self.init(part), states[part], memory);
                 }
                 let product = &mut product[s * n * 4 * e..(s + 1) * n * 4 * e];
-                let (heads, forget, bias) = (self.heads, self.forget, &self.bias);
+                let (frame, heads, forget) = (Frame { rows, t, preact, bias: &self.bias }, self.heads, self.forget);
                 let (memory, gradients, sums) = (&memory, &mut gradients, &mut sums);
-                let step = Backward { rows, heads, forget, t, preact, bias, memory, states, d_h, product, gradients, sums, d_preact };
-                self.level.run(step);
+                self.level.run(Backward { frame, heads, forget, memory, states, d_h, product, gradients, sums, d_preact });
                 self.back_through_product(n, e, product, &mut gradients[0]);
                 gradients.iter_mut().for_each(|gradient| rows.drop_resets(t, gradient));
                 if rows.flushes(s) {
@@ -279,7 +265,6 @@ impl<'a> Cell<'a> {
                 }
             }
             self.weight_gradient(steps * n, e, &product, &before, d_weight);
-            end = from;
         }
         for (sum, total) in d_bias.iter_mut().zip(&totals) {
             *sum = *total as f32;

@@ -6,9 +6,9 @@
 
 use crate::grid::{self, SharedOut};
 use crate::segments::{RESET, Segments};
-use crate::shape::{Out, Shape};
+use crate::shape::{Out, Shape, as_out};
 use crate::simd::{self, Simd, sigmoid_pair};
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
@@ -17,9 +17,25 @@ const BLOCK_ROWS: usize = 512;
 /// Rows of all steps whose bias gradients are added up in f32 before they go to an f64 sum.
 const SUM_ROWS: usize = 64;
 
-/// Number of tasks a batch is cut into.
-pub(crate) fn tasks(batch: usize) -> usize {
-    grid::threads().min(batch)
+/// Runs `work(rows of the task, its sums)` for every task that the batch of `shape` is cut into; each adds into `sums` numbers of its own
+/// that start at 0. Returns the sums of all tasks, `[tasks, sums]`.
+pub(crate) fn for_each_task(
+    shape: Shape,
+    segments: Segments<'_>,
+    sums: usize,
+    work: impl Fn(&Rows<'_>, &mut [f32]) + Sync + Send,
+) -> Vec<f32> {
+    let shape = shape.with_rows_of(shape.width);
+    let n = grid::threads().min(shape.batch);
+    let mut partial = vec![0.0; n * sums];
+    let shared = SharedOut::new(as_out(&mut partial));
+    grid::for_each(n, |i| {
+        let rows = Rows::new(shape, segments, grid::piece(shape.batch, n, i));
+        // SAFETY: every task has sums of its own, and all are initialised.
+        let own = unsafe { shared.slice(i * sums, sums).assume_init_mut() };
+        work(&rows, own);
+    });
+    partial
 }
 
 /// The rows of one task. Row and step indices below are within it.
@@ -70,6 +86,29 @@ impl<'a> Rows<'a> {
     /// Whether sums of the block's steps, of which `left` are still to come, go to f64 now.
     pub fn flushes(&self, left: usize) -> bool {
         left.is_multiple_of((SUM_ROWS / self.len().max(1)).max(1))
+    }
+
+    /// The steps until every row has ended, in blocks from the last to the first.
+    pub fn blocks_back(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (steps, block) = (self.steps(), self.block_steps());
+        (0..steps.div_ceil(block)).map(move |i| {
+            let end = steps - i * block;
+            end.saturating_sub(block)..end
+        })
+    }
+
+    /// Rows whose step `t` is real, each with the number of that step among all of the task.
+    #[inline(always)]
+    pub fn real(&self, t: usize) -> impl Iterator<Item = (usize, usize)> {
+        (0..self.len()).filter(move |&row| self.is_real(row, t)).map(move |row| (row, row * self.seq_len + t))
+    }
+
+    /// Writes 0 to the rows of `x` `[rows, per_row]` whose step `t` is padding.
+    #[inline(always)]
+    pub fn clear_padded_rows(&self, t: usize, x: &mut [f32], per_row: usize) {
+        for row in (0..self.len()).filter(|&row| !self.is_real(row, t)) {
+            x[row * per_row..][..per_row].fill(0.0);
+        }
     }
 
     #[inline(always)]
@@ -130,9 +169,20 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// What the element-wise part of step `t` of all rows of a task reads.
+#[derive(Clone, Copy)]
+pub(crate) struct Frame<'a> {
+    pub rows: &'a Rows<'a>,
+    pub t: usize,
+    /// Of the task, over all steps.
+    pub preact: &'a [f32],
+    /// What is added to the pre-activations of every step.
+    pub bias: &'a [f32],
+}
+
 /// `[rows, width]` zeros or a copy of `source`.
 pub(crate) fn state_of(source: Option<&[f32]>, elements: usize) -> Vec<f32> {
-    source.map_or_else(|| alloc::vec![0.0; elements], <[f32]>::to_vec)
+    source.map_or_else(|| vec![0.0; elements], <[f32]>::to_vec)
 }
 
 fn copy_or_zero(source: Option<&[f32]>, target: &mut [f32]) {

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
+use tempfile::NamedTempFile;
+
 use crate::{Error, Result};
 
 /// Replaces the file at `path` by `bytes`: a temporary file in the same directory, synced, then renamed over it.
@@ -12,23 +14,35 @@ use crate::{Error, Result};
 /// When the directory cannot be written or the disk is full; the old file is then untouched and nothing is left behind.
 pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     let path = path.as_ref();
-    let directory = directory_of(path);
     let write = || -> std::io::Result<()> {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".writing-");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            // As a plain `create` would: the process's umask decides.
-            builder.permissions(std::fs::Permissions::from_mode(0o666));
-        }
-        let mut file = builder.tempfile_in(directory).map_err(without_temporary_name)?;
+        let mut file = temporary_beside(path)?;
         file.as_file_mut().write_all(bytes)?;
-        file.as_file().sync_all()?;
-        file.persist(path).map_err(|refused| refused.error)?;
-        sync_directory(directory)
+        put_in_place(file, path)
     };
     write().map_err(|source| Error::io("write", path, source))
+}
+
+/// A temporary file in the directory of `path`, with the permissions that a new file has there; it goes when it is dropped.
+///
+/// # Errors
+/// When the directory cannot be written.
+pub fn temporary_beside(path: &Path) -> std::io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".writing-");
+    // As a plain `create` would: the process's umask decides.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(directory_of(path)).map_err(without_temporary_name)
+}
+
+/// Makes a file of [`temporary_beside`] durable and puts it in place of the one at `path`.
+///
+/// # Errors
+/// When the disk is full or there is a directory in its place; nothing is left behind.
+pub fn put_in_place(file: NamedTempFile, path: &Path) -> std::io::Result<()> {
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|refused| refused.error)?;
+    sync_directory(directory_of(path))
 }
 
 /// The system's answer alone: the error of a temporary file that cannot be made ends with a name that nobody asked for.

@@ -41,7 +41,7 @@ pub use config::{CheckedConfig, Cost, KvCache, ModelConfig};
 pub use digests::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE};
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
-pub use files::{create_directories, read_text, sync_directory, without_temporary_name, write_atomic};
+pub use files::{create_directories, put_in_place, read_text, sync_directory, temporary_beside, without_temporary_name, write_atomic};
 pub use mixer_kind::MixerKind;
 pub use packed::{PackedFile, Section, TensorEntry};
 pub use spec::{MixerSpec, Role, Setting, TensorSpec, Tensors};

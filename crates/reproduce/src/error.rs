@@ -43,8 +43,13 @@ pub enum Error {
 #[non_exhaustive]
 pub enum FolderProblem {
     /// It is of a format that this version does not write.
-    #[error("the results were written by another version of minrnn (format {0}, this one writes {own})", own = crate::folder::FORMAT)]
-    OtherFormat(u32),
+    #[error("the results were written by another version of minrnn (format {found}, this one writes {own})")]
+    OtherFormat {
+        /// That of the folder.
+        found: u32,
+        /// The one that this version writes.
+        own: u32,
+    },
     /// It is of another scale.
     #[error("the folder holds results of scale {found}, asked for is scale {wanted}")]
     OtherScale {

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Error, FolderProblem, Result, Scale};
 
 /// Changes with the meaning of the files.
-pub(crate) const FORMAT: u32 = 1;
+const FORMAT: u32 = 1;
 const MARK: &str = "reproduce.json";
 const MAX_FILE_BYTES: u64 = 1 << 26;
 
@@ -47,7 +47,7 @@ impl Folder {
         if mark.exists() {
             let found: Mark = read(&mark)?.ok_or_else(|| minrnn::Error::malformed(&mark, "it has gone"))?;
             if found.format != FORMAT {
-                return Err(Error::folder(mark, FolderProblem::OtherFormat(found.format)));
+                return Err(Error::folder(mark, FolderProblem::OtherFormat { found: found.format, own: FORMAT }));
             }
             if found.scale != scale.name() {
                 return Err(Error::folder(path, FolderProblem::OtherScale { found: found.scale, wanted: scale.name() }));

@@ -5,7 +5,7 @@
 
 use crate::shape::Out;
 use crate::simd::{Simd, WithSimd, add_to, load, plus, put, sigmoid, sigmoid_pair, store, tanh};
-use crate::stepwise::{Rows, gate, gate_mut, gate_sum, tanh_and_slope};
+use crate::stepwise::{Frame, gate, gate_mut, gate_sum, tanh_and_slope};
 
 /// h⁺ of the torch form, from the pre-activations of r and z, q = U_n h + b'_n and the input side p_n of the candidate.
 #[inline(always)]
@@ -23,10 +23,7 @@ pub fn advance_paper<S: Simd>(simd: S, z: S::f32s, n: S::f32s, h: S::f32s) -> S:
 
 /// Torch form: the whole step after its product.
 pub(super) struct TorchStep<'a> {
-    pub rows: &'a Rows<'a>,
-    pub t: usize,
-    pub preact: &'a [f32],
-    pub bias: &'a [f32],
+    pub frame: Frame<'a>,
     pub inner_bias: &'a [f32],
     pub product: &'a [f32],
     pub state: &'a mut [f32],
@@ -37,16 +34,16 @@ impl WithSimd for TorchStep<'_> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let e = self.rows.width;
-        for row in (0..self.rows.len()).filter(|&row| self.rows.is_real(row, self.t)) {
-            let step = row * self.rows.seq_len + self.t;
-            let (p, u) = (&self.preact[step * 3 * e..][..3 * e], &self.product[row * 3 * e..][..3 * e]);
+        let Frame { rows, t, preact, bias } = self.frame;
+        let e = rows.width;
+        for (row, step) in rows.real(t) {
+            let (p, u) = (&preact[step * 3 * e..][..3 * e], &self.product[row * 3 * e..][..3 * e]);
             let (state, h) = (&mut self.state[row * e..][..e], &mut self.h[step * e..][..e]);
             for at in (0..e).step_by(S::F32_LANES) {
-                let r = gate_sum(simd, e, [p, u, self.bias], 0, at);
-                let z = gate_sum(simd, e, [p, u, self.bias], 1, at);
+                let r = gate_sum(simd, e, [p, u, bias], 0, at);
+                let z = gate_sum(simd, e, [p, u, bias], 1, at);
                 let q = simd.add_f32s(load(simd, gate(u, e, 2), at), load(simd, self.inner_bias, at));
-                let input = simd.add_f32s(load(simd, gate(p, e, 2), at), load(simd, gate(self.bias, e, 2), at));
+                let input = simd.add_f32s(load(simd, gate(p, e, 2), at), load(simd, gate(bias, e, 2), at));
                 let new = advance_torch(simd, [r, z, q, input], load(simd, state, at));
                 put(simd, state, at, new);
                 store(simd, h, at, new);
@@ -57,10 +54,7 @@ impl WithSimd for TorchStep<'_> {
 
 /// Paper form: r ⊙ h (0 in padding).
 pub(super) struct ResetGate<'a> {
-    pub rows: &'a Rows<'a>,
-    pub t: usize,
-    pub preact: &'a [f32],
-    pub bias: &'a [f32],
+    pub frame: Frame<'a>,
     pub state: &'a [f32],
     pub product: &'a [f32],
     pub inner: &'a mut [f32],
@@ -70,17 +64,14 @@ impl WithSimd for ResetGate<'_> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let e = self.rows.width;
-        for row in 0..self.rows.len() {
-            let inner = &mut self.inner[row * e..][..e];
-            if !self.rows.is_real(row, self.t) {
-                inner.fill(0.0);
-                continue;
-            }
-            let p = &self.preact[(row * self.rows.seq_len + self.t) * 3 * e..][..3 * e];
+        let Frame { rows, t, preact, bias } = self.frame;
+        let e = rows.width;
+        rows.clear_padded_rows(t, self.inner, e);
+        for (row, step) in rows.real(t) {
+            let (p, inner) = (&preact[step * 3 * e..][..3 * e], &mut self.inner[row * e..][..e]);
             let (u, state) = (&self.product[row * 3 * e..][..3 * e], &self.state[row * e..][..e]);
             for at in (0..e).step_by(S::F32_LANES) {
-                let r = sigmoid(simd, gate_sum(simd, e, [p, u, self.bias], 0, at));
+                let r = sigmoid(simd, gate_sum(simd, e, [p, u, bias], 0, at));
                 put(simd, inner, at, simd.mul_f32s(r, load(simd, state, at)));
             }
         }
@@ -89,10 +80,7 @@ impl WithSimd for ResetGate<'_> {
 
 /// Paper form: the candidate and the new state, with U_n (r ⊙ h) in `product`.
 pub(super) struct StateUpdate<'a> {
-    pub rows: &'a Rows<'a>,
-    pub t: usize,
-    pub preact: &'a [f32],
-    pub bias: &'a [f32],
+    pub frame: Frame<'a>,
     pub product: &'a [f32],
     pub state: &'a mut [f32],
     pub h: Out<'a>,
@@ -102,14 +90,14 @@ impl WithSimd for StateUpdate<'_> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let e = self.rows.width;
-        for row in (0..self.rows.len()).filter(|&row| self.rows.is_real(row, self.t)) {
-            let step = row * self.rows.seq_len + self.t;
-            let (p, u) = (&self.preact[step * 3 * e..][..3 * e], &self.product[row * 3 * e..][..3 * e]);
+        let Frame { rows, t, preact, bias } = self.frame;
+        let e = rows.width;
+        for (row, step) in rows.real(t) {
+            let (p, u) = (&preact[step * 3 * e..][..3 * e], &self.product[row * 3 * e..][..3 * e]);
             let (state, h) = (&mut self.state[row * e..][..e], &mut self.h[step * e..][..e]);
             for at in (0..e).step_by(S::F32_LANES) {
-                let z = sigmoid(simd, gate_sum(simd, e, [p, u, self.bias], 1, at));
-                let new = advance_paper(simd, z, gate_sum(simd, e, [p, u, self.bias], 2, at), load(simd, state, at));
+                let z = sigmoid(simd, gate_sum(simd, e, [p, u, bias], 1, at));
+                let new = advance_paper(simd, z, gate_sum(simd, e, [p, u, bias], 2, at), load(simd, state, at));
                 put(simd, state, at, new);
                 store(simd, h, at, new);
             }
@@ -119,10 +107,7 @@ impl WithSimd for StateUpdate<'_> {
 
 /// Torch form, backward: `product` becomes its own gradient, `gamma` the part of dh that does not pass through a product.
 pub(super) struct TorchBackward<'a> {
-    pub rows: &'a Rows<'a>,
-    pub t: usize,
-    pub preact: &'a [f32],
-    pub bias: &'a [f32],
+    pub frame: Frame<'a>,
     pub inner_bias: &'a [f32],
     pub before: &'a [f32],
     pub d_h: Option<&'a [f32]>,
@@ -137,22 +122,19 @@ impl WithSimd for TorchBackward<'_> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let e = self.rows.width;
-        for row in 0..self.rows.len() {
-            let step = row * self.rows.seq_len + self.t;
+        let Frame { rows, t, preact, bias } = self.frame;
+        let e = rows.width;
+        rows.clear_padded_rows(t, self.product, 3 * e);
+        for (row, step) in rows.real(t) {
             let u = &mut self.product[row * 3 * e..][..3 * e];
-            if !self.rows.is_real(row, self.t) {
-                u.fill(0.0);
-                continue;
-            }
-            let (p, out) = (&self.preact[step * 3 * e..][..3 * e], &mut self.d_preact[step * 3 * e..][..3 * e]);
+            let (p, out) = (&preact[step * 3 * e..][..3 * e], &mut self.d_preact[step * 3 * e..][..3 * e]);
             let d_h = self.d_h.map(|d| &d[step * e..][..e]);
             let (gamma, before) = (&mut self.gamma[row * e..][..e], &self.before[row * e..][..e]);
             for at in (0..e).step_by(S::F32_LANES) {
-                let [r, not_r] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, self.bias], 0, at));
-                let [z, not_z] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, self.bias], 1, at));
+                let [r, not_r] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, bias], 0, at));
+                let [z, not_z] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, bias], 1, at));
                 let q = simd.add_f32s(load(simd, gate(u, e, 2), at), load(simd, self.inner_bias, at));
-                let input = simd.add_f32s(load(simd, gate(p, e, 2), at), load(simd, gate(self.bias, e, 2), at));
+                let input = simd.add_f32s(load(simd, gate(p, e, 2), at), load(simd, gate(bias, e, 2), at));
                 let [n, slope] = tanh_and_slope(simd, simd.mul_add_e_f32s(r, q, input));
                 let g = plus(simd, load(simd, gamma, at), d_h, at);
                 let through = simd.mul_f32s(g, z);
@@ -178,10 +160,7 @@ impl WithSimd for TorchBackward<'_> {
 
 /// Paper form, backward, first half: ā_z and ā_n in place of their products, `gamma` becomes γ (1 − z).
 pub(super) struct CandidateBackward<'a> {
-    pub rows: &'a Rows<'a>,
-    pub t: usize,
-    pub preact: &'a [f32],
-    pub bias: &'a [f32],
+    pub frame: Frame<'a>,
     pub before: &'a [f32],
     pub d_h: Option<&'a [f32]>,
     pub product: &'a mut [f32],
@@ -194,20 +173,17 @@ impl WithSimd for CandidateBackward<'_> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let e = self.rows.width;
-        for row in 0..self.rows.len() {
-            let step = row * self.rows.seq_len + self.t;
+        let Frame { rows, t, preact, bias } = self.frame;
+        let e = rows.width;
+        rows.clear_padded_rows(t, self.product, 3 * e);
+        for (row, step) in rows.real(t) {
             let u = &mut self.product[row * 3 * e..][..3 * e];
-            if !self.rows.is_real(row, self.t) {
-                u.fill(0.0);
-                continue;
-            }
-            let (p, out) = (&self.preact[step * 3 * e..][..3 * e], &mut self.d_preact[step * 3 * e..][..3 * e]);
+            let (p, out) = (&preact[step * 3 * e..][..3 * e], &mut self.d_preact[step * 3 * e..][..3 * e]);
             let d_h = self.d_h.map(|d| &d[step * e..][..e]);
             let (gamma, before) = (&mut self.gamma[row * e..][..e], &self.before[row * e..][..e]);
             for at in (0..e).step_by(S::F32_LANES) {
-                let [z, not_z] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, self.bias], 1, at));
-                let [n, slope] = tanh_and_slope(simd, gate_sum(simd, e, [p, u, self.bias], 2, at));
+                let [z, not_z] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, bias], 1, at));
+                let [n, slope] = tanh_and_slope(simd, gate_sum(simd, e, [p, u, bias], 2, at));
                 let g = plus(simd, load(simd, gamma, at), d_h, at);
                 let (through, shared) = (simd.mul_f32s(g, not_z), simd.mul_f32s(g, z));
                 let d_z = simd.mul_f32s(simd.mul_f32s(through, z), simd.sub_f32s(n, load(simd, before, at)));
@@ -225,10 +201,7 @@ impl WithSimd for CandidateBackward<'_> {
 
 /// Paper form, backward, second half: ā_r in place of its product, and w ⊙ r joins `gamma`; `d_inner` is w = U_nᵀ ā_n.
 pub(super) struct ResetBackward<'a> {
-    pub rows: &'a Rows<'a>,
-    pub t: usize,
-    pub preact: &'a [f32],
-    pub bias: &'a [f32],
+    pub frame: Frame<'a>,
     pub before: &'a [f32],
     pub d_inner: &'a [f32],
     pub product: &'a mut [f32],
@@ -241,15 +214,15 @@ impl WithSimd for ResetBackward<'_> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let e = self.rows.width;
-        for row in (0..self.rows.len()).filter(|&row| self.rows.is_real(row, self.t)) {
-            let step = row * self.rows.seq_len + self.t;
-            let (p, u) = (&self.preact[step * 3 * e..][..e], &mut self.product[row * 3 * e..][..e]);
+        let Frame { rows, t, preact, bias } = self.frame;
+        let e = rows.width;
+        for (row, step) in rows.real(t) {
+            let (p, u) = (&preact[step * 3 * e..][..e], &mut self.product[row * 3 * e..][..e]);
             let out = &mut self.d_preact[step * 3 * e..][..e];
             let (gamma, before) = (&mut self.gamma[row * e..][..e], &self.before[row * e..][..e]);
             let d_inner = &self.d_inner[row * e..][..e];
             for at in (0..e).step_by(S::F32_LANES) {
-                let [r, not_r] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, self.bias], 0, at));
+                let [r, not_r] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, bias], 0, at));
                 let w = load(simd, d_inner, at);
                 let d_r = simd.mul_f32s(simd.mul_f32s(w, load(simd, before, at)), simd.mul_f32s(r, not_r));
                 add_to(simd, gamma, at, simd.mul_f32s(w, r));

@@ -5,7 +5,7 @@
 
 use crate::shape::Out;
 use crate::simd::{Simd, WithSimd, add_to, load, plus, put, sigmoid, sigmoid_pair, store, tanh};
-use crate::stepwise::{Rows, gate_mut, gate_sum, tanh_and_slope};
+use crate::stepwise::{Frame, gate_mut, gate_sum, tanh_and_slope};
 
 /// c⁺, from the pre-activations of i, f and g.
 #[inline(always)]
@@ -21,10 +21,7 @@ pub fn output<S: Simd>(simd: S, o: S::f32s, c: S::f32s) -> S::f32s {
 
 /// The whole step after its product.
 pub(super) struct Step<'a> {
-    pub rows: &'a Rows<'a>,
-    pub t: usize,
-    pub preact: &'a [f32],
-    pub bias: &'a [f32],
+    pub frame: Frame<'a>,
     pub product: &'a [f32],
     pub state: &'a mut [f32],
     pub cell_state: &'a mut [f32],
@@ -36,17 +33,17 @@ impl WithSimd for Step<'_> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let e = self.rows.width;
-        for row in (0..self.rows.len()).filter(|&row| self.rows.is_real(row, self.t)) {
-            let step = row * self.rows.seq_len + self.t;
-            let (p, u) = (&self.preact[step * 4 * e..][..4 * e], &self.product[row * 4 * e..][..4 * e]);
+        let Frame { rows, t, preact, bias } = self.frame;
+        let e = rows.width;
+        for (row, step) in rows.real(t) {
+            let (p, u) = (&preact[step * 4 * e..][..4 * e], &self.product[row * 4 * e..][..4 * e]);
             let (state, cell_state) = (&mut self.state[row * e..][..e], &mut self.cell_state[row * e..][..e]);
             let (h, c) = (&mut self.h[step * e..][..e], &mut self.c[step * e..][..e]);
             for at in (0..e).step_by(S::F32_LANES) {
-                let i = gate_sum(simd, e, [p, u, self.bias], 0, at);
-                let f = gate_sum(simd, e, [p, u, self.bias], 1, at);
-                let g = gate_sum(simd, e, [p, u, self.bias], 2, at);
-                let o = gate_sum(simd, e, [p, u, self.bias], 3, at);
+                let i = gate_sum(simd, e, [p, u, bias], 0, at);
+                let f = gate_sum(simd, e, [p, u, bias], 1, at);
+                let g = gate_sum(simd, e, [p, u, bias], 2, at);
+                let o = gate_sum(simd, e, [p, u, bias], 3, at);
                 let new_c = advance(simd, [i, f, g], load(simd, cell_state, at));
                 let new_h = output(simd, o, new_c);
                 put(simd, cell_state, at, new_c);
@@ -60,10 +57,7 @@ impl WithSimd for Step<'_> {
 
 /// Backward: `product` becomes its own gradient, `kappa` that of the cell state before, `gamma` 0 (all of dh passes through the product).
 pub(super) struct Backward<'a> {
-    pub rows: &'a Rows<'a>,
-    pub t: usize,
-    pub preact: &'a [f32],
-    pub bias: &'a [f32],
+    pub frame: Frame<'a>,
     pub cell_before: &'a [f32],
     pub c: &'a [f32],
     pub d_h: Option<&'a [f32]>,
@@ -79,23 +73,20 @@ impl WithSimd for Backward<'_> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let e = self.rows.width;
-        for row in 0..self.rows.len() {
-            let step = row * self.rows.seq_len + self.t;
+        let Frame { rows, t, preact, bias } = self.frame;
+        let e = rows.width;
+        rows.clear_padded_rows(t, self.product, 4 * e);
+        for (row, step) in rows.real(t) {
             let u = &mut self.product[row * 4 * e..][..4 * e];
-            if !self.rows.is_real(row, self.t) {
-                u.fill(0.0);
-                continue;
-            }
-            let (p, out) = (&self.preact[step * 4 * e..][..4 * e], &mut self.d_preact[step * 4 * e..][..4 * e]);
+            let (p, out) = (&preact[step * 4 * e..][..4 * e], &mut self.d_preact[step * 4 * e..][..4 * e]);
             let (c, before) = (&self.c[step * e..][..e], &self.cell_before[row * e..][..e]);
             let d_h = self.d_h.map(|d| &d[step * e..][..e]);
             let (gamma, kappa) = (&mut self.gamma[row * e..][..e], &mut self.kappa[row * e..][..e]);
             for at in (0..e).step_by(S::F32_LANES) {
-                let [i, not_i] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, self.bias], 0, at));
-                let [f, not_f] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, self.bias], 1, at));
-                let [g, g_slope] = tanh_and_slope(simd, gate_sum(simd, e, [p, u, self.bias], 2, at));
-                let [o, not_o] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, self.bias], 3, at));
+                let [i, not_i] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, bias], 0, at));
+                let [f, not_f] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, bias], 1, at));
+                let [g, g_slope] = tanh_and_slope(simd, gate_sum(simd, e, [p, u, bias], 2, at));
+                let [o, not_o] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, bias], 3, at));
                 let [tau, tau_slope] = tanh_and_slope(simd, load(simd, c, at));
                 let d_out = simd.mul_f32s(plus(simd, load(simd, gamma, at), d_h, at), o);
                 let d_c = simd.mul_add_e_f32s(d_out, tau_slope, load(simd, kappa, at));

@@ -6,14 +6,16 @@
 use super::ForgetGate;
 use crate::shape::{Out, elements, expect_len};
 use crate::simd::{Level, Simd, WithSimd, add_to, exp, load, plus, put, sigmoid, sigmoid_pair, store, tanh};
-use crate::stepwise::{Rows, gate, gate_mut, log_sigmoid, tanh_and_slope};
+use crate::stepwise::{Frame, gate, gate_mut, log_sigmoid, tanh_and_slope};
 
-/// The pre-activation of gate `index`, channel `at` of head `head`: `p` and `bias` are `[4E]`, `u` is `[4H]` of the head.
+/// The pre-activations of all gates, channel `at` of head `head`: `p` and `bias` are `[4E]`, `u` is `[4H]` of the head.
 #[inline(always)]
-fn preact<S: Simd>(simd: S, [p, u, bias]: [&[f32]; 3], head: usize, index: usize, at: usize) -> S::f32s {
+fn gates<S: Simd>(simd: S, [p, u, bias]: [&[f32]; 3], head: usize, at: usize) -> [S::f32s; 4] {
     let width = u.len() / 4;
-    let own = |x: &[f32]| load(simd, &gate(x, x.len() / 4, index)[head * width..][..width], at);
-    simd.add_f32s(simd.add_f32s(own(p), load(simd, gate(u, width, index), at)), own(bias))
+    [0, 1, 2, 3].map(|index| {
+        let own = |x: &[f32]| load(simd, &gate(x, x.len() / 4, index)[head * width..][..width], at);
+        simd.add_f32s(simd.add_f32s(own(p), load(simd, gate(u, width, index), at)), own(bias))
+    })
 }
 
 /// ln f.
@@ -23,12 +25,6 @@ fn log_forget<S: Simd>(simd: S, forget: ForgetGate, x: S::f32s) -> S::f32s {
         ForgetGate::Sigmoid => log_sigmoid(simd, x),
         ForgetGate::Exponential => x,
     }
-}
-
-/// The pre-activations of all gates.
-#[inline(always)]
-fn gates<S: Simd>(simd: S, x: [&[f32]; 3], head: usize, at: usize) -> [S::f32s; 4] {
-    [preact(simd, x, head, 0, at), preact(simd, x, head, 1, at), preact(simd, x, head, 2, at), preact(simd, x, head, 3, at)]
 }
 
 /// h, c, n and m after a step from c, n and m before it.
@@ -92,12 +88,9 @@ impl WithSimd for Single<'_> {
 
 /// The whole step after its product.
 pub(super) struct Step<'a, 'b> {
-    pub rows: &'a Rows<'a>,
+    pub frame: Frame<'a>,
     pub heads: usize,
     pub forget: ForgetGate,
-    pub t: usize,
-    pub preact: &'a [f32],
-    pub bias: &'a [f32],
     pub product: &'a [f32],
     /// h, c, n, m.
     pub state: &'a mut [alloc::vec::Vec<f32>; 4],
@@ -108,13 +101,13 @@ impl WithSimd for Step<'_, '_> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let e = self.rows.width;
+        let Frame { rows, t, preact, bias } = self.frame;
+        let e = rows.width;
         let width = e / self.heads;
-        for row in (0..self.rows.len()).filter(|&row| self.rows.is_real(row, self.t)) {
-            let step = row * self.rows.seq_len + self.t;
-            let p = &self.preact[step * 4 * e..][..4 * e];
+        for (row, step) in rows.real(t) {
+            let p = &preact[step * 4 * e..][..4 * e];
             for head in 0..self.heads {
-                let x = [p, &self.product[(row * e + head * width) * 4..][..4 * width], self.bias];
+                let x = [p, &self.product[(row * e + head * width) * 4..][..4 * width], bias];
                 let own = row * e + head * width..row * e + (head + 1) * width;
                 let all = step * e + head * width..step * e + (head + 1) * width;
                 let [h, c, n, m] = &mut *self.state;
@@ -139,12 +132,9 @@ impl WithSimd for Step<'_, '_> {
 
 /// Backward: `product` becomes its own gradient, κ and ν those of c and n before, γ 0 (all of dh passes through the product).
 pub(super) struct Backward<'a> {
-    pub rows: &'a Rows<'a>,
+    pub frame: Frame<'a>,
     pub heads: usize,
     pub forget: ForgetGate,
-    pub t: usize,
-    pub preact: &'a [f32],
-    pub bias: &'a [f32],
     /// c, n and m before the step.
     pub memory: &'a [alloc::vec::Vec<f32>; 3],
     /// h, c, n, m.
@@ -162,15 +152,12 @@ impl WithSimd for Backward<'_> {
     type Output = ();
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let e = self.rows.width;
+        let Frame { rows, t, preact, bias } = self.frame;
+        let e = rows.width;
         let width = e / self.heads;
-        for row in 0..self.rows.len() {
-            let step = row * self.rows.seq_len + self.t;
-            if !self.rows.is_real(row, self.t) {
-                self.product[row * 4 * e..][..4 * e].fill(0.0);
-                continue;
-            }
-            let (p, out) = (&self.preact[step * 4 * e..][..4 * e], &mut self.d_preact[step * 4 * e..][..4 * e]);
+        rows.clear_padded_rows(t, self.product, 4 * e);
+        for (row, step) in rows.real(t) {
+            let (p, out) = (&preact[step * 4 * e..][..4 * e], &mut self.d_preact[step * 4 * e..][..4 * e]);
             for head in 0..self.heads {
                 let u = &mut self.product[(row * e + head * width) * 4..][..4 * width];
                 let (own, all) = (row * e + head * width, step * e + head * width);
@@ -182,18 +169,18 @@ impl WithSimd for Backward<'_> {
                 let [gamma, kappa, nu] = &mut *self.gradients;
                 let (gamma, kappa, nu) = (&mut gamma[own..][..width], &mut kappa[own..][..width], &mut nu[own..][..width]);
                 for at in (0..width).step_by(S::F32_LANES) {
-                    let x = [p, &*u, self.bias];
-                    let f = preact(simd, x, head, 1, at);
+                    let x = [p, &*u, bias];
+                    let [i, f, z, o] = gates(simd, x, head, at);
                     let f_slope = match self.forget {
                         ForgetGate::Sigmoid => sigmoid_pair(simd, f)[1],
                         ForgetGate::Exponential => simd.splat_f32s(1.0),
                     };
                     let m = load(simd, m, at);
                     let kept = simd.add_f32s(log_forget(simd, self.forget, f), load(simd, m_before, at));
-                    let take = exp(simd, simd.sub_f32s(preact(simd, x, head, 0, at), m));
+                    let take = exp(simd, simd.sub_f32s(i, m));
                     let keep = exp(simd, simd.sub_f32s(kept, m));
-                    let [z, z_slope] = tanh_and_slope(simd, preact(simd, x, head, 2, at));
-                    let [o, not_o] = sigmoid_pair(simd, preact(simd, x, head, 3, at));
+                    let [z, z_slope] = tanh_and_slope(simd, z);
+                    let [o, not_o] = sigmoid_pair(simd, o);
                     let inverse = simd.div_f32s(simd.splat_f32s(1.0), load(simd, n, at));
                     let mean = simd.mul_f32s(load(simd, c, at), inverse);
                     let d_out = simd.mul_f32s(plus(simd, load(simd, gamma, at), d_h, at), o);

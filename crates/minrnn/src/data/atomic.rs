@@ -1,10 +1,9 @@
 //! A file that appears under its name only when it is complete.
 
-use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use minrnn_model::without_temporary_name;
+use minrnn_model::{put_in_place, temporary_beside};
 use tempfile::NamedTempFile;
 
 use crate::{Error, Result};
@@ -20,13 +19,13 @@ pub(crate) struct AtomicFile {
 impl AtomicFile {
     /// Starts writing `path`; `action` is the verb phrase of its error messages ("write the token file").
     pub(crate) fn create(path: &Path, action: &'static str) -> Result<Self> {
-        let file = temporary_beside(path).map_err(|e| io(action, path, e))?;
+        let file = temporary_beside(path).map_err(|e| Error::io(action, path, e))?;
         Ok(Self { file: BufWriter::with_capacity(1 << 16, file), path: path.to_owned(), action })
     }
 
     /// Appends `bytes`.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(bytes).map_err(|e| io(self.action, &self.path, e))
+        self.file.write_all(bytes).map_err(|e| Error::io(self.action, &self.path, e))
     }
 
     /// Replaces the bytes at the start of the file.
@@ -36,44 +35,14 @@ impl AtomicFile {
             .and_then(|_| self.file.write_all(bytes))
             .and_then(|()| self.file.seek(SeekFrom::End(0)))
             .map(|_| ())
-            .map_err(|e| io(self.action, &self.path, e))
+            .map_err(|e| Error::io(self.action, &self.path, e))
     }
 
     /// Makes the file durable and puts it in place of its target.
     pub(crate) fn commit(self) -> Result<()> {
         let Self { file, path, action } = self;
-        finish(file, &path).map_err(|e| io(action, &path, e))
-    }
-}
-
-fn io(action: &'static str, path: &Path, error: std::io::Error) -> Error {
-    Error::io(action, path, without_temporary_name(error))
-}
-
-fn finish(file: BufWriter<NamedTempFile>, path: &Path) -> std::io::Result<()> {
-    let file = file.into_inner().map_err(|e| e.into_error())?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|e| e.error)?;
-    // The rename itself must survive a power cut too; not every system lets a directory be opened.
-    if cfg!(unix) {
-        File::open(directory(path))?.sync_all()?;
-    }
-    Ok(())
-}
-
-fn temporary_beside(path: &Path) -> std::io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".writing-");
-    // Private by default; the finished file should have the permissions any new file has.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(directory(path))
-}
-
-fn directory(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
+        let finish = || put_in_place(file.into_inner().map_err(|e| e.into_error())?, &path);
+        finish().map_err(|e| Error::io(action, &path, e))
     }
 }
 

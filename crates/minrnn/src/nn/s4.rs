@@ -10,7 +10,7 @@
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::CheckedConfig;
+use minrnn_model::{CheckedConfig, MixerKind};
 
 use super::init::Initializer;
 use super::mixer::Mixer;
@@ -29,9 +29,12 @@ pub struct S4 {
 }
 
 impl S4 {
-    /// The layer that `config` asks for.
-    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
-        let ssm = StateSpace::legs(config.d_model, config.d_state, init);
+    /// The layer that `config` asks for in block `layer`; where that is an [`S4d`](super::S4d), its matrix is diagonal.
+    pub fn new(config: &CheckedConfig, layer: usize, init: &mut Initializer) -> Self {
+        let ssm = match config.mixer_at(layer) {
+            MixerKind::S4d => StateSpace::diagonal(config.d_model, config.d_state, config.s4_init, init),
+            _ => StateSpace::legs(config.d_model, config.d_state, init),
+        };
         Self { ssm, out_proj: output_mixing(config, init) }
     }
 

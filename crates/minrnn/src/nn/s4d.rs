@@ -9,48 +9,5 @@
 //! y is the convolution of u with K_l = 2 Re Σ C (e^{ΔA} − 1)/A e^{ΔAl}; the recurrence costs no more than transforms at the sizes of
 //! states in use, and carries its state.
 
-use burn::module::Module;
-use burn::nn::Linear;
-use burn::tensor::Tensor;
-use minrnn_model::CheckedConfig;
-
-use super::init::Initializer;
-use super::mixer::Mixer;
-use super::output_mixing::{map_activations, mixed, output_mixing};
-use super::state_space::{StateSpace, StateSpaceState};
-use crate::memory::activations::Activations;
-use crate::ops::StepCodes;
-
-/// An S4D layer.
-#[derive(Module, Debug)]
-pub struct S4d {
-    /// The state spaces of the channels.
-    pub ssm: StateSpace,
-    /// D → 2D, rows value then gate; absent inside a wiring.
-    pub out_proj: Option<Linear>,
-}
-
-impl S4d {
-    /// The layer that `config` asks for.
-    pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
-        let ssm = StateSpace::diagonal(config.d_model, config.d_state, config.s4_init, init);
-        Self { ssm, out_proj: output_mixing(config, init) }
-    }
-
-    pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
-        map_activations(config, 0, list);
-    }
-}
-
-impl Mixer for S4d {
-    type State = StateSpaceState;
-
-    fn init_state(&self, batch_size: usize) -> StateSpaceState {
-        self.ssm.init_state(batch_size, 1)
-    }
-
-    fn forward(&self, x: Tensor<3>, state: StateSpaceState, steps: &StepCodes) -> (Tensor<3>, StateSpaceState) {
-        let (y, state) = self.ssm.forward(x, state, steps, 1);
-        (mixed(y, self.out_proj.as_ref()), state)
-    }
-}
+/// An S4D layer. [`new`](super::S4::new) makes one where the configuration's mixer is `s4d`.
+pub type S4d = super::S4;

@@ -19,9 +19,8 @@ use super::gpu::GpuOp;
 /// When shapes do not fit.
 pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32) -> Tensor<3> {
     if has_kernels(&x) {
-        return output(
-            run(LayerNorm { eps, gives_input: false, format: FloatDType::F32 }, vec![input(x), input(gamma), input(beta)]).pop(),
-        );
+        let op = Normalize { kind: Kind::Layer { eps }, gives_input: false, format: FloatDType::F32 };
+        return output(run(op, vec![input(x), input(gamma), input(beta)]).pop());
     }
     composed_layer_norm(x, gamma, beta, eps)
 }
@@ -36,7 +35,7 @@ pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32) -> 
 /// When shapes do not fit.
 pub fn layer_norm_residual(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32, format: FloatDType) -> (Tensor<3>, Tensor<3>) {
     if has_kernels(&x) {
-        return both(run(LayerNorm { eps, gives_input: true, format }, vec![input(x), input(gamma), input(beta)]));
+        return both(run(Normalize { kind: Kind::Layer { eps }, gives_input: true, format }, vec![input(x), input(gamma), input(beta)]));
     }
     (composed_layer_norm(x.clone(), gamma, beta, eps), x)
 }
@@ -57,7 +56,8 @@ pub(super) fn composed_layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1
 /// When shapes do not fit.
 pub fn rms_norm(x: Tensor<3>, gamma: Tensor<1>) -> Tensor<3> {
     if has_kernels(&x) {
-        return output(run(RmsNorm { gives_input: false, format: FloatDType::F32 }, vec![input(x), input(gamma)]).pop());
+        let op = Normalize { kind: Kind::Rms, gives_input: false, format: FloatDType::F32 };
+        return output(run(op, vec![input(x), input(gamma)]).pop());
     }
     composed_rms_norm(x, gamma)
 }
@@ -72,7 +72,7 @@ pub fn rms_norm(x: Tensor<3>, gamma: Tensor<1>) -> Tensor<3> {
 /// When shapes do not fit.
 pub fn rms_norm_residual(x: Tensor<3>, gamma: Tensor<1>, format: FloatDType) -> (Tensor<3>, Tensor<3>) {
     if has_kernels(&x) {
-        return both(run(RmsNorm { gives_input: true, format }, vec![input(x), input(gamma)]));
+        return both(run(Normalize { kind: Kind::Rms, gives_input: true, format }, vec![input(x), input(gamma)]));
     }
     (composed_rms_norm(x.clone(), gamma), x)
 }
@@ -88,11 +88,6 @@ fn both(outputs: Vec<DispatchTensor>) -> (Tensor<3>, Tensor<3>) {
     (output(outputs.next()), output(outputs.next()))
 }
 
-/// The gradient of the norm's output; zeros when only the input beside it was used.
-fn d_norm(d_outputs: &[Option<FlexTensor>], like: &FlexTensor) -> FlexTensor {
-    d_outputs[0].clone().unwrap_or_else(|| zeros(like))
-}
-
 /// Rows and width of a tensor normalised over its last dimension.
 fn rows_of(x: &FlexTensor) -> (usize, usize) {
     let shape = x.shape();
@@ -100,56 +95,24 @@ fn rows_of(x: &FlexTensor) -> (usize, usize) {
     (shape.num_elements() / width.max(1), width)
 }
 
+/// A norm of x `[…, D]` with γ `[D]`, and β `[D]` where the kind has one.
 #[derive(Debug)]
-pub(super) struct LayerNorm {
-    pub(super) eps: f32,
+pub(super) struct Normalize {
+    pub(super) kind: Kind,
     pub(super) gives_input: bool,
     /// The format of the first output.
     #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only GPUs have several"))]
     pub(super) format: FloatDType,
 }
 
-impl FusedOp for LayerNorm {
-    fn keeps(&self) -> Keeps {
-        Keeps { inputs: vec![0, 1], outputs: vec![] }
-    }
-
-    #[cfg(feature = "gpu")]
-    fn gpu(&self) -> Option<&dyn GpuOp> {
-        Some(self)
-    }
-
-    fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
-        let (rows, width) = rows_of(&inputs[0]);
-        let [x, gamma, beta] = [0, 1, 2].map(|i: usize| slice(&inputs[i]));
-        let mut y = outputs([shape(&inputs[0])], |[y]| {
-            layer_kernel::forward(rows, width, layer_kernel::Inputs { x, gamma, eps: self.eps }, beta, y);
-        });
-        y.extend(self.gives_input.then(|| inputs[0].clone()));
-        y
-    }
-
-    fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
-        let [x, gamma] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
-        let (d_y, d_residual) = (d_norm(d_outputs, x), optional(d_outputs.get(1).and_then(Option::as_ref)));
-        let (rows, width) = rows_of(x);
-        let kernel_inputs = layer_kernel::Inputs { x: slice(x), gamma: slice(gamma), eps: self.eps };
-        outputs([x, gamma, gamma].map(shape), |[d_x, d_gamma, d_beta]| {
-            let d = layer_kernel::Gradients { x: d_x, gamma: d_gamma, beta: d_beta };
-            layer_kernel::backward(rows, width, kernel_inputs, slice(&d_y), d_residual, d);
-        })
-    }
+/// Which norm.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    Layer { eps: f32 },
+    Rms,
 }
 
-#[derive(Debug)]
-pub(super) struct RmsNorm {
-    pub(super) gives_input: bool,
-    /// The format of the first output.
-    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only GPUs have several"))]
-    pub(super) format: FloatDType,
-}
-
-impl FusedOp for RmsNorm {
+impl FusedOp for Normalize {
     fn keeps(&self) -> Keeps {
         Keeps { inputs: vec![0, 1], outputs: vec![] }
     }
@@ -162,19 +125,29 @@ impl FusedOp for RmsNorm {
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let (rows, width) = rows_of(&inputs[0]);
         let [x, gamma] = [0, 1].map(|i: usize| slice(&inputs[i]));
-        let mut y = outputs([shape(&inputs[0])], |[y]| rms_kernel::forward(rows, width, rms_kernel::Inputs { x, gamma }, y));
+        let mut y = outputs([shape(&inputs[0])], |[y]| match self.kind {
+            Kind::Layer { eps } => layer_kernel::forward(rows, width, layer_kernel::Inputs { x, gamma, eps }, slice(&inputs[2]), y),
+            Kind::Rms => rms_kernel::forward(rows, width, rms_kernel::Inputs { x, gamma }, y),
+        });
         y.extend(self.gives_input.then(|| inputs[0].clone()));
         y
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
-        let [x, gamma] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
-        let (d_y, d_residual) = (d_norm(d_outputs, x), optional(d_outputs.get(1).and_then(Option::as_ref)));
-        let (rows, width) = rows_of(x);
-        let kernel_inputs = rms_kernel::Inputs { x: slice(x), gamma: slice(gamma) };
-        outputs([x, gamma].map(shape), |[d_x, d_gamma]| {
-            let d = rms_kernel::Gradients { x: d_x, gamma: d_gamma };
-            rms_kernel::backward(rows, width, kernel_inputs, slice(&d_y), d_residual, d);
-        })
+        let [kept_x, kept_gamma] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
+        // The gradient of the norm's output is 0 where only the input beside it was used.
+        let d_y = d_outputs[0].clone().unwrap_or_else(|| zeros(kept_x));
+        let (d_y, d_residual) = (slice(&d_y), optional(d_outputs.get(1).and_then(Option::as_ref)));
+        let ((rows, width), x, gamma) = (rows_of(kept_x), slice(kept_x), slice(kept_gamma));
+        match self.kind {
+            Kind::Layer { eps } => outputs([kept_x, kept_gamma, kept_gamma].map(shape), |[d_x, d_gamma, beta]| {
+                let d = layer_kernel::Gradients { x: d_x, gamma: d_gamma, beta };
+                layer_kernel::backward(rows, width, layer_kernel::Inputs { x, gamma, eps }, d_y, d_residual, d);
+            }),
+            Kind::Rms => outputs([kept_x, kept_gamma].map(shape), |[d_x, d_gamma]| {
+                let d = rms_kernel::Gradients { x: d_x, gamma: d_gamma };
+                rms_kernel::backward(rows, width, rms_kernel::Inputs { x, gamma }, d_y, d_residual, d);
+            }),
+        }
     }
 }

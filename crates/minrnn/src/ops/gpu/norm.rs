@@ -6,7 +6,7 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 
-use super::super::norm::{LayerNorm, RmsNorm};
+use super::super::norm::{Kind, Normalize};
 use super::GpuOp;
 use super::column_sums::{column_sums, over_row, vectors_over_cube};
 use super::tensors::{
@@ -25,45 +25,36 @@ enum Norm {
 /// Smallest norm a row is divided by.
 const FLOOR: f32 = minrnn_kernels::rms_norm::FLOOR;
 
-impl GpuOp for LayerNorm {
+impl Normalize {
+    /// Which norm, and its ε.
+    fn compiled(&self) -> (Norm, f32) {
+        match self.kind {
+            Kind::Layer { eps } => (Norm::Layer, eps),
+            Kind::Rms => (Norm::Rms, 0.0),
+        }
+    }
+}
+
+impl GpuOp for Normalize {
     fn outputs_like(&self, inputs: &[Like]) -> Vec<Like> {
-        outputs_like(&inputs[0], self.format, self.gives_input)
+        let x = &inputs[0];
+        std::iter::once(x.cast(self.format.into())).chain(self.gives_input.then(|| x.clone())).collect()
     }
 
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
-        norm(Norm::Layer, self.eps, &inputs[0], &inputs[1], Some(&inputs[2]), self.format, self.gives_input)
+        norm(self.compiled(), &inputs[0], &inputs[1], inputs.get(2), self.format, self.gives_input)
     }
 
     fn backward(&self, inputs: &[Option<CubeTensor>], _: &[Option<CubeTensor>], d_outputs: &[Option<CubeTensor>]) -> Vec<CubeTensor> {
         let [x, gamma] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
-        let (d_x, d_gamma, d_beta) = gradients(Norm::Layer, self.eps, x, gamma, d_outputs);
-        vec![d_x, d_gamma, d_beta]
+        let (d_x, d_gamma, d_beta) = gradients(self.compiled(), x, gamma, d_outputs);
+        let has_beta = matches!(self.kind, Kind::Layer { .. });
+        [d_x, d_gamma].into_iter().chain(has_beta.then_some(d_beta)).collect()
     }
-}
-
-impl GpuOp for RmsNorm {
-    fn outputs_like(&self, inputs: &[Like]) -> Vec<Like> {
-        outputs_like(&inputs[0], self.format, self.gives_input)
-    }
-
-    fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
-        norm(Norm::Rms, 0.0, &inputs[0], &inputs[1], None, self.format, self.gives_input)
-    }
-
-    fn backward(&self, inputs: &[Option<CubeTensor>], _: &[Option<CubeTensor>], d_outputs: &[Option<CubeTensor>]) -> Vec<CubeTensor> {
-        let [x, gamma] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
-        let (d_x, d_gamma, _) = gradients(Norm::Rms, 0.0, x, gamma, d_outputs);
-        vec![d_x, d_gamma]
-    }
-}
-
-fn outputs_like(x: &Like, format: FloatDType, gives_input: bool) -> Vec<Like> {
-    std::iter::once(x.cast(format.into())).chain(gives_input.then(|| x.clone())).collect()
 }
 
 fn norm(
-    norm: Norm,
-    eps: f32,
+    (norm, eps): (Norm, f32),
     x: &CubeTensor,
     gamma: &CubeTensor,
     beta: Option<&CubeTensor>,
@@ -100,8 +91,7 @@ fn norm(
 
 /// Gradients of x, γ and β; the last means nothing for [`Norm::Rms`].
 fn gradients(
-    norm: Norm,
-    eps: f32,
+    (norm, eps): (Norm, f32),
     x: &CubeTensor,
     gamma: &CubeTensor,
     d_outputs: &[Option<CubeTensor>],
