@@ -1,5 +1,6 @@
 //! From what is read to the residual stream: tokens looked up, values mapped, and where they stand added when places are learned.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use minrnn_kernels::weight_matrix::WeightMatrix;
@@ -28,14 +29,14 @@ enum Embedding {
     /// F → D.
     Values(Linear),
     /// Three rows for a step of a policy.
-    Policy(Decision),
+    Policy(Box<Decision>),
 }
 
 impl Front {
     pub(crate) fn read(config: &CheckedConfig, source: &mut dyn Source, is_policy: bool) -> Result<Self> {
         let d = config.d_model;
         let reads = match config.input_width {
-            _ if is_policy => Embedding::Policy(Decision::read(config, source)?),
+            _ if is_policy => Embedding::Policy(Box::new(Decision::read(config, source)?)),
             0 => Embedding::Tokens(source.matrix("embedding.weight", config.vocab_size, d)?),
             width => Embedding::Values(source.linear("input", d, width)?),
         };

@@ -157,8 +157,8 @@ impl State {
     /// Makes room for `upcoming` tokens of session `row`, of which at most `at_once` come in one pass.
     pub(crate) fn reserve(&mut self, row: usize, upcoming: usize, at_once: usize) -> Result<()> {
         let lists = self.shape.pasts.len();
-        let pasts = self.pasts.iter_mut().skip(row * lists).zip(&self.shape.pasts);
-        pasts.map(|(past, shape)| past.reserve(shape, upcoming, at_once)).collect::<Result<(), _>>().map_err(|_| no_room_for_past())
+        let mut pasts = self.pasts.iter_mut().skip(row * lists).zip(&self.shape.pasts);
+        pasts.try_for_each(|(past, shape)| past.reserve(shape, upcoming, at_once)).map_err(|_| no_room_for_past())
     }
 
     /// The past tokens that each list of each session holds and a next token sees.

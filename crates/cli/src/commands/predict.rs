@@ -12,6 +12,7 @@ use minrnn::predict::{predict, prediction_memory};
 use minrnn::train::find_checkpoint;
 use minrnn_model::{ModelConfig, write_atomic};
 
+use crate::csv::quoted;
 use crate::device::DeviceArg;
 use crate::display::say;
 use crate::failure::{FAILED, WrongInput};
@@ -156,12 +157,4 @@ fn as_csv(task: &TableTask, series: &[Series], predictions: &[Prediction]) -> St
         }
     }
     table
-}
-
-/// A cell of a CSV file.
-fn quoted(cell: &str) -> String {
-    match cell.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.to_owned(),
-    }
 }

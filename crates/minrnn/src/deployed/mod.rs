@@ -4,12 +4,17 @@
 //! [`evaluate`] the measures of batches, all by the runtime.
 
 mod evaluation;
+mod groups;
 mod predictions;
+mod saved;
 mod score;
+mod surprise;
 
 pub use evaluation::evaluate;
+pub use groups::Groups;
 pub use predictions::predict;
 pub use score::{Score, score};
+pub use surprise::{Listener, Surprise};
 
 use std::path::{Path, PathBuf};
 
