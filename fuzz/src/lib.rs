@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use minrnn_model::{
-    Candidate, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, TensorSpec, WeightFormat, Weights, WiringKind,
-    write_safetensors,
+    Candidate, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Pooling, Positions, Section, TensorSpec, WeightFormat, Weights,
+    WiringKind, write_safetensors,
 };
-use minrnn_stream::{Model, PackedModel, State, Workspace, is_supported};
+use minrnn_stream::{Model, PackedModel, Reads, State, Workspace};
 
 /// The folder that inputs are written to, in that of temporary files; a memory file system there makes it quick.
 pub fn folder() -> &'static Path {
@@ -78,8 +78,8 @@ pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
 /// Small models of every mixer of the runtime, and one of every other choice.
 pub fn configs() -> Vec<ModelConfig> {
     let base = ModelConfig { vocab_size: 5, d_model: 4, n_layers: 1, n_heads: 2, d_state: 4, max_seq_len: 6, ..Default::default() };
-    let supported = MixerKind::ALL.iter().filter(|&&mixer| is_supported(mixer));
-    let mut configs: Vec<ModelConfig> = supported.map(|&mixer| ModelConfig { mixer, ff: FeedForwardKind::None, ..base.clone() }).collect();
+    let mut configs: Vec<ModelConfig> =
+        MixerKind::ALL.iter().map(|&mixer| ModelConfig { mixer, ff: FeedForwardKind::None, ..base.clone() }).collect();
     for ff in [FeedForwardKind::Mlp, FeedForwardKind::Gated, FeedForwardKind::ChannelMix, FeedForwardKind::SwiGlu] {
         configs.push(ModelConfig { ff, conv: true, n_layers: 2, ..base.clone() });
     }
@@ -88,6 +88,11 @@ pub fn configs() -> Vec<ModelConfig> {
     }
     for wiring in [WiringKind::H3, WiringKind::Mamba] {
         configs.push(ModelConfig { wiring, ff: FeedForwardKind::None, ..base.clone() });
+    }
+    for mixer in [MixerKind::MinLstm, MixerKind::Attention] {
+        let values = ModelConfig { mixer, vocab_size: 0, input_width: 2, n_outputs: 3, ..base.clone() };
+        configs.push(ModelConfig { pooling: Pooling::Mean, pair_head: true, positions: Positions::Learned, ..values.clone() });
+        configs.push(values);
     }
     configs.push(ModelConfig { highway: true, candidate: Candidate::Tanh, ..base });
     configs.retain(|config| config.validate().is_ok());
@@ -127,9 +132,9 @@ pub fn safetensors_file(name: &str, tensors: &[NamedTensor], metadata: Option<(&
 }
 
 /// The packed file of a small model.
-pub fn packed_model(config: &ModelConfig, format: WeightFormat, tokenizer: Option<&[u8]>) -> Vec<u8> {
+pub fn packed_model(config: &ModelConfig, format: WeightFormat, sections: &[Section<'_>]) -> Vec<u8> {
     let path = folder().join("made.minrnn");
-    PackedModel::write(&path, config, &mut weights(&tensors(config)), format, tokenizer).expect("the model can be packed");
+    PackedModel::write(&path, config, &mut weights(&tensors(config)), format, sections).expect("the model can be packed");
     std::fs::read(path).expect("what was written is read")
 }
 
@@ -140,21 +145,35 @@ pub fn use_model(model: &Model) {
     if model.parameters() > 1 << 18 || sessions(0).bytes_per_row() > 1 << 20 {
         return;
     }
-    let v = model.vocab_size();
-    let tokens = [0, v as u32 - 1, 0, v as u32 / 2];
+    let v = model.outputs();
     let mut workspace = Workspace::new();
     let (mut state, mut stepped) = (sessions(1), sessions(2));
     let (mut logits, mut step_logits) = (vec![0.0; v], vec![0.0; 2 * v]);
-    model.prefill(&[tokens], &mut state, &mut logits, &mut workspace).expect("the tokens are known");
-    for token in tokens {
-        model.step(&[token; 2], &mut stepped, &mut step_logits, &mut workspace).expect("the tokens are known");
+    match model.reads() {
+        Reads::Tokens { vocab } => {
+            let tokens = [0, vocab as u32 - 1, 0, vocab as u32 / 2];
+            model.prefill(&[tokens], &mut state, &mut logits, &mut workspace).expect("the tokens are known");
+            for token in tokens {
+                model.step(&[token; 2], &mut stepped, &mut step_logits, &mut workspace).expect("the tokens are known");
+            }
+        }
+        Reads::Values { width } => {
+            let values: Vec<f32> = (0..4 * width).map(|i| i as f32 / 8.0 - 1.0).collect();
+            model.prefill_values(&[&values], &mut state, &mut logits, &mut workspace).expect("the numbers are finite");
+            for values in values.chunks_exact(width) {
+                let both = [values, values].concat();
+                model.step_values(&both, &mut stepped, &mut step_logits, &mut workspace).expect("the numbers are finite");
+            }
+        }
     }
     assert_same(&logits, &step_logits[..v]);
     assert_same(&logits, &step_logits[v..]);
+    let pasts = |state: &State| state.pasts(0).flatten().copied().collect::<Vec<f32>>();
+    assert_same(&pasts(&state), &pasts(&stepped));
     assert_same(state.values(), stepped.select(&[1]).expect("there are two").values());
     let saved = State::from_bytes(&state.to_bytes(), model);
     // Weights may be finite and what they give not, such as the root of a negative variance.
-    if state.values().iter().all(|value| value.is_finite()) {
+    if state.values().iter().chain(&pasts(&state)).all(|value| value.is_finite()) {
         assert_same(saved.expect("what was saved is loaded").values(), state.values());
     } else {
         assert!(saved.is_err(), "a session that is not finite is not gone on with");

@@ -27,7 +27,7 @@ fuzz_target!(
         let Ok(model) = Model::new(&config.model, &mut weights.clone(), format) else { return };
         use_model(&model);
         let path = folder().join("packed");
-        PackedModel::write(&path, &config.model, &mut weights.clone(), format, None).expect("a model that loads is packed");
+        PackedModel::write(&path, &config.model, &mut weights.clone(), format, &[]).expect("a model that loads is packed");
         assert_eq!(PackedModel::read(&path).expect("what was written is read").model.parameters(), model.parameters());
     }
 );

@@ -3,17 +3,27 @@
 
 use libfuzzer_sys::fuzz_target;
 use minrnn_fuzz::{configs, packed_file, packed_model, packed_parts, seeds, use_model};
-use minrnn_model::WeightFormat;
+use minrnn_model::{Classifier, Normalization, Section, TableTask, WeightFormat};
 use minrnn_stream::PackedModel;
 
 fuzz_target!(
     init: seeds("packed", || {
         let mut files: Vec<Vec<u8>> =
-            configs().iter().map(|config| packed_parts(&packed_model(config, WeightFormat::F32, None))).collect();
+            configs().iter().map(|config| packed_parts(&packed_model(config, WeightFormat::F32, &[]))).collect();
         for &format in WeightFormat::ALL {
-            files.push(packed_parts(&packed_model(&configs()[0], format, Some(b"{}"))));
+            files.push(packed_parts(&packed_model(&configs()[0], format, &[Section::tokenizer(b"{}")])));
         }
-        files.push(packed_model(&configs()[0], WeightFormat::Int8, None));
+        files.push(packed_model(&configs()[0], WeightFormat::Int8, &[]));
+        let table = serde_json::to_vec(&TableTask::Classify(Classifier {
+            columns: vec!["x".into(), "y".into()],
+            group: "g".into(),
+            target: "c".into(),
+            classes: vec!["a".into(), "b".into(), "d".into()],
+            normalization: Normalization { mean: vec![0.0; 2], deviation: vec![1.0; 2] },
+        }));
+        let table = table.expect("names and numbers are JSON");
+        let of_values = configs().into_iter().find(|config| config.input_width == 2).expect("one reads numbers");
+        files.push(packed_parts(&packed_model(&of_values, WeightFormat::Bf16, &[Section::table(&table)])));
         files
     }),
     |data: &[u8]| {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use minrnn_fuzz::{assert_same, configs, joined, parts, sealed, seeds, tensors, weights};
 use minrnn_model::WeightFormat;
-use minrnn_stream::{Model, State, Workspace};
+use minrnn_stream::{Model, Reads, State, Workspace};
 
 const MAGIC: &[u8] = b"\x89minrnnS";
 
@@ -26,7 +26,11 @@ fuzz_target!(
         let mut files = Vec::new();
         for (number, model) in MODELS.iter().enumerate() {
             let mut state = model.init_state(2).expect("there is room for two sessions");
-            model.advance(&[&[0, 1, 2][..], &[3]], &mut state, &mut Workspace::new()).expect("the tokens are known");
+            match model.reads() {
+                Reads::Tokens { .. } => model.advance(&[&[0, 1, 2][..], &[3]], &mut state, &mut Workspace::new()),
+                Reads::Values { width } => model.advance_values(&[vec![0.5; 3 * width], vec![0.25; width]], &mut state, &mut Workspace::new()),
+            }
+            .expect("the steps are the model's");
             let file = state.to_bytes();
             let end = 12 + u32::from_le_bytes(file[8..12].try_into().expect("four bytes")) as usize;
             files.push([&[number as u8], &joined(&[&file[12..end], &file[end..file.len() - 4]])[..]].concat());
@@ -47,13 +51,19 @@ fuzz_target!(
         let mut both = state.clone();
         both.append(&again).expect("the models are the same");
         assert_eq!(both.rows(), 2 * state.rows());
-        let (mut workspace, mut logits) = (Workspace::new(), vec![0.0; state.rows() * model.vocab_size()]);
-        model.step(&vec![1; state.rows()], &mut state, &mut logits, &mut workspace).expect("the state is the model's");
+        let step = |state: &mut State| {
+            let (mut workspace, mut outputs) = (Workspace::new(), vec![0.0; state.rows() * model.outputs()]);
+            match model.reads() {
+                Reads::Tokens { .. } => model.step(&vec![1; state.rows()], state, &mut outputs, &mut workspace),
+                Reads::Values { width } => model.step_values(&vec![0.5; state.rows() * width], state, &mut outputs, &mut workspace),
+            }
+            .expect("the state is the model's");
+            outputs
+        };
+        let outputs = step(&mut state);
         if state.rows() > 0 {
             let mut last = both.select(&[both.rows() - 1]).expect("there is one");
-            let mut logits_of_last = vec![0.0; model.vocab_size()];
-            model.prefill(&[[1]], &mut last, &mut logits_of_last, &mut workspace).expect("the state is the model's");
-            assert_same(&logits_of_last, &logits[logits.len() - model.vocab_size()..]);
+            assert_same(&step(&mut last), &outputs[outputs.len() - model.outputs()..]);
         }
     }
 );

@@ -1,10 +1,7 @@
-//! Generation without sampling by the inference runtime (by the training model where the runtime lacks the mixer): from a carried state,
-//! each token the most likely one after those before.
+//! Generation without sampling by the inference runtime: from a carried state, each token the most likely one after those before.
 
 use burn::tensor::Device;
-use minrnn::deployed::Engine;
-use minrnn::generate::{Logits, Session};
-use minrnn::model::SequenceModel;
+use minrnn::generate::Session;
 use minrnn_stream::{Model, Workspace};
 
 use crate::case::{Case, Defaults};
@@ -18,13 +15,10 @@ pub(crate) fn measure(case: &Case, plan: Plan, device: &Device) -> Result<Measur
     if *device != Device::flex() {
         return on_device(case, plan, device);
     }
-    let engine = deploy(case, 1)?;
+    let model = deploy(case, 1)?;
     let first: Vec<u32> = random_tokens(case, 0).chunks(case.seq_len + 1).map(|row| row[0] as u32).collect();
-    let times = match &engine {
-        Engine::Runtime(model) => runtime(case, plan, model, &first)?,
-        Engine::Training(trained) => training(case, plan, &trained.1, &first)?,
-    };
-    Ok(Measured { times, flop: flop(case, false), parameters: Some(engine.parameters()) })
+    let times = runtime(case, plan, &model, &first)?;
+    Ok(Measured { times, flop: flop(case, false), parameters: Some(model.parameters()) })
 }
 
 fn runtime(case: &Case, plan: Plan, model: &Model, first: &[u32]) -> minrnn_stream::Result<Times> {
@@ -42,26 +36,6 @@ fn runtime(case: &Case, plan: Plan, model: &Model, first: &[u32]) -> minrnn_stre
                 return;
             }
             tokens = likeliest(&logits, v);
-        }
-    });
-    outcome.map(|()| times)
-}
-
-fn training(case: &Case, plan: Plan, model: &SequenceModel, first: &[u32]) -> minrnn::Result<Times> {
-    let mut start = Session::new(model, case.batch_size);
-    let choose = |logits: Logits| (0..case.batch_size).flat_map(|row| likeliest(logits.row(row), logits.row(row).len())).collect();
-    let mut tokens: Vec<u32> = choose(start.step(first)?);
-    let mut outcome = Ok(());
-    let times = plan.time(|| {
-        let mut session = start.clone();
-        for _ in 0..case.seq_len {
-            match session.step(&tokens) {
-                Ok(logits) => tokens = choose(logits),
-                Err(error) => {
-                    outcome = Err(error);
-                    return;
-                }
-            }
         }
     });
     outcome.map(|()| times)

@@ -3,7 +3,6 @@
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn::checkpoint::save_weights;
-use minrnn::deployed::Engine;
 use minrnn::model::SequenceModel;
 use minrnn::rng::{self, Purpose};
 use minrnn_model::{InitialState, ModelConfig, NormKind, Weights};
@@ -41,20 +40,15 @@ pub(crate) fn build(case: &Case, floats_per_token: u128, device: &Device) -> Res
     Ok(SequenceModel::new(&config, 0, device)?)
 }
 
-/// The same in the inference runtime, its weights in the format of `case`, or as it is trained where the runtime lacks its mixer, if
-/// there is room for it and for `floats_per_token` numbers a token.
-pub(crate) fn deploy(case: &Case, floats_per_token: u128) -> Result<Engine> {
+/// The same in the inference runtime, its weights in the format of `case`, if there is room for it and for `floats_per_token` numbers a
+/// token.
+pub(crate) fn deploy(case: &Case, floats_per_token: u128) -> Result<Model> {
     let trained = build(case, floats_per_token, &Device::flex())?;
     let config = config(case);
-    if minrnn_stream::check_supported(&config).is_err() {
-        case.training_precision()?;
-        return Ok(Engine::Training(Box::new((config, trained))));
-    }
     let file = tempfile::NamedTempFile::new().map_err(Error::Scratch)?;
     save_weights(&trained, file.path())?;
     let mut weights = Weights::read(file.path())?;
-    let model = Model::new(&config, &mut weights, case.precision)?;
-    Ok(Engine::Runtime(Box::new(model)))
+    Ok(Model::new(&config, &mut weights, case.precision)?)
 }
 
 /// Number of its parameters.

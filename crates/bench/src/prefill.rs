@@ -1,8 +1,6 @@
-//! One pass over a prompt by the inference runtime (by the training model where the runtime lacks the mixer), to the state after it and the
-//! logits of the next token.
+//! One pass over a prompt by the inference runtime, to the state after it and the logits of the next token.
 
 use burn::tensor::Device;
-use minrnn::deployed::Engine;
 use minrnn::generate::Session;
 use minrnn_stream::Workspace;
 
@@ -17,27 +15,21 @@ pub(crate) fn measure(case: &Case, plan: Plan, device: &Device) -> Result<Measur
     if *device != Device::flex() {
         return on_device(case, plan, device);
     }
-    let engine = deploy(case, 1)?;
+    let model = deploy(case, 1)?;
     let tokens: Vec<u32> = random_tokens(case, 0).into_iter().map(|token| token as u32).collect();
     let prompts: Vec<&[u32]> = tokens.chunks(case.seq_len + 1).map(|row| &row[..case.seq_len]).collect();
     let mut failure = None;
-    let times = match &engine {
-        Engine::Runtime(model) => {
-            let mut workspace = Workspace::new();
-            let mut logits = vec![0.0; case.batch_size * model.vocab_size()];
-            let start = model.init_state(case.batch_size)?;
-            plan.time(|| {
-                let mut state = start.clone();
-                failure = model.prefill(&prompts, &mut state, &mut logits, &mut workspace).map_err(minrnn::Error::from).err();
-            })
-        }
-        Engine::Training(trained) => plan.time(|| failure = Session::new(&trained.1, case.batch_size).prefill(&prompts).err()),
-    };
+    let (mut workspace, mut logits) = (Workspace::new(), vec![0.0; case.batch_size * model.outputs()]);
+    let start = model.init_state(case.batch_size)?;
+    let times = plan.time(|| {
+        let mut state = start.clone();
+        failure = model.prefill(&prompts, &mut state, &mut logits, &mut workspace).map_err(minrnn::Error::from).err();
+    });
     if let Some(error) = failure {
         return Err(error.into());
     }
     // The head sees one position of each row; the peers count it everywhere, and so do we.
-    Ok(Measured { times, flop: flop(case, false), parameters: Some(engine.parameters()) })
+    Ok(Measured { times, flop: flop(case, false), parameters: Some(model.parameters()) })
 }
 
 /// The same by the model as it trains, which is what runs on GPUs.

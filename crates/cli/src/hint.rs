@@ -53,9 +53,6 @@ fn of_library(error: &Error) -> String {
             DeviceProblem::TooFew { .. } => "; see minrnn devices".to_owned(),
             _ => String::new(),
         },
-        Error::Runtime(minrnn_stream::Error::Unsupported(_)) => "; take the training model: minrnn generate and minrnn eval do so with a \
-            run or a checkpoint, minrnn predict with that of a table"
-            .to_owned(),
         _ => String::new(),
     }
 }

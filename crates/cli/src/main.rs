@@ -5,6 +5,7 @@
 mod allocator;
 mod commands;
 mod corpus;
+mod csv;
 mod device;
 mod device_failure;
 mod display;
@@ -16,6 +17,7 @@ mod interrupt;
 mod memory;
 mod output;
 mod printer;
+mod session_size;
 mod table_args;
 mod threads;
 
@@ -47,6 +49,8 @@ enum Command {
     Eval(commands::eval::Args),
     /// Classify or forecast the sequences of a table with a trained model
     Predict(commands::predict::Args),
+    /// Answer every row or character of standard input as soon as it is there
+    Stream(commands::stream::Args),
     /// Continue a prompt with a trained model
     Generate(commands::generate::Args),
     /// Put a trained model into one file, its weights as f32, bf16, int8 or int4
@@ -100,6 +104,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Train(args) => commands::train::run(args),
         Command::Eval(args) => commands::eval::run(args),
         Command::Predict(args) => commands::predict::run(args),
+        Command::Stream(args) => commands::stream::run(args),
         Command::Generate(args) => commands::generate::run(args),
         Command::Pack(args) => commands::pack::run(args),
         Command::Import(args) => commands::import::run(args),

@@ -99,3 +99,19 @@ fn a_damaged_packed_model_is_refused_by_every_command() {
         Finished::of(&mut minrnn(&["inspect", &damaged])).refused(&[name]);
     }
 }
+
+#[test]
+fn only_weights_that_were_not_rounded_are_exported() {
+    let scratch = Scratch::new();
+    scratch.training("run", &["mixer=lstm", "expansion=1", "max_iterations=2"]).run().ok();
+    let out = shown(&scratch.path("exported.safetensors"));
+    let export = |model: &str| Finished::of(&mut minrnn(&["export", model, "--format", "torch-lstm", "-o", &out]));
+    let (exact, _) = packed(&scratch, "f32");
+    let (rounded, _) = packed(&scratch, "int8");
+    export(&shown(&rounded)).refused(&["int8.minrnn", "as int8", "give the run or checkpoint"]);
+    assert!(!Path::new(&out).exists());
+    export(&shown(&scratch.path("run"))).ok();
+    let expected = fs::read(&out).unwrap();
+    export(&shown(&exact)).ok();
+    assert!(fs::read(&out).unwrap() == expected);
+}

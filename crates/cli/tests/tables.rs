@@ -141,6 +141,72 @@ fn a_wave_is_forecast_better_than_by_repeating() {
     assert_eq!(number_after(&scored, name), number_after(&report, name), "{scored}\n{report}");
 }
 
+/// The numbers of a CSV file's cells, and its other cells.
+fn cells(table: &str) -> (Vec<f64>, Vec<String>) {
+    let mut found = (Vec::new(), Vec::new());
+    for cell in table.lines().flat_map(|line| line.split(',')) {
+        match cell.parse::<f64>() {
+            Ok(number) => found.0.push(number),
+            Err(_) => found.1.push(cell.to_owned()),
+        }
+    }
+    found
+}
+
+#[test]
+fn a_packed_model_predicts_and_scores_as_its_run_and_says_what_it_reads() {
+    let scratch = Scratch::new();
+    let short = |training: Training, name: &str| Training { out: scratch.path(name), ..training }.with(&["max_iterations=20"]);
+    let unseen = shown(&scratch.write("unseen.csv", slopes(40, 9)));
+    let cases = [
+        (short(classifier(&scratch), "classes"), unseen, ["machine", "one of falling, fast, rising"]),
+        (short(forecaster(&scratch), "waves"), shown(&scratch.path("sine.csv")), ["load, 4 steps ahead", "4 steps"]),
+    ];
+    for (training, data, told) in cases {
+        training.run().ok();
+        let run = shown(&training.out);
+        let packed = |weights: &str| {
+            let file = shown(&scratch.path(&format!("{weights}.minrnn")));
+            let told = Finished::of(&mut minrnn(&["pack", &run, "--weights", weights, "-o", &file])).ok().stdout;
+            assert!(told.contains("next: minrnn predict") && told.contains("one more session: "), "{told}");
+            file
+        };
+        let exact = packed("f32");
+        let expected = cells(&predict(&[&run, "--data", &data]).ok().stdout);
+        let measures = |model: &str| {
+            let scored = Finished::of(minrnn(&["eval", model, "--data", &data]).arg("--json")).ok().stdout;
+            let lines: Vec<Value> = scored.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            let numbers = |key: &str| lines.iter().filter_map(|line| line[key].as_f64()).collect::<Vec<_>>();
+            [numbers("loss"), numbers("accuracy"), numbers("value"), numbers("baseline"), numbers("predictions")].concat()
+        };
+        let [of_run, of_file] = [&run, &exact].map(|model| measures(model));
+        assert_eq!(of_run.len(), of_file.len());
+        for (a, b) in of_run.iter().zip(&of_file) {
+            assert!((a - b).abs() <= 1e-5 * a.abs().max(1.0), "{of_run:?} {of_file:?}");
+        }
+        for (file, tolerance) in [(exact.clone(), 1e-5), (packed("bf16"), 0.05), (packed("int8"), 0.05)] {
+            let found = cells(&predict(&[&file, "--data", &data]).ok().stdout);
+            assert_eq!(found.1, expected.1, "{file}");
+            for (a, b) in found.0.iter().zip(&expected.0) {
+                assert!((a - b).abs() <= tolerance * b.abs().max(1.0), "{file}: {a}, expected {b}");
+            }
+            let inspected = Finished::of(&mut minrnn(&["inspect", &file])).ok().stdout;
+            assert!(told.iter().all(|told| inspected.contains(told)), "{inspected}");
+        }
+        let without = shown(&scratch.write("without.csv", "machine,pressures\na,1\na,1\n"));
+        predict(&[&exact, "--data", &without]).refused(&["without.csv", "there is no column"]);
+        Finished::of(&mut minrnn(&["eval", &exact])).refused(&["--data FILE"]);
+        Finished::of(&mut minrnn(&["eval", &exact, "--data", &data, "--against", &exact])).refused(&["--against"]);
+        Finished::of(&mut minrnn(&["generate", &exact])).refused(&["trained on a task"]);
+        predict(&[&exact, "--data", &data, "--device", "cuda"]).refused(&["runs on the processor"]);
+    }
+    let text = scratch.training("text", &["max_iterations=2"]);
+    text.run().ok();
+    let file = shown(&scratch.path("text.minrnn"));
+    Finished::of(&mut minrnn(&["pack", &shown(&text.out), "-o", &file])).ok();
+    predict(&[&file, "--data", &shown(&scratch.path("sine.csv"))]).refused(&["--task classify or forecast"]);
+}
+
 #[test]
 fn an_interrupted_run_goes_on_with_the_same_table_only() {
     let scratch = Scratch::new();

@@ -23,6 +23,7 @@ use minrnn_model::{
 use tempfile::TempDir;
 
 use crate::data::Tokenizer;
+use crate::data::offline_rl::StepEncoding;
 use crate::data::table::TableTask;
 use crate::model::SequenceModel;
 use crate::{Error, Result, parameters};
@@ -88,7 +89,14 @@ pub fn tokenizer_of(files: &CheckpointFiles) -> Result<Option<(Tokenizer, Vec<u8
 /// # Errors
 /// When its description cannot be read or belongs to another model.
 pub fn load_table_task(directory: impl AsRef<Path>, config: &ModelConfig) -> Result<Option<TableTask>> {
-    let files = CheckpointFiles::open(directory)?;
+    Ok(table_task_of(&CheckpointFiles::open(directory)?, config)?.map(|(task, _)| task))
+}
+
+/// The task on tables of a checkpoint and its file's content, where it has one.
+///
+/// # Errors
+/// As [`load_table_task`].
+pub fn table_task_of(files: &CheckpointFiles, config: &ModelConfig) -> Result<Option<(TableTask, Vec<u8>)>> {
     let path = files.path(TASK_FILE);
     let Some(text) = files.find(TASK_FILE, MAX_TASK_BYTES)? else { return Ok(None) };
     let refused = |problem: String| Error::malformed(&path, problem);
@@ -97,7 +105,25 @@ pub fn load_table_task(directory: impl AsRef<Path>, config: &ModelConfig) -> Res
         return Ok(None);
     }
     let task = TableTask::from_json(value, config.input_width, config.outputs()).map_err(|error| refused(error.to_string()))?;
-    Ok(Some(task))
+    Ok(Some((task, text)))
+}
+
+/// How the steps of a policy become numbers and its file's content, where the checkpoint of a model of `config` is that of a policy.
+///
+/// # Errors
+/// When it cannot be read or belongs to another model.
+pub fn policy_of(files: &CheckpointFiles, config: &ModelConfig) -> Result<Option<(StepEncoding, Vec<u8>)>> {
+    let path = files.path(TASK_FILE);
+    let Some(text) = files.find(TASK_FILE, MAX_TASK_BYTES)? else { return Ok(None) };
+    // Other descriptions have other keys.
+    let Ok(encoding) = serde_json::from_slice::<StepEncoding>(&text) else { return Ok(None) };
+    encoding.validate().map_err(|error| Error::malformed(&path, error.to_string()))?;
+    let (expected, found) = ([config.input_width, config.n_outputs], [encoding.width(), encoding.action_width]);
+    if expected != found {
+        let problem = format!("it makes rows and actions of {found:?} numbers, but the model beside it has {expected:?}");
+        return Err(Error::malformed(&path, problem));
+    }
+    Ok(Some((encoding, text)))
 }
 
 /// Makes the checkpoint directory `directory`, which must not exist, of `tensors` and the vocabulary in the file `tokenizer`. It appears

@@ -70,7 +70,7 @@ pub fn predict<M: Mixer>(
 }
 
 /// The prediction that `outputs` stand for, all of it numbers.
-fn finite(task: &TableTask, outputs: &[f32], name: &str) -> Result<Prediction> {
+pub(crate) fn finite(task: &TableTask, outputs: &[f32], name: &str) -> Result<Prediction> {
     let prediction = task.prediction(outputs);
     let (Prediction::Classes(numbers) | Prediction::Values(numbers)) = &prediction;
     match outputs.iter().map(|&output| f64::from(output)).chain(numbers.iter().copied()).find(|number| !number.is_finite()) {

@@ -2,34 +2,33 @@
 
 mod common;
 
-use burn::tensor::Device;
-use common::{VOCAB_SIZE, configs, random, random_below};
-use minrnn::checkpoint::{load_weights, save_weights};
-use minrnn::generate::Session;
-use minrnn::model::SequenceModel;
-use minrnn_model::{MixerKind, ModelConfig, Positions, WeightFormat, Weights, WiringKind, write_safetensors};
-use minrnn_stream::{Model, PackedModel, Workspace};
+use burn::module::Module;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use common::{VOCAB_SIZE, configs, perturbed, random, random_below, values};
+use minrnn::Segments;
+use minrnn::checkpoint::save_weights;
+use minrnn::data::offline_rl::StepEncoding;
+use minrnn::generate::{RuntimeSession, Session, TokenSession};
+use minrnn::model::{Decision, Inputs, SequenceModel};
+use minrnn::nn::Mode;
+use minrnn::ops::StepCodes;
+use minrnn_model::{MixerKind, ModelConfig, Section, WeightFormat, Weights, WiringKind};
+use minrnn_stream::{Model, PackedModel, Reads, State, Workspace};
 
 /// |error| ≤ this · max(1, largest logit).
 const TOLERANCE: f32 = 1e-5;
 
+/// The runtime's model with the weights of `trained`.
+fn deployed<M: Module>(trained: &M, config: &ModelConfig) -> Model {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    save_weights(trained, file.path()).unwrap();
+    Model::new(config, &mut Weights::read(file.path()).unwrap(), WeightFormat::F32).unwrap()
+}
+
 /// A model for training and the same for the runtime, no parameter or running statistic being at its first value.
 fn both(config: &ModelConfig) -> (SequenceModel, Model) {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let fresh = SequenceModel::new(config, 7, &Device::flex()).unwrap();
-    save_weights(&fresh, file.path()).unwrap();
-    let mut weights = Weights::read(file.path()).unwrap();
-    let names: Vec<String> = weights.names().map(ToString::to_string).collect();
-    let moved = names.into_iter().enumerate().map(|(i, name)| {
-        let tensor = weights.take_any(&name).unwrap();
-        let noise = random(tensor.data.len(), i as u64);
-        let data: Vec<f32> = tensor.data.iter().zip(noise).map(|(value, noise)| value + 0.2 * noise).collect();
-        (name, tensor.shape, data.into())
-    });
-    let moved: Vec<_> = moved.collect();
-    write_safetensors(file.path(), moved, None).unwrap();
-    let trained = load_weights(fresh, &mut Weights::read(file.path()).unwrap()).unwrap();
-    let model = Model::new(config, &mut Weights::read(file.path()).unwrap(), WeightFormat::F32).unwrap();
+    let trained = perturbed(SequenceModel::new(config, 7, &Device::flex()).unwrap());
+    let model = deployed(&trained, config);
     (trained, model)
 }
 
@@ -63,67 +62,246 @@ fn compare(config: &ModelConfig) {
     }
 }
 
-#[test]
-fn every_setting_of_every_mixer() {
-    for &mixer in MixerKind::ALL.iter().filter(|&&kind| minrnn_stream::is_supported(kind)) {
-        configs::mixers(mixer).iter().for_each(compare);
+/// What a model reads in a test.
+enum Sequence {
+    Tokens(Vec<u32>),
+    Values { values: Vec<f32>, width: usize },
+}
+
+impl Sequence {
+    fn new(reads: Reads, len: usize, index: u64) -> Self {
+        match reads {
+            Reads::Tokens { vocab } => Self::Tokens(random_below(vocab, len, index).into_iter().map(|token| token as u32).collect()),
+            Reads::Values { width } => Self::Values { values: random(len * width, index).iter().map(|x| 2.0 * x).collect(), width },
+        }
+    }
+
+    fn as_inputs(&self) -> Inputs {
+        let device = Device::flex();
+        match self {
+            Self::Tokens(tokens) => {
+                let ids = tokens.iter().map(|&token| i64::from(token)).collect();
+                Tensor::<2, Int>::from_data(TensorData::new(ids, [1, tokens.len()]), &device).into()
+            }
+            Self::Values { values, width } => {
+                Tensor::<3>::from_data(TensorData::new(values.clone(), [1, values.len() / width, *width]), &device).into()
+            }
+        }
+    }
+
+    /// Reads the steps `steps` and writes what is predicted after each.
+    fn forward(&self, model: &Model, steps: std::ops::Range<usize>, state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) {
+        match self {
+            Self::Tokens(tokens) => model.forward(&tokens[steps], state, outputs, workspace).unwrap(),
+            Self::Values { values, width } => {
+                model.forward_values(&values[steps.start * width..steps.end * width], state, outputs, workspace).unwrap();
+            }
+        }
+    }
+}
+
+/// What is predicted after every step of a sequence that is read in pieces cut at `cuts` and begins anew before `reset`.
+fn in_pieces(model: &Model, sequence: &Sequence, len: usize, reset: usize, cuts: &[usize]) -> Vec<f32> {
+    let (mut state, mut workspace, width) = (model.init_state(1).unwrap(), Workspace::new(), model.outputs());
+    let mut outputs = vec![f32::NAN; len * width];
+    let mut bounds = [&[0, reset, len], cuts].concat();
+    bounds.sort_unstable();
+    bounds.dedup();
+    for part in bounds.windows(2) {
+        if part[0] == reset {
+            model.restart(&mut state, 0).unwrap();
+        }
+        sequence.forward(model, part[0]..part[1], &mut state, &mut outputs[part[0] * width..part[1] * width], &mut workspace);
+    }
+    outputs
+}
+
+/// Long enough to go beyond every window, filter and learned place of the configurations.
+const LEN: usize = 170;
+const RESET: usize = 9;
+
+/// Every step of a sequence, from a state that is carried on, with a new beginning on the way: as in training, whatever the cuts.
+fn compare_every_step(config: &ModelConfig) {
+    let (trained, model) = both(config);
+    let what = configs::label(config);
+    let sequence = Sequence::new(model.reads(), LEN, 3);
+    let steps = Segments::dense().with_resets(vec![vec![RESET]]).steps(1, LEN).unwrap();
+    let expected = values(trained.forward(sequence.as_inputs(), trained.init_state(1), &steps, Mode::Evaluate).0);
+    let whole = in_pieces(&model, &sequence, LEN, RESET, &[]);
+    let width = model.outputs();
+    for (step, (found, expected)) in whole.chunks_exact(width).zip(expected.chunks_exact(width)).enumerate() {
+        assert_close(found, expected, &format!("step {step}, {what}"));
+    }
+    let anywhere = random_below(LEN, 1, whole.len() as u64)[0];
+    let every: Vec<usize> = (0..LEN).collect();
+    for cuts in [vec![1], vec![63, 64], vec![LEN - 1], vec![anywhere], every] {
+        assert!(in_pieces(&model, &sequence, LEN, RESET, &cuts) == whole, "cut at {cuts:?}, {what}");
     }
 }
 
 #[test]
+fn every_setting_of_every_mixer() {
+    for &mixer in MixerKind::ALL {
+        for config in configs::mixers(mixer) {
+            compare(&config);
+            compare_every_step(&config);
+        }
+    }
+}
+
+macro_rules! ends_of_mixers {
+    ($($kind:ident)+) => {
+        /// Values in; classes, values and numbers out; means, pairs and places.
+        #[allow(non_snake_case, reason = "mixers have the names of their variants")]
+        mod every_end {
+            use super::*;
+
+            $(#[test]
+            fn $kind() {
+                configs::ends(MixerKind::$kind).iter().for_each(compare_every_step);
+            })+
+        }
+    };
+}
+
+minrnn_model::each_mixer!(ends_of_mixers);
+
+#[test]
 fn every_setting_of_a_block() {
-    configs::blocks().iter().for_each(compare);
+    for config in configs::blocks() {
+        compare(&config);
+        compare_every_step(&config);
+    }
 }
 
 #[test]
 fn every_wiring() {
-    let configs = configs::wirings();
-    let streamed: Vec<_> = configs.iter().filter(|config| minrnn_stream::check_supported(config).is_ok()).collect();
-    assert_eq!(streamed.len() + 4, configs.len(), "all but the filter of Hyena and attention");
-    streamed.into_iter().for_each(compare);
+    for config in configs::wirings() {
+        compare(&config);
+        compare_every_step(&config);
+    }
 }
 
 #[test]
 fn a_packed_model_keeps_its_wiring() {
-    for config in configs::wirings().iter().filter(|config| minrnn_stream::check_supported(config).is_ok()) {
+    for config in configs::wirings() {
         let (weights, packed) = (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
-        save_weights(&SequenceModel::new(config, 7, &Device::flex()).unwrap(), weights.path()).unwrap();
+        save_weights(&SequenceModel::new(&config, 7, &Device::flex()).unwrap(), weights.path()).unwrap();
         let read = || Weights::read(weights.path()).unwrap();
-        PackedModel::write(packed.path(), config, &mut read(), WeightFormat::F32, None).unwrap();
-        let models = [Model::new(config, &mut read(), WeightFormat::F32).unwrap(), Model::load(packed.path()).unwrap()];
+        PackedModel::write(packed.path(), &config, &mut read(), WeightFormat::F32, &[]).unwrap();
+        let models = [Model::new(&config, &mut read(), WeightFormat::F32).unwrap(), Model::load(packed.path()).unwrap()];
         let [whole, unpacked] = models.map(|model| {
             let mut logits = vec![0.0; VOCAB_SIZE];
             model.prefill(&[[1, 2, 3, 4, 5]], &mut model.init_state(1).unwrap(), &mut logits, &mut Workspace::new()).unwrap();
             logits
         });
-        assert_eq!(whole, unpacked, "{}", configs::label(config));
+        assert_eq!(whole, unpacked, "{}", configs::label(&config));
     }
 }
 
 #[test]
 fn whole_models() {
-    configs::language_models().iter().filter(|config| minrnn_stream::check_supported(config).is_ok()).for_each(compare);
-    compare(&configs::xlstm_stack());
+    for config in configs::language_models().into_iter().chain([configs::xlstm_stack()]) {
+        compare(&config);
+        compare_every_step(&config);
+    }
+    configs::sequence_models().iter().for_each(compare_every_step);
 }
 
+/// What one has read the other goes on from, there and back, whatever the mixer and the block.
 #[test]
-fn what_the_runtime_does_not_run_is_a_sentence() {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    save_weights(&SequenceModel::new(&configs::llama(), 7, &Device::flex()).unwrap(), file.path()).unwrap();
-    let refused = Model::new(&configs::llama(), &mut Weights::read(file.path()).unwrap(), WeightFormat::F32).unwrap_err().to_string();
-    assert!(refused.contains("does not run mixer = attention, expected one of min-gru"), "{refused}");
-    let learned = ModelConfig { positions: Positions::Learned, ..configs::small(MixerKind::MinGru) };
-    assert!(minrnn_stream::check_supported(&learned).unwrap_err().to_string().contains("positions = learned"));
+fn a_session_goes_on_in_the_other_form_of_the_model() {
+    let whole = configs::language_models().into_iter().chain(configs::wirings()).chain(configs::blocks());
+    let configs = MixerKind::ALL.iter().flat_map(|&mixer| configs::mixers(mixer)).chain(whole).chain([configs::xlstm_stack()]);
+    for config in configs {
+        let (trained, model) = both(&config);
+        let what = configs::label(&config);
+        for lens in [[1, 1], [3, 40]] {
+            let prompts =
+                lens.map(|len| random_below(VOCAB_SIZE, len, len as u64).into_iter().map(|token| token as u32).collect::<Vec<_>>());
+            let mut training = Session::new(&trained, 2);
+            training.prefill(&prompts).unwrap();
+            let mut runtime = RuntimeSession::new(&model, 2).unwrap().restore(2, training.tensors()).unwrap();
+            let mut back = Session::new(&trained, 2).restore(2, runtime.training_tensors().unwrap()).unwrap();
+            for step in 0..4 {
+                let tokens = [step, 7 - step];
+                let expected = training.step(&tokens).unwrap();
+                let [forth, back] = [runtime.step_rows(&[0, 1], &tokens).unwrap(), back.step(&tokens).unwrap()];
+                for row in 0..2 {
+                    assert_close(forth.row(row), expected.row(row), &format!("in the runtime after {lens:?}, {what}"));
+                    assert_close(back.row(row), expected.row(row), &format!("and back after {lens:?}, {what}"));
+                }
+            }
+        }
+    }
 }
 
 /// Wide enough for every product to be cut over threads.
 #[test]
 fn wide_models() {
-    for &mixer in MixerKind::ALL.iter().filter(|&&kind| minrnn_stream::is_supported(kind)) {
+    for &mixer in MixerKind::ALL {
         compare(&ModelConfig { d_model: 160, n_layers: 2, conv: true, ..configs::small(mixer) });
     }
     for wiring in [WiringKind::H3, WiringKind::Mamba] {
         let mixers = vec![MixerKind::S6, MixerKind::MinGru];
         compare(&ModelConfig { d_model: 160, n_layers: 2, wiring, mixers, ..configs::small(MixerKind::S6) });
     }
+}
+
+/// Rows of a policy, `[return | 4 numbers | 2 numbers of the action before | time]`, of one episode.
+fn steps_of_an_episode(len: usize) -> Vec<f32> {
+    let row = |step: usize| {
+        let mut row = random(8, 90 + step as u64);
+        row[7] = step as f32 / 1000.0;
+        row
+    };
+    (0..len).flat_map(row).collect()
+}
+
+#[test]
+fn a_policy_acts_as_the_one_it_was_trained_as() {
+    const STEPS: usize = 40;
+    for &mixer in MixerKind::ALL {
+        let config = ModelConfig { vocab_size: 0, input_width: 8, n_outputs: 2, n_layers: 2, max_seq_len: 70, ..configs::small(mixer) };
+        let trained = perturbed(Decision::new(&config, 3, &Device::flex()).unwrap());
+        let model = deployed(&trained, &config);
+        assert!(model.is_policy() && model.reads() == Reads::Values { width: 8 } && model.outputs() == 2);
+        let sequence = Sequence::Values { values: steps_of_an_episode(STEPS), width: 8 };
+        let expected = values(trained.forward(sequence.as_inputs(), None, &StepCodes::dense(), Mode::Evaluate).0);
+        let whole = in_pieces(&model, &sequence, STEPS, 0, &[]);
+        for (step, (found, expected)) in whole.chunks_exact(2).zip(expected.chunks_exact(2)).enumerate() {
+            assert_close(found, expected, &format!("step {step} of {mixer}"));
+        }
+        for cuts in [vec![1], vec![2, 3, 30], (0..STEPS).collect()] {
+            assert!(in_pieces(&model, &sequence, STEPS, 0, &cuts) == whole, "{mixer} cut at {cuts:?}");
+        }
+        // Half of the episode again after a new beginning, which forgets the other.
+        let again = in_pieces(&model, &sequence, STEPS, STEPS / 2, &[]);
+        let Sequence::Values { values: rows, .. } = &sequence else { unreachable!() };
+        let second = Sequence::Values { values: rows[STEPS / 2 * 8..].to_vec(), width: 8 };
+        assert!(in_pieces(&model, &second, STEPS / 2, 0, &[]) == again[STEPS..], "{mixer}");
+    }
+}
+
+#[test]
+fn a_packed_policy_keeps_how_its_steps_become_numbers() {
+    let config = ModelConfig { vocab_size: 0, input_width: 8, n_outputs: 2, ..configs::small(MixerKind::MinGru) };
+    let trained = Decision::new(&config, 3, &Device::flex()).unwrap();
+    let (weights, packed) = (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
+    save_weights(&trained, weights.path()).unwrap();
+    let encoding = StepEncoding { mean: vec![0.5; 4], deviation: vec![2.0; 4], action_width: 2, return_scale: 10.0 };
+    let json = serde_json::to_vec(&encoding).unwrap();
+    let write = |sections: &[Section<'_>]| {
+        PackedModel::write(packed.path(), &config, &mut Weights::read(weights.path()).unwrap(), WeightFormat::Int4, sections).unwrap();
+        PackedModel::read(packed.path())
+    };
+    let read = write(&[Section::policy(&json)]).unwrap();
+    assert!(read.model.is_policy());
+    assert_eq!(serde_json::from_slice::<StepEncoding>(&read.policy.unwrap()).unwrap(), encoding);
+    let format = |name: &str| read.tensors.iter().find(|entry| entry.name == name).unwrap().format;
+    assert_eq!(
+        ["observation.weight", "times.weight", "backbone.blocks.0.mixer.in_proj.weight"].map(format),
+        [WeightFormat::F32, WeightFormat::Bf16, WeightFormat::Int4]
+    );
+    assert!(write(&[]).unwrap_err().to_string().contains("without a section 'policy'"));
 }

@@ -33,6 +33,9 @@ pub enum Error {
     /// A packed model that is damaged or from another version, or does not hold what its model needs.
     #[error("the packed model {0}")]
     Packed(String),
+    /// A description of a task that cannot be read, or belongs to another model.
+    #[error("the description of the task cannot be used: {0}")]
+    Task(String),
     /// A file is damaged or belongs to something else.
     #[cfg(feature = "std")]
     #[error("'{}': {problem}", path.display())]

@@ -7,6 +7,7 @@
     doc = "* A checkpoint is a directory: [`read_checkpoint`], [`CheckpointConfig`], [`Weights`], and [`CheckpointFiles`] with its digests."
 )]
 //! * A packed model is one file: [`PackedFile`].
+//! * [`TableTask`] is what a model that was trained on a table needs to be used on another.
 #![deny(missing_docs)]
 #![cfg_attr(not(feature = "std"), no_std)]
 extern crate alloc;
@@ -24,6 +25,7 @@ mod files;
 mod mixer_kind;
 mod packed;
 mod spec;
+mod table;
 #[cfg(feature = "std")]
 mod weights;
 
@@ -43,5 +45,6 @@ pub use files::{create_directories, put_in_place, read_text, sync_directory, tem
 pub use mixer_kind::MixerKind;
 pub use packed::{PackedFile, Section, TensorEntry};
 pub use spec::{MixerSpec, Role, Setting, TensorSpec, Tensors};
+pub use table::{Classifier, Forecaster, MAX_DEVIATIONS, Normalization, Prediction, TableTask};
 #[cfg(feature = "std")]
 pub use weights::{Tensor, Weights, write_safetensors};

@@ -53,12 +53,26 @@ pub struct Section<'a> {
 impl<'a> Section<'a> {
     /// `tokenizer.json` of a model that reads text.
     pub const TOKENIZER: &'static str = "tokenizer";
+    /// `task.json` of a model that was trained on a table: a [`TableTask`](crate::TableTask).
+    pub const TABLE: &'static str = "table";
+    /// `task.json` of a policy: how a step becomes numbers.
+    pub const POLICY: &'static str = "policy";
     /// The sections that this version knows.
-    const KNOWN: [&'static str; 1] = [Self::TOKENIZER];
+    const KNOWN: [&'static str; 3] = [Self::TOKENIZER, Self::TABLE, Self::POLICY];
 
     /// A tokenizer, without which a text model is of no use.
     pub fn tokenizer(bytes: &'a [u8]) -> Self {
         Self { name: Self::TOKENIZER, required: true, bytes }
+    }
+
+    /// A task on tables, without which nobody knows what the inputs and outputs are.
+    pub fn table(bytes: &'a [u8]) -> Self {
+        Self { name: Self::TABLE, required: true, bytes }
+    }
+
+    /// How a policy's steps become numbers.
+    pub fn policy(bytes: &'a [u8]) -> Self {
+        Self { name: Self::POLICY, required: true, bytes }
     }
 }
 

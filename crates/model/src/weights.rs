@@ -31,6 +31,11 @@ pub struct Tensor {
 }
 
 impl Weights {
+    /// Tensors that were read from the file `path` in another format.
+    pub fn of(path: impl AsRef<Path>, tensors: impl IntoIterator<Item = (String, Tensor)>) -> Self {
+        Self { path: path.as_ref().to_owned(), tensors: tensors.into_iter().collect(), metadata: BTreeMap::new() }
+    }
+
     /// Reads every tensor of the safetensors file at `path`.
     ///
     /// The header is checked against the size of the file before anything is allocated by it.

@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::time::Instant;
 
-use minrnn_model::{FeedForwardKind, MixerKind, ModelConfig, WeightFormat, Weights, write_safetensors};
+use minrnn_model::{FeedForwardKind, MixerKind, ModelConfig, Pooling, WeightFormat, Weights, write_safetensors};
 use minrnn_stream::{Model, PackedModel, Workspace};
 
 #[path = "../tests/common/mod.rs"]
@@ -39,6 +39,19 @@ fn decode(model: &Model, batch: usize, steps: usize) -> f64 {
     (batch * steps) as f64 / seconds
 }
 
+/// Seconds of an update of one of `sessions` that take turns.
+fn updates(model: &Model, sessions: usize, steps: usize) -> f64 {
+    let (mut state, mut workspace, mut outputs) = (model.init_state(sessions).unwrap(), Workspace::new(), vec![0.0; model.outputs()]);
+    let mut row = 0;
+    let seconds = best(100, || {
+        for _ in 0..steps {
+            row = (row + 1) % sessions;
+            model.step_rows_values(&[row], &[0.5, -0.25], &mut state, &mut outputs, &mut workspace).unwrap();
+        }
+    });
+    seconds / steps as f64
+}
+
 fn prefill(model: &Model, len: usize) -> f64 {
     let prompt: Vec<u32> = (0..len as u32).map(|i| i % model.vocab_size() as u32).collect();
     let (mut workspace, mut logits) = (Workspace::new(), vec![0.0; model.vocab_size()]);
@@ -56,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{mixer}, {} threads: tokens per second", pool.current_num_threads());
     for format in formats() {
         let path = directory.path().join(format.name());
-        PackedModel::write(&path, &config, &mut weights(&config)?, format, None)?;
+        PackedModel::write(&path, &config, &mut weights(&config)?, format, &[])?;
         let start = Instant::now();
         let model = Model::load(&path)?;
         let load = start.elapsed().as_secs_f64() * 1e3;
@@ -68,6 +81,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     for format in formats() {
         let model = Model::new(&tiny, &mut weights(&tiny)?, format)?;
         println!("{format:>5} one layer 64 wide: {:.2} µs an update", 1e6 / pool.install(|| decode(&model, 1, 500)));
+    }
+    // A classifier of a table with two columns, with every default but these.
+    let classifier =
+        ModelConfig { mixer, input_width: 2, n_outputs: 3, pooling: Pooling::Mean, d_model: 64, n_layers: 1, ..ModelConfig::default() };
+    for format in formats() {
+        let model = common::drawn_model(&classifier, format);
+        for sessions in [1, 1000] {
+            let seconds = pool.install(|| updates(&model, sessions, 1000));
+            println!(
+                "{format:>5} a classifier of two columns, one layer 64 wide, {sessions:4} sessions in turn: {:.2} µs an update",
+                1e6 * seconds
+            );
+        }
     }
     Ok(())
 }

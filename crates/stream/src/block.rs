@@ -10,9 +10,9 @@ use crate::channel_mix::ChannelMix;
 use crate::conv::Conv;
 use crate::feed_forward::FeedForward;
 use crate::layer::Layer;
-use crate::linear::Shared;
 use crate::norm::Norm;
-use crate::pass::{Memory, Pass};
+use crate::pass::{Memory, Pass, Sessions};
+use crate::past::PastShape;
 use crate::source::{Source, join};
 use crate::wiring::Wiring;
 use crate::workspace::{Buffers, room};
@@ -27,6 +27,8 @@ pub(crate) struct Block {
     wiring: Option<Wiring>,
     mixer: Layer,
     feed_forward: Option<(Norm, Part)>,
+    /// Where its list of past tokens stands among those of a session, if it keeps one.
+    past: Option<(usize, PastShape)>,
 }
 
 #[derive(Debug)]
@@ -36,7 +38,8 @@ enum Part {
 }
 
 impl Block {
-    pub(crate) fn read(config: &CheckedConfig, layer: usize, source: &mut dyn Source, name: &str) -> Result<Self> {
+    /// Block `layer`; `pasts` are those of the whole model.
+    pub(crate) fn read(config: &CheckedConfig, layer: usize, pasts: &[PastShape], source: &mut dyn Source, name: &str) -> Result<Self> {
         let conv = if config.conv { Some(Conv::read(config, source, &join(name, "conv"))?) } else { None };
         let mixer_norm = Norm::read(config, source, &join(name, "mixer_norm"))?;
         let wiring = Wiring::read(config, source, &join(name, "wiring"))?;
@@ -53,7 +56,8 @@ impl Block {
                 Some((norm, part))
             }
         };
-        Ok(Self { d_model: config.d_model, conv, mixer_norm, wiring, mixer, feed_forward })
+        let past = pasts.iter().position(|past| past.block == layer).map(|at| (at, pasts[at]));
+        Ok(Self { d_model: config.d_model, conv, mixer_norm, wiring, mixer, feed_forward, past })
     }
 
     /// Writes what a session keeps before its first token.
@@ -68,15 +72,15 @@ impl Block {
         [self.conv.as_ref().map_or(0, |_| Conv::state_len(self.d_model)), self.wiring.as_ref().map_or(0, Wiring::state_len)]
     }
 
-    /// `x` `[N, D]` through the block. `state` holds a row for each session, in which the block's numbers begin at `first`.
-    pub(crate) fn forward(&self, pass: &Pass<'_>, state: Shared<'_>, first: usize, x: &mut [f32], buffers: &mut Buffers) {
+    /// `x` `[N, D]` through the block, whose numbers begin at `first` of every session's.
+    pub(crate) fn forward(&self, pass: &Pass<'_>, state: Sessions<'_>, first: usize, x: &mut [f32], buffers: &mut Buffers) {
         let d = x.len() / pass.rows;
         let [window, wired] = self.windows();
         if let Some(conv) = &self.conv {
             conv.forward(pass, Memory::new(state, first, window), x, buffers);
         }
         self.mixer_norm.forward(pass, pass.rows, x, room(&mut buffers.normed, pass.rows * d));
-        let memory = Memory::new(state, first + window + wired, self.mixer.state_len());
+        let memory = Memory::new(state, first + window + wired, self.mixer.state_len()).with_past(self.past);
         match &self.wiring {
             None => self.mixer.add_to(pass, memory, buffers, x),
             Some(wiring) => {

@@ -97,7 +97,7 @@ impl Depthwise {
                     Some(past) => x(span.first + past),
                     None => &window[t + tap][..],
                 });
-                // SAFETY: as above.
+                // SAFETY: the caller's channels of every row.
                 let y = unsafe { y.part(span.first + t, range.clone()) };
                 gates::convolve(pass.level, inputs, taps, &self.bias[from..to], y);
             }

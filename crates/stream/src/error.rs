@@ -26,6 +26,26 @@ pub enum Error {
         /// Number of tokens the model knows.
         vocab_size: usize,
     },
+    /// Tokens given to a model that reads values, or values to one that reads tokens.
+    #[error("the model reads {expected}, found {found}")]
+    Reads {
+        /// What the model reads.
+        expected: crate::Reads,
+        /// What it was given.
+        found: &'static str,
+    },
+    /// A number to be read that is none.
+    #[error("number {column} of step {step} in sequence {sequence} is {value}, expected a finite number (all counted from 0)")]
+    NotFinite {
+        /// The sequence among those given, 0 where there is one step for each session.
+        sequence: usize,
+        /// The step in it.
+        step: usize,
+        /// The number in the step.
+        column: usize,
+        /// The number.
+        value: f32,
+    },
     /// A model gave a logit that is no number.
     #[error("the logit of token {token} is {value}, expected a number; the model's weights or its state are damaged")]
     Logit {
@@ -34,7 +54,7 @@ pub enum Error {
         /// Its logit.
         value: f32,
     },
-    /// Tokens, logits or rows that do not fit the state or the model they are given to.
+    /// Steps, outputs or rows that do not fit the state or the model they are given to.
     #[error("{0}")]
     Input(String),
     /// A saved state that is damaged or belongs to another model.

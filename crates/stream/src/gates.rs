@@ -59,6 +59,11 @@ formula! {
     add_both(s, [x, bias] as 2, old) s.add_f32s(old, s.add_f32s(x, bias))
 }
 
+formula! {
+    /// out ← out + x.
+    add(s, [x] as 1, old) s.add_f32s(old, x)
+}
+
 /// out ← decay · out + factor · x.
 #[inline]
 pub(crate) fn decay_and_add(level: Level, x: &[f32], decay: f32, factor: f32, out: &mut [f32]) {

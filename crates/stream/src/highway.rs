@@ -40,7 +40,7 @@ impl Highway {
             for (row, gate) in values.chunks_exact(range.len()).enumerate() {
                 let at = row * d + range.start..row * d + range.end;
                 let inputs = [gate, &self.0.bias[range.clone()], &projected[at.clone()], &out_proj.bias[range.clone()], &x[at]];
-                // SAFETY: as above.
+                // SAFETY: pieces have outputs of their own.
                 gates::highway(pass.level, inputs, unsafe { y.part(row, range.clone()) });
             }
         });

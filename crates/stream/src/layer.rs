@@ -17,6 +17,7 @@ pub(crate) struct Layer {
     /// From hidden values to outputs, unless they are the outputs.
     out_proj: Option<Linear>,
     highway: Option<Highway>,
+    state_len: usize,
 }
 
 impl Layer {
@@ -31,12 +32,12 @@ impl Layer {
             (true, true) => Some(source.linear(&out_name, outputs, mixer.width())?),
             (true, false) => Some(source.linear_without_bias(&out_name, outputs, mixer.width())?),
         };
-        Ok(Self { mixer, out_proj, highway })
+        Ok(Self { mixer, out_proj, highway, state_len: config.mixer_at(layer).spec().state_len(config) })
     }
 
     /// Numbers kept for a session.
     pub(crate) fn state_len(&self) -> usize {
-        self.mixer.state_len()
+        self.state_len
     }
 
     /// Writes what a session keeps before its first token.

@@ -20,7 +20,7 @@ pub(crate) struct Linear {
 }
 
 /// A matrix that the members of a workers write together, each its own columns.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Shared<'a, T = f32> {
     start: *mut T,
     len: usize,
@@ -28,10 +28,19 @@ pub(crate) struct Shared<'a, T = f32> {
     _values: core::marker::PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: access needs unsafe code, whose author promises that nobody else uses the part.
-unsafe impl<T: Send> Send for Shared<'_, T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Sync for Shared<'_, T> {}
+// Whatever the elements are.
+impl<T> Clone for Shared<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Shared<'_, T> {}
+
+// SAFETY: access needs unsafe code, whose author promises that nobody else uses the part, or that nobody writes what several read.
+unsafe impl<T: Send + Sync> Send for Shared<'_, T> {}
+// SAFETY: every method that reaches an element is unsafe and has that promise in its contract.
+unsafe impl<T: Send + Sync> Sync for Shared<'_, T> {}
 
 impl<'a, T> Shared<'a, T> {
     /// `values` as rows of `stride` elements.
@@ -51,6 +60,17 @@ impl<'a, T> Shared<'a, T> {
         assert!(columns.start <= columns.end && at.saturating_add(columns.len()) <= self.len, "a part outside its matrix");
         // SAFETY: in range by the assertion, alone by the caller's promise.
         unsafe { core::slice::from_raw_parts_mut(self.start.add(at), columns.len()) }
+    }
+
+    /// The element in column `column` of row `row`, for reading by any number of members.
+    ///
+    /// # Safety
+    /// Nobody may write it meanwhile.
+    pub(crate) unsafe fn get(&self, row: usize, column: usize) -> &T {
+        let at = row.saturating_mul(self.stride).saturating_add(column);
+        assert!(at < self.len, "an element outside its matrix");
+        // SAFETY: in range by the assertion, not written by the caller's promise.
+        unsafe { &*self.start.add(at) }
     }
 }
 
@@ -121,6 +141,21 @@ impl Linear {
         for (values, y) in values.chunks_exact(outputs).zip(y.chunks_exact_mut(outputs)) {
             crate::gates::add_biased(pass.level, values, &self.bias, y);
         }
+    }
+
+    /// `y = x Wᵀ + bias` for `rows` rows.
+    ///
+    /// # Shapes
+    /// `x` `[rows, inputs]`, `y` `[rows, outputs]`; `scratch` has room for as much as `y`.
+    pub(crate) fn write(&self, pass: &Pass<'_>, rows: usize, x: &[f32], scratch: &mut [f32], y: &mut [f32]) {
+        let y = Shared::new(y, self.weight.outputs());
+        matmul(pass, &self.weight, 1, 0..1, rows, x, scratch, |range, values| {
+            for (row, values) in values.chunks_exact(range.len()).enumerate() {
+                // SAFETY: pieces have outputs of their own.
+                let y = unsafe { y.part(row, range.clone()) };
+                y.iter_mut().zip(values.iter()).zip(&self.bias[range.clone()]).for_each(|((y, value), bias)| *y = value + bias);
+            }
+        });
     }
 
     /// `y += x Wᵀ + bias` for `rows` rows.

@@ -1,36 +1,45 @@
-//! Tokens in, logits out: embedding, blocks, final norm, head.
+//! Steps in, predictions out: first layers, blocks, last layers.
 
 use alloc::vec::Vec;
 use alloc::{format, string::String};
 
 use minrnn_kernels::simd::Level;
-use minrnn_kernels::weight_matrix::{Scratch, WeightMatrix};
+use minrnn_kernels::weight_matrix::Scratch;
 
 use crate::block::Block;
-use crate::linear::{Shared, matmul};
-use crate::mixer::check_supported;
-use crate::norm::Norm;
-use crate::pass::Pass;
+use crate::end::End;
+use crate::front::Front;
+use crate::linear::Shared;
+use crate::pass::{Memory, Pass, Sessions};
+use crate::past::PastShape;
+use crate::reads::{Reads, Steps};
 use crate::source::{Counted, Source};
 use crate::state::{State, StateShape, first_row};
 use crate::workers;
 use crate::workspace::{Workspace, room};
 use crate::{CheckedConfig, Error, ModelConfig, Result};
 
-/// Tokens of one pass over prompts: longer ones take several, so that memory does not grow with their length.
-const PASS_TOKENS: usize = 512;
-/// Most logits of one pass that wants them after every token.
-const PASS_LOGITS: usize = 1 << 22;
+/// Steps of one pass over prompts: longer ones take several, so that memory does not grow with their length.
+const PASS_STEPS: usize = 512;
+/// Rows of the residual stream that a step may take.
+const MOST_ROWS: usize = 3;
+/// Most outputs of one pass that wants them after every step.
+const PASS_OUTPUTS: usize = 1 << 22;
 
 /// A trained model, ready to run. Sessions share it; what they remember is in a [`State`], and a [`Workspace`] lends the memory of a
 /// call.
+///
+/// What it [`reads`](Model::reads) is tokens or numbers. After a step it gives [`outputs`](Model::outputs) numbers: logits of the next token
+/// or of classes, values to come, or the action of a policy.
+///
+/// A model of text:
 ///
 /// ```no_run
 /// use minrnn_stream::{Model, Sampler, Sampling, Workspace};
 ///
 /// let model = Model::load("model.minrnn")?;
 /// let (mut state, mut workspace) = (model.init_state(1)?, Workspace::new());
-/// let mut logits = vec![0.0; model.vocab_size()];
+/// let mut logits = vec![0.0; model.outputs()];
 /// let mut sampler = Sampler::new(Sampling::default())?;
 /// model.prefill(&[[1, 2, 3]], &mut state, &mut logits, &mut workspace)?;
 /// for _ in 0..10 {
@@ -39,19 +48,35 @@ const PASS_LOGITS: usize = 1 << 22;
 /// }
 /// # Ok::<(), minrnn_stream::Error>(())
 /// ```
+///
+/// A model of values, such as one that classifies the state of a machine by two numbers at each step; the file also says what the columns of
+/// its table were and what its outputs mean ([`PackedModel::table`](crate::PackedModel::table)):
+///
+/// ```no_run
+/// use minrnn_stream::{PackedModel, Reads, Workspace};
+///
+/// let PackedModel { model, table, .. } = PackedModel::read("machines.minrnn")?;
+/// assert_eq!(model.reads(), Reads::Values { width: 2 });
+/// let table = table.expect("it was trained on a table");
+/// // One session for each machine.
+/// let (mut state, mut workspace) = (model.init_state(100)?, Workspace::new());
+/// let mut outputs = vec![0.0; model.outputs()];
+/// // Machine 7 sends a row: its numbers as the model sees them, one step, and the probability of each class.
+/// let row: Vec<f32> = [21.5, 0.03].iter().enumerate().map(|(column, &x)| table.normalization().apply(column, x)).collect();
+/// model.step_rows_values(&[7], &row, &mut state, &mut outputs, &mut workspace)?;
+/// println!("{:?}", table.prediction(&outputs));
+/// # Ok::<(), minrnn_stream::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Model {
     config: CheckedConfig,
     state_shape: StateShape,
-    /// `[V, D]`.
-    embedding: WeightMatrix,
+    front: Front,
     blocks: Vec<Block>,
-    final_norm: Norm,
-    /// `[V, D]`; absent when it is the embedding's matrix.
-    head: Option<WeightMatrix>,
-    /// What a session remembers before its first token.
+    end: End,
+    /// What a session remembers before its first step.
     first: Vec<f32>,
-    /// Multiplications for one token.
+    /// Multiplications for one row of the residual stream.
     cost: usize,
     parameters: usize,
 }
@@ -60,7 +85,7 @@ impl Model {
     /// The model of a checkpoint: `weights` are taken out, and their matrices stored in `format` (embedding and head as bf16 at least).
     ///
     /// # Errors
-    /// When the configuration is not valid or has a mixer that the runtime does not run, or the weights are not those of such a model.
+    /// When the configuration is not valid, or the weights are not those of such a model.
     #[cfg(feature = "std")]
     pub fn new(config: &ModelConfig, weights: &mut minrnn_model::Weights, format: minrnn_model::WeightFormat) -> Result<Self> {
         let model = Self::read(config, &mut crate::source::Checkpoint { weights, format })?;
@@ -84,18 +109,18 @@ impl Model {
 
     pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source) -> Result<Self> {
         let config = config.checked()?;
-        check_supported(&config)?;
         let source = &mut Counted::new(source);
-        let (v, d) = (config.vocab_size, config.d_model);
-        let embedding = source.matrix("embedding.weight", v, d)?;
-        let blocks: Vec<Block> =
-            (0..config.n_layers).map(|i| Block::read(&config, i, source, &format!("backbone.blocks.{i}"))).collect::<Result<_>>()?;
-        let final_norm = Norm::read(&config, source, "backbone.final_norm")?;
-        let head = if config.tie_embeddings { None } else { Some(source.matrix("head.weight", v, d)?) };
-        let state_shape = StateShape::new(&config);
+        // Models differ in the names of their tensors; those that are left over are refused by the caller.
+        let is_policy = source.has("to_go.weight");
+        let front = Front::read(&config, source, is_policy)?;
+        let pasts = PastShape::of(&config);
+        let block = |i| Block::read(&config, i, &pasts, source, &format!("backbone.blocks.{i}"));
+        let blocks: Vec<Block> = (0..config.n_layers).map(block).collect::<Result<_>>()?;
+        let end = End::read(&config, source, is_policy)?;
+        let state_shape = StateShape::new(&config, front.state_len(), pasts);
         let first = first_row(&state_shape, |i, memory| blocks[i].init_memory(memory));
         let cost = usize::try_from(config.cost().parameters).unwrap_or(usize::MAX);
-        Ok(Self { config, state_shape, embedding, blocks, final_norm, head, first, cost, parameters: source.parameters })
+        Ok(Self { config, state_shape, front, blocks, end, first, cost, parameters: source.parameters })
     }
 
     /// What the model is.
@@ -108,7 +133,22 @@ impl Model {
         self.parameters
     }
 
-    /// V, the number of tokens it knows.
+    /// What stands at every step that it reads.
+    pub fn reads(&self) -> Reads {
+        self.front.reads()
+    }
+
+    /// Numbers that it gives after a step: logits of V tokens or of classes, values, or an action.
+    pub fn outputs(&self) -> usize {
+        self.config.outputs()
+    }
+
+    /// Whether it is a policy, whose steps are `[return to go | observation | action before | time]` and whose outputs are an action.
+    pub fn is_policy(&self) -> bool {
+        self.front.is_policy()
+    }
+
+    /// V, the number of tokens it knows; 0 of one that reads values.
     pub fn vocab_size(&self) -> usize {
         self.config.vocab_size
     }
@@ -129,22 +169,68 @@ impl Model {
         State::new(self.state_shape.clone(), rows, &self.first)
     }
 
+    /// Bytes that a session takes once it has read `steps`: always the same, but for models with attention or long filters, which keep what
+    /// they still see.
+    pub fn session_bytes(&self, steps: usize) -> u128 {
+        let rows = self.front.rows_of(steps) as u128;
+        let past = |shape: &PastShape| rows.min(shape.tokens as u128) * shape.width as u128;
+        let numbers = self.state_shape.row_len() as u128 + self.state_shape.pasts().iter().map(past).sum::<u128>();
+        numbers * size_of::<f32>() as u128
+    }
+
+    /// After how many steps a session has stopped growing; 0 where it never grows.
+    pub fn steps_seen(&self) -> usize {
+        let rows = self.state_shape.pasts().iter().map(|shape| shape.tokens).max().unwrap_or(0);
+        if self.is_policy() { rows.div_ceil(MOST_ROWS) } else { rows }
+    }
+
+    /// Begins session `row` anew. A model of pairs keeps what it made of the steps until now, to compare the next sequence with it.
+    ///
+    /// # Errors
+    /// When there is no such session, or the state belongs to another model.
+    pub fn restart(&self, state: &mut State, row: usize) -> Result<()> {
+        state.expect_shape(&self.state_shape)?;
+        if !self.config.pair_head {
+            return state.restart(row, &self.first);
+        }
+        let mut first = self.first.clone();
+        let [_, (at, len)] = self.state_shape.ends();
+        let before = state.row(row)?[at..at + len].to_vec();
+        self.end.begin_anew(self.config.d_model, &before, &mut first[at..]);
+        state.restart(row, &first)
+    }
+
     /// Reads one token of every session and writes the logits of the next.
     ///
     /// # Shapes
-    /// `tokens` `[B]`, `logits` `[B, V]` for the B sessions of `state`
+    /// `tokens` `[B]`, `outputs` `[B, outputs]` for the B sessions of `state`
     ///
     /// # Errors
-    /// When a token is not known, or lengths or the state do not fit; nothing is then read.
-    pub fn step(&self, tokens: &[u32], state: &mut State, logits: &mut [f32], workspace: &mut Workspace) -> Result<()> {
+    /// When the model reads values, a token is not known, lengths or the state do not fit, or memory cannot hold the past that is seen;
+    /// nothing is then read.
+    pub fn step(&self, tokens: &[u32], state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
         self.expect_rows(state, tokens.len())?;
-        self.step_spans(|i| i, tokens, state, logits, workspace)
+        self.step_spans(|i| i, self.tokens(tokens)?, state, outputs, workspace)
+    }
+
+    /// Reads one step of numbers of every session and writes what is predicted after it.
+    ///
+    /// # Shapes
+    /// `values` `[B, F]`, `outputs` `[B, outputs]` for the B sessions of `state`
+    ///
+    /// # Errors
+    /// When the model reads tokens, a number is NaN or infinite, lengths or the state do not fit, or memory cannot hold the past that is
+    /// seen; nothing is then read.
+    pub fn step_values(&self, values: &[f32], state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
+        let steps = self.values(values, 0)?;
+        self.expect_rows(state, steps.len())?;
+        self.step_spans(|i| i, steps, state, outputs, workspace)
     }
 
     /// Reads one token of each of the sessions `rows`; the others stay as they are.
     ///
     /// # Shapes
-    /// `rows`, `tokens` `[R]`, `logits` `[R, V]`
+    /// `rows`, `tokens` `[R]`, `outputs` `[R, outputs]`
     ///
     /// # Errors
     /// As [`step`](Model::step); also when the rows do not ascend or do not exist.
@@ -153,36 +239,58 @@ impl Model {
         rows: &[usize],
         tokens: &[u32],
         state: &mut State,
-        logits: &mut [f32],
+        outputs: &mut [f32],
         workspace: &mut Workspace,
     ) -> Result<()> {
-        state.expect_shape(&self.state_shape)?;
-        if rows.len() != tokens.len() {
-            return input(format!("expected one token for each of {} sessions, found {}", rows.len(), tokens.len()));
-        }
-        if rows.windows(2).any(|pair| pair[0] >= pair[1]) || rows.last().is_some_and(|&row| row >= state.rows()) {
-            return input(format!("expected ascending sessions below {}, found {rows:?}", state.rows()));
-        }
-        self.step_spans(|i| rows[i], tokens, state, logits, workspace)
+        self.step_some(rows, self.tokens(tokens)?, state, outputs, workspace)
+    }
+
+    /// Reads one step of numbers of each of the sessions `rows`; the others stay as they are.
+    ///
+    /// # Shapes
+    /// `rows` `[R]`, `values` `[R, F]`, `outputs` `[R, outputs]`
+    ///
+    /// # Errors
+    /// As [`step_values`](Model::step_values); also when the rows do not ascend or do not exist.
+    pub fn step_rows_values(
+        &self,
+        rows: &[usize],
+        values: &[f32],
+        state: &mut State,
+        outputs: &mut [f32],
+        workspace: &mut Workspace,
+    ) -> Result<()> {
+        self.step_some(rows, self.values(values, 0)?, state, outputs, workspace)
     }
 
     /// Reads a prompt for every session, all tokens at once, and writes the logits after each prompt's last token. Prompts may have
     /// different lengths.
     ///
     /// # Shapes
-    /// `logits` `[B, V]` for the B sessions of `state`
+    /// `outputs` `[B, outputs]` for the B sessions of `state`
     ///
     /// # Errors
-    /// When there is not one prompt for each session, a prompt is empty, a token is not known, or lengths or the state do not fit;
-    /// nothing is then read.
-    pub fn prefill<P: AsRef<[u32]>>(&self, prompts: &[P], state: &mut State, logits: &mut [f32], workspace: &mut Workspace) -> Result<()> {
-        // Each is asked for its tokens once, here and below, so that what is checked is what is read.
-        let prompts: Vec<&[u32]> = prompts.iter().map(AsRef::as_ref).collect();
-        if let Some(row) = prompts.iter().position(|prompt| prompt.is_empty()) {
-            return input(format!("the prompt of session {row} is empty, expected at least one token; begin it with a start token"));
-        }
-        self.expect_logits(prompts.len(), logits)?;
-        self.read_prompts(&prompts, state, Some(logits), workspace)
+    /// As [`step`](Model::step); also when there is not one prompt for each session, or a prompt is empty.
+    pub fn prefill<P: AsRef<[u32]>>(&self, prompts: &[P], state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
+        self.read_and_predict(&self.prompts(prompts)?, state, outputs, workspace)
+    }
+
+    /// Reads a sequence of numbers for every session, all steps at once, and writes what is predicted after each sequence's last step. The
+    /// sequences may have different lengths.
+    ///
+    /// # Shapes
+    /// `sequences` of `[T, F]` numbers, `outputs` `[B, outputs]` for the B sessions of `state`
+    ///
+    /// # Errors
+    /// As [`step_values`](Model::step_values); also when there is not one sequence for each session, or a sequence is empty.
+    pub fn prefill_values<P: AsRef<[f32]>>(
+        &self,
+        sequences: &[P],
+        state: &mut State,
+        outputs: &mut [f32],
+        workspace: &mut Workspace,
+    ) -> Result<()> {
+        self.read_and_predict(&self.sequences(sequences)?, state, outputs, workspace)
     }
 
     /// Reads as [`prefill`](Model::prefill) does, for the state alone; a prompt may be empty.
@@ -190,118 +298,168 @@ impl Model {
     /// # Errors
     /// As [`prefill`](Model::prefill).
     pub fn advance<P: AsRef<[u32]>>(&self, prompts: &[P], state: &mut State, workspace: &mut Workspace) -> Result<()> {
-        let prompts: Vec<&[u32]> = prompts.iter().map(AsRef::as_ref).collect();
-        self.read_prompts(&prompts, state, None, workspace)
+        self.read_sequences(&self.prompts(prompts)?, state, None, workspace)
+    }
+
+    /// Reads as [`prefill_values`](Model::prefill_values) does, for the state alone; a sequence may be empty.
+    ///
+    /// # Errors
+    /// As [`prefill_values`](Model::prefill_values).
+    pub fn advance_values<P: AsRef<[f32]>>(&self, sequences: &[P], state: &mut State, workspace: &mut Workspace) -> Result<()> {
+        self.read_sequences(&self.sequences(sequences)?, state, None, workspace)
     }
 
     /// Reads tokens of one session and writes the logits after every token, as the loss of a text needs them.
     ///
     /// # Shapes
-    /// `tokens` `[T]`, `logits` `[T, V]`; `state` has one session
+    /// `tokens` `[T]`, `outputs` `[T, outputs]`; `state` has one session
     ///
     /// # Errors
     /// As [`step`](Model::step).
-    pub fn forward(&self, tokens: &[u32], state: &mut State, logits: &mut [f32], workspace: &mut Workspace) -> Result<()> {
-        self.expect_rows(state, 1)?;
-        self.expect_known(tokens)?;
-        self.expect_logits(tokens.len(), logits)?;
-        let v = self.vocab_size();
-        let seq_len = (PASS_LOGITS / v).clamp(1, PASS_TOKENS);
-        for (tokens, logits) in tokens.chunks(seq_len).zip(logits.chunks_mut(seq_len * v)) {
-            workspace.begin();
-            workspace.add(0, tokens);
-            workspace.wanted.extend((0..tokens.len()).map(|row| (row, row)));
-            self.pass(state, logits, workspace);
+    pub fn forward(&self, tokens: &[u32], state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
+        self.read_and_predict_all(self.tokens(tokens)?, state, outputs, workspace)
+    }
+
+    /// Reads steps of numbers of one session and writes what is predicted after every step.
+    ///
+    /// # Shapes
+    /// `values` `[T, F]`, `outputs` `[T, outputs]`; `state` has one session
+    ///
+    /// # Errors
+    /// As [`step_values`](Model::step_values).
+    pub fn forward_values(&self, values: &[f32], state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
+        self.read_and_predict_all(self.values(values, 0)?, state, outputs, workspace)
+    }
+
+    fn step_some(&self, rows: &[usize], steps: Steps<'_>, state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
+        state.expect_shape(&self.state_shape)?;
+        if rows.len() != steps.len() {
+            return input(format!("expected one step for each of {} sessions, found {}", rows.len(), steps.len()));
         }
-        Ok(())
+        if rows.windows(2).any(|pair| pair[0] >= pair[1]) || rows.last().is_some_and(|&row| row >= state.rows()) {
+            return input(format!("expected ascending sessions below {}, found {rows:?}", state.rows()));
+        }
+        self.step_spans(|i| rows[i], steps, state, outputs, workspace)
     }
 
     fn step_spans(
         &self,
         row: impl Fn(usize) -> usize,
-        tokens: &[u32],
+        steps: Steps<'_>,
         state: &mut State,
-        logits: &mut [f32],
+        outputs: &mut [f32],
         workspace: &mut Workspace,
     ) -> Result<()> {
-        self.expect_known(tokens)?;
-        self.expect_logits(tokens.len(), logits)?;
+        self.expect_room(steps.len(), outputs)?;
+        (0..steps.len()).try_for_each(|i| self.reserve(state, row(i), 1))?;
         workspace.begin();
-        for i in 0..tokens.len() {
-            workspace.add(row(i), &tokens[i..=i]);
-            workspace.wanted.push((i, i));
+        for i in 0..steps.len() {
+            self.add(workspace, state, row(i), steps.part(i, 1));
+            workspace.wanted.push((workspace.rows - 1, i));
         }
-        self.pass(state, logits, workspace);
+        self.pass(state, outputs, workspace);
         Ok(())
     }
 
+    fn read_and_predict(&self, sequences: &[Steps<'_>], state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
+        if let Some(row) = sequences.iter().position(|steps| steps.len() == 0) {
+            return input(format!("the sequence of session {row} is empty, expected at least one step; begin a prompt with a start token"));
+        }
+        self.expect_room(sequences.len(), outputs)?;
+        self.read_sequences(sequences, state, Some(outputs), workspace)
+    }
+
     /// Reads in passes over the sessions that have something left, so that a short prompt costs nothing while a long one is read.
-    fn read_prompts(&self, prompts: &[&[u32]], state: &mut State, mut logits: Option<&mut [f32]>, workspace: &mut Workspace) -> Result<()> {
-        self.expect_rows(state, prompts.len())?;
-        prompts.iter().try_for_each(|prompt| self.expect_known(prompt))?;
+    fn read_sequences(
+        &self,
+        sequences: &[Steps<'_>],
+        state: &mut State,
+        mut outputs: Option<&mut [f32]>,
+        workspace: &mut Workspace,
+    ) -> Result<()> {
+        self.expect_rows(state, sequences.len())?;
+        sequences.iter().enumerate().try_for_each(|(session, steps)| self.reserve(state, session, steps.len()))?;
         let mut read = 0;
         loop {
-            let left = |prompt: &[u32]| prompt.len().saturating_sub(read);
-            let sessions = prompts.iter().filter(|prompt| left(prompt) > 0).count();
+            let left = |steps: &Steps<'_>| steps.len().saturating_sub(read);
+            let sessions = sequences.iter().filter(|steps| left(steps) > 0).count();
             if sessions == 0 {
                 return Ok(());
             }
-            let seq_len = (PASS_TOKENS / sessions).max(1);
+            let seq_len = (PASS_STEPS / sessions).max(1);
             workspace.begin();
-            for (session, prompt) in prompts.iter().enumerate().filter(|(_, prompt)| left(prompt) > 0) {
-                let now = &prompt[read..][..left(prompt).min(seq_len)];
-                let row = workspace.add(session, now);
-                if logits.is_some() && now.len() == left(prompt) {
-                    workspace.wanted.push((row, session));
+            for (session, steps) in sequences.iter().enumerate().filter(|(_, steps)| left(steps) > 0) {
+                let now = left(steps).min(seq_len);
+                self.add(workspace, state, session, steps.part(read, now));
+                if outputs.is_some() && now == left(steps) {
+                    workspace.wanted.push((workspace.rows - 1, session));
                 }
             }
-            self.pass(state, logits.as_deref_mut().unwrap_or(&mut []), workspace);
+            self.pass(state, outputs.as_deref_mut().unwrap_or(&mut []), workspace);
             read += seq_len;
         }
     }
 
-    /// Runs the tokens of the workspace's spans; then row `to` of `logits` gets those after row `from` of the pass, for every wanted
-    /// `(from, to)`.
-    fn pass(&self, state: &mut State, logits: &mut [f32], workspace: &mut Workspace) {
-        let (d, v, rows) = (self.config.d_model, self.vocab_size(), workspace.tokens.len());
+    fn read_and_predict_all(&self, steps: Steps<'_>, state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
+        self.expect_rows(state, 1)?;
+        self.expect_room(steps.len(), outputs)?;
+        self.reserve(state, 0, steps.len())?;
+        let width = self.outputs();
+        let seq_len = (PASS_OUTPUTS / width).clamp(1, PASS_STEPS);
+        for (start, outputs) in (0..steps.len()).step_by(seq_len).zip(outputs.chunks_mut(seq_len * width)) {
+            let now = seq_len.min(steps.len() - start);
+            workspace.begin();
+            self.add(workspace, state, 0, steps.part(start, now));
+            // The last row of every step, a step of a policy having several but perhaps the first.
+            let each = if self.is_policy() { MOST_ROWS } else { 1 };
+            let last = workspace.rows - 1;
+            workspace.wanted.extend((0..now).map(|step| (last - each * (now - 1 - step), step)));
+            self.pass(state, outputs, workspace);
+        }
+        Ok(())
+    }
+
+    /// Makes room for what is kept of `steps` more steps of a session.
+    fn reserve(&self, state: &mut State, row: usize, steps: usize) -> Result<()> {
+        if self.state_shape.pasts().is_empty() {
+            return Ok(());
+        }
+        let each = if self.is_policy() { MOST_ROWS } else { 1 };
+        state.reserve(row, steps.saturating_mul(each), PASS_STEPS * each)
+    }
+
+    /// Adds steps of a session to the next pass.
+    fn add(&self, workspace: &mut Workspace, state: &State, session: usize, steps: Steps<'_>) {
+        let rows = self.front.rows(state.front(session), steps.len());
+        workspace.add(session, steps, rows);
+    }
+
+    /// Runs the steps of the workspace's spans; then row `to` of `outputs` gets what is predicted after row `from` of the pass, for every
+    /// wanted `(from, to)`.
+    fn pass(&self, state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) {
+        let (d, rows) = (self.config.d_model, workspace.rows);
         if rows == 0 {
             return;
         }
         let level = Level::current();
-        let state = Shared::new(state.values_mut(), self.state_shape.row_len());
+        let (row_len, lists) = (self.state_shape.row_len(), self.state_shape.pasts().len());
+        let (values, pasts) = state.parts_mut();
+        let sessions = Sessions { values: Shared::new(values, row_len), pasts: Shared::new(pasts, lists) };
+        let [front, end] = self.state_shape.ends().map(|(first, len)| Memory::new(sessions, first, len));
         workers::fork_join(rows.saturating_mul(self.cost), |workers| {
-            let Workspace { x, buffers, scratches, spans, tokens, wanted } = workspace;
+            let Workspace { x, buffers, scratches, spans, input, wanted, .. } = workspace;
             if scratches.len() < workers.most_pieces() {
                 scratches.resize_with(workers.most_pieces(), Scratch::default);
             }
             let pass = Pass { workers, level, spans, rows, scratches: Shared::new(scratches, 0) };
             let x = room(x, rows * d);
-            for (&token, x) in tokens.iter().zip(x.chunks_exact_mut(d)) {
-                self.embedding.row(token as usize, x);
-            }
+            self.front.forward(&pass, front, input, x, buffers);
             let mut first = 0;
             for (block, len) in self.blocks.iter().zip(self.state_shape.block_lens()) {
-                block.forward(&pass, state, first, x, buffers);
+                block.forward(&pass, sessions, first, x, buffers);
                 first += len;
             }
-            let n = wanted.len();
-            if n == 0 {
-                return;
-            }
-            let last = room(&mut buffers.hidden, n * d);
-            for (&(from, _), last) in wanted.iter().zip(last.chunks_exact_mut(d)) {
-                last.copy_from_slice(&x[from * d..][..d]);
-            }
-            let normed = room(&mut buffers.normed, n * d);
-            self.final_norm.forward(&pass, n, last, normed);
-            let logits = Shared::new(logits, v);
-            let head = self.head.as_ref().unwrap_or(&self.embedding);
-            matmul(&pass, head, 1, 0..1, n, normed, room(&mut buffers.product, n * v), |range, values| {
-                for (&(_, to), values) in wanted.iter().zip(values.chunks_exact(range.len())) {
-                    // SAFETY: pieces have outputs of their own, and no row is wanted twice.
-                    unsafe { logits.part(to, range.clone()) }.copy_from_slice(values);
-                }
-            });
+            self.end.forward(&pass, end, self.front.embedding(), x, wanted, outputs, buffers);
         });
     }
 
@@ -310,22 +468,44 @@ impl Model {
         if found == state.rows() {
             return Ok(());
         }
-        input(format!("the state has {} sessions, expected tokens for each, found tokens for {found}", state.rows()))
+        input(format!("the state has {} sessions, expected steps for each, found steps for {found}", state.rows()))
     }
 
-    fn expect_known(&self, tokens: &[u32]) -> Result<()> {
-        let vocab_size = self.vocab_size();
-        match tokens.iter().find(|&&token| token as usize >= vocab_size) {
-            None => Ok(()),
-            Some(&token) => Err(Error::UnknownToken { token, vocab_size }),
+    /// `tokens`, all of them known.
+    fn tokens<'a>(&self, tokens: &'a [u32]) -> Result<Steps<'a>> {
+        let Reads::Tokens { vocab } = self.reads() else { return Err(Error::Reads { expected: self.reads(), found: "tokens" }) };
+        match tokens.iter().find(|&&token| token as usize >= vocab) {
+            None => Ok(Steps::Tokens(tokens)),
+            Some(&token) => Err(Error::UnknownToken { token, vocab_size: vocab }),
         }
     }
 
-    fn expect_logits(&self, rows: usize, logits: &[f32]) -> Result<()> {
-        if rows.checked_mul(self.vocab_size()) == Some(logits.len()) {
+    /// `values`, all of them finite, as whole steps of session `session` or, of one step each, of that and those that follow.
+    fn values<'a>(&self, values: &'a [f32], session: usize) -> Result<Steps<'a>> {
+        let Reads::Values { width } = self.reads() else { return Err(Error::Reads { expected: self.reads(), found: "numbers" }) };
+        if !values.len().is_multiple_of(width) {
+            return input(format!("expected steps of {width} numbers, found {} numbers", values.len()));
+        }
+        match values.iter().position(|value| !value.is_finite()) {
+            None => Ok(Steps::Values { values, width }),
+            Some(at) => Err(Error::NotFinite { sequence: session, step: at / width, column: at % width, value: values[at] }),
+        }
+    }
+
+    /// Each is asked for its tokens once, so that what is checked is what is read.
+    fn prompts<'a, P: AsRef<[u32]>>(&self, prompts: &'a [P]) -> Result<Vec<Steps<'a>>> {
+        prompts.iter().map(|prompt| self.tokens(prompt.as_ref())).collect()
+    }
+
+    fn sequences<'a, P: AsRef<[f32]>>(&self, sequences: &'a [P]) -> Result<Vec<Steps<'a>>> {
+        sequences.iter().enumerate().map(|(session, values)| self.values(values.as_ref(), session)).collect()
+    }
+
+    fn expect_room(&self, rows: usize, outputs: &[f32]) -> Result<()> {
+        if rows.checked_mul(self.outputs()) == Some(outputs.len()) {
             return Ok(());
         }
-        input(format!("expected room for the logits of {rows} rows of {} tokens, found {}", self.vocab_size(), logits.len()))
+        input(format!("expected room for {rows} rows of {} outputs, found {}", self.outputs(), outputs.len()))
     }
 }
 

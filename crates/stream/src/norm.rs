@@ -48,6 +48,12 @@ impl Norm {
         })
     }
 
+    /// A LayerNorm with gain and bias, whatever the model's other norms are.
+    pub(crate) fn layer(source: &mut dyn Source, name: &str, width: usize) -> Result<Self> {
+        let mut vector = |part: &str| source.vector(&alloc::format!("{name}.{part}"), &[width]);
+        Ok(Self::Layer { gamma: vector("weight")?, beta: vector("bias")? })
+    }
+
     /// `y` = norm(`x`), both `[rows, D]`.
     pub(crate) fn forward(&self, pass: &Pass<'_>, rows: usize, x: &[f32], y: &mut [f32]) {
         let d = self.width();

@@ -3,9 +3,7 @@
 use alloc::{format, string::String, vec::Vec};
 
 use minrnn_kernels::weight_matrix::WeightMatrix;
-#[cfg(feature = "std")]
-use minrnn_model::Section;
-use minrnn_model::{Error, PackedFile, TensorEntry, WeightFormat};
+use minrnn_model::{Error, PackedFile, Section, TableTask, TensorEntry, WeightFormat};
 
 use crate::source::Source;
 use crate::{Model, Result};
@@ -17,6 +15,10 @@ pub struct PackedModel {
     pub model: Model,
     /// `tokenizer.json` of a model that reads text, as it was given to [`PackedModel::write`].
     pub tokenizer: Option<Vec<u8>>,
+    /// What inputs and outputs mean, of a model that was trained on a table.
+    pub table: Option<TableTask>,
+    /// How a step becomes numbers, of a policy: its `task.json`, as it was given to [`PackedModel::write`].
+    pub policy: Option<Vec<u8>>,
     /// The tensors of the file, in its order.
     pub tensors: Vec<TensorEntry>,
 }
@@ -25,25 +27,26 @@ impl PackedModel {
     /// The bytes every packed model begins with.
     pub const MAGIC: [u8; 8] = PackedFile::MAGIC;
 
-    /// Writes a model to `path`, whole or not at all; returns the tensors it stored. The tensors are taken out of `weights`.
+    /// Writes a model to `path`, whole or not at all, with what is needed to use it in `sections`: a [`Section::tokenizer`], a [`Section::table`]
+    /// or a [`Section::policy`]. Returns the tensors it stored, which are taken out of `weights`.
     ///
-    /// Matrices are stored in `format`; with [`WeightFormat::Int4`], embedding and head as bf16. `tokenizer` is kept as it is.
+    /// Matrices are stored in `format`; with [`WeightFormat::Int4`], embedding and head as bf16; those that meet measured numbers as f32.
     ///
     /// # Errors
-    /// When the weights are not those of such a model, or the file cannot be written.
+    /// When the weights are not those of such a model, a section is one of another model, or the file cannot be written.
     #[cfg(feature = "std")]
     pub fn write(
         path: impl AsRef<std::path::Path>,
         config: &minrnn_model::ModelConfig,
         weights: &mut minrnn_model::Weights,
         format: WeightFormat,
-        tokenizer: Option<&[u8]>,
+        sections: &[Section<'_>],
     ) -> Result<Vec<TensorEntry>> {
         let mut recorder = crate::source::Recorder::new(weights, format);
-        Model::read(config, &mut recorder)?;
+        let model = Model::read(config, &mut recorder)?;
         let tensors = recorder.finish()?;
-        let sections: Vec<Section<'_>> = tokenizer.into_iter().map(Section::tokenizer).collect();
-        minrnn_model::write_atomic(path, &PackedFile::encode(config, &sections, &tensors))?;
+        table_of(&model, |name| sections.iter().find(|section| section.name == name).map(|section| section.bytes))?;
+        minrnn_model::write_atomic(path, &PackedFile::encode(config, sections, &tensors))?;
         Ok(tensors.into_iter().map(|(entry, _)| entry).collect())
     }
 
@@ -58,6 +61,26 @@ impl PackedModel {
         Self::from_bytes(&bytes).map_err(|error| Error::malformed(path, format!("{error}")).into())
     }
 
+    /// The configuration and the weights of the packed model at `path`, as its checkpoint had them.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); also when a matrix is not stored as f32: what it was rounded from is gone.
+    #[cfg(feature = "std")]
+    pub fn unpack(path: impl AsRef<std::path::Path>) -> Result<(minrnn_model::ModelConfig, minrnn_model::Weights)> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path).map_err(|source| Error::io("read", path, source))?;
+        let unpacked = || -> Result<_> {
+            let mut file = PackedFile::parse(&bytes)?;
+            let config = file.config.clone();
+            let mut unpacker = crate::source::Unpacker::new(&mut file);
+            Model::read(&config, &mut unpacker)?;
+            let tensors = unpacker.finish();
+            file.expect_empty()?;
+            Ok((config, minrnn_model::Weights::of(path, tensors)))
+        };
+        unpacked().map_err(|error| Error::malformed(path, format!("{error}")).into())
+    }
+
     /// The packed model whose file has these bytes.
     ///
     /// # Errors
@@ -66,9 +89,19 @@ impl PackedModel {
         let mut file = PackedFile::parse(bytes)?;
         let model = Model::read(&file.config.clone(), &mut file)?;
         file.expect_empty()?;
-        let tokenizer = file.section(minrnn_model::Section::TOKENIZER).map(<[u8]>::to_vec);
-        Ok(Self { model, tokenizer, tensors: file.entries })
+        let table = table_of(&model, |name| file.section(name)).or_else(|error| damaged(format!("has a section 'table': {error}")))?;
+        let [tokenizer, policy] = [Section::TOKENIZER, Section::POLICY].map(|name| file.section(name).map(<[u8]>::to_vec));
+        if model.is_policy() && policy.is_none() {
+            return damaged("is a policy without a section 'policy', which says how a step becomes numbers; pack the model again".into());
+        }
+        Ok(Self { model, tokenizer, table, policy, tensors: file.entries })
     }
+}
+
+/// The task on tables among the sections, for this model.
+fn table_of<'a>(model: &Model, section: impl Fn(&str) -> Option<&'a [u8]>) -> minrnn_model::Result<Option<TableTask>> {
+    let Some(json) = section(Section::TABLE) else { return Ok(None) };
+    TableTask::from_bytes(json, model.config().input_width, model.outputs()).map(Some)
 }
 
 fn damaged<T>(problem: String) -> Result<T> {
@@ -80,6 +113,10 @@ fn not_finite<T>(name: &str) -> Result<T> {
 }
 
 impl Source for PackedFile<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.entries.iter().any(|entry| entry.name == name)
+    }
+
     fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
         let (format, bytes) = self.take(name, shape)?;
         let needed = shape.iter().try_fold(4usize, |bytes, &size| bytes.checked_mul(size));

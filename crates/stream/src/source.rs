@@ -11,6 +11,9 @@ use minrnn_model::Error;
 
 /// Named tensors, taken one by one with the shape that the configuration implies.
 pub(crate) trait Source {
+    /// Whether there is such a tensor, not taken yet.
+    fn has(&self, name: &str) -> bool;
+
     /// A tensor that stays f32: biases, norms, filters, initial states.
     fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>>;
 
@@ -46,6 +49,10 @@ impl<'a> Counted<'a> {
 }
 
 impl Source for Counted<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.source.has(name)
+    }
+
     fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
         let values = self.source.vector(name, shape)?;
         if !name.contains("running_") {
@@ -74,18 +81,24 @@ pub(crate) struct Checkpoint<'a> {
 
 #[cfg(feature = "std")]
 impl Checkpoint<'_> {
-    /// The format of a matrix: 4 bits are too few for the rows that tokens begin and end with, and these are few.
+    /// The format of a matrix: 4 bits are too few for the rows that tokens begin and end with, and these are few. What meets measured numbers
+    /// stays f32, as products with other formats round these.
     pub(crate) fn format_of(&self, name: &str) -> minrnn_model::WeightFormat {
-        use minrnn_model::WeightFormat::{Bf16, Int4};
-        match self.format {
-            Int4 if matches!(name, "embedding.weight" | "head.weight") => Bf16,
-            format => format,
+        use minrnn_model::WeightFormat::{Bf16, F32, Int4};
+        match (self.format, name) {
+            (_, "input.weight" | "to_go.weight" | "observation.weight" | "action.weight") => F32,
+            (Int4, "embedding.weight" | "positions.weight" | "times.weight" | "head.weight") => Bf16,
+            (format, _) => format,
         }
     }
 }
 
 #[cfg(feature = "std")]
 impl Source for Checkpoint<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.weights.get(name).is_some()
+    }
+
     fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
         Ok(self.weights.take(name, shape)?)
     }
@@ -128,6 +141,10 @@ impl<'a> Recorder<'a> {
 
 #[cfg(feature = "std")]
 impl Source for Recorder<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.checkpoint.has(name)
+    }
+
     fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
         let values = self.checkpoint.vector(name, shape)?;
         self.add(name, shape, minrnn_model::WeightFormat::F32, values.iter().flat_map(|value| value.to_le_bytes()).collect());
@@ -137,6 +154,51 @@ impl Source for Recorder<'_> {
     fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix> {
         let matrix = self.checkpoint.matrix(name, outputs, inputs)?;
         self.add(name, &[outputs, inputs], self.checkpoint.format_of(name), matrix.to_bytes());
+        Ok(matrix)
+    }
+}
+
+/// Tensors of a packed file whose matrices are f32, remembered as a checkpoint has them.
+#[cfg(feature = "std")]
+pub(crate) struct Unpacker<'a> {
+    file: &'a mut dyn Source,
+    tensors: Vec<(String, minrnn_model::Tensor)>,
+}
+
+#[cfg(feature = "std")]
+impl<'a> Unpacker<'a> {
+    pub(crate) fn new(file: &'a mut dyn Source) -> Self {
+        Self { file, tensors: Vec::new() }
+    }
+
+    pub(crate) fn finish(self) -> Vec<(String, minrnn_model::Tensor)> {
+        self.tensors
+    }
+}
+
+#[cfg(feature = "std")]
+impl Source for Unpacker<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.file.has(name)
+    }
+
+    fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+        let values = self.file.vector(name, shape)?;
+        self.tensors.push((name.to_owned(), minrnn_model::Tensor { shape: shape.to_vec(), data: values.clone() }));
+        Ok(values)
+    }
+
+    fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix> {
+        let matrix = self.file.matrix(name, outputs, inputs)?;
+        if matrix.format() != minrnn_model::WeightFormat::F32 {
+            let format = matrix.format();
+            let problem =
+                format!("stores tensor '{name}' as {format}, and the numbers it was rounded from are gone; give the run or checkpoint");
+            return Err(Error::Packed(problem).into());
+        }
+        let mut data = vec![0.0; outputs * inputs];
+        data.chunks_exact_mut(inputs).enumerate().for_each(|(i, row)| matrix.row(i, row));
+        self.tensors.push((name.to_owned(), minrnn_model::Tensor { shape: vec![outputs, inputs], data }));
         Ok(matrix)
     }
 }

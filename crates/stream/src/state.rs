@@ -5,6 +5,7 @@ use core::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::past::{Past, PastShape};
 use crate::{CheckedConfig, Error, MixerKind, Model, ModelConfig, Result, WiringKind, channel_mix};
 use minrnn_model::crc32c;
 
@@ -25,18 +26,41 @@ pub(crate) struct StateShape {
     /// The mixer of each block and how many numbers the block keeps for a session: those of its convolution, its wiring, its mixer, and
     /// its feed-forward part.
     blocks: Vec<(MixerKind, usize)>,
+    /// How many numbers the first layers keep for a session, behind those of the blocks, and the last ones behind these.
+    #[serde(default, skip_serializing_if = "are_none")]
+    ends: [usize; 2],
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pasts: Vec<PastShape>,
 }
 
-/// States of models without wirings are written as they were before there were any.
+// States of models without what came later are written as they were before.
+
 fn is_none(wiring: &WiringKind) -> bool {
     *wiring == WiringKind::None
 }
 
+fn are_none(ends: &[usize; 2]) -> bool {
+    *ends == [0; 2]
+}
+
 impl StateShape {
-    pub(crate) fn new(config: &CheckedConfig) -> Self {
+    /// That of a model whose first layers keep `front` numbers.
+    pub(crate) fn new(config: &CheckedConfig, front: usize, pasts: Vec<PastShape>) -> Self {
         let ModelConfig { d_model, conv, wiring, .. } = **config;
         let block = |layer| (config.mixer_at(layer), config.block_state_len(layer));
-        Self { d_model, conv, wiring, blocks: (0..config.n_layers).map(block).collect() }
+        let end = usize::try_from(config.head_cost().state).unwrap_or(usize::MAX);
+        Self { d_model, conv, wiring, blocks: (0..config.n_layers).map(block).collect(), ends: [front, end], pasts }
+    }
+
+    /// The lists of past tokens that a session keeps.
+    pub(crate) fn pasts(&self) -> &[PastShape] {
+        &self.pasts
+    }
+
+    /// Where the numbers of the first and of the last layers begin in a row, and how many they are.
+    pub(crate) fn ends(&self) -> [(usize, usize); 2] {
+        let (first, [front, end]) = (self.block_lens().sum(), self.ends);
+        [(first, front), (first + front, end)]
     }
 
     /// The shape of sessions saved when RWKV-4 did not keep what rounding its log-weights loses, and the places in a row of this shape where
@@ -60,9 +84,20 @@ impl StateShape {
         self.blocks.iter().map(|&(_, len)| len)
     }
 
-    /// Numbers kept for a session.
+    /// Numbers kept for a session, those of past tokens left out.
     pub(crate) fn row_len(&self) -> usize {
-        self.block_lens().sum()
+        self.block_lens().chain(self.ends).sum()
+    }
+
+    /// Numbers of the past tokens that were kept, one count for each list of each session; `None` where it is more than a session keeps, or more
+    /// than there can be.
+    fn past_len(&self, rows: usize, kept: &[usize]) -> Option<usize> {
+        if rows.checked_mul(self.pasts.len()) != Some(kept.len()) {
+            return None;
+        }
+        let each = kept.iter().zip(self.pasts.iter().cycle());
+        each.map(|(&kept, shape)| if kept <= shape.tokens { kept.checked_mul(shape.width) } else { None })
+            .try_fold(0usize, |sum, len| sum.checked_add(len?))
     }
 }
 
@@ -72,16 +107,28 @@ struct Header {
     version: u64,
     rows: usize,
     shape: StateShape,
+    /// For each list of past tokens of each session how many it holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    kept: Vec<usize>,
 }
 
-/// The memory of one or many sessions, a row for each: hidden states and convolution windows, a fixed number of f32 however long the
-/// session. Cloning forks all sessions, [`select`](State::select) some.
-#[derive(Debug, Clone, PartialEq)]
+/// The memory of one or many sessions, a row for each: hidden states, convolution windows, means, a fixed number of f32 however long the
+/// session; and, of models with attention or long filters, past tokens as far back as they are seen. Cloning forks all sessions,
+/// [`select`](State::select) some.
+#[derive(Debug, Clone)]
 pub struct State {
     shape: StateShape,
     rows: usize,
     /// `[rows, row_len]`.
     values: Vec<f32>,
+    /// `[rows, shape.pasts]`.
+    pasts: Vec<Past>,
+}
+
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        self.shape == other.shape && self.rows == other.rows && self.values == other.values && self.seen().eq(other.seen())
+    }
 }
 
 impl State {
@@ -89,30 +136,92 @@ impl State {
     pub(crate) fn new(shape: StateShape, rows: usize, first: &[f32]) -> Result<Self> {
         let mut values = room_for(rows, first.len())?;
         (0..rows).for_each(|_| values.extend_from_slice(first));
-        Ok(Self { shape, rows, values })
+        let mut pasts = Vec::new();
+        let lists = rows.saturating_mul(shape.pasts.len());
+        pasts.try_reserve_exact(lists).map_err(|_| too_large(rows, shape.row_len()))?;
+        pasts.resize_with(lists, Past::default);
+        Ok(Self { shape, rows, values, pasts })
     }
 
-    pub(crate) fn values_mut(&mut self) -> &mut [f32] {
-        &mut self.values
+    /// The numbers of all sessions, and their lists of past tokens.
+    pub(crate) fn parts_mut(&mut self) -> (&mut [f32], &mut [Past]) {
+        (&mut self.values, &mut self.pasts)
     }
 
-    /// `rows` sessions with the numbers that [`values`](State::values) gave, for `model`.
+    /// What the first layers keep of session `row`.
+    pub(crate) fn front(&self, row: usize) -> &[f32] {
+        let [(first, len), _] = self.shape.ends();
+        &self.values[row * self.shape.row_len() + first..][..len]
+    }
+
+    /// Makes room for `upcoming` tokens of session `row`, of which at most `at_once` come in one pass.
+    pub(crate) fn reserve(&mut self, row: usize, upcoming: usize, at_once: usize) -> Result<()> {
+        let lists = self.shape.pasts.len();
+        let mut pasts = self.pasts.iter_mut().skip(row * lists).zip(&self.shape.pasts);
+        pasts.try_for_each(|(past, shape)| past.reserve(shape, upcoming, at_once)).map_err(|_| no_room_for_past())
+    }
+
+    /// The past tokens that each list of each session holds and a next token sees.
+    fn seen(&self) -> impl Iterator<Item = &[f32]> {
+        self.pasts.iter().zip(self.shape.pasts.iter().cycle()).map(|(past, shape)| past.seen(shape))
+    }
+
+    /// What session `row` keeps of past tokens, a list for each block with attention or a long filter, each the numbers of one token after those
+    /// of another, the oldest first.
+    ///
+    /// # Panics
+    /// When there is no such session.
+    pub fn pasts(&self, row: usize) -> impl ExactSizeIterator<Item = &[f32]> {
+        assert!(row < self.rows, "there is no session {row} among {}", self.rows);
+        let lists = self.shape.pasts.len();
+        self.pasts[row * lists..][..lists].iter().zip(&self.shape.pasts).map(|(past, shape)| past.seen(shape))
+    }
+
+    /// Numbers kept of one token by each block with attention or a long filter.
+    pub fn past_widths(&self) -> impl ExactSizeIterator<Item = usize> {
+        self.shape.pasts.iter().map(|shape| shape.width)
+    }
+
+    /// `rows` sessions with the numbers that [`values`](State::values) gave, for `model`, and the `pasts` of the first session, then those of the
+    /// second, and so on.
     ///
     /// # Errors
     /// When there are more or fewer numbers than the sessions of this model have, or one is NaN or infinite.
+    pub fn from_parts(model: &Model, rows: usize, values: Vec<f32>, pasts: Vec<Vec<f32>>) -> Result<Self> {
+        let state = Self::of_values(model, rows, values)?;
+        let shapes = state.shape.pasts.iter().cycle();
+        let fits = pasts
+            .iter()
+            .zip(shapes)
+            .all(|(past, shape)| past.len().is_multiple_of(shape.width) && past.len() / shape.width <= shape.tokens);
+        if !fits || rows.checked_mul(state.shape.pasts.len()) != Some(pasts.len()) {
+            return Err(Error::State("has other past tokens than the sessions of this model keep; it belongs to another model".into()));
+        }
+        let state = Self { pasts: pasts.into_iter().map(Past::of).collect(), ..state };
+        state.expect_finite()?;
+        Ok(state)
+    }
+
+    /// The same of a model that keeps no past tokens.
+    ///
+    /// # Errors
+    /// As [`from_parts`](State::from_parts); also when the model keeps some.
     pub fn from_values(model: &Model, rows: usize, values: Vec<f32>) -> Result<Self> {
+        Self::from_parts(model, rows, values, Vec::new())
+    }
+
+    /// With lists that are still to come.
+    fn of_values(model: &Model, rows: usize, values: Vec<f32>) -> Result<Self> {
         let shape = model.state_shape().clone();
         if rows.checked_mul(shape.row_len()) != Some(values.len()) {
             let (expected, found) = (shape.row_len(), values.len());
             let sentence = format!("has {found} numbers for {rows} sessions, expected {expected} for each; it belongs to another model");
             return Err(Error::State(sentence));
         }
-        let state = Self { shape, rows, values };
-        state.expect_finite()?;
-        Ok(state)
+        Ok(Self { shape, rows, values, pasts: Vec::new() })
     }
 
-    /// The numbers of every session, one session after the other.
+    /// The numbers of every session, one session after the other; past tokens are in [`pasts`](State::pasts).
     pub fn values(&self) -> &[f32] {
         &self.values
     }
@@ -122,14 +231,14 @@ impl State {
         self.rows
     }
 
-    /// Bytes that a session takes.
+    /// Bytes that a session takes, past tokens left out.
     pub fn bytes_per_row(&self) -> usize {
         self.shape.row_len() * size_of::<f32>()
     }
 
-    /// Bytes that all sessions take.
+    /// Bytes that all sessions take, with the past tokens that they see.
     pub fn bytes(&self) -> usize {
-        self.rows * self.bytes_per_row()
+        self.rows * self.bytes_per_row() + self.seen().map(size_of_val).sum::<usize>()
     }
 
     /// The sessions `rows`, in that order; a row may be chosen several times.
@@ -141,18 +250,39 @@ impl State {
         for &row in rows {
             values.extend_from_slice(self.row(row)?);
         }
-        Ok(Self { shape: self.shape.clone(), rows: rows.len(), values })
+        let mut pasts = Vec::new();
+        let lists = self.shape.pasts.len();
+        pasts.try_reserve_exact(rows.len().saturating_mul(lists)).map_err(|_| no_room_for_past())?;
+        for &row in rows {
+            for (past, shape) in self.pasts[row * lists..][..lists].iter().zip(&self.shape.pasts) {
+                pasts.push(past.copied(shape).map_err(|_| no_room_for_past())?);
+            }
+        }
+        Ok(Self { shape: self.shape.clone(), rows: rows.len(), values, pasts })
     }
 
     /// Replaces session `row` by session `source_row` of `source`.
     ///
     /// # Errors
-    /// When there is no such row, or the states belong to models of different sizes.
+    /// When there is no such row, the states belong to models of different sizes, or memory cannot hold the past tokens.
     pub fn copy_row(&mut self, row: usize, source: &State, source_row: usize) -> Result<()> {
         self.expect_shape(&source.shape)?;
         self.row(row)?;
-        let len = self.shape.row_len();
-        self.values[row * len..][..len].copy_from_slice(source.row(source_row)?);
+        let (len, values, lists) = (self.shape.row_len(), source.row(source_row)?, self.shape.pasts.len());
+        for (at, shape) in self.shape.pasts.iter().enumerate() {
+            let copied = self.pasts[row * lists + at].copy_from(&source.pasts[source_row * lists + at], shape);
+            copied.map_err(|_| no_room_for_past())?;
+        }
+        self.values[row * len..][..len].copy_from_slice(values);
+        Ok(())
+    }
+
+    /// Makes session `row` that of which nothing has been read, `first` being its numbers.
+    pub(crate) fn restart(&mut self, row: usize, first: &[f32]) -> Result<()> {
+        self.row(row)?;
+        let (len, lists) = (self.shape.row_len(), self.shape.pasts.len());
+        self.values[row * len..][..len].copy_from_slice(first);
+        self.pasts[row * lists..][..lists].iter_mut().for_each(Past::clear);
         Ok(())
     }
 
@@ -163,20 +293,29 @@ impl State {
     pub fn append(&mut self, other: &State) -> Result<()> {
         self.expect_shape(&other.shape)?;
         self.values.try_reserve(other.values.len()).map_err(|_| too_large(self.rows.saturating_add(other.rows), self.shape.row_len()))?;
+        let mut copies = Vec::new();
+        copies.try_reserve_exact(other.pasts.len()).map_err(|_| no_room_for_past())?;
+        for (past, shape) in other.pasts.iter().zip(other.shape.pasts.iter().cycle()) {
+            copies.push(past.copied(shape).map_err(|_| no_room_for_past())?);
+        }
+        self.pasts.try_reserve(copies.len()).map_err(|_| no_room_for_past())?;
+        self.pasts.append(&mut copies);
         self.values.extend_from_slice(&other.values);
         self.rows += other.rows;
         Ok(())
     }
 
-    /// Everything as bytes: the sizes of the model, the numbers (little-endian), a checksum.
+    /// Everything as bytes: the sizes of the model, the numbers (little-endian) of all sessions, then their past tokens, a checksum.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let header = Header { version: VERSION, rows: self.rows, shape: self.shape.clone() };
+        let kept = self.seen().zip(self.shape.pasts.iter().cycle()).map(|(seen, shape)| seen.len() / shape.width).collect();
+        let header = Header { version: VERSION, rows: self.rows, shape: self.shape.clone(), kept };
         let header = serde_json::to_vec(&header).expect("numbers and names serialise");
         let mut bytes = Vec::with_capacity(FRAME + header.len() + self.bytes() + CHECKSUM);
         bytes.extend(MAGIC);
         bytes.extend((header.len() as u32).to_le_bytes());
         bytes.extend(header);
-        bytes.extend(self.values.iter().flat_map(|value| value.to_le_bytes()));
+        let numbers = core::iter::once(&self.values[..]).chain(self.seen()).flatten();
+        bytes.extend(numbers.flat_map(|value| value.to_le_bytes()));
         bytes.extend(crc32c(&bytes).to_le_bytes());
         bytes
     }
@@ -215,27 +354,38 @@ impl State {
         if found != *expected && found != earlier {
             return wrong(format!("belongs to another model: it has {found:?}, this model {expected:?}"));
         }
-        if header.rows.checked_mul(found.row_len()).and_then(|len| len.checked_mul(size_of::<f32>())) != Some(numbers.len()) {
+        let sessions = header.rows.checked_mul(found.row_len());
+        let past_len = found.past_len(header.rows, &header.kept);
+        let all = sessions.zip(past_len).and_then(|(sessions, past)| sessions.checked_add(past)?.checked_mul(size_of::<f32>()));
+        let (Some(sessions), true) = (sessions, all == Some(numbers.len())) else {
             return wrong(format!("claims {} sessions but holds {} bytes of them; save it again", header.rows, numbers.len()));
-        }
-        let values: Vec<f32> = numbers.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        };
+        let mut numbers = numbers.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
+        let values: Vec<f32> = numbers.by_ref().take(sessions).collect();
         let values = if found == *expected { values } else { with_zeros(&values, found.row_len(), &gaps) };
-        let state = Self { shape: expected.clone(), rows: header.rows, values };
+        let lists = header.kept.iter().zip(expected.pasts.iter().cycle());
+        let pasts = lists.map(|(kept, shape)| Past::of(numbers.by_ref().take(kept * shape.width).collect())).collect();
+        let state = Self { shape: expected.clone(), rows: header.rows, values, pasts };
         state.expect_finite()?;
         Ok(state)
     }
 
     fn expect_finite(&self) -> Result<()> {
-        match self.values.iter().position(|value| !value.is_finite()) {
+        let refused = |row: usize, value: f32| {
+            Err(Error::State(format!("holds {value} in session {row}, expected finite numbers; begin that session anew")))
+        };
+        if let Some(at) = self.values.iter().position(|value| !value.is_finite()) {
+            return refused(at / self.shape.row_len(), self.values[at]);
+        }
+        let flawed = |(list, past): (usize, &Past)| Some((list, *past.values().iter().find(|value| !value.is_finite())?));
+        match self.pasts.iter().enumerate().find_map(flawed) {
             None => Ok(()),
-            Some(at) => {
-                let (row, value) = (at / self.shape.row_len(), self.values[at]);
-                Err(Error::State(format!("holds {value} in session {row}, expected finite numbers; begin that session anew")))
-            }
+            Some((list, value)) => refused(list / self.shape.pasts.len(), value),
         }
     }
 
-    fn row(&self, row: usize) -> Result<&[f32]> {
+    /// The numbers of session `row`.
+    pub(crate) fn row(&self, row: usize) -> Result<&[f32]> {
         if row >= self.rows {
             return Err(Error::Input(format!("the state has {} sessions, there is no session {row}", self.rows)));
         }
@@ -267,6 +417,10 @@ fn too_large(rows: usize, row_len: usize) -> Error {
     Error::Input(format!("memory cannot hold {rows} sessions of {bytes} bytes each; ask for fewer"))
 }
 
+fn no_room_for_past() -> Error {
+    Error::Input("memory cannot hold the past tokens that the sessions see; keep fewer sessions".into())
+}
+
 /// Rows of `row_len` numbers with zeros put in, so that they stand at `gaps` of the longer rows.
 fn with_zeros(values: &[f32], row_len: usize, gaps: &[Range<usize>]) -> Vec<f32> {
     let mut longer = Vec::with_capacity(values.len() + values.len() / row_len.max(1) * gaps.iter().map(Range::len).sum::<usize>());
@@ -292,6 +446,7 @@ pub(crate) fn first_row(shape: &StateShape, mut init_block: impl FnMut(usize, &m
         init_block(i, block);
         rest = behind;
     }
+    // The first and the last layers begin with zeros.
     row
 }
 
@@ -305,7 +460,7 @@ mod tests {
         let (mixer, ff) = (MixerKind::Rwkv4, FeedForwardKind::ChannelMix);
         let config = ModelConfig { vocab_size: 3, mixer, ff, d_model: 2, expansion: 1.0, n_layers: 2, conv: false, ..Default::default() };
         let config = config.checked().unwrap();
-        let shape = StateShape::new(&config);
+        let shape = StateShape::new(&config, 0, Vec::new());
         let (earlier, gaps) = shape.without_losses(&config);
         // Previous input, mean, log-weight (and now the losses) of the mixer, previous input of the feed-forward part.
         assert_eq!((earlier.row_len(), shape.row_len()), (2 * 8, 2 * 10));
@@ -319,7 +474,7 @@ mod tests {
     #[test]
     fn sessions_of_other_mixers_have_no_numbers_to_add() {
         let config = ModelConfig { vocab_size: 3, d_model: 4, n_layers: 3, ..Default::default() }.checked().unwrap();
-        let shape = StateShape::new(&config);
+        let shape = StateShape::new(&config, 0, Vec::new());
         assert_eq!(shape.without_losses(&config), (shape.clone(), Vec::new()));
     }
 }

@@ -140,7 +140,7 @@ fn products(pass: &Pass<'_>, in_proj: &Linear, shift: &Shift, memory: Memory<'_>
                 // SAFETY: pieces have channels of their own.
                 let (into, queries) = unsafe { (into.part(row, range.clone()), queries.part(row, range.clone())) };
                 for i in 0..each {
-                    // SAFETY: as above.
+                    // SAFETY: pieces have channels of their own, here of the kept keys.
                     let key = unsafe { shift.step(memory, span.session, range.start + i, at(1, row, i)) };
                     into[i] = key * at(2, row, i);
                     queries[i] = at(0, row, i);

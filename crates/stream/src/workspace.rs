@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use minrnn_kernels::weight_matrix::Scratch;
 
 use crate::pass::Span;
+use crate::reads::{Input, Steps};
 
 /// What a pass needs besides model and state. It grows to the largest pass it has served and is then reused without allocating; one
 /// serves any number of models and sessions, one after the other.
@@ -16,8 +17,10 @@ pub struct Workspace {
     /// Memory of products, one for each piece.
     pub(crate) scratches: Vec<Scratch>,
     pub(crate) spans: Vec<Span>,
-    pub(crate) tokens: Vec<u32>,
-    /// Which rows of the pass lead to logits, and to which row of them.
+    pub(crate) input: Input,
+    /// N, the rows of all spans.
+    pub(crate) rows: usize,
+    /// Which rows of the pass lead to outputs, and to which row of them.
     pub(crate) wanted: Vec<(usize, usize)>,
 }
 
@@ -47,21 +50,23 @@ impl Workspace {
         let Buffers { normed, product, hidden, recurrent, wired } = &self.buffers;
         let floats: usize = [&self.x, normed, product, hidden].into_iter().chain(recurrent).chain(wired).map(Vec::capacity).sum();
         let lists = self.spans.capacity() * size_of::<Span>() + self.wanted.capacity() * size_of::<(usize, usize)>();
-        floats * size_of::<f32>() + lists + self.tokens.capacity() * size_of::<u32>()
+        let Input { tokens, values } = &self.input;
+        (floats + values.capacity()) * size_of::<f32>() + lists + tokens.capacity() * size_of::<u32>()
     }
 
     /// Empties the lists for a new pass.
     pub(crate) fn begin(&mut self) {
         self.spans.clear();
-        self.tokens.clear();
+        self.input.clear();
+        self.rows = 0;
         self.wanted.clear();
     }
 
-    /// Adds tokens of a session; the row of the last.
-    pub(crate) fn add(&mut self, session: usize, tokens: &[u32]) -> usize {
-        self.spans.push(Span { session, first: self.tokens.len(), len: tokens.len() });
-        self.tokens.extend_from_slice(tokens);
-        self.tokens.len() - 1
+    /// Adds steps of a session that take `rows` rows of the residual stream.
+    pub(crate) fn add(&mut self, session: usize, steps: Steps<'_>, rows: usize) {
+        self.spans.push(Span { session, first: self.rows, len: rows });
+        self.input.push(steps);
+        self.rows += rows;
     }
 }
 

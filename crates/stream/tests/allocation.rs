@@ -3,13 +3,16 @@
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{REFERENCED, model, small};
-use minrnn_model::{FeedForwardKind, GruForm, ModelConfig, NormKind, WeightFormat};
+use common::{REFERENCED, drawn_model, model, small};
+use minrnn_model::{FeedForwardKind, GruForm, MixerKind, ModelConfig, NormKind, Pooling, Positions, WeightFormat};
 use minrnn_stream::Workspace;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+/// Held by the test that counts: there is one counter.
+static COUNTS: Mutex<()> = Mutex::new(());
 
 struct Counting;
 
@@ -32,6 +35,7 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn a_step_inside_a_pool_allocates_nothing() {
+    let _counts = COUNTS.lock();
     for threads in [1, 2] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         for mixer in REFERENCED {
@@ -51,6 +55,31 @@ fn a_step_inside_a_pool_allocates_nothing() {
                 });
                 assert_eq!(counted, 0, "{mixer} in {format} on {threads} threads");
             }
+        }
+    }
+}
+
+/// Caches that are full but for room for a few steps are as good as states of a fixed size.
+#[test]
+fn a_step_of_numbers_allocates_nothing_whatever_the_mixer() {
+    let _counts = COUNTS.lock();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    for &mixer in MixerKind::ALL {
+        let base = ModelConfig { vocab_size: 0, input_width: 3, n_outputs: 2, max_seq_len: 9, ..small(mixer) };
+        for config in [
+            ModelConfig { pooling: Pooling::Mean, pair_head: true, positions: Positions::Learned, ..base.clone() },
+            if mixer == MixerKind::Attention { ModelConfig { positions: Positions::Rotary, ..base } } else { base },
+        ] {
+            let model = drawn_model(&config, WeightFormat::Bf16);
+            let (mut state, mut workspace, mut outputs) = (model.init_state(2).unwrap(), Workspace::new(), vec![0.0; 4]);
+            let counted = pool.install(|| {
+                let mut steps = |n| (0..n).for_each(|_| model.step_values(&[0.5; 6], &mut state, &mut outputs, &mut workspace).unwrap());
+                steps(30);
+                let before = ALLOCATIONS.load(Ordering::Relaxed);
+                steps(50);
+                ALLOCATIONS.load(Ordering::Relaxed) - before
+            });
+            assert_eq!(counted, 0, "{mixer}");
         }
     }
 }

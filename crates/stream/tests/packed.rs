@@ -3,13 +3,15 @@
 mod common;
 
 use common::{Tensors, assert_close, configs, distance, small, stepped, tensors, tokens, weights};
-use minrnn_model::{FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind, WeightFormat};
+use minrnn_model::{
+    Classifier, FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind, Normalization, Section, TableTask, WeightFormat,
+};
 use minrnn_stream::{Model, PackedModel};
 
-fn packed(config: &ModelConfig, tensors: &Tensors, format: WeightFormat, tokenizer: Option<&[u8]>) -> Vec<u8> {
+fn packed(config: &ModelConfig, tensors: &Tensors, format: WeightFormat, sections: &[Section<'_>]) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("model.minrnn");
-    PackedModel::write(&path, config, &mut weights(tensors), format, tokenizer).unwrap();
+    PackedModel::write(&path, config, &mut weights(tensors), format, sections).unwrap();
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     std::fs::read(path).unwrap()
 }
@@ -32,7 +34,7 @@ fn a_packed_model_runs_as_the_model_it_was_made_of() {
         let (tensors, tokens) = (tensors(&config, 3), tokens(&config, 12, 1));
         for &format in WeightFormat::ALL {
             let model = Model::new(&config, &mut weights(&tensors), format).unwrap();
-            let read = PackedModel::from_bytes(&packed(&config, &tensors, format, Some(b"{}"))).unwrap();
+            let read = PackedModel::from_bytes(&packed(&config, &tensors, format, &[Section::tokenizer(b"{}")])).unwrap();
             assert_eq!(read.model.config(), &config);
             assert_eq!(read.tokenizer.as_deref(), Some(&b"{}"[..]));
             assert_eq!(stepped(&read.model, &tokens), stepped(&model, &tokens), "{format} {config:?}");
@@ -48,7 +50,7 @@ fn a_path_is_read_as_a_checkpoint_or_as_a_packed_model() {
     let items = tensors.iter().map(|(name, (shape, values))| (name.clone(), shape.clone(), values.as_slice().into()));
     minrnn_model::write_safetensors(directory.path().join(minrnn_model::WEIGHTS_FILE), items, None).unwrap();
     let path = directory.path().join("model.minrnn");
-    PackedModel::write(&path, &config, &mut weights(&tensors), WeightFormat::F32, None).unwrap();
+    PackedModel::write(&path, &config, &mut weights(&tensors), WeightFormat::F32, &[]).unwrap();
     let [checkpoint, packed] = [directory.path(), &path].map(|path| stepped(&Model::load(path).unwrap(), &tokens));
     assert_eq!(checkpoint, packed);
     assert!(PackedModel::read(&path).unwrap().tokenizer.is_none());
@@ -76,7 +78,7 @@ fn formats_stay_near_f32() {
 fn four_bits_are_kept_from_embedding_and_head() {
     let config = ModelConfig { gru_form: GruForm::Torch, ..small(MixerKind::Gru) };
     let tensors = tensors(&config, 5);
-    let read = PackedModel::from_bytes(&packed(&config, &tensors, WeightFormat::Int4, None)).unwrap();
+    let read = PackedModel::from_bytes(&packed(&config, &tensors, WeightFormat::Int4, &[])).unwrap();
     let format = |name: &str| read.tensors.iter().find(|entry| entry.name == name).unwrap().format;
     assert_eq!(format("embedding.weight"), WeightFormat::Bf16);
     assert_eq!(format("head.weight"), WeightFormat::Bf16);
@@ -93,7 +95,7 @@ fn refusal(bytes: &[u8]) -> String {
 fn every_truncation_and_every_flipped_byte_is_refused() {
     for &format in WeightFormat::ALL {
         let config = tiny();
-        let bytes = packed(&config, &tensors(&config, 2), format, Some(b"{\"a\": 1}"));
+        let bytes = packed(&config, &tensors(&config, 2), format, &[Section::tokenizer(b"{\"a\": 1}")]);
         PackedModel::from_bytes(&bytes).unwrap();
         for len in 0..bytes.len() {
             assert!(refusal(&bytes[..len]).starts_with("the packed model "), "cut to {len}");
@@ -128,7 +130,7 @@ fn forged(bytes: &[u8], change: impl FnOnce(String) -> String) -> Vec<u8> {
 #[test]
 fn contradictions_under_a_valid_checksum_are_refused() {
     let config = tiny();
-    let bytes = packed(&config, &tensors(&config, 2), WeightFormat::Int8, Some(b"{}"));
+    let bytes = packed(&config, &tensors(&config, 2), WeightFormat::Int8, &[Section::tokenizer(b"{}")]);
     PackedModel::from_bytes(&forged(&bytes, |header| header)).unwrap();
     let refused = |from: &str, to: &str| {
         refusal(&forged(&bytes, |header| {
@@ -139,7 +141,7 @@ fn contradictions_under_a_valid_checksum_are_refused() {
     let huge = "18446744073709551615";
     let section = r#"[{"name":"tokenizer","bytes":2,"required":true}]"#;
     assert!(refused(section, &section.replace('2', huge)).contains("for section 'tokenizer', more than it has"));
-    assert!(refused(section, &section.replace("tokenizer", "table")).contains("needs its section 'table'"));
+    assert!(refused(section, &section.replace("tokenizer", "later")).contains("needs its section 'later'"));
     assert!(refused(section, "[]").contains("does not account for"));
     assert!(refused(r#""vocab_size":5"#, &format!(r#""vocab_size":{huge}"#)).contains("vocab_size"));
     assert!(refused(r#""vocab_size":5"#, r#""vocab_size":4000000"#).contains("shape [5, 4], expected [4000000, 4]"));
@@ -162,9 +164,47 @@ fn contradictions_under_a_valid_checksum_are_refused() {
 fn logits_of_a_packed_model_are_those_of_the_reference() {
     let config = ModelConfig { conv: true, ..small(MixerKind::MinLstm) };
     let tensors = tensors(&config, 3);
-    let read = PackedModel::from_bytes(&packed(&config, &tensors, WeightFormat::F32, None)).unwrap();
+    let read = PackedModel::from_bytes(&packed(&config, &tensors, WeightFormat::F32, &[])).unwrap();
     let tokens = tokens(&config, 20, 1);
     let mut reference = common::reference::Reference::new(&config, &tensors);
     let expected: Vec<f32> = tokens.iter().flat_map(|&token| reference.step(token)).collect();
     assert_close(&stepped(&read.model, &tokens), &expected, 2e-6, "packed");
+}
+
+#[test]
+fn a_packed_classifier_keeps_its_columns_classes_and_means() {
+    let config = ModelConfig { vocab_size: 0, input_width: 2, n_outputs: 3, ..tiny() };
+    let tensors = common::drawn(&config, 4);
+    let table = TableTask::Classify(Classifier {
+        columns: vec!["x".into(), "y".into()],
+        group: "machine".into(),
+        target: "state".into(),
+        classes: vec!["good".into(), "worn".into(), "broken".into()],
+        normalization: Normalization { mean: vec![1.0, -2.0], deviation: vec![0.5, 4.0] },
+    });
+    let json = serde_json::to_vec(&table).unwrap();
+    let bytes = packed(&config, &tensors, WeightFormat::Int8, &[Section::table(&json)]);
+    let read = PackedModel::from_bytes(&bytes).unwrap();
+    assert_eq!((read.table.as_ref(), read.tokenizer, read.policy), (Some(&table), None, None));
+    let format = |name: &str| read.tensors.iter().find(|entry| entry.name == name).unwrap().format;
+    assert_eq!((format("input.weight"), format("head.weight")), (WeightFormat::F32, WeightFormat::Int8));
+    // Without it the model is one of numbers that nobody knows.
+    assert_eq!(PackedModel::from_bytes(&packed(&config, &tensors, WeightFormat::F32, &[])).unwrap().table, None);
+    let other = ModelConfig { n_outputs: 2, ..config.clone() };
+    let path = tempfile::tempdir().unwrap();
+    let path = path.path().join("model.minrnn");
+    let mut of_other = weights(&common::drawn(&other, 4));
+    let refused = PackedModel::write(&path, &other, &mut of_other, WeightFormat::F32, &[Section::table(&json)]).unwrap_err().to_string();
+    assert!(refused.contains("cannot be used: expected what 2 outputs stand for") && !path.exists(), "{refused}");
+    let damaged = json.iter().map(|&byte| if byte == b'2' { b'3' } else { byte }).collect::<Vec<_>>();
+    let length = format!(r#""bytes":{}"#, json.len());
+    assert!(String::from_utf8_lossy(&bytes).contains(&length));
+    let at = bytes.windows(json.len()).position(|window| window == json).unwrap();
+    let mut garbled = bytes.clone();
+    garbled[at..at + 8].copy_from_slice(&damaged[1..9]);
+    let end = garbled.len() - 4;
+    let checksum = crc32c::crc32c(&garbled[..end]).to_le_bytes();
+    garbled[end..].copy_from_slice(&checksum);
+    let refused = refusal(&garbled);
+    assert!(refused.contains("the packed model has a section 'table': the description of the task cannot be used"), "{refused}");
 }

@@ -99,11 +99,16 @@ fn no_configuration_made_by_hand_panics() {
                     let cost = config.cost()?;
                     Ok::<_, Error>(SIZES.map(|tokens| (cost.carried(tokens), cost.flops(tokens))))
                 });
-                expect(&what("check_supported"), Any, || minrnn_stream::check_supported(&config));
                 runs(&what("the rest"), || {
                     let checked = config.checked().map(|checked| {
                         let costs = [checked.embedding_cost(), checked.head_cost(), checked.block_cost(usize::MAX)];
-                        (costs, checked.block_state_len(usize::MAX), checked.inside_wiring(), checked.tensors().len())
+                        (
+                            costs,
+                            checked.block_state_len(usize::MAX),
+                            checked.block_past(usize::MAX),
+                            checked.inside_wiring(),
+                            checked.tensors().len(),
+                        )
                     });
                     let sizes = [config.outputs(), config.step_rank(), config.attention_window(), config.mixer_kinds().len()];
                     (checked, sizes, config.forget_ceiling(usize::MAX), config.mixer_at(usize::MAX), config.ff_at(usize::MAX))
@@ -133,7 +138,7 @@ fn models_of_such_configurations_are_not_made() {
             let answer = if config.validate().is_ok() { Any } else { Refused };
             expect(&format!("Model::new with {key}"), answer, || Model::new(&config, &mut weights(&tensors), WeightFormat::Int8));
             let path = directory.path().join("model.minrnn");
-            let write = || PackedModel::write(&path, &config, &mut weights(&tensors), WeightFormat::Bf16, None);
+            let write = || PackedModel::write(&path, &config, &mut weights(&tensors), WeightFormat::Bf16, &[]);
             expect(&format!("PackedModel::write with {key}"), answer, write);
             expect(&format!("CheckpointConfig::write with {key}"), answer, || {
                 CheckpointConfig::new(config.clone()).write(directory.path())
@@ -252,7 +257,7 @@ fn weights_that_are_not_finite_are_refused_by_name() {
             for &format in WeightFormat::ALL {
                 let told = Model::new(&config, &mut weights(&bad), format).unwrap_err().to_string();
                 assert!(told.contains(&format!("tensor '{name}' holds {value} at position {at}")), "{told}");
-                let told = PackedModel::write(&path, &config, &mut weights(&bad), format, None).unwrap_err().to_string();
+                let told = PackedModel::write(&path, &config, &mut weights(&bad), format, &[]).unwrap_err().to_string();
                 assert!(told.contains(&format!("tensor '{name}' holds {value}")) && !path.exists(), "{told}");
             }
         }
@@ -262,7 +267,7 @@ fn weights_that_are_not_finite_are_refused_by_name() {
         let told = Model::new(&config, &mut weights(&large), WeightFormat::Bf16);
         assert_eq!(told.is_err(), matches!(shape[..], [_, _]), "{name}");
         large.get_mut(name).unwrap().1[at] = f32::from_bits(0x7f7f_7fff);
-        PackedModel::write(&path, &config, &mut weights(&large), WeightFormat::Bf16, None).unwrap();
+        PackedModel::write(&path, &config, &mut weights(&large), WeightFormat::Bf16, &[]).unwrap();
         PackedModel::read(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
     }
@@ -274,7 +279,7 @@ fn packed_weights_that_are_not_finite_are_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("model.minrnn");
     for &format in WeightFormat::ALL {
-        let entries = PackedModel::write(&path, &config, &mut weights(&tensors(&config, 3)), format, None).unwrap();
+        let entries = PackedModel::write(&path, &config, &mut weights(&tensors(&config, 3)), format, &[]).unwrap();
         let bytes = std::fs::read(&path).unwrap();
         let header = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
         let mut at = 24 + header;

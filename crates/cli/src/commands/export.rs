@@ -7,6 +7,7 @@ use minrnn::Error;
 use minrnn::interchange::{Form, Format, export};
 use minrnn::train::find_checkpoint;
 use minrnn_model::{CONFIG_FILE, read_checkpoint, write_safetensors};
+use minrnn_stream::PackedModel;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -15,7 +16,7 @@ use crate::output::{expect_harmless, print};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run directory, whose best checkpoint is taken, or a checkpoint
+    /// Run directory, whose best checkpoint is taken, a checkpoint, or a packed model of f32 weights
     run: PathBuf,
     /// Whose names the weights are to have
     #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
@@ -26,17 +27,23 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    expect_harmless(&args.output, [])?;
+    expect_harmless(&args.output, [args.run.as_path()])?;
     let format: Format = args.format.parse()?;
-    let checkpoint = find_checkpoint(&args.run)?;
-    let (config, mut weights) = read_checkpoint(&checkpoint).map_err(Error::from)?;
-    let form = form(&config.sections, format).map_err(|problem| Error::malformed(checkpoint.join(CONFIG_FILE), problem))?;
-    let tensors = export(format, &mut weights, &config.model, form)?;
+    let (source, model, mut weights, form) = if args.run.is_file() {
+        let (model, weights) = PackedModel::unpack(&args.run).map_err(Error::from)?;
+        (args.run.clone(), model, weights, Form::default())
+    } else {
+        let checkpoint = find_checkpoint(&args.run)?;
+        let (config, weights) = read_checkpoint(&checkpoint).map_err(Error::from)?;
+        let form = form(&config.sections, format).map_err(|problem| Error::malformed(checkpoint.join(CONFIG_FILE), problem))?;
+        (checkpoint, config.model, weights, form)
+    };
+    let tensors = export(format, &mut weights, &model, form)?;
     let count = tensors.len();
     let tensors = tensors.into_iter().map(|(name, tensor)| (name, tensor.shape, tensor.data.into()));
     // The entry that libraries on PyTorch look for.
     write_safetensors(&args.output, tensors, Some(("format", "pt"))).map_err(Error::from)?;
-    print(format_args!("{}: {count} tensors of format {format} from {}\n", args.output.display(), checkpoint.display()))?;
+    print(format_args!("{}: {count} tensors of format {format} from {}\n", args.output.display(), source.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,11 +10,11 @@ use std::time::Instant;
 use anyhow::Context;
 use minrnn::checkpoint::{LoadedModel, TOKENIZER_FILE, load_model};
 use minrnn::data::Tokenizer;
-use minrnn::deployed::{Deployed, Engine};
+use minrnn::deployed::Deployed;
 use minrnn::generate::{ModelIdentity, RuntimeSession, Session, TextGenerator, TokenSession};
 use minrnn::memory::{Sizes, inference};
 use minrnn_model::read_text;
-use minrnn_stream::Sampling;
+use minrnn_stream::{Model, Sampling};
 
 use crate::device::DeviceArg;
 use crate::display::say;
@@ -121,15 +121,12 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let wants_identity = args.save_session.is_some() || args.load_session.is_some();
     let identity = wants_identity.then(|| deployed.identity()).transpose()?;
-    let engine = &deployed.engine;
-    say(format_args!("{} of {} parameters from {}", engine.config().mixer, engine.parameters(), deployed.path.display()));
-    expect_room(args, &prompts, engine)?;
+    let model = &deployed.model;
+    say(format_args!("{} of {} parameters from {}", model.config().mixer, model.parameters(), deployed.path.display()));
+    expect_room(args, &prompts, model)?;
     let job = Job { args, prompts: &prompts, tokenizer, identity: identity.as_ref() };
     if args.device.is_cpu()? {
-        return match engine {
-            Engine::Runtime(model) => job.run(|rows| RuntimeSession::new(model, rows)),
-            Engine::Training(trained) => job.run(|rows| Ok(Session::new(&trained.1, rows))),
-        };
+        return job.run(|rows| RuntimeSession::new(model, rows));
     }
     if deployed.path.is_file() {
         let sentence = "a packed model runs on the processor; leave --device out, or give a run directory or a checkpoint";
@@ -139,17 +136,18 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
     job.run(|rows| Ok(Session::new(&model, rows)))
 }
 
-/// Whether the states of all texts fit into memory. The runtime reads a prompt in pieces; the model as it was trained reads it at once.
-fn expect_room(args: &Args, prompts: &[String], engine: &Engine) -> anyhow::Result<()> {
+/// Whether the states of all texts fit into memory. A prompt is read in pieces; caches grow with it and the tokens after it.
+fn expect_room(args: &Args, prompts: &[String], model: &Model) -> anyhow::Result<()> {
     let longest = prompts.iter().map(String::len).max().unwrap_or(0);
     let batch_size = prompts.len().max(1).saturating_mul(args.batch.unwrap_or(1));
-    let seq_len = match engine {
-        Engine::Runtime(_) => 1,
-        // As many tokens as the prompt has bytes at most, and the cache that the tokens after it fill.
-        Engine::Training(_) => longest.saturating_add(args.max_tokens).clamp(1, engine.config().max_seq_len.max(longest).max(1)),
+    let config = model.config();
+    let seq_len = match config.cost().map_err(minrnn::Error::from)?.past.is_empty() {
+        true => 1,
+        // As many tokens as the prompt has bytes at most.
+        false => longest.saturating_add(args.max_tokens).clamp(1, config.max_seq_len.max(1)),
     };
     let sizes = Sizes { batch_size, seq_len, scored: batch_size as u128, threads: 1 };
-    Ok(inference("generating", engine.config(), sizes)?.expect_room(args.memory.given())?)
+    Ok(inference("generating", config, sizes)?.expect_room(args.memory.given())?)
 }
 
 /// What is to be generated, whoever computes it.

@@ -12,5 +12,6 @@ pub mod pack;
 pub mod plot;
 pub mod predict;
 pub mod reproduce;
+pub mod stream;
 pub mod train;
 pub mod verify;

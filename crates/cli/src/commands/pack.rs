@@ -5,15 +5,16 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use minrnn::Error;
-use minrnn::checkpoint::tokenizer_of;
+use minrnn::checkpoint::{policy_of, table_task_of, tokenizer_of};
 use minrnn::deployed::Deployed;
 use minrnn::memory::packing;
 use minrnn::train::find_checkpoint;
-use minrnn_model::{CheckpointFiles, WEIGHTS_FILE, WeightFormat, read_checkpoint};
+use minrnn_model::{CheckpointFiles, Section, WEIGHTS_FILE, WeightFormat, read_checkpoint};
 use minrnn_stream::PackedModel;
 
 use crate::memory::MemoryArg;
 use crate::output::{expect_harmless, print};
+use crate::session_size::session_size;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -36,9 +37,17 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let format: WeightFormat = args.weights.parse().map_err(minrnn_model::Error::from).map_err(Error::from)?;
     packing(weights_bytes, format).expect_room(args.memory.given())?;
     let (config, mut weights) = read_checkpoint(&checkpoint).map_err(Error::from)?;
-    // A vocabulary that cannot be read is refused now, not by whoever gets the file.
-    let tokenizer = tokenizer_of(&CheckpointFiles::open(&checkpoint).map_err(Error::from)?)?.map(|(_, bytes)| bytes);
-    let tensors = PackedModel::write(&args.output, &config.model, &mut weights, format, tokenizer.as_deref()).map_err(Error::from)?;
+    // A vocabulary or a task that cannot be read is refused now, not by whoever gets the file.
+    let files = CheckpointFiles::open(&checkpoint).map_err(Error::from)?;
+    let tokenizer = tokenizer_of(&files)?.map(|(_, bytes)| bytes);
+    let table = table_task_of(&files, &config.model)?.map(|(_, bytes)| bytes);
+    let policy = policy_of(&files, &config.model)?.map(|(_, bytes)| bytes);
+    let sections: Vec<Section<'_>> =
+        [tokenizer.as_deref().map(Section::tokenizer), table.as_deref().map(Section::table), policy.as_deref().map(Section::policy)]
+            .into_iter()
+            .flatten()
+            .collect();
+    let tensors = PackedModel::write(&args.output, &config.model, &mut weights, format, &sections).map_err(Error::from)?;
 
     let size = std::fs::metadata(&args.output).with_context(|| format!("could not read '{}'", args.output.display()))?.len();
     let mut text = format!("{}: {} from {}\n", args.output.display(), config.model.mixer, checkpoint.display());
@@ -51,10 +60,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     text += &format!("  the whole file: {:.2} MB\n", size as f64 / 1e6);
     let packed = Deployed::load(&args.output)?;
-    text += &format!("  one more session: {} bytes\n", packed.runtime()?.init_state(1).map_err(Error::from)?.bytes_per_row());
-    text += &match tokenizer {
-        Some(_) => format!("next: minrnn generate {} --prompt TEXT\n", args.output.display()),
-        None => "the model reads no text; run it with the library minrnn-stream\n".to_owned(),
+    text += &format!("  one more session: {}\n", session_size(&packed.model));
+    let output = args.output.display();
+    text += &match (tokenizer, table) {
+        (Some(_), _) => format!("next: minrnn generate {output} --prompt TEXT\n"),
+        (None, Some(_)) => format!("next: minrnn predict {output} --data TABLE\n"),
+        (None, None) => "it was trained on neither a text nor a table; run it with the library minrnn-stream\n".to_owned(),
     };
     print(text)?;
     Ok(ExitCode::SUCCESS)

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-use minrnn::checkpoint::{load_model, load_table_task};
-use minrnn::data::table::{Prediction, Series, TableTask};
+use minrnn::checkpoint::{LoadedModel, load_model, load_table_task};
+use minrnn::data::table::{Prediction, Series, TableTask, read_series};
+use minrnn::deployed::{self, Deployed};
 use minrnn::predict::{predict, prediction_memory};
 use minrnn::train::find_checkpoint;
-use minrnn_model::write_atomic;
+use minrnn_model::{ModelConfig, write_atomic};
 
+use crate::csv::quoted;
 use crate::device::DeviceArg;
 use crate::display::say;
 use crate::failure::{FAILED, WrongInput};
@@ -20,8 +22,8 @@ use crate::{input, interrupt, output};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run directory (its best checkpoint is taken) or checkpoint directory, trained with --task classify or forecast
-    #[arg(value_name = "RUN")]
+    /// Run directory (its best checkpoint is taken), checkpoint directory or packed model, trained with --task classify or forecast
+    #[arg(value_name = "RUN|FILE")]
     run: PathBuf,
     /// The table with the sequences, CSV or Parquet, in the columns that were trained on; - for standard input
     #[arg(long, value_name = "FILE")]
@@ -46,9 +48,8 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
     if let Some(out) = &args.out {
         output::expect_harmless(out, [input::path(&args.data).as_path()])?;
     }
-    let checkpoint = find_checkpoint(&args.run)?;
-    let loaded = load_model(&checkpoint, &args.device.open()?)?;
-    let Some(task) = load_table_task(&checkpoint, &loaded.config.model)? else {
+    let model = Predictor::load(args)?;
+    let Some(task) = model.task() else {
         let sentence = "the model was not trained on a table; give a run of minrnn train --task classify or forecast";
         return Err(WrongInput(format!("'{}': {sentence}", args.run.display())).into());
     };
@@ -57,12 +58,12 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
         Ok(ExitCode::from(FAILED))
     };
     let (reads, data) = (task.clone(), input::path(&args.data));
-    let Some(series) = interrupt::unless_stopped(stop, move || reads.read(&data)).transpose()? else { return stopped() };
+    let Some(series) = interrupt::unless_stopped(stop, move || read_series(&reads, &data)).transpose()? else { return stopped() };
     if args.device.is_cpu()? {
-        prediction_memory(&loaded.config.model, &series)?.expect_room(args.memory.given())?;
+        prediction_memory(model.config(), &series)?.expect_room(args.memory.given())?;
     }
-    let Some(predictions) = predict(&loaded.model, &task, &series, stop)? else { return stopped() };
-    let table = as_csv(&task, &series, &predictions);
+    let Some(predictions) = model.predict(task, &series, stop)? else { return stopped() };
+    let table = as_csv(task, &series, &predictions);
     match &args.out {
         Some(path) => {
             write_atomic(path, table.as_bytes()).map_err(minrnn::Error::from)?;
@@ -71,6 +72,51 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
         None => output::print(table)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What predicts.
+enum Predictor {
+    /// The runtime, of a packed model.
+    Packed(Box<Deployed>),
+    /// The model as it was trained, on any device.
+    Trained(Box<LoadedModel>, Option<TableTask>),
+}
+
+impl Predictor {
+    fn load(args: &Args) -> anyhow::Result<Self> {
+        if !args.run.is_file() {
+            let checkpoint = find_checkpoint(&args.run)?;
+            let loaded = load_model(&checkpoint, &args.device.open()?)?;
+            let task = load_table_task(&checkpoint, &loaded.config.model)?;
+            return Ok(Self::Trained(Box::new(loaded), task));
+        }
+        if !args.device.is_cpu()? {
+            let sentence = "a packed model runs on the processor; leave --device out, or give a run directory or a checkpoint";
+            return Err(WrongInput(sentence.to_owned()).into());
+        }
+        Ok(Self::Packed(Box::new(Deployed::load(&args.run)?)))
+    }
+
+    fn task(&self) -> Option<&TableTask> {
+        match self {
+            Self::Packed(deployed) => deployed.table.as_ref(),
+            Self::Trained(_, task) => task.as_ref(),
+        }
+    }
+
+    fn config(&self) -> &ModelConfig {
+        match self {
+            Self::Packed(deployed) => deployed.model.config(),
+            Self::Trained(loaded, _) => &loaded.config.model,
+        }
+    }
+
+    fn predict(&self, task: &TableTask, series: &[Series], stop: &AtomicBool) -> minrnn::Result<Option<Vec<Prediction>>> {
+        match self {
+            Self::Packed(deployed) => deployed::predict(&deployed.model, task, series, stop),
+            Self::Trained(loaded, _) => predict(&loaded.model, task, series, stop),
+        }
+    }
 }
 
 /// One row for each sequence with its likeliest class and all probabilities, or one row for each step ahead of each sequence.
@@ -111,12 +157,4 @@ fn as_csv(task: &TableTask, series: &[Series], predictions: &[Prediction]) -> St
         }
     }
     table
-}
-
-/// A cell of a CSV file.
-fn quoted(cell: &str) -> String {
-    match cell.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.to_owned(),
-    }
 }

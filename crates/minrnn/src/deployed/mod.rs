@@ -1,38 +1,40 @@
 //! A model for inference: from a run, a checkpoint, or a packed file.
 //!
-//! [`Deployed::load`] reads any of them; [`score`] gives the loss on a text by the runtime.
+//! [`Deployed::load`] reads any of them; [`score`] gives the loss on a text, [`predict`] what is predicted for the sequences of a table, and
+//! [`evaluate`] the measures of batches, all by the runtime.
 
+mod evaluation;
+mod groups;
+mod predictions;
+mod saved;
 mod score;
+mod surprise;
 
+pub use evaluation::evaluate;
+pub use groups::Groups;
+pub use predictions::predict;
 pub use score::{Score, score};
+pub use surprise::{Listener, Surprise};
 
 use std::path::{Path, PathBuf};
 
-use burn::tensor::Device;
-use minrnn_model::{CONFIG_FILE, ModelConfig, TensorEntry, WEIGHTS_FILE, WeightFormat, read_checkpoint};
+use minrnn_model::{CONFIG_FILE, CheckpointFiles, TableTask, TensorEntry, WEIGHTS_FILE, WeightFormat, read_checkpoint};
 use minrnn_stream::{Model, PackedModel};
 
-use crate::checkpoint::{LoadedModel, load_model, load_tokenizer, parameter_count};
+use crate::checkpoint::{table_task_of, tokenizer_of};
 use crate::data::Tokenizer;
 use crate::generate::ModelIdentity;
-use crate::model::SequenceModel;
 use crate::train::find_checkpoint;
 use crate::{Error, Result};
 
-/// What runs a model.
-pub enum Engine {
-    /// The inference runtime.
-    Runtime(Box<Model>),
-    /// The model as it was trained, where the runtime lacks one of its mixers.
-    Training(Box<(ModelConfig, SequenceModel)>),
-}
-
 /// A trained model, ready for inference.
 pub struct Deployed {
-    /// What runs it.
-    pub engine: Engine,
+    /// The model in the runtime.
+    pub model: Model,
     /// The vocabulary, where the model reads text.
     pub tokenizer: Option<Tokenizer>,
+    /// The task on tables, where the model was trained on one.
+    pub table: Option<TableTask>,
     /// The checkpoint directory or the packed file.
     pub path: PathBuf,
     /// The tensors of a packed file.
@@ -45,35 +47,30 @@ impl Deployed {
     /// # Errors
     /// When it is none of them, damaged, or its tokenizer has more tokens than the model.
     pub fn load(path: &Path) -> Result<Self> {
-        let (engine, tokenizer, path, tensors) = if path.is_file() {
+        let deployed = if path.is_file() {
             let packed = PackedModel::read(path).map_err(|error| not_a_model(path, error))?;
             let tokenizer = packed.tokenizer.map(|json| Tokenizer::from_bytes(&json, path)).transpose()?;
-            (Engine::Runtime(Box::new(packed.model)), tokenizer, path.to_owned(), packed.tensors)
+            Self { model: packed.model, tokenizer, table: packed.table, path: path.to_owned(), tensors: packed.tensors }
         } else {
             let directory = find_checkpoint(path)?;
-            let (engine, tokenizer) = Engine::load(&directory)?;
-            (engine, tokenizer, directory, Vec::new())
+            let (config, mut weights) = read_checkpoint(&directory)?;
+            let model = Model::new(&config.model, &mut weights, WeightFormat::F32)?;
+            let files = CheckpointFiles::open(&directory)?;
+            let tokenizer = tokenizer_of(&files)?.map(|(tokenizer, _)| tokenizer);
+            let table = table_task_of(&files, &config.model)?.map(|(task, _)| task);
+            Self { model, tokenizer, table, path: directory, tensors: Vec::new() }
         };
-        if let Some(found) = tokenizer.as_ref().map(Tokenizer::vocab_size).filter(|&found| found > engine.config().vocab_size) {
-            let expected = engine.config().vocab_size;
+        let expected = deployed.model.vocab_size();
+        if let Some(found) = deployed.tokenizer.as_ref().map(Tokenizer::vocab_size).filter(|&found| found > expected) {
             let problem = format!("its tokenizer has {found} tokens, but the model knows {expected}; take the tokenizer of this model");
             return Err(Error::malformed(path, problem));
         }
-        Ok(Self { engine, tokenizer, path, tensors })
+        Ok(deployed)
     }
 
-    /// The model in the runtime.
-    ///
-    /// # Errors
-    /// When the runtime lacks one of its mixers.
-    pub fn runtime(&self) -> Result<&Model> {
-        match &self.engine {
-            Engine::Runtime(model) => Ok(model),
-            Engine::Training(trained) => {
-                minrnn_stream::check_supported(&trained.0)?;
-                unreachable!("models that the runtime runs are loaded into it")
-            }
-        }
+    /// Whether it is a packed file.
+    pub fn is_packed(&self) -> bool {
+        !self.tensors.is_empty()
     }
 
     /// What a saved session must have been made with.
@@ -84,35 +81,6 @@ impl Deployed {
         match self.path.is_dir() {
             true => ModelIdentity::of_files(&[CONFIG_FILE, WEIGHTS_FILE].map(|file| self.path.join(file))),
             false => ModelIdentity::of_files(&[&self.path]),
-        }
-    }
-}
-
-impl Engine {
-    /// The model of a checkpoint and its vocabulary.
-    fn load(directory: &Path) -> Result<(Self, Option<Tokenizer>)> {
-        let (config, mut weights) = read_checkpoint(directory)?;
-        if minrnn_stream::check_supported(&config.model).is_err() {
-            let LoadedModel { config, model, tokenizer } = load_model(directory, &Device::flex())?;
-            return Ok((Self::Training(Box::new((config.model, model))), tokenizer));
-        }
-        let model = Model::new(&config.model, &mut weights, WeightFormat::F32)?;
-        Ok((Self::Runtime(Box::new(model)), load_tokenizer(directory)?))
-    }
-
-    /// What the model is.
-    pub fn config(&self) -> &ModelConfig {
-        match self {
-            Self::Runtime(model) => model.config(),
-            Self::Training(trained) => &trained.0,
-        }
-    }
-
-    /// Number of trainable parameters.
-    pub fn parameters(&self) -> usize {
-        match self {
-            Self::Runtime(model) => model.parameters(),
-            Self::Training(trained) => parameter_count(&trained.1),
         }
     }
 }

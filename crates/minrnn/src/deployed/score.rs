@@ -35,13 +35,13 @@ pub fn score(model: &Model, against: Option<&Model>, tokens: &[u32], stop: &Atom
             return Ok(None);
         }
         let logits = reader.read(inputs)?;
-        let likeliest: Vec<usize> = logits.chunks_exact(model.vocab_size()).map(likeliest).collect();
-        for ((logits, &target), &likeliest) in logits.chunks_exact(model.vocab_size()).zip(targets).zip(&likeliest) {
+        let likeliest: Vec<usize> = logits.chunks_exact(model.outputs()).map(likeliest).collect();
+        for ((logits, &target), &likeliest) in logits.chunks_exact(model.outputs()).zip(targets).zip(&likeliest) {
             loss += loss_of(logits, target as usize);
             right += u64::from(likeliest == target as usize);
         }
         if let Some(other) = &mut other {
-            let width = other.model.vocab_size();
+            let width = other.model.outputs();
             let others = other.read(inputs)?.chunks_exact(width).map(self::likeliest);
             same += others.zip(&likeliest).filter(|(a, b)| a == *b).count() as u64;
         }
@@ -66,7 +66,7 @@ impl<'m> Reader<'m> {
     }
 
     fn read(&mut self, tokens: &[u32]) -> Result<&[f32]> {
-        self.logits.resize(tokens.len() * self.model.vocab_size(), 0.0);
+        self.logits.resize(tokens.len() * self.model.outputs(), 0.0);
         self.model.forward(tokens, &mut self.state, &mut self.logits, &mut self.workspace)?;
         Ok(&self.logits)
     }

@@ -31,6 +31,7 @@ mod row;
 mod runtime_session;
 mod saved;
 mod session;
+mod state_forms;
 mod stop;
 mod text;
 mod token_session;

@@ -1,12 +1,18 @@
 //! Sequences read by the inference runtime.
 
+use std::collections::BTreeMap;
+
 use minrnn_stream::{Model, State, Workspace};
 
+use super::state_forms;
 use super::token_session::{Logits, StateTensor, TokenSession, expect_rows, expect_step};
 use crate::{Error, Result};
 
 /// The name of the state in a saved session.
 const STATE: &str = "runtime";
+/// The names of what each block keeps of past tokens `[B, tokens, width]`, zeros before the first, and of how many there are `[B]`.
+const PAST: &str = "past.";
+const COUNT: &str = "count.";
 
 /// A batch of sequences and the state a runtime's model carries for each. Cloning forks it; the copies share the weights.
 #[derive(Debug, Clone)]
@@ -28,6 +34,15 @@ impl<'m> RuntimeSession<'m> {
     /// The state carried.
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// The state as the training model keeps it: name, shape and values of each tensor, from which [`Session`](super::Session) goes on by
+    /// [`restore`](TokenSession::restore).
+    ///
+    /// # Errors
+    /// When memory cannot hold the training model, which says what its tensors are.
+    pub fn training_tensors(&self) -> Result<Vec<StateTensor>> {
+        state_forms::from_runtime(self.model, &self.state)
     }
 }
 
@@ -61,22 +76,57 @@ impl TokenSession for RuntimeSession<'_> {
     }
 
     fn tensors(&self) -> Vec<StateTensor> {
-        vec![(STATE.to_owned(), vec![self.batch_size(), self.values_per_row()], self.state.values().to_vec())]
+        let rows = self.batch_size();
+        let mut tensors = vec![(STATE.to_owned(), vec![rows, self.values_per_row()], self.state.values().to_vec())];
+        for (at, width) in self.state.past_widths().enumerate() {
+            let past = |row: usize| self.state.pasts(row).nth(at).unwrap_or(&[]);
+            let longest = (0..rows).map(|row| past(row).len()).max().unwrap_or(0);
+            let padded = (0..rows).flat_map(|row| std::iter::repeat_n(0.0, longest - past(row).len()).chain(past(row).iter().copied()));
+            tensors.push((format!("{PAST}{at}"), vec![rows, longest / width, width], padded.collect()));
+            // Fewer than an f32 counts exactly: no more than `max_seq_len`.
+            let counts = (0..rows).map(|row| (past(row).len() / width) as f32).collect();
+            tensors.push((format!("{COUNT}{at}"), vec![rows], counts));
+        }
+        tensors
     }
 
     fn restore(&self, batch_size: usize, tensors: Vec<StateTensor>) -> Result<Self> {
-        let mut values = None;
-        for (name, shape, tensor) in tensors {
-            if name != STATE {
-                return Err(Error::Shape(format!("the state has a part '{name}', expected '{STATE}'; it was saved by another program")));
-            }
-            if shape != [batch_size, self.values_per_row()] {
-                let expected = [batch_size, self.values_per_row()];
-                return Err(Error::Shape(format!("state '{STATE}': expected shape {expected:?}, found {shape:?}")));
-            }
-            values = Some(tensor);
+        if tensors.iter().all(|(name, ..)| name != STATE) {
+            // One that the training model has read.
+            let state = state_forms::to_runtime(self.model, batch_size, tensors)?;
+            return Ok(Self { model: self.model, state, workspace: Workspace::new() });
         }
-        let values = values.ok_or_else(|| Error::Shape(format!("the state has no '{STATE}'; it was saved by another program")))?;
-        Ok(Self { model: self.model, state: State::from_values(self.model, batch_size, values)?, workspace: Workspace::new() })
+        let mut tensors: BTreeMap<String, (Vec<usize>, Vec<f32>)> =
+            tensors.into_iter().map(|(name, shape, values)| (name, (shape, values))).collect();
+        let mut take = |name: &str, fits: &dyn Fn(&[usize]) -> bool, expected: &str| {
+            let Some((shape, values)) = tensors.remove(name) else {
+                return Err(Error::Shape(format!("the state has no '{name}'; it was saved by another program")));
+            };
+            if fits(&shape) {
+                return Ok(values);
+            }
+            Err(Error::Shape(format!("state '{name}': expected shape {expected}, found {shape:?}")))
+        };
+        let expected = [batch_size, self.values_per_row()];
+        let values = take(STATE, &|shape| shape == expected, &format!("{expected:?}"))?;
+        let mut pasts = Vec::new();
+        for (at, width) in self.state.past_widths().enumerate() {
+            let fits = |shape: &[usize]| matches!(shape, &[rows, _, found] if rows == batch_size && found == width);
+            let past = take(&format!("{PAST}{at}"), &fits, &format!("[{batch_size}, tokens, {width}]"))?;
+            let counts = take(&format!("{COUNT}{at}"), &|shape| shape == [batch_size], &format!("[{batch_size}]"))?;
+            pasts.push((past, counts, width));
+        }
+        if let Some(name) = tensors.keys().next() {
+            return Err(Error::Shape(format!("the state has a part '{name}', expected '{STATE}'; it was saved by another program")));
+        }
+        let mut lists = Vec::new();
+        for row in 0..batch_size {
+            for (past, counts, width) in &pasts {
+                let row_of = &past[past.len() / batch_size * row..][..past.len() / batch_size];
+                let kept = (counts[row].max(0.0) as usize).min(row_of.len() / width);
+                lists.push(row_of[row_of.len() - kept * width..].to_vec());
+            }
+        }
+        Ok(Self { model: self.model, state: State::from_parts(self.model, batch_size, values, lists)?, workspace: Workspace::new() })
     }
 }

@@ -126,7 +126,7 @@ fn for_each_row(scored: &Scored, classes: &[i32], mut see: impl FnMut(&[f32], us
 }
 
 /// Whether the target's logit is larger than all others.
-fn is_right(logits: &[f32], target: usize) -> bool {
+pub(crate) fn is_right(logits: &[f32], target: usize) -> bool {
     logits.iter().enumerate().all(|(class, &x)| class == target || x < logits[target])
 }
 

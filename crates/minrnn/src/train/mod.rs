@@ -44,8 +44,8 @@ pub use data_config::{
     Corpus, DataConfig, ForecastConfig, FormalLanguageConfig, ImageConfig, TableConfig, Task, TextConfig, WindowSampling,
 };
 pub use differentiate::{Differentiated, MicroBatch, differentiate};
-pub(crate) use evaluate::loss_of;
 pub use evaluate::{Evaluation, compare, evaluate};
+pub(crate) use evaluate::{is_right, loss_of};
 pub use files::{find_data, readable, readable_folder};
 pub use memory::{evaluation_memory, training_memory, training_memory_of};
 pub use metrics::{MetricsLog, Record, read_metrics};

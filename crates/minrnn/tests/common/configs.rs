@@ -132,6 +132,28 @@ pub fn sequence_models() -> Vec<ModelConfig> {
     vec![of(MixerKind::MinLstm), mean(of(MixerKind::MinGru)), mean(values.clone()), values]
 }
 
+/// Every way into and out of a model, around this mixer: values or tokens, learned places, the mean of the past, labels of pairs, and values,
+/// classes or one number.
+pub fn ends(mixer: MixerKind) -> Vec<ModelConfig> {
+    let base = ModelConfig { n_layers: 2, max_seq_len: 40, ..small(mixer) };
+    let values = ModelConfig { vocab_size: 0, input_width: 2, n_outputs: 3, ..base.clone() };
+    let learned = |config| ModelConfig { positions: Positions::Learned, ..config };
+    let mean = |config| ModelConfig { pooling: Pooling::Mean, ..config };
+    let pair = |config| ModelConfig { pair_head: true, ..config };
+    let classes = ModelConfig { n_outputs: 4, ..base.clone() };
+    let one = ModelConfig { input_width: 5, n_outputs: 1, ..values.clone() };
+    vec![
+        values.clone(),
+        mean(learned(values.clone())),
+        pair(mean(values)),
+        mean(one),
+        pair(classes.clone()),
+        learned(classes),
+        pair(base.clone()),
+        mean(ModelConfig { tie_embeddings: true, ..base }),
+    ]
+}
+
 /// Whole models of two blocks: each mixer once, with different blocks around it.
 pub fn language_models() -> Vec<ModelConfig> {
     let of = |mixer: &MixerKind| {

@@ -1,6 +1,6 @@
 //! Counting what a model costs, from its configuration alone.
 
-use super::{CheckedConfig, Cost, ModelConfig};
+use super::{CheckedConfig, Cost, KvCache, ModelConfig};
 use crate::spec::{Role, TensorSpec, Tensors};
 use crate::{FeedForwardKind, Pooling, Positions, Result, WiringKind};
 
@@ -62,6 +62,11 @@ impl CheckedConfig {
         let (spec, inside) = (self.mixer_at(layer).spec(), self.inside_wiring());
         let around = self.block_cost(layer).state - spec.cell(&inside).state;
         usize::try_from(around).unwrap_or(usize::MAX).saturating_add(spec.state_len(&inside))
+    }
+
+    /// What block `layer` keeps of past tokens, if anything.
+    pub fn block_past(&self, layer: usize) -> Option<KvCache> {
+        self.mixer_at(layer).spec().cell(&self.inside_wiring()).past.first().copied()
     }
 
     /// Block `layer`: convolution, mixer and feed-forward part with their norms.

@@ -1,4 +1,6 @@
-//! Simulated values of an acceleration sensor, 32 in a second, and the text a model learns them from.
+//! Simulated values of an acceleration sensor, 32 in a second, and the table a model learns them from.
+
+use std::fmt::Write;
 
 /// Samples after a change from which on a class is expected to be known: a period of the slowest signal.
 pub const SETTLE: usize = 24;
@@ -6,10 +8,8 @@ pub const SETTLE: usize = 24;
 /// A kind of movement.
 #[derive(Debug)]
 pub struct Class {
-    /// In words.
+    /// In words, as the table has it.
     pub name: &'static str,
-    /// In the training text.
-    pub letter: char,
     /// Samples of a period, from and to.
     period: [f32; 2],
     /// From and to.
@@ -18,17 +18,11 @@ pub struct Class {
 
 /// Rest is noise; walking and running are waves of different period; a machine shakes fast and little.
 pub const CLASSES: [Class; 4] = [
-    Class { name: "resting", letter: 'R', period: [30.0, 60.0], amplitude: [0.0, 0.05] },
-    Class { name: "walking", letter: 'W', period: [15.0, 22.0], amplitude: [0.4, 0.8] },
-    Class { name: "running", letter: 'N', period: [7.0, 10.0], amplitude: [0.5, 1.0] },
-    Class { name: "shaking", letter: 'S', period: [2.5, 4.0], amplitude: [0.2, 0.6] },
+    Class { name: "resting", period: [30.0, 60.0], amplitude: [0.0, 0.05] },
+    Class { name: "walking", period: [15.0, 22.0], amplitude: [0.4, 0.8] },
+    Class { name: "running", period: [7.0, 10.0], amplitude: [0.5, 1.0] },
+    Class { name: "shaking", period: [2.5, 4.0], amplitude: [0.2, 0.6] },
 ];
-
-/// The letter of a value: 16 equal steps from −1 to 1.
-pub fn letter(value: f32) -> char {
-    let step = ((value + 1.0) * 8.0).clamp(0.0, 15.0) as u8;
-    char::from(b'a' + step)
-}
 
 /// A simulated sensor.
 pub struct Signal {
@@ -74,22 +68,19 @@ impl Signal {
     }
 }
 
-/// `lines` lines: some samples of one class, at least [`SETTLE`] of another, the question and the latter's letter.
-pub fn training_text(lines: usize) -> String {
+/// `recordings` recordings as a table: some samples of one class and at least [`SETTLE`] of another, which is the class of the whole.
+pub fn training_table(recordings: usize) -> String {
     let mut signal = Signal::new(1);
-    let mut text = String::new();
-    for _ in 0..lines {
-        let before = signal.below(4);
-        signal.begin(&CLASSES[before]);
-        let samples = signal.below(48);
-        (0..samples).for_each(|_| text.push(letter(signal.value())));
-        let class = signal.below(4);
-        signal.begin(&CLASSES[class]);
-        let samples = SETTLE + signal.below(24);
-        (0..samples).for_each(|_| text.push(letter(signal.value())));
-        text.push('?');
-        text.push(CLASSES[class].letter);
-        text.push('\n');
+    let mut table = String::from("recording,movement,acceleration\n");
+    for recording in 0..recordings {
+        let (before, class) = (signal.below(4), signal.below(4));
+        for (moves, samples) in [(before, signal.below(48)), (class, SETTLE + signal.below(24))] {
+            signal.begin(&CLASSES[moves]);
+            for _ in 0..samples {
+                // Writing to a string cannot fail.
+                let _ = writeln!(table, "{recording},{},{:.4}", CLASSES[class].name, signal.value());
+            }
+        }
     }
-    text
+    table
 }

@@ -77,10 +77,6 @@ impl Mixer for Aaren {
     }
 
     /// The mean `[E]`, the log-weight `[H]`.
-    fn state_len(&self) -> usize {
-        self.width() + self.heads()
-    }
-
     fn init_memory(&self, memory: &mut [f32]) {
         let (mean, log_weight) = memory.split_at_mut(self.width());
         mean.fill(0.0);
@@ -98,12 +94,12 @@ impl Mixer for Aaren {
         let (shares, hidden) = (&*shares, Shared::new(room(hidden, n * e), e));
         matmul(pass, &self.value, 1, 0..1, n, normed, scratch, |range, values| {
             for span in pass.spans {
-                // SAFETY: pieces have channels of their own, here and below.
+                // SAFETY: pieces have channels of their own.
                 let mean = unsafe { memory.part(span.session, range.start, range.end) };
                 for row in span.first..span.first + span.len {
                     let v = &values[row * range.len()..][..range.len()];
                     gates::move_to(pass.level, [v, &shares[row * e..][range.clone()]], mean);
-                    // SAFETY: as above.
+                    // SAFETY: pieces have channels of their own, of every row.
                     unsafe { hidden.part(row, range.clone()) }.copy_from_slice(mean);
                 }
             }

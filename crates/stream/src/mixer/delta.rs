@@ -46,10 +46,6 @@ impl Mixer for Delta {
         self.heads * self.head_width
     }
 
-    fn state_len(&self) -> usize {
-        self.width() * self.head_width
-    }
-
     fn init_memory(&self, memory: &mut [f32]) {
         memory.fill(0.0);
     }
@@ -69,7 +65,7 @@ impl Mixer for Delta {
                     for row in span.first..span.first + span.len {
                         let x = &preact[row * inputs..][..inputs];
                         let part = |i: usize| &x[i * e..][columns.clone()];
-                        // SAFETY: as above.
+                        // SAFETY: pieces have heads of their own, and so columns of every row.
                         let out = unsafe { hidden.part(row, columns.clone()) };
                         delta::step(pass.level, [part(0), part(1), part(2)], x[3 * e + head], state, out);
                     }

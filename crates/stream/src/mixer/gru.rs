@@ -111,10 +111,6 @@ impl Mixer for Gru {
         self.sides.width()
     }
 
-    fn state_len(&self) -> usize {
-        self.initial.len()
-    }
-
     fn init_memory(&self, memory: &mut [f32]) {
         memory.copy_from_slice(&self.initial);
     }

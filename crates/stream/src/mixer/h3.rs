@@ -9,7 +9,7 @@
 
 use super::Mixer;
 use super::state_space::StateSpace;
-use crate::linear::{GRANULE, Linear, Shared, matmul};
+use crate::linear::{GRANULE, Linear, Shared};
 use crate::pass::{Memory, Pass};
 use crate::shift::Shift;
 use crate::source::{Source, join};
@@ -42,10 +42,6 @@ impl Mixer for H3 {
         self.in_proj.weight.inputs()
     }
 
-    fn state_len(&self) -> usize {
-        self.shift.state_len() + self.ssm.state_len()
-    }
-
     fn init_memory(&self, memory: &mut [f32]) {
         memory.fill(0.0);
     }
@@ -53,20 +49,12 @@ impl Mixer for H3 {
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
         let (n, d, e) = (pass.rows, self.width(), self.head_width);
         let [all, products, memories, _] = &mut buffers.recurrent;
-        let all = Shared::new(room(all, n * 3 * d), 3 * d);
-        let scratch = room(&mut buffers.product, n * 3 * d);
-        matmul(pass, &self.in_proj.weight, 1, 0..1, n, &buffers.normed, scratch, |range, values| {
-            for (row, values) in values.chunks_exact(range.len()).enumerate() {
-                // SAFETY: pieces have outputs of their own.
-                let out = unsafe { all.part(row, range.clone()) };
-                for ((out, value), bias) in out.iter_mut().zip(values.iter()).zip(&self.in_proj.bias[range.clone()]) {
-                    *out = value + bias;
-                }
-            }
-        });
+        let all = room(all, n * 3 * d);
+        self.in_proj.write(pass, n, &buffers.normed, room(&mut buffers.product, n * 3 * d), all);
+        let all = &*all;
         let [products, memories] = [products, memories].map(|buffer| Shared::new(room(buffer, n * d * e), d * e));
         let hidden = Shared::new(room(&mut buffers.hidden, n * d), d);
-        let cost = n * (self.state_len() + d);
+        let cost = n * (self.shift.state_len() + self.ssm.state_len() + d);
         pass.workers.split(d / e, GRANULE.div_ceil(e), cost, |_, heads| {
             let (channels, pairs) = (heads.start * e..heads.end * e, heads.start * e * e..heads.end * e * e);
             for span in pass.spans {
@@ -75,16 +63,15 @@ impl Mixer for H3 {
                     let [products, memories, hidden] = unsafe {
                         [products.part(row, pairs.clone()), memories.part(row, pairs.clone()), hidden.part(row, channels.clone())]
                     };
-                    // SAFETY: the product is over, nobody writes here.
-                    let part = |i: usize| unsafe { &*all.part(row, i * d + channels.start..i * d + channels.end) };
+                    let part = |i: usize| &all[row * 3 * d + i * d..][channels.clone()];
                     let [query, key, value] = [0, 1, 2].map(part);
                     for (a, &key) in key.iter().enumerate() {
-                        // SAFETY: as above.
+                        // SAFETY: pieces have heads of their own, and so channels of the kept keys.
                         let key = unsafe { self.shift.step(memory, span.session, channels.start + a, key) };
                         let values = &value[a / e * e..][..e];
                         products[a * e..][..e].iter_mut().zip(values).for_each(|(product, value)| *product = key * value);
                     }
-                    // SAFETY: as above.
+                    // SAFETY: pieces have heads of their own, and so state spaces.
                     unsafe { self.ssm.step(pass, (memory, self.shift.state_len()), span.session, pairs.clone(), products, memories) };
                     for (b, hidden) in hidden.iter_mut().enumerate() {
                         let head = b / e * e;

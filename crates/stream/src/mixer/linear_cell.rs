@@ -57,10 +57,6 @@ impl Mixer for LinearCell {
         self.initial.len()
     }
 
-    fn state_len(&self) -> usize {
-        self.initial.len()
-    }
-
     fn init_memory(&self, memory: &mut [f32]) {
         memory.copy_from_slice(&self.initial);
     }

@@ -39,10 +39,6 @@ impl Mixer for Lstm {
         self.sides.width()
     }
 
-    fn state_len(&self) -> usize {
-        self.initial.len()
-    }
-
     fn init_memory(&self, memory: &mut [f32]) {
         memory.copy_from_slice(&self.initial);
     }
@@ -66,7 +62,7 @@ impl Mixer for Lstm {
                     let [h, c] = unsafe { [0, e].map(|at| memory.part(span.session, at + range.start, at + range.end)) };
                     gates::lstm_cell(pass.level, [p(0), u(0), b(0), p(1), u(1), b(1), p(2), u(2), b(2)], c);
                     gates::lstm_output(pass.level, [p(3), u(3), b(3), c], h);
-                    // SAFETY: as above.
+                    // SAFETY: pieces have channels of their own, here of the hidden values.
                     unsafe { hidden.part(span.first + t, range.clone()) }.copy_from_slice(h);
                 }
             });

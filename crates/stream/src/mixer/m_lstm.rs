@@ -26,11 +26,6 @@ use crate::{CheckedConfig, Result};
 /// Channels of a block of the query, key and value maps.
 const BLOCK: usize = 4;
 
-/// Numbers kept for a session: the window, then C, n and m of every head.
-pub(super) fn state_len(inner: usize, heads: usize) -> usize {
-    Conv::state_len(inner) + inner * (inner / heads) + inner + heads
-}
-
 #[derive(Debug, Clone)]
 pub(super) struct MLstm {
     heads: usize,
@@ -116,10 +111,7 @@ impl Mixer for MLstm {
         false
     }
 
-    fn state_len(&self) -> usize {
-        state_len(self.norm.len(), self.heads)
-    }
-
+    /// The window, then C, n and m of every head.
     fn init_memory(&self, memory: &mut [f32]) {
         let (rest, m) = memory.split_at_mut(memory.len() - self.heads);
         rest.fill(0.0);
@@ -143,9 +135,9 @@ impl Mixer for MLstm {
         pass.workers.split(pass.spans.len(), 1, rows * 2 * e * e / self.heads, |_, range| {
             for span in &pass.spans[range] {
                 // SAFETY: pieces have sessions of their own, and so memories and rows.
-                let memory = unsafe { memory.part(span.session, 0, self.state_len()) };
+                let memory = unsafe { memory.whole(span.session) };
                 for row in span.first..span.first + span.len {
-                    // SAFETY: as above.
+                    // SAFETY: a session's rows belong to the piece that has the session.
                     let (up, scratch, y) = unsafe { (up.part(row, 0..2 * e), scratch.part(row, 0..width), hidden.part(row, 0..e)) };
                     self.token(pass, memory, up, scratch, y);
                 }

@@ -27,11 +27,6 @@ pub(super) struct Mamba {
     ssm: Selective,
 }
 
-/// Numbers kept for a session: the convolution's window `[3, E]`, then the states `[N, E]`.
-pub(super) fn state_len(d_inner: usize, d_state: usize) -> usize {
-    (PAST + d_state) * d_inner
-}
-
 impl Mamba {
     pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let (d, e) = (config.d_model, config.d_inner());
@@ -50,10 +45,7 @@ impl Mixer for Mamba {
         false
     }
 
-    fn state_len(&self) -> usize {
-        state_len(self.width(), self.ssm.d_state())
-    }
-
+    /// The convolution's window `[3, E]`, then the states `[N, E]`.
     fn init_memory(&self, memory: &mut [f32]) {
         memory.fill(0.0);
     }

@@ -1,10 +1,14 @@
 //! The time-mixing layers. A new one is a file and a line in the list.
 
 mod aaren;
+mod attention;
 mod delta;
 mod gru;
 mod h3;
+mod hyena;
+mod hyena_filter;
 mod linear_cell;
+mod long_filter;
 mod lstm;
 mod m_lstm;
 mod mamba;
@@ -18,7 +22,6 @@ mod s_lstm;
 mod state_space;
 
 use alloc::boxed::Box;
-use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -26,7 +29,7 @@ use core::fmt::Debug;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::Buffers;
-use crate::{Candidate, CheckedConfig, Error, InitialState, MixerKind, ModelConfig, Pooling, Positions, Result};
+use crate::{Candidate, CheckedConfig, InitialState, MixerKind, Result};
 
 /// From normalised inputs to hidden values; the block projects these back by `out_proj`.
 pub(crate) trait Mixer: Debug + Send + Sync {
@@ -48,10 +51,9 @@ pub(crate) trait Mixer: Debug + Send + Sync {
         Output::Plain
     }
 
-    /// Numbers kept for a session.
-    fn state_len(&self) -> usize;
-
-    /// Writes what is kept before the first token.
+    /// Writes what is kept before the first token, as many numbers as the mixer's specification says ([`state_len`]).
+    ///
+    /// [`state_len`]: minrnn_model::MixerSpec::state_len
     fn init_memory(&self, memory: &mut [f32]);
 
     /// Reads `buffers.normed` `[N, D]`, writes `buffers.hidden` `[N, W]` and moves the memory of each span on.
@@ -67,25 +69,15 @@ pub(crate) enum Output {
     Gated,
 }
 
-/// Lists the mixers that the runtime runs, those whose state has a fixed size, and how each is read; and those that it does not run. A mixer
-/// in neither list does not compile.
+/// Lists how the mixer of each kind is read. One that is not in the list does not compile.
 macro_rules! mixers {
-    ($config:ident, $layer:ident, $kind:ident, $source:ident, $name:ident; $($($variant:ident)|+ => $read:expr,)+; not run: $($other:ident),*) => {
+    ($config:ident, $layer:ident, $kind:ident, $source:ident, $name:ident; $($($variant:ident)|+ => $read:expr,)+) => {
         /// The mixer of block `layer`, of width `config.d_model`, without its down-projection.
         pub(crate) fn read($config: &CheckedConfig, $layer: usize, $source: &mut dyn Source, $name: &str) -> Result<Box<dyn Mixer>> {
             let $kind = $config.mixer_at($layer);
             Ok(match $kind {
                 $($(MixerKind::$variant)|+ => Box::new($read),)+
-                $(MixerKind::$other)|* => return Err(not_run($kind)),
             })
-        }
-
-        /// Whether the runtime runs models with this mixer.
-        pub fn is_supported(mixer: MixerKind) -> bool {
-            match mixer {
-                $($(MixerKind::$variant)|+ => true,)+
-                $(MixerKind::$other)|* => false,
-            }
         }
     };
 }
@@ -102,33 +94,13 @@ mixers! {
     LinearAttention | RetNet => retention::Retention::read(config, kind, source, name)?,
     SLstm => s_lstm::SLstm::read(config, source, name)?,
     MLstm => m_lstm::MLstm::read(config, source, name)?,
+    Attention => attention::Attention::read(config, source, name)?,
     S4 | S4d => s4::S4::read(config, source, name, kind == MixerKind::S4)?,
     H3 => h3::H3::read(config, source, name)?,
+    Hyena => hyena::Hyena::read(config, source, name)?,
+    HyenaFilter => hyena_filter::HyenaFilter::read(config, source, name)?,
     Delta => delta::Delta::read(config, source, name)?,
-    RgLru => rg_lru::RgLru::read(config, source, name)?,;
-    not run: Attention, Hyena, HyenaFilter
-}
-
-/// Checks that the runtime runs such a model.
-///
-/// # Errors
-/// When a mixer is not one that [`is_supported`], positions are learned, or the model is no language model.
-pub fn check_supported(config: &ModelConfig) -> Result<()> {
-    if let Some(kind) = config.mixer_kinds().into_iter().find(|&kind| !is_supported(kind)) {
-        return Err(not_run(kind));
-    }
-    if !config.is_language_model() || config.pooling != Pooling::Last || config.pair_head {
-        return Err(Error::Unsupported("the inference runtime runs language models, but this one reads or predicts something else".into()));
-    }
-    if config.positions == Positions::Learned {
-        return Err(Error::Unsupported(format!("the inference runtime has no positions = {}", config.positions)));
-    }
-    Ok(())
-}
-
-fn not_run(kind: MixerKind) -> Error {
-    let names: Vec<_> = MixerKind::ALL.iter().filter(|&&kind| is_supported(kind)).map(|kind| kind.name()).collect();
-    Error::Unsupported(format!("the inference runtime does not run mixer = {kind}, expected one of {}", names.join(", ")))
+    RgLru => rg_lru::RgLru::read(config, source, name)?,
 }
 
 /// The state `[E]` before the first token: 0, or θ of the tensor `part`, through g where the candidate is positive.

@@ -60,12 +60,18 @@ impl Retention {
         [self.key.outputs() / self.heads, value, value + usize::from(self.gate.is_none())]
     }
 
+    /// Numbers of S, all heads together.
+    fn matrices(&self) -> usize {
+        let [key, _, columns] = self.sizes();
+        self.heads * key * columns
+    }
+
     /// Cosine and sine of every pair for every token, `[N, pairs, 2]`; moves the positions on.
     fn turns(&self, pass: &Pass<'_>, memory: Memory<'_>, turns: &mut [f32]) {
-        let end = self.state_len();
+        let at = self.matrices();
         for span in pass.spans {
             // SAFETY: called between two phases, when nobody else is at the memory.
-            let position = unsafe { memory.part(span.session, end - 1, end) };
+            let position = unsafe { memory.part(span.session, at, at + 1) };
             for row in span.first..span.first + span.len {
                 let turns = turns[row * 2 * self.angles.len()..].as_chunks_mut::<2>().0;
                 for (turn, angle) in turns.iter_mut().zip(&self.angles) {
@@ -92,11 +98,11 @@ impl Retention {
         let [key, value, columns] = self.sizes();
         let key_scale = if self.gate.is_some() { 1.0 / libm::sqrtf(key as f32) } else { 1.0 };
         for h in range {
-            // SAFETY: pieces have heads of their own, here and below.
+            // SAFETY: pieces have heads of their own.
             let state = unsafe { memory.part(span.session, h * key * columns, (h + 1) * key * columns) };
             for i in 0..span.len {
                 let row = span.first + i;
-                // SAFETY: as above.
+                // SAFETY: pieces have heads of their own, and so columns of every row.
                 let [q, k, v] = unsafe {
                     [q.part(row, h * key..(h + 1) * key), k.part(row, h * key..(h + 1) * key), v.part(row, h * value..(h + 1) * value)]
                 };
@@ -135,11 +141,6 @@ impl Mixer for Retention {
     }
 
     /// S of every head, row by row; RetNet's position.
-    fn state_len(&self) -> usize {
-        let [key, _, columns] = self.sizes();
-        self.heads * key * columns + usize::from(self.gate.is_some())
-    }
-
     fn init_memory(&self, memory: &mut [f32]) {
         memory.fill(0.0);
     }
@@ -159,7 +160,7 @@ impl Mixer for Retention {
         {
             let turns = &*turns;
             let shared = [Shared::new(queries, keys), Shared::new(keyed, keys), Shared::new(values, width)];
-            pass.workers.split(self.heads, 1, 3 * n * self.state_len(), |_, range| {
+            pass.workers.split(self.heads, 1, 3 * n * self.matrices(), |_, range| {
                 for span in pass.spans {
                     self.run(pass, span, range.clone(), memory, turns, shared);
                 }

@@ -13,7 +13,7 @@ use minrnn_kernels::recurrence::{Cell, StepInputs, step};
 
 use super::Mixer;
 use crate::block_diagonal::BlockDiagonal;
-use crate::linear::{Linear, Shared, matmul};
+use crate::linear::{Linear, Shared};
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
@@ -69,10 +69,7 @@ impl Mixer for RgLru {
         self.rate.len()
     }
 
-    fn state_len(&self) -> usize {
-        self.rate.len() + 1
-    }
-
+    /// h `[E]`, and whether there has been a token.
     fn init_memory(&self, memory: &mut [f32]) {
         memory.fill(0.0);
     }
@@ -80,22 +77,16 @@ impl Mixer for RgLru {
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
         let (e, rows) = (self.rate.len(), pass.rows);
         let [values, gates, ..] = &mut buffers.recurrent;
-        let u = Shared::new(room(values, rows * e), e);
-        let products = room(&mut buffers.product, rows * e);
-        matmul(pass, &self.in_proj.weight, 1, 0..1, rows, &buffers.normed, products, |range, values| {
-            for (row, values) in values.chunks_exact(range.len()).enumerate() {
-                // SAFETY: pieces have channels of their own.
-                let u = unsafe { u.part(row, range.clone()) };
-                u.iter_mut().zip(values.iter().zip(&self.in_proj.bias[range.clone()])).for_each(|(u, (x, bias))| *u = x + bias);
-            }
-        });
+        let u = room(values, rows * e);
+        self.in_proj.write(pass, rows, &buffers.normed, room(&mut buffers.product, rows * e), u);
+        let u = Shared::new(u, e);
         let gates = Shared::new(room(gates, rows * 2 * e), 2 * e);
         let hidden = Shared::new(room(&mut buffers.hidden, rows * e), e);
         let heads = self.gates[0].count();
         pass.workers.split(pass.spans.len(), 1, rows * 2 * e * e / heads, |_, range| {
             for span in &pass.spans[range] {
                 // SAFETY: pieces have sessions of their own, and so memories.
-                let memory = unsafe { memory.part(span.session, 0, self.state_len()) };
+                let memory = unsafe { memory.whole(span.session) };
                 for row in span.first..span.first + span.len {
                     // SAFETY: pieces have sessions of their own, and so rows.
                     let (u, gates, y) = unsafe { (u.part(row, 0..e), gates.part(row, 0..2 * e), hidden.part(row, 0..e)) };

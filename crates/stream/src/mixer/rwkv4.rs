@@ -55,10 +55,6 @@ impl Mixer for Rwkv4 {
     }
 
     /// The previous input `[D]`, the mean `[E]`, the log-weight `[E]`, what rounding the log-weight has lost `[E]`.
-    fn state_len(&self) -> usize {
-        self.value.inputs() + 3 * self.width()
-    }
-
     fn init_memory(&self, memory: &mut [f32]) {
         memory.fill(0.0);
         let log_weight = memory.len() - 2 * self.width();
@@ -76,13 +72,13 @@ impl Mixer for Rwkv4 {
         matmul(pass, &self.value, 1, 0..1, n, v, scratch, |range, values| {
             let (w, u) = (&self.fading[range.clone()], &self.bonus[range.clone()]);
             for span in pass.spans {
-                // SAFETY: pieces have channels of their own, here and below.
+                // SAFETY: pieces have channels of their own.
                 let [mean, log_weight, lost] =
                     unsafe { [d, d + e, d + 2 * e].map(|at| memory.part(span.session, at + range.start, at + range.end)) };
                 for row in span.first..span.first + span.len {
                     let v = &values[row * range.len()..][..range.len()];
                     let [r, k] = [receptance, key].map(|x| &x[row * e..][range.clone()]);
-                    // SAFETY: as above.
+                    // SAFETY: pieces have channels of their own, and the rows of a session follow one another.
                     let out = unsafe { hidden.part(row, range.clone()) };
                     rwkv4::step(pass.level, [r, k, v], [w, u], [&mut *mean, &mut *log_weight, &mut *lost], out);
                 }

@@ -39,10 +39,6 @@ impl Mixer for S4 {
         if self.mixing { Output::Gated } else { Output::Plain }
     }
 
-    fn state_len(&self) -> usize {
-        self.ssm.state_len()
-    }
-
     fn init_memory(&self, memory: &mut [f32]) {
         memory.fill(0.0);
     }

@@ -102,7 +102,7 @@ impl Selective {
                     let (input, output) = bc[row * 2 * n..(row + 1) * 2 * n].split_at(n);
                     for state in 0..n {
                         let at = first + state * e;
-                        // SAFETY: as above.
+                        // SAFETY: pieces have channels of their own, here of each state of a session, one of which is in use at a time.
                         let h = unsafe { memory.part(span.session, at + range.start, at + range.end) };
                         let a = &self.a[state * e..][range.clone()];
                         pass.level.run(StateStep { a, delta, delta_u: u, input: input[state], output: output[state], h, y });
@@ -139,10 +139,6 @@ impl Mixer for S6 {
 
     fn output(&self) -> Output {
         if self.mixing { Output::Gated } else { Output::Plain }
-    }
-
-    fn state_len(&self) -> usize {
-        self.ssm.d_state() * self.ssm.width()
     }
 
     fn init_memory(&self, memory: &mut [f32]) {

@@ -15,18 +15,13 @@ use minrnn_kernels::{head_norm, s_lstm::ForgetGate};
 
 use super::Mixer;
 use crate::block_diagonal::BlockDiagonal;
-use crate::conv::{Conv, Depthwise};
+use crate::conv::Depthwise;
 use crate::linear::Shared;
 use crate::norm::EPS;
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Result};
-
-/// Numbers kept for a session: the window, then h, c, n, m.
-pub(super) fn state_len(d: usize, conv: bool) -> usize {
-    4 * d + if conv { Conv::state_len(d) } else { 0 }
-}
 
 #[derive(Debug, Clone)]
 pub(super) struct SLstm {
@@ -100,10 +95,7 @@ impl Mixer for SLstm {
         false
     }
 
-    fn state_len(&self) -> usize {
-        state_len(self.norm.len(), self.conv.is_some())
-    }
-
+    /// The window, then h, c, n, m.
     fn init_memory(&self, memory: &mut [f32]) {
         let (rest, m) = memory.split_at_mut(memory.len() - self.norm.len());
         rest.fill(0.0);
@@ -118,9 +110,9 @@ impl Mixer for SLstm {
         pass.workers.split(pass.spans.len(), 1, rows * 8 * d * d / self.heads, |_, range| {
             for span in &pass.spans[range] {
                 // SAFETY: pieces have sessions of their own, and so memories and rows.
-                let memory = unsafe { memory.part(span.session, 0, self.state_len()) };
+                let memory = unsafe { memory.whole(span.session) };
                 for row in span.first..span.first + span.len {
-                    // SAFETY: as above.
+                    // SAFETY: a session's rows belong to the piece that has the session.
                     let (scratch, y) = unsafe { (scratch.part(row, 0..9 * d), hidden.part(row, 0..d)) };
                     self.token(pass, memory, &normed[row * d..][..d], scratch, y);
                 }

@@ -90,6 +90,31 @@ pub fn tensors(config: &ModelConfig, seed: u64) -> Tensors {
     tensors
 }
 
+/// Every tensor that the specification of any model lists, with drawn numbers.
+pub fn drawn(config: &ModelConfig, seed: u64) -> Tensors {
+    let mut numbers = Numbers::new(seed);
+    let listed = config.checked().unwrap().tensors().into_iter().map(|tensor| {
+        let fan_in = tensor.shape.iter().skip(1).product::<usize>().max(1);
+        // Variances are above 0.
+        let shift = if tensor.name.ends_with("running_var") { 1.0 } else { 0.0 };
+        let scale = if tensor.shape.len() > 1 { 1.7 / (fan_in as f32).sqrt() } else { 0.4 };
+        let values = (0..tensor.shape.iter().product()).map(|_| numbers.next() * scale + shift).collect();
+        (tensor.name, (tensor.shape, values))
+    });
+    listed.collect()
+}
+
+/// A model of such tensors.
+pub fn drawn_model(config: &ModelConfig, format: WeightFormat) -> Model {
+    Model::new(config, &mut weights(&drawn(config, 7)), format).unwrap()
+}
+
+/// `len` numbers in [−2, 2).
+pub fn numbers(len: usize, seed: u64) -> Vec<f32> {
+    let mut numbers = Numbers::new(seed + 2000);
+    (0..len).map(|_| 2.0 * numbers.next()).collect()
+}
+
 fn norm(add: &mut impl FnMut(String, Vec<usize>, f32, f32), config: &ModelConfig, name: &str) {
     let shape = || vec![config.d_model];
     match config.norm {

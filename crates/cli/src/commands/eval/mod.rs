@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use minrnn::checkpoint::{LoadedModel, load_model, load_table_task};
-use minrnn::data::table::Measure;
+use minrnn::data::table::{Measure, TableTask, read_series};
 use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart, expect_lasting};
 use minrnn::deployed::{self, Deployed, Score};
 use minrnn::predict::predict;
@@ -25,6 +25,8 @@ use crate::memory::MemoryArg;
 use crate::threads::Threads;
 use crate::{input, interrupt};
 
+/// Sequences of a table that a packed model reads side by side.
+const BATCH_SIZE: usize = 32;
 /// The longest text a packed model is scored on.
 const MAX_TEXT: u64 = 1 << 30;
 
@@ -149,7 +151,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
             && expect_lasting(path).is_ok()
         {
             // It names the first sequence that is at fault.
-            predict(&model, task, &task.read(path)?, stop)?;
+            predict(&model, task, &read_series(task, path)?, stop)?;
         }
         expect_finite(name, &evaluation)?;
         print(name, &evaluation, args.json).context(NO_STDOUT)?;
@@ -172,12 +174,39 @@ fn expect_finite(what: impl Into<String>, evaluation: &Evaluation) -> minrnn::Re
     if value.is_finite() { Ok(()) } else { Err(minrnn::Error::Output { what: what.into(), value }) }
 }
 
-/// One pass over a text by the inference runtime.
+/// The whole of a table by the inference runtime.
+fn score_packed_table(args: &Args, deployed: &Deployed, task: &TableTask, path: &Path, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+    if args.against.is_some() {
+        return Err(WrongInput("--against compares models of text; leave it out".to_owned()).into());
+    }
+    let (table, reads) = (input::path(path), task.clone());
+    let read = move || Data::unseen_table(&table, &reads);
+    let Some(Data::Task(data)) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(stopped()) };
+    let mut set = data.evaluation(BATCH_SIZE, 0, Purpose::TestData, 1)?;
+    let mut comparison = data.comparison(Purpose::TestData);
+    let Some(evaluation) = deployed::evaluate(&deployed.model, &mut *set, comparison.as_deref_mut(), stop)? else { return Ok(stopped()) };
+    if !evaluation.loss.is_finite() && expect_lasting(path).is_ok() {
+        // It names the first sequence that is at fault.
+        deployed::predict(&deployed.model, task, &read_series(task, path)?, stop)?;
+    }
+    print_model(&args.run, args.json)?;
+    expect_finite("all of the table", &evaluation)?;
+    print("all of the table", &evaluation, args.json).context(NO_STDOUT)?;
+    for measure in comparison.iter().flat_map(|comparison| comparison.measures()) {
+        print_measure(&measure, args.json).context(NO_STDOUT)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One pass over a text or a table by the inference runtime.
 fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let deployed = Deployed::load(&args.run)?;
     let Some(path) = &args.data else {
-        return Err(WrongInput("a packed model has no data beside it; give a text with --data FILE".to_owned()).into());
+        return Err(WrongInput("a packed model has no data beside it; give a text or a table with --data FILE".to_owned()).into());
     };
+    if let Some(task) = &deployed.table {
+        return score_packed_table(args, &deployed, task, path, stop);
+    }
     let Some(tokenizer) = &deployed.tokenizer else {
         return Err(WrongInput("--data does not fit this model, which was trained on a task and reads no text".to_owned()).into());
     };
@@ -192,8 +221,7 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         );
     }
     let against = args.against.as_deref().map(Deployed::load).transpose()?;
-    let model = deployed.runtime()?;
-    let other = against.as_ref().map(Deployed::runtime).transpose()?;
+    let (model, other) = (&deployed.model, against.as_ref().map(|other| &other.model));
     if other.is_some_and(|other| other.vocab_size() != model.vocab_size()) {
         return Err(WrongInput("the models have vocabularies of different sizes, so their tokens cannot be compared".to_owned()).into());
     }

@@ -17,12 +17,13 @@ use minrnn::checkpoint::{LoadedModel, load_model, parameter_shapes};
 use minrnn::data::Tokenizer;
 use minrnn::deployed::Deployed;
 use minrnn::train::{EXPERIMENT_FILE, Experiment, Pointer, ResolvedModel, checkpoint, experiments, find_checkpoint};
-use minrnn_model::{CheckpointConfig, CheckpointFiles, ModelConfig, Weights};
+use minrnn_model::{CheckpointConfig, CheckpointFiles, Classifier, Forecaster, ModelConfig, TableTask, Weights};
 use minrnn_stream::PackedModel;
 use serde_json::{Map, Value};
 
 use crate::failure::WrongInput;
 use crate::output::print;
+use crate::session_size::session_size;
 
 const PROGRESS_FILE: &str = "progress.json";
 const MAX_PROGRESS_BYTES: u64 = 1 << 20;
@@ -97,7 +98,7 @@ fn as_json(subject: Subject<'_>, path: &Path, settings: &[String]) -> anyhow::Re
         Subject::Configuration => memory::json(&untrained::stored(path, settings)?, None, None),
         Subject::File if is_packed(path) => {
             let deployed = Deployed::load(path)?;
-            memory::json(deployed.runtime()?.config(), None, Some(bytes_of(&deployed)))
+            memory::json(deployed.model.config(), None, Some(bytes_of(&deployed)))
         }
         Subject::File => {
             let problem = "a file of tensors tells of no model, and --json is about models; leave it out";
@@ -143,20 +144,40 @@ fn file(path: &Path) -> anyhow::Result<String> {
 /// A model made by `minrnn pack`.
 fn packed(path: &Path) -> anyhow::Result<String> {
     let deployed = Deployed::load(path)?;
-    let model = deployed.runtime()?;
-    let Deployed { tokenizer, tensors, .. } = &deployed;
+    let Deployed { model, tokenizer, table, tensors, .. } = &deployed;
     let packed = bytes_of(&deployed);
     let bytes = std::fs::metadata(path).map_err(|error| Error::io("read", path, error))?.len();
     let mut text = format!("packed model {}\n", path.display());
     text += &section("model", &settings(model.config())?);
     let mut more = vec![("packed".to_owned(), format!("{} bytes of tensors in a file of {}", grouped(packed), grouped(bytes.into())))];
+    more.push(("session".to_owned(), session_size(model)));
     more.extend(tokenizer.as_ref().map(vocabulary));
     text += &cost::sections(model.config(), more)?;
+    text += &table.as_ref().map_or_else(String::new, |table| section("table", &columns(table)));
     text += &memory::sections(model.config(), None, Some(packed))?;
     let rows = tensors
         .iter()
         .map(|tensor| (shown(&tensor.name), format!("{:?} {} {} bytes", tensor.shape, tensor.format, grouped(tensor.bytes as u128))));
     Ok(text + &section("tensors", &rows.collect::<Vec<_>>()))
+}
+
+/// What a task on tables reads and predicts.
+fn columns(table: &TableTask) -> Vec<(String, String)> {
+    let listed = |names: &[String]| names.iter().map(|name| shown(name)).collect::<Vec<_>>().join(", ");
+    let mut rows = vec![("reads".to_owned(), listed(table.columns()))];
+    rows.extend(table.group().map(|group| ("sequences by".to_owned(), shown(group))));
+    match table {
+        TableTask::Classify(Classifier { target, classes, .. }) => {
+            rows.push(("predicts".to_owned(), format!("{}, one of {}", shown(target), listed(classes))));
+        }
+        TableTask::Forecast(Forecaster { target, horizon, season, .. }) => {
+            rows.push(("predicts".to_owned(), format!("{}, {horizon} steps ahead", listed(target))));
+            if *season > 0 {
+                rows.push(("season".to_owned(), format!("{season} steps")));
+            }
+        }
+    }
+    rows
 }
 
 fn run_or_checkpoint(path: &Path) -> anyhow::Result<String> {

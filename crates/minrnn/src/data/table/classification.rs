@@ -11,13 +11,13 @@ use rand::seq::SliceRandom;
 
 use super::measure::{Comparison, Measure};
 use super::series::{Series, labels};
-use super::table_task::{Classifier, TableTask};
-use super::{Chunk, Frame, Normalization, Numbers, Wanted, WholeSeries, read_table};
+use super::{Chunk, Frame, Numbers, Wanted, WholeSeries, normalization, read_table};
 use crate::data::batch::{check_shape, expect_index};
 use crate::data::{Batch, BatchSource, EvaluationSet, IoKind, SequenceTask, Sequences};
 use crate::rng::{self, Purpose};
 use crate::suggestion::suggestion;
 use crate::{Error, Result, Segments};
+use minrnn_model::{Classifier, Normalization, TableTask};
 
 /// What is classified by what.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,8 +91,8 @@ impl Classification {
         }
         let parts = Parts::divide(&classes, names.len(), config.train_fraction, config.seed)?;
         let training = parts.training.iter().flat_map(|&at| series[at].steps());
-        let normalization = Normalization::fit(frame.names.len(), training)?;
-        normalization.expect_near(&frame)?;
+        let normalization = normalization::fit(frame.names.len(), training)?;
+        normalization::expect_near(&normalization, &frame)?;
         let table = Table { series, classes, normalization, names, columns: frame.names, config, parts };
         Ok(Self { table: Arc::new(table) })
     }
@@ -120,7 +120,7 @@ impl Classification {
             let unknown = || suggestion(name, classifier.classes.iter().map(String::as_str));
             found.ok_or_else(|| Error::Data(format!("the class '{name}' was not seen in training{}", unknown())))
         };
-        classifier.normalization.expect_near(frame)?;
+        normalization::expect_near(&classifier.normalization, frame)?;
         let ids = targets.distinct().iter().map(known).collect::<Result<Vec<u32>>>()?;
         let classes: Vec<u32> = labels(groups, targets, &config.target)?.iter().map(|&label| ids[label as usize]).collect();
         let series = Series::of(frame, Some(groups))?;

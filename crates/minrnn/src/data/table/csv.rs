@@ -21,10 +21,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// When a column is missing, a line has more or fewer cells than the header, or a wanted cell is no finite number or no UTF-8.
 pub(super) fn read(source: impl Read, wanted: &Wanted) -> Result<Frame> {
     let mut records = Records::new(source)?;
-    if !records.advance()? {
-        return Err(Error::Data("it is empty; expected a header with the names of columns".to_owned()));
-    }
-    let header = (0..records.n_cells()).map(|at| records.text(at).map(|name| name.trim().to_owned())).collect::<Result<Vec<_>>>()?;
+    let header = records.header()?;
     let positions = wanted.positions(&header)?;
     let mut frame = Frame::new(&header, &positions);
     while records.advance()? {
@@ -37,18 +34,14 @@ pub(super) fn read(source: impl Read, wanted: &Wanted) -> Result<Frame> {
             column.push(number(records.text(at)?, line, &header[at])?);
         }
         frame.places.push(frame.numbers[0].len() - 1, line);
-        for (column, (&at, _)) in frame.texts.iter_mut().zip(positions.texts.iter().zip(&wanted.texts)) {
-            let text = records.text(at)?.trim();
-            if text.is_empty() {
-                return Err(Error::Data(format!("line {line}, column '{}': the cell is empty, expected a name", header[at])));
-            }
-            column.push(text)?;
+        for (column, &at) in frame.texts.iter_mut().zip(&positions.texts) {
+            column.push(records.name(at, &header[at])?)?;
         }
     }
     frame.expect_rows()
 }
 
-fn number(cell: &str, line: u64, column: &str) -> Result<f64> {
+pub(super) fn number(cell: &str, line: u64, column: &str) -> Result<f64> {
     let cell = cell.trim();
     match cell.parse::<f64>() {
         Ok(number) if flaw(number).is_none() => Ok(number),
@@ -64,7 +57,7 @@ fn number(cell: &str, line: u64, column: &str) -> Result<f64> {
 }
 
 /// Records one after the other, through buffers that grow with the longest record and no further.
-struct Records<R> {
+pub(super) struct Records<R> {
     source: BufReader<Chain<Cursor<Vec<u8>>, R>>,
     parser: Reader,
     bytes: Vec<u8>,
@@ -77,7 +70,7 @@ struct Records<R> {
 }
 
 impl<R: Read> Records<R> {
-    fn new(mut source: R) -> Result<Self> {
+    pub fn new(mut source: R) -> Result<Self> {
         let mut beginning = beginning(&mut source).map_err(failed)?;
         if beginning.starts_with(BYTE_ORDER_MARK) {
             beginning.drain(..BYTE_ORDER_MARK.len());
@@ -87,8 +80,16 @@ impl<R: Read> Records<R> {
         Ok(Self { source, parser, bytes: vec![0; 1 << 12], ends: vec![0; 1 << 6], n_ends: 0, line: 0, next_line: 1 })
     }
 
+    /// The names of the columns, which the first record has.
+    pub fn header(&mut self) -> Result<Vec<String>> {
+        if !self.advance()? {
+            return Err(Error::Data("it is empty; expected a header with the names of columns".to_owned()));
+        }
+        (0..self.n_cells()).map(|at| self.text(at).map(|name| name.trim().to_owned())).collect()
+    }
+
     /// Reads a record; false at the end.
-    fn advance(&mut self) -> Result<bool> {
+    pub fn advance(&mut self) -> Result<bool> {
         self.skip_empty_lines()?;
         self.line = self.next_line;
         let (mut n_bytes, mut n_ends) = (0, 0);
@@ -128,11 +129,26 @@ impl<R: Read> Records<R> {
         }
     }
 
-    fn n_cells(&self) -> usize {
+    /// The line on which the current record begins, from 1.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Cells of the current record.
+    pub fn n_cells(&self) -> usize {
         self.n_ends
     }
 
-    fn text(&self, at: usize) -> Result<&str> {
+    /// Cell `at` of `column`, where a name stands.
+    pub fn name(&self, at: usize, column: &str) -> Result<&str> {
+        match self.text(at)?.trim() {
+            "" => Err(Error::Data(format!("line {}, column '{column}': the cell is empty, expected a name", self.line))),
+            name => Ok(name),
+        }
+    }
+
+    /// Cell `at` of the current record.
+    pub fn text(&self, at: usize) -> Result<&str> {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
         std::str::from_utf8(&self.bytes[start..self.ends[at]])
             .map_err(|_| Error::Data(format!("line {}, cell {}: it is not UTF-8; save the table as UTF-8", self.line, at + 1)))

@@ -18,11 +18,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use minrnn_model::{Forecaster, Normalization, TableTask};
+
 use self::windows::ForecastWindows;
 use super::measure::{Comparison, Measure};
 use super::series::Series;
-use super::table_task::{Forecaster, TableTask};
-use super::{Frame, Normalization, SeasonalNaive, Wanted, WholeSeries, read_table};
+use super::{Frame, SeasonalNaive, Wanted, WholeSeries, normalization, read_table};
 use crate::data::batch::{check_shape, expect_index};
 use crate::data::{Batch, BatchSource, EvaluationSet, IoKind, SequenceTask, Sequences};
 use crate::rng::Purpose;
@@ -99,8 +100,8 @@ impl Forecasting {
         let width = frame.names.len();
         let fraction = config.train_fraction;
         let training = series.iter().flat_map(|series| series.steps().take(parts(series.len(), fraction)[0].end));
-        let normalization = Normalization::fit(width, training)?;
-        normalization.expect_near(frame)?;
+        let normalization = normalization::fit(width, training)?;
+        normalization::expect_near(&normalization, frame)?;
         let (read, predicted) = (frame.columns(config.read()), frame.columns(&config.target));
         let table = Table { series, read, predicted, normalization, config, is_unseen: false };
         for part in [Part::Training, Part::Validation, Part::Test] {
@@ -133,7 +134,7 @@ impl Forecasting {
                 (normalization.mean[column], normalization.deviation[column]) = (known.mean[at], known.deviation[at]);
             }
         }
-        normalization.expect_near(&frame).map_err(|error| error.in_file(path))?;
+        normalization::expect_near(&normalization, &frame).map_err(|error| error.in_file(path))?;
         let table = Table { series, read, predicted, normalization, config, is_unseen: true };
         table.expect_scored(Part::Whole).map_err(|error| error.in_file(path))?;
         Ok(Self { table: Arc::new(table) })
@@ -245,8 +246,8 @@ impl SequenceTask for Forecasting {
             target: table.config.target.clone(),
             horizon: table.config.horizon,
             season: table.config.season,
-            normalization: table.normalization.of(&table.read),
-            target_normalization: table.normalization.of(&table.predicted),
+            normalization: normalization::of_columns(&table.normalization, &table.read),
+            target_normalization: normalization::of_columns(&table.normalization, &table.predicted),
         };
         serde_json::to_value(TableTask::Forecast(forecaster)).ok()
     }

@@ -8,7 +8,7 @@
 //! * the columns of a file: [`read_table`];
 //! * a class for every sequence: [`Classification`];
 //! * the next values of every sequence: [`Forecasting`];
-//! * what a trained model needs to be used on other tables: [`TableTask`], which every checkpoint keeps.
+//! * what a trained model needs to be used on other tables: [`TableTask`], which every checkpoint keeps; with it [`read_series`] reads one.
 //!
 //! Numbers are read with mean 0 and deviation 1 over the part that is trained on, by a [`Normalization`] that is kept.
 
@@ -21,6 +21,7 @@ mod measure;
 mod normalization;
 mod parquet;
 mod quiet;
+mod rows;
 mod seasonal_naive;
 mod series;
 mod table_task;
@@ -39,13 +40,14 @@ pub use self::columns::{Numbers, Wanted};
 pub use self::forecasting::{Forecasting, ForecastingConfig, Part};
 pub use self::frame::{Frame, Texts};
 pub use self::measure::{Comparison, Measure};
-pub use self::normalization::{MAX_DEVIATIONS, Normalization};
+pub use self::rows::{Arrival, Row, Rows};
 pub use self::seasonal_naive::SeasonalNaive;
 pub use self::series::Series;
-pub use self::table_task::{Classifier, Forecaster, Prediction, TableTask};
+pub use self::table_task::read_series;
 pub use self::whole_series::{Chunk, WholeSeries};
 use super::source::Source;
 use crate::{Error, Result};
+pub use minrnn_model::{Classifier, Forecaster, MAX_DEVIATIONS, Normalization, Prediction, TableTask};
 
 /// What every Parquet file begins with.
 const PARQUET_MAGIC: &[u8] = b"PAR1";

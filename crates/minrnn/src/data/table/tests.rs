@@ -276,7 +276,7 @@ fn a_known_model_meets_new_tables() {
     let strange = write_table("id,x,class\na,1,upp\na,2,upp\n");
     let refused = Classification::unseen(strange.path(), &classifier).unwrap_err().to_string();
     assert!(refused.contains("the class 'upp' was not seen in training; did you mean 'up'?"), "{refused}");
-    assert_eq!(TableTask::Classify(classifier).read(strange.path()).unwrap()[0].values, [1.0, 2.0]);
+    assert_eq!(read_series(&TableTask::Classify(classifier), strange.path()).unwrap()[0].values, [1.0, 2.0]);
 }
 
 #[test]

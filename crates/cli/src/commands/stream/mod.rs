@@ -1,0 +1,105 @@
+//! `minrnn stream`: rows or text from standard input, a prediction for each on standard output as soon as it is there.
+
+mod arriving;
+mod rows;
+mod text;
+
+use std::cell::RefCell;
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use minrnn::deployed::Deployed;
+
+use self::arriving::{Arriving, Out};
+use crate::display::say;
+use crate::failure::WrongInput;
+use crate::threads::Threads;
+use crate::{interrupt, output};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Run directory (its best checkpoint is taken), checkpoint directory or packed model
+    #[arg(value_name = "RUN|FILE")]
+    model: PathBuf,
+    /// Print an object of JSON on each line instead of CSV
+    #[arg(long)]
+    json: bool,
+    /// The column that names the sequence of a row [default: that of the table the model was trained on]
+    #[arg(long, value_name = "COLUMN", conflicts_with = "one_sequence")]
+    group: Option<String>,
+    /// All rows belong to one sequence
+    #[arg(long)]
+    one_sequence: bool,
+    /// Remember as many sequences; for one more the one that has been silent for the longest time is forgotten
+    #[arg(long, value_name = "N", default_value_t = 65_536)]
+    max_groups: usize,
+    /// Tell what is wrong with a row and go on, instead of ending there
+    #[arg(long)]
+    skip_bad_rows: bool,
+    /// Go on from the state that --save-state wrote
+    #[arg(long, value_name = "FILE")]
+    load_state: Option<PathBuf>,
+    /// Write what is remembered to this file at the end
+    #[arg(long, value_name = "FILE")]
+    save_state: Option<PathBuf>,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let stop = interrupt::stop_flag()?;
+    args.threads.install(|| answer(&args, stop.clone()))
+}
+
+fn answer(args: &Args, stop: Arc<AtomicBool>) -> anyhow::Result<ExitCode> {
+    if let Some(path) = &args.save_state {
+        // A state may take the place of the one that it goes on from.
+        output::expect_harmless(path, [args.model.as_path()])?;
+    }
+    let deployed = Deployed::load(&args.model)?;
+    let out: Out = Rc::new(RefCell::new(BufWriter::with_capacity(1 << 16, io::stdout())));
+    let input = Arriving::new(out.clone(), stop.clone());
+    match (&deployed.table, &deployed.tokenizer) {
+        (Some(task), _) => rows::answer(args, &deployed, task, input, &out, &stop)?,
+        (None, Some(tokenizer)) => text::answer(args, &deployed, tokenizer, input, &out, &stop)?,
+        (None, None) => {
+            let sentence = "it was trained neither on a table nor on text; give a model of minrnn train --data";
+            return Err(WrongInput(format!("'{}': {sentence}", args.model.display())).into());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether everything is answered once `written`: a reader that has gone away has read enough.
+fn goes_on(written: io::Result<()>) -> anyhow::Result<bool> {
+    match written {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(anyhow::Error::new(error).context("could not print")),
+    }
+}
+
+/// Whether an error is that of a reader of stdout who has gone away.
+fn is_closed(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe))
+}
+
+/// Writes what is left to write.
+fn finish(out: &Out) -> anyhow::Result<()> {
+    goes_on(out.borrow_mut().flush()).map(drop)
+}
+
+impl Args {
+    /// Ends at a flaw, or tells it and goes on.
+    fn pass_over(&self, flaw: minrnn::Error) -> minrnn::Result<()> {
+        if !self.skip_bad_rows {
+            return Err(flaw);
+        }
+        say(format_args!("passed over: {flaw}"));
+        Ok(())
+    }
+}

@@ -1,0 +1,202 @@
+//! Rows of a table.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use minrnn::Error;
+use minrnn::data::table::{Row, Rows, TableTask};
+use minrnn::deployed::{Deployed, Groups};
+
+use super::arriving::{Arriving, Out};
+use super::{Args, finish, goes_on, is_closed};
+use crate::csv::quoted;
+use crate::display::say;
+use crate::failure::WrongInput;
+
+/// Predicts after every row that `input` gives.
+pub fn answer(args: &Args, deployed: &Deployed, task: &TableTask, input: Arriving, out: &Out, stop: &AtomicBool) -> anyhow::Result<()> {
+    let identity = deployed.identity()?;
+    let mut groups = match &args.load_state {
+        Some(path) => Groups::load(path, &deployed.model, &identity, args.max_groups)?,
+        None if args.max_groups == 0 => return Err(WrongInput("--max-groups must be at least 1, found 0".to_owned()).into()),
+        None => Groups::new(&deployed.model, args.max_groups)?,
+    };
+    let group = match args.one_sequence {
+        true => None,
+        false => args.group.as_deref().or(task.group()),
+    };
+    let answered = Answers { args, task, group, out, stop }.write(&mut groups, input);
+    let answered = answered.and_then(|()| finish(out));
+    if let Some(path) = &args.save_state {
+        // What was read until now is kept, whatever ended it.
+        groups.save(path, &identity)?;
+    }
+    match answered {
+        Err(error) if is_closed(&error) => Ok(()),
+        answered => answered,
+    }
+}
+
+/// What is answered, and where.
+struct Answers<'a> {
+    args: &'a Args,
+    task: &'a TableTask,
+    group: Option<&'a str>,
+    out: &'a Out,
+    stop: &'a AtomicBool,
+}
+
+impl Answers<'_> {
+    fn write(&self, groups: &mut Groups<'_>, input: Arriving) -> anyhow::Result<()> {
+        let Self { args, task, group, out, stop } = *self;
+        let mut rows = Rows::new(input, task.columns(), group)?;
+        let mut writer = Writer::new(task, group, args.json);
+        let mut outputs = vec![0.0; groups.outputs()];
+        let (mut seen, mut numbers, mut told) = (Vec::new(), Vec::new(), false);
+        if !args.json && !goes_on(out.borrow_mut().write_all(writer.header().as_bytes()))? {
+            return Ok(());
+        }
+        while let Some((line, row)) = rows.advance()? {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let row = match row.and_then(|row| near(task, row)) {
+                Ok(row) => row,
+                Err(flaw) => {
+                    args.pass_over(flaw)?;
+                    continue;
+                }
+            };
+            seen.clear();
+            seen.extend(row.values.iter().enumerate().map(|(column, &x)| task.normalization().apply(column, x)));
+            let forgotten = groups.step_values(row.group, &seen, &mut outputs)?;
+            if let (Some(name), false) = (forgotten, told) {
+                say(format_args!(
+                    "more than {} sequences: forgot '{name}', silent for the longest time, and so with others from now on",
+                    args.max_groups
+                ));
+                told = true;
+            }
+            task.predict_into(&outputs, &mut numbers);
+            if let Some(found) = numbers.iter().find(|number| !number.is_finite()) {
+                return Err(Error::Data(format!("line {line}: the model predicts {found}, which is no number; train it anew")).into());
+            }
+            if !goes_on(out.borrow_mut().write_all(writer.line(line, row.group, &numbers).as_bytes()))? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The row, unless one of its numbers is farther from what the model was trained on than it can read.
+fn near<'a>(task: &TableTask, row: Row<'a>) -> minrnn::Result<Row<'a>> {
+    let normalization = task.normalization();
+    match row.values.iter().enumerate().find(|&(column, &x)| !normalization.is_near(column, x)) {
+        None => Ok(row),
+        Some((column, x)) => Err(Error::Data(format!(
+            "line {}, column '{}': {x:?} lies {:.3e} deviations from the mean {} of the table that was trained on, expected at most 1e6",
+            row.line,
+            task.columns()[column],
+            normalization.distance(column, *x),
+            normalization.mean[column]
+        ))),
+    }
+}
+
+/// Predictions as lines.
+struct Writer<'a> {
+    task: &'a TableTask,
+    group: Option<&'a str>,
+    json: bool,
+    /// Names as they stand in a line.
+    names: Vec<String>,
+    line: String,
+}
+
+impl<'a> Writer<'a> {
+    fn new(task: &'a TableTask, group: Option<&'a str>, json: bool) -> Self {
+        let names = match task {
+            TableTask::Classify(classifier) => &classifier.classes,
+            TableTask::Forecast(forecaster) => &forecaster.target,
+        };
+        let shown = |name: &String| if json { in_json(name) } else { quoted(name) };
+        Self { task, group, json, names: names.iter().map(shown).collect(), line: String::new() }
+    }
+
+    /// The names of the columns.
+    fn header(&self) -> String {
+        let mut cells = vec!["line".to_owned()];
+        cells.extend(self.group.map(quoted));
+        match self.task {
+            TableTask::Classify(classifier) => {
+                cells.push(quoted(&classifier.target));
+                cells.extend(classifier.classes.iter().map(|class| quoted(&format!("probability of {class}"))));
+            }
+            TableTask::Forecast(forecaster) => {
+                let ahead = 1..=forecaster.horizon;
+                cells.extend(ahead.flat_map(|ahead| forecaster.target.iter().map(move |name| quoted(&format!("{name} +{ahead}")))));
+            }
+        }
+        cells.join(",") + "\n"
+    }
+
+    /// What is predicted after the row of `line`.
+    fn line(&mut self, line: u64, group: &str, numbers: &[f64]) -> &str {
+        self.line.clear();
+        match self.json {
+            true => self.object(line, group, numbers),
+            false => self.cells(line, group, numbers),
+        }
+        self.line.push('\n');
+        &self.line
+    }
+
+    fn cells(&mut self, line: u64, group: &str, numbers: &[f64]) {
+        let text = &mut self.line;
+        let _ = write!(text, "{line}");
+        if self.group.is_some() {
+            text.push(',');
+            text.push_str(&quoted(group));
+        }
+        if let TableTask::Classify(_) = self.task {
+            text.push(',');
+            text.push_str(&self.names[likeliest(numbers)]);
+            numbers.iter().for_each(|share| _ = write!(text, ",{share:.6}"));
+        } else {
+            numbers.iter().for_each(|number| _ = write!(text, ",{number}"));
+        }
+    }
+
+    fn object(&mut self, line: u64, group: &str, numbers: &[f64]) {
+        let (text, names) = (&mut self.line, &self.names);
+        let _ = write!(text, "{{\"line\":{line}");
+        if self.group.is_some() {
+            let _ = write!(text, ",\"group\":{}", in_json(group));
+        }
+        if let TableTask::Classify(_) = self.task {
+            let _ = write!(text, ",\"class\":{},\"probabilities\":{{", names[likeliest(numbers)]);
+            let each = names.iter().zip(numbers).enumerate();
+            each.for_each(|(at, (name, share))| _ = write!(text, "{}{name}:{share:.6}", if at > 0 { "," } else { "" }));
+        } else {
+            text.push_str(",\"forecast\":{");
+            for (column, name) in names.iter().enumerate() {
+                let _ = write!(text, "{}{name}:[", if column > 0 { "," } else { "" });
+                let ahead = numbers.iter().skip(column).step_by(names.len()).enumerate();
+                ahead.for_each(|(at, number)| _ = write!(text, "{}{number}", if at > 0 { "," } else { "" }));
+                text.push(']');
+            }
+        }
+        text.push_str("}}");
+    }
+}
+
+fn likeliest(shares: &[f64]) -> usize {
+    (0..shares.len()).reduce(|best, at| if shares[at] > shares[best] { at } else { best }).unwrap_or(0)
+}
+
+/// `text` as a string of JSON.
+pub fn in_json(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

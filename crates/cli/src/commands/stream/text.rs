@@ -1,0 +1,84 @@
+//! Text: how likely the model held each of its tokens.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::sync::atomic::AtomicBool;
+
+use minrnn::Error;
+use minrnn::data::Tokenizer;
+use minrnn::deployed::{Deployed, Listener, Surprise};
+
+use super::arriving::{Arriving, Out};
+use super::rows::in_json;
+use super::{Args, finish, goes_on, is_closed};
+use crate::csv::quoted;
+use crate::failure::WrongInput;
+
+/// Tells of every token that `input` gives.
+pub fn answer(
+    args: &Args,
+    deployed: &Deployed,
+    tokenizer: &Tokenizer,
+    input: Arriving,
+    out: &Out,
+    _stop: &AtomicBool,
+) -> anyhow::Result<()> {
+    if args.group.is_some() || args.one_sequence {
+        return Err(WrongInput("the model reads text, which has no columns; leave --group and --one-sequence out".to_owned()).into());
+    }
+    let identity = deployed.identity()?;
+    let mut text = match &args.load_state {
+        Some(path) => Surprise::load(path, &deployed.model, tokenizer, &identity)?,
+        None => Surprise::new(&deployed.model, tokenizer)?,
+    };
+    let answered = read(args, &mut text, input, out).and_then(|()| finish(out));
+    if let Some(path) = &args.save_state {
+        text.save(path, &identity)?;
+    }
+    match answered {
+        Err(error) if is_closed(&error) => Ok(()),
+        answered => answered,
+    }
+}
+
+fn read(args: &Args, text: &mut Surprise<'_>, mut input: Arriving, out: &Out) -> anyhow::Result<()> {
+    let mut printer = Printer { args, out, line: String::new() };
+    if !args.json && !goes_on(out.borrow_mut().write_all(b"text,log_probability\n"))? {
+        return Ok(());
+    }
+    while let Some(piece) = input.next_piece()? {
+        text.push(&piece, &mut printer)?;
+    }
+    text.finish(&mut printer)?;
+    Ok(())
+}
+
+struct Printer<'a> {
+    args: &'a Args,
+    out: &'a Out,
+    line: String,
+}
+
+impl Listener for Printer<'_> {
+    fn token(&mut self, text: &[u8], log_probability: Option<f64>) -> minrnn::Result<()> {
+        let text = String::from_utf8_lossy(text);
+        self.line.clear();
+        match (self.args.json, log_probability) {
+            (true, Some(known)) => _ = writeln!(self.line, "{{\"text\":{},\"log_probability\":{known:.6}}}", in_json(&text)),
+            (true, None) => _ = writeln!(self.line, "{{\"text\":{},\"log_probability\":null}}", in_json(&text)),
+            (false, Some(known)) => _ = writeln!(self.line, "{},{known:.6}", in_a_line(&text)),
+            (false, None) => _ = writeln!(self.line, "{},", in_a_line(&text)),
+        }
+        self.out.borrow_mut().write_all(self.line.as_bytes()).map_err(|error| Error::io("write", "stdout", error))
+    }
+
+    fn flaw(&mut self, flaw: Error) -> minrnn::Result<()> {
+        self.args.pass_over(flaw)
+    }
+}
+
+/// A cell in which line ends and other control characters are escaped, so that a token is a line.
+fn in_a_line(text: &str) -> String {
+    let escaped: String = text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect();
+    quoted(&escaped)
+}

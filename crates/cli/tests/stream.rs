@@ -1,0 +1,300 @@
+//! `minrnn stream`: rows and text through a pipe, answered one by one.
+
+mod common;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use common::{Finished, Random, Scratch, Training, minrnn, shown, signal, words};
+use serde_json::Value;
+
+/// Steps of machines whose pressure rises or falls, in rows that lie between each other: machine, pressure, humidity, state.
+fn steps(machines: usize, length: usize, seed: u64) -> Vec<(String, f64, f64, &'static str)> {
+    let mut random = Random(seed);
+    let mut rows = Vec::new();
+    for step in 0..length {
+        for machine in 0..machines {
+            let (state, slope) = if machine % 2 == 0 { ("rising", 2.0) } else { ("falling, fast", -2.0) };
+            let noise = random.below(2001) as f64 / 1000.0 - 1.0;
+            rows.push((format!("m{machine}"), 500.0 + slope * step as f64 + noise, noise / 10.0, state));
+        }
+    }
+    rows
+}
+
+fn with_states(rows: &[(String, f64, f64, &str)]) -> String {
+    let mut table = String::from("machine,state,pressure,humidity\n");
+    rows.iter().for_each(|(machine, x, y, state)| writeln!(table, "{machine},\"{state}\",{x},{y}").unwrap());
+    table
+}
+
+fn without_states(rows: &[(String, f64, f64, &str)]) -> String {
+    let mut table = String::from("humidity,note,machine,pressure\n");
+    rows.iter().for_each(|(machine, x, y, _)| writeln!(table, "{y},\"a, b\",{machine},{x}").unwrap());
+    table
+}
+
+fn trained(scratch: &Scratch, args: &[&str], settings: &[&str]) -> PathBuf {
+    let training = Training { args: args.iter().map(ToString::to_string).collect(), ..scratch.task("run", settings) };
+    training.run().ok();
+    training.out
+}
+
+/// A packed classifier of machines.
+fn classifier(scratch: &Scratch) -> String {
+    let data = shown(&scratch.write("machines.csv", with_states(&steps(60, 9, 1))));
+    let args = ["--task", "classify", "--data", &data, "--group", "machine", "--target", "state"];
+    packed(scratch, &trained(scratch, &args, &["max_iterations=60", "eval_every=30", "lr=0.01", "batch_size=16", "train_fraction=0.6"]))
+}
+
+fn packed(scratch: &Scratch, run: &std::path::Path) -> String {
+    let model = shown(&scratch.path("model.minrnn"));
+    Finished::of(minrnn(&["pack", "--weights", "f32", "-o", &model]).arg(run)).ok();
+    model
+}
+
+/// What `minrnn stream ARGS` gives for `input`.
+fn stream(args: &[&str], input: &str) -> Finished {
+    let mut child = minrnn(&["stream"]).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    // A command that refuses its arguments reads nothing.
+    let writer = std::thread::spawn(move || _ = stdin.write_all(input.as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    Finished::from(output)
+}
+
+/// A running `minrnn stream`, given a line at a time.
+struct Talk {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: Option<BufReader<ChildStdout>>,
+}
+
+impl Talk {
+    fn new(args: &[&str]) -> Self {
+        let mut child = minrnn(&["stream"]).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().map(BufReader::new));
+        Self { child, stdin, stdout }
+    }
+
+    fn say(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(line.as_bytes()).unwrap();
+        stdin.flush().unwrap();
+    }
+
+    fn hear(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.as_mut().unwrap().read_line(&mut line).unwrap();
+        line
+    }
+}
+
+#[test]
+fn every_row_is_answered_as_predict_answers_the_sequence_until_there() {
+    let scratch = Scratch::new();
+    let model = classifier(&scratch);
+    let rows = steps(6, 5, 7);
+    let answers = stream(&[&model], &without_states(&rows)).ok().stdout;
+    let mut lines = answers.lines();
+    assert_eq!(lines.next().unwrap(), "line,machine,state,\"probability of falling, fast\",probability of rising");
+    let lines: Vec<&str> = lines.collect();
+    assert_eq!(lines.len(), rows.len());
+    for (at, line) in lines.iter().enumerate() {
+        assert!(line.starts_with(&format!("{},{},", at + 2, rows[at].0)), "{line}");
+    }
+    // The last answer of each machine is what `predict` says of all its rows.
+    let table = shown(&scratch.write("rows.csv", without_states(&rows)));
+    let predicted = Finished::of(&mut minrnn(&["predict", &model, "--data", &table])).ok().stdout;
+    for (machine, whole) in predicted.lines().skip(1).enumerate() {
+        assert!(lines[4 * 6 + machine].ends_with(whole), "{whole} in {}", lines[4 * 6 + machine]);
+    }
+    // As many rows at once as there are, or one at a time: the same bytes.
+    let mut talk = Talk::new(&[&model]);
+    for (at, line) in without_states(&rows).lines().enumerate() {
+        talk.say(&format!("{line}\n"));
+        if at == 1 {
+            assert_eq!(talk.hear().trim_end(), answers.lines().next().unwrap());
+        }
+        if at >= 1 {
+            assert_eq!(talk.hear().trim_end(), lines[at - 1], "before the next row is there");
+        }
+    }
+    drop(talk.stdin.take());
+    assert!(talk.child.wait().unwrap().success());
+    // JSON says the same.
+    let objects = stream(&[&model, "--json"], &without_states(&rows)).ok().stdout;
+    for (object, line) in objects.lines().zip(&lines) {
+        let object: Value = serde_json::from_str(object).unwrap();
+        let rising = object["probabilities"]["rising"].as_f64().unwrap();
+        assert!(line.ends_with(&format!(",{rising:.6}")) && line.contains(object["group"].as_str().unwrap()), "{object} {line}");
+        assert!(line.contains(object["class"].as_str().unwrap()), "{object} {line}");
+    }
+    // A run is taken like its packed file.
+    assert_eq!(stream(&[&shown(&scratch.path("run"))], &without_states(&rows)).ok().stdout, answers);
+}
+
+#[test]
+fn groups_are_chosen_or_left_out_and_forgotten_in_the_order_of_their_silence() {
+    let scratch = Scratch::new();
+    let model = classifier(&scratch);
+    let rows =
+        |names: &[&str]| names.iter().fold("machine,site,pressure,humidity\n".to_owned(), |table, name| table + name + ",s,510,0.01\n");
+    let last =
+        |finished: &Finished| finished.stdout.lines().last().unwrap().split_once(',').unwrap().1.split_once(',').unwrap().1.to_owned();
+    let fresh = last(&stream(&[&model], &rows(&["a"])).ok());
+    let twice = last(&stream(&[&model], &rows(&["a", "a"])).ok());
+    assert_ne!(fresh, twice);
+    assert_eq!(last(&stream(&[&model], &rows(&["a", "b"])).ok()), fresh);
+    assert_eq!(last(&stream(&[&model, "--group", "site"], &rows(&["a", "b"])).ok()), twice);
+    let single = stream(&[&model, "--one-sequence"], &rows(&["a", "b"])).ok().stdout;
+    assert!(single.starts_with("line,state,") && single.lines().last().unwrap().ends_with(&twice), "{single}");
+    // a speaks again before c comes: b is forgotten.
+    let bounded = stream(&[&model, "--max-groups", "2"], &rows(&["a", "b", "a", "c", "a"])).ok();
+    assert!(bounded.stderr.contains("forgot 'b'"), "{}", bounded.stderr);
+    assert_eq!(last(&bounded), last(&stream(&[&model], &rows(&["a", "a", "a"])).ok()));
+    let bounded = stream(&[&model, "--max-groups", "2"], &rows(&["a", "b", "a", "c", "b"])).ok();
+    assert_eq!(last(&bounded), fresh);
+}
+
+#[test]
+fn a_saved_state_goes_on_where_it_was() {
+    let scratch = Scratch::new();
+    let model = classifier(&scratch);
+    let rows = steps(5, 6, 3);
+    let whole = stream(&[&model], &without_states(&rows)).ok().stdout;
+    let state = shown(&scratch.path("state"));
+    stream(&[&model, "--save-state", &state], &without_states(&rows[..13])).ok();
+    let rest = stream(&[&model, "--load-state", &state, "--save-state", &state], &without_states(&rows[13..])).ok().stdout;
+    let answers = |text: &str| text.lines().skip(1).map(|line| line.split_once(',').unwrap().1.to_owned()).collect::<Vec<_>>();
+    assert_eq!(answers(&rest), answers(&whole)[13..]);
+    // A damaged file, another model's, none.
+    let bytes = fs::read(&state).unwrap();
+    for at in [0, 9, 20, bytes.len() / 2, bytes.len() - 1] {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 4;
+        let damaged = shown(&scratch.write("damaged", damaged));
+        assert_eq!(stream(&[&model, "--load-state", &damaged], "").code, Some(2));
+    }
+    for length in [0, 5, 11, 40, bytes.len() - 1] {
+        let short = shown(&scratch.write("short", &bytes[..length]));
+        assert_eq!(stream(&[&model, "--load-state", &short], "").code, Some(2));
+    }
+    let other = shown(&scratch.path("other.minrnn"));
+    Finished::of(minrnn(&["pack", "--weights", "int8", "-o", &other]).arg(scratch.path("run"))).ok();
+    stream(&[&other, "--load-state", &state], "").refused(&["saved with another model"]);
+    stream(&[&model, "--load-state", "nowhere"], "").refused(&["nowhere"]);
+    stream(&[&model, "--save-state", &model], "").refused(&["is what is read"]);
+}
+
+#[test]
+fn a_bad_row_is_a_sentence_and_can_be_passed_over() {
+    let scratch = Scratch::new();
+    let model = classifier(&scratch);
+    let header = "machine,pressure,humidity\n";
+    let table = format!("{header}a,500,0\nb,NaN,0\na,x,0\na,500\na,1e30,0\na,501,0\n");
+    let ended = stream(&[&model], &table);
+    ended.failed(2, &["line 3, column 'pressure': expected a finite number, found 'NaN'"]);
+    assert_eq!(ended.stdout.lines().count(), 2, "{}", ended.stdout);
+    let passed = stream(&[&model, "--skip-bad-rows"], &table).ok();
+    assert_eq!(passed.stderr.lines().count(), 4, "{}", passed.stderr);
+    for part in
+        ["line 4, column 'pressure'", "line 5 has 2 cells, expected 3", "line 6, column 'pressure': 1e30 lies", "expected at most 1e6"]
+    {
+        assert!(passed.stderr.contains(part), "{part}: {}", passed.stderr);
+    }
+    let clean = stream(&[&model], &format!("{header}a,500,0\na,501,0\n")).ok().stdout;
+    let answers = |text: &str| text.lines().map(|line| line.split_once(',').unwrap().1.to_owned()).collect::<Vec<_>>();
+    assert_eq!(answers(&passed.stdout), answers(&clean), "what is passed over leaves no trace");
+    stream(&[&model], "").refused(&["it is empty; expected a header"]);
+    stream(&[&model], "machine,humidity\n").refused(&["there is no column 'pressure'"]);
+    stream(&[&model], "pressure,humidity\n").refused(&["there is no column 'machine'"]);
+    stream(&[&model, "--max-groups", "0"], "").refused(&["at least 1"]);
+    stream(&["nowhere"], "").refused(&["nowhere"]);
+    assert_eq!(stream(&[&model], header).ok().stdout.lines().count(), 1);
+}
+
+#[test]
+fn forecasts_are_in_the_units_of_the_table() {
+    let scratch = Scratch::new();
+    let wave = |t: usize| 100.0 + 10.0 * (std::f64::consts::TAU * t as f64 / 13.0).sin();
+    let table = |range: std::ops::Range<usize>| range.fold(String::from("t,load\n"), |table, t| format!("{table}{t},{}\n", wave(t)));
+    let data = shown(&scratch.write("wave.csv", table(0..400)));
+    let args = ["--task", "forecast", "--data", &data, "--target", "load", "--horizon", "3"];
+    let run = trained(&scratch, &args, &["max_iterations=100", "eval_every=50", "lr=0.01", "seq_len=32", "batch_size=16"]);
+    let model = packed(&scratch, &run);
+    let answers = stream(&[&model], &table(0..80)).ok().stdout;
+    assert!(answers.starts_with("line,load +1,load +2,load +3\n"), "{answers}");
+    let numbers: Vec<f64> = answers.lines().last().unwrap().split(',').map(|cell| cell.parse().unwrap()).collect();
+    let error: f64 = (0..3).map(|ahead| (numbers[1 + ahead] - wave(80 + ahead)).abs()).sum::<f64>() / 3.0;
+    assert!(numbers[0] == 81.0 && error < 5.0, "{numbers:?} {error}");
+    let object: Value = serde_json::from_str(stream(&[&model, "--json"], &table(0..80)).ok().stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(object["forecast"]["load"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect::<Vec<_>>(), numbers[1..]);
+}
+
+#[test]
+fn text_is_told_its_surprise_in_pieces_of_any_size() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &["max_iterations=60"]);
+    training.run().ok();
+    let model = packed(&scratch, &training.out);
+    let text = &words(400)[..300];
+    let told = stream(&[&model], text).ok().stdout;
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!((lines[0], lines.len()), ("text,log_probability", 301));
+    assert!(lines[1].ends_with(','), "nothing is known of the first: {}", lines[1]);
+    let surprise: f64 = lines[2..].iter().map(|line| line.rsplit_once(',').unwrap().1.parse::<f64>().unwrap()).sum();
+    // As `eval` scores the same text.
+    let file = shown(&scratch.write("held.txt", text));
+    let scored = Finished::of(&mut minrnn(&["eval", &model, "--data", &file, "--json"])).ok().stdout;
+    let loss = scored.lines().find_map(|line| serde_json::from_str::<Value>(line).unwrap()["loss"].as_f64()).unwrap();
+    assert!((loss + surprise / 299.0).abs() < 1e-4, "{loss} {surprise}");
+    // Cut anywhere, the state carried.
+    let state = shown(&scratch.path("state"));
+    let first = stream(&[&model, "--save-state", &state], &text[..77]).ok().stdout;
+    let second = stream(&[&model, "--load-state", &state], &text[77..]).ok().stdout;
+    assert_eq!(first.lines().chain(second.lines().skip(1)).collect::<Vec<_>>(), lines);
+    // A character that is unknown.
+    stream(&[&model], "the é").failed(2, &["line 1: the model does not know the character 'é'"]);
+    let passed = stream(&[&model, "--skip-bad-rows"], "the é fox").ok();
+    assert_eq!((passed.stdout.lines().count(), passed.stderr.lines().count()), (9, 1));
+    stream(&[&model, "--group", "x"], "").refused(&["the model reads text"]);
+}
+
+#[test]
+fn a_closed_pipe_and_a_signal_end_it_cleanly() {
+    let scratch = Scratch::new();
+    let model = classifier(&scratch);
+    let state = shown(&scratch.path("state"));
+    let mut talk = Talk::new(&[&model, "--save-state", &state]);
+    talk.say("machine,pressure,humidity\na,500,0\n");
+    talk.hear();
+    talk.hear();
+    signal(&talk.child, "INT");
+    let status = talk.child.wait().unwrap();
+    let mut told = String::new();
+    talk.child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert!(status.success() && told.is_empty(), "{status} {told}");
+    assert!(scratch.path("state").is_file());
+    // Whoever reads has gone.
+    let mut talk = Talk::new(&[&model]);
+    drop(talk.stdout.take());
+    talk.say("machine,pressure,humidity\na,500,0\n");
+    let status = talk.child.wait().unwrap();
+    let mut told = String::new();
+    talk.child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert!(status.success() && told.is_empty(), "{status} {told}");
+}
+
+#[test]
+fn models_that_are_not_for_streams_are_refused() {
+    let scratch = Scratch::new();
+    let copying = scratch.task("copying", &[]);
+    copying.run().ok();
+    stream(&[&shown(&copying.out)], "").refused(&["neither on a table nor on text"]);
+}

@@ -1,0 +1,85 @@
+//! The measures of a deployed model on a fixed list of batches.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use minrnn_stream::{Model, State, Workspace};
+
+use crate::Result;
+use crate::data::table::Comparison;
+use crate::data::{Batch, EvaluationSet, Sequences};
+use crate::train::{Evaluation, is_right, loss_of};
+
+/// Scores `model` on every batch of `set`, and `comparison` sees everything that is predicted; `None` when `stop` was raised before the end.
+///
+/// # Errors
+/// When a batch cannot be read, or the model reads something else.
+pub fn evaluate(
+    model: &Model,
+    set: &mut dyn EvaluationSet,
+    mut comparison: Option<&mut (dyn Comparison + 'static)>,
+    stop: &AtomicBool,
+) -> Result<Option<Evaluation>> {
+    let (mut loss, mut right, mut n_scored) = (0.0, None, 0u64);
+    let (mut workspace, mut carried) = (Workspace::new(), Vec::new());
+    for index in 0..set.n_batches() {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let batch = set.batch(index)?;
+        if !set.carries_state() || carried.len() != batch.batch_size {
+            carried = (0..batch.batch_size).map(|_| model.init_state(1)).collect::<Result<_, _>>()?;
+        }
+        let outputs = predicted(model, &batch, &mut carried, &mut workspace)?;
+        if let Some(comparison) = &mut comparison {
+            comparison.add(&batch, &outputs);
+        }
+        for (place, outputs) in outputs.chunks_exact(model.outputs()).enumerate() {
+            if batch.mask.as_ref().is_some_and(|mask| mask[place] == 0.0) {
+                continue;
+            }
+            n_scored += 1;
+            match &batch.targets {
+                Sequences::Tokens(classes) => {
+                    let class = classes[place] as usize;
+                    loss += loss_of(outputs, class);
+                    *right.get_or_insert(0u64) += u64::from(is_right(outputs, class));
+                }
+                Sequences::Values { values, width } => {
+                    let expected = &values[place * width..][..*width];
+                    let squares = outputs.iter().zip(expected).map(|(x, y)| f64::from(x - y).powi(2));
+                    loss += squares.sum::<f64>() / *width as f64;
+                }
+            }
+        }
+    }
+    let n = n_scored.max(1) as f64;
+    Ok(Some(Evaluation { loss: loss / n, accuracy: right.map(|right| right as f64 / n), n_scored }))
+}
+
+/// What is predicted at every step of `batch`, `[B, T, outputs]`, zeros at padding; the sessions, one for each row, move on.
+fn predicted(model: &Model, batch: &Batch, sessions: &mut [State], workspace: &mut Workspace) -> Result<Vec<f32>> {
+    let (seq_len, width) = (batch.seq_len, model.outputs());
+    let mut outputs = vec![0.0; batch.batch_size * seq_len * width];
+    for (row, state) in sessions.iter_mut().enumerate() {
+        let length = batch.segments.lengths().map_or(seq_len, |lengths| lengths[row]);
+        let resets = batch.segments.resets().map_or(&[][..], |rows| rows[row].as_slice());
+        let mut bounds: Vec<usize> = resets.iter().copied().filter(|&t| t < length).chain([0, length]).collect();
+        bounds.sort_unstable();
+        bounds.dedup();
+        for part in bounds.windows(2) {
+            let (start, end) = (part[0], part[1]);
+            if resets.contains(&start) {
+                model.restart(state, 0)?;
+            }
+            let places = row * seq_len + start..row * seq_len + end;
+            let outputs = &mut outputs[places.start * width..places.end * width];
+            match &batch.inputs {
+                Sequences::Tokens(tokens) => model.forward(&tokens[places], state, outputs, workspace)?,
+                Sequences::Values { values, width } => {
+                    model.forward_values(&values[places.start * width..places.end * width], state, outputs, workspace)?;
+                }
+            }
+        }
+    }
+    Ok(outputs)
+}

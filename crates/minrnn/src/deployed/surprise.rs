@@ -1,0 +1,185 @@
+//! How likely a model of text holds every token of a text that arrives piece by piece.
+
+use std::path::Path;
+
+use minrnn_stream::{Model, State, Workspace};
+
+use super::saved::{Saved, read, write};
+use crate::data::{Tokenizer, TokenizerKind};
+use crate::generate::ModelIdentity;
+use crate::train::loss_of;
+use crate::{Error, Result};
+
+/// Logits of one pass.
+const OUTPUTS: usize = 1 << 18;
+/// Vocabularies of pieces read whole lines, but none longer than this.
+const LONGEST_LINE: usize = 1 << 20;
+
+/// A text that is read as it arrives.
+pub struct Surprise<'m> {
+    model: &'m Model,
+    tokenizer: &'m Tokenizer,
+    state: State,
+    workspace: Workspace,
+    /// What the last token let expect; empty before the first.
+    logits: Vec<f32>,
+    outputs: Vec<f32>,
+    /// Bytes of a token that may go on.
+    pending: Vec<u8>,
+    /// The line of the next byte.
+    line: u64,
+}
+
+/// Where tokens and flaws go.
+pub trait Listener {
+    /// A token as text, and the logarithm of the probability that the model gave it; none for the very first.
+    ///
+    /// # Errors
+    /// What ends the reading.
+    fn token(&mut self, text: &[u8], log_probability: Option<f64>) -> Result<()>;
+
+    /// Something that the model cannot read, which is passed over.
+    ///
+    /// # Errors
+    /// What ends the reading.
+    fn flaw(&mut self, flaw: Error) -> Result<()>;
+}
+
+impl<'m> Surprise<'m> {
+    /// A text of which nothing has been read.
+    ///
+    /// # Errors
+    /// When memory cannot hold its state.
+    pub fn new(model: &'m Model, tokenizer: &'m Tokenizer) -> Result<Self> {
+        let (state, workspace) = (model.init_state(1)?, Workspace::new());
+        Ok(Self { model, tokenizer, state, workspace, logits: Vec::new(), outputs: Vec::new(), pending: Vec::new(), line: 1 })
+    }
+
+    /// Reads `bytes`, the next ones of the text.
+    ///
+    /// A character that is not all there yet waits for the rest. So does a line where the vocabulary has tokens of several characters: they
+    /// depend on what follows.
+    ///
+    /// # Errors
+    /// What `listener` gives, or when the model has no place for more.
+    pub fn push(&mut self, bytes: &[u8], listener: &mut dyn Listener) -> Result<()> {
+        self.pending.extend_from_slice(bytes);
+        let complete = self.pending.len() - incomplete(&self.pending);
+        let ready = match self.tokenizer.kind() {
+            TokenizerKind::Bpe if complete < LONGEST_LINE => self.pending.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1),
+            _ => complete,
+        };
+        self.read(ready, listener)
+    }
+
+    /// Reads what waits, since nothing follows.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn finish(&mut self, listener: &mut dyn Listener) -> Result<()> {
+        self.read(self.pending.len(), listener)
+    }
+
+    fn read(&mut self, ready: usize, listener: &mut dyn Listener) -> Result<()> {
+        let text: Vec<u8> = self.pending.drain(..ready).collect();
+        for chunk in text.utf8_chunks() {
+            for line in chunk.valid().split_inclusive('\n') {
+                match self.tokenizer.encode(line) {
+                    Ok(tokens) => self.score(&tokens, listener)?,
+                    Err(_) => self.read_known(line, listener)?,
+                }
+                self.line += u64::from(line.ends_with('\n'));
+            }
+            if !chunk.invalid().is_empty() {
+                listener.flaw(Error::Data(format!("line {}: a byte is not UTF-8; save the text as UTF-8", self.line)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The characters of `line` that the vocabulary has.
+    fn read_known(&mut self, line: &str, listener: &mut dyn Listener) -> Result<()> {
+        let mut tokens = Vec::new();
+        for character in line.chars() {
+            match self.tokenizer.encode(character.encode_utf8(&mut [0; 4])) {
+                Ok(token) => tokens.extend(token),
+                Err(_) => {
+                    self.score(&std::mem::take(&mut tokens), listener)?;
+                    let shown = character.escape_debug();
+                    listener.flaw(Error::Data(format!("line {}: the model does not know the character '{shown}'", self.line)))?;
+                }
+            }
+        }
+        self.score(&tokens, listener)
+    }
+
+    fn score(&mut self, tokens: &[u32], listener: &mut dyn Listener) -> Result<()> {
+        let width = self.model.outputs();
+        for tokens in tokens.chunks((OUTPUTS / width.max(1)).max(1)) {
+            self.outputs.resize(tokens.len() * width, 0.0);
+            self.model.forward(tokens, &mut self.state, &mut self.outputs, &mut self.workspace)?;
+            let mut bytes = Vec::new();
+            for (at, &token) in tokens.iter().enumerate() {
+                let expected = if at == 0 { &self.logits[..] } else { &self.outputs[(at - 1) * width..at * width] };
+                bytes.clear();
+                self.tokenizer.append_bytes(token, &mut bytes)?;
+                listener.token(&bytes, (!expected.is_empty()).then(|| -loss_of(expected, token as usize)))?;
+            }
+            self.logits.clear();
+            self.logits.extend_from_slice(&self.outputs[(tokens.len() - 1) * width..]);
+        }
+        Ok(())
+    }
+
+    /// Writes the state to `path`, whole or not at all. `identity` is that of the model.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn save(&self, path: &Path, identity: &ModelIdentity) -> Result<()> {
+        write(path, identity, &Saved { names: vec![String::new()], logits: self.logits.clone(), state: self.state.clone() })
+    }
+
+    /// Goes on from the state that was saved to `path`.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is damaged, or was saved with another model.
+    pub fn load(path: &Path, model: &'m Model, tokenizer: &'m Tokenizer, identity: &ModelIdentity) -> Result<Self> {
+        let Saved { names, logits, state } = read(path, model, identity)?;
+        if names.len() != 1 {
+            return Err(Error::malformed(path, format!("it holds {} sessions, expected that of one text", names.len())));
+        }
+        Ok(Self { logits, state, ..Self::new(model, tokenizer)? })
+    }
+}
+
+/// How many bytes at the end of `bytes` begin a character whose rest is still to come.
+fn incomplete(bytes: &[u8]) -> usize {
+    let tail = &bytes[bytes.len().saturating_sub(3)..];
+    let begins = |&at: &usize| tail[at] >= 0xC0;
+    let Some(at) = (0..tail.len()).rev().find(begins) else { return 0 };
+    let length = match tail[at] {
+        0xC0..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        _ => 4,
+    };
+    let there = tail.len() - at;
+    if there < length && tail[at + 1..].iter().all(|byte| (0x80..0xC0).contains(byte)) { there } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_waits_for_all_its_bytes() {
+        for (text, waits) in [("é", 2), ("日", 3), ("🦀", 4)] {
+            let bytes = [b"ab", text.as_bytes()].concat();
+            for n in 1..=waits {
+                assert_eq!(incomplete(&bytes[..2 + n]), if n == waits { 0 } else { n }, "{text} {n}");
+            }
+        }
+        assert_eq!(incomplete(b""), 0);
+        assert_eq!(incomplete(b"\x80\x80\x80"), 0);
+        assert_eq!(incomplete(b"\xc3a"), 0);
+    }
+}

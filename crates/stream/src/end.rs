@@ -1,0 +1,203 @@
+//! From the residual stream to what is predicted: final norm, mean over the past, comparison with the sequence before, head.
+//!
+//! ```text
+//! mean:   s ← s + x      n ← n + 1      x ← s / n                               with pooling = mean
+//! pair:   x ← GELU(W [a, x, a − x, a ⊙ x] + b), a being x at the last step before the sequence began anew
+//! head:   W x (+ b); of a policy tanh(W x + b)
+//! ```
+//!
+//! A session keeps s and n, then a and the last x.
+
+use minrnn_kernels::gelu;
+use minrnn_kernels::shape::as_out;
+use minrnn_kernels::weight_matrix::WeightMatrix;
+
+use crate::gates;
+use crate::linear::{Linear, Shared, matmul};
+use crate::norm::Norm;
+use crate::pass::{Memory, Pass};
+use crate::source::Source;
+use crate::workspace::{Buffers, room};
+use crate::{CheckedConfig, Pooling, Result};
+
+/// The last layers of a model.
+#[derive(Debug)]
+pub(crate) struct End {
+    norm: Norm,
+    pools: bool,
+    /// 4D → D.
+    pair: Option<Linear>,
+    head: Head,
+}
+
+#[derive(Debug)]
+enum Head {
+    /// The embedding's matrix.
+    Tied,
+    /// D → outputs.
+    Own(Linear),
+    /// D → numbers of an action, in (−1, 1).
+    Action(Linear),
+}
+
+impl End {
+    pub(crate) fn read(config: &CheckedConfig, source: &mut dyn Source, is_policy: bool) -> Result<Self> {
+        let (d, outputs) = (config.d_model, config.outputs());
+        let norm = Norm::read(config, source, "backbone.final_norm")?;
+        if is_policy {
+            return Ok(Self { norm, pools: false, pair: None, head: Head::Action(source.linear("head", outputs, d)?) });
+        }
+        let pair = if config.pair_head { Some(source.linear("pair_head.linear", d, 4 * d)?) } else { None };
+        let head = match (config.tie_embeddings, config.n_outputs) {
+            (true, _) => Head::Tied,
+            (false, 0) => Head::Own(source.linear_without_bias("head", outputs, d)?),
+            (false, _) => Head::Own(source.linear("head", outputs, d)?),
+        };
+        Ok(Self { norm, pools: config.pooling == Pooling::Mean, pair, head })
+    }
+
+    /// Whether every row counts, not those alone whose outputs are wanted.
+    fn carries(&self) -> bool {
+        self.pools || self.pair.is_some()
+    }
+
+    /// What a session keeps of the sequence before when it begins anew, of the `memory` that was kept until then and the new one.
+    pub(crate) fn begin_anew(&self, width: usize, before: &[f32], memory: &mut [f32]) {
+        if self.pair.is_some() {
+            let at = before.len() - 2 * width;
+            memory[at..at + width].copy_from_slice(&before[at + width..]);
+            memory[at + width..].copy_from_slice(&before[at + width..]);
+        }
+    }
+
+    /// Writes row `to` of `outputs` from row `from` of the residual stream `x` `[N, D]`, for every wanted `(from, to)`; these ascend.
+    #[allow(clippy::too_many_arguments, reason = "where numbers come from and where they go")]
+    pub(crate) fn forward(
+        &self,
+        pass: &Pass<'_>,
+        memory: Memory<'_>,
+        embedding: Option<&WeightMatrix>,
+        x: &[f32],
+        wanted: &[(usize, usize)],
+        outputs: &mut [f32],
+        buffers: &mut Buffers,
+    ) {
+        let (d, n) = (x.len() / pass.rows, wanted.len());
+        let Buffers { normed, product, hidden, recurrent: [both, compared, ..], .. } = buffers;
+        if self.carries() {
+            let features = room(normed, pass.rows * d);
+            self.norm.forward(pass, pass.rows, x, features);
+            if self.pools {
+                means(pass, memory, features);
+            }
+            gather(features, wanted, room(hidden, n * d));
+            if let Some(pair) = &self.pair {
+                let (both, compared) = (room(both, n * 4 * d), room(compared, n * d));
+                // Behind the sum and the count.
+                let first = if self.pools { d + 1 } else { 0 };
+                beside(pass, (memory, first), features, wanted, both);
+                compare(pass, pair, both, room(product, n * d), compared);
+                hidden[..n * d].copy_from_slice(compared);
+            }
+        } else if n > 0 {
+            let rows = room(normed, n * d);
+            gather(x, wanted, rows);
+            self.norm.forward(pass, n, rows, room(hidden, n * d));
+        }
+        if n > 0 {
+            self.predict(pass, embedding, &hidden[..n * d], wanted, outputs, product);
+        }
+    }
+
+    /// Row `to` of `outputs` from the features `x` `[wanted, D]`.
+    fn predict(
+        &self,
+        pass: &Pass<'_>,
+        embedding: Option<&WeightMatrix>,
+        x: &[f32],
+        wanted: &[(usize, usize)],
+        outputs: &mut [f32],
+        product: &mut alloc::vec::Vec<f32>,
+    ) {
+        let (weight, bias) = match (&self.head, embedding) {
+            (Head::Own(head) | Head::Action(head), _) => (&head.weight, head.bias.as_slice()),
+            (Head::Tied, Some(embedding)) => (embedding, &[][..]),
+            (Head::Tied, None) => unreachable!("the configuration is checked: a model that shares the embedding's matrix reads tokens"),
+        };
+        let width = weight.outputs();
+        let outputs = Shared::new(outputs, width);
+        matmul(pass, weight, 1, 0..1, wanted.len(), x, room(product, wanted.len() * width), |range, values| {
+            for (&(_, to), values) in wanted.iter().zip(values.chunks_exact_mut(range.len())) {
+                if let Some(bias) = bias.get(range.clone()) {
+                    values.iter_mut().zip(bias).for_each(|(value, bias)| *value += bias);
+                }
+                if matches!(self.head, Head::Action(_)) {
+                    values.iter_mut().for_each(|value| *value = libm::tanhf(*value));
+                }
+                // SAFETY: pieces have outputs of their own, and no row is wanted twice.
+                unsafe { outputs.part(to, range.clone()) }.copy_from_slice(values);
+            }
+        });
+    }
+}
+
+/// The wanted rows of `x` `[N, D]`, one after the other.
+fn gather(x: &[f32], wanted: &[(usize, usize)], rows: &mut [f32]) {
+    let d = rows.len() / wanted.len().max(1);
+    for (&(from, _), row) in wanted.iter().zip(rows.chunks_exact_mut(d.max(1))) {
+        row.copy_from_slice(&x[from * d..][..d]);
+    }
+}
+
+/// Replaces every row of `x` `[N, D]` by the mean of all that its session has had, sum and count standing at the beginning of the memory.
+fn means(pass: &Pass<'_>, memory: Memory<'_>, x: &mut [f32]) {
+    let d = x.len() / pass.rows;
+    for span in pass.spans {
+        // SAFETY: called between two phases, when nobody else is at the memory.
+        let (sum, count) = unsafe { memory.part(span.session, 0, d + 1) }.split_at_mut(d);
+        for x in x[span.first * d..][..span.len * d].chunks_exact_mut(d) {
+            gates::add(pass.level, [x], sum);
+            let share = 1.0 / (count[0] + 1.0);
+            count[0] += 1.0;
+            x.iter_mut().zip(&*sum).for_each(|(x, sum)| *x = sum * share);
+        }
+    }
+}
+
+/// [a, x, a − x, a ⊙ x] of every wanted row of `x` `[N, D]`, `[wanted, 4D]`; the memory, in which a begins at `first`, keeps each session's
+/// last x.
+fn beside(pass: &Pass<'_>, (memory, first): (Memory<'_>, usize), x: &[f32], wanted: &[(usize, usize)], both: &mut [f32]) {
+    let d = x.len() / pass.rows;
+    let mut rows = wanted.iter().zip(both.chunks_exact_mut(4 * d)).peekable();
+    for span in pass.spans {
+        let end = span.first + span.len;
+        // SAFETY: called between two phases, when nobody else is at the memory.
+        let (before, last) = unsafe { memory.part(span.session, first, first + 2 * d) }.split_at_mut(d);
+        while let Some((&(from, _), row)) = rows.next_if(|((from, _), _)| *from < end) {
+            let x = &x[from * d..][..d];
+            let (linear, products) = row.split_at_mut(2 * d);
+            linear[..d].copy_from_slice(before);
+            linear[d..].copy_from_slice(x);
+            for (i, (a, x)) in before.iter().zip(x).enumerate() {
+                (products[i], products[d + i]) = (a - x, a * x);
+            }
+        }
+        if span.len > 0 {
+            last.copy_from_slice(&x[(end - 1) * d..][..d]);
+        }
+    }
+}
+
+/// `y` `[rows, D]` = GELU(W `both` + b).
+fn compare(pass: &Pass<'_>, pair: &Linear, both: &[f32], scratch: &mut [f32], y: &mut [f32]) {
+    let d = pair.weight.outputs();
+    let rows = y.len() / d;
+    let y = Shared::new(y, d);
+    matmul(pass, &pair.weight, 1, 0..1, rows, both, scratch, |range, values| {
+        for (row, values) in values.chunks_exact(range.len()).enumerate() {
+            // SAFETY: pieces have outputs of their own.
+            let y = unsafe { y.part(row, range.clone()) };
+            gelu::forward(1, range.len(), values, Some(&pair.bias[range.clone()]), as_out(y));
+        }
+    });
+}

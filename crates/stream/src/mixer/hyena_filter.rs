@@ -1,0 +1,55 @@
+//! Hyena's filter alone, then GELU and a gated down-projection, which inside a wiring are left out.
+
+use minrnn_kernels::gelu;
+use minrnn_kernels::shape::as_out;
+
+use super::long_filter::LongFilter;
+use super::{Mixer, Output};
+use crate::linear::Shared;
+use crate::pass::{Memory, Pass};
+use crate::source::Source;
+use crate::workspace::{Buffers, room};
+use crate::{CheckedConfig, Result};
+
+#[derive(Debug, Clone)]
+pub(super) struct HyenaFilter {
+    filter: LongFilter,
+    /// Whether GELU and a gated down-projection follow.
+    mixing: bool,
+}
+
+impl HyenaFilter {
+    pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+        Ok(Self { filter: LongFilter::read(config, source, name)?, mixing: config.has_output_mixing() })
+    }
+}
+
+impl Mixer for HyenaFilter {
+    fn width(&self) -> usize {
+        self.filter.width()
+    }
+
+    fn has_out_proj(&self) -> bool {
+        self.mixing
+    }
+
+    fn output(&self) -> Output {
+        if self.mixing { Output::Gated } else { Output::Plain }
+    }
+
+    fn init_memory(&self, _: &mut [f32]) {}
+
+    fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
+        let (n, d) = (pass.rows, self.width());
+        let (y, hidden) = (room(&mut buffers.recurrent[0], n * d), room(&mut buffers.hidden, n * d));
+        let hidden = Shared::new(hidden, d);
+        self.filter.forward(pass, memory, &buffers.normed[..n * d], Shared::new(y, d), |row, channels, y| {
+            // SAFETY: pieces have channels of their own.
+            let out = unsafe { hidden.part(row, channels.clone()) };
+            match self.mixing {
+                true => gelu::forward(1, channels.len(), y, None, as_out(out)),
+                false => out.copy_from_slice(y),
+            }
+        });
+    }
+}
