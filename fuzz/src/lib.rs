@@ -9,7 +9,10 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use minrnn_model::{Candidate, Error, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Pooling, Positions, Section, WeightFormat, Weights, WiringKind, write_safetensors};
+use minrnn_model::{
+    Candidate, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Pooling, Positions, Section, TensorSpec, WeightFormat, Weights,
+    WiringKind, write_safetensors,
+};
 use minrnn_stream::{Model, PackedModel, Reads, State, Workspace};
 
 /// The folder that inputs are written to, in that of temporary files; a memory file system there makes it quick.
@@ -44,7 +47,9 @@ pub fn joined(parts: &[&[u8]]) -> Vec<u8> {
 pub fn packed_file(input: &[u8]) -> Option<Vec<u8>> {
     let [header, rest] = parts(input)?;
     let mut bytes = PackedModel::MAGIC.to_vec();
-    bytes.extend(1u32.to_le_bytes());
+    // The first version, which is still read, kept a tokenizer in place of a list of sections.
+    let version = if header.windows(15).any(|name| name == b"tokenizer_bytes") { 1u32 } else { 2 };
+    bytes.extend(version.to_le_bytes());
     bytes.extend(u32::try_from(header.len()).ok()?.to_le_bytes());
     bytes.extend([0; 8]);
     bytes.extend(header);
@@ -97,26 +102,19 @@ pub fn configs() -> Vec<ModelConfig> {
 /// A tensor's name, shape and values.
 pub type NamedTensor = (String, Vec<usize>, Vec<f32>);
 
-/// Drawn weights of a model: what it asks for is told by its errors.
+/// Drawn weights of a model.
 pub fn tensors(config: &ModelConfig) -> Vec<NamedTensor> {
     let mut drawn = 1u64;
     let mut number = || {
         drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (drawn >> 40) as f32 / (1u64 << 24) as f32 - 0.5
     };
-    let mut tensors: Vec<NamedTensor> = Vec::new();
-    loop {
-        match Model::new(config, &mut weights(&tensors), WeightFormat::F32) {
-            Err(minrnn_stream::Error::Model(Error::MissingTensor { tensor, expected: Some(shape), .. })) => {
-                let values = (0..shape.iter().product()).map(|_| number()).collect();
-                tensors.push((tensor, shape, values));
-            }
-            made => {
-                made.expect("the weights are those that were asked for");
-                return tensors;
-            }
-        }
-    }
+    let listed = config.checked().expect("the configuration is valid").tensors();
+    let drawn = |tensor: TensorSpec| {
+        let values = (0..tensor.elements()).map(|_| number()).collect();
+        (tensor.name, tensor.shape, values)
+    };
+    listed.into_iter().map(drawn).collect()
 }
 
 /// These tensors as read from a file.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use minrnn::data::table::{
     Classification, ClassificationConfig, Forecasting, ForecastingConfig, Numbers, Series, TableTask, Wanted, read_table,
 };
-use minrnn::data::{Batch, SequenceTask, Sequences, Signal, Tokenizer, TokenizerKind};
+use minrnn::data::{Batch, IoKind, SequenceTask, Sequences, Tokenizer, TokenizerKind};
 use minrnn::rng::Purpose;
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -74,9 +74,9 @@ pub fn use_table(path: &Path) {
 
 /// What a checkpoint would keep of the task reads the same table.
 fn use_description(path: &Path, task: &dyn SequenceTask) {
-    let width = |signal| match signal {
-        Signal::Tokens { n } => n,
-        Signal::Values { width } => width,
+    let width = |kind| match kind {
+        IoKind::Tokens { n } => n,
+        IoKind::Values { width } => width,
     };
     let description = task.description().expect("a table has one");
     let kept = TableTask::from_json(description, width(task.reads()), width(task.predicts())).expect("it describes this task");
@@ -105,15 +105,15 @@ pub fn use_task(task: &dyn SequenceTask) {
 
 fn expect_fits(task: &dyn SequenceTask, batch: &Batch) {
     let steps = batch.batch_size * batch.seq_len;
-    for (sequences, signal) in [(&batch.inputs, task.reads()), (&batch.targets, task.predicts())] {
-        match (sequences, signal) {
-            (Sequences::Tokens(tokens), Signal::Tokens { n }) => {
+    for (sequences, kind) in [(&batch.inputs, task.reads()), (&batch.targets, task.predicts())] {
+        match (sequences, kind) {
+            (Sequences::Tokens(tokens), IoKind::Tokens { n }) => {
                 assert!(tokens.len() == steps && tokens.iter().all(|&token| (token as usize) < n));
             }
-            (Sequences::Values { values, width }, Signal::Values { width: expected }) => {
+            (Sequences::Values { values, width }, IoKind::Values { width: expected }) => {
                 assert!(*width == expected && values.len() == steps * width && values.iter().all(|value| !value.is_nan()));
             }
-            _ => panic!("a batch holds {sequences:?} for {signal:?}"),
+            _ => panic!("a batch holds {sequences:?} for {kind:?}"),
         }
     }
     assert!(batch.mask.as_ref().is_none_or(|mask| mask.len() == steps));

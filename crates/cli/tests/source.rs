@@ -10,9 +10,6 @@ const CRATES: [&str; 7] = ["kernels", "model", "stream", "minrnn", "bench", "rep
 /// Those whose users need not have the command.
 const LIBRARIES: [&str; 6] = ["kernels", "model", "stream", "minrnn", "bench", "reproduce"];
 
-/// Modules that are still one thing in several files.
-const TOGETHER: [(&str, &[&str]); 2] = [("stream", &["model", "packed", "state"]), ("stream", &["linear", "pass"])];
-
 /// A module by its path in the crate.
 type Module = Vec<String>;
 
@@ -258,11 +255,7 @@ fn circles(name: &str) -> Vec<String> {
     let sources = Sources::read(name);
     let uses = sources.uses();
     let pairs = uses.iter().flat_map(|(module, others)| others.iter().map(move |other| (*module, other)));
-    let together = |a: &Module, b: &Module| {
-        let is_in = |names: &[&str], module: &Module| names.contains(&module.join("/").as_str());
-        TOGETHER.iter().any(|(of, names)| *of == name && is_in(names, a) && is_in(names, b))
-    };
-    let back = pairs.filter(|(module, other)| !together(module, other) && reached(&uses, other).contains(module));
+    let back = pairs.filter(|(module, other)| reached(&uses, other).contains(module));
     back.map(|(module, other)| format!("{name}: {} uses {}", module.join("/"), other.join("/"))).collect()
 }
 

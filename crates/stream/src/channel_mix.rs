@@ -7,8 +7,9 @@
 use minrnn_kernels::weight_matrix::WeightMatrix;
 
 use crate::gates;
-use crate::linear::{Shared, matmul};
+use crate::linear::matmul;
 use crate::pass::{Memory, Pass};
+use crate::shared::Shared;
 use crate::source::{Source, join};
 use crate::token_shift::TokenShift;
 use crate::workspace::{Buffers, room};

@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::gates;
-use crate::linear::{GRANULE, Linear, Shared};
+use crate::linear::{GRANULE, Linear};
 use crate::pass::{Memory, Pass};
+use crate::shared::Shared;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Result};

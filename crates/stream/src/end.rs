@@ -13,9 +13,10 @@ use minrnn_kernels::shape::as_out;
 use minrnn_kernels::weight_matrix::WeightMatrix;
 
 use crate::gates;
-use crate::linear::{Linear, Shared, matmul};
+use crate::linear::{Linear, matmul};
 use crate::norm::Norm;
 use crate::pass::{Memory, Pass};
+use crate::shared::Shared;
 use crate::source::Source;
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Pooling, Result};

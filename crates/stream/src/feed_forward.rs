@@ -9,8 +9,9 @@ use minrnn_kernels::shape::as_out;
 use minrnn_kernels::weight_matrix::Inputs;
 
 use crate::gates;
-use crate::linear::{Linear, Shared, matmul, split_rows};
+use crate::linear::{Linear, matmul, split_rows};
 use crate::pass::Pass;
+use crate::shared::Shared;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, FeedForwardKind, Result};

@@ -1,7 +1,6 @@
 //! From what is read to the residual stream: tokens looked up, values mapped, and where they stand added when places are learned.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use minrnn_kernels::weight_matrix::WeightMatrix;
 
@@ -9,7 +8,7 @@ use crate::decision::Decision;
 use crate::gates;
 use crate::linear::Linear;
 use crate::pass::{Memory, Pass};
-use crate::reads::{Reads, Steps};
+use crate::reads::{Input, Reads};
 use crate::source::Source;
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Positions, Result};
@@ -115,28 +114,6 @@ impl Front {
                 gates::add(pass.level, [place], x);
                 *count += 1.0;
             }
-        }
-    }
-}
-
-/// What a pass reads, the steps of one session after those of another.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Input {
-    pub(crate) tokens: Vec<u32>,
-    /// `[steps, F]`.
-    pub(crate) values: Vec<f32>,
-}
-
-impl Input {
-    pub(crate) fn clear(&mut self) {
-        self.tokens.clear();
-        self.values.clear();
-    }
-
-    pub(crate) fn push(&mut self, steps: Steps<'_>) {
-        match steps {
-            Steps::Tokens(tokens) => self.tokens.extend_from_slice(tokens),
-            Steps::Values { values, .. } => self.values.extend_from_slice(values),
         }
     }
 }

@@ -2,8 +2,9 @@
 //! mixer's input.
 
 use crate::gates;
-use crate::linear::{Linear, Shared, matmul};
+use crate::linear::{Linear, matmul};
 use crate::pass::Pass;
+use crate::shared::Shared;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, MixerKind, Result};

@@ -36,6 +36,7 @@ mod past;
 mod reads;
 mod sampler;
 mod sampling;
+mod shared;
 mod shift;
 mod source;
 mod state;

@@ -9,10 +9,10 @@ use minrnn_kernels::weight_matrix::Scratch;
 use crate::block::Block;
 use crate::end::End;
 use crate::front::Front;
-use crate::linear::Shared;
 use crate::pass::{Memory, Pass, Sessions};
 use crate::past::PastShape;
 use crate::reads::{Reads, Steps};
+use crate::shared::Shared;
 use crate::source::{Counted, Source};
 use crate::state::{State, StateShape, first_row};
 use crate::workers;
@@ -91,20 +91,6 @@ impl Model {
         let model = Self::read(config, &mut crate::source::Checkpoint { weights, format })?;
         weights.expect_empty()?;
         Ok(model)
-    }
-
-    /// The model at `path`: a checkpoint directory, whose matrices stay f32, or a packed file.
-    ///
-    /// # Errors
-    /// When it cannot be read, is damaged, or is not a model.
-    #[cfg(feature = "std")]
-    pub fn load(path: impl AsRef<std::path::Path>) -> Result<Self> {
-        let path = path.as_ref();
-        if path.is_dir() {
-            let (config, mut weights) = minrnn_model::read_checkpoint(path)?;
-            return Self::new(&config.model, &mut weights, minrnn_model::WeightFormat::F32);
-        }
-        Ok(crate::PackedModel::read(path)?.model)
     }
 
     pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source) -> Result<Self> {

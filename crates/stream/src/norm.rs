@@ -6,8 +6,8 @@ use minrnn_kernels::shape::as_out;
 use minrnn_kernels::{layer_norm, rms_norm};
 
 use crate::gates;
-use crate::linear::Shared;
 use crate::pass::Pass;
+use crate::shared::Shared;
 use crate::source::Source;
 use crate::{CheckedConfig, NormKind, Result};
 

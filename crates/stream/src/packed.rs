@@ -23,6 +23,22 @@ pub struct PackedModel {
     pub tensors: Vec<TensorEntry>,
 }
 
+#[cfg(feature = "std")]
+impl Model {
+    /// The model at `path`: a checkpoint directory, whose matrices stay f32, or a packed file.
+    ///
+    /// # Errors
+    /// When it cannot be read, is damaged, or is not a model.
+    pub fn load(path: impl AsRef<std::path::Path>) -> Result<Self> {
+        let path = path.as_ref();
+        if path.is_dir() {
+            let (config, mut weights) = minrnn_model::read_checkpoint(path)?;
+            return Self::new(&config.model, &mut weights, minrnn_model::WeightFormat::F32);
+        }
+        Ok(PackedModel::read(path)?.model)
+    }
+}
+
 impl PackedModel {
     /// The bytes every packed model begins with.
     pub const MAGIC: [u8; 8] = PackedFile::MAGIC;

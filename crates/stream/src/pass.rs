@@ -3,8 +3,8 @@
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::weight_matrix::Scratch;
 
-use crate::linear::Shared;
 use crate::past::{Past, PastShape};
+use crate::shared::Shared;
 use crate::workers::Workers;
 
 /// Tokens of one session in a pass: `len` rows from row `first` on, for the session in row `session` of the state.

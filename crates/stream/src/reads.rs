@@ -1,5 +1,6 @@
 //! What a model reads at every step.
 
+use alloc::vec::Vec;
 use core::fmt;
 
 /// What stands at every step of a model's sequences.
@@ -50,6 +51,28 @@ impl<'a> Steps<'a> {
         match *self {
             Self::Tokens(tokens) => Self::Tokens(&tokens[start..start + len]),
             Self::Values { values, width } => Self::Values { values: &values[start * width..(start + len) * width], width },
+        }
+    }
+}
+
+/// What a pass reads, the steps of one session after those of another.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Input {
+    pub(crate) tokens: Vec<u32>,
+    /// `[steps, F]`.
+    pub(crate) values: Vec<f32>,
+}
+
+impl Input {
+    pub(crate) fn clear(&mut self) {
+        self.tokens.clear();
+        self.values.clear();
+    }
+
+    pub(crate) fn push(&mut self, steps: Steps<'_>) {
+        match steps {
+            Steps::Tokens(tokens) => self.tokens.extend_from_slice(tokens),
+            Steps::Values { values, .. } => self.values.extend_from_slice(values),
         }
     }
 }

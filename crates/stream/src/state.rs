@@ -1,19 +1,14 @@
 //! What a model remembers of the tokens it has read.
 
+mod saved;
+
 use alloc::{format, vec, vec::Vec};
 use core::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use crate::past::{Past, PastShape};
-use crate::{CheckedConfig, Error, MixerKind, Model, ModelConfig, Result, WiringKind, channel_mix};
-use minrnn_model::crc32c;
-
-const MAGIC: [u8; 8] = *b"\x89minrnnS";
-const VERSION: u64 = 2;
-/// Magic and length of the header.
-const FRAME: usize = MAGIC.len() + 4;
-const CHECKSUM: usize = 4;
+use crate::{CheckedConfig, Error, MixerKind, ModelConfig, Result, WiringKind, channel_mix};
 
 /// The sizes that a state's numbers depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,17 +96,6 @@ impl StateShape {
     }
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Header {
-    version: u64,
-    rows: usize,
-    shape: StateShape,
-    /// For each list of past tokens of each session how many it holds.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    kept: Vec<usize>,
-}
-
 /// The memory of one or many sessions, a row for each: hidden states, convolution windows, means, a fixed number of f32 however long the
 /// session; and, of models with attention or long filters, past tokens as far back as they are seen. Cloning forks all sessions,
 /// [`select`](State::select) some.
@@ -180,45 +164,6 @@ impl State {
     /// Numbers kept of one token by each block with attention or a long filter.
     pub fn past_widths(&self) -> impl ExactSizeIterator<Item = usize> {
         self.shape.pasts.iter().map(|shape| shape.width)
-    }
-
-    /// `rows` sessions with the numbers that [`values`](State::values) gave, for `model`, and the `pasts` of the first session, then those of the
-    /// second, and so on.
-    ///
-    /// # Errors
-    /// When there are more or fewer numbers than the sessions of this model have, or one is NaN or infinite.
-    pub fn from_parts(model: &Model, rows: usize, values: Vec<f32>, pasts: Vec<Vec<f32>>) -> Result<Self> {
-        let state = Self::of_values(model, rows, values)?;
-        let shapes = state.shape.pasts.iter().cycle();
-        let fits = pasts
-            .iter()
-            .zip(shapes)
-            .all(|(past, shape)| past.len().is_multiple_of(shape.width) && past.len() / shape.width <= shape.tokens);
-        if !fits || rows.checked_mul(state.shape.pasts.len()) != Some(pasts.len()) {
-            return Err(Error::State("has other past tokens than the sessions of this model keep; it belongs to another model".into()));
-        }
-        let state = Self { pasts: pasts.into_iter().map(Past::of).collect(), ..state };
-        state.expect_finite()?;
-        Ok(state)
-    }
-
-    /// The same of a model that keeps no past tokens.
-    ///
-    /// # Errors
-    /// As [`from_parts`](State::from_parts); also when the model keeps some.
-    pub fn from_values(model: &Model, rows: usize, values: Vec<f32>) -> Result<Self> {
-        Self::from_parts(model, rows, values, Vec::new())
-    }
-
-    /// With lists that are still to come.
-    fn of_values(model: &Model, rows: usize, values: Vec<f32>) -> Result<Self> {
-        let shape = model.state_shape().clone();
-        if rows.checked_mul(shape.row_len()) != Some(values.len()) {
-            let (expected, found) = (shape.row_len(), values.len());
-            let sentence = format!("has {found} numbers for {rows} sessions, expected {expected} for each; it belongs to another model");
-            return Err(Error::State(sentence));
-        }
-        Ok(Self { shape, rows, values, pasts: Vec::new() })
     }
 
     /// The numbers of every session, one session after the other; past tokens are in [`pasts`](State::pasts).
@@ -303,71 +248,6 @@ impl State {
         self.values.extend_from_slice(&other.values);
         self.rows += other.rows;
         Ok(())
-    }
-
-    /// Everything as bytes: the sizes of the model, the numbers (little-endian) of all sessions, then their past tokens, a checksum.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let kept = self.seen().zip(self.shape.pasts.iter().cycle()).map(|(seen, shape)| seen.len() / shape.width).collect();
-        let header = Header { version: VERSION, rows: self.rows, shape: self.shape.clone(), kept };
-        let header = serde_json::to_vec(&header).expect("numbers and names serialise");
-        let mut bytes = Vec::with_capacity(FRAME + header.len() + self.bytes() + CHECKSUM);
-        bytes.extend(MAGIC);
-        bytes.extend((header.len() as u32).to_le_bytes());
-        bytes.extend(header);
-        let numbers = core::iter::once(&self.values[..]).chain(self.seen()).flatten();
-        bytes.extend(numbers.flat_map(|value| value.to_le_bytes()));
-        bytes.extend(crc32c(&bytes).to_le_bytes());
-        bytes
-    }
-
-    /// The state that [`to_bytes`](State::to_bytes) made the bytes of, for `model`. That the weights are those it was made with is not
-    /// checked.
-    ///
-    /// # Errors
-    /// When the bytes are damaged, from another version, or of a model of other sizes, or a number is NaN or infinite.
-    pub fn from_bytes(bytes: &[u8], model: &Model) -> Result<Self> {
-        let wrong = |problem: alloc::string::String| Err(Error::State(problem));
-        let cut_short = || wrong(format!("has {} bytes, fewer than its header; it was cut short, save it again", bytes.len()));
-        if !bytes.starts_with(&MAGIC) {
-            return wrong("does not begin like one; expected the bytes of a state".into());
-        }
-        let Some(body_len) = bytes.len().checked_sub(CHECKSUM).filter(|&len| len >= FRAME) else { return cut_short() };
-        let (body, checksum) = bytes.split_at(body_len);
-        if crc32c(body).to_le_bytes() != checksum {
-            return wrong("is damaged: its checksum is another one; save it again".into());
-        }
-        let (length, rest) = body[MAGIC.len()..].split_at(4);
-        let length = length.iter().rev().fold(0usize, |length, &byte| length << 8 | usize::from(byte));
-        if length > rest.len() {
-            return cut_short();
-        }
-        let (header, numbers) = rest.split_at(length);
-        let header: Header = match serde_json::from_slice(header) {
-            Ok(header) => header,
-            Err(error) => return wrong(format!("has a header that cannot be read ({error}); save it again")),
-        };
-        if header.version != VERSION {
-            return wrong(format!("has version {}, expected {VERSION}; use the minrnn that wrote it", header.version));
-        }
-        let (found, expected) = (header.shape, model.state_shape());
-        let (earlier, gaps) = expected.without_losses(model.checked());
-        if found != *expected && found != earlier {
-            return wrong(format!("belongs to another model: it has {found:?}, this model {expected:?}"));
-        }
-        let sessions = header.rows.checked_mul(found.row_len());
-        let past_len = found.past_len(header.rows, &header.kept);
-        let all = sessions.zip(past_len).and_then(|(sessions, past)| sessions.checked_add(past)?.checked_mul(size_of::<f32>()));
-        let (Some(sessions), true) = (sessions, all == Some(numbers.len())) else {
-            return wrong(format!("claims {} sessions but holds {} bytes of them; save it again", header.rows, numbers.len()));
-        };
-        let mut numbers = numbers.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
-        let values: Vec<f32> = numbers.by_ref().take(sessions).collect();
-        let values = if found == *expected { values } else { with_zeros(&values, found.row_len(), &gaps) };
-        let lists = header.kept.iter().zip(expected.pasts.iter().cycle());
-        let pasts = lists.map(|(kept, shape)| Past::of(numbers.by_ref().take(kept * shape.width).collect())).collect();
-        let state = Self { shape: expected.clone(), rows: header.rows, values, pasts };
-        state.expect_finite()?;
-        Ok(state)
     }
 
     fn expect_finite(&self) -> Result<()> {

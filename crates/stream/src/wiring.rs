@@ -13,8 +13,9 @@ use minrnn_kernels::weight_matrix::WeightMatrix;
 
 use crate::conv::{Depthwise, PAST};
 use crate::gates;
-use crate::linear::{Linear, Shared, matmul};
+use crate::linear::{Linear, matmul};
 use crate::pass::{Memory, Pass};
+use crate::shared::Shared;
 use crate::shift::Shift;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};

@@ -4,9 +4,8 @@ use alloc::vec::Vec;
 
 use minrnn_kernels::weight_matrix::Scratch;
 
-use crate::front::Input;
 use crate::pass::Span;
-use crate::reads::Steps;
+use crate::reads::{Input, Steps};
 
 /// What a pass needs besides model and state. It grows to the largest pass it has served and is then reused without allocating; one
 /// serves any number of models and sessions, one after the other.

@@ -13,8 +13,9 @@ use minrnn_kernels::rotary::BASE;
 use minrnn_kernels::simd::{self, Simd, WithSimd};
 
 use super::Mixer;
-use crate::linear::{Linear, Shared};
+use crate::linear::Linear;
 use crate::pass::{Memory, Pass};
+use crate::shared::Shared;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Positions, Result};

@@ -9,8 +9,9 @@
 
 use super::Mixer;
 use super::state_space::StateSpace;
-use crate::linear::{GRANULE, Linear, Shared};
+use crate::linear::{GRANULE, Linear};
 use crate::pass::{Memory, Pass};
+use crate::shared::Shared;
 use crate::shift::Shift;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};

@@ -10,8 +10,9 @@ use alloc::vec::Vec;
 
 use super::Mixer;
 use super::long_filter::LongFilter;
-use crate::linear::{Linear, Shared};
+use crate::linear::Linear;
 use crate::pass::{Memory, Pass};
+use crate::shared::Shared;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Result};

@@ -5,8 +5,8 @@ use minrnn_kernels::shape::as_out;
 
 use super::long_filter::LongFilter;
 use super::{Mixer, Output};
-use crate::linear::Shared;
 use crate::pass::{Memory, Pass};
+use crate::shared::Shared;
 use crate::source::Source;
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Result};

@@ -11,8 +11,9 @@ use minrnn_kernels::Gates;
 use minrnn_kernels::recurrence::{Cell, StepInputs, step};
 
 use super::{Mixer, initial};
-use crate::linear::{Linear, Shared, matmul};
+use crate::linear::{Linear, matmul};
 use crate::pass::{Memory, Pass};
+use crate::shared::Shared;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, ForgetFloor, MixerKind, Result};

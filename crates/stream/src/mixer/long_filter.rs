@@ -13,8 +13,9 @@ use core::ops::Range;
 
 use minrnn_kernels::simd::{self, Simd, WithSimd};
 
-use crate::linear::{GRANULE, Shared};
+use crate::linear::GRANULE;
 use crate::pass::{Memory, Pass};
+use crate::shared::Shared;
 use crate::source::{Source, join};
 use crate::{CheckedConfig, Error, Result};
 

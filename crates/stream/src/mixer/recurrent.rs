@@ -4,8 +4,9 @@ use alloc::vec::Vec;
 
 use minrnn_kernels::weight_matrix::WeightMatrix;
 
-use crate::linear::{Linear, Shared, matmul};
+use crate::linear::{Linear, matmul};
 use crate::pass::{Memory, Pass, Span};
+use crate::shared::Shared;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Result};

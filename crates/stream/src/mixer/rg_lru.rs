@@ -13,8 +13,9 @@ use minrnn_kernels::recurrence::{Cell, StepInputs, step};
 
 use super::Mixer;
 use crate::block_diagonal::BlockDiagonal;
-use crate::linear::{Linear, Shared};
+use crate::linear::Linear;
 use crate::pass::{Memory, Pass};
+use crate::shared::Shared;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Result};

@@ -15,8 +15,9 @@ use minrnn_kernels::weight_matrix::WeightMatrix;
 
 use super::Mixer;
 use crate::channel_mix::write;
-use crate::linear::{Shared, matmul};
+use crate::linear::matmul;
 use crate::pass::{Memory, Pass};
+use crate::shared::Shared;
 use crate::source::{Source, join};
 use crate::token_shift::TokenShift;
 use crate::workspace::{Buffers, room};

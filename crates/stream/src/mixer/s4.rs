@@ -5,8 +5,9 @@ use minrnn_kernels::shape::as_out;
 
 use super::state_space::StateSpace;
 use super::{Mixer, Output};
-use crate::linear::{GRANULE, Shared};
+use crate::linear::GRANULE;
 use crate::pass::{Memory, Pass};
+use crate::shared::Shared;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Result};

@@ -15,8 +15,9 @@ use minrnn_kernels::weight_matrix::WeightMatrix;
 
 use super::{Mixer, Output};
 use crate::gates::{self, StateStep};
-use crate::linear::{Linear, Shared, matmul};
+use crate::linear::{Linear, matmul};
 use crate::pass::{Memory, Pass};
+use crate::shared::Shared;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Result};
