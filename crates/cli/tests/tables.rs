@@ -198,7 +198,7 @@ fn a_packed_model_predicts_and_scores_as_its_run_and_says_what_it_reads() {
         Finished::of(&mut minrnn(&["eval", &exact])).refused(&["--data FILE"]);
         Finished::of(&mut minrnn(&["eval", &exact, "--data", &data, "--against", &exact])).refused(&["--against"]);
         Finished::of(&mut minrnn(&["generate", &exact])).refused(&["trained on a task"]);
-        predict(&[&exact, "--data", &data, "--device", "cuda"]).refused(&["runs on the processor"]);
+        predict(&[&exact, "--data", &data, "--device", "cuda"]).refused(&["cuda"]);
     }
     let text = scratch.training("text", &["max_iterations=2"]);
     text.run().ok();

@@ -45,10 +45,10 @@ fn a_packed_one_writes_the_same_text_and_says_how_its_state_grows() {
     training.run().ok();
     let (run, packed) = (shown(&training.out), shown(&scratch.path("model.minrnn")));
     let told = Finished::of(&mut minrnn(&["pack", &run, "--weights", "f32", "-o", &packed])).ok().stdout;
-    // Two blocks of keys and values of 16 channels, of the 7 tokens before the last; a place for each block.
-    assert!(told.contains("one more session: 8 bytes, and 256 for each step it has read, up to 7 steps (1800 bytes)"), "{told}");
+    // A block of keys and values of 16 channels, of the 7 tokens before the last; a place.
+    assert!(told.contains("one more session: 4 bytes, and 128 for each step it has read, up to 7 steps (900 bytes)"), "{told}");
     let inspected = Finished::of(&mut minrnn(&["inspect", &packed])).ok().stdout;
-    assert!(inspected.contains("8 bytes, and 256 for each step"), "{inspected}");
+    assert!(inspected.contains("4 bytes, and 128 for each step"), "{inspected}");
     let write = |model: &str| generate(&[model, "--prompt", "the ", "--temperature", "0", "--max-tokens", "40"]).ok().stdout;
     assert_eq!(write(&packed), write(&run));
     let text = shown(&scratch.text("other.txt"));

@@ -106,8 +106,8 @@ mod tests {
     fn a_header_without_the_columns_is_refused() {
         let refused = |table: &str| Rows::new(table.as_bytes(), &["x".to_owned()], Some("id")).err().map(|error| error.to_string());
         assert!(refused("").unwrap().contains("it is empty"));
-        assert_eq!(refused("id,X\n").unwrap(), "there is no column 'x'; did you mean 'X'?");
-        assert_eq!(refused("x\n1\n").unwrap(), "there is no column 'id'");
+        assert_eq!(refused("id,X\n").unwrap(), "there is no column 'x'; expected one of id, X");
+        assert_eq!(refused("x\n1\n").unwrap(), "there is no column 'id'; expected one of x");
         assert_eq!(refused("id,x,x\n").unwrap(), "the column 'x' is there twice; give its columns different names");
     }
 }
