@@ -9,7 +9,8 @@ use minrnn_model::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE, rea
 use super::trainer::{PROGRESS_FILE, TRAINING_FILE};
 use crate::{Error, Result};
 
-pub(super) const CHECKPOINTS: &str = "checkpoints";
+/// The folder of a run's checkpoints, in its directory.
+pub const CHECKPOINTS: &str = "checkpoints";
 
 /// One of the two checkpoints that a run names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +98,7 @@ pub(super) fn is_complete(directory: &Path) -> bool {
 }
 
 /// N of `iter-N` and of `iter-N-K`; `None` for every other name.
-pub(super) fn iteration_of(name: &str) -> Option<u64> {
+pub fn iteration_of(name: &str) -> Option<u64> {
     let mut numbers = name.strip_prefix("iter-")?.splitn(2, '-');
     let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?;
     let iteration = number(numbers.next()?)?;

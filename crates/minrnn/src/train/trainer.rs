@@ -30,9 +30,9 @@ use crate::rng::{Purpose, substream};
 use crate::{Error, Result, RunProblem};
 
 /// Moments and carried state in a checkpoint.
-pub(super) const TRAINING_FILE: &str = "training.safetensors";
+pub const TRAINING_FILE: &str = "training.safetensors";
 /// Counters in a checkpoint.
-pub(super) const PROGRESS_FILE: &str = "progress.json";
+pub const PROGRESS_FILE: &str = "progress.json";
 const MAX_PROGRESS_BYTES: u64 = 1 << 16;
 const MAX_TASK_BYTES: u64 = 1 << 24;
 const STATE_PREFIX: &str = "state.";
