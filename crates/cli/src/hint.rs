@@ -62,7 +62,7 @@ fn of_folder(problem: &FolderProblem) -> &'static str {
         FolderProblem::OtherFormat { .. } | FolderProblem::OtherScale { .. } | FolderProblem::OtherFiles(_) => {
             "; choose another folder with --out"
         }
-        FolderProblem::OtherSettings { .. } => ", or choose another folder with --out",
+        FolderProblem::OtherSettings { .. } => ", have it made anew with --replace, or choose another folder with --out",
         _ => "",
     }
 }

@@ -218,10 +218,13 @@ fn runs_of_other_settings_and_missing_texts_are_named_and_the_rest_is_made() {
     let finished = Finished::of(command.env("MINRNN_CACHE", scratch.path("cache")));
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(finished.stderr.contains("could not download Tiny Shakespeare") && finished.stderr.contains("--data FILE"), "{finished:?}");
-    assert!(finished.stderr.contains("a run of other settings (max_iterations = 7, asked for is max_iterations = 6)"), "{finished:?}");
+    assert!(finished.stderr.contains("made with max_iterations = 7; asked for is max_iterations = 6"), "{finished:?}");
     assert!(finished.stderr.ends_with("some runs could not be made; the results of the others are complete\n"), "{finished:?}");
     let page = read(out.join("table1.md"));
-    assert!(page.contains("5 of 6 runs are done.") && page.contains("## Could not be run") && page.contains("not run"), "{page}");
+    assert!(
+        page.contains("5 of 6 runs are done.") && page.contains("## To be made again") && page.contains("| to be made again |"),
+        "{page}"
+    );
 }
 
 #[test]
@@ -247,4 +250,180 @@ fn experiments_and_the_list_name_every_target_with_its_time() {
         let listed = Finished::of(&mut minrnn(flags)).ok().stdout;
         assert!(["table1", "figure5", "xlstm-parity", "smoke: 6 runs", "quoted only"].iter().all(|part| listed.contains(part)), "{listed}");
     }
+}
+
+/// What came out of every training below `out`, without where and how fast.
+fn scores(out: &Path) -> BTreeMap<PathBuf, Value> {
+    let score = |(path, content): (PathBuf, Vec<u8>)| {
+        let mut value: Value = serde_json::from_slice(&content).unwrap();
+        value.as_object_mut().unwrap().retain(|name, _| !["seconds", "origin"].contains(&name.as_str()));
+        (path.strip_prefix(out).unwrap().to_owned(), value)
+    };
+    results(out).into_iter().map(score).collect()
+}
+
+#[test]
+fn trainings_side_by_side_come_out_as_one_after_the_other() {
+    let scratch = Scratch::new();
+    let (alone, together) = (scratch.path("alone"), scratch.path("together"));
+    let targets = ["table1", "xlstm-parity"];
+    Finished::of(&mut reproduce(&alone, &targets)).ok();
+    let finished = Finished::of(reproduce(&together, &targets).args(["--jobs", "3"])).ok();
+    assert_eq!(scores(&together), scores(&alone));
+    assert_eq!(results(&together).len(), 16);
+    assert!(finished.stderr.contains("table1: minGRU, 1 layer, seed 1: all iterations done: 6 iterations"), "{finished:?}");
+    assert!(!read(together.join("table1.md")).contains("runs are done") && together.join("table1.svg").exists());
+    assert!(finished.stdout.contains("# Table 1") && finished.stdout.contains("# State tracking"));
+    assert!(leftovers(&together).is_empty() && !together.join("unfinished").exists());
+}
+
+#[test]
+fn jobs_wait_for_memory_and_one_that_cannot_be_made_does_not_hold_the_others_up() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    let finished = Finished::of(reproduce(&out, &["table1"]).args(["--jobs", "4", "--memory-limit", "100MiB"])).ok();
+    assert_eq!(results(&out).len(), 6, "{finished:?}");
+    let other = scratch.path("other");
+    let refused = Finished::of(reproduce(&other, &["table1"]).args(["--jobs", "4", "--memory-limit", "20MiB"]));
+    refused.failed(1, &["not done: training needs about", "the memory limit is 20"]);
+    assert!(results(&other).is_empty());
+}
+
+#[test]
+fn several_jobs_end_with_ctrl_c_and_the_same_command_goes_on() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    let jobs = || {
+        let mut command = thirty_six_runs(&out);
+        command.args(["--jobs", "2"]);
+        command
+    };
+    let mut child = jobs().spawn().unwrap();
+    wait_until(&mut child, || results(&out).len() >= 3);
+    signal(&child, "INT");
+    let stopped = Finished::from(child.wait_with_output().unwrap()).ok();
+    let kept = results(&out);
+    assert!((3..36).contains(&kept.len()) && stopped.stderr.contains("go on with the same command"), "{stopped:?}");
+    Finished::of(&mut jobs()).ok();
+    let all = results(&out);
+    assert!(all.len() == 36 && kept.iter().all(|(path, content)| all[path] == *content));
+}
+
+/// Parity at scale cpu, whose trainings take a while.
+fn parity(out: &Path) -> Command {
+    let mut command = minrnn(&["reproduce", "xlstm-parity", "--scale", "cpu", "--seeds", "1", "--threads", "1", "--out", &shown(out)]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn an_interrupted_training_goes_on_from_its_copy_alone() {
+    let scratch = Scratch::new();
+    let (here, there) = (scratch.path("here"), scratch.path("there"));
+    let run = "xlstm-parity/mingru/seed-1";
+    let updates = |out: &Path| fs::read_to_string(out.join("runs").join(run).join("metrics.jsonl")).unwrap_or_default().lines().count();
+    let interrupt = |out: &Path, command: &mut Command, at_least: usize| {
+        let mut child = command.spawn().unwrap();
+        wait_until(&mut child, || updates(out) > at_least);
+        signal(&child, "INT");
+        Finished::from(child.wait_with_output().unwrap()).ok()
+    };
+    interrupt(&here, &mut parity(&here), 20);
+    let state = json(here.join("unfinished").join(run).join("run.json"));
+    let begun = state["iterations"].as_u64().unwrap();
+    assert!(begun >= 20 && state["of"] == 2000 && state["stretches"].as_array().unwrap().len() == 1, "{state}");
+    assert!(read(here.join("xlstm-parity.md")).contains(&format!("- minGRU, seed 1: {begun} of 2000 updates")));
+
+    // To a machine of another name, with nothing but the copy.
+    let copy = there.join("unfinished").join(run);
+    for (path, content) in snapshot(&here.join("unfinished").join(run)) {
+        let target = copy.join(path.strip_prefix(here.join("unfinished").join(run)).unwrap());
+        match content {
+            Some(content) => {
+                fs::create_dir_all(target.parent().unwrap()).unwrap();
+                fs::write(target, content).unwrap();
+            }
+            None => fs::create_dir_all(target).unwrap(),
+        }
+    }
+    fs::copy(here.join("reproduce.json"), there.join("reproduce.json")).unwrap();
+    let machine = state["stretches"][0]["origin"]["machine"].as_str().unwrap();
+    let renamed = read(copy.join("run.json")).replace(machine, "another box, 64 cores");
+    fs::write(copy.join("run.json"), renamed).unwrap();
+    let stopped = interrupt(&there, parity(&there).arg("--resume"), 20);
+    assert!(stopped.stderr.contains(&format!("goes on after {begun} updates made on another box, 64 cores")), "{stopped:?}");
+    let log = read(there.join("runs").join(run).join("metrics.jsonl"));
+    let first_update = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).find(|line| line["kind"] == "train").unwrap();
+    assert_eq!(first_update["iteration"], begun + 1);
+    let state = json(copy.join("run.json"));
+    assert_eq!(state["stretches"][1]["from"], begun);
+    assert!(state["iterations"].as_u64().unwrap() > begun && state["curve"][0]["iteration"] == 0, "{state}");
+    let page = read(there.join("xlstm-parity.md"));
+    assert!(
+        page.contains("## Runs of several machines") && page.contains(&format!("updates 0 to {begun} on another box, 64 cores")),
+        "{page}"
+    );
+
+    // What both computed of the same updates is the same, for it is one machine.
+    interrupt(&here, parity(&here).arg("--resume"), begun as usize + 20);
+    let losses = |out: &Path| {
+        let text = read(out.join("runs").join(run).join("metrics.jsonl"));
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).filter(|line| line["kind"] == "train");
+        lines.map(|line| (line["iteration"].as_u64().unwrap(), line["loss"].as_f64().unwrap())).collect::<BTreeMap<_, _>>()
+    };
+    let (own, others) = (losses(&here), losses(&there));
+    let common: Vec<_> = others.iter().filter(|(iteration, _)| own.contains_key(iteration)).collect();
+    assert!(common.len() > 5 && common.iter().all(|(iteration, loss)| own[iteration] == **loss), "{common:?}");
+}
+
+#[test]
+fn resuming_begins_nothing_and_pages_are_made_from_what_is_there() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    Finished::of(reproduce(&out, &["table1"]).arg("--resume")).ok();
+    Finished::of(reproduce(&out, &["table1"]).arg("--pages")).ok();
+    assert!(results(&out).is_empty() && read(out.join("table1.md")).contains("0 of 6 runs are done."));
+    Finished::of(&mut reproduce(&out, &["table1"])).ok();
+    let (page, before) = (read(out.join("table1.md")), snapshot(&out.join("runs")));
+    fs::remove_file(out.join("table1.md")).unwrap();
+    let finished = Finished::of(reproduce(&out, &["table1"]).arg("--pages")).ok();
+    assert_eq!(read(out.join("table1.md")), page);
+    assert!(finished.stdout.contains("# Table 1"));
+    assert_untouched(&out.join("runs"), &before);
+}
+
+#[test]
+fn what_older_settings_or_rules_made_is_named_and_replaced_when_that_is_asked_for() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    Finished::of(&mut reproduce(&out, &["table1"])).ok();
+    let expected = scores(&out);
+    let runs = out.join("runs/selective-copying");
+    let changed = runs.join("minlstm-1-layer/seed-1/experiment.toml");
+    fs::write(&changed, read(changed.clone()).replace("max_iterations = 6", "max_iterations = 7")).unwrap();
+    let untrained = runs.join("mingru-1-layer/seed-1/result.json");
+    let mut result = json(untrained.clone());
+    result["best_iteration"] = 0.into();
+    fs::write(&untrained, result.to_string()).unwrap();
+    let left = Finished::of(&mut reproduce(&out, &["table1"]));
+    left.failed(1, &["--replace", "its best checkpoint is the untrained model"]);
+    let page = read(out.join("table1.md"));
+    assert!(page.contains("## To be made again") && page.contains("4 of 6 runs are done."), "{page}");
+    let replaced = Finished::of(reproduce(&out, &["table1"]).arg("--replace")).ok();
+    assert_eq!(replaced.stderr.matches(", seed 1").count(), 2, "{replaced:?}");
+    assert_eq!(scores(&out), expected);
+    assert!(!read(out.join("table1.md")).contains("To be made again") && leftovers(&out).is_empty());
+}
+
+#[test]
+fn answers_without_a_model_stand_below_the_rows() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    Finished::of(&mut reproduce(&out, &["table1", "xlstm-parity"])).ok();
+    let page = read(out.join("table1.md"));
+    assert!(page.contains("| *always the same answer* |  | *") && page.contains("| *the sequence's commonest token* |"), "{page}");
+    let kept = json(out.join("baselines/selective-copying/1-layer.json"));
+    assert!((kept["baselines"][0]["accuracy"].as_f64().unwrap() - 1.0 / 14.0).abs() < 0.08, "{kept}");
+    assert!(read(out.join("table1.csv")).contains("table1,smoke,always the same answer,1 layer,accuracy-percent,"));
+    assert!(read(out.join("xlstm-parity-lengths.svg")).contains("trained on"));
 }

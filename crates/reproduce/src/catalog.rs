@@ -112,6 +112,9 @@ pub struct Effort {
     /// What is said below the results at this scale.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// Selective copying: lengths that solved models are also scored at.
+    #[serde(default)]
+    pub longer: Vec<usize>,
 }
 
 /// A row or a column.
@@ -127,6 +130,15 @@ pub struct Line {
     /// Scales at which it is not run, and why.
     #[serde(default)]
     pub left_out: HashMap<Scale, String>,
+    /// Trainings of each kind at a scale, where they are not as many as of the others; a row's number counts more than a column's.
+    #[serde(default)]
+    seeds: HashMap<Scale, u64>,
+    /// Rows: the columns that it is run in at a scale, where not in all.
+    #[serde(default)]
+    only: HashMap<Scale, Vec<String>>,
+    /// When its turn is; what has a lower number is made first, rows counting more than columns.
+    #[serde(default)]
+    pub turn: u64,
     /// Rows: name of the runs where it is not that of row and column.
     pub run: Option<String>,
     /// Rows: label of the row that relative metrics compare with.
@@ -150,6 +162,22 @@ impl Line {
     /// Why it is not run at `scale`, where it is not.
     pub fn reason_at(&self, scale: Scale) -> Option<&String> {
         self.quoted.as_ref().or_else(|| self.left_out.get(&scale))
+    }
+
+    /// Why a row is not run in the column of that label at `scale`, where it is run in others.
+    pub fn reason_beside(&self, scale: Scale, column: &str) -> Option<String> {
+        let only = self.only.get(&scale)?;
+        (!only.iter().any(|label| label == column)).then(|| format!("run in {} alone", only.join(", ")))
+    }
+
+    /// Columns that a row is run in at `scale`, where not in all.
+    pub fn only_at(&self, scale: Scale) -> Option<&[String]> {
+        self.only.get(&scale).map(Vec::as_slice)
+    }
+
+    /// How many trainings of each kind it has at `scale`, if not as many as others.
+    pub fn seeds_at(&self, scale: Scale) -> Option<u64> {
+        self.seeds.get(&scale).copied()
     }
 
     /// Its settings at `scale`, in order.

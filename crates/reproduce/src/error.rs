@@ -62,13 +62,16 @@ pub enum FolderProblem {
     #[error("expected results or an empty folder, found '{0}'")]
     OtherFiles(String),
     /// A run in it has other settings.
-    #[error("it holds a run of other settings ({found}, asked for is {wanted}); remove it")]
+    #[error("it holds a run of other settings ({found}; asked for is {wanted}); remove it")]
     OtherSettings {
-        /// The first setting that differs.
+        /// The settings that differ.
         found: String,
-        /// The same as it would be now.
+        /// The same as they would be now.
         wanted: String,
     },
+    /// An older version counted a model without training among the best.
+    #[error("its best checkpoint is the untrained model, which no longer counts")]
+    Untrained,
 }
 
 impl Error {

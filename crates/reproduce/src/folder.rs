@@ -7,6 +7,8 @@
 //! OUT/NAME-lengths.svg .png          those of formal languages by the length of strings
 //! OUT/runs/ID/seed-N/                a training: a run directory, and result.json or failed.json when it is over
 //! OUT/runs/ID.json                   a measurement of speed
+//! OUT/baselines/NAME/COLUMN.json     what answers without a model come to
+//! OUT/unfinished/ID/seed-N/          how far a training is, and what another machine needs to go on with it
 //! ```
 
 use std::fs;
@@ -72,6 +74,16 @@ impl Folder {
     /// The directory of the training `id` with `seed`.
     pub fn training(&self, id: &str, seed: u64) -> PathBuf {
         self.path.join("runs").join(id).join(format!("seed-{seed}"))
+    }
+
+    /// The copy of the training `id` with `seed` while it is on its way.
+    pub fn unfinished(&self, id: &str, seed: u64) -> PathBuf {
+        self.path.join("unfinished").join(id).join(format!("seed-{seed}"))
+    }
+
+    /// The file of the baselines of a column of the targets whose runs are in the folder `runs`.
+    pub fn baselines(&self, runs: &str, column: &str) -> PathBuf {
+        self.path.join("baselines").join(runs).join(format!("{column}.json"))
     }
 
     /// The file of the measurement `id`.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use minrnn_bench::Line;
 
-use crate::{Metric, Origin, Outcome, Published, Run, Scale, Summary, Target};
+use crate::{Baseline, FolderProblem, Line as TargetLine, Metric, Origin, Outcome, Published, Run, Scale, Summary, Target};
 
 /// A target's rows and columns at a scale, filled as far as the work is done.
 #[derive(Debug)]
@@ -17,6 +17,12 @@ pub struct Grid<'a> {
     pub command: String,
     /// By row, then by column.
     pub cells: Vec<Vec<Filled>>,
+    /// Whose reading of minGRU and minLSTM each cell's model is, where it is one: `paper` or `official`.
+    pub readings: Vec<Vec<Option<&'static str>>>,
+    /// What answers come to that take no model, for each column.
+    pub baselines: Vec<Vec<Baseline>>,
+    /// The lengths that a formal language is learned at, for each column; none of other tasks.
+    pub learned_lengths: Vec<Option<(usize, usize)>>,
 }
 
 /// What is known of a cell.
@@ -47,7 +53,34 @@ impl Filled {
     }
 }
 
-impl Grid<'_> {
+impl<'a> Grid<'a> {
+    /// Nothing but the target.
+    pub fn empty(target: &'a Target, scale: Scale, command: String) -> Self {
+        let (cells, readings) = (Vec::new(), Vec::new());
+        Self { target, scale, command, cells, readings, baselines: Vec::new(), learned_lengths: Vec::new() }
+    }
+
+    /// The reading of a cell's model.
+    pub fn reading(&self, row: usize, column: usize) -> Option<&'static str> {
+        *self.readings.get(row)?.get(column)?
+    }
+
+    /// The names of baselines, each once.
+    pub fn baseline_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for baseline in self.baselines.iter().flatten() {
+            if !names.contains(&baseline.name.as_str()) {
+                names.push(&baseline.name);
+            }
+        }
+        names
+    }
+
+    /// The number of the baseline `name` in a column.
+    pub fn baseline(&self, name: &str, metric: Metric, column: usize) -> Option<f64> {
+        self.baselines.get(column)?.iter().find(|baseline| baseline.name == name)?.value(metric)
+    }
+
     /// Every row and column with its cell.
     pub fn iter(&self) -> impl Iterator<Item = (usize, usize, &Filled)> {
         let rows = self.cells.iter().enumerate();
@@ -58,17 +91,8 @@ impl Grid<'_> {
     pub fn values(&self, metric: Metric, row: usize, column: usize) -> Vec<f64> {
         let cell = &self.cells[row][column];
         let counterpart = self.target.counterpart(row).map(|row| &self.cells[row][column]);
-        let of_outcome = |outcome: &Outcome| match metric {
-            Metric::Accuracy => outcome.accuracy,
-            Metric::ScaledAccuracy => outcome.scaled_accuracy(),
-            Metric::AccuracyPercent => outcome.accuracy.map(|accuracy| 100.0 * accuracy),
-            Metric::Loss => Some(outcome.loss),
-            Metric::BestIteration => Some(outcome.best_iteration as f64),
-            Metric::IterationsTo90Percent => outcome.iterations_to(0.9).map(|iteration| iteration as f64),
-            _ => None,
-        };
         match cell {
-            Filled::Trained(_) => cell.outcomes().filter_map(of_outcome).collect(),
+            Filled::Trained(_) => cell.outcomes().filter_map(|outcome| Self::value_of(metric, outcome)).collect(),
             Filled::Timed(Some(line)) => {
                 let others = counterpart.and_then(Filled::milliseconds);
                 let value = match metric {
@@ -86,6 +110,19 @@ impl Grid<'_> {
                 _ => Vec::new(),
             },
             _ => Vec::new(),
+        }
+    }
+
+    /// The number of a training.
+    pub fn value_of(metric: Metric, outcome: &Outcome) -> Option<f64> {
+        match metric {
+            Metric::Accuracy => outcome.accuracy,
+            Metric::ScaledAccuracy => outcome.scaled_accuracy(),
+            Metric::AccuracyPercent => outcome.accuracy.map(|accuracy| 100.0 * accuracy),
+            Metric::Loss => Some(outcome.loss),
+            Metric::BestIteration => Some(outcome.best_iteration as f64),
+            Metric::IterationsTo90Percent => outcome.iterations_to(0.9).map(|iteration| iteration as f64),
+            _ => None,
         }
     }
 
@@ -113,7 +150,8 @@ impl Grid<'_> {
                     let device = if line.on_processor() { "cpu".to_owned() } else { line.machine.clone() };
                     vec![Origin { machine: line.machine.clone(), threads: line.threads, device, commit: line.commit.clone() }]
                 }
-                cell => cell.outcomes().map(|outcome| outcome.origin.clone()).collect(),
+                Filled::Trained(runs) => runs.iter().flat_map(|(_, run)| run.origins()).collect(),
+                _ => Vec::new(),
             }
         };
         self.iter().flat_map(|(_, _, cell)| of_cell(cell)).collect()
@@ -143,6 +181,38 @@ impl Grid<'_> {
         found.into_iter().map(|(sentence, cells)| format!("{}: {sentence}", cells.join("; "))).collect()
     }
 
+    /// Sentences on what is to be made again, each with its cells and their numbers.
+    pub fn outdated(&self) -> Vec<String> {
+        /// Cells with what each of their runs found.
+        type Cells = Vec<(String, Vec<String>)>;
+
+        let metric = self.target.metrics[0];
+        let mut found: Vec<(String, Cells)> = Vec::new();
+        for (row, column, cell) in self.iter() {
+            let Filled::Trained(runs) = cell else { continue };
+            for (_, run) in runs {
+                let Run::Outdated(outcome, problem) = run else { continue };
+                let why = match problem {
+                    FolderProblem::OtherSettings { found, wanted } => format!("made with {found}; asked for is {wanted}"),
+                    problem => problem.to_string(),
+                };
+                let value = Self::value_of(metric, outcome).map_or_else(String::new, |value| format!("{value:.*}", metric.decimals(value)));
+                let at = found.iter().position(|(known, _)| *known == why).unwrap_or_else(|| {
+                    found.push((why, Vec::new()));
+                    found.len() - 1
+                });
+                let (cells, label) = (&mut found[at].1, self.label(row, column));
+                match cells.iter_mut().find(|(known, _)| *known == label) {
+                    Some((_, values)) => values.push(value),
+                    None => cells.push((label, vec![value])),
+                }
+            }
+        }
+        let cells =
+            |cells: Cells| cells.into_iter().map(|(label, values)| format!("{label} {}", values.join(", "))).collect::<Vec<_>>().join("; ");
+        found.into_iter().map(|(why, of)| format!("{}: {why}", cells(of))).collect()
+    }
+
     /// Why we have no result: each reason with its rows or columns.
     pub fn reasons(&self) -> Vec<String> {
         let lines = self.target.rows.iter().chain(&self.target.columns);
@@ -154,7 +224,9 @@ impl Grid<'_> {
                 None => found.push((why, vec![&line.label])),
             }
         }
-        found.into_iter().map(|(why, labels)| format!("{}: {why}", labels.join(", "))).collect()
+        let beside = |row: &TargetLine| Some(format!("{}: only in {}", row.label, row.only_at(self.scale)?.join(", ")));
+        let found = found.into_iter().map(|(why, labels)| format!("{}: {why}", labels.join(", ")));
+        found.chain(self.target.rows.iter().filter_map(beside)).collect()
     }
 
     /// Pieces of work done, and all of them.

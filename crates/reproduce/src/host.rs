@@ -10,8 +10,13 @@ use crate::{Error, Result, Target};
 
 /// Who is told what happens, and does what a library cannot.
 pub trait Host {
-    /// Told of progress.
-    fn notice(&mut self, notice: Notice<'_>);
+    /// Told of progress in one of the jobs that go on side by side, which count from 0.
+    fn notice_of(&mut self, job: usize, notice: Notice<'_>);
+
+    /// The same of the only job.
+    fn notice(&mut self, notice: Notice<'_>) {
+        self.notice_of(0, notice);
+    }
 
     /// The file of a public text.
     ///
@@ -50,6 +55,15 @@ pub enum Notice<'a> {
         of: usize,
         /// Its row and column, and its seed.
         label: &'a str,
+    },
+    /// A training goes on that another processor, or another number of threads, began: from here on its numbers round differently.
+    OtherMachine {
+        /// Updates made before.
+        iteration: u64,
+        /// What made the last of them.
+        before: &'a str,
+        /// What goes on.
+        now: &'a str,
     },
     /// A training is about to make its first update.
     Training(&'a Trainer),

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use minrnn::train::{Experiment, Task, evaluate_length};
+use minrnn::rng::Purpose;
+use minrnn::train::{Data, Experiment, Task, evaluate, evaluate_length};
 use serde::{Deserialize, Serialize};
 
 /// Lengths that are looked at, evenly spaced.
@@ -14,7 +15,7 @@ const STRINGS: u64 = 32;
 /// The share of right answers at strings of one length.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AtLength {
-    /// Of the strings.
+    /// Of the strings or sequences.
     pub length: usize,
     /// 0 to 1.
     pub accuracy: f64,
@@ -39,8 +40,30 @@ pub fn by_length(experiment: &Experiment, checkpoint: &Path, stop: &AtomicBool) 
     let model = minrnn::checkpoint::load_model(checkpoint, &experiment.train.device.open()?)?.model;
     let mut found = Vec::new();
     for length in (1..=longest).rev().step_by(longest.div_ceil(N_LENGTHS)).collect::<Vec<_>>().into_iter().rev() {
-        let Some(score) = evaluate_length(&model, &task, length, STRINGS, experiment.train.seed, stop)? else { return Ok(None) };
+        let Some(score) = evaluate_length(&model, &task, length, STRINGS, experiment.train.scoring_seed(), stop)? else { return Ok(None) };
         found.push(AtLength { length, accuracy: score.evaluation.accuracy.unwrap_or(0.0) });
+    }
+    Ok(Some(found))
+}
+
+/// Batches of each length of [`longer`].
+const LONGER_BATCHES: u64 = 50;
+
+/// The accuracy of `checkpoint`, a model of selective copying, on sequences of each of `lengths`, which are longer than it was trained on.
+/// `None` when `stop` was raised before the end.
+///
+/// # Errors
+/// When the checkpoint cannot be read, or a length does not fit the task.
+pub fn longer(experiment: &Experiment, checkpoint: &Path, lengths: &[usize], stop: &AtomicBool) -> minrnn::Result<Option<Vec<AtLength>>> {
+    let mut found = Vec::new();
+    for &length in lengths {
+        let mut longer = experiment.clone();
+        longer.data.copying.length = length;
+        longer.validate()?;
+        let model = minrnn::checkpoint::load_model(checkpoint, &experiment.train.device.open()?)?.model;
+        let mut batches = Data::make(&longer, Path::new("."))?.fixed_batches(&longer, LONGER_BATCHES, Purpose::TestData)?;
+        let Some(evaluation) = evaluate(&model, &mut *batches, stop)? else { return Ok(None) };
+        found.push(AtLength { length, accuracy: evaluation.accuracy.unwrap_or(0.0) });
     }
     Ok(Some(found))
 }

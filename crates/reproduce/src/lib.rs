@@ -4,6 +4,7 @@
 //! ([`Reproduction::carry_out`]), and what there is by then is gathered in a [`Grid`] and written ([`write()`]) after every run.
 #![deny(missing_docs)]
 
+mod baseline;
 mod catalog;
 mod count;
 mod error;
@@ -11,6 +12,7 @@ mod estimate;
 mod folder;
 mod grid;
 mod host;
+mod jobs;
 mod lengths;
 mod metric;
 mod outcome;
@@ -19,8 +21,11 @@ mod published;
 mod reproduction;
 mod statistics;
 mod training;
+mod unfinished;
+mod verdict;
 mod write;
 
+pub use baseline::Baseline;
 pub use catalog::{Effort, Line, Scale, Show, Target, Work, all, find, names};
 pub use error::{Error, FolderProblem, Result};
 pub use folder::Folder;
@@ -28,10 +33,12 @@ pub use grid::{Filled, Grid};
 pub use host::{Host, Notice};
 pub use lengths::AtLength;
 pub use metric::Metric;
-pub use outcome::{End, Origin, Outcome, Point};
+pub use outcome::{End, Origin, Outcome, Point, Stretch};
 pub use plan::{Bench, Cell, Job, Training, plan};
 pub use published::Published;
 pub use reproduction::{Open, Reproduction};
 pub use statistics::Summary;
 pub use training::{Options, Run};
+pub use unfinished::Begun;
+pub use verdict::{Order, Verdict};
 pub use write::{markdown, write, write_index};

@@ -74,6 +74,24 @@ impl Metric {
         }
     }
 
+    /// The widest 95 % interval that says something of a published number; none of measures that are not compared so.
+    pub fn widest(self) -> Option<f64> {
+        match self {
+            Self::Accuracy | Self::ScaledAccuracy | Self::Loss => Some(0.05),
+            Self::AccuracyPercent => Some(5.0),
+            _ => None,
+        }
+    }
+
+    /// Where its axis ends in pictures; nothing where the numbers alone decide.
+    pub fn limits(self) -> &'static [f64] {
+        match self {
+            Self::Accuracy | Self::ScaledAccuracy => &[0.0, 1.0],
+            Self::AccuracyPercent => &[0.0, 100.0],
+            _ => &[],
+        }
+    }
+
     /// Decimals that are shown of `value`.
     pub fn decimals(self, value: f64) -> usize {
         match self {

@@ -1,6 +1,9 @@
 //! What a piece of work came to, as it is kept in the results folder.
 
+use std::fs;
+
 use minrnn::train::{Ending, FinalReport, Record, Trainer};
+use minrnn_kernels::simd::Level;
 use serde::{Deserialize, Serialize};
 
 use crate::lengths::AtLength;
@@ -21,7 +24,55 @@ pub struct Origin {
 impl Origin {
     /// This machine, and the program of that commit.
     pub(crate) fn here(device: String, commit: String) -> Self {
-        Self { machine: minrnn_bench::machine::name(), threads: rayon::current_num_threads(), device, commit }
+        Self { machine: processor(), threads: rayon::current_num_threads(), device, commit }
+    }
+
+    /// The same with every bit of the processor that numbers depend on, and without what they do not: the program's commit may change.
+    fn is_like(&self, other: &Self) -> bool {
+        (&self.machine, self.threads, &self.device) == (&other.machine, other.threads, &other.device)
+    }
+}
+
+/// Processor, its family and model, which tell apart those that go by one name, the instructions in use, and cores.
+fn processor() -> String {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let value = |key: &str| {
+        info.lines().filter_map(|line| line.split_once(':')).find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim())
+    };
+    let mut parts: Vec<String> =
+        [("cpu family", "family"), ("model", "model")].iter().filter_map(|(key, word)| Some(format!("{word} {}", value(key)?))).collect();
+    parts.push(Level::current().name().to_owned());
+    let name = minrnn_bench::machine::name();
+    let (name, cores) = name.rsplit_once(", ").unwrap_or((&name, ""));
+    format!("{name} ({}), {cores}", parts.join(", "))
+}
+
+/// Updates of a training that were made on one machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stretch {
+    /// Where.
+    pub origin: Origin,
+    /// Updates made before it.
+    pub from: u64,
+    /// Updates made by its end.
+    pub to: u64,
+}
+
+impl Stretch {
+    /// Adds to `stretches` that the training goes on at `origin` after `iteration` updates; what was made beyond them is lost.
+    pub(crate) fn go_on(stretches: &mut Vec<Self>, origin: Origin, iteration: u64) {
+        stretches.retain(|stretch| stretch.from < iteration || stretch.from == 0 && iteration == 0);
+        stretches.iter_mut().for_each(|stretch| stretch.to = stretch.to.min(iteration));
+        match stretches.last_mut() {
+            Some(last) if last.origin == origin && last.to == iteration => {}
+            Some(last) if last.from == iteration => last.origin = origin,
+            _ => stretches.push(Self { origin, from: iteration, to: iteration }),
+        }
+    }
+
+    /// Whether the numbers of both are those of one machine.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.origin.is_like(&other.origin)
     }
 }
 
@@ -46,6 +97,18 @@ pub struct Point {
     pub loss: f64,
     /// 0 to 1, where the task is scored by it.
     pub accuracy: Option<f64>,
+}
+
+impl Point {
+    /// That of a line of the log, with its accuracy where that counts.
+    pub(crate) fn of(record: &Record, by_accuracy: bool) -> Option<Self> {
+        match *record {
+            Record::Eval { iteration, test_loss: loss, test_accuracy, .. } => {
+                Some(Self { iteration, loss, accuracy: test_accuracy.filter(|_| by_accuracy) })
+            }
+            Record::Train { .. } => None,
+        }
+    }
 }
 
 /// `result.json` of a training: its best checkpoint on the test batches.
@@ -76,20 +139,23 @@ pub struct Outcome {
     /// The accuracy by the length of the strings of a formal language.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lengths: Vec<AtLength>,
-    /// Where it was made.
+    /// The accuracy at greater lengths than it was trained on, where the target asks for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub longer: Vec<AtLength>,
+    /// Where it came to its end.
     pub origin: Origin,
+    /// Where its updates were made, if not all of them there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stretches: Vec<Stretch>,
+    /// What the test batches were drawn with; in results of older versions, which lack it, the training's own seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eval_seed: Option<u64>,
 }
 
 impl Outcome {
     /// Of a training that ended, with its log; not yet by length.
     pub(crate) fn new(trainer: &Trainer, ending: Ending, report: &FinalReport, log: &[Record], origin: Origin) -> Self {
         let by_accuracy = trainer.data().is_scored_by_accuracy();
-        let point = |record: &Record| match *record {
-            Record::Eval { iteration, test_loss: loss, test_accuracy, .. } => {
-                Some(Point { iteration, loss, accuracy: test_accuracy.filter(|_| by_accuracy) })
-            }
-            Record::Train { .. } => None,
-        };
         let progress = trainer.progress();
         Self {
             seed: trainer.experiment().train.seed,
@@ -106,10 +172,18 @@ impl Outcome {
             },
             seconds: progress.seconds,
             parameters: minrnn::checkpoint::parameter_count(trainer.model()),
-            curve: log.iter().filter_map(point).collect(),
+            curve: log.iter().filter_map(|record| Point::of(record, by_accuracy)).collect(),
             lengths: Vec::new(),
+            longer: Vec::new(),
             origin,
+            stretches: Vec::new(),
+            eval_seed: trainer.experiment().train.eval_seed,
         }
+    }
+
+    /// Every machine and program that it was made by.
+    pub fn origins(&self) -> impl Iterator<Item = &Origin> {
+        self.stretches.iter().map(|stretch| &stretch.origin).chain([&self.origin])
     }
 
     /// The accuracy on the scale where guessing is 0.
@@ -151,8 +225,37 @@ pub(crate) mod tests {
             parameters: 1234,
             curve: [(0, 0.1), (20, 0.6), (40, accuracy)].map(point).to_vec(),
             lengths: [(8, 1.0), (16, accuracy)].map(|(length, accuracy)| AtLength { length, accuracy }).to_vec(),
+            longer: Vec::new(),
+            stretches: Vec::new(),
+            eval_seed: Some(0),
             origin: Origin { machine: "box, 2 cores".to_owned(), threads: 2, device: "cpu".to_owned(), commit: "abc1234".to_owned() },
         }
+    }
+
+    #[test]
+    fn a_training_that_goes_on_adds_a_stretch_only_elsewhere() {
+        let origin =
+            |machine: &str| Origin { machine: machine.to_owned(), threads: 1, device: "cpu".to_owned(), commit: "abc1234".to_owned() };
+        let mut stretches = Vec::new();
+        let mut go_on = |machine, at, to| {
+            Stretch::go_on(&mut stretches, origin(machine), at);
+            stretches.last_mut().unwrap().to = to;
+            stretches.iter().map(|stretch| (stretch.origin.machine.clone(), stretch.from, stretch.to)).collect::<Vec<_>>()
+        };
+        let named =
+            |parts: &[(&str, u64, u64)]| parts.iter().map(|&(machine, from, to)| (machine.to_owned(), from, to)).collect::<Vec<_>>();
+        assert_eq!(go_on("a", 0, 50), named(&[("a", 0, 50)]));
+        assert_eq!(go_on("a", 50, 60), named(&[("a", 0, 60)]));
+        // From an older checkpoint.
+        assert_eq!(go_on("b", 40, 70), named(&[("a", 0, 40), ("b", 40, 70)]));
+        assert_eq!(go_on("a", 30, 90), named(&[("a", 0, 90)]));
+        assert_eq!(go_on("b", 0, 10), named(&[("b", 0, 10)]));
+    }
+
+    #[test]
+    fn processors_of_one_name_are_told_apart() {
+        let name = processor();
+        assert!(name.ends_with(" cores") && name.contains(Level::current().name()), "{name}");
     }
 
     #[test]

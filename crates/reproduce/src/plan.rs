@@ -11,6 +11,8 @@ pub struct Cell {
     pub row: usize,
     /// The column's.
     pub column: usize,
+    /// Trainings of it, with seeds 1 to this.
+    pub seeds: u64,
     /// What fills it.
     pub job: Job,
 }
@@ -37,6 +39,8 @@ pub struct Training {
     pub base: String,
     /// Without seed and data.
     pub experiment: Experiment,
+    /// Lengths that a solved model of selective copying is also scored at.
+    pub longer: Vec<usize>,
 }
 
 /// A measurement of speed.
@@ -60,7 +64,8 @@ pub fn plan(target: &Target, scale: Scale) -> Result<Vec<Cell>> {
         for (column_at, column) in target.columns.iter().enumerate() {
             let problem = |problem| Error::Target { target: format!("{}: {}, {}", target.name, row.label, column.label), problem };
             let job = job(target, scale, row, column).map_err(problem)?;
-            cells.push(Cell { row: row_at, column: column_at, job });
+            let seeds = row.seeds_at(scale).or(column.seeds_at(scale)).unwrap_or(target.effort(scale).seeds);
+            cells.push(Cell { row: row_at, column: column_at, seeds, job });
         }
     }
     Ok(cells)
@@ -73,6 +78,9 @@ fn job(target: &Target, scale: Scale, row: &Line, column: &Line) -> Result<Job, 
     if let Some(why) = row.reason_at(scale).or(column.reason_at(scale)) {
         return Ok(Job::Quote(why.clone()));
     }
+    if let Some(why) = row.reason_beside(scale, &column.label) {
+        return Ok(Job::Quote(why));
+    }
     let base = [&row.base, &column.base, &target.base].into_iter().flatten().next();
     let base = base.ok_or("no base is given")?;
     let own = target.settings.iter().chain(&target.effort(scale).settings);
@@ -80,7 +88,12 @@ fn job(target: &Target, scale: Scale, row: &Line, column: &Line) -> Result<Job, 
     let id = run_id(target, row, column);
     let experiment = || Experiment::load(base, &settings).map_err(|error| error.to_string());
     Ok(match target.work {
-        Work::Train => Job::Train(Box::new(Training { id, base: base.clone(), experiment: experiment()? })),
+        Work::Train => Job::Train(Box::new(Training {
+            id,
+            base: base.clone(),
+            experiment: experiment()?,
+            longer: target.effort(scale).longer.clone(),
+        })),
         Work::CountParameters => Job::CountParameters(Box::new(experiment()?)),
         Work::Bench => Job::Bench(Bench { id, bench: base.clone(), settings: pairs(&settings)? }),
         Work::Quote => unreachable!("returned above"),
@@ -107,7 +120,7 @@ fn run_id(target: &Target, row: &Line, column: &Line) -> String {
 }
 
 /// A label as the name of a folder.
-fn slug(label: &str) -> String {
+pub(crate) fn slug(label: &str) -> String {
     let words: String = label.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { ' ' }).collect();
     words.split_whitespace().collect::<Vec<_>>().join("-")
 }
@@ -164,5 +177,38 @@ mod tests {
         assert_eq!((training.experiment.model.n_layers, training.experiment.train.lr), (1, 0.25));
         let wrong: Target = toml::from_str(&text.replace("lr=0.25", "rl=0.25")).unwrap();
         assert!(plan(&wrong, Scale::Smoke).unwrap_err().to_string().contains("t: R, A: unknown key 'rl'"));
+    }
+
+    #[test]
+    fn rows_may_have_seeds_of_their_own_and_keep_to_some_columns() {
+        let text = r#"
+            name = "t"
+            title = "T"
+            source = "S"
+            base = "selective-copying"
+            metrics = ["accuracy"]
+            [cpu]
+            seeds = 2
+            longer = [128]
+            [[columns]]
+            label = "A"
+            seeds.cpu = 3
+            [[columns]]
+            label = "B"
+            [[rows]]
+            label = "R"
+            [[rows]]
+            label = "V"
+            seeds.cpu = 1
+            only.cpu = ["A"]
+        "#;
+        let target: Target = toml::from_str(text).unwrap();
+        let cells = plan(&target, Scale::Cpu).unwrap();
+        assert_eq!(cells.iter().map(|cell| cell.seeds).collect::<Vec<_>>(), [3, 2, 1, 1]);
+        let Job::Quote(why) = &cells[3].job else { panic!("{cells:?}") };
+        assert_eq!(why, "run in A alone");
+        let Job::Train(training) = &cells[0].job else { panic!("{cells:?}") };
+        assert_eq!(training.longer, [128]);
+        assert!(plan(&target, Scale::Paper).unwrap().iter().all(|cell| matches!(cell.job, Job::Train(_))));
     }
 }

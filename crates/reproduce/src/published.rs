@@ -20,6 +20,13 @@ impl Published {
         };
         Self { text: text.trim().to_owned(), value: value.trim().parse().ok(), deviation }
     }
+
+    /// Value, and how far the true one may lie from it: what stands behind ±, or else half a unit of the last digit that is printed.
+    pub fn with_tolerance(&self) -> Option<(f64, f64)> {
+        let printed = self.text.split('±').next().unwrap_or_default().trim();
+        let decimals = printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        Some((self.value?, self.deviation.unwrap_or(0.5 * 0.1f64.powi(decimals as i32))))
+    }
 }
 
 #[cfg(test)]
@@ -38,5 +45,13 @@ mod tests {
         assert_eq!(parts("near 1"), (None, None));
         assert_eq!(Published::parse(""), Published::default());
         assert_eq!(Published::parse(" near 1 ").text, "near 1");
+    }
+
+    #[test]
+    fn a_number_is_known_as_well_as_it_is_printed() {
+        let tolerance = |text: &str| Published::parse(text).with_tolerance().map(|(_, tolerance)| tolerance);
+        assert_eq!(tolerance("37.6 ± 2.0"), Some(2.0));
+        assert!((tolerance("0.94").unwrap() - 0.005).abs() < 1e-12 && (tolerance("1.0").unwrap() - 0.05).abs() < 1e-12);
+        assert_eq!((tolerance("33"), tolerance("near 1"), tolerance("")), (Some(0.5), None, None));
     }
 }

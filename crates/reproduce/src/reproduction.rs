@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use minrnn_bench::Line;
 
+use crate::baseline::baselines;
 use crate::count::count_parameters;
 use crate::estimate::Cost;
 use crate::folder::{self, Folder};
+use crate::jobs::{self, Task};
 use crate::plan::Bench;
 use crate::training::{self, Options};
 use crate::{Cell, Error, Filled, Grid, Host, Job, Notice, Result, Run, Scale, Target, Training, write};
@@ -24,6 +26,10 @@ pub struct Reproduction {
     pub seeds: Option<u64>,
     /// What is asked of every training.
     pub options: Options,
+    /// Trainings side by side.
+    pub jobs: usize,
+    /// Threads of each of them, where there are several; a single one has those of the pool that it is called in.
+    pub threads: usize,
 }
 
 /// A training with runs to be made.
@@ -38,53 +44,54 @@ pub struct Open<'a> {
 }
 
 impl Reproduction {
-    /// Does what is not done yet of `cells`, the plan of `target`, and writes the tables after every run; until `stop` is raised.
+    /// Does what is not done yet of `work`, targets with their plans, and writes the tables after every run; until `stop` is raised. Of each
+    /// target it makes one seed of everything after the other, by turns.
+    ///
+    /// With several [`jobs`](Self::jobs) trainings go on side by side, as many at a time as memory has room for, and measurements of speed come
+    /// behind them, alone. A training that cannot be made, or diverges, stands for itself, and the others go on; where the disk refuses or the
+    /// machine fails, `stop` is raised, so that the others save what they have.
     ///
     /// # Errors
-    /// When the disk refuses or the machine fails; what is wrong with a single run is in the grid.
-    pub fn carry_out<'a>(&self, target: &'a Target, cells: &[Cell], host: &mut dyn Host, stop: &AtomicBool) -> Result<Grid<'a>> {
-        let mut grid = self.look_up(target, cells, host)?;
-        let (_, of) = grid.progress();
-        for cell in cells {
-            let label = grid.label(cell.row, cell.column);
-            let starting = |host: &mut dyn Host, grid: &Grid, label: &str| {
-                host.notice(Notice::Starting { target: &target.name, number: grid.progress().0 + 1, of, label });
-            };
-            match &cell.job {
-                Job::Train(training) => {
-                    for seed in self.seeds(target) {
-                        let at = seed as usize - 1;
-                        // Another cell may have made this run meanwhile.
-                        let run = training::look_up(&self.folder, training, seed, &self.options, host)?;
-                        let is_open = matches!(run, Run::Open) && !stop.load(Ordering::Relaxed);
-                        set(&mut grid, cell, at, run);
-                        if is_open {
-                            starting(host, &grid, &format!("{label}, seed {seed}"));
-                            let run = training::carry_out(&self.folder, training, seed, &self.options, host, stop)?;
-                            if let Run::Failed(sentence) | Run::Refused(sentence) = &run {
-                                host.notice(Notice::NotDone(sentence));
-                            }
-                            set(&mut grid, cell, at, run);
-                            write::write(&grid, &self.folder, false)?;
-                        }
-                    }
+    /// When the disk refuses or the machine fails; what is wrong with a single run is in the grids.
+    pub fn carry_out<'a>(&self, work: &[(&'a Target, &[Cell])], host: &mut (dyn Host + Send), stop: &AtomicBool) -> Result<Vec<Grid<'a>>> {
+        let mut grids = Vec::new();
+        for &(target, cells) in work {
+            grids.push(self.look_up(target, cells, host, true)?);
+        }
+        let mut known = BTreeSet::new();
+        let queues: Vec<Vec<Task>> = (0..work.len()).map(|at| self.queue(at, work[at], &mut known)).collect();
+        let mut is_finished = vec![false; work.len()];
+        if self.jobs > 1 {
+            let tasks: Vec<Task> = queues.into_iter().flatten().collect();
+            grids = jobs::side_by_side(self, tasks, grids, host, stop)?;
+        } else {
+            for (at, tasks) in queues.iter().enumerate() {
+                for task in tasks {
+                    self.train(task, &mut grids[at], host, stop)?;
                 }
-                Job::Bench(bench) => {
-                    let is_open = matches!(grid.cells[cell.row][cell.column], Filled::Timed(None));
-                    if is_open && !stop.load(Ordering::Relaxed) {
-                        starting(host, &grid, &label);
-                        grid.cells[cell.row][cell.column] = match self.measure(bench, host, stop) {
-                            Ok(line) => Filled::Timed(line.map(Box::new)),
-                            Err(error) if error.is_wrong_input() => Filled::Untimed(host.sentence(&error)),
-                            Err(error) => return Err(error),
-                        };
-                        write::write(&grid, &self.folder, false)?;
-                    }
+                if !stop.load(Ordering::Relaxed) {
+                    self.measure_all(work[at].1, &mut grids[at], host, stop)?;
+                    self.finish(work[at], &mut grids[at], host)?;
+                    is_finished[at] = true;
                 }
-                Job::CountParameters(_) | Job::Quote(_) => {}
             }
         }
-        self.look_again(target, cells, &mut grid, host)?;
+        for (at, grid) in grids.iter_mut().enumerate().filter(|(at, _)| !is_finished[*at]) {
+            if !stop.load(Ordering::Relaxed) {
+                self.measure_all(work[at].1, grid, host, stop)?;
+            }
+            self.finish(work[at], grid, host)?;
+        }
+        Ok(grids)
+    }
+
+    /// What is known of `target`, with its pages written anew from it; nothing is run.
+    ///
+    /// # Errors
+    /// When results cannot be read, or pages not be written.
+    pub fn write_pages<'a>(&self, target: &'a Target, cells: &[Cell], host: &mut dyn Host) -> Result<Grid<'a>> {
+        let grid = self.look_up(target, cells, host, false)?;
+        write::write(&grid, &self.folder, true)?;
         Ok(grid)
     }
 
@@ -92,16 +99,18 @@ impl Reproduction {
     ///
     /// # Errors
     /// When a result cannot be read.
-    pub fn open_trainings<'a>(&self, targets: &[Target], plans: &'a [Vec<Cell>], host: &dyn Host) -> Result<Vec<Open<'a>>> {
+    pub fn open_trainings<'a>(&self, targets: &[Target], plans: &'a [Vec<Cell>], host: &mut dyn Host) -> Result<Vec<Open<'a>>> {
         let (mut open, mut known) = (Vec::new(), BTreeSet::new());
         for (target, cells) in targets.iter().zip(plans) {
-            let grid = self.look_up(target, cells, host)?;
             for cell in cells {
                 let Job::Train(training) = &cell.job else { continue };
-                let Filled::Trained(runs) = &grid.cells[cell.row][cell.column] else { continue };
-                let runs = runs.iter().filter(|(_, run)| matches!(run, Run::Open)).count();
+                let mut runs = 0;
+                for seed in self.seeds(cell) {
+                    runs += usize::from(training::look_up(&self.folder, training, seed, &self.options, host)?.is_open());
+                }
                 // A run that another target has asked for already costs nothing more.
                 if runs > 0 && known.insert(training.id.as_str()) {
+                    let grid = Grid::empty(target, self.scale, String::new());
                     let label = format!("{}: {}", target.name, grid.label(cell.row, cell.column));
                     open.push(Open { label, training, runs });
                 }
@@ -122,8 +131,70 @@ impl Reproduction {
         }
     }
 
-    fn seeds(&self, target: &Target) -> RangeInclusive<u64> {
-        1..=self.seeds.unwrap_or(target.effort(self.scale).seeds)
+    fn seeds(&self, cell: &Cell) -> RangeInclusive<u64> {
+        1..=self.seeds.unwrap_or(cell.seeds)
+    }
+
+    /// The trainings of a target in the order they are made in: by seed, then by the turns of rows and columns. Those in `known` come with
+    /// another target.
+    fn queue<'w>(&self, at: usize, (target, cells): (&Target, &'w [Cell]), known: &mut BTreeSet<(String, u64)>) -> Vec<Task<'w>> {
+        let mut tasks = Vec::new();
+        let turn = |cell: &Cell| (target.rows[cell.row].turn, cell.row, target.columns[cell.column].turn);
+        let mut in_turn: Vec<&Cell> = cells.iter().collect();
+        in_turn.sort_by_key(|cell| turn(cell));
+        let most = in_turn.iter().map(|cell| *self.seeds(cell).end()).max().unwrap_or(0);
+        for seed in 1..=most {
+            for cell in in_turn.iter().filter(|cell| self.seeds(cell).contains(&seed)) {
+                let Job::Train(training) = &cell.job else { continue };
+                if known.insert((training.id.clone(), seed)) {
+                    tasks.push(Task { target: at, row: cell.row, column: cell.column, seed, training });
+                }
+            }
+        }
+        tasks
+    }
+
+    /// Makes one run if it is open, and writes the tables.
+    fn train(&self, task: &Task, grid: &mut Grid, host: &mut dyn Host, stop: &AtomicBool) -> Result<()> {
+        // Another process may have made this run meanwhile.
+        let run = training::look_up(&self.folder, task.training, task.seed, &self.options, host)?;
+        let is_open = self.is_wanted(&run) && !stop.load(Ordering::Relaxed);
+        task.set(grid, run);
+        if is_open {
+            task.announce(grid, 0, host);
+            let run = training::carry_out(&self.folder, task.training, task.seed, &self.options, host, stop)?;
+            if let Run::Failed(sentence) | Run::Refused(sentence) = &run {
+                host.notice(Notice::NotDone(sentence));
+            }
+            task.set(grid, run);
+            write::write(grid, &self.folder, false)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a run is to be made now.
+    pub(crate) fn is_wanted(&self, run: &Run) -> bool {
+        run.is_open() && (!self.options.resume_only || matches!(run, Run::Begun(_)))
+    }
+
+    /// Makes the measurements of speed that are not made yet.
+    fn measure_all(&self, cells: &[Cell], grid: &mut Grid, host: &mut dyn Host, stop: &AtomicBool) -> Result<()> {
+        for cell in cells {
+            let Job::Bench(bench) = &cell.job else { continue };
+            let is_open = matches!(grid.cells[cell.row][cell.column], Filled::Timed(None));
+            if is_open && !stop.load(Ordering::Relaxed) && !self.options.resume_only {
+                let label = grid.label(cell.row, cell.column);
+                let (done, of) = grid.progress();
+                host.notice(Notice::Starting { target: &grid.target.name, number: done + 1, of, label: &label });
+                grid.cells[cell.row][cell.column] = match self.measure(bench, host, stop) {
+                    Ok(line) => Filled::Timed(line.map(Box::new)),
+                    Err(error) if error.is_wrong_input() => Filled::Untimed(host.sentence(&error)),
+                    Err(error) => return Err(error),
+                };
+                write::write(grid, &self.folder, false)?;
+            }
+        }
+        Ok(())
     }
 
     /// Measures and keeps the result; none where `stop` was raised meanwhile.
@@ -138,40 +209,88 @@ impl Reproduction {
         Ok(Some(line))
     }
 
-    /// Takes in what could not be run because another process was at it, and that process has finished since.
-    fn look_again(&self, target: &Target, cells: &[Cell], grid: &mut Grid, host: &dyn Host) -> Result<()> {
+    /// Takes in what another target or process has made since, and writes the pages with their pictures.
+    fn finish(&self, (_, cells): (&Target, &[Cell]), grid: &mut Grid, host: &mut dyn Host) -> Result<()> {
         for cell in cells {
             let Job::Train(training) = &cell.job else { continue };
-            for seed in self.seeds(target) {
+            for seed in self.seeds(cell) {
                 let run = training::look_up(&self.folder, training, seed, &self.options, host)?;
                 if matches!(run, Run::Done(_)) {
-                    set(grid, cell, seed as usize - 1, run);
+                    set(grid, cell.row, cell.column, seed, run);
                 }
             }
         }
-        Ok(())
+        write::write(grid, &self.folder, true)?;
+        write::write_index(&self.folder, self.scale)
     }
 
     /// What is known of a target before anything is done.
-    fn look_up<'a>(&self, target: &'a Target, cells: &[Cell], host: &dyn Host) -> Result<Grid<'a>> {
-        let mut filled: Vec<Vec<Filled>> = target.rows.iter().map(|_| Vec::new()).collect();
+    fn look_up<'a>(&self, target: &'a Target, cells: &[Cell], host: &mut dyn Host, may_fetch: bool) -> Result<Grid<'a>> {
+        let mut grid = Grid::empty(target, self.scale, host.command(target));
+        grid.cells = target.rows.iter().map(|_| Vec::new()).collect();
+        grid.readings = target.rows.iter().map(|_| Vec::new()).collect();
+        grid.learned_lengths = vec![None; target.columns.len()];
         for cell in cells {
-            filled[cell.row].push(match &cell.job {
+            grid.readings[cell.row].push(match &cell.job {
+                Job::Train(training) => training.experiment.reading(),
+                _ => None,
+            });
+            grid.cells[cell.row].push(match &cell.job {
                 Job::Train(training) => {
+                    let data = &training.experiment.data;
+                    if data.task == minrnn::train::Task::FormalLanguage {
+                        grid.learned_lengths[cell.column] =
+                            Some((data.formal_language.training.min_length, data.formal_language.training.max_length));
+                    }
                     let run = |seed| Ok((seed, training::look_up(&self.folder, training, seed, &self.options, host)?));
-                    Filled::Trained(self.seeds(target).map(run).collect::<Result<_>>()?)
+                    Filled::Trained(self.seeds(cell).map(run).collect::<Result<_>>()?)
                 }
                 Job::Bench(bench) => Filled::Timed(folder::read(&self.folder.measurement(&bench.id))?.map(Box::new)),
                 Job::CountParameters(experiment) => Filled::Counted(count_parameters(experiment).map_err(Error::from)?),
                 Job::Quote(why) => Filled::Quoted(why.clone()),
             });
         }
-        Ok(Grid { target, scale: self.scale, command: host.command(target), cells: filled })
+        grid.baselines = baselines(&self.folder, target, cells, &self.options, host, may_fetch)?;
+        Ok(grid)
     }
 }
 
-fn set(grid: &mut Grid, cell: &Cell, at: usize, run: Run) {
-    if let Filled::Trained(runs) = &mut grid.cells[cell.row][cell.column] {
-        runs[at].1 = run;
+/// Takes the run of that seed into its cell.
+pub(crate) fn set(grid: &mut Grid, row: usize, column: usize, seed: u64, run: Run) {
+    if let Filled::Trained(runs) = &mut grid.cells[row][column]
+        && let Some(place) = runs.iter_mut().find(|(known, _)| *known == seed)
+    {
+        place.1 = run;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{find, plan};
+
+    #[test]
+    fn what_has_the_first_turn_is_made_first_one_seed_after_the_other() {
+        let scratch = tempfile::tempdir().unwrap();
+        let reproduction = Reproduction {
+            folder: Folder::open(scratch.path(), Scale::Cpu).unwrap(),
+            scale: Scale::Cpu,
+            seeds: None,
+            options: Options::default(),
+            jobs: 1,
+            threads: 1,
+        };
+        let targets = ["table5", "table4"].map(|name| find(name).unwrap().unwrap());
+        let plans = targets.each_ref().map(|target| plan(target, Scale::Cpu).unwrap());
+        let mut known = BTreeSet::new();
+        let tasks = reproduction.queue(0, (&targets[0], &plans[0]), &mut known);
+        let named: Vec<String> = tasks.iter().map(|task| format!("{}-{}", task.training.id, task.seed)).collect();
+        let first = ["bucket-sort", "cycle-navigation", "majority", "missing-duplicate", "even-pairs", "majority-count"];
+        let expected: Vec<String> = first.iter().map(|language| format!("formal-language/minlstm-{language}-1")).collect();
+        assert_eq!(named[..6], expected);
+        assert_eq!(named[6], "formal-language/mingru-bucket-sort-1");
+        assert!(named.last().unwrap().ends_with("-3"), "{named:?}");
+        // Table 4 has no other runs of these languages.
+        assert!(reproduction.queue(1, (&targets[1], &plans[1]), &mut known).is_empty());
     }
 }

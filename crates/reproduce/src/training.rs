@@ -1,17 +1,21 @@
 //! One training of a cell: begun, gone on with where it stopped, or left alone where it is over.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use minrnn::device::DeviceChoice;
 use minrnn::memory::Size;
-use minrnn::train::{EXPERIMENT_FILE, Ending, Experiment, METRICS_FILE, RunDir, Task, Trainer, find_data, read_metrics, training_memory};
+use minrnn::train::{
+    EXPERIMENT_FILE, Ending, Event, Experiment, METRICS_FILE, Record, RunDir, Task, Trainer, find_data, read_metrics, training_memory,
+};
 use minrnn_model::{create_directories, sync_directory};
 
 use crate::folder::{self, Folder};
-use crate::lengths::by_length;
+use crate::lengths::{by_length, longer};
 use crate::outcome::{Failure, Origin, Outcome};
+use crate::unfinished::{Begun, Copy, Follower};
 use crate::{Error, FolderProblem, Host, Notice, Result, Training};
 
 const RESULT: &str = "result.json";
@@ -30,6 +34,10 @@ pub struct Options {
     pub memory_limit: Option<Size>,
     /// Try again what failed.
     pub retry_failed: bool,
+    /// Make anew what has other settings, or whose best checkpoint is the untrained model; the old run goes.
+    pub replace: bool,
+    /// Only go on with what has begun.
+    pub resume_only: bool,
     /// Keep the checkpoints of finished trainings.
     pub keep_models: bool,
 }
@@ -43,14 +51,43 @@ pub enum Run {
     Failed(String),
     /// Something is missing or does not fit; it may be there next time.
     Refused(String),
-    /// Not begun, or not at its end.
+    /// Over, but not as it is asked for now, for that reason: it is to be made again.
+    Outdated(Box<Outcome>, FolderProblem),
+    /// On its way.
+    Begun(Box<Begun>),
+    /// Not begun, or only just.
     Open,
+}
+
+impl Run {
+    /// Whether it is to be made, or to be gone on with.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Open | Self::Begun(_))
+    }
+
+    /// Every machine and program that it was made by, as far as it is.
+    pub fn origins(&self) -> Vec<Origin> {
+        match self {
+            Self::Done(outcome) => outcome.origins().cloned().collect(),
+            Self::Begun(begun) => begun.stretches.iter().map(|stretch| stretch.origin.clone()).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The seed that the batches of all trainings are scored with, whatever their own is.
+const EVAL_SEED: u64 = 0;
+
+/// The experiment of `training` as far as it decides what is scored.
+pub fn scored(training: &Training, options: &Options) -> Experiment {
+    experiment(training, 1, options)
 }
 
 /// The experiment of `training` with `seed`, as it is run.
 fn experiment(training: &Training, seed: u64, options: &Options) -> Experiment {
     let mut experiment = training.experiment.clone();
     experiment.train.seed = seed;
+    experiment.train.eval_seed.get_or_insert(EVAL_SEED);
     if let Some(device) = options.device {
         experiment.train.device = device;
     }
@@ -82,17 +119,29 @@ pub fn look_up(folder: &Folder, training: &Training, seed: u64, options: &Option
     let directory = folder.training(&training.id, seed);
     let outcome: Option<Outcome> = folder::read(&directory.join(RESULT))?;
     let failure: Option<Failure> = folder::read(&directory.join(FAILED))?;
+    let experiment = experiment(training, seed, options);
     if outcome.is_none() && failure.is_none() {
-        return Ok(Run::Open);
+        let copy = Copy::at(folder.unfinished(&training.id, seed));
+        let Some(begun) = copy.read()? else { return Ok(Run::Open) };
+        return Ok(match misfit(copy.path(), &experiment)? {
+            Some(_) if options.replace => Run::Open,
+            Some(misfit) => Run::Refused(host.sentence(&misfit)),
+            None => Run::Begun(Box::new(begun)),
+        });
     }
-    if let Some(misfit) = misfit(&directory, &experiment(training, seed, options))? {
-        return Ok(Run::Refused(host.sentence(&misfit)));
-    }
-    Ok(match (outcome, failure) {
-        (Some(outcome), _) => Run::Done(Box::new(outcome)),
-        (None, Some(_)) if options.retry_failed => Run::Open,
-        (None, Some(failure)) => Run::Failed(failure.sentence),
-        (None, None) => Run::Open,
+    let problem = match (differences(&directory, &experiment)?, &outcome) {
+        (Some((found, wanted)), _) => Some(FolderProblem::OtherSettings { found, wanted }),
+        (None, Some(outcome)) if outcome.best_iteration == 0 => Some(FolderProblem::Untrained),
+        _ => None,
+    };
+    Ok(match (outcome, failure, problem) {
+        (_, _, Some(_)) if options.replace => Run::Open,
+        (Some(outcome), _, Some(problem)) => Run::Outdated(Box::new(outcome), problem),
+        (None, _, Some(problem)) => Run::Refused(host.sentence(&Error::folder(&directory, problem))),
+        (Some(outcome), ..) => Run::Done(Box::new(outcome)),
+        (None, Some(_), _) if options.retry_failed => Run::Open,
+        (None, Some(failure), _) => Run::Failed(failure.sentence),
+        (None, None, _) => Run::Open,
     })
 }
 
@@ -109,7 +158,7 @@ pub fn carry_out(
     stop: &AtomicBool,
 ) -> Result<Run> {
     let directory = folder.training(&training.id, seed);
-    match try_out(&directory, training, seed, options, host, stop) {
+    match try_out(folder, training, seed, options, host, stop) {
         Err(Error::Library(failure @ minrnn::Error::NonFinite { .. })) => {
             let sentence = failure.to_string();
             let device = experiment(training, seed, options).train.device;
@@ -122,52 +171,123 @@ pub fn carry_out(
     }
 }
 
-fn try_out(directory: &Path, training: &Training, seed: u64, options: &Options, host: &mut dyn Host, stop: &AtomicBool) -> Result<Run> {
+fn try_out(folder: &Folder, training: &Training, seed: u64, options: &Options, host: &mut dyn Host, stop: &AtomicBool) -> Result<Run> {
+    let directory = &folder.training(&training.id, seed);
     let experiment = with_data(training, seed, options, host)?;
-    if let Some(misfit) = misfit(directory, &experiment)? {
-        return Err(misfit);
+    let copy = Copy::at(folder.unfinished(&training.id, seed));
+    let other = misfit(directory, &experiment)?;
+    let other_copy = misfit(copy.path(), &experiment)?;
+    if let Some(misfit) = other.or(other_copy) {
+        if !options.replace {
+            return Err(misfit);
+        }
+        copy.remove()?;
+        remove(directory, "replaced")?;
     }
     training_memory(&experiment)?.expect_room(experiment.train.memory_limit)?;
-    // What failed begins anew.
-    remove_failed(directory)?;
+    // What failed begins anew, and what is asked for anew too.
+    let outcome: Option<Outcome> = folder::read(&directory.join(RESULT))?;
+    if directory.join(FAILED).exists() || options.replace && outcome.is_some_and(|outcome| outcome.best_iteration == 0) {
+        copy.remove()?;
+        remove(directory, "failed")?;
+    }
+    // What an interrupted removal left behind.
+    for word in REMOVED {
+        remove_aside(&aside(directory, word))?;
+    }
     // New or not is seen under the run's lock: another process may have begun it, or come to its end, since it was looked up.
     create_directories(directory).map_err(|source| minrnn::Error::io("create the run directory", directory, source))?;
     let run = RunDir::open(directory)?;
     if let Some(outcome) = folder::read(&directory.join(RESULT))? {
         // Another process came to the end of it before this one held it.
+        copy.remove()?;
         return Ok(Run::Done(Box::new(outcome)));
     }
-    let device = experiment.train.device.to_string();
+    let before = copy.bring_back(&run)?;
+    let origin = Origin::here(experiment.train.device.to_string(), host.commit());
     let mut trainer = Trainer::new(experiment, run)?;
+    let by_accuracy = trainer.data().is_scored_by_accuracy();
+    let mut follower = Follower::new(&copy, directory, trainer.experiment(), trainer.progress(), by_accuracy, before, origin.clone())?;
+    if let [.., before, now] = follower.stretches()
+        && !before.is_like(now)
+    {
+        host.notice(Notice::OtherMachine { iteration: now.from, before: &before.origin.machine, now: &now.origin.machine });
+    }
     host.notice(Notice::Training(&trainer));
-    let outcome = trainer.run_and_record(stop, |event| host.notice(Notice::Event(event)));
+    let mut uncopied = None;
+    let outcome = trainer.run_and_record(stop, |event| {
+        match *event {
+            Event::Evaluated { iteration, evaluation, .. } => follower.evaluated(&Record::Eval {
+                iteration,
+                train_loss: None,
+                test_loss: evaluation.loss,
+                test_accuracy: evaluation.accuracy,
+            }),
+            // The run itself is safe without its copy.
+            Event::Saved(_) if uncopied.is_none() => uncopied = follower.saved(false).err(),
+            _ => {}
+        }
+        host.notice(Notice::Event(event));
+    });
     host.notice(Notice::Paused);
+    if let Some(error) = &uncopied {
+        let sentence = format!("no copy of the unfinished run could be kept for other machines: {}", host.sentence(error));
+        host.notice(Notice::NotDone(&sentence));
+    }
     let ending = outcome?;
     if ending == Ending::Stopped {
-        return Ok(Run::Open);
+        follower.saved(true)?;
+        return Ok(copy.read()?.map_or(Run::Open, |begun| Run::Begun(Box::new(begun))));
     }
     host.notice(Notice::Ended(ending, &trainer));
     let Some(report) = trainer.final_report(stop)? else { return Ok(Run::Open) };
     let log = read_metrics(directory.join(METRICS_FILE))?;
-    let origin = Origin::here(device, host.commit());
-    let Some(lengths) = by_length(trainer.experiment(), &report.checkpoint, stop)? else { return Ok(Run::Open) };
-    let outcome = Outcome { lengths, ..Outcome::new(&trainer, ending, &report, &log, origin) };
+    let experiment = trainer.experiment();
+    let Some(lengths) = by_length(experiment, &report.checkpoint, stop)? else { return Ok(Run::Open) };
+    let is_solved = ending == Ending::Solved;
+    let Some(longer) = longer(experiment, &report.checkpoint, if is_solved { &training.longer } else { &[] }, stop)? else {
+        return Ok(Run::Open);
+    };
+    let stretches = match follower.stretches() {
+        [_] => Vec::new(),
+        several => several.to_vec(),
+    };
+    let outcome = Outcome { lengths, longer, stretches, ..Outcome::new(&trainer, ending, &report, &log, origin) };
     folder::write(&directory.join(RESULT), &outcome)?;
     drop(trainer);
+    copy.remove()?;
     if !options.keep_models {
         shed(directory)?;
     }
     Ok(Run::Done(Box::new(outcome)))
 }
 
-/// Removes the run in `directory`, where it failed, under another name: a kill must not leave half of it to be gone on with.
-fn remove_failed(directory: &Path) -> Result<()> {
-    let io = |source| Error::from(minrnn::Error::io("remove the failed run", directory, source));
-    let aside = directory.with_extension("failed.tmp");
-    if directory.join(FAILED).exists() {
-        fs::rename(directory, &aside).and_then(|()| sync_directory(directory.parent().unwrap_or(directory))).map_err(io)?;
+/// Words in the names of runs on their way out.
+const REMOVED: [&str; 2] = ["failed", "replaced"];
+
+fn aside(directory: &Path, word: &str) -> PathBuf {
+    directory.with_extension(format!("{word}.tmp"))
+}
+
+/// Removes the run in `directory` under another name, which has that word in it: a kill must not leave half of it to be gone on with.
+fn remove(directory: &Path, word: &str) -> Result<()> {
+    let aside = aside(directory, word);
+    remove_aside(&aside)?;
+    if directory.exists() {
+        // Nobody may be at it.
+        drop(RunDir::open(directory)?);
+        let parent = directory.parent().unwrap_or(directory);
+        let io = |source| minrnn::Error::io("remove the run", directory, source);
+        fs::rename(directory, &aside).and_then(|()| sync_directory(parent)).map_err(io)?;
     }
-    if aside.exists() { fs::remove_dir_all(&aside).map_err(io) } else { Ok(()) }
+    remove_aside(&aside)
+}
+
+fn remove_aside(aside: &Path) -> Result<()> {
+    if !aside.exists() {
+        return Ok(());
+    }
+    fs::remove_dir_all(aside).map_err(|source| minrnn::Error::io("remove the run", aside, source).into())
 }
 
 /// Removes what a finished training needed to go on: checkpoints and tokens.
@@ -183,6 +303,12 @@ fn shed(directory: &Path) -> Result<()> {
 
 /// What is wrong where `directory` holds a run of other settings than `experiment`.
 fn misfit(directory: &Path, experiment: &Experiment) -> Result<Option<Error>> {
+    let problem = |(found, wanted)| Error::folder(directory, FolderProblem::OtherSettings { found, wanted });
+    Ok(differences(directory, experiment)?.map(problem))
+}
+
+/// The settings of the run in `directory` that are not those of `experiment`, and what they would be now.
+fn differences(directory: &Path, experiment: &Experiment) -> Result<Option<(String, String)>> {
     let path = directory.join(EXPERIMENT_FILE);
     if !path.exists() {
         return Ok(None);
@@ -192,11 +318,15 @@ fn misfit(directory: &Path, experiment: &Experiment) -> Result<Option<Error>> {
     if stored == wanted {
         return Ok(None);
     }
-    let (stored, wanted) = (stored.to_toml()?, wanted.to_toml()?);
-    let difference = stored.lines().zip(wanted.lines()).find(|(stored, wanted)| stored != wanted);
-    let (found, wanted) = difference.unwrap_or(("", ""));
-    let problem = FolderProblem::OtherSettings { found: found.to_owned(), wanted: wanted.to_owned() };
-    Ok(Some(Error::folder(directory, problem)))
+    let (stored, wanted) = (settings(&stored)?, settings(&wanted)?);
+    let of_stored = stored.difference(&wanted).cloned().collect::<Vec<_>>();
+    let of_wanted = wanted.difference(&stored).cloned().collect::<Vec<_>>();
+    Ok(Some((of_stored.join(", "), of_wanted.join(", "))))
+}
+
+/// The lines of an experiment's file.
+fn settings(experiment: &Experiment) -> Result<BTreeSet<String>> {
+    Ok(experiment.to_toml()?.lines().filter(|line| line.contains('=')).map(str::to_owned).collect())
 }
 
 /// The experiment without words, without what changes its numbers by rounding at most, and without what is known only once the data are.
@@ -205,6 +335,8 @@ fn essence(mut experiment: Experiment) -> Experiment {
     experiment.expect = None;
     (experiment.model.vocab_size, experiment.model.input_width, experiment.model.n_outputs) = (0, 0, 0);
     experiment.data.path = None;
+    // With other ones the same quantity is estimated; the pages say where they differ.
+    experiment.train.eval_seed = None;
     experiment.train.threads = 0;
     experiment.train.memory_limit = None;
     experiment.train.device = DeviceChoice::default();

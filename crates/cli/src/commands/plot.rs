@@ -48,7 +48,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             return Err(WrongInput(sentence).into());
         }
     }
-    let series = |run: &Run| Series { label: run.name.clone(), points: run.points.clone(), published: Vec::new() };
+    let series = |run: &Run| Series { label: run.name.clone(), points: run.points.clone(), ..Series::default() };
     let mut panel = Panel {
         x_label: "iteration".to_owned(),
         y_label: if args.accuracy { "test accuracy" } else { "test loss (nats)" }.to_owned(),

@@ -1,6 +1,7 @@
 //! `minrnn reproduce`: tables and figures of papers, made again, with the published numbers beside ours.
 
 mod list;
+mod side_by_side;
 mod terminal;
 
 use std::io::{BufRead, IsTerminal};
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use minrnn::train::{duration, readable};
 use minrnn_bench::machine;
-use minrnn_reproduce::{Cell, Folder, Options, Reproduction, Scale, Target, all, find, markdown, names, plan, write, write_index};
+use minrnn_reproduce::{Cell, Folder, Options, Reproduction, Scale, Target, all, find, markdown, names, plan, write_index};
 
 use crate::device::DeviceArg;
 use crate::display::say;
@@ -43,6 +44,15 @@ pub struct Args {
     /// The text of experiments that learn one [default: Tiny Shakespeare, downloaded once]
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
+    /// Trainings side by side, each with --threads threads [default there: 1]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..=64))]
+    jobs: usize,
+    /// Go on with what has begun, here or in unfinished/ of the results folder, and begin nothing
+    #[arg(long)]
+    resume: bool,
+    /// Write the pages from what is there, and run nothing
+    #[arg(long, conflicts_with_all = ["resume", "estimate", "retry_failed", "replace"])]
+    pages: bool,
     /// Say what there is and how long it takes
     #[arg(long)]
     list: bool,
@@ -55,10 +65,13 @@ pub struct Args {
     /// Try again what diverged (NaN)
     #[arg(long)]
     retry_failed: bool,
+    /// Make anew what other settings made, or whose best checkpoint is the untrained model; the old runs are deleted
+    #[arg(long)]
+    replace: bool,
     /// Keep the checkpoints of finished runs
     #[arg(long)]
     keep_models: bool,
-    /// Threads [default: all cores]
+    /// Threads [default: all cores, of several jobs 1 each]
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     threads: Option<usize>,
     #[command(flatten)]
@@ -94,12 +107,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         device,
         memory_limit: args.memory.given(),
         retry_failed: args.retry_failed,
+        replace: args.replace,
+        resume_only: args.resume,
         keep_models: args.keep_models,
     };
-    let job = Reproduction { folder: Folder::open(&out, args.scale)?, scale: args.scale, seeds: args.seeds, options };
+    let folder = Folder::open(&out, args.scale)?;
+    let job = Reproduction { folder, scale: args.scale, seeds: args.seeds, options, jobs: args.jobs, threads: args.threads.unwrap_or(1) };
     let threads = args.threads.unwrap_or_else(machine::threads).to_string();
     let bench_flags = ["--device", &args.device.choice()?.to_string(), "--threads", &threads].map(str::to_owned).into();
-    let mut terminal = Terminal::new(args.scale, args.seeds, bench_flags);
+    let mut terminal = Terminal::new(args.scale, args.seeds, args.jobs, bench_flags);
     threads::with_pool(args.threads.unwrap_or(0), move || make(&job, &targets, &args, &mut terminal, &stop))?
 }
 
@@ -135,23 +151,30 @@ fn make(job: &Reproduction, targets: &[Target], args: &Args, terminal: &mut Term
             return Ok(ExitCode::SUCCESS);
         }
     }
-    let mut problems = 0;
-    for (target, cells) in targets.iter().zip(&plans) {
-        let grid = job.carry_out(target, cells, terminal, stop)?;
-        write(&grid, &job.folder, true)?;
-        write_index(&job.folder, job.scale)?;
-        problems += grid.problems().len();
-        if stop.load(Ordering::Relaxed) {
-            let (out, name) = (job.folder.path().display(), &target.name);
-            say(format_args!("stopped in {name}; everything is saved in {out}"));
-            say("go on with the same command");
-            return Ok(ExitCode::SUCCESS);
+    let work: Vec<(&Target, &[Cell])> = targets.iter().zip(plans.iter().map(Vec::as_slice)).collect();
+    let grids = match args.pages {
+        true => {
+            let written = work.iter().map(|(target, cells)| job.write_pages(target, cells, terminal));
+            let grids = written.collect::<minrnn_reproduce::Result<Vec<_>>>()?;
+            write_index(&job.folder, job.scale)?;
+            grids
         }
-        print(markdown(&grid, &[]) + "\n")?;
-        grid.problems().iter().for_each(say);
+        false => job.carry_out(&work, terminal, stop)?,
+    };
+    if stop.load(Ordering::Relaxed) {
+        say(format_args!("stopped; everything is saved in {}", job.folder.path().display()));
+        say("go on with the same command");
+        return Ok(ExitCode::SUCCESS);
+    }
+    for grid in &grids {
+        print(markdown(grid, &[]) + "\n")?;
+        if !args.pages {
+            grid.problems().iter().for_each(say);
+            grid.outdated().iter().for_each(|sentence| say(format_args!("to be made again (--replace does it): {sentence}")));
+        }
     }
     say(format_args!("results: {}", job.folder.path().join("README.md").display()));
-    if problems > 0 {
+    if !args.pages && grids.iter().any(|grid| !grid.problems().is_empty() || !grid.outdated().is_empty()) {
         say("some runs could not be made; the results of the others are complete");
         return Ok(ExitCode::from(FAILED));
     }

@@ -1,4 +1,4 @@
-//! One row for each value: a dot with its deviation, and a published value as a hollow diamond.
+//! Groups of rows with a dot for each value: ours with its confidence, a published value as a hollow diamond, and what takes no model as a bar.
 
 use std::path::Path;
 
@@ -6,121 +6,240 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::{COLORS, DrawResult, GRID, INK, Picture, axis_label, range_of, save, shorten, text};
+use super::{COLORS, DrawResult, GRID, INK, Picture, range_of, save, shorten, text, ticks};
 use crate::Result;
 
-const WIDTH: u32 = 960;
-const ROW_HEIGHT: u32 = 24;
-/// Title, legend and axis.
-const FRAME_HEIGHT: u32 = 130;
+const WIDTH: i32 = 960;
+const ROW_HEIGHT: i32 = 24;
+/// Title and legend.
+const HEAD_HEIGHT: i32 = 66;
+/// Above the rows of a group, and below them.
+const GROUP_TITLE: i32 = 24;
+const AXIS_HEIGHT: i32 = 34;
+/// The name of what is measured, below all groups.
+const FOOT_HEIGHT: i32 = 26;
+/// Where rows are named: of a single group, and beside several.
 const LABEL_WIDTH: i32 = 330;
-const TITLE_HEIGHT: i32 = 62;
+const NARROW_LABEL_WIDTH: i32 = 214;
+/// Groups side by side.
+const IN_A_ROW: usize = 3;
+const GAP: i32 = 22;
+/// About the width of a letter of the legend.
+const LETTER: f64 = 7.5;
 
-/// A row of the picture.
+/// A row of a group.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Dot {
     /// What was measured.
     pub label: String,
-    /// Mean and, with several measurements, their deviation.
+    /// Mean and, with several measurements, how far their confidence reaches.
     pub ours: Option<(f64, Option<f64>)>,
     /// What others published, with their deviation.
     pub published: Option<(f64, Option<f64>)>,
+    /// What takes no model comes to.
+    pub without_model: Option<f64>,
 }
 
 impl Dot {
     fn values(&self) -> impl Iterator<Item = f64> {
-        let ends = |(value, deviation): (f64, Option<f64>)| [value - deviation.unwrap_or(0.0), value + deviation.unwrap_or(0.0)];
+        let ends = |(value, reach): (f64, Option<f64>)| [value - reach.unwrap_or(0.0), value + reach.unwrap_or(0.0)];
         self.ours.into_iter().chain(self.published).flat_map(ends).filter(|value| value.is_finite())
     }
 }
 
-/// Draws `dots` to `name.svg` and `name.png` in `directory`; false, and nothing is drawn, where none has a value.
+/// Rows under one title.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DotGroup {
+    /// What they have in common; empty where there is one group.
+    pub title: String,
+    /// The rows; groups side by side have rows of the same labels in the same order.
+    pub dots: Vec<Dot>,
+}
+
+/// Draws `groups` to `name.svg` and `name.png` in `directory`, on one axis that reaches to all of `limits` and not beyond where there are
+/// any; false, and nothing is drawn, where none has a value. A row that has no value in any group is left out.
 ///
 /// # Errors
 /// When a file cannot be written.
-pub fn draw_dots(title: &str, x_label: &str, dots: &[Dot], directory: impl AsRef<Path>, name: &str) -> Result<bool> {
-    let dots: Vec<Dot> = dots.iter().filter(|dot| dot.values().next().is_some()).cloned().collect();
-    if dots.is_empty() {
+pub fn draw_dots(title: &str, x_label: &str, groups: &[DotGroup], limits: &[f64], directory: impl AsRef<Path>, name: &str) -> Result<bool> {
+    let rows = groups.iter().map(|group| group.dots.len()).max().unwrap_or(0);
+    let has_value = |row: &usize| groups.iter().filter_map(|group| group.dots.get(*row)).any(|dot| dot.values().next().is_some());
+    let kept: Vec<usize> = (0..rows).filter(has_value).collect();
+    if kept.is_empty() {
         return Ok(false);
     }
-    save(&Dots { title: shorten(title), x_label: x_label.to_owned(), dots }, directory.as_ref(), name)?;
+    let group = |group: &DotGroup| DotGroup {
+        title: group.title.clone(),
+        dots: kept.iter().map(|&row| group.dots.get(row).cloned().unwrap_or_default()).collect(),
+    };
+    let groups: Vec<DotGroup> = groups.iter().map(group).collect();
+    let range = match limits {
+        [] => range_of(groups.iter().flat_map(|group| &group.dots).flat_map(|dot| dot.values().chain(dot.without_model))),
+        limits => range_of(limits.iter().copied()),
+    };
+    save(&Dots { title: shorten(title), x_label: x_label.to_owned(), groups, range }, directory.as_ref(), name)?;
     Ok(true)
 }
 
 struct Dots {
     title: String,
     x_label: String,
-    dots: Vec<Dot>,
+    groups: Vec<DotGroup>,
+    range: (f64, f64),
 }
+
+impl Dots {
+    fn label_width(&self) -> i32 {
+        if self.groups.len() == 1 { LABEL_WIDTH } else { NARROW_LABEL_WIDTH }
+    }
+
+    fn group_height(&self) -> i32 {
+        let title = if self.groups.len() == 1 { 4 } else { GROUP_TITLE };
+        title + ROW_HEIGHT * self.groups[0].dots.len() as i32 + AXIS_HEIGHT
+    }
+
+    fn has(&self, part: impl Fn(&Dot) -> bool) -> bool {
+        self.groups.iter().flat_map(|group| &group.dots).any(part)
+    }
+}
+
+/// Lengths in pixels of scale 1 on an area of any.
+struct Pen<'p, B: DrawingBackend> {
+    area: &'p DrawingArea<B, Shift>,
+    scale: i32,
+}
+
+impl<B: DrawingBackend> Pen<'_, B> {
+    fn at(&self, (x, y): (f64, f64)) -> (i32, i32) {
+        let scaled = |length: f64| (length * f64::from(self.scale)).round() as i32;
+        (scaled(x), scaled(y))
+    }
+
+    fn line(&self, points: &[(f64, f64)], color: RGBColor, width: i32) -> DrawResult<B> {
+        let points: Vec<(i32, i32)> = points.iter().map(|&point| self.at(point)).collect();
+        self.area.draw(&PathElement::new(points, color.stroke_width((width * self.scale) as u32)))
+    }
+
+    fn words(&self, words: &str, at: (f64, f64), size: i32, anchor: Pos) -> DrawResult<B> {
+        // The middle of a line of text lies above that of its small letters.
+        let at = (at.0, at.1 + 2.0);
+        self.area.draw(&Text::new(words.to_owned(), self.at(at), text(size * self.scale, INK).pos(anchor)))
+    }
+
+    fn circle(&self, at: (f64, f64)) -> DrawResult<B> {
+        self.area.draw(&Circle::new(self.at(at), 4 * self.scale, COLORS[0].filled()))
+    }
+
+    fn diamond(&self, (x, y): (f64, f64)) -> DrawResult<B> {
+        self.line(&[(x - 6.0, y), (x, y - 6.0), (x + 6.0, y), (x, y + 6.0), (x - 6.0, y)], COLORS[1], 2)
+    }
+
+    /// What takes no model.
+    fn bar(&self, (x, y): (f64, f64)) -> DrawResult<B> {
+        self.line(&[(x, y - 9.0), (x, y + 9.0)], INK, 2)
+    }
+}
+
+const LEFT: Pos = Pos { h_pos: HPos::Left, v_pos: VPos::Center };
+const RIGHT: Pos = Pos { h_pos: HPos::Right, v_pos: VPos::Center };
+const CENTER: Pos = Pos { h_pos: HPos::Center, v_pos: VPos::Center };
 
 impl Picture for Dots {
     fn size(&self) -> (u32, u32) {
-        (WIDTH, FRAME_HEIGHT + ROW_HEIGHT * self.dots.len() as u32)
+        let rows = self.groups.len().div_ceil(IN_A_ROW) as i32;
+        (WIDTH as u32, (HEAD_HEIGHT + rows * self.group_height() + FOOT_HEIGHT) as u32)
     }
 
     fn draw<'a, B: DrawingBackend + 'a>(&self, area: DrawingArea<B, Shift>, scale: i32) -> DrawResult<B> {
         area.fill(&WHITE)?;
-        let (head, body) = area.split_vertically(TITLE_HEIGHT * scale);
-        let (ours, published) = (COLORS[0], COLORS[1]);
-        head.draw(&Text::new(self.title.clone(), (16 * scale, 12 * scale), text(18 * scale, INK)))?;
-        let diamond = |center: (i32, i32)| {
-            let reach = 6 * scale;
-            let (x, y) = center;
-            [(x - reach, y), (x, y - reach), (x + reach, y), (x, y + reach), (x - reach, y)]
-        };
-        let outline = |width: i32| published.stroke_width((width * scale) as u32);
-        // A legend only where there are two kinds to tell apart.
-        if self.dots.iter().any(|dot| dot.published.is_some()) {
-            let legend_y = 46 * scale;
-            let beside = text(13 * scale, INK).pos(Pos::new(HPos::Left, VPos::Center));
-            head.draw(&Circle::new((LABEL_WIDTH * scale, legend_y), 4 * scale, ours.filled()))?;
-            head.draw(&Text::new("ours", ((LABEL_WIDTH + 12) * scale, legend_y), beside.clone()))?;
-            head.draw(&PathElement::new(diamond(((LABEL_WIDTH + 80) * scale, legend_y)), outline(2)))?;
-            head.draw(&Text::new("published", ((LABEL_WIDTH + 94) * scale, legend_y), beside))?;
+        let pen = Pen { area: &area, scale };
+        pen.words(&self.title, (16.0, 22.0), 18, LEFT)?;
+        let label_width = f64::from(self.label_width());
+        self.draw_legend(&pen, (label_width, 48.0))?;
+        let columns = self.groups.len().min(IN_A_ROW);
+        let width = (f64::from(WIDTH) - label_width - 16.0) / columns as f64 - f64::from(GAP);
+        for (at, group) in self.groups.iter().enumerate() {
+            let left = label_width + (at % IN_A_ROW) as f64 * (width + f64::from(GAP));
+            let top = f64::from(HEAD_HEIGHT) + (at / IN_A_ROW) as f64 * f64::from(self.group_height());
+            self.draw_group(&pen, group, (left, top), width, at % IN_A_ROW == 0)?;
         }
+        let middle = (label_width + f64::from(WIDTH)) / 2.0;
+        pen.words(&self.x_label, (middle, f64::from(self.size().1 as i32 - FOOT_HEIGHT / 2)), 14, CENTER)?;
+        area.present()
+    }
+}
 
-        let n = self.dots.len();
-        let (low, high) = range_of(self.dots.iter().flat_map(Dot::values));
-        let mut chart = ChartBuilder::on(&body)
-            .margin(6 * scale)
-            .margin_right(28 * scale)
-            .x_label_area_size(44 * scale)
-            .y_label_area_size(LABEL_WIDTH * scale)
-            .build_cartesian_2d(low..high, 0.0..n as f64)?;
-        chart
-            .configure_mesh()
-            .disable_y_mesh()
-            .y_labels(0)
-            .x_labels(9)
-            .x_desc(self.x_label.clone())
-            .x_label_formatter(&|value| axis_label(*value, high - low))
-            .label_style(text(13 * scale, INK))
-            .axis_desc_style(text(14 * scale, INK))
-            .axis_style(INK.stroke_width(scale as u32))
-            .bold_line_style(GRID.stroke_width(scale as u32))
-            .light_line_style(TRANSPARENT)
-            .set_all_tick_mark_size(4 * scale)
-            .draw()?;
-        let label_style = text(13 * scale, INK).pos(Pos::new(HPos::Right, VPos::Center));
-        for (row, dot) in self.dots.iter().enumerate() {
-            let y = n as f64 - row as f64 - 0.5;
-            let left = chart.backend_coord(&(low, y));
-            area.draw(&Text::new(dot.label.clone(), (left.0 - 10 * scale, left.1), label_style.clone()))?;
-            let band = |(value, deviation): (f64, Option<f64>), width: i32, color: RGBColor| {
-                let reach = deviation.unwrap_or(0.0);
-                PathElement::new(vec![(value - reach, y), (value + reach, y)], color.stroke_width((width * scale) as u32))
+impl Dots {
+    /// Each kind of mark that there is, with its name.
+    fn draw_legend<B: DrawingBackend>(&self, pen: &Pen<B>, (mut x, y): (f64, f64)) -> DrawResult<B> {
+        let published = self.has(|dot| dot.published.is_some());
+        let without_model = self.has(|dot| dot.without_model.is_some());
+        // A legend only where there are kinds to tell apart.
+        if !published && !without_model {
+            return Ok(());
+        }
+        let has_spread = self.has(|dot| dot.ours.is_some_and(|(_, reach)| reach.is_some()));
+        let name = if has_spread { "ours, 95 % interval" } else { "ours" };
+        if has_spread {
+            pen.line(&[(x - 9.0, y), (x + 9.0, y)], COLORS[0], 2)?;
+        }
+        pen.circle((x, y))?;
+        pen.words(name, (x + 15.0, y), 13, LEFT)?;
+        x += 15.0 + LETTER * name.chars().count() as f64 + 30.0;
+        if published {
+            pen.diamond((x, y))?;
+            pen.words("published", (x + 14.0, y), 13, LEFT)?;
+            x += 14.0 + LETTER * 9.0 + 30.0;
+        }
+        if without_model {
+            pen.bar((x, y))?;
+            pen.words("best answer without a model", (x + 10.0, y), 13, LEFT)?;
+        }
+        Ok(())
+    }
+
+    fn draw_group<B: DrawingBackend>(
+        &self,
+        pen: &Pen<B>,
+        group: &DotGroup,
+        (left, top): (f64, f64),
+        width: f64,
+        with_labels: bool,
+    ) -> DrawResult<B> {
+        let (low, high) = self.range;
+        let x = |value: f64| left + width * ((value - low) / (high - low)).clamp(0.0, 1.0);
+        let first = top + if self.groups.len() == 1 { 4.0 } else { f64::from(GROUP_TITLE) };
+        let bottom = first + f64::from(ROW_HEIGHT) * group.dots.len() as f64;
+        pen.words(&group.title, (left, top + 10.0), 14, LEFT)?;
+        let most = if self.groups.len() == 1 { 9 } else { 6 };
+        for tick in ticks::linear(low, high, most) {
+            pen.line(&[(x(tick), first), (x(tick), bottom)], GRID, 1)?;
+            pen.line(&[(x(tick), bottom), (x(tick), bottom + 4.0)], INK, 1)?;
+            pen.words(&ticks::label(tick), (x(tick), bottom + 14.0), 12, CENTER)?;
+        }
+        pen.line(&[(left, bottom), (left + width, bottom)], INK, 1)?;
+        for (row, dot) in group.dots.iter().enumerate() {
+            let y = first + f64::from(ROW_HEIGHT) * (row as f64 + 0.5);
+            if with_labels {
+                pen.words(&dot.label, (left - 12.0, y), 13, RIGHT)?;
+            }
+            if let Some(value) = dot.without_model.filter(|value| value.is_finite()) {
+                pen.bar((x(value), y))?;
+            }
+            let reach = |(value, reach): (f64, Option<f64>)| {
+                let reach = reach.unwrap_or(0.0);
+                [(x(value - reach), y), (x(value + reach), y)]
             };
             if let Some(value) = dot.published.filter(|(value, _)| value.is_finite()) {
-                chart.draw_series([band(value, 1, published)])?;
-                let center = EmptyElement::at((value.0, y));
-                chart.draw_series([center + PathElement::new(diamond((0, 0)), outline(2))])?;
+                pen.line(&reach(value), COLORS[1], 1)?;
+                pen.diamond((x(value.0), y))?;
             }
             if let Some(value) = dot.ours.filter(|(value, _)| value.is_finite()) {
-                chart.draw_series([band(value, 2, ours)])?;
-                chart.draw_series([Circle::new((value.0, y), 4 * scale, ours.filled())])?;
+                pen.line(&reach(value), COLORS[0], 2)?;
+                pen.circle((x(value.0), y))?;
             }
         }
-        area.present()
+        Ok(())
     }
 }
 
@@ -128,24 +247,52 @@ impl Picture for Dots {
 mod tests {
     use super::*;
 
+    fn dot(label: &str, ours: Option<(f64, Option<f64>)>, published: Option<(f64, Option<f64>)>) -> Dot {
+        Dot { label: label.to_owned(), ours, published, without_model: None }
+    }
+
+    fn group(dots: &[Dot]) -> DotGroup {
+        DotGroup { title: String::new(), dots: dots.to_vec() }
+    }
+
+    fn svg(directory: &Path, name: &str) -> String {
+        std::fs::read_to_string(directory.join(name).with_extension("svg")).unwrap()
+    }
+
     #[test]
     fn every_row_has_a_label_and_rows_without_values_are_left_out() {
         let directory = tempfile::tempdir().unwrap();
-        let dot = |label: &str, ours, published| Dot { label: label.to_owned(), ours, published };
         let dots = [
             dot("minGRU, 3 layers", Some((99.5, Some(0.2))), Some((99.5, Some(0.2)))),
             dot("S4", None, Some((18.3, None))),
             dot("nothing", None, None),
             dot("not a number", Some((f64::NAN, None)), None),
         ];
-        assert!(draw_dots("Table 2", "accuracy (%)", &dots, directory.path(), "table2").unwrap());
-        let svg = std::fs::read_to_string(directory.path().join("table2.svg")).unwrap();
-        assert!(["minGRU, 3 layers", "S4", "accuracy (%)", "published"].iter().all(|part| svg.contains(part)));
-        assert!(!svg.contains("nothing") && !svg.contains("not a number"));
-        assert!(draw_dots("Ours alone", "loss", &[dot("minGRU", Some((0.1, None)), None)], directory.path(), "table2").unwrap());
-        let svg = std::fs::read_to_string(directory.path().join("table2.svg")).unwrap();
-        assert!(svg.contains("minGRU") && !svg.contains("published"));
-        assert!(!draw_dots("", "", &dots[2..], directory.path(), "none").unwrap());
+        assert!(draw_dots("Table 2", "accuracy (%)", &[group(&dots)], &[], directory.path(), "table2").unwrap());
+        let drawn = svg(directory.path(), "table2");
+        assert!(["minGRU, 3 layers", "S4", "accuracy (%)", "published", "95 % interval"].iter().all(|part| drawn.contains(part)));
+        assert!(!drawn.contains("nothing") && !drawn.contains("not a number") && !drawn.contains("without a model"));
+        assert!(draw_dots("Ours", "loss", &[group(&[dot("minGRU", Some((0.1, None)), None)])], &[], directory.path(), "table2").unwrap());
+        let drawn = svg(directory.path(), "table2");
+        assert!(drawn.contains("minGRU") && !drawn.contains("published"));
+        assert!(!draw_dots("", "", &[group(&dots[2..])], &[], directory.path(), "none").unwrap());
+        assert!(!draw_dots("", "", &[], &[], directory.path(), "none").unwrap());
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn groups_share_the_names_of_their_rows_and_one_axis() {
+        let directory = tempfile::tempdir().unwrap();
+        let of = |title: &str, value| DotGroup {
+            title: title.to_owned(),
+            dots: vec![dot("LSTM", Some((value, None)), None), Dot { without_model: Some(0.1), ..dot("minLSTM", None, Some((0.9, None))) }],
+        };
+        let groups: Vec<DotGroup> = ["Bucket sort", "Parity", "Majority", "Set"].iter().map(|title| of(title, 0.4)).collect();
+        assert!(draw_dots("Table 5", "accuracy", &groups, &[0.0, 1.0], directory.path(), "t").unwrap());
+        let drawn = svg(directory.path(), "t");
+        // Two rows of groups, each with its labels once.
+        assert_eq!(drawn.matches("\nminLSTM\n").count(), 2, "{drawn}");
+        assert!(["Bucket sort", "Set", "\n0.2\n", "\n1\n", "best answer without a model"].iter().all(|part| drawn.contains(part)));
+        assert!(drawn.contains("width=\"960\""));
     }
 }

@@ -1,4 +1,4 @@
-//! Panels of lines, three side by side, under one title.
+//! Panels of lines, two side by side, under one title.
 
 use std::path::Path;
 
@@ -6,19 +6,23 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::{COLORS, DrawResult, GRID, INK, Picture, axis_label, range_of, save, shorten, text};
+use super::ticks::{self, Ticked};
+use super::{COLORS, DrawResult, GRID, INK, Picture, range_of, save, shorten, text};
 use crate::Result;
 
-const PANEL_WIDTH: u32 = 640;
-const ONE_PANEL_WIDTH: u32 = 960;
-const PANEL_HEIGHT: u32 = 520;
+/// Of every picture: a page is hardly wider, and text stays legible.
+const WIDTH: u32 = 960;
+const PANEL_HEIGHT: u32 = 400;
+const ONE_PANEL_HEIGHT: u32 = 520;
 const TITLE_HEIGHT: i32 = 40;
-/// Height of a legend that all panels share.
-const LEGEND_HEIGHT: i32 = 26;
+/// Height of a line of the legend that all panels share.
+const LEGEND_HEIGHT: i32 = 22;
+/// About the width of a letter in it.
+const LETTER: i32 = 8;
 /// Length of a line in it.
-const LEGEND_LINE: i32 = 22;
+const LEGEND_LINE: i32 = 30;
 /// More panels go into further rows.
-const PANELS_IN_A_ROW: usize = 3;
+const PANELS_IN_A_ROW: usize = 2;
 
 /// How an axis is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,8 +55,19 @@ pub struct Series {
     pub label: String,
     /// x and y, by x.
     pub points: Vec<(f64, f64)>,
+    /// x, and the least and the greatest of what the line is the mean of.
+    pub spread: Vec<(f64, f64, f64)>,
     /// Values of others, drawn as hollow circles in the colour of the line.
     pub published: Vec<(f64, f64)>,
+}
+
+/// A height that lines are compared with.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Level {
+    /// What it is.
+    pub label: String,
+    /// Where it is.
+    pub y: f64,
 }
 
 /// One pair of axes.
@@ -70,7 +85,11 @@ pub struct Panel {
     pub y_reach: Vec<f64>,
     /// Where the legend is.
     pub legend: Legend,
-    /// The lines; at most ten have colours of their own.
+    /// Heights to compare with, as dotted lines with their names.
+    pub levels: Vec<Level>,
+    /// A stretch of x with a name, such as the lengths that were trained on; shaded.
+    pub shaded: Option<(f64, f64, String)>,
+    /// The lines; at most ten have colours of their own, each with another dash and mark than its neighbours.
     pub series: Vec<Series>,
 }
 
@@ -93,9 +112,14 @@ fn drawable(panel: &Panel) -> Option<Panel> {
         let mapped = points.iter().map(|&(x, y)| (panel.x_axis.position(x), panel.y_axis.position(y)));
         mapped.filter(|(x, y)| x.is_finite() && y.is_finite()).collect::<Vec<_>>()
     };
+    let spread = |points: &[(f64, f64, f64)]| {
+        let place = |&(x, low, high): &(f64, f64, f64)| (panel.x_axis.position(x), panel.y_axis.position(low), panel.y_axis.position(high));
+        points.iter().map(place).filter(|(x, low, high)| [x, low, high].iter().all(|at| at.is_finite())).collect::<Vec<_>>()
+    };
     let series = panel.series.iter().map(|series| Series {
         label: series.label.clone(),
         points: map(&series.points),
+        spread: spread(&series.spread),
         published: map(&series.published),
     });
     let series: Vec<Series> = series.filter(|series| !series.points.is_empty() || !series.published.is_empty()).collect();
@@ -111,11 +135,20 @@ impl Axis {
         }
     }
 
-    fn label(self, position: f64, range: f64) -> String {
+    fn label(self, position: f64) -> String {
         match self {
-            Self::Linear => axis_label(position, range),
+            Self::Linear => ticks::label(position),
             Self::Log2 => rounded(position.exp2()),
             Self::Log10 => rounded(10f64.powf(position)),
+        }
+    }
+
+    /// The positions that have a label.
+    fn ticks(self, (low, high): (f64, f64), most: usize) -> Vec<f64> {
+        match self {
+            Self::Linear => ticks::linear(low, high, most),
+            Self::Log2 => ticks::powers_of_two(low, high, most),
+            Self::Log10 => ticks::decades(low, high),
         }
     }
 
@@ -149,7 +182,24 @@ impl Lines {
     }
 
     fn head_height(&self) -> i32 {
-        TITLE_HEIGHT + if self.has_one_legend() { LEGEND_HEIGHT } else { 0 }
+        TITLE_HEIGHT + if self.has_one_legend() { LEGEND_HEIGHT * self.legend().len() as i32 + 4 } else { 0 }
+    }
+
+    /// The entries of the legend by line, each with its place from the left: the names of the series, then what was published.
+    fn legend(&self) -> Vec<Vec<(i32, String)>> {
+        let mut names: Vec<String> = self.panels[0].series.iter().map(|series| series.label.clone()).collect();
+        names.extend(self.panels.iter().any(Panel::has_published).then(|| "published".to_owned()));
+        let (mut lines, mut x) = (vec![Vec::new()], 16);
+        for name in names {
+            let width = LEGEND_LINE + 8 + LETTER * name.chars().count() as i32 + 16;
+            if x + width > WIDTH as i32 && x > 16 {
+                lines.push(Vec::new());
+                x = 16;
+            }
+            lines.last_mut().expect("there is a line").push((x, name));
+            x += width;
+        }
+        lines
     }
 
     /// Whether the panels show the same lines, so that one legend serves all.
@@ -161,21 +211,19 @@ impl Lines {
     /// The lines' names beside each other under the title.
     fn draw_legend<B: DrawingBackend>(&self, head: &DrawingArea<B, Shift>, scale: i32) -> DrawResult<B> {
         let style = text(13 * scale, INK).pos(Pos::new(HPos::Left, VPos::Center));
-        let (mut x, y) = (16 * scale, (TITLE_HEIGHT + LEGEND_HEIGHT / 2) * scale);
-        let name = |label: &str, x: &mut i32| -> DrawResult<B> {
-            *x += (LEGEND_LINE + 8) * scale;
-            head.draw(&Text::new(label.to_owned(), (*x, y), style.clone()))?;
-            *x += head.estimate_text_size(label, &style)?.0 as i32 + 20 * scale;
-            Ok(())
-        };
-        for (series, color) in self.panels[0].series.iter().zip(COLORS.iter().cycle()) {
-            let line = color.stroke_width((2 * scale) as u32);
-            head.draw(&PathElement::new([(x, y), (x + LEGEND_LINE * scale, y)], line))?;
-            name(&series.label, &mut x)?;
-        }
-        if self.panels.iter().any(Panel::has_published) {
-            head.draw(&Circle::new((x + LEGEND_LINE / 2 * scale, y), 5 * scale, INK.stroke_width((2 * scale) as u32)))?;
-            name("published", &mut x)?;
+        let n_series = self.panels[0].series.len();
+        let mut at = 0;
+        for (row, entries) in self.legend().into_iter().enumerate() {
+            let y = (TITLE_HEIGHT + LEGEND_HEIGHT * row as i32 + LEGEND_HEIGHT / 2) * scale;
+            for (x, name) in entries {
+                let x = x * scale;
+                match COLORS.iter().cycle().nth(at).filter(|_| at < n_series) {
+                    Some(&color) => sample(at, color, (x, y), scale).iter().try_for_each(|path| head.draw(path))?,
+                    None => head.draw(&Circle::new((x + LEGEND_LINE / 2 * scale, y), 5 * scale, INK.stroke_width((2 * scale) as u32)))?,
+                }
+                head.draw(&Text::new(name, (x + (LEGEND_LINE + 8) * scale, y), style.clone()))?;
+                at += 1;
+            }
         }
         Ok(())
     }
@@ -184,8 +232,8 @@ impl Lines {
 impl Picture for Lines {
     fn size(&self) -> (u32, u32) {
         let (rows, columns) = self.layout();
-        let width = if columns == 1 { ONE_PANEL_WIDTH } else { PANEL_WIDTH * columns as u32 };
-        (width, self.head_height() as u32 + PANEL_HEIGHT * rows as u32)
+        let height = if columns == 1 { ONE_PANEL_HEIGHT } else { PANEL_HEIGHT };
+        (WIDTH, self.head_height() as u32 + height * rows as u32)
     }
 
     fn draw<'a, B: DrawingBackend + 'a>(&self, area: DrawingArea<B, Shift>, scale: i32) -> DrawResult<B> {
@@ -220,23 +268,33 @@ impl Panel {
 
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, scale: i32, with_legend: bool) -> DrawResult<B> {
         let all = || self.series.iter().flat_map(|series| series.points.iter().chain(&series.published));
-        let y_reach = self.y_reach.iter().map(|&y| self.y_axis.position(y));
+        let levels = || self.levels.iter().map(|level| self.y_axis.position(level.y)).filter(|y| y.is_finite());
+        let spread = || self.series.iter().flat_map(|series| &series.spread);
+        let y_reach = self.y_reach.iter().map(|&y| self.y_axis.position(y)).chain(levels());
+        let y_reach = y_reach.chain(spread().flat_map(|&(_, low, high)| [low, high]));
         let (x, y) = (self.x_axis.range(all().map(|point| point.0)), self.y_axis.range(all().map(|point| point.1).chain(y_reach)));
         let line = |color: RGBColor, width: i32| color.stroke_width((width * scale) as u32);
+        let (x_ticks, y_ticks) = (self.x_axis.ticks(x, 8), self.y_axis.ticks(y, 8));
         let mut chart = ChartBuilder::on(area)
             .margin(10 * scale)
             .margin_right(24 * scale)
             .x_label_area_size(44 * scale)
             .y_label_area_size(70 * scale)
-            .build_cartesian_2d(x.0..x.1, y.0..y.1)?;
+            .build_cartesian_2d(Ticked { range: x.0..x.1, ticks: x_ticks }, Ticked { range: y.0..y.1, ticks: y_ticks })?;
+        if let Some((from, to, name)) = &self.shaded {
+            let (from, to) = (self.x_axis.position(*from).max(x.0), self.x_axis.position(*to).min(x.1));
+            if from < to {
+                chart.draw_series([Rectangle::new([(from, y.0), (to, y.1)], GRID.mix(0.55).filled())])?;
+                let style = text(12 * scale, INK).pos(Pos::new(HPos::Left, VPos::Top));
+                chart.draw_series([EmptyElement::at((from, y.1)) + Text::new(name.clone(), (4 * scale, 4 * scale), style)])?;
+            }
+        }
         chart
             .configure_mesh()
             .x_desc(self.x_label.clone())
             .y_desc(self.y_label.clone())
-            .x_labels(8)
-            .y_labels(9)
-            .x_label_formatter(&|at| self.x_axis.label(*at, x.1 - x.0))
-            .y_label_formatter(&|at| self.y_axis.label(*at, y.1 - y.0))
+            .x_label_formatter(&|at| self.x_axis.label(*at))
+            .y_label_formatter(&|at| self.y_axis.label(*at))
             .label_style(text(13 * scale, INK))
             .axis_desc_style(text(14 * scale, INK))
             .axis_style(line(INK, 1))
@@ -244,42 +302,113 @@ impl Panel {
             .light_line_style(TRANSPARENT)
             .set_all_tick_mark_size(4 * scale)
             .draw()?;
-        for (series, &color) in self.series.iter().zip(COLORS.iter().cycle()) {
-            let width = (2 * scale) as u32;
-            chart
-                .draw_series(LineSeries::new(series.points.iter().copied(), line(color, 2)))?
-                .label(series.label.clone())
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 22 * scale, y)], color.stroke_width(width)));
-            // A line through few points shows where they are.
-            if series.points.len() <= 12 {
-                chart.draw_series(series.points.iter().map(|&at| Circle::new(at, 3 * scale, color.filled())))?;
+        for (level, y) in self.levels.iter().zip(levels()) {
+            chart.draw_series(DashedLineSeries::new([(x.0, y), (x.1, y)], 2 * scale, 4 * scale, line(INK, 1)))?;
+            let style = text(12 * scale, INK).pos(Pos::new(HPos::Right, VPos::Bottom));
+            chart.draw_series([EmptyElement::at((x.1, y)) + Text::new(level.label.clone(), (-4 * scale, -2 * scale), style)])?;
+        }
+        for (at, (series, &color)) in self.series.iter().zip(COLORS.iter().cycle()).enumerate() {
+            if series.spread.len() > 1 {
+                let above = series.spread.iter().map(|&(x, _, high)| (x, high));
+                let below = series.spread.iter().rev().map(|&(x, low, _)| (x, low));
+                chart.draw_series([Polygon::new(above.chain(below).collect::<Vec<_>>(), color.mix(0.14).filled())])?;
+            }
+            let points = series.points.iter().copied();
+            match DASHES[at % DASHES.len()] {
+                (_, 0) => chart.draw_series(LineSeries::new(points, line(color, 2)))?,
+                (length, gap) => chart.draw_series(DashedLineSeries::new(points, length * scale, gap * scale, line(color, 2)))?,
+            };
+            for place in marked(at, &series.points) {
+                for path in mark(at, (0, 0), scale) {
+                    chart.draw_series([EmptyElement::at(place) + PathElement::new(path, line(color, 2))])?;
+                }
             }
             chart.draw_series(series.published.iter().map(|&at| Circle::new(at, 5 * scale, line(color, 2))))?;
         }
         if !with_legend {
             return Ok(());
         }
-        if self.has_published() {
-            let outline = line(INK, 2);
-            chart
-                .draw_series(std::iter::empty::<Circle<(f64, f64), i32>>())?
-                .label("published")
-                .legend(move |(x, y)| Circle::new((x + 11 * scale, y), 5 * scale, outline));
-        }
-        chart
-            .configure_series_labels()
-            .position(match self.legend {
-                Legend::UpperLeft => SeriesLabelPosition::UpperLeft,
-                Legend::UpperRight => SeriesLabelPosition::UpperRight,
-                Legend::LowerRight => SeriesLabelPosition::LowerRight,
-            })
-            .background_style(WHITE.mix(0.85))
-            .border_style(line(GRID, 1))
-            .label_font(text(13 * scale, INK))
-            .legend_area_size(30 * scale)
-            .margin(8 * scale)
-            .draw()
+        let (whole, inner) = (area.get_pixel_range(), chart.plotting_area().get_pixel_range());
+        let place = |range: &std::ops::Range<i32>, start: i32| (range.start - start, range.end - start);
+        self.draw_legend(area, place(&inner.0, whole.0.start), place(&inner.1, whole.1.start), scale)
     }
+
+    /// The names of the lines in their corner of the panel, whose pixels are given.
+    fn draw_legend<B: DrawingBackend>(
+        &self,
+        area: &DrawingArea<B, Shift>,
+        (left, right): (i32, i32),
+        (top, bottom): (i32, i32),
+        scale: i32,
+    ) -> DrawResult<B> {
+        let style = text(13 * scale, INK).pos(Pos::new(HPos::Left, VPos::Center));
+        let mut names: Vec<&str> = self.series.iter().map(|series| series.label.as_str()).collect();
+        names.extend(self.has_published().then_some("published"));
+        let mut widest = 0;
+        for name in &names {
+            widest = widest.max(area.estimate_text_size(name, &style)?.0 as i32);
+        }
+        let (width, height) = (widest + (LEGEND_LINE + 24) * scale, (20 * names.len() as i32 + 8) * scale);
+        let x = match self.legend {
+            Legend::UpperLeft => left + 8 * scale,
+            Legend::UpperRight | Legend::LowerRight => right - 8 * scale - width,
+        };
+        let y = if self.legend == Legend::LowerRight { bottom - 8 * scale - height } else { top + 8 * scale };
+        let corners = [(x, y), (x + width, y + height)];
+        area.draw(&Rectangle::new(corners, WHITE.mix(0.85).filled()))?;
+        area.draw(&Rectangle::new(corners, GRID.stroke_width(scale as u32)))?;
+        for (at, name) in names.iter().enumerate() {
+            let place = (x + 8 * scale, y + (20 * at as i32 + 14) * scale);
+            match COLORS.iter().cycle().nth(at).filter(|_| at < self.series.len()) {
+                Some(&color) => sample(at, color, place, scale).iter().try_for_each(|path| area.draw(path))?,
+                None => {
+                    area.draw(&Circle::new((place.0 + LEGEND_LINE / 2 * scale, place.1), 5 * scale, INK.stroke_width((2 * scale) as u32)))?
+                }
+            }
+            area.draw(&Text::new((*name).to_owned(), (place.0 + (LEGEND_LINE + 8) * scale, place.1), style.clone()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Lengths of dashes and of the gaps between them; without a gap the line is whole. Neighbours differ, so that they are told apart in grey.
+const DASHES: [(i32, i32); 4] = [(1, 0), (9, 4), (3, 3), (14, 3)];
+/// Marks on a line, so many that each line shows which it is.
+const MARKS: usize = 6;
+
+/// The points of a line that have its mark: all of few, some of many, at other places for each line.
+fn marked(at: usize, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    if points.len() <= 12 {
+        return points.to_vec();
+    }
+    let every = points.len() / MARKS;
+    points.iter().skip(at * every / 3 % every).step_by(every).copied().collect()
+}
+
+/// The strokes of the mark of line `at` around `center`.
+fn mark(at: usize, (x, y): (i32, i32), scale: i32) -> Vec<Vec<(i32, i32)>> {
+    let place = |&(right, down): &(i32, i32)| (x + right * scale, y + down * scale);
+    let path = |points: &[(i32, i32)]| points.iter().map(place).collect::<Vec<_>>();
+    match at % 6 {
+        0 => vec![path(&[(-3, -1), (-1, -3), (1, -3), (3, -1), (3, 1), (1, 3), (-1, 3), (-3, 1), (-3, -1)])],
+        1 => vec![path(&[(-3, -3), (3, -3), (3, 3), (-3, 3), (-3, -3)])],
+        2 => vec![path(&[(0, -4), (4, 3), (-4, 3), (0, -4)])],
+        3 => vec![path(&[(-3, -3), (3, 3)]), path(&[(-3, 3), (3, -3)])],
+        4 => vec![path(&[(0, -5), (4, 0), (0, 5), (-4, 0), (0, -5)])],
+        _ => vec![path(&[(-4, 0), (4, 0)]), path(&[(0, -4), (0, 4)])],
+    }
+}
+
+/// A piece of line `at` with its mark, as legends show it.
+fn sample(at: usize, color: RGBColor, (x, y): (i32, i32), scale: i32) -> Vec<PathElement<(i32, i32)>> {
+    let style = color.stroke_width((2 * scale) as u32);
+    let (length, gap) = DASHES[at % DASHES.len()];
+    let dash = if gap == 0 { LEGEND_LINE } else { length };
+    let dashes = (0..LEGEND_LINE).step_by((dash + gap) as usize).map(|from| {
+        let to = (from + dash).min(LEGEND_LINE);
+        vec![(x + from * scale, y), (x + to * scale, y)]
+    });
+    dashes.chain(mark(at, (x + LEGEND_LINE / 2 * scale, y), scale)).map(|path| PathElement::new(path, style)).collect()
 }
 
 #[cfg(test)]
@@ -291,6 +420,7 @@ mod tests {
             label: label.to_owned(),
             points: (6..13).map(|power| (f64::from(1 << power), rate * f64::from(1 << power))).collect(),
             published: vec![(512.0, 3.0)],
+            ..Series::default()
         };
         let (x_label, y_label) = ("length T".to_owned(), "time (ms)".to_owned());
         let series = vec![series("minGRU", 0.1), series("GRU & co", 1.0)];
@@ -306,11 +436,17 @@ mod tests {
             assert!(svg.contains(part), "{part}");
         }
         let png = std::fs::read(directory.path().join("figure1.png")).unwrap();
-        assert_eq!(png[16..24], [0, 0, 10, 0, 0, 0, 4, 148], "2560 by 1172");
+        assert_eq!(png[16..24], [0, 0, 7, 128, 0, 0, 3, 164], "1920 by 932");
         assert_eq!(svg.matches("minGRU").count(), 1, "one legend for both");
         let mut panels = vec![panel(); 4];
         panels[3].series.pop();
-        assert_eq!(Lines { title: String::new(), panels }.size(), (1920, 1080));
+        assert_eq!(Lines { title: String::new(), panels }.size(), (960, 840));
+        let series = (0..20).map(|at| Series { label: format!("model number {at}"), ..panel().series[0].clone() }).collect();
+        let many = Panel { series, ..panel() };
+        let picture = Lines { title: String::new(), panels: vec![many.clone(), many] };
+        let legend = picture.legend();
+        assert_eq!((legend.iter().map(Vec::len).sum::<usize>(), picture.size().1), (21, 40 + 4 + 22 * legend.len() as u32 + 400));
+        assert!(legend.len() > 3 && legend.iter().flatten().all(|(x, _)| *x < 900), "{legend:?}");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
     }
 
@@ -318,7 +454,7 @@ mod tests {
     fn points_without_a_place_are_left_out_and_a_picture_without_points_is_not_drawn() {
         let directory = tempfile::tempdir().unwrap();
         let with = |points: Vec<(f64, f64)>| {
-            let series = Series { label: "x".to_owned(), points, published: Vec::new() };
+            let series = Series { label: "x".to_owned(), points, ..Series::default() };
             draw_lines("", &[Panel { series: vec![series], ..panel() }], directory.path(), "p").unwrap()
         };
         assert!(!with(vec![]) && !with(vec![(0.0, 1.0), (1.0, f64::NAN)]));
@@ -346,9 +482,31 @@ mod tests {
         let labels = |name: &str, y_reach| {
             draw_lines("", &[Panel { series: series.clone(), y_reach, ..Panel::default() }], directory.path(), name).unwrap();
             let svg = std::fs::read_to_string(directory.path().join(name).with_extension("svg")).unwrap();
-            ["0.8", "0.2"].map(|label| svg.contains(&format!("\n{label}\n")) || svg.contains(&format!("\n{label}0\n")))
+            ["0.8", "0.2"].map(|label| svg.contains(&format!("\n{label}\n")))
         };
         assert_eq!((labels("own", vec![]), labels("whole", vec![0.0, 1.0])), ([false; 2], [true; 2]));
+    }
+
+    #[test]
+    fn levels_and_what_is_shaded_have_their_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let levels = vec![Level { label: "always the same".to_owned(), y: 0.1 }];
+        let series =
+            vec![Series { points: vec![(1.0, 0.9), (256.0, 0.4)], spread: vec![(1.0, 0.8, 1.0), (256.0, 0.2, 0.6)], ..Series::default() }];
+        let panel = Panel { levels, shaded: Some((1.0, 40.0, "trained on".to_owned())), series, ..Panel::default() };
+        assert!(draw_lines("", &[panel], directory.path(), "levels").unwrap());
+        let svg = std::fs::read_to_string(directory.path().join("levels.svg")).unwrap();
+        assert!(svg.contains("always the same") && svg.contains("trained on") && svg.contains("<polygon"), "{svg}");
+    }
+
+    #[test]
+    fn neighbouring_lines_differ_in_dash_and_mark() {
+        for at in 0..12 {
+            assert!(DASHES[at % DASHES.len()] != DASHES[(at + 1) % DASHES.len()] && mark(at, (0, 0), 1) != mark(at + 1, (0, 0), 1));
+        }
+        let points: Vec<(f64, f64)> = (0..1000).map(|x| (f64::from(x), 0.0)).collect();
+        assert!((MARKS..=MARKS + 1).contains(&marked(0, &points).len()) && marked(0, &points) != marked(1, &points));
+        assert_eq!(marked(3, &points[..12]).len(), 12);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Pictures as SVG and PNG, drawn with a font of our own: no system fonts are needed.
 //!
 //! * [`draw_lines`]: panels of lines side by side, such as a loss over the iterations or a time over the length.
-//! * [`draw_dots`]: one row for each value, with its deviation and a published value beside it.
+//! * [`draw_dots`]: one row for each value, with its confidence, and a published value and what takes no model beside it.
 
 mod dots;
 mod lines;
 mod png;
+mod ticks;
 
 use std::path::Path;
 use std::sync::Once;
@@ -15,8 +16,8 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::TextStyle;
 
-pub use dots::{Dot, draw_dots};
-pub use lines::{Axis, Legend, Panel, Series, draw_lines};
+pub use dots::{Dot, DotGroup, draw_dots};
+pub use lines::{Axis, Legend, Level, Panel, Series, draw_lines};
 
 use crate::{Error, Result};
 

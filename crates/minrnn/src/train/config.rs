@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 use super::check::require;
 use super::data_config::{DataConfig, Task, WindowSampling};
-use super::presets::preset;
+use super::presets::{READINGS, preset};
 use super::settings::{overlay_section, parse_setting, suggestion};
 use super::train_config::TrainConfig;
 use crate::memory::Size;
@@ -180,6 +180,23 @@ impl Experiment {
         toml::to_string(self).map_err(|error| Error::Config(format!("the experiment cannot be written as TOML: {error}")))
     }
 
+    /// The preset whose reading of minGRU and minLSTM this is, `paper` or `official`; none for other mixers, and where it is neither.
+    pub fn reading(&self) -> Option<&'static str> {
+        let mixers = self.model.mixer_kinds();
+        if mixers.iter().any(|mixer| ![MixerKind::MinGru, MixerKind::MinLstm].contains(mixer)) {
+            return None;
+        }
+        // minGRU has one gate, which these keys of minLSTM do not reach.
+        let of_min_lstm = |key: &str| ["normalize_gates", "forget_bias"].contains(&key) && !mixers.contains(&MixerKind::MinLstm);
+        let own = to_table(self).ok()?;
+        READINGS.into_iter().find(|name| {
+            let sections = preset(name).unwrap_or_default();
+            let mut keys =
+                sections.iter().flat_map(|(section, keys)| keys.as_table().into_iter().flatten().map(move |pair| (section, pair)));
+            keys.all(|(section, (key, value))| of_min_lstm(key) || own[section].get(key) == Some(value))
+        })
+    }
+
     /// Checks every key and every combination of keys. A `vocab_size` of 0, not known yet, is accepted.
     ///
     /// # Errors
@@ -322,7 +339,7 @@ fn to_table(experiment: &Experiment) -> Result<Table> {
 /// The sections with every key that may stand in them, optional ones included.
 fn known_keys() -> Result<Table> {
     let data = DataConfig { path: Some("file".into()), corpus: Some(super::data_config::Corpus::TinyShakespeare), ..Default::default() };
-    let train = TrainConfig { memory_limit: Some(Size(1)), ..Default::default() };
+    let train = TrainConfig { memory_limit: Some(Size(1)), eval_seed: Some(0), ..Default::default() };
     let mut table = to_table(&Experiment { data, train, ..Default::default() })?;
     table.remove("description");
     Ok(table)
@@ -352,6 +369,20 @@ mod tests {
 
     fn set(setting: &str) -> Result<Experiment> {
         Experiment::parse("", &[setting.to_owned()])
+    }
+
+    #[test]
+    fn the_reading_of_a_model_is_the_preset_it_agrees_with() {
+        let reading = |settings: &[&str]| {
+            let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
+            Experiment::parse("", &settings).unwrap().reading()
+        };
+        assert_eq!(reading(&["preset=paper", "mixer=min-lstm", "d_model=24"]), Some("paper"));
+        assert_eq!(reading(&["preset=official", "mixer=min-gru"]), Some("official"));
+        assert_eq!(reading(&["preset=official", "mixer=min-lstm", "normalize_gates=true"]), None);
+        // minGRU has no such gates.
+        assert_eq!(reading(&["preset=official", "mixer=min-gru", "normalize_gates=true"]), Some("official"));
+        assert_eq!(reading(&["preset=paper", "mixer=gru"]), None);
     }
 
     #[test]

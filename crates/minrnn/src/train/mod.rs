@@ -50,7 +50,7 @@ pub use files::{find_data, readable, readable_folder};
 pub use memory::{evaluation_memory, training_memory, training_memory_of};
 pub use metrics::{MetricsLog, Record, read_metrics};
 pub use optimizer::{GradientMap, Moment, Optimizer};
-pub use pointer::{Pointer, checkpoint, find_checkpoint};
+pub use pointer::{CHECKPOINTS, PROGRESS_FILE, Pointer, TRAINING_FILE, checkpoint, find_checkpoint, iteration_of};
 pub use progress::{Evaluated, KEPT_BEST, Progress};
 pub use record::{METRICS_FILE, duration};
 pub use run_dir::{EXPERIMENT_FILE, RunDir, run_of};

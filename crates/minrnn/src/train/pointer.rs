@@ -9,11 +9,11 @@ use minrnn_model::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE, rea
 use crate::{Error, Result};
 
 /// The folder of a run's checkpoints, in its directory.
-pub(super) const CHECKPOINTS: &str = "checkpoints";
+pub const CHECKPOINTS: &str = "checkpoints";
 /// Moments and carried state in a checkpoint.
-pub(super) const TRAINING_FILE: &str = "training.safetensors";
+pub const TRAINING_FILE: &str = "training.safetensors";
 /// Counters in a checkpoint.
-pub(super) const PROGRESS_FILE: &str = "progress.json";
+pub const PROGRESS_FILE: &str = "progress.json";
 
 /// One of the two checkpoints that a run names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +101,7 @@ pub(super) fn is_complete(directory: &Path) -> bool {
 }
 
 /// N of `iter-N` and of `iter-N-K`; `None` for every other name.
-pub(super) fn iteration_of(name: &str) -> Option<u64> {
+pub fn iteration_of(name: &str) -> Option<u64> {
     let mut numbers = name.strip_prefix("iter-")?.splitn(2, '-');
     let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?;
     let iteration = number(numbers.next()?)?;

@@ -212,9 +212,9 @@ impl Data {
     pub fn fixed_batches(&self, experiment: &Experiment, n_batches: u64, purpose: Purpose) -> Result<Box<dyn EvaluationSet>> {
         let train = &experiment.train;
         Ok(match self {
-            Self::Task(task) => task.evaluation(train.batch_size, train.seed, purpose, n_batches)?,
+            Self::Task(task) => task.evaluation(train.batch_size, train.scoring_seed(), purpose, n_batches)?,
             Self::Text { text, .. } => {
-                let windows = RandomWindows::new(text.test().clone(), train.batch_size, train.seq_len, train.seed, purpose);
+                let windows = RandomWindows::new(text.test().clone(), train.batch_size, train.seq_len, train.scoring_seed(), purpose);
                 Box::new(FixedBatches::new(windows.map_err(|error| naming_the_text(experiment, error))?, n_batches))
             }
         })

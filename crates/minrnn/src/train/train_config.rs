@@ -87,6 +87,9 @@ pub struct TrainConfig {
     pub device: DeviceChoice,
     /// Seed of weights, data and dropout. Default 0.
     pub seed: u64,
+    /// Seed of the batches that are scored, where it is not `seed`: runs with several seeds are then scored on the same ones. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eval_seed: Option<u64>,
     /// Number of threads; 0 takes every core. Default 0.
     pub threads: usize,
     /// Memory beyond which a training is refused, such as `4GiB`; what the machine has is a limit in any case. Default: none.
@@ -119,6 +122,7 @@ impl Default for TrainConfig {
             checkpoint_blocks: false,
             device: DeviceChoice::default(),
             seed: 0,
+            eval_seed: None,
             threads: 0,
             memory_limit: None,
         }
@@ -129,6 +133,11 @@ impl TrainConfig {
     /// The iteration at which the cosine reaches `min_lr`.
     pub fn lr_horizon(&self) -> u64 {
         if self.lr_decay_iterations == 0 { self.max_iterations } else { self.lr_decay_iterations }
+    }
+
+    /// The seed of the batches that are scored.
+    pub fn scoring_seed(&self) -> u64 {
+        self.eval_seed.unwrap_or(self.seed)
     }
 
     /// Checks every key and every combination of keys.
@@ -165,7 +174,10 @@ impl TrainConfig {
         require((0.0..=1.0).contains(&self.solved_at), || {
             format!("solved_at must be an accuracy between 0 (off) and 1, found {}", self.solved_at)
         })?;
-        require(self.seed <= i64::MAX as u64, || format!("seed must be at most {}, found {}", i64::MAX, self.seed))?;
+        for (key, seed) in [("seed", Some(self.seed)), ("eval_seed", self.eval_seed)] {
+            let seed = seed.unwrap_or(0);
+            require(seed <= i64::MAX as u64, || format!("{key} must be at most {}, found {seed}", i64::MAX))?;
+        }
         require(self.threads <= 1024, || format!("threads must be at most 1024, with 0 for every core, found {}", self.threads))
     }
 }

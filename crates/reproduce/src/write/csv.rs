@@ -2,7 +2,7 @@
 
 use crate::{Filled, Grid, Run};
 
-const HEADING: [&str; 18] = [
+const HEADING: [&str; 20] = [
     "target",
     "scale",
     "row",
@@ -13,6 +13,8 @@ const HEADING: [&str; 18] = [
     "published_deviation",
     "ours",
     "deviation",
+    "interval",
+    "verdict",
     "seeds",
     "values",
     "best_iteration",
@@ -44,6 +46,8 @@ pub fn csv(grid: &Grid) -> String {
                 number(published.deviation),
                 number(summary.map(|summary| summary.mean)),
                 number(summary.and_then(|summary| summary.deviation)),
+                number(summary.and_then(|summary| summary.reach())),
+                grid.verdict(metric, row, column).map(|verdict| format!("{verdict:?}").to_lowercase()).unwrap_or_default(),
                 summary.map_or(0, |summary| summary.n).to_string(),
                 values.iter().map(f64::to_string).collect::<Vec<_>>().join(" "),
                 each(&|at| outcomes[at].best_iteration.to_string()),
@@ -53,6 +57,18 @@ pub fn csv(grid: &Grid) -> String {
                 commit(cell),
                 note(cell),
             ]);
+        }
+    }
+    for (column, line) in grid.target.columns.iter().enumerate() {
+        for baseline in grid.baselines.get(column).into_iter().flatten() {
+            for (&metric, value) in grid.target.metrics.iter().filter_map(|metric| Some((metric, baseline.value(*metric)?))) {
+                let mut fields = vec![String::new(); HEADING.len()];
+                let head = [&grid.target.name, grid.scale.name(), &baseline.name, &line.label, metric.name()].map(str::to_owned);
+                fields[..head.len()].clone_from_slice(&head);
+                fields[8] = value.to_string();
+                fields[HEADING.len() - 1] = "takes no model".to_owned();
+                text += &self::line(&fields);
+            }
         }
     }
     text
@@ -73,7 +89,11 @@ fn note(cell: &Filled) -> String {
     match cell {
         Filled::Quoted(why) | Filled::Untimed(why) => why.clone(),
         Filled::Trained(runs) => {
-            let problem = |run: &Run| if let Run::Failed(sentence) | Run::Refused(sentence) = run { Some(sentence.clone()) } else { None };
+            let problem = |run: &Run| match run {
+                Run::Failed(sentence) | Run::Refused(sentence) => Some(sentence.clone()),
+                Run::Outdated(_, problem) => Some(problem.to_string()),
+                _ => None,
+            };
             runs.iter().find_map(|(_, run)| problem(run)).unwrap_or_default()
         }
         _ => String::new(),
@@ -104,10 +124,12 @@ mod tests {
     fn every_row_column_and_metric_has_a_line() {
         let target = target();
         let text = csv(&grid(&target));
-        let first = "t,cpu,\"minGRU, \"\"small\"\"\",one,accuracy-percent,80.0 ± 2.0,80,2,90,7.0710678118654755,2,85 95,40 40,50 50,90.0 90.0,1234,abc1234,\n";
-        assert!(text.contains(first), "{text}");
-        assert!(text.contains(",accuracy-percent,near 1,,,,,0,,,,,,,\"the loss\nis not finite\"\n"), "{text}");
-        assert!(text.contains("RWKV-5,one,accuracy-percent,50.0,50,,,,0,,,,,,,there is no code of it here\n"), "{text}");
-        assert_eq!(text.matches("t,cpu,").count(), 8);
+        let first = "t,cpu,\"minGRU, \"\"small\"\"\",one,accuracy-percent,80.0 ± 2.0,80,2,90,7.0710678118654755,63.53,undecided,2,85 95,40 40,50 50,90.0 90.0,1234,abc1234,\n";
+        let start = first.split(",63.53").next().unwrap();
+        assert!(text.contains(start) && text.contains(",undecided,2,85 95,40 40,50 50,90.0 90.0,1234,abc1234,\n"), "{text}");
+        assert!(text.contains(",accuracy-percent,near 1,,,,,,,0,,,,,,,\"the loss\nis not finite\"\n"), "{text}");
+        assert!(text.contains("RWKV-5,one,accuracy-percent,50.0,50,,,,,,0,,,,,,,there is no code of it here\n"), "{text}");
+        assert!(text.contains("t,cpu,always the same answer,one,accuracy-percent,,,,7.14285714285714"), "{text}");
+        assert_eq!(text.matches("t,cpu,").count(), 13);
     }
 }

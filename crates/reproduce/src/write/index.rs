@@ -16,20 +16,28 @@ pub fn write_index(folder: &Folder, scale: Scale) -> Result<()> {
     if scale == Scale::Smoke {
         page += "**The numbers mean nothing; they show that everything runs.**\n\n";
     }
-    page += "| target | what | machine | commit |\n|---|---|---|---|\n";
+    page += "| target | what | runs made | published order | machine | commit |\n|---|---|---|---|---|---|\n";
     for target in catalog::all()? {
         let name = &target.name;
         let Some(found) = folder::read::<serde_json::Value>(&folder.file(name, "json"))? else { continue };
         let origins = found["origins"].as_array().map(Vec::as_slice).unwrap_or_default();
         let of = |key: &str| {
             let mut texts: Vec<&str> = origins.iter().filter_map(|origin| origin[key].as_str()).collect();
+            texts.sort_unstable();
             texts.dedup();
             texts.join(", ")
         };
+        let runs = |key: &str| found["runs"][key].as_u64().map_or_else(String::new, |n| n.to_string());
+        let orders = target.metrics.iter().filter_map(|metric| found["orders"][metric.name()]["verdict"].as_str());
+        let mut orders: Vec<&str> = orders.collect();
+        orders.dedup();
         let _ = writeln!(
             page,
-            "| [{name}]({name}.md) ([CSV]({name}.csv), [JSON]({name}.json)) | {} | {} | {} |",
+            "| [{name}]({name}.md) ([CSV]({name}.csv), [JSON]({name}.json)) | {} | {} of {} | {} | {} | {} |",
             target.title,
+            runs("done"),
+            runs("of"),
+            orders.join(", "),
             of("machine"),
             of("commit")
         );

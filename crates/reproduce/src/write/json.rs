@@ -2,12 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{Filled, Grid, Run};
+use crate::{Filled, Grid, Metric, Run};
 
 /// The results as one object.
 pub fn json(grid: &Grid) -> Value {
     let target = grid.target;
     let cells: Vec<Value> = grid.iter().map(|(row, column, cell)| of_cell(grid, row, column, cell)).collect();
+    let order = |&metric: &Metric| {
+        Some((metric.name().to_owned(), json!({ "verdict": grid.order(metric)?.verdict(), "pairs": grid.order(metric) })))
+    };
+    let orders: Map<String, Value> = target.metrics.iter().filter_map(order).collect();
     json!({
         "format": 1,
         "name": target.name,
@@ -18,6 +22,9 @@ pub fn json(grid: &Grid) -> Value {
         "origins": grid.origins(),
         "settings": target.effort(grid.scale).settings,
         "notes": target.notes,
+        "baselines": grid.baselines,
+        "orders": orders,
+        "runs": { "done": grid.progress().0, "of": grid.progress().1 },
         "cells": cells,
     })
 }
@@ -35,12 +42,17 @@ fn of_cell(grid: &Grid, row: usize, column: usize, cell: &Filled) -> Value {
                 "published_deviation": published.deviation,
                 "mean": summary.map(|summary| summary.mean),
                 "deviation": summary.and_then(|summary| summary.deviation),
+                "interval": summary.and_then(|summary| summary.reach()),
+                "verdict": grid.verdict(metric, row, column),
                 "values": grid.values(metric, row, column),
             }),
         );
     }
-    let (row, column) = (&grid.target.rows[row].label, &grid.target.columns[column].label);
-    let mut object = json!({ "row": row, "column": column, "metrics": metrics });
+    let (row_label, column_label) = (&grid.target.rows[row].label, &grid.target.columns[column].label);
+    let mut object = json!({ "row": row_label, "column": column_label, "metrics": metrics });
+    if let Some(reading) = grid.reading(row, column) {
+        object["preset"] = reading.into();
+    }
     match cell {
         Filled::Quoted(why) => object["quoted"] = why.as_str().into(),
         Filled::Trained(runs) => object["runs"] = runs.iter().map(of_run).collect(),
@@ -56,6 +68,8 @@ fn of_run((seed, run): &(u64, Run)) -> Value {
         Run::Done(outcome) => json!({ "seed": seed, "result": outcome }),
         Run::Failed(sentence) => json!({ "seed": seed, "failed": sentence }),
         Run::Refused(sentence) => json!({ "seed": seed, "not_run": sentence }),
+        Run::Outdated(outcome, why) => json!({ "seed": seed, "outdated": why.to_string(), "outdated_result": outcome }),
+        Run::Begun(begun) => json!({ "seed": seed, "begun": begun }),
         Run::Open => json!({ "seed": seed }),
     }
 }

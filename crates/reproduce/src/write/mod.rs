@@ -34,7 +34,7 @@ pub fn write(grid: &Grid, folder: &Folder, with_pictures: bool) -> Result<()> {
 #[cfg(test)]
 pub(crate) mod tests {
     use crate::outcome::tests::outcome;
-    use crate::{Filled, Grid, Run, Scale, Target};
+    use crate::{Baseline, Begun, Filled, FolderProblem, Grid, Origin, Outcome, Run, Scale, Stretch, Target};
 
     pub fn target() -> Target {
         let text = r#"
@@ -57,17 +57,48 @@ pub(crate) mod tests {
             label = "RWKV-5"
             quoted = "there is no code of it here"
             published.accuracy-percent = ["50.0", ""]
+            [[rows]]
+            label = "minLSTM"
+            published.accuracy-percent = ["70.0", "90.0"]
         "#;
         toml::from_str(text).unwrap()
     }
 
-    /// 90 ± 7.07 in the first cell, one open and one failed seed in the second.
+    /// In the first row 90 ± 63.5 and one failed and one open seed; in the third a run on its way and an open one, and one of two machines
+    /// beside one of other settings.
     pub fn grid(target: &Target) -> Grid<'_> {
         let done = |seed, accuracy| (seed, Run::Done(Box::new(outcome(seed, accuracy))));
         let quoted = || Filled::Quoted("there is no code of it here".to_owned());
         let first = Filled::Trained(vec![done(1, 0.85), done(2, 0.95)]);
         let second = Filled::Trained(vec![(1, Run::Failed("the loss\nis not finite".to_owned())), (2, Run::Open)]);
+        let made = outcome(1, 0.8);
+        let stretch = |machine: &str, from, to| Stretch {
+            origin: Origin { machine: machine.to_owned(), threads: 1, ..made.origin.clone() },
+            from,
+            to,
+        };
+        let begun = Begun {
+            iterations: 40,
+            of: 100,
+            best_iteration: Some(20),
+            seconds: 90.0,
+            left_out_bytes: None,
+            stretches: Vec::new(),
+            curve: made.curve.clone(),
+        };
+        let third = Filled::Trained(vec![(1, Run::Begun(Box::new(begun))), (2, Run::Open)]);
+        let of_two = Outcome { stretches: vec![stretch("old box", 0, 30), stretch("box", 30, 50)], ..made.clone() };
+        let why = FolderProblem::OtherSettings { found: "lr = 1".to_owned(), wanted: "lr = 2".to_owned() };
+        let outdated = Run::Outdated(Box::new(outcome(2, 0.1)), why);
+        let fourth = Filled::Trained(vec![(1, Run::Done(Box::new(of_two))), (2, outdated)]);
         let command = "minrnn reproduce t --scale cpu".to_owned();
-        Grid { target, scale: Scale::Cpu, command, cells: vec![vec![first, second], vec![quoted(), quoted()]] }
+        let always = Baseline { name: "always the same answer".to_owned(), accuracy: Some(1.0 / 14.0), scaled: None, loss: None };
+        Grid {
+            cells: vec![vec![first, second], vec![quoted(), quoted()], vec![third, fourth]],
+            readings: vec![vec![Some("paper"), None], vec![None; 2], vec![None; 2]],
+            baselines: vec![vec![always], Vec::new()],
+            learned_lengths: vec![None; 2],
+            ..Grid::empty(target, Scale::Cpu, command)
+        }
     }
 }

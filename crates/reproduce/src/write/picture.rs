@@ -1,6 +1,6 @@
 //! A target's picture.
 
-use minrnn::plot::{Axis, Dot, Legend, Panel, Series, draw_dots, draw_lines};
+use minrnn::plot::{Axis, Dot, DotGroup, Legend, Level, Panel, Series, draw_dots, draw_lines};
 
 use crate::{AtLength, Filled, Folder, Grid, Line, Metric, Outcome, Point, Show};
 
@@ -14,7 +14,7 @@ pub fn draw(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
     match grid.target.show {
         Show::Dots => {
             let metric = grid.target.metrics[0];
-            draw_dots(&title, metric.title(), &dots(grid, metric), directory, name)
+            draw_dots(&title, metric.title(), &dots(grid, metric), metric.limits(), directory, name)
         }
         Show::Lines => {
             let panels: Vec<Panel> = grid.target.metrics.iter().map(|&metric| panel(grid, metric)).collect();
@@ -26,7 +26,11 @@ pub fn draw(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
             draw_lines(&title, &[panel], directory, name)
         }
         Show::AccuracyCurves => {
-            let panel = curves(grid, "accuracy", Legend::LowerRight, |point| point.accuracy);
+            let panel = Panel {
+                y_reach: vec![0.0, 1.0],
+                levels: levels(grid, 0),
+                ..curves(grid, "accuracy", Legend::LowerRight, |point| point.accuracy)
+            };
             draw_lines(&title, &[panel], directory, name)
         }
     }
@@ -44,9 +48,25 @@ pub fn lengths_name(name: &str) -> String {
 pub fn draw_lengths(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
     let series = |row: usize, column: usize| {
         let outcomes: Vec<&Outcome> = grid.cells[row][column].outcomes().collect();
-        Series { label: grid.target.rows[row].label.clone(), points: mean_by_length(&outcomes), published: Vec::new() }
+        let points = by_length(&outcomes);
+        Series {
+            label: grid.target.rows[row].label.clone(),
+            points: points.iter().map(|&(length, mean, ..)| (length, mean)).collect(),
+            spread: if outcomes.len() > 1 {
+                points.iter().map(|&(length, _, low, high)| (length, low, high)).collect()
+            } else {
+                Vec::new()
+            },
+            published: Vec::new(),
+        }
+    };
+    let learned = |column: usize| {
+        let (from, to) = (*grid.learned_lengths.get(column)?)?;
+        Some((from as f64, to as f64, "trained on".to_owned()))
     };
     let panel = |(at, column): (usize, &Line)| Panel {
+        levels: levels(grid, at),
+        shaded: learned(at),
         x_label: "length of the string".to_owned(),
         y_label: if column.label.is_empty() { "accuracy".to_owned() } else { format!("accuracy, {}", column.label.to_lowercase()) },
         y_reach: vec![0.0, 1.0],
@@ -59,35 +79,69 @@ pub fn draw_lengths(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
     draw_lines(&title, &panels, folder.path(), &lengths_name(&grid.target.name))
 }
 
-/// The mean of the seeds, at the lengths that all of them have.
-fn mean_by_length(outcomes: &[&Outcome]) -> Vec<(f64, f64)> {
+/// What always the same answer comes to, as a level of accuracies.
+fn levels(grid: &Grid, column: usize) -> Vec<Level> {
+    let first = grid.baselines.get(column).and_then(|baselines| baselines.first());
+    first.and_then(|baseline| Some(Level { label: baseline.name.clone(), y: baseline.accuracy? })).into_iter().collect()
+}
+
+/// Length, mean, least and greatest accuracy of the seeds, at the lengths that all of them have.
+fn by_length(outcomes: &[&Outcome]) -> Vec<(f64, f64, f64, f64)> {
     let Some((first, others)) = outcomes.split_first() else { return Vec::new() };
     let mean = |at: &AtLength| {
         let of_other = |outcome: &&Outcome| outcome.lengths.iter().find(|other| other.length == at.length).map(|other| other.accuracy);
-        let sum: f64 = others.iter().map(of_other).sum::<Option<f64>>()? + at.accuracy;
-        Some((at.length as f64, sum / outcomes.len() as f64))
+        let mut accuracies: Vec<f64> = others.iter().map(of_other).collect::<Option<_>>()?;
+        accuracies.push(at.accuracy);
+        let (low, high) = accuracies.iter().fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), &x| (low.min(x), high.max(x)));
+        Some((at.length as f64, accuracies.iter().sum::<f64>() / accuracies.len() as f64, low, high))
     };
     first.lengths.iter().filter_map(mean).collect()
 }
 
-/// Where ours are to be made. The published numbers of a table may be accuracies in some rows and scaled ones in others; a dot of ours is
-/// on the scale of what was published.
-fn dots(grid: &Grid, first: Metric) -> Vec<Dot> {
-    let scaled = Metric::ScaledAccuracy;
-    let dot = |row, column| {
-        let has = |metric| grid.published(metric, row, column).value.is_some();
-        let is_scaled = first == Metric::Accuracy && !has(first) && has(scaled);
-        let metric = if is_scaled { scaled } else { first };
+/// Where ours are to be made, a group for each of several columns. Accuracies are plain ones: those that were published scaled are put back
+/// by the accuracy of guessing.
+fn dots(grid: &Grid, metric: Metric) -> Vec<DotGroup> {
+    let columns = &grid.target.columns;
+    let chance = |column: usize| grid.cells.iter().flat_map(|row| row[column].outcomes()).find_map(|outcome| outcome.chance);
+    let dot = |row: usize, column: usize, label: String| {
         let published = grid.published(metric, row, column);
+        let plain = published.value.map(|value| (value, published.deviation));
+        let scaled = || {
+            let chance = chance(column).filter(|_| metric == Metric::Accuracy)?;
+            let scaled = grid.published(Metric::ScaledAccuracy, row, column);
+            let spread = |deviation: f64| deviation * (1.0 - chance);
+            Some((chance + scaled.value? * (1.0 - chance), scaled.deviation.map(spread)))
+        };
+        let without_model = grid.baselines.get(column).into_iter().flatten().filter_map(|baseline| baseline.value(metric));
+        let is_drawn = !matches!(grid.cells[row][column], Filled::Quoted(_));
         Dot {
-            label: grid.label(row, column) + if is_scaled { " (scaled)" } else { "" },
-            ours: grid.summary(metric, row, column).map(|summary| (summary.mean, summary.deviation)),
-            published: published.value.map(|value| (value, published.deviation)),
+            label,
+            ours: grid.summary(metric, row, column).map(|summary| (summary.mean, summary.reach())),
+            published: if is_drawn { plain.or_else(scaled) } else { None },
+            without_model: if is_drawn {
+                without_model.reduce(|a, b| if metric == Metric::Loss { a.min(b) } else { a.max(b) })
+            } else {
+                None
+            },
         }
     };
-    let ours = grid.iter().filter(|(_, _, cell)| !matches!(cell, Filled::Quoted(_)));
-    ours.map(|(row, column, _)| dot(row, column)).collect()
+    let rows = 0..grid.target.rows.len();
+    // A few dots go below each other.
+    let n_dots = rows.len() * columns.len();
+    if columns.len() == 1 || n_dots <= MOST_BELOW_EACH_OTHER {
+        let cells = rows.flat_map(|row| (0..columns.len()).map(move |column| (row, column)));
+        let dots = cells.map(|(row, column)| dot(row, column, grid.label(row, column))).collect();
+        return vec![DotGroup { title: String::new(), dots }];
+    }
+    let group = |(at, column): (usize, &Line)| DotGroup {
+        title: column.label.clone(),
+        dots: rows.clone().map(|row| dot(row, at, grid.target.rows[row].label.clone())).collect(),
+    };
+    columns.iter().enumerate().map(group).collect()
 }
+
+/// More dots than these are grouped by their columns.
+const MOST_BELOW_EACH_OTHER: usize = 12;
 
 /// A metric over the columns.
 fn panel(grid: &Grid, metric: Metric) -> Panel {
@@ -96,6 +150,7 @@ fn panel(grid: &Grid, metric: Metric) -> Panel {
         label: grid.target.rows[row].label.clone(),
         points: columns().filter_map(|(at, x)| Some((x, grid.summary(metric, row, at)?.mean))).collect(),
         published: columns().filter_map(|(at, x)| Some((x, grid.published(metric, row, at).value?))).collect(),
+        ..Series::default()
     };
     let y_axis = if metric == Metric::TimeSavedPercent { Axis::Linear } else { Axis::Log10 };
     Panel {
@@ -103,9 +158,9 @@ fn panel(grid: &Grid, metric: Metric) -> Panel {
         y_label: metric.title().to_owned(),
         x_axis: Axis::Log2,
         y_axis,
-        y_reach: Vec::new(),
         legend: Legend::UpperLeft,
         series: (0..grid.target.rows.len()).map(series).collect(),
+        ..Panel::default()
     }
 }
 
@@ -118,7 +173,17 @@ fn curves(grid: &Grid, y_label: &str, legend: Legend, value: impl Fn(&Point) -> 
     };
     let series = |row: usize| {
         let outcomes: Vec<&Outcome> = grid.cells[row].iter().flat_map(|cell| cell.outcomes()).collect();
-        Series { label: grid.target.rows[row].label.clone(), points: mean_curve(&outcomes, &value), published: published(row) }
+        let points = curve(&outcomes, &value);
+        Series {
+            label: grid.target.rows[row].label.clone(),
+            points: points.iter().map(|&(iteration, mean, ..)| (iteration, mean)).collect(),
+            spread: if outcomes.len() > 1 {
+                points.iter().map(|&(iteration, _, low, high)| (iteration, low, high)).collect()
+            } else {
+                Vec::new()
+            },
+            published: if outcomes.is_empty() { Vec::new() } else { published(row) },
+        }
     };
     Panel {
         x_label: "iteration".to_owned(),
@@ -129,15 +194,16 @@ fn curves(grid: &Grid, y_label: &str, legend: Legend, value: impl Fn(&Point) -> 
     }
 }
 
-/// A training that stopped because it was solved stays where it was.
-fn mean_curve(outcomes: &[&Outcome], value: &impl Fn(&Point) -> Option<f64>) -> Vec<(f64, f64)> {
+/// Iteration, mean, least and greatest value of the seeds. A training that stopped because it was solved stays where it was.
+fn curve(outcomes: &[&Outcome], value: &impl Fn(&Point) -> Option<f64>) -> Vec<(f64, f64, f64, f64)> {
     let mut iterations: Vec<u64> = outcomes.iter().flat_map(|outcome| outcome.curve.iter().map(|point| point.iteration)).collect();
     iterations.sort_unstable();
     iterations.dedup();
     let at = |outcome: &Outcome, iteration| value(outcome.curve.iter().rfind(|point| point.iteration <= iteration)?);
     let mean = |iteration: u64| {
         let values: Vec<f64> = outcomes.iter().filter_map(|outcome| at(outcome, iteration)).collect();
-        (!values.is_empty()).then(|| (iteration as f64, values.iter().sum::<f64>() / values.len() as f64))
+        let (low, high) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &value| (low.min(value), high.max(value)));
+        (!values.is_empty()).then(|| (iteration as f64, values.iter().sum::<f64>() / values.len() as f64, low, high))
     };
     iterations.into_iter().filter_map(mean).collect()
 }
@@ -151,18 +217,31 @@ mod tests {
     fn curves_are_means_over_seeds_and_solved_ones_stay() {
         let (first, mut second) = (outcome(1, 0.8), outcome(2, 0.9));
         second.curve.truncate(2);
-        let curve = mean_curve(&[&first, &second], &|point: &Point| point.accuracy);
-        let expected = [(0.0, 0.1), (20.0, 0.6), (40.0, 0.7)];
-        assert!(curve.iter().zip(expected).all(|(found, expected)| found.0 == expected.0 && (found.1 - expected.1).abs() < 1e-12));
-        assert_eq!(curve.len(), 3);
+        let found = curve(&[&first, &second], &|point: &Point| point.accuracy);
+        let expected = [(0.0, 0.1, 0.1, 0.1), (20.0, 0.6, 0.6, 0.6), (40.0, 0.7, 0.6, 0.8)];
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
+        assert!(found.iter().zip(expected).all(|(a, b)| a.0 == b.0 && near(a.1, b.1) && near(a.2, b.2) && near(a.3, b.3)), "{found:?}");
+        assert_eq!(found.len(), 3);
     }
 
     #[test]
     fn accuracies_by_length_are_means_over_seeds() {
         let (first, mut second) = (outcome(1, 0.5), outcome(2, 1.0));
-        assert_eq!(mean_by_length(&[&first, &second]), [(8.0, 1.0), (16.0, 0.75)]);
+        assert_eq!(by_length(&[&first, &second]), [(8.0, 1.0, 1.0, 1.0), (16.0, 0.75, 0.5, 1.0)]);
         second.lengths.pop();
-        assert_eq!(mean_by_length(&[&first, &second]), [(8.0, 1.0)]);
-        assert!(mean_by_length(&[]).is_empty());
+        assert_eq!(by_length(&[&first, &second]), [(8.0, 1.0, 1.0, 1.0)]);
+        assert!(by_length(&[]).is_empty());
+    }
+
+    #[test]
+    fn scaled_numbers_are_put_back_on_the_scale_of_plain_ones() {
+        let text = "name = \"t\"\ntitle = \"A table\"\nsource = \"A paper\"\nmetrics = [\"accuracy\", \"scaled-accuracy\"]\n[[columns]]\n\
+                    label = \"\"\n[[rows]]\nlabel = \"LSTM\"\npublished.scaled-accuracy = [\"0.5\"]\n";
+        let target: crate::Target = toml::from_str(text).unwrap();
+        let runs = vec![(1, crate::Run::Done(Box::new(outcome(1, 0.9))))];
+        let grid = Grid { cells: vec![vec![Filled::Trained(runs)]], ..Grid::empty(&target, crate::Scale::Cpu, String::new()) };
+        // Guessing is right in a fifth: 0.2 + 0.5 · 0.8.
+        let (published, _) = dots(&grid, Metric::Accuracy)[0].dots[0].published.unwrap();
+        assert!((published - 0.6).abs() < 1e-12);
     }
 }

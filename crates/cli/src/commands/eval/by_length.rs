@@ -60,7 +60,7 @@ impl Strings {
             args.max_length.unwrap_or(experiment.data.formal_language.eval_max_length.max(trained_on.max_length));
         longer.validate()?;
         let scored = longer.data.formal()?.evaluation;
-        Ok(Self { trained_on, scored, of_each_length: args.strings, seed: experiment.train.seed })
+        Ok(Self { trained_on, scored, of_each_length: args.strings, seed: experiment.train.scoring_seed() })
     }
 
     /// Scores `model` on strings of every length and prints a line for each `width` of them, then the means over the lengths that were

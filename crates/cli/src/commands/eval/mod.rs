@@ -245,7 +245,7 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
 /// Random windows, one pass with windows that start anew, and one that carries the state.
 fn text_sets(part: TextPart, experiment: &Experiment, batches: u64) -> anyhow::Result<Vec<(&'static str, Box<dyn EvaluationSet>)>> {
     let train = &experiment.train;
-    let windows = RandomWindows::new(part.clone(), train.batch_size, train.seq_len, train.seed, Purpose::TestData)?;
+    let windows = RandomWindows::new(part.clone(), train.batch_size, train.seq_len, train.scoring_seed(), Purpose::TestData)?;
     Ok(vec![
         ("fixed batches", Box::new(FixedBatches::new(windows, batches))),
         ("full pass", full_pass(part.clone(), experiment, false)?),

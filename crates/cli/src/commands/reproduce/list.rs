@@ -25,7 +25,7 @@ fn effort(target: &Target, scale: Scale) -> anyhow::Result<String> {
     let (mut runs, mut others) = (0, 0);
     for cell in plan(target, scale)? {
         match cell.job {
-            Job::Train(_) => runs += effort.seeds,
+            Job::Train(_) => runs += cell.seeds,
             Job::Bench(_) => runs += 1,
             Job::CountParameters(_) => others += 1,
             Job::Quote(_) => {}

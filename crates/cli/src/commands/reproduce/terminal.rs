@@ -6,6 +6,7 @@ use minrnn::train::Corpus;
 use minrnn_bench::Line;
 use minrnn_reproduce::{Bench, Error, Host, Notice, Result, Scale, Target};
 
+use super::side_by_side::SideBySide;
 use crate::commands::bench::{BUILD, lines_of_own_process};
 use crate::display::{self, Display, say};
 use crate::{corpus, failure};
@@ -16,20 +17,26 @@ pub struct Terminal {
     seeds: Option<u64>,
     /// Flags that every measurement of speed gets.
     bench_flags: Vec<String>,
-    /// Of the training that goes on.
+    /// Of the training that goes on, where there is one at a time.
     display: Option<Display>,
+    /// Of those that go on, where there are several.
+    several: Option<SideBySide>,
 }
 
 impl Terminal {
-    pub fn new(scale: Scale, seeds: Option<u64>, bench_flags: Vec<String>) -> Self {
-        Self { scale, seeds, bench_flags, display: None }
+    pub fn new(scale: Scale, seeds: Option<u64>, jobs: usize, bench_flags: Vec<String>) -> Self {
+        Self { scale, seeds, bench_flags, display: None, several: (jobs > 1).then(|| SideBySide::new(jobs)) }
     }
 }
 
 impl Host for Terminal {
-    fn notice(&mut self, notice: Notice<'_>) {
+    fn notice_of(&mut self, job: usize, notice: Notice<'_>) {
+        if let Some(several) = &mut self.several {
+            return several.show(job, &notice);
+        }
         match notice {
             Notice::Starting { target, number, of, label } => say(format_args!("\n[{number} of {of}] {target}: {label}")),
+            Notice::OtherMachine { iteration, before, now } => say(other_machine(iteration, before, now)),
             Notice::Training(trainer) => self.display = Some(Display::new(trainer)),
             Notice::Event(event) => self.display.iter_mut().for_each(|display| display.show(event)),
             Notice::Paused => self.display.take().iter().for_each(Display::finish),
@@ -61,6 +68,13 @@ impl Host for Terminal {
     fn sentence(&self, error: &Error) -> String {
         crate::hint::with_hint(error)
     }
+}
+
+/// That a training goes on where numbers round differently.
+pub(super) fn other_machine(iteration: u64, before: &str, now: &str) -> String {
+    format!(
+        "goes on after {iteration} updates made on {before}, now on {now}: from here on numbers differ in rounding from those of one machine"
+    )
 }
 
 /// The settings of a measurement as flags.

@@ -1,0 +1,376 @@
+//! Runs on their way: how far each is, where it was made so far, and what another machine needs to go on with it.
+//!
+//! ```text
+//! OUT/unfinished/ID/seed-N/run.json            how far it is, and every machine it ran on
+//! OUT/unfinished/ID/seed-N/experiment.toml     its settings
+//! OUT/unfinished/ID/seed-N/checkpoints/        the last checkpoint, and the weights of the best one
+//! ```
+//!
+//! It is a copy, made once a minute at the most and when a run is stopped, in the form of a run directory. The run itself stays where it
+//! always is, with its log and all that is kept. The last checkpoint holds weights, moments and counters as f32, everything that the next
+//! update depends on: from it a run goes on bit for bit on the same processor. A checkpoint beyond [`MAX_BYTES`] is not copied, since such
+//! folders are meant to be kept in a repository that never forgets a file; nor is that of a text, whose tokens it would need.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use minrnn::train::{
+    CHECKPOINTS, EXPERIMENT_FILE, METRICS_FILE, PROGRESS_FILE, Pointer, Progress, Record, RunDir, TRAINING_FILE, checkpoint, iteration_of,
+    read_metrics,
+};
+use minrnn_model::{CheckpointFiles, DIGESTS_FILE, create_directories, read_text, write_atomic};
+use serde::{Deserialize, Serialize};
+
+use crate::folder;
+use crate::outcome::{Origin, Point, Stretch};
+use crate::{Error, Result};
+
+/// The largest checkpoint that is copied.
+pub const MAX_BYTES: u64 = 5_000_000;
+/// No two copies are made within this time, but when a run stops.
+const INTERVAL: Duration = Duration::from_secs(60);
+/// Most bytes that are read of a file of another machine's checkpoint.
+const MAX_FILE_BYTES: u64 = 2 * MAX_BYTES;
+const MAX_PROGRESS_BYTES: u64 = 1 << 16;
+const STATE: &str = "run.json";
+
+/// How far a run is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Begun {
+    /// Updates made.
+    pub iterations: u64,
+    /// Updates it makes at the most.
+    pub of: u64,
+    /// Updates made before the best evaluation so far, if there was one.
+    pub best_iteration: Option<u64>,
+    /// Seconds spent in updates.
+    pub seconds: f64,
+    /// Bytes of its last checkpoint where that is not beside this file, because it is too large or that of a text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out_bytes: Option<u64>,
+    /// Where its updates were made.
+    pub stretches: Vec<Stretch>,
+    /// Its evaluations on the validation batches.
+    pub curve: Vec<Point>,
+}
+
+impl Begun {
+    /// The best evaluation so far.
+    pub fn best(&self) -> Option<&Point> {
+        self.curve.iter().find(|point| Some(point.iteration) == self.best_iteration)
+    }
+}
+
+/// The copy of a run.
+#[derive(Debug)]
+pub struct Copy {
+    path: PathBuf,
+}
+
+impl Copy {
+    /// The one at `path`, which need not be there.
+    pub fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// How far the run was when it was made; none where there is no copy.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(&self) -> Result<Option<Begun>> {
+        folder::read(&self.path.join(STATE))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Copies the run in `run` as it stands.
+    fn make(&self, run: &Path, experiment: &str, begun: &Begun) -> Result<()> {
+        create_directories(&self.path).map_err(|source| minrnn::Error::io("create the folder", &self.path, source))?;
+        let mut copy = RunDir::open(&self.path)?;
+        copy.begin(experiment)?;
+        if begun.left_out_bytes.is_none() {
+            let (last, best) = (checkpoint(run, Pointer::Last)?, checkpoint(run, Pointer::Best)?);
+            let copied = |pointer: Pointer| copy.checkpoint(pointer);
+            if let Some(best) = best.as_ref().filter(|best| Some(*best) != last.as_ref()) {
+                // Of the best one only the weights are of use: nothing goes on from it.
+                let is_there =
+                    copied(Pointer::Best)?.is_some_and(|there| named(&there) == named(best) && !there.join(TRAINING_FILE).exists());
+                if !is_there {
+                    copy.save(named(best), true, &[], |to| take(best, to, |name| name != TRAINING_FILE))?;
+                }
+            }
+            if let Some(last) = &last {
+                let is_best = best.as_ref() == Some(last);
+                let is_there =
+                    copied(Pointer::Last)?.is_some_and(|there| named(&there) == named(last) && there.join(TRAINING_FILE).exists());
+                if !is_there {
+                    copy.save(named(last), is_best, &[], |to| take(last, to, |_| true))?;
+                }
+            }
+        } else if self.path.join(CHECKPOINTS).exists() {
+            remove(&self.path.join(CHECKPOINTS))?;
+        }
+        folder::write(&self.path.join(STATE), begun)
+    }
+
+    /// Brings what was copied into `run`, the directory of the same run, where the copy is further than it; gives how far the copy is.
+    ///
+    /// # Errors
+    /// When the copy is damaged or the disk refuses.
+    pub fn bring_back(&self, run: &RunDir) -> Result<Option<Begun>> {
+        let Some(begun) = self.read()? else { return Ok(None) };
+        let own = run.checkpoint(Pointer::Last)?;
+        let Some(last) = checkpoint(&self.path, Pointer::Last)? else { return Ok(Some(begun)) };
+        if own.is_some_and(|own| named(&own) >= named(&last)) {
+            return Ok(Some(begun));
+        }
+        if let Some(best) = checkpoint(&self.path, Pointer::Best)?.filter(|best| *best != last) {
+            run.save(named(&best), true, &[], |to| take(&best, to, |_| true))?;
+        }
+        let is_best = checkpoint(&self.path, Pointer::Best)?.as_ref() == Some(&last);
+        let lines = |point: &Point| {
+            let record =
+                Record::Eval { iteration: point.iteration, train_loss: None, test_loss: point.loss, test_accuracy: point.accuracy };
+            serde_json::to_string(&record)
+                .map(|line| line + "\n")
+                .map_err(|error| minrnn::Error::malformed(self.path.join(STATE), error.to_string()))
+        };
+        // Before the checkpoint that knows of them.
+        let log = begun.curve.iter().map(lines).collect::<minrnn::Result<String>>()?;
+        write_atomic(run.file(METRICS_FILE), log.as_bytes())?;
+        let experiment = read_text(self.path.join(EXPERIMENT_FILE), MAX_PROGRESS_BYTES)?;
+        write_atomic(run.file(EXPERIMENT_FILE), experiment.as_bytes())?;
+        run.save(named(&last), is_best, &[], |to| take(&last, to, |_| true))?;
+        Ok(Some(begun))
+    }
+
+    /// Takes the copy away: the run is over, or begins anew.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn remove(&self) -> Result<()> {
+        if self.path.exists() {
+            remove(&self.path)?;
+            // Folders that hold no other copy go with it.
+            for parent in self.path.ancestors().skip(1).take(3) {
+                if fs::remove_dir(parent).is_err() {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn remove(path: &Path) -> Result<()> {
+    fs::remove_dir_all(path).map_err(|source| minrnn::Error::io("remove", path, source).into())
+}
+
+/// The iteration that a checkpoint's name says.
+fn named(checkpoint: &Path) -> u64 {
+    checkpoint.file_name().and_then(|name| iteration_of(&name.to_string_lossy())).unwrap_or(0)
+}
+
+/// Copies the files of the checkpoint `from` that `wanted` names into the folder `to`, each compared with its digest.
+fn take(from: &Path, to: &Path, wanted: impl Fn(&str) -> bool) -> minrnn::Result<()> {
+    let files = CheckpointFiles::open(from)?;
+    for name in names(from)?.iter().filter(|name| *name != DIGESTS_FILE && wanted(name)) {
+        write_atomic(to.join(name), &files.bytes(name, MAX_FILE_BYTES)?)?;
+    }
+    Ok(())
+}
+
+fn names(directory: &Path) -> minrnn::Result<Vec<String>> {
+    let io = |source| minrnn::Error::io("list", directory, source);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory).map_err(io)? {
+        names.extend(entry.map_err(io)?.file_name().into_string());
+    }
+    Ok(names)
+}
+
+fn bytes(directory: &Path) -> minrnn::Result<u64> {
+    let of = |name: &String| directory.join(name).metadata().map(|found| found.len());
+    let sizes = names(directory)?.iter().map(of).sum::<std::io::Result<u64>>();
+    sizes.map_err(|source| minrnn::Error::io("look at", directory, source))
+}
+
+/// Follows a training and makes copies of it.
+pub struct Follower<'a> {
+    copy: &'a Copy,
+    run: &'a Path,
+    experiment: String,
+    /// False for a text.
+    can_move: bool,
+    by_accuracy: bool,
+    begun: Begun,
+    made: Instant,
+}
+
+impl<'a> Follower<'a> {
+    /// Of the run in `run`, which stands at `progress` and goes on at `origin`; `before` is what was known of it.
+    ///
+    /// # Errors
+    /// When its log cannot be read.
+    pub fn new(
+        copy: &'a Copy,
+        run: &'a Path,
+        experiment: &minrnn::train::Experiment,
+        progress: &Progress,
+        by_accuracy: bool,
+        before: Option<Begun>,
+        origin: Origin,
+    ) -> Result<Self> {
+        let log = run.join(METRICS_FILE);
+        let records = if log.exists() { read_metrics(&log)? } else { Vec::new() };
+        let mut begun = Begun {
+            iterations: progress.iteration,
+            of: experiment.train.max_iterations,
+            best_iteration: progress.kept().first().copied(),
+            seconds: progress.seconds,
+            left_out_bytes: None,
+            stretches: before.map_or_else(Vec::new, |before| before.stretches),
+            curve: records.iter().filter_map(|record| Point::of(record, by_accuracy)).collect(),
+        };
+        begun.curve.retain(|point| progress.evaluated_at.is_some_and(|last| point.iteration <= last));
+        Stretch::go_on(&mut begun.stretches, origin, progress.iteration);
+        let can_move = experiment.data.task != minrnn::train::Task::Text;
+        let experiment = experiment.to_toml()?;
+        Ok(Self { copy, run, experiment, can_move, by_accuracy, begun, made: Instant::now() })
+    }
+
+    /// Where the updates were made so far.
+    pub fn stretches(&self) -> &[Stretch] {
+        &self.begun.stretches
+    }
+
+    /// Takes note of an evaluation.
+    pub fn evaluated(&mut self, record: &Record) {
+        self.begun.curve.extend(Point::of(record, self.by_accuracy));
+    }
+
+    /// Makes a copy of the run as its last checkpoint has it, if the last copy is older than a minute or it is `now`.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn saved(&mut self, now: bool) -> Result<()> {
+        if !now && self.made.elapsed() < INTERVAL {
+            return Ok(());
+        }
+        self.made = Instant::now();
+        let Some(last) = checkpoint(self.run, Pointer::Last)? else { return Ok(()) };
+        let path = last.join(PROGRESS_FILE);
+        let progress: Progress = serde_json::from_str(&read_text(&path, MAX_PROGRESS_BYTES)?)
+            .map_err(|error| Error::from(minrnn::Error::malformed(&path, error.to_string())))?;
+        let size = bytes(&last)?;
+        let begun = &mut self.begun;
+        begun.iterations = progress.iteration;
+        begun.seconds = progress.seconds;
+        begun.best_iteration = progress.kept().first().copied();
+        begun.left_out_bytes = (!self.can_move || size > MAX_BYTES).then_some(size);
+        if let Some(stretch) = begun.stretches.last_mut() {
+            stretch.to = progress.iteration;
+        }
+        if begun.iterations == 0 {
+            return Ok(());
+        }
+        self.copy.make(self.run, &self.experiment, &self.begun)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checkpoint_of(run: &RunDir, iteration: u64, is_best: bool, keep: &[u64]) {
+        let write = |to: &Path| {
+            for (name, text) in [("config.json", "{}"), ("model.safetensors", "weights"), (TRAINING_FILE, "moments")] {
+                fs::write(to.join(name), format!("{text} {iteration}")).unwrap();
+            }
+            let progress = Progress { iteration, seconds: iteration as f64, ..Progress::default() };
+            fs::write(to.join(PROGRESS_FILE), serde_json::to_string(&progress).unwrap()).unwrap();
+            Ok(())
+        };
+        run.save(iteration, is_best, keep, write).unwrap();
+    }
+
+    fn origin(machine: &str) -> Origin {
+        Origin { machine: machine.to_owned(), threads: 1, device: "cpu".to_owned(), commit: "abc1234".to_owned() }
+    }
+
+    fn follow<'a>(copy: &'a Copy, run: &'a RunDir, at: u64, before: Option<Begun>, machine: &str) -> Follower<'a> {
+        let settings = ["max_iterations=100".to_owned()];
+        let experiment = minrnn::train::Experiment::load("parity", &settings).unwrap();
+        let progress = Progress { iteration: at, ..Progress::default() };
+        Follower::new(copy, run.path(), &experiment, &progress, true, before, origin(machine)).unwrap()
+    }
+
+    #[test]
+    fn a_copy_has_the_last_checkpoint_and_the_weights_of_the_best_and_another_machine_goes_on_with_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let (here, there) = (parent.path().join("here"), parent.path().join("there"));
+        let copy = Copy::at(parent.path().join("out/unfinished/task/row/seed-1"));
+        let mut run = RunDir::create(&here).unwrap();
+        run.begin("").unwrap();
+        checkpoint_of(&run, 10, true, &[]);
+        let mut follower = follow(&copy, &run, 0, None, "box");
+        follower.evaluated(&Record::Eval { iteration: 10, train_loss: None, test_loss: 0.5, test_accuracy: Some(0.75) });
+        follower.saved(false).unwrap();
+        assert!(!copy.path().exists(), "not within a minute");
+        follower.saved(true).unwrap();
+        checkpoint_of(&run, 30, false, &[]);
+        follower.saved(true).unwrap();
+        let begun = copy.read().unwrap().unwrap();
+        assert_eq!((begun.iterations, begun.of, begun.curve.len(), begun.left_out_bytes), (30, 100, 1, None));
+        assert_eq!(begun.stretches, [Stretch { origin: origin("box"), from: 0, to: 30 }]);
+        let found = |pointer| checkpoint(copy.path(), pointer).unwrap().unwrap();
+        assert_eq!((named(&found(Pointer::Last)), named(&found(Pointer::Best))), (30, 10));
+        assert!(found(Pointer::Last).join(TRAINING_FILE).exists() && !found(Pointer::Best).join(TRAINING_FILE).exists());
+
+        fs::create_dir(&there).unwrap();
+        let other = RunDir::open(&there).unwrap();
+        let begun = copy.bring_back(&other).unwrap();
+        assert_eq!(named(&other.checkpoint(Pointer::Last).unwrap().unwrap()), 30);
+        assert_eq!(named(&other.checkpoint(Pointer::Best).unwrap().unwrap()), 10);
+        assert_eq!(read_metrics(there.join(METRICS_FILE)).unwrap().len(), 1);
+        let follower = follow(&copy, &other, 30, begun, "other box");
+        assert_eq!(follower.stretches()[1], Stretch { origin: origin("other box"), from: 30, to: 30 });
+        // Whoever is further stays as it is.
+        checkpoint_of(&other, 40, false, &[]);
+        copy.bring_back(&other).unwrap();
+        assert_eq!(named(&other.checkpoint(Pointer::Last).unwrap().unwrap()), 40);
+
+        copy.remove().unwrap();
+        assert!(!parent.path().join("out/unfinished").exists() && copy.read().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_damaged_copy_is_refused_and_a_large_one_not_made() {
+        let parent = tempfile::tempdir().unwrap();
+        let copy = Copy::at(parent.path().join("unfinished/a/seed-1"));
+        let mut run = RunDir::create(parent.path().join("run")).unwrap();
+        run.begin("").unwrap();
+        checkpoint_of(&run, 10, true, &[]);
+        follow(&copy, &run, 0, None, "box").saved(true).unwrap();
+        let last = checkpoint(copy.path(), Pointer::Last).unwrap().unwrap();
+        fs::write(last.join(TRAINING_FILE), "others").unwrap();
+        fs::create_dir(parent.path().join("there")).unwrap();
+        let other = RunDir::open(parent.path().join("there")).unwrap();
+        let refused = copy.bring_back(&other).unwrap_err().to_string();
+        assert!(refused.contains(TRAINING_FILE), "{refused}");
+
+        let large = run.save(20, false, &[], |to| {
+            fs::write(to.join("model.safetensors"), vec![0; MAX_BYTES as usize]).unwrap();
+            fs::write(to.join(PROGRESS_FILE), serde_json::to_string(&Progress { iteration: 20, ..Progress::default() }).unwrap()).unwrap();
+            Ok(())
+        });
+        large.unwrap();
+        follow(&copy, &run, 10, None, "box").saved(true).unwrap();
+        let begun = copy.read().unwrap().unwrap();
+        assert!(begun.iterations == 20 && begun.left_out_bytes.unwrap() > MAX_BYTES && !copy.path().join(CHECKPOINTS).exists());
+    }
+}

@@ -1,0 +1,166 @@
+//! What a result says of a published one: of a number, and of the order of the rows.
+
+use serde::Serialize;
+
+use crate::{Filled, Grid, Metric, Published, Summary, Work};
+
+/// Whether our number is the published one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The 95 % interval of our mean meets the published number, as well as that is known.
+    Agrees,
+    /// It does not.
+    Differs,
+    /// One seed, or an interval that is too wide to tell.
+    Undecided,
+}
+
+impl Verdict {
+    /// As the tables show it.
+    pub fn mark(self) -> &'static str {
+        match self {
+            Self::Agrees => "✓",
+            Self::Differs => "✗",
+            Self::Undecided => "?",
+        }
+    }
+
+    fn of(metric: Metric, ours: &Summary, published: &Published) -> Option<Self> {
+        let ((value, tolerance), widest) = (published.with_tolerance()?, metric.widest()?);
+        // Rounding of binary numbers is no difference.
+        let meets = |reach: f64| (ours.mean - value).abs() <= reach + tolerance + 1e-9;
+        Some(match ours.reach() {
+            Some(reach) if 2.0 * reach <= widest + 1e-9 => {
+                if meets(reach) {
+                    Self::Agrees
+                } else {
+                    Self::Differs
+                }
+            }
+            _ => Self::Undecided,
+        })
+    }
+}
+
+/// Pairs of rows in the same column whose published numbers differ, by what ours say of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Order {
+    /// Ours differ in the same direction, beyond the 95 % interval of their difference.
+    pub kept: usize,
+    /// In the other.
+    pub broken: usize,
+    /// The interval holds 0, or there is one seed, or none yet.
+    pub undecided: usize,
+}
+
+impl Order {
+    /// All pairs.
+    pub fn pairs(&self) -> usize {
+        self.kept + self.broken + self.undecided
+    }
+
+    /// Of the table as a whole: one pair breaks the order, and all must keep it.
+    pub fn verdict(&self) -> &'static str {
+        match self {
+            Self { broken: 1.., .. } => "broken",
+            Self { undecided: 0, .. } => "kept",
+            _ => "undecided",
+        }
+    }
+}
+
+impl Grid<'_> {
+    /// Whether our number is the published one; none where nothing was published or measured, and of measures of speed.
+    pub fn verdict(&self, metric: Metric, row: usize, column: usize) -> Option<Verdict> {
+        let (ours, published) = (self.summary(metric, row, column)?, self.published(metric, row, column));
+        match &self.cells[row][column] {
+            // Counted, not drawn: there is nothing to scatter.
+            Filled::Counted(_) => {
+                let (value, tolerance) = published.with_tolerance()?;
+                let agrees = (ours.mean - value).abs() <= tolerance + 1e-9;
+                Some(if agrees { Verdict::Agrees } else { Verdict::Differs })
+            }
+            _ => Verdict::of(metric, &ours, &published),
+        }
+    }
+
+    /// What the runs say of the order of the published numbers; none where fewer than two rows of a column have one.
+    pub fn order(&self, metric: Metric) -> Option<Order> {
+        if self.target.work != Work::Train || metric.widest().is_none() {
+            return None;
+        }
+        let mut order = Order::default();
+        for column in 0..self.target.columns.len() {
+            let known = |row: usize| Some((row, self.published(metric, row, column).with_tolerance()?));
+            let is_run = |row: &usize| matches!(self.cells[*row][column], Filled::Trained(_));
+            let rows: Vec<_> = (0..self.target.rows.len()).filter(is_run).filter_map(known).collect();
+            for (at, &(a, (value_a, tolerance_a))) in rows.iter().enumerate() {
+                for &(b, (value_b, tolerance_b)) in &rows[at + 1..] {
+                    if (value_a - value_b).abs() <= tolerance_a + tolerance_b + 1e-9 {
+                        continue;
+                    }
+                    let difference = || {
+                        let (ours, others) = (self.summary(metric, a, column)?, self.summary(metric, b, column)?);
+                        let difference = ours.mean - others.mean;
+                        (difference.abs() > ours.reach_of_difference(&others)?).then_some(difference)
+                    };
+                    match difference() {
+                        Some(found) if (found > 0.0) == (value_a > value_b) => order.kept += 1,
+                        Some(_) => order.broken += 1,
+                        None => order.undecided += 1,
+                    }
+                }
+            }
+        }
+        (order.pairs() > 0).then_some(order)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::tests::outcome;
+    use crate::{Run, Scale, Target};
+
+    fn verdict(ours: &[f64], published: &str) -> Option<Verdict> {
+        Verdict::of(Metric::Accuracy, &Summary::of(ours).unwrap(), &Published::parse(published))
+    }
+
+    #[test]
+    fn a_number_agrees_differs_or_is_undecided() {
+        assert_eq!(verdict(&[0.93, 0.935, 0.94], "0.94"), Some(Verdict::Agrees));
+        assert_eq!(verdict(&[0.23, 0.235, 0.24], "0.94"), Some(Verdict::Differs));
+        // Means that agree and means that are far away, with an interval of 0.1 and more.
+        assert_eq!([verdict(&[0.9, 0.94, 0.98], "0.94"), verdict(&[0.2, 0.24], "0.94")], [Some(Verdict::Undecided); 2]);
+        assert_eq!((verdict(&[0.94], "0.94"), verdict(&[0.94, 0.94], "near 1")), (Some(Verdict::Undecided), None));
+        // As well as it is printed: 1.0 may be 0.96, and 37.6 ± 2.0 may be 36.
+        assert_eq!(verdict(&[0.96, 0.96], "1.0"), Some(Verdict::Agrees));
+        let percent = Verdict::of(Metric::AccuracyPercent, &Summary::of(&[35.9, 36.0, 36.1]).unwrap(), &Published::parse("37.6 ± 2.0"));
+        assert_eq!(percent, Some(Verdict::Agrees));
+        assert_eq!(Verdict::of(Metric::Milliseconds, &Summary::of(&[1.0, 1.0]).unwrap(), &Published::parse("1")), None);
+    }
+
+    /// Rows A, B, C, published 0.9, 0.5, 0.5, with these accuracies of ours.
+    fn order(ours: [&[f64]; 3]) -> Order {
+        let rows = [("A", "0.90"), ("B", "0.50"), ("C", "0.50")];
+        let rows = rows.map(|(label, published)| format!("[[rows]]\nlabel = \"{label}\"\npublished.accuracy = [\"{published}\"]\n"));
+        let head = "name = \"t\"\ntitle = \"A table\"\nsource = \"A paper\"\nmetrics = [\"accuracy\"]\n[[columns]]\nlabel = \"\"\n";
+        let target: Target = toml::from_str(&(head.to_owned() + &rows.concat())).unwrap();
+        let runs = |values: &[f64]| values.iter().map(|&value| (1, Run::Done(Box::new(outcome(1, value))))).collect();
+        let cells = ours.map(|values| vec![Filled::Trained(runs(values))]).to_vec();
+        let grid = Grid { cells, ..Grid::empty(&target, Scale::Cpu, String::new()) };
+        grid.order(Metric::Accuracy).unwrap()
+    }
+
+    #[test]
+    fn the_order_of_rows_is_kept_broken_or_undecided() {
+        let (high, low): (&[f64], &[f64]) = (&[0.9, 0.91, 0.92], &[0.3, 0.31, 0.32]);
+        // B and C are published equal: two pairs.
+        assert_eq!(order([high, low, low]), Order { kept: 2, broken: 0, undecided: 0 });
+        assert_eq!(order([low, high, low]), Order { kept: 0, broken: 1, undecided: 1 });
+        assert_eq!(order([high, &[0.3], &[]]), Order { kept: 0, broken: 0, undecided: 2 });
+        let verdicts = [[high, low, low], [low, high, low], [high, low, &[]]].map(|ours| order(ours).verdict());
+        assert_eq!(verdicts, ["kept", "broken", "undecided"]);
+    }
+}
