@@ -2,7 +2,7 @@ mod common;
 use common::*;
 use minrnn_kernels::reference::weight_matrix as reference;
 use minrnn_kernels::simd::Level;
-use minrnn_kernels::weight_matrix::{Inputs, Scratch, WeightFormat, WeightMatrix};
+use minrnn_kernels::weight_matrix::{AlignedBytes, Inputs, Scratch, WeightFormat, WeightMatrix};
 
 const INPUTS: [usize; 7] = [1, 31, 32, 33, 64, 384, 385];
 const OUTPUTS: [usize; 5] = [1, 3, 16, 65, 130];
@@ -488,4 +488,50 @@ fn lengths_that_do_not_fit_are_named() {
     assert!(message(&|| multiply(6, 0..4, 7, 4, 4)).contains("expected at least 8 elements, found 7"));
     assert!(message(&|| multiply(6, 0..4, 8, 3, 4)).contains("lie 3 apart"));
     assert!(message(&|| multiply(6, 0..4, 8, 4, 3)).contains("bias: expected 4 elements, found 3"));
+}
+
+/// Bytes that begin at a multiple of 64 for ever, and the same one byte later.
+fn constants(bytes: &[u8]) -> [&'static [u8]; 2] {
+    let buffer: &'static mut [u8] = vec![0; 2 * bytes.len() + 192].leak();
+    let at = buffer.as_ptr().addr().next_multiple_of(64) - buffer.as_ptr().addr();
+    let (first, second) = buffer.split_at_mut(at + bytes.len());
+    first[at..].copy_from_slice(bytes);
+    let next = second.as_ptr().addr().next_multiple_of(64) - second.as_ptr().addr() + 1;
+    second[next..next + bytes.len()].copy_from_slice(bytes);
+    [&first[at..], &second[next..next + bytes.len()]]
+}
+
+#[test]
+fn a_matrix_in_memory_of_others_is_the_one_in_its_own() {
+    for &format in WeightFormat::ALL {
+        for (outputs, inputs) in [(1, 1), (17, 3), (70, 65), (64, 33)] {
+            let values: Vec<f32> = (0..outputs * inputs).map(|i| (i as f32 * 0.37).sin()).collect();
+            let mut bytes = WeightMatrix::new(format, outputs, inputs, &values).to_bytes();
+            for dirty in [false, true] {
+                if dirty && format == WeightFormat::Bf16 && inputs % 2 == 1 {
+                    // Padding that is no zero: a file made by somebody else.
+                    bytes.iter_mut().skip((inputs / 2) * 64 * 4.min(outputs.div_ceil(16)) + 2).step_by(4).for_each(|byte| *byte |= 0x7f);
+                }
+                let own = WeightMatrix::from_bytes(format, outputs, inputs, &bytes).unwrap();
+                let x: Vec<f32> = (0..2 * inputs).map(|i| (i as f32 * 0.11).cos()).collect();
+                let product = |matrix: &WeightMatrix| {
+                    let mut y = vec![f32::NAN; 2 * outputs];
+                    let inputs = Inputs { rows: 2, x: &x, bias: None };
+                    matrix.multiply(Level::current(), inputs, 0..outputs, &mut y, outputs, &mut Scratch::default());
+                    (y, matrix.to_bytes())
+                };
+                let file = AlignedBytes::copied(&[&[7; 64], &bytes[..], &[9]].concat()).unwrap();
+                let inside = WeightMatrix::from_shared(format, outputs, inputs, &file, 64..64 + bytes.len()).unwrap();
+                let shifted = AlignedBytes::copied(&[&[7; 3], &bytes[..]].concat()).unwrap();
+                let copied = WeightMatrix::from_shared(format, outputs, inputs, &shifted, 3..3 + bytes.len()).unwrap();
+                let [aligned, moved] = constants(&bytes).map(|bytes| WeightMatrix::from_constant(format, outputs, inputs, bytes).unwrap());
+                drop((file, shifted));
+                for matrix in [inside, copied, aligned, moved] {
+                    assert!(product(&matrix) == product(&own), "{format}, {outputs} × {inputs}");
+                }
+            }
+        }
+    }
+    let file = AlignedBytes::copied(&[0; 128]).unwrap();
+    assert!(WeightMatrix::from_shared(WeightFormat::F32, 16, 1, &file, 0..128).is_none(), "twice as many bytes");
 }

@@ -46,6 +46,7 @@ mod workers;
 mod workspace;
 
 pub use error::{Error, Result};
+pub use minrnn_kernels::weight_matrix::AlignedBytes;
 pub use minrnn_model;
 pub use model::Model;
 pub use packed::PackedModel;

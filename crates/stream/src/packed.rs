@@ -2,7 +2,7 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use minrnn_kernels::weight_matrix::WeightMatrix;
+use minrnn_kernels::weight_matrix::{AlignedBytes, WeightMatrix};
 use minrnn_model::{Error, PackedFile, Section, TableTask, TensorEntry, WeightFormat};
 
 use crate::source::Source;
@@ -73,8 +73,8 @@ impl PackedModel {
     #[cfg(feature = "std")]
     pub fn read(path: impl AsRef<std::path::Path>) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|source| Error::io("read", path, source))?;
-        Self::from_bytes(&bytes).map_err(|error| Error::malformed(path, format!("{error}")).into())
+        let bytes = aligned(path).map_err(|source| Error::io("read", path, source))?;
+        Self::from_aligned(&bytes).map_err(|error| Error::malformed(path, format!("{error}")).into())
     }
 
     /// The configuration and the weights of the packed model at `path`, as its checkpoint had them.
@@ -86,13 +86,13 @@ impl PackedModel {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(|source| Error::io("read", path, source))?;
         let unpacked = || -> Result<_> {
-            let mut file = PackedFile::parse(&bytes)?;
-            let config = file.config.clone();
-            let mut unpacker = crate::source::Unpacker::new(&mut file);
+            let mut tensors = Tensors { file: PackedFile::parse(&bytes)?, matrices: Copied };
+            let config = tensors.file.config.clone();
+            let mut unpacker = crate::source::Unpacker::new(&mut tensors);
             Model::read(&config, &mut unpacker)?;
-            let tensors = unpacker.finish();
-            file.expect_empty()?;
-            Ok((config, minrnn_model::Weights::of(path, tensors)))
+            let unpacked = unpacker.finish();
+            tensors.file.expect_empty()?;
+            Ok((config, minrnn_model::Weights::of(path, unpacked)))
         };
         unpacked().map_err(|error| Error::malformed(path, format!("{error}")).into())
     }
@@ -102,8 +102,29 @@ impl PackedModel {
     /// # Errors
     /// When they are damaged or cut short, or not those of a packed model. Nothing is allocated by a size that has not been checked.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let mut file = PackedFile::parse(bytes)?;
-        let model = Model::read(&file.config.clone(), &mut file)?;
+        Self::of(Tensors { file: PackedFile::parse(bytes)?, matrices: Copied })
+    }
+
+    /// The same, whose matrices stay where they lie in `bytes`: the model shares this memory and makes no second copy.
+    ///
+    /// # Errors
+    /// As [`from_bytes`](Self::from_bytes).
+    pub fn from_aligned(bytes: &AlignedBytes) -> Result<Self> {
+        Self::of(Tensors { file: PackedFile::parse(bytes)?, matrices: Shared(bytes) })
+    }
+
+    /// The same of constants, such as a file in flash memory. Those that do not begin at a multiple of 64 bytes are copied; a wrapper
+    /// `#[repr(align(64))]` around `*include_bytes!(…)` makes them do so.
+    ///
+    /// # Errors
+    /// As [`from_bytes`](Self::from_bytes).
+    pub fn from_constant(bytes: &'static [u8]) -> Result<Self> {
+        Self::of(Tensors { file: PackedFile::parse(bytes)?, matrices: Constant })
+    }
+
+    fn of<'a, M: Matrices<'a>>(mut tensors: Tensors<'a, M>) -> Result<Self> {
+        let model = Model::read(&tensors.file.config.clone(), &mut tensors)?;
+        let file = tensors.file;
         file.expect_empty()?;
         let table = table_of(&model, |name| file.section(name)).or_else(|error| damaged(format!("has a section 'table': {error}")))?;
         let [tokenizer, policy] = [Section::TOKENIZER, Section::POLICY].map(|name| file.section(name).map(<[u8]>::to_vec));
@@ -128,13 +149,72 @@ fn not_finite<T>(name: &str) -> Result<T> {
     damaged(format!("has tensor '{name}' with a number that is NaN or infinite; pack a checkpoint whose weights are finite"))
 }
 
-impl Source for PackedFile<'_> {
+/// The tensors of a file, and what becomes of its matrices.
+struct Tensors<'a, M> {
+    file: PackedFile<'a>,
+    matrices: M,
+}
+
+/// Makes matrices of the bytes of a file; `None` where these are none.
+trait Matrices<'a> {
+    fn matrix(&self, format: WeightFormat, sizes: [usize; 2], bytes: &'a [u8]) -> Option<WeightMatrix>;
+}
+
+/// They get memory of their own.
+struct Copied;
+
+impl<'a> Matrices<'a> for Copied {
+    fn matrix(&self, format: WeightFormat, [outputs, inputs]: [usize; 2], bytes: &'a [u8]) -> Option<WeightMatrix> {
+        WeightMatrix::from_bytes(format, outputs, inputs, bytes)
+    }
+}
+
+/// They stay where they lie in the file.
+struct Shared<'a>(&'a AlignedBytes);
+
+impl<'a> Matrices<'a> for Shared<'a> {
+    fn matrix(&self, format: WeightFormat, [outputs, inputs]: [usize; 2], bytes: &'a [u8]) -> Option<WeightMatrix> {
+        // They are a part of the file.
+        let start = bytes.as_ptr().addr().checked_sub(self.0.as_ptr().addr())?;
+        WeightMatrix::from_shared(format, outputs, inputs, self.0, start..start + bytes.len())
+    }
+}
+
+/// They stay where they lie for ever.
+struct Constant;
+
+impl Matrices<'static> for Constant {
+    fn matrix(&self, format: WeightFormat, [outputs, inputs]: [usize; 2], bytes: &'static [u8]) -> Option<WeightMatrix> {
+        WeightMatrix::from_constant(format, outputs, inputs, bytes)
+    }
+}
+
+/// The content of a file.
+#[cfg(feature = "std")]
+fn aligned(path: &std::path::Path) -> std::io::Result<AlignedBytes> {
+    use std::io::Read;
+
+    let mut file = std::fs::File::open(path)?;
+    let about = file.metadata()?;
+    let whole = |len: u64| usize::try_from(len).map_err(|_| std::io::Error::from(std::io::ErrorKind::OutOfMemory));
+    let known = if about.is_file() {
+        AlignedBytes::filled_by(whole(about.len())?, |bytes| file.read_exact(bytes))?
+    } else {
+        AlignedBytes::copied(&[])?
+    };
+    let mut rest = Vec::new();
+    file.read_to_end(&mut rest)?;
+    // A pipe, or a file that grew.
+    Ok(if rest.is_empty() { known } else { AlignedBytes::copied(&[&*known, &rest].concat())? })
+}
+
+impl<'a, M: Matrices<'a>> Source for Tensors<'a, M> {
     fn has(&self, name: &str) -> bool {
-        self.entries.iter().any(|entry| entry.name == name)
+        self.file.entries.iter().any(|entry| entry.name == name)
     }
 
     fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
-        let (format, bytes) = self.take(name, shape)?;
+        let (format, bytes) = self.file.take(name, shape)?;
         let needed = shape.iter().try_fold(4usize, |bytes, &size| bytes.checked_mul(size));
         if format != WeightFormat::F32 || needed != Some(bytes.len()) {
             return damaged(format!("has tensor '{name}' as {} bytes of {format}, expected {needed:?} of f32", bytes.len()));
@@ -147,7 +227,7 @@ impl Source for PackedFile<'_> {
     }
 
     fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix> {
-        let (format, bytes) = self.take(name, &[outputs, inputs])?;
+        let (format, bytes) = self.file.take(name, &[outputs, inputs])?;
         let finite = match format {
             WeightFormat::F32 => bytes.as_chunks().0.iter().all(|bytes| f32::from_le_bytes(*bytes).is_finite()),
             // The upper half of an f32.
@@ -158,7 +238,7 @@ impl Source for PackedFile<'_> {
         if !finite {
             return not_finite(name);
         }
-        WeightMatrix::from_bytes(format, outputs, inputs, bytes).map_or_else(
+        self.matrices.matrix(format, [outputs, inputs], bytes).map_or_else(
             || damaged(format!("has tensor '{name}' with {} bytes that are no {format} matrix; pack the model again", bytes.len())),
             Ok,
         )

@@ -6,11 +6,13 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{REFERENCED, drawn_model, model, small};
+use common::{REFERENCED, drawn, drawn_model, model, small, weights};
 use minrnn_model::{FeedForwardKind, GruForm, MixerKind, ModelConfig, NormKind, Pooling, Positions, WeightFormat};
-use minrnn_stream::Workspace;
+use minrnn_stream::{AlignedBytes, PackedModel, Workspace};
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+/// Bytes that were asked for in all.
+static BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Held by the test that counts: there is one counter.
 static COUNTS: Mutex<()> = Mutex::new(());
 
@@ -20,6 +22,7 @@ struct Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        BYTES.fetch_add(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
@@ -81,5 +84,29 @@ fn a_step_of_numbers_allocates_nothing_whatever_the_mixer() {
             });
             assert_eq!(counted, 0, "{mixer}");
         }
+    }
+}
+
+/// A model that stays in the memory of its file takes as much again for everything that is no matrix, and no second copy of these.
+#[test]
+fn a_model_in_the_memory_of_its_file_makes_no_second_copy() {
+    let _counts = COUNTS.lock();
+    let config = ModelConfig { d_model: 192, n_layers: 2, ..small(MixerKind::MinGru) };
+    let (directory, tensors) = (tempfile::tempdir().unwrap(), drawn(&config, 7));
+    let path = directory.path().join("model.minrnn");
+    for &format in WeightFormat::ALL {
+        let entries = PackedModel::write(&path, &config, &mut weights(&tensors), format, &[]).unwrap();
+        let matrices: usize = entries.iter().filter(|entry| entry.shape.len() == 2).map(|entry| entry.bytes).sum();
+        let bytes = AlignedBytes::copied(&std::fs::read(&path).unwrap()).unwrap();
+        let counted = |load: &dyn Fn() -> PackedModel| {
+            let before = BYTES.load(Ordering::Relaxed);
+            let model = load();
+            let taken = BYTES.load(Ordering::Relaxed) - before;
+            drop(model);
+            taken
+        };
+        let shared = counted(&|| PackedModel::from_aligned(&bytes).unwrap());
+        let copied = counted(&|| PackedModel::from_bytes(&bytes).unwrap());
+        assert!(copied - shared >= matrices && shared < matrices / 4, "{format}: {shared} and {copied} bytes, {matrices} of matrices");
     }
 }

@@ -6,7 +6,7 @@ use common::{Tensors, assert_close, configs, distance, small, stepped, tensors, 
 use minrnn_model::{
     Classifier, FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind, Normalization, Section, TableTask, WeightFormat,
 };
-use minrnn_stream::{Model, PackedModel};
+use minrnn_stream::{AlignedBytes, Model, PackedModel};
 
 fn packed(config: &ModelConfig, tensors: &Tensors, format: WeightFormat, sections: &[Section<'_>]) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
@@ -169,6 +169,23 @@ fn logits_of_a_packed_model_are_those_of_the_reference() {
     let mut reference = common::reference::Reference::new(&config, &tensors);
     let expected: Vec<f32> = tokens.iter().flat_map(|&token| reference.step(token)).collect();
     assert_close(&stepped(&read.model, &tokens), &expected, 2e-6, "packed");
+}
+
+#[test]
+fn a_model_in_memory_of_others_gives_the_same_bits() {
+    for config in configs() {
+        let (tensors, tokens) = (tensors(&config, 3), tokens(&config, 12, 1));
+        for &format in WeightFormat::ALL {
+            let bytes = packed(&config, &tensors, format, &[Section::tokenizer(b"{}")]);
+            let expected = stepped(&PackedModel::from_bytes(&bytes).unwrap().model, &tokens);
+            let aligned = PackedModel::from_aligned(&AlignedBytes::copied(&bytes).unwrap()).unwrap();
+            let constant = PackedModel::from_constant(bytes.leak()).unwrap();
+            for PackedModel { model, tokenizer, .. } in [aligned, constant] {
+                assert_eq!(tokenizer.as_deref(), Some(&b"{}"[..]));
+                assert!(stepped(&model, &tokens) == expected, "{format} {config:?}");
+            }
+        }
+    }
 }
 
 #[test]

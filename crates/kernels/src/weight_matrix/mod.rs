@@ -36,6 +36,7 @@ mod codec;
 mod int4;
 mod int8;
 mod layout;
+mod lines;
 mod multiply;
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 mod pairs;
@@ -47,6 +48,7 @@ mod single;
 mod target;
 mod tile;
 
+pub use lines::AlignedBytes;
 pub use products::Inputs;
 
 use crate::choices;
@@ -55,7 +57,9 @@ use crate::shape::{elements, expect_len};
 use crate::simd::Level;
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::Range;
 use layout::{BLOCK, LINE_BYTES, Layout, Line};
+use lines::Lines;
 
 choices! {
     /// How the numbers of a weight matrix are stored.
@@ -110,7 +114,7 @@ pub struct WeightMatrix {
     outputs: usize,
     inputs: usize,
     /// The weights, then the scales.
-    lines: Vec<Line>,
+    lines: Lines,
 }
 
 impl fmt::Debug for WeightMatrix {
@@ -170,7 +174,7 @@ impl WeightMatrix {
                 }
             }
         }
-        Self { format, outputs, inputs, lines }
+        Self { format, outputs, inputs, lines: Lines::Own(lines) }
     }
 
     /// Length of [`WeightMatrix::to_bytes`], which is also the memory of the weights; `None` when no memory could hold it.
@@ -186,21 +190,56 @@ impl WeightMatrix {
         if Self::byte_len(format, outputs, inputs)? != bytes.len() {
             return None;
         }
-        let mut matrix = Self { format, outputs, inputs, lines: layout::from_bytes(bytes) };
-        let layout = matrix.layout();
-        let mut scales = matrix.scales().iter().flat_map(|line| line.0);
-        let finite = match format {
+        Self { format, outputs, inputs, lines: Lines::copied(bytes) }.checked()
+    }
+
+    /// The same of a part of `memory`, which is used where it lies: the matrix takes no memory of its own. It is copied where the part does not
+    /// begin at a multiple of 64 bytes, or the processor is not little-endian.
+    ///
+    /// `None` as for [`WeightMatrix::from_bytes`].
+    ///
+    /// # Panics
+    /// When there is no such part.
+    pub fn from_shared(format: WeightFormat, outputs: usize, inputs: usize, memory: &AlignedBytes, part: Range<usize>) -> Option<Self> {
+        let bytes = &memory[part.clone()];
+        if Self::byte_len(format, outputs, inputs)? != bytes.len() {
+            return None;
+        }
+        let lines = Lines::shared(memory, part).unwrap_or_else(|| Lines::copied(bytes));
+        Self { format, outputs, inputs, lines }.checked()
+    }
+
+    /// The same of constants, such as a file in flash memory; they are copied where they do not begin at a multiple of 64 bytes, or the processor
+    /// is not little-endian.
+    ///
+    /// `None` as for [`WeightMatrix::from_bytes`].
+    pub fn from_constant(format: WeightFormat, outputs: usize, inputs: usize, bytes: &'static [u8]) -> Option<Self> {
+        if Self::byte_len(format, outputs, inputs)? != bytes.len() {
+            return None;
+        }
+        let lines = Lines::constant(bytes).unwrap_or_else(|| Lines::copied(bytes));
+        Self { format, outputs, inputs, lines }.checked()
+    }
+
+    /// The matrix, if every scale is finite.
+    fn checked(mut self) -> Option<Self> {
+        let layout = self.layout();
+        let mut scales = self.scales().iter().flat_map(|line| line.0);
+        let finite = match self.format {
             WeightFormat::F32 | WeightFormat::Bf16 => true,
             WeightFormat::Int8 => scales.all(|bits| f32::from_bits(bits).is_finite()),
             WeightFormat::Int4 => scales.all(|bits| bf16::decode(bits, 0).is_finite() && bf16::decode(bits, 1).is_finite()),
         };
-        if format == WeightFormat::Bf16 && inputs % 2 == 1 {
+        if self.format == WeightFormat::Bf16 && self.inputs % 2 == 1 {
             // The padding of a row meets a 0 in products; it must not be a NaN.
-            for block in 0..layout.blocks {
-                matrix.lines[layout.line(block, layout.words - 1)].0.iter_mut().for_each(|word| *word &= 0xffff);
+            let last = |block: usize| layout.line(block, layout.words - 1);
+            let is_clean = (0..layout.blocks).all(|block| self.lines[last(block)].0.iter().all(|word| word >> 16 == 0));
+            if !is_clean {
+                let lines = self.lines.to_mut();
+                (0..layout.blocks).for_each(|block| lines[last(block)].0.iter_mut().for_each(|word| *word &= 0xffff));
             }
         }
-        finite.then_some(matrix)
+        finite.then_some(self)
     }
 
     /// The matrix as bytes, the same on every CPU: the lines of words of the layout (16 outputs side by side), little-endian, then the
@@ -226,7 +265,7 @@ impl WeightMatrix {
         self.inputs
     }
 
-    /// Memory of weights, scales and padding.
+    /// Memory of weights, scales and padding, the matrix's own or not.
     pub fn size_in_bytes(&self) -> usize {
         self.lines.len() * LINE_BYTES
     }

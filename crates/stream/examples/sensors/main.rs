@@ -6,12 +6,13 @@
 //! cargo run --release -p minrnn-stream --example sensors -- table F   write a table to train on to the file F
 //! ```
 //!
-//! The model reads the value itself and gives a probability for each kind of movement. It was made by
+//! The model reads the value itself and gives a probability for each kind of movement. A stream has no end, so its head sees the last step and not the
+//! mean of all (`pooling = last`). It was made by
 //!
 //! ```text
 //! cargo run --release -p minrnn-stream --example sensors -- table sensors.csv
 //! minrnn train --task classify --data sensors.csv --group recording --target movement --out run --set d_model=24 --set n_layers=2 \
-//!     --set expansion=1 --set ff_mult=2 --set batch_size=32 --set lr=5e-3 --set min_lr=5e-4 --set max_iterations=3000
+//!     --set expansion=1 --set ff_mult=2 --set pooling=last --set batch_size=32 --set lr=3e-3 --set min_lr=1e-4 --set max_iterations=3000
 //! minrnn pack run --weights int8 -o model.minrnn
 //! ```
 
