@@ -12,7 +12,6 @@ mod estimate;
 mod folder;
 mod grid;
 mod host;
-mod jobs;
 mod lengths;
 mod metric;
 mod outcome;

@@ -1,16 +1,18 @@
 //! The work: what is open is done, and every result written as it comes.
 
+mod jobs;
+
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use minrnn_bench::Line;
 
+use self::jobs::Task;
 use crate::baseline::baselines;
 use crate::count::count_parameters;
 use crate::estimate::Cost;
 use crate::folder::{self, Folder};
-use crate::jobs::{self, Task};
 use crate::plan::Bench;
 use crate::training::{self, Options};
 use crate::{Cell, Error, Filled, Grid, Host, Job, Notice, Result, Run, Scale, Target, Training, write};

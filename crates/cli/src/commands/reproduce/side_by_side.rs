@@ -7,7 +7,6 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use minrnn::train::{Ending, Event, duration};
 use minrnn_reproduce::Notice;
 
-use super::terminal::other_machine;
 use crate::display::say;
 
 /// At most one plain line of progress in this time.
@@ -134,4 +133,11 @@ impl SideBySide {
             None => say(text),
         }
     }
+}
+
+/// That a training goes on where numbers round differently.
+pub(super) fn other_machine(iteration: u64, before: &str, now: &str) -> String {
+    format!(
+        "goes on after {iteration} updates made on {before}, now on {now}: from here on numbers differ in rounding from those of one machine"
+    )
 }

@@ -6,7 +6,7 @@ use minrnn::train::Corpus;
 use minrnn_bench::Line;
 use minrnn_reproduce::{Bench, Error, Host, Notice, Result, Scale, Target};
 
-use super::side_by_side::SideBySide;
+use super::side_by_side::{SideBySide, other_machine};
 use crate::commands::bench::{BUILD, lines_of_own_process};
 use crate::display::{self, Display, say};
 use crate::{corpus, failure};
@@ -68,13 +68,6 @@ impl Host for Terminal {
     fn sentence(&self, error: &Error) -> String {
         crate::hint::with_hint(error)
     }
-}
-
-/// That a training goes on where numbers round differently.
-pub(super) fn other_machine(iteration: u64, before: &str, now: &str) -> String {
-    format!(
-        "goes on after {iteration} updates made on {before}, now on {now}: from here on numbers differ in rounding from those of one machine"
-    )
 }
 
 /// The settings of a measurement as flags.

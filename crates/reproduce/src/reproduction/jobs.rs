@@ -13,8 +13,8 @@ use minrnn::memory::Room;
 use minrnn::train::{Corpus, training_memory};
 use minrnn_bench::Line;
 
+use super::set;
 use crate::plan::Bench;
-use crate::reproduction::set;
 use crate::{Error, Grid, Host, Notice, Reproduction, Result, Run, Target, Training, training, write};
 
 /// A run to be made.
