@@ -277,6 +277,13 @@ fn trainings_side_by_side_come_out_as_one_after_the_other() {
     assert!(leftovers(&together).is_empty() && !together.join("unfinished").exists());
 }
 
+/// Checks that some runs could not be made, and that all of `parts` are told.
+fn tells_of(finished: &Finished, parts: &[&str]) {
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stderr.ends_with("some runs could not be made; the results of the others are complete\n"), "{finished:?}");
+    parts.iter().for_each(|part| assert!(finished.stderr.contains(part), "expected '{part}' in: {}", finished.stderr));
+}
+
 #[test]
 fn jobs_wait_for_memory_and_one_that_cannot_be_made_does_not_hold_the_others_up() {
     let scratch = Scratch::new();
@@ -285,7 +292,7 @@ fn jobs_wait_for_memory_and_one_that_cannot_be_made_does_not_hold_the_others_up(
     assert_eq!(results(&out).len(), 6, "{finished:?}");
     let other = scratch.path("other");
     let refused = Finished::of(reproduce(&other, &["table1"]).args(["--jobs", "4", "--memory-limit", "20MiB"]));
-    refused.failed(1, &["not done: training needs about", "the memory limit is 20"]);
+    tells_of(&refused, &["not done: training needs about", "the memory limit is 20"]);
     assert!(results(&other).is_empty());
 }
 
@@ -406,7 +413,7 @@ fn what_older_settings_or_rules_made_is_named_and_replaced_when_that_is_asked_fo
     result["best_iteration"] = 0.into();
     fs::write(&untrained, result.to_string()).unwrap();
     let left = Finished::of(&mut reproduce(&out, &["table1"]));
-    left.failed(1, &["--replace", "its best checkpoint is the untrained model"]);
+    tells_of(&left, &["--replace", "its best checkpoint is the untrained model"]);
     let page = read(out.join("table1.md"));
     assert!(page.contains("## To be made again") && page.contains("4 of 6 runs are done."), "{page}");
     let replaced = Finished::of(reproduce(&out, &["table1"]).arg("--replace")).ok();
