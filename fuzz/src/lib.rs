@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use minrnn_model::{
-    Candidate, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Pooling, Positions, Section, TensorSpec, WeightFormat, Weights,
-    WiringKind, write_safetensors,
+    Candidate, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Pooling, Positions, Section, TensorSpec, WeightFormat,
+    Weights, WiringKind, write_safetensors,
 };
 use minrnn_stream::{Model, PackedModel, Reads, State, Workspace};
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use minrnn::data::table::{
-    Classification, ClassificationConfig, Forecasting, ForecastingConfig, Numbers, Series, TableTask, Wanted, read_table,
+    Classification, ClassificationConfig, Forecasting, ForecastingConfig, Numbers, Series, TableTask, Wanted, read_series, read_table,
 };
 use minrnn::data::{Batch, IoKind, SequenceTask, Sequences, Tokenizer, TokenizerKind};
 use minrnn::rng::Purpose;
@@ -80,7 +80,7 @@ fn use_description(path: &Path, task: &dyn SequenceTask) {
     };
     let description = task.description().expect("a table has one");
     let kept = TableTask::from_json(description, width(task.reads()), width(task.predicts())).expect("it describes this task");
-    let series: Vec<Series> = kept.read(path).expect("the table has the columns it was described by");
+    let series: Vec<Series> = read_series(&kept, path).expect("the table has the columns it was described by");
     assert!(series.iter().all(|series| series.len() >= 2));
 }
 

@@ -29,6 +29,6 @@ fuzz_target!(
             Prediction::Values(values) => values,
         };
         assert_eq!(predicted.len(), outputs);
-        let _ = task.read(&file("table", b"id,x,y\na,1,2\na,3,4\n"));
+        let _ = minrnn::data::table::read_series(&task, &file("table", b"id,x,y\na,1,2\na,3,4\n"));
     }
 );
