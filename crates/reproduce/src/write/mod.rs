@@ -21,8 +21,15 @@ use crate::{Grid, Result};
 pub fn write(grid: &Grid, folder: &Folder, with_pictures: bool) -> Result<()> {
     let name = &grid.target.name;
     if with_pictures {
-        picture::draw(grid, folder)?;
-        picture::draw_lengths(grid, folder)?;
+        for (is_drawn, name) in
+            [(picture::draw(grid, folder)?, name.clone()), (picture::draw_lengths(grid, folder)?, picture::lengths_name(name))]
+        {
+            // One of older results says nothing of these.
+            let old = ["svg", "png"].map(|ending| folder.file(&name, ending));
+            for path in old.iter().filter(|path| !is_drawn && path.exists()) {
+                std::fs::remove_file(path).map_err(|source| minrnn::Error::io("remove", path, source))?;
+            }
+        }
     }
     let pictures = [name.clone(), picture::lengths_name(name)];
     let pictures: Vec<String> = pictures.into_iter().filter(|name| folder.file(name, "svg").exists()).collect();
@@ -34,7 +41,7 @@ pub fn write(grid: &Grid, folder: &Folder, with_pictures: bool) -> Result<()> {
 #[cfg(test)]
 pub(crate) mod tests {
     use crate::outcome::tests::outcome;
-    use crate::{Baseline, Begun, Filled, FolderProblem, Grid, Origin, Outcome, Run, Scale, Stretch, Target};
+    use crate::{Baseline, Begun, Filled, Folder, FolderProblem, Grid, Origin, Outcome, Run, Scale, Stretch, Target};
 
     pub fn target() -> Target {
         let text = r#"
@@ -100,5 +107,20 @@ pub(crate) mod tests {
             learned_lengths: vec![None; 2],
             ..Grid::empty(target, Scale::Cpu, command)
         }
+    }
+
+    #[test]
+    fn a_picture_of_what_is_no_longer_there_goes() {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = Folder::open(scratch.path(), Scale::Cpu).unwrap();
+        let target = target();
+        super::write(&grid(&target), &folder, true).unwrap();
+        let files = ["t", "t-lengths"].map(|name| folder.file(name, "svg"));
+        assert!(files.iter().all(|file| file.exists()));
+        let cells = (0..3).map(|_| vec![Filled::Quoted(String::new()), Filled::Quoted(String::new())]).collect();
+        super::write(&Grid { cells, ..grid(&target) }, &folder, true).unwrap();
+        assert!(files.iter().all(|file| !file.exists()));
+        let page = std::fs::read_to_string(folder.file("t", "md")).unwrap();
+        assert!(!page.contains("t.svg") && !page.contains("t-lengths.svg"));
     }
 }
