@@ -14,7 +14,7 @@
 
 use burn::module::Module;
 use burn::nn::Linear;
-use burn::tensor::{Tensor, activation};
+use burn::tensor::Tensor;
 use minrnn_model::CheckedConfig;
 
 use super::init::Initializer;
@@ -90,8 +90,9 @@ impl RetNet {
         Retention::ret_net(self.n_heads, self.query.weight.dims()[1] / self.n_heads)
     }
 
-    /// SiLU(`gate`) ⊙ `o` / √(mean o² + 1e−6), the mean being that of a head; both `[N, E]`.
-    fn gated_norm(&self, gate: Tensor<2>, o: Tensor<2>) -> Tensor<2> {
+    /// SiLU(`gate`) ⊙ `o` / √(mean o² + 1e−6), the mean being that of a head; both `[B, T, E]`.
+    fn gated_norm(&self, gate: Tensor<3>, o: Tensor<3>) -> Tensor<2> {
+        let (gate, o) = (rows(ops::silu(gate)), rows(o));
         let [n, e] = o.dims();
         if n == 0 {
             return o;
@@ -99,7 +100,7 @@ impl RetNet {
         let o = o.reshape([n, self.n_heads, e / self.n_heads]);
         let mean_square = (o.clone() * o.clone()).mean_dim(2);
         let normed = (o / (mean_square + EPS).sqrt()).reshape([n, e]);
-        activation::silu(gate) * normed
+        gate * normed
     }
 }
 
@@ -117,7 +118,7 @@ impl Mixer for RetNet {
         let [batch, seq_len, _] = x.dims();
         let [q, k, v, gate] = [&self.query, &self.key, &self.value, &self.gate].map(|linear| matmul(linear, x.clone()));
         let (o, retention) = ops::retention(&self.form(), q, k, v, state.retention, steps);
-        let y = matmul_rows(self.gated_norm(rows(gate), rows(o)), self.out_proj.weight.val());
+        let y = matmul_rows(self.gated_norm(gate, o), self.out_proj.weight.val());
         (sequences(y, batch, seq_len), RetNetState { retention })
     }
 }
