@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use minrnn_fuzz::{configs, packed_file, packed_model, packed_parts, seeds, use_model};
-use minrnn_model::{Classifier, Normalization, Section, TableTask, WeightFormat};
+use minrnn_model::{Classifier, ModelConfig, Normalization, Section, TableTask, WeightFormat};
 use minrnn_stream::PackedModel;
 
 fuzz_target!(
@@ -24,6 +24,9 @@ fuzz_target!(
         let table = table.expect("names and numbers are JSON");
         let of_values = configs().into_iter().find(|config| config.input_width == 2).expect("one reads numbers");
         files.push(packed_parts(&packed_model(&of_values, WeightFormat::Bf16, &[Section::table(&table)])));
+        let policy = ModelConfig { decision: true, input_width: 6, n_outputs: 2, d_model: 4, n_layers: 1, ..Default::default() };
+        let encoding = br#"{"mean": [0, 1], "deviation": [1, 2], "action_width": 2, "return_scale": 3}"#;
+        files.push(packed_parts(&packed_model(&policy, WeightFormat::Int4, &[Section::policy(encoding)])));
         files
     }),
     |data: &[u8]| {
@@ -31,6 +34,10 @@ fuzz_target!(
         let Ok(packed) = PackedModel::from_bytes(made.as_deref().unwrap_or(data)) else { return };
         let bytes: usize = packed.tensors.iter().map(|entry| entry.bytes).sum();
         assert!(bytes <= data.len() && packed.tokenizer.as_ref().is_none_or(|tokenizer| tokenizer.len() <= data.len()));
+        if let Some(table) = &packed.table {
+            let mut numbers = Vec::new();
+            table.predict_into(&vec![0.5; packed.model.outputs()], &mut numbers);
+        }
         use_model(&packed.model);
     }
 );

@@ -17,7 +17,7 @@ fuzz_target!(
     init: seeds("policy", || Vec::from([MixerKind::MinGru, MixerKind::Attention].map(|mixer| {
         let base = ModelConfig { input_width: 5, n_outputs: 1, d_model: 4, n_layers: 1, n_heads: 2, max_seq_len: 8, ..Default::default() };
         let config = ModelConfig { mixer, ff: FeedForwardKind::None, ..base };
-        let encoding = StepEncoding { mean: vec![0.1, -3.0], deviation: vec![1.5, 0.25], action_width: 1, return_scale: 1000.0 };
+        let encoding = StepEncoding { mean: vec![0.1, -3.0], deviation: vec![1.5, 0.25], action_width: 1, return_scale: 1000.0, best_return: None };
         let model = Decision::new(&config, 1, &Device::flex()).expect("there is such a model");
         Policy { config, encoding, model }.save(folder()).expect("it can be written");
         let files = [CONFIG_FILE, TASK_FILE, WEIGHTS_FILE].map(|name| std::fs::read(folder().join(name)).expect("it was written"));

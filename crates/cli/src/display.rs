@@ -154,6 +154,7 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
     writeln!(out, "curves: {run}/curves.svg")?;
     match trainer.data() {
         Data::Text { .. } => writeln!(out, "next: minrnn generate {run} --prompt \"...\"    or: minrnn eval {run}")?,
+        Data::Task(_) if trainer.experiment().model.decision => writeln!(out, "next: minrnn rollout {run}    or: minrnn pack {run}")?,
         data @ Data::Task(_) if data.has_parts() => writeln!(out, "next: minrnn predict {run} --data FILE    or: minrnn eval {run}")?,
         Data::Task(_) => writeln!(out, "next: minrnn eval {run}    or train on a text of yours: minrnn train --data FILE")?,
     }

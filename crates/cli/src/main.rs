@@ -51,6 +51,8 @@ enum Command {
     Predict(commands::predict::Args),
     /// Answer every row or character of standard input as soon as it is there
     Stream(commands::stream::Args),
+    /// Let a trained policy act in the built-in environment, or record episodes there
+    Rollout(commands::rollout::Args),
     /// Continue a prompt with a trained model
     Generate(commands::generate::Args),
     /// Put a trained model into one file, its weights as f32, bf16, int8 or int4
@@ -105,6 +107,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Eval(args) => commands::eval::run(args),
         Command::Predict(args) => commands::predict::run(args),
         Command::Stream(args) => commands::stream::run(args),
+        Command::Rollout(args) => commands::rollout::run(args),
         Command::Generate(args) => commands::generate::run(args),
         Command::Pack(args) => commands::pack::run(args),
         Command::Import(args) => commands::import::run(args),

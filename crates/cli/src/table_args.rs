@@ -5,22 +5,24 @@ use minrnn::train::{DataConfig, Task};
 
 use crate::failure::WrongInput;
 
-/// What is learned from a table.
+/// What is learned from a file that is no text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum TableTask {
+enum FileTask {
     /// The class of every sequence
     Classify,
     /// The next values of every sequence
     Forecast,
+    /// The action at every step of recorded episodes, from a file of trajectories
+    Policy,
 }
 
 /// To be flattened into the arguments of a command.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Tables")]
 pub struct TableArgs {
-    /// Learn from the table in --data
+    /// Learn from the table in --data, or from its recorded episodes
     #[arg(long, value_name = "TASK")]
-    task: Option<TableTask>,
+    task: Option<FileTask>,
     /// The column with the class, or those to forecast, with commas between
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     target: Vec<String>,
@@ -42,16 +44,18 @@ impl TableArgs {
     /// The built-in experiment of the task.
     pub fn experiment(&self) -> Option<&'static str> {
         self.task.map(|task| match task {
-            TableTask::Classify => "classify",
-            TableTask::Forecast => "forecast",
+            FileTask::Classify => "classify",
+            FileTask::Forecast => "forecast",
+            FileTask::Policy => "policy",
         })
     }
 
     /// Puts what is given in place of `data`'s own.
     pub fn apply(&self, data: &mut DataConfig) -> anyhow::Result<()> {
         match self.task {
-            Some(TableTask::Classify) => data.task = Task::Classify,
-            Some(TableTask::Forecast) => data.task = Task::Forecast,
+            Some(FileTask::Classify) => data.task = Task::Classify,
+            Some(FileTask::Forecast) => data.task = Task::Forecast,
+            Some(FileTask::Policy) => data.task = Task::Policy,
             None => {}
         }
         if !data.task.reads_table() {

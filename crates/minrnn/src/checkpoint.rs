@@ -25,7 +25,7 @@ use tempfile::TempDir;
 use crate::data::Tokenizer;
 use crate::data::offline_rl::StepEncoding;
 use crate::data::table::TableTask;
-use crate::model::SequenceModel;
+use crate::model::{AnyModel, SequenceModel};
 use crate::{Error, Result, parameters};
 
 /// Name of the vocabulary in a checkpoint directory.
@@ -36,23 +36,35 @@ const MAX_TASK_BYTES: u64 = 1 << 26;
 
 /// A model read from a checkpoint.
 #[derive(Debug)]
-pub struct LoadedModel {
+pub struct LoadedModel<M = SequenceModel> {
     /// The configuration beside the weights.
     pub config: CheckpointConfig,
     /// The model.
-    pub model: SequenceModel,
+    pub model: M,
     /// The vocabulary, where the model reads text.
     pub tokenizer: Option<Tokenizer>,
 }
 
-/// Reads the model in the checkpoint directory `directory`.
+/// Reads the model of sequences in the checkpoint directory `directory`.
+///
+/// # Errors
+/// When a file is missing, damaged, or belongs to another model, and when the model is a policy.
+pub fn load_model(directory: impl AsRef<Path>, device: &Device) -> Result<LoadedModel> {
+    let LoadedModel { config, model, tokenizer } = load_any_model(&directory, device)?;
+    match model {
+        AnyModel::Sequence(model) => Ok(LoadedModel { config, model, tokenizer }),
+        AnyModel::Policy(_) => Err(Error::malformed(directory.as_ref(), "it is a policy, which acts; expected a model of sequences")),
+    }
+}
+
+/// Reads whatever model is in the checkpoint directory `directory`.
 ///
 /// # Errors
 /// When a file is missing, damaged, or belongs to another model.
-pub fn load_model(directory: impl AsRef<Path>, device: &Device) -> Result<LoadedModel> {
+pub fn load_any_model(directory: impl AsRef<Path>, device: &Device) -> Result<LoadedModel<AnyModel>> {
     let directory = directory.as_ref();
     let (config, mut weights) = read_checkpoint(directory)?;
-    let model = SequenceModel::new(&config.model, 0, device)?;
+    let model = AnyModel::new(&config.model, 0, device)?;
     let model = load_weights(model, &mut weights)?;
     weights.expect_empty()?;
     let path = directory.join(TOKENIZER_FILE);
@@ -108,22 +120,15 @@ pub fn table_task_of(files: &CheckpointFiles, config: &ModelConfig) -> Result<Op
     Ok(Some((task, text)))
 }
 
-/// How the steps of a policy become numbers and its file's content, where the checkpoint of a model of `config` is that of a policy.
+/// How the steps of a policy become numbers, and its file's content.
 ///
 /// # Errors
 /// When it cannot be read or belongs to another model.
-pub fn policy_of(files: &CheckpointFiles, config: &ModelConfig) -> Result<Option<(StepEncoding, Vec<u8>)>> {
+pub fn policy_of(files: &CheckpointFiles, config: &ModelConfig) -> Result<(StepEncoding, Vec<u8>)> {
     let path = files.path(TASK_FILE);
-    let Some(text) = files.find(TASK_FILE, MAX_TASK_BYTES)? else { return Ok(None) };
-    // Other descriptions have other keys.
-    let Ok(encoding) = serde_json::from_slice::<StepEncoding>(&text) else { return Ok(None) };
-    encoding.validate().map_err(|error| Error::malformed(&path, error.to_string()))?;
-    let (expected, found) = ([config.input_width, config.n_outputs], [encoding.width(), encoding.action_width]);
-    if expected != found {
-        let problem = format!("it makes rows and actions of {found:?} numbers, but the model beside it has {expected:?}");
-        return Err(Error::malformed(&path, problem));
-    }
-    Ok(Some((encoding, text)))
+    let text = files.bytes(TASK_FILE, MAX_TASK_BYTES)?;
+    let encoding = StepEncoding::of_model(&text, config).map_err(|error| Error::malformed(&path, error.to_string()))?;
+    Ok((encoding, text))
 }
 
 /// Makes the checkpoint directory `directory`, which must not exist, of `tensors` and the vocabulary in the file `tokenizer`. It appears

@@ -3,17 +3,12 @@
 use std::path::Path;
 
 use burn::tensor::Device;
-use minrnn_model::{
-    CheckpointConfig, CheckpointFiles, DIGESTS_FILE, ModelConfig, WEIGHTS_FILE, create_directories, read_checkpoint, write_atomic,
-};
+use minrnn_model::{CheckpointConfig, CheckpointFiles, DIGESTS_FILE, ModelConfig, WEIGHTS_FILE, create_directories, write_atomic};
 
-use crate::checkpoint::{TASK_FILE, load_weights, save_weights};
+use crate::checkpoint::{LoadedModel, TASK_FILE, load_any_model, policy_of, save_weights};
 use crate::data::offline_rl::StepEncoding;
-use crate::model::Decision;
+use crate::model::{AnyModel, Decision};
 use crate::{Error, Result};
-
-/// Far more than means and deviations of any sensible number of observations take.
-const MAX_TASK_BYTES: u64 = 1 << 24;
 
 /// A policy with all that acting needs.
 #[derive(Debug)]
@@ -39,7 +34,7 @@ impl Policy {
             // Those of a policy that is replaced.
             std::fs::remove_file(&digests).map_err(|error| Error::io("remove", &digests, error))?;
         }
-        CheckpointConfig::new(self.config.clone()).write(directory)?;
+        CheckpointConfig::new(ModelConfig { decision: true, ..self.config.clone() }).write(directory)?;
         save_weights(&self.model, directory.join(WEIGHTS_FILE))?;
         let path = directory.join(TASK_FILE);
         let text = serde_json::to_vec_pretty(&self.encoding).map_err(|error| Error::malformed(&path, error.to_string()))?;
@@ -53,21 +48,12 @@ impl Policy {
     /// When a file is missing, damaged, or belongs to another model.
     pub fn load(directory: impl AsRef<Path>, device: &Device) -> Result<Self> {
         let directory = directory.as_ref();
-        let (config, mut weights) = read_checkpoint(directory)?;
+        let LoadedModel { config, model, .. } = load_any_model(directory, device)?;
+        let AnyModel::Policy(model) = model else {
+            return Err(Error::malformed(directory, "expected a policy, found a model of sequences, which does not act"));
+        };
         let config = config.model;
-        let model = load_weights(Decision::new(&config, 0, device)?, &mut weights)?;
-        weights.expect_empty()?;
-        let files = CheckpointFiles::open(directory)?;
-        let path = files.path(TASK_FILE);
-        let text = files.bytes(TASK_FILE, MAX_TASK_BYTES)?;
-        let encoding: StepEncoding = serde_json::from_slice(&text)
-            .map_err(|error| Error::malformed(&path, format!("expected means and deviations of observations: {error}")))?;
-        encoding.validate().map_err(|error| Error::malformed(&path, error.to_string()))?;
-        let (expected, found) = ([config.input_width, config.n_outputs], [encoding.width(), encoding.action_width]);
-        if expected != found {
-            let problem = format!("it makes rows and actions of {found:?} numbers, but the model beside it has {expected:?}");
-            return Err(Error::malformed(&path, problem));
-        }
+        let encoding = policy_of(&CheckpointFiles::open(directory)?, &config)?.0;
         Ok(Self { config, encoding, model })
     }
 }
@@ -81,8 +67,9 @@ mod tests {
     use crate::ops::StepCodes;
 
     fn policy() -> Policy {
-        let config = ModelConfig { input_width: 5, n_outputs: 1, d_model: 8, ..Default::default() };
-        let encoding = StepEncoding { mean: vec![0.1, -3.0], deviation: vec![1.5, 0.25], action_width: 1, return_scale: 1000.0 };
+        let config = ModelConfig { input_width: 5, n_outputs: 1, decision: true, d_model: 8, ..Default::default() };
+        let encoding =
+            StepEncoding { mean: vec![0.1, -3.0], deviation: vec![1.5, 0.25], action_width: 1, return_scale: 1000.0, best_return: None };
         let model = Decision::new(&config, 1, &Device::flex()).unwrap();
         Policy { config, encoding, model }
     }
@@ -96,6 +83,21 @@ mod tests {
         let rows = Tensor::<3>::from_data([[[0.5, -1.0, 2.0, 0.0, 0.0], [0.4, 1.0, 0.3, -0.7, 0.001]]], &Device::flex());
         let act = |model: &Decision| model.forward(rows.clone(), None, &StepCodes::dense(), Mode::Evaluate).0.into_data();
         assert_eq!(act(&loaded.model), act(&policy.model));
+    }
+
+    #[test]
+    fn a_policy_of_before_the_configuration_said_so_is_one() {
+        let (dir, policy) = (tempfile::tempdir().unwrap(), policy());
+        policy.save(dir.path()).unwrap();
+        std::fs::remove_file(dir.path().join(DIGESTS_FILE)).unwrap();
+        let path = dir.path().join(minrnn_model::CONFIG_FILE);
+        let mut config: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        assert_eq!(config["model"].as_object_mut().unwrap().remove("decision"), Some(true.into()));
+        std::fs::write(&path, config.to_string()).unwrap();
+        let loaded = Policy::load(dir.path(), &Device::flex()).unwrap();
+        assert_eq!((&loaded.config, &loaded.encoding), (&policy.config, &policy.encoding));
+        let refused = crate::checkpoint::load_model(dir.path(), &Device::flex()).unwrap_err();
+        assert!(refused.to_string().contains("it is a policy"), "{refused}");
     }
 
     #[test]

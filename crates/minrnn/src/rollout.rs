@@ -38,6 +38,36 @@ pub struct Rollout {
     pub seed: u64,
 }
 
+/// Something that acts upon what it is shown.
+pub trait Actor {
+    /// Numbers in a row and in an action.
+    fn widths(&self) -> [usize; 2];
+
+    /// The next action of every episode, one after the other, from the rows that are `shown` of each, as many for each.
+    ///
+    /// # Errors
+    /// When the rows cannot be read.
+    fn act(&mut self, shown: Shown<'_>) -> Result<Vec<f32>>;
+}
+
+/// What a policy is shown of episodes that are played side by side.
+#[derive(Debug, Clone, Copy)]
+pub enum Shown<'a> {
+    /// Windows that begin anew, row-major `[B, K, width]`. The first `padded` rows of each are zeros before the episode.
+    Windows {
+        /// Number of episodes B.
+        batch: usize,
+        /// The numbers.
+        rows: &'a [f32],
+        /// Number of rows before the episode.
+        padded: usize,
+        /// What the policy makes of these.
+        padding: LeftPadding,
+    },
+    /// The next row of each, `[B, width]`, of episodes whose other rows were shown before.
+    Next(&'a [f32]),
+}
+
 impl Rollout {
     /// One episode in each of the `environments`, side by side; a policy of `policy.valid()` acts fastest.
     ///
@@ -49,17 +79,29 @@ impl Rollout {
         encoding: &StepEncoding,
         environments: &mut [E],
     ) -> Result<Trajectories> {
-        self.check(policy, encoding, environments)?;
+        self.play_with(&mut Carrying { policy, state: None }, encoding, environments)
+    }
+
+    /// The same with whoever acts, of whom nothing was asked before.
+    ///
+    /// # Errors
+    /// When policy, encoding and environments do not have the same widths, or the window has no step; those of the actor.
+    pub fn play_with<E: Environment>(
+        &self,
+        actor: &mut dyn Actor,
+        encoding: &StepEncoding,
+        environments: &mut [E],
+    ) -> Result<Trajectories> {
+        self.check(actor.widths(), encoding, environments)?;
         let begin = |(index, environment): (usize, &mut E)| {
             let mut rng = stream(self.seed, Purpose::TestData, index as u64);
             Episode::begin(environment, self.target_return, encoding, &mut rng)
         };
         let mut episodes: Vec<Episode> = environments.iter_mut().enumerate().map(begin).collect();
-        let mut view = View { memory: self.memory, state: None };
         let mut time = 0;
         while episodes.iter().any(|episode| episode.ending.is_none()) {
             episodes.iter_mut().for_each(|episode| episode.observe(encoding, time));
-            let actions = view.act(policy, &episodes)?;
+            let actions = self.ask(actor, &episodes)?;
             time += 1;
             for ((environment, episode), action) in
                 environments.iter_mut().zip(&mut episodes).zip(actions.chunks_exact(encoding.action_width))
@@ -74,11 +116,29 @@ impl Rollout {
         Ok(played)
     }
 
-    fn check<M: Mixer, E: Environment>(&self, policy: &Decision<M>, encoding: &StepEncoding, environments: &[E]) -> Result<()> {
+    /// The action of every episode.
+    fn ask(&self, actor: &mut dyn Actor, episodes: &[Episode]) -> Result<Vec<f32>> {
+        let [width, _] = actor.widths();
+        let last = |n: usize| episodes.iter().flat_map(move |episode| &episode.rows[episode.rows.len() - n * width..]);
+        match self.memory {
+            Memory::Carried => actor.act(Shown::Next(&last(1).copied().collect::<Vec<f32>>())),
+            Memory::Window { context, padding } => {
+                let n_steps = (episodes[0].rows.len() / width).min(context);
+                let padded = context - n_steps;
+                let mut rows = vec![0.0; episodes.len() * context * width];
+                for (window, episode) in rows.chunks_exact_mut(context * width).zip(episodes) {
+                    window[padded * width..].copy_from_slice(&episode.rows[episode.rows.len() - n_steps * width..]);
+                }
+                actor.act(Shown::Windows { batch: episodes.len(), rows: &rows, padded, padding })
+            }
+        }
+    }
+
+    fn check<E: Environment>(&self, found: [usize; 2], encoding: &StepEncoding, environments: &[E]) -> Result<()> {
         if matches!(self.memory, Memory::Window { context: 0, .. }) {
             return Err(Error::Config("the context of a roll-out must be at least 1 step, found 0".into()));
         }
-        let (expected, found) = ([encoding.width(), encoding.action_width], [policy.input_width(), policy.action_width()]);
+        let expected = [encoding.width(), encoding.action_width];
         if expected != found {
             return Err(Error::Shape(format!("expected a policy of rows and actions of {expected:?} numbers, found {found:?}")));
         }
@@ -144,35 +204,33 @@ impl Episode {
     }
 }
 
-/// What of the rows a policy is shown.
-struct View<S> {
-    memory: Memory,
-    /// What is carried from step to step, if anything.
-    state: Option<BackboneState<S>>,
+/// A policy, and the state that it carries from step to step, if it does.
+struct Carrying<'a, M: Mixer> {
+    policy: &'a Decision<M>,
+    state: Option<BackboneState<M::State>>,
 }
 
-impl<S> View<S> {
-    /// The action of every episode, one after the other.
-    fn act<M: Mixer<State = S>>(&mut self, policy: &Decision<M>, episodes: &[Episode]) -> Result<Vec<f32>> {
-        let (batch, width, device) = (episodes.len(), policy.input_width(), policy.device());
-        let context = match self.memory {
-            Memory::Window { context, .. } => context,
-            Memory::Carried => 1,
+impl<M: Mixer> Actor for Carrying<'_, M> {
+    fn widths(&self) -> [usize; 2] {
+        [self.policy.input_width(), self.policy.action_width()]
+    }
+
+    fn act(&mut self, shown: Shown<'_>) -> Result<Vec<f32>> {
+        let (width, device) = (self.policy.input_width(), self.policy.device());
+        let tensor = |rows: &[f32], shape| Tensor::<3>::from_data(TensorData::new(rows.to_vec(), shape), &device);
+        let (actions, context) = match shown {
+            Shown::Windows { batch, rows, padded, padding } => {
+                let context = rows.len() / (batch * width);
+                let steps = padding.segments(&vec![padded; batch]).steps(batch, context)?;
+                (self.policy.forward(tensor(rows, [batch, context, width]), None, &steps, Mode::Evaluate).0, context)
+            }
+            Shown::Next(rows) => {
+                let inputs = tensor(rows, [rows.len() / width, 1, width]);
+                let (actions, state) = self.policy.forward(inputs, self.state.take(), &StepCodes::dense(), Mode::Evaluate);
+                self.state = Some(state);
+                (actions, 1)
+            }
         };
-        let n_steps = (episodes[0].rows.len() / width).min(context);
-        let padded = context - n_steps;
-        let mut inputs = vec![0.0; batch * context * width];
-        for (window, episode) in inputs.chunks_exact_mut(context * width).zip(episodes) {
-            window[padded * width..].copy_from_slice(&episode.rows[episode.rows.len() - n_steps * width..]);
-        }
-        let inputs = Tensor::<3>::from_data(TensorData::new(inputs, [batch, context, width]), &device);
-        let steps = match self.memory {
-            Memory::Window { padding, .. } => padding.segments(&vec![padded; batch]).steps(batch, context)?,
-            Memory::Carried => StepCodes::dense(),
-        };
-        let (actions, state) = policy.forward(inputs, self.state.take(), &steps, Mode::Evaluate);
-        self.state = (self.memory == Memory::Carried).then_some(state);
-        let actions = actions.narrow(1, context - 1, 1);
-        Ok(actions.into_data().try_to_vec().expect("actions are f32"))
+        Ok(actions.narrow(1, context - 1, 1).into_data().try_to_vec().expect("actions are f32"))
     }
 }

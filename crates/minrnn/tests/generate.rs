@@ -6,11 +6,11 @@ use std::path::Path;
 use burn::nn::Embedding;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn::data::Tokenizer;
-use minrnn::generate::{ModelIdentity, Session, TextGenerator, TokenSession, start_token};
+use minrnn::generate::{ModelIdentity, RuntimeSession, Session, TextGenerator, TokenSession, start_token};
 use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
-use minrnn_model::{InitialState, MixerKind, ModelConfig, NormKind, ScanKind, Weights, write_safetensors};
+use minrnn_model::{InitialState, MixerKind, ModelConfig, NormKind, ScanKind, WeightFormat, Weights, write_safetensors};
 use minrnn_stream::Sampling;
 
 const ALPHABET: &str = "\n abcdefghijklmnopqrstuvwxyz";
@@ -175,7 +175,7 @@ fn generator<'m>(
 }
 
 /// What each row generates with `n` more tokens, nothing held back given up.
-fn more(generator: &mut TextGenerator<'_, Session<'_>>, n: usize) -> Vec<String> {
+fn more(generator: &mut TextGenerator<'_, impl TokenSession>, n: usize) -> Vec<String> {
     let mut texts = vec![String::new(); generator.batch_size()];
     generator
         .generate(n, |piece| {
@@ -232,6 +232,26 @@ fn a_saved_generator_goes_on_as_if_never_interrupted() {
             }
         }
         assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn a_generator_that_training_saved_goes_on_in_the_runtime() {
+    let (directory, tokenizer) = (tempfile::tempdir().unwrap(), tokenizer());
+    let (path, weights) = (directory.path().join("session"), directory.path().join("weights"));
+    for &mixer in MixerKind::ALL {
+        let config = config(mixer);
+        let model = model(&config);
+        let identity = ModelIdentity::of(&config, &model);
+        let sampling = Sampling { temperature: 0.0, ..Default::default() };
+        let mut trained = generator(&model, &tokenizer, &["the cat", "a"], sampling);
+        more(&mut trained, 5);
+        trained.save(&path, &identity).unwrap();
+        minrnn::checkpoint::save_weights(&model, &weights).unwrap();
+        let runtime = minrnn_stream::Model::new(&config, &mut Weights::read(&weights).unwrap(), WeightFormat::F32).unwrap();
+        let like = RuntimeSession::new(&runtime, 0).unwrap();
+        let mut deployed = TextGenerator::load(&path, &like, &tokenizer, &identity).unwrap_or_else(|error| panic!("{mixer}: {error}"));
+        assert_eq!(more(&mut deployed, 30), more(&mut trained, 30), "{mixer}");
     }
 }
 

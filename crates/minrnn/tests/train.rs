@@ -145,7 +145,7 @@ fn a_checkpoint_evaluates_as_the_model_it_was_made_of() {
     let read = minrnn::checkpoint::load_model(last, &Device::flex()).unwrap().model;
     let mut set = trainer.data().full_pass(trainer.experiment(), false).unwrap().unwrap();
     let go_on = AtomicBool::new(false);
-    let own = burn::module::Module::valid(trainer.model());
+    let own = burn::module::Module::valid(trainer.model().sequence().unwrap());
     let scores = [read, own].map(|model| minrnn::train::evaluate(&model, &mut *set, &go_on).unwrap().unwrap());
     assert_eq!(scores[0], scores[1]);
 }
@@ -169,7 +169,7 @@ fn micro_batches_are_averaged_as_if_they_were_one_batch() {
     let scratch = Scratch::new();
     let settings = ["accumulation=2", "clip_norm=0"];
     let mut trainer = scratch.start("run", &settings);
-    let (experiment, model) = (trainer.experiment().clone(), trainer.model().clone());
+    let (experiment, model) = (trainer.experiment().clone(), trainer.model().sequence().unwrap().clone());
     // The rows of both micro-batches in one batch of 8.
     let mut source = trainer.data().training(&experiment).unwrap();
     let (mut rows, second) = (source.batch(0, 0).unwrap(), source.batch(0, 1).unwrap());
@@ -204,10 +204,10 @@ fn the_clip_is_one_factor_for_all_gradients_together() {
     let experiment = scratch.experiment(&["betas=0.9,0.99"]);
     let trainer = scratch.start("run", &[]);
     let batch = trainer.data().training(trainer.experiment()).unwrap().batch(0, 0).unwrap();
-    let gradients = GradientMap::new(trainer.model(), &loss(trainer.model(), &batch).backward());
+    let gradients = GradientMap::new(trainer.model().sequence().unwrap(), &loss(trainer.model().sequence().unwrap(), &batch).backward());
     let update = |clip_norm| {
         let mut optimizer = Optimizer::new(&TrainConfig { clip_norm, ..experiment.train.clone() });
-        let (_, norm) = optimizer.update(trainer.model().clone(), gradients.clone(), 1.0, 1e-3, 0).unwrap();
+        let (_, norm) = optimizer.update(trainer.model().sequence().unwrap().clone(), gradients.clone(), 1.0, 1e-3, 0).unwrap();
         (first_moments(&optimizer), norm)
     };
     let (free, free_norm) = update(0.0);
@@ -230,12 +230,12 @@ fn decay_pulls_the_parameters_of_its_group_and_no_other() {
     let scratch = Scratch::new();
     let trainer = scratch.start("run", &["conv=true", "norm=layer", "initial_state=learned"]);
     let batch = trainer.data().training(trainer.experiment()).unwrap().batch(0, 0).unwrap();
-    let gradients = GradientMap::new(trainer.model(), &loss(trainer.model(), &batch).backward());
+    let gradients = GradientMap::new(trainer.model().sequence().unwrap(), &loss(trainer.model().sequence().unwrap(), &batch).backward());
     // Two updates by the same gradient: what begins at 0 has something to decay in the second.
     let updated = |groups: &str, weight_decay| {
         let experiment = scratch.experiment(&[&format!("decay_groups={groups}")]);
         let mut optimizer = Optimizer::new(&TrainConfig { weight_decay, ..experiment.train });
-        let mut model = trainer.model().clone();
+        let mut model = trainer.model().sequence().unwrap().clone();
         for iteration in 0..2 {
             model = optimizer.update(model, gradients.clone(), 1.0, 0.1, iteration).unwrap().0;
         }
@@ -248,7 +248,7 @@ fn decay_pulls_the_parameters_of_its_group_and_no_other() {
         free.iter().filter(|(name, values)| found[*name] != **values).map(|(name, _)| name.clone()).collect()
     };
     let named = |choose: &dyn Fn(&str, usize) -> bool| -> Vec<String> {
-        let shapes = parameter_shapes(trainer.model()).into_iter();
+        let shapes = parameter_shapes(trainer.model().sequence().unwrap()).into_iter();
         let mut names: Vec<String> = shapes.filter(|(name, shape)| choose(name, shape.len())).map(|(name, _)| name).collect();
         names.sort();
         names
@@ -263,10 +263,10 @@ fn decay_pulls_the_parameters_of_its_group_and_no_other() {
     assert!(decayed("official").len() + 4 == decayed("all").len());
 
     // Decoupled: it takes lr · λ of the weight, whatever the gradient.
-    let before = &weights_of(trainer.model())["head.weight"];
+    let before = &weights_of(trainer.model().sequence().unwrap())["head.weight"];
     let after = |decay| {
         let mut optimizer = Optimizer::new(&TrainConfig { weight_decay: decay, ..TrainConfig::default() });
-        weights_of(&optimizer.update(trainer.model().clone(), gradients.clone(), 1.0, 0.1, 0).unwrap().0)
+        weights_of(&optimizer.update(trainer.model().sequence().unwrap().clone(), gradients.clone(), 1.0, 0.1, 0).unwrap().0)
     };
     let (with, without) = (after(0.5), after(0.0));
     for ((with, without), before) in with["head.weight"].iter().zip(&without["head.weight"]).zip(before) {
@@ -279,13 +279,13 @@ fn a_gradient_that_is_not_finite_is_named_and_changes_nothing() {
     let scratch = Scratch::new();
     let trainer = scratch.start("run", &[]);
     let batch = trainer.data().training(trainer.experiment()).unwrap().batch(0, 0).unwrap();
-    let endless = loss(trainer.model(), &batch) * f32::MAX * f32::MAX;
-    let gradients = GradientMap::new(trainer.model(), &endless.backward());
-    let before = weights_of(trainer.model());
+    let endless = loss(trainer.model().sequence().unwrap(), &batch) * f32::MAX * f32::MAX;
+    let gradients = GradientMap::new(trainer.model().sequence().unwrap(), &endless.backward());
+    let before = weights_of(trainer.model().sequence().unwrap());
     let mut optimizer = Optimizer::new(&TrainConfig::default());
-    let error = optimizer.update(trainer.model().clone(), gradients, 1.0, 0.1, 7).map(drop).unwrap_err();
+    let error = optimizer.update(trainer.model().sequence().unwrap().clone(), gradients, 1.0, 0.1, 7).map(drop).unwrap_err();
     assert!(matches!(&error, Error::NonFinite { iteration: 7, tensor, .. } if tensor.starts_with("the gradient of backbone.")), "{error}");
-    assert!(optimizer.moments().is_empty() && weights_of(trainer.model()) == before);
+    assert!(optimizer.moments().is_empty() && weights_of(trainer.model().sequence().unwrap()) == before);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::files::read_text;
-use crate::{CONFIG_FILE, CheckpointFiles, Error, ModelConfig, Result, WEIGHTS_FILE, Weights, write_atomic};
+use crate::{CONFIG_FILE, CheckpointFiles, Error, ModelConfig, POLICY_TENSOR, Result, WEIGHTS_FILE, Weights, write_atomic};
 
 /// The version of the format that this library reads and writes.
 pub const FORMAT_VERSION: u64 = 1;
@@ -99,7 +99,9 @@ impl CheckpointFiles {
 /// As [`CheckpointConfig::read`] and [`CheckpointFiles::weights`]; also when the file is much too small for the model, before any model is built.
 pub fn read_checkpoint(directory: impl AsRef<Path>) -> Result<(CheckpointConfig, Weights)> {
     let files = CheckpointFiles::open(directory)?;
-    let (config, weights) = (files.config()?, files.weights(WEIGHTS_FILE)?);
+    let (mut config, weights) = (files.config()?, files.weights(WEIGHTS_FILE)?);
+    // Older policies say it by their tensors alone.
+    config.model.decision |= weights.names().any(|name| name == POLICY_TENSOR);
     let (needed, found) = (config.model.cost()?.parameters, weights.value_count());
     if needed > SMALL_MODEL.max(LEAST_SHARE * found as u128) {
         let problem = format!("it holds {found} weights, but the model of {CONFIG_FILE} beside it has {needed}");

@@ -8,19 +8,16 @@
 //! e being a table of 1000 vectors, of which later times take the last. Before the first step of a session there is no action, and its row is
 //! left out; a session keeps whether it has begun and the time of its last step. What is predicted stands at the last row of a step.
 
-use alloc::format;
-
 use minrnn_kernels::weight_matrix::WeightMatrix;
+use minrnn_model::POLICY_TIMES;
 
 use crate::linear::Linear;
 use crate::norm::Norm;
 use crate::pass::{Memory, Pass};
 use crate::source::Source;
 use crate::workspace::{Buffers, room};
-use crate::{CheckedConfig, Error, Pooling, Positions, Result};
+use crate::{CheckedConfig, Result};
 
-/// Vectors of the time table.
-const TIMES: usize = 1000;
 /// What times are divided by in a row.
 const TIME_SCALE: f32 = 1000.0;
 /// Rows of a step.
@@ -42,21 +39,12 @@ impl Decision {
 
     pub(crate) fn read(config: &CheckedConfig, source: &mut dyn Source) -> Result<Self> {
         let (width, action, d) = (config.input_width, config.n_outputs, config.d_model);
-        let Some(observation) = width.checked_sub(action + 2).filter(|&observation| observation > 0 && action > 0) else {
-            return Err(Error::Unsupported(format!(
-                "a policy reads return, observation, last action and time, so input_width must be at least n_outputs + 3 and n_outputs at \
-                 least 1, found {width} and {action}"
-            )));
-        };
-        if config.positions == Positions::Learned || config.pooling != Pooling::Last || config.pair_head {
-            let sentence =
-                "a policy reads every step by itself and has times of its own; it needs pooling = last and no learned positions or pairs";
-            return Err(Error::Unsupported(sentence.into()));
-        }
+        // A configuration of a policy has room for an observation.
+        let observation = width - action - 2;
         let to_go = source.linear("to_go", d, 1)?;
         let observation = source.linear("observation", d, observation)?;
         let action = source.linear("action", d, action)?;
-        let times = source.matrix("times.weight", TIMES, d)?;
+        let times = source.matrix("times.weight", POLICY_TIMES, d)?;
         Ok(Self { parts: [action, to_go, observation], times, norm: Norm::layer(source, "norm", d)? })
     }
 
@@ -96,10 +84,10 @@ impl Decision {
             let (begun, last) = (&mut begun[0], &mut last[0]);
             let end = span.first + span.len;
             while row < end {
-                let now = libm::rintf(values[(step + 1) * width - 1] * TIME_SCALE).clamp(0.0, (TIMES - 1) as f32);
+                let now = libm::rintf(values[(step + 1) * width - 1] * TIME_SCALE).clamp(0.0, (POLICY_TIMES - 1) as f32);
                 for (part, of) in [*last, now, now].into_iter().enumerate().skip(usize::from(*begun == 0.0)) {
                     let row_of = &mut rows[row * d..][..d];
-                    self.times.row((of as usize).min(TIMES - 1), time);
+                    self.times.row((of as usize).min(POLICY_TIMES - 1), time);
                     let mapped = &mapped[(part * steps + step) * d..][..d];
                     row_of.iter_mut().zip(mapped).zip(&*time).for_each(|((row, x), time)| *row = x + time);
                     row += 1;

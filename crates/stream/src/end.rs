@@ -42,10 +42,10 @@ enum Head {
 }
 
 impl End {
-    pub(crate) fn read(config: &CheckedConfig, source: &mut dyn Source, is_policy: bool) -> Result<Self> {
+    pub(crate) fn read(config: &CheckedConfig, source: &mut dyn Source) -> Result<Self> {
         let (d, outputs) = (config.d_model, config.outputs());
         let norm = Norm::read(config, source, "backbone.final_norm")?;
-        if is_policy {
+        if config.decision {
             return Ok(Self { norm, pools: false, pair: None, head: Head::Action(source.linear("head", outputs, d)?) });
         }
         let pair = if config.pair_head { Some(source.linear("pair_head.linear", d, 4 * d)?) } else { None };

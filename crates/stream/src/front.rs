@@ -32,10 +32,10 @@ enum Embedding {
 }
 
 impl Front {
-    pub(crate) fn read(config: &CheckedConfig, source: &mut dyn Source, is_policy: bool) -> Result<Self> {
+    pub(crate) fn read(config: &CheckedConfig, source: &mut dyn Source) -> Result<Self> {
         let d = config.d_model;
         let reads = match config.input_width {
-            _ if is_policy => Embedding::Policy(Box::new(Decision::read(config, source)?)),
+            _ if config.decision => Embedding::Policy(Box::new(Decision::read(config, source)?)),
             0 => Embedding::Tokens(source.matrix("embedding.weight", config.vocab_size, d)?),
             width => Embedding::Values(source.linear("input", d, width)?),
         };

@@ -5,6 +5,7 @@ use alloc::{format, string::String};
 
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::weight_matrix::Scratch;
+use minrnn_model::POLICY_TENSOR;
 
 use crate::block::Block;
 use crate::end::End;
@@ -94,15 +95,15 @@ impl Model {
     }
 
     pub(crate) fn read(config: &ModelConfig, source: &mut dyn Source) -> Result<Self> {
-        let config = config.checked()?;
+        let decision = config.decision || source.has(POLICY_TENSOR);
+        let config = ModelConfig { decision, ..config.clone() }.checked()?;
+        // Tensors that are left over are refused by the caller.
         let source = &mut Counted::new(source);
-        // Models differ in the names of their tensors; those that are left over are refused by the caller.
-        let is_policy = source.has("to_go.weight");
-        let front = Front::read(&config, source, is_policy)?;
+        let front = Front::read(&config, source)?;
         let pasts = PastShape::of(&config);
         let block = |i| Block::read(&config, i, &pasts, source, &format!("backbone.blocks.{i}"));
         let blocks: Vec<Block> = (0..config.n_layers).map(block).collect::<Result<_>>()?;
-        let end = End::read(&config, source, is_policy)?;
+        let end = End::read(&config, source)?;
         let state_shape = StateShape::new(&config, front.state_len(), pasts);
         let first = first_row(&state_shape, |i, memory| blocks[i].init_memory(memory));
         let cost = usize::try_from(config.cost().parameters).unwrap_or(usize::MAX);

@@ -12,6 +12,7 @@ pub mod pack;
 pub mod plot;
 pub mod predict;
 pub mod reproduce;
+pub mod rollout;
 pub mod stream;
 pub mod train;
 pub mod verify;

@@ -41,7 +41,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let files = CheckpointFiles::open(&checkpoint).map_err(Error::from)?;
     let tokenizer = tokenizer_of(&files)?.map(|(_, bytes)| bytes);
     let table = table_task_of(&files, &config.model)?.map(|(_, bytes)| bytes);
-    let policy = policy_of(&files, &config.model)?.map(|(_, bytes)| bytes);
+    let policy = config.model.decision.then(|| policy_of(&files, &config.model)).transpose()?.map(|(_, bytes)| bytes);
     let sections: Vec<Section<'_>> =
         [tokenizer.as_deref().map(Section::tokenizer), table.as_deref().map(Section::table), policy.as_deref().map(Section::policy)]
             .into_iter()
@@ -65,6 +65,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     text += &match (tokenizer, table) {
         (Some(_), _) => format!("next: minrnn generate {output} --prompt TEXT\n"),
         (None, Some(_)) => format!("next: minrnn predict {output} --data TABLE\n"),
+        (None, None) if packed.policy.is_some() => format!("next: minrnn rollout {output}\n"),
         (None, None) => "it was trained on neither a text nor a table; run it with the library minrnn-stream\n".to_owned(),
     };
     print(text)?;

@@ -26,7 +26,7 @@ pub struct Args {
     /// A built-in experiment (see `minrnn experiments`) or a TOML file [default: selective-copying, text with --data, or that of --task]
     experiment: Option<String>,
     /// Text to train on, the folder of a task with files (listops, retrieval, image), or with --task a table, CSV or Parquet: one row for
-    /// each time step, in the order of time
+    /// each time step, in the order of time; with --task policy a file of recorded episodes
     #[arg(long, value_name = "FILE|FOLDER")]
     data: Option<PathBuf>,
     /// Run directory [default: runs/NAME]
@@ -139,7 +139,7 @@ fn take_data(experiment: &mut Experiment, args: &Args) -> anyhow::Result<()> {
         return Ok(());
     }
     let Some(path) = &args.data else { return Ok(()) };
-    if experiment.data.task != Task::Text && !experiment.data.task.reads_table() {
+    if experiment.data.task != Task::Text && !experiment.data.task.reads_a_file() {
         return Err(WrongInput("--data does not fit this experiment, which makes its own data; leave it out".to_owned()).into());
     }
     experiment.data.path = Some(readable(path)?);

@@ -3,6 +3,7 @@
 //! [`Deployed::load`] reads any of them; [`score`] gives the loss on a text, [`predict`] what is predicted for the sequences of a table, and
 //! [`evaluate`] the measures of batches, all by the runtime.
 
+mod acting;
 mod evaluation;
 mod groups;
 mod predictions;
@@ -10,6 +11,7 @@ mod saved;
 mod score;
 mod surprise;
 
+pub use acting::DeployedPolicy;
 pub use evaluation::evaluate;
 pub use groups::Groups;
 pub use predictions::predict;
@@ -21,8 +23,9 @@ use std::path::{Path, PathBuf};
 use minrnn_model::{CONFIG_FILE, CheckpointFiles, TableTask, TensorEntry, WEIGHTS_FILE, WeightFormat, read_checkpoint};
 use minrnn_stream::{Model, PackedModel};
 
-use crate::checkpoint::{table_task_of, tokenizer_of};
+use crate::checkpoint::{policy_of, table_task_of, tokenizer_of};
 use crate::data::Tokenizer;
+use crate::data::offline_rl::StepEncoding;
 use crate::generate::ModelIdentity;
 use crate::train::find_checkpoint;
 use crate::{Error, Result};
@@ -35,6 +38,8 @@ pub struct Deployed {
     pub tokenizer: Option<Tokenizer>,
     /// The task on tables, where the model was trained on one.
     pub table: Option<TableTask>,
+    /// How a step becomes numbers, where the model is a policy.
+    pub policy: Option<StepEncoding>,
     /// The checkpoint directory or the packed file.
     pub path: PathBuf,
     /// The tensors of a packed file.
@@ -50,7 +55,9 @@ impl Deployed {
         let deployed = if path.is_file() {
             let packed = PackedModel::read(path).map_err(|error| not_a_model(path, error))?;
             let tokenizer = packed.tokenizer.map(|json| Tokenizer::from_bytes(&json, path)).transpose()?;
-            Self { model: packed.model, tokenizer, table: packed.table, path: path.to_owned(), tensors: packed.tensors }
+            let of_policy = |json: Vec<u8>| StepEncoding::of_model(&json, packed.model.config());
+            let policy = packed.policy.map(of_policy).transpose().map_err(|error| Error::malformed(path, error.to_string()))?;
+            Self { model: packed.model, tokenizer, table: packed.table, policy, path: path.to_owned(), tensors: packed.tensors }
         } else {
             let directory = find_checkpoint(path)?;
             let (config, mut weights) = read_checkpoint(&directory)?;
@@ -58,7 +65,8 @@ impl Deployed {
             let files = CheckpointFiles::open(&directory)?;
             let tokenizer = tokenizer_of(&files)?.map(|(tokenizer, _)| tokenizer);
             let table = table_task_of(&files, &config.model)?.map(|(task, _)| task);
-            Self { model, tokenizer, table, path: directory, tensors: Vec::new() }
+            let policy = model.is_policy().then(|| policy_of(&files, model.config())).transpose()?.map(|(encoding, _)| encoding);
+            Self { model, tokenizer, table, policy, path: directory, tensors: Vec::new() }
         };
         let expected = deployed.model.vocab_size();
         if let Some(found) = deployed.tokenizer.as_ref().map(Tokenizer::vocab_size).filter(|&found| found > expected) {

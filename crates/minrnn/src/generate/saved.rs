@@ -105,7 +105,8 @@ pub(super) fn read<S: TokenSession>(path: &Path, like: &S, identity: &ModelIdent
         return Err(Error::malformed(path, problem));
     }
     // Nothing is allocated for rows that the file does not hold; a state that grows holds more than a new one.
-    let of_one_row = like.values_per_row();
+    // Training and runtime go on from each other's, which have as many numbers but for what rounding lost, at most as many again.
+    let of_one_row = like.values_per_row().div_ceil(2);
     if saved.batch_size.checked_mul(of_one_row).is_none_or(|least| least > weights.value_count()) {
         let (rows, found) = (saved.batch_size, weights.value_count());
         let problem =

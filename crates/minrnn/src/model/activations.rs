@@ -2,6 +2,7 @@
 
 use minrnn_model::CheckedConfig;
 
+use super::decision::Decision;
 use super::sequence_model::SequenceModel;
 use crate::memory::activations::Sizes;
 use crate::memory::tape::Tape;
@@ -29,7 +30,10 @@ impl Pass {
                 None => Block::activations(config, layer, sizes),
             });
         }
-        let (embedding, head) = (SequenceModel::embedding_activations(config, sizes), SequenceModel::head_activations(config, sizes));
+        let (embedding, head) = match config.decision {
+            true => (Decision::embedding_activations(config, sizes), Decision::head_activations(config, sizes)),
+            false => (SequenceModel::embedding_activations(config, sizes), SequenceModel::head_activations(config, sizes)),
+        };
         let states = blocks.iter().map(|block| block.held).sum();
         let forward = blocks.iter().chain([&embedding, &head]).map(|part| part.forward).max().unwrap_or(0);
         Self { embedding, blocks, head, states, forward }

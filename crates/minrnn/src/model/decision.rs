@@ -22,18 +22,18 @@ use burn::module::Module;
 use burn::nn::{Embedding, Linear};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET};
-use minrnn_model::{DropoutSite, ModelConfig, NormKind, Pooling, Positions};
+use minrnn_model::{CheckedConfig, DropoutSite, ModelConfig, NormKind, POLICY_TIMES};
 
 use super::backbone::{Backbone, BackboneState};
 use super::io_kind::{Inputs, Targets};
 use super::scored::Scored;
+use crate::Result;
 use crate::data::offline_rl::TIME_SCALE;
+use crate::memory::activations::{Activations, Op, Sizes};
+use crate::memory::tape::Tape;
 use crate::nn::{AnyMixer, Initializer, Mixer, Mode, Norm, linear};
 use crate::ops::{Dropout, StepCodes, bias_dropout_residual, embedding};
-use crate::{Error, Result};
 
-/// Vectors of the time table.
-const N_TIMES: usize = 1000;
 /// Tokens of a step.
 const TOKENS: usize = 3;
 /// The dropout site of the embedded tokens; blocks count theirs from 0.
@@ -66,8 +66,38 @@ impl Decision<AnyMixer> {
     /// # Errors
     /// When the configuration is not valid or not that of a policy.
     pub fn new(config: &ModelConfig, seed: u64, device: &Device) -> Result<Self> {
-        let checked = config.checked()?;
+        let checked = ModelConfig { decision: true, ..config.clone() }.checked()?;
         Self::with_mixers(config, seed, device, |layer, init| Ok(AnyMixer::new(&checked, layer, init)))
+    }
+
+    /// What the maps of a step, times and norm keep of a batch of `sizes` places.
+    pub(super) fn embedding_activations(config: &CheckedConfig, sizes: Sizes) -> Tape {
+        let d = config.d_model as u128;
+        let mut list = Activations::new(sizes);
+        // A third of the places is of each part, with its time and its bias.
+        list.op(Op { keeps: &[d], reads: d, gives: d, aside: 2 * d, ..Op::default() });
+        // The norm of PyTorch's LayerNorm, made of Burn's operations.
+        list.op(Op { keeps: &[d], reads: d, gives: d, aside: d, ..Op::default() });
+        if config.dropout > 0.0 {
+            list.op(Op { reads: d, gives: d, ..Op::default() });
+        }
+        list.tape()
+    }
+
+    /// What everything from the last block to the loss keeps of a batch: the final norm, and the action of the places that are read.
+    pub(super) fn head_activations(config: &CheckedConfig, sizes: Sizes) -> Tape {
+        let (d, action) = (config.d_model as u128, config.n_outputs as u128);
+        let mut list = Activations::new(sizes);
+        Norm::activations(config, &mut list);
+        let (all, scored) = (list.steps(), list.scored());
+        list.whole(all * d, scored * d);
+        list.keep(scored * d);
+        list.whole(scored * d, scored * action);
+        list.keep(scored * action);
+        list.whole(scored * action, scored * action);
+        list.keep(scored * action);
+        list.whole(scored * action, 2 * scored);
+        list.tape()
     }
 }
 
@@ -82,12 +112,12 @@ impl<M: Mixer> Decision<M> {
         device: &Device,
         mixer: impl FnMut(usize, &mut Initializer) -> Result<M>,
     ) -> Result<Self> {
-        let config = &config.checked()?;
-        let [observation_width, action_width] = widths(config)?;
+        let config = &ModelConfig { decision: true, ..config.clone() }.checked()?;
+        let (action_width, observation_width) = (config.n_outputs, config.input_width - config.n_outputs - 2);
         let d = config.d_model;
         let mut init = Initializer::new(seed, device);
         let (to_go, observation, action) = (init.linear(1, d), init.linear(observation_width, d), init.linear(action_width, d));
-        let times = Embedding { weight: init.normal([N_TIMES, d], 1.0) };
+        let times = Embedding { weight: init.normal([POLICY_TIMES, d], 1.0) };
         let norm = Norm::new(NormKind::Layer, d, &mut init);
         let head = init.linear(d, action_width);
         // The initialisation that a configuration chooses reaches the blocks alone, as in the published code.
@@ -127,20 +157,36 @@ impl<M: Mixer> Decision<M> {
         steps: &StepCodes,
         mode: Mode,
     ) -> (Tensor<3>, BackboneState<M::State>) {
-        let Inputs::Values(inputs) = inputs.into() else { panic!("a policy reads values, found tokens") };
+        let (x, steps) = self.enter(inputs.into(), state.is_some(), steps, mode);
+        let state = state.unwrap_or_else(|| self.backbone.init_state(x.dims()[0]));
+        let (x, state) = self.backbone.forward(x, state, &steps, mode);
+        (self.act(x), state)
+    }
+
+    /// The tokens `[B, N, D]` of rows, with the codes of these; of rows that begin a sequence, without the action before the first.
+    ///
+    /// # Panics
+    /// When the rows are not those of this policy, or there is none.
+    pub(crate) fn enter(&self, inputs: Inputs, is_begun: bool, steps: &StepCodes, mode: Mode) -> (Tensor<3>, StepCodes) {
+        let Inputs::Values(inputs) = inputs else { panic!("a policy reads values, found tokens") };
         let [batch, n_steps, width] = inputs.dims();
         assert!(n_steps > 0, "a policy needs at least one step");
         assert_eq!(width, self.input_width(), "numbers in a row");
-        let left_out = usize::from(state.is_none());
-        let n_tokens = TOKENS * n_steps - left_out;
-        let x = self.embed(inputs, mode).narrow(1, left_out, n_tokens);
-        let state = state.unwrap_or_else(|| self.backbone.init_state(batch));
-        let (x, state) = self.backbone.forward(x, state, &of_tokens(steps, batch, n_steps, left_out), mode);
-        let last_of_step = |t: usize| TOKENS * (t + 1) - 1 - left_out;
-        let at = (0..batch).flat_map(|b| (0..n_steps).map(move |t| (b * n_tokens + last_of_step(t)) as i64)).collect::<Vec<_>>();
+        let left_out = usize::from(!is_begun);
+        let x = self.embed(inputs, mode).narrow(1, left_out, TOKENS * n_steps - left_out);
+        (x, of_tokens(steps, batch, n_steps, left_out))
+    }
+
+    /// The action `[B, K, A]` at every step from normalised features `[B, N, D]` of its tokens.
+    pub(crate) fn act(&self, x: Tensor<3>) -> Tensor<3> {
+        let [batch, n_tokens, _] = x.dims();
+        let n_steps = n_tokens.div_ceil(TOKENS);
+        // The observation is the last token of its step.
+        let of_first = n_tokens - TOKENS * (n_steps - 1) - 1;
+        let at = (0..batch).flat_map(|b| (0..n_steps).map(move |t| (b * n_tokens + of_first + TOKENS * t) as i64)).collect::<Vec<_>>();
         let at = Tensor::<1, Int>::from_data(TensorData::new(at, [batch * n_steps]), &x.device());
         let x = linear::sequences(linear::rows(x).select(0, at), batch, n_steps);
-        (linear::apply(&self.head, x).tanh(), state)
+        linear::apply(&self.head, x).tanh()
     }
 
     /// The mean squared error of the actions of windows that begin anew, over the scored steps.
@@ -175,7 +221,7 @@ impl<M: Mixer> Decision<M> {
         // An action belongs to the row before its own; before the first row, to the time before.
         let first = times.clone().narrow(1, 0, 1) - 1.0;
         let before = if n_steps == 1 { first } else { Tensor::cat(vec![first, times.clone().narrow(1, 0, n_steps - 1)], 1) };
-        let vectors = |times: Tensor<2>| embedding(times.clamp(0.0, (N_TIMES - 1) as f64).int(), self.times.weight.val());
+        let vectors = |times: Tensor<2>| embedding(times.clamp(0.0, (POLICY_TIMES - 1) as f64).int(), self.times.weight.val());
         let (now, before) = (vectors(times), vectors(before));
 
         let d = now.dims()[2];
@@ -185,25 +231,6 @@ impl<M: Mixer> Decision<M> {
             Dropout::OFF => x,
             dropout => linear::sequences(bias_dropout_residual(linear::rows(x), None, None, dropout), batch, TOKENS * n_steps),
         }
-    }
-}
-
-/// Numbers in an observation and in an action of the policy `config` describes.
-fn widths(config: &ModelConfig) -> Result<[usize; 2]> {
-    let wrong = |problem: String| Err(Error::Config(problem));
-    if config.positions == Positions::Learned {
-        return wrong("a policy has a time table of its own, found positions = learned; use positions = none".into());
-    }
-    if config.pooling != Pooling::Last {
-        return wrong(format!("a policy reads every step by itself, found pooling = {}; use pooling = last", config.pooling));
-    }
-    let (width, action) = (config.input_width, config.n_outputs);
-    match width.checked_sub(action + 2) {
-        Some(observation) if observation > 0 && action > 0 => Ok([observation, action]),
-        _ => wrong(format!(
-            "a policy reads return, observation, last action and time, so input_width must be at least n_outputs + 3 and n_outputs at \
-             least 1, found {width} and {action}"
-        )),
     }
 }
 
@@ -223,6 +250,8 @@ fn of_tokens(steps: &StepCodes, batch: usize, n_steps: usize, left_out: usize) -
 
 #[cfg(test)]
 mod tests {
+    use minrnn_model::{Pooling, Positions};
+
     use super::*;
     use crate::Segments;
 

@@ -1,6 +1,7 @@
 //! Models: a stack of blocks, and what stands before and after it.
 
 mod activations;
+mod any_model;
 mod backbone;
 mod decision;
 mod io_kind;
@@ -10,10 +11,11 @@ mod scored;
 mod sequence_model;
 
 pub(crate) use activations::Pass;
+pub use any_model::AnyModel;
 pub use backbone::{Backbone, BackboneState};
 pub use decision::Decision;
 pub use io_kind::{Inputs, Targets};
 pub use pair_head::{PairHead, PairMemory};
 pub use pooling::RunningMean;
-pub(crate) use scored::Scored;
+pub use scored::Scored;
 pub use sequence_model::{SequenceModel, SequenceModelState};

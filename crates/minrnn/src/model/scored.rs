@@ -10,7 +10,7 @@ use crate::ops::{cross_entropy, squared_error};
 
 /// What a model predicts at N positions beside what it should.
 #[derive(Debug)]
-pub(crate) struct Scored {
+pub struct Scored {
     /// Logits or values `[N, V]`.
     pub predicted: Tensor<2>,
     /// N classes or N·V values.

@@ -18,12 +18,12 @@ use super::io_kind::{Inputs, Targets};
 use super::pair_head::{PairHead, PairMemory};
 use super::pooling::RunningMean;
 use super::scored::{Scored, where_scored};
-use crate::Result;
 use crate::memory::activations::{Activations, Op, Sizes};
 use crate::memory::tape::Tape;
 use crate::nn::positions::StepPositions;
 use crate::nn::{AnyMixer, AnyState, Initializer, Mixer, Mode, Norm, linear};
 use crate::ops::{Dropout, StepCodes, bias_dropout_residual, embedding};
+use crate::{Error, Result};
 
 /// The dropout site of the embedding; blocks count theirs from 0.
 const EMBEDDING_SITE: u64 = u64::MAX;
@@ -130,6 +130,9 @@ impl<M: Mixer> SequenceModel<M> {
         mixer: impl FnMut(usize, &mut Initializer) -> Result<M>,
     ) -> Result<Self> {
         let config = &config.checked()?;
+        if config.decision {
+            return Err(Error::Config("decision = true is a policy, whose model is Decision; use decision = false".into()));
+        }
         let mut init = Initializer::new(seed, device).for_model(config);
         let dropped = config.dropout_sites.contains(&DropoutSite::Embedding);
         let mut table = |rows| Embedding { weight: init.normal([rows, config.d_model], embedding_deviation(config)) };

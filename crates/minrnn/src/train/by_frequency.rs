@@ -10,9 +10,9 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::AtomicBool;
 
 use super::evaluate::{Evaluation, evaluate_each};
+use super::predictor::Predictor;
+use crate::Result;
 use crate::data::{EvaluationSet, TextPart};
-use crate::model::SequenceModel;
-use crate::{Result, nn};
 
 /// Tokens read from a file at once.
 const CHUNK: usize = 1 << 16;
@@ -50,8 +50,8 @@ pub fn token_counts(part: &TextPart) -> Result<Vec<u64>> {
 ///
 /// # Errors
 /// When a batch cannot be read.
-pub fn evaluate_by_frequency<M: nn::Mixer>(
-    model: &SequenceModel<M>,
+pub fn evaluate_by_frequency(
+    model: &impl Predictor,
     set: &mut dyn EvaluationSet,
     counts: &[u64],
     n_bins: usize,

@@ -4,9 +4,9 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::AtomicBool;
 
 use super::evaluate::{Evaluation, evaluate};
+use super::predictor::Predictor;
+use crate::Result;
 use crate::data::{FormalTask, OneLength};
-use crate::model::SequenceModel;
-use crate::{Result, nn};
 
 /// The measures of strings of some lengths. Loss and accuracy are means over lengths, each of which counts the same however many answers
 /// its strings have.
@@ -41,8 +41,8 @@ impl LengthScore {
 ///
 /// # Errors
 /// When there are no strings of that length.
-pub fn evaluate_length<M: nn::Mixer>(
-    model: &SequenceModel<M>,
+pub fn evaluate_length(
+    model: &impl Predictor,
     task: &FormalTask,
     length: usize,
     n_strings: u64,

@@ -136,7 +136,7 @@ impl Experiment {
         let (data, train) = (section_of(config, checkpoint, "data")?, section_of(config, checkpoint, "train")?);
         let mut experiment = Self { model, data, train, ..Self::default() };
         let task = experiment.data.task;
-        experiment.data.path = experiment.data.path.filter(|_| task.reads_a_folder() || task.reads_table());
+        experiment.data.path = experiment.data.path.filter(|_| task.reads_a_folder() || task.reads_a_file());
         experiment.validate()?;
         Ok(experiment)
     }
@@ -203,14 +203,21 @@ impl Experiment {
     /// A sentence that names the first key out of range, or the keys that contradict each other.
     pub fn validate(&self) -> Result<()> {
         // What the data decide may not be known yet.
-        let vocab_size = if self.model.input_width == 0 { self.model.vocab_size.max(1) } else { self.model.vocab_size };
-        ModelConfig { vocab_size, ..self.model.clone() }.validate()?;
+        let known = match self.model.clone() {
+            model if model.input_width > 0 => model,
+            model if model.decision => ModelConfig { input_width: 4, n_outputs: 1, ..model },
+            model => ModelConfig { vocab_size: model.vocab_size.max(1), ..model },
+        };
+        known.validate()?;
         self.data.validate()?;
         self.train.validate()?;
         self.validate_length()?;
         require(self.model.pair_head == (self.data.task == Task::Retrieval), || {
             "pair_head = true compares two sequences, which is what task = retrieval is about and no other task has; set both or neither"
                 .to_owned()
+        })?;
+        require(self.model.decision == (self.data.task == Task::Policy), || {
+            "decision = true makes a model a policy, which is what task = policy trains and no other task; set both or neither".to_owned()
         })?;
         require(!(self.train.checkpoint_blocks && self.model.norm == NormKind::Batch), || {
             "checkpoint_blocks computes every block twice, and norm = batch would count each batch twice in its running statistics; use \

@@ -60,11 +60,14 @@ tasks! {
     Classify = "classify" in classify,
     /// The next values of every sequence of a table.
     Forecast = "forecast" in forecast,
+    /// The recorded action at every step of an episode, given the return still to be earned.
+    Policy = "policy" in policy,
 }
 
 pub use forecast::ForecastConfig;
 pub use formal_language::FormalLanguageConfig;
 pub use image::ImageConfig;
+pub use policy::PolicyConfig;
 pub use table::TableConfig;
 pub use text::{TextConfig, WindowSampling};
 
@@ -126,6 +129,8 @@ pub(super) enum Source {
     Text,
     /// A table, `path`.
     Table,
+    /// A file of recorded episodes, `path`.
+    Trajectories,
     /// A folder of files, `path`.
     Folder,
 }
@@ -134,6 +139,11 @@ impl Task {
     /// Whether its data are files in a folder, which `path` names.
     pub fn reads_a_folder(self) -> bool {
         self.spec().source == Source::Folder
+    }
+
+    /// Whether its data are a file that it reads whenever it is opened, which `path` names.
+    pub fn reads_a_file(self) -> bool {
+        matches!(self.spec().source, Source::Table | Source::Trajectories)
     }
 
     /// Whether it reads a table.
@@ -156,7 +166,7 @@ pub enum Corpus {
 pub struct DataConfig {
     /// What the model learns. Default `text`.
     pub task: Task,
-    /// The text or table, or the folder of a task with files, relative to the current directory. It wins over `corpus`.
+    /// The text, table or file of episodes, or the folder of a task with files, relative to the current directory. It wins over `corpus`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
     /// The public text used when `path` is absent.
@@ -197,6 +207,9 @@ pub struct DataConfig {
     /// Of forecasts.
     #[serde(flatten)]
     pub forecast: ForecastConfig,
+    /// Of policies.
+    #[serde(flatten)]
+    pub policy: PolicyConfig,
 }
 
 impl Default for DataConfig {
@@ -217,6 +230,7 @@ impl Default for DataConfig {
             image: ImageConfig::default(),
             table: TableConfig::default(),
             forecast: ForecastConfig::default(),
+            policy: PolicyConfig::default(),
         }
     }
 }

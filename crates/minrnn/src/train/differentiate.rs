@@ -10,8 +10,8 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 
 use super::optimizer::GradientMap;
-use crate::model::{BackboneState, Inputs, SequenceModel, Targets};
-use crate::nn::{BlockState, Mixer, Mode, State, StateZip};
+use crate::model::{Backbone, BackboneState, Decision, Inputs, Scored, SequenceModel, Targets};
+use crate::nn::{BlockState, Mixer, Mode, State, StateZip, linear};
 use crate::ops::{StepCodes, backward_from};
 
 /// One micro-batch of sequences.
@@ -49,7 +49,7 @@ pub fn differentiate<M: Mixer>(
     mode: Mode,
     checkpoint_blocks: bool,
 ) -> Differentiated<M::State> {
-    if checkpoint_blocks { block_by_block(model, batch, state, mode) } else { at_once(model, batch, state, mode) }
+    if checkpoint_blocks { of_sequences(model, batch, state, mode) } else { at_once(model, batch, state, mode) }
 }
 
 fn at_once<M: Mixer>(
@@ -65,39 +65,93 @@ fn at_once<M: Mixer>(
     Differentiated { loss: f64::from(loss.into_scalar::<f32>()), gradients, state: state.detach() }
 }
 
-fn block_by_block<M: Mixer>(
+/// Loss and gradients of a `policy` (on an autodiff device) on windows that begin anew.
+///
+/// # Panics
+/// When the shapes do not fit.
+pub fn differentiate_policy<M: Mixer>(policy: &Decision<M>, batch: MicroBatch, mode: Mode, checkpoint_blocks: bool) -> (f64, GradientMap) {
+    let MicroBatch { inputs, targets, mask, steps } = batch;
+    if !checkpoint_blocks {
+        let loss = policy.loss(inputs, targets, mask, &steps, mode);
+        let gradients = GradientMap::new(policy, &loss.clone().backward());
+        return (f64::from(loss.into_scalar::<f32>()), gradients);
+    }
+    let (embedded, steps) = policy.enter(inputs, false, &steps, mode);
+    let loss = |x| (Scored { predicted: linear::rows(policy.act(x)), targets, mask }.loss(), ());
+    let Rerun { loss, gradients, .. } = block_by_block(policy, &policy.backbone, embedded, None, &steps, mode, loss);
+    (loss, gradients)
+}
+
+fn of_sequences<M: Mixer>(
     model: &SequenceModel<M>,
     batch: MicroBatch,
     state: Option<BackboneState<M::State>>,
     mode: Mode,
 ) -> Differentiated<M::State> {
-    let batch_size = batch.inputs.dims()[0];
-    let steps = &batch.steps;
-    let BackboneState { position, pooling, pair, .. } = state.clone().unwrap_or_else(|| model.init_state(batch_size));
-    let (embedded, position) = model.embed(batch.inputs, position, steps, mode);
-    let plain = model.valid();
-    let carried = state.map(|state| inner(state).blocks);
+    let MicroBatch { inputs, targets, mask, steps } = batch;
+    let BackboneState { position, pooling, pair, .. } = state.clone().unwrap_or_else(|| model.init_state(inputs.dims()[0]));
+    let (embedded, position) = model.embed(inputs, position, &steps, mode);
+    let loss = |x| {
+        let (features, pooling) = model.pool(x, pooling, &steps);
+        let (features, pair) = model.compare(features, pair, &steps);
+        (model.score(features, targets, mask).loss(), (pooling, pair))
+    };
+    let rerun = block_by_block(model, &model.backbone, embedded, state.map(|state| inner(state).blocks), &steps, mode, loss);
+    let (pooling, pair) = rerun.ends;
+    Differentiated {
+        loss: rerun.loss,
+        gradients: rerun.gradients,
+        state: BackboneState {
+            blocks: rerun.states.into_iter().map(outer).collect(),
+            position: position.map(Tensor::detach),
+            pooling: pooling.map(State::detach),
+            pair: pair.map(State::detach),
+        },
+    }
+}
+
+/// What differentiating block by block gives.
+struct Rerun<S, E> {
+    loss: f64,
+    gradients: GradientMap,
+    /// Of the blocks after the last step, below autodiff.
+    states: Vec<BlockState<S>>,
+    /// What the end of the model carries on.
+    ends: E,
+}
+
+/// Of a `model` with this backbone, from what its first layers gave (`embedded`) through the blocks, from the `carried` states or their
+/// first ones, to the loss that `end` makes of normalised features.
+fn block_by_block<M: Mixer, E>(
+    model: &impl Module,
+    backbone: &Backbone<M>,
+    embedded: Tensor<3>,
+    carried: Option<Vec<BlockState<M::State>>>,
+    steps: &StepCodes,
+    mode: Mode,
+    end: impl FnOnce(Tensor<3>) -> (Tensor<1>, E),
+) -> Rerun<M::State, E> {
+    let batch_size = embedded.dims()[0];
+    let plain = backbone.valid();
     let states = carried.clone().unwrap_or_else(|| plain.init_state(batch_size).blocks);
 
     let mut x = embedded.clone().inner();
     let (mut block_inputs, mut last_states) = (Vec::new(), Vec::new());
-    for (i, (block, state)) in plain.backbone.blocks.iter().zip(states).enumerate() {
+    for (i, (block, state)) in plain.blocks.iter().zip(states).enumerate() {
         let (y, state) = block.forward(x.clone(), state, steps, mode, 2 * i as u64);
         block_inputs.push(std::mem::replace(&mut x, y));
         last_states.push(state);
     }
 
     let top = leaf(x);
-    let (features, pooling) = model.pool(model.backbone.final_norm.forward(top.clone(), steps, mode), pooling, steps);
-    let (features, pair) = model.compare(features, pair, steps);
-    let loss = model.score(features, batch.targets, batch.mask).loss();
+    let (loss, ends) = end(backbone.final_norm.forward(top.clone(), steps, mode));
     let value = f64::from(loss.clone().into_scalar::<f32>());
     let grads = loss.backward();
     let mut gradients = GradientMap::new(model, &grads);
     let mut d_x = top.grad(&grads).expect("the loss depends on the last block");
     drop((grads, top));
 
-    for (i, (block, x)) in model.backbone.blocks.iter().zip(block_inputs).enumerate().rev() {
+    for (i, (block, x)) in backbone.blocks.iter().zip(block_inputs).enumerate().rev() {
         let state = match &carried {
             Some(carried) => outer(carried[i].clone()),
             // Made within the graph: a learned initial state gets its gradient here.
@@ -111,16 +165,7 @@ fn block_by_block<M: Mixer>(
     }
     let grads = backward_from(embedded, Tensor::from_inner(d_x)).backward();
     gradients.add(GradientMap::new(model, &grads));
-    Differentiated {
-        loss: value,
-        gradients,
-        state: BackboneState {
-            blocks: last_states.into_iter().map(outer).collect(),
-            position: position.map(Tensor::detach),
-            pooling: pooling.map(State::detach),
-            pair: pair.map(State::detach),
-        },
-    }
+    Rerun { loss: value, gradients, states: last_states, ends }
 }
 
 fn leaf(x: Tensor<3>) -> Tensor<3> {

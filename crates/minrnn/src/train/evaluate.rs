@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::differentiate::MicroBatch;
+use super::predictor::{Predictor, Wanted};
+use crate::Result;
 use crate::data::table::Comparison;
 use crate::data::{Batch, EvaluationSet};
-use crate::model::{Scored, SequenceModel, Targets};
-use crate::nn::{Mode, State, linear};
-use crate::{Result, nn};
+use crate::model::{Scored, Targets};
 
 /// The measures of an evaluation, over all scored predictions.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,7 +31,7 @@ impl Evaluation {
 ///
 /// # Errors
 /// When a batch cannot be read.
-pub fn evaluate<M: nn::Mixer>(model: &SequenceModel<M>, set: &mut dyn EvaluationSet, stop: &AtomicBool) -> Result<Option<Evaluation>> {
+pub fn evaluate(model: &impl Predictor, set: &mut dyn EvaluationSet, stop: &AtomicBool) -> Result<Option<Evaluation>> {
     compare(model, set, None, stop)
 }
 
@@ -39,14 +39,15 @@ pub fn evaluate<M: nn::Mixer>(model: &SequenceModel<M>, set: &mut dyn Evaluation
 ///
 /// # Errors
 /// When a batch cannot be read.
-pub fn compare<M: nn::Mixer>(
-    model: &SequenceModel<M>,
+pub fn compare(
+    model: &impl Predictor,
     set: &mut dyn EvaluationSet,
     mut comparison: Option<&mut (dyn Comparison + 'static)>,
     stop: &AtomicBool,
 ) -> Result<Option<Evaluation>> {
     let (mut loss, mut right, mut n_scored) = (0.0, None, 0u64);
-    let finished = for_each_batch(model, set, stop, comparison.is_some(), |batch, scored| {
+    let wanted = if comparison.is_some() { Wanted::All } else { Wanted::Scored };
+    let finished = for_each_batch(model, set, stop, wanted, |batch, scored| {
         let n = batch.n_scored() as u64;
         if let Some(comparison) = &mut comparison {
             comparison.add(batch, &scored.predicted.clone().into_data().try_to_vec::<f32>().expect("outputs are f32"));
@@ -69,25 +70,25 @@ pub fn compare<M: nn::Mixer>(
 ///
 /// # Errors
 /// When a batch cannot be read.
-pub(super) fn evaluate_each<M: nn::Mixer>(
-    model: &SequenceModel<M>,
+pub(super) fn evaluate_each(
+    model: &impl Predictor,
     set: &mut dyn EvaluationSet,
     stop: &AtomicBool,
     mut see: impl FnMut(usize, f64, bool),
 ) -> Result<bool> {
-    for_each_batch(model, set, stop, false, |_, scored| {
+    for_each_batch(model, set, stop, Wanted::Scored, |_, scored| {
         let Targets::Classes(classes) = &scored.targets else { return };
         for_each_row(&scored, classes, |logits, target| see(target, loss_of(logits, target), is_right(logits, target)));
     })
 }
 
-/// Runs `model` (below autodiff) on every batch of `set` and hands it to `see` with what was predicted, at `all` positions or at those
-/// that are scored; false when `stop` was raised before the end.
-fn for_each_batch<M: nn::Mixer>(
-    model: &SequenceModel<M>,
+/// Runs `model` (below autodiff) on every batch of `set` and hands it to `see` with what is `wanted` of its predictions; false when
+/// `stop` was raised before the end.
+fn for_each_batch(
+    model: &impl Predictor,
     set: &mut dyn EvaluationSet,
     stop: &AtomicBool,
-    all: bool,
+    wanted: Wanted,
     mut see: impl FnMut(&Batch, Scored),
 ) -> Result<bool> {
     let device = model.device();
@@ -97,15 +98,8 @@ fn for_each_batch<M: nn::Mixer>(
             return Ok(false);
         }
         let batch = set.batch(index)?;
-        let MicroBatch { inputs, targets, mask, steps } = MicroBatch::new(&batch, &device)?;
-        let state = carried.take().unwrap_or_else(|| model.init_state(batch.batch_size));
-        let (scored, state) = if all {
-            let (predicted, state) = model.forward(inputs, state, &steps, Mode::Evaluate);
-            (Scored { predicted: linear::rows(predicted), targets, mask }, state)
-        } else {
-            model.predict_scored(inputs, targets, mask, state, &steps, Mode::Evaluate)
-        };
-        carried = set.carries_state().then(|| state.detach());
+        let (scored, state) = model.predict(MicroBatch::new(&batch, &device)?, carried.take(), wanted);
+        carried = set.carries_state().then_some(state);
         if batch.n_scored() > 0 {
             see(&batch, scored);
         }

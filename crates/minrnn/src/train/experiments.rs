@@ -28,6 +28,7 @@ built_in! {
     "text",
     "classify",
     "forecast",
+    "policy",
 }
 
 /// The file of the built-in experiment `name`.

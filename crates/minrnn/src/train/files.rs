@@ -19,10 +19,11 @@ pub fn find_data<E: From<Error>>(
     let data = &experiment.data;
     let needs = |what: &str| Error::needed(Needed::File, format!("the experiment '{name}' needs a {what}"));
     let path = match (data.task.spec().source, &data.path, data.corpus) {
-        (Source::Text | Source::Table, Some(path), _) => readable(path)?,
+        (Source::Text | Source::Table | Source::Trajectories, Some(path), _) => readable(path)?,
         (Source::Text, None, Some(corpus)) => readable(&fetch(corpus)?)?,
         (Source::Text, None, None) => return Err(needs("text").into()),
         (Source::Table, None, _) => return Err(needs("table").into()),
+        (Source::Trajectories, None, _) => return Err(needs("file of trajectories").into()),
         _ => return Ok(()),
     };
     experiment.data.path = Some(path);

@@ -22,6 +22,7 @@ mod memory;
 mod metrics;
 mod optimizer;
 mod pointer;
+mod predictor;
 mod presets;
 mod progress;
 mod record;
@@ -41,9 +42,9 @@ pub use by_length::{LengthScore, evaluate_length};
 pub use config::{Expect, Experiment, Metric};
 pub use curves::draw_curves;
 pub use data_config::{
-    Corpus, DataConfig, ForecastConfig, FormalLanguageConfig, ImageConfig, TableConfig, Task, TextConfig, WindowSampling,
+    Corpus, DataConfig, ForecastConfig, FormalLanguageConfig, ImageConfig, PolicyConfig, TableConfig, Task, TextConfig, WindowSampling,
 };
-pub use differentiate::{Differentiated, MicroBatch, differentiate};
+pub use differentiate::{Differentiated, MicroBatch, differentiate, differentiate_policy};
 pub use evaluate::{Evaluation, compare, evaluate};
 pub(crate) use evaluate::{is_right, loss_of};
 pub use files::{find_data, readable, readable_folder};
@@ -51,6 +52,7 @@ pub use memory::{evaluation_memory, training_memory, training_memory_of};
 pub use metrics::{MetricsLog, Record, read_metrics};
 pub use optimizer::{GradientMap, Moment, Optimizer};
 pub use pointer::{CHECKPOINTS, PROGRESS_FILE, Pointer, TRAINING_FILE, checkpoint, find_checkpoint, iteration_of};
+pub use predictor::{Predictor, Wanted};
 pub use progress::{Evaluated, KEPT_BEST, Progress};
 pub use record::{METRICS_FILE, duration};
 pub use run_dir::{EXPERIMENT_FILE, RunDir, run_of};

@@ -46,7 +46,7 @@ impl Data {
         let config = &experiment.data;
         config.path.as_deref().map_or(Ok(()), expect_lasting)?;
         if let Some(task) = sequence_task(experiment, run)? {
-            if let Some(digest) = table_digest(experiment)? {
+            if let Some(digest) = file_digest(experiment)? {
                 create_folder(&run.join(TABLE_FILE))?;
                 write_atomic(run.join(TABLE_FILE), digest.as_bytes())?;
             }
@@ -71,7 +71,7 @@ impl Data {
         config.path.as_deref().filter(|path| path.exists()).map_or(Ok(()), expect_lasting)?;
         if let Some(task) = sequence_task(experiment, run)? {
             let path = run.join(TABLE_FILE);
-            if let Some(digest) = table_digest(experiment)?
+            if let Some(digest) = file_digest(experiment)?
                 && read_text(&path, 1 << 10)? != digest
             {
                 return Err(Error::run(config.path.as_ref().unwrap_or(&path), RunProblem::Changed("table")));
@@ -261,9 +261,9 @@ fn sequence_task(experiment: &Experiment, run: &Path) -> Result<Option<Box<dyn S
     data.task.spec().open.map(|open| open(data, train, run)).transpose()
 }
 
-/// The digest of the experiment's table, as it is kept.
-fn table_digest(experiment: &Experiment) -> Result<Option<String>> {
-    let Some(path) = experiment.data.path.as_ref().filter(|_| experiment.data.task.reads_table()) else { return Ok(None) };
+/// The digest of the experiment's table or episodes, as it is kept.
+fn file_digest(experiment: &Experiment) -> Result<Option<String>> {
+    let Some(path) = experiment.data.path.as_ref().filter(|_| experiment.data.task.reads_a_file()) else { return Ok(None) };
     let hex: String = text_sha256(path)?.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(Some(hex + "\n"))
 }

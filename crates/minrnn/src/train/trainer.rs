@@ -9,7 +9,7 @@ use burn::module::Module;
 use minrnn_model::{CONFIG_FILE, CheckpointConfig, CheckpointFiles, WEIGHTS_FILE, write_atomic, write_safetensors};
 
 use super::config::Experiment;
-use super::differentiate::{MicroBatch, differentiate};
+use super::differentiate::{MicroBatch, differentiate, differentiate_policy};
 use super::evaluate::{Evaluation, compare, evaluate};
 use super::memory::training_memory_of;
 use super::optimizer::{GradientMap, Optimizer};
@@ -23,7 +23,7 @@ use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE, load_weights, save_weights, s
 use crate::data::table::Measure;
 use crate::data::{BatchSource, EvaluationSet};
 use crate::memory::Estimate;
-use crate::model::{SequenceModel, SequenceModelState};
+use crate::model::{AnyModel, SequenceModelState};
 use crate::nn::{Mode, State};
 use crate::ops::with_precision;
 use crate::rng::{Purpose, substream};
@@ -108,7 +108,7 @@ pub struct Trainer {
     data: Data,
     source: Box<dyn BatchSource>,
     validation: Box<dyn EvaluationSet>,
-    model: SequenceModel,
+    model: AnyModel,
     optimizer: Optimizer,
     schedule: Schedule,
     carried: Option<SequenceModelState>,
@@ -137,7 +137,7 @@ impl Trainer {
         let memory = training_memory_of(&experiment, &experiment.model, data.longest())?;
         memory.expect_room(experiment.train.memory_limit)?;
         let device = experiment.train.device.open()?.autodiff();
-        let model = SequenceModel::new(&experiment.model, experiment.train.seed, &device)?;
+        let model = AnyModel::new(&experiment.model, experiment.train.seed, &device)?;
         let mut trainer = Self {
             source: data.training(&experiment)?,
             validation: data.fixed_batches(&experiment, experiment.train.eval_iterations, Purpose::ValidationData)?,
@@ -164,7 +164,7 @@ impl Trainer {
     }
 
     /// The model.
-    pub fn model(&self) -> &SequenceModel {
+    pub fn model(&self) -> &AnyModel {
         &self.model
     }
 
@@ -268,14 +268,23 @@ impl Trainer {
             let batch = MicroBatch::new(&batch, &device)?;
             let mode = Mode::Train { dropout_key: dropout_key(self.experiment.train.seed, iteration, micro) };
             let train = &self.experiment.train;
-            let found =
-                with_precision(train.precision, || differentiate(&self.model, batch, carried.take(), mode, train.checkpoint_blocks));
-            carried = self.source.carries_state().then_some(found.state);
-            if !found.loss.is_finite() {
-                return Err(Error::NonFinite { iteration, tensor: "the loss".to_owned(), value: found.loss });
+            let found = with_precision(train.precision, || match &self.model {
+                AnyModel::Sequence(model) => {
+                    let found = differentiate(model, batch, carried.take(), mode, train.checkpoint_blocks);
+                    (found.loss, found.gradients, Some(found.state))
+                }
+                AnyModel::Policy(policy) => {
+                    let (loss, gradients) = differentiate_policy(policy, batch, mode, train.checkpoint_blocks);
+                    (loss, gradients, None)
+                }
+            });
+            let (loss, of_batch, state) = found;
+            carried = state.filter(|_| self.source.carries_state());
+            if !loss.is_finite() {
+                return Err(Error::NonFinite { iteration, tensor: "the loss".to_owned(), value: loss });
             }
-            loss_sum += found.loss;
-            gradients.add(found.gradients);
+            loss_sum += loss;
+            gradients.add(of_batch);
         }
         let lr = self.schedule.lr(iteration);
         let scale = 1.0 / micro_steps as f64;
@@ -338,8 +347,8 @@ impl Trainer {
         Ok(Some(FinalReport { checkpoint, iteration, fixed, shortened_to, compared, kept, full_pass }))
     }
 
-    fn read_model(&self, checkpoint: &Path) -> Result<SequenceModel> {
-        Ok(crate::checkpoint::load_model(checkpoint, &self.experiment.train.device.open()?)?.model)
+    fn read_model(&self, checkpoint: &Path) -> Result<AnyModel> {
+        Ok(crate::checkpoint::load_any_model(checkpoint, &self.experiment.train.device.open()?)?.model)
     }
 
     /// Writes a checkpoint of everything; the run then continues exactly from here.
@@ -409,7 +418,7 @@ impl Trainer {
                 return Err(Error::malformed(&path, problem));
             }
             true => None,
-            false => Some(self.model.init_state(batch_size).detach().load(&state).map_err(misfit)?),
+            false => Some(self.model.sequence()?.init_state(batch_size).detach().load(&state).map_err(misfit)?),
         };
         Ok(())
     }

@@ -1,13 +1,14 @@
 //! The Decision wiring around every mixer, and policies at work.
 
 use burn::tensor::{Device, Tensor, TensorData};
-use minrnn::Segments;
 use minrnn::data::offline_rl::{Behavior, Ending, Environment, LeftPadding, PointMass, StepEncoding, Trajectory, Transition};
+use minrnn::deployed::{Deployed, DeployedPolicy};
 use minrnn::model::Decision;
 use minrnn::nn::{Mode, State};
 use minrnn::ops::StepCodes;
 use minrnn::rng::{ChaCha8Rng, Purpose};
 use minrnn::rollout::{Memory, Rollout, normalized_score};
+use minrnn::{Policy, Segments};
 use minrnn_model::{MixerKind, ModelConfig};
 
 use crate::common::configs::small;
@@ -191,7 +192,7 @@ impl Environment for Countdown {
 
 #[test]
 fn episodes_side_by_side_end_each_in_its_own_time() {
-    let encoding = StepEncoding { mean: vec![0.0; 4], deviation: vec![1.0; 4], action_width: 2, return_scale: 1.0 };
+    let encoding = StepEncoding { mean: vec![0.0; 4], deviation: vec![1.0; 4], action_width: 2, return_scale: 1.0, best_return: None };
     let policy = policy(MixerKind::MinGru, &Device::flex());
     let window = Memory::Window { context: 3, padding: LeftPadding::Seen };
     for memory in [window, Memory::Carried] {
@@ -207,9 +208,31 @@ fn episodes_side_by_side_end_each_in_its_own_time() {
 
 #[test]
 fn a_policy_that_does_not_fit_its_environment_is_refused() {
-    let encoding = StepEncoding { mean: vec![0.0; 3], deviation: vec![1.0; 3], action_width: 2, return_scale: 1.0 };
+    let encoding = StepEncoding { mean: vec![0.0; 3], deviation: vec![1.0; 3], action_width: 2, return_scale: 1.0, best_return: None };
     let rollout = Rollout { target_return: 0.0, memory: Memory::Carried, seed: 0 };
     let policy = policy(MixerKind::MinGru, &Device::flex());
     let refusal = rollout.play(&policy, &encoding, &mut [PointMass::default()]).unwrap_err().to_string();
     assert!(refusal.contains("[7, 2]") && refusal.contains("[8, 2]"), "{refusal}");
+}
+
+#[test]
+fn a_deployed_policy_plays_the_same_episodes() {
+    let encoding = StepEncoding::fit(&PointMass::record(Behavior::Medium, 4, 1, Purpose::TrainData), 100.0).unwrap();
+    for mixer in MixerKind::ALL {
+        let policy = Policy { config: config(*mixer), encoding: encoding.clone(), model: policy(*mixer, &Device::flex()) };
+        let directory = tempfile::tempdir().unwrap();
+        policy.save(directory.path()).unwrap();
+        let deployed = Deployed::load(directory.path()).unwrap();
+        let windows = [LeftPadding::Seen, LeftPadding::Cut].map(|padding| Memory::Window { context: 7, padding });
+        for memory in [Memory::Carried, windows[0], windows[1]] {
+            let rollout = Rollout { target_return: 60.0, memory, seed: 3 };
+            let points = || [PointMass::default(), PointMass::default()];
+            let expected = rollout.play(&policy.model, &encoding, &mut points()).unwrap();
+            let found = rollout.play_with(&mut DeployedPolicy::new(&deployed).unwrap(), &encoding, &mut points()).unwrap();
+            for (found, expected) in found.iter().zip(expected.iter()) {
+                // What differs by rounding acts on what is observed next.
+                assert_close(&format!("{mixer} {memory:?}"), found.actions, expected.actions, 10.0 * OUTPUT);
+            }
+        }
+    }
 }

@@ -42,6 +42,8 @@ impl CheckedConfig {
     /// Looking tokens up or mapping values, and places where these are learned; the head is not part of it.
     pub fn embedding_cost(&self) -> Cost {
         let places = if self.positions == Positions::Learned { Cost::state(1) } else { Cost::default() };
+        // Whether an episode has begun, and the time of its last step.
+        let places = if self.decision { Cost::state(2) } else { places };
         Cost::of(|tensors| self.embedding_tensors(tensors)) + places
     }
 

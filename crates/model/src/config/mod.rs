@@ -24,6 +24,10 @@ pub use cost::{Cost, KvCache};
 const MAX_D_MODEL: usize = 1 << 16;
 const MAX_MULTIPLE: f64 = 64.0;
 const MAX_LAYERS: usize = 1 << 10;
+/// Vectors of a policy's time table, of which later times take the last.
+pub const POLICY_TIMES: usize = 1000;
+/// A tensor that policies have and no other model. Those of before `decision` was a key are known by it.
+pub const POLICY_TENSOR: &str = "to_go.weight";
 /// Taps of the short convolutions of blocks, Mamba and xLSTM.
 pub(crate) const TAPS: usize = 4;
 /// The widths of xLSTM's blocks are multiples of this.
@@ -52,6 +56,9 @@ pub struct ModelConfig {
     pub pooling: Pooling,
     /// Whether the head compares what it sees with what stood before the last reset, for labels of pairs. Default false.
     pub pair_head: bool,
+    /// Whether it is a policy: it reads return, observation, last action and time at every step, as three places of the residual stream, and
+    /// predicts an action. Default false.
+    pub decision: bool,
     /// Width D of the residual stream. Default 128.
     pub d_model: usize,
     /// Ratio of the recurrent width to `d_model`; their product must be whole. With `wiring = mamba` it is the ratio of
@@ -130,6 +137,7 @@ impl Default for ModelConfig {
             n_outputs: 0,
             pooling: Pooling::Last,
             pair_head: false,
+            decision: false,
             d_model: 128,
             expansion: 2.0,
             n_layers: 2,

@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use super::{CheckedConfig, TAPS};
+use super::{CheckedConfig, POLICY_TIMES, TAPS};
 use crate::spec::{TensorSpec, Tensors};
 use crate::{FeedForwardKind, NormKind, Positions, WiringKind};
 
@@ -21,7 +21,15 @@ impl CheckedConfig {
     }
 
     pub(super) fn embedding_tensors(&self, tensors: &mut Tensors) {
-        if self.input_width > 0 {
+        if self.decision {
+            // The numbers of a row: return, observation, action and time.
+            let observation = self.input_width - self.n_outputs - 2;
+            for (part, width) in [("to_go", 1), ("observation", observation), ("action", self.n_outputs)] {
+                tensors.linear(part, width, self.d_model, true);
+            }
+            tensors.parameter("times.weight", &[POLICY_TIMES, self.d_model]);
+            tensors.part("norm", |tensors| ["weight", "bias"].iter().for_each(|name| tensors.parameter(name, &[self.d_model])));
+        } else if self.input_width > 0 {
             tensors.linear("input", self.input_width, self.d_model, true);
         } else {
             tensors.parameter("embedding.weight", &[self.vocab_size, self.d_model]);

@@ -4,7 +4,7 @@ use alloc::format;
 
 use super::CheckedConfig;
 use super::{MAX_D_MODEL, MAX_LAYERS, ModelConfig, within, wrong};
-use crate::choices::{Candidate, ForgetFloor, InitialState, Initialization, Positions, ScanKind, WiringKind};
+use crate::choices::{Candidate, ForgetFloor, InitialState, Initialization, Pooling, Positions, ScanKind, WiringKind};
 use crate::spec::{Setting, names_with};
 use crate::{Error, Result};
 
@@ -94,6 +94,27 @@ impl ModelConfig {
         }
         if self.tie_embeddings && self.pair_head {
             return wrong("pair_head = true has nothing to do with the tokens that are read; use tie_embeddings = false".into());
+        }
+        if self.decision { self.validate_policy() } else { Ok(()) }
+    }
+
+    /// What a policy cannot have, once its widths are known.
+    fn validate_policy(&self) -> Result<()> {
+        if self.positions == Positions::Learned {
+            return wrong("a policy has a time table of its own, found positions = learned; use positions = none".into());
+        }
+        if self.pooling != Pooling::Last {
+            return wrong(format!("a policy reads every step by itself, found pooling = {}; use pooling = last", self.pooling));
+        }
+        if self.pair_head {
+            return wrong("a policy compares nothing, found pair_head = true; use pair_head = false".into());
+        }
+        let (width, action) = (self.input_width, self.n_outputs);
+        if width.checked_sub(action).is_none_or(|rest| rest < 3) || action == 0 {
+            return wrong(format!(
+                "a policy reads return, observation, last action and time, so input_width must be at least n_outputs + 3 and n_outputs at \
+                 least 1, found {width} and {action}"
+            ));
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
-use minrnn::checkpoint::{LoadedModel, load_model, load_table_task};
+use minrnn::checkpoint::{LoadedModel, load_any_model, load_table_task};
 use minrnn::data::table::{Measure, TableTask, read_series};
 use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart, expect_lasting};
 use minrnn::deployed::{self, Deployed, Score};
@@ -84,7 +84,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         return Err(WrongInput("--against compares a packed model with another; give a packed model to score".to_owned()).into());
     }
     let checkpoint = find_checkpoint(&args.run)?;
-    let LoadedModel { config, model, tokenizer } = load_model(&checkpoint, &args.device.open()?)?;
+    let LoadedModel { config, model, tokenizer } = load_any_model(&checkpoint, &args.device.open()?)?;
     let mut experiment = Experiment::of_checkpoint(&config, &checkpoint)?;
     let is_cpu = args.device.is_cpu()?;
     let expect_room = |experiment: &Experiment, longest| -> minrnn::Result<()> {
@@ -94,7 +94,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     if let Some(width) = args.by_length.width() {
         let scores = by_length::Strings::new(&experiment, &args.by_length)?;
         print_model(&checkpoint, args.json)?;
-        return scores.score(&model, width, args.json, stop);
+        return scores.score(model.sequence()?, width, args.json, stop);
     }
     if let Some(n_bins) = args.by_frequency {
         let Data::Text { text, .. } = Data::open(&experiment, &run_of(&checkpoint)?)? else {
@@ -102,7 +102,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
             return Err(WrongInput(sentence.to_owned()).into());
         };
         print_model(&checkpoint, args.json)?;
-        return by_frequency::score(&model, &text, &experiment, n_bins as usize, args.json, stop);
+        return by_frequency::score(model.sequence()?, &text, &experiment, n_bins as usize, args.json, stop);
     }
     // The folder holds the tokens of `--data` until the scores are out.
     let folder = tempfile::tempdir().context("could not create a temporary directory")?;
@@ -151,7 +151,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
             && expect_lasting(path).is_ok()
         {
             // It names the first sequence that is at fault.
-            predict(&model, task, &read_series(task, path)?, stop)?;
+            predict(model.sequence()?, task, &read_series(task, path)?, stop)?;
         }
         expect_finite(name, &evaluation)?;
         print(name, &evaluation, args.json).context(NO_STDOUT)?;
@@ -206,6 +206,10 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     };
     if let Some(task) = &deployed.table {
         return score_packed_table(args, &deployed, task, path, stop);
+    }
+    if deployed.policy.is_some() {
+        let sentence = "a packed policy is scored by what it earns: minrnn rollout; or score the run that it was packed from";
+        return Err(WrongInput(sentence.to_owned()).into());
     }
     let Some(tokenizer) = &deployed.tokenizer else {
         return Err(WrongInput("--data does not fit this model, which was trained on a task and reads no text".to_owned()).into());

@@ -13,8 +13,9 @@ use anyhow::Context;
 use burn::tensor::Device;
 use memory::Training;
 use minrnn::Error;
-use minrnn::checkpoint::{LoadedModel, load_model, parameter_shapes};
+use minrnn::checkpoint::{LoadedModel, load_any_model, parameter_shapes, policy_of};
 use minrnn::data::Tokenizer;
+use minrnn::data::offline_rl::StepEncoding;
 use minrnn::deployed::Deployed;
 use minrnn::train::{EXPERIMENT_FILE, Experiment, Pointer, ResolvedModel, checkpoint, experiments, find_checkpoint};
 use minrnn_model::{CheckpointConfig, CheckpointFiles, Classifier, Forecaster, ModelConfig, TableTask, Weights};
@@ -144,7 +145,7 @@ fn file(path: &Path) -> anyhow::Result<String> {
 /// A model made by `minrnn pack`.
 fn packed(path: &Path) -> anyhow::Result<String> {
     let deployed = Deployed::load(path)?;
-    let Deployed { model, tokenizer, table, tensors, .. } = &deployed;
+    let Deployed { model, tokenizer, table, policy, tensors, .. } = &deployed;
     let packed = bytes_of(&deployed);
     let bytes = std::fs::metadata(path).map_err(|error| Error::io("read", path, error))?.len();
     let mut text = format!("packed model {}\n", path.display());
@@ -154,6 +155,7 @@ fn packed(path: &Path) -> anyhow::Result<String> {
     more.extend(tokenizer.as_ref().map(vocabulary));
     text += &cost::sections(model.config(), more)?;
     text += &table.as_ref().map_or_else(String::new, |table| section("table", &columns(table)));
+    text += &policy.as_ref().map_or_else(String::new, |policy| section("policy", &acts(policy)));
     text += &memory::sections(model.config(), None, Some(packed))?;
     let rows = tensors
         .iter()
@@ -180,9 +182,20 @@ fn columns(table: &TableTask) -> Vec<(String, String)> {
     rows
 }
 
+/// What a policy observes and does.
+fn acts(policy: &StepEncoding) -> Vec<(String, String)> {
+    let mut rows = vec![
+        ("observes".to_owned(), format!("{} numbers", policy.observation_width())),
+        ("acts by".to_owned(), format!("{} numbers between -1 and 1", policy.action_width)),
+        ("returns".to_owned(), format!("divided by {}", policy.return_scale)),
+    ];
+    rows.extend(policy.best_return.map(|best| ("best episode".to_owned(), format!("return {best:.2}"))));
+    rows
+}
+
 fn run_or_checkpoint(path: &Path) -> anyhow::Result<String> {
     let directory = find_checkpoint(path)?;
-    let LoadedModel { config, model, tokenizer } = load_model(&directory, &Device::flex())?;
+    let LoadedModel { config, model, tokenizer } = load_any_model(&directory, &Device::flex())?;
     let mut text = format!("checkpoint {}\n", directory.display());
     if directory != path {
         for (what, pointer) in [("best", Pointer::Best), ("last", Pointer::Last)] {
@@ -193,6 +206,10 @@ fn run_or_checkpoint(path: &Path) -> anyhow::Result<String> {
     }
     text += &section("model", &settings(&config.model)?);
     text += &cost::sections(&config.model, tokenizer.as_ref().map(vocabulary).into_iter().collect())?;
+    if config.model.decision {
+        let files = CheckpointFiles::open(&directory).map_err(Error::from)?;
+        text += &section("policy", &acts(&policy_of(&files, &config.model)?.0));
+    }
     text += &memory::sections(&config.model, training_of(path)?.as_ref(), None)?;
     if let Some(progress) = progress(&directory)? {
         text += &section("progress", &fields(&progress));

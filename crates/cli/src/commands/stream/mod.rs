@@ -66,6 +66,10 @@ fn answer(args: &Args, stop: Arc<AtomicBool>) -> anyhow::Result<ExitCode> {
     match (&deployed.table, &deployed.tokenizer) {
         (Some(task), _) => rows::answer(args, &deployed, task, input, &out, &stop)?,
         (None, Some(tokenizer)) => text::answer(args, &deployed, tokenizer, input, &out, &stop)?,
+        (None, None) if deployed.policy.is_some() => {
+            let sentence = "it is a policy, which acts on what comes of its actions: minrnn rollout, or the library minrnn-stream";
+            return Err(WrongInput(format!("'{}': {sentence}", args.model.display())).into());
+        }
         (None, None) => {
             let sentence = "it was trained neither on a table nor on text; give a model of minrnn train --data";
             return Err(WrongInput(format!("'{}': {sentence}", args.model.display())).into());

@@ -1,5 +1,6 @@
 //! The numbers that stand for a step.
 
+use minrnn_model::ModelConfig;
 use serde::{Deserialize, Serialize};
 
 use super::Trajectories;
@@ -31,6 +32,9 @@ pub struct StepEncoding {
     pub action_width: usize,
     /// What returns are divided by.
     pub return_scale: f64,
+    /// The largest return of an episode that was learned from; none where it was not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_return: Option<f64>,
 }
 
 impl StepEncoding {
@@ -53,7 +57,13 @@ impl StepEncoding {
         let mean = average(&|_, x| x);
         let variance = average(&|i, x| (x - mean[i]).powi(2));
         let deviation = variance.into_iter().map(|variance| (variance.sqrt() + EPS) as f32).collect();
-        let encoding = Self { mean: mean.into_iter().map(|mean| mean as f32).collect(), deviation, action_width, return_scale };
+        let encoding = Self {
+            mean: mean.into_iter().map(|mean| mean as f32).collect(),
+            deviation,
+            action_width,
+            return_scale,
+            best_return: Some(trajectories.best_return()),
+        };
         encoding.validate()?;
         Ok(encoding)
     }
@@ -80,10 +90,30 @@ impl StepEncoding {
         if let Some(i) = self.deviation.iter().position(|&deviation| !divides(deviation.into())) {
             return wrong(format!("deviation {i} is {}, expected a number above 0", self.deviation[i]));
         }
+        if let Some(best) = self.best_return.filter(|best| !best.is_finite()) {
+            return wrong(format!("the best return is {best}, expected a finite number"));
+        }
         if !divides(self.return_scale) {
             return wrong(format!("the scale of returns must be above 0, found {}", self.return_scale));
         }
         Ok(())
+    }
+
+    /// That in the JSON `text`, for the policy of `config`.
+    ///
+    /// # Errors
+    /// When it is not one, or makes other rows than the policy reads.
+    pub fn of_model(text: &[u8], config: &ModelConfig) -> Result<Self> {
+        let encoding: Self = serde_json::from_slice(text)
+            .map_err(|error| Error::Config(format!("expected means and deviations of observations: {error}")))?;
+        encoding.validate()?;
+        let (expected, found) = ([config.input_width, config.n_outputs], [encoding.width(), encoding.action_width]);
+        match expected == found {
+            true => Ok(encoding),
+            false => {
+                Err(Error::Config(format!("it makes rows and actions of {found:?} numbers, but the model beside it has {expected:?}")))
+            }
+        }
     }
 
     /// Numbers in an observation.

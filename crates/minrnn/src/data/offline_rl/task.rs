@@ -25,11 +25,12 @@ pub struct OfflineRl {
 }
 
 impl OfflineRl {
-    /// The task of `trajectories`, with returns divided by `return_scale` (1000 in the published experiments).
+    /// The task of `trajectories`, with returns divided by `return_scale` (1000 in the published experiments), or by the largest return of an
+    /// episode, whatever its sign.
     ///
     /// # Errors
     /// When there are fewer than two trajectories, one to learn from and one to score, or a setting is 0.
-    pub fn new(trajectories: Trajectories, context: usize, return_scale: f64, padding: LeftPadding) -> Result<Self> {
+    pub fn new(trajectories: Trajectories, context: usize, return_scale: Option<f64>, padding: LeftPadding) -> Result<Self> {
         if context == 0 {
             return Err(Error::Config("the context of a policy must be at least 1 step, found 0".into()));
         }
@@ -39,7 +40,9 @@ impl OfflineRl {
                 trajectories.len()
             )));
         }
-        let encoding = Arc::new(StepEncoding::fit(&trajectories, return_scale)?);
+        let largest = trajectories.iter().map(|episode| episode.total().abs()).fold(0.0, f64::max);
+        let of_data = if largest > 0.0 { largest } else { 1.0 };
+        let encoding = Arc::new(StepEncoding::fit(&trajectories, return_scale.unwrap_or(of_data))?);
         Ok(Self { trajectories: trajectories.into(), encoding, context, padding })
     }
 
@@ -53,16 +56,23 @@ impl OfflineRl {
         &self.encoding
     }
 
-    /// Every 20th trajectory is scored, and the last one where there are fewer; the others are trained on.
-    fn part(&self, scored: bool) -> Vec<usize> {
+    /// Every 20th trajectory is scored, and the last one where there are fewer; the others are trained on. Of several that are scored every
+    /// other one chooses the checkpoint, and the rest is for the report.
+    fn part(&self, purpose: Purpose) -> Vec<usize> {
         let count = self.trajectories.len();
         let every = count.min(HELD_OUT);
-        (0..count).filter(|index| (index % every == every - 1) == scored).collect()
+        let is_scored = |index: &usize| index % every == every - 1;
+        if purpose == Purpose::TrainData {
+            return (0..count).filter(|index| !is_scored(index)).collect();
+        }
+        let scored: Vec<usize> = (0..count).filter(is_scored).collect();
+        let first = usize::from(purpose == Purpose::ValidationData && scored.len() > 1);
+        scored.into_iter().skip(first).step_by(2).collect()
     }
 
-    fn windows(&self, scored: bool, batch_size: usize, seed: u64, purpose: Purpose) -> Result<TrajectoryWindows> {
+    fn windows(&self, batch_size: usize, seed: u64, purpose: Purpose) -> Result<TrajectoryWindows> {
         let (trajectories, encoding) = (self.trajectories.clone(), self.encoding.clone());
-        let windows = TrajectoryWindows::new(trajectories, encoding, &self.part(scored), self.context, batch_size, seed, purpose)?;
+        let windows = TrajectoryWindows::new(trajectories, encoding, &self.part(purpose), self.context, batch_size, seed, purpose)?;
         Ok(windows.with_padding(self.padding))
     }
 }
@@ -80,16 +90,20 @@ impl SequenceTask for OfflineRl {
         self.context
     }
 
+    fn has_parts(&self) -> bool {
+        true
+    }
+
     fn description(&self) -> Option<serde_json::Value> {
         serde_json::to_value(&*self.encoding).ok()
     }
 
     fn training(&self, batch_size: usize, seed: u64) -> Result<Box<dyn BatchSource>> {
-        Ok(Box::new(self.windows(false, batch_size, seed, Purpose::TrainData)?))
+        Ok(Box::new(self.windows(batch_size, seed, Purpose::TrainData)?))
     }
 
     fn evaluation(&self, batch_size: usize, seed: u64, purpose: Purpose, n_batches: u64) -> Result<Box<dyn EvaluationSet>> {
-        Ok(Box::new(FixedBatches::new(self.windows(true, batch_size, seed, purpose)?, n_batches)))
+        Ok(Box::new(FixedBatches::new(self.windows(batch_size, seed, purpose)?, n_batches)))
     }
 }
 
@@ -111,19 +125,22 @@ mod tests {
     #[test]
     fn what_is_scored_is_not_trained_on() {
         for count in [2, 3, 20, 45] {
-            let task = OfflineRl::new(trajectories(count), 2, 1.0, LeftPadding::Seen).unwrap();
-            let (trained, scored) = (task.part(false), task.part(true));
-            assert_eq!(trained.len() + scored.len(), count);
-            assert_eq!(scored.len(), (count / 20).max(1), "{count}");
-            assert!(trained.iter().all(|index| !scored.contains(index)));
+            let task = OfflineRl::new(trajectories(count), 2, Some(1.0), LeftPadding::Seen).unwrap();
+            let [trained, chosen_by, reported] =
+                [Purpose::TrainData, Purpose::ValidationData, Purpose::TestData].map(|part| task.part(part));
+            assert_eq!(trained.len(), count - (count / 20).max(1), "{count}");
+            assert!(!chosen_by.is_empty() && !reported.is_empty());
+            assert!(trained.iter().all(|index| !chosen_by.contains(index) && !reported.contains(index)));
+            assert_eq!(chosen_by.iter().all(|index| !reported.contains(index)), count >= 40, "{count}");
         }
-        let refusal = OfflineRl::new(trajectories(1), 2, 1.0, LeftPadding::Seen).unwrap_err();
+        let refusal = OfflineRl::new(trajectories(1), 2, None, LeftPadding::Seen).unwrap_err();
         assert!(refusal.to_string().contains("at least two"));
     }
 
     #[test]
     fn the_description_holds_what_a_policy_needs() {
-        let task = OfflineRl::new(trajectories(3), 2, 50.0, LeftPadding::Seen).unwrap();
+        assert_eq!(OfflineRl::new(trajectories(3), 2, None, LeftPadding::Cut).unwrap().encoding().return_scale, 2.0);
+        let task = OfflineRl::new(trajectories(3), 2, Some(50.0), LeftPadding::Seen).unwrap();
         let encoding: StepEncoding = serde_json::from_value(task.description().unwrap()).unwrap();
         assert_eq!(&encoding, task.encoding());
         assert_eq!((encoding.mean[0], encoding.mean[1], encoding.return_scale), (0.0, 5.0, 50.0));

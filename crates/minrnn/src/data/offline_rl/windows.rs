@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use minrnn_kernels::choices;
 use rand::RngExt;
 
 use super::encoding::StepEncoding;
@@ -18,14 +19,15 @@ use crate::{Error, Result, Segments};
 /// The action of padded steps, and before the first step of a window.
 const NO_ACTION: f32 = -10.0;
 
-/// What a model makes of the padding before a short window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LeftPadding {
-    /// It reads it like any step, as recurrent models did in the published experiments.
-    #[default]
-    Seen,
-    /// It starts anew behind it, so that nothing depends on it, as attention did there.
-    Cut,
+choices! {
+    /// What a model makes of the padding before a short window.
+    LeftPadding, "left_padding" {
+        /// It reads it like any step, as recurrent models did in the published experiments.
+        #[default]
+        Seen = "seen",
+        /// It starts anew behind it, so that nothing depends on it, as attention did there.
+        Cut = "cut",
+    }
 }
 
 impl LeftPadding {
@@ -168,7 +170,7 @@ mod tests {
             let episode = Trajectory { observations: &observations, actions: &actions, rewards: &rewards, ending: Ending::Timeout };
             trajectories.push(episode).unwrap();
         }
-        let encoding = StepEncoding { mean: vec![2.0], deviation: vec![4.0], action_width: 1, return_scale: 10.0 };
+        let encoding = StepEncoding { mean: vec![2.0], deviation: vec![4.0], action_width: 1, return_scale: 10.0, best_return: None };
         let part: Vec<usize> = (0..lengths.len()).collect();
         TrajectoryWindows::new(trajectories.into(), encoding.into(), &part, context, batch_size, 1, Purpose::TrainData).unwrap()
     }

@@ -1,0 +1,171 @@
+//! `minrnn rollout`: a policy acts in the built-in environment, or whoever episodes are recorded of.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::ValueEnum;
+use minrnn::data::offline_rl::{Behavior, Environment, LeftPadding, PointMass, Trajectories};
+use minrnn::deployed::{Deployed, DeployedPolicy};
+use minrnn::rng::Purpose;
+use minrnn::rollout::{Actor, Memory, Rollout, normalized_score};
+use minrnn_reproduce::Summary;
+
+use crate::display::say;
+use crate::failure::WrongInput;
+use crate::output::{expect_harmless, print};
+use crate::threads::Threads;
+
+/// Most steps that a policy is shown again and again.
+const MAX_WINDOW: i64 = 1 << 16;
+/// Most episodes that are played side by side.
+const MAX_EPISODES: i64 = 1 << 20;
+
+/// Who pushes in place of a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Pusher {
+    /// Nobody who knows anything: uniformly at random
+    Random,
+    /// From useless to fair, drawn for each episode, and noisy
+    Medium,
+    /// Close to the best there is
+    Expert,
+}
+
+impl From<Pusher> for Behavior {
+    fn from(pusher: Pusher) -> Self {
+        match pusher {
+            Pusher::Random => Self::Random,
+            Pusher::Medium => Self::Medium,
+            Pusher::Expert => Self::Expert,
+        }
+    }
+}
+
+/// What is made of the rows before an episode in a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Padding {
+    /// The policy begins behind them
+    Cut,
+    /// The policy reads them, as recurrent ones did in the published experiments
+    Seen,
+}
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Run directory (its best checkpoint is taken), checkpoint directory or packed model, trained with --task policy
+    #[arg(value_name = "RUN|FILE")]
+    model: Option<PathBuf>,
+    /// Let no policy act, but one that data are recorded of
+    #[arg(long, value_enum, value_name = "WHO", conflicts_with_all = ["model", "target_return", "window"])]
+    behavior: Option<Pusher>,
+    /// How many episodes
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=MAX_EPISODES))]
+    episodes: u32,
+    /// The return to ask the policy for [default: that of the best episode it was trained on]
+    #[arg(long, value_name = "RETURN", allow_negative_numbers = true)]
+    target_return: Option<f64>,
+    /// Show the policy the last N steps each time, instead of carrying its state
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_WINDOW))]
+    window: Option<u32>,
+    /// What the policy makes of the rows before an episode in the first windows
+    #[arg(long, value_enum, value_name = "HOW", requires = "window", default_value = "cut")]
+    left_padding: Padding,
+    /// Chooses how episodes begin
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Write the episodes to this file, which minrnn train --task policy reads
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    args.threads.install(|| play(&args))
+}
+
+fn play(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(path) = &args.record {
+        expect_harmless(path, args.model.as_deref())?;
+    }
+    let started = Instant::now();
+    let (played, actor, asked_for) = match (&args.model, args.behavior) {
+        (Some(path), _) => {
+            let deployed = Deployed::load(path)?;
+            let mut policy = DeployedPolicy::new(&deployed)?;
+            let (played, asked_for) = act(args, &mut policy)?;
+            (played, path.display().to_string(), Some(asked_for))
+        }
+        (None, Some(pusher)) => (recorded(pusher.into(), args, Purpose::TrainData), format!("{pusher:?}").to_lowercase(), None),
+        (None, None) => {
+            return Err(WrongInput(
+                "there is nobody to act: give a run or a packed model of minrnn train --task policy, or --behavior".to_owned(),
+            )
+            .into());
+        }
+    };
+    let seconds = started.elapsed().as_secs_f64();
+    if let Some(path) = &args.record {
+        played.write(path)?;
+        say(format_args!("{} episodes, {} steps: {}", played.len(), played.n_steps(), path.display()));
+    }
+    let returns: Vec<f64> = played.iter().map(|episode| episode.total()).collect();
+    let earned = Summary::of(&returns).expect("there is an episode");
+    // From the same places as the policy.
+    let [random, expert] = [Behavior::Random, Behavior::Expert].map(|behavior| recorded(behavior, args, Purpose::TestData).mean_return());
+    let score = normalized_score(earned.mean, random, expert);
+    if args.json {
+        let object = serde_json::json!({
+            "environment": "point-mass", "actor": actor, "episodes": played.len(), "steps": played.n_steps(), "target_return": asked_for,
+            "mean_return": earned.mean, "interval": earned.reach().map(|reach| [earned.mean - reach, earned.mean + reach]),
+            "score": score, "random_return": random, "expert_return": expert, "seconds": seconds,
+        });
+        print(format_args!("{object}\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let interval = earned.reach().map_or_else(String::new, |reach| {
+        format!(" (95 % interval {:.2} to {:.2}, n = {})", earned.mean - reach, earned.mean + reach, earned.n)
+    });
+    let asked_for = asked_for.map_or_else(String::new, |target| format!(", asked for {target:.2}"));
+    print(format_args!(
+        "point mass, {} episodes of {actor}{asked_for}\nmean return {:.2}{interval}\nscore {score:.1} (0: random, {random:.2}; 100: expert, {expert:.2})\n",
+        earned.n, earned.mean
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Episodes of the policy, and the return that it was asked for.
+fn act(args: &Args, policy: &mut DeployedPolicy<'_>) -> anyhow::Result<(Trajectories, f64)> {
+    let encoding = policy.encoding();
+    let Some(target_return) = args.target_return.or(encoding.best_return) else {
+        return Err(WrongInput("the policy does not say what the best return was; ask for one with --target-return".to_owned()).into());
+    };
+    if !target_return.is_finite() {
+        return Err(WrongInput(format!("--target-return must be a finite number, found {target_return}")).into());
+    }
+    let mut points = vec![PointMass::default(); args.episodes as usize];
+    let (found, needed) = (policy.encoding(), PointMass::default().widths());
+    if [found.observation_width(), found.action_width] != needed {
+        let [observed, pushed] = needed;
+        let (observes, acts) = (found.observation_width(), found.action_width);
+        let sentence = format!(
+            "the policy observes {observes} numbers and acts by {acts}, but the built-in point mass shows {observed} and takes {pushed}; play \
+             another environment with the library (minrnn::rollout)"
+        );
+        return Err(WrongInput(sentence).into());
+    }
+    let padding = if args.left_padding == Padding::Seen { LeftPadding::Seen } else { LeftPadding::Cut };
+    let memory = args.window.map_or(Memory::Carried, |context| Memory::Window { context: context as usize, padding });
+    let rollout = Rollout { target_return, memory, seed: args.seed };
+    let actor: &mut dyn Actor = policy;
+    Ok((rollout.play_with(actor, encoding, &mut points)?, target_return))
+}
+
+/// Episodes of somebody without a policy.
+fn recorded(behavior: Behavior, args: &Args, purpose: Purpose) -> Trajectories {
+    PointMass::record(behavior, args.episodes.into(), args.seed, purpose)
+}

@@ -1,0 +1,62 @@
+//! Whatever a configuration describes.
+
+use burn::module::Module;
+use burn::tensor::Device;
+use minrnn_model::ModelConfig;
+
+use super::decision::Decision;
+use super::sequence_model::SequenceModel;
+use crate::{Error, Result};
+
+/// A model of sequences, or a policy.
+#[derive(Module, Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one of it")]
+pub enum AnyModel {
+    /// Of sequences.
+    Sequence(SequenceModel),
+    /// A policy.
+    Policy(Decision),
+}
+
+impl AnyModel {
+    /// The model `config` asks for, with weights drawn from `seed`.
+    ///
+    /// # Errors
+    /// When the configuration is not valid.
+    pub fn new(config: &ModelConfig, seed: u64, device: &Device) -> Result<Self> {
+        Ok(match config.decision {
+            true => Self::Policy(Decision::new(config, seed, device)?),
+            false => Self::Sequence(SequenceModel::new(config, seed, device)?),
+        })
+    }
+
+    /// Where the weights live.
+    pub fn device(&self) -> Device {
+        match self {
+            Self::Sequence(model) => model.device(),
+            Self::Policy(policy) => policy.device(),
+        }
+    }
+
+    /// The model of sequences.
+    ///
+    /// # Errors
+    /// When it is a policy.
+    pub fn sequence(&self) -> Result<&SequenceModel> {
+        match self {
+            Self::Sequence(model) => Ok(model),
+            Self::Policy(_) => Err(Error::Config("expected a model of sequences, found a policy, which acts".into())),
+        }
+    }
+
+    /// The policy.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn policy(&self) -> Result<&Decision> {
+        match self {
+            Self::Policy(policy) => Ok(policy),
+            Self::Sequence(_) => Err(Error::Config("expected a policy, found a model of sequences, which does not act".into())),
+        }
+    }
+}

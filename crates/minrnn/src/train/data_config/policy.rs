@@ -1,0 +1,56 @@
+//! The recorded action at every step of an episode, given the return still to be earned.
+
+use serde::{Deserialize, Serialize};
+
+use super::{DataConfig, Source, TaskSpec};
+use crate::data::IoKind;
+use crate::data::offline_rl::{LeftPadding, OfflineRl, Trajectories};
+use crate::train::check::require;
+use crate::{Error, Needed};
+
+/// Places of a step in the model: its return, its observation, and the action before it.
+const PLACES: usize = 3;
+/// Widths that are assumed where the file is not to be read: those of the benchmarks' simulators are smaller.
+const ASSUMED: [usize; 2] = [64, 16];
+
+pub(super) const SPEC: TaskSpec = TaskSpec {
+    source: Source::Trajectories,
+    keys: |data| {
+        let scale = data.policy.return_scale;
+        require(scale >= 0.0 && scale.is_finite(), || {
+            format!("return_scale must be a number above 0, or 0 for the largest recorded return, found {scale}")
+        })
+    },
+    length: |_, train| Ok(("the three places of each of seq_len steps", train.seq_len.saturating_mul(PLACES))),
+    steps: |_, train, _| [train.seq_len.saturating_mul(PLACES); 2],
+    scored: |_, places| places / PLACES,
+    assumed_io: Some(|_| (IoKind::Values { width: ASSUMED[0] + ASSUMED[1] + 2 }, IoKind::Values { width: ASSUMED[1] })),
+    // As it is read, and a table of returns beside it.
+    held: DataConfig::file_bytes,
+    open: Some(|data, train, _| {
+        let missing = || Error::needed(Needed::File, "a policy is learned from recorded episodes: a file of trajectories is needed");
+        let path = data.path.as_deref().ok_or_else(missing)?;
+        let PolicyConfig { return_scale, left_padding } = data.policy;
+        let trajectories = Trajectories::read(path)?;
+        let task = OfflineRl::new(trajectories, train.seq_len, Some(return_scale).filter(|&scale| scale > 0.0), left_padding);
+        Ok(Box::new(task.map_err(|error| error.in_file(path))?))
+    }),
+    ..TaskSpec::MADE
+};
+
+/// How episodes are read.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PolicyConfig {
+    /// What returns are divided by. Default 0: the largest return of a recorded episode, whatever its sign.
+    pub return_scale: f64,
+    /// What is made of the rows before a window that is shorter than the others: `cut` begins behind them, `seen` reads them, as recurrent
+    /// models did in the published experiments. Default `cut`.
+    pub left_padding: LeftPadding,
+}
+
+impl Default for PolicyConfig {
+    fn default() -> Self {
+        Self { return_scale: 0.0, left_padding: LeftPadding::Cut }
+    }
+}
