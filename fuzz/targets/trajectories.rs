@@ -38,7 +38,7 @@ fuzz_target!(
             assert!(episode.n_steps() > 0 && episode.returns_to_go().len() == episode.n_steps());
         }
         assert!(!trajectories.mean_return().is_nan() && trajectories.best_return() >= trajectories.mean_return() - 1e-3 * trajectories.mean_return().abs());
-        if let Ok(task) = OfflineRl::new(trajectories, 3, 10.0, LeftPadding::Cut) {
+        if let Ok(task) = OfflineRl::new(trajectories, 3, Some(10.0), LeftPadding::Cut) {
             use_task(&task);
         }
     }
