@@ -79,6 +79,9 @@ impl<T> SharedOut<T> {
 /// When there is no piece `i`.
 pub fn piece(rows: usize, pieces: usize, i: usize) -> core::ops::Range<usize> {
     assert!(i < pieces, "piece {i} of {pieces}");
+    if pieces == 1 {
+        return 0..rows;
+    }
     // ⌊rows · i / pieces⌋ without the product, which may not fit.
     let (each, rest) = (rows / pieces, rows % pieces);
     let border = |i: usize| each * i + (rest as u128 * i as u128 / pieces as u128) as usize;
