@@ -1,9 +1,10 @@
-//! `README.md` of the results folder: what there is.
+//! `README.md` and `index.html` of the results folder: what there is.
 
 use std::fmt::Write;
 
 use minrnn_model::write_atomic;
 
+use super::html::write_html;
 use crate::folder::{self, Folder};
 use crate::{Result, Scale, catalog};
 
@@ -43,5 +44,7 @@ pub fn write_index(folder: &Folder, scale: Scale) -> Result<()> {
         );
     }
     page += "\nEvery run has a folder in `runs/` with its resolved experiment and its result.\n";
-    Ok(write_atomic(folder.file("README", "md"), page.as_bytes())?)
+    page += "[index.html](index.html) has all pages on one.\n";
+    write_atomic(folder.file("README", "md"), page.as_bytes())?;
+    write_html(folder, scale)
 }

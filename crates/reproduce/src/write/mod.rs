@@ -1,6 +1,7 @@
 //! The files of a target: Markdown, CSV, JSON and pictures, each replaced whole.
 
 mod csv;
+mod html;
 mod index;
 mod json;
 mod markdown;

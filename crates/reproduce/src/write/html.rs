@@ -1,0 +1,102 @@
+//! `index.html` of the results folder: every page on one, for a browser.
+
+use minrnn_model::{read_text, write_atomic};
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+
+use crate::folder::Folder;
+use crate::{Error, Result, Scale, catalog};
+
+/// Far more than a page has.
+const MAX_PAGE: u64 = 1 << 24;
+
+/// One column that is read on a phone too, in the colours that the reader's system has; pictures are drawn on white.
+const STYLE: &str = "
+:root { color-scheme: light dark; --line: #8884; --soft: #8882; }
+* { box-sizing: border-box; }
+body { font: 16px/1.55 system-ui, sans-serif; margin: 0 auto; max-width: 62rem; padding: 1rem 1.2rem 4rem; }
+nav { columns: 20rem; margin: 1rem 0 2rem; }
+nav a { display: block; padding: .2rem 0; break-inside: avoid; }
+section { border-top: 1px solid var(--line); margin-top: 2.5rem; padding-top: .5rem; }
+h1 { font-size: 1.7rem; } h2 { font-size: 1.35rem; } h3 { font-size: 1.1rem; margin-top: 1.8rem; } h4 { font-size: 1rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
+th, td { border-bottom: 1px solid var(--line); padding: .3rem .7rem; text-align: left; white-space: nowrap; }
+th { background: var(--soft); }
+img { background: #fff; border-radius: 6px; display: block; height: auto; margin: 1rem 0; max-width: 100%; padding: .4rem; }
+code { background: var(--soft); border-radius: 4px; font-size: .88em; overflow-wrap: anywhere; padding: .1em .3em; }
+";
+
+/// Writes every target's page that lies in `folder`, one below the other.
+///
+/// # Errors
+/// When a page cannot be read or the file not be written.
+pub fn write_html(folder: &Folder, scale: Scale) -> Result<()> {
+    let title = format!("Results of minrnn reproduce at scale {}", scale.name());
+    let (mut list, mut sections) = (String::new(), String::new());
+    for target in catalog::all()? {
+        let path = folder.file(&target.name, "md");
+        if !path.exists() {
+            continue;
+        }
+        let page = read_text(&path, MAX_PAGE).map_err(|error| Error::Library(error.into()))?;
+        list += &format!("<a href=\"#{}\">{}</a>\n", target.name, escaped(&target.title));
+        sections += &format!("<section id=\"{}\">\n{}</section>\n", target.name, rendered(&page));
+    }
+    let style = STYLE.trim();
+    let text = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>\n{style}\n</style>\n</head>\n<body>\n<h1>{title}</h1>\n<nav>\n{list}</nav>\n{sections}</body>\n</html>\n"
+    );
+    Ok(write_atomic(folder.file("index", "html"), text.as_bytes())?)
+}
+
+/// A page as HTML, its headings a level lower and its tables in boxes of their own, which scroll.
+fn rendered(page: &str) -> String {
+    let mut options = Options::empty();
+    options.insert(Options::ENABLE_TABLES);
+    let mut text = String::with_capacity(2 * page.len());
+    let events = Parser::new_ext(page, options).flat_map(|event| match event {
+        Event::Start(Tag::Heading { level, id, classes, attrs }) => {
+            vec![Event::Start(Tag::Heading { level: lower(level), id, classes, attrs })]
+        }
+        Event::End(TagEnd::Heading(level)) => vec![Event::End(TagEnd::Heading(lower(level)))],
+        Event::Start(table @ Tag::Table(_)) => vec![Event::Html("<div class=\"scroll\">".into()), Event::Start(table)],
+        end @ Event::End(TagEnd::Table) => vec![end, Event::Html("</div>\n".into())],
+        // What a name of the data says is text.
+        Event::Html(raw) | Event::InlineHtml(raw) => vec![Event::Text(raw)],
+        event => vec![event],
+    });
+    html::push_html(&mut text, events);
+    text
+}
+
+fn lower(level: HeadingLevel) -> HeadingLevel {
+    HeadingLevel::try_from(level as usize + 1).unwrap_or(HeadingLevel::H6)
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::write::tests::{grid, target};
+
+    #[test]
+    fn a_page_becomes_a_section_with_its_tables_and_pictures() {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = Folder::open(scratch.path(), Scale::Cpu).unwrap();
+        let (table5, other) = (folder.file("table5", "md"), folder.file("unknown", "md"));
+        let page = crate::markdown(&grid(&target()), &["t".to_owned()]) + "\n<script>alert(1)</script>\n";
+        std::fs::write(table5, page).unwrap();
+        std::fs::write(other, "# Nobody's page").unwrap();
+        write_html(&folder, Scale::Cpu).unwrap();
+        let html = std::fs::read_to_string(folder.file("index", "html")).unwrap();
+        assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>\n"));
+        assert!(html.contains("<section id=\"table5\">\n<h2>A table</h2>") && html.contains("<a href=\"#table5\">Table 5: "));
+        assert!(html.contains("<div class=\"scroll\"><table>") && html.contains("</table>\n</div>"));
+        assert!(html.contains("<img src=\"t.svg\" alt=\"A table\" />") && html.contains("90.0 ± 63.5"));
+        assert!(!html.contains("<script>") && !html.contains("Nobody's page"));
+    }
+}
