@@ -9,22 +9,7 @@ use crate::{Error, Result, Scale, catalog};
 /// Far more than a page has.
 const MAX_PAGE: u64 = 1 << 24;
 
-/// One column that is read on a phone too, in the colours that the reader's system has; pictures are drawn on white.
-const STYLE: &str = "
-:root { color-scheme: light dark; --line: #8884; --soft: #8882; }
-* { box-sizing: border-box; }
-body { font: 16px/1.55 system-ui, sans-serif; margin: 0 auto; max-width: 62rem; padding: 1rem 1.2rem 4rem; }
-nav { columns: 20rem; margin: 1rem 0 2rem; }
-nav a { display: block; padding: .2rem 0; break-inside: avoid; }
-section { border-top: 1px solid var(--line); margin-top: 2.5rem; padding-top: .5rem; }
-h1 { font-size: 1.7rem; } h2 { font-size: 1.35rem; } h3 { font-size: 1.1rem; margin-top: 1.8rem; } h4 { font-size: 1rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
-th, td { border-bottom: 1px solid var(--line); padding: .3rem .7rem; text-align: left; white-space: nowrap; }
-th { background: var(--soft); }
-img { background: #fff; border-radius: 6px; display: block; height: auto; margin: 1rem 0; max-width: 100%; padding: .4rem; }
-code { background: var(--soft); border-radius: 4px; font-size: .88em; overflow-wrap: anywhere; padding: .1em .3em; }
-";
+const STYLE: &str = include_str!("style.css");
 
 /// Writes every target's page that lies in `folder`, one below the other.
 ///
