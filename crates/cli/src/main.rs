@@ -18,7 +18,7 @@ mod memory;
 mod output;
 mod printer;
 mod session_size;
-mod table_args;
+mod task_args;
 mod threads;
 
 use std::process::ExitCode;

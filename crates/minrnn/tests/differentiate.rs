@@ -2,9 +2,9 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn::Segments;
-use minrnn::model::SequenceModel;
+use minrnn::model::{Decision, SequenceModel, Targets};
 use minrnn::nn::{Mode, State};
-use minrnn::train::{Experiment, MicroBatch, differentiate};
+use minrnn::train::{Experiment, GradientMap, MicroBatch, differentiate, differentiate_policy};
 use minrnn_model::ModelConfig;
 
 const BATCH: usize = 3;
@@ -26,6 +26,18 @@ fn batch(padded: bool) -> MicroBatch {
         targets: (0..BATCH * LEN).map(|i| token(i + 1) as i32).collect::<Vec<i32>>().into(),
         mask: padded.then(|| mask.into()),
         steps: segments.steps(BATCH, LEN).unwrap(),
+    }
+}
+
+/// Whether loss and gradients of both ways are the same.
+fn assert_same(what: &str, [(loss, whole), (loss_of_blocks, blocks)]: [(f64, &GradientMap); 2]) {
+    assert!(loss.is_finite() && (loss - loss_of_blocks).abs() < 1e-6, "{what}: {loss} and {loss_of_blocks}");
+    let (expected, found) = (whole.values(), blocks.values());
+    assert_eq!(expected.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>(), "{what}");
+    for (name, expected) in expected {
+        let scale = expected.iter().fold(1e-3f32, |m, x| m.max(x.abs()));
+        let error = expected.iter().zip(&found[&name]).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
+        assert!(error <= 1e-5 * scale, "{what}: {name} differs by {error} of {scale}");
     }
 }
 
@@ -51,14 +63,7 @@ fn block_by_block_gives_the_loss_the_gradients_and_the_state_of_one_pass() {
                     differentiate(&model, batch(padded), state, mode, checkpoint_blocks)
                 });
                 let what = format!("{settings}, padded {padded}, window {window}");
-                assert!(whole.loss.is_finite() && (whole.loss - blocks.loss).abs() < 1e-6, "{what}: {} and {}", whole.loss, blocks.loss);
-                let (expected, found) = (whole.gradients.values(), blocks.gradients.values());
-                assert_eq!(expected.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>(), "{what}");
-                for (name, expected) in expected {
-                    let scale = expected.iter().fold(1e-3f32, |m, x| m.max(x.abs()));
-                    let error = expected.iter().zip(&found[&name]).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
-                    assert!(error <= 1e-5 * scale, "{what}: {name} differs by {error} of {scale}");
-                }
+                assert_same(&what, [(whole.loss, &whole.gradients), (blocks.loss, &blocks.gradients)]);
                 assert_eq!(whole.state.tensors(), blocks.state.tensors(), "{what}");
                 carried = [Some(whole.state), Some(blocks.state)];
             }
@@ -71,4 +76,29 @@ fn batch_norm_is_refused_block_by_block() {
     let settings = ["checkpoint_blocks=true", "norm=\"batch\""].map(str::to_owned);
     let refused = Experiment::parse("", &settings).and_then(|experiment| experiment.validate()).unwrap_err().to_string();
     assert!(refused.contains("checkpoint_blocks") && refused.contains("norm = batch"), "{refused}");
+}
+
+#[test]
+fn block_by_block_gives_the_loss_and_the_gradients_of_a_policy() {
+    let device = Device::flex().autodiff();
+    for mixer in ["min-gru", "attention", "lstm"] {
+        let text = format!(r#"{{"mixer": "{mixer}", "norm": "layer", "dropout": 0.3, "input_width": 6, "n_outputs": 2, "n_heads": 2}}"#);
+        let config: ModelConfig = serde_json::from_str(&text).unwrap();
+        let policy = Decision::new(&ModelConfig { d_model: 8, n_layers: 3, ..config }, 1, &device).unwrap();
+        for padded in [false, true] {
+            let number = |i: usize| (i as f32 * 0.7).sin();
+            let rows: Vec<f32> = (0..BATCH * LEN * 6).map(number).collect();
+            let MicroBatch { mask, steps, .. } = batch(padded);
+            let batch = MicroBatch {
+                inputs: Tensor::<3>::from_data(TensorData::new(rows, [BATCH, LEN, 6]), &device).into(),
+                targets: Targets::Values((0..BATCH * LEN * 2).map(number).collect()),
+                mask,
+                steps,
+            };
+            let mode = Mode::Train { dropout_key: 5 };
+            let [whole, blocks] =
+                [false, true].map(|checkpoint_blocks| differentiate_policy(&policy, batch.clone(), mode, checkpoint_blocks));
+            assert_same(&format!("{mixer}, padded {padded}"), [(whole.0, &whole.1), (blocks.0, &blocks.1)]);
+        }
+    }
 }

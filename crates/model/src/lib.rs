@@ -36,7 +36,7 @@ pub use choices::{
     Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, NormKind, Pooling, Positions,
     RecurrentInit, S4Init, ScanKind, WeightFormat, WiringKind,
 };
-pub use config::{CheckedConfig, Cost, KvCache, ModelConfig, POLICY_TENSOR, POLICY_TIMES};
+pub use config::{CheckedConfig, Cost, KvCache, ModelConfig, POLICY_PLACES, POLICY_TENSOR, POLICY_TIMES};
 #[cfg(feature = "std")]
 pub use digests::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE};
 pub use error::{Error, Result};

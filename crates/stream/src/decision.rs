@@ -9,7 +9,7 @@
 //! left out; a session keeps whether it has begun and the time of its last step. What is predicted stands at the last row of a step.
 
 use minrnn_kernels::weight_matrix::WeightMatrix;
-use minrnn_model::POLICY_TIMES;
+use minrnn_model::{POLICY_PLACES as ROWS, POLICY_TIMES};
 
 use crate::linear::Linear;
 use crate::norm::Norm;
@@ -20,8 +20,6 @@ use crate::{CheckedConfig, Result};
 
 /// What times are divided by in a row.
 const TIME_SCALE: f32 = 1000.0;
-/// Rows of a step.
-const ROWS: usize = 3;
 
 /// Maps of the parts of a step, and the norm behind them.
 #[derive(Debug)]
@@ -38,9 +36,8 @@ impl Decision {
     pub(crate) const STATE_LEN: usize = 2;
 
     pub(crate) fn read(config: &CheckedConfig, source: &mut dyn Source) -> Result<Self> {
-        let (width, action, d) = (config.input_width, config.n_outputs, config.d_model);
-        // A configuration of a policy has room for an observation.
-        let observation = width - action - 2;
+        let (action, d) = (config.n_outputs, config.d_model);
+        let observation = config.observation_width();
         let to_go = source.linear("to_go", d, 1)?;
         let observation = source.linear("observation", d, observation)?;
         let action = source.linear("action", d, action)?;

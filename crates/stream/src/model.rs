@@ -5,7 +5,7 @@ use alloc::{format, string::String};
 
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::weight_matrix::Scratch;
-use minrnn_model::POLICY_TENSOR;
+use minrnn_model::{POLICY_PLACES, POLICY_TENSOR};
 
 use crate::block::Block;
 use crate::end::End;
@@ -22,8 +22,6 @@ use crate::{CheckedConfig, Error, ModelConfig, Result};
 
 /// Steps of one pass over prompts: longer ones take several, so that memory does not grow with their length.
 const PASS_STEPS: usize = 512;
-/// Rows of the residual stream that a step may take.
-const MOST_ROWS: usize = 3;
 /// Most outputs of one pass that wants them after every step.
 const PASS_OUTPUTS: usize = 1 << 22;
 
@@ -168,7 +166,7 @@ impl Model {
     /// After how many steps a session has stopped growing; 0 where it never grows.
     pub fn steps_seen(&self) -> usize {
         let rows = self.state_shape.pasts().iter().map(|shape| shape.tokens).max().unwrap_or(0);
-        if self.is_policy() { rows.div_ceil(MOST_ROWS) } else { rows }
+        if self.is_policy() { rows.div_ceil(POLICY_PLACES) } else { rows }
     }
 
     /// Begins session `row` anew. A model of pairs keeps what it made of the steps until now, to compare the next sequence with it.
@@ -398,7 +396,7 @@ impl Model {
             workspace.begin();
             self.add(workspace, state, 0, steps.part(start, now));
             // The last row of every step, a step of a policy having several but perhaps the first.
-            let each = if self.is_policy() { MOST_ROWS } else { 1 };
+            let each = if self.is_policy() { POLICY_PLACES } else { 1 };
             let last = workspace.rows - 1;
             workspace.wanted.extend((0..now).map(|step| (last - each * (now - 1 - step), step)));
             self.pass(state, outputs, workspace);
@@ -411,7 +409,7 @@ impl Model {
         if self.state_shape.pasts().is_empty() {
             return Ok(());
         }
-        let each = if self.is_policy() { MOST_ROWS } else { 1 };
+        let each = if self.is_policy() { POLICY_PLACES } else { 1 };
         state.reserve(row, steps.saturating_mul(each), PASS_STEPS * each)
     }
 

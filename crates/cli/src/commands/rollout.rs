@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use minrnn::data::offline_rl::{Behavior, Environment, LeftPadding, PointMass, Trajectories};
 use minrnn::deployed::{Deployed, DeployedPolicy};
 use minrnn::rng::Purpose;
@@ -16,49 +16,20 @@ use crate::failure::WrongInput;
 use crate::output::{expect_harmless, print};
 use crate::threads::Threads;
 
-/// Most steps that a policy is shown again and again.
-const MAX_WINDOW: i64 = 1 << 16;
+/// Most steps that a policy is shown again and again; with as many episodes as there may be they take 2 GiB.
+const MAX_WINDOW: i64 = 1 << 10;
 /// Most episodes that are played side by side.
-const MAX_EPISODES: i64 = 1 << 20;
-
-/// Who pushes in place of a policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Pusher {
-    /// Nobody who knows anything: uniformly at random
-    Random,
-    /// From useless to fair, drawn for each episode, and noisy
-    Medium,
-    /// Close to the best there is
-    Expert,
-}
-
-impl From<Pusher> for Behavior {
-    fn from(pusher: Pusher) -> Self {
-        match pusher {
-            Pusher::Random => Self::Random,
-            Pusher::Medium => Self::Medium,
-            Pusher::Expert => Self::Expert,
-        }
-    }
-}
-
-/// What is made of the rows before an episode in a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Padding {
-    /// The policy begins behind them
-    Cut,
-    /// The policy reads them, as recurrent ones did in the published experiments
-    Seen,
-}
+const MAX_EPISODES: i64 = 1 << 16;
 
 #[derive(clap::Args)]
 pub struct Args {
     /// Run directory (its best checkpoint is taken), checkpoint directory or packed model, trained with --task policy
     #[arg(value_name = "RUN|FILE")]
     model: Option<PathBuf>,
-    /// Let no policy act, but one that data are recorded of
-    #[arg(long, value_enum, value_name = "WHO", conflicts_with_all = ["model", "target_return", "window"])]
-    behavior: Option<Pusher>,
+    /// Let no policy act, but somebody whose episodes are data: random, uniformly; medium, from useless to fair and noisy; expert, close to the
+    /// best there is
+    #[arg(long, value_name = "WHO", value_parser = behaviors(), conflicts_with_all = ["model", "target_return", "window"])]
+    behavior: Option<Behavior>,
     /// How many episodes
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=MAX_EPISODES))]
     episodes: u32,
@@ -68,9 +39,9 @@ pub struct Args {
     /// Show the policy the last N steps each time, instead of carrying its state
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_WINDOW))]
     window: Option<u32>,
-    /// What the policy makes of the rows before an episode in the first windows
-    #[arg(long, value_enum, value_name = "HOW", requires = "window", default_value = "cut")]
-    left_padding: Padding,
+    /// What the policy makes of the rows before an episode in the first windows: cut, it begins behind them; seen, it reads them
+    #[arg(long, value_name = "HOW", value_parser = paddings(), requires = "window", default_value = "cut")]
+    left_padding: LeftPadding,
     /// Chooses how episodes begin
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -82,6 +53,14 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     threads: Threads,
+}
+
+fn behaviors() -> impl TypedValueParser<Value = Behavior> {
+    PossibleValuesParser::new(Behavior::ALL.iter().map(|behavior| behavior.name())).try_map(|name| name.parse())
+}
+
+fn paddings() -> impl TypedValueParser<Value = LeftPadding> {
+    PossibleValuesParser::new(LeftPadding::ALL.iter().map(|padding| padding.name())).try_map(|name| name.parse())
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -100,7 +79,7 @@ fn play(args: &Args) -> anyhow::Result<ExitCode> {
             let (played, asked_for) = act(args, &mut policy)?;
             (played, path.display().to_string(), Some(asked_for))
         }
-        (None, Some(pusher)) => (recorded(pusher.into(), args, Purpose::TrainData), format!("{pusher:?}").to_lowercase(), None),
+        (None, Some(behavior)) => (recorded(behavior, args, Purpose::TrainData), behavior.name().to_owned(), None),
         (None, None) => {
             return Err(WrongInput(
                 "there is nobody to act: give a run or a packed model of minrnn train --task policy, or --behavior".to_owned(),
@@ -158,8 +137,7 @@ fn act(args: &Args, policy: &mut DeployedPolicy<'_>) -> anyhow::Result<(Trajecto
         );
         return Err(WrongInput(sentence).into());
     }
-    let padding = if args.left_padding == Padding::Seen { LeftPadding::Seen } else { LeftPadding::Cut };
-    let memory = args.window.map_or(Memory::Carried, |context| Memory::Window { context: context as usize, padding });
+    let memory = args.window.map_or(Memory::Carried, |context| Memory::Window { context: context as usize, padding: args.left_padding });
     let rollout = Rollout { target_return, memory, seed: args.seed };
     let actor: &mut dyn Actor = policy;
     Ok((rollout.play_with(actor, encoding, &mut points)?, target_return))

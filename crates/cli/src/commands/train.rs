@@ -15,7 +15,7 @@ use crate::display::{self, Display, say};
 use crate::failure::{NO_STDOUT, WrongInput};
 use crate::memory::MemoryArg;
 use crate::output::expect_outside_runs;
-use crate::table_args::TableArgs;
+use crate::task_args::TaskArgs;
 use crate::{corpus, interrupt, memory, threads};
 
 const DEFAULT_EXPERIMENT: &str = "selective-copying";
@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
     #[command(flatten)]
-    table: TableArgs,
+    table: TaskArgs,
     #[command(flatten)]
     device: DeviceArg,
     #[command(flatten)]

@@ -48,15 +48,4 @@ impl AnyModel {
             Self::Policy(_) => Err(Error::Config("expected a model of sequences, found a policy, which acts".into())),
         }
     }
-
-    /// The policy.
-    ///
-    /// # Errors
-    /// When it is none.
-    pub fn policy(&self) -> Result<&Decision> {
-        match self {
-            Self::Policy(policy) => Ok(policy),
-            Self::Sequence(_) => Err(Error::Config("expected a policy, found a model of sequences, which does not act".into())),
-        }
-    }
 }

@@ -22,7 +22,7 @@ use burn::module::Module;
 use burn::nn::{Embedding, Linear};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET};
-use minrnn_model::{CheckedConfig, DropoutSite, ModelConfig, NormKind, POLICY_TIMES};
+use minrnn_model::{CheckedConfig, DropoutSite, ModelConfig, NormKind, POLICY_PLACES as TOKENS, POLICY_TIMES};
 
 use super::backbone::{Backbone, BackboneState};
 use super::io_kind::{Inputs, Targets};
@@ -34,8 +34,6 @@ use crate::memory::tape::Tape;
 use crate::nn::{AnyMixer, Initializer, Mixer, Mode, Norm, linear};
 use crate::ops::{Dropout, StepCodes, bias_dropout_residual, embedding};
 
-/// Tokens of a step.
-const TOKENS: usize = 3;
 /// The dropout site of the embedded tokens; blocks count theirs from 0.
 const EMBEDDING_SITE: u64 = u64::MAX;
 
@@ -89,14 +87,9 @@ impl Decision<AnyMixer> {
         let (d, action) = (config.d_model as u128, config.n_outputs as u128);
         let mut list = Activations::new(sizes);
         Norm::activations(config, &mut list);
-        let (all, scored) = (list.steps(), list.scored());
-        list.whole(all * d, scored * d);
-        list.keep(scored * d);
-        list.whole(scored * d, scored * action);
-        list.keep(scored * action);
-        list.whole(scored * action, scored * action);
-        list.keep(scored * action);
-        list.whole(scored * action, 2 * scored);
+        // tanh keeps its output.
+        list.keep(list.scored() * action);
+        Scored::activations(&mut list, d, action, true);
         list.tape()
     }
 }
@@ -113,7 +106,7 @@ impl<M: Mixer> Decision<M> {
         mixer: impl FnMut(usize, &mut Initializer) -> Result<M>,
     ) -> Result<Self> {
         let config = &ModelConfig { decision: true, ..config.clone() }.checked()?;
-        let (action_width, observation_width) = (config.n_outputs, config.input_width - config.n_outputs - 2);
+        let (action_width, observation_width) = (config.n_outputs, config.observation_width());
         let d = config.d_model;
         let mut init = Initializer::new(seed, device);
         let (to_go, observation, action) = (init.linear(1, d), init.linear(observation_width, d), init.linear(action_width, d));

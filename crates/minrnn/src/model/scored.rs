@@ -5,6 +5,7 @@ use std::sync::Arc;
 use burn::tensor::{Int, Tensor, TensorData};
 
 use super::io_kind::Targets;
+use crate::memory::activations::Activations;
 use crate::nn::linear;
 use crate::ops::{cross_entropy, squared_error};
 
@@ -20,6 +21,23 @@ pub struct Scored {
 }
 
 impl Scored {
+    /// What everything from features of `d` channels to the loss of `v` numbers keeps of a batch, where scored positions are chosen.
+    pub(super) fn activations(list: &mut Activations, d: u128, v: u128, has_bias: bool) {
+        let (all, scored) = (list.steps(), list.scored());
+        if scored < all {
+            // The gradient of all is made of zeros and theirs.
+            list.whole(all * d, scored * d);
+        }
+        // The product keeps features, the loss predictions. Their gradient follows; a bias is added to a copy.
+        list.keep(scored * d);
+        list.whole(scored * d, scored * v);
+        if has_bias {
+            list.whole(scored * v, scored * v);
+        }
+        list.keep(scored * v);
+        list.whole(scored * v, 2 * scored);
+    }
+
     /// Mean cross-entropy in nats, or mean squared error of values.
     pub fn loss(self) -> Tensor<1> {
         match self.targets {

@@ -101,19 +101,7 @@ impl SequenceModel<AnyMixer> {
         if config.pair_head {
             PairHead::activations(d, &mut list);
         }
-        let (all, scored) = (list.steps(), list.scored());
-        if scored < all {
-            // Rows are chosen: the gradient of all is made of zeros and theirs.
-            list.whole(all * d, scored * d);
-        }
-        // The product keeps features, the loss logits. Their gradient follows; a bias is added to a copy.
-        list.keep(scored * d);
-        list.whole(scored * d, scored * v);
-        if config.n_outputs > 0 {
-            list.whole(scored * v, scored * v);
-        }
-        list.keep(scored * v);
-        list.whole(scored * v, 2 * scored);
+        Scored::activations(&mut list, d, v, config.n_outputs > 0);
         list.tape()
     }
 }

@@ -74,7 +74,10 @@ impl Data {
             if let Some(digest) = file_digest(experiment)?
                 && read_text(&path, 1 << 10)? != digest
             {
-                return Err(Error::run(config.path.as_ref().unwrap_or(&path), RunProblem::Changed("table")));
+                return Err(Error::run(
+                    config.path.as_ref().unwrap_or(&path),
+                    RunProblem::Changed(if config.task.reads_table() { "table" } else { "file of episodes" }),
+                ));
             }
             return Ok(Self::Task(task));
         }

@@ -54,6 +54,11 @@ impl ModelConfig {
 }
 
 impl CheckedConfig {
+    /// Numbers that a policy observes at a step: of a row without return, last action and time. 0 of other models.
+    pub fn observation_width(&self) -> usize {
+        if self.decision { self.input_width - self.n_outputs - 2 } else { 0 }
+    }
+
     /// The recurrent width E = `expansion · d_model`.
     pub fn d_inner(&self) -> usize {
         self.d_inner

@@ -24,6 +24,8 @@ pub use cost::{Cost, KvCache};
 const MAX_D_MODEL: usize = 1 << 16;
 const MAX_MULTIPLE: f64 = 64.0;
 const MAX_LAYERS: usize = 1 << 10;
+/// Places of the residual stream that a policy has for a step: the action before it, the return, and the observation.
+pub const POLICY_PLACES: usize = 3;
 /// Vectors of a policy's time table, of which later times take the last.
 pub const POLICY_TIMES: usize = 1000;
 /// A tensor that policies have and no other model. Those of before `decision` was a key are known by it.

@@ -23,8 +23,7 @@ impl CheckedConfig {
     pub(super) fn embedding_tensors(&self, tensors: &mut Tensors) {
         if self.decision {
             // The numbers of a row: return, observation, action and time.
-            let observation = self.input_width - self.n_outputs - 2;
-            for (part, width) in [("to_go", 1), ("observation", observation), ("action", self.n_outputs)] {
+            for (part, width) in [("to_go", 1), ("observation", self.observation_width()), ("action", self.n_outputs)] {
                 tensors.linear(part, width, self.d_model, true);
             }
             tensors.parameter("times.weight", &[POLICY_TIMES, self.d_model]);

@@ -10,6 +10,7 @@
 //! * a: the action, each part cut to [−1, 1]
 //! * Δt = 0.1; an episode has 100 steps
 
+use minrnn_kernels::choices;
 use rand::Rng;
 
 use super::environment::{Environment, Transition};
@@ -28,15 +29,17 @@ pub struct PointMass {
     velocity: [f32; 2],
 }
 
-/// Who acts when data is recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Behavior {
-    /// Pushes at random, uniformly.
-    Random,
-    /// The expert's push weakened by a factor drawn for every episode, from 0 to 0.3, plus noise of deviation 0.3: from useless to fair.
-    Medium,
-    /// a = −6 x − 3 v, close to the optimum, plus noise of deviation 0.05.
-    Expert,
+choices! {
+    /// Who acts when data is recorded.
+    Behavior, "behavior" {
+        /// Pushes at random, uniformly.
+        #[default]
+        Random = "random",
+        /// The expert's push weakened by a factor drawn for every episode, from 0 to 0.3, plus noise of deviation 0.3: from useless to fair.
+        Medium = "medium",
+        /// a = −6 x − 3 v, close to the optimum, plus noise of deviation 0.05.
+        Expert = "expert",
+    }
 }
 
 impl PointMass {

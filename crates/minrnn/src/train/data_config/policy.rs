@@ -1,5 +1,6 @@
 //! The recorded action at every step of an episode, given the return still to be earned.
 
+use minrnn_model::POLICY_PLACES;
 use serde::{Deserialize, Serialize};
 
 use super::{DataConfig, Source, TaskSpec};
@@ -8,8 +9,6 @@ use crate::data::offline_rl::{LeftPadding, OfflineRl, Trajectories};
 use crate::train::check::require;
 use crate::{Error, Needed};
 
-/// Places of a step in the model: its return, its observation, and the action before it.
-const PLACES: usize = 3;
 /// Widths that are assumed where the file is not to be read: those of the benchmarks' simulators are smaller.
 const ASSUMED: [usize; 2] = [64, 16];
 
@@ -21,9 +20,9 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
             format!("return_scale must be a number above 0, or 0 for the largest recorded return, found {scale}")
         })
     },
-    length: |_, train| Ok(("the three places of each of seq_len steps", train.seq_len.saturating_mul(PLACES))),
-    steps: |_, train, _| [train.seq_len.saturating_mul(PLACES); 2],
-    scored: |_, places| places / PLACES,
+    length: |_, train| Ok(("the three places of each of seq_len steps", train.seq_len.saturating_mul(POLICY_PLACES))),
+    steps: |_, train, _| [train.seq_len.saturating_mul(POLICY_PLACES); 2],
+    scored: |_, places| places / POLICY_PLACES,
     assumed_io: Some(|_| (IoKind::Values { width: ASSUMED[0] + ASSUMED[1] + 2 }, IoKind::Values { width: ASSUMED[1] })),
     // As it is read, and a table of returns beside it.
     held: DataConfig::file_bytes,

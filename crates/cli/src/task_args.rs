@@ -1,4 +1,4 @@
-//! Flags of `minrnn train` that say what is learned from a table; each is also a key of `[data]`.
+//! Flags of `minrnn train` that say what is learned from a table or from recorded episodes; each is also a key of `[data]`.
 
 use clap::ValueEnum;
 use minrnn::train::{DataConfig, Task};
@@ -19,7 +19,7 @@ enum FileTask {
 /// To be flattened into the arguments of a command.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Tables")]
-pub struct TableArgs {
+pub struct TaskArgs {
     /// Learn from the table in --data, or from its recorded episodes
     #[arg(long, value_name = "TASK")]
     task: Option<FileTask>,
@@ -40,7 +40,7 @@ pub struct TableArgs {
     season: Option<usize>,
 }
 
-impl TableArgs {
+impl TaskArgs {
     /// The built-in experiment of the task.
     pub fn experiment(&self) -> Option<&'static str> {
         self.task.map(|task| match task {
