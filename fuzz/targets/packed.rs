@@ -36,7 +36,9 @@ fuzz_target!(
         assert!(bytes <= data.len() && packed.tokenizer.as_ref().is_none_or(|tokenizer| tokenizer.len() <= data.len()));
         if let Some(table) = &packed.table {
             let mut numbers = Vec::new();
-            table.predict_into(&vec![0.5; packed.model.outputs()], &mut numbers);
+            let row = vec![0.5; table.columns().len()];
+            table.show(&row, &mut vec![0.0; table.n_inputs()]);
+            table.predict_into(&row, &vec![0.5; packed.model.outputs()], &mut numbers);
         }
         use_model(&packed.model);
     }

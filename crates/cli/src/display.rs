@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use minrnn::checkpoint::parameter_count;
-use minrnn::data::table::Measure;
+use minrnn::data::table::{Baseline, Cases, Confusion, Measure, Verdict};
 use minrnn::train::{Data, Ending, Evaluation, Event, FINAL_BATCHES, FinalReport, Trainer, Update, duration};
 
 /// At most one plain line of progress in this time.
@@ -32,7 +32,6 @@ impl Display {
     pub fn new(trainer: &Trainer) -> Self {
         let experiment = trainer.experiment();
         let (train, model) = (&experiment.train, &experiment.model);
-        let started_at = trainer.progress().iteration;
         say(&experiment.description);
         say(format_args!(
             "{}: {} layers, width {}, {} parameters; {} iterations on {} threads",
@@ -43,11 +42,24 @@ impl Display {
             train.max_iterations,
             rayon::current_num_threads(),
         ));
-        if started_at > 0 {
-            say(format_args!("resumed after {started_at} iterations"));
+        if trainer.progress().iteration > 0 {
+            say(format_args!("resumed after {} iterations", trainer.progress().iteration));
         }
+        Self::of_round(trainer)
+    }
+
+    /// Of the second round, which learns anew from all data.
+    pub fn of_refit(trainer: &Trainer) -> Self {
+        let updates = trainer.progress().refit.map_or(0, |refit| refit.updates);
+        let but = if trainer.data().has_test_file() { " but the test file" } else { "" };
+        say(format_args!("learning anew from all data{but}, {updates} iterations as before"));
+        Self::of_round(trainer)
+    }
+
+    fn of_round(trainer: &Trainer) -> Self {
+        let (started_at, max_iterations) = (trainer.progress().iteration, trainer.end_of_round());
         let bar = io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(train.max_iterations);
+            let bar = ProgressBar::new(max_iterations);
             let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}  {elapsed} elapsed, {eta} left");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar.set_position(started_at);
@@ -56,7 +68,7 @@ impl Display {
         });
         let by_accuracy = trainer.data().is_scored_by_accuracy();
         let scored_part = if trainer.data().has_parts() { "validation" } else { "test" };
-        Self { bar, max_iterations: train.max_iterations, started: Instant::now(), started_at, last_line: None, by_accuracy, scored_part }
+        Self { bar, max_iterations, started: Instant::now(), started_at, last_line: None, by_accuracy, scored_part }
     }
 
     pub fn show(&mut self, event: &Event) {
@@ -114,12 +126,14 @@ pub fn say_how_to_go_on(trainer: &Trainer) {
 /// Says why a run ended.
 pub fn announce_ending(ending: Ending, trainer: &Trainer) {
     let (iteration, seconds) = (trainer.progress().iteration, trainer.progress().seconds);
+    let scoring = if trainer.data().has_parts() { "scoring" } else { "scoring the best checkpoints" };
     let why = match ending {
+        _ if trainer.progress().refit.is_some() => "learned from all data".to_owned(),
         Ending::EarlyStopped => format!("no gain in {} evaluations", trainer.experiment().train.patience),
         Ending::Solved => format!("solved, {} % of the answers are right", 100.0 * trainer.experiment().train.solved_at),
         _ => "all iterations done".to_owned(),
     };
-    say(format_args!("{why}: {iteration} iterations, {} of training; scoring the best checkpoints", duration(seconds)));
+    say(format_args!("{why}: {iteration} iterations, {} of training; {scoring}", duration(seconds)));
 }
 
 /// Prints the final report on stdout.
@@ -131,16 +145,26 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         Some(_) => format!("loss {:.4} nats", evaluation.loss),
         None => format!("mean squared error {:.6}", evaluation.loss),
     };
-    for (iteration, evaluation) in &report.kept {
-        writeln!(out, "iteration {iteration}: test {} ({} predictions)", shown(evaluation), evaluation.n_scored)?;
+    // What can be compared with a baseline says it with its certainty, and nothing else says it again.
+    if report.compared.is_empty() {
+        for (iteration, evaluation) in &report.kept {
+            writeln!(out, "iteration {iteration}: test {} ({} predictions)", shown(evaluation), evaluation.n_scored)?;
+        }
+        writeln!(out, "best: iteration {}, test {}", report.iteration, shown(&report.fixed))?;
     }
-    writeln!(out, "best: iteration {}, test {}", report.iteration, shown(&report.fixed))?;
     let run = trainer.run_dir().path().display();
     if let Some(n_batches) = report.shortened_to {
         writeln!(out, "the training was short: scored on {n_batches} batches, not on {FINAL_BATCHES}; minrnn eval {run} takes them all")?;
     }
     for measure in &report.compared {
-        writeln!(out, "{}", measure_line(measure))?;
+        writeln!(out, "test {}", measure_line(measure))?;
+    }
+    if let Some(confusion) = &report.confusion {
+        write!(out, "{}", confusion_table(confusion))?;
+    }
+    if report.scored != report.checkpoint {
+        let of_before = "scored: the model of before, which learned from nothing of the test part";
+        writeln!(out, "{of_before}, after {} iterations ({})", report.iteration, report.scored.display())?;
     }
     if let Some((chance, scaled)) = trainer.data().chance().and_then(|chance| Some((chance, report.fixed.scaled_accuracy(chance)?))) {
         writeln!(out, "scaled so that guessing ({:.1}%) is 0: {:.1}%", 100.0 * chance, 100.0 * scaled)?;
@@ -166,12 +190,64 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
     out.flush()
 }
 
-/// A measure beside that of a baseline, and which of them is better.
+/// A measure with its interval, beside that of a baseline, and which of them is better if that can be said.
 pub fn measure_line(measure: &Measure) -> String {
-    let Measure { name, found, baseline, baseline_name, is_gain } = measure;
-    let shown = |x: f64| if *is_gain { format!("{:.2} %", 100.0 * x) } else { significant(x) };
-    let verdict = if measure.beats_baseline() { "the model is better" } else { "the model is no better" };
-    format!("{name}: {}; {baseline_name}: {}; {verdict}", shown(*found), shown(*baseline))
+    let Measure { name, found, interval, n, cases, is_share, baseline } = measure;
+    let shown = |x: f64| if *is_share { format!("{:.2} %", 100.0 * x) } else { significant(x) };
+    let bound = |x: f64| if *is_share { format!("{:.1}", 100.0 * x) } else { significant(x) };
+    let interval = interval.map_or(String::new(), |[low, high]| format!("95 % interval {} to {}, ", bound(low), bound(high)));
+    let n = match cases {
+        Cases::Sequences => format!("n = {n}"),
+        Cases::Stretches(1) => format!("n = {n} steps"),
+        Cases::Stretches(steps) => format!("n = {n} stretches of {steps} steps"),
+        Cases::Values => format!("n = {n} values"),
+    };
+    let mut line = format!("{name} {} ({interval}{n})", shown(*found));
+    if let Some(Baseline { name, found, verdict }) = baseline {
+        let verdict = match verdict {
+            Verdict::Better => "the model is better",
+            Verdict::Worse => "the model is worse",
+            Verdict::Undecided => "too few cases to tell which is better",
+        };
+        line += &format!("\n  beside {name}: {}; {verdict}", shown(*found));
+    }
+    line
+}
+
+/// Classes beyond which a table of them fits no terminal.
+const MOST_CLASSES: usize = 24;
+
+/// How well each class is told from the others, and which are taken for which; nothing where they are too many.
+pub fn confusion_table(confusion: &Confusion) -> String {
+    let names = confusion.names();
+    if names.len() > MOST_CLASSES {
+        return String::new();
+    }
+    let share = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.1} %", 100.0 * share));
+    let mut header: Vec<String> = ["class", "n", "found", "right when said"].map(str::to_owned).to_vec();
+    header.extend(names.iter().map(|name| format!("said '{name}'")));
+    let mut rows = vec![header];
+    for (class, name) in names.iter().enumerate() {
+        let of = confusion.of_class(class);
+        let mut row = vec![name.clone(), of.n.to_string(), share(of.recall), share(of.precision)];
+        row.extend((0..names.len()).map(|predicted| confusion.count(class, predicted).to_string()));
+        rows.push(row);
+    }
+    aligned(&rows)
+}
+
+/// Rows with their cells below each other, the first column to the left.
+fn aligned(rows: &[Vec<String>]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len)).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cell = |(column, cell): (usize, &String)| {
+            let room = " ".repeat(widths[column] - cell.chars().count());
+            if column == 0 { format!("  {cell}{room}") } else { format!("  {room}{cell}") }
+        };
+        row.iter().enumerate().map(cell).collect::<String>().trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
 }
 
 /// Five digits that matter.

@@ -1,7 +1,9 @@
 //! Flags of `minrnn train` that say what is learned from a table or from recorded episodes; each is also a key of `[data]`.
 
+use std::path::PathBuf;
+
 use clap::ValueEnum;
-use minrnn::train::{DataConfig, Task};
+use minrnn::train::{DataConfig, Task, readable};
 
 use crate::failure::WrongInput;
 
@@ -38,6 +40,15 @@ pub struct TaskArgs {
     /// Steps of a season: forecasts are compared with the values of the season before [default: with the last value]
     #[arg(long, value_name = "N")]
     season: Option<usize>,
+    /// Forecast these quantiles of every value, rising, with 0.5 among them [default: 0.1,0.5,0.9]
+    #[arg(long, value_name = "LEVELS", value_delimiter = ',')]
+    quantiles: Vec<f64>,
+    /// A table that is scored in the end and never learned from: of forecasts, what follows the sequences of --data [default: a part of --data]
+    #[arg(long, value_name = "FILE")]
+    test: Option<PathBuf>,
+    /// A table that chooses the best checkpoint, with train.keep = best [default: a part of --data]
+    #[arg(long, value_name = "FILE")]
+    validation: Option<PathBuf>,
 }
 
 impl TaskArgs {
@@ -65,6 +76,9 @@ impl TaskArgs {
                 ("--columns", !self.columns.is_empty()),
                 ("--horizon", self.horizon.is_some()),
                 ("--season", self.season.is_some()),
+                ("--quantiles", !self.quantiles.is_empty()),
+                ("--test", self.test.is_some()),
+                ("--validation", self.validation.is_some()),
             ];
             return match given.iter().find(|(_, is_given)| *is_given) {
                 Some((flag, _)) => Err(WrongInput(format!("{flag} is about tables; add --task classify or --task forecast")).into()),
@@ -79,6 +93,14 @@ impl TaskArgs {
         }
         if let Some(group) = &self.group {
             data.table.group.clone_from(group);
+        }
+        if !self.quantiles.is_empty() {
+            data.forecast.quantiles.clone_from(&self.quantiles);
+        }
+        for (given, path) in [(&self.test, &mut data.table.test), (&self.validation, &mut data.table.validation)] {
+            if let Some(given) = given {
+                *path = Some(readable(given)?);
+            }
         }
         data.forecast.horizon = self.horizon.unwrap_or(data.forecast.horizon);
         data.forecast.season = self.season.unwrap_or(data.forecast.season);

@@ -47,7 +47,10 @@ fn trained(scratch: &Scratch, args: &[&str], settings: &[&str]) -> PathBuf {
 fn classifier(scratch: &Scratch) -> String {
     let data = shown(&scratch.write("machines.csv", with_states(&steps(60, 9, 1))));
     let args = ["--task", "classify", "--data", &data, "--group", "machine", "--target", "state"];
-    packed(scratch, &trained(scratch, &args, &["max_iterations=60", "eval_every=30", "lr=0.01", "batch_size=16", "train_fraction=0.6"]))
+    packed(
+        scratch,
+        &trained(scratch, &args, &["max_iterations=60", "eval_every=30", "lr=0.01", "batch_size=16", "train_fraction=0.6", "refit=false"]),
+    )
 }
 
 fn packed(scratch: &Scratch, run: &std::path::Path) -> String {
@@ -229,12 +232,22 @@ fn forecasts_are_in_the_units_of_the_table() {
     let run = trained(&scratch, &args, &["max_iterations=100", "eval_every=50", "lr=0.01", "seq_len=32", "batch_size=16"]);
     let model = packed(&scratch, &run);
     let answers = stream(&[&model], &table(0..80)).ok().stdout;
-    assert!(answers.starts_with("line,load +1,load +2,load +3\n"), "{answers}");
+    assert!(answers.starts_with("line,load +1,load q0.1 +1,load q0.9 +1,load +2,"), "{answers}");
     let numbers: Vec<f64> = answers.lines().last().unwrap().split(',').map(|cell| cell.parse().unwrap()).collect();
-    let error: f64 = (0..3).map(|ahead| (numbers[1 + ahead] - wave(80 + ahead)).abs()).sum::<f64>() / 3.0;
+    let error: f64 = (0..3).map(|ahead| (numbers[1 + 3 * ahead] - wave(80 + ahead)).abs()).sum::<f64>() / 3.0;
     assert!(numbers[0] == 81.0 && error < 5.0, "{numbers:?} {error}");
     let object: Value = serde_json::from_str(stream(&[&model, "--json"], &table(0..80)).ok().stdout.lines().last().unwrap()).unwrap();
-    assert_eq!(object["forecast"]["load"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect::<Vec<_>>(), numbers[1..]);
+    for (at, name) in ["load", "load q0.1", "load q0.9"].into_iter().enumerate() {
+        let found = object["forecast"][name].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect::<Vec<_>>();
+        assert_eq!(found, [1, 4, 7].map(|first| numbers[first + at]));
+    }
+    // A session that was saved goes on with the rows that decide how the next ones are seen.
+    let state = shown(&scratch.path("state"));
+    let rest = |from: usize| table(from..80);
+    stream(&[&model, "--save-state", &state], &table(0..40)).ok();
+    let again = stream(&[&model, "--load-state", &state], &rest(40)).ok().stdout;
+    let last = |text: &str| text.lines().last().unwrap().split_once(',').unwrap().1.to_owned();
+    assert_eq!(last(&again), last(&answers));
 }
 
 #[test]

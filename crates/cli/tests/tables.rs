@@ -66,7 +66,9 @@ fn separable_classes_are_learned_and_predicted() {
     let scratch = Scratch::new();
     let training = classifier(&scratch);
     let report = training.run().ok().stdout;
-    let accuracy = number_after(&report, "accuracy of 24 sequences");
+    assert_eq!(report.matches("test accuracy").count(), 1, "{report}");
+    assert!(report.contains("n = 48)") && report.contains("scored: the model of before"), "{report}");
+    let accuracy = number_after(&report, "test accuracy");
     assert!(accuracy > 90.0, "{report}");
     assert!(report.contains("always '"), "{report}");
     let task: Value = serde_json::from_slice(&fs::read(training.checkpoint("best").join("task.json")).unwrap()).unwrap();
@@ -99,7 +101,7 @@ fn separable_classes_are_learned_and_predicted() {
 
     // The scores of the training are found again, and another table can be scored.
     let scored = Finished::of(minrnn(&["eval"]).arg(&training.out)).ok().stdout;
-    assert_eq!(number_after(&scored, "accuracy of 24 sequences"), accuracy, "{scored}\n{report}");
+    assert_eq!(number_after(&scored, "\naccuracy"), accuracy, "{scored}\n{report}");
     let labelled = shown(&scratch.write("labelled.csv", slopes(40, 9)));
     let scored = Finished::of(minrnn(&["eval", &run, "--data", &labelled]).arg("--json")).ok().stdout;
     let measure: Value =
@@ -128,9 +130,11 @@ fn a_wave_is_forecast_better_than_by_repeating() {
     let run = shown(&training.out);
     let printed = predict(&[&run, "--data", &shown(&scratch.path("sine.csv"))]).ok().stdout;
     let mut lines = printed.lines();
-    assert_eq!(lines.next().unwrap(), "step,load");
+    assert_eq!(lines.next().unwrap(), "step,load,load q0.1,load q0.9");
     for (at, line) in lines.enumerate() {
-        let (step, load) = line.split_once(',').unwrap();
+        let [step, load, low, high] = line.split(',').collect::<Vec<_>>().try_into().unwrap();
+        let [below, value, above] = [low, load, high].map(|cell| cell.parse::<f64>().unwrap());
+        assert!(below <= value && value <= above, "{line}");
         let truth = 100.0 + 10.0 * (std::f64::consts::TAU * (600 + at) as f64 / 13.0).sin();
         assert_eq!(step, (at + 1).to_string());
         assert!((load.parse::<f64>().unwrap() - truth).abs() < 4.0, "{truth} {printed}");
@@ -255,7 +259,7 @@ fn what_is_wrong_with_a_table_is_a_sentence() {
     check(b"x,y\n1,2\n1,2,3\n", &forecast, &["line 3 has 3 cells, expected 2"]);
     check(b"x,y\n1,2\n\xff,2\n", &forecast, &["line 3, cell 1: it is not UTF-8"]);
     check(b"xs,y\n1,2\n1,2\n", &forecast, &["there is no column 'x'; did you mean 'xs'?"]);
-    check(b"x\n1\n2\n3\n", &forecast, &["no sequence is long enough to forecast 1 steps"]);
+    check(b"x\n1\n2\n", &forecast, &["no sequence is long enough to forecast 1 steps"]);
     check(b"x\n1\n", &forecast, &["it has 1 row"]);
     check(b"machine,state,x,y,x\na,u,1,2,3\n", &classify, &["the column 'x' is there twice"]);
     check(b"PAR1 and nothing more", &forecast, &["it cannot be read as Parquet"]);

@@ -58,6 +58,7 @@ pub mod predict;
 pub mod rng;
 pub mod rollout;
 mod segments;
+pub mod statistics;
 mod suggestion;
 pub mod train;
 pub mod verify;

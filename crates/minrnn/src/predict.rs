@@ -41,7 +41,7 @@ pub fn predict<M: Mixer>(
     stop: &AtomicBool,
 ) -> Result<Option<Vec<Prediction>>> {
     let device = model.device();
-    let (normalization, width) = (task.normalization(), task.normalization().width());
+    let width = task.n_inputs();
     let whole = WholeSeries::new(series.iter().map(Series::len).collect(), BATCH_SIZE, CHUNK_LEN);
     let batch_size = whole.batch_size();
     let mut state = model.init_state(batch_size);
@@ -53,8 +53,7 @@ pub fn predict<M: Mixer>(
         let chunk = whole.chunk(index);
         let mut inputs = vec![0.0; batch_size * chunk.seq_len * width];
         for (at, step, place) in chunk.places() {
-            let row = &mut inputs[place * width..][..width];
-            row.iter_mut().zip(series[at].step(step)).enumerate().for_each(|(column, (out, &x))| *out = normalization.apply(column, x));
+            task.show(series[at].recent(step, task.reach()), &mut inputs[place * width..][..width]);
         }
         let inputs = Tensor::<3>::from_data(TensorData::new(inputs, [batch_size, chunk.seq_len, width]), &device);
         let steps = chunk.segments.steps(batch_size, chunk.seq_len)?;
@@ -63,15 +62,16 @@ pub fn predict<M: Mixer>(
         let n_outputs = outputs.dims()[2];
         let outputs = outputs.into_data().try_to_vec::<f32>().expect("outputs are f32");
         for (at, _, place) in chunk.places().filter(|&(at, step, _)| step + 1 == series[at].len()) {
-            predictions[at] = Some(finite(task, &outputs[place * n_outputs..][..n_outputs], &series[at].name)?);
+            predictions[at] = Some(finite(task, &series[at], &outputs[place * n_outputs..][..n_outputs])?);
         }
     }
     Ok(Some(predictions.into_iter().map(|prediction| prediction.expect("every sequence has a last step")).collect()))
 }
 
-/// The prediction that `outputs` stand for, all of it numbers.
-pub(crate) fn finite(task: &TableTask, outputs: &[f32], name: &str) -> Result<Prediction> {
-    let prediction = task.prediction(outputs);
+/// The prediction that `outputs` after the last step of `series` stand for, all of it numbers.
+pub(crate) fn finite(task: &TableTask, series: &Series, outputs: &[f32]) -> Result<Prediction> {
+    let prediction = task.prediction(series.recent(series.len() - 1, task.reach()), outputs);
+    let name = &series.name;
     let (Prediction::Classes(numbers) | Prediction::Values(numbers)) = &prediction;
     match outputs.iter().map(|&output| f64::from(output)).chain(numbers.iter().copied()).find(|number| !number.is_finite()) {
         None => Ok(prediction),

@@ -45,6 +45,8 @@ pub use files::{create_directories, put_in_place, read_text, sync_directory, tem
 pub use mixer_kind::MixerKind;
 pub use packed::{PackedFile, Section, TensorEntry};
 pub use spec::{MixerSpec, Role, Setting, TensorSpec, Tensors};
-pub use table::{Classifier, Forecaster, MAX_DEVIATIONS, Normalization, Prediction, TableTask};
+pub use table::{
+    Classifier, Forecaster, History, MAX_DEVIATIONS, MAX_REACH, Normalization, Prediction, Scale, Scaling, TableTask, Transform,
+};
 #[cfg(feature = "std")]
 pub use weights::{Tensor, Weights, write_safetensors};

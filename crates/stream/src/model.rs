@@ -61,9 +61,11 @@ const PASS_OUTPUTS: usize = 1 << 22;
 /// let (mut state, mut workspace) = (model.init_state(100)?, Workspace::new());
 /// let mut outputs = vec![0.0; model.outputs()];
 /// // Machine 7 sends a row: its numbers as the model sees them, one step, and the probability of each class.
-/// let row: Vec<f32> = [21.5, 0.03].iter().enumerate().map(|(column, &x)| table.normalization().apply(column, x)).collect();
-/// model.step_rows_values(&[7], &row, &mut state, &mut outputs, &mut workspace)?;
-/// println!("{:?}", table.prediction(&outputs));
+/// let row = [21.5, 0.03];
+/// let mut seen = vec![0.0; table.n_inputs()];
+/// table.show(&row, &mut seen);
+/// model.step_rows_values(&[7], &seen, &mut state, &mut outputs, &mut workspace)?;
+/// println!("{:?}", table.prediction(&row, &outputs));
 /// # Ok::<(), minrnn_stream::Error>(())
 /// ```
 #[derive(Debug)]

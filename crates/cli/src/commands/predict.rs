@@ -79,7 +79,7 @@ enum Predictor {
     /// The runtime, of a packed model.
     Packed(Box<Deployed>),
     /// The model as it was trained, on any device.
-    Trained(Box<LoadedModel>, Option<TableTask>),
+    Trained(Box<(LoadedModel, Option<TableTask>)>),
 }
 
 impl Predictor {
@@ -88,7 +88,7 @@ impl Predictor {
             let checkpoint = find_checkpoint(&args.run)?;
             let loaded = load_model(&checkpoint, &args.device.open()?)?;
             let task = load_table_task(&checkpoint, &loaded.config.model)?;
-            return Ok(Self::Trained(Box::new(loaded), task));
+            return Ok(Self::Trained(Box::new((loaded, task))));
         }
         if !args.device.is_cpu()? {
             let sentence = "a packed model runs on the processor; leave --device out, or give a run directory or a checkpoint";
@@ -100,21 +100,21 @@ impl Predictor {
     fn task(&self) -> Option<&TableTask> {
         match self {
             Self::Packed(deployed) => deployed.table.as_ref(),
-            Self::Trained(_, task) => task.as_ref(),
+            Self::Trained(trained) => trained.1.as_ref(),
         }
     }
 
     fn config(&self) -> &ModelConfig {
         match self {
             Self::Packed(deployed) => deployed.model.config(),
-            Self::Trained(loaded, _) => &loaded.config.model,
+            Self::Trained(trained) => &trained.0.config.model,
         }
     }
 
     fn predict(&self, task: &TableTask, series: &[Series], stop: &AtomicBool) -> minrnn::Result<Option<Vec<Prediction>>> {
         match self {
             Self::Packed(deployed) => deployed::predict(&deployed.model, task, series, stop),
-            Self::Trained(loaded, _) => predict(&loaded.model, task, series, stop),
+            Self::Trained(trained) => predict(&trained.0.model, task, series, stop),
         }
     }
 }
@@ -134,7 +134,8 @@ fn as_csv(task: &TableTask, series: &[Series], predictions: &[Prediction]) -> St
         }
         TableTask::Forecast(forecaster) => {
             let step = "step".to_owned();
-            let header: Vec<&str> = forecaster.group.iter().chain([&step]).chain(&forecaster.target).map(String::as_str).collect();
+            let names: Vec<String> = forecaster.value_names().into_iter().map(|(name, _)| name).collect();
+            let header: Vec<&str> = forecaster.group.iter().chain([&step]).chain(&names).map(String::as_str).collect();
             row(&header);
         }
     }
@@ -147,8 +148,10 @@ fn as_csv(task: &TableTask, series: &[Series], predictions: &[Prediction]) -> St
                 row(&cells.into_iter().chain(shown.iter().map(String::as_str)).collect::<Vec<_>>());
             }
             (TableTask::Forecast(forecaster), Prediction::Values(values)) => {
-                for (ahead, values) in values.chunks_exact(forecaster.target.len()).enumerate() {
-                    let shown: Vec<String> = std::iter::once((ahead + 1).to_string()).chain(values.iter().map(f64::to_string)).collect();
+                let places: Vec<usize> = forecaster.value_names().into_iter().map(|(_, place)| place).collect();
+                for (ahead, values) in values.chunks_exact(forecaster.target.len() * forecaster.n_quantiles()).enumerate() {
+                    let values = places.iter().map(|&place| values[place].to_string());
+                    let shown: Vec<String> = std::iter::once((ahead + 1).to_string()).chain(values).collect();
                     let name = forecaster.group.as_ref().map(|_| series.name.as_str());
                     row(&name.into_iter().chain(shown.iter().map(String::as_str)).collect::<Vec<_>>());
                 }

@@ -160,14 +160,20 @@ fn train(experiment: Experiment, run: RunDir, stop: &AtomicBool) -> anyhow::Resu
     let mut trainer = Trainer::new(experiment, run)?;
     display::say(memory::line(trainer.memory(), trainer.experiment().train.memory_limit));
     let mut display = Display::new(&trainer);
-    let outcome = trainer.run_and_record(stop, |event| display.show(event));
-    display.finish();
-    let ending = outcome?;
-    if ending == Ending::Stopped {
-        display::say_how_to_go_on(&trainer);
-        return Ok(ExitCode::SUCCESS);
+    loop {
+        let outcome = trainer.run_and_record(stop, |event| display.show(event));
+        display.finish();
+        let ending = outcome?;
+        if ending == Ending::Stopped {
+            display::say_how_to_go_on(&trainer);
+            return Ok(ExitCode::SUCCESS);
+        }
+        if !trainer.begin_refit()? {
+            display::announce_ending(ending, &trainer);
+            break;
+        }
+        display = Display::of_refit(&trainer);
     }
-    display::announce_ending(ending, &trainer);
     match trainer.final_report(stop)? {
         Some(report) => display::print_report(&report, &trainer).context(NO_STDOUT)?,
         None => display::say_how_to_go_on(&trainer),

@@ -1,5 +1,7 @@
 //! What a batch is, and the two contracts that produce batches: for training and for evaluation.
 
+use std::sync::Arc;
+
 use crate::{Error, Result, Segments};
 
 /// `B` sequences of `T` steps with what should be predicted at each step.
@@ -31,6 +33,15 @@ pub enum Sequences {
         /// How many belong to a step.
         width: usize,
     },
+    /// The same as targets, of which quantiles are predicted: levels · width of them at every step, the levels of each number together.
+    Quantiles {
+        /// The numbers; NaN where one is missing.
+        values: Vec<f32>,
+        /// How many belong to a step.
+        width: usize,
+        /// The levels, between 0 and 1.
+        levels: Arc<[f32]>,
+    },
 }
 
 impl Sequences {
@@ -41,7 +52,7 @@ impl Sequences {
     pub fn tokens(&self) -> &[u32] {
         match self {
             Self::Tokens(tokens) => tokens,
-            Self::Values { .. } => panic!("expected tokens, found values"),
+            Self::Values { .. } | Self::Quantiles { .. } => panic!("expected tokens, found values"),
         }
     }
 
@@ -51,7 +62,7 @@ impl Sequences {
     /// When these are tokens.
     pub fn values(&self) -> &[f32] {
         match self {
-            Self::Values { values, .. } => values,
+            Self::Values { values, .. } | Self::Quantiles { values, .. } => values,
             Self::Tokens(_) => panic!("expected values, found tokens"),
         }
     }
@@ -70,6 +81,17 @@ impl Batch {
             None => self.batch_size * self.seq_len,
             Some(mask) => mask.iter().filter(|&&m| m != 0.0).count(),
         }
+    }
+
+    /// Number of classes or numbers that scored predictions are compared with; those that are missing do not count.
+    pub fn n_targets(&self) -> usize {
+        let (values, width) = match &self.targets {
+            Sequences::Tokens(_) => return self.n_scored(),
+            Sequences::Values { values, width } | Sequences::Quantiles { values, width, .. } => (values, *width),
+        };
+        let is_scored = |row: usize| self.mask.as_ref().is_none_or(|mask| mask[row] != 0.0);
+        let scored = values.chunks_exact(width.max(1)).enumerate().filter(|&(row, _)| is_scored(row));
+        scored.map(|(_, values)| values.iter().filter(|value| !value.is_nan()).count()).sum()
     }
 }
 

@@ -48,6 +48,16 @@ pub trait SequenceTask: Debug + Send + Sync {
         false
     }
 
+    /// The same task with all that is not in a test file to train on; none where data are made as they are needed.
+    fn all(&self) -> Option<Box<dyn SequenceTask>> {
+        None
+    }
+
+    /// True where a file of its own is the test part.
+    fn has_test_file(&self) -> bool {
+        false
+    }
+
     /// Measures in the data's own units beside those of a baseline, where there are some, of the part for `purpose`.
     fn comparison(&self, _purpose: Purpose) -> Option<Box<dyn Comparison>> {
         None

@@ -7,6 +7,7 @@ use minrnn_stream::{Model, State, Workspace};
 use crate::Result;
 use crate::data::table::Comparison;
 use crate::data::{Batch, EvaluationSet, Sequences};
+use crate::ops::pinball_sum;
 use crate::train::{Evaluation, is_right, loss_of};
 
 /// Scores `model` on every batch of `set`, and `comparison` sees everything that is predicted; `None` when `stop` was raised before the end.
@@ -19,7 +20,7 @@ pub fn evaluate(
     mut comparison: Option<&mut (dyn Comparison + 'static)>,
     stop: &AtomicBool,
 ) -> Result<Option<Evaluation>> {
-    let (mut loss, mut right, mut n_scored) = (0.0, None, 0u64);
+    let (mut loss, mut right, mut n_scored, mut n_targets) = (0.0, None, 0u64, 0u64);
     let (mut workspace, mut carried) = (Workspace::new(), Vec::new());
     for index in 0..set.n_batches() {
         if stop.load(Ordering::Relaxed) {
@@ -31,7 +32,7 @@ pub fn evaluate(
         }
         let outputs = predicted(model, &batch, &mut carried, &mut workspace)?;
         if let Some(comparison) = &mut comparison {
-            comparison.add(&batch, &outputs);
+            comparison.add(index, &batch, &outputs);
         }
         for (place, outputs) in outputs.chunks_exact(model.outputs()).enumerate() {
             if batch.mask.as_ref().is_some_and(|mask| mask[place] == 0.0) {
@@ -42,18 +43,26 @@ pub fn evaluate(
                 Sequences::Tokens(classes) => {
                     let class = classes[place] as usize;
                     loss += loss_of(outputs, class);
+                    n_targets += 1;
                     *right.get_or_insert(0u64) += u64::from(is_right(outputs, class));
                 }
                 Sequences::Values { values, width } => {
                     let expected = &values[place * width..][..*width];
-                    let squares = outputs.iter().zip(expected).map(|(x, y)| f64::from(x - y).powi(2));
-                    loss += squares.sum::<f64>() / *width as f64;
+                    for (x, y) in outputs.iter().zip(expected).filter(|(_, y)| !y.is_nan()) {
+                        loss += f64::from(x - y).powi(2);
+                        n_targets += 1;
+                    }
+                }
+                Sequences::Quantiles { values, width, levels } => {
+                    let (sum, n) = pinball_sum(outputs, &values[place * width..][..*width], levels);
+                    loss += sum;
+                    n_targets += n;
                 }
             }
         }
     }
-    let n = n_scored.max(1) as f64;
-    Ok(Some(Evaluation { loss: loss / n, accuracy: right.map(|right| right as f64 / n), n_scored }))
+    let accuracy = right.map(|right| right as f64 / n_scored.max(1) as f64);
+    Ok(Some(Evaluation { loss: loss / n_targets.max(1) as f64, accuracy, n_scored }))
 }
 
 /// What is predicted at every step of `batch`, `[B, T, outputs]`, zeros at padding; the sessions, one for each row, move on.
@@ -75,7 +84,7 @@ fn predicted(model: &Model, batch: &Batch, sessions: &mut [State], workspace: &m
             let outputs = &mut outputs[places.start * width..places.end * width];
             match &batch.inputs {
                 Sequences::Tokens(tokens) => model.forward(&tokens[places], state, outputs, workspace)?,
-                Sequences::Values { values, width } => {
+                Sequences::Values { values, width } | Sequences::Quantiles { values, width, .. } => {
                     model.forward_values(&values[places.start * width..places.end * width], state, outputs, workspace)?;
                 }
             }

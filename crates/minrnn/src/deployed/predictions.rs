@@ -20,8 +20,9 @@ const CHUNK_LEN: usize = 1 << 14;
 /// When the model does not read the columns of `task`, or what is predicted for a sequence is no number.
 pub fn predict(model: &Model, task: &TableTask, series: &[Series], stop: &AtomicBool) -> Result<Option<Vec<Prediction>>> {
     let seen = |series: &Series, steps: std::ops::Range<usize>| -> Vec<f32> {
-        let numbers = steps.flat_map(|step| series.step(step).iter().enumerate());
-        numbers.map(|(column, &x)| task.normalization().apply(column, x)).collect()
+        let mut inputs = vec![0.0; steps.len() * task.n_inputs()];
+        steps.zip(inputs.chunks_exact_mut(task.n_inputs())).for_each(|(step, inputs)| task.show(series.recent(step, task.reach()), inputs));
+        inputs
     };
     let (mut workspace, mut predictions) = (Workspace::new(), Vec::with_capacity(series.len()));
     for bunch in series.chunks(BATCH_SIZE) {
@@ -39,7 +40,7 @@ pub fn predict(model: &Model, task: &TableTask, series: &[Series], stop: &Atomic
         let mut outputs = vec![0.0; bunch.len() * model.outputs()];
         model.step_values(&last, &mut state, &mut outputs, &mut workspace)?;
         for (series, outputs) in bunch.iter().zip(outputs.chunks_exact(model.outputs())) {
-            predictions.push(finite(task, outputs, &series.name)?);
+            predictions.push(finite(task, series, outputs)?);
         }
     }
     Ok(Some(predictions))

@@ -1,7 +1,7 @@
 //! Named sessions in a file.
 //!
 //! ```text
-//! magic (8 bytes) | length of the header u32 | header (JSON) | logits f32 … | state (`State::to_bytes`) | CRC-32C of all before (u32)
+//! magic (8 bytes) | length of the header u32 | header (JSON) | logits f32 … | histories f64 … | state (`State::to_bytes`) | CRC-32C of all before (u32)
 //! ```
 
 use std::borrow::Cow;
@@ -16,7 +16,10 @@ use crate::generate::ModelIdentity;
 use crate::{Error, Result};
 
 const MAGIC: [u8; 8] = *b"\x89minrnnG";
-const VERSION: u64 = 1;
+/// Of sessions with histories.
+const VERSION: u64 = 2;
+/// Of those without, as versions before had them.
+const WITHOUT_HISTORIES: u64 = 1;
 const CHECKSUM: usize = 4;
 
 /// Sessions and their names.
@@ -25,6 +28,8 @@ pub(super) struct Saved {
     pub names: Vec<String>,
     /// What the last step of a text predicted; empty for tables.
     pub logits: Vec<f32>,
+    /// The last rows of each session, where its numbers are seen relative to them; else none at all.
+    pub histories: Vec<Vec<f64>>,
     pub state: State,
 }
 
@@ -35,16 +40,26 @@ struct Header<'a> {
     model: Cow<'a, ModelIdentity>,
     names: Cow<'a, [String]>,
     logits: usize,
+    /// How many numbers each history has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    histories: Vec<usize>,
 }
 
 /// Writes `saved` to `path`, whole or not at all.
 pub(super) fn write(path: &Path, identity: &ModelIdentity, saved: &Saved) -> Result<()> {
-    let Saved { names, logits, state } = saved;
-    let header = Header { version: VERSION, model: Cow::Borrowed(identity), names: Cow::Borrowed(names), logits: logits.len() };
+    let Saved { names, logits, histories, state } = saved;
+    let header = Header {
+        version: if histories.is_empty() { WITHOUT_HISTORIES } else { VERSION },
+        model: Cow::Borrowed(identity),
+        names: Cow::Borrowed(names),
+        logits: logits.len(),
+        histories: histories.iter().map(Vec::len).collect(),
+    };
     let header = serde_json::to_vec(&header).map_err(|error| Error::malformed(path, error.to_string()))?;
     let length = u32::try_from(header.len()).map_err(|_| Error::malformed(path, "the names of its sessions take more than 4 GiB"))?;
     let mut bytes = [&MAGIC[..], &length.to_le_bytes(), &header].concat();
     bytes.extend(logits.iter().flat_map(|x| x.to_le_bytes()));
+    bytes.extend(histories.iter().flatten().flat_map(|x| x.to_le_bytes()));
     bytes.extend(state.to_bytes());
     bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
     write_atomic(path, &bytes).map_err(Error::from)
@@ -71,8 +86,8 @@ fn parse(bytes: &[u8], model: &Model, identity: &ModelIdentity) -> std::result::
     let (header, rest) = rest.split_at_checked(length).ok_or_else(|| damaged("it is shorter than its header says"))?;
     let header: Header<'static> =
         serde_json::from_slice(header).map_err(|error| damaged(&format!("its header cannot be read ({error})")))?;
-    if header.version != VERSION {
-        return Err(format!("it has version {}, expected {VERSION}; use the minrnn that wrote it", header.version));
+    if header.version != if header.histories.is_empty() { WITHOUT_HISTORIES } else { VERSION } {
+        return Err(format!("it has version {}, expected {WITHOUT_HISTORIES} or {VERSION}; use the minrnn that wrote it", header.version));
     }
     if *header.model != *identity {
         return Err("its sessions were saved with another model; give the model that they were made with".to_owned());
@@ -80,12 +95,17 @@ fn parse(bytes: &[u8], model: &Model, identity: &ModelIdentity) -> std::result::
     if header.logits != 0 && header.logits != model.outputs() {
         return Err(damaged(&format!("it has {} logits, expected {}", header.logits, model.outputs())));
     }
-    let (logits, state) = rest.split_at_checked(4 * header.logits).ok_or_else(|| damaged("it is shorter than its header says"))?;
+    let shorter = || damaged("it is shorter than its header says");
+    let (logits, rest) = rest.split_at_checked(4 * header.logits).ok_or_else(shorter)?;
+    let n_rows = header.histories.iter().try_fold(0usize, |sum, &n| sum.checked_add(n)).and_then(|n| n.checked_mul(8));
+    let (histories, state) = n_rows.and_then(|n| rest.split_at_checked(n)).ok_or_else(shorter)?;
+    let mut numbers = histories.as_chunks().0.iter().map(|&x| f64::from_le_bytes(x));
+    let histories: Vec<Vec<f64>> = header.histories.iter().map(|&n| numbers.by_ref().take(n).collect()).collect();
     let logits: Vec<f32> = logits.as_chunks().0.iter().map(|&x| f32::from_le_bytes(x)).collect();
     let state = State::from_bytes(state, model).map_err(|error| error.to_string())?;
     let distinct: HashSet<&String> = header.names.iter().collect();
     if state.rows() != header.names.len() || distinct.len() != header.names.len() || logits.iter().any(|x| !x.is_finite()) {
         return Err(damaged("names, numbers and sessions do not fit each other"));
     }
-    Ok(Saved { names: header.names.into_owned(), logits, state })
+    Ok(Saved { names: header.names.into_owned(), logits, histories, state })
 }

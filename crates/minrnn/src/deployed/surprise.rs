@@ -136,7 +136,11 @@ impl<'m> Surprise<'m> {
     /// # Errors
     /// When the file cannot be written.
     pub fn save(&self, path: &Path, identity: &ModelIdentity) -> Result<()> {
-        write(path, identity, &Saved { names: vec![String::new()], logits: self.logits.clone(), state: self.state.clone() })
+        write(
+            path,
+            identity,
+            &Saved { names: vec![String::new()], logits: self.logits.clone(), histories: Vec::new(), state: self.state.clone() },
+        )
     }
 
     /// Goes on from the state that was saved to `path`.
@@ -144,7 +148,7 @@ impl<'m> Surprise<'m> {
     /// # Errors
     /// When the file cannot be read, is damaged, or was saved with another model.
     pub fn load(path: &Path, model: &'m Model, tokenizer: &'m Tokenizer, identity: &ModelIdentity) -> Result<Self> {
-        let Saved { names, logits, state } = read(path, model, identity)?;
+        let Saved { names, logits, state, .. } = read(path, model, identity)?;
         if names.len() != 1 {
             return Err(Error::malformed(path, format!("it holds {} sessions, expected that of one text", names.len())));
         }

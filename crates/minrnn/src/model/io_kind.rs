@@ -51,8 +51,15 @@ impl From<Tensor<3>> for Inputs {
 pub enum Targets {
     /// B·T classes.
     Classes(Arc<[i32]>),
-    /// B·T·F numbers.
+    /// B·T·F numbers; NaN where one is missing.
     Values(Arc<[f32]>),
+    /// The same, of each of which Q quantiles are predicted.
+    Quantiles {
+        /// B·T·F numbers; NaN where one is missing.
+        values: Arc<[f32]>,
+        /// Q levels between 0 and 1.
+        levels: Arc<[f32]>,
+    },
 }
 
 impl From<Vec<i32>> for Targets {

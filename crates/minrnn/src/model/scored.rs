@@ -7,14 +7,14 @@ use burn::tensor::{Int, Tensor, TensorData};
 use super::io_kind::Targets;
 use crate::memory::activations::Activations;
 use crate::nn::linear;
-use crate::ops::{cross_entropy, squared_error};
+use crate::ops::{cross_entropy, pinball, squared_error};
 
 /// What a model predicts at N positions beside what it should.
 #[derive(Debug)]
 pub struct Scored {
     /// Logits or values `[N, V]`.
     pub predicted: Tensor<2>,
-    /// N classes or N·V values.
+    /// N classes or N·V values, or N·V / Q values of which Q quantiles are predicted.
     pub targets: Targets,
     /// N weights; absent, all are 1. A weight of 0 leaves a position out.
     pub mask: Option<Arc<[f32]>>,
@@ -38,11 +38,12 @@ impl Scored {
         list.whole(scored * v, 2 * scored);
     }
 
-    /// Mean cross-entropy in nats, or mean squared error of values.
+    /// Mean cross-entropy in nats, mean squared error of values, or mean pinball loss of quantiles.
     pub fn loss(self) -> Tensor<1> {
         match self.targets {
             Targets::Classes(classes) => cross_entropy(self.predicted, classes, self.mask),
             Targets::Values(values) => squared_error(self.predicted, &values, self.mask.as_deref()),
+            Targets::Quantiles { values, levels } => pinball(self.predicted, &values, &levels, self.mask.as_deref()),
         }
     }
 }
@@ -57,15 +58,19 @@ pub(super) fn where_scored(features: Tensor<3>, targets: Targets, mask: Option<A
     }
     let targets = match targets {
         Targets::Classes(classes) => Targets::Classes(positions.iter().map(|&at| classes[at]).collect()),
-        Targets::Values(values) => {
-            let width = values.len() / weights.len();
-            Targets::Values(positions.iter().flat_map(|&at| &values[at * width..][..width]).copied().collect())
-        }
+        Targets::Values(values) => Targets::Values(rows_of(&values, weights.len(), &positions)),
+        Targets::Quantiles { values, levels } => Targets::Quantiles { values: rows_of(&values, weights.len(), &positions), levels },
     };
     let weights = positions.iter().map(|&at| weights[at]).collect();
     let indices = TensorData::new(positions.iter().map(|&at| at as i64).collect(), [positions.len()]);
     let indices = Tensor::<1, Int>::from_data(indices, &features.device());
     (linear::rows(features).select(0, indices).unsqueeze(), targets, Some(weights))
+}
+
+/// Some of the `n` rows of `values`.
+fn rows_of(values: &[f32], n: usize, rows: &[usize]) -> Arc<[f32]> {
+    let width = values.len() / n;
+    rows.iter().flat_map(|&at| &values[at * width..][..width]).copied().collect()
 }
 
 #[cfg(test)]
@@ -105,7 +110,8 @@ mod tests {
     fn positions_that_are_not_scored_can_be_left_out() {
         let mask: Arc<[f32]> = vec![0.0, 1.0, 0.0, 0.0, 0.5, 0.0, 0.0, 2.0].into();
         let values: Arc<[f32]> = (0..16).map(|i| i as f32 * 0.1).collect();
-        for targets in [vec![9, 1, 9, 9, 0, 9, 9, 1].into(), Targets::Values(values)] {
+        let quantiles = Targets::Quantiles { values: values[..8].into(), levels: vec![0.2, 0.5].into() };
+        for targets in [vec![9, 1, 9, 9, 0, 9, 9, 1].into(), Targets::Values(values), quantiles] {
             let [whole, cut] = both_ways(targets, mask.clone());
             assert!((whole.0 - cut.0).abs() < 1e-6, "{whole:?} {cut:?}");
             assert!(whole.1.iter().zip(&cut.1).all(|(a, b)| (a - b).abs() < 1e-6), "{whole:?} {cut:?}");

@@ -29,7 +29,7 @@
 //! | [`activation_format`] | bf16 where a GPU and the precision allow it for what lies between kernels |
 //! | [`layer_norm_residual`], [`rms_norm_residual`], [`causal_conv_residual`] | the same at the head of a residual connection |
 //! | [`embedding`] | tokens looked up in a table |
-//! | [`cross_entropy`], [`squared_error`] | the masked losses: of classes and of numbers |
+//! | [`cross_entropy`], [`squared_error`], [`pinball`] | the masked losses: of classes, of numbers and of their quantiles |
 //! | [`backward_from`] | a backward pass that begins in the middle |
 //! | [`adamw`], [`sums_of_squares`] | the optimiser, below autodiff |
 //!
@@ -62,6 +62,7 @@ mod matmul;
 mod min_gru;
 mod min_lstm;
 mod norm;
+mod pinball;
 mod precision;
 mod prefix_softmax;
 mod recurrence;
@@ -109,6 +110,8 @@ pub(crate) use min_lstm::log_coefficients as min_lstm_log_coefficients;
 pub use min_lstm::min_lstm;
 pub use minrnn_kernels::{Candidate, Gates};
 pub use norm::{layer_norm, layer_norm_residual, rms_norm, rms_norm_residual};
+pub use pinball::pinball;
+pub(crate) use pinball::pinball_sum;
 pub use precision::{Precision, activation_format, with_activations, with_precision};
 pub use prefix_softmax::{PrefixMemory, prefix_softmax};
 pub use recurrence::Start;

@@ -2,7 +2,7 @@
 
 use burn::tensor::{Tensor, TensorData};
 
-/// Σ mask · (predicted − target)² / (F · Σ mask); 0 where the mask is all zero.
+/// Σ mask · (predicted − target)² / (F · Σ mask); 0 where the mask is all zero. NaN stands for a number that is missing, which has no weight.
 ///
 /// # Shapes
 /// * `predicted` `[N, F]`, `targets` N·F numbers, `mask` N weights (absent: all 1) → `[1]`
@@ -16,6 +16,9 @@ pub fn squared_error(predicted: Tensor<2>, targets: &[f32], mask: Option<&[f32]>
     if rows * width == 0 {
         return Tensor::zeros([1], &device);
     }
+    if targets.iter().any(|target| target.is_nan()) {
+        return over_those_that_are_there(predicted, targets, mask);
+    }
     let targets = Tensor::<2>::from_data(TensorData::new(targets.to_vec(), [rows, width]), &device);
     let squares = (predicted - targets).square();
     let Some(mask) = mask else { return squares.mean() };
@@ -23,6 +26,17 @@ pub fn squared_error(predicted: Tensor<2>, targets: &[f32], mask: Option<&[f32]>
     let total: f64 = mask.iter().map(|&weight| f64::from(weight)).sum();
     let mask = Tensor::<2>::from_data(TensorData::new(mask.to_vec(), [rows, 1]), &device);
     (squares * mask).sum() / (total * width as f64).max(f64::from(f32::MIN_POSITIVE))
+}
+
+/// The same where a number is missing, which has no weight.
+fn over_those_that_are_there(predicted: Tensor<2>, targets: &[f32], mask: Option<&[f32]>) -> Tensor<1> {
+    let ([rows, width], device) = (predicted.dims(), predicted.device());
+    let weight = |(at, target): (usize, &f32)| if target.is_nan() { 0.0 } else { mask.map_or(1.0, |mask| mask[at / width]) };
+    let weights: Vec<f32> = targets.iter().enumerate().map(weight).collect();
+    let total: f64 = weights.iter().map(|&weight| f64::from(weight)).sum();
+    let targets = targets.iter().map(|target| if target.is_nan() { 0.0 } else { *target }).collect();
+    let [targets, weights] = [targets, weights].map(|numbers| Tensor::<2>::from_data(TensorData::new(numbers, [rows, width]), &device));
+    ((predicted - targets).square() * weights).sum() / total.max(f64::from(f32::MIN_POSITIVE))
 }
 
 #[cfg(test)]
@@ -48,5 +62,15 @@ mod tests {
         assert!((loss - 14.0 / 4.0).abs() < 1e-6);
         assert_eq!(gradient, [0.5, 1.0, 0.0, 0.0, 0.0, -1.5]);
         assert_eq!(error(Some(&[0.0; 3])).0, 0.0);
+    }
+
+    #[test]
+    fn missing_numbers_have_no_weight() {
+        let x = Tensor::<2>::from_data([[1.0, 2.0], [0.0, -1.0]], &Device::flex().autodiff()).require_grad();
+        let loss = squared_error(x.clone(), &[0.0, f32::NAN, 2.0, 1.0], Some(&[2.0, 1.0]));
+        let gradient: Vec<f32> = x.grad(&loss.clone().backward()).unwrap().into_data().try_to_vec().unwrap();
+        // (2 · 1 + 4 + 4) / 4.
+        assert!((loss.into_scalar::<f32>() - 2.5).abs() < 1e-6);
+        assert_eq!(gradient, [1.0, 0.0, -1.0, -1.0]);
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::check::require;
-use super::data_config::{DataConfig, Task, WindowSampling};
+use super::data_config::{DataConfig, TableConfig, Task, WindowSampling};
 use super::presets::{READINGS, preset};
 use super::settings::{overlay_section, parse_setting, suggestion};
 use super::train_config::TrainConfig;
@@ -38,7 +38,7 @@ const MAY_CHANGE: [&str; 18] = [
     "threads",
 ];
 /// Keys of `[data]` that say where the data are; that they are the same is seen by their digest.
-const PLACES: [&str; 2] = ["path", "corpus"];
+const PLACES: [&str; 4] = ["path", "corpus", "validation", "test"];
 
 /// Everything that decides the outcome of a training run.
 ///
@@ -345,7 +345,9 @@ fn to_table(experiment: &Experiment) -> Result<Table> {
 
 /// The sections with every key that may stand in them, optional ones included.
 fn known_keys() -> Result<Table> {
-    let data = DataConfig { path: Some("file".into()), corpus: Some(super::data_config::Corpus::TinyShakespeare), ..Default::default() };
+    let table = TableConfig { validation: Some("file".into()), test: Some("file".into()), ..Default::default() };
+    let corpus = Some(super::data_config::Corpus::TinyShakespeare);
+    let data = DataConfig { path: Some("file".into()), corpus, table, ..Default::default() };
     let train = TrainConfig { memory_limit: Some(Size(1)), eval_seed: Some(0), ..Default::default() };
     let mut table = to_table(&Experiment { data, train, ..Default::default() })?;
     table.remove("description");

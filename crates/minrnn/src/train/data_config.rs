@@ -173,7 +173,8 @@ pub struct DataConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub corpus: Option<Corpus>,
     /// Share of the text, from its start, that is trained on; the rest is the test part. Of tables it is the share of the sequences
-    /// (`classify`) or of every sequence from its start (`forecast`); the rest is halved to validate and to test with. Default 0.9.
+    /// (`classify`) or of every sequence from its start (`forecast`); the rest is tested with, and half of it
+    /// validated with where `train.keep` is `best`. Default 0.9.
     pub train_fraction: f64,
     /// Associative recall and nearest-neighbour search: examples of a fixed training set; 0 makes a new one for every row. Default 0.
     pub train_examples: u64,
@@ -251,17 +252,13 @@ impl DataConfig {
     /// Bytes of the numbers of a table or text file: one has about as many characters as its f64 has bytes; there is what was read and its
     /// sequences.
     fn numbers_of_text(&self) -> u128 {
-        2 * self.file_bytes()
+        let files = [&self.path, &self.table.validation, &self.table.test].into_iter().flatten();
+        2 * files.map(|path| bytes_of(path)).sum::<u128>()
     }
 
     /// Bytes of the file or folder of the data, 0 where there is none yet.
     fn file_bytes(&self) -> u128 {
-        let Some(path) = &self.path else { return 0 };
-        let of = |meta: std::io::Result<std::fs::Metadata>| meta.map_or(0, |meta| u128::from(meta.len()));
-        match std::fs::read_dir(path) {
-            Ok(entries) => entries.flatten().map(|entry| of(entry.metadata())).sum(),
-            Err(_) => of(std::fs::metadata(path)),
-        }
+        self.path.as_deref().map_or(0, bytes_of)
     }
 
     /// The table that is given.
@@ -273,6 +270,14 @@ impl DataConfig {
     fn folder(&self, files: &str) -> Result<&Path> {
         let missing = || Error::needed(Needed::Folder, format!("this task reads files: give the folder of {files}"));
         expect_folder(self.path.as_ref().ok_or_else(missing)?)
+    }
+}
+
+fn bytes_of(path: &Path) -> u128 {
+    let of = |meta: std::io::Result<std::fs::Metadata>| meta.map_or(0, |meta| u128::from(meta.len()));
+    match std::fs::read_dir(path) {
+        Ok(entries) => entries.flatten().map(|entry| of(entry.metadata())).sum(),
+        Err(_) => of(std::fs::metadata(path)),
     }
 }
 

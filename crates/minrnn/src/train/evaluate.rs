@@ -12,7 +12,8 @@ use crate::model::{Scored, Targets};
 /// The measures of an evaluation, over all scored predictions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evaluation {
-    /// Mean loss: cross-entropy in nats where classes are predicted, the mean squared error where numbers are.
+    /// Mean loss: cross-entropy in nats where classes are predicted, the mean squared error where numbers are, and the pinball loss where
+    /// quantiles are.
     pub loss: f64,
     /// Share of predictions whose largest logit is the target, where classes are predicted.
     pub accuracy: Option<f64>,
@@ -45,12 +46,12 @@ pub fn compare(
     mut comparison: Option<&mut (dyn Comparison + 'static)>,
     stop: &AtomicBool,
 ) -> Result<Option<Evaluation>> {
-    let (mut loss, mut right, mut n_scored) = (0.0, None, 0u64);
+    let (mut loss, mut right, mut n_scored, mut n_targets) = (0.0, None, 0u64, 0u64);
     let wanted = if comparison.is_some() { Wanted::All } else { Wanted::Scored };
-    let finished = for_each_batch(model, set, stop, wanted, |batch, scored| {
-        let n = batch.n_scored() as u64;
+    let finished = for_each_batch(model, set, stop, wanted, |index, batch, scored| {
+        let n = batch.n_targets() as u64;
         if let Some(comparison) = &mut comparison {
-            comparison.add(batch, &scored.predicted.clone().into_data().try_to_vec::<f32>().expect("outputs are f32"));
+            comparison.add(index, batch, &scored.predicted.clone().into_data().try_to_vec::<f32>().expect("outputs are f32"));
         }
         if let Targets::Classes(classes) = &scored.targets {
             let mut count = 0;
@@ -59,10 +60,11 @@ pub fn compare(
         }
         let mean: f32 = scored.loss().into_scalar();
         loss += f64::from(mean) * n as f64;
-        n_scored += n;
+        n_targets += n;
+        n_scored += batch.n_scored() as u64;
     })?;
-    let n = n_scored.max(1) as f64;
-    Ok(finished.then_some(Evaluation { loss: loss / n, accuracy: right.map(|right: u64| right as f64 / n), n_scored }))
+    let accuracy = right.map(|right: u64| right as f64 / n_scored.max(1) as f64);
+    Ok(finished.then_some(Evaluation { loss: loss / n_targets.max(1) as f64, accuracy, n_scored }))
 }
 
 /// Runs `model` (below autodiff) on every batch of `set` and hands each scored prediction of a class to `see`: the class, its loss in nats,
@@ -76,20 +78,20 @@ pub(super) fn evaluate_each(
     stop: &AtomicBool,
     mut see: impl FnMut(usize, f64, bool),
 ) -> Result<bool> {
-    for_each_batch(model, set, stop, Wanted::Scored, |_, scored| {
+    for_each_batch(model, set, stop, Wanted::Scored, |_, _, scored| {
         let Targets::Classes(classes) = &scored.targets else { return };
         for_each_row(&scored, classes, |logits, target| see(target, loss_of(logits, target), is_right(logits, target)));
     })
 }
 
-/// Runs `model` (below autodiff) on every batch of `set` and hands it to `see` with what is `wanted` of its predictions; false when
+/// Runs `model` (below autodiff) on every batch of `set` and hands it to `see` with its index and what is `wanted` of its predictions; false when
 /// `stop` was raised before the end.
 fn for_each_batch(
     model: &impl Predictor,
     set: &mut dyn EvaluationSet,
     stop: &AtomicBool,
     wanted: Wanted,
-    mut see: impl FnMut(&Batch, Scored),
+    mut see: impl FnMut(u64, &Batch, Scored),
 ) -> Result<bool> {
     let device = model.device();
     let mut carried = None;
@@ -100,8 +102,8 @@ fn for_each_batch(
         let batch = set.batch(index)?;
         let (scored, state) = model.predict(MicroBatch::new(&batch, &device)?, carried.take(), wanted);
         carried = set.carries_state().then_some(state);
-        if batch.n_scored() > 0 {
-            see(&batch, scored);
+        if batch.n_targets() > 0 {
+            see(index, &batch, scored);
         }
     }
     Ok(true)

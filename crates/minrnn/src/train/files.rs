@@ -27,6 +27,9 @@ pub fn find_data<E: From<Error>>(
         _ => return Ok(()),
     };
     experiment.data.path = Some(path);
+    for path in [&mut experiment.data.table.validation, &mut experiment.data.table.test].into_iter().flatten() {
+        *path = readable(path)?;
+    }
     Ok(())
 }
 

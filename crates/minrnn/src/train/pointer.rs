@@ -1,4 +1,5 @@
-//! Which checkpoint of a run is the last and which the best: the one-line files `checkpoints/last` and `checkpoints/best`.
+//! Which checkpoint of a run is the last, the best, and the one that was scored: the one-line files `checkpoints/last`, `checkpoints/best` and
+//! `checkpoints/scored`.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -6,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use minrnn_model::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE, read_text};
 
+use super::progress::Progress;
 use crate::{Error, Result};
 
 /// The folder of a run's checkpoints, in its directory.
@@ -14,21 +16,28 @@ pub const CHECKPOINTS: &str = "checkpoints";
 pub const TRAINING_FILE: &str = "training.safetensors";
 /// Counters in a checkpoint.
 pub const PROGRESS_FILE: &str = "progress.json";
+pub(super) const MAX_PROGRESS_BYTES: u64 = 1 << 16;
 
-/// One of the two checkpoints that a run names.
+/// One of the checkpoints that a run names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pointer {
     /// The newest one, from which training resumes.
     Last,
-    /// The one with the best evaluation so far.
+    /// The one with the best evaluation so far, or the one that was learned from all data in the end.
     Best,
+    /// The one that the score of a held-out part belongs to, where the best one has learned from that part too.
+    Scored,
 }
 
 impl Pointer {
+    /// All of them.
+    pub(super) const ALL: [Self; 3] = [Self::Last, Self::Best, Self::Scored];
+
     pub(super) fn file_name(self) -> &'static str {
         match self {
             Self::Last => "last",
             Self::Best => "best",
+            Self::Scored => "scored",
         }
     }
 }
@@ -72,6 +81,30 @@ pub fn find_checkpoint(path: impl AsRef<Path>) -> Result<PathBuf> {
     checkpoint(path, Pointer::Last)?.ok_or_else(|| {
         Error::malformed(path, "expected a run directory or a checkpoint, found neither a checkpoints/best nor a config.json")
     })
+}
+
+/// The checkpoint to score on a part of the run's own data: that of [`find_checkpoint`], but one that has not learned from that part.
+///
+/// # Errors
+/// As [`find_checkpoint`], and when `path` is a checkpoint that was learned from all data.
+pub fn find_scored(path: impl AsRef<Path>) -> Result<PathBuf> {
+    let path = path.as_ref();
+    if path.join(CONFIG_FILE).is_file() {
+        let progress: Option<Progress> =
+            read_text(path.join(PROGRESS_FILE), MAX_PROGRESS_BYTES).ok().and_then(|text| serde_json::from_str(&text).ok());
+        let run = path.canonicalize().ok().and_then(|path| path.ancestors().nth(2).map(Path::to_owned));
+        let is_scored_apart = run.is_some_and(|run| read_pointer(&run, Pointer::Scored).is_ok_and(|scored| scored.is_some()));
+        if is_scored_apart && progress.is_some_and(|progress| progress.refit.is_some()) {
+            let problem = "it has learned from the part that it would be scored on; give other data, or the run";
+            return Err(Error::malformed(path, problem));
+        }
+        return Ok(path.to_owned());
+    }
+    match checkpoint(path, Pointer::Scored) {
+        Ok(Some(scored)) => Ok(scored),
+        Ok(None) => find_checkpoint(path),
+        Err(error) => Err(error),
+    }
 }
 
 /// The name in the pointer's file, or `None` when there is no such file.

@@ -21,6 +21,19 @@ pub struct Progress {
     pub tokens: u64,
     /// Seconds spent in updates.
     pub seconds: f64,
+    /// The second round, in which a table is learned anew from all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refit: Option<Refit>,
+}
+
+/// A round that began anew, from the first weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refit {
+    /// Updates made before it.
+    pub began_at: u64,
+    /// Updates that it has.
+    pub updates: u64,
 }
 
 /// An evaluation as far as it decides what is best.
@@ -64,6 +77,11 @@ impl Progress {
     /// Forgets that a run of an older version may have counted the untrained model among the best.
     pub(super) fn forget_untrained(&mut self) {
         self.best.retain(|kept| kept.iteration > 0);
+    }
+
+    /// Updates made in this round.
+    pub fn of_round(&self) -> u64 {
+        self.iteration - self.refit.map_or(0, |refit| refit.began_at.min(self.iteration))
     }
 
     /// Iterations whose checkpoints are kept.

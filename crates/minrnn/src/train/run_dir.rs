@@ -165,6 +165,14 @@ impl RunDir {
         self.point(Pointer::Best, &checkpoint.file_name().unwrap_or_default().to_string_lossy())
     }
 
+    /// Makes `checkpoint`, one of this run, the one that a score belongs to.
+    ///
+    /// # Errors
+    /// When the pointer cannot be written.
+    pub fn make_scored(&self, checkpoint: &Path) -> Result<()> {
+        self.point(Pointer::Scored, &checkpoint.file_name().unwrap_or_default().to_string_lossy())
+    }
+
     fn point(&self, pointer: Pointer, name: &str) -> Result<()> {
         Ok(write_atomic(self.path.join(CHECKPOINTS).join(pointer.file_name()), format!("{name}\n").as_bytes())?)
     }
@@ -255,7 +263,7 @@ impl RunDir {
 
     fn pointed_to(&self) -> Result<Vec<String>> {
         let mut names = Vec::new();
-        for pointer in [Pointer::Last, Pointer::Best] {
+        for pointer in Pointer::ALL {
             names.extend(read_pointer(&self.path, pointer)?);
         }
         Ok(names)

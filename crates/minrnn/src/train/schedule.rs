@@ -24,6 +24,11 @@ impl Schedule {
         Self { kind: config.schedule, lr: config.lr, min_lr: config.min_lr, warmup: config.warmup, horizon: config.lr_horizon() }
     }
 
+    /// The same over a round of `updates`.
+    pub fn of_round(config: &TrainConfig, updates: u64) -> Self {
+        Self { warmup: config.warmup.min(updates / 2), horizon: updates, ..Self::new(config) }
+    }
+
     /// The learning rate of the update at `iteration`, counted from 0.
     pub fn lr(&self, iteration: u64) -> f64 {
         if iteration < self.warmup {

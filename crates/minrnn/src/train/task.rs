@@ -185,6 +185,20 @@ impl Data {
         }
     }
 
+    /// The same with all that is not in a test file to train on; none where that is what is trained on already, or cannot be.
+    pub fn all(&self, experiment: &Experiment) -> Option<Self> {
+        match self {
+            Self::Text { .. } => None,
+            Self::Task(task) if task.has_test_file() && !experiment.train.validates() => None,
+            Self::Task(task) => task.all().map(Self::Task),
+        }
+    }
+
+    /// True where the test part is a file of its own.
+    pub fn has_test_file(&self) -> bool {
+        matches!(self, Self::Task(task) if task.has_test_file())
+    }
+
     /// Training batches.
     ///
     /// # Errors
@@ -264,11 +278,13 @@ fn sequence_task(experiment: &Experiment, run: &Path) -> Result<Option<Box<dyn S
     data.task.spec().open.map(|open| open(data, train, run)).transpose()
 }
 
-/// The digest of the experiment's table or episodes, as it is kept.
+/// The digests of the experiment's tables or episodes, as they are kept: a line for each file.
 fn file_digest(experiment: &Experiment) -> Result<Option<String>> {
-    let Some(path) = experiment.data.path.as_ref().filter(|_| experiment.data.task.reads_a_file()) else { return Ok(None) };
-    let hex: String = text_sha256(path)?.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Some(hex + "\n"))
+    let data = &experiment.data;
+    let Some(path) = data.path.as_ref().filter(|_| data.task.reads_a_file()) else { return Ok(None) };
+    let others = [&data.table.validation, &data.table.test].into_iter().flatten();
+    let line = |path| Ok(text_sha256(path)?.iter().map(|byte| format!("{byte:02x}")).chain(["\n".to_owned()]).collect::<String>());
+    std::iter::once(path).chain(others).map(line).collect::<Result<String>>().map(Some)
 }
 
 fn create_folder(file: &Path) -> Result<()> {

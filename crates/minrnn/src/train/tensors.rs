@@ -21,13 +21,16 @@ impl MicroBatch {
                 let tokens: Vec<i64> = tokens.iter().map(|&id| i64::from(id)).collect();
                 Inputs::Tokens(Tensor::from_data(TensorData::new(tokens, [b, t]), device))
             }
-            Sequences::Values { values, width } => {
+            Sequences::Values { values, width } | Sequences::Quantiles { values, width, .. } => {
                 Inputs::Values(Tensor::from_data(TensorData::new(values.clone(), [b, t, *width]), device))
             }
         };
         let targets = match &batch.targets {
             Sequences::Tokens(classes) => Targets::Classes(classes.iter().map(|&class| class as i32).collect()),
             Sequences::Values { values, .. } => Targets::Values(Arc::from(values.as_slice())),
+            Sequences::Quantiles { values, levels, .. } => {
+                Targets::Quantiles { values: Arc::from(values.as_slice()), levels: levels.clone() }
+            }
         };
         Ok(Self { inputs, targets, mask: batch.mask.as_deref().map(Into::into), steps: batch.segments.steps(b, t)? })
     }

@@ -38,6 +38,17 @@ pub enum DecayGroups {
     None,
 }
 
+/// Which weights a training ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keep {
+    /// Those of the checkpoint that is best on data that are held out.
+    #[default]
+    Best,
+    /// The last ones.
+    Last,
+}
+
 /// The training of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -74,6 +85,12 @@ pub struct TrainConfig {
     pub eval_iterations: u64,
     /// Iterations between checkpoints. Default 100.
     pub checkpoint_every: u64,
+    /// Which weights a training of a table ends with: `best` of those that were validated, or `last`, for which nothing is held out to
+    /// validate. Default `best`.
+    pub keep: Keep,
+    /// Whether a table is learned anew, from the same first weights, from all of it but a test file: as long as it took to the weights that were
+    /// kept, once these are scored. Default false.
+    pub refit: bool,
     /// Evaluations without a better test loss after which training stops; 0 turns this off. Default 0.
     pub patience: u64,
     /// Accuracy in an evaluation, 0 to 1, at which a task counts as solved and training stops; 0 turns this off. Default 0.
@@ -116,6 +133,8 @@ impl Default for TrainConfig {
             eval_every: 100,
             eval_iterations: 20,
             checkpoint_every: 100,
+            keep: Keep::default(),
+            refit: false,
             patience: 0,
             solved_at: 0.0,
             precision: Precision::F32,
@@ -130,6 +149,11 @@ impl Default for TrainConfig {
 }
 
 impl TrainConfig {
+    /// Whether data are held out to choose a checkpoint or to end early.
+    pub fn validates(&self) -> bool {
+        self.keep == Keep::Best
+    }
+
     /// The iteration at which the cosine reaches `min_lr`.
     pub fn lr_horizon(&self) -> u64 {
         if self.lr_decay_iterations == 0 { self.max_iterations } else { self.lr_decay_iterations }
@@ -173,6 +197,9 @@ impl TrainConfig {
         })?;
         require((0.0..=1.0).contains(&self.solved_at), || {
             format!("solved_at must be an accuracy between 0 (off) and 1, found {}", self.solved_at)
+        })?;
+        require(self.keep == Keep::Best || self.patience == 0 && self.solved_at == 0.0, || {
+            "patience and solved_at wait for the best checkpoint; use keep = best, or leave them out".to_owned()
         })?;
         for (key, seed) in [("seed", Some(self.seed)), ("eval_seed", self.eval_seed)] {
             let seed = seed.unwrap_or(0);

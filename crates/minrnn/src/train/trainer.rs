@@ -13,14 +13,14 @@ use super::differentiate::{MicroBatch, differentiate, differentiate_policy};
 use super::evaluate::{Evaluation, compare, evaluate};
 use super::memory::training_memory_of;
 use super::optimizer::{GradientMap, Optimizer};
-use super::pointer::{PROGRESS_FILE, Pointer, TRAINING_FILE};
-use super::progress::Progress;
+use super::pointer::{MAX_PROGRESS_BYTES, PROGRESS_FILE, Pointer, TRAINING_FILE};
+use super::progress::{Progress, Refit};
 use super::run_dir::RunDir;
 use super::schedule::Schedule;
 use super::task::{Data, FINAL_BATCHES, full_pass};
-use super::train_config::TrainConfig;
+use super::train_config::{Keep, TrainConfig};
 use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE, load_weights, save_weights, state_tensors, tokenizer_of};
-use crate::data::table::Measure;
+use crate::data::table::{Confusion, Measure};
 use crate::data::{BatchSource, EvaluationSet};
 use crate::memory::Estimate;
 use crate::model::{AnyModel, SequenceModelState};
@@ -29,7 +29,6 @@ use crate::ops::with_precision;
 use crate::rng::{Purpose, substream};
 use crate::{Error, Result, RunProblem};
 
-const MAX_PROGRESS_BYTES: u64 = 1 << 16;
 const MAX_TASK_BYTES: u64 = 1 << 24;
 const STATE_PREFIX: &str = "state.";
 
@@ -85,8 +84,10 @@ pub enum Ending {
 /// The measures of a finished run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FinalReport {
-    /// The kept checkpoint that scored best on the report's batches.
+    /// The checkpoint to use: the kept one that scored best on the report's batches, or the one that learned from all data in the end.
     pub checkpoint: PathBuf,
+    /// The checkpoint that the measures belong to.
+    pub scored: PathBuf,
     /// Updates made before that checkpoint.
     pub iteration: u64,
     /// The measures of fixed batches, [`FINAL_BATCHES`] after a training that was not short, or of the test part of finite data.
@@ -95,6 +96,8 @@ pub struct FinalReport {
     pub shortened_to: Option<u64>,
     /// The same in the data's own units, beside those of a baseline.
     pub compared: Vec<Measure>,
+    /// Which classes were taken for which, of a table with classes.
+    pub confusion: Option<Confusion>,
     /// The measures of each kept checkpoint on the same batches, by iteration; of finite data only the one that validated best.
     pub kept: Vec<(u64, Evaluation)>,
     /// The measures of one pass over all of the test text, windows starting anew; none where that has more batches than were trained on.
@@ -153,6 +156,8 @@ impl Trainer {
         };
         if let Some(checkpoint) = checkpoint {
             trainer.restore(&checkpoint)?;
+            trainer.go_back(&checkpoint)?;
+            trainer.begin_round()?;
         }
         trainer.run.begin(&trainer.experiment.to_toml()?)?;
         Ok(trainer)
@@ -198,8 +203,11 @@ impl Trainer {
         let mut unsaved = false;
         loop {
             let iteration = self.progress.iteration;
-            let finished = iteration >= train.max_iterations;
-            let evaluation_due = finished || iteration.is_multiple_of(train.eval_every);
+            let refit = self.progress.refit;
+            let finished = iteration >= self.end_of_round();
+            // All data are learned from in the second round, and nothing is held out that could be scored.
+            let is_scored = refit.is_none() && self.validation.n_batches() > 0;
+            let evaluation_due = is_scored && (finished || iteration.is_multiple_of(train.eval_every));
             if evaluation_due && self.progress.evaluated_at != Some(iteration) && !stop.load(Ordering::Relaxed) {
                 // Stopped inside an evaluation, the iteration counts as not evaluated and is evaluated after the resume.
                 if let Some(evaluation) = evaluate(&self.model.valid(), &mut *self.validation, stop)? {
@@ -220,11 +228,11 @@ impl Trainer {
             }
             let ending = if stop.load(Ordering::Relaxed) {
                 Some(Ending::Stopped)
-            } else if self.is_solved() {
+            } else if refit.is_none() && self.is_solved() {
                 Some(Ending::Solved)
             } else if finished {
                 Some(Ending::Finished)
-            } else if train.patience > 0 && self.progress.without_gain >= train.patience {
+            } else if refit.is_none() && train.patience > 0 && self.progress.without_gain >= train.patience {
                 Some(Ending::EarlyStopped)
             } else {
                 None
@@ -243,6 +251,79 @@ impl Trainer {
         }
     }
 
+    /// Updates after which the round ends.
+    pub fn end_of_round(&self) -> u64 {
+        self.progress.refit.map_or(self.experiment.train.max_iterations, |refit| refit.began_at + refit.updates)
+    }
+
+    /// After a finished round: begins to learn anew from all data where the experiment asks for it and that was not done, as long as it took to the
+    /// weights that are kept. False where nothing is left to be trained.
+    ///
+    /// # Errors
+    /// When a pointer to the checkpoint that is kept cannot be written, or data cannot be read.
+    pub fn begin_refit(&mut self) -> Result<bool> {
+        if !self.experiment.train.refit || self.progress.refit.is_some() || self.data.all(&self.experiment).is_none() {
+            return Ok(false);
+        }
+        let Some((updates, kept)) = self.kept()?.into_iter().next() else { return Ok(false) };
+        self.run.make_best(&kept)?;
+        if !self.data.has_test_file() {
+            self.run.make_scored(&kept)?;
+        }
+        self.progress.best.retain(|best| best.iteration == updates);
+        self.progress.refit = Some(Refit { began_at: self.progress.iteration, updates });
+        let device = self.experiment.train.device.open()?.autodiff();
+        self.model = AnyModel::new(&self.experiment.model, self.experiment.train.seed, &device)?;
+        self.optimizer = Optimizer::new(&self.experiment.train);
+        self.carried = None;
+        self.begin_round()?;
+        Ok(true)
+    }
+
+    /// Goes back to the end of the first round, where that is to be longer than it was for the second, which is that of `checkpoint`.
+    fn go_back(&mut self, checkpoint: &Path) -> Result<()> {
+        let Some(Refit { began_at, .. }) = self.progress.refit else { return Ok(()) };
+        let config = CheckpointFiles::open(checkpoint)?.config()?;
+        let of_before = config.sections.get("train").and_then(|train| train.get("max_iterations")?.as_u64());
+        if of_before.is_none_or(|of_before| self.experiment.train.max_iterations <= of_before) {
+            return Ok(());
+        }
+        match self.run.checkpoint(Pointer::Scored)? {
+            Some(scored) if self.experiment.train.keep == Keep::Last => self.restore(&scored),
+            // Of a round that had a best checkpoint, this is not always the last; the end is gone.
+            _ => Err(Error::MustStay(format!(
+                "max_iterations must stay {began_at}: the run has learned anew from all data since, and only its best checkpoint of before is kept; \
+                 start a new run in another directory"
+            ))),
+        }
+    }
+
+    /// What a round learns from, and how fast.
+    fn begin_round(&mut self) -> Result<()> {
+        if let Some(Refit { updates, .. }) = self.progress.refit {
+            let all = self.data.all(&self.experiment).ok_or_else(|| {
+                Error::malformed(self.run.path(), "its last checkpoint learned from all data, which the experiment has no more")
+            })?;
+            self.source = all.training(&self.experiment)?;
+            self.schedule = Schedule::of_round(&self.experiment.train, updates);
+        }
+        Ok(())
+    }
+
+    /// The checkpoints of the first round that are kept, by iteration; of finite data the one that is kept in the end.
+    fn kept(&self) -> Result<Vec<(u64, PathBuf)>> {
+        if self.experiment.train.keep == Keep::Last {
+            let last = self.run.checkpoint(Pointer::Last)?;
+            return Ok(last.map(|path| (self.progress.iteration, path)).into_iter().collect());
+        }
+        let mut kept = self.progress.kept();
+        if matches!(self.data, Data::Task(_)) {
+            // The validation part chose; to choose again here would be to learn from the test part.
+            kept.truncate(1);
+        }
+        Ok(self.run.kept_checkpoints(&kept)?.into_iter().collect())
+    }
+
     /// Whether an evaluation has reached `solved_at`, for tasks that are scored by accuracy.
     fn is_solved(&self) -> bool {
         let goal = self.experiment.train.solved_at;
@@ -257,16 +338,16 @@ impl Trainer {
     /// When the loss or a gradient is not finite (parameters and moments are as before then) or data cannot be read.
     pub fn update(&mut self) -> Result<Update> {
         let started = Instant::now();
-        let iteration = self.progress.iteration;
+        let (iteration, of_round) = (self.progress.iteration, self.progress.of_round());
         let micro_steps = self.experiment.train.accumulation as u64;
         let device = self.model.device();
         let mut gradients = GradientMap::default();
         let mut carried = self.carried.clone();
         let mut loss_sum = 0.0;
         for micro in 0..micro_steps {
-            let batch = self.source.batch(iteration, micro)?;
+            let batch = self.source.batch(of_round, micro)?;
             let batch = MicroBatch::new(&batch, &device)?;
-            let mode = Mode::Train { dropout_key: dropout_key(self.experiment.train.seed, iteration, micro) };
+            let mode = Mode::Train { dropout_key: dropout_key(self.experiment.train.seed, of_round, micro) };
             let train = &self.experiment.train;
             let found = with_precision(train.precision, || match &self.model {
                 AnyModel::Sequence(model) => {
@@ -286,9 +367,9 @@ impl Trainer {
             loss_sum += loss;
             gradients.add(of_batch);
         }
-        let lr = self.schedule.lr(iteration);
+        let lr = self.schedule.lr(of_round);
         let scale = 1.0 / micro_steps as f64;
-        let (model, grad_norm) = self.optimizer.update(self.model.clone(), gradients, scale, lr, iteration)?;
+        let (model, grad_norm) = self.optimizer.update(self.model.clone(), gradients, scale, lr, of_round)?;
         self.model = model;
         self.carried = carried;
         let tokens = micro_steps * self.source.tokens_per_batch() as u64;
@@ -307,13 +388,13 @@ impl Trainer {
     /// When a checkpoint cannot be read, or the run cannot be written.
     pub fn final_report(&self, stop: &AtomicBool) -> Result<Option<FinalReport>> {
         let mut best: Option<(PathBuf, u64, Evaluation)> = None;
-        let (mut kept, mut compared) = (Vec::new(), Vec::new());
-        let mut candidates = self.progress.kept();
-        if matches!(self.data, Data::Task(_)) {
-            // The validation part chose; to choose again here would be to learn from the test part.
-            candidates.truncate(1);
-        }
-        let candidates = self.run.kept_checkpoints(&candidates)?;
+        let (mut kept, mut compared, mut confusion) = (Vec::new(), Vec::new(), None);
+        let refitted = self.progress.refit.map(|_| self.run.checkpoint(Pointer::Last)).transpose()?.flatten();
+        let candidates = match (&refitted, self.run.checkpoint(Pointer::Scored)?) {
+            (Some(_), Some(scored)) => vec![(self.progress.refit.map_or(0, |refit| refit.updates), scored)],
+            (Some(refitted), None) => vec![(self.progress.iteration, refitted.clone())],
+            (None, _) => self.kept()?,
+        };
         let train = &self.experiment.train;
         let n_batches = final_batches(train, self.progress.iteration, candidates.len() as u64);
         for (iteration, path) in candidates {
@@ -324,12 +405,14 @@ impl Trainer {
             kept.push((iteration, evaluation));
             if best.as_ref().is_none_or(|(_, _, best)| self.data.score(&evaluation) < self.data.score(best)) {
                 best = Some((path, iteration, evaluation));
-                compared = comparison.map_or_else(Vec::new, |comparison| comparison.measures());
+                compared = comparison.as_ref().map_or_else(Vec::new, |comparison| comparison.measures());
+                confusion = comparison.and_then(|comparison| comparison.confusion().cloned());
             }
         }
-        let Some((checkpoint, iteration, fixed)) = best else {
+        let Some((scored, iteration, fixed)) = best else {
             return Err(Error::malformed(self.run.path(), "the run has no checkpoint to report on; train it first"));
         };
+        let checkpoint = refitted.unwrap_or_else(|| scored.clone());
         self.run.make_best(&checkpoint)?;
         let full_pass = match &self.data {
             Data::Text { text, .. } => {
@@ -344,7 +427,7 @@ impl Trainer {
             Data::Task(_) => None,
         };
         let shortened_to = Some(n_batches).filter(|&n| n < FINAL_BATCHES && !self.data.has_parts());
-        Ok(Some(FinalReport { checkpoint, iteration, fixed, shortened_to, compared, kept, full_pass }))
+        Ok(Some(FinalReport { checkpoint, scored, iteration, fixed, shortened_to, compared, confusion, kept, full_pass }))
     }
 
     fn read_model(&self, checkpoint: &Path) -> Result<AnyModel> {
@@ -407,13 +490,13 @@ impl Trainer {
         weights.expect_empty()?;
         let path = files.path(TRAINING_FILE);
         let mut training = files.weights(TRAINING_FILE)?;
-        self.optimizer.restore(&self.model, self.progress.iteration, |name, len| Ok(training.take(name, &[len])?))?;
+        self.optimizer.restore(&self.model, self.progress.of_round(), |name, len| Ok(training.take(name, &[len])?))?;
         let state = state_tensors(&mut training, STATE_PREFIX)?;
         training.expect_empty()?;
         let batch_size = self.experiment.train.batch_size;
         let misfit = |error| Error::malformed(&path, format!("{error}; resume with the batch_size the run began with"));
         self.carried = match state.is_empty() {
-            true if self.source.carries_state() && self.progress.iteration > 0 => {
+            true if self.source.carries_state() && self.progress.of_round() > 0 => {
                 let problem = "expected the state that is carried from window to window, found none; resume from another checkpoint";
                 return Err(Error::malformed(&path, problem));
             }

@@ -47,9 +47,10 @@ impl Classifier {
 
     /// Reads one sample and gives the likeliest kind of movement with its probability.
     pub fn sample(&mut self, value: f32) -> Result<(&str, f64), Box<dyn Error>> {
-        let value = self.table.normalization().apply(0, f64::from(value));
-        self.model.step_values(&[value], &mut self.stream, &mut self.outputs, &mut self.workspace)?;
-        self.table.predict_into(&self.outputs, &mut self.shares);
+        let (row, mut seen) = ([f64::from(value)], [0.0]);
+        self.table.show(&row, &mut seen);
+        self.model.step_values(&seen, &mut self.stream, &mut self.outputs, &mut self.workspace)?;
+        self.table.predict_into(&row, &self.outputs, &mut self.shares);
         let shares = self.table.classes().iter().zip(&self.shares);
         let (class, share) = shares.max_by(|(_, a), (_, b)| a.total_cmp(b)).ok_or("the model knows no classes")?;
         Ok((class, *share))

@@ -10,16 +10,18 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use minrnn::checkpoint::{LoadedModel, load_any_model, load_table_task};
-use minrnn::data::table::{Measure, TableTask, read_series};
+use minrnn::data::table::{Comparison, TableTask, Verdict, read_series};
 use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart, expect_lasting};
 use minrnn::deployed::{self, Deployed, Score};
 use minrnn::predict::predict;
 use minrnn::rng::Purpose;
-use minrnn::train::{Data, Evaluation, Experiment, FINAL_BATCHES, compare, evaluation_memory, find_checkpoint, full_pass, run_of};
+use minrnn::train::{
+    Data, Evaluation, Experiment, FINAL_BATCHES, compare, evaluation_memory, find_checkpoint, find_scored, full_pass, run_of,
+};
 use minrnn_model::read_text;
 
 use crate::device::DeviceArg;
-use crate::display::{measure_line, say};
+use crate::display::{confusion_table, measure_line, say};
 use crate::failure::{FAILED, NO_STDOUT, WrongInput};
 use crate::memory::MemoryArg;
 use crate::threads::Threads;
@@ -83,7 +85,8 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     if args.against.is_some() {
         return Err(WrongInput("--against compares a packed model with another; give a packed model to score".to_owned()).into());
     }
-    let checkpoint = find_checkpoint(&args.run)?;
+    // What has learned from the run's own test part is not scored on it.
+    let checkpoint = if args.data.is_some() { find_checkpoint(&args.run)? } else { find_scored(&args.run)? };
     let LoadedModel { config, model, tokenizer } = load_any_model(&checkpoint, &args.device.open()?)?;
     let mut experiment = Experiment::of_checkpoint(&config, &checkpoint)?;
     let is_cpu = args.device.is_cpu()?;
@@ -156,8 +159,8 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         expect_finite(name, &evaluation)?;
         print(name, &evaluation, args.json).context(NO_STDOUT)?;
     }
-    for measure in comparison.iter().flat_map(|comparison| comparison.measures()) {
-        print_measure(&measure, args.json).context(NO_STDOUT)?;
+    if let Some(comparison) = &comparison {
+        print_comparison(&**comparison, args.json).context(NO_STDOUT)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -192,8 +195,8 @@ fn score_packed_table(args: &Args, deployed: &Deployed, task: &TableTask, path: 
     print_model(&args.run, args.json)?;
     expect_finite("all of the table", &evaluation)?;
     print("all of the table", &evaluation, args.json).context(NO_STDOUT)?;
-    for measure in comparison.iter().flat_map(|comparison| comparison.measures()) {
-        print_measure(&measure, args.json).context(NO_STDOUT)?;
+    if let Some(comparison) = &comparison {
+        print_comparison(&**comparison, args.json).context(NO_STDOUT)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -283,13 +286,36 @@ fn print(name: &str, evaluation: &Evaluation, json: bool) -> io::Result<()> {
     }
 }
 
-fn print_measure(measure: &Measure, json: bool) -> io::Result<()> {
-    let Measure { name, found, baseline, baseline_name, .. } = measure;
-    match json {
-        true => {
-            let line = serde_json::json!({"measure": name, "value": found, "baseline": baseline, "baseline_name": baseline_name});
-            writeln!(io::stdout(), "{line}")
+fn print_comparison(comparison: &dyn Comparison, json: bool) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for measure in comparison.measures() {
+        if !json {
+            writeln!(out, "{}", measure_line(&measure))?;
+            continue;
         }
-        false => writeln!(io::stdout(), "{}", measure_line(measure)),
+        let mut line = serde_json::json!({"measure": measure.name, "value": measure.found, "interval": measure.interval, "n": measure.n});
+        if let Some(baseline) = measure.baseline {
+            let verdict = match baseline.verdict {
+                Verdict::Better => "better",
+                Verdict::Worse => "worse",
+                Verdict::Undecided => "undecided",
+            };
+            line["baseline"] = baseline.found.into();
+            line["baseline_name"] = baseline.name.into();
+            line["verdict"] = verdict.into();
+        }
+        writeln!(out, "{line}")?;
     }
+    let Some(confusion) = comparison.confusion() else { return Ok(()) };
+    if !json {
+        return write!(out, "{}", confusion_table(confusion));
+    }
+    let names = confusion.names();
+    for (class, name) in names.iter().enumerate() {
+        let of = confusion.of_class(class);
+        let said: Vec<u64> = (0..names.len()).map(|predicted| confusion.count(class, predicted)).collect();
+        let line = serde_json::json!({"class": name, "n": of.n, "recall": of.recall, "precision": of.precision, "predicted": said});
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
 }

@@ -18,9 +18,9 @@ use crate::failure::WrongInput;
 pub fn answer(args: &Args, deployed: &Deployed, task: &TableTask, input: Arriving, out: &Out, stop: &AtomicBool) -> anyhow::Result<()> {
     let identity = deployed.identity()?;
     let mut groups = match &args.load_state {
-        Some(path) => Groups::load(path, &deployed.model, &identity, args.max_groups)?,
+        Some(path) => Groups::load(path, &deployed.model, task, &identity, args.max_groups)?,
         None if args.max_groups == 0 => return Err(WrongInput("--max-groups must be at least 1, found 0".to_owned()).into()),
-        None => Groups::new(&deployed.model, args.max_groups)?,
+        None => Groups::new(&deployed.model, task, args.max_groups)?,
     };
     let group = match args.one_sequence {
         true => None,
@@ -52,8 +52,7 @@ impl Answers<'_> {
         let Self { args, task, group, out, stop } = *self;
         let mut rows = Rows::new(input, task.columns(), group)?;
         let mut writer = Writer::new(task, group, args.json);
-        let mut outputs = vec![0.0; groups.outputs()];
-        let (mut seen, mut numbers, mut told) = (Vec::new(), Vec::new(), false);
+        let (mut numbers, mut told) = (Vec::new(), false);
         if !args.json && !goes_on(out.borrow_mut().write_all(writer.header().as_bytes()))? {
             return Ok(());
         }
@@ -68,9 +67,7 @@ impl Answers<'_> {
                     continue;
                 }
             };
-            seen.clear();
-            seen.extend(row.values.iter().enumerate().map(|(column, &x)| task.normalization().apply(column, x)));
-            let forgotten = groups.step_values(row.group, &seen, &mut outputs)?;
+            let forgotten = groups.step(row.group, row.values, &mut numbers)?;
             if let (Some(name), false) = (forgotten, told) {
                 say(format_args!(
                     "more than {} sequences: forgot '{name}', silent for the longest time, and so with others from now on",
@@ -78,7 +75,6 @@ impl Answers<'_> {
                 ));
                 told = true;
             }
-            task.predict_into(&outputs, &mut numbers);
             if let Some(found) = numbers.iter().find(|number| !number.is_finite()) {
                 return Err(Error::Data(format!("line {line}: the model predicts {found}, which is no number; train it anew")).into());
             }
@@ -92,7 +88,7 @@ impl Answers<'_> {
 
 /// The row, unless one of its numbers is farther from what the model was trained on than it can read.
 fn near<'a>(task: &TableTask, row: Row<'a>) -> minrnn::Result<Row<'a>> {
-    let normalization = task.normalization();
+    let normalization = task.of_table();
     match row.values.iter().enumerate().find(|&(column, &x)| !normalization.is_near(column, x)) {
         None => Ok(row),
         Some((column, x)) => Err(Error::Data(format!(
@@ -110,19 +106,21 @@ struct Writer<'a> {
     task: &'a TableTask,
     group: Option<&'a str>,
     json: bool,
-    /// Names as they stand in a line.
+    /// Names as they stand in a line: of classes, or of the numbers of a step ahead.
     names: Vec<String>,
+    /// Where the numbers stand among those of a step ahead.
+    places: Vec<usize>,
     line: String,
 }
 
 impl<'a> Writer<'a> {
     fn new(task: &'a TableTask, group: Option<&'a str>, json: bool) -> Self {
-        let names = match task {
-            TableTask::Classify(classifier) => &classifier.classes,
-            TableTask::Forecast(forecaster) => &forecaster.target,
+        let (names, places): (Vec<String>, Vec<usize>) = match task {
+            TableTask::Classify(classifier) => (classifier.classes.clone(), Vec::new()),
+            TableTask::Forecast(forecaster) => forecaster.value_names().into_iter().unzip(),
         };
         let shown = |name: &String| if json { in_json(name) } else { quoted(name) };
-        Self { task, group, json, names: names.iter().map(shown).collect(), line: String::new() }
+        Self { task, group, json, names: names.iter().map(shown).collect(), places, line: String::new() }
     }
 
     /// The names of the columns.
@@ -135,8 +133,10 @@ impl<'a> Writer<'a> {
                 cells.extend(classifier.classes.iter().map(|class| quoted(&format!("probability of {class}"))));
             }
             TableTask::Forecast(forecaster) => {
-                let ahead = 1..=forecaster.horizon;
-                cells.extend(ahead.flat_map(|ahead| forecaster.target.iter().map(move |name| quoted(&format!("{name} +{ahead}")))));
+                let names = forecaster.value_names();
+                for ahead in 1..=forecaster.horizon {
+                    cells.extend(names.iter().map(|(name, _)| quoted(&format!("{name} +{ahead}"))));
+                }
             }
         }
         cells.join(",") + "\n"
@@ -165,7 +165,9 @@ impl<'a> Writer<'a> {
             text.push_str(&self.names[likeliest(numbers)]);
             numbers.iter().for_each(|share| _ = write!(text, ",{share:.6}"));
         } else {
-            numbers.iter().for_each(|number| _ = write!(text, ",{number}"));
+            for step in numbers.chunks_exact(self.task.numbers_per_step()) {
+                self.places.iter().for_each(|&place| _ = write!(text, ",{}", step[place]));
+            }
         }
     }
 
@@ -183,7 +185,7 @@ impl<'a> Writer<'a> {
             text.push_str(",\"forecast\":{");
             for (column, name) in names.iter().enumerate() {
                 let _ = write!(text, "{}{name}:[", if column > 0 { "," } else { "" });
-                let ahead = numbers.iter().skip(column).step_by(names.len()).enumerate();
+                let ahead = numbers.iter().skip(self.places[column]).step_by(self.task.numbers_per_step()).enumerate();
                 ahead.for_each(|(at, number)| _ = write!(text, "{}{number}", if at > 0 { "," } else { "" }));
                 text.push(']');
             }

@@ -1,14 +1,16 @@
 //! Classification: one class for every sequence of a table, read from its last step.
 //!
-//! The sequences of each class, in a seeded order, are divided: `train_fraction` of them to train on (at least one), the others in turn to
-//! report and to validate with. Means and deviations are those of the sequences that are trained on.
+//! Where a validation or a test file is given, its sequences are that part. Otherwise those of each class, in a seeded order, are divided:
+//! `train_fraction` of them to train on (at least one), the others to report and, where that is wanted, in turn to validate with. Means and
+//! deviations are those of the sequences that are trained on.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
+use super::confusion::Confusion;
 use super::measure::{Comparison, Measure};
 use super::series::{Series, labels};
 use super::{Chunk, Frame, Numbers, Wanted, WholeSeries, normalization, read_table};
@@ -28,8 +30,14 @@ pub struct ClassificationConfig {
     pub target: String,
     /// The column that names the sequence of a row.
     pub group: String,
-    /// Share of the sequences that is trained on.
+    /// Share of the sequences that is not held out.
     pub train_fraction: f64,
+    /// Whether a part that is held out chooses the best checkpoint.
+    pub validates: bool,
+    /// A table whose sequences choose the best checkpoint.
+    pub validation: Option<PathBuf>,
+    /// A table whose sequences are reported.
+    pub test: Option<PathBuf>,
     /// What the division into parts is drawn from.
     pub seed: u64,
 }
@@ -41,11 +49,11 @@ pub struct Classification {
 }
 
 /// The sequences with their classes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Table {
-    series: Vec<Series>,
+    series: Arc<[Series]>,
     /// The class of each sequence.
-    classes: Vec<u32>,
+    classes: Arc<[u32]>,
     normalization: Normalization,
     /// Names of the classes.
     names: Vec<String>,
@@ -63,37 +71,69 @@ struct Parts {
     test: Vec<usize>,
 }
 
-impl Classification {
-    /// The task on the file `path`.
-    ///
-    /// # Errors
-    /// When the file cannot be read, a sequence has two classes, or there are too few sequences for the parts.
-    pub fn open(path: &Path, config: ClassificationConfig) -> Result<Self> {
-        let frame = read_table(path, &config.wanted())?;
-        Self::new(frame, config).map_err(|error| error.in_file(path))
-    }
+/// Sequences of files with the classes of a model.
+#[derive(Default)]
+struct Gathered {
+    series: Vec<Series>,
+    classes: Vec<u32>,
+}
 
-    /// The task on a table.
+impl Gathered {
+    /// Adds the sequences of `frame`, whose classes must be among `names`; their places.
+    fn add(&mut self, frame: &Frame, names: &[String], target: &str) -> Result<Vec<usize>> {
+        let [groups, targets] = [&frame.texts[0], &frame.texts[1]];
+        let known = |name: &String| {
+            let found = names.iter().position(|class| class == name).map(|at| at as u32);
+            let unknown = || suggestion(name, names.iter().map(String::as_str));
+            found.ok_or_else(|| Error::Data(format!("the class '{name}' was not seen in training{}", unknown())))
+        };
+        let ids = targets.distinct().iter().map(known).collect::<Result<Vec<u32>>>()?;
+        let first = self.series.len();
+        self.classes.extend(labels(groups, targets, target)?.iter().map(|&label| ids[label as usize]));
+        self.series.extend(Series::of(frame, Some(groups))?);
+        Ok((first..self.series.len()).collect())
+    }
+}
+
+impl Classification {
+    /// The task on the file `path`, and on those for validation and test where there are some.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
-    pub(super) fn new(frame: Frame, config: ClassificationConfig) -> Result<Self> {
-        let [groups, targets] = [&frame.texts[0], &frame.texts[1]];
-        let labels = labels(groups, targets, &config.target)?;
-        let series = Series::of(&frame, Some(groups))?;
-        let mut names = targets.distinct().to_vec();
-        names.sort_unstable();
-        let class = |&label: &u32| names.binary_search(&targets.distinct()[label as usize]).expect("every label is a class") as u32;
-        let classes: Vec<u32> = labels.iter().map(class).collect();
-        if names.len() < 2 {
-            let (column, only) = (&config.target, &names[0]);
-            return Err(Error::Data(format!("the column '{column}' has one value, '{only}'; expected at least two classes")));
+    /// When a file cannot be read, a sequence has two classes, a class is missing in training, or there are too few sequences for the parts.
+    pub fn open(path: &Path, config: ClassificationConfig) -> Result<Self> {
+        let own = read_table(path, &config.wanted())?;
+        let names = classes_of(&own, &config.target).map_err(|error| error.in_file(path))?;
+        // Columns that were not named are those of the training file.
+        let columns = own.names.clone();
+        let mut gathered = Gathered::default();
+        let trained = gathered.add(&own, &names, &config.target).map_err(|error| error.in_file(path))?;
+        let mut frames = vec![(path.to_owned(), own)];
+        let mut read = |path: &Option<PathBuf>| -> Result<Option<Vec<usize>>> {
+            let Some(path) = path else { return Ok(None) };
+            let frame = read_table(path, &Wanted::named(&columns, config.texts()))?;
+            let places = gathered.add(&frame, &names, &config.target).map_err(|error| error.in_file(path))?;
+            frames.push((path.to_owned(), frame));
+            Ok(Some(places))
+        };
+        let (validation, test) = (read(&config.validation)?, read(&config.test)?);
+        let divided = || Parts::divide(&gathered.classes[..trained.len()], names.len(), config.train_fraction, config.seed);
+        let parts = match (validation, test) {
+            (None, None) => divided().halved(config.validates),
+            (None, Some(test)) if config.validates => {
+                let Parts { training, test: validation, .. } = divided();
+                Parts { training, validation, test }
+            }
+            (Some(validation), None) => Parts { validation, ..divided() },
+            (validation, Some(test)) => Parts { training: trained, validation: validation.unwrap_or_default(), test },
+        };
+        parts.expect_enough(&config).map_err(|error| error.in_file(path))?;
+        let rows = parts.training.iter().flat_map(|&at| gathered.series[at].steps());
+        let normalization = normalization::fit(columns.len(), rows).map_err(|error| error.in_file(path))?;
+        for (path, frame) in &frames {
+            normalization::expect_near(&normalization, frame).map_err(|error| error.in_file(path))?;
         }
-        let parts = Parts::divide(&classes, names.len(), config.train_fraction, config.seed)?;
-        let training = parts.training.iter().flat_map(|&at| series[at].steps());
-        let normalization = normalization::fit(frame.names.len(), training)?;
-        normalization::expect_near(&normalization, &frame)?;
-        let table = Table { series, classes, normalization, names, columns: frame.names, config, parts };
+        let Gathered { series, classes } = gathered;
+        let table = Table { series: series.into(), classes: classes.into(), normalization, names, columns, config, parts };
         Ok(Self { table: Arc::new(table) })
     }
 
@@ -107,39 +147,50 @@ impl Classification {
             target: classifier.target.clone(),
             group: classifier.group.clone(),
             train_fraction: 1.0,
+            validates: false,
+            validation: None,
+            test: Some(path.to_owned()),
             seed: 0,
         };
         let frame = read_table(path, &config.wanted())?;
-        Self::known(&frame, config, classifier).map_err(|error| error.in_file(path))
-    }
-
-    fn known(frame: &Frame, config: ClassificationConfig, classifier: &Classifier) -> Result<Self> {
-        let [groups, targets] = [&frame.texts[0], &frame.texts[1]];
-        let known = |name: &String| {
-            let found = classifier.classes.iter().position(|class| class == name).map(|at| at as u32);
-            let unknown = || suggestion(name, classifier.classes.iter().map(String::as_str));
-            found.ok_or_else(|| Error::Data(format!("the class '{name}' was not seen in training{}", unknown())))
-        };
-        normalization::expect_near(&classifier.normalization, frame)?;
-        let ids = targets.distinct().iter().map(known).collect::<Result<Vec<u32>>>()?;
-        let classes: Vec<u32> = labels(groups, targets, &config.target)?.iter().map(|&label| ids[label as usize]).collect();
-        let series = Series::of(frame, Some(groups))?;
-        let parts = Parts { test: (0..series.len()).collect(), ..Parts::default() };
+        let mut gathered = Gathered::default();
+        let near = normalization::expect_near(&classifier.normalization, &frame);
+        let found = near.and_then(|()| gathered.add(&frame, &classifier.classes, &classifier.target));
+        let parts = Parts { test: found.map_err(|error| error.in_file(path))?, ..Parts::default() };
         let (normalization, names) = (classifier.normalization.clone(), classifier.classes.clone());
-        let table = Table { series, classes, normalization, names, columns: classifier.columns.clone(), config, parts };
+        let Gathered { series, classes } = gathered;
+        let columns = classifier.columns.clone();
+        let table = Table { series: series.into(), classes: classes.into(), normalization, names, columns, config, parts };
         Ok(Self { table: Arc::new(table) })
     }
 }
 
+/// Names of the classes of a training table, in order.
+fn classes_of(frame: &Frame, target: &str) -> Result<Vec<String>> {
+    let mut names = frame.texts[1].distinct().to_vec();
+    names.sort_unstable();
+    match &names[..] {
+        [only] => Err(Error::Data(format!("the column '{target}' has one value, '{only}'; expected at least two classes"))),
+        _ => Ok(names),
+    }
+}
+
 impl ClassificationConfig {
+    fn texts(&self) -> Vec<String> {
+        vec![self.group.clone(), self.target.clone()]
+    }
+
     fn wanted(&self) -> Wanted {
-        let texts = vec![self.group.clone(), self.target.clone()];
-        if self.columns.is_empty() { Wanted { numbers: Numbers::AllOthers, texts } } else { Wanted::named(&self.columns, texts) }
+        match self.columns.is_empty() {
+            true => Wanted { numbers: Numbers::AllOthers, texts: self.texts() },
+            false => Wanted::named(&self.columns, self.texts()),
+        }
     }
 }
 
 impl Parts {
-    fn divide(classes: &[u32], n_classes: usize, train_fraction: f64, seed: u64) -> Result<Self> {
+    /// Those of each class in a seeded order, the first ones to train on.
+    fn divide(classes: &[u32], n_classes: usize, train_fraction: f64, seed: u64) -> Self {
         let mut rng = rng::stream(seed, Purpose::Order, 0);
         let mut parts = Self::default();
         for class in 0..n_classes {
@@ -147,19 +198,33 @@ impl Parts {
             of_class.shuffle(&mut rng);
             let n_training = ((of_class.len() as f64 * train_fraction).round() as usize).max(1).min(of_class.len());
             parts.training.extend(&of_class[..n_training]);
-            for &at in &of_class[n_training..] {
-                let part = if parts.test.len() <= parts.validation.len() { &mut parts.test } else { &mut parts.validation };
-                part.push(at);
+            parts.test.extend(&of_class[n_training..]);
+        }
+        parts
+    }
+
+    /// With every other one of those that are held out to validate, where that is wanted.
+    fn halved(mut self, validates: bool) -> Self {
+        if validates {
+            let held_out = std::mem::take(&mut self.test);
+            for (at, series) in held_out.into_iter().enumerate() {
+                (if at % 2 == 0 { &mut self.test } else { &mut self.validation }).push(series);
             }
         }
-        if !parts.validation.is_empty() {
-            return Ok(parts);
+        self
+    }
+
+    fn expect_enough(&self, config: &ClassificationConfig) -> Result<()> {
+        let lacks_validation = config.validates && self.validation.is_empty();
+        if !self.test.is_empty() && !lacks_validation {
+            return Ok(());
         }
-        let held_out = parts.test.len();
+        let (fraction, held_out) = (config.train_fraction, self.validation.len() + self.test.len());
+        let expected = if config.validates { "at least 2: one to validate and one to test with" } else { "at least 1 to test with" };
         Err(Error::Data(format!(
-            "with train_fraction = {train_fraction}, {held_out} of its {} sequences are held out, expected at least 2: one to validate and one to \
-             test with; give more sequences or lower train_fraction",
-            classes.len()
+            "with train_fraction = {fraction}, {held_out} of its {} sequences are held out, expected {expected}; give more sequences or lower \
+             train_fraction",
+            self.training.len() + held_out
         )))
     }
 
@@ -246,14 +311,28 @@ impl SequenceTask for Classification {
 
     fn comparison(&self, purpose: Purpose) -> Option<Box<dyn Comparison>> {
         let table = &self.table;
-        let share =
-            |class: u32, part: &[usize]| part.iter().filter(|&&at| table.classes[at] == class).count() as f64 / part.len().max(1) as f64;
         let test = table.parts.of(purpose);
         // A table that was not trained on tells itself which class is the most frequent.
         let training = if table.parts.training.is_empty() { test } else { &table.parts.training[..] };
-        let majority = (0..table.names.len() as u32).max_by(|&a, &b| share(a, training).total_cmp(&share(b, training)))?;
-        let baseline_name = format!("always '{}'", table.names[majority as usize]);
-        Some(Box::new(ClassHits { n_classes: table.names.len(), right: 0, n: 0, baseline: share(majority, test), baseline_name }))
+        let mut counts = vec![0u64; table.names.len()];
+        training.iter().for_each(|&at| counts[table.classes[at] as usize] += 1);
+        // Of equally frequent ones the last.
+        let majority = (0..counts.len()).max_by_key(|&class| counts[class])?;
+        Some(Box::new(ClassHits { confusion: Confusion::new(table.names.clone()), majority }))
+    }
+
+    fn all(&self) -> Option<Box<dyn SequenceTask>> {
+        let mut table = Table::clone(&self.table);
+        let Parts { training, validation, test } = &mut table.parts;
+        training.append(validation);
+        if table.config.test.is_none() {
+            training.append(test);
+        }
+        Some(Box::new(Self { table: Arc::new(table) }))
+    }
+
+    fn has_test_file(&self) -> bool {
+        self.table.config.test.is_some()
     }
 }
 
@@ -306,34 +385,33 @@ impl EvaluationSet for ClassEvaluation {
     }
 }
 
-/// Counts right classes.
+/// Counts which classes are taken for which.
 struct ClassHits {
-    n_classes: usize,
-    right: u64,
-    n: u64,
-    baseline: f64,
-    baseline_name: String,
+    confusion: Confusion,
+    /// The most frequent class in training.
+    majority: usize,
 }
 
 impl Comparison for ClassHits {
-    fn add(&mut self, batch: &Batch, outputs: &[f32]) {
-        for (place, (logits, &class)) in outputs.chunks_exact(self.n_classes).zip(batch.targets.tokens()).enumerate() {
+    fn add(&mut self, _index: u64, batch: &Batch, outputs: &[f32]) {
+        for (place, (logits, &class)) in outputs.chunks_exact(self.confusion.names().len()).zip(batch.targets.tokens()).enumerate() {
             if batch.mask.as_ref().is_none_or(|mask| mask[place] != 0.0) {
-                let of_class = logits[class as usize];
-                self.right += u64::from(logits.iter().enumerate().all(|(other, &logit)| other == class as usize || logit < of_class));
-                self.n += 1;
+                self.confusion.add(class as usize, logits);
             }
         }
     }
 
     fn measures(&self) -> Vec<Measure> {
-        vec![Measure {
-            name: format!("accuracy of {} sequences", self.n),
-            found: self.right as f64 / self.n.max(1) as f64,
-            baseline: self.baseline,
-            baseline_name: self.baseline_name.clone(),
-            is_gain: true,
-        }]
+        let (confusion, majority) = (&self.confusion, self.majority);
+        let frequent = confusion.n_of(majority);
+        let (right, right_of_frequent) = (confusion.right(), confusion.count(majority, majority));
+        let baseline = format!("always '{}'", confusion.names()[majority]);
+        let only_one = [right - right_of_frequent, frequent - right_of_frequent];
+        vec![Measure::of_share("accuracy", [right, confusion.n()], &baseline, only_one)]
+    }
+
+    fn confusion(&self) -> Option<&Confusion> {
+        Some(&self.confusion)
     }
 }
 
@@ -346,18 +424,18 @@ mod tests {
     proptest! {
         #[test]
         fn every_sequence_is_in_one_part_and_every_class_is_trained_on(
-            classes in prop::collection::vec(0..3u32, 6..60), train_fraction in 0.3..0.8f64, seed: u64,
+            classes in prop::collection::vec(0..3u32, 6..60), train_fraction in 0.3..0.8f64, seed: u64, validates: bool,
         ) {
-            if let Ok(parts) = Parts::divide(&classes, 3, train_fraction, seed) {
-                let mut all: Vec<usize> = [&parts.training, &parts.validation, &parts.test].into_iter().flatten().copied().collect();
-                all.sort_unstable();
-                prop_assert_eq!(all, (0..classes.len()).collect::<Vec<_>>());
-                prop_assert!(!parts.test.is_empty() && parts.test.len() - parts.validation.len() <= 1);
-                for class in &classes {
-                    prop_assert!(parts.training.iter().any(|&at| classes[at] == *class));
-                }
-                prop_assert_eq!(&parts, &Parts::divide(&classes, 3, train_fraction, seed).unwrap());
+            let parts = Parts::divide(&classes, 3, train_fraction, seed).halved(validates);
+            let mut all: Vec<usize> = [&parts.training, &parts.validation, &parts.test].into_iter().flatten().copied().collect();
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..classes.len()).collect::<Vec<_>>());
+            prop_assert!(!validates || parts.test.len() - parts.validation.len() <= 1);
+            prop_assert!(validates || parts.validation.is_empty());
+            for class in &classes {
+                prop_assert!(parts.training.iter().any(|&at| classes[at] == *class));
             }
+            prop_assert_eq!(&parts, &Parts::divide(&classes, 3, train_fraction, seed).halved(validates));
         }
     }
 }

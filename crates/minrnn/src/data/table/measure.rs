@@ -1,34 +1,149 @@
-//! Measures in a task's own units, beside those of a baseline.
+//! Measures in a task's own units, with how sure they are, beside those of a baseline.
 
+use super::confusion::Confusion;
 use crate::data::Batch;
+use crate::statistics::{Summary, interval_of_share, sign_test};
 
 /// What a model reaches, and what can be had without one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measure {
     /// What is measured, with its unit where it has one.
     pub name: String,
-    /// The model's.
+    /// What was found, and what it is a number of.
     pub found: f64,
-    /// The baseline's, on the same predictions.
-    pub baseline: f64,
-    /// What the baseline does.
-    pub baseline_name: String,
-    /// True where more is better.
-    pub is_gain: bool,
+    /// Bounds of the 95 % confidence interval, where there are enough cases for one.
+    pub interval: Option<[f64; 2]>,
+    /// Cases that it is the mean of.
+    pub n: u64,
+    /// What a case is.
+    pub cases: Cases,
+    /// True of a share, 0 to 1, false of a number in the units of the table.
+    pub is_share: bool,
+    /// What can be had without a model, on the same cases.
+    pub baseline: Option<Baseline>,
 }
 
+/// What measures are means over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cases {
+    /// Whole sequences.
+    Sequences,
+    /// Stretches of so many steps, of sequences that are too few to compare.
+    Stretches(usize),
+    /// Single values.
+    Values,
+}
+
+/// What a baseline reaches, and whether the model is better.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Baseline {
+    /// What it does.
+    pub name: String,
+    /// What it reaches.
+    pub found: f64,
+    /// What can be said of the difference, case by case.
+    pub verdict: Verdict,
+}
+
+/// What can be said of a difference at 95 % confidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The model is better.
+    Better,
+    /// The baseline is better.
+    Worse,
+    /// Too small for the number of cases.
+    Undecided,
+}
+
+/// Cases below which no interval is told of a mean.
+const FEWEST: usize = 5;
+
 impl Measure {
-    /// Whether the model is better than the baseline.
-    pub fn beats_baseline(&self) -> bool {
-        if self.is_gain { self.found > self.baseline } else { self.found < self.baseline }
+    /// The share of `right` of `n`, beside a baseline that does what `baseline` says: of the cases that only one of the two has right, the model has
+    /// `only_model` and the baseline `only_baseline`.
+    pub fn of_share(name: &str, [right, n]: [u64; 2], baseline: &str, [only_model, only_baseline]: [u64; 2]) -> Self {
+        let share = |right: u64| right as f64 / n.max(1) as f64;
+        let verdict = match sign_test(only_model, only_baseline) < 0.05 {
+            true if only_model > only_baseline => Verdict::Better,
+            true => Verdict::Worse,
+            false => Verdict::Undecided,
+        };
+        Self {
+            name: name.to_owned(),
+            found: share(right),
+            interval: Some(interval_of_share(right, n)),
+            n,
+            cases: Cases::Sequences,
+            is_share: true,
+            baseline: Some(Baseline { name: baseline.to_owned(), found: share(right + only_baseline - only_model), verdict }),
+        }
+    }
+
+    /// The mean of an error over cases, of which each of `pairs` has that of the model and that of a baseline.
+    pub fn of_errors(name: String, cases: Cases, pairs: &[[f64; 2]], baseline: &str) -> Self {
+        let of = |error: fn(&[f64; 2]) -> f64| Summary::of(&pairs.iter().map(error).collect::<Vec<_>>());
+        let (found, other) = (of(|pair| pair[0]), of(|pair| pair[1]));
+        let interval = |summary: &Summary| summary.interval().filter(|_| pairs.len() >= FEWEST);
+        let difference = of(|pair| pair[0] - pair[1]);
+        let verdict = match difference.as_ref().and_then(interval) {
+            Some([_, high]) if high < 0.0 => Verdict::Better,
+            Some([low, _]) if low > 0.0 => Verdict::Worse,
+            _ => Verdict::Undecided,
+        };
+        Self {
+            name,
+            found: found.map_or(0.0, |found| found.mean),
+            interval: found.as_ref().and_then(interval),
+            n: pairs.len() as u64,
+            cases,
+            is_share: false,
+            baseline: Some(Baseline { name: baseline.to_owned(), found: other.map_or(0.0, |other| other.mean), verdict }),
+        }
     }
 }
 
 /// Collects what a model predicts on an evaluation set.
 pub trait Comparison {
-    /// Takes the outputs `[B, T, n_outputs]` of the model on `batch`.
-    fn add(&mut self, batch: &Batch, outputs: &[f32]);
+    /// Takes the outputs `[B, T, n_outputs]` of the model on `batch`, that of this `index` in its set.
+    fn add(&mut self, index: u64, batch: &Batch, outputs: &[f32]);
 
     /// The measures of everything that was taken.
     fn measures(&self) -> Vec<Measure>;
+
+    /// Which classes were taken for which, where classes are predicted.
+    fn confusion(&self) -> Option<&Confusion> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(measure: &Measure) -> Verdict {
+        measure.baseline.as_ref().unwrap().verdict
+    }
+
+    #[test]
+    fn three_sequences_make_no_model_better() {
+        // All of three right where a guess has one.
+        let measure = Measure::of_share("accuracy", [3, 3], "always 'a'", [2, 0]);
+        assert_eq!((measure.found, verdict(&measure)), (1.0, Verdict::Undecided));
+        assert!((measure.baseline.as_ref().unwrap().found - 1.0 / 3.0).abs() < 1e-12);
+        assert_eq!(verdict(&Measure::of_share("accuracy", [90, 100], "always 'a'", [42, 2])), Verdict::Better);
+        assert_eq!(verdict(&Measure::of_share("accuracy", [50, 100], "always 'a'", [2, 42])), Verdict::Worse);
+    }
+
+    #[test]
+    fn errors_are_compared_case_by_case() {
+        // Far apart from case to case, yet always a little smaller.
+        let pairs: Vec<[f64; 2]> = (0..20).map(|at| [f64::from(at * at), f64::from(at * at) + 1.0 + 0.1 * f64::from(at % 3)]).collect();
+        let of = |pairs: &[[f64; 2]]| Measure::of_errors("error".to_owned(), Cases::Sequences, pairs, "last value");
+        assert_eq!(verdict(&of(&pairs)), Verdict::Better);
+        assert_eq!(verdict(&of(&pairs.iter().map(|&[a, b]| [b, a]).collect::<Vec<_>>())), Verdict::Worse);
+        let few = of(&pairs[..4]);
+        assert_eq!((verdict(&few), few.interval, few.n), (Verdict::Undecided, None, 4));
+        assert_eq!((of(&[]).found, of(&[]).n), (0.0, 0));
+    }
 }

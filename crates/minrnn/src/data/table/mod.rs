@@ -14,6 +14,7 @@
 
 mod classification;
 mod columns;
+mod confusion;
 mod csv;
 mod forecasting;
 mod frame;
@@ -37,9 +38,10 @@ use bytes::Bytes;
 pub use self::classification::{Classification, ClassificationConfig};
 pub(crate) use self::columns::twice;
 pub use self::columns::{Numbers, Wanted};
-pub use self::forecasting::{Forecasting, ForecastingConfig, Part};
+pub use self::confusion::{Confusion, OfClass};
+pub use self::forecasting::{Forecasting, ForecastingConfig, ScalingChoice};
 pub use self::frame::{Frame, Texts};
-pub use self::measure::{Comparison, Measure};
+pub use self::measure::{Baseline, Cases, Comparison, Measure, Verdict};
 pub use self::rows::{Arrival, Row, Rows};
 pub use self::seasonal_naive::SeasonalNaive;
 pub use self::series::Series;
@@ -47,7 +49,7 @@ pub use self::table_task::read_series;
 pub use self::whole_series::{Chunk, WholeSeries};
 use super::source::Source;
 use crate::{Error, Result};
-pub use minrnn_model::{Classifier, Forecaster, MAX_DEVIATIONS, Normalization, Prediction, TableTask};
+pub use minrnn_model::{Classifier, Forecaster, History, MAX_DEVIATIONS, Normalization, Prediction, Scale, Scaling, TableTask, Transform};
 
 /// What every Parquet file begins with.
 const PARQUET_MAGIC: &[u8] = b"PAR1";

@@ -27,7 +27,12 @@ pub(super) fn fit<'a>(width: usize, rows: impl Iterator<Item = &'a [f64]> + Clon
     if fitted.is_usable() {
         return Ok(fitted);
     }
-    Err(Error::Data("its numbers are too large for a mean and a deviation; divide them by a power of ten".to_owned()))
+    Err(too_large())
+}
+
+/// What is said of numbers without a deviation.
+pub(super) fn too_large() -> Error {
+    Error::Data("its numbers are too large for a mean and a deviation; divide them by a power of ten".to_owned())
 }
 
 /// Refuses a table with a number that lies too far from the mean of its column; the columns are those of `frame`.

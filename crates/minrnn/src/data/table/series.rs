@@ -26,6 +26,11 @@ impl Series {
         &self.values[t * self.width..][..self.width]
     }
 
+    /// The numbers of step `t` and of those before it, at most `reach` steps.
+    pub fn recent(&self, t: usize, reach: usize) -> &[f64] {
+        &self.values[(t + 1).saturating_sub(reach) * self.width..(t + 1) * self.width]
+    }
+
     /// All steps in turn.
     pub fn steps(&self) -> std::slice::ChunksExact<'_, f64> {
         self.values.chunks_exact(self.width)
@@ -36,6 +41,14 @@ impl Series {
     /// # Errors
     /// When a sequence has fewer than 2 steps.
     pub(super) fn of(frame: &Frame, groups: Option<&Texts>) -> Result<Vec<Self>> {
+        Self::of_at_least(frame, groups, 2)
+    }
+
+    /// The same, each with `least` steps or more.
+    ///
+    /// # Errors
+    /// When a sequence has fewer.
+    pub(super) fn of_at_least(frame: &Frame, groups: Option<&Texts>, least: usize) -> Result<Vec<Self>> {
         let width = frame.names.len();
         let new = |name: &str| Self { name: name.to_owned(), values: Vec::new(), width };
         let mut series: Vec<Self> = match groups {
@@ -46,7 +59,7 @@ impl Series {
             let at = groups.map_or(0, |groups| groups.rows()[row] as usize);
             series[at].values.extend(frame.numbers.iter().map(|column| column[row]));
         }
-        match series.iter().find(|series| series.len() < 2) {
+        match series.iter().find(|series| series.len() < least) {
             None => Ok(series),
             Some(short) if short.name.is_empty() => Err(Error::Data("it has 1 row, expected a sequence of at least 2".to_owned())),
             Some(short) => {

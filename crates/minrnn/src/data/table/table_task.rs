@@ -15,6 +15,6 @@ use crate::Result;
 pub fn read_series(task: &TableTask, path: &Path) -> Result<Vec<Series>> {
     let group = task.group();
     let frame = read_table(path, &Wanted::named(task.columns(), group.into_iter().map(str::to_owned).collect()))?;
-    let near = normalization::expect_near(task.normalization(), &frame);
+    let near = normalization::expect_near(task.of_table(), &frame);
     near.and_then(|()| Series::of(&frame, group.map(|_| &frame.texts[0]))).map_err(|error| error.in_file(path))
 }

@@ -22,7 +22,20 @@ fn owned(names: &[&str]) -> Vec<String> {
 }
 
 fn forecasting(target: &[&str], horizon: usize) -> ForecastingConfig {
-    ForecastingConfig { columns: Vec::new(), target: owned(target), group: None, horizon, season: 0, train_fraction: 0.5, seq_len: 4 }
+    ForecastingConfig {
+        columns: Vec::new(),
+        target: owned(target),
+        group: None,
+        horizon,
+        season: 0,
+        scaling: ScalingChoice::Standard,
+        quantiles: Vec::new(),
+        train_fraction: 0.5,
+        validates: true,
+        validation: None,
+        test: None,
+        seq_len: 4,
+    }
 }
 
 /// Sequences `a`, `b`, … of these lengths, row by row in turn, whose value `x` is 10 000 times the number of the sequence plus the step.
@@ -37,7 +50,7 @@ fn counting(lengths: &[usize]) -> tempfile::NamedTempFile {
 }
 
 fn grouped(file: &Path, horizon: usize) -> crate::Result<Forecasting> {
-    Forecasting::open(file, ForecastingConfig { group: Some("id".to_owned()), ..forecasting(&["x"], horizon) })
+    Forecasting::open(file, &ForecastingConfig { group: Some("id".to_owned()), ..forecasting(&["x"], horizon) })
 }
 
 /// Sequence and step of a number of a [`counting`] table as a model sees it.
@@ -60,12 +73,15 @@ fn horizon_of(task: &Forecasting) -> usize {
 /// Sequence and step.
 type Place = (usize, usize);
 
-/// For each scored step of a batch: what is read there, and what is to be predicted.
+/// For each scored step of a batch: what is read there, and what is to be predicted as far as it is not missing.
 fn scored(task: &Forecasting, batch: &Batch) -> Vec<(Place, Vec<Place>)> {
     let horizon = horizon_of(task);
     let mask = batch.mask.as_ref().unwrap();
     let steps = (0..mask.len()).filter(|&at| mask[at] != 0.0);
-    let targets = |at: usize| batch.targets.values()[at * horizon..][..horizon].iter().map(|&x| place(task, x)).collect();
+    let targets = |at: usize| {
+        let targets = batch.targets.values()[at * horizon..][..horizon].iter();
+        targets.filter(|x| !x.is_nan()).map(|&x| place(task, x)).collect()
+    };
     steps.map(|at| (place(task, batch.inputs.values()[at]), targets(at))).collect()
 }
 
@@ -76,35 +92,45 @@ proptest! {
     fn nothing_that_is_scored_was_trained_on(lengths in prop::collection::vec(2..40usize, 1..4), horizon in 1..4usize, batch_size in 1..4usize) {
         let file = counting(&lengths);
         let Ok(task) = grouped(file.path(), horizon) else { return Ok(()) };
-        let train_end = |series: usize| (lengths[series] / 2).max(1);
-        let test_start = |series: usize| train_end(series) + (lengths[series] - train_end(series)) / 2;
+        let predicted = |purpose| {
+            let mut set = task.evaluation(batch_size, 7, purpose, 1).unwrap();
+            let mut predicted = BTreeSet::new();
+            for index in 0..set.n_batches() {
+                for ((series, step), targets) in scored(&task, &set.batch(index).unwrap()) {
+                    assert_eq!(targets, (1..=horizon).map(|ahead| (series, step + ahead)).collect::<Vec<_>>());
+                    predicted.extend(targets);
+                }
+            }
+            predicted
+        };
+        let (validated, tested) = (predicted(Purpose::ValidationData), predicted(Purpose::TestData));
+        for (series, &length) in lengths.iter().enumerate() {
+            let of = |part: &BTreeSet<Place>| part.iter().filter(|place| place.0 == series).map(|place| place.1).collect::<Vec<_>>();
+            let (validated, tested) = (of(&validated), of(&tested));
+            // Whole stretches at the end, the test part last, each with room for a forecast.
+            let held_out = validated.len() + tested.len();
+            prop_assert_eq!([validated.clone(), tested.clone()].concat(), (length - held_out..length).collect::<Vec<_>>());
+            prop_assert!([&validated, &tested].iter().all(|part| part.is_empty() || part.len() >= horizon));
+            prop_assert!(length < horizon + 2 || !tested.is_empty());
+        }
         let mut source = task.training(batch_size, 7).unwrap();
         for iteration in 0..8 {
             let batch = source.batch(iteration, 0).unwrap();
             prop_assert!(batch.segments.codes(batch.batch_size, batch.seq_len).is_ok());
             for ((series, step), targets) in scored(&task, &batch) {
-                prop_assert_eq!(&targets, &(1..=horizon).map(|ahead| (series, step + ahead)).collect::<Vec<_>>());
-                prop_assert!(step + horizon < train_end(series));
-            }
-        }
-        for (purpose, is_test) in [(Purpose::ValidationData, false), (Purpose::TestData, true)] {
-            let mut set = task.evaluation(batch_size, 7, purpose, 1).unwrap();
-            let mut predicted = BTreeSet::new();
-            for index in 0..set.n_batches() {
-                for ((series, step), targets) in scored(&task, &set.batch(index).unwrap()) {
-                    prop_assert_eq!(&targets, &(1..=horizon).map(|ahead| (series, step + ahead)).collect::<Vec<_>>());
-                    predicted.extend(targets);
+                prop_assert!(!targets.is_empty());
+                for (ahead, target) in targets.into_iter().enumerate() {
+                    prop_assert_eq!(target, (series, step + 1 + ahead));
+                    prop_assert!(!validated.contains(&target) && !tested.contains(&target));
                 }
             }
-            let mut expected = BTreeSet::new();
-            for (series, &length) in lengths.iter().enumerate() {
-                let part = if is_test { test_start(series)..length } else { train_end(series)..test_start(series) };
-                if part.len() >= horizon {
-                    expected.extend(part.map(|step| (series, step)));
-                }
-            }
-            prop_assert_eq!(predicted, expected);
         }
+        // Learned from all of it, no step is missing.
+        let all = task.all().unwrap();
+        let batch = all.training(256, 7).unwrap().batch(0, 0).unwrap();
+        let last = lengths.iter().copied().enumerate().max_by_key(|&(_, length)| length).unwrap();
+        let seen: BTreeSet<Place> = scored(&task, &batch).into_iter().flat_map(|(_, targets)| targets).collect();
+        prop_assert!(seen.contains(&(last.0, last.1 - 1)));
     }
 }
 
@@ -135,7 +161,7 @@ fn evaluation_reads_every_sequence_from_its_first_step() {
 fn the_baseline_and_the_errors_are_those_by_hand() {
     // Training 0..4 (mean 2.5, deviation √1.25), validation 4..6, test 6..8.
     let file = write_table("x\n1\n2\n3\n4\n5\n6\n10\n30\n");
-    let task = Forecasting::open(file.path(), ForecastingConfig { horizon: 1, season: 3, ..forecasting(&["x"], 1) }).unwrap();
+    let task = Forecasting::open(file.path(), &ForecastingConfig { horizon: 1, season: 3, ..forecasting(&["x"], 1) }).unwrap();
     let mut comparison = task.comparison(Purpose::TestData).unwrap();
     let batch = task.evaluation(1, 0, Purpose::TestData, 1).unwrap().batch(0).unwrap();
     let mut outputs = batch.targets.values().to_vec();
@@ -143,25 +169,94 @@ fn the_baseline_and_the_errors_are_those_by_hand() {
     let deviation = 1.25f32.sqrt();
     outputs[5] += 2.0 / deviation;
     outputs[6] -= 4.0 / deviation;
-    comparison.add(&batch, &outputs);
+    comparison.add(0, &batch, &outputs);
     let measures = comparison.measures();
     let names: Vec<&str> = measures.iter().map(|measure| measure.name.as_str()).collect();
-    assert_eq!(names, ["mean absolute error of x", "root mean squared error of x"]);
+    assert_eq!(
+        names,
+        [
+            "mean absolute error of x",
+            "root mean squared error of x",
+            "symmetric mean absolute percentage error of x",
+            "mean absolute scaled error of x"
+        ]
+    );
     let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-5, "{found} {expected}");
-    close(measures[0].found, 3.0);
-    close(measures[1].found, 10f64.sqrt());
-    // A season of 3 steps earlier stood 4 and 5: errors 6 and 25.
-    close(measures[0].baseline, 15.5);
-    close(measures[1].baseline, (661.0f64 / 2.0).sqrt());
-    assert_eq!(measures[0].baseline_name, "seasonal naive, 3 steps");
-    assert!(measures[0].beats_baseline());
+    let found = measures.iter().map(|measure| measure.found).collect::<Vec<_>>();
+    let baseline = measures.iter().map(|measure| measure.baseline.as_ref().unwrap().found).collect::<Vec<_>>();
+    // One stretch of two steps, 10 and 30, forecast as 12 and 26; a season of 3 steps earlier stood 4 and 5.
+    close(found[0], 3.0);
+    close(found[1], 10f64.sqrt());
+    close(found[2], 100.0 * (4.0 / 22.0 + 8.0 / 56.0) / 2.0);
+    // What is 3 steps apart before the test part differs by 3.
+    close(found[3], 1.0);
+    close(baseline[0], 15.5);
+    close(baseline[1], (661.0f64 / 2.0).sqrt());
+    close(baseline[2], 100.0 * (12.0 / 14.0 + 50.0 / 35.0) / 2.0);
+    let of = measures[0].baseline.as_ref().unwrap();
+    assert_eq!((of.name.as_str(), of.verdict), ("seasonal naive, 3 steps", Verdict::Undecided));
+    assert_eq!((measures[0].n, measures[0].cases, measures[0].interval), (1, Cases::Stretches(3), None));
+}
+
+#[test]
+fn quantiles_are_reported_by_what_they_cover() {
+    let file = write_table(&counted_up(60));
+    let config = ForecastingConfig { scaling: ScalingChoice::Auto, quantiles: vec![0.1, 0.5, 0.9], ..forecasting(&["x"], 2) };
+    let task = Forecasting::open(file.path(), &config).unwrap();
+    let mut comparison = task.comparison(Purpose::TestData).unwrap();
+    let batch = task.evaluation(1, 0, Purpose::TestData, 1).unwrap().batch(0).unwrap();
+    // Every quantile where the value will be, the first of two steps; of the second, all lie below it.
+    let outputs: Vec<f32> =
+        batch.targets.values().as_chunks::<2>().0.iter().flat_map(|[a, b]| [*a, *a + 1e-3, *a - 1e-3, b - 2.0, b - 1.0, b - 3.0]).collect();
+    comparison.add(0, &batch, &outputs);
+    let measures = comparison.measures();
+    let covers = &measures[measures.len() - 2];
+    assert_eq!((covers.name.as_str(), covers.found), ("80 % interval of x: covers", 0.5));
+    assert!(measures[measures.len() - 1].name.ends_with("width") && measures[measures.len() - 1].found > 0.0);
+}
+
+/// A column x of so many numbers, each one more.
+fn counted_up(n: usize) -> String {
+    (1..=n).fold("x\n".to_owned(), |text, x| text + &format!("{x}\n"))
+}
+
+#[test]
+fn files_for_validation_and_test_follow_the_sequences_of_the_same_name() {
+    let [own, validation, test] =
+        ["id,x\na,1\na,2\na,3\nb,1\nb,2\n", "id,x\na,4\na,5\n", "x,id\n6,a\n7,a\n1,c\n2,c\n3,c\n"].map(write_table);
+    let config = ForecastingConfig {
+        group: Some("id".to_owned()),
+        validation: Some(validation.path().to_owned()),
+        test: Some(test.path().to_owned()),
+        ..forecasting(&["x"], 1)
+    };
+    let task = Forecasting::open(own.path(), &config).unwrap();
+    let Some(TableTask::Forecast(forecaster)) = task.description().map(|value| TableTask::from_json(value, 1, 1).unwrap()) else {
+        panic!()
+    };
+    let targets = |purpose| {
+        let mut set = task.evaluation(8, 0, purpose, 1).unwrap();
+        let batches = (0..set.n_batches()).map(|index| set.batch(index).unwrap()).collect::<Vec<_>>();
+        let restore = |x: f32| forecaster.target_normalization.restore(0, x).round();
+        batches.iter().flat_map(|batch| scored_values(batch).map(restore)).collect::<Vec<f64>>()
+    };
+    assert_eq!(targets(Purpose::ValidationData), [4.0, 5.0]);
+    // The sequence that is new is scored from its first step on.
+    assert_eq!(targets(Purpose::TestData), [6.0, 7.0, 2.0, 3.0]);
+    assert!((forecaster.normalization.mean[0] - 9.0 / 5.0).abs() < 1e-12);
+    assert!(task.has_test_file());
+}
+
+fn scored_values(batch: &Batch) -> impl Iterator<Item = f32> {
+    let mask = batch.mask.as_ref().unwrap();
+    batch.targets.values().iter().zip(mask).filter(|(_, mask)| **mask != 0.0).map(|(&x, _)| x)
 }
 
 #[test]
 fn several_columns_are_read_and_others_forecast() {
     let file = write_table("a,b,c\n0,1,2\n10,11,12\n20,21,22\n30,31,32\n40,41,42\n50,51,52\n60,61,62\n70,71,72\n80,81,82\n");
     let config = ForecastingConfig { columns: owned(&["c"]), ..forecasting(&["b", "a"], 2) };
-    let task = Forecasting::open(file.path(), config).unwrap();
+    let task = Forecasting::open(file.path(), &config).unwrap();
     let batch = task.evaluation(1, 0, Purpose::TestData, 1).unwrap().batch(0).unwrap();
     assert_eq!((batch.inputs.values().len() / batch.seq_len, batch.targets.values().len() / batch.seq_len), (1, 4));
     let Some(TableTask::Forecast(forecaster)) = task.description().map(|value| TableTask::from_json(value, 1, 4).unwrap()) else {
@@ -169,7 +264,7 @@ fn several_columns_are_read_and_others_forecast() {
     };
     // The means are those of the first four rows.
     assert_eq!((forecaster.normalization.mean[0], &forecaster.target_normalization.mean), (17.0, &vec![16.0, 15.0]));
-    let Prediction::Values(values) = TableTask::Forecast(forecaster).prediction(&batch.targets.values()[6 * 4..][..4]) else {
+    let Prediction::Values(values) = TableTask::Forecast(forecaster).prediction(&[], &batch.targets.values()[6 * 4..][..4]) else {
         panic!("expected values")
     };
     for (found, expected) in values.iter().zip([71.0, 70.0, 81.0, 80.0]) {
@@ -190,9 +285,42 @@ fn classes(n: usize) -> tempfile::NamedTempFile {
 }
 
 fn classification(file: &Path) -> crate::Result<Classification> {
-    let config =
-        ClassificationConfig { columns: Vec::new(), target: "class".to_owned(), group: "id".to_owned(), train_fraction: 0.6, seed: 3 };
-    Classification::open(file, config)
+    Classification::open(file, of_classes())
+}
+
+fn of_classes() -> ClassificationConfig {
+    ClassificationConfig {
+        columns: Vec::new(),
+        target: "class".to_owned(),
+        group: "id".to_owned(),
+        train_fraction: 0.6,
+        validates: true,
+        validation: None,
+        test: None,
+        seed: 3,
+    }
+}
+
+#[test]
+fn a_test_file_is_scored_and_never_learned_from() {
+    let (own, test) = (classes(20), write_table("id,class,x\ns0,up,0\ns0,up,1\nt,down,0\nt,down,-1\n"));
+    let config = ClassificationConfig { test: Some(test.path().to_owned()), ..of_classes() };
+    let n = |task: &dyn SequenceTask, purpose| {
+        let mut set = task.evaluation(64, 0, purpose, 1).unwrap();
+        (0..set.n_batches()).map(|index| set.batch(index).unwrap().n_scored()).sum::<usize>()
+    };
+    let task = Classification::open(own.path(), config.clone()).unwrap();
+    let parts = [Purpose::TrainData, Purpose::ValidationData, Purpose::TestData];
+    assert_eq!(parts.map(|purpose| n(&task, purpose)), [12, 8, 2]);
+    assert_eq!(parts.map(|purpose| n(&*task.all().unwrap(), purpose)), [20, 0, 2]);
+    let without = Classification::open(own.path(), ClassificationConfig { validates: false, ..config.clone() }).unwrap();
+    assert_eq!(parts.map(|purpose| n(&without, purpose)), [20, 0, 2]);
+    let divided = Classification::open(own.path(), ClassificationConfig { test: None, validates: false, ..config.clone() }).unwrap();
+    assert_eq!(parts.map(|purpose| n(&divided, purpose)), [12, 0, 8]);
+    assert_eq!(parts.map(|purpose| n(&*divided.all().unwrap(), purpose)), [20, 0, 0]);
+    let strange = write_table("id,class,x\na,sideways,0\na,sideways,1\n");
+    let refused = Classification::open(own.path(), ClassificationConfig { test: Some(strange.path().to_owned()), ..config }).unwrap_err();
+    assert!(refused.to_string().contains("the class 'sideways' was not seen in training"), "{refused}");
 }
 
 #[test]
@@ -251,10 +379,10 @@ fn what_cannot_be_learned_from_is_a_sentence_with_the_file() {
     assert!(classify("id,class,x\na,u,1\na,u,1\nb,v,1\n").starts_with("the sequence 'b' has 1 step, expected at least 2"));
     assert!(classify("id,class,x\na,u,1\na,u,1\n").contains("expected at least two classes"));
     assert!(classify("id,class,x\na,u,1\na,u,1\nb,v,1\nb,v,1\n").contains("0 of its 2 sequences are held out"));
-    let forecast = |text: &str, horizon| refusal(Forecasting::open(write_table(text).path(), forecasting(&["x"], horizon)).map(drop));
+    let forecast = |text: &str, horizon| refusal(Forecasting::open(write_table(text).path(), &forecasting(&["x"], horizon)).map(drop));
     assert_eq!(forecast("x\n1\n", 1), "it has 1 row, expected a sequence of at least 2");
-    assert!(forecast("x\n1\n2\n3\n4\n", 2).contains("to forecast 2 steps within its training part: the longest has 4 steps"));
-    assert!(forecast("x\n1\n2\n3\n4\n5\n6\n", 2).contains("within its validation part"));
+    assert!(forecast("x\n1\n2\n3\n", 2).contains("to forecast 2 steps within its validation part: the longest has 3 steps"));
+    assert!(forecast("x\n1\n2\n3\n4\n5\n", 2).contains("within its validation part"));
 }
 
 #[test]
@@ -270,9 +398,10 @@ fn a_known_model_meets_new_tables() {
     let mut set = unseen.evaluation(8, 0, Purpose::TestData, 1).unwrap();
     assert_eq!(set.n_batches(), 1);
     let batch = set.batch(0).unwrap();
-    comparison.add(&batch, &[0.0, 1.0].repeat(6));
+    comparison.add(0, &batch, &[0.0, 1.0].repeat(6));
     let measure = &comparison.measures()[0];
-    assert!((measure.found - 1.0 / 3.0).abs() < 1e-9 && (measure.baseline - 2.0 / 3.0).abs() < 1e-9);
+    assert!((measure.found - 1.0 / 3.0).abs() < 1e-9 && (measure.baseline.as_ref().unwrap().found - 2.0 / 3.0).abs() < 1e-9);
+    assert_eq!(comparison.confusion().unwrap().of_class(0).recall, Some(0.0));
     let strange = write_table("id,x,class\na,1,upp\na,2,upp\n");
     let refused = Classification::unseen(strange.path(), &classifier).unwrap_err().to_string();
     assert!(refused.contains("the class 'upp' was not seen in training; did you mean 'up'?"), "{refused}");

@@ -4,6 +4,7 @@ use super::{DataConfig, Source, TableConfig, TaskSpec};
 use crate::data::IoKind;
 use crate::data::table::{Classification, ClassificationConfig};
 use crate::train::check::require;
+use crate::train::train_config::TrainConfig;
 use crate::{Error, Needed, Result};
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
@@ -11,18 +12,18 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     steps: |_, _, longest| [longest.unwrap_or(1); 2],
     scored: |_, _| 1,
     assumed_io: Some(|data| (data.table.values(), IoKind::Tokens { n: 2 })),
-    open: Some(|data, train, _| Ok(Box::new(Classification::open(data.table_path()?, data.classification(train.seed)?)?))),
+    open: Some(|data, train, _| Ok(Box::new(Classification::open(data.table_path()?, data.classification(train)?)?))),
     held: DataConfig::numbers_of_text,
     ..TaskSpec::MADE
 };
 
 impl DataConfig {
-    /// What is classified in a table.
+    /// What is classified in a table by a training of `train`.
     ///
     /// # Errors
     /// When the columns of sequences and classes are not named, or one is named twice.
-    pub fn classification(&self, seed: u64) -> Result<ClassificationConfig> {
-        let TableConfig { columns, target, group } = &self.table;
+    pub fn classification(&self, train: &TrainConfig) -> Result<ClassificationConfig> {
+        let TableConfig { columns, target, group, validation, test } = &self.table;
         let [target] = &target[..] else {
             let found = target.len();
             let sentence = format!("to classify, name the column with the class, found {found} columns");
@@ -36,6 +37,15 @@ impl DataConfig {
         self.table.expect_columns_once()?;
         require(!columns.contains(target), || format!("columns names '{target}', the class that is to be found; leave it out"))?;
         let (columns, target, group) = (columns.clone(), target.clone(), group.clone());
-        Ok(ClassificationConfig { columns, target, group, train_fraction: self.train_fraction, seed })
+        Ok(ClassificationConfig {
+            columns,
+            target,
+            group,
+            train_fraction: self.train_fraction,
+            validates: train.validates(),
+            validation: validation.clone(),
+            test: test.clone(),
+            seed: train.seed,
+        })
     }
 }

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{DataConfig, Source, TableConfig, TaskSpec};
 use crate::data::IoKind;
-use crate::data::table::{Forecasting, ForecastingConfig};
+use crate::data::table::{Forecasting, ForecastingConfig, ScalingChoice};
 use crate::train::check::require;
+use crate::train::train_config::TrainConfig;
 use crate::{Error, Needed, Result};
 
 /// Most steps ahead; all of them are outputs of the model.
@@ -16,54 +17,71 @@ const MAX_SEASON: usize = 1 << 28;
 pub(super) const SPEC: TaskSpec = TaskSpec {
     source: Source::Table,
     keys: |data| {
-        let ForecastConfig { horizon, season } = data.forecast;
+        let ForecastConfig { horizon, season, ref quantiles, .. } = data.forecast;
         require((1..=MAX_HORIZON).contains(&horizon), || {
             format!("horizon must be between 1 and {MAX_HORIZON} steps ahead, found {horizon}")
+        })?;
+        let is_rising = quantiles.windows(2).all(|pair| pair[0] < pair[1]) && quantiles.iter().all(|level| *level > 0.0 && *level < 1.0);
+        require(quantiles.is_empty() || is_rising && quantiles.contains(&0.5), || {
+            format!("quantiles must rise between 0 and 1, with 0.5 among them, found {quantiles:?}")
         })?;
         require(season <= MAX_SEASON, || format!("season must be at most {MAX_SEASON} steps, with 0 for the last value, found {season}"))
     },
     steps: |_, train, _| [train.seq_len; 2],
     assumed_io: Some(|data| (data.table.values(), IoKind::Values { width: data.table.target.len().max(1) })),
-    open: Some(|data, train, _| Ok(Box::new(Forecasting::open(data.table_path()?, data.forecasting(train.seq_len)?)?))),
+    open: Some(|data, train, _| Ok(Box::new(Forecasting::open(data.table_path()?, &data.forecasting(train)?)?))),
     held: DataConfig::numbers_of_text,
     ..TaskSpec::MADE
 };
 
 /// What is forecast, and what it is compared with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ForecastConfig {
     /// How many steps ahead are predicted. Default 1.
     pub horizon: usize,
     /// Steps of a season of the naive forecast that the model is compared with. Default 0: the last value.
     pub season: usize,
+    /// What the numbers of a series are seen relative to: `auto`, `standard`, `mean`, `log` or `log1p`. Default `standard`.
+    pub scaling: ScalingChoice,
+    /// Quantiles that are predicted of every value, rising, with 0.5 among them, which is the point forecast. Default none: the mean.
+    pub quantiles: Vec<f64>,
 }
 
 impl Default for ForecastConfig {
     fn default() -> Self {
-        Self { horizon: 1, season: 0 }
+        Self { horizon: 1, season: 0, scaling: ScalingChoice::default(), quantiles: Vec::new() }
     }
 }
 
 impl DataConfig {
-    /// What is forecast in a table, learned in windows of `seq_len` steps.
+    /// What is forecast in a table by a training of `train`.
     ///
     /// # Errors
     /// When no column is named to be forecast, or one twice.
-    pub fn forecasting(&self, seq_len: usize) -> Result<ForecastingConfig> {
-        let (TableConfig { columns, target, group }, ForecastConfig { horizon, season }) = (&self.table, self.forecast);
+    pub fn forecasting(&self, train: &TrainConfig) -> Result<ForecastingConfig> {
+        let TableConfig { columns, target, group, validation, test } = &self.table;
+        let ForecastConfig { horizon, season, scaling, quantiles } = self.forecast.clone();
         if target.is_empty() {
             return Err(Error::needed(Needed::Target, "to forecast, name the columns that are to be predicted"));
         }
         self.table.expect_columns_once()?;
+        require(validation.is_none() || test.is_some(), || {
+            "validation needs test beside it to forecast: what is reported comes after what chooses; give both, or test alone".to_owned()
+        })?;
         Ok(ForecastingConfig {
             columns: columns.clone(),
             target: target.clone(),
             group: Some(group.clone()).filter(|group| !group.is_empty()),
             horizon,
             season,
+            scaling,
+            quantiles,
             train_fraction: self.train_fraction,
-            seq_len,
+            validates: train.validates(),
+            validation: validation.clone(),
+            test: test.clone(),
+            seq_len: train.seq_len,
         })
     }
 }

@@ -1,5 +1,7 @@
 //! What the tasks on tables share.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -17,6 +19,13 @@ pub struct TableConfig {
     pub target: Vec<String>,
     /// The column that names the sequence of a row. Default none: the table is one sequence.
     pub group: String,
+    /// A table of which nothing is trained on before it has chosen the best checkpoint. Default none: a part is held out where `train.keep` is
+    /// `best`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation: Option<PathBuf>,
+    /// A table that is reported, and never trained on. Default none: a part is held out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<PathBuf>,
 }
 
 impl TableConfig {

@@ -6,7 +6,7 @@ use rand::RngExt;
 
 use super::{Part, Table};
 use crate::data::batch::check_shape;
-use crate::data::{Batch, BatchSource, Sequences};
+use crate::data::{Batch, BatchSource};
 use crate::rng::{self, Purpose};
 use crate::{Result, Segments};
 
@@ -22,7 +22,7 @@ pub(super) struct ForecastWindows {
 
 impl ForecastWindows {
     pub fn new(table: Arc<Table>, batch_size: usize, seed: u64) -> Result<Self> {
-        let trained = |at: usize| table.scored(table.series[at].len(), Part::Training).len();
+        let trained = |at: usize| table.scored(at, Part::Training).len();
         let mut sum = 0;
         let mut sums = Vec::new();
         for at in (0..table.series.len()).filter(|&at| trained(at) > 0) {
@@ -30,7 +30,7 @@ impl ForecastWindows {
             sums.push((at, sum));
         }
         let longest = (0..table.series.len()).map(trained).max().unwrap_or(0);
-        let seq_len = table.config.seq_len.min(longest);
+        let seq_len = table.seq_len.min(longest);
         check_shape(batch_size, seq_len)?;
         Ok(Self { table, batch_size, seq_len, seed, sums })
     }
@@ -40,32 +40,27 @@ impl BatchSource for ForecastWindows {
     fn batch(&mut self, iteration: u64, micro: u64) -> Result<Batch> {
         let (table, batch_size, seq_len) = (&self.table, self.batch_size, self.seq_len);
         let mut rng = rng::substream(self.seed, Purpose::TrainData, iteration, micro);
-        let (n, inputs_width, targets_width) = (batch_size * seq_len, table.n_inputs(), table.n_outputs());
+        let (n, inputs_width, targets_width) = (batch_size * seq_len, table.n_inputs(), table.n_targets());
         let (mut inputs, mut targets, mut mask) = (vec![0.0; n * inputs_width], vec![0.0; n * targets_width], vec![0.0; n]);
         let mut lengths = Vec::with_capacity(batch_size);
         let total = self.sums.last().map_or(0, |&(_, sum)| sum) as u64;
+        let mut kept = Vec::new();
         for row in 0..batch_size {
             let drawn = rng.random_range(0..total) as usize;
             let (series, _) = self.sums[self.sums.partition_point(|&(_, sum)| sum <= drawn)];
-            let trained = table.scored(table.series[series].len(), Part::Training).len();
+            let trained = table.scored(series, Part::Training).len();
             let length = seq_len.min(trained);
             let start = rng.random_range(0..=(trained - length) as u64) as usize;
             for at in 0..length {
                 let place = row * seq_len + at;
-                table.fill_inputs(series, start + at, &mut inputs[place * inputs_width..][..inputs_width]);
-                table.fill_targets(series, start + at, &mut targets[place * targets_width..][..targets_width]);
+                let targets = &mut targets[place * targets_width..][..targets_width];
+                table.fill_inputs(series, start + at, &mut kept, &mut inputs[place * inputs_width..][..inputs_width]);
+                table.fill_targets(series, start + at, Part::Training, &mut kept, targets);
                 mask[place] = 1.0;
             }
             lengths.push(length);
         }
-        Ok(Batch {
-            inputs: Sequences::Values { values: inputs, width: inputs_width },
-            targets: Sequences::Values { values: targets, width: targets_width },
-            mask: Some(mask),
-            segments: Segments::from_lengths(lengths),
-            batch_size,
-            seq_len,
-        })
+        Ok(table.batch(inputs, targets, mask, Segments::from_lengths(lengths), batch_size))
     }
 
     fn tokens_per_batch(&self) -> usize {

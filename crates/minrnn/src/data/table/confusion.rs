@@ -1,0 +1,90 @@
+//! Which classes are taken for which.
+
+/// How often each class was predicted where each was right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confusion {
+    names: Vec<String>,
+    /// Row-major, `[right class, predicted class]`.
+    counts: Vec<u64>,
+}
+
+/// How well one class is told from the others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OfClass {
+    /// Share of its own that were found; none where there are none.
+    pub recall: Option<f64>,
+    /// Share of those taken for it that are; none where nothing was.
+    pub precision: Option<f64>,
+    /// How many there are.
+    pub n: u64,
+}
+
+impl Confusion {
+    /// Of nothing yet.
+    pub(super) fn new(names: Vec<String>) -> Self {
+        let counts = vec![0; names.len() * names.len()];
+        Self { names, counts }
+    }
+
+    /// One more of `class`, predicted by `logits`. Where the largest is there twice, none of the two is the one that was right.
+    pub(super) fn add(&mut self, class: usize, logits: &[f32]) {
+        let others = (0..logits.len()).filter(|&other| other != class);
+        let rival = others.max_by(|&a, &b| logits[a].total_cmp(&logits[b]));
+        let predicted = rival.filter(|&rival| logits[rival] >= logits[class] || logits[class].is_nan()).unwrap_or(class);
+        self.counts[class * self.names.len() + predicted] += 1;
+    }
+
+    /// Names of the classes.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// How many of `class` were taken for `predicted`.
+    ///
+    /// # Panics
+    /// When there is no such class.
+    pub fn count(&self, class: usize, predicted: usize) -> u64 {
+        self.counts[class * self.names.len()..][..self.names.len()][predicted]
+    }
+
+    /// How many there are of `class`.
+    pub fn n_of(&self, class: usize) -> u64 {
+        self.counts[class * self.names.len()..][..self.names.len()].iter().sum()
+    }
+
+    /// How many there are.
+    pub fn n(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// How many were right.
+    pub fn right(&self) -> u64 {
+        (0..self.names.len()).map(|class| self.count(class, class)).sum()
+    }
+
+    /// How well `class` is told from the others.
+    pub fn of_class(&self, class: usize) -> OfClass {
+        let share = |of: u64| (of > 0).then(|| self.count(class, class) as f64 / of as f64);
+        let taken = (0..self.names.len()).map(|other| self.count(other, class)).sum();
+        let n = self.n_of(class);
+        OfClass { recall: share(n), precision: share(taken), n }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_those_by_hand_and_a_tie_is_not_right() {
+        let mut confusion = Confusion::new(["a", "b", "c"].map(str::to_owned).to_vec());
+        for (class, logits) in [(0, [2.0, 1.0, 0.0]), (0, [1.0, 2.0, 0.0]), (0, [1.0, 1.0, 0.0]), (1, [0.0, 3.0, 0.0]), (1, [f32::NAN; 3])]
+        {
+            confusion.add(class, &logits);
+        }
+        assert_eq!((confusion.n(), confusion.right(), confusion.n_of(0), confusion.count(0, 1)), (5, 2, 3, 2));
+        assert_eq!(confusion.of_class(0).recall, Some(1.0 / 3.0));
+        assert_eq!(confusion.of_class(1).precision, Some(1.0 / 3.0));
+        assert_eq!(confusion.of_class(2).recall, None);
+    }
+}

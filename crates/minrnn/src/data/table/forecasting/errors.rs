@@ -1,0 +1,168 @@
+//! How far forecasts are off, in the units of the table.
+
+use std::sync::Arc;
+
+use super::super::SeasonalNaive;
+use super::super::measure::{Cases, Comparison, Measure};
+use super::{Part, Table, WholeSeries, whole};
+use crate::data::Batch;
+
+/// Sequences from which on each is a case of its own.
+const ENOUGH_SERIES: usize = 10;
+
+/// Errors of a model and of the naive forecast.
+pub(super) struct ForecastErrors {
+    table: Arc<Table>,
+    part: Part,
+    /// Of each case and column.
+    sums: Vec<Vec<Sums>>,
+    /// Steps of a case where a sequence has several.
+    stretch: Option<usize>,
+    /// For each sequence its first case.
+    first: Vec<usize>,
+    /// How the sequences lie in the batches.
+    whole: Option<WholeSeries>,
+}
+
+/// Sums over the values of a case; in pairs, the model's and those of the naive forecast.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    absolute: [f64; 2],
+    squared: [f64; 2],
+    /// |e| / (|y| + |ŷ|), twice.
+    relative: [f64; 2],
+    /// Values between the outermost quantiles, and how far these are apart.
+    inside: f64,
+    width: f64,
+    n: f64,
+    /// Values that are not above 0.
+    n_not_positive: f64,
+}
+
+impl Sums {
+    fn add(&mut self, value: f64, forecasts: [f64; 2], [low, high]: [f64; 2]) {
+        for (at, forecast) in forecasts.into_iter().enumerate() {
+            let (error, size) = (value - forecast, value.abs() + forecast.abs());
+            self.absolute[at] += error.abs();
+            self.squared[at] += error * error;
+            self.relative[at] += if size > 0.0 { 2.0 * error.abs() / size } else { 0.0 };
+        }
+        self.inside += f64::from(u8::from((low..=high).contains(&value)));
+        self.width += high - low;
+        self.n += 1.0;
+        self.n_not_positive += f64::from(u8::from(value <= 0.0));
+    }
+}
+
+impl ForecastErrors {
+    pub fn new(table: Arc<Table>, part: Part) -> Self {
+        let scored: Vec<usize> = (0..table.series.len()).map(|series| table.scored(series, part).len()).collect();
+        let n_scored = scored.iter().filter(|&&steps| steps > 0).count();
+        // Forecasts from steps within a horizon or a season of each other share most of what they are wrong about.
+        let stretch = (n_scored < ENOUGH_SERIES).then(|| table.forecaster.horizon.max(table.forecaster.season));
+        let mut n_cases = 0;
+        let first = scored.iter().map(|&steps| {
+            let first = n_cases;
+            n_cases += stretch.map_or(usize::from(steps > 0), |stretch| steps.div_ceil(stretch));
+            first
+        });
+        let first = first.collect();
+        let sums = vec![vec![Sums::default(); table.predicted.len()]; n_cases];
+        Self { table, part, sums, stretch, first, whole: None }
+    }
+
+    fn case(&self, series: usize, step: usize) -> usize {
+        let start = self.table.scored(series, self.part).start;
+        self.first[series] + self.stretch.map_or(0, |stretch| (step - start) / stretch)
+    }
+
+    /// The mean absolute difference of a season in what lies before the part, by which errors of different sequences can be compared
+    /// (Hyndman and Koehler 2006); none where it is 0 or not known.
+    fn seasonal_difference(&self, series: usize, column: usize) -> Option<f64> {
+        let (of, season) = (&self.table.series[series], self.table.forecaster.season.max(1));
+        let before = Some(self.table.bounds[series].of(self.part).start).filter(|&end| end > season).unwrap_or(of.len());
+        let differences = (season..before).map(|t| (of.step(t)[column] - of.step(t - season)[column]).abs());
+        let mean = differences.sum::<f64>() / before.saturating_sub(season).max(1) as f64;
+        (mean > 0.0).then_some(mean)
+    }
+
+    /// Sequence of each case.
+    fn series_of_cases(&self) -> Vec<usize> {
+        let mut series = vec![0; self.sums.len()];
+        for (at, &first) in self.first.iter().enumerate() {
+            let end = self.first.get(at + 1).copied().unwrap_or(series.len());
+            series[first..end].fill(at);
+        }
+        series
+    }
+
+    fn measures_of(&self, target: usize) -> Vec<Measure> {
+        let (forecaster, column) = (&self.table.forecaster, self.table.predicted[target]);
+        let naive = SeasonalNaive::new(forecaster.season).name();
+        let name = |measure: &str| format!("{measure} of {}", forecaster.target[target]);
+        let cases = self.stretch.map_or(Cases::Sequences, Cases::Stretches);
+        let sums: Vec<(usize, &Sums)> =
+            self.series_of_cases().into_iter().zip(self.sums.iter().map(|sums| &sums[target])).filter(|(_, sums)| sums.n > 0.0).collect();
+        let pairs = |of: fn(&Sums) -> [f64; 2]| sums.iter().map(|(_, sums)| of(sums).map(|sum| sum / sums.n)).collect::<Vec<_>>();
+        let errors = |measure: &str, pairs: &[[f64; 2]]| Measure::of_errors(name(measure), cases, pairs, &naive);
+        let mut measures = vec![errors("mean absolute error", &pairs(|sums| sums.absolute))];
+        let mut root = errors("root mean squared error", &pairs(|sums| sums.squared));
+        root.found = root.found.sqrt();
+        root.interval = root.interval.map(|bounds| bounds.map(|bound| bound.max(0.0).sqrt()));
+        if let Some(baseline) = &mut root.baseline {
+            baseline.found = baseline.found.sqrt();
+        }
+        measures.push(root);
+        if !sums.is_empty() && sums.iter().all(|(_, sums)| sums.n_not_positive == 0.0) {
+            let relative: Vec<[f64; 2]> = pairs(|sums| sums.relative.map(|sum| 100.0 * sum));
+            measures.push(errors("symmetric mean absolute percentage error", &relative));
+        }
+        let scaled = sums.iter().filter_map(|(series, sums)| {
+            let difference = self.seasonal_difference(*series, column)?;
+            Some(sums.absolute.map(|sum| sum / sums.n / difference))
+        });
+        measures.push(errors("mean absolute scaled error", &scaled.collect::<Vec<_>>()));
+        if let [lowest, .., highest] = forecaster.quantiles[..] {
+            let n: f64 = sums.iter().map(|(_, sums)| sums.n).sum();
+            let mean = |of: fn(&Sums) -> f64| sums.iter().map(|(_, sums)| of(sums)).sum::<f64>() / n.max(1.0);
+            let what = format!("{:.0} % interval", 100.0 * (highest - lowest));
+            for (measure, found, is_share) in [("covers", mean(|sums| sums.inside), true), ("width", mean(|sums| sums.width), false)] {
+                let name = format!("{what} of {}: {measure}", forecaster.target[target]);
+                measures.push(Measure { name, found, interval: None, n: n as u64, cases: Cases::Values, is_share, baseline: None });
+            }
+        }
+        measures
+    }
+}
+
+impl Comparison for ForecastErrors {
+    fn add(&mut self, index: u64, batch: &Batch, outputs: &[f32]) {
+        let table = Arc::clone(&self.table);
+        let forecaster = &table.forecaster;
+        let (width, n_targets, n_quantiles) = (table.n_outputs(), table.predicted.len(), forecaster.n_quantiles());
+        let naive = SeasonalNaive::new(forecaster.season);
+        let chunk = self.whole.get_or_insert_with(|| whole(&table, self.part, batch.batch_size)).chunk(index as usize);
+        let (mut kept, mut numbers) = (Vec::new(), Vec::new());
+        for (series, step, place) in chunk.places() {
+            if batch.mask.as_ref().is_some_and(|mask| mask[place] == 0.0) {
+                continue;
+            }
+            let case = self.case(series, step);
+            table.task.predict_into(table.recent(series, step, &mut kept), &outputs[place * width..][..width], &mut numbers);
+            let (of, end) = (&table.series[series], table.bounds[series].of(self.part).end);
+            for (at, quantiles) in numbers.chunks_exact(n_quantiles).enumerate() {
+                let (ahead, target) = (1 + at / n_targets, at % n_targets);
+                if step + ahead < end {
+                    let column = table.predicted[target];
+                    let before = of.step(naive.source(step, ahead))[column];
+                    let outermost = [quantiles[0], quantiles[n_quantiles - 1]];
+                    self.sums[case][target].add(of.step(step + ahead)[column], [quantiles[forecaster.point()], before], outermost);
+                }
+            }
+        }
+    }
+
+    fn measures(&self) -> Vec<Measure> {
+        (0..self.table.predicted.len()).flat_map(|target| self.measures_of(target)).collect()
+    }
+}

@@ -1,0 +1,430 @@
+//! Forecasting: at every step the next `horizon` values of some columns, from all that was read before.
+//!
+//! The model reads numbers `x[t]` and predicts, all at once, `y[t + 1] … y[t + H]`:
+//!
+//! ```text
+//! time      0 ──────────────── training ──── validation ──── n
+//! part      training           validation    test
+//! scored    t + 1 < training   t ≥ training − 1, t + H < validation   …
+//! ```
+//!
+//! where: H the horizon, n the length of a sequence. Where a validation or a test file is given, its rows follow those of the training file
+//! in the sequences of the same name, and its other sequences are of that part from their first step on. Otherwise the parts are taken
+//! from the end of every sequence that has room for them ([`parts`]). A step is scored in a part when what it predicts lies there, so nothing that
+//! is scored was trained on; near the end of the training part the values are missing that lie behind it. How numbers are seen is decided by the
+//! training parts alone. To validate and to test, a sequence is read from its first step on: the history before a part is context.
+
+mod errors;
+mod parts;
+mod scaling;
+mod windows;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use minrnn_model::{Forecaster, Normalization, TableTask};
+
+use self::errors::ForecastErrors;
+use self::parts::{Bounds, Part};
+pub use self::scaling::ScalingChoice;
+use self::scaling::{Columns, Seen};
+use self::windows::ForecastWindows;
+use super::measure::Comparison;
+use super::series::Series;
+use super::{Frame, Wanted, WholeSeries, normalization, read_table};
+use crate::data::batch::{check_shape, expect_index};
+use crate::data::{Batch, BatchSource, EvaluationSet, IoKind, SequenceTask, Sequences};
+use crate::rng::Purpose;
+use crate::{Error, Result};
+
+/// What is forecast from what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForecastingConfig {
+    /// Columns that are read; none: those that are forecast.
+    pub columns: Vec<String>,
+    /// Columns that are forecast.
+    pub target: Vec<String>,
+    /// The column that names the sequence of a row; none: the table is one sequence.
+    pub group: Option<String>,
+    /// How many steps ahead are predicted, H.
+    pub horizon: usize,
+    /// Steps of a season of the naive forecast; 0: the last value.
+    pub season: usize,
+    /// What numbers are seen relative to.
+    pub scaling: ScalingChoice,
+    /// The quantiles that are predicted, rising, the median among them; none: the mean.
+    pub quantiles: Vec<f64>,
+    /// Share of every sequence, from its start, that is not held out.
+    pub train_fraction: f64,
+    /// Whether a part that is held out chooses the best checkpoint.
+    pub validates: bool,
+    /// A table whose rows choose the best checkpoint.
+    pub validation: Option<PathBuf>,
+    /// A table whose rows are reported.
+    pub test: Option<PathBuf>,
+    /// Steps T of a training window.
+    pub seq_len: usize,
+}
+
+/// The task of forecasting the sequences of a table.
+#[derive(Debug, Clone)]
+pub struct Forecasting {
+    table: Arc<Table>,
+}
+
+/// The sequences, their parts, and how their numbers are seen.
+#[derive(Debug, Clone)]
+struct Table {
+    series: Arc<[Series]>,
+    bounds: Vec<Bounds>,
+    /// Where the columns stand that are predicted.
+    predicted: Vec<usize>,
+    forecaster: Forecaster,
+    task: TableTask,
+    levels: Arc<[f32]>,
+    seq_len: usize,
+    has_test_file: bool,
+}
+
+/// Rows of the sequences that a file adds, by their place among all sequences.
+#[derive(Default)]
+struct Gathered {
+    series: Vec<Series>,
+    places: HashMap<String, usize>,
+}
+
+impl Gathered {
+    /// Puts the sequences of `frame` behind those that are there already; the number of steps that each sequence has by then.
+    fn add(&mut self, frame: &Frame, config: &ForecastingConfig) -> Result<Vec<usize>> {
+        // One step more of a known sequence is enough.
+        let least = if self.series.is_empty() { 2 } else { 1 };
+        for series in Series::of_at_least(frame, config.group.as_ref().map(|_| &frame.texts[0]), least)? {
+            match self.places.get(&series.name) {
+                Some(&at) => self.series[at].values.extend(series.values),
+                None => {
+                    self.places.insert(series.name.clone(), self.series.len());
+                    self.series.push(series);
+                }
+            }
+        }
+        Ok(self.series.iter().map(Series::len).collect())
+    }
+}
+
+impl Forecasting {
+    /// The task on the file `path`, and those for validation and test where there are some.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or no sequence is long enough for a part.
+    pub fn open(path: &Path, config: &ForecastingConfig) -> Result<Self> {
+        let (mut gathered, mut frames) = (Gathered::default(), Vec::new());
+        let mut read = |path: &Path| -> Result<Vec<usize>> {
+            let frame = read_table(path, &config.wanted())?;
+            let ends = gathered.add(&frame, config).map_err(|error| error.in_file(path))?;
+            frames.push((path.to_owned(), frame));
+            Ok(ends)
+        };
+        let trained = read(path)?;
+        let validated = config.validation.as_deref().map(&mut read).transpose()?;
+        let tested = config.test.as_deref().map(&mut read).transpose()?;
+        let end = |ends: &[usize], at: usize| ends.get(at).copied().unwrap_or(0);
+        let bounds = |(at, series): (usize, &Series)| {
+            let (n, own) = (series.len(), end(&trained, at));
+            let divided = Bounds::divide(own, config.train_fraction, config.horizon, config.validates);
+            match (&validated, &tested) {
+                (None, None) => divided,
+                (Some(validated), Some(_)) => Bounds { training: own, validation: end(validated, at), test: n },
+                // What is held out of the training file validates, or tests.
+                (None, Some(_)) if config.validates => Bounds { training: divided.validation, validation: own, test: n },
+                (None, Some(_)) => Bounds { training: own, validation: own, test: n },
+                (Some(_), None) => Bounds { training: own, validation: n, test: n },
+            }
+        };
+        let bounds = gathered.series.iter().enumerate().map(bounds).collect();
+        let task = Self::new(gathered.series.into(), bounds, config).map_err(|error| error.in_file(path))?;
+        frames.iter().try_for_each(|(path, frame)| task.table.expect_near(frame).map_err(|error| error.in_file(path)))?;
+        Ok(task)
+    }
+
+    fn new(series: Arc<[Series]>, bounds: Vec<Bounds>, config: &ForecastingConfig) -> Result<Self> {
+        let Wanted { numbers, .. } = config.wanted();
+        let super::Numbers::Named(names) = numbers else { unreachable!("the columns are named") };
+        let place = |name: &String| names.iter().position(|other| other == name).expect("the column was asked for");
+        let predicted: Vec<usize> = config.target.iter().map(place).collect();
+        let read_targets = Some(&predicted[..]).filter(|targets| targets.iter().all(|&at| at < config.read().len()));
+        let columns = Columns { names: config.read(), targets: &predicted, read_targets, season: config.season, horizon: config.horizon };
+        let Seen { scaling, normalization, target_normalization, of_table } = Seen::fit(config.scaling, &series, &bounds, &columns)?;
+        let forecaster = Forecaster {
+            columns: config.read().to_vec(),
+            group: config.group.clone(),
+            target: config.target.clone(),
+            horizon: config.horizon,
+            season: config.season,
+            normalization,
+            target_normalization,
+            scaling,
+            of_table,
+            quantiles: config.quantiles.clone(),
+        };
+        let table = Table::new(series, bounds, predicted, forecaster, config.seq_len, config.test.is_some());
+        let validates = config.validates || config.validation.is_some();
+        let parts = [Some(Part::Training), Some(Part::Validation).filter(|_| validates), Some(Part::Test)];
+        parts.into_iter().flatten().try_for_each(|part| table.expect_scored(part, config))?;
+        Ok(Self { table: Arc::new(table) })
+    }
+
+    /// The task of a trained model on another table, all of which is to be scored.
+    ///
+    /// # Errors
+    /// When the file cannot be read or no sequence is longer than the horizon.
+    pub fn unseen(path: &Path, forecaster: &Forecaster) -> Result<Self> {
+        let config = ForecastingConfig {
+            columns: forecaster.columns.clone(),
+            target: forecaster.target.clone(),
+            group: forecaster.group.clone(),
+            horizon: forecaster.horizon,
+            season: forecaster.season,
+            scaling: ScalingChoice::Standard,
+            quantiles: forecaster.quantiles.clone(),
+            train_fraction: 1.0,
+            validates: false,
+            validation: None,
+            test: None,
+            seq_len: 1,
+        };
+        let frame = read_table(path, &config.wanted())?;
+        let found = || {
+            let series = Series::of(&frame, config.group.as_ref().map(|_| &frame.texts[0]))?;
+            let predicted = frame.columns(&config.target);
+            let bounds = series.iter().map(|series| Bounds { training: 0, validation: 0, test: series.len() }).collect();
+            let table = Table::new(series.into(), bounds, predicted, forecaster.clone(), 1, true);
+            table.expect_near(&frame)?;
+            table.expect_scored(Part::Test, &config)?;
+            Ok(Self { table: Arc::new(table) })
+        };
+        found().map_err(|error: Error| error.in_file(path))
+    }
+}
+
+impl ForecastingConfig {
+    fn read(&self) -> &[String] {
+        if self.columns.is_empty() { &self.target } else { &self.columns }
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted::named(self.read().iter().chain(&self.target), self.group.iter().cloned().collect())
+    }
+}
+
+impl Table {
+    fn new(
+        series: Arc<[Series]>,
+        bounds: Vec<Bounds>,
+        predicted: Vec<usize>,
+        forecaster: Forecaster,
+        seq_len: usize,
+        has_test_file: bool,
+    ) -> Self {
+        let levels = forecaster.quantiles.iter().map(|&level| level as f32).collect();
+        let task = TableTask::Forecast(forecaster.clone());
+        Self { series, bounds, predicted, forecaster, task, levels, seq_len, has_test_file }
+    }
+
+    /// Refuses a number of `frame` that lies too far from those that were trained on.
+    fn expect_near(&self, frame: &Frame) -> Result<()> {
+        let (normalization, target_normalization) = (self.task.of_table(), &self.forecaster.target_normalization);
+        let mut of_frame = Normalization { mean: vec![0.0; frame.names.len()], deviation: vec![1.0; frame.names.len()] };
+        let read = (0..self.forecaster.columns.len()).map(|column| (column, normalization, column));
+        // With a level every target is among those that are read.
+        let targets = self.predicted.iter().enumerate().filter(|_| self.forecaster.scaling.is_standard());
+        let targets = targets.map(|(at, &column)| (column, target_normalization, at));
+        for (column, known, at) in read.chain(targets) {
+            (of_frame.mean[column], of_frame.deviation[column]) = (known.mean[at], known.deviation[at]);
+        }
+        normalization::expect_near(&of_frame, frame)
+    }
+
+    /// The steps of sequence `series` that are scored in `part`.
+    fn scored(&self, series: usize, part: Part) -> std::ops::Range<usize> {
+        self.bounds[series].scored(part, self.forecaster.horizon)
+    }
+
+    fn expect_scored(&self, part: Part, config: &ForecastingConfig) -> Result<()> {
+        if (0..self.series.len()).any(|series| !self.scored(series, part).is_empty()) {
+            return Ok(());
+        }
+        let horizon = self.forecaster.horizon;
+        let longest = self.series.iter().map(Series::len).max().unwrap_or(0);
+        let name = match part {
+            Part::Training => "training part",
+            Part::Validation => "validation part",
+            Part::Test => "test part",
+        };
+        let share = if config.train_fraction < 1.0 { format!(" with train_fraction = {}", config.train_fraction) } else { String::new() };
+        Err(Error::Data(format!(
+            "no sequence is long enough to forecast {horizon} steps within its {name}: the longest has {longest} steps{share}; lower the horizon, or \
+             give longer sequences"
+        )))
+    }
+
+    fn n_inputs(&self) -> usize {
+        self.task.n_inputs()
+    }
+
+    /// Numbers that are to come at each step; of each, quantiles are predicted.
+    fn n_targets(&self) -> usize {
+        self.forecaster.horizon * self.predicted.len()
+    }
+
+    fn n_outputs(&self) -> usize {
+        self.n_targets() * self.forecaster.n_quantiles()
+    }
+
+    /// The columns that are read, of the rows up to step `t` that decide how numbers are seen there.
+    fn recent<'a>(&self, series: usize, t: usize, kept: &'a mut Vec<f64>) -> &'a [f64]
+    where
+        Self: 'a,
+    {
+        let (of, width) = (&self.series[series], self.forecaster.columns.len());
+        kept.clear();
+        // Targets that are not read stand behind the columns that are.
+        (t.saturating_sub(self.task.reach() - 1)..=t).for_each(|t| kept.extend_from_slice(&of.step(t)[..width]));
+        kept
+    }
+
+    /// What the model reads at step `t`.
+    fn fill_inputs(&self, series: usize, t: usize, kept: &mut Vec<f64>, out: &mut [f32]) {
+        self.task.show(self.recent(series, t, kept), out);
+    }
+
+    /// What it should predict there in `part`: the columns of the next step, then those of the one after, …; NaN where that lies behind it.
+    fn fill_targets(&self, series: usize, t: usize, part: Part, kept: &mut Vec<f64>, out: &mut [f32]) {
+        let (of, end) = (&self.series[series], self.bounds[series].of(part).end);
+        let recent = self.recent(series, t, kept);
+        for (at, &column) in self.predicted.iter().enumerate() {
+            let scale = self.forecaster.target_scale(at, recent);
+            for (ahead, out) in out.iter_mut().skip(at).step_by(self.predicted.len()).enumerate() {
+                let step = t + 1 + ahead;
+                *out = if step < end { scale.apply(of.step(step)[column]) } else { f32::NAN };
+            }
+        }
+    }
+
+    /// A batch of inputs and targets.
+    fn batch(&self, inputs: Vec<f32>, targets: Vec<f32>, mask: Vec<f32>, segments: crate::Segments, batch_size: usize) -> Batch {
+        let (values, width) = (targets, self.n_targets());
+        Batch {
+            seq_len: mask.len() / batch_size.max(1),
+            inputs: Sequences::Values { values: inputs, width: self.n_inputs() },
+            targets: match self.levels.is_empty() {
+                true => Sequences::Values { values, width },
+                false => Sequences::Quantiles { values, width, levels: Arc::clone(&self.levels) },
+            },
+            mask: Some(mask),
+            segments,
+            batch_size,
+        }
+    }
+}
+
+/// The part that is scored for `purpose`.
+fn part(purpose: Purpose) -> Part {
+    match purpose {
+        Purpose::TrainData => Part::Training,
+        Purpose::ValidationData => Part::Validation,
+        _ => Part::Test,
+    }
+}
+
+impl SequenceTask for Forecasting {
+    fn reads(&self) -> IoKind {
+        IoKind::Values { width: self.table.n_inputs() }
+    }
+
+    fn predicts(&self) -> IoKind {
+        IoKind::Values { width: self.table.n_outputs() }
+    }
+
+    fn longest(&self) -> usize {
+        self.table.series.iter().map(Series::len).max().unwrap_or(0)
+    }
+
+    fn has_parts(&self) -> bool {
+        true
+    }
+
+    fn description(&self) -> Option<serde_json::Value> {
+        serde_json::to_value(&self.table.task).ok()
+    }
+
+    fn training(&self, batch_size: usize, seed: u64) -> Result<Box<dyn BatchSource>> {
+        Ok(Box::new(ForecastWindows::new(Arc::clone(&self.table), batch_size, seed)?))
+    }
+
+    fn evaluation(&self, batch_size: usize, _seed: u64, purpose: Purpose, _n_batches: u64) -> Result<Box<dyn EvaluationSet>> {
+        check_shape(batch_size, CHUNK_LEN)?;
+        let (table, part) = (Arc::clone(&self.table), part(purpose));
+        let whole = whole(&table, part, batch_size);
+        Ok(Box::new(ForecastEvaluation { table, part, whole }))
+    }
+
+    fn comparison(&self, purpose: Purpose) -> Option<Box<dyn Comparison>> {
+        Some(Box::new(ForecastErrors::new(Arc::clone(&self.table), part(purpose))))
+    }
+
+    fn all(&self) -> Option<Box<dyn SequenceTask>> {
+        let bounds = self.table.bounds.iter().map(|bounds| {
+            let end = if self.table.has_test_file { bounds.validation } else { bounds.test };
+            bounds.trained_to(end)
+        });
+        Some(Box::new(Self { table: Arc::new(Table { bounds: bounds.collect(), ..Table::clone(&self.table) }) }))
+    }
+
+    fn has_test_file(&self) -> bool {
+        self.table.has_test_file
+    }
+}
+
+/// Steps of an evaluation batch.
+const CHUNK_LEN: usize = 512;
+
+/// Every sequence that is scored in `part`, from its first step to the last that is; nothing after it has to be read.
+fn whole(table: &Table, part: Part, batch_size: usize) -> WholeSeries {
+    let last = |series: usize| Some(table.scored(series, part)).filter(|scored| !scored.is_empty()).map_or(0, |scored| scored.end);
+    WholeSeries::new((0..table.series.len()).map(last).collect(), batch_size, CHUNK_LEN)
+}
+
+/// Every sequence from its first step to the last that is scored in a part.
+struct ForecastEvaluation {
+    table: Arc<Table>,
+    part: Part,
+    whole: WholeSeries,
+}
+
+impl EvaluationSet for ForecastEvaluation {
+    fn n_batches(&self) -> u64 {
+        self.whole.n_chunks() as u64
+    }
+
+    fn batch(&mut self, index: u64) -> Result<Batch> {
+        expect_index(index, self.n_batches())?;
+        let chunk = self.whole.chunk(index as usize);
+        let (table, batch_size) = (&self.table, self.whole.batch_size());
+        let (n, inputs_width, targets_width) = (batch_size * chunk.seq_len, table.n_inputs(), table.n_targets());
+        let (mut inputs, mut targets, mut mask) = (vec![0.0; n * inputs_width], vec![0.0; n * targets_width], vec![0.0; n]);
+        let mut kept = Vec::new();
+        for (series, step, place) in chunk.places() {
+            table.fill_inputs(series, step, &mut kept, &mut inputs[place * inputs_width..][..inputs_width]);
+            if table.scored(series, self.part).contains(&step) {
+                table.fill_targets(series, step, self.part, &mut kept, &mut targets[place * targets_width..][..targets_width]);
+                mask[place] = 1.0;
+            }
+        }
+        Ok(table.batch(inputs, targets, mask, chunk.segments, batch_size))
+    }
+
+    fn carries_state(&self) -> bool {
+        true
+    }
+}

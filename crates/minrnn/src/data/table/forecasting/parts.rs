@@ -1,0 +1,109 @@
+//! Which steps of a series are trained on and which are scored.
+
+use std::ops::Range;
+
+/// A part of every sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// What is trained on.
+    Training,
+    /// What chooses the best checkpoint.
+    Validation,
+    /// What is reported.
+    Test,
+}
+
+/// Where the parts of a series end; one that ends where it begins is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Bounds {
+    pub training: usize,
+    pub validation: usize,
+    pub test: usize,
+}
+
+impl Bounds {
+    /// Those of a series of `n` steps that is divided: all that does not fit into `train_fraction` of it is held out, in halves to validate,
+    /// where that is wanted, and to test; either has room for a whole forecast of `horizon` steps. A series too short for a test part is
+    /// trained on, and so is the validation part of one that is too short for both.
+    pub fn divide(n: usize, train_fraction: f64, horizon: usize, validates: bool) -> Self {
+        let held_out = n - ((n as f64 * train_fraction) as usize).min(n);
+        let room = |part: usize, left: usize| Some(part.max(horizon)).filter(|part| part.saturating_add(2) <= left).unwrap_or(0);
+        let test = room(held_out.div_ceil(2), n);
+        let validation = if validates && test > 0 { room(held_out / 2, n - test) } else { 0 };
+        Self { training: n - test - validation, validation: n - test, test: n }
+    }
+
+    /// Everything but what lies behind `end` is trained on.
+    pub fn trained_to(self, end: usize) -> Self {
+        Self { training: end, validation: end, test: self.test }
+    }
+
+    /// The steps of a part.
+    pub fn of(&self, part: Part) -> Range<usize> {
+        match part {
+            Part::Training => 0..self.training,
+            Part::Validation => self.training..self.validation,
+            Part::Test => self.validation..self.test,
+        }
+    }
+
+    /// The steps whose forecasts of `horizon` steps belong to a part. A step of the training part need not have all that it predicts there; of
+    /// the others, only the first where no whole forecast has room.
+    pub fn scored(&self, part: Part, horizon: usize) -> Range<usize> {
+        let steps = self.of(part);
+        let first = steps.start.saturating_sub(1);
+        let end = match part {
+            Part::Training => steps.end.saturating_sub(1),
+            _ if steps.end <= first + 1 || steps.is_empty() => first,
+            _ => steps.end.saturating_sub(horizon).max(first + 1),
+        };
+        first..end.max(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_long_series_is_divided_by_its_fraction_and_a_short_one_by_its_horizon() {
+        let of = |n, fraction, horizon, validates| {
+            let Bounds { training, validation, test } = Bounds::divide(n, fraction, horizon, validates);
+            [training, validation, test]
+        };
+        assert_eq!(of(100, 0.8, 4, true), [80, 90, 100]);
+        assert_eq!(of(100, 0.8, 4, false), [90, 90, 100]);
+        // 48 months of which 18 are to come.
+        assert_eq!(of(48, 0.8, 18, false), [30, 30, 48]);
+        assert_eq!(of(48, 0.8, 18, true), [12, 30, 48]);
+        assert_eq!(of(30, 0.8, 18, true), [12, 12, 30]);
+        assert_eq!(of(19, 0.8, 18, false), [19, 19, 19]);
+        assert_eq!(of(5, 0.5, usize::MAX, true), [5, 5, 5]);
+    }
+
+    #[test]
+    fn a_step_is_scored_in_the_part_that_it_predicts() {
+        let bounds = Bounds { training: 10, validation: 15, test: 17 };
+        assert_eq!([Part::Training, Part::Validation, Part::Test].map(|part| bounds.scored(part, 3)), [0..9, 9..12, 14..15]);
+        let other = Bounds { training: 0, validation: 0, test: 6 };
+        assert_eq!([Part::Training, Part::Validation, Part::Test].map(|part| other.scored(part, 4)), [0..0, 0..0, 0..2]);
+        assert_eq!(Bounds { training: 0, validation: 0, test: 1 }.scored(Part::Test, 1), 0..0);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_follow_each_other_and_hold_whole_forecasts(n in 2..300usize, fraction in 0.1..0.95f64, horizon in 1..40usize, validates: bool) {
+            let bounds = Bounds::divide(n, fraction, horizon, validates);
+            prop_assert!(bounds.training >= 2.min(n) && bounds.training <= bounds.validation && bounds.validation <= bounds.test && bounds.test == n);
+            for part in [Part::Validation, Part::Test] {
+                let (steps, scored) = (bounds.of(part), bounds.scored(part, horizon));
+                prop_assert_eq!(steps.is_empty(), scored.is_empty());
+                if !scored.is_empty() {
+                    prop_assert!(scored.start + 1 == steps.start && scored.end + horizon == steps.end);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! What the numbers of a series are seen relative to, decided by what is trained on.
+
+use minrnn_kernels::choices;
+use minrnn_model::{MAX_REACH, Normalization, Scaling, Transform};
+
+use super::super::normalization;
+use super::super::series::Series;
+use super::Bounds;
+use crate::{Error, Result};
+
+choices! {
+    /// What the numbers of a series are seen relative to ([`Scaling`]).
+    ScalingChoice, "scaling" {
+        /// What suits the training part: the logarithm where all numbers are above 0, ln(1 + x) where some are 0, and the mean where some
+        /// are below; mean and deviation of the table where a target is not among the columns that are read.
+        Auto = "auto",
+        /// Mean and deviation of the training part of the table.
+        #[default]
+        Standard = "standard",
+        /// The mean of the last season of the own series.
+        Mean = "mean",
+        /// The same of logarithms.
+        Log = "log",
+        /// The same of ln(1 + x).
+        Log1p = "log1p",
+    }
+}
+
+/// Steps of a level where there is no season.
+const SPAN: usize = 6;
+/// Lags that are read one by one; of longer seasons, those around the season as well.
+const NEAR_LAGS: usize = 24;
+/// Numbers that deviations are taken from, about.
+const SAMPLE: usize = 1 << 20;
+
+/// The columns that are read, with the places of those that are forecast among them.
+pub(super) struct Columns<'a> {
+    pub names: &'a [String],
+    /// Of each target, where it stands in a row.
+    pub targets: &'a [usize],
+    /// Of each target, where it stands among those that are read, if all do.
+    pub read_targets: Option<&'a [usize]>,
+    /// Steps of a season.
+    pub season: usize,
+    pub horizon: usize,
+}
+
+/// How numbers are seen: relative to what, and means and deviations of inputs and targets.
+pub(super) struct Seen {
+    pub scaling: Scaling,
+    pub normalization: Normalization,
+    pub target_normalization: Normalization,
+    /// Means and deviations of the columns that are read as they stand, where numbers are seen relative to a level.
+    pub of_table: Option<Normalization>,
+}
+
+impl Seen {
+    /// What `choice` asks for, of the training parts.
+    ///
+    /// # Errors
+    /// When a logarithm is asked of numbers that have none, or numbers are too large.
+    pub fn fit(choice: ScalingChoice, series: &[Series], bounds: &[Bounds], columns: &Columns<'_>) -> Result<Self> {
+        let width = series.first().map_or(0, |series| series.width);
+        let trained = || series.iter().zip(bounds).flat_map(|(series, bounds)| series.steps().take(bounds.training));
+        let Some(targets) = columns.read_targets.filter(|_| choice != ScalingChoice::Standard) else {
+            if ![ScalingChoice::Auto, ScalingChoice::Standard].contains(&choice) {
+                return Err(Error::Config(format!(
+                    "scaling = {choice} sees a target relative to what was read of it, but a target is not among the columns that are read; \
+                     add it to columns, or use scaling = standard"
+                )));
+            }
+            let fitted = normalization::fit(width, trained())?;
+            let read: Vec<usize> = (0..columns.names.len()).collect();
+            let [normalization, target_normalization] =
+                [&read[..], columns.targets].map(|columns| normalization::of_columns(&fitted, columns));
+            return Ok(Self { scaling: Scaling::Standard, normalization, target_normalization, of_table: None });
+        };
+        let mut transforms = Vec::with_capacity(width);
+        for (column, name) in columns.names.iter().enumerate() {
+            let (mut least, mut least_above) = (f64::INFINITY, f64::INFINITY);
+            for row in trained() {
+                least = least.min(row[column]);
+                least_above = if row[column] > 0.0 { least_above.min(row[column]) } else { least_above };
+            }
+            let log = Transform::Log { floor: if least_above.is_finite() { least_above } else { 1.0 } };
+            transforms.push(match choice {
+                ScalingChoice::Auto if least > 0.0 => log,
+                ScalingChoice::Auto if least == 0.0 && least_above.is_finite() => Transform::Log1p,
+                ScalingChoice::Log if least <= 0.0 => return Err(without_logarithm(name, least, "log", "log1p or mean")),
+                ScalingChoice::Log => log,
+                ScalingChoice::Log1p if least < 0.0 => return Err(without_logarithm(name, least, "log1p", "mean")),
+                ScalingChoice::Log1p => Transform::Log1p,
+                _ => Transform::Identity,
+            });
+        }
+        let scaling = Scaling::Level { transforms, span: span(columns.season), lags: lags(columns.season) };
+        let (normalization, target_normalization) = deviations(&scaling, series, bounds, columns, targets)?;
+        let of_table = Some(normalization::fit(width, trained())?);
+        Ok(Self { scaling, normalization, target_normalization, of_table })
+    }
+}
+
+fn without_logarithm(name: &str, least: f64, choice: &str, others: &str) -> Error {
+    Error::Data(format!("the column '{name}' has {least:?}, of which scaling = {choice} has no logarithm; use scaling = {others}"))
+}
+
+/// A whole season has the same level wherever it begins.
+fn span(season: usize) -> usize {
+    if season < 2 { SPAN } else { season.min(MAX_REACH - 1) }
+}
+
+fn lags(season: usize) -> Vec<usize> {
+    match span(season) {
+        near if near <= NEAR_LAGS => (1..=near).collect(),
+        far => (1..=NEAR_LAGS / 2).chain(far - 1..=(far + 1).min(MAX_REACH - 1)).collect(),
+    }
+}
+
+/// Means of 0 and the deviations of numbers relative to their level: of those that are read, and of those that are to come.
+fn deviations(
+    scaling: &Scaling,
+    series: &[Series],
+    bounds: &[Bounds],
+    columns: &Columns<'_>,
+    targets: &[usize],
+) -> Result<(Normalization, Normalization)> {
+    let width = columns.names.len();
+    let steps: usize = bounds.iter().map(|bounds| bounds.training).sum();
+    let ahead = columns.horizon.div_ceil(16).max(1);
+    let stride = (steps / SAMPLE * columns.horizon.div_ceil(ahead)).max(1);
+    let (mut read, mut to_come) = (vec![[0.0, 0.0]; width], vec![[0.0, 0.0]; targets.len()]);
+    let add = |sum: &mut [f64; 2], x: f64| *sum = [sum[0] + x * x, sum[1] + 1.0];
+    for (series, bounds) in series.iter().zip(bounds) {
+        for t in (0..bounds.training).step_by(stride) {
+            let recent = &series.values[(t + 1).saturating_sub(scaling.reach()) * width..(t + 1) * width];
+            let relative = |column: usize, x: f64| {
+                let level = scaling.level(recent, width, column).expect("numbers are seen relative to a level");
+                (level.transform.apply(x) - level.center) / level.unit
+            };
+            for (column, sum) in read.iter_mut().enumerate() {
+                add(sum, relative(column, series.step(t)[column]));
+            }
+            for (sum, &column) in to_come.iter_mut().zip(targets) {
+                for ahead in (1..=columns.horizon).step_by(ahead).filter(|ahead| t + ahead < bounds.training) {
+                    add(sum, relative(column, series.step(t + ahead)[column]));
+                }
+            }
+        }
+    }
+    let of = |sums: &[[f64; 2]]| {
+        let deviation = |&[sum, n]: &[f64; 2]| Some((sum / f64::max(n, 1.0)).sqrt()).filter(|&deviation| deviation > 1e-12).unwrap_or(1.0);
+        let fitted = Normalization { mean: vec![0.0; sums.len()], deviation: sums.iter().map(deviation).collect() };
+        if fitted.is_usable() { Ok(fitted) } else { Err(normalization::too_large()) }
+    };
+    Ok((of(&read)?, of(&to_come)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(values: &[f64]) -> Vec<Series> {
+        vec![Series { name: "a".to_owned(), values: values.to_vec(), width: 1 }]
+    }
+
+    fn fit(choice: ScalingChoice, values: &[f64]) -> Result<Seen> {
+        let names = ["x".to_owned()];
+        let columns = Columns { names: &names, targets: &[0], read_targets: Some(&[0]), season: 3, horizon: 2 };
+        Seen::fit(choice, &series(values), &[Bounds { training: values.len(), validation: values.len(), test: values.len() }], &columns)
+    }
+
+    fn transform(seen: &Seen) -> Transform {
+        match &seen.scaling {
+            Scaling::Level { transforms, span: 3, lags } if lags == &[1, 2, 3] => transforms[0],
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_training_part_decides_what_numbers_are_seen_relative_to() {
+        assert_eq!(transform(&fit(ScalingChoice::Auto, &[3.0, 2.0, 8.0, 4.0]).unwrap()), Transform::Log { floor: 2.0 });
+        assert_eq!(transform(&fit(ScalingChoice::Auto, &[3.0, 0.0, 8.0, 4.0]).unwrap()), Transform::Log1p);
+        assert_eq!(transform(&fit(ScalingChoice::Auto, &[3.0, -1.0, 8.0]).unwrap()), Transform::Identity);
+        assert_eq!(transform(&fit(ScalingChoice::Auto, &[0.0; 4]).unwrap()), Transform::Identity);
+        assert_eq!(transform(&fit(ScalingChoice::Mean, &[3.0, 2.0]).unwrap()), Transform::Identity);
+        assert_eq!(fit(ScalingChoice::Standard, &[3.0, 2.0]).unwrap().scaling, Scaling::Standard);
+        let refused = fit(ScalingChoice::Log, &[3.0, 0.0]).err().unwrap().to_string();
+        assert_eq!(refused, "the column 'x' has 0.0, of which scaling = log has no logarithm; use scaling = log1p or mean");
+        assert!(fit(ScalingChoice::Log1p, &[3.0, -1.0]).err().unwrap().to_string().contains("use scaling = mean"));
+    }
+
+    #[test]
+    fn deviations_are_those_of_numbers_relative_to_their_level() {
+        // Logarithms 0, 2, 1; levels 0, 1, 1; read 0, 1, 0; to come 2, 1 after the first step and 0 after the second.
+        let e = std::f64::consts::E;
+        let seen = fit(ScalingChoice::Auto, &[1.0, e * e, e]).unwrap();
+        assert!((seen.normalization.deviation[0] - (1.0f64 / 3.0).sqrt()).abs() < 1e-12);
+        assert!((seen.target_normalization.deviation[0] - (5.0f64 / 3.0).sqrt()).abs() < 1e-12);
+        // One that never changes.
+        assert_eq!(fit(ScalingChoice::Auto, &[5.0; 9]).unwrap().normalization.deviation, [1.0]);
+    }
+
+    #[test]
+    fn a_long_season_is_read_where_it_matters() {
+        assert_eq!((span(0), lags(0).len()), (SPAN, SPAN));
+        assert_eq!(lags(168)[10..], [11, 12, 167, 168, 169]);
+        assert!(lags(usize::MAX).iter().all(|&lag| lag < MAX_REACH));
+    }
+}

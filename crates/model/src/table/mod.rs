@@ -1,0 +1,520 @@
+//! What a model that was trained on a table needs in order to be used on another: `task.json` of its checkpoint, the section `table` of its
+//! packed file.
+
+mod history;
+mod scaling;
+
+pub use history::History;
+pub use scaling::{MAX_REACH, Scale, Scaling, Transform};
+
+use alloc::{format, string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// Most output numbers that are believed.
+const MAX_OUTPUTS: usize = 1 << 24;
+
+/// Numbers lie within so many deviations of their mean. Among those that mean and deviation are taken from none lies beyond √n, which is
+/// 16 384 in the longest table that is read; a model has seen nothing like the others, and squares of what it makes of them could leave the
+/// 32-bit floats.
+pub const MAX_DEVIATIONS: f64 = 1e6;
+
+/// A model's task on tables.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "task", rename_all = "kebab-case")]
+pub enum TableTask {
+    /// A class for every sequence.
+    Classify(Classifier),
+    /// The next values of every sequence.
+    Forecast(Forecaster),
+}
+
+/// How to classify.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Classifier {
+    /// Columns that are read.
+    pub columns: Vec<String>,
+    /// The column that names the sequence of a row.
+    pub group: String,
+    /// The column with the class.
+    pub target: String,
+    /// Names of the classes, in the order of the model's outputs.
+    pub classes: Vec<String>,
+    /// Means and deviations of `columns`.
+    pub normalization: Normalization,
+}
+
+/// How to forecast.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Forecaster {
+    /// Columns that are read.
+    pub columns: Vec<String>,
+    /// The column that names the sequence of a row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Columns that are forecast.
+    pub target: Vec<String>,
+    /// Steps ahead, H.
+    pub horizon: usize,
+    /// Steps of a season of the naive forecast; 0: the last value.
+    pub season: usize,
+    /// Means and deviations of `columns`.
+    pub normalization: Normalization,
+    /// Means and deviations of `target`.
+    pub target_normalization: Normalization,
+    /// What numbers are seen relative to. With a level, the normalisations are those of numbers relative to it, with means of 0.
+    #[serde(default, skip_serializing_if = "Scaling::is_standard")]
+    pub scaling: Scaling,
+    /// With a level, means and deviations of `columns` as they stand in the table: what lies far from them is not believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_table: Option<Normalization>,
+    /// The quantiles that are predicted of every value, rising, the median among them; none: the mean alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quantiles: Vec<f64>,
+}
+
+/// What is predicted for a sequence.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Prediction {
+    /// The probability of each class.
+    Classes(Vec<f64>),
+    /// The values of the next steps, row-major `[H, columns, Q]`: Q quantiles of each, or its mean alone.
+    Values(Vec<f64>),
+}
+
+/// Mean and deviation of every column over the part that is trained on: x ↦ (x − mean) / deviation.
+///
+/// The deviation is that of the whole part, √(Σ (x − mean)² / n); a column that never changes has deviation 1.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Normalization {
+    /// Mean of each column.
+    pub mean: Vec<f64>,
+    /// Deviation of each column, above 0.
+    pub deviation: Vec<f64>,
+}
+
+impl TableTask {
+    /// Reads the description in `json`, for a model that reads `n_inputs` numbers and predicts `n_outputs`.
+    ///
+    /// # Errors
+    /// When it is no description of a table's task, or one of another model.
+    pub fn from_json(json: serde_json::Value, n_inputs: usize, n_outputs: usize) -> Result<Self> {
+        Self::fitting(serde_json::from_value(json).map_err(|error| Error::Task(format!("{error}")))?, n_inputs, n_outputs)
+    }
+
+    /// Reads the description in the text `json`, for a model that reads `n_inputs` numbers and predicts `n_outputs`.
+    ///
+    /// # Errors
+    /// As [`from_json`](Self::from_json).
+    pub fn from_bytes(json: &[u8], n_inputs: usize, n_outputs: usize) -> Result<Self> {
+        Self::fitting(serde_json::from_slice(json).map_err(|error| Error::Task(format!("{error}")))?, n_inputs, n_outputs)
+    }
+
+    fn fitting(task: Self, n_inputs: usize, n_outputs: usize) -> Result<Self> {
+        let refused = |problem: String| Err(Error::Task(problem));
+        let (columns, normalization) = (task.columns(), task.normalization());
+        if let Some(twice) = twice(columns) {
+            return refused(format!("it reads the column '{twice}' twice"));
+        }
+        let fit_columns = |known: &Normalization| known.is_usable() && known.width() == columns.len();
+        let is_usable = task.scaling().is_usable(columns.len()) && fit_columns(normalization) && fit_columns(task.of_table());
+        if !is_usable || columns.len().checked_mul(task.scaling().inputs_per_column()) != Some(n_inputs) {
+            return refused(format!("expected the columns, means and deviations of {n_inputs} inputs"));
+        }
+        let fits = match &task {
+            Self::Classify(classifier) => classifier.classes.len() == n_outputs,
+            Self::Forecast(forecaster) => forecaster.fits(n_outputs),
+        };
+        if fits { Ok(task) } else { refused(format!("expected what {n_outputs} outputs stand for")) }
+    }
+
+    /// What numbers are seen relative to.
+    pub fn scaling(&self) -> &Scaling {
+        match self {
+            Self::Classify(_) => &Scaling::Standard,
+            Self::Forecast(forecaster) => &forecaster.scaling,
+        }
+    }
+
+    /// Rows of a sequence, the present one among them, that decide what the model reads at a step.
+    pub fn reach(&self) -> usize {
+        self.scaling().reach()
+    }
+
+    /// Means and deviations of the columns that are read, in the units of the table.
+    pub fn of_table(&self) -> &Normalization {
+        match self {
+            Self::Forecast(Forecaster { of_table: Some(of_table), .. }) => of_table,
+            _ => self.normalization(),
+        }
+    }
+
+    /// Numbers that the model reads at a step.
+    pub fn n_inputs(&self) -> usize {
+        self.columns().len() * self.scaling().inputs_per_column()
+    }
+
+    /// Numbers that are predicted for each step ahead, or of all classes.
+    pub fn numbers_per_step(&self) -> usize {
+        match self {
+            Self::Classify(classifier) => classifier.classes.len(),
+            Self::Forecast(forecaster) => forecaster.target.len() * forecaster.n_quantiles(),
+        }
+    }
+
+    /// Writes what the model reads at a step, `[n_inputs]`: the numbers of each column in turn. `recent` are the rows `[n, columns]` up to that
+    /// step, the present one last; more than [`reach`](Self::reach) of them change nothing, fewer are those of a sequence that has just begun.
+    ///
+    /// # Panics
+    /// When `recent` has no row, or `inputs` has another length.
+    pub fn show(&self, recent: &[f64], inputs: &mut [f32]) {
+        assert_eq!(inputs.len(), self.n_inputs(), "a number for each input");
+        let (width, scaling) = (self.columns().len(), self.scaling());
+        let last = recent.len() / width - 1;
+        for (column, inputs) in inputs.chunks_exact_mut(scaling.inputs_per_column()).enumerate() {
+            let scale = scale(scaling, self.normalization(), column, recent, width, column);
+            let lags = [0].iter().chain(scaling.lags());
+            inputs.iter_mut().zip(lags).for_each(|(x, &lag)| *x = scale.apply(recent[last.saturating_sub(lag) * width + column]));
+        }
+    }
+
+    /// The columns that are read, in the order of the model's inputs.
+    pub fn columns(&self) -> &[String] {
+        match self {
+            Self::Classify(classifier) => &classifier.columns,
+            Self::Forecast(forecaster) => &forecaster.columns,
+        }
+    }
+
+    /// The column that names the sequence of a row, where there is one.
+    pub fn group(&self) -> Option<&str> {
+        match self {
+            Self::Classify(classifier) => Some(&classifier.group),
+            Self::Forecast(forecaster) => forecaster.group.as_deref(),
+        }
+    }
+
+    /// Names of the classes, in the order of the model's outputs; none where values are forecast.
+    pub fn classes(&self) -> &[String] {
+        match self {
+            Self::Classify(classifier) => &classifier.classes,
+            Self::Forecast(_) => &[],
+        }
+    }
+
+    /// Means and deviations of the columns that are read.
+    pub fn normalization(&self) -> &Normalization {
+        match self {
+            Self::Classify(classifier) => &classifier.normalization,
+            Self::Forecast(forecaster) => &forecaster.normalization,
+        }
+    }
+
+    /// The meaning of the model's outputs after a step: the probability of each class, or the values of the next steps in the table's units,
+    /// quantiles in rising order. `recent` are the rows that [`show`](Self::show) was given there.
+    ///
+    /// # Panics
+    /// When `recent` has no row and numbers are seen relative to a level.
+    pub fn prediction(&self, recent: &[f64], outputs: &[f32]) -> Prediction {
+        let mut numbers = Vec::new();
+        self.predict_into(recent, outputs, &mut numbers);
+        match self {
+            Self::Classify(_) => Prediction::Classes(numbers),
+            Self::Forecast(_) => Prediction::Values(numbers),
+        }
+    }
+
+    /// Replaces `numbers` by those of [`prediction`](Self::prediction); nothing is allocated where it has room for them.
+    ///
+    /// # Panics
+    /// As [`prediction`](Self::prediction).
+    pub fn predict_into(&self, recent: &[f64], outputs: &[f32], numbers: &mut Vec<f64>) {
+        numbers.clear();
+        match self {
+            Self::Classify(_) => softmax(outputs, numbers),
+            Self::Forecast(forecaster) => forecaster.restore(recent, outputs, numbers),
+        }
+    }
+}
+
+/// How the numbers of `column` of the rows `recent` are seen, those of column `at` of `normalization`.
+fn scale(scaling: &Scaling, normalization: &Normalization, at: usize, recent: &[f64], width: usize, column: usize) -> Scale {
+    let (mean, deviation) = (normalization.mean[at], normalization.deviation[at]);
+    match scaling.level(recent, width, column) {
+        None => Scale { transform: Transform::Identity, center: mean, unit: deviation },
+        Some(level) => Scale { center: level.center + mean * level.unit, unit: level.unit * deviation, ..level },
+    }
+}
+
+impl Forecaster {
+    /// Numbers that are predicted of every value: Q quantiles, or 1, the mean.
+    pub fn n_quantiles(&self) -> usize {
+        self.quantiles.len().max(1)
+    }
+
+    /// Which of them is the point forecast: the median, or the mean.
+    pub fn point(&self) -> usize {
+        self.quantiles.iter().position(|&level| level == 0.5).unwrap_or(0)
+    }
+
+    /// Names of the numbers of a forecast at one step, of all targets in turn: the point forecast has that of its target, other quantiles have their
+    /// level behind it; with the place of each among the `[columns, Q]` numbers of the step.
+    pub fn value_names(&self) -> Vec<(String, usize)> {
+        let of_target = |(target, name): (usize, &String)| {
+            let first = target * self.n_quantiles();
+            let others = self.quantiles.iter().enumerate().filter(|&(at, _)| at != self.point());
+            let others = others.map(|(at, level)| (format!("{name} q{level}"), first + at));
+            [(name.clone(), first + self.point())].into_iter().chain(others.collect::<Vec<_>>())
+        };
+        self.target.iter().enumerate().flat_map(of_target).collect()
+    }
+
+    /// How the numbers of a target are seen after the rows `recent`, `[n, columns]`.
+    ///
+    /// # Panics
+    /// When `recent` has no row and numbers are seen relative to a level.
+    pub fn target_scale(&self, target: usize, recent: &[f64]) -> Scale {
+        let column =
+            || self.columns.iter().position(|name| *name == self.target[target]).expect("a level is that of a column that is read");
+        let column = if self.scaling.is_standard() { 0 } else { column() };
+        scale(&self.scaling, &self.target_normalization, target, recent, self.columns.len(), column)
+    }
+
+    fn restore(&self, recent: &[f64], outputs: &[f32], numbers: &mut Vec<f64>) {
+        let (n_targets, n_quantiles) = (self.target.len(), self.n_quantiles());
+        numbers.resize(outputs.len(), 0.0);
+        for target in 0..n_targets {
+            let scale = self.target_scale(target, recent);
+            let of_target = |row: usize| (row * n_targets + target) * n_quantiles;
+            for at in (0..self.horizon).map(of_target) {
+                let values = &mut numbers[at..at + n_quantiles];
+                values.iter_mut().zip(&outputs[at..]).for_each(|(value, &x)| *value = scale.restore(x));
+                // Quantiles that cross are put in order (Chernozhukov, Fernández-Val and Galichon 2010, section 2).
+                values.sort_unstable_by(f64::total_cmp);
+            }
+        }
+    }
+
+    fn fits(&self, n_outputs: usize) -> bool {
+        let Self { horizon, target, target_normalization, quantiles, .. } = self;
+        let outputs = horizon.checked_mul(target.len()).and_then(|values| values.checked_mul(self.n_quantiles()));
+        let is_rising = quantiles.windows(2).all(|pair| pair[0] < pair[1]) && quantiles.iter().all(|level| *level > 0.0 && *level < 1.0);
+        outputs.filter(|&outputs| outputs > 0 && outputs <= MAX_OUTPUTS) == Some(n_outputs)
+            && target_normalization.is_usable()
+            && target_normalization.width() == target.len()
+            && (self.scaling.is_standard() || self.of_table.is_some() && target.iter().all(|name| self.columns.contains(name)))
+            && (quantiles.is_empty() || is_rising && quantiles.contains(&0.5))
+    }
+}
+
+impl Normalization {
+    /// Number of columns.
+    pub fn width(&self) -> usize {
+        self.mean.len()
+    }
+
+    /// Whether every mean and deviation is a number, with as many of one as of the other.
+    pub fn is_usable(&self) -> bool {
+        let usable = |deviation: &f64| deviation.is_finite() && *deviation > 0.0;
+        self.mean.len() == self.deviation.len() && self.mean.iter().all(|mean| mean.is_finite()) && self.deviation.iter().all(usable)
+    }
+
+    /// Deviations between `x` and the mean of `column`; NaN where `x` is.
+    pub fn distance(&self, column: usize, x: f64) -> f64 {
+        (x - self.mean[column]).abs() / self.deviation[column]
+    }
+
+    /// Whether `x` lies within [`MAX_DEVIATIONS`] of the mean of `column`.
+    pub fn is_near(&self, column: usize, x: f64) -> bool {
+        self.distance(column, x) <= MAX_DEVIATIONS
+    }
+
+    /// `x` of `column` as the model sees it.
+    pub fn apply(&self, column: usize, x: f64) -> f32 {
+        ((x - self.mean[column]) / self.deviation[column]) as f32
+    }
+
+    /// The number of `column` that the model sees as `x`.
+    pub fn restore(&self, column: usize, x: f32) -> f64 {
+        f64::from(x) * self.deviation[column] + self.mean[column]
+    }
+}
+
+/// The first name that is among `names` for the second time.
+fn twice(names: &[String]) -> Option<&String> {
+    let mut sorted: Vec<&String> = names.iter().collect();
+    sorted.sort_unstable();
+    sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[1])
+}
+
+fn softmax(logits: &[f32], shares: &mut Vec<f64>) {
+    let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    shares.extend(logits.iter().map(|&logit| libm::exp(f64::from(logit - largest))));
+    let sum: f64 = shares.iter().sum();
+    shares.iter_mut().for_each(|share| *share /= sum);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+    use alloc::vec;
+
+    fn classifier() -> TableTask {
+        TableTask::Classify(Classifier {
+            columns: vec!["x".into(), "y".into()],
+            group: "machine".into(),
+            target: "state".into(),
+            classes: vec!["good".into(), "worn".into(), "broken".into()],
+            normalization: Normalization { mean: vec![1.0, -2.0], deviation: vec![0.5, 4.0] },
+        })
+    }
+
+    fn forecaster() -> TableTask {
+        let target_normalization = Normalization { mean: vec![10.0, 20.0], deviation: vec![2.0, 3.0] };
+        let normalization = Normalization { mean: vec![0.0], deviation: vec![1.0] };
+        let (columns, target) = (vec!["a".into()], vec!["a".into(), "b".into()]);
+        TableTask::Forecast(Forecaster {
+            columns,
+            group: None,
+            target,
+            horizon: 2,
+            season: 0,
+            normalization,
+            target_normalization,
+            scaling: Scaling::Standard,
+            of_table: None,
+            quantiles: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn a_description_is_read_back_for_its_own_model_and_refused_for_others() {
+        for (task, [inputs, outputs]) in [(classifier(), [2, 3]), (forecaster(), [1, 4])] {
+            let json = serde_json::to_vec(&task).unwrap();
+            assert_eq!(TableTask::from_bytes(&json, inputs, outputs).unwrap(), task);
+            for [inputs, outputs] in [[inputs + 1, outputs], [inputs, outputs + 1], [0, 0], [usize::MAX; 2]] {
+                let refused = TableTask::from_bytes(&json, inputs, outputs).unwrap_err().to_string();
+                assert!(refused.contains("cannot be used: expected"), "{refused}");
+            }
+        }
+        let change = |from: &str, to: &str| {
+            let json = serde_json::to_string(&classifier()).unwrap();
+            assert!(json.contains(from));
+            TableTask::from_bytes(json.replace(from, to).as_bytes(), 2, 3).unwrap_err().to_string()
+        };
+        assert!(change(r#""y""#, r#""x""#).contains("the column 'x' twice"));
+        assert!(change("0.5", "0.0").contains("deviations of 2 inputs"));
+        assert!(change("[0.5,", "[").contains("deviations of 2 inputs"));
+        assert!(change("classify", "guess").contains("guess"));
+        assert!(TableTask::from_bytes(b"{", 2, 3).unwrap_err().to_string().contains("cannot be used"));
+    }
+
+    #[test]
+    fn outputs_become_shares_or_numbers_in_the_units_of_the_table() {
+        let Prediction::Classes(shares) = classifier().prediction(&[], &[0.0, core::f32::consts::LN_2, f32::NEG_INFINITY]) else {
+            panic!()
+        };
+        assert!((shares[0] - 1.0 / 3.0).abs() < 1e-7 && (shares[1] - 2.0 / 3.0).abs() < 1e-7 && shares[2] == 0.0, "{shares:?}");
+        assert_eq!(forecaster().prediction(&[], &[0.0, 1.0, -1.0, 2.0]), Prediction::Values(vec![10.0, 23.0, 8.0, 26.0]));
+        let mut numbers = vec![7.0; 9];
+        forecaster().predict_into(&[], &[0.0; 4], &mut numbers);
+        assert_eq!(numbers, [10.0, 20.0, 10.0, 20.0]);
+    }
+
+    #[test]
+    fn numbers_far_from_their_mean_are_told_apart() {
+        let task = classifier();
+        let near = |x| task.normalization().is_near(0, x);
+        assert!(near(1.0) && near(5e5) && !near(6e5) && !near(f64::NAN) && !near(f64::INFINITY));
+        assert_eq!(task.normalization().apply(1, 2.0), 1.0);
+        assert_eq!(task.normalization().restore(1, 1.0), 2.0);
+        assert_eq!((task.columns().len(), task.group(), forecaster().group()), (2, Some("machine"), None));
+    }
+
+    fn of_levels() -> TableTask {
+        let TableTask::Forecast(forecaster) = forecaster() else { panic!() };
+        TableTask::Forecast(Forecaster {
+            target: vec!["a".into()],
+            normalization: Normalization { mean: vec![0.0], deviation: vec![0.5] },
+            target_normalization: Normalization { mean: vec![0.0], deviation: vec![0.25] },
+            scaling: Scaling::Level { transforms: vec![Transform::Identity], span: 2, lags: vec![1, 3] },
+            of_table: Some(Normalization { mean: vec![8.0], deviation: vec![3.0] }),
+            quantiles: vec![0.1, 0.5, 0.9],
+            ..forecaster
+        })
+    }
+
+    #[test]
+    fn numbers_are_seen_relative_to_the_level_of_their_own_series() {
+        let task = of_levels();
+        assert_eq!((task.reach(), task.n_inputs()), (4, 3));
+        let mut inputs = [0.0; 3];
+        // The level is the mean of 6 and 10, and so is the unit; the number of three steps before is not there yet.
+        task.show(&[2.0, 6.0, 10.0], &mut inputs);
+        assert_eq!(inputs, [0.5, -0.5, -1.5]);
+        task.show(&[1e9, 4.0, 2.0, 6.0, 10.0], &mut inputs);
+        assert_eq!(inputs, [0.5, -0.5, -1.0]);
+        // Quantiles that cross are put in order: 8 + 8 · x / 4.
+        let Prediction::Values(values) = task.prediction(&[6.0, 10.0], &[0.0, -1.0, 1.0, 2.0, 3.0, 2.5]) else { panic!() };
+        assert_eq!(values, [6.0, 8.0, 10.0, 12.0, 13.0, 14.0]);
+        let TableTask::Forecast(forecaster) = &task else { panic!() };
+        let names = ["a", "a q0.1", "a q0.9"].map(str::to_string).into_iter().zip([1, 0, 2]);
+        assert_eq!(forecaster.value_names(), names.collect::<Vec<_>>());
+        // Of a series that is 0 so far.
+        task.show(&[0.0, 0.0], &mut inputs);
+        assert_eq!(inputs, [0.0; 3]);
+    }
+
+    #[test]
+    fn a_description_with_levels_is_read_back_and_refused_where_it_makes_no_sense() {
+        let json = serde_json::to_string(&of_levels()).unwrap();
+        assert_eq!(TableTask::from_bytes(json.as_bytes(), 3, 6).unwrap(), of_levels());
+        assert!(!serde_json::to_string(&forecaster()).unwrap().contains("scaling"), "files of before stay as they are");
+        for (from, to) in [
+            ("\"span\":2", "\"span\":0"),
+            ("[1,3]", "[0,3]"),
+            ("[1,3]", "[1,65536]"),
+            ("[0.1,0.5,0.9]", "[0.1,0.6,0.9]"),
+            ("[0.1,0.5,0.9]", "[0.5,0.5,0.9]"),
+            ("[0.1,0.5,0.9]", "[0.5,0.9,1.0]"),
+            ("\"target\":[\"a\"]", "\"target\":[\"b\"]"),
+        ] {
+            assert!(json.contains(from), "{json}");
+            let refused = TableTask::from_bytes(json.replace(from, to).as_bytes(), 3, 6).unwrap_err().to_string();
+            assert!(refused.contains("cannot be used"), "{refused}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_history_shows_what_the_whole_series_shows(
+            rows in proptest::collection::vec(0.1..100.0f64, 1..40), span in 1..6usize, lag in 1..7usize, which in 0..3usize, reach in 0..9usize,
+        ) {
+            let TableTask::Forecast(mut forecaster) = of_levels() else { panic!() };
+            let transform = [Transform::Identity, Transform::Log { floor: 0.01 }, Transform::Log1p][which];
+            forecaster.scaling = Scaling::Level { transforms: vec![transform], span, lags: vec![lag] };
+            let task = TableTask::Forecast(forecaster.clone());
+            let mut history = History::new(1, task.reach() + reach);
+            for (t, row) in rows.iter().enumerate() {
+                history.push(&[7.0]);
+                history.pop();
+                history.push(&[*row]);
+                let [mut from_history, mut from_series] = [[0.0; 2]; 2];
+                task.show(history.rows(), &mut from_history);
+                task.show(&rows[..=t], &mut from_series);
+                proptest::prop_assert_eq!(from_history, from_series);
+                let scale = forecaster.target_scale(0, history.rows());
+                let back = scale.restore(scale.apply(*row));
+                proptest::prop_assert!((back - row).abs() < 1e-4 * (1.0 + row + scale.center.abs()), "{} {}", back, row);
+                let again = History::of_rows(history.rows(), 1, task.reach() + reach).unwrap();
+                proptest::prop_assert_eq!(again.rows(), history.rows());
+            }
+        }
+    }
+}

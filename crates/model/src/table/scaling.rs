@@ -1,0 +1,164 @@
+//! How the numbers of a series become those that a model reads, and back.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use super::MAX_DEVIATIONS;
+
+/// Most steps that a level or a lag looks back.
+pub const MAX_REACH: usize = 1 << 16;
+
+/// What the numbers of a series are seen relative to.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Scaling {
+    /// Mean and deviation of the part that is trained on, the same for every series.
+    #[default]
+    Standard,
+    /// The level of the series itself, as it stands at each step: with z = f(x),
+    ///
+    /// ```text
+    /// level[t] = mean of z[t − S + 1] … z[t]        unit[t] = 1, or the mean of |z| there where f is the identity
+    /// seen     = (z − level[t]) / (unit[t] · deviation)
+    /// ```
+    ///
+    /// where: S = `span`, and fewer steps where the series has just begun; the deviation is that of such numbers in training.
+    Level {
+        /// f of each column that is read.
+        transforms: Vec<Transform>,
+        /// S.
+        span: usize,
+        /// Besides the number of step t the model reads those of steps t − j, for each j of these, relative to the same level; the first
+        /// number of the series where there is none.
+        lags: Vec<usize>,
+    },
+}
+
+/// What is taken of a number before anything else.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(tag = "of", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Transform {
+    /// x.
+    #[default]
+    Identity,
+    /// ln max(x, floor): changes count in proportion.
+    Log {
+        /// What smaller numbers are taken for, above 0.
+        floor: f64,
+    },
+    /// ln(1 + x); numbers below 0 are taken for 0.
+    Log1p,
+}
+
+/// How the numbers of one column are seen at one step: x ↦ (f(x) − center) / unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale {
+    /// f.
+    pub transform: Transform,
+    /// What is seen as 0, after f.
+    pub center: f64,
+    /// What is seen as 1 beyond it, above 0.
+    pub unit: f64,
+}
+
+impl Transform {
+    /// f(x).
+    pub fn apply(self, x: f64) -> f64 {
+        match self {
+            Self::Identity => x,
+            Self::Log { floor } => libm::log(x.max(floor)),
+            Self::Log1p => libm::log1p(x.max(0.0)),
+        }
+    }
+
+    /// The number whose f is `z`.
+    pub fn restore(self, z: f64) -> f64 {
+        match self {
+            Self::Identity => z,
+            Self::Log { .. } => libm::exp(z),
+            Self::Log1p => libm::expm1(z),
+        }
+    }
+
+    fn is_usable(self) -> bool {
+        !matches!(self, Self::Log { floor } if !(floor > 0.0 && floor.is_finite()))
+    }
+}
+
+impl Scaling {
+    /// Whether numbers are seen relative to nothing of their own series.
+    pub fn is_standard(&self) -> bool {
+        *self == Self::Standard
+    }
+
+    /// How many rows up to a step decide what is read there, that of the step itself included.
+    pub fn reach(&self) -> usize {
+        match self {
+            Self::Standard => 1,
+            Self::Level { span, lags, .. } => lags.iter().map(|lag| lag.saturating_add(1)).fold((*span).max(1), usize::max),
+        }
+    }
+
+    /// How many numbers of a column are read at a step.
+    pub fn inputs_per_column(&self) -> usize {
+        1 + self.lags().len()
+    }
+
+    /// The steps back that are read besides the present one.
+    pub fn lags(&self) -> &[usize] {
+        match self {
+            Self::Standard => &[],
+            Self::Level { lags, .. } => lags,
+        }
+    }
+
+    /// Whether every setting lies within its bounds, for rows of `width` columns.
+    pub fn is_usable(&self, width: usize) -> bool {
+        match self {
+            Self::Standard => true,
+            Self::Level { transforms, span, lags } => {
+                let near = |steps: &usize| (1..MAX_REACH).contains(steps);
+                transforms.iter().all(|transform| transform.is_usable())
+                    && transforms.len() == width
+                    && near(span)
+                    && lags.iter().all(near)
+                    && lags.len() < MAX_REACH
+            }
+        }
+    }
+
+    /// How the numbers of `column` are seen after `recent`, rows `[n, width]` of which the last is the present one: relative to the level of
+    /// their own series. `None` with [`Standard`](Self::Standard), which looks at no row.
+    ///
+    /// # Panics
+    /// When `recent` has no row, or `column` is not below `width`.
+    pub fn level(&self, recent: &[f64], width: usize, column: usize) -> Option<Scale> {
+        let Self::Level { transforms, span, .. } = self else { return None };
+        let (transform, &span) = (transforms[column], span);
+        let rows = recent.len() / width;
+        let rows = &recent[rows.saturating_sub(span) * width..];
+        let (mut sum, mut size, mut n) = (0.0, 0.0, 0.0);
+        for row in rows.chunks_exact(width) {
+            let z = transform.apply(row[column]);
+            sum += z;
+            size += z.abs();
+            n += 1.0;
+        }
+        assert!(n > 0.0, "a level needs a row");
+        let unit = if transform == Transform::Identity && size > 0.0 { size / n } else { 1.0 };
+        Some(Scale { transform, center: sum / n, unit })
+    }
+}
+
+impl Scale {
+    /// `x` as the model sees it, at most [`MAX_DEVIATIONS`] away from 0.
+    pub fn apply(&self, x: f64) -> f32 {
+        ((self.transform.apply(x) - self.center) / self.unit).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS) as f32
+    }
+
+    /// The number that the model sees as `x`.
+    pub fn restore(&self, x: f32) -> f64 {
+        self.transform.restore(f64::from(x) * self.unit + self.center)
+    }
+}
