@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use minrnn::data::table::{
-    Classification, ClassificationConfig, Forecasting, ForecastingConfig, Numbers, Series, TableTask, Wanted, read_series, read_table,
+    Classification, ClassificationConfig, Forecasting, ForecastingConfig, Numbers, ScalingChoice, Series, TableTask, TimeColumn, Wanted,
+    read_series, read_table,
 };
 use minrnn::data::{Batch, IoKind, SequenceTask, Sequences, Tokenizer, TokenizerKind};
 use minrnn::rng::Purpose;
@@ -36,9 +37,9 @@ pub fn tokenizer_json(tokenizer: &Tokenizer) -> Vec<u8> {
 pub fn use_table(path: &Path) {
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let wanted = [
-        Wanted { numbers: Numbers::AllOthers, texts: names(&["id", "label"]) },
-        Wanted { numbers: Numbers::AllOthers, texts: Vec::new() },
-        Wanted { numbers: Numbers::Named(names(&["x"])), texts: Vec::new() },
+        Wanted { numbers: Numbers::AllOthers, texts: names(&["id", "label"]), time: TimeColumn::None },
+        Wanted { numbers: Numbers::AllOthers, texts: Vec::new(), time: TimeColumn::Found },
+        Wanted { numbers: Numbers::Named(names(&["x"])), texts: Vec::new(), time: TimeColumn::None },
     ];
     for wanted in wanted {
         let Ok(frame) = read_table(path, &wanted) else { continue };
@@ -49,15 +50,30 @@ pub fn use_table(path: &Path) {
             assert!(column.rows().iter().all(|&row| (row as usize) < column.distinct().len()));
         }
     }
-    let classify =
-        ClassificationConfig { columns: Vec::new(), target: "label".to_owned(), group: "id".to_owned(), train_fraction: 0.5, seed: 0 };
+    let classify = ClassificationConfig {
+        columns: Vec::new(),
+        target: "label".to_owned(),
+        group: "id".to_owned(),
+        time: TimeColumn::Found,
+        train_fraction: 0.5,
+        validates: false,
+        validation: None,
+        test: None,
+        seed: 0,
+    };
     let forecast = ForecastingConfig {
         columns: Vec::new(),
         target: names(&["x"]),
         group: None,
         horizon: 2,
-        season: 1,
+        season: 0,
+        time: TimeColumn::Found,
+        scaling: ScalingChoice::Standard,
+        quantiles: Vec::new(),
         train_fraction: 0.5,
+        validates: true,
+        validation: None,
+        test: None,
         seq_len: 3,
     };
     if let Ok(task) = Classification::open(path, classify) {
@@ -65,9 +81,12 @@ pub fn use_table(path: &Path) {
         use_description(path, &task);
     }
     for group in [None, Some("id".to_owned())] {
-        if let Ok(task) = Forecasting::open(path, ForecastingConfig { group, ..forecast.clone() }) {
-            use_task(&task);
-            use_description(path, &task);
+        for (scaling, quantiles) in [(ScalingChoice::Standard, Vec::new()), (ScalingChoice::Auto, vec![0.1, 0.5])] {
+            let config = ForecastingConfig { group: group.clone(), scaling, quantiles, ..forecast.clone() };
+            if let Ok(task) = Forecasting::open(path, &config) {
+                use_task(&task);
+                use_description(path, &task);
+            }
         }
     }
 }
@@ -105,13 +124,17 @@ pub fn use_task(task: &dyn SequenceTask) {
 
 fn expect_fits(task: &dyn SequenceTask, batch: &Batch) {
     let steps = batch.batch_size * batch.seq_len;
-    for (sequences, kind) in [(&batch.inputs, task.reads()), (&batch.targets, task.predicts())] {
+    // A target may be missing.
+    for (sequences, kind, is_whole) in [(&batch.inputs, task.reads(), true), (&batch.targets, task.predicts(), false)] {
         match (sequences, kind) {
             (Sequences::Tokens(tokens), IoKind::Tokens { n }) => {
                 assert!(tokens.len() == steps && tokens.iter().all(|&token| (token as usize) < n));
             }
             (Sequences::Values { values, width }, IoKind::Values { width: expected }) => {
-                assert!(*width == expected && values.len() == steps * width && values.iter().all(|value| !value.is_nan()));
+                assert!(*width == expected && values.len() == steps * width && values.iter().all(|value| !is_whole || !value.is_nan()));
+            }
+            (Sequences::Quantiles { values, width, levels }, IoKind::Values { width: expected }) => {
+                assert!(*width * levels.len() == expected && values.len() == steps * width && !is_whole);
             }
             _ => panic!("a batch holds {sequences:?} for {kind:?}"),
         }

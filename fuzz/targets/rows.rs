@@ -10,7 +10,7 @@ use minrnn::deployed::{Deployed, Groups, Listener, Surprise};
 use minrnn::generate::ModelIdentity;
 use minrnn::{Error, Result};
 use minrnn_fuzz::library::{TEXT, bpe, tokenizer_json};
-use minrnn_fuzz::{assert_same, file, folder, joined, packed_model, parts, seeds};
+use minrnn_fuzz::{file, folder, joined, packed_model, parts, seeds};
 use minrnn_model::{Classifier, MixerKind, ModelConfig, Normalization, Section, TableTask, WeightFormat};
 
 /// Sessions that are remembered.
@@ -21,10 +21,9 @@ fuzz_target!(
         let tables = ["g,x,y\na,1,2\nb,3,4\na,5,6\nc,7,8\nd,9,1e4\na,0,0\n", "y,z,x,g\n1,,\"2\",\"a,\n\"\"b\"\n-,1,2\n3,4,NaN,e\n1e9,0,0,é\n"];
         let mut seeds: Vec<Vec<u8>> = tables.iter().flat_map(|table| [&b"r"[..], b"o"].map(|how| joined(&[how, table.as_bytes()]))).collect();
         seeds.extend([&b"c"[..], b"b", b"p"].map(|how| joined(&[how, TEXT.as_bytes()])));
-        let (mut groups, model) = (Groups::new(&CLASSIFIER.model, task(), MAX_GROUPS).expect("there is room"), &CLASSIFIER.model);
-        let mut outputs = vec![0.0; model.outputs()];
+        let (mut groups, mut numbers) = (Groups::new(&CLASSIFIER.model, task(), MAX_GROUPS).expect("there is room"), Vec::new());
         for name in ["a", "b", "a", "c"] {
-            groups.step_values(name, &[0.5, -0.5], &mut outputs).expect("the numbers are finite");
+            groups.step(name, &[0.5, -0.5], &mut numbers).expect("the numbers are finite");
         }
         let path = folder().join("groups");
         groups.save(&path, &identity(&CLASSIFIER)).expect("it can be written");
@@ -58,6 +57,7 @@ static CLASSIFIER: LazyLock<Deployed> = LazyLock::new(|| {
         columns: vec!["x".into(), "y".into()],
         group: "g".into(),
         target: "c".into(),
+        time: None,
         classes: vec!["a".into(), "b".into()],
         normalization: Normalization { mean: vec![0.5; 2], deviation: vec![2.0; 2] },
     }));

@@ -31,13 +31,17 @@ pub struct TaskArgs {
     /// The column that names the sequence of a row [default: the table is one sequence]
     #[arg(long, value_name = "COLUMN")]
     group: Option<String>,
+    /// The column that tells when a row was [default: one that is called ds, date, time, timestamp or datetime; without one, rows are in order]
+    #[arg(long, value_name = "COLUMN")]
+    time: Option<String>,
     /// Columns of numbers to read, with commas between [default: classify: all others; forecast: the target]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     columns: Vec<String>,
     /// Forecast this many steps ahead [default: 1]
     #[arg(long, value_name = "N")]
     horizon: Option<usize>,
-    /// Steps of a season: forecasts are compared with the values of the season before [default: with the last value]
+    /// Steps of a season: forecasts are compared with the values of the season before [default: what is usual at the pace of the times, such as 12
+    /// months or 24 hours; without times, the last value]
     #[arg(long, value_name = "N")]
     season: Option<usize>,
     /// Forecast these quantiles of every value, rising, with 0.5 among them [default: 0.1,0.5,0.9]
@@ -73,6 +77,7 @@ impl TaskArgs {
             let given = [
                 ("--target", !self.target.is_empty()),
                 ("--group", self.group.is_some()),
+                ("--time", self.time.is_some()),
                 ("--columns", !self.columns.is_empty()),
                 ("--horizon", self.horizon.is_some()),
                 ("--season", self.season.is_some()),
@@ -90,6 +95,9 @@ impl TaskArgs {
         }
         if !self.columns.is_empty() {
             data.table.columns.clone_from(&self.columns);
+        }
+        if let Some(time) = &self.time {
+            data.table.time.clone_from(time);
         }
         if let Some(group) = &self.group {
             data.table.group.clone_from(group);

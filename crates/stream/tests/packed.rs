@@ -193,6 +193,7 @@ fn a_packed_classifier_keeps_its_columns_classes_and_means() {
     let config = ModelConfig { vocab_size: 0, input_width: 2, n_outputs: 3, ..tiny() };
     let tensors = common::drawn(&config, 4);
     let table = TableTask::Classify(Classifier {
+        time: None,
         columns: vec!["x".into(), "y".into()],
         group: "machine".into(),
         target: "state".into(),

@@ -63,6 +63,7 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
         prediction_memory(model.config(), &series)?.expect_room(args.memory.given())?;
     }
     let Some(predictions) = model.predict(task, &series, stop)? else { return stopped() };
+    tell_what_ended(&series);
     let table = as_csv(task, &series, &predictions);
     match &args.out {
         Some(path) => {
@@ -72,6 +73,20 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
         None => output::print(table)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says which series end before the newest, and are forecast from there on.
+fn tell_what_ended(series: &[Series]) {
+    let last = |series: &Series| series.times.last().copied();
+    let Some(newest) = series.iter().filter_map(last).max_by(f64::total_cmp) else { return };
+    let mut ended = series.iter().filter(|series| last(series).is_some_and(|last| last < newest));
+    let Some(first) = ended.next() else { return };
+    let (name, n) = (&first.name, 1 + ended.count());
+    let [end, newest] = [last(first).unwrap_or(newest), newest].map(|time| first.clock.write(time));
+    say(format_args!(
+        "{n} of {} sequences end before the newest ({newest}) and are forecast from their own end on: '{name}' from {end} on",
+        series.len()
+    ));
 }
 
 /// What predicts.
@@ -135,7 +150,8 @@ fn as_csv(task: &TableTask, series: &[Series], predictions: &[Prediction]) -> St
         TableTask::Forecast(forecaster) => {
             let step = "step".to_owned();
             let names: Vec<String> = forecaster.value_names().into_iter().map(|(name, _)| name).collect();
-            let header: Vec<&str> = forecaster.group.iter().chain([&step]).chain(&names).map(String::as_str).collect();
+            let header = forecaster.group.iter().chain(&forecaster.time).chain([&step]).chain(&names);
+            let header: Vec<&str> = header.map(String::as_str).collect();
             row(&header);
         }
     }
@@ -149,11 +165,13 @@ fn as_csv(task: &TableTask, series: &[Series], predictions: &[Prediction]) -> St
             }
             (TableTask::Forecast(forecaster), Prediction::Values(values)) => {
                 let places: Vec<usize> = forecaster.value_names().into_iter().map(|(_, place)| place).collect();
+                let times = series.next_times(forecaster.horizon).unwrap_or_default();
                 for (ahead, values) in values.chunks_exact(forecaster.target.len() * forecaster.n_quantiles()).enumerate() {
                     let values = places.iter().map(|&place| values[place].to_string());
                     let shown: Vec<String> = std::iter::once((ahead + 1).to_string()).chain(values).collect();
                     let name = forecaster.group.as_ref().map(|_| series.name.as_str());
-                    row(&name.into_iter().chain(shown.iter().map(String::as_str)).collect::<Vec<_>>());
+                    let time = times.get(ahead).map(String::as_str);
+                    row(&name.into_iter().chain(time).chain(shown.iter().map(String::as_str)).collect::<Vec<_>>());
                 }
             }
             _ => unreachable!("a task gives predictions of its kind"),

@@ -41,6 +41,9 @@ pub struct Classifier {
     pub group: String,
     /// The column with the class.
     pub target: String,
+    /// The column that tells when a row was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
     /// Names of the classes, in the order of the model's outputs.
     pub classes: Vec<String>,
     /// Means and deviations of `columns`.
@@ -58,6 +61,9 @@ pub struct Forecaster {
     pub group: Option<String>,
     /// Columns that are forecast.
     pub target: Vec<String>,
+    /// The column that tells when a row was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
     /// Steps ahead, H.
     pub horizon: usize,
     /// Steps of a season of the naive forecast; 0: the last value.
@@ -196,6 +202,14 @@ impl TableTask {
         match self {
             Self::Classify(classifier) => Some(&classifier.group),
             Self::Forecast(forecaster) => forecaster.group.as_deref(),
+        }
+    }
+
+    /// The column that tells when a row was, where there is one.
+    pub fn time(&self) -> Option<&str> {
+        match self {
+            Self::Classify(classifier) => classifier.time.as_deref(),
+            Self::Forecast(forecaster) => forecaster.time.as_deref(),
         }
     }
 
@@ -370,6 +384,7 @@ mod tests {
             columns: vec!["x".into(), "y".into()],
             group: "machine".into(),
             target: "state".into(),
+            time: None,
             classes: vec!["good".into(), "worn".into(), "broken".into()],
             normalization: Normalization { mean: vec![1.0, -2.0], deviation: vec![0.5, 4.0] },
         })
@@ -383,6 +398,7 @@ mod tests {
             columns,
             group: None,
             target,
+            time: None,
             horizon: 2,
             season: 0,
             normalization,

@@ -147,6 +147,9 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         },
     };
     print_model(&checkpoint, args.json)?;
+    if args.data.is_some() && same_file(args.data.as_deref(), experiment.data.path.as_deref()) {
+        say("this is the file that the model has learned from: it says nothing of how well others are predicted");
+    }
     for (name, mut set) in sets {
         let Some(evaluation) = compare(&model, &mut *set, comparison.as_deref_mut(), stop)? else { return Ok(stopped()) };
         if !evaluation.loss.is_finite()
@@ -163,6 +166,12 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         print_comparison(&**comparison, args.json).context(NO_STDOUT)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether both are there and the same.
+fn same_file(one: Option<&Path>, other: Option<&Path>) -> bool {
+    let real = |path: Option<&Path>| path.and_then(|path| path.canonicalize().ok());
+    real(one).is_some_and(|one| real(other) == Some(one))
 }
 
 /// Says that a stop was asked for.
@@ -281,7 +290,7 @@ fn print(name: &str, evaluation: &Evaluation, json: bool) -> io::Result<()> {
                 loss / std::f64::consts::LN_2,
                 100.0 * accuracy
             ),
-            None => writeln!(out, "{name}: mean squared error {loss:.6}, {n_scored} predictions"),
+            None => writeln!(out, "{name}: loss {loss:.6}, {n_scored} predictions"),
         }
     }
 }

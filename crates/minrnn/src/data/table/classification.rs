@@ -13,7 +13,7 @@ use rand::seq::SliceRandom;
 use super::confusion::Confusion;
 use super::measure::{Comparison, Measure};
 use super::series::{Series, labels};
-use super::{Chunk, Frame, Numbers, Wanted, WholeSeries, normalization, read_table};
+use super::{Chunk, Frame, Numbers, TimeColumn, Wanted, WholeSeries, normalization, read_table};
 use crate::data::batch::{check_shape, expect_index};
 use crate::data::{Batch, BatchSource, EvaluationSet, IoKind, SequenceTask, Sequences};
 use crate::rng::{self, Purpose};
@@ -30,6 +30,8 @@ pub struct ClassificationConfig {
     pub target: String,
     /// The column that names the sequence of a row.
     pub group: String,
+    /// The column that tells when a row was.
+    pub time: TimeColumn,
     /// Share of the sequences that is not held out.
     pub train_fraction: f64,
     /// Whether a part that is held out chooses the best checkpoint.
@@ -105,12 +107,13 @@ impl Classification {
         let names = classes_of(&own, &config.target).map_err(|error| error.in_file(path))?;
         // Columns that were not named are those of the training file.
         let columns = own.names.clone();
+        let time = own.time.clone().map_or(TimeColumn::None, TimeColumn::Named);
         let mut gathered = Gathered::default();
         let trained = gathered.add(&own, &names, &config.target).map_err(|error| error.in_file(path))?;
         let mut frames = vec![(path.to_owned(), own)];
         let mut read = |path: &Option<PathBuf>| -> Result<Option<Vec<usize>>> {
             let Some(path) = path else { return Ok(None) };
-            let frame = read_table(path, &Wanted::named(&columns, config.texts()))?;
+            let frame = read_table(path, &Wanted { time: time.clone(), ..Wanted::named(&columns, config.texts()) })?;
             let places = gathered.add(&frame, &names, &config.target).map_err(|error| error.in_file(path))?;
             frames.push((path.to_owned(), frame));
             Ok(Some(places))
@@ -133,6 +136,8 @@ impl Classification {
             normalization::expect_near(&normalization, frame).map_err(|error| error.in_file(path))?;
         }
         let Gathered { series, classes } = gathered;
+        // What was found is named from now on.
+        let config = ClassificationConfig { time, ..config };
         let table = Table { series: series.into(), classes: classes.into(), normalization, names, columns, config, parts };
         Ok(Self { table: Arc::new(table) })
     }
@@ -146,6 +151,7 @@ impl Classification {
             columns: classifier.columns.clone(),
             target: classifier.target.clone(),
             group: classifier.group.clone(),
+            time: classifier.time.clone().map_or(TimeColumn::None, TimeColumn::Named),
             train_fraction: 1.0,
             validates: false,
             validation: None,
@@ -182,8 +188,8 @@ impl ClassificationConfig {
 
     fn wanted(&self) -> Wanted {
         match self.columns.is_empty() {
-            true => Wanted { numbers: Numbers::AllOthers, texts: self.texts() },
-            false => Wanted::named(&self.columns, self.texts()),
+            true => Wanted { numbers: Numbers::AllOthers, texts: self.texts(), time: self.time.clone() },
+            false => Wanted { time: self.time.clone(), ..Wanted::named(&self.columns, self.texts()) },
         }
     }
 }
@@ -291,6 +297,10 @@ impl SequenceTask for Classification {
             group: table.config.group.clone(),
             target: table.config.target.clone(),
             classes: table.names.clone(),
+            time: match &table.config.time {
+                TimeColumn::Named(name) => Some(name.clone()),
+                _ => None,
+            },
             normalization: table.normalization.clone(),
         };
         serde_json::to_value(TableTask::Classify(classifier)).ok()

@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
+use super::times::KNOWN_NAMES;
 use crate::suggestion::suggestion;
 use crate::{Error, Result};
 
@@ -13,6 +14,31 @@ pub struct Wanted {
     pub numbers: Numbers,
     /// Columns of names, such as groups and labels; any cell is one.
     pub texts: Vec<String>,
+    /// The column that tells when a row was.
+    pub time: TimeColumn,
+}
+
+/// The column that tells when a row was.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum TimeColumn {
+    /// There is none: rows are in the order of time.
+    #[default]
+    None,
+    /// This one.
+    Named(String),
+    /// One that is called ds, date, time, timestamp or datetime, if there is one that was not asked for by name.
+    Found,
+}
+
+impl TimeColumn {
+    /// What a setting says: nothing for none, `auto`, or a name.
+    pub fn of_setting(setting: &str) -> Self {
+        match setting {
+            "" => Self::None,
+            "auto" => Self::Found,
+            name => Self::Named(name.to_owned()),
+        }
+    }
 }
 
 /// Columns of numbers.
@@ -28,7 +54,9 @@ pub enum Numbers {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Positions {
     pub numbers: Vec<usize>,
+    /// Those of the times last, where there are times.
     pub texts: Vec<usize>,
+    pub has_times: bool,
 }
 
 impl Wanted {
@@ -39,7 +67,18 @@ impl Wanted {
     pub(super) fn positions(&self, header: &[String]) -> Result<Positions> {
         let index = Index::new(header);
         let all = |names: &[String]| names.iter().map(|name| index.position(name)).collect::<Result<Vec<_>>>();
-        let texts = all(&self.texts)?;
+        let mut texts = all(&self.texts)?;
+        let time = match &self.time {
+            TimeColumn::None => None,
+            TimeColumn::Named(name) => Some(index.position(name)?),
+            TimeColumn::Found => {
+                let is_named =
+                    |name: &String| self.texts.contains(name) || matches!(&self.numbers, Numbers::Named(names) if names.contains(name));
+                let is_time = |name: &str| KNOWN_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name));
+                header.iter().position(|name| is_time(name) && !is_named(name))
+            }
+        };
+        texts.extend(time);
         let numbers = match &self.numbers {
             Numbers::Named(names) => all(names)?,
             // An index that pandas adds is no column of the table.
@@ -58,7 +97,7 @@ impl Wanted {
                 header.iter().take(24).map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
             )));
         }
-        Ok(Positions { numbers, texts })
+        Ok(Positions { numbers, texts, has_times: time.is_some() })
     }
 }
 
@@ -114,9 +153,10 @@ mod tests {
         let header: Vec<String> = (0..1 << 16).map(|at| format!("column {at:05}")).collect();
         let backwards: Vec<String> = header.iter().rev().cloned().collect();
         let started = Instant::now();
-        let named = Wanted { numbers: Numbers::Named(backwards.clone()), texts: Vec::new() }.positions(&header).unwrap();
+        let named =
+            Wanted { numbers: Numbers::Named(backwards.clone()), texts: Vec::new(), time: TimeColumn::None }.positions(&header).unwrap();
         assert_eq!(named.numbers, (0..1 << 16).rev().collect::<Vec<_>>());
-        let texts = Wanted { numbers: Numbers::AllOthers, texts: header[1..].to_vec() }.positions(&header).unwrap();
+        let texts = Wanted { numbers: Numbers::AllOthers, texts: header[1..].to_vec(), time: TimeColumn::None }.positions(&header).unwrap();
         assert_eq!(texts.numbers, [0]);
         let frame = super::super::frame::Frame::new(&header, &named);
         assert_eq!(frame.columns(&header), named.numbers);

@@ -198,11 +198,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::data::table::Numbers;
+    use crate::data::table::{Numbers, TimeColumn};
 
     fn wanted(numbers: &[&str], texts: &[&str]) -> Wanted {
         let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-        Wanted { numbers: Numbers::Named(owned(numbers)), texts: owned(texts) }
+        Wanted { numbers: Numbers::Named(owned(numbers)), texts: owned(texts), time: TimeColumn::None }
     }
 
     fn refusal(table: impl AsRef<[u8]>) -> String {
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(frame.numbers, [[-25.0, 4.0, 6.0], [1.0, 3.0, 5.0]]);
         assert_eq!((frame.texts[0].distinct(), frame.texts[0].rows()), (&["a".to_owned(), "b,\"c".to_owned()][..], &[0, 1, 0][..]));
         assert_eq!(frame.names, ["x", "y"]);
-        let others = Wanted { numbers: Numbers::AllOthers, texts: vec!["id".to_owned()] };
+        let others = Wanted { numbers: Numbers::AllOthers, texts: vec!["id".to_owned()], time: TimeColumn::None };
         assert_eq!(read(table.as_bytes(), &others).unwrap().names, ["y", "x"]);
     }
 
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_column_twice_is_refused_where_it_would_be_read() {
-        let others = Wanted { numbers: Numbers::AllOthers, texts: vec!["id".to_owned()] };
+        let others = Wanted { numbers: Numbers::AllOthers, texts: vec!["id".to_owned()], time: TimeColumn::None };
         let refused = |table: &str, wanted: &Wanted| read(table.as_bytes(), wanted).unwrap_err().to_string();
         let sentence = "the column 'x' is there twice; give its columns different names";
         assert_eq!(refused("id,x,y, x\na,1,2,3", &others), sentence);

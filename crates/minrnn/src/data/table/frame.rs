@@ -26,6 +26,8 @@ pub struct Frame {
     pub numbers: Vec<Vec<f64>>,
     /// The columns of names, in the order they were wanted.
     pub texts: Vec<Texts>,
+    /// The name of the column of times, which is the last one of `texts` then.
+    pub time: Option<String>,
     /// Where the rows stand in the file.
     pub(super) places: Locations,
 }
@@ -60,14 +62,15 @@ impl Frame {
         let names: Vec<String> = positions.numbers.iter().map(|&at| header[at].clone()).collect();
         let numbers = vec![Vec::new(); names.len()];
         let texts = positions.texts.iter().map(|_| Texts::default()).collect();
-        Self { names, numbers, texts, places: Locations::default() }
+        let time = positions.texts.last().filter(|_| positions.has_times).map(|&at| header[at].clone());
+        Self { names, numbers, texts, time, places: Locations::default() }
     }
 
     /// Without rows, for columns of numbers of these names.
     #[cfg(test)]
     pub(super) fn of(names: &[&str]) -> Self {
         let header: Vec<String> = names.iter().map(ToString::to_string).collect();
-        Self::new(&header, &Positions { numbers: (0..names.len()).collect(), texts: Vec::new() })
+        Self::new(&header, &Positions { numbers: (0..names.len()).collect(), texts: Vec::new(), has_times: false })
     }
 
     /// Number of rows.
@@ -105,11 +108,11 @@ impl Frame {
 }
 
 impl Wanted {
-    /// These columns of numbers once each, and these of texts.
+    /// These columns of numbers once each, and these of texts, without times.
     pub(super) fn named<'a>(numbers: impl IntoIterator<Item = &'a String>, texts: Vec<String>) -> Self {
         let mut seen = HashSet::new();
         let names = numbers.into_iter().filter(|&name| seen.insert(name)).cloned().collect();
-        Self { numbers: super::Numbers::Named(names), texts }
+        Self { numbers: super::Numbers::Named(names), texts, time: super::TimeColumn::None }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tables of a user's own: sequences of numbers from CSV or Parquet files, to classify or to forecast.
 //!
-//! A table is in long form: one row for each time step, in the order of time. A column may name the sequence that a row belongs to (a
+//! A table is in long form: one row for each time step, in the order of time or with a column that tells it. A column may name the sequence that a row belongs to (a
 //! machine, a patient, a meter); without one the whole table is one sequence. Sequences may have different lengths, and their rows may lie
 //! between each other.
 //!
@@ -28,6 +28,7 @@ mod series;
 mod table_task;
 #[cfg(test)]
 mod tests;
+mod times;
 mod whole_series;
 
 use std::io::Read;
@@ -37,7 +38,7 @@ use bytes::Bytes;
 
 pub use self::classification::{Classification, ClassificationConfig};
 pub(crate) use self::columns::twice;
-pub use self::columns::{Numbers, Wanted};
+pub use self::columns::{Numbers, TimeColumn, Wanted};
 pub use self::confusion::{Confusion, OfClass};
 pub use self::forecasting::{Forecasting, ForecastingConfig, ScalingChoice};
 pub use self::frame::{Frame, Texts};
@@ -46,6 +47,7 @@ pub use self::rows::{Arrival, Row, Rows};
 pub use self::seasonal_naive::SeasonalNaive;
 pub use self::series::Series;
 pub use self::table_task::read_series;
+pub use self::times::{Clock, Step};
 pub use self::whole_series::{Chunk, WholeSeries};
 use super::source::Source;
 use crate::{Error, Result};

@@ -198,6 +198,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::data::table::TimeColumn;
     use crate::data::table::{Numbers, read_table};
 
     const SCHEMA: &str = "message table {
@@ -241,7 +242,7 @@ mod tests {
 
     fn wanted(numbers: &[&str], texts: &[&str]) -> Wanted {
         let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-        Wanted { numbers: Numbers::Named(owned(numbers)), texts: owned(texts) }
+        Wanted { numbers: Numbers::Named(owned(numbers)), texts: owned(texts), time: TimeColumn::None }
     }
 
     fn refusal(numbers: &[&str], texts: &[&str]) -> String {

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::columns::{Numbers, Wanted};
+use super::columns::{Numbers, TimeColumn, Wanted};
 use super::csv::{Records, number};
 use crate::{Error, Result};
 
@@ -39,7 +39,11 @@ impl<R: Read> Rows<R> {
     pub fn new(source: R, columns: &[String], group: Option<&str>) -> Result<Self> {
         let mut records = Records::new(source)?;
         let header = records.header()?;
-        let wanted = Wanted { numbers: Numbers::Named(columns.to_vec()), texts: group.map(str::to_owned).into_iter().collect() };
+        let wanted = Wanted {
+            numbers: Numbers::Named(columns.to_vec()),
+            texts: group.map(str::to_owned).into_iter().collect(),
+            time: TimeColumn::None,
+        };
         let positions = wanted.positions(&header)?;
         Ok(Self { records, header, columns: positions.numbers, group: positions.texts.first().copied(), values: Vec::new() })
     }

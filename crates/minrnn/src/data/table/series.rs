@@ -1,6 +1,7 @@
 //! The sequences of a table.
 
 use super::frame::{Frame, Texts};
+use super::times::{Clock, Step, Times};
 use crate::{Error, Result};
 
 /// A sequence of T steps of `width` numbers.
@@ -12,6 +13,10 @@ pub struct Series {
     pub values: Vec<f64>,
     /// Numbers at each step.
     pub width: usize,
+    /// When the steps were, rising; empty where no column tells.
+    pub times: Vec<f64>,
+    /// How the times are written.
+    pub clock: Clock,
 }
 
 impl Series {
@@ -36,6 +41,55 @@ impl Series {
         self.values.chunks_exact(self.width)
     }
 
+    /// Puts the steps in the order of their times.
+    ///
+    /// # Errors
+    /// When two have the same.
+    fn put_in_order(&mut self) -> Result<()> {
+        if self.times.windows(2).any(|pair| pair[0] > pair[1]) {
+            let mut order: Vec<usize> = (0..self.times.len()).collect();
+            order.sort_by(|&a, &b| self.times[a].total_cmp(&self.times[b]));
+            self.values = order.iter().flat_map(|&at| self.step(at)).copied().collect();
+            self.times = order.iter().map(|&at| self.times[at]).collect();
+        }
+        self.expect_rising()
+    }
+
+    /// Refuses steps that are not later than the ones before.
+    fn expect_rising(&self) -> Result<()> {
+        let Some(at) = self.times.windows(2).position(|pair| pair[0] >= pair[1]) else { return Ok(()) };
+        let of = if self.name.is_empty() { "the table".to_owned() } else { format!("the sequence '{}'", self.name) };
+        let [before, time] = [at, at + 1].map(|at| self.clock.write(self.times[at]));
+        Err(Error::Data(match before == time {
+            true => format!("{of} has two rows of the time {time}, expected one; is the group column the right one?"),
+            false => format!("{of} goes on with {time} after {before}; expected a later time"),
+        }))
+    }
+
+    /// Adds the steps of `later`, the same sequence in another file.
+    ///
+    /// # Errors
+    /// When they are not later.
+    pub(super) fn extend(&mut self, later: Self) -> Result<()> {
+        if self.clock != later.clock || self.times.is_empty() != later.times.is_empty() {
+            return Err(Error::Data("its times are written in another way than those of the training file".to_owned()));
+        }
+        self.values.extend(later.values);
+        self.times.extend(later.times);
+        self.expect_rising()
+    }
+
+    /// The time from one step to the next; none where no column tells.
+    pub fn time_step(&self) -> Option<Step> {
+        self.clock.step(&self.times)
+    }
+
+    /// The times of the next `n` steps as they would be written; none where no column tells.
+    pub fn next_times(&self, n: usize) -> Option<Vec<String>> {
+        let (step, &last) = (self.time_step()?, self.times.last()?);
+        Some(self.clock.go_on(last, step, n).into_iter().map(|time| self.clock.write(time)).collect())
+    }
+
     /// The sequences of `frame`, its rows told apart by `groups`, in the order of their first rows.
     ///
     /// # Errors
@@ -50,7 +104,12 @@ impl Series {
     /// When a sequence has fewer.
     pub(super) fn of_at_least(frame: &Frame, groups: Option<&Texts>, least: usize) -> Result<Vec<Self>> {
         let width = frame.names.len();
-        let new = |name: &str| Self { name: name.to_owned(), values: Vec::new(), width };
+        let times = match (&frame.time, frame.texts.last()) {
+            (Some(name), Some(cells)) => Some((name, cells, Times::parse(name, cells)?)),
+            _ => None,
+        };
+        let clock = times.as_ref().map_or(Clock::Number, |(_, _, times)| times.clock);
+        let new = |name: &str| Self { name: name.to_owned(), values: Vec::new(), width, times: Vec::new(), clock };
         let mut series: Vec<Self> = match groups {
             Some(groups) => groups.distinct().iter().map(|name| new(name)).collect(),
             None => vec![new("")],
@@ -58,7 +117,9 @@ impl Series {
         for row in 0..frame.n_rows() {
             let at = groups.map_or(0, |groups| groups.rows()[row] as usize);
             series[at].values.extend(frame.numbers.iter().map(|column| column[row]));
+            series[at].times.extend(times.as_ref().map(|(_, cells, times)| times.value(cells.rows()[row])));
         }
+        series.iter_mut().try_for_each(Self::put_in_order)?;
         match series.iter().find(|series| series.len() < least) {
             None => Ok(series),
             Some(short) if short.name.is_empty() => Err(Error::Data("it has 1 row, expected a sequence of at least 2".to_owned())),

@@ -5,7 +5,7 @@ use std::path::Path;
 use minrnn_model::TableTask;
 
 use super::series::Series;
-use super::{Wanted, normalization, read_table};
+use super::{TimeColumn, Wanted, normalization, read_table};
 use crate::Result;
 
 /// The sequences of the file `path`, as the model of `task` reads them; classes and values to come need not be there.
@@ -14,7 +14,9 @@ use crate::Result;
 /// When the file cannot be read, lacks a column, or has a number far from all that was trained on.
 pub fn read_series(task: &TableTask, path: &Path) -> Result<Vec<Series>> {
     let group = task.group();
-    let frame = read_table(path, &Wanted::named(task.columns(), group.into_iter().map(str::to_owned).collect()))?;
+    let time = task.time().map_or(TimeColumn::None, |name| TimeColumn::Named(name.to_owned()));
+    let wanted = Wanted::named(task.columns(), group.into_iter().map(str::to_owned).collect());
+    let frame = read_table(path, &Wanted { time, ..wanted })?;
     let near = normalization::expect_near(task.of_table(), &frame);
     near.and_then(|()| Series::of(&frame, group.map(|_| &frame.texts[0]))).map_err(|error| error.in_file(path))
 }

@@ -28,6 +28,7 @@ fn forecasting(target: &[&str], horizon: usize) -> ForecastingConfig {
         group: None,
         horizon,
         season: 0,
+        time: TimeColumn::None,
         scaling: ScalingChoice::Standard,
         quantiles: Vec::new(),
         train_fraction: 0.5,
@@ -247,6 +248,35 @@ fn files_for_validation_and_test_follow_the_sequences_of_the_same_name() {
     assert!(task.has_test_file());
 }
 
+#[test]
+fn times_put_rows_in_order_and_tell_the_season() {
+    let file = write_table("ds,id,x\n2024-03,a,3\n2024-01,a,1\n2024-02,a,2\n2024-04,a,4\n2024-05,a,5\n2024-01,b,9\n2024-02,b,8\n");
+    let config = ForecastingConfig { group: Some("id".to_owned()), time: TimeColumn::Found, ..forecasting(&["x"], 1) };
+    let task = Forecasting::open(file.path(), &config).unwrap();
+    let Some(TableTask::Forecast(forecaster)) = task.description().map(|value| TableTask::from_json(value, 1, 1).unwrap()) else {
+        panic!()
+    };
+    assert_eq!((forecaster.season, forecaster.time.as_deref()), (12, Some("ds")));
+    let series = read_series(&TableTask::Forecast(forecaster), file.path()).unwrap();
+    assert_eq!((&series[0].values, series[0].next_times(2).unwrap()), (&vec![1.0, 2.0, 3.0, 4.0, 5.0], owned(&["2024-06", "2024-07"])));
+    let refused = |text: &str| Forecasting::open(write_table(text).path(), &config).unwrap_err().to_string();
+    assert!(refused("ds,id,x\n2024-01,a,3\n2024-01,a,1\n2024-02,a,2\n").contains("the sequence 'a' has two rows of the time 2024-01"));
+    assert!(refused("ds,id,x\n2024-01,a,3\nlater,a,1\n").contains("the column 'ds' holds 'later'"));
+    // The test file goes on, or is refused.
+    let open = |text: &str| {
+        let test = write_table(text);
+        Forecasting::open(file.path(), &ForecastingConfig { test: Some(test.path().to_owned()), validates: false, ..config.clone() })
+            .map(drop)
+    };
+    open("id,x,ds\na,7,2024-07\na,6,2024-06\n").unwrap();
+    assert!(open("id,x,ds\na,6,2024-05\n").unwrap_err().to_string().contains("two rows of the time 2024-05"));
+    assert!(open("id,x,ds\na,6,2023-05\n").unwrap_err().to_string().contains("goes on with 2023-05 after 2024-05"));
+    // A column that is asked for is no column of times.
+    let read = ForecastingConfig { columns: owned(&["x", "time"]), time: TimeColumn::Found, ..forecasting(&["x"], 1) };
+    let numbers = write_table("time,x\n1,1\n0,2\n1,3\n0,4\n1,5\n0,6\n");
+    assert_eq!(Forecasting::open(numbers.path(), &read).unwrap().reads(), crate::data::IoKind::Values { width: 2 });
+}
+
 fn scored_values(batch: &Batch) -> impl Iterator<Item = f32> {
     let mask = batch.mask.as_ref().unwrap();
     batch.targets.values().iter().zip(mask).filter(|(_, mask)| **mask != 0.0).map(|(&x, _)| x)
@@ -293,6 +323,7 @@ fn of_classes() -> ClassificationConfig {
         columns: Vec::new(),
         target: "class".to_owned(),
         group: "id".to_owned(),
+        time: TimeColumn::None,
         train_fraction: 0.6,
         validates: true,
         validation: None,

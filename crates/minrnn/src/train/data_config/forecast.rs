@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DataConfig, Source, TableConfig, TaskSpec};
 use crate::data::IoKind;
-use crate::data::table::{Forecasting, ForecastingConfig, ScalingChoice};
+use crate::data::table::{Forecasting, ForecastingConfig, ScalingChoice, TimeColumn};
 use crate::train::check::require;
 use crate::train::train_config::TrainConfig;
 use crate::{Error, Needed, Result};
@@ -40,7 +40,8 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
 pub struct ForecastConfig {
     /// How many steps ahead are predicted. Default 1.
     pub horizon: usize,
-    /// Steps of a season of the naive forecast that the model is compared with. Default 0: the last value.
+    /// Steps of a season of the naive forecast that the model is compared with, and of the level that numbers are seen relative to. Default 0: what is
+    /// usual at the pace of the column of times (12 months, 7 days, 24 hours, …), without one the last value.
     pub season: usize,
     /// What the numbers of a series are seen relative to: `auto`, `standard`, `mean`, `log` or `log1p`. Default `standard`.
     pub scaling: ScalingChoice,
@@ -60,7 +61,7 @@ impl DataConfig {
     /// # Errors
     /// When no column is named to be forecast, or one twice.
     pub fn forecasting(&self, train: &TrainConfig) -> Result<ForecastingConfig> {
-        let TableConfig { columns, target, group, validation, test } = &self.table;
+        let TableConfig { columns, target, group, time, validation, test } = &self.table;
         let ForecastConfig { horizon, season, scaling, quantiles } = self.forecast.clone();
         if target.is_empty() {
             return Err(Error::needed(Needed::Target, "to forecast, name the columns that are to be predicted"));
@@ -77,6 +78,7 @@ impl DataConfig {
             season,
             scaling,
             quantiles,
+            time: TimeColumn::of_setting(time),
             train_fraction: self.train_fraction,
             validates: train.validates(),
             validation: validation.clone(),

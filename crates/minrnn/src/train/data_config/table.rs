@@ -19,6 +19,9 @@ pub struct TableConfig {
     pub target: Vec<String>,
     /// The column that names the sequence of a row. Default none: the table is one sequence.
     pub group: String,
+    /// The column that tells when a row was, by which the rows of a sequence are put in order and forecasts go on; `auto` takes one that is called
+    /// ds, date, time, timestamp or datetime. Default none: rows are in the order of time.
+    pub time: String,
     /// A table of which nothing is trained on before it has chosen the best checkpoint. Default none: a part is held out where `train.keep` is
     /// `best`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -32,7 +32,8 @@ use self::scaling::{Columns, Seen};
 use self::windows::ForecastWindows;
 use super::measure::Comparison;
 use super::series::Series;
-use super::{Frame, Wanted, WholeSeries, normalization, read_table};
+use super::times::Step;
+use super::{Frame, TimeColumn, Wanted, WholeSeries, normalization, read_table};
 use crate::data::batch::{check_shape, expect_index};
 use crate::data::{Batch, BatchSource, EvaluationSet, IoKind, SequenceTask, Sequences};
 use crate::rng::Purpose;
@@ -49,8 +50,10 @@ pub struct ForecastingConfig {
     pub group: Option<String>,
     /// How many steps ahead are predicted, H.
     pub horizon: usize,
-    /// Steps of a season of the naive forecast; 0: the last value.
+    /// Steps of a season of the naive forecast; 0: what is usual at the pace of the column of times, without one the last value.
     pub season: usize,
+    /// The column that tells when a row was.
+    pub time: TimeColumn,
     /// What numbers are seen relative to.
     pub scaling: ScalingChoice,
     /// The quantiles that are predicted, rising, the median among them; none: the mean.
@@ -101,7 +104,7 @@ impl Gathered {
         let least = if self.series.is_empty() { 2 } else { 1 };
         for series in Series::of_at_least(frame, config.group.as_ref().map(|_| &frame.texts[0]), least)? {
             match self.places.get(&series.name) {
-                Some(&at) => self.series[at].values.extend(series.values),
+                Some(&at) => self.series[at].extend(series)?,
                 None => {
                     self.places.insert(series.name.clone(), self.series.len());
                     self.series.push(series);
@@ -142,25 +145,28 @@ impl Forecasting {
             }
         };
         let bounds = gathered.series.iter().enumerate().map(bounds).collect();
-        let task = Self::new(gathered.series.into(), bounds, config).map_err(|error| error.in_file(path))?;
+        let time = frames.first().and_then(|(_, frame)| frame.time.clone());
+        let task = Self::new(gathered.series.into(), bounds, config, time).map_err(|error| error.in_file(path))?;
         frames.iter().try_for_each(|(path, frame)| task.table.expect_near(frame).map_err(|error| error.in_file(path)))?;
         Ok(task)
     }
 
-    fn new(series: Arc<[Series]>, bounds: Vec<Bounds>, config: &ForecastingConfig) -> Result<Self> {
+    fn new(series: Arc<[Series]>, bounds: Vec<Bounds>, config: &ForecastingConfig, time: Option<String>) -> Result<Self> {
         let Wanted { numbers, .. } = config.wanted();
         let super::Numbers::Named(names) = numbers else { unreachable!("the columns are named") };
         let place = |name: &String| names.iter().position(|other| other == name).expect("the column was asked for");
         let predicted: Vec<usize> = config.target.iter().map(place).collect();
         let read_targets = Some(&predicted[..]).filter(|targets| targets.iter().all(|&at| at < config.read().len()));
-        let columns = Columns { names: config.read(), targets: &predicted, read_targets, season: config.season, horizon: config.horizon };
+        let season = if config.season == 0 { usual_season(&series) } else { config.season };
+        let columns = Columns { names: config.read(), targets: &predicted, read_targets, season, horizon: config.horizon };
         let Seen { scaling, normalization, target_normalization, of_table } = Seen::fit(config.scaling, &series, &bounds, &columns)?;
         let forecaster = Forecaster {
             columns: config.read().to_vec(),
             group: config.group.clone(),
             target: config.target.clone(),
             horizon: config.horizon,
-            season: config.season,
+            season,
+            time,
             normalization,
             target_normalization,
             scaling,
@@ -185,6 +191,7 @@ impl Forecasting {
             group: forecaster.group.clone(),
             horizon: forecaster.horizon,
             season: forecaster.season,
+            time: forecaster.time.clone().map_or(TimeColumn::None, TimeColumn::Named),
             scaling: ScalingChoice::Standard,
             quantiles: forecaster.quantiles.clone(),
             train_fraction: 1.0,
@@ -207,13 +214,20 @@ impl Forecasting {
     }
 }
 
+/// The season that is usual at the pace of most series.
+fn usual_season(series: &[Series]) -> usize {
+    let mut seasons: Vec<usize> = series.iter().filter_map(Series::time_step).map(Step::season).collect();
+    seasons.sort_unstable();
+    seasons.get(seasons.len() / 2).copied().unwrap_or(0)
+}
+
 impl ForecastingConfig {
     fn read(&self) -> &[String] {
         if self.columns.is_empty() { &self.target } else { &self.columns }
     }
 
     fn wanted(&self) -> Wanted {
-        Wanted::named(self.read().iter().chain(&self.target), self.group.iter().cloned().collect())
+        Wanted { time: self.time.clone(), ..Wanted::named(self.read().iter().chain(&self.target), self.group.iter().cloned().collect()) }
     }
 }
 

@@ -158,9 +158,10 @@ fn deviations(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::table::Clock;
 
     fn series(values: &[f64]) -> Vec<Series> {
-        vec![Series { name: "a".to_owned(), values: values.to_vec(), width: 1 }]
+        vec![Series { name: "a".to_owned(), values: values.to_vec(), width: 1, times: Vec::new(), clock: Clock::Number }]
     }
 
     fn fit(choice: ScalingChoice, values: &[f64]) -> Result<Seen> {
