@@ -49,7 +49,20 @@ fn classifier(scratch: &Scratch) -> String {
     let args = ["--task", "classify", "--data", &data, "--group", "machine", "--target", "state"];
     packed(
         scratch,
-        &trained(scratch, &args, &["max_iterations=60", "eval_every=30", "lr=0.01", "batch_size=16", "train_fraction=0.6", "refit=false"]),
+        &trained(
+            scratch,
+            &args,
+            &[
+                "max_iterations=60",
+                "eval_every=30",
+                "lr=0.01",
+                "batch_size=16",
+                "train_fraction=0.6",
+                "refit=false",
+                "mixer=min-gru",
+                "pooling=last",
+            ],
+        ),
     )
 }
 
