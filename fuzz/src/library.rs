@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use minrnn::data::table::{
-    Classification, ClassificationConfig, Forecasting, ForecastingConfig, Numbers, ScalingChoice, Series, TableTask, TimeColumn, Wanted,
-    read_series, read_table,
+    Classification, ClassificationConfig, Forecasting, ForecastingConfig, Missing, Numbers, ScalingChoice, Series, TableTask, TimeColumn,
+    Wanted, read_series, read_table,
 };
 use minrnn::data::{Batch, IoKind, SequenceTask, Sequences, Tokenizer, TokenizerKind};
 use minrnn::rng::Purpose;
@@ -37,14 +37,14 @@ pub fn tokenizer_json(tokenizer: &Tokenizer) -> Vec<u8> {
 pub fn use_table(path: &Path) {
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let wanted = [
-        Wanted { numbers: Numbers::AllOthers, texts: names(&["id", "label"]), time: TimeColumn::None },
-        Wanted { numbers: Numbers::AllOthers, texts: Vec::new(), time: TimeColumn::Found },
-        Wanted { numbers: Numbers::Named(names(&["x"])), texts: Vec::new(), time: TimeColumn::None },
+        Wanted { numbers: Numbers::AllOthers, texts: names(&["id", "label"]), time: TimeColumn::None, may_miss: true },
+        Wanted { numbers: Numbers::AllOthers, texts: Vec::new(), time: TimeColumn::Found, may_miss: true },
+        Wanted { numbers: Numbers::Named(names(&["x"])), texts: Vec::new(), time: TimeColumn::None, may_miss: true },
     ];
     for wanted in wanted {
         let Ok(frame) = read_table(path, &wanted) else { continue };
         assert!(frame.n_rows() > 0 && frame.numbers.iter().all(|column| column.len() == frame.n_rows()));
-        assert!(frame.numbers.iter().flatten().all(|number| number.is_finite()));
+        assert!(frame.numbers.iter().flatten().all(|number| !number.is_infinite()));
         assert!(frame.texts.iter().all(|column| column.rows().len() == frame.n_rows()));
         for column in &frame.texts {
             assert!(column.rows().iter().all(|&row| (row as usize) < column.distinct().len()));
@@ -55,6 +55,7 @@ pub fn use_table(path: &Path) {
         target: "label".to_owned(),
         group: "id".to_owned(),
         time: TimeColumn::Found,
+        missing: Missing::Mask,
         train_fraction: 0.5,
         validates: false,
         validation: None,
@@ -68,6 +69,7 @@ pub fn use_table(path: &Path) {
         horizon: 2,
         season: 0,
         time: TimeColumn::Found,
+        missing: Missing::ForwardFill,
         scaling: ScalingChoice::Standard,
         quantiles: Vec::new(),
         train_fraction: 0.5,

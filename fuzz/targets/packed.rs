@@ -16,6 +16,7 @@ fuzz_target!(
         files.push(packed_model(&configs()[0], WeightFormat::Int8, &[]));
         let table = serde_json::to_vec(&TableTask::Classify(Classifier {
             time: None,
+            missing: Default::default(),
             columns: vec!["x".into(), "y".into()],
             group: "g".into(),
             target: "c".into(),

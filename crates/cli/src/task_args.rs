@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use minrnn::data::table::Missing;
 use minrnn::train::{DataConfig, Task, readable};
 
 use crate::failure::WrongInput;
@@ -16,6 +17,17 @@ enum FileTask {
     Forecast,
     /// The action at every step of recorded episodes, from a file of trajectories
     Policy,
+}
+
+/// What is done with a number that is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum HowMissing {
+    /// It is refused
+    Error,
+    /// The last one that is known is read
+    ForwardFill,
+    /// So too, and the model is told
+    Mask,
 }
 
 /// To be flattened into the arguments of a command.
@@ -34,6 +46,9 @@ pub struct TaskArgs {
     /// The column that tells when a row was [default: one that is called ds, date, time, timestamp or datetime; without one, rows are in order]
     #[arg(long, value_name = "COLUMN")]
     time: Option<String>,
+    /// What is done with a number that is missing: an empty cell, NaN, NA, null, none or ? [default: error]
+    #[arg(long, value_name = "HOW")]
+    missing: Option<HowMissing>,
     /// Columns of numbers to read, with commas between [default: classify: all others; forecast: the target]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     columns: Vec<String>,
@@ -78,6 +93,7 @@ impl TaskArgs {
                 ("--target", !self.target.is_empty()),
                 ("--group", self.group.is_some()),
                 ("--time", self.time.is_some()),
+                ("--missing", self.missing.is_some()),
                 ("--columns", !self.columns.is_empty()),
                 ("--horizon", self.horizon.is_some()),
                 ("--season", self.season.is_some()),
@@ -95,6 +111,13 @@ impl TaskArgs {
         }
         if !self.columns.is_empty() {
             data.table.columns.clone_from(&self.columns);
+        }
+        if let Some(missing) = self.missing {
+            data.table.missing = match missing {
+                HowMissing::Error => Missing::Error,
+                HowMissing::ForwardFill => Missing::ForwardFill,
+                HowMissing::Mask => Missing::Mask,
+            };
         }
         if let Some(time) = &self.time {
             data.table.time.clone_from(time);

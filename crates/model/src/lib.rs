@@ -46,7 +46,8 @@ pub use mixer_kind::MixerKind;
 pub use packed::{PackedFile, Section, TensorEntry};
 pub use spec::{MixerSpec, Role, Setting, TensorSpec, Tensors};
 pub use table::{
-    Classifier, Forecaster, History, MAX_DEVIATIONS, MAX_REACH, Normalization, Prediction, Scale, Scaling, TableTask, Transform,
+    Classifier, FILLED, Forecaster, History, MAX_DEVIATIONS, MAX_REACH, Missing, Normalization, Prediction, Scale, Scaling, TableTask,
+    Transform,
 };
 #[cfg(feature = "std")]
 pub use weights::{Tensor, Weights, write_safetensors};

@@ -194,6 +194,7 @@ fn a_packed_classifier_keeps_its_columns_classes_and_means() {
     let tensors = common::drawn(&config, 4);
     let table = TableTask::Classify(Classifier {
         time: None,
+        missing: Default::default(),
         columns: vec!["x".into(), "y".into()],
         group: "machine".into(),
         target: "state".into(),

@@ -88,6 +88,10 @@ impl<'m> Groups<'m> {
             let (found, expected) = (values.len(), self.task.columns().len());
             return Err(Error::Shape(format!("a row has {found} numbers, expected {expected}, one for each column that is read")));
         }
+        let may_miss = !self.task.missing().is_error();
+        if let Some(x) = values.iter().find(|x| x.is_infinite() || x.is_nan() && !may_miss) {
+            return Err(Error::Data(format!("a row has {x}, expected finite numbers")));
+        }
         let (row, forgotten) = match self.rows.get(name) {
             Some(&row) => (row, None),
             None => self.begin(name)?,

@@ -20,7 +20,7 @@ impl History {
     /// The rows of before, if they are such.
     pub fn of_rows(rows: &[f64], width: usize, reach: usize) -> Option<Self> {
         let is_whole = rows.len().is_multiple_of(width.max(1)) && rows.len() / width.max(1) <= reach;
-        (is_whole && rows.iter().all(|x| x.is_finite())).then(|| Self { rows: rows.to_vec(), width, reach: reach.max(1) })
+        (is_whole && rows.iter().all(|x| !x.is_infinite())).then(|| Self { rows: rows.to_vec(), width, reach: reach.max(1) })
     }
 
     /// Adds `row`, the newest.

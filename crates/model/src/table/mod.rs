@@ -5,7 +5,7 @@ mod history;
 mod scaling;
 
 pub use history::History;
-pub use scaling::{MAX_REACH, Scale, Scaling, Transform};
+pub use scaling::{FILLED, MAX_REACH, Missing, Scale, Scaling, Transform};
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -48,6 +48,9 @@ pub struct Classifier {
     pub classes: Vec<String>,
     /// Means and deviations of `columns`.
     pub normalization: Normalization,
+    /// What is done with numbers that are missing.
+    #[serde(default, skip_serializing_if = "Missing::is_error")]
+    pub missing: Missing,
 }
 
 /// How to forecast.
@@ -75,6 +78,9 @@ pub struct Forecaster {
     /// What numbers are seen relative to. With a level, the normalisations are those of numbers relative to it, with means of 0.
     #[serde(default, skip_serializing_if = "Scaling::is_standard")]
     pub scaling: Scaling,
+    /// What is done with numbers that are missing.
+    #[serde(default, skip_serializing_if = "Missing::is_error")]
+    pub missing: Missing,
     /// With a level, means and deviations of `columns` as they stand in the table: what lies far from them is not believed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_table: Option<Normalization>,
@@ -129,7 +135,7 @@ impl TableTask {
         }
         let fit_columns = |known: &Normalization| known.is_usable() && known.width() == columns.len();
         let is_usable = task.scaling().is_usable(columns.len()) && fit_columns(normalization) && fit_columns(task.of_table());
-        if !is_usable || columns.len().checked_mul(task.scaling().inputs_per_column()) != Some(n_inputs) {
+        if !is_usable || columns.len().checked_mul(task.inputs_per_column()) != Some(n_inputs) {
             return refused(format!("expected the columns, means and deviations of {n_inputs} inputs"));
         }
         let fits = match &task {
@@ -149,7 +155,19 @@ impl TableTask {
 
     /// Rows of a sequence, the present one among them, that decide what the model reads at a step.
     pub fn reach(&self) -> usize {
-        self.scaling().reach()
+        self.scaling().reach().max(if self.missing().is_error() { 1 } else { FILLED })
+    }
+
+    /// What is done with numbers that are missing.
+    pub fn missing(&self) -> Missing {
+        match self {
+            Self::Classify(classifier) => classifier.missing,
+            Self::Forecast(forecaster) => forecaster.missing,
+        }
+    }
+
+    fn inputs_per_column(&self) -> usize {
+        self.scaling().inputs_per_column() + self.missing().inputs_per_column()
     }
 
     /// Means and deviations of the columns that are read, in the units of the table.
@@ -162,7 +180,7 @@ impl TableTask {
 
     /// Numbers that the model reads at a step.
     pub fn n_inputs(&self) -> usize {
-        self.columns().len() * self.scaling().inputs_per_column()
+        self.columns().len() * self.inputs_per_column()
     }
 
     /// Numbers that are predicted for each step ahead, or of all classes.
@@ -182,10 +200,17 @@ impl TableTask {
         assert_eq!(inputs.len(), self.n_inputs(), "a number for each input");
         let (width, scaling) = (self.columns().len(), self.scaling());
         let last = recent.len() / width - 1;
-        for (column, inputs) in inputs.chunks_exact_mut(scaling.inputs_per_column()).enumerate() {
-            let scale = scale(scaling, self.normalization(), column, recent, width, column);
+        for (column, inputs) in inputs.chunks_exact_mut(self.inputs_per_column()).enumerate() {
+            let scale = scale(scaling, self.normalization(), [column; 2], recent, width, self.of_table());
+            // The last that is known at a step, which is that of the step itself but where it is missing.
+            let known = |t: usize| {
+                let steps = (t + 1).saturating_sub(FILLED)..=t;
+                steps.rev().map(|t| recent[t * width + column]).find(|x| !x.is_nan())
+            };
+            let (numbers, is_missing) = inputs.split_at_mut(scaling.inputs_per_column());
             let lags = [0].iter().chain(scaling.lags());
-            inputs.iter_mut().zip(lags).for_each(|(x, &lag)| *x = scale.apply(recent[last.saturating_sub(lag) * width + column]));
+            numbers.iter_mut().zip(lags).for_each(|(x, &lag)| *x = known(last.saturating_sub(lag)).map_or(0.0, |x| scale.apply(x)));
+            is_missing.fill(f32::from(u8::from(recent[last * width + column].is_nan())));
         }
     }
 
@@ -256,10 +281,17 @@ impl TableTask {
     }
 }
 
-/// How the numbers of `column` of the rows `recent` are seen, those of column `at` of `normalization`.
-fn scale(scaling: &Scaling, normalization: &Normalization, at: usize, recent: &[f64], width: usize, column: usize) -> Scale {
+/// How the numbers of `column` of the rows `recent` are seen, those of column `at` of `normalization`; `usual` are the columns of the table.
+fn scale(
+    scaling: &Scaling,
+    normalization: &Normalization,
+    [at, column]: [usize; 2],
+    recent: &[f64],
+    width: usize,
+    usual: &Normalization,
+) -> Scale {
     let (mean, deviation) = (normalization.mean[at], normalization.deviation[at]);
-    match scaling.level(recent, width, column) {
+    match scaling.level(recent, width, column, usual.mean[column]) {
         None => Scale { transform: Transform::Identity, center: mean, unit: deviation },
         Some(level) => Scale { center: level.center + mean * level.unit, unit: level.unit * deviation, ..level },
     }
@@ -296,7 +328,8 @@ impl Forecaster {
         let column =
             || self.columns.iter().position(|name| *name == self.target[target]).expect("a level is that of a column that is read");
         let column = if self.scaling.is_standard() { 0 } else { column() };
-        scale(&self.scaling, &self.target_normalization, target, recent, self.columns.len(), column)
+        let usual = self.of_table.as_ref().unwrap_or(&self.normalization);
+        scale(&self.scaling, &self.target_normalization, [target, column], recent, self.columns.len(), usual)
     }
 
     fn restore(&self, recent: &[f64], outputs: &[f32], numbers: &mut Vec<f64>) {
@@ -387,6 +420,7 @@ mod tests {
             time: None,
             classes: vec!["good".into(), "worn".into(), "broken".into()],
             normalization: Normalization { mean: vec![1.0, -2.0], deviation: vec![0.5, 4.0] },
+            missing: Missing::Error,
         })
     }
 
@@ -404,6 +438,7 @@ mod tests {
             normalization,
             target_normalization,
             scaling: Scaling::Standard,
+            missing: Missing::Error,
             of_table: None,
             quantiles: Vec::new(),
         })
@@ -485,6 +520,33 @@ mod tests {
         // Of a series that is 0 so far.
         task.show(&[0.0, 0.0], &mut inputs);
         assert_eq!(inputs, [0.0; 3]);
+    }
+
+    #[test]
+    fn a_missing_number_is_the_last_that_is_known_and_can_be_told_from_it() {
+        let TableTask::Forecast(forecaster) = of_levels() else { panic!() };
+        let of = |missing| TableTask::Forecast(Forecaster { missing, ..forecaster.clone() });
+        let (filled, masked) = (of(Missing::ForwardFill), of(Missing::Mask));
+        assert_eq!((filled.reach(), filled.n_inputs(), masked.n_inputs()), (FILLED, 3, 4));
+        let rows = [2.0, 6.0, f64::NAN, 10.0, f64::NAN];
+        let [mut inputs, mut with_mask] = [[0.0; 3], [0.0; 3]].map(|inputs| inputs.to_vec());
+        with_mask.push(0.0);
+        // The level of the last two rows is 10, and so is the unit.
+        filled.show(&rows, &mut inputs);
+        assert_eq!(inputs, [0.0, 0.0, -0.8]);
+        masked.show(&rows, &mut with_mask);
+        assert_eq!(with_mask, [0.0, 0.0, -0.8, 1.0]);
+        masked.show(&rows[..4], &mut with_mask);
+        assert_eq!(with_mask, [0.0, -0.8, -1.6, 0.0]);
+        // Of a series of which nothing is known, forecasts are those of the mean of the table.
+        filled.show(&[f64::NAN], &mut inputs);
+        assert_eq!(inputs, [0.0; 3]);
+        assert_eq!(filled.prediction(&[f64::NAN], &[0.0; 6]), Prediction::Values(vec![8.0; 6]));
+        let TableTask::Classify(classifier) = classifier() else { panic!() };
+        let task = TableTask::Classify(Classifier { missing: Missing::Mask, ..classifier });
+        let mut inputs = [7.0; 4];
+        task.show(&[2.0, f64::NAN, f64::NAN, 2.0], &mut inputs);
+        assert_eq!(inputs, [2.0, 1.0, 1.0, 0.0]);
     }
 
     #[test]

@@ -51,6 +51,34 @@ pub enum Transform {
     Log1p,
 }
 
+/// What is done with a number that is missing, which is NaN in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Missing {
+    /// It is refused.
+    #[default]
+    Error,
+    /// The model reads the last one that is known, if it is at most [`FILLED`] steps old, and else the mean or the level.
+    ForwardFill,
+    /// The same, and another input for each column says that it is missing: 1, where it is 0 otherwise.
+    Mask,
+}
+
+/// Steps after which a number that is missing is no longer taken to be the last that was known.
+pub const FILLED: usize = 64;
+
+impl Missing {
+    /// Whether a number must be there.
+    pub fn is_error(&self) -> bool {
+        *self == Self::Error
+    }
+
+    /// Inputs that tell what is missing in a column.
+    pub(super) fn inputs_per_column(self) -> usize {
+        usize::from(self == Self::Mask)
+    }
+}
+
 /// How the numbers of one column are seen at one step: x ↦ (f(x) − center) / unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
@@ -129,23 +157,29 @@ impl Scaling {
     }
 
     /// How the numbers of `column` are seen after `recent`, rows `[n, width]` of which the last is the present one: relative to the level of
-    /// their own series. `None` with [`Standard`](Self::Standard), which looks at no row.
+    /// their own series, or to `usual` where all are missing. `None` with [`Standard`](Self::Standard), which looks at no row.
     ///
     /// # Panics
     /// When `recent` has no row, or `column` is not below `width`.
-    pub fn level(&self, recent: &[f64], width: usize, column: usize) -> Option<Scale> {
+    pub fn level(&self, recent: &[f64], width: usize, column: usize, usual: f64) -> Option<Scale> {
         let Self::Level { transforms, span, .. } = self else { return None };
         let (transform, &span) = (transforms[column], span);
         let rows = recent.len() / width;
         let rows = &recent[rows.saturating_sub(span) * width..];
         let (mut sum, mut size, mut n) = (0.0, 0.0, 0.0);
         for row in rows.chunks_exact(width) {
+            if row[column].is_nan() {
+                continue;
+            }
             let z = transform.apply(row[column]);
             sum += z;
             size += z.abs();
             n += 1.0;
         }
-        assert!(n > 0.0, "a level needs a row");
+        assert!(!rows.is_empty(), "a level needs a row");
+        if n == 0.0 {
+            return Some(Scale { transform, center: transform.apply(usual), unit: 1.0 });
+        }
         let unit = if transform == Transform::Identity && size > 0.0 { size / n } else { 1.0 };
         Some(Scale { transform, center: sum / n, unit })
     }

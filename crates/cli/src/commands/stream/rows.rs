@@ -50,7 +50,7 @@ struct Answers<'a> {
 impl Answers<'_> {
     fn write(&self, groups: &mut Groups<'_>, input: Arriving) -> anyhow::Result<()> {
         let Self { args, task, group, out, stop } = *self;
-        let mut rows = Rows::new(input, task.columns(), group)?;
+        let mut rows = Rows::new(input, task.columns(), group, !task.missing().is_error())?;
         let mut writer = Writer::new(task, group, args.json);
         let (mut numbers, mut told) = (Vec::new(), false);
         if !args.json && !goes_on(out.borrow_mut().write_all(writer.header().as_bytes()))? {
@@ -89,7 +89,7 @@ impl Answers<'_> {
 /// The row, unless one of its numbers is farther from what the model was trained on than it can read.
 fn near<'a>(task: &TableTask, row: Row<'a>) -> minrnn::Result<Row<'a>> {
     let normalization = task.of_table();
-    match row.values.iter().enumerate().find(|&(column, &x)| !normalization.is_near(column, x)) {
+    match row.values.iter().enumerate().find(|&(column, &x)| !x.is_nan() && !normalization.is_near(column, x)) {
         None => Ok(row),
         Some((column, x)) => Err(Error::Data(format!(
             "line {}, column '{}': {x:?} lies {:.3e} deviations from the mean {} of the table that was trained on, expected at most 1e6",

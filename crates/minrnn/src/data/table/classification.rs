@@ -19,7 +19,7 @@ use crate::data::{Batch, BatchSource, EvaluationSet, IoKind, SequenceTask, Seque
 use crate::rng::{self, Purpose};
 use crate::suggestion::suggestion;
 use crate::{Error, Result, Segments};
-use minrnn_model::{Classifier, Normalization, TableTask};
+use minrnn_model::{Classifier, Missing, Normalization, TableTask};
 
 /// What is classified by what.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +32,8 @@ pub struct ClassificationConfig {
     pub group: String,
     /// The column that tells when a row was.
     pub time: TimeColumn,
+    /// What is done with numbers that are missing.
+    pub missing: Missing,
     /// Share of the sequences that is not held out.
     pub train_fraction: f64,
     /// Whether a part that is held out chooses the best checkpoint.
@@ -56,11 +58,8 @@ struct Table {
     series: Arc<[Series]>,
     /// The class of each sequence.
     classes: Arc<[u32]>,
-    normalization: Normalization,
-    /// Names of the classes.
-    names: Vec<String>,
-    /// Names of the columns that are read.
-    columns: Vec<String>,
+    classifier: Classifier,
+    task: TableTask,
     config: ClassificationConfig,
     parts: Parts,
 }
@@ -113,7 +112,8 @@ impl Classification {
         let mut frames = vec![(path.to_owned(), own)];
         let mut read = |path: &Option<PathBuf>| -> Result<Option<Vec<usize>>> {
             let Some(path) = path else { return Ok(None) };
-            let frame = read_table(path, &Wanted { time: time.clone(), ..Wanted::named(&columns, config.texts()) })?;
+            let frame =
+                read_table(path, &Wanted { time: time.clone(), may_miss: config.may_miss(), ..Wanted::named(&columns, config.texts()) })?;
             let places = gathered.add(&frame, &names, &config.target).map_err(|error| error.in_file(path))?;
             frames.push((path.to_owned(), frame));
             Ok(Some(places))
@@ -138,7 +138,8 @@ impl Classification {
         let Gathered { series, classes } = gathered;
         // What was found is named from now on.
         let config = ClassificationConfig { time, ..config };
-        let table = Table { series: series.into(), classes: classes.into(), normalization, names, columns, config, parts };
+        let classifier = config.classifier(columns, names, normalization);
+        let table = Table::new(series, classes, classifier, config, parts);
         Ok(Self { table: Arc::new(table) })
     }
 
@@ -152,6 +153,7 @@ impl Classification {
             target: classifier.target.clone(),
             group: classifier.group.clone(),
             time: classifier.time.clone().map_or(TimeColumn::None, TimeColumn::Named),
+            missing: classifier.missing,
             train_fraction: 1.0,
             validates: false,
             validation: None,
@@ -163,10 +165,8 @@ impl Classification {
         let near = normalization::expect_near(&classifier.normalization, &frame);
         let found = near.and_then(|()| gathered.add(&frame, &classifier.classes, &classifier.target));
         let parts = Parts { test: found.map_err(|error| error.in_file(path))?, ..Parts::default() };
-        let (normalization, names) = (classifier.normalization.clone(), classifier.classes.clone());
         let Gathered { series, classes } = gathered;
-        let columns = classifier.columns.clone();
-        let table = Table { series: series.into(), classes: classes.into(), normalization, names, columns, config, parts };
+        let table = Table::new(series, classes, classifier.clone(), config, parts);
         Ok(Self { table: Arc::new(table) })
     }
 }
@@ -182,14 +182,28 @@ fn classes_of(frame: &Frame, target: &str) -> Result<Vec<String>> {
 }
 
 impl ClassificationConfig {
+    /// What a trained model needs to be used on other tables.
+    fn classifier(&self, columns: Vec<String>, classes: Vec<String>, normalization: Normalization) -> Classifier {
+        let time = match &self.time {
+            TimeColumn::Named(name) => Some(name.clone()),
+            _ => None,
+        };
+        let (group, target) = (self.group.clone(), self.target.clone());
+        Classifier { columns, group, target, time, classes, normalization, missing: self.missing }
+    }
+
+    fn may_miss(&self) -> bool {
+        !self.missing.is_error()
+    }
+
     fn texts(&self) -> Vec<String> {
         vec![self.group.clone(), self.target.clone()]
     }
 
     fn wanted(&self) -> Wanted {
         match self.columns.is_empty() {
-            true => Wanted { numbers: Numbers::AllOthers, texts: self.texts(), time: self.time.clone() },
-            false => Wanted { time: self.time.clone(), ..Wanted::named(&self.columns, self.texts()) },
+            true => Wanted { numbers: Numbers::AllOthers, texts: self.texts(), time: self.time.clone(), may_miss: self.may_miss() },
+            false => Wanted { time: self.time.clone(), may_miss: self.may_miss(), ..Wanted::named(&self.columns, self.texts()) },
         }
     }
 }
@@ -244,19 +258,22 @@ impl Parts {
 }
 
 impl Table {
-    fn fill(&self, series: usize, t: usize, out: &mut [f32]) {
-        for (column, (out, &x)) in out.iter_mut().zip(self.series[series].step(t)).enumerate() {
-            *out = self.normalization.apply(column, x);
-        }
+    fn new(series: Vec<Series>, classes: Vec<u32>, classifier: Classifier, config: ClassificationConfig, parts: Parts) -> Self {
+        let task = TableTask::Classify(classifier.clone());
+        Self { series: series.into(), classes: classes.into(), classifier, task, config, parts }
+    }
+
+    fn names(&self) -> &[String] {
+        &self.classifier.classes
     }
 
     /// A batch whose rows read these steps of sequences; the class stands at the last step of a sequence.
     fn batch(&self, chunk: Chunk) -> Batch {
-        let (width, batch_size, seq_len) = (self.columns.len(), chunk.rows.len(), chunk.seq_len);
+        let (width, batch_size, seq_len) = (self.task.n_inputs(), chunk.rows.len(), chunk.seq_len);
         let n = batch_size * seq_len;
         let (mut inputs, mut targets, mut mask) = (vec![0.0; n * width], vec![0; n], vec![0.0; n]);
         for (series, step, place) in chunk.places() {
-            self.fill(series, step, &mut inputs[place * width..][..width]);
+            self.task.show(self.series[series].recent(step, self.task.reach()), &mut inputs[place * width..][..width]);
             if step + 1 == self.series[series].len() {
                 targets[place] = self.classes[series];
                 mask[place] = 1.0;
@@ -275,11 +292,11 @@ impl Table {
 
 impl SequenceTask for Classification {
     fn reads(&self) -> IoKind {
-        IoKind::Values { width: self.table.columns.len() }
+        IoKind::Values { width: self.table.task.n_inputs() }
     }
 
     fn predicts(&self) -> IoKind {
-        IoKind::Tokens { n: self.table.names.len() }
+        IoKind::Tokens { n: self.table.names().len() }
     }
 
     fn longest(&self) -> usize {
@@ -291,19 +308,7 @@ impl SequenceTask for Classification {
     }
 
     fn description(&self) -> Option<serde_json::Value> {
-        let table = &self.table;
-        let classifier = Classifier {
-            columns: table.columns.clone(),
-            group: table.config.group.clone(),
-            target: table.config.target.clone(),
-            classes: table.names.clone(),
-            time: match &table.config.time {
-                TimeColumn::Named(name) => Some(name.clone()),
-                _ => None,
-            },
-            normalization: table.normalization.clone(),
-        };
-        serde_json::to_value(TableTask::Classify(classifier)).ok()
+        serde_json::to_value(&self.table.task).ok()
     }
 
     fn training(&self, batch_size: usize, seed: u64) -> Result<Box<dyn BatchSource>> {
@@ -324,11 +329,11 @@ impl SequenceTask for Classification {
         let test = table.parts.of(purpose);
         // A table that was not trained on tells itself which class is the most frequent.
         let training = if table.parts.training.is_empty() { test } else { &table.parts.training[..] };
-        let mut counts = vec![0u64; table.names.len()];
+        let mut counts = vec![0u64; table.names().len()];
         training.iter().for_each(|&at| counts[table.classes[at] as usize] += 1);
         // Of equally frequent ones the last.
         let majority = (0..counts.len()).max_by_key(|&class| counts[class])?;
-        Some(Box::new(ClassHits { confusion: Confusion::new(table.names.clone()), majority }))
+        Some(Box::new(ClassHits { confusion: Confusion::new(table.names().to_vec()), majority }))
     }
 
     fn all(&self) -> Option<Box<dyn SequenceTask>> {

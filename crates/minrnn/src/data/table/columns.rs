@@ -16,6 +16,8 @@ pub struct Wanted {
     pub texts: Vec<String>,
     /// The column that tells when a row was.
     pub time: TimeColumn,
+    /// Whether a number may be missing, which is NaN then.
+    pub may_miss: bool,
 }
 
 /// The column that tells when a row was.
@@ -153,10 +155,13 @@ mod tests {
         let header: Vec<String> = (0..1 << 16).map(|at| format!("column {at:05}")).collect();
         let backwards: Vec<String> = header.iter().rev().cloned().collect();
         let started = Instant::now();
-        let named =
-            Wanted { numbers: Numbers::Named(backwards.clone()), texts: Vec::new(), time: TimeColumn::None }.positions(&header).unwrap();
+        let named = Wanted { numbers: Numbers::Named(backwards.clone()), texts: Vec::new(), time: TimeColumn::None, may_miss: false }
+            .positions(&header)
+            .unwrap();
         assert_eq!(named.numbers, (0..1 << 16).rev().collect::<Vec<_>>());
-        let texts = Wanted { numbers: Numbers::AllOthers, texts: header[1..].to_vec(), time: TimeColumn::None }.positions(&header).unwrap();
+        let texts = Wanted { numbers: Numbers::AllOthers, texts: header[1..].to_vec(), time: TimeColumn::None, may_miss: false }
+            .positions(&header)
+            .unwrap();
         assert_eq!(texts.numbers, [0]);
         let frame = super::super::frame::Frame::new(&header, &named);
         assert_eq!(frame.columns(&header), named.numbers);

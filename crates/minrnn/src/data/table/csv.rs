@@ -31,7 +31,7 @@ pub(super) fn read(source: impl Read, wanted: &Wanted) -> Result<Frame> {
             return Err(Error::Data(format!("line {line} has {found} cells, expected {expected} as in the header")));
         }
         for (column, &at) in frame.numbers.iter_mut().zip(&positions.numbers) {
-            column.push(number(records.text(at)?, line, &header[at])?);
+            column.push(number(records.text(at)?, line, &header[at], wanted.may_miss)?);
         }
         frame.places.push(frame.numbers[0].len() - 1, line);
         for (column, &at) in frame.texts.iter_mut().zip(&positions.texts) {
@@ -41,12 +41,19 @@ pub(super) fn read(source: impl Read, wanted: &Wanted) -> Result<Frame> {
     frame.expect_rows()
 }
 
-pub(super) fn number(cell: &str, line: u64, column: &str) -> Result<f64> {
+/// What stands where a number is missing, whatever its case.
+const MISSING: [&str; 7] = ["", "nan", "na", "n/a", "null", "none", "?"];
+
+/// The number in `cell`; NaN of one that is missing, where it may.
+pub(super) fn number(cell: &str, line: u64, column: &str, may_miss: bool) -> Result<f64> {
     let cell = cell.trim();
+    if may_miss && MISSING.iter().any(|missing| missing.eq_ignore_ascii_case(cell)) {
+        return Ok(f64::NAN);
+    }
     match cell.parse::<f64>() {
         Ok(number) if flaw(number).is_none() => Ok(number),
         _ if cell.is_empty() => Err(Error::Data(format!(
-            "line {line}, column '{column}': the cell is empty, expected a number; fill it, or leave the row or the column out"
+            "line {line}, column '{column}': the cell is empty, expected a number; fill it, leave the row or the column out, or train with missing = mask"
         ))),
         found => {
             let expected = flaw(found.unwrap_or(f64::NAN)).unwrap_or_default();
@@ -202,7 +209,7 @@ mod tests {
 
     fn wanted(numbers: &[&str], texts: &[&str]) -> Wanted {
         let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-        Wanted { numbers: Numbers::Named(owned(numbers)), texts: owned(texts), time: TimeColumn::None }
+        Wanted { numbers: Numbers::Named(owned(numbers)), texts: owned(texts), time: TimeColumn::None, may_miss: false }
     }
 
     fn refusal(table: impl AsRef<[u8]>) -> String {
@@ -216,7 +223,7 @@ mod tests {
         assert_eq!(frame.numbers, [[-25.0, 4.0, 6.0], [1.0, 3.0, 5.0]]);
         assert_eq!((frame.texts[0].distinct(), frame.texts[0].rows()), (&["a".to_owned(), "b,\"c".to_owned()][..], &[0, 1, 0][..]));
         assert_eq!(frame.names, ["x", "y"]);
-        let others = Wanted { numbers: Numbers::AllOthers, texts: vec!["id".to_owned()], time: TimeColumn::None };
+        let others = Wanted { numbers: Numbers::AllOthers, texts: vec!["id".to_owned()], time: TimeColumn::None, may_miss: false };
         assert_eq!(read(table.as_bytes(), &others).unwrap().names, ["y", "x"]);
     }
 
@@ -274,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_column_twice_is_refused_where_it_would_be_read() {
-        let others = Wanted { numbers: Numbers::AllOthers, texts: vec!["id".to_owned()], time: TimeColumn::None };
+        let others = Wanted { numbers: Numbers::AllOthers, texts: vec!["id".to_owned()], time: TimeColumn::None, may_miss: false };
         let refused = |table: &str, wanted: &Wanted| read(table.as_bytes(), wanted).unwrap_err().to_string();
         let sentence = "the column 'x' is there twice; give its columns different names";
         assert_eq!(refused("id,x,y, x\na,1,2,3", &others), sentence);

@@ -108,11 +108,11 @@ impl Frame {
 }
 
 impl Wanted {
-    /// These columns of numbers once each, and these of texts, without times.
+    /// These columns of numbers once each, and these of texts, without times; no number may be missing.
     pub(super) fn named<'a>(numbers: impl IntoIterator<Item = &'a String>, texts: Vec<String>) -> Self {
         let mut seen = HashSet::new();
         let names = numbers.into_iter().filter(|&name| seen.insert(name)).cloned().collect();
-        Self { numbers: super::Numbers::Named(names), texts, time: super::TimeColumn::None }
+        Self { numbers: super::Numbers::Named(names), texts, time: super::TimeColumn::None, may_miss: false }
     }
 }
 

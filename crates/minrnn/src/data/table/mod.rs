@@ -51,7 +51,9 @@ pub use self::times::{Clock, Step};
 pub use self::whole_series::{Chunk, WholeSeries};
 use super::source::Source;
 use crate::{Error, Result};
-pub use minrnn_model::{Classifier, Forecaster, History, MAX_DEVIATIONS, Normalization, Prediction, Scale, Scaling, TableTask, Transform};
+pub use minrnn_model::{
+    Classifier, Forecaster, History, MAX_DEVIATIONS, Missing, Normalization, Prediction, Scale, Scaling, TableTask, Transform,
+};
 
 /// What every Parquet file begins with.
 const PARQUET_MAGIC: &[u8] = b"PAR1";

@@ -5,19 +5,23 @@ use minrnn_model::{MAX_DEVIATIONS, Normalization};
 use super::frame::Frame;
 use crate::{Error, Result};
 
-/// That of `rows` of `width` numbers; without rows, that of numbers which need none.
+/// That of `rows` of `width` numbers, of which some may be missing; without any, that of numbers which need none.
 ///
 /// # Errors
 /// When numbers are too large to be squared.
 pub(super) fn fit<'a>(width: usize, rows: impl Iterator<Item = &'a [f64]> + Clone) -> Result<Normalization> {
-    let n = rows.clone().count().max(1) as f64;
-    let mut mean = vec![0.0; width];
+    let mut n = vec![0.0; width];
     for row in rows.clone() {
-        mean.iter_mut().zip(row).for_each(|(mean, x)| *mean += x / n);
+        n.iter_mut().zip(row).for_each(|(n, x)| *n += f64::from(u8::from(!x.is_nan())));
     }
-    let mut deviation = vec![0.0; width];
+    n.iter_mut().for_each(|n| *n = n.max(1.0));
+    let (mut mean, mut deviation) = (vec![0.0; width], vec![0.0; width]);
+    for row in rows.clone() {
+        mean.iter_mut().zip(&n).zip(row).filter(|(_, x)| !x.is_nan()).for_each(|((mean, n), x)| *mean += x / n);
+    }
     for row in rows {
-        deviation.iter_mut().zip(&mean).zip(row).for_each(|((sum, mean), x)| *sum += (x - mean) * (x - mean) / n);
+        let columns = deviation.iter_mut().zip(&mean).zip(&n).zip(row).filter(|(_, x)| !x.is_nan());
+        columns.for_each(|(((sum, mean), n), x)| *sum += (x - mean) * (x - mean) / n);
     }
     // What is left of a constant by rounding is no deviation.
     let is_constant = |deviation: f64, mean: f64| deviation <= 1e-12 * mean.abs();
@@ -41,7 +45,7 @@ pub(super) fn too_large() -> Error {
 /// A sentence with the place of the number.
 pub(super) fn expect_near(normalization: &Normalization, frame: &Frame) -> Result<()> {
     for (column, (name, numbers)) in frame.names.iter().zip(&frame.numbers).enumerate() {
-        if let Some(row) = numbers.iter().position(|&x| !normalization.is_near(column, x)) {
+        if let Some(row) = numbers.iter().position(|&x| !x.is_nan() && !normalization.is_near(column, x)) {
             let (place, found) = (frame.places.name(row), numbers[row]);
             let (mean, deviation) = (normalization.mean[column], normalization.deviation[column]);
             return Err(Error::Data(format!(

@@ -44,7 +44,7 @@ fn decode(file: impl ChunkReader + 'static, wanted: &Wanted) -> Result<Frame> {
         for (index, &at) in positions.numbers.iter().enumerate() {
             let descriptor = schema.column(at);
             let column = group.get_column_reader(at).map_err(unreadable)?;
-            cells(column, &descriptor, first_row, |cell| {
+            cells(column, &descriptor, first_row, wanted.may_miss, |cell| {
                 let n = frame.numbers[index].len();
                 if n.is_multiple_of(BLOCK) {
                     frame.expect_room(n + BLOCK)?;
@@ -58,7 +58,7 @@ fn decode(file: impl ChunkReader + 'static, wanted: &Wanted) -> Result<Frame> {
             let descriptor = schema.column(at);
             let column = group.get_column_reader(at).map_err(unreadable)?;
             let (mut row, n_rows) = (first_row, frame.n_rows());
-            cells(column, &descriptor, first_row, |cell| {
+            cells(column, &descriptor, first_row, false, |cell| {
                 row += 1;
                 if row > n_rows {
                     return Err(Error::Data(format!("it is damaged: the column '{}' has more rows than others", header[at])));
@@ -80,6 +80,7 @@ fn expect_flat(column: &ColumnDescriptor) -> Result<()> {
 
 /// A value of a type that is read.
 enum Cell<'a> {
+    Missing,
     Whole(i128),
     Real(f64),
     Bool(bool),
@@ -90,6 +91,7 @@ impl Cell<'_> {
     fn number(&self, column: &ColumnDescriptor, row: usize) -> Result<f64> {
         let number = match *self {
             // Decimals are stored as whole numbers; where there is no scale it is negative.
+            Self::Missing => return Ok(f64::NAN),
             Self::Whole(number) => number as f64 / 10f64.powi(column.type_scale().max(0)),
             Self::Real(number) => number,
             Self::Bool(flag) => f64::from(u8::from(flag)),
@@ -109,6 +111,7 @@ impl Cell<'_> {
 
     fn text(&self, column: &ColumnDescriptor, row: usize) -> Result<String> {
         Ok(match self {
+            Self::Missing => unreachable!("a name is not missing"),
             Self::Whole(number) => number.to_string(),
             Self::Real(number) => number.to_string(),
             Self::Bool(flag) => flag.to_string(),
@@ -122,21 +125,38 @@ impl Cell<'_> {
 }
 
 /// Hands every cell of a column of one row group to `take`.
-fn cells(reader: ColumnReader, column: &ColumnDescriptor, first_row: usize, mut take: impl FnMut(Cell) -> Result<()>) -> Result<()> {
+fn cells(
+    reader: ColumnReader,
+    column: &ColumnDescriptor,
+    first_row: usize,
+    may_miss: bool,
+    mut take: impl FnMut(Cell) -> Result<()>,
+) -> Result<()> {
     let unsigned = match column.logical_type_ref() {
         Some(LogicalType::Integer(whole)) => !whole.is_signed,
         _ => false,
     };
     let whole = |number: i64, mask: i128| Cell::Whole(if unsigned { i128::from(number) & mask } else { i128::from(number) });
+    let first = (first_row, may_miss);
     match reader {
-        ColumnReader::BoolColumnReader(reader) => values(reader, column, first_row, |&flag| take(Cell::Bool(flag))),
-        ColumnReader::Int32ColumnReader(reader) => {
-            values(reader, column, first_row, |&number| take(whole(i64::from(number), i128::from(u32::MAX))))
+        ColumnReader::BoolColumnReader(reader) => {
+            values(reader, column, first, |flag| take(flag.map_or(Cell::Missing, |&flag| Cell::Bool(flag))))
         }
-        ColumnReader::Int64ColumnReader(reader) => values(reader, column, first_row, |&number| take(whole(number, i128::from(u64::MAX)))),
-        ColumnReader::FloatColumnReader(reader) => values(reader, column, first_row, |&number| take(Cell::Real(f64::from(number)))),
-        ColumnReader::DoubleColumnReader(reader) => values(reader, column, first_row, |&number| take(Cell::Real(number))),
-        ColumnReader::ByteArrayColumnReader(reader) => values(reader, column, first_row, |bytes| take(Cell::Bytes(bytes))),
+        ColumnReader::Int32ColumnReader(reader) => values(reader, column, first, |number| {
+            take(number.map_or(Cell::Missing, |&number| whole(i64::from(number), i128::from(u32::MAX))))
+        }),
+        ColumnReader::Int64ColumnReader(reader) => {
+            values(reader, column, first, |number| take(number.map_or(Cell::Missing, |&number| whole(number, i128::from(u64::MAX)))))
+        }
+        ColumnReader::FloatColumnReader(reader) => {
+            values(reader, column, first, |number| take(number.map_or(Cell::Missing, |&number| Cell::Real(f64::from(number)))))
+        }
+        ColumnReader::DoubleColumnReader(reader) => {
+            values(reader, column, first, |number| take(number.map_or(Cell::Missing, |&number| Cell::Real(number))))
+        }
+        ColumnReader::ByteArrayColumnReader(reader) => {
+            values(reader, column, first, |bytes| take(bytes.map_or(Cell::Missing, Cell::Bytes)))
+        }
         ColumnReader::Int96ColumnReader(_) | ColumnReader::FixedLenByteArrayColumnReader(_) => {
             let kind = if column.physical_type() == Type::INT96 { "96-bit times" } else { "byte strings of a fixed length" };
             Err(Error::Data(format!(
@@ -147,11 +167,12 @@ fn cells(reader: ColumnReader, column: &ColumnDescriptor, first_row: usize, mut 
     }
 }
 
+/// Hands every value of a column to `take`, and nothing for one that is missing, where it may.
 fn values<T: DataType>(
     mut reader: ColumnReaderImpl<T>,
     column: &ColumnDescriptor,
-    first_row: usize,
-    mut take: impl FnMut(&T::T) -> Result<()>,
+    (first_row, may_miss): (usize, bool),
+    mut take: impl FnMut(Option<&T::T>) -> Result<()>,
 ) -> Result<()> {
     let (mut block, mut levels, mut row) = (Vec::new(), Vec::new(), first_row);
     loop {
@@ -161,15 +182,19 @@ fn values<T: DataType>(
         if n_rows == 0 {
             return Ok(());
         }
-        if n_values < n_rows {
+        if n_values == n_rows {
+            block.iter().try_for_each(|value| take(Some(value)))?;
+        } else if may_miss && levels.len() == n_rows {
+            let mut values = block.iter();
+            levels.iter().try_for_each(|&level| take(if level < column.max_def_level() { None } else { values.next() }))?;
+        } else {
             let missing = levels.iter().position(|&level| level < column.max_def_level()).unwrap_or(0);
             return Err(Error::Data(format!(
-                "row {}, column '{}': the cell is empty; fill it, or leave the row or the column out",
+                "row {}, column '{}': the cell is empty; fill it, leave the row or the column out, or train with missing = mask",
                 row + missing + 1,
                 column.path().string()
             )));
         }
-        block.iter().try_for_each(&mut take)?;
         row += n_rows;
     }
 }
@@ -242,7 +267,7 @@ mod tests {
 
     fn wanted(numbers: &[&str], texts: &[&str]) -> Wanted {
         let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-        Wanted { numbers: Numbers::Named(owned(numbers)), texts: owned(texts), time: TimeColumn::None }
+        Wanted { numbers: Numbers::Named(owned(numbers)), texts: owned(texts), time: TimeColumn::None, may_miss: false }
     }
 
     fn refusal(numbers: &[&str], texts: &[&str]) -> String {

@@ -16,7 +16,7 @@ pub fn read_series(task: &TableTask, path: &Path) -> Result<Vec<Series>> {
     let group = task.group();
     let time = task.time().map_or(TimeColumn::None, |name| TimeColumn::Named(name.to_owned()));
     let wanted = Wanted::named(task.columns(), group.into_iter().map(str::to_owned).collect());
-    let frame = read_table(path, &Wanted { time, ..wanted })?;
+    let frame = read_table(path, &Wanted { time, may_miss: !task.missing().is_error(), ..wanted })?;
     let near = normalization::expect_near(task.of_table(), &frame);
     near.and_then(|()| Series::of(&frame, group.map(|_| &frame.texts[0]))).map_err(|error| error.in_file(path))
 }

@@ -29,6 +29,7 @@ fn forecasting(target: &[&str], horizon: usize) -> ForecastingConfig {
         horizon,
         season: 0,
         time: TimeColumn::None,
+        missing: Missing::Error,
         scaling: ScalingChoice::Standard,
         quantiles: Vec::new(),
         train_fraction: 0.5,
@@ -249,6 +250,31 @@ fn files_for_validation_and_test_follow_the_sequences_of_the_same_name() {
 }
 
 #[test]
+fn missing_numbers_are_read_as_the_last_ones_and_never_learned() {
+    let file = write_table("x\n4\n8\n\nNA\n2\nnull\n6\n8\n?\n4\n5\n".replace("\n\n", "\n\"\"\n").as_str());
+    let refused = Forecasting::open(file.path(), &forecasting(&["x"], 1)).unwrap_err().to_string();
+    assert!(refused.contains("line 4, column 'x': the cell is empty") && refused.contains("missing = mask"), "{refused}");
+    let config = ForecastingConfig { missing: Missing::Mask, train_fraction: 0.8, validates: false, seq_len: 20, ..forecasting(&["x"], 1) };
+    let task = Forecasting::open(file.path(), &config).unwrap();
+    let Some(TableTask::Forecast(forecaster)) = task.description().map(|value| TableTask::from_json(value, 2, 1).unwrap()) else {
+        panic!()
+    };
+    assert!((forecaster.normalization.mean[0] - 28.0 / 5.0).abs() < 1e-12);
+    let batch = task.training(1, 0).unwrap().batch(0, 0).unwrap();
+    let seen = |x: f32| forecaster.normalization.restore(0, x).round();
+    let inputs: Vec<(f64, f32)> = batch.inputs.values().as_chunks::<2>().0.iter().map(|&[x, is_missing]| (seen(x), is_missing)).collect();
+    assert_eq!(inputs, [(4.0, 0.0), (8.0, 0.0), (8.0, 1.0), (8.0, 1.0), (2.0, 0.0), (2.0, 1.0), (6.0, 0.0), (8.0, 0.0)]);
+    let targets: Vec<f64> = batch.targets.values().iter().map(|&x| seen(x)).collect();
+    assert_eq!(targets.iter().map(|x| x.is_nan()).collect::<Vec<_>>(), [false, true, true, false, true, false, false, true]);
+    assert_eq!(batch.n_targets(), 4);
+    // Scored beside the last value that is known.
+    let mut comparison = task.comparison(Purpose::TestData).unwrap();
+    let batch = task.evaluation(1, 0, Purpose::TestData, 1).unwrap().batch(0).unwrap();
+    comparison.add(0, &batch, &vec![0.0; batch.batch_size * batch.seq_len]);
+    assert!((comparison.measures()[0].baseline.as_ref().unwrap().found - 2.5).abs() < 1e-9);
+}
+
+#[test]
 fn times_put_rows_in_order_and_tell_the_season() {
     let file = write_table("ds,id,x\n2024-03,a,3\n2024-01,a,1\n2024-02,a,2\n2024-04,a,4\n2024-05,a,5\n2024-01,b,9\n2024-02,b,8\n");
     let config = ForecastingConfig { group: Some("id".to_owned()), time: TimeColumn::Found, ..forecasting(&["x"], 1) };
@@ -324,6 +350,7 @@ fn of_classes() -> ClassificationConfig {
         target: "class".to_owned(),
         group: "id".to_owned(),
         time: TimeColumn::None,
+        missing: Missing::Error,
         train_fraction: 0.6,
         validates: true,
         validation: None,

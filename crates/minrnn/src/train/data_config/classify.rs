@@ -23,7 +23,7 @@ impl DataConfig {
     /// # Errors
     /// When the columns of sequences and classes are not named, or one is named twice.
     pub fn classification(&self, train: &TrainConfig) -> Result<ClassificationConfig> {
-        let TableConfig { columns, target, group, time, validation, test } = &self.table;
+        let TableConfig { columns, target, group, time, missing, validation, test } = &self.table;
         let [target] = &target[..] else {
             let found = target.len();
             let sentence = format!("to classify, name the column with the class, found {found} columns");
@@ -42,6 +42,7 @@ impl DataConfig {
             target,
             group,
             time: TimeColumn::of_setting(time),
+            missing: *missing,
             train_fraction: self.train_fraction,
             validates: train.validates(),
             validation: validation.clone(),

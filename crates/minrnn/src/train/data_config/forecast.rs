@@ -61,7 +61,7 @@ impl DataConfig {
     /// # Errors
     /// When no column is named to be forecast, or one twice.
     pub fn forecasting(&self, train: &TrainConfig) -> Result<ForecastingConfig> {
-        let TableConfig { columns, target, group, time, validation, test } = &self.table;
+        let TableConfig { columns, target, group, time, missing, validation, test } = &self.table;
         let ForecastConfig { horizon, season, scaling, quantiles } = self.forecast.clone();
         if target.is_empty() {
             return Err(Error::needed(Needed::Target, "to forecast, name the columns that are to be predicted"));
@@ -79,6 +79,7 @@ impl DataConfig {
             scaling,
             quantiles,
             time: TimeColumn::of_setting(time),
+            missing: *missing,
             train_fraction: self.train_fraction,
             validates: train.validates(),
             validation: validation.clone(),

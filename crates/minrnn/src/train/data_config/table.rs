@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 use crate::data::IoKind;
+use crate::data::table::Missing;
 use crate::data::table::twice;
 use crate::train::check::require;
 
@@ -22,6 +23,9 @@ pub struct TableConfig {
     /// The column that tells when a row was, by which the rows of a sequence are put in order and forecasts go on; `auto` takes one that is called
     /// ds, date, time, timestamp or datetime. Default none: rows are in the order of time.
     pub time: String,
+    /// What is done with a number that is missing (an empty cell, NaN, NA, null, none or ?): `error` refuses it, `forward-fill` reads the last one that is
+    /// known, and `mask` does so too and tells the model. Values to come that are missing are not learned from. Default `error`.
+    pub missing: Missing,
     /// A table of which nothing is trained on before it has chosen the best checkpoint. Default none: a part is held out where `train.keep` is
     /// `best`.
     #[serde(skip_serializing_if = "Option::is_none")]

