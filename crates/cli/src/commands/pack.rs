@@ -60,7 +60,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     text += &format!("  the whole file: {:.2} MB\n", size as f64 / 1e6);
     let packed = Deployed::load(&args.output)?;
-    text += &format!("  one more session: {}\n", session_size(&packed.model));
+    text += &format!("  one more session: {}\n", session_size(&packed.model, packed.table.as_ref()));
     let output = args.output.display();
     text += &match (tokenizer, table) {
         (Some(_), _) => format!("next: minrnn generate {output} --prompt TEXT\n"),

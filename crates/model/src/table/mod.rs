@@ -158,6 +158,12 @@ impl TableTask {
         self.scaling().reach().max(if self.missing().is_error() { 1 } else { FILLED })
     }
 
+    /// Bytes of the rows that a session keeps to read the next one; 0 where a row alone decides.
+    pub fn history_bytes(&self) -> usize {
+        // A history moves its rows once they are twice as many.
+        if self.reach() > 1 { 2 * self.reach() * self.columns().len() * size_of::<f64>() } else { 0 }
+    }
+
     /// What is done with numbers that are missing.
     pub fn missing(&self) -> Missing {
         match self {

@@ -18,7 +18,7 @@ use minrnn::data::Tokenizer;
 use minrnn::data::offline_rl::StepEncoding;
 use minrnn::deployed::Deployed;
 use minrnn::train::{EXPERIMENT_FILE, Experiment, Pointer, ResolvedModel, checkpoint, experiments, find_checkpoint};
-use minrnn_model::{CheckpointConfig, CheckpointFiles, Classifier, Forecaster, ModelConfig, TableTask, Weights};
+use minrnn_model::{CheckpointConfig, CheckpointFiles, Classifier, Forecaster, Missing, ModelConfig, TableTask, Weights};
 use minrnn_stream::PackedModel;
 use serde_json::{Map, Value};
 
@@ -151,7 +151,7 @@ fn packed(path: &Path) -> anyhow::Result<String> {
     let mut text = format!("packed model {}\n", path.display());
     text += &section("model", &settings(model.config())?);
     let mut more = vec![("packed".to_owned(), format!("{} bytes of tensors in a file of {}", grouped(packed), grouped(bytes.into())))];
-    more.push(("session".to_owned(), session_size(model)));
+    more.push(("session".to_owned(), session_size(model, table.as_ref())));
     more.extend(tokenizer.as_ref().map(vocabulary));
     text += &cost::sections(model.config(), more)?;
     text += &table.as_ref().map_or_else(String::new, |table| section("table", &columns(table)));
@@ -168,12 +168,25 @@ fn columns(table: &TableTask) -> Vec<(String, String)> {
     let listed = |names: &[String]| names.iter().map(|name| shown(name)).collect::<Vec<_>>().join(", ");
     let mut rows = vec![("reads".to_owned(), listed(table.columns()))];
     rows.extend(table.group().map(|group| ("sequences by".to_owned(), shown(group))));
+    rows.extend(table.time().map(|time| ("times".to_owned(), shown(time))));
+    let missing = match table.missing() {
+        Missing::Error => None,
+        Missing::ForwardFill => Some("read as the last that is known"),
+        Missing::Mask => Some("read as the last that is known, and told"),
+    };
+    rows.extend(missing.map(|missing| ("missing".to_owned(), missing.to_owned())));
+    if !table.scaling().is_standard() {
+        rows.push(("relative to".to_owned(), "the level of each series".to_owned()));
+    }
     match table {
         TableTask::Classify(Classifier { target, classes, .. }) => {
             rows.push(("predicts".to_owned(), format!("{}, one of {}", shown(target), listed(classes))));
         }
-        TableTask::Forecast(Forecaster { target, horizon, season, .. }) => {
+        TableTask::Forecast(Forecaster { target, horizon, season, quantiles, .. }) => {
             rows.push(("predicts".to_owned(), format!("{}, {horizon} steps ahead", listed(target))));
+            if !quantiles.is_empty() {
+                rows.push(("quantiles".to_owned(), quantiles.iter().map(f64::to_string).collect::<Vec<_>>().join(", ")));
+            }
             if *season > 0 {
                 rows.push(("season".to_owned(), format!("{season} steps")));
             }

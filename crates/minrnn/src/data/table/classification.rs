@@ -131,6 +131,7 @@ impl Classification {
         };
         parts.expect_enough(&config).map_err(|error| error.in_file(path))?;
         let rows = parts.training.iter().flat_map(|&at| gathered.series[at].steps());
+        normalization::expect_known(&columns, rows.clone()).map_err(|error| error.in_file(path))?;
         let normalization = normalization::fit(columns.len(), rows).map_err(|error| error.in_file(path))?;
         for (path, frame) in &frames {
             normalization::expect_near(&normalization, frame).map_err(|error| error.in_file(path))?;

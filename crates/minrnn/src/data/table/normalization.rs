@@ -34,6 +34,21 @@ pub(super) fn fit<'a>(width: usize, rows: impl Iterator<Item = &'a [f64]> + Clon
     Err(too_large())
 }
 
+/// Refuses a column of which nothing is known in `rows`.
+///
+/// # Errors
+/// A sentence that names it.
+pub(super) fn expect_known<'a>(names: &[String], rows: impl Iterator<Item = &'a [f64]> + Clone) -> Result<()> {
+    let is_unknown = |column: &usize| rows.clone().all(|row| row[*column].is_nan());
+    match (0..names.len()).find(is_unknown) {
+        None => Ok(()),
+        Some(column) => {
+            let name = &names[column];
+            Err(Error::Data(format!("the column '{name}' has no number in the part that is trained on; leave it out")))
+        }
+    }
+}
+
 /// What is said of numbers without a deviation.
 pub(super) fn too_large() -> Error {
     Error::Data("its numbers are too large for a mean and a deviation; divide them by a power of ten".to_owned())

@@ -122,7 +122,11 @@ impl ForecastErrors {
             let difference = self.seasonal_difference(*series, column)?;
             Some(sums.absolute.map(|sum| sum / sums.n / difference))
         });
-        measures.push(errors("mean absolute scaled error", &scaled.collect::<Vec<_>>()));
+        let scaled: Vec<[f64; 2]> = scaled.collect();
+        // Nothing is known of how much a series that never changed does change.
+        if !scaled.is_empty() {
+            measures.push(errors("mean absolute scaled error", &scaled));
+        }
         if let [lowest, .., highest] = forecaster.quantiles[..] {
             let n: f64 = sums.iter().map(|(_, sums)| sums.n).sum();
             let mean = |of: fn(&Sums) -> f64| sums.iter().map(|(_, sums)| of(sums)).sum::<f64>() / n.max(1.0);

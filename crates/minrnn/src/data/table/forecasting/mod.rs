@@ -161,6 +161,8 @@ impl Forecasting {
         let read_targets = Some(&predicted[..]).filter(|targets| targets.iter().all(|&at| at < config.read().len()));
         let season = if config.season == 0 { usual_season(&series) } else { config.season };
         let columns = Columns { names: config.read(), targets: &predicted, read_targets, season, horizon: config.horizon };
+        let trained = series.iter().zip(&bounds).flat_map(|(series, bounds)| series.steps().take(bounds.training));
+        normalization::expect_known(&names, trained)?;
         let Seen { scaling, normalization, target_normalization, of_table } = Seen::fit(config.scaling, &series, &bounds, &columns)?;
         let forecaster = Forecaster {
             columns: config.read().to_vec(),

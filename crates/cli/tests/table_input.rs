@@ -1,0 +1,124 @@
+//! Tables as they come: what is odd about them is learned from as the docs say, or is a sentence.
+
+mod common;
+
+use std::fmt::Write;
+
+use common::{Finished, Scratch, Training, minrnn, shown};
+
+fn train(scratch: &Scratch, table: &str, args: &[&str], settings: &[&str]) -> (Finished, String) {
+    let data = shown(&scratch.write("table.csv", table));
+    let args = ["--data", &data].into_iter().chain(args.iter().copied()).map(str::to_owned).collect();
+    let _ = std::fs::remove_dir_all(scratch.path("run"));
+    let settings: Vec<&str> = ["max_iterations=4", "d_model=8", "n_layers=1"].into_iter().chain(settings.iter().copied()).collect();
+    let training = Training { args, ..scratch.task("run", &settings) };
+    (training.run(), shown(&training.out))
+}
+
+const CLASSIFY: [&str; 6] = ["--task", "classify", "--group", "id", "--target", "class"];
+const FORECAST: [&str; 6] = ["--task", "forecast", "--group", "id", "--target", "x"];
+
+/// Two classes of sequences of four steps with a column x, and one that never changes.
+fn classes(n: usize) -> String {
+    let mut table = "id,class,x,still\n".to_owned();
+    for at in 0..n {
+        for step in 0..4 {
+            writeln!(table, "s{at},{},{},7", ["up", "down"][at % 2], if at % 2 == 0 { step } else { -step }).unwrap();
+        }
+    }
+    table
+}
+
+#[test]
+fn a_column_that_never_changes_does_no_harm() {
+    let scratch = Scratch::new();
+    let (finished, _) = train(&scratch, &classes(20), &CLASSIFY, &[]);
+    assert!(finished.ok().stdout.starts_with("test accuracy "));
+    let still = (0..40).fold("id,x\n".to_owned(), |table, at| table + &format!("s{},5\n", at % 2));
+    for scaling in ["auto", "standard", "mean", "log", "log1p"] {
+        let (finished, run) = train(&scratch, &still, &FORECAST, &[&format!("scaling={scaling}")]);
+        assert!(!finished.ok().stdout.contains("scaled error"), "nothing is known to scale by");
+        let predicted = Finished::of(&mut minrnn(&["predict", &run, "--data", &shown(&scratch.path("table.csv"))])).ok().stdout;
+        assert!(!predicted.contains("NaN") && !predicted.contains("inf") && predicted.lines().count() == 3, "{scaling}: {predicted}");
+    }
+}
+
+#[test]
+fn what_cannot_be_learned_from_is_refused_by_name() {
+    let scratch = Scratch::new();
+    let refused = |table: &str, args: &[&str], parts: &[&str]| train(&scratch, table, args, &[]).0.refused(parts);
+    refused("id,class,x\na,up,1\na,up,2\nb,up,1\nb,up,2\n", &CLASSIFY, &["the column 'class' has one value, 'up'"]);
+    refused("id,class,x\na,up,1\na,up,2\n", &CLASSIFY, &["the column 'class' has one value, 'up'"]);
+    refused("id,x\na,1\n", &FORECAST, &["the sequence 'a' has 1 step"]);
+    refused("id,x\na,1\na,inf\na,2\n", &FORECAST, &["line 3, column 'x': expected a finite number, found 'inf'"]);
+    refused("id,x\na,1\na,\na,2\n", &FORECAST, &["line 3, column 'x': the cell is empty", "missing = mask"]);
+    let gaps = (0..20).fold("id,x\n".to_owned(), |table, _| table + "a,\n");
+    let masked = [&FORECAST[..], &["--missing", "mask"]].concat();
+    refused(&gaps, &masked, &["the column 'x' has no number in the part that is trained on"]);
+    refused(
+        "id,ds,x\na,2024-01-01,1\na,2024-01-01,2\na,2024-01-02,2\n",
+        &FORECAST,
+        &["the sequence 'a' has two rows of the time 2024-01-01"],
+    );
+    refused("id,ds,x\na,monday,1\na,tuesday,2\n", &FORECAST, &["the column 'ds' holds no times: found 'monday'"]);
+    refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--time", "when"]].concat(), &["there is no column 'when'"]);
+    refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--quantiles", "0.1,0.9"]].concat(), &["quantiles must rise", "with 0.5 among them"]);
+    refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--test", "nowhere.csv"]].concat(), &["nowhere.csv"]);
+    refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--set", "patience=3"]].concat(), &["keep = best"]);
+}
+
+#[test]
+fn series_of_different_paces_go_on_at_their_own() {
+    let scratch = Scratch::new();
+    let mut table = "id,ds,x\n".to_owned();
+    for t in 0..24 {
+        writeln!(table, "monthly,{}-{:02}-15,{}", 2020 + t / 12, t % 12 + 1, 10 + t % 12).unwrap();
+        writeln!(table, "daily,2021-12-{:02},{}", t + 1, 20 + t % 7).unwrap();
+    }
+    let (finished, run) = train(&scratch, &table, &[&FORECAST[..], &["--horizon", "2"]].concat(), &[]);
+    finished.ok();
+    let predicted = Finished::of(&mut minrnn(&["predict", &run, "--data", &shown(&scratch.path("table.csv"))])).ok();
+    let starts =
+        ["id,ds,step,x,x q0.1,x q0.9", "monthly,2022-01-15,1,", "monthly,2022-02-15,2,", "daily,2021-12-25,1,", "daily,2021-12-26,2,"];
+    for (line, start) in predicted.stdout.lines().zip(starts) {
+        assert!(line.starts_with(start), "{line}, expected {start}");
+    }
+    assert!(
+        predicted.stderr.contains("1 of 2 sequences end before the newest (2021-12-24)")
+            && predicted.stderr.contains("'monthly' from 2021-12-15 on")
+    );
+}
+
+#[test]
+fn files_may_have_their_columns_in_another_order_but_not_under_other_names() {
+    let scratch = Scratch::new();
+    let swapped = shown(&scratch.write("swapped.csv", "still,x,class,id\n7,0,up,a\n7,1,up,a\n7,0,down,b\n7,-1,down,b\n"));
+    let (finished, run) = train(&scratch, &classes(20), &[&CLASSIFY[..], &["--test", &swapped]].concat(), &[]);
+    assert!(finished.ok().stdout.contains("n = 2)"));
+    Finished::of(&mut minrnn(&["eval", &run, "--data", &swapped])).ok();
+    let renamed = shown(&scratch.write("renamed.csv", "still,xs,class,id\n7,0,up,a\n7,1,up,a\n"));
+    Finished::of(&mut minrnn(&["eval", &run, "--data", &renamed])).refused(&["renamed.csv", "there is no column 'x'; did you mean 'xs'?"]);
+    let other = shown(&scratch.write("other.csv", "still,x,class,id\n7,0,sideways,a\n7,1,sideways,a\n"));
+    train(&scratch, &classes(20), &[&CLASSIFY[..], &["--test", &other]].concat(), &[])
+        .0
+        .refused(&["other.csv", "the class 'sideways' was not seen"]);
+}
+
+#[test]
+fn gaps_are_passed_over_in_training_prediction_and_streams() {
+    let scratch = Scratch::new();
+    let wave = |t: usize| if t % 5 == 3 { String::new() } else { format!("{}", 10 + t % 4) };
+    let table = (0..60).fold("id,x\n".to_owned(), |table, t| table + &format!("a,{}\nb,{}\n", wave(t), wave(t + 2)));
+    let args = [&FORECAST[..], &["--missing", "mask", "--horizon", "2", "--season", "4"]].concat();
+    let (finished, run) = train(&scratch, &table, &args, &[]);
+    assert!(!finished.ok().stdout.contains("NaN"));
+    let data = shown(&scratch.path("table.csv"));
+    let whole = Finished::of(&mut minrnn(&["predict", &run, "--data", &data])).ok().stdout;
+    assert!(!whole.contains("NaN") && whole.lines().count() == 5, "{whole}");
+    let streamed = Finished::of(minrnn(&["stream", &run]).stdin(std::fs::File::open(&data).unwrap())).ok().stdout;
+    let numbers = |line: &str| line.split(',').skip(2).map(|cell| cell.parse::<f64>().unwrap()).collect::<Vec<_>>();
+    let last: Vec<f64> = numbers(streamed.lines().last().unwrap());
+    let of_b: Vec<f64> = whole.lines().filter(|line| line.starts_with("b,")).flat_map(numbers).collect();
+    assert_eq!(last.len(), of_b.len());
+    assert!(last.iter().zip(&of_b).all(|(a, b)| (a - b).abs() < 1e-3 * b.abs()), "{last:?} {of_b:?}");
+}
