@@ -3,9 +3,11 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use super::times::KNOWN_NAMES;
 use crate::suggestion::suggestion;
 use crate::{Error, Result};
+
+/// Columns that are taken for times where none is named, whatever their case.
+const KNOWN_NAMES: [&str; 5] = ["ds", "date", "time", "timestamp", "datetime"];
 
 /// The columns to read.
 #[derive(Debug, Clone, PartialEq, Eq)]

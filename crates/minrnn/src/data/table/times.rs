@@ -5,9 +5,6 @@ use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveDateTime};
 use super::frame::Texts;
 use crate::{Error, Result};
 
-/// Columns that are taken for times where none is named, whatever their case.
-pub(super) const KNOWN_NAMES: [&str; 5] = ["ds", "date", "time", "timestamp", "datetime"];
-
 /// How times are written, each with what stands behind the seconds; the first that fits the first cell is that of the column.
 const PATTERNS: [(&str, &str); 11] = [
     ("%Y-%m-%d", ""),
