@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use minrnn::data::table::{
-    Classification, ClassificationConfig, Forecasting, ForecastingConfig, Missing, Numbers, ScalingChoice, Series, TableTask, TimeColumn,
-    Wanted, read_series, read_table,
+    Classification, ClassificationConfig, Division, Forecasting, ForecastingConfig, Missing, Numbers, ScalingChoice, Series, TableTask,
+    TimeColumn, Wanted, read_series, read_table,
 };
 use minrnn::data::{Batch, IoKind, SequenceTask, Sequences, Tokenizer, TokenizerKind};
 use minrnn::rng::Purpose;
@@ -50,16 +50,13 @@ pub fn use_table(path: &Path) {
             assert!(column.rows().iter().all(|&row| (row as usize) < column.distinct().len()));
         }
     }
+    let division =
+        |missing, validates| Division { time: TimeColumn::Found, missing, train_fraction: 0.5, validates, validation: None, test: None };
     let classify = ClassificationConfig {
         columns: Vec::new(),
         target: "label".to_owned(),
         group: "id".to_owned(),
-        time: TimeColumn::Found,
-        missing: Missing::Mask,
-        train_fraction: 0.5,
-        validates: false,
-        validation: None,
-        test: None,
+        division: division(Missing::Mask, false),
         seed: 0,
     };
     let forecast = ForecastingConfig {
@@ -68,14 +65,9 @@ pub fn use_table(path: &Path) {
         group: None,
         horizon: 2,
         season: 0,
-        time: TimeColumn::Found,
-        missing: Missing::ForwardFill,
         scaling: ScalingChoice::Standard,
         quantiles: Vec::new(),
-        train_fraction: 0.5,
-        validates: true,
-        validation: None,
-        test: None,
+        division: division(Missing::ForwardFill, true),
         seq_len: 3,
     };
     if let Ok(task) = Classification::open(path, classify) {

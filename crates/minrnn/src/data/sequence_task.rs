@@ -48,7 +48,8 @@ pub trait SequenceTask: Debug + Send + Sync {
         false
     }
 
-    /// The same task with all that is not in a test file to train on; none where data are made as they are needed.
+    /// The same task with all that is not in a test file to train on; none where that is trained on already, or data are made as they are
+    /// needed.
     fn all(&self) -> Option<Box<dyn SequenceTask>> {
         None
     }

@@ -186,10 +186,9 @@ impl Data {
     }
 
     /// The same with all that is not in a test file to train on; none where that is what is trained on already, or cannot be.
-    pub fn all(&self, experiment: &Experiment) -> Option<Self> {
+    pub fn all(&self) -> Option<Self> {
         match self {
             Self::Text { .. } => None,
-            Self::Task(task) if task.has_test_file() && !experiment.train.validates() => None,
             Self::Task(task) => task.all().map(Self::Task),
         }
     }

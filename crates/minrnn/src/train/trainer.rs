@@ -262,7 +262,7 @@ impl Trainer {
     /// # Errors
     /// When a pointer to the checkpoint that is kept cannot be written, or data cannot be read.
     pub fn begin_refit(&mut self) -> Result<bool> {
-        if !self.experiment.train.refit || self.progress.refit.is_some() || self.data.all(&self.experiment).is_none() {
+        if !self.experiment.train.refit || self.progress.refit.is_some() || self.data.all().is_none() {
             return Ok(false);
         }
         let Some((updates, kept)) = self.kept()?.into_iter().next() else { return Ok(false) };
@@ -301,7 +301,7 @@ impl Trainer {
     /// What a round learns from, and how fast.
     fn begin_round(&mut self) -> Result<()> {
         if let Some(Refit { updates, .. }) = self.progress.refit {
-            let all = self.data.all(&self.experiment).ok_or_else(|| {
+            let all = self.data.all().ok_or_else(|| {
                 Error::malformed(self.run.path(), "its last checkpoint learned from all data, which the experiment has no more")
             })?;
             self.source = all.training(&self.experiment)?;

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::MAX_DEVIATIONS;
+use super::normalization::MAX_DEVIATIONS;
 
 /// Most steps that a level or a lag looks back.
 pub const MAX_REACH: usize = 1 << 16;

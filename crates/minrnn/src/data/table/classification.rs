@@ -13,13 +13,13 @@ use rand::seq::SliceRandom;
 use super::confusion::Confusion;
 use super::measure::{Comparison, Measure};
 use super::series::{Series, labels};
-use super::{Chunk, Frame, Numbers, TimeColumn, Wanted, WholeSeries, normalization, read_table};
+use super::{Chunk, Division, Frame, Numbers, TimeColumn, Wanted, WholeSeries, normalization, read_table};
 use crate::data::batch::{check_shape, expect_index};
 use crate::data::{Batch, BatchSource, EvaluationSet, IoKind, SequenceTask, Sequences};
 use crate::rng::{self, Purpose};
 use crate::suggestion::suggestion;
 use crate::{Error, Result, Segments};
-use minrnn_model::{Classifier, Missing, Normalization, TableTask};
+use minrnn_model::{Classifier, Normalization, TableTask};
 
 /// What is classified by what.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,18 +30,8 @@ pub struct ClassificationConfig {
     pub target: String,
     /// The column that names the sequence of a row.
     pub group: String,
-    /// The column that tells when a row was.
-    pub time: TimeColumn,
-    /// What is done with numbers that are missing.
-    pub missing: Missing,
-    /// Share of the sequences that is not held out.
-    pub train_fraction: f64,
-    /// Whether a part that is held out chooses the best checkpoint.
-    pub validates: bool,
-    /// A table whose sequences choose the best checkpoint.
-    pub validation: Option<PathBuf>,
-    /// A table whose sequences are reported.
-    pub test: Option<PathBuf>,
+    /// How the files are read, and which part each of them is.
+    pub division: Division,
     /// What the division into parts is drawn from.
     pub seed: u64,
 }
@@ -102,27 +92,28 @@ impl Classification {
     /// # Errors
     /// When a file cannot be read, a sequence has two classes, a class is missing in training, or there are too few sequences for the parts.
     pub fn open(path: &Path, config: ClassificationConfig) -> Result<Self> {
+        let mut config = config;
         let own = read_table(path, &config.wanted())?;
+        // What was found is named from now on.
+        config.division.time = own.time.clone().map_or(TimeColumn::None, TimeColumn::Named);
         let names = classes_of(&own, &config.target).map_err(|error| error.in_file(path))?;
         // Columns that were not named are those of the training file.
         let columns = own.names.clone();
-        let time = own.time.clone().map_or(TimeColumn::None, TimeColumn::Named);
         let mut gathered = Gathered::default();
         let trained = gathered.add(&own, &names, &config.target).map_err(|error| error.in_file(path))?;
         let mut frames = vec![(path.to_owned(), own)];
         let mut read = |path: &Option<PathBuf>| -> Result<Option<Vec<usize>>> {
             let Some(path) = path else { return Ok(None) };
-            let frame =
-                read_table(path, &Wanted { time: time.clone(), may_miss: config.may_miss(), ..Wanted::named(&columns, config.texts()) })?;
+            let frame = read_table(path, &config.division.wanted(Wanted::named(&columns, config.texts())))?;
             let places = gathered.add(&frame, &names, &config.target).map_err(|error| error.in_file(path))?;
             frames.push((path.to_owned(), frame));
             Ok(Some(places))
         };
-        let (validation, test) = (read(&config.validation)?, read(&config.test)?);
-        let divided = || Parts::divide(&gathered.classes[..trained.len()], names.len(), config.train_fraction, config.seed);
+        let (validation, test) = (read(&config.division.validation)?, read(&config.division.test)?);
+        let divided = || Parts::divide(&gathered.classes[..trained.len()], names.len(), config.division.train_fraction, config.seed);
         let parts = match (validation, test) {
-            (None, None) => divided().halved(config.validates),
-            (None, Some(test)) if config.validates => {
+            (None, None) => divided().halved(config.division.validates),
+            (None, Some(test)) if config.division.validates => {
                 let Parts { training, test: validation, .. } = divided();
                 Parts { training, validation, test }
             }
@@ -137,8 +128,6 @@ impl Classification {
             normalization::expect_near(&normalization, frame).map_err(|error| error.in_file(path))?;
         }
         let Gathered { series, classes } = gathered;
-        // What was found is named from now on.
-        let config = ClassificationConfig { time, ..config };
         let classifier = config.classifier(columns, names, normalization);
         let table = Table::new(series, classes, classifier, config, parts);
         Ok(Self { table: Arc::new(table) })
@@ -153,12 +142,7 @@ impl Classification {
             columns: classifier.columns.clone(),
             target: classifier.target.clone(),
             group: classifier.group.clone(),
-            time: classifier.time.clone().map_or(TimeColumn::None, TimeColumn::Named),
-            missing: classifier.missing,
-            train_fraction: 1.0,
-            validates: false,
-            validation: None,
-            test: Some(path.to_owned()),
+            division: Division::unseen(path, classifier.time.as_deref(), classifier.missing),
             seed: 0,
         };
         let frame = read_table(path, &config.wanted())?;
@@ -185,16 +169,12 @@ fn classes_of(frame: &Frame, target: &str) -> Result<Vec<String>> {
 impl ClassificationConfig {
     /// What a trained model needs to be used on other tables.
     fn classifier(&self, columns: Vec<String>, classes: Vec<String>, normalization: Normalization) -> Classifier {
-        let time = match &self.time {
+        let time = match &self.division.time {
             TimeColumn::Named(name) => Some(name.clone()),
             _ => None,
         };
         let (group, target) = (self.group.clone(), self.target.clone());
-        Classifier { columns, group, target, time, classes, normalization, missing: self.missing }
-    }
-
-    fn may_miss(&self) -> bool {
-        !self.missing.is_error()
+        Classifier { columns, group, target, time, classes, normalization, missing: self.division.missing }
     }
 
     fn texts(&self) -> Vec<String> {
@@ -202,10 +182,10 @@ impl ClassificationConfig {
     }
 
     fn wanted(&self) -> Wanted {
-        match self.columns.is_empty() {
-            true => Wanted { numbers: Numbers::AllOthers, texts: self.texts(), time: self.time.clone(), may_miss: self.may_miss() },
-            false => Wanted { time: self.time.clone(), may_miss: self.may_miss(), ..Wanted::named(&self.columns, self.texts()) },
-        }
+        self.division.wanted(match self.columns.is_empty() {
+            true => Wanted { numbers: Numbers::AllOthers, ..Wanted::named(&[], self.texts()) },
+            false => Wanted::named(&self.columns, self.texts()),
+        })
     }
 }
 
@@ -236,6 +216,7 @@ impl Parts {
     }
 
     fn expect_enough(&self, config: &ClassificationConfig) -> Result<()> {
+        let config = &config.division;
         let lacks_validation = config.validates && self.validation.is_empty();
         if !self.test.is_empty() && !lacks_validation {
             return Ok(());
@@ -340,15 +321,17 @@ impl SequenceTask for Classification {
     fn all(&self) -> Option<Box<dyn SequenceTask>> {
         let mut table = Table::clone(&self.table);
         let Parts { training, validation, test } = &mut table.parts;
+        let before = training.len();
         training.append(validation);
-        if table.config.test.is_none() {
+        if table.config.division.test.is_none() {
             training.append(test);
         }
-        Some(Box::new(Self { table: Arc::new(table) }))
+        let is_more = training.len() > before;
+        is_more.then(|| Box::new(Self { table: Arc::new(table) }) as Box<dyn SequenceTask>)
     }
 
     fn has_test_file(&self) -> bool {
-        self.table.config.test.is_some()
+        self.table.config.division.test.is_some()
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use minrnn_model::TableTask;
 
 use super::series::Series;
-use super::{TimeColumn, Wanted, normalization, read_table};
+use super::{Division, Wanted, normalization, read_table};
 use crate::Result;
 
 /// The sequences of the file `path`, as the model of `task` reads them; classes and values to come need not be there.
@@ -14,9 +14,8 @@ use crate::Result;
 /// When the file cannot be read, lacks a column, or has a number far from all that was trained on.
 pub fn read_series(task: &TableTask, path: &Path) -> Result<Vec<Series>> {
     let group = task.group();
-    let time = task.time().map_or(TimeColumn::None, |name| TimeColumn::Named(name.to_owned()));
     let wanted = Wanted::named(task.columns(), group.into_iter().map(str::to_owned).collect());
-    let frame = read_table(path, &Wanted { time, may_miss: !task.missing().is_error(), ..wanted })?;
+    let frame = read_table(path, &Division::unseen(path, task.time(), task.missing()).wanted(wanted))?;
     let near = normalization::expect_near(task.of_table(), &frame);
     near.and_then(|()| Series::of(&frame, group.map(|_| &frame.texts[0]))).map_err(|error| error.in_file(path))
 }

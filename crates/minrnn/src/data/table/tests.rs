@@ -21,6 +21,10 @@ fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(ToString::to_string).collect()
 }
 
+fn division(train_fraction: f64) -> Division {
+    Division { time: TimeColumn::None, missing: Missing::Error, train_fraction, validates: true, validation: None, test: None }
+}
+
 fn forecasting(target: &[&str], horizon: usize) -> ForecastingConfig {
     ForecastingConfig {
         columns: Vec::new(),
@@ -28,14 +32,9 @@ fn forecasting(target: &[&str], horizon: usize) -> ForecastingConfig {
         group: None,
         horizon,
         season: 0,
-        time: TimeColumn::None,
-        missing: Missing::Error,
         scaling: ScalingChoice::Standard,
         quantiles: Vec::new(),
-        train_fraction: 0.5,
-        validates: true,
-        validation: None,
-        test: None,
+        division: division(0.5),
         seq_len: 4,
     }
 }
@@ -228,8 +227,7 @@ fn files_for_validation_and_test_follow_the_sequences_of_the_same_name() {
         ["id,x\na,1\na,2\na,3\nb,1\nb,2\n", "id,x\na,4\na,5\n", "x,id\n6,a\n7,a\n1,c\n2,c\n3,c\n"].map(write_table);
     let config = ForecastingConfig {
         group: Some("id".to_owned()),
-        validation: Some(validation.path().to_owned()),
-        test: Some(test.path().to_owned()),
+        division: Division { validation: Some(validation.path().to_owned()), test: Some(test.path().to_owned()), ..division(0.5) },
         ..forecasting(&["x"], 1)
     };
     let task = Forecasting::open(own.path(), &config).unwrap();
@@ -246,7 +244,7 @@ fn files_for_validation_and_test_follow_the_sequences_of_the_same_name() {
     // The sequence that is new is scored from its first step on.
     assert_eq!(targets(Purpose::TestData), [6.0, 7.0, 2.0, 3.0]);
     assert!((forecaster.normalization.mean[0] - 9.0 / 5.0).abs() < 1e-12);
-    assert!(task.has_test_file());
+    assert!(task.has_test_file() && task.all().is_some_and(|all| all.all().is_none()));
 }
 
 #[test]
@@ -254,7 +252,11 @@ fn missing_numbers_are_read_as_the_last_ones_and_never_learned() {
     let file = write_table("x\n4\n8\n\nNA\n2\nnull\n6\n8\n?\n4\n5\n".replace("\n\n", "\n\"\"\n").as_str());
     let refused = Forecasting::open(file.path(), &forecasting(&["x"], 1)).unwrap_err().to_string();
     assert!(refused.contains("line 4, column 'x': the cell is empty") && refused.contains("missing = mask"), "{refused}");
-    let config = ForecastingConfig { missing: Missing::Mask, train_fraction: 0.8, validates: false, seq_len: 20, ..forecasting(&["x"], 1) };
+    let config = ForecastingConfig {
+        division: Division { missing: Missing::Mask, validates: false, ..division(0.8) },
+        seq_len: 20,
+        ..forecasting(&["x"], 1)
+    };
     let task = Forecasting::open(file.path(), &config).unwrap();
     let Some(TableTask::Forecast(forecaster)) = task.description().map(|value| TableTask::from_json(value, 2, 1).unwrap()) else {
         panic!()
@@ -277,7 +279,11 @@ fn missing_numbers_are_read_as_the_last_ones_and_never_learned() {
 #[test]
 fn times_put_rows_in_order_and_tell_the_season() {
     let file = write_table("ds,id,x\n2024-03,a,3\n2024-01,a,1\n2024-02,a,2\n2024-04,a,4\n2024-05,a,5\n2024-01,b,9\n2024-02,b,8\n");
-    let config = ForecastingConfig { group: Some("id".to_owned()), time: TimeColumn::Found, ..forecasting(&["x"], 1) };
+    let config = ForecastingConfig {
+        group: Some("id".to_owned()),
+        division: Division { time: TimeColumn::Found, ..division(0.5) },
+        ..forecasting(&["x"], 1)
+    };
     let task = Forecasting::open(file.path(), &config).unwrap();
     let Some(TableTask::Forecast(forecaster)) = task.description().map(|value| TableTask::from_json(value, 1, 1).unwrap()) else {
         panic!()
@@ -291,14 +297,24 @@ fn times_put_rows_in_order_and_tell_the_season() {
     // The test file goes on, or is refused.
     let open = |text: &str| {
         let test = write_table(text);
-        Forecasting::open(file.path(), &ForecastingConfig { test: Some(test.path().to_owned()), validates: false, ..config.clone() })
-            .map(drop)
+        Forecasting::open(
+            file.path(),
+            &ForecastingConfig {
+                division: Division { test: Some(test.path().to_owned()), validates: false, ..config.division.clone() },
+                ..config.clone()
+            },
+        )
+        .map(drop)
     };
     open("id,x,ds\na,7,2024-07\na,6,2024-06\n").unwrap();
     assert!(open("id,x,ds\na,6,2024-05\n").unwrap_err().to_string().contains("two rows of the time 2024-05"));
     assert!(open("id,x,ds\na,6,2023-05\n").unwrap_err().to_string().contains("goes on with 2023-05 after 2024-05"));
     // A column that is asked for is no column of times.
-    let read = ForecastingConfig { columns: owned(&["x", "time"]), time: TimeColumn::Found, ..forecasting(&["x"], 1) };
+    let read = ForecastingConfig {
+        columns: owned(&["x", "time"]),
+        division: Division { time: TimeColumn::Found, ..division(0.5) },
+        ..forecasting(&["x"], 1)
+    };
     let numbers = write_table("time,x\n1,1\n0,2\n1,3\n0,4\n1,5\n0,6\n");
     assert_eq!(Forecasting::open(numbers.path(), &read).unwrap().reads(), crate::data::IoKind::Values { width: 2 });
 }
@@ -345,24 +361,13 @@ fn classification(file: &Path) -> crate::Result<Classification> {
 }
 
 fn of_classes() -> ClassificationConfig {
-    ClassificationConfig {
-        columns: Vec::new(),
-        target: "class".to_owned(),
-        group: "id".to_owned(),
-        time: TimeColumn::None,
-        missing: Missing::Error,
-        train_fraction: 0.6,
-        validates: true,
-        validation: None,
-        test: None,
-        seed: 3,
-    }
+    ClassificationConfig { columns: Vec::new(), target: "class".to_owned(), group: "id".to_owned(), division: division(0.6), seed: 3 }
 }
 
 #[test]
 fn a_test_file_is_scored_and_never_learned_from() {
     let (own, test) = (classes(20), write_table("id,class,x\ns0,up,0\ns0,up,1\nt,down,0\nt,down,-1\n"));
-    let config = ClassificationConfig { test: Some(test.path().to_owned()), ..of_classes() };
+    let config = ClassificationConfig { division: Division { test: Some(test.path().to_owned()), ..division(0.6) }, ..of_classes() };
     let n = |task: &dyn SequenceTask, purpose| {
         let mut set = task.evaluation(64, 0, purpose, 1).unwrap();
         (0..set.n_batches()).map(|index| set.batch(index).unwrap().n_scored()).sum::<usize>()
@@ -371,13 +376,26 @@ fn a_test_file_is_scored_and_never_learned_from() {
     let parts = [Purpose::TrainData, Purpose::ValidationData, Purpose::TestData];
     assert_eq!(parts.map(|purpose| n(&task, purpose)), [12, 8, 2]);
     assert_eq!(parts.map(|purpose| n(&*task.all().unwrap(), purpose)), [20, 0, 2]);
-    let without = Classification::open(own.path(), ClassificationConfig { validates: false, ..config.clone() }).unwrap();
+    let without = Classification::open(
+        own.path(),
+        ClassificationConfig { division: Division { validates: false, ..config.division.clone() }, ..config.clone() },
+    )
+    .unwrap();
     assert_eq!(parts.map(|purpose| n(&without, purpose)), [20, 0, 2]);
-    let divided = Classification::open(own.path(), ClassificationConfig { test: None, validates: false, ..config.clone() }).unwrap();
+    assert!(without.all().is_none(), "nothing is left to learn from");
+    let divided = Classification::open(
+        own.path(),
+        ClassificationConfig { division: Division { test: None, validates: false, ..config.division.clone() }, ..config.clone() },
+    )
+    .unwrap();
     assert_eq!(parts.map(|purpose| n(&divided, purpose)), [12, 0, 8]);
     assert_eq!(parts.map(|purpose| n(&*divided.all().unwrap(), purpose)), [20, 0, 0]);
     let strange = write_table("id,class,x\na,sideways,0\na,sideways,1\n");
-    let refused = Classification::open(own.path(), ClassificationConfig { test: Some(strange.path().to_owned()), ..config }).unwrap_err();
+    let refused = Classification::open(
+        own.path(),
+        ClassificationConfig { division: Division { test: Some(strange.path().to_owned()), ..division(0.6) }, ..config },
+    )
+    .unwrap_err();
     assert!(refused.to_string().contains("the class 'sideways' was not seen in training"), "{refused}");
 }
 

@@ -2,7 +2,7 @@
 
 use super::{DataConfig, Source, TableConfig, TaskSpec};
 use crate::data::IoKind;
-use crate::data::table::{Classification, ClassificationConfig, TimeColumn};
+use crate::data::table::{Classification, ClassificationConfig};
 use crate::train::check::require;
 use crate::train::train_config::TrainConfig;
 use crate::{Error, Needed, Result};
@@ -23,7 +23,7 @@ impl DataConfig {
     /// # Errors
     /// When the columns of sequences and classes are not named, or one is named twice.
     pub fn classification(&self, train: &TrainConfig) -> Result<ClassificationConfig> {
-        let TableConfig { columns, target, group, time, missing, validation, test } = &self.table;
+        let TableConfig { columns, target, group, .. } = &self.table;
         let [target] = &target[..] else {
             let found = target.len();
             let sentence = format!("to classify, name the column with the class, found {found} columns");
@@ -41,12 +41,7 @@ impl DataConfig {
             columns,
             target,
             group,
-            time: TimeColumn::of_setting(time),
-            missing: *missing,
-            train_fraction: self.train_fraction,
-            validates: train.validates(),
-            validation: validation.clone(),
-            test: test.clone(),
+            division: self.table.division(self.train_fraction, train),
             seed: train.seed,
         })
     }

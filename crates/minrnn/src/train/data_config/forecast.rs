@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{DataConfig, Source, TableConfig, TaskSpec};
 use crate::data::IoKind;
-use crate::data::table::{Forecasting, ForecastingConfig, ScalingChoice, TimeColumn};
+use crate::data::table::{Forecasting, ForecastingConfig, ScalingChoice};
 use crate::train::check::require;
 use crate::train::train_config::TrainConfig;
 use crate::{Error, Needed, Result};
@@ -61,7 +61,7 @@ impl DataConfig {
     /// # Errors
     /// When no column is named to be forecast, or one twice.
     pub fn forecasting(&self, train: &TrainConfig) -> Result<ForecastingConfig> {
-        let TableConfig { columns, target, group, time, missing, validation, test } = &self.table;
+        let TableConfig { columns, target, group, validation, test, .. } = &self.table;
         let ForecastConfig { horizon, season, scaling, quantiles } = self.forecast.clone();
         if target.is_empty() {
             return Err(Error::needed(Needed::Target, "to forecast, name the columns that are to be predicted"));
@@ -78,12 +78,7 @@ impl DataConfig {
             season,
             scaling,
             quantiles,
-            time: TimeColumn::of_setting(time),
-            missing: *missing,
-            train_fraction: self.train_fraction,
-            validates: train.validates(),
-            validation: validation.clone(),
-            test: test.clone(),
+            division: self.table.division(self.train_fraction, train),
             seq_len: train.seq_len,
         })
     }

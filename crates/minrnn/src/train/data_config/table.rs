@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 use crate::data::IoKind;
-use crate::data::table::Missing;
-use crate::data::table::twice;
+use crate::data::table::{Division, Missing, TimeColumn, twice};
 use crate::train::check::require;
+use crate::train::train_config::TrainConfig;
 
 /// Columns of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -39,6 +39,13 @@ impl TableConfig {
     /// The values of a step, as many as columns are named.
     pub(super) fn values(&self) -> IoKind {
         IoKind::Values { width: self.columns.len().max(1) }
+    }
+
+    /// How the files of a training of `train` are read and divided.
+    pub(super) fn division(&self, train_fraction: f64, train: &TrainConfig) -> Division {
+        let (time, missing) = (TimeColumn::of_setting(&self.time), self.missing);
+        let (validation, test) = (self.validation.clone(), self.test.clone());
+        Division { time, missing, train_fraction, validates: train.validates(), validation, test }
     }
 
     /// Checks that no column is named twice.

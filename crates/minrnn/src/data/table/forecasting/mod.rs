@@ -20,10 +20,10 @@ mod scaling;
 mod windows;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use minrnn_model::{Forecaster, Missing, Normalization, TableTask};
+use minrnn_model::{Forecaster, Normalization, TableTask};
 
 use self::errors::ForecastErrors;
 use self::parts::{Bounds, Part};
@@ -33,7 +33,7 @@ use self::windows::ForecastWindows;
 use super::measure::Comparison;
 use super::series::Series;
 use super::times::Step;
-use super::{Frame, TimeColumn, Wanted, WholeSeries, normalization, read_table};
+use super::{Division, Frame, Wanted, WholeSeries, normalization, read_table};
 use crate::data::batch::{check_shape, expect_index};
 use crate::data::{Batch, BatchSource, EvaluationSet, IoKind, SequenceTask, Sequences};
 use crate::rng::Purpose;
@@ -52,22 +52,12 @@ pub struct ForecastingConfig {
     pub horizon: usize,
     /// Steps of a season of the naive forecast; 0: what is usual at the pace of the column of times, without one the last value.
     pub season: usize,
-    /// The column that tells when a row was.
-    pub time: TimeColumn,
-    /// What is done with numbers that are missing.
-    pub missing: Missing,
     /// What numbers are seen relative to.
     pub scaling: ScalingChoice,
     /// The quantiles that are predicted, rising, the median among them; none: the mean.
     pub quantiles: Vec<f64>,
-    /// Share of every sequence, from its start, that is not held out.
-    pub train_fraction: f64,
-    /// Whether a part that is held out chooses the best checkpoint.
-    pub validates: bool,
-    /// A table whose rows choose the best checkpoint.
-    pub validation: Option<PathBuf>,
-    /// A table whose rows are reported.
-    pub test: Option<PathBuf>,
+    /// How the files are read, and which part each of them is.
+    pub division: Division,
     /// Steps T of a training window.
     pub seq_len: usize,
 }
@@ -131,17 +121,17 @@ impl Forecasting {
             Ok(ends)
         };
         let trained = read(path)?;
-        let validated = config.validation.as_deref().map(&mut read).transpose()?;
-        let tested = config.test.as_deref().map(&mut read).transpose()?;
+        let validated = config.division.validation.as_deref().map(&mut read).transpose()?;
+        let tested = config.division.test.as_deref().map(&mut read).transpose()?;
         let end = |ends: &[usize], at: usize| ends.get(at).copied().unwrap_or(0);
         let bounds = |(at, series): (usize, &Series)| {
             let (n, own) = (series.len(), end(&trained, at));
-            let divided = Bounds::divide(own, config.train_fraction, config.horizon, config.validates);
+            let divided = Bounds::divide(own, config.division.train_fraction, config.horizon, config.division.validates);
             match (&validated, &tested) {
                 (None, None) => divided,
                 (Some(validated), Some(_)) => Bounds { training: own, validation: end(validated, at), test: n },
                 // What is held out of the training file validates, or tests.
-                (None, Some(_)) if config.validates => Bounds { training: divided.validation, validation: own, test: n },
+                (None, Some(_)) if config.division.validates => Bounds { training: divided.validation, validation: own, test: n },
                 (None, Some(_)) => Bounds { training: own, validation: own, test: n },
                 (Some(_), None) => Bounds { training: own, validation: n, test: n },
             }
@@ -171,15 +161,15 @@ impl Forecasting {
             horizon: config.horizon,
             season,
             time,
-            missing: config.missing,
+            missing: config.division.missing,
             normalization,
             target_normalization,
             scaling,
             of_table,
             quantiles: config.quantiles.clone(),
         };
-        let table = Table::new(series, bounds, predicted, forecaster, config.seq_len, config.test.is_some());
-        let validates = config.validates || config.validation.is_some();
+        let table = Table::new(series, bounds, predicted, forecaster, config.seq_len, config.division.test.is_some());
+        let validates = config.division.validates || config.division.validation.is_some();
         let parts = [Some(Part::Training), Some(Part::Validation).filter(|_| validates), Some(Part::Test)];
         parts.into_iter().flatten().try_for_each(|part| table.expect_scored(part, config))?;
         Ok(Self { table: Arc::new(table) })
@@ -196,14 +186,9 @@ impl Forecasting {
             group: forecaster.group.clone(),
             horizon: forecaster.horizon,
             season: forecaster.season,
-            time: forecaster.time.clone().map_or(TimeColumn::None, TimeColumn::Named),
-            missing: forecaster.missing,
             scaling: ScalingChoice::Standard,
             quantiles: forecaster.quantiles.clone(),
-            train_fraction: 1.0,
-            validates: false,
-            validation: None,
-            test: None,
+            division: Division::unseen(path, forecaster.time.as_deref(), forecaster.missing),
             seq_len: 1,
         };
         let frame = read_table(path, &config.wanted())?;
@@ -233,11 +218,7 @@ impl ForecastingConfig {
     }
 
     fn wanted(&self) -> Wanted {
-        Wanted {
-            time: self.time.clone(),
-            may_miss: !self.missing.is_error(),
-            ..Wanted::named(self.read().iter().chain(&self.target), self.group.iter().cloned().collect())
-        }
+        self.division.wanted(Wanted::named(self.read().iter().chain(&self.target), self.group.iter().cloned().collect()))
     }
 }
 
@@ -285,7 +266,8 @@ impl Table {
             Part::Validation => "validation part",
             Part::Test => "test part",
         };
-        let share = if config.train_fraction < 1.0 { format!(" with train_fraction = {}", config.train_fraction) } else { String::new() };
+        let fraction = config.division.train_fraction;
+        let share = if fraction < 1.0 { format!(" with train_fraction = {fraction}") } else { String::new() };
         Err(Error::Data(format!(
             "no sequence is long enough to forecast {horizon} steps within its {name}: the longest has {longest} steps{share}; lower the horizon, or \
              give longer sequences"
@@ -398,11 +380,10 @@ impl SequenceTask for Forecasting {
     }
 
     fn all(&self) -> Option<Box<dyn SequenceTask>> {
-        let bounds = self.table.bounds.iter().map(|bounds| {
-            let end = if self.table.has_test_file { bounds.validation } else { bounds.test };
-            bounds.trained_to(end)
-        });
-        Some(Box::new(Self { table: Arc::new(Table { bounds: bounds.collect(), ..Table::clone(&self.table) }) }))
+        let end = |bounds: &Bounds| if self.table.has_test_file { bounds.validation } else { bounds.test };
+        let bounds: Vec<Bounds> = self.table.bounds.iter().map(|bounds| bounds.trained_to(end(bounds))).collect();
+        let is_more = bounds != self.table.bounds;
+        is_more.then(|| Box::new(Self { table: Arc::new(Table { bounds, ..Table::clone(&self.table) }) }) as Box<dyn SequenceTask>)
     }
 
     fn has_test_file(&self) -> bool {
