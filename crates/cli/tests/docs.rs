@@ -21,7 +21,7 @@ use minrnn::train::Experiment;
 /// Where links of the crates' pages begin, which are read away from the repository too.
 const REPOSITORY: &str = "https://github.com/minrnn/minrnn/blob/main/";
 /// Keys that have no default to be listed by.
-const WITHOUT_DEFAULT: [&str; 6] = ["path", "corpus", "validation", "test", "memory_limit", "eval_seed"];
+const WITHOUT_DEFAULT: [&str; 7] = ["path", "corpus", "validation", "test", "memory_limit", "eval_seed", "from"];
 
 /// The root of the repository; none where the crate was packaged alone.
 fn root() -> Option<PathBuf> {

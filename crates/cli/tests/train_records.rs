@@ -81,7 +81,7 @@ fn progress_goes_to_stderr_in_plain_lines_and_the_report_to_stdout() {
         assert!(stdout.contains(line), "expected '{line}' in {stdout}");
     }
     let last = format!(
-        "model: {}\ncurves: {out}/curves.svg\nnext: minrnn generate {out} --prompt \"...\"    or: minrnn eval {out}\n",
+        "model: {}\nreport: {out}/report.html\nnext: minrnn generate {out} --prompt \"...\"    or: minrnn eval {out}\n",
         best.display()
     );
     assert!(stdout.ends_with(&last), "{stdout}");

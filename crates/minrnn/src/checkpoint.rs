@@ -192,8 +192,13 @@ fn temporary_directory_in(parent: &Path) -> std::io::Result<TempDir> {
 /// # Errors
 /// When a parameter is missing or has another shape.
 pub fn load_weights<M: Module>(module: M, weights: &mut Weights) -> Result<M> {
+    load_named(module, weights, "")
+}
+
+/// The same of tensors whose names begin with `prefix`.
+pub(crate) fn load_named<M: Module>(module: M, weights: &mut Weights, prefix: &str) -> Result<M> {
     let mut problem = None;
-    let module = parameters::replace(module, |place, shape| match weights.take(&place.name, shape) {
+    let module = parameters::replace(module, |place, shape| match weights.take(&format!("{prefix}{}", place.name), shape) {
         Ok(values) => Some(values),
         Err(error) => {
             problem.get_or_insert(error);
@@ -208,9 +213,15 @@ pub fn load_weights<M: Module>(module: M, weights: &mut Weights) -> Result<M> {
 /// # Errors
 /// When the file cannot be written.
 pub fn save_weights<M: Module>(module: &M, path: impl AsRef<Path>) -> Result<()> {
-    let mut tensors = Vec::new();
-    parameters::visit(module, |place, values| tensors.push((place.name, values.shape.clone(), Cow::Owned(values.read()))));
+    let tensors = named_values(module).into_iter().map(|(name, shape, values)| (name, shape, Cow::Owned(values)));
     Ok(write_safetensors(path, tensors, None)?)
+}
+
+/// Name, shape and values (as in files) of every parameter and running statistic of `module`.
+pub(crate) fn named_values<M: Module>(module: &M) -> Vec<(String, Vec<usize>, Vec<f32>)> {
+    let mut tensors = Vec::new();
+    parameters::visit(module, |place, values| tensors.push((place.name, values.shape.clone(), values.read())));
+    tensors
 }
 
 /// Number of parameters of `module`; running statistics do not count.

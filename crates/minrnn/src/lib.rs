@@ -55,6 +55,7 @@ mod parameters;
 pub mod plot;
 mod policy;
 pub mod predict;
+pub mod report;
 pub mod rng;
 pub mod rollout;
 mod segments;

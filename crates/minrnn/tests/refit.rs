@@ -126,7 +126,8 @@ fn the_score_belongs_to_the_model_of_before_and_the_model_to_all_data() {
 #[test]
 fn a_run_stopped_in_either_round_goes_on_bit_for_bit() {
     let scratch = Scratch::new();
-    for (name, settings) in [("last", &["keep=last"][..]), ("best", &["keep=best", "batch_size=2"])] {
+    let average = &["keep=average", "mixer=min-lstm"][..];
+    for (name, settings) in [("last", &["keep=last"][..]), ("best", &["keep=best", "batch_size=2"]), ("average", average)] {
         let experiment = || scratch.experiment("forecast", settings);
         let whole = carry_out(&mut scratch.trainer(name, experiment()), None).unwrap();
         let end = iteration_of(whole.checkpoint.file_name().unwrap().to_str().unwrap()).unwrap();
@@ -158,4 +159,76 @@ fn a_test_file_is_scored_with_the_model_that_is_kept() {
     std::fs::write(scratch.path("test.csv"), "id,class,x\ns0,even,1\ns0,even,2\n").unwrap();
     let changed = Trainer::new(scratch.experiment("forecast", &[&test]), RunDir::open(scratch.path("last")).unwrap()).err().unwrap();
     assert!(changed.to_string().contains("has changed since this run began"), "{changed}");
+}
+
+#[test]
+fn the_average_is_the_mean_of_the_weights_after_the_last_quarter_of_the_updates() {
+    let scratch = Scratch::new();
+    let average =
+        carry_out(&mut scratch.trainer("average", scratch.experiment("forecast", &["keep=average", "refit=false"])), None).unwrap();
+    let last = || scratch.trainer("last", scratch.experiment("forecast", &["refit=false"]));
+    assert_eq!(carry_out(&mut last(), Some(7)), None);
+    let after_7 = weights(&checkpoint(scratch.path("last"), Pointer::Last).unwrap().unwrap());
+    let after_8 = weights(&carry_out(&mut last(), None).unwrap().checkpoint);
+    let mut apart = 0.0f32;
+    for (name, found) in weights(&average.checkpoint) {
+        for (found, (x, y)) in found.into_iter().zip(after_7[&name].iter().zip(&after_8[&name])) {
+            assert!((found - 0.5 * (x + y)).abs() <= 1e-6 * (1.0 + found.abs()), "{name}: {found} of {x} and {y}");
+            apart = apart.max((x - y).abs());
+        }
+    }
+    assert!(apart > 1e-4, "the weights hardly moved: {apart}");
+}
+
+#[test]
+fn a_longer_training_begins_its_average_later() {
+    let scratch = Scratch::new();
+    let settings = |n: &'static str| ["keep=average", "refit=false", "schedule=constant", n];
+    let whole = carry_out(&mut scratch.trainer("whole", scratch.experiment("forecast", &settings("max_iterations=20"))), None).unwrap();
+    carry_out(&mut scratch.trainer("longer", scratch.experiment("forecast", &settings("max_iterations=8"))), None).unwrap();
+    let longer = carry_out(&mut scratch.trainer("longer", scratch.experiment("forecast", &settings("max_iterations=20"))), None).unwrap();
+    assert_eq!(weights(&longer.checkpoint), weights(&whole.checkpoint));
+}
+
+#[test]
+fn what_is_left_to_the_amount_of_data_is_a_number_once_training_begins() {
+    let scratch = Scratch::new();
+    let experiment = scratch.experiment("forecast", &["batch_size=0", "max_iterations=0"]);
+    let trainer = scratch.trainer("run", experiment);
+    assert_eq!((trainer.experiment().train.batch_size, trainer.end_of_round()), (32, 1000));
+    let kept = Experiment::load_file(scratch.path("run").join("experiment.toml"), &[]).unwrap();
+    assert_eq!((kept.train.batch_size, kept.train.max_iterations), (32, 1000));
+    let of_text = Experiment::parse("[train]\nbatch_size = 0", &[]).unwrap_err().to_string();
+    assert!(of_text.contains("batch_size = 0 leaves it to the amount of data of a table; of task = text"), "{of_text}");
+}
+
+#[test]
+fn probabilities_are_as_sure_as_what_was_held_out_allows() {
+    let scratch = Scratch::new();
+    // What tells the classes apart is wrong for every fourth sequence.
+    let row = |id: usize, t: usize| {
+        let sign = if id % 2 == 0 { 1.0 } else { -1.0 };
+        format!("s{id},{},{}\n", ["a", "b"][(id + usize::from(id % 8 < 2)) % 2], sign + 0.01 * t as f64)
+    };
+    let rows: String = (0..160).flat_map(|id| (0..3).map(move |t| row(id, t))).collect();
+    std::fs::write(scratch.path("own.csv"), "id,class,x\n".to_owned() + &rows).unwrap();
+    let settings = ["quantiles=", "scaling=standard", "columns=x", "train_fraction=0.5", "max_iterations=60", "lr=0.05", "min_lr=0"];
+    let experiment = || scratch.experiment("classify", &settings);
+    assert_eq!(carry_out(&mut scratch.trainer("run", experiment()), Some(119)), None);
+    let before = weights(&checkpoint(scratch.path("run"), Pointer::Last).unwrap().unwrap());
+    let report = carry_out(&mut scratch.trainer("run", experiment()), None).unwrap();
+    let temperature = report.temperature.unwrap() as f32;
+    assert!((temperature - 1.0).abs() > 0.05, "{temperature}");
+    let after = weights(&report.checkpoint);
+    let is_like =
+        |name: &str, scale: f32| after[name].iter().zip(&before[name]).all(|(a, b)| (a - b / scale).abs() < 1e-3 * (1.0 + b.abs()));
+    assert!(is_like("head.weight", temperature) && !is_like("head.weight", 1.0), "{temperature}");
+    assert!(after.keys().filter(|name| !name.starts_with("head.")).all(|name| is_like(name, 1.0)));
+    // A file that is never learned from says nothing of it, and neither do a few sequences.
+    std::fs::write(scratch.path("test.csv"), "id,class,x\n".to_owned() + &rows).unwrap();
+    let test = format!("test={}", scratch.path("test.csv").display());
+    let with_test = [&settings[..], &["max_iterations=4", &test]].concat();
+    assert_eq!(carry_out(&mut scratch.trainer("test", scratch.experiment("classify", &with_test)), None).unwrap().temperature, None);
+    let few = [&settings[..], &["max_iterations=4", "train_fraction=0.8"]].concat();
+    assert_eq!(carry_out(&mut scratch.trainer("few", scratch.experiment("classify", &few)), None).unwrap().temperature, None);
 }

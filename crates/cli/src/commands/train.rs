@@ -5,10 +5,12 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
+use minrnn::report::write_report;
 use minrnn::train::{
-    EXPERIMENT_FILE, Ending, Experiment, Pointer, RunDir, Task, Trainer, find_data, readable, readable_folder, training_memory,
+    EXPERIMENT_FILE, Ending, Experiment, Pointer, RunDir, Task, Trainer, find_checkpoint, find_data, readable, readable_folder,
+    training_memory,
 };
-use minrnn_model::ModelConfig;
+use minrnn_model::{CheckpointConfig, ModelConfig};
 
 use crate::device::DeviceArg;
 use crate::display::{self, Display, say};
@@ -36,6 +38,10 @@ pub struct Args {
     /// threads; model, data, seed and batches stay
     #[arg(long)]
     resume: bool,
+    /// Start from the weights of this run or checkpoint, with its model, vocabulary and view of numbers; without an experiment or --task, its
+    /// settings of data and training too
+    #[arg(long, value_name = "RUN|CHECKPOINT", conflicts_with = "resume")]
+    from: Option<PathBuf>,
     /// Set a configuration key, for example train.lr=0.001 or d_model=64
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
@@ -117,13 +123,35 @@ fn expect_own(args: &Args, own: &Experiment, out: &Path) -> anyhow::Result<()> {
 fn new_experiment(args: &Args) -> anyhow::Result<Experiment> {
     let default = args.table.experiment().unwrap_or(if args.data.is_some() { TEXT_EXPERIMENT } else { DEFAULT_EXPERIMENT });
     let name = args.experiment.as_deref().unwrap_or(default);
-    let mut experiment = Experiment::load(name, &args.settings)?;
+    let mut experiment = match &args.from {
+        Some(from) => continued(from, args)?,
+        None => Experiment::load(name, &args.settings)?,
+    };
     take_memory_limit(&mut experiment, args);
     take_data(&mut experiment, args)?;
     // Before anything is fetched or written.
     training_memory(&experiment)?.expect_room(experiment.train.memory_limit)?;
     find_data(&mut experiment, name, corpus::fetch)?;
     Ok(experiment)
+}
+
+/// The experiment that starts from the model at `from`.
+fn continued(from: &Path, args: &Args) -> anyhow::Result<Experiment> {
+    let checkpoint = find_checkpoint(from)?.canonicalize().map_err(|source| minrnn::Error::io("read", from, source))?;
+    let config = CheckpointConfig::read(&checkpoint).map_err(minrnn::Error::from)?;
+    let named = args.experiment.as_deref().or(args.table.experiment());
+    let mut experiment = match named {
+        Some(name) => Experiment { model: config.model, ..Experiment::load(name, &[])? },
+        None => {
+            let mut own = Experiment::of_checkpoint(&config, &checkpoint)?;
+            // What it learned from is not what this one does.
+            (own.data.path, own.data.corpus, own.data.table.validation, own.data.table.test) = (None, None, None, None);
+            own.description = format!("From {}", from.display());
+            own
+        }
+    };
+    experiment.train.from = Some(checkpoint);
+    Ok(Experiment::parse(&experiment.to_toml()?, &args.settings)?)
 }
 
 fn take_memory_limit(experiment: &mut Experiment, args: &Args) {
@@ -175,7 +203,10 @@ fn train(experiment: Experiment, run: RunDir, stop: &AtomicBool) -> anyhow::Resu
         display = Display::of_refit(&trainer);
     }
     match trainer.final_report(stop)? {
-        Some(report) => display::print_report(&report, &trainer).context(NO_STDOUT)?,
+        Some(report) => {
+            write_report(&trainer, &report)?;
+            display::print_report(&report, &trainer).context(NO_STDOUT)?;
+        }
         None => display::say_how_to_go_on(&trainer),
     }
     Ok(ExitCode::SUCCESS)

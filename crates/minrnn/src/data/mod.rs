@@ -42,7 +42,7 @@ pub use lra::{Expressions, Image, ListOps, ListOpsTask, PixelInput, Retrieval, R
 pub use mqar::{Mqar, MqarBatches};
 pub use nearest_neighbour::{NearestNeighbour, NearestNeighbourBatches};
 pub use selective_copying::{Encoding, SelectiveCopying, SelectiveCopyingConfig};
-pub use sequence_task::{IoKind, SequenceTask};
+pub use sequence_task::{Extent, IoKind, SequenceTask};
 pub use source::{MAX_PIPE_BYTES, expect_lasting};
 pub use text::{FullPass, RandomWindows, StatefulStream, TextData, TextPart};
 pub use token_file::{TokenFile, TokenWriter};

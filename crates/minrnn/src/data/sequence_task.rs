@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::table::Comparison;
+use super::table::{Comparison, TableTask};
 use super::{BatchSource, EvaluationSet};
 use crate::Result;
 use crate::rng::Purpose;
@@ -22,6 +22,19 @@ pub enum IoKind {
     },
 }
 
+/// How much there is to learn from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Steps of all sequences.
+    pub steps: usize,
+    /// Steps of a sequence on average, rounded up.
+    pub length: usize,
+    /// True where windows of at most `train.seq_len` steps are learned from instead of whole sequences.
+    pub in_windows: bool,
+    /// Updates that the smallest data need.
+    pub least_updates: u64,
+}
+
 /// A task that is not plain text: how its sequences look, and where batches of them come from.
 ///
 /// A task that gives one label to a whole sequence has it as the target of the sequence's last step and masks all others.
@@ -36,6 +49,11 @@ pub trait SequenceTask: Debug + Send + Sync {
 
     /// Steps of the longest sequence.
     fn longest(&self) -> usize;
+
+    /// How much there is to learn from, where data are finite and a training may be as long as they ask for.
+    fn extent(&self) -> Option<Extent> {
+        None
+    }
 
     /// The accuracy of guessing, where accuracies are compared on a scale on which guessing is 0.
     fn chance(&self) -> Option<f64> {
@@ -67,6 +85,11 @@ pub trait SequenceTask: Debug + Send + Sync {
     /// What whoever uses the trained model needs to know: names of classes and columns, means and deviations. It is kept in every
     /// checkpoint.
     fn description(&self) -> Option<serde_json::Value> {
+        None
+    }
+
+    /// The task on tables that it is, if it is one.
+    fn table_task(&self) -> Option<TableTask> {
         None
     }
 

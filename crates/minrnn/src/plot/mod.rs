@@ -18,6 +18,7 @@ use plotters::style::TextStyle;
 
 pub use dots::{Dot, DotGroup, draw_dots};
 pub use lines::{Axis, Legend, Level, Panel, Series, draw_lines};
+pub(crate) use ticks::{label, linear};
 
 use crate::{Error, Result};
 

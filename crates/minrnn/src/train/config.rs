@@ -211,6 +211,13 @@ impl Experiment {
         known.validate()?;
         self.data.validate()?;
         self.train.validate()?;
+        let open = [("batch_size", self.train.batch_size == 0), ("max_iterations", self.train.max_iterations == 0)];
+        if let Some((key, _)) = open.iter().find(|(_, is_open)| *is_open && !self.data.task.reads_table()) {
+            let task = self.data.task;
+            return Err(Error::Config(format!(
+                "{key} = 0 leaves it to the amount of data of a table; of task = {task} it must be above 0"
+            )));
+        }
         self.validate_length()?;
         require(self.model.pair_head == (self.data.task == Task::Retrieval), || {
             "pair_head = true compares two sequences, which is what task = retrieval is about and no other task has; set both or neither"
@@ -348,7 +355,7 @@ fn known_keys() -> Result<Table> {
     let table = TableConfig { validation: Some("file".into()), test: Some("file".into()), ..Default::default() };
     let corpus = Some(super::data_config::Corpus::TinyShakespeare);
     let data = DataConfig { path: Some("file".into()), corpus, table, ..Default::default() };
-    let train = TrainConfig { memory_limit: Some(Size(1)), eval_seed: Some(0), ..Default::default() };
+    let train = TrainConfig { memory_limit: Some(Size(1)), eval_seed: Some(0), from: Some("run".into()), ..Default::default() };
     let mut table = to_table(&Experiment { data, train, ..Default::default() })?;
     table.remove("description");
     Ok(table)

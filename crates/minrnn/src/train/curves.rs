@@ -18,7 +18,18 @@ const MAX_POINTS: usize = 600;
 const TRAIN: RGBColor = COLORS[0];
 const TEST: RGBColor = COLORS[1];
 
-type Points = Vec<(f64, f64)>;
+pub(crate) type Points = Vec<(f64, f64)>;
+
+/// What a picture of curves says beside them.
+#[derive(Debug, Clone, Copy)]
+pub struct CurveLabels<'a> {
+    /// Above the picture.
+    pub title: &'a str,
+    /// What the loss is.
+    pub loss: &'a str,
+    /// Updates after which a second round began.
+    pub refit_at: Option<u64>,
+}
 
 /// Draws the losses of `records` to `curves.svg` and `curves.png` in `directory`, replacing older ones.
 ///
@@ -26,16 +37,18 @@ type Points = Vec<(f64, f64)>;
 ///
 /// # Errors
 /// When a file cannot be written.
-pub fn draw_curves(records: &[Record], title: &str, directory: impl AsRef<Path>) -> Result<bool> {
-    let Some(curves) = Curves::new(records, title) else { return Ok(false) };
+pub fn draw_curves(records: &[Record], labels: CurveLabels<'_>, directory: impl AsRef<Path>) -> Result<bool> {
+    let Some(curves) = Curves::new(records, labels) else { return Ok(false) };
     save(&curves, directory.as_ref(), "curves")?;
     Ok(true)
 }
 
 struct Curves {
     title: String,
-    train: Points,
-    train_smooth: Points,
+    loss: String,
+    /// Of each round, every loss and their smoothed course.
+    train: [Points; 2],
+    train_smooth: [Points; 2],
     test: Points,
     best: Option<(f64, f64)>,
     iterations: f64,
@@ -43,22 +56,24 @@ struct Curves {
 }
 
 impl Curves {
-    fn new(records: &[Record], title: &str) -> Option<Self> {
-        let (mut train, mut test) = (Points::new(), Points::new());
+    fn new(records: &[Record], labels: CurveLabels<'_>) -> Option<Self> {
+        let (mut train, mut test) = ([Points::new(), Points::new()], Points::new());
+        let round = |iteration: u64| usize::from(labels.refit_at.is_some_and(|at| iteration > at));
         for record in records {
             match *record {
-                Record::Train { iteration, loss, .. } if loss.is_finite() => train.push((iteration as f64, loss)),
+                Record::Train { iteration, loss, .. } if loss.is_finite() => train[round(iteration)].push((iteration as f64, loss)),
                 Record::Eval { iteration, test_loss, .. } if test_loss.is_finite() => test.push((iteration as f64, test_loss)),
                 _ => {}
             }
         }
         let best = test.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1));
-        let train_smooth = thin(&smooth(&train));
-        let (train, test) = (thin(&train), thin(&test));
-        let all = || train.iter().chain(&test);
+        let train_smooth = [0, 1].map(|round| thin(&smooth(&train[round])));
+        let (train, test) = ([0, 1].map(|round| thin(&train[round])), thin(&test));
+        let all = || train.iter().flatten().chain(&test);
         let iterations = all().map(|point| point.0).reduce(f64::max)?;
         let losses = range_of(all().map(|point| point.1));
-        Some(Self { title: shorten(title), train, train_smooth, test, best, iterations: iterations.max(1.0), losses })
+        let (title, loss) = (shorten(labels.title), labels.loss.to_owned());
+        Some(Self { title, loss, train, train_smooth, test, best, iterations: iterations.max(1.0), losses })
     }
 }
 
@@ -81,7 +96,7 @@ impl Picture for Curves {
         chart
             .configure_mesh()
             .x_desc("iteration")
-            .y_desc("loss (nats per token)")
+            .y_desc(self.loss.as_str())
             .x_labels(10)
             .y_labels(9)
             .x_label_formatter(&|iteration| format!("{iteration:.0}"))
@@ -97,9 +112,12 @@ impl Picture for Curves {
         let legend = |color: RGBColor| {
             move |(x, y): (i32, i32)| PathElement::new([(x, y), (x + 22 * scale, y)], color.stroke_width((2 * scale) as u32))
         };
-        if !self.train.is_empty() {
-            chart.draw_series(LineSeries::new(self.train.iter().copied(), TRAIN.mix(0.25).stroke_width(scale as u32)))?;
-            chart.draw_series(LineSeries::new(self.train_smooth.iter().copied(), line(TRAIN, 2)))?.label("train").legend(legend(TRAIN));
+        for (at, (train, smooth)) in self.train.iter().zip(&self.train_smooth).enumerate().filter(|(_, (train, _))| !train.is_empty()) {
+            chart.draw_series(LineSeries::new(train.iter().copied(), TRAIN.mix(0.25).stroke_width(scale as u32)))?;
+            let drawn = chart.draw_series(LineSeries::new(smooth.iter().copied(), line(TRAIN, 2)))?;
+            if at == 0 {
+                drawn.label("train").legend(legend(TRAIN));
+            }
         }
         if !self.test.is_empty() {
             chart.draw_series(LineSeries::new(self.test.iter().copied(), line(TEST, 2)))?.label("test").legend(legend(TEST));
@@ -125,7 +143,7 @@ impl Picture for Curves {
 }
 
 /// Mean of a fiftieth of the points around each; fewer near the ends, so that the curve neither lags nor leads.
-fn smooth(points: &Points) -> Points {
+pub(crate) fn smooth(points: &Points) -> Points {
     let mut sums = vec![0.0];
     sums.extend(points.iter().scan(0.0, |sum, point| {
         *sum += point.1;
@@ -165,6 +183,17 @@ mod tests {
         Record::Eval { iteration, train_loss: None, test_loss, test_accuracy: None }
     }
 
+    fn labels(title: &str) -> CurveLabels<'_> {
+        CurveLabels { title, loss: "loss (nats per token)", refit_at: None }
+    }
+
+    #[test]
+    fn rounds_are_smoothed_apart() {
+        let records: Vec<Record> = (1..=200).map(|at| train(at, if at <= 100 { 1.0 } else { 2.0 })).collect();
+        let curves = Curves::new(&records, CurveLabels { refit_at: Some(100), ..labels("") }).unwrap();
+        assert!(curves.train_smooth[0].iter().all(|point| point.1 == 1.0) && curves.train_smooth[1].iter().all(|point| point.1 == 2.0));
+    }
+
     /// A run such as the Shakespeare one: fast fall, slow fall, then overfitting.
     fn run(iterations: u64) -> Vec<Record> {
         let mut records = vec![eval(0, 4.17)];
@@ -182,7 +211,7 @@ mod tests {
     #[test]
     fn both_pictures_are_drawn_with_axes_legend_and_best_point() {
         let directory = tempfile::tempdir().unwrap();
-        assert!(draw_curves(&run(1500), "Character-level Shakespeare with minGRU", directory.path()).unwrap());
+        assert!(draw_curves(&run(1500), labels("Character-level Shakespeare with minGRU"), directory.path()).unwrap());
         let svg = std::fs::read_to_string(directory.path().join("curves.svg")).unwrap();
         for part in ["Character-level Shakespeare", "iteration", "loss (nats per token)", "train", "test", "best 1.5", "Verdana"] {
             assert!(svg.contains(part), "{part}");
@@ -196,14 +225,14 @@ mod tests {
     #[test]
     fn a_long_run_makes_a_small_file() {
         let directory = tempfile::tempdir().unwrap();
-        draw_curves(&run(20_000), "", directory.path()).unwrap();
+        draw_curves(&run(20_000), labels(""), directory.path()).unwrap();
         assert!(std::fs::metadata(directory.path().join("curves.svg")).unwrap().len() < 100_000);
     }
 
     #[test]
     fn any_handful_of_records_can_be_drawn() {
         let directory = tempfile::tempdir().unwrap();
-        let drawn = |records: &[Record]| draw_curves(records, "a & b < c > \"d\"\n日本", directory.path()).unwrap();
+        let drawn = |records: &[Record]| draw_curves(records, labels("a & b < c > \"d\"\n日本"), directory.path()).unwrap();
         assert!(!drawn(&[]));
         assert!(!drawn(&[train(1, f64::NAN), eval(1, f64::INFINITY)]));
         assert!(drawn(&[train(1, 2.0)]));
@@ -215,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_directory_that_cannot_be_written_is_named() {
-        let refused = draw_curves(&run(10), "", "/nonexistent").unwrap_err().to_string();
+        let refused = draw_curves(&run(10), labels(""), "/nonexistent").unwrap_err().to_string();
         assert!(refused.starts_with("could not write '/nonexistent/curves.svg'"), "{refused}");
     }
 

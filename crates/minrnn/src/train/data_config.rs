@@ -10,9 +10,6 @@ use super::train_config::TrainConfig;
 use crate::data::{IoKind, ListOpsTask, Mqar, NearestNeighbour, RetrievalTask, SelectiveCopyingConfig, SequenceTask};
 use crate::{Error, Needed, Result};
 
-/// The folder of a run's data, in its directory.
-pub(super) const DATA_FOLDER: &str = "data";
-
 mod table;
 
 /// The list of tasks, each with the file that says what it is.

@@ -78,9 +78,19 @@ pub(super) fn evaluate_each(
     stop: &AtomicBool,
     mut see: impl FnMut(usize, f64, bool),
 ) -> Result<bool> {
+    for_each_prediction(model, set, stop, |logits, target| see(target, loss_of(logits, target), is_right(logits, target)))
+}
+
+/// The same with the logits of each prediction, and its class.
+pub(super) fn for_each_prediction(
+    model: &impl Predictor,
+    set: &mut dyn EvaluationSet,
+    stop: &AtomicBool,
+    mut see: impl FnMut(&[f32], usize),
+) -> Result<bool> {
     for_each_batch(model, set, stop, Wanted::Scored, |_, _, scored| {
         let Targets::Classes(classes) = &scored.targets else { return };
-        for_each_row(&scored, classes, |logits, target| see(target, loss_of(logits, target), is_right(logits, target)));
+        for_each_row(&scored, classes, &mut see);
     })
 }
 

@@ -14,6 +14,7 @@ use minrnn_model::{CheckedConfig, ModelConfig};
 
 use super::config::Experiment;
 use super::data_config::DataConfig;
+use super::train_config::Keep;
 use super::untrained::ResolvedModel;
 use crate::Result;
 use crate::device::DeviceChoice;
@@ -62,6 +63,7 @@ fn estimate(experiment: &Experiment, model: &CheckedConfig, longest: Option<usiz
     let fixed = [
         ("parameters", F32 * parameters, WIDTH),
         ("moments", 2 * F32 * parameters, WIDTH),
+        ("averages", if train.keep == Keep::Average { F32 * parameters } else { 0 }, WIDTH),
         ("data", data_set, DATA),
         ("batch", batch, BATCH),
         ("program", PROGRAM, NOTHING),
@@ -176,9 +178,9 @@ fn sizes(experiment: &Experiment, longest: Option<usize>) -> [Sizes; 2] {
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = if train.threads == 0 { cores() } else { train.threads };
     (data.task.spec().steps)(data, train, longest).map(|seq_len| Sizes {
-        batch_size: train.batch_size,
+        batch_size: train.assumed_batch_size(),
         seq_len,
-        scored: scored(data, train.batch_size, seq_len),
+        scored: scored(data, train.assumed_batch_size(), seq_len),
         threads,
     })
 }

@@ -8,8 +8,11 @@
 //! * [`training_memory`]: how much memory a training will need.
 //! * [`MetricsLog`], [`EventsFile`], [`draw_curves`]: the numbers of a run as lines, for TensorBoard, and as a picture.
 
+mod amount;
+mod average;
 mod by_frequency;
 mod by_length;
+mod calibration;
 mod check;
 mod config;
 mod curves;
@@ -29,6 +32,7 @@ mod record;
 mod run_dir;
 mod schedule;
 pub(crate) mod settings;
+mod start;
 mod task;
 mod tensorboard;
 mod tensors;
@@ -40,7 +44,8 @@ pub use crate::suggestion::suggestion;
 pub use by_frequency::{FrequencyScore, evaluate_by_frequency, token_counts};
 pub use by_length::{LengthScore, evaluate_length};
 pub use config::{Expect, Experiment, Metric};
-pub use curves::draw_curves;
+pub(crate) use curves::smooth;
+pub use curves::{CurveLabels, draw_curves};
 pub use data_config::{
     Corpus, DataConfig, ForecastConfig, FormalLanguageConfig, ImageConfig, PolicyConfig, TableConfig, Task, TextConfig, WindowSampling,
 };

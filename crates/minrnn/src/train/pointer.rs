@@ -12,6 +12,8 @@ use crate::{Error, Result};
 
 /// The folder of a run's checkpoints, in its directory.
 pub const CHECKPOINTS: &str = "checkpoints";
+/// The folder of a run's data, in its directory.
+pub(super) const DATA_FOLDER: &str = "data";
 /// Moments and carried state in a checkpoint.
 pub const TRAINING_FILE: &str = "training.safetensors";
 /// Counters in a checkpoint.

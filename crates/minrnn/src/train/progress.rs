@@ -21,9 +21,19 @@ pub struct Progress {
     pub tokens: u64,
     /// Seconds spent in updates.
     pub seconds: f64,
+    /// Updates whose weights are in the average that the model is.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub averaged: u64,
+    /// What the logits of the second round's model are divided by, as those of the first asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
     /// The second round, in which a table is learned anew from all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refit: Option<Refit>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// A round that began anew, from the first weights.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::curves::draw_curves;
+use super::curves::{CurveLabels, draw_curves};
 use super::metrics::{MetricsLog, Record, read_metrics};
 use super::tensorboard::EventsFile;
 use super::trainer::{Ending, Event, Trainer, Update};
@@ -32,8 +32,9 @@ impl Trainer {
             watch(&event);
             Ok(())
         });
-        let title = &self.experiment().description;
-        let drawn = read_metrics(out.join(METRICS_FILE)).and_then(|records| draw_curves(&records, title, &out));
+        let refit_at = self.progress().refit.map(|refit| refit.began_at);
+        let labels = CurveLabels { title: &self.experiment().description, loss: self.data().loss(), refit_at };
+        let drawn = read_metrics(out.join(METRICS_FILE)).and_then(|records| draw_curves(&records, labels, &out));
         // What ended the training is told before what is wrong with its picture.
         let ending = outcome?;
         metrics.sync()?;

@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 
 use minrnn_model::{CheckpointFiles, create_directories, sync_directory, write_atomic};
 
-use super::data_config::DATA_FOLDER;
-use super::pointer::{CHECKPOINTS, Pointer, checkpoint, entries, is_complete, iteration_of, read_pointer};
+use super::pointer::{CHECKPOINTS, DATA_FOLDER, Pointer, checkpoint, entries, is_complete, iteration_of, read_pointer};
 use crate::checkpoint::TOKENIZER_FILE;
 use crate::{Error, Result, RunProblem};
 

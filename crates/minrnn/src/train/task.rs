@@ -7,11 +7,12 @@ use minrnn_model::{ModelConfig, create_directories, read_text, write_atomic};
 use super::config::Experiment;
 use super::data_config::WindowSampling;
 use super::evaluate::Evaluation;
+use super::start::Start;
 use crate::checkpoint::TOKENIZER_FILE;
 use crate::data::table::{Classification, Comparison, Forecasting, TableTask};
 use crate::data::{
-    BatchSource, EvaluationSet, FixedBatches, FullPass, IoKind, RandomWindows, SequenceTask, StatefulStream, TextData, TextPart, TokenFile,
-    Tokenizer, encode_text, expect_lasting, text_sha256,
+    BatchSource, EvaluationSet, Extent, FixedBatches, FullPass, IoKind, RandomWindows, SequenceTask, StatefulStream, TextData, TextPart,
+    TokenFile, Tokenizer, encode_text, expect_lasting, text_sha256,
 };
 use crate::rng::Purpose;
 use crate::{Error, Needed, Result, RunProblem};
@@ -45,6 +46,7 @@ impl Data {
     pub fn make(experiment: &Experiment, run: &Path) -> Result<Self> {
         let config = &experiment.data;
         config.path.as_deref().map_or(Ok(()), expect_lasting)?;
+        Start::keep(&experiment.train, run)?;
         if let Some(task) = sequence_task(experiment, run)? {
             if let Some(digest) = file_digest(experiment)? {
                 create_folder(&run.join(TABLE_FILE))?;
@@ -53,7 +55,15 @@ impl Data {
             return Ok(Self::Task(task));
         }
         let path = config.path.as_ref().ok_or_else(|| Error::needed(Needed::File, "a text task needs a text"))?;
-        let tokenizer = Tokenizer::train(config.text.tokenizer, config.text.bpe_vocab_size, path)?;
+        let of_start = Start::of(&experiment.train, run)?.map(|start| start.tokenizer()).transpose()?.flatten();
+        let tokenizer = match of_start {
+            Some(tokenizer) if tokenizer.kind() != config.text.tokenizer => {
+                let sentence = "the model that train.from names has another kind of tokenizer; set tokenizer to that";
+                return Err(Error::Config(sentence.to_owned()));
+            }
+            Some(tokenizer) => tokenizer,
+            None => Tokenizer::train(config.text.tokenizer, config.text.bpe_vocab_size, path)?,
+        };
         let tokens_path = run.join(TOKENS_FILE);
         create_folder(&tokens_path)?;
         let tokens = encode_text(path, &tokenizer, &tokens_path)?;
@@ -135,6 +145,14 @@ impl Data {
         }
     }
 
+    /// How much there is to learn from, where that decides how long.
+    pub fn extent(&self) -> Option<Extent> {
+        match self {
+            Self::Text { .. } => None,
+            Self::Task(task) => task.extent(),
+        }
+    }
+
     /// The vocabulary of text.
     pub fn tokenizer(&self) -> Option<&Tokenizer> {
         match self {
@@ -151,6 +169,14 @@ impl Data {
         }
     }
 
+    /// What is learned of tables, where the task is one on them.
+    pub(super) fn table_task(&self) -> Option<TableTask> {
+        match self {
+            Self::Text { .. } => None,
+            Self::Task(task) => task.table_task(),
+        }
+    }
+
     /// True where a part of finite data chooses the checkpoint, and another is scored once.
     pub fn has_parts(&self) -> bool {
         matches!(self, Self::Task(task) if task.has_parts())
@@ -161,6 +187,16 @@ impl Data {
         match self {
             Self::Text { .. } => None,
             Self::Task(task) => task.comparison(purpose),
+        }
+    }
+
+    /// What the loss is, with its unit.
+    pub fn loss(&self) -> &'static str {
+        match self.table_task() {
+            Some(TableTask::Forecast(forecaster)) if !forecaster.quantiles.is_empty() => "pinball loss",
+            _ if matches!(self, Self::Text { .. }) => "loss (nats per token)",
+            _ if self.is_scored_by_accuracy() => "loss (nats per answer)",
+            _ => "mean squared error",
         }
     }
 

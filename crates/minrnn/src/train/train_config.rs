@@ -1,5 +1,7 @@
 //! The `[train]` section of an experiment: the optimiser, its schedule, and when to evaluate and save.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ops::Precision;
@@ -47,6 +49,8 @@ pub enum Keep {
     Best,
     /// The last ones.
     Last,
+    /// The mean of those after each of the last quarter of the updates.
+    Average,
 }
 
 /// The training of an experiment.
@@ -55,11 +59,11 @@ pub enum Keep {
 pub struct TrainConfig {
     /// Tokens per window T (text only). Default 256.
     pub seq_len: usize,
-    /// Sequences per micro-batch B. Default 64.
+    /// Sequences per micro-batch B; of tables 0 stands for 32, and down to 8 where they are long. Default 64.
     pub batch_size: usize,
     /// Micro-batches averaged into one update. Default 1.
     pub accumulation: usize,
-    /// Number of optimiser updates. Default 1000.
+    /// Number of optimiser updates; of tables 0 stands for as many as the amount of data asks for. Default 1000.
     pub max_iterations: u64,
     /// The highest learning rate. Default 1e-3.
     pub lr: f64,
@@ -85,8 +89,8 @@ pub struct TrainConfig {
     pub eval_iterations: u64,
     /// Iterations between checkpoints. Default 100.
     pub checkpoint_every: u64,
-    /// Which weights a training of a table ends with: `best` of those that were validated, or `last`, for which nothing is held out to
-    /// validate. Default `best`.
+    /// Which weights a training of a table ends with: `best` of those that were validated, or `last`, or the `average` of the last quarter of
+    /// the updates, for which nothing is held out to validate. Default `best`.
     pub keep: Keep,
     /// Whether a table is learned anew, from the same first weights, from all of it but a test file: as long as it took to the weights that were
     /// kept, once these are scored. Default false.
@@ -109,6 +113,10 @@ pub struct TrainConfig {
     pub eval_seed: Option<u64>,
     /// Number of threads; 0 takes every core. Default 0.
     pub threads: usize,
+    /// A run or checkpoint whose weights, vocabulary and view of numbers a training starts from; its model must be the same, but for a head that
+    /// predicts something else. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<PathBuf>,
     /// Memory beyond which a training is refused, such as `4GiB`; what the machine has is a limit in any case. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<Size>,
@@ -143,6 +151,7 @@ impl Default for TrainConfig {
             seed: 0,
             eval_seed: None,
             threads: 0,
+            from: None,
             memory_limit: None,
         }
     }
@@ -170,9 +179,9 @@ impl TrainConfig {
     /// A sentence that names the first key out of range.
     pub fn validate(&self) -> Result<()> {
         count("seq_len", self.seq_len as u64, 1 << 24)?;
-        count("batch_size", self.batch_size as u64, 1 << 20)?;
+        at_most("batch_size", self.batch_size as u64, 1 << 20)?;
         count("accumulation", self.accumulation as u64, 1 << 16)?;
-        count("max_iterations", self.max_iterations, 1 << 40)?;
+        at_most("max_iterations", self.max_iterations, 1 << 40)?;
         count("eval_every", self.eval_every, 1 << 40)?;
         count("eval_iterations", self.eval_iterations, 1 << 30)?;
         count("checkpoint_every", self.checkpoint_every, 1 << 40)?;

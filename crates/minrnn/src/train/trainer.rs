@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use burn::module::Module;
+use burn::tensor::Device;
 use minrnn_model::{CONFIG_FILE, CheckpointConfig, CheckpointFiles, WEIGHTS_FILE, write_atomic, write_safetensors};
 
+use super::average::{Average, LAST_WEIGHTS_PREFIX};
+use super::calibration::{temperature, with_temperature};
 use super::config::Experiment;
 use super::differentiate::{MicroBatch, differentiate, differentiate_policy};
 use super::evaluate::{Evaluation, compare, evaluate};
@@ -17,10 +20,11 @@ use super::pointer::{MAX_PROGRESS_BYTES, PROGRESS_FILE, Pointer, TRAINING_FILE};
 use super::progress::{Progress, Refit};
 use super::run_dir::RunDir;
 use super::schedule::Schedule;
+use super::start::Start;
 use super::task::{Data, FINAL_BATCHES, full_pass};
 use super::train_config::{Keep, TrainConfig};
-use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE, load_weights, save_weights, state_tensors, tokenizer_of};
-use crate::data::table::{Confusion, Measure};
+use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE, load_named, load_weights, named_values, save_weights, state_tensors, tokenizer_of};
+use crate::data::table::{Confusion, Example, Measure};
 use crate::data::{BatchSource, EvaluationSet};
 use crate::memory::Estimate;
 use crate::model::{AnyModel, SequenceModelState};
@@ -98,8 +102,12 @@ pub struct FinalReport {
     pub compared: Vec<Measure>,
     /// Which classes were taken for which, of a table with classes.
     pub confusion: Option<Confusion>,
+    /// Single sequences, the worst first.
+    pub examples: Vec<Example>,
     /// The measures of each kept checkpoint on the same batches, by iteration; of finite data only the one that validated best.
     pub kept: Vec<(u64, Evaluation)>,
+    /// What the logits of the model to use were divided by, for probabilities that hold.
+    pub temperature: Option<f64>,
     /// The measures of one pass over all of the test text, windows starting anew; none where that has more batches than were trained on.
     pub full_pass: Option<Evaluation>,
 }
@@ -115,6 +123,7 @@ pub struct Trainer {
     optimizer: Optimizer,
     schedule: Schedule,
     carried: Option<SequenceModelState>,
+    average: Option<Average>,
     progress: Progress,
     memory: Estimate,
 }
@@ -136,11 +145,14 @@ impl Trainer {
             }
         };
         data.shape(&mut experiment.model);
+        if let Some(extent) = data.extent() {
+            experiment.train.fit_to(extent);
+        }
         experiment.expect_room_for(data.longest())?;
         let memory = training_memory_of(&experiment, &experiment.model, data.longest())?;
         memory.expect_room(experiment.train.memory_limit)?;
         let device = experiment.train.device.open()?.autodiff();
-        let model = AnyModel::new(&experiment.model, experiment.train.seed, &device)?;
+        let model = first_model(&experiment, &data, run.path(), &device)?;
         let mut trainer = Self {
             source: data.training(&experiment)?,
             validation: data.fixed_batches(&experiment, experiment.train.eval_iterations, Purpose::ValidationData)?,
@@ -148,6 +160,7 @@ impl Trainer {
             optimizer: Optimizer::new(&experiment.train),
             schedule: Schedule::new(&experiment.train),
             carried: None,
+            average: None,
             progress: Progress::default(),
             experiment,
             run,
@@ -270,14 +283,25 @@ impl Trainer {
         if !self.data.has_test_file() {
             self.run.make_scored(&kept)?;
         }
+        self.progress.temperature = self.temperature(&kept)?;
         self.progress.best.retain(|best| best.iteration == updates);
         self.progress.refit = Some(Refit { began_at: self.progress.iteration, updates });
         let device = self.experiment.train.device.open()?.autodiff();
-        self.model = AnyModel::new(&self.experiment.model, self.experiment.train.seed, &device)?;
+        self.model = first_model(&self.experiment, &self.data, self.run.path(), &device)?;
         self.optimizer = Optimizer::new(&self.experiment.train);
-        self.carried = None;
+        (self.carried, self.average, self.progress.averaged) = (None, None, 0);
         self.begin_round()?;
         Ok(true)
+    }
+
+    /// How sure the model of the checkpoint at `kept` may be of its classes, by what will be learned from next and was not yet.
+    fn temperature(&self, kept: &Path) -> Result<Option<f64>> {
+        if !self.data.is_scored_by_accuracy() {
+            return Ok(None);
+        }
+        let held_out = if self.data.has_test_file() { Purpose::ValidationData } else { Purpose::TestData };
+        let mut set = self.data.fixed_batches(&self.experiment, FINAL_BATCHES, held_out)?;
+        temperature(&self.read_model(kept)?, &mut *set)
     }
 
     /// Goes back to the end of the first round, where that is to be longer than it was for the second, which is that of `checkpoint`.
@@ -289,7 +313,7 @@ impl Trainer {
             return Ok(());
         }
         match self.run.checkpoint(Pointer::Scored)? {
-            Some(scored) if self.experiment.train.keep == Keep::Last => self.restore(&scored),
+            Some(scored) if !self.experiment.train.validates() => self.restore(&scored),
             // Of a round that had a best checkpoint, this is not always the last; the end is gone.
             _ => Err(Error::MustStay(format!(
                 "max_iterations must stay {began_at}: the run has learned anew from all data since, and only its best checkpoint of before is kept; \
@@ -312,7 +336,7 @@ impl Trainer {
 
     /// The checkpoints of the first round that are kept, by iteration; of finite data the one that is kept in the end.
     fn kept(&self) -> Result<Vec<(u64, PathBuf)>> {
-        if self.experiment.train.keep == Keep::Last {
+        if !self.experiment.train.validates() {
             let last = self.run.checkpoint(Pointer::Last)?;
             return Ok(last.map(|path| (self.progress.iteration, path)).into_iter().collect());
         }
@@ -377,8 +401,19 @@ impl Trainer {
         self.progress.iteration += 1;
         self.progress.tokens += tokens;
         self.progress.seconds += seconds;
+        self.average();
         let tokens_per_s = tokens as f64 / seconds;
         Ok(Update { iteration: iteration + 1, loss: loss_sum * scale, lr, grad_norm, tokens_per_s })
+    }
+
+    /// Takes the weights into their average, where that is kept and the round is near its end.
+    fn average(&mut self) {
+        let updates = self.progress.refit.map_or(self.experiment.train.max_iterations, |refit| refit.updates);
+        if self.experiment.train.keep != Keep::Average || self.progress.of_round() <= Average::begins_after(updates) {
+            return (self.average, self.progress.averaged) = (None, 0);
+        }
+        self.progress.averaged += 1;
+        self.average.get_or_insert_default().add(&self.model, self.progress.averaged);
     }
 
     /// Scores with fixed test batches ([`final_batches`] of them) the kept checkpoints of a text, or the one that the validation batches of a task chose; makes the
@@ -388,7 +423,7 @@ impl Trainer {
     /// When a checkpoint cannot be read, or the run cannot be written.
     pub fn final_report(&self, stop: &AtomicBool) -> Result<Option<FinalReport>> {
         let mut best: Option<(PathBuf, u64, Evaluation)> = None;
-        let (mut kept, mut compared, mut confusion) = (Vec::new(), Vec::new(), None);
+        let (mut kept, mut compared, mut confusion, mut examples) = (Vec::new(), Vec::new(), None, Vec::new());
         let refitted = self.progress.refit.map(|_| self.run.checkpoint(Pointer::Last)).transpose()?.flatten();
         let candidates = match (&refitted, self.run.checkpoint(Pointer::Scored)?) {
             (Some(_), Some(scored)) => vec![(self.progress.refit.map_or(0, |refit| refit.updates), scored)],
@@ -406,6 +441,7 @@ impl Trainer {
             if best.as_ref().is_none_or(|(_, _, best)| self.data.score(&evaluation) < self.data.score(best)) {
                 best = Some((path, iteration, evaluation));
                 compared = comparison.as_ref().map_or_else(Vec::new, |comparison| comparison.measures());
+                examples = comparison.as_ref().map_or_else(Vec::new, |comparison| comparison.examples());
                 confusion = comparison.and_then(|comparison| comparison.confusion().cloned());
             }
         }
@@ -427,7 +463,20 @@ impl Trainer {
             Data::Task(_) => None,
         };
         let shortened_to = Some(n_batches).filter(|&n| n < FINAL_BATCHES && !self.data.has_parts());
-        Ok(Some(FinalReport { checkpoint, scored, iteration, fixed, shortened_to, compared, confusion, kept, full_pass }))
+        let temperature = self.progress.temperature;
+        Ok(Some(FinalReport {
+            checkpoint,
+            scored,
+            iteration,
+            fixed,
+            shortened_to,
+            compared,
+            confusion,
+            examples,
+            kept,
+            temperature,
+            full_pass,
+        }))
     }
 
     fn read_model(&self, checkpoint: &Path) -> Result<AnyModel> {
@@ -449,7 +498,7 @@ impl Trainer {
         config.sections.insert("data".to_owned(), serde_json::to_value(&self.experiment.data).map_err(to_json)?);
         config.sections.insert("train".to_owned(), serde_json::to_value(&self.experiment.train).map_err(to_json)?);
         config.write(directory)?;
-        save_weights(&self.model, directory.join(WEIGHTS_FILE))?;
+        save_weights(&self.model_to_use(), directory.join(WEIGHTS_FILE))?;
         if let Some(tokenizer) = self.data.tokenizer() {
             tokenizer.save(directory.join(TOKENIZER_FILE))?;
         }
@@ -465,10 +514,24 @@ impl Trainer {
             let values = data.try_to_vec::<f32>().map_err(|error| Error::Shape(format!("state '{name}': {error:?}")))?;
             tensors.push((format!("{STATE_PREFIX}{name}"), shape, Cow::Owned(values)));
         }
+        if self.average.is_some() {
+            let last = named_values(&self.model).into_iter();
+            tensors.extend(last.map(|(name, shape, values)| (format!("{LAST_WEIGHTS_PREFIX}{name}"), shape, Cow::Owned(values))));
+        }
         write_safetensors(directory.join(TRAINING_FILE), tensors, None)?;
         let mut progress = serde_json::to_vec_pretty(&self.progress).map_err(to_json)?;
         progress.push(b'\n');
         Ok(write_atomic(directory.join(PROGRESS_FILE), &progress)?)
+    }
+
+    /// The model with what is done to it before anyone else takes it.
+    fn model_to_use(&self) -> AnyModel {
+        let model = self.average.as_ref().map_or_else(|| self.model.clone(), |average| average.of(self.model.clone()));
+        // Nothing is learned behind the end of the second round, so that nothing goes on from there.
+        match self.progress.temperature.filter(|_| self.progress.refit.is_some() && self.progress.iteration >= self.end_of_round()) {
+            Some(temperature) => with_temperature(model, temperature),
+            None => model,
+        }
     }
 
     fn restore(&mut self, directory: &Path) -> Result<()> {
@@ -490,6 +553,11 @@ impl Trainer {
         weights.expect_empty()?;
         let path = files.path(TRAINING_FILE);
         let mut training = files.weights(TRAINING_FILE)?;
+        self.average = None;
+        if self.progress.averaged > 0 {
+            self.average = Some(Average::of_model(&self.model));
+            self.model = load_named(self.model.clone(), &mut training, LAST_WEIGHTS_PREFIX)?;
+        }
         self.optimizer.restore(&self.model, self.progress.of_round(), |name, len| Ok(training.take(name, &[len])?))?;
         let state = state_tensors(&mut training, STATE_PREFIX)?;
         training.expect_empty()?;
@@ -523,6 +591,15 @@ impl Trainer {
             return Ok(());
         }
         Err(Error::run(path, RunProblem::OtherData))
+    }
+}
+
+/// The model of `experiment` before its first update.
+fn first_model(experiment: &Experiment, data: &Data, run: &Path, device: &Device) -> Result<AnyModel> {
+    let model = AnyModel::new(&experiment.model, experiment.train.seed, device)?;
+    match Start::of(&experiment.train, run)? {
+        Some(start) => start.weights_into(model, &experiment.model, data.table_task().as_ref()),
+        None => Ok(model),
     }
 }
 

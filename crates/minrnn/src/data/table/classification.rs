@@ -11,11 +11,12 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 
 use super::confusion::Confusion;
+use super::example::{self, Example};
 use super::measure::{Comparison, Measure};
 use super::series::{Series, labels};
-use super::{Chunk, Division, Frame, Numbers, TimeColumn, Wanted, WholeSeries, normalization, read_table};
+use super::{Chunk, Division, Frame, Numbers, TimeColumn, Wanted, WholeSeries, normalization, other_columns, read_table};
 use crate::data::batch::{check_shape, expect_index};
-use crate::data::{Batch, BatchSource, EvaluationSet, IoKind, SequenceTask, Sequences};
+use crate::data::{Batch, BatchSource, EvaluationSet, Extent, IoKind, SequenceTask, Sequences};
 use crate::rng::{self, Purpose};
 use crate::suggestion::suggestion;
 use crate::{Error, Result, Segments};
@@ -32,6 +33,8 @@ pub struct ClassificationConfig {
     pub group: String,
     /// How the files are read, and which part each of them is.
     pub division: Division,
+    /// A model whose means and deviations stay; none: those of the training part.
+    pub like: Option<Classifier>,
     /// What the division into parts is drawn from.
     pub seed: u64,
 }
@@ -123,7 +126,11 @@ impl Classification {
         parts.expect_enough(&config).map_err(|error| error.in_file(path))?;
         let rows = parts.training.iter().flat_map(|&at| gathered.series[at].steps());
         normalization::expect_known(&columns, rows.clone()).map_err(|error| error.in_file(path))?;
-        let normalization = normalization::fit(columns.len(), rows).map_err(|error| error.in_file(path))?;
+        let normalization = match &config.like {
+            Some(like) if like.columns != columns => return Err(other_columns(&like.columns, &columns).in_file(path)),
+            Some(like) => like.normalization.clone(),
+            None => normalization::fit(columns.len(), rows).map_err(|error| error.in_file(path))?,
+        };
         for (path, frame) in &frames {
             normalization::expect_near(&normalization, frame).map_err(|error| error.in_file(path))?;
         }
@@ -143,6 +150,7 @@ impl Classification {
             target: classifier.target.clone(),
             group: classifier.group.clone(),
             division: Division::unseen(path, classifier.time.as_deref(), classifier.missing),
+            like: None,
             seed: 0,
         };
         let frame = read_table(path, &config.wanted())?;
@@ -249,6 +257,13 @@ impl Table {
         &self.classifier.classes
     }
 
+    /// How the sequences of the part for `purpose` lie in batches of `batch_size`.
+    fn whole(&self, purpose: Purpose, batch_size: usize) -> WholeSeries {
+        let mut lengths = vec![0; self.series.len()];
+        self.parts.of(purpose).iter().for_each(|&at| lengths[at] = self.series[at].len());
+        WholeSeries::new(lengths, batch_size, CHUNK_LEN)
+    }
+
     /// A batch whose rows read these steps of sequences; the class stands at the last step of a sequence.
     fn batch(&self, chunk: Chunk) -> Batch {
         let (width, batch_size, seq_len) = (self.task.n_inputs(), chunk.rows.len(), chunk.seq_len);
@@ -285,8 +300,19 @@ impl SequenceTask for Classification {
         self.table.series.iter().map(Series::len).max().unwrap_or(0)
     }
 
+    fn extent(&self) -> Option<Extent> {
+        let table = &self.table;
+        let steps = table.parts.training.iter().map(|&at| table.series[at].len()).sum::<usize>();
+        let length = steps.div_ceil(table.parts.training.len().max(1));
+        Some(Extent { steps, length, in_windows: false, least_updates: LEAST_UPDATES })
+    }
+
     fn has_parts(&self) -> bool {
         true
+    }
+
+    fn table_task(&self) -> Option<TableTask> {
+        Some(self.table.task.clone())
     }
 
     fn description(&self) -> Option<serde_json::Value> {
@@ -301,9 +327,8 @@ impl SequenceTask for Classification {
     fn evaluation(&self, batch_size: usize, _seed: u64, purpose: Purpose, _n_batches: u64) -> Result<Box<dyn EvaluationSet>> {
         check_shape(batch_size, CHUNK_LEN)?;
         let table = Arc::clone(&self.table);
-        let mut lengths = vec![0; table.series.len()];
-        table.parts.of(purpose).iter().for_each(|&at| lengths[at] = table.series[at].len());
-        Ok(Box::new(ClassEvaluation { table, whole: WholeSeries::new(lengths, batch_size, CHUNK_LEN) }))
+        let whole = table.whole(purpose, batch_size);
+        Ok(Box::new(ClassEvaluation { table, whole }))
     }
 
     fn comparison(&self, purpose: Purpose) -> Option<Box<dyn Comparison>> {
@@ -315,7 +340,8 @@ impl SequenceTask for Classification {
         training.iter().for_each(|&at| counts[table.classes[at] as usize] += 1);
         // Of equally frequent ones the last.
         let majority = (0..counts.len()).max_by_key(|&class| counts[class])?;
-        Some(Box::new(ClassHits { confusion: Confusion::new(table.names().to_vec()), majority }))
+        let (confusion, table) = (Confusion::new(table.names().to_vec()), Arc::clone(table));
+        Some(Box::new(ClassHits { confusion, majority, table, purpose, whole: None, misses: Vec::new(), probabilities: Vec::new() }))
     }
 
     fn all(&self) -> Option<Box<dyn SequenceTask>> {
@@ -337,6 +363,8 @@ impl SequenceTask for Classification {
 
 /// Steps of an evaluation batch.
 const CHUNK_LEN: usize = 512;
+/// Updates that a few dozen sequences need.
+const LEAST_UPDATES: u64 = 600;
 
 /// Sequences to train on, drawn at random.
 struct RandomSeries {
@@ -389,15 +417,54 @@ struct ClassHits {
     confusion: Confusion,
     /// The most frequent class in training.
     majority: usize,
+    table: Arc<Table>,
+    purpose: Purpose,
+    /// How the sequences lie in the batches.
+    whole: Option<WholeSeries>,
+    /// The surest misses.
+    misses: Vec<Miss>,
+    probabilities: Vec<f64>,
+}
+
+/// A sequence that was taken for another class.
+struct Miss {
+    series: usize,
+    predicted: usize,
+    probability: f64,
 }
 
 impl Comparison for ClassHits {
-    fn add(&mut self, _index: u64, batch: &Batch, outputs: &[f32]) {
-        for (place, (logits, &class)) in outputs.chunks_exact(self.confusion.names().len()).zip(batch.targets.tokens()).enumerate() {
-            if batch.mask.as_ref().is_none_or(|mask| mask[place] != 0.0) {
-                self.confusion.add(class as usize, logits);
+    fn add(&mut self, index: u64, batch: &Batch, outputs: &[f32]) {
+        let table = Arc::clone(&self.table);
+        let chunk = self.whole.get_or_insert_with(|| table.whole(self.purpose, batch.batch_size)).chunk(index as usize);
+        let n_classes = self.confusion.names().len();
+        for (series, _, place) in chunk.places().filter(|&(.., place)| batch.mask.as_ref().is_none_or(|mask| mask[place] != 0.0)) {
+            let (logits, class) = (&outputs[place * n_classes..][..n_classes], batch.targets.tokens()[place] as usize);
+            let predicted = self.confusion.add(class, logits);
+            if predicted != class {
+                table.task.predict_into(&[], logits, &mut self.probabilities);
+                let probability = self.probabilities[predicted];
+                self.misses.push(Miss { series, predicted, probability });
             }
         }
+        self.misses.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+        self.misses.truncate(example::MOST);
+    }
+
+    fn examples(&self) -> Vec<Example> {
+        let names = self.confusion.names();
+        let of = |miss: &Miss| {
+            let series = &self.table.series[miss.series];
+            let every = series.len().div_ceil(example::MOST_STEPS).max(1);
+            Example::Classified {
+                name: series.name.clone(),
+                class: names[self.table.classes[miss.series] as usize].clone(),
+                predicted: names[miss.predicted].clone(),
+                probability: miss.probability,
+                values: series.steps().step_by(every).filter_map(|step| step.first().copied()).collect(),
+            }
+        };
+        self.misses.iter().map(of).collect()
     }
 
     fn measures(&self) -> Vec<Measure> {

@@ -146,6 +146,16 @@ impl<'a> Index<'a> {
     }
 }
 
+/// That a model which read `trained` is to learn from columns with other names.
+pub(super) fn other_columns(trained: &[String], found: &[String]) -> Error {
+    let list = |names: &[String]| names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+    Error::Data(format!(
+        "the model to start from was trained on {}, and these are {}; give the columns of the table the same names, in the same order",
+        list(trained),
+        list(found)
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, Instant};

@@ -26,12 +26,14 @@ impl Confusion {
         Self { names, counts }
     }
 
-    /// One more of `class`, predicted by `logits`. Where the largest is there twice, none of the two is the one that was right.
-    pub(super) fn add(&mut self, class: usize, logits: &[f32]) {
+    /// One more of `class`, predicted by `logits`; the class that it was taken for. Where the largest is there twice, none of the two is the one
+    /// that was right.
+    pub(super) fn add(&mut self, class: usize, logits: &[f32]) -> usize {
         let others = (0..logits.len()).filter(|&other| other != class);
         let rival = others.max_by(|&a, &b| logits[a].total_cmp(&logits[b]));
         let predicted = rival.filter(|&rival| logits[rival] >= logits[class] || logits[class].is_nan()).unwrap_or(class);
         self.counts[class * self.names.len() + predicted] += 1;
+        predicted
     }
 
     /// Names of the classes.

@@ -1,6 +1,7 @@
 //! Measures in a task's own units, with how sure they are, beside those of a baseline.
 
 use super::confusion::Confusion;
+use super::example::Example;
 use crate::data::Batch;
 use crate::statistics::{Summary, interval_of_share, sign_test};
 
@@ -60,6 +61,28 @@ pub enum Verdict {
 const FEWEST: usize = 5;
 
 impl Measure {
+    /// `x`, a number of this measure, in words: a share in per cent, else five digits that matter.
+    pub fn shown(&self, x: f64) -> String {
+        if self.is_share { format!("{:.2} %", 100.0 * x) } else { significant(x) }
+    }
+
+    /// Its interval in words, such as `95 % interval 84.1 to 90.0`, where there is one.
+    pub fn interval_shown(&self) -> Option<String> {
+        let bound = |x: f64| if self.is_share { format!("{:.1}", 100.0 * x) } else { significant(x) };
+        self.interval.map(|[low, high]| format!("95 % interval {} to {}", bound(low), bound(high)))
+    }
+
+    /// What it is the mean of, in words, such as `n = 12`.
+    pub fn n_shown(&self) -> String {
+        let n = self.n;
+        match self.cases {
+            Cases::Sequences => format!("n = {n}"),
+            Cases::Stretches(1) => format!("n = {n} steps"),
+            Cases::Stretches(steps) => format!("n = {n} stretches of {steps} steps"),
+            Cases::Values => format!("n = {n} values"),
+        }
+    }
+
     /// The share of `right` of `n`, beside a baseline that does what `baseline` says: of the cases that only one of the two has right, the model has
     /// `only_model` and the baseline `only_baseline`.
     pub fn of_share(name: &str, [right, n]: [u64; 2], baseline: &str, [only_model, only_baseline]: [u64; 2]) -> Self {
@@ -103,6 +126,13 @@ impl Measure {
     }
 }
 
+/// Five digits that matter.
+fn significant(x: f64) -> String {
+    let before_point = if x == 0.0 { 1.0 } else { x.abs().log10().floor() + 1.0 };
+    let decimals = (5.0 - before_point).clamp(0.0, 12.0) as usize;
+    format!("{x:.decimals$}")
+}
+
 /// Collects what a model predicts on an evaluation set.
 pub trait Comparison {
     /// Takes the outputs `[B, T, n_outputs]` of the model on `batch`, that of this `index` in its set.
@@ -114,6 +144,11 @@ pub trait Comparison {
     /// Which classes were taken for which, where classes are predicted.
     fn confusion(&self) -> Option<&Confusion> {
         None
+    }
+
+    /// Single sequences, the worst first.
+    fn examples(&self) -> Vec<Example> {
+        Vec::new()
     }
 }
 

@@ -34,6 +34,7 @@ fn forecasting(target: &[&str], horizon: usize) -> ForecastingConfig {
         season: 0,
         scaling: ScalingChoice::Standard,
         quantiles: Vec::new(),
+        like: None,
         division: division(0.5),
         seq_len: 4,
     }
@@ -361,7 +362,14 @@ fn classification(file: &Path) -> crate::Result<Classification> {
 }
 
 fn of_classes() -> ClassificationConfig {
-    ClassificationConfig { columns: Vec::new(), target: "class".to_owned(), group: "id".to_owned(), division: division(0.6), seed: 3 }
+    ClassificationConfig {
+        columns: Vec::new(),
+        target: "class".to_owned(),
+        group: "id".to_owned(),
+        division: division(0.6),
+        like: None,
+        seed: 3,
+    }
 }
 
 #[test]

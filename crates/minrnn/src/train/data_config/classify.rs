@@ -1,8 +1,9 @@
 //! A class for every sequence of a table.
 
+use super::table::table_task_of_start;
 use super::{DataConfig, Source, TableConfig, TaskSpec};
 use crate::data::IoKind;
-use crate::data::table::{Classification, ClassificationConfig};
+use crate::data::table::{Classification, ClassificationConfig, TableTask};
 use crate::train::check::require;
 use crate::train::train_config::TrainConfig;
 use crate::{Error, Needed, Result};
@@ -12,7 +13,14 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     steps: |_, _, longest| [longest.unwrap_or(1); 2],
     scored: |_, _| 1,
     assumed_io: Some(|data| (data.table.values(), IoKind::Tokens { n: 2 })),
-    open: Some(|data, train, _| Ok(Box::new(Classification::open(data.table_path()?, data.classification(train)?)?))),
+    open: Some(|data, train, run| {
+        let like = match table_task_of_start(train, run)? {
+            Some(TableTask::Classify(like)) => Some(like),
+            _ => None,
+        };
+        let config = ClassificationConfig { like, ..data.classification(train)? };
+        Ok(Box::new(Classification::open(data.table_path()?, config)?))
+    }),
     held: DataConfig::numbers_of_text,
     ..TaskSpec::MADE
 };
@@ -42,6 +50,7 @@ impl DataConfig {
             target,
             group,
             division: self.table.division(self.train_fraction, train),
+            like: None,
             seed: train.seed,
         })
     }

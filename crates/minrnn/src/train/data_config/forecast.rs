@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::table::table_task_of_start;
 use super::{DataConfig, Source, TableConfig, TaskSpec};
 use crate::data::IoKind;
-use crate::data::table::{Forecasting, ForecastingConfig, ScalingChoice};
+use crate::data::table::{Forecasting, ForecastingConfig, ScalingChoice, TableTask};
 use crate::train::check::require;
 use crate::train::train_config::TrainConfig;
 use crate::{Error, Needed, Result};
@@ -29,7 +30,14 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     },
     steps: |_, train, _| [train.seq_len; 2],
     assumed_io: Some(|data| (data.table.values(), IoKind::Values { width: data.table.target.len().max(1) })),
-    open: Some(|data, train, _| Ok(Box::new(Forecasting::open(data.table_path()?, &data.forecasting(train)?)?))),
+    open: Some(|data, train, run| {
+        let like = match table_task_of_start(train, run)? {
+            Some(TableTask::Forecast(like)) => Some(like),
+            _ => None,
+        };
+        let config = ForecastingConfig { like, ..data.forecasting(train)? };
+        Ok(Box::new(Forecasting::open(data.table_path()?, &config)?))
+    }),
     held: DataConfig::numbers_of_text,
     ..TaskSpec::MADE
 };
@@ -78,6 +86,7 @@ impl DataConfig {
             season,
             scaling,
             quantiles,
+            like: None,
             division: self.table.division(self.train_fraction, train),
             seq_len: train.seq_len,
         })

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use minrnn_model::create_directories;
 
-use super::{DATA_FOLDER, DataConfig, Source, TaskSpec, expect_folder};
+use super::{DataConfig, Source, TaskSpec, expect_folder};
+use crate::train::pointer::DATA_FOLDER;
 use crate::data::ListOps;
 use crate::{Error, Result};
 

@@ -1,13 +1,14 @@
 //! What the tasks on tables share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
 use crate::data::IoKind;
-use crate::data::table::{Division, Missing, TimeColumn, twice};
+use crate::data::table::{Division, Missing, TableTask, TimeColumn, twice};
 use crate::train::check::require;
+use crate::train::start::Start;
 use crate::train::train_config::TrainConfig;
 
 /// Columns of a table.
@@ -33,6 +34,11 @@ pub struct TableConfig {
     /// A table that is reported, and never trained on. Default none: a part is held out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test: Option<PathBuf>,
+}
+
+/// The task on tables of the model that `train` starts from, in the run in the directory `run`.
+pub(super) fn table_task_of_start(train: &TrainConfig, run: &Path) -> Result<Option<TableTask>> {
+    Start::of(train, run)?.map_or(Ok(None), |start| start.table_task())
 }
 
 impl TableConfig {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::super::SeasonalNaive;
+use super::super::example::Example;
 use super::super::measure::{Cases, Comparison, Measure};
+use super::examples::LastForecasts;
 use super::{Part, Table, WholeSeries, whole};
 use crate::data::Batch;
 
@@ -22,6 +24,7 @@ pub(super) struct ForecastErrors {
     first: Vec<usize>,
     /// How the sequences lie in the batches.
     whole: Option<WholeSeries>,
+    last: LastForecasts,
 }
 
 /// Sums over the values of a case; in pairs, the model's and those of the naive forecast.
@@ -68,7 +71,7 @@ impl ForecastErrors {
         });
         let first = first.collect();
         let sums = vec![vec![Sums::default(); table.predicted.len()]; n_cases];
-        Self { table, part, sums, stretch, first, whole: None }
+        Self { table, part, sums, stretch, first, whole: None, last: LastForecasts::default() }
     }
 
     fn case(&self, series: usize, step: usize) -> usize {
@@ -154,6 +157,7 @@ impl Comparison for ForecastErrors {
             }
             let case = self.case(series, step);
             table.task.predict_into(table.recent(series, step, &mut kept), &outputs[place * width..][..width], &mut numbers);
+            self.last.add(&table, self.part, series, step, &numbers);
             let (of, end) = (&table.series[series], table.bounds[series].of(self.part).end);
             for (at, quantiles) in numbers.chunks_exact(n_quantiles).enumerate() {
                 let (ahead, target) = (1 + at / n_targets, at % n_targets);
@@ -171,6 +175,10 @@ impl Comparison for ForecastErrors {
                 }
             }
         }
+    }
+
+    fn examples(&self) -> Vec<Example> {
+        self.last.examples(&self.table, self.part, |series, column| self.seasonal_difference(series, column))
     }
 
     fn measures(&self) -> Vec<Measure> {

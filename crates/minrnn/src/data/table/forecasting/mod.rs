@@ -15,6 +15,7 @@
 //! training parts alone. To validate and to test, a sequence is read from its first step on: the history before a part is context.
 
 mod errors;
+mod examples;
 mod parts;
 mod scaling;
 mod windows;
@@ -33,9 +34,9 @@ use self::windows::ForecastWindows;
 use super::measure::Comparison;
 use super::series::Series;
 use super::times::Step;
-use super::{Division, Frame, Wanted, WholeSeries, normalization, read_table};
+use super::{Division, Frame, Wanted, WholeSeries, normalization, other_columns, read_table};
 use crate::data::batch::{check_shape, expect_index};
-use crate::data::{Batch, BatchSource, EvaluationSet, IoKind, SequenceTask, Sequences};
+use crate::data::{Batch, BatchSource, EvaluationSet, Extent, IoKind, SequenceTask, Sequences};
 use crate::rng::Purpose;
 use crate::{Error, Result};
 
@@ -56,6 +57,8 @@ pub struct ForecastingConfig {
     pub scaling: ScalingChoice,
     /// The quantiles that are predicted, rising, the median among them; none: the mean.
     pub quantiles: Vec<f64>,
+    /// A model whose view of numbers stays, and `scaling` with it; none: what the training part asks for.
+    pub like: Option<Forecaster>,
     /// How the files are read, and which part each of them is.
     pub division: Division,
     /// Steps T of a training window.
@@ -153,7 +156,12 @@ impl Forecasting {
         let columns = Columns { names: config.read(), targets: &predicted, read_targets, season, horizon: config.horizon };
         let trained = series.iter().zip(&bounds).flat_map(|(series, bounds)| series.steps().take(bounds.training));
         normalization::expect_known(&names, trained)?;
-        let Seen { scaling, normalization, target_normalization, of_table } = Seen::fit(config.scaling, &series, &bounds, &columns)?;
+        let Seen { scaling, normalization, target_normalization, of_table } = match &config.like {
+            Some(like) if like.columns != config.read() => return Err(other_columns(&like.columns, config.read())),
+            Some(like) if like.target != config.target => return Err(other_columns(&like.target, &config.target)),
+            Some(like) => Seen::of(like),
+            None => Seen::fit(config.scaling, &series, &bounds, &columns)?,
+        };
         let forecaster = Forecaster {
             columns: config.read().to_vec(),
             group: config.group.clone(),
@@ -188,6 +196,7 @@ impl Forecasting {
             season: forecaster.season,
             scaling: ScalingChoice::Standard,
             quantiles: forecaster.quantiles.clone(),
+            like: None,
             division: Division::unseen(path, forecaster.time.as_deref(), forecaster.missing),
             seq_len: 1,
         };
@@ -356,8 +365,19 @@ impl SequenceTask for Forecasting {
         self.table.series.iter().map(Series::len).max().unwrap_or(0)
     }
 
+    fn extent(&self) -> Option<Extent> {
+        let trained = |at: usize| self.table.scored(at, Part::Training).len();
+        let lengths = (0..self.table.series.len()).map(trained).filter(|&length| length > 0);
+        let (n, steps) = lengths.fold((0, 0), |(n, steps), length| (n + 1, steps + length));
+        Some(Extent { steps, length: steps.div_ceil(n.max(1)), in_windows: true, least_updates: LEAST_UPDATES })
+    }
+
     fn has_parts(&self) -> bool {
         true
+    }
+
+    fn table_task(&self) -> Option<TableTask> {
+        Some(self.table.task.clone())
     }
 
     fn description(&self) -> Option<serde_json::Value> {
@@ -393,6 +413,8 @@ impl SequenceTask for Forecasting {
 
 /// Steps of an evaluation batch.
 const CHUNK_LEN: usize = 512;
+/// Updates that a few series need.
+const LEAST_UPDATES: u64 = 1000;
 
 /// Every sequence that is scored in `part`, from its first step to the last that is; nothing after it has to be read.
 fn whole(table: &Table, part: Part, batch_size: usize) -> WholeSeries {

@@ -1,7 +1,7 @@
 //! What the numbers of a series are seen relative to, decided by what is trained on.
 
 use minrnn_kernels::choices;
-use minrnn_model::{MAX_REACH, Normalization, Scaling, Transform};
+use minrnn_model::{Forecaster, MAX_REACH, Normalization, Scaling, Transform};
 
 use super::super::normalization;
 use super::super::series::Series;
@@ -55,6 +55,12 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// What `forecaster` was trained with.
+    pub fn of(forecaster: &Forecaster) -> Self {
+        let Forecaster { scaling, normalization, target_normalization, of_table, .. } = forecaster.clone();
+        Self { scaling, normalization, target_normalization, of_table }
+    }
+
     /// What `choice` asks for, of the training parts.
     ///
     /// # Errors

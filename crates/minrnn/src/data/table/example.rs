@@ -1,0 +1,41 @@
+//! Single sequences of a test part, for whoever wants to see where a model is wrong.
+
+/// Examples of a kind that are kept, at most.
+pub(super) const MOST: usize = 12;
+/// Steps of a sequence that are kept to be looked at, at most.
+pub(super) const MOST_STEPS: usize = 400;
+
+/// A sequence and what was predicted of it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Example {
+    /// One that was taken for another class.
+    Classified {
+        /// The sequence.
+        name: String,
+        /// Its class.
+        class: String,
+        /// The one that it was taken for.
+        predicted: String,
+        /// The probability of that, 0 to 1.
+        probability: f64,
+        /// Its first column, every n-th step where there are many.
+        values: Vec<f64>,
+    },
+    /// A forecast and what came.
+    Forecast {
+        /// The sequence; empty where the table is one.
+        name: String,
+        /// The column.
+        target: String,
+        /// The last values before it.
+        past: Vec<f64>,
+        /// What came, as far as it is known.
+        came: Vec<f64>,
+        /// What was forecast.
+        median: Vec<f64>,
+        /// The outermost quantiles, where there are some.
+        interval: Vec<(f64, f64)>,
+        /// Mean absolute error, divided by what is a season apart before.
+        error: Option<f64>,
+    },
+}

@@ -1,0 +1,139 @@
+//! One page about a run, for a browser: what it reached, its curves, which classes were taken for which or what was forecast beside what
+//! came, and where it was most wrong. It needs no other file and no network.
+
+mod chart;
+mod curves;
+mod examples;
+mod scores;
+
+use std::fmt::Write;
+
+use minrnn_model::write_atomic;
+
+use crate::Result;
+use crate::checkpoint::parameter_count;
+use crate::data::table::{Cases, Confusion, Example, Measure};
+use crate::train::{FinalReport, METRICS_FILE, Record, Trainer, duration, read_metrics};
+
+/// The page of a run, in its directory.
+pub const REPORT_FILE: &str = "report.html";
+
+/// Writes the page about the run of `trainer`, which came to `found`, into its directory.
+///
+/// # Errors
+/// When the log cannot be read or the file not be written.
+pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
+    let run = trainer.run_dir();
+    let (experiment, progress) = (trainer.experiment(), trainer.progress());
+    let records = read_metrics(run.file(METRICS_FILE))?;
+    let model = &experiment.model;
+    let mut summary = Vec::new();
+    summary.extend(experiment.data.path.as_ref().map(|path| format!("Data: {}", path.display())));
+    summary.push(format!(
+        "Model: {}, {} layers, width {}, {} parameters",
+        model.mixer,
+        model.n_layers,
+        model.d_model,
+        parameter_count(trainer.model())
+    ));
+    summary.push(format!("Learned in {} updates, {}", progress.iteration, duration(progress.seconds)));
+    let mut notes = Vec::new();
+    if found.scored != found.checkpoint {
+        notes.push("The score belongs to the model of before, which learned from nothing of the test part; the model to use learned from all data.".to_owned());
+    }
+    notes.extend(found.temperature.map(|by| format!("Probabilities are calibrated on what was held out: logits divided by {by:.2}.")));
+    let measures = match &found.compared[..] {
+        [] => vec![loss_alone(trainer, found)],
+        compared => compared.to_vec(),
+    };
+    let page = Report {
+        title: &experiment.description,
+        summary,
+        measures: &measures,
+        confusion: found.confusion.as_ref(),
+        notes,
+        records: &records,
+        refit_at: progress.refit.map(|refit| refit.began_at),
+        loss: trainer.data().loss(),
+        examples: &found.examples,
+        experiment: &experiment.to_toml()?,
+    };
+    Ok(write_atomic(run.file(REPORT_FILE), page.html().as_bytes())?)
+}
+
+/// What a task is scored by that has no measures of its own.
+fn loss_alone(trainer: &Trainer, found: &FinalReport) -> Measure {
+    let accuracy = found.fixed.accuracy.filter(|_| trainer.data().is_scored_by_accuracy());
+    Measure {
+        name: if accuracy.is_some() { "accuracy".to_owned() } else { trainer.data().loss().to_owned() },
+        found: accuracy.unwrap_or(found.fixed.loss),
+        interval: None,
+        n: found.fixed.n_scored,
+        cases: Cases::Values,
+        is_share: accuracy.is_some(),
+        baseline: None,
+    }
+}
+
+/// What the page says.
+struct Report<'a> {
+    /// What was learned, in a line.
+    title: &'a str,
+    /// The model, the data and how long was learned, in lines.
+    summary: Vec<String>,
+    /// What was reached on the test part.
+    measures: &'a [Measure],
+    /// Which classes were taken for which.
+    confusion: Option<&'a Confusion>,
+    /// What belongs to the score, in lines.
+    notes: Vec<String>,
+    /// The log.
+    records: &'a [Record],
+    /// Updates after which the table was learned anew.
+    refit_at: Option<u64>,
+    /// What the loss is.
+    loss: &'a str,
+    /// Single sequences, the worst first.
+    examples: &'a [Example],
+    /// The resolved experiment, as TOML.
+    experiment: &'a str,
+}
+
+const STYLE: &str = include_str!("style.css");
+
+impl Report<'_> {
+    fn html(&self) -> String {
+        let title = escaped(self.title);
+        let mut body = format!("<header>\n<h1>{title}</h1>\n");
+        for line in &self.summary {
+            let _ = writeln!(body, "<p>{}</p>", escaped(line));
+        }
+        body += "</header>\n";
+        body += &section("Result", scores::measures(self.measures) + &paragraphs(&self.notes));
+        body += &section("Classes", self.confusion.map_or_else(String::new, scores::confusion));
+        body += &section("Learning", curves::curves(self.records, self.refit_at, self.loss));
+        body += &section("Where it was most wrong", examples::classified(self.examples));
+        body += &section("Forecasts and what came", examples::forecast(self.examples));
+        let settings = format!("<details>\n<summary>All settings</summary>\n<pre>{}</pre>\n</details>\n", escaped(self.experiment.trim()));
+        body += &section("Settings", settings);
+        format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <title>{title}</title>\n<style>\n{}\n</style>\n</head>\n<body>\n{body}</body>\n</html>\n",
+            STYLE.trim()
+        )
+    }
+}
+
+/// A part of the page, where it says anything.
+fn section(heading: &str, content: String) -> String {
+    if content.is_empty() { content } else { format!("<section>\n<h2>{heading}</h2>\n{content}</section>\n") }
+}
+
+fn paragraphs(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("<p class=\"note\">{}</p>\n", escaped(line))).collect()
+}
+
+/// `text` with what HTML would read as its own.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

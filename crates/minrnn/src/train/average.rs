@@ -1,0 +1,45 @@
+//! The mean of the weights of a round's last updates (Polyak and Juditsky 1992; Izmailov et al. 2018, arXiv:1803.05407).
+
+use std::collections::BTreeMap;
+
+use burn::module::Module;
+
+use crate::checkpoint::named_values;
+use crate::parameters;
+
+/// How the names of the weights begin that training goes on with, where a checkpoint's model is their mean.
+pub(super) const LAST_WEIGHTS_PREFIX: &str = "weights.";
+
+/// The mean so far, by the names and in the layouts of files.
+#[derive(Debug, Default)]
+pub(super) struct Average {
+    values: BTreeMap<String, Vec<f32>>,
+}
+
+impl Average {
+    /// Of a round of `updates`, how many are made before the first that counts: the last quarter is averaged.
+    pub fn begins_after(updates: u64) -> u64 {
+        updates - updates / 4
+    }
+
+    /// Adds the weights of `model`, as those of the `n`-th update that counts, from 1: m ← m + (w − m) / n.
+    pub fn add<M: Module>(&mut self, model: &M, n: u64) {
+        let share = 1.0 / n as f32;
+        for (name, _, found) in named_values(model) {
+            match self.values.get_mut(&name) {
+                Some(mean) if n > 1 => mean.iter_mut().zip(found).for_each(|(mean, found)| *mean += (found - *mean) * share),
+                _ => drop(self.values.insert(name, found)),
+            }
+        }
+    }
+
+    /// The mean that the weights of `model` are.
+    pub fn of_model<M: Module>(model: &M) -> Self {
+        Self { values: named_values(model).into_iter().map(|(name, _, values)| (name, values)).collect() }
+    }
+
+    /// `model` with the mean in place of its weights.
+    pub fn of<M: Module>(&self, model: M) -> M {
+        parameters::replace(model, |place, _| self.values.get(&place.name).cloned())
+    }
+}

@@ -1,0 +1,131 @@
+//! The trained model that a training starts from, which a run keeps a copy of.
+
+use std::path::{Path, PathBuf};
+
+use minrnn_model::{
+    CONFIG_FILE, CheckpointConfig, CheckpointFiles, ModelConfig, TableTask, WEIGHTS_FILE, create_directories, read_checkpoint,
+};
+
+use super::pointer::{DATA_FOLDER, find_checkpoint};
+use super::train_config::TrainConfig;
+use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE, table_task_of, tokenizer_of};
+use crate::data::Tokenizer;
+use crate::model::AnyModel;
+use crate::{Error, Result, parameters};
+
+const FOLDER: &str = "start";
+/// Removed by whoever opens the run next.
+const UNFINISHED: &str = ".writing-start";
+/// What a model may have otherwise than the one it starts from: what the data decide, and what no weight depends on.
+const MAY_DIFFER: [&str; 5] = ["vocab_size", "input_width", "n_outputs", "dropout", "dropout_sites"];
+
+/// A trained model, and how it sees its data.
+#[derive(Debug)]
+pub(super) struct Start {
+    files: CheckpointFiles,
+    config: CheckpointConfig,
+}
+
+impl Start {
+    /// Copies what `train` starts from, where it starts from a model, into the run in the directory `run`, where it is not yet.
+    ///
+    /// # Errors
+    /// When the checkpoint cannot be read or is damaged, or the run cannot be written.
+    pub fn keep(train: &TrainConfig, run: &Path) -> Result<()> {
+        let (Some(from), folder) = (&train.from, folder(run)) else { return Ok(()) };
+        if folder.is_dir() {
+            return Ok(());
+        }
+        let source = find_checkpoint(from)?;
+        // What is damaged is told before anything is copied.
+        read_checkpoint(&source)?;
+        let io = |error| Error::io("copy the model to start from to", &folder, error);
+        let unfinished = run.join(DATA_FOLDER).join(UNFINISHED);
+        create_directories(&unfinished).map_err(io)?;
+        for name in [CONFIG_FILE, WEIGHTS_FILE, TASK_FILE, TOKENIZER_FILE] {
+            if source.join(name).exists() {
+                std::fs::copy(source.join(name), unfinished.join(name)).map_err(io)?;
+            }
+        }
+        CheckpointFiles::seal(&unfinished)?;
+        std::fs::rename(&unfinished, &folder).map_err(io)
+    }
+
+    /// What `train` starts from, of the run in the directory `run`, or where that keeps nothing yet of its own place.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn of(train: &TrainConfig, run: &Path) -> Result<Option<Self>> {
+        let Some(from) = &train.from else { return Ok(None) };
+        let kept = folder(run);
+        let files = CheckpointFiles::open(if kept.is_dir() { kept } else { find_checkpoint(from)? })?;
+        let config = files.config()?;
+        Ok(Some(Self { files, config }))
+    }
+
+    /// Its vocabulary, where it reads text.
+    pub fn tokenizer(&self) -> Result<Option<Tokenizer>> {
+        Ok(tokenizer_of(&self.files)?.map(|(tokenizer, _)| tokenizer))
+    }
+
+    /// Its task on tables, where it has one.
+    pub fn table_task(&self) -> Result<Option<TableTask>> {
+        Ok(table_task_of(&self.files, &self.config.model)?.map(|(task, _)| task))
+    }
+
+    /// `model`, which is the untrained one of `config`, with its weights; the head stays untrained where the `task` on tables predicts something else.
+    ///
+    /// # Errors
+    /// When it is another model than `config` asks for.
+    pub fn weights_into(&self, model: AnyModel, config: &ModelConfig, task: Option<&TableTask>) -> Result<AnyModel> {
+        self.expect_same_model(config)?;
+        let keeps_head = self.config.model.outputs() == config.outputs() && self.predicts_the_same(task)?;
+        let mut weights = self.files.weights(WEIGHTS_FILE)?;
+        let mut problem = None;
+        let model = parameters::replace(model, |place, shape| {
+            if !keeps_head && place.name.starts_with("head.") {
+                return None;
+            }
+            weights.take(&place.name, shape).map_err(|error| problem.get_or_insert(error)).ok()
+        });
+        problem.map_or(Ok(model), |error| Err(error.into()))
+    }
+
+    fn predicts_the_same(&self, own: Option<&TableTask>) -> Result<bool> {
+        Ok(match (self.table_task()?, own) {
+            (Some(TableTask::Classify(task)), Some(TableTask::Classify(own))) => task.classes == own.classes,
+            (Some(TableTask::Forecast(task)), Some(TableTask::Forecast(own))) => {
+                task.quantiles == own.quantiles && task.value_names() == own.value_names()
+            }
+            (None, None) => true,
+            _ => false,
+        })
+    }
+
+    fn expect_same_model(&self, config: &ModelConfig) -> Result<()> {
+        let refused = |problem: String| Err(Error::Config(format!("the model that train.from names {problem}")));
+        let keys = |model: &ModelConfig| serde_json::to_value(model).map_err(|error| Error::Config(error.to_string()));
+        let (own, asked) = (keys(&self.config.model)?, keys(config)?);
+        for (key, found) in own.as_object().into_iter().flatten().filter(|(key, _)| !MAY_DIFFER.contains(&key.as_str())) {
+            if asked.get(key) != Some(found) {
+                let other = asked.get(key).unwrap_or(&serde_json::Value::Null);
+                return refused(format!("has {key} = {found}, and this one {other}; take its settings of [model]"));
+            }
+        }
+        let (own, asked) = (&self.config.model, config);
+        if own.input_width != asked.input_width {
+            return refused(format!(
+                "reads {} numbers a step, and these data have {}; name its columns",
+                own.input_width, asked.input_width
+            ));
+        }
+        if own.vocab_size != asked.vocab_size {
+            return refused(format!("knows {} tokens, and these data have {}", own.vocab_size, asked.vocab_size));
+        }
+        Ok(())
+    }
+}
+
+fn folder(run: &Path) -> PathBuf {
+    run.join(DATA_FOLDER).join(FOLDER)
+}
