@@ -26,8 +26,9 @@ pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
     let run = trainer.run_dir();
     let (experiment, progress) = (trainer.experiment(), trainer.progress());
     let records = read_metrics(run.file(METRICS_FILE))?;
+    let title = run.path().file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let model = &experiment.model;
-    let mut summary = Vec::new();
+    let mut summary = vec![experiment.description.clone()];
     summary.extend(experiment.data.path.as_ref().map(|path| format!("Data: {}", path.display())));
     summary.push(format!(
         "Model: {}, {} layers, width {}, {} parameters",
@@ -47,7 +48,7 @@ pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
         compared => compared.to_vec(),
     };
     let page = Report {
-        title: &experiment.description,
+        title: &title,
         summary,
         measures: &measures,
         confusion: found.confusion.as_ref(),
@@ -77,9 +78,9 @@ fn loss_alone(trainer: &Trainer, found: &FinalReport) -> Measure {
 
 /// What the page says.
 struct Report<'a> {
-    /// What was learned, in a line.
+    /// The name of the run.
     title: &'a str,
-    /// The model, the data and how long was learned, in lines.
+    /// What was learned, the data, the model, and for how long, in lines.
     summary: Vec<String>,
     /// What was reached on the test part.
     measures: &'a [Measure],
