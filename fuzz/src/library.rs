@@ -7,7 +7,7 @@ use minrnn::data::table::{
     Classification, ClassificationConfig, Division, Forecasting, ForecastingConfig, Missing, Numbers, ScalingChoice, Series, TableTask,
     TimeColumn, Wanted, read_series, read_table,
 };
-use minrnn::data::{Batch, IoKind, SequenceTask, Sequences, Tokenizer, TokenizerKind};
+use minrnn::data::{Batch, IoKind, SequenceTask, Sequences, Tokenizer, TokenizerKind, train_tokenizer};
 use minrnn::rng::Purpose;
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -23,7 +23,7 @@ pub const TEXT: &str = "It was the best of times, it was the worst of times;\n\n
 /// Byte-level BPE learned from [`TEXT`].
 pub fn bpe(vocab_size: usize) -> Tokenizer {
     let path = file("text", TEXT.repeat(9).as_bytes());
-    Tokenizer::train(TokenizerKind::Bpe, vocab_size, path).expect("there is something to learn from")
+    train_tokenizer(TokenizerKind::Bpe, vocab_size, path).expect("there is something to learn from")
 }
 
 /// The file of a tokenizer.

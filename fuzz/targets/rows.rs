@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use minrnn::data::table::Rows;
-use minrnn::data::{Tokenizer, TokenizerKind};
+use minrnn::data::{TokenizerKind, train_tokenizer};
 use minrnn::deployed::{Deployed, Groups, Listener, Surprise};
 use minrnn::generate::ModelIdentity;
 use minrnn::{Error, Result};
@@ -70,7 +70,7 @@ static CLASSIFIER: LazyLock<Deployed> = LazyLock::new(|| {
 /// Packed models of text: characters, bytes, pieces.
 static TEXTS: LazyLock<[Deployed; 3]> = LazyLock::new(|| {
     let corpus = file("corpus", TEXT.as_bytes());
-    let of = |kind| Tokenizer::train(kind, 0, &corpus).expect("there is something to learn from");
+    let of = |kind| train_tokenizer(kind, 0, &corpus).expect("there is something to learn from");
     [of(TokenizerKind::Character), of(TokenizerKind::Byte), bpe(280)].map(|tokenizer| {
         let config = ModelConfig { vocab_size: tokenizer.vocab_size(), d_model: 4, n_layers: 1, ..Default::default() };
         let json = tokenizer_json(&tokenizer);

@@ -87,7 +87,7 @@ pub enum Error {
     },
     /// A configuration or a file of a model was refused.
     #[error(transparent)]
-    Model(#[from] minrnn_model::Error),
+    Model(minrnn_model::Error),
     /// The inference runtime or the sampler refused its input.
     #[error(transparent)]
     Runtime(minrnn_stream::Error),
@@ -167,10 +167,19 @@ pub enum DeviceProblem {
     },
 }
 
+impl From<minrnn_model::Error> for Error {
+    fn from(error: minrnn_model::Error) -> Self {
+        match error {
+            minrnn_model::Error::Text(problem) | minrnn_model::Error::Row(problem) => Self::Data(problem),
+            error => Self::Model(error),
+        }
+    }
+}
+
 impl From<minrnn_stream::Error> for Error {
     fn from(error: minrnn_stream::Error) -> Self {
         match error {
-            minrnn_stream::Error::Model(error) => Self::Model(error),
+            minrnn_stream::Error::Model(error) => error.into(),
             error => Self::Runtime(error),
         }
     }

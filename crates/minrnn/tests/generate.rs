@@ -6,7 +6,7 @@ use std::path::Path;
 use burn::nn::Embedding;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn::data::Tokenizer;
-use minrnn::generate::{ModelIdentity, RuntimeSession, Session, TextGenerator, TokenSession, start_token};
+use minrnn::generate::{ModelIdentity, RuntimeSession, Session, TextGenerator, TokenSession};
 use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
@@ -305,7 +305,7 @@ fn a_stop_string_inside_one_token_is_found() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("text");
     std::fs::write(&path, "abcd efgh\n".repeat(200)).unwrap();
-    let tokenizer = Tokenizer::train(minrnn::data::TokenizerKind::Bpe, 270, &path).unwrap();
+    let tokenizer = minrnn::data::train_tokenizer(minrnn::data::TokenizerKind::Bpe, 270, &path).unwrap();
     let config = ModelConfig { vocab_size: tokenizer.vocab_size(), ..config(MixerKind::MinGru) };
     let model = model(&config);
     let texts = |stops: &[String]| {
@@ -321,10 +321,10 @@ fn a_stop_string_inside_one_token_is_found() {
 
 #[test]
 fn an_empty_prompt_starts_from_a_line_break_or_from_token_0() {
-    assert_eq!(start_token(&tokenizer()), 0);
-    assert_eq!(start_token(&Tokenizer::Byte), u32::from(b'\n'));
-    assert_eq!(start_token(&Tokenizer::characters_of("\t\nx")), 1);
-    assert_eq!(start_token(&Tokenizer::characters_of("xyz")), 0);
+    assert_eq!(tokenizer().start_token(), 0);
+    assert_eq!(Tokenizer::Byte.start_token(), u32::from(b'\n'));
+    assert_eq!(Tokenizer::characters_of("\t\nx").start_token(), 1);
+    assert_eq!(Tokenizer::characters_of("xyz").start_token(), 0);
     let (model, tokenizer) = (model(&config(MixerKind::MinGru)), tokenizer());
     let text = |prompt| more(&mut generator(&model, &tokenizer, &[prompt], sampling(0)), 20);
     assert_eq!(text(""), text("\n"));

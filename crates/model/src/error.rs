@@ -36,6 +36,15 @@ pub enum Error {
     /// A description of a task that cannot be read, or belongs to another model.
     #[error("the description of the task cannot be used: {0}")]
     Task(String),
+    /// A row of a table with a number that a model cannot read.
+    #[error("{0}")]
+    Row(String),
+    /// A text or token ids that a vocabulary does not have.
+    #[error("{0}")]
+    Text(String),
+    /// A vocabulary that is damaged or of a kind that is not known.
+    #[error("the tokenizer {0}")]
+    Tokenizer(String),
     /// A file is damaged or belongs to something else.
     #[cfg(feature = "std")]
     #[error("'{}': {problem}", path.display())]

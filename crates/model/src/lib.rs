@@ -7,6 +7,7 @@
     doc = "* A checkpoint is a directory: [`read_checkpoint`], [`CheckpointConfig`], [`Weights`], and [`CheckpointFiles`] with its digests."
 )]
 //! * A packed model is one file: [`PackedFile`].
+//! * A [`Tokenizer`] makes token ids of text and text of token ids.
 //! * [`TableTask`] is what a model that was trained on a table needs to be used on another.
 #![deny(missing_docs)]
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -26,6 +27,7 @@ mod mixer_kind;
 mod packed;
 mod spec;
 mod table;
+mod tokenizer;
 #[cfg(feature = "std")]
 mod weights;
 
@@ -49,5 +51,8 @@ pub use table::{
     Classifier, FILLED, Forecaster, History, MAX_DEVIATIONS, MAX_REACH, Missing, Normalization, Prediction, Scale, Scaling, TableTask,
     Transform,
 };
+#[cfg(feature = "bpe")]
+pub use tokenizer::Bpe;
+pub use tokenizer::{Characters, Seen, TextInput, TextStream, Tokenizer, TokenizerKind};
 #[cfg(feature = "std")]
 pub use weights::{Tensor, Weights, write_safetensors};

@@ -36,10 +36,12 @@ mod past;
 mod reads;
 mod sampler;
 mod sampling;
+mod saved_sessions;
 mod shared;
 mod shift;
 mod source;
 mod state;
+mod table_sessions;
 mod token_shift;
 mod wiring;
 mod workers;
@@ -50,10 +52,14 @@ pub use minrnn_kernels::weight_matrix::AlignedBytes;
 pub use minrnn_model;
 pub use model::Model;
 pub use packed::PackedModel;
+#[cfg(feature = "std")]
+pub use packed::read_aligned;
 pub use reads::Reads;
 pub use sampler::Sampler;
 pub use sampling::Sampling;
+pub use saved_sessions::SavedSessions;
 pub use state::State;
+pub use table_sessions::TableSessions;
 pub use workspace::Workspace;
 
 use minrnn_model::{

@@ -259,7 +259,27 @@ impl Model {
     /// # Errors
     /// As [`step`](Model::step); also when there is not one prompt for each session, or a prompt is empty.
     pub fn prefill<P: AsRef<[u32]>>(&self, prompts: &[P], state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
-        self.read_and_predict(&self.prompts(prompts)?, state, outputs, workspace)
+        self.expect_rows(state, prompts.len())?;
+        self.read_and_predict(|i| i, &self.prompts(prompts)?, state, outputs, workspace)
+    }
+
+    /// Reads a prompt for each of the sessions `rows`; the others stay as they are.
+    ///
+    /// # Shapes
+    /// `rows`, `prompts` `[R]`, `outputs` `[R, outputs]`
+    ///
+    /// # Errors
+    /// As [`prefill`](Model::prefill); also when the rows do not ascend or do not exist.
+    pub fn prefill_rows<P: AsRef<[u32]>>(
+        &self,
+        rows: &[usize],
+        prompts: &[P],
+        state: &mut State,
+        outputs: &mut [f32],
+        workspace: &mut Workspace,
+    ) -> Result<()> {
+        self.expect_some(rows, prompts.len(), state)?;
+        self.read_and_predict(|i| rows[i], &self.prompts(prompts)?, state, outputs, workspace)
     }
 
     /// Reads a sequence of numbers for every session, all steps at once, and writes what is predicted after each sequence's last step. The
@@ -277,7 +297,27 @@ impl Model {
         outputs: &mut [f32],
         workspace: &mut Workspace,
     ) -> Result<()> {
-        self.read_and_predict(&self.sequences(sequences)?, state, outputs, workspace)
+        self.expect_rows(state, sequences.len())?;
+        self.read_and_predict(|i| i, &self.sequences(sequences)?, state, outputs, workspace)
+    }
+
+    /// Reads a sequence of numbers for each of the sessions `rows`; the others stay as they are.
+    ///
+    /// # Shapes
+    /// `rows` `[R]`, `sequences` R of `[T, F]` numbers, `outputs` `[R, outputs]`
+    ///
+    /// # Errors
+    /// As [`prefill_values`](Model::prefill_values); also when the rows do not ascend or do not exist.
+    pub fn prefill_rows_values<P: AsRef<[f32]>>(
+        &self,
+        rows: &[usize],
+        sequences: &[P],
+        state: &mut State,
+        outputs: &mut [f32],
+        workspace: &mut Workspace,
+    ) -> Result<()> {
+        self.expect_some(rows, sequences.len(), state)?;
+        self.read_and_predict(|i| rows[i], &self.sequences(sequences)?, state, outputs, workspace)
     }
 
     /// Reads as [`prefill`](Model::prefill) does, for the state alone; a prompt may be empty.
@@ -285,7 +325,32 @@ impl Model {
     /// # Errors
     /// As [`prefill`](Model::prefill).
     pub fn advance<P: AsRef<[u32]>>(&self, prompts: &[P], state: &mut State, workspace: &mut Workspace) -> Result<()> {
-        self.read_sequences(&self.prompts(prompts)?, state, None, workspace)
+        self.expect_rows(state, prompts.len())?;
+        self.read_sequences(|i| i, &self.prompts(prompts)?, state, None, workspace)
+    }
+
+    /// Reads as [`prefill_rows`](Model::prefill_rows) does, for the state alone; a prompt may be empty.
+    ///
+    /// # Errors
+    /// As [`prefill_rows`](Model::prefill_rows).
+    pub fn advance_rows<P: AsRef<[u32]>>(&self, rows: &[usize], prompts: &[P], state: &mut State, workspace: &mut Workspace) -> Result<()> {
+        self.expect_some(rows, prompts.len(), state)?;
+        self.read_sequences(|i| rows[i], &self.prompts(prompts)?, state, None, workspace)
+    }
+
+    /// Reads as [`prefill_rows_values`](Model::prefill_rows_values) does, for the state alone; a sequence may be empty.
+    ///
+    /// # Errors
+    /// As [`prefill_rows_values`](Model::prefill_rows_values).
+    pub fn advance_rows_values<P: AsRef<[f32]>>(
+        &self,
+        rows: &[usize],
+        sequences: &[P],
+        state: &mut State,
+        workspace: &mut Workspace,
+    ) -> Result<()> {
+        self.expect_some(rows, sequences.len(), state)?;
+        self.read_sequences(|i| rows[i], &self.sequences(sequences)?, state, None, workspace)
     }
 
     /// Reads as [`prefill_values`](Model::prefill_values) does, for the state alone; a sequence may be empty.
@@ -293,7 +358,8 @@ impl Model {
     /// # Errors
     /// As [`prefill_values`](Model::prefill_values).
     pub fn advance_values<P: AsRef<[f32]>>(&self, sequences: &[P], state: &mut State, workspace: &mut Workspace) -> Result<()> {
-        self.read_sequences(&self.sequences(sequences)?, state, None, workspace)
+        self.expect_rows(state, sequences.len())?;
+        self.read_sequences(|i| i, &self.sequences(sequences)?, state, None, workspace)
     }
 
     /// Reads tokens of one session and writes the logits after every token, as the loss of a text needs them.
@@ -319,14 +385,20 @@ impl Model {
     }
 
     fn step_some(&self, rows: &[usize], steps: Steps<'_>, state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
+        self.expect_some(rows, steps.len(), state)?;
+        self.step_spans(|i| rows[i], steps, state, outputs, workspace)
+    }
+
+    /// Checks that `rows` are sessions of `state`, with one of `found` things for each.
+    fn expect_some(&self, rows: &[usize], found: usize, state: &State) -> Result<()> {
         state.expect_shape(&self.state_shape)?;
-        if rows.len() != steps.len() {
-            return input(format!("expected one step for each of {} sessions, found {}", rows.len(), steps.len()));
+        if rows.len() != found {
+            return input(format!("expected one step for each of {} sessions, found {found}", rows.len()));
         }
         if rows.windows(2).any(|pair| pair[0] >= pair[1]) || rows.last().is_some_and(|&row| row >= state.rows()) {
             return input(format!("expected ascending sessions below {}, found {rows:?}", state.rows()));
         }
-        self.step_spans(|i| rows[i], steps, state, outputs, workspace)
+        Ok(())
     }
 
     fn step_spans(
@@ -348,24 +420,31 @@ impl Model {
         Ok(())
     }
 
-    fn read_and_predict(&self, sequences: &[Steps<'_>], state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
-        if let Some(row) = sequences.iter().position(|steps| steps.len() == 0) {
+    fn read_and_predict(
+        &self,
+        row: impl Fn(usize) -> usize,
+        sequences: &[Steps<'_>],
+        state: &mut State,
+        outputs: &mut [f32],
+        workspace: &mut Workspace,
+    ) -> Result<()> {
+        if let Some(row) = sequences.iter().position(|steps| steps.len() == 0).map(&row) {
             return input(format!("the sequence of session {row} is empty, expected at least one step; begin a prompt with a start token"));
         }
         self.expect_room(sequences.len(), outputs)?;
-        self.read_sequences(sequences, state, Some(outputs), workspace)
+        self.read_sequences(row, sequences, state, Some(outputs), workspace)
     }
 
     /// Reads in passes over the sessions that have something left, so that a short prompt costs nothing while a long one is read.
     fn read_sequences(
         &self,
+        row: impl Fn(usize) -> usize,
         sequences: &[Steps<'_>],
         state: &mut State,
         mut outputs: Option<&mut [f32]>,
         workspace: &mut Workspace,
     ) -> Result<()> {
-        self.expect_rows(state, sequences.len())?;
-        sequences.iter().enumerate().try_for_each(|(session, steps)| self.reserve(state, session, steps.len()))?;
+        sequences.iter().enumerate().try_for_each(|(i, steps)| self.reserve(state, row(i), steps.len()))?;
         let mut read = 0;
         loop {
             let left = |steps: &Steps<'_>| steps.len().saturating_sub(read);
@@ -375,11 +454,11 @@ impl Model {
             }
             let seq_len = (PASS_STEPS / sessions).max(1);
             workspace.begin();
-            for (session, steps) in sequences.iter().enumerate().filter(|(_, steps)| left(steps) > 0) {
+            for (i, steps) in sequences.iter().enumerate().filter(|(_, steps)| left(steps) > 0) {
                 let now = left(steps).min(seq_len);
-                self.add(workspace, state, session, steps.part(read, now));
+                self.add(workspace, state, row(i), steps.part(read, now));
                 if outputs.is_some() && now == left(steps) {
-                    workspace.wanted.push((workspace.rows - 1, session));
+                    workspace.wanted.push((workspace.rows - 1, i));
                 }
             }
             self.pass(state, outputs.as_deref_mut().unwrap_or(&mut []), workspace);
@@ -433,7 +512,7 @@ impl Model {
         let (values, pasts) = state.parts_mut();
         let sessions = Sessions { values: Shared::new(values, row_len), pasts: Shared::new(pasts, lists) };
         let [front, end] = self.state_shape.ends().map(|(first, len)| Memory::new(sessions, first, len));
-        workers::fork_join(rows.saturating_mul(self.cost), |workers| {
+        workers::fork_join(rows.saturating_mul(self.cost), workspace.most_threads, |workers| {
             let Workspace { x, buffers, scratches, spans, input, wanted, .. } = workspace;
             if scratches.len() < workers.most_pieces() {
                 scratches.resize_with(workers.most_pieces(), Scratch::default);

@@ -73,7 +73,7 @@ impl PackedModel {
     #[cfg(feature = "std")]
     pub fn read(path: impl AsRef<std::path::Path>) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = aligned(path).map_err(|source| Error::io("read", path, source))?;
+        let bytes = read_aligned(path)?;
         Self::from_aligned(&bytes).map_err(|error| Error::malformed(path, format!("{error}")).into())
     }
 
@@ -189,7 +189,16 @@ impl Matrices<'static> for Constant {
     }
 }
 
-/// The content of a file.
+/// The content of the file at `path`, for [`PackedModel::from_aligned`].
+///
+/// # Errors
+/// When the file cannot be read, or memory cannot hold it.
+#[cfg(feature = "std")]
+pub fn read_aligned(path: impl AsRef<std::path::Path>) -> Result<AlignedBytes> {
+    let path = path.as_ref();
+    Ok(aligned(path).map_err(|source| Error::io("read", path, source))?)
+}
+
 #[cfg(feature = "std")]
 fn aligned(path: &std::path::Path) -> std::io::Result<AlignedBytes> {
     use std::io::Read;

@@ -21,6 +21,9 @@ pub struct Sampler {
     sampling: Sampling,
     draws: u64,
     generator: ChaCha8Rng,
+    /// Memory of a draw.
+    choices: Vec<Choice>,
+    penalised: Vec<u32>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -48,6 +51,7 @@ impl From<Sampler> for Saved {
     }
 }
 
+#[derive(Debug, Clone, Copy)]
 struct Choice {
     token: u32,
     weight: f64,
@@ -61,7 +65,7 @@ impl Sampler {
     pub fn new(sampling: Sampling) -> Result<Self> {
         sampling.validate()?;
         let generator = ChaCha8Rng::seed_from_u64(sampling.seed);
-        Ok(Self { sampling, draws: 0, generator })
+        Ok(Self { sampling, draws: 0, generator, choices: Vec::new(), penalised: Vec::new() })
     }
 
     /// The settings.
@@ -69,7 +73,20 @@ impl Sampler {
         &self.sampling
     }
 
-    /// Chooses one of `logits.len()` tokens. A logit of −∞ masks its token.
+    /// Goes on with other settings. Another seed begins anew; with the same one the draws go on.
+    ///
+    /// # Errors
+    /// When a setting is out of range; nothing is then changed.
+    pub fn set_sampling(&mut self, sampling: Sampling) -> Result<()> {
+        sampling.validate()?;
+        if sampling.seed != self.sampling.seed {
+            (self.generator, self.draws) = (ChaCha8Rng::seed_from_u64(sampling.seed), 0);
+        }
+        self.sampling = sampling;
+        Ok(())
+    }
+
+    /// Chooses one of `logits.len()` tokens. Nothing is allocated once as many have been chosen from before. A logit of −∞ masks its token.
     ///
     /// `recent` holds the tokens the repetition penalty acts on, in any order; ids outside the vocabulary are ignored.
     /// The penalty is written into `logits`.
@@ -83,10 +100,12 @@ impl Sampler {
         if self.sampling.temperature == 0.0 || self.sampling.top_k == 1 {
             return Ok(best);
         }
-        let choices = self.choices(logits, f64::from(logits[best as usize]));
+        self.choose_among(logits, f64::from(logits[best as usize]));
+        let drawn = self.uniform();
+        let choices = &self.choices;
         let total: f64 = choices.iter().map(|choice| choice.weight).sum();
-        let mut left = self.uniform() * total;
-        for choice in &choices {
+        let mut left = drawn * total;
+        for choice in choices {
             left -= choice.weight;
             if left < 0.0 {
                 return Ok(choice.token);
@@ -96,15 +115,17 @@ impl Sampler {
         Ok(choices.iter().rev().find(|choice| choice.weight > 0.0).map_or(best, |choice| choice.token))
     }
 
-    fn penalise(&self, logits: &mut [f32], recent: &[u32]) {
+    fn penalise(&mut self, logits: &mut [f32], recent: &[u32]) {
         let penalty = self.sampling.repetition_penalty;
         if penalty == 1.0 {
             return;
         }
-        let mut tokens = recent.to_vec();
+        let tokens = &mut self.penalised;
+        tokens.clear();
+        tokens.extend_from_slice(recent);
         tokens.sort_unstable();
         tokens.dedup();
-        for token in tokens {
+        for &mut token in tokens {
             let Some(logit) = logits.get_mut(token as usize).filter(|logit| logit.is_finite()) else { continue };
             let value = f64::from(*logit);
             let penalised = if value > 0.0 { value / penalty } else { value * penalty };
@@ -113,14 +134,15 @@ impl Sampler {
     }
 
     /// The tokens left to draw from, with weights relative to the likeliest one (weight 1).
-    fn choices(&self, logits: &[f32], best: f64) -> Vec<Choice> {
+    fn choose_among(&mut self, logits: &[f32], best: f64) {
         let Sampling { temperature, top_k, top_p, min_p, .. } = self.sampling;
-        let mut choices: Vec<Choice> = logits
+        let choices = &mut self.choices;
+        choices.clear();
+        let weighed = logits
             .iter()
             .enumerate()
-            .map(|(token, &logit)| Choice { token: token as u32, weight: exp((f64::from(logit) - best) / temperature) })
-            .filter(|choice| choice.weight > 0.0)
-            .collect();
+            .map(|(token, &logit)| Choice { token: token as u32, weight: exp((f64::from(logit) - best) / temperature) });
+        choices.extend(weighed.filter(|choice| choice.weight > 0.0));
         if top_k != 0 && top_k < choices.len() {
             choices.select_nth_unstable_by(top_k, likeliest_first);
             choices.truncate(top_k);
@@ -139,7 +161,6 @@ impl Sampler {
             choices.truncate(keep);
         }
         choices.retain(|choice| choice.weight >= min_p);
-        choices
     }
 
     /// A number in [0, 1) with 53 random bits.

@@ -70,16 +70,17 @@ impl Workers<'_> {
     }
 }
 
-/// Runs `pass`, which costs about `cost` multiplications, with as many threads of the ambient pool as are worth it.
-pub(crate) fn fork_join<R: Send>(cost: usize, pass: impl FnOnce(&Workers<'_>) -> R + Send) -> R {
+/// Runs `pass`, which costs about `cost` multiplications, with as many threads of the ambient pool as are worth it, and at most `most` where that
+/// is not 0.
+pub(crate) fn fork_join<R: Send>(cost: usize, most: usize, pass: impl FnOnce(&Workers<'_>) -> R + Send) -> R {
     #[cfg(feature = "std")]
-    if cost >= PASS {
-        let members = rayon::current_num_threads();
+    if cost >= PASS && most != 1 {
+        let members = rayon::current_num_threads().min(if most == 0 { usize::MAX } else { most });
         if members > 1 {
             return team::fork_join(members, pass);
         }
     }
-    let _ = cost;
+    let _ = (cost, most);
     pass(&Workers::Alone)
 }
 

@@ -22,6 +22,8 @@ pub struct Workspace {
     pub(crate) rows: usize,
     /// Which rows of the pass lead to outputs, and to which row of them.
     pub(crate) wanted: Vec<(usize, usize)>,
+    /// Most threads of a pass; 0: as many as the pool has.
+    pub(crate) most_threads: usize,
 }
 
 /// Memory that the parts of a block use in turn.
@@ -43,6 +45,12 @@ impl Workspace {
     /// An empty one.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Lets passes take at most `threads` threads; 0, as at first: as many as the ambient pool has. With 1 a pass stays on the calling thread,
+    /// which needs no pool and allocates nothing in a step.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.most_threads = threads;
     }
 
     /// Bytes held, but for decoded weights.

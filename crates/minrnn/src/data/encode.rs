@@ -53,7 +53,7 @@ fn encode_blocks(reader: impl Read, path: &Path, cut: Cut, tokenizer: &Tokenizer
     let (mut ids, mut chars_before) = (Vec::new(), 0);
     while let Some(block) = blocks.next_block()? {
         ids.clear();
-        tokenizer.encode_into(&block, chars_before, &mut ids).map_err(|e| match e {
+        tokenizer.encode_into(&block, chars_before, &mut ids).map_err(|e| match e.into() {
             Error::Data(problem) => Error::Data(format!("'{}': {problem}", path.display())),
             other => other,
         })?;
@@ -92,6 +92,7 @@ impl<R: Read> Read for Hashing<R> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::train_tokenizer;
     use std::path::PathBuf;
 
     use super::*;
@@ -117,7 +118,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = text_file(dir.path(), text.as_bytes());
         for kind in [TokenizerKind::Character, TokenizerKind::Byte, TokenizerKind::Bpe] {
-            let tokenizer = Tokenizer::train(kind, 280, &path).unwrap();
+            let tokenizer = train_tokenizer(kind, 280, &path).unwrap();
             let file = encode_text(&path, &tokenizer, dir.path().join("t.tokens")).unwrap();
             assert!(all(&file) == tokenizer.encode(&text).unwrap(), "{kind:?}");
             assert_eq!(file.source_sha256(), text_sha256(&path).unwrap());
@@ -145,7 +146,7 @@ mod tests {
         let missing = dir.path().join("missing.txt");
         assert!(encode_text(&missing, &characters, &tokens).unwrap_err().to_string().contains("missing.txt"));
         assert!(encode_text(dir.path(), &characters, &tokens).unwrap_err().is_wrong_input());
-        assert!(Tokenizer::train(TokenizerKind::Character, 0, text_file(dir.path(), b"")).unwrap_err().to_string().contains("is empty"));
+        assert!(train_tokenizer(TokenizerKind::Character, 0, text_file(dir.path(), b"")).unwrap_err().to_string().contains("is empty"));
     }
 
     #[test]

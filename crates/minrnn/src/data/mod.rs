@@ -46,4 +46,4 @@ pub use sequence_task::{Extent, IoKind, SequenceTask};
 pub use source::{MAX_PIPE_BYTES, expect_lasting};
 pub use text::{FullPass, RandomWindows, StatefulStream, TextData, TextPart};
 pub use token_file::{TokenFile, TokenWriter};
-pub use tokenizer::{Bpe, Characters, TextStream, Tokenizer, TokenizerKind};
+pub use tokenizer::{Bpe, Characters, Seen, TextInput, TextStream, Tokenizer, TokenizerKind, train_tokenizer};

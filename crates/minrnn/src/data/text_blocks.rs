@@ -98,7 +98,6 @@ pub(super) fn expect_not_empty(path: &Path, len: u64) -> Result<()> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::Tokenizer;
     use super::*;
 
     fn blocks(bytes: &[u8], cut: Cut, block_len: usize) -> Result<Vec<String>> {
@@ -151,7 +150,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("t");
             std::fs::write(&path, "ab abc\n\n  ca's 12!! \n \t\r\n".repeat(10)).unwrap();
-            let tokenizer = Tokenizer::train(super::super::TokenizerKind::Bpe, 290, &path).unwrap();
+            let tokenizer = super::super::train_tokenizer(super::super::TokenizerKind::Bpe, 290, &path).unwrap();
             let mut ids = Vec::new();
             for at in text.match_indices('\n').map(|(at, _)| at).filter_map(|at| last_line_cut(&text[..(at + 2).min(text.len())])) {
                 ids.clear();

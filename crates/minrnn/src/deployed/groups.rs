@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use minrnn_model::{History, TableTask};
-use minrnn_stream::{Model, State, Workspace};
+use minrnn_model::TableTask;
+use minrnn_stream::{Model, SavedSessions, TableSessions};
 
-use super::saved::{Saved, read, write};
+use super::saved::{read, write};
 use crate::generate::ModelIdentity;
 use crate::{Error, Result};
 
@@ -21,14 +21,9 @@ const NONE: usize = usize::MAX;
 pub struct Groups<'m> {
     model: &'m Model,
     task: &'m TableTask,
-    state: State,
-    workspace: Workspace,
+    sessions: TableSessions,
     rows: HashMap<Arc<str>, usize>,
     places: Vec<Place>,
-    /// The last rows of each session, where they decide how the next is seen.
-    histories: Vec<History>,
-    inputs: Vec<f32>,
-    outputs: Vec<f32>,
     oldest: usize,
     newest: usize,
     max: usize,
@@ -50,17 +45,12 @@ impl<'m> Groups<'m> {
         if max == 0 {
             return Err(Error::Data("there must be room for at least 1 sequence, found 0".to_owned()));
         }
-        let state = model.init_state(0)?;
         Ok(Self {
             model,
             task,
-            state,
-            workspace: Workspace::new(),
+            sessions: TableSessions::new(model, task, 0)?,
             rows: HashMap::new(),
             places: Vec::new(),
-            histories: Vec::new(),
-            inputs: vec![0.0; task.n_inputs()],
-            outputs: vec![0.0; model.outputs()],
             oldest: NONE,
             newest: NONE,
             max,
@@ -81,36 +71,17 @@ impl<'m> Groups<'m> {
     /// ([`TableTask::predict_into`]). The name that was forgotten for it, if any.
     ///
     /// # Errors
-    /// When the model reads something else, a number is NaN or infinite, or memory cannot hold one session more; the sequence then has read
+    /// When a number cannot be read ([`TableTask::expect_readable`]), or memory cannot hold one session more; the sequence then has read
     /// nothing.
     pub fn step(&mut self, name: &str, values: &[f64], numbers: &mut Vec<f64>) -> Result<Option<Arc<str>>> {
-        if values.len() != self.task.columns().len() {
-            let (found, expected) = (values.len(), self.task.columns().len());
-            return Err(Error::Shape(format!("a row has {found} numbers, expected {expected}, one for each column that is read")));
-        }
-        let may_miss = !self.task.missing().is_error();
-        if let Some(x) = values.iter().find(|x| x.is_infinite() || x.is_nan() && !may_miss) {
-            return Err(Error::Data(format!("a row has {x}, expected finite numbers")));
-        }
+        self.task.expect_readable(values)?;
         let (row, forgotten) = match self.rows.get(name) {
             Some(&row) => (row, None),
             None => self.begin(name)?,
         };
-        let history = self.histories.get_mut(row);
-        let recent = match history {
-            Some(history) => {
-                history.push(values);
-                history.rows()
-            }
-            None => values,
-        };
-        self.task.show(recent, &mut self.inputs);
-        let stepped = self.model.step_rows_values(&[row], &self.inputs, &mut self.state, &mut self.outputs, &mut self.workspace);
-        if let Err(error) = stepped {
-            self.histories.get_mut(row).into_iter().for_each(History::pop);
-            return Err(error.into());
-        }
-        self.task.predict_into(recent, &self.outputs, numbers);
+        let predicted = self.sessions.step(self.model, self.task, &[row], values)?;
+        numbers.clear();
+        numbers.extend_from_slice(predicted);
         if row != self.newest {
             self.leave(row);
             self.enter(row);
@@ -123,21 +94,16 @@ impl<'m> Groups<'m> {
         let name: Arc<str> = name.into();
         if self.places.len() < self.max {
             let row = self.places.len();
-            if self.state.rows() == row {
-                let more = row.max(FEW).min(self.max - row);
-                self.state.append(&self.model.init_state(more)?)?;
+            if self.sessions.rows() == row {
+                self.sessions.grow(self.model, self.task, row.max(FEW).min(self.max - row))?;
             }
             self.rows.insert(name.clone(), row);
             self.places.push(Place { name, older: NONE, newer: NONE });
-            if self.task.reach() > 1 {
-                self.histories.push(History::new(self.task.columns().len(), self.task.reach()));
-            }
             self.enter(row);
             return Ok((row, None));
         }
         let row = self.oldest;
-        self.model.restart(&mut self.state, row)?;
-        self.histories.get_mut(row).into_iter().for_each(History::clear);
+        self.sessions.restart(self.model, row)?;
         let forgotten = std::mem::replace(&mut self.places[row].name, name.clone());
         self.rows.remove(&forgotten);
         self.rows.insert(name, row);
@@ -171,8 +137,9 @@ impl<'m> Groups<'m> {
     pub fn save(&self, path: &Path, identity: &ModelIdentity) -> Result<()> {
         let order = self.order();
         let names = order.iter().map(|&row| self.places[row].name.to_string()).collect();
-        let histories = order.iter().filter_map(|&row| self.histories.get(row)).map(|history| history.rows().to_vec()).collect();
-        write(path, identity, &Saved { names, logits: Vec::new(), histories, state: self.state.select(&order)? })
+        let sessions = self.sessions.select(&order)?;
+        let histories = sessions.histories().map(<[f64]>::to_vec).collect();
+        write(path, identity, &SavedSessions { names, logits: Vec::new(), histories, state: sessions.state().clone() })
     }
 
     /// The sessions that were saved to `path`, at most `max` of them: those that spoke last.
@@ -181,14 +148,10 @@ impl<'m> Groups<'m> {
     /// When the file cannot be read, is damaged, or was saved with another model, or as [`new`](Self::new).
     pub fn load(path: &Path, model: &'m Model, task: &'m TableTask, identity: &ModelIdentity, max: usize) -> Result<Self> {
         let mut groups = Self::new(model, task, max)?;
-        let Saved { names, state, histories, .. } = read(path, model, identity)?;
+        let SavedSessions { names, state, histories, .. } = read(path, model, identity)?;
+        let sessions = TableSessions::of_parts(task, state, &histories).map_err(|error| Error::malformed(path, error.to_string()))?;
         let kept: Vec<usize> = (names.len().saturating_sub(max)..names.len()).collect();
-        groups.state = state.select(&kept)?;
-        if task.reach() > 1 {
-            let misfit = || Error::malformed(path, "its sessions have no rows that fit the model; it is damaged, begin without it");
-            let history = |&at: &usize| History::of_rows(histories.get(at)?, task.columns().len(), task.reach());
-            groups.histories = kept.iter().map(history).collect::<Option<_>>().ok_or_else(misfit)?;
-        }
+        groups.sessions = sessions.select(&kept)?;
         for (row, name) in kept.iter().map(|&at| Arc::<str>::from(names[at].as_str())).enumerate() {
             groups.rows.insert(name.clone(), row);
             groups.places.push(Place { name, older: NONE, newer: NONE });

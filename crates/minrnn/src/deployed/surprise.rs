@@ -2,18 +2,16 @@
 
 use std::path::Path;
 
-use minrnn_stream::{Model, State, Workspace};
+use minrnn_stream::{Model, SavedSessions, State, Workspace};
 
-use super::saved::{Saved, read, write};
-use crate::data::{Tokenizer, TokenizerKind};
+use super::saved::{read, write};
+use crate::data::{TextInput, Tokenizer};
 use crate::generate::ModelIdentity;
 use crate::train::loss_of;
 use crate::{Error, Result};
 
 /// Logits of one pass.
 const OUTPUTS: usize = 1 << 18;
-/// Vocabularies of pieces read whole lines, but none longer than this.
-const LONGEST_LINE: usize = 1 << 20;
 
 /// A text that is read as it arrives.
 pub struct Surprise<'m> {
@@ -24,8 +22,7 @@ pub struct Surprise<'m> {
     /// What the last token let expect; empty before the first.
     logits: Vec<f32>,
     outputs: Vec<f32>,
-    /// Bytes of a token that may go on.
-    pending: Vec<u8>,
+    input: TextInput,
     /// The line of the next byte.
     line: u64,
 }
@@ -52,24 +49,18 @@ impl<'m> Surprise<'m> {
     /// When memory cannot hold its state.
     pub fn new(model: &'m Model, tokenizer: &'m Tokenizer) -> Result<Self> {
         let (state, workspace) = (model.init_state(1)?, Workspace::new());
-        Ok(Self { model, tokenizer, state, workspace, logits: Vec::new(), outputs: Vec::new(), pending: Vec::new(), line: 1 })
+        Ok(Self { model, tokenizer, state, workspace, logits: Vec::new(), outputs: Vec::new(), input: TextInput::new(), line: 1 })
     }
 
     /// Reads `bytes`, the next ones of the text.
     ///
-    /// A character that is not all there yet waits for the rest. So does a line where the vocabulary has tokens of several characters: they
-    /// depend on what follows.
+    /// What cannot be encoded yet waits, as [`TextInput`] says.
     ///
     /// # Errors
     /// What `listener` gives, or when the model has no place for more.
     pub fn push(&mut self, bytes: &[u8], listener: &mut dyn Listener) -> Result<()> {
-        self.pending.extend_from_slice(bytes);
-        let complete = self.pending.len() - incomplete(&self.pending);
-        let ready = match self.tokenizer.kind() {
-            TokenizerKind::Bpe if complete < LONGEST_LINE => self.pending.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1),
-            _ => complete,
-        };
-        self.read(ready, listener)
+        let ready = self.input.push(self.tokenizer, bytes);
+        self.read(&ready, listener)
     }
 
     /// Reads what waits, since nothing follows.
@@ -77,11 +68,11 @@ impl<'m> Surprise<'m> {
     /// # Errors
     /// As [`push`](Self::push).
     pub fn finish(&mut self, listener: &mut dyn Listener) -> Result<()> {
-        self.read(self.pending.len(), listener)
+        let rest = self.input.finish();
+        self.read(&rest, listener)
     }
 
-    fn read(&mut self, ready: usize, listener: &mut dyn Listener) -> Result<()> {
-        let text: Vec<u8> = self.pending.drain(..ready).collect();
+    fn read(&mut self, text: &[u8], listener: &mut dyn Listener) -> Result<()> {
         for chunk in text.utf8_chunks() {
             for line in chunk.valid().split_inclusive('\n') {
                 match self.tokenizer.encode(line) {
@@ -139,7 +130,7 @@ impl<'m> Surprise<'m> {
         write(
             path,
             identity,
-            &Saved { names: vec![String::new()], logits: self.logits.clone(), histories: Vec::new(), state: self.state.clone() },
+            &SavedSessions { names: vec![String::new()], logits: self.logits.clone(), histories: Vec::new(), state: self.state.clone() },
         )
     }
 
@@ -148,42 +139,10 @@ impl<'m> Surprise<'m> {
     /// # Errors
     /// When the file cannot be read, is damaged, or was saved with another model.
     pub fn load(path: &Path, model: &'m Model, tokenizer: &'m Tokenizer, identity: &ModelIdentity) -> Result<Self> {
-        let Saved { names, logits, state, .. } = read(path, model, identity)?;
+        let SavedSessions { names, logits, state, .. } = read(path, model, identity)?;
         if names.len() != 1 {
             return Err(Error::malformed(path, format!("it holds {} sessions, expected that of one text", names.len())));
         }
         Ok(Self { logits, state, ..Self::new(model, tokenizer)? })
-    }
-}
-
-/// How many bytes at the end of `bytes` begin a character whose rest is still to come.
-fn incomplete(bytes: &[u8]) -> usize {
-    let tail = &bytes[bytes.len().saturating_sub(3)..];
-    let begins = |&at: &usize| tail[at] >= 0xC0;
-    let Some(at) = (0..tail.len()).rev().find(begins) else { return 0 };
-    let length = match tail[at] {
-        0xC0..=0xDF => 2,
-        0xE0..=0xEF => 3,
-        _ => 4,
-    };
-    let there = tail.len() - at;
-    if there < length && tail[at + 1..].iter().all(|byte| (0x80..0xC0).contains(byte)) { there } else { 0 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_character_waits_for_all_its_bytes() {
-        for (text, waits) in [("é", 2), ("日", 3), ("🦀", 4)] {
-            let bytes = [b"ab", text.as_bytes()].concat();
-            for n in 1..=waits {
-                assert_eq!(incomplete(&bytes[..2 + n]), if n == waits { 0 } else { n }, "{text} {n}");
-            }
-        }
-        assert_eq!(incomplete(b""), 0);
-        assert_eq!(incomplete(b"\x80\x80\x80"), 0);
-        assert_eq!(incomplete(b"\xc3a"), 0);
     }
 }

@@ -43,6 +43,11 @@ impl ModelIdentity {
         Ok(Self::from_hash(hash))
     }
 
+    /// Its hexadecimal digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     fn from_hash(hash: Sha256) -> Self {
         Self(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }

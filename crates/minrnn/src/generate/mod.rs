@@ -41,5 +41,5 @@ pub use row::RECENT_TOKENS;
 pub use runtime_session::RuntimeSession;
 pub use session::Session;
 pub use stop::StopStrings;
-pub use text::{Piece, TextGenerator, start_token};
+pub use text::{Piece, TextGenerator};
 pub use token_session::{Logits, StateTensor, TokenSession};

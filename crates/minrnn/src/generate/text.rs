@@ -35,16 +35,8 @@ pub struct Piece {
     pub stopped: bool,
 }
 
-/// What an empty prompt stands for: a line break where it is one token, otherwise token 0.
-pub fn start_token(tokenizer: &Tokenizer) -> u32 {
-    match tokenizer.encode("\n").as_deref() {
-        Ok(&[line_break]) => line_break,
-        _ => 0,
-    }
-}
-
 impl<'t, S: TokenSession> TextGenerator<'t, S> {
-    /// Reads the prompts into the rows of `session`, one for each; an empty prompt starts from [`start_token`]. Rows end before the
+    /// Reads the prompts into the rows of `session`, one for each; an empty prompt starts from [`Tokenizer::start_token`]. Rows end before the
     /// first of `stops`.
     ///
     /// # Errors
@@ -67,7 +59,7 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
         let mut rows = Vec::with_capacity(prompts.len());
         for (row, prompt) in prompts.iter().enumerate() {
             let mut tokens = tokenizer.encode(prompt.as_ref())?;
-            let unread = tokens.pop().unwrap_or_else(|| start_token(tokenizer));
+            let unread = tokens.pop().unwrap_or_else(|| tokenizer.start_token());
             let mut recent = latest(&tokens);
             recent.push(unread);
             let (stream, sampler) = (TextStream::new(), row_sampler(&sampling, row)?);
@@ -124,7 +116,7 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
         if texts.len() != self.batch_size() {
             return Err(Error::Shape(format!("expected a text for each of {} rows, found {}", self.batch_size(), texts.len())));
         }
-        let tokens = texts.iter().map(|text| self.tokenizer.encode(text.as_ref())).collect::<Result<Vec<_>>>()?;
+        let tokens = texts.iter().map(|text| self.tokenizer.encode(text.as_ref())).collect::<Result<Vec<_>, _>>()?;
         let mut read = Vec::with_capacity(texts.len());
         for (row, mut tokens) in self.text.rows.iter_mut().zip(tokens) {
             row.recent.extend(latest(&tokens));

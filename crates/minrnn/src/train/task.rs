@@ -12,7 +12,7 @@ use crate::checkpoint::TOKENIZER_FILE;
 use crate::data::table::{Classification, Comparison, Forecasting, TableTask};
 use crate::data::{
     BatchSource, EvaluationSet, Extent, FixedBatches, FullPass, IoKind, RandomWindows, SequenceTask, StatefulStream, TextData, TextPart,
-    TokenFile, Tokenizer, encode_text, expect_lasting, text_sha256,
+    TokenFile, Tokenizer, encode_text, expect_lasting, text_sha256, train_tokenizer,
 };
 use crate::rng::Purpose;
 use crate::{Error, Needed, Result, RunProblem};
@@ -62,7 +62,7 @@ impl Data {
                 return Err(Error::Config(sentence.to_owned()));
             }
             Some(tokenizer) => tokenizer,
-            None => Tokenizer::train(config.text.tokenizer, config.text.bpe_vocab_size, path)?,
+            None => train_tokenizer(config.text.tokenizer, config.text.bpe_vocab_size, path)?,
         };
         let tokens_path = run.join(TOKENS_FILE);
         create_folder(&tokens_path)?;

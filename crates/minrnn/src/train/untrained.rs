@@ -6,7 +6,7 @@ use super::config::Experiment;
 use super::data_config::{Corpus, Task};
 use super::task::{shape, signals};
 use crate::Result;
-use crate::data::{IoKind, Tokenizer, TokenizerKind};
+use crate::data::{IoKind, TokenizerKind, train_tokenizer};
 
 /// Characters of Tiny Shakespeare.
 const SHAKESPEARE: usize = 65;
@@ -56,7 +56,7 @@ impl ResolvedModel {
             (0, TokenizerKind::Byte, ..) => (256, "the bytes".to_owned()),
             (0, TokenizerKind::Bpe, ..) => (data.text.bpe_vocab_size, "bpe_vocab_size".to_owned()),
             (0, TokenizerKind::Character, Some(path), _) => {
-                let tokenizer = Tokenizer::train(data.text.tokenizer, data.text.bpe_vocab_size, path)?;
+                let tokenizer = train_tokenizer(data.text.tokenizer, data.text.bpe_vocab_size, path)?;
                 (tokenizer.vocab_size(), format!("the characters of '{}'", path.display()))
             }
             (0, TokenizerKind::Character, None, Some(Corpus::TinyShakespeare)) => {

@@ -49,6 +49,11 @@ impl History {
         &self.rows[self.rows.len().saturating_sub(self.reach * self.width)..]
     }
 
+    /// Bytes it takes.
+    pub fn bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<f64>()
+    }
+
     /// Forgets all.
     pub fn clear(&mut self) {
         self.rows.clear();

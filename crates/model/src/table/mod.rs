@@ -265,10 +265,47 @@ impl TableTask {
     /// As [`prediction`](Self::prediction).
     pub fn predict_into(&self, recent: &[f64], outputs: &[f32], numbers: &mut Vec<f64>) {
         numbers.clear();
+        self.extend_predictions(recent, outputs, numbers);
+    }
+
+    /// Adds the numbers of [`prediction`](Self::prediction) to `numbers`.
+    ///
+    /// # Panics
+    /// As [`prediction`](Self::prediction).
+    pub fn extend_predictions(&self, recent: &[f64], outputs: &[f32], numbers: &mut Vec<f64>) {
+        let first = numbers.len();
+        numbers.resize(first + outputs.len(), 0.0);
         match self {
-            Self::Classify(_) => softmax(outputs, numbers),
-            Self::Forecast(forecaster) => forecaster.restore(recent, outputs, numbers),
+            Self::Classify(_) => softmax(outputs, &mut numbers[first..]),
+            Self::Forecast(forecaster) => forecaster.restore(recent, outputs, &mut numbers[first..]),
         }
+    }
+
+    /// Checks that the model can read a row, one number for each column in the units of the table: finite numbers at most
+    /// [`MAX_DEVIATIONS`] deviations from the mean of the table, or NaN where numbers may be missing.
+    ///
+    /// # Errors
+    /// A sentence that names the column.
+    pub fn expect_readable(&self, values: &[f64]) -> Result<()> {
+        let (columns, of_table, may_miss) = (self.columns(), self.of_table(), !self.missing().is_error());
+        if values.len() != columns.len() {
+            let (found, expected) = (values.len(), columns.len());
+            return Err(Error::Row(format!("a row has {found} numbers, expected {expected}, one for each column that is read")));
+        }
+        for (column, &x) in values.iter().enumerate() {
+            let name = &columns[column];
+            if x.is_infinite() || x.is_nan() && !may_miss {
+                return Err(Error::Row(format!("column '{name}': found {x}, expected a finite number")));
+            }
+            if !x.is_nan() && !of_table.is_near(column, x) {
+                return Err(Error::Row(format!(
+                    "column '{name}': {x:?} lies {:.3e} deviations from the mean {} of the table that was trained on, expected at most 1e6",
+                    of_table.distance(column, x),
+                    of_table.mean[column]
+                )));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -323,9 +360,8 @@ impl Forecaster {
         scale(&self.scaling, &self.target_normalization, [target, column], recent, self.columns.len(), usual)
     }
 
-    fn restore(&self, recent: &[f64], outputs: &[f32], numbers: &mut Vec<f64>) {
+    fn restore(&self, recent: &[f64], outputs: &[f32], numbers: &mut [f64]) {
         let (n_targets, n_quantiles) = (self.target.len(), self.n_quantiles());
-        numbers.resize(outputs.len(), 0.0);
         for target in 0..n_targets {
             let scale = self.target_scale(target, recent);
             let of_target = |row: usize| (row * n_targets + target) * n_quantiles;
@@ -357,9 +393,9 @@ fn twice(names: &[String]) -> Option<&String> {
     sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[1])
 }
 
-fn softmax(logits: &[f32], shares: &mut Vec<f64>) {
+fn softmax(logits: &[f32], shares: &mut [f64]) {
     let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    shares.extend(logits.iter().map(|&logit| libm::exp(f64::from(logit - largest))));
+    shares.iter_mut().zip(logits).for_each(|(share, &logit)| *share = libm::exp(f64::from(logit - largest)));
     let sum: f64 = shares.iter().sum();
     shares.iter_mut().for_each(|share| *share /= sum);
 }

@@ -88,16 +88,9 @@ impl Answers<'_> {
 
 /// The row, unless one of its numbers is farther from what the model was trained on than it can read.
 fn near<'a>(task: &TableTask, row: Row<'a>) -> minrnn::Result<Row<'a>> {
-    let normalization = task.of_table();
-    match row.values.iter().enumerate().find(|&(column, &x)| !x.is_nan() && !normalization.is_near(column, x)) {
-        None => Ok(row),
-        Some((column, x)) => Err(Error::Data(format!(
-            "line {}, column '{}': {x:?} lies {:.3e} deviations from the mean {} of the table that was trained on, expected at most 1e6",
-            row.line,
-            task.columns()[column],
-            normalization.distance(column, *x),
-            normalization.mean[column]
-        ))),
+    match task.expect_readable(row.values) {
+        Ok(()) => Ok(row),
+        Err(flaw) => Err(Error::Data(format!("line {}, {flaw}", row.line))),
     }
 }
 

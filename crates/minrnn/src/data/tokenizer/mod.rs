@@ -1,244 +1,36 @@
-//! From text to token ids and back: characters, bytes, or byte-level BPE.
+//! Vocabularies that are learned from a text; what they are and how they encode is [`minrnn_model`]'s.
 
-mod bpe;
-mod characters;
-mod stream;
+mod pieces;
 
 use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+pub use minrnn_model::{Bpe, Characters, Seen, TextInput, TextStream, Tokenizer, TokenizerKind};
 
-pub use bpe::Bpe;
-pub use characters::Characters;
-pub use stream::TextStream;
-
-use super::atomic::AtomicFile;
 use super::text_blocks::{Cut, TextBlocks, expect_not_empty};
 use crate::{Error, Result};
 
-/// A tokenizer file larger than this is refused before it is read (the largest public vocabularies take about 40 MiB).
-/// Marks our own small json; a Hugging Face file has a `model` key instead.
-const FORMAT: &str = "minrnn-tokenizer";
-
-/// How text is cut into tokens; the config key `tokenizer`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TokenizerKind {
-    /// One token per distinct character of the training text.
-    #[default]
-    #[serde(rename = "char")]
-    Character,
-    /// One token per byte; takes any file, text or not.
-    Byte,
-    /// Byte pair encoding over bytes, learned from the training text.
-    Bpe,
-}
-
-/// A vocabulary: encodes text to ids below [`Tokenizer::vocab_size`] and decodes ids to text.
-#[derive(Debug, Clone)]
-pub enum Tokenizer {
-    /// The distinct characters of a text; the id is the rank by code point.
-    Character(Characters),
-    /// The 256 bytes; the id is the byte.
-    Byte,
-    /// Byte-level BPE.
-    Bpe(Box<Bpe>),
-}
-
-impl Tokenizer {
-    /// The vocabulary of the text file at `path`, read in blocks. `vocab_size` is used by [`TokenizerKind::Bpe`] only.
-    ///
-    /// # Errors
-    /// When the file cannot be read, is empty, or (except for bytes) is not UTF-8; for BPE also when `vocab_size` is
-    /// below 256.
-    pub fn train(kind: TokenizerKind, vocab_size: usize, path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let open = || File::open(path).map_err(|e| Error::io("read the text file", path, e));
-        match kind {
-            TokenizerKind::Byte => Ok(Self::Byte),
-            TokenizerKind::Character => {
-                let mut seen = characters::Seen::default();
-                let mut blocks = TextBlocks::new(open()?, path, Cut::Anywhere);
-                while let Some(block) = blocks.next_block()? {
-                    seen.add(&block);
-                }
-                expect_not_empty(path, blocks.position())?;
-                Ok(Self::Character(seen.into_characters()))
+/// The vocabulary of the text file at `path`, read in blocks. `vocab_size` is used by [`TokenizerKind::Bpe`] only.
+///
+/// # Errors
+/// When the file cannot be read, is empty, or (except for bytes) is not UTF-8; for BPE also when `vocab_size` is
+/// below 256.
+pub fn train_tokenizer(kind: TokenizerKind, vocab_size: usize, path: impl AsRef<Path>) -> Result<Tokenizer> {
+    let path = path.as_ref();
+    let open = || File::open(path).map_err(|e| Error::io("read the text file", path, e));
+    match kind {
+        TokenizerKind::Byte => Ok(Tokenizer::Byte),
+        TokenizerKind::Character => {
+            let mut seen = Seen::default();
+            let mut blocks = TextBlocks::new(open()?, path, Cut::Anywhere);
+            while let Some(block) = blocks.next_block()? {
+                seen.add(&block);
             }
-            TokenizerKind::Bpe => Ok(Self::Bpe(Box::new(Bpe::train(vocab_size, TextBlocks::new(open()?, path, Cut::Line), path)?))),
+            expect_not_empty(path, blocks.position())?;
+            Ok(Tokenizer::Character(seen.into_characters()))
         }
+        TokenizerKind::Bpe => pieces::learn(vocab_size, TextBlocks::new(open()?, path, Cut::Line), path),
     }
-
-    /// The character vocabulary of `text`.
-    pub fn characters_of(text: &str) -> Self {
-        let mut seen = characters::Seen::default();
-        seen.add(text);
-        Self::Character(seen.into_characters())
-    }
-
-    /// Which kind this is.
-    pub fn kind(&self) -> TokenizerKind {
-        match self {
-            Self::Character(_) => TokenizerKind::Character,
-            Self::Byte => TokenizerKind::Byte,
-            Self::Bpe(_) => TokenizerKind::Bpe,
-        }
-    }
-
-    /// Number of symbols `V`; ids are `0..V`.
-    pub fn vocab_size(&self) -> usize {
-        match self {
-            Self::Character(characters) => characters.len(),
-            Self::Byte => 256,
-            Self::Bpe(bpe) => bpe.vocab_size(),
-        }
-    }
-
-    /// The ids of `text`.
-    ///
-    /// # Errors
-    /// [`Error::Data`] naming the character and its position when it is not in a character vocabulary.
-    pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
-        let mut ids = Vec::with_capacity(text.len());
-        self.encode_into(text, 0, &mut ids)?;
-        Ok(ids)
-    }
-
-    /// Appends the ids of `text`, which begins after `chars_before` characters of a longer text.
-    pub(super) fn encode_into(&self, text: &str, chars_before: u64, ids: &mut Vec<u32>) -> Result<()> {
-        match self {
-            Self::Character(characters) => characters.encode_into(text, chars_before, ids),
-            Self::Byte => {
-                ids.extend(text.bytes().map(u32::from));
-                Ok(())
-            }
-            Self::Bpe(bpe) => bpe.encode_into(text, ids),
-        }
-    }
-
-    /// The text of `ids`. Bytes that do not make up UTF-8 (ids cut out of the middle of a character, or generated by a
-    /// model) become `U+FFFD`.
-    ///
-    /// # Errors
-    /// [`Error::Data`] when an id is not below the vocabulary size.
-    pub fn decode(&self, ids: &[u32]) -> Result<String> {
-        let mut bytes = Vec::with_capacity(ids.len());
-        for &id in ids {
-            self.append_bytes(id, &mut bytes)?;
-        }
-        Ok(String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
-    }
-
-    /// Appends the bytes that token `id` stands for.
-    ///
-    /// # Errors
-    /// [`Error::Data`] when `id` is not below the vocabulary size.
-    pub fn append_bytes(&self, id: u32, bytes: &mut Vec<u8>) -> Result<()> {
-        let known = match self {
-            Self::Character(characters) => characters.get(id).map(|c| bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes())),
-            Self::Byte => u8::try_from(id).ok().map(|b| bytes.push(b)),
-            Self::Bpe(bpe) => bpe.bytes_of(id).map(|token| bytes.extend_from_slice(token)),
-        };
-        known.ok_or_else(|| {
-            Error::Data(format!(
-                "token id {id} is outside the vocabulary of {} symbols; is this the tokenizer of that model?",
-                self.vocab_size()
-            ))
-        })
-    }
-
-    /// No `tokenizer.json` has more bytes.
-    pub(crate) const MAX_FILE_LEN: u64 = 128 << 20;
-
-    /// Writes `tokenizer.json`: our own small json for characters and bytes, the Hugging Face format for BPE.
-    ///
-    /// # Errors
-    /// [`Error::Io`] when it cannot be written; then an older file is still whole.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        let own = |kind, characters| {
-            let file = OwnFile { format: FORMAT.into(), version: 1, kind, characters };
-            serde_json::to_string_pretty(&file).map_err(|e| Error::Data(format!("could not describe the tokenizer: {e}")))
-        };
-        let json = match self {
-            Self::Character(characters) => own(OwnKind::Character, Some(characters.to_string()))?,
-            Self::Byte => own(OwnKind::Byte, None)?,
-            Self::Bpe(bpe) => bpe.to_json()?,
-        };
-        let mut file = AtomicFile::create(path.as_ref(), "write the tokenizer")?;
-        file.write(json.as_bytes())?;
-        file.commit()
-    }
-
-    /// Reads a `tokenizer.json` written by [`Tokenizer::save`], or a byte-level BPE file of the Hugging Face format.
-    ///
-    /// # Errors
-    /// [`Error::Io`] when it cannot be read, [`Error::Malformed`] when it is neither.
-    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
-        const ACTION: &str = "read the tokenizer";
-        let path = path.as_ref();
-        let file = File::open(path).map_err(|e| Error::io(ACTION, path, e))?;
-        let mut json = Vec::new();
-        file.take(Self::MAX_FILE_LEN + 1).read_to_end(&mut json).map_err(|e| Error::io(ACTION, path, e))?;
-        if json.len() as u64 > Self::MAX_FILE_LEN {
-            return Err(Error::malformed(
-                path,
-                format!("is larger than {} MiB, which no tokenizer is; give a tokenizer.json", Self::MAX_FILE_LEN >> 20),
-            ));
-        }
-        Self::from_bytes(&json, path)
-    }
-
-    /// The tokenizer of these bytes of a `tokenizer.json`, which stand in `path`.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`] when they are neither.
-    pub fn from_bytes(json: &[u8], path: impl AsRef<Path>) -> Result<Self> {
-        Self::from_json(json).map_err(|problem| Error::malformed(path.as_ref(), problem))
-    }
-
-    fn from_json(json: &[u8]) -> Result<Self, String> {
-        let value: serde_json::Value =
-            serde_json::from_slice(json).map_err(|e| format!("is not valid json ({e}); restore it from another checkpoint of the run"))?;
-        if value.get("model").is_some() {
-            return Ok(Self::Bpe(Box::new(Bpe::from_value(value)?)));
-        }
-        let file: OwnFile = serde_json::from_value(value).map_err(|e| {
-            format!("is neither a minrnn tokenizer nor one in the Hugging Face format ({e}); restore it from another checkpoint of the run")
-        })?;
-        if file.format != FORMAT || file.version != 1 {
-            return Err(format!(
-                "has format '{}' version {}, but this program reads '{FORMAT}' version 1; use the program that wrote it",
-                file.format, file.version
-            ));
-        }
-        match (file.kind, file.characters) {
-            (OwnKind::Byte, None) => Ok(Self::Byte),
-            (OwnKind::Byte, Some(_)) => Err("lists characters for a byte tokenizer; restore it from another checkpoint of the run".into()),
-            (OwnKind::Character, None) => {
-                Err("is a character tokenizer without its characters; restore it from another checkpoint of the run".into())
-            }
-            (OwnKind::Character, Some(characters)) => Ok(Self::Character(Characters::from_sorted(&characters)?)),
-        }
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OwnFile {
-    format: String,
-    version: u32,
-    kind: OwnKind,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    characters: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum OwnKind {
-    Character,
-    Byte,
 }
 
 #[cfg(test)]
@@ -247,7 +39,7 @@ mod tests {
 
     use super::*;
 
-    pub(super) fn saved_and_loaded(tokenizer: &Tokenizer) -> Tokenizer {
+    fn saved_and_loaded(tokenizer: &Tokenizer) -> Tokenizer {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tokenizer.json");
         tokenizer.save(&path).unwrap();
@@ -258,7 +50,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("text");
         std::fs::write(&path, "the cat sat on the mat; the cat ran.\n\nNaïve café, naïve cat.\n".repeat(20)).unwrap();
-        Tokenizer::train(TokenizerKind::Bpe, 300, &path).unwrap()
+        train_tokenizer(TokenizerKind::Bpe, 300, &path).unwrap()
     }
 
     #[test]
@@ -279,31 +71,6 @@ mod tests {
             let message = tokenizer.decode(&[0, size as u32]).unwrap_err().to_string();
             assert!(message.contains(&format!("token id {size} ")), "{message}");
         }
-    }
-
-    #[test]
-    fn files_that_are_not_tokenizers_are_refused() {
-        let cases = [
-            ("", "not valid json"),
-            ("[]", "neither a minrnn tokenizer nor"),
-            ("{\"format\":\"minrnn-tokenizer\",\"version\":2,\"kind\":\"byte\"}", "version 2"),
-            ("{\"format\":\"minrnn-tokenizer\",\"version\":1,\"kind\":\"word\"}", "unknown variant"),
-            ("{\"format\":\"minrnn-tokenizer\",\"version\":1,\"kind\":\"character\"}", "without its characters"),
-            ("{\"format\":\"minrnn-tokenizer\",\"version\":1,\"kind\":\"character\",\"characters\":\"ba\"}", "order"),
-            ("{\"format\":\"minrnn-tokenizer\",\"version\":1,\"kind\":\"character\",\"characters\":\"\"}", "no character"),
-            ("{\"model\":{\"type\":\"BPE\"}}", "BPE"),
-            ("{\"model\":{\"type\":\"WordPiece\"}}", "BPE"),
-        ];
-        for (json, expected) in cases {
-            let message = Tokenizer::from_json(json.as_bytes()).unwrap_err();
-            assert!(message.contains(expected), "{json}: {message}");
-        }
-    }
-
-    #[test]
-    fn a_missing_file_is_named() {
-        let message = Tokenizer::load("no-such-tokenizer.json").unwrap_err().to_string();
-        assert!(message.contains("read the tokenizer 'no-such-tokenizer.json'"), "{message}");
     }
 
     proptest! {

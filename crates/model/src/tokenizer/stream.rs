@@ -1,5 +1,7 @@
 //! Text as it arrives, token by token: a token may end inside a character, so its last bytes may have to wait.
 
+use alloc::{string::String, vec::Vec};
+
 use serde::{Deserialize, Serialize};
 
 use super::Tokenizer;
@@ -22,12 +24,12 @@ impl TextStream {
     /// The text that `id` completes: empty when it ends inside a character and nothing can be shown yet.
     ///
     /// # Errors
-    /// [`crate::Error::Data`] when `id` is outside the vocabulary of `tokenizer`.
+    /// [`crate::Error::Text`] when `id` is outside the vocabulary of `tokenizer`.
     pub fn push(&mut self, tokenizer: &Tokenizer, id: u32) -> Result<String> {
         tokenizer.append_bytes(id, &mut self.pending)?;
         let keep = incomplete_tail(&self.pending);
         let tail = self.pending.split_off(self.pending.len() - keep);
-        let ready = std::mem::replace(&mut self.pending, tail);
+        let ready = core::mem::replace(&mut self.pending, tail);
         Ok(String::from_utf8_lossy(&ready).into_owned())
     }
 
@@ -41,7 +43,7 @@ impl TextStream {
 fn incomplete_tail(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     loop {
-        match std::str::from_utf8(rest) {
+        match core::str::from_utf8(rest) {
             Ok(_) => return 0,
             Err(e) => match e.error_len() {
                 None => return rest.len() - e.valid_up_to(),

@@ -1,6 +1,7 @@
 //! A vocabulary of characters, sorted by code point; the id is the rank.
 
-use std::fmt;
+use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
+use core::fmt;
 
 use crate::{Error, Result};
 
@@ -62,7 +63,7 @@ impl Characters {
             match self.id_of(c) {
                 Some(id) => ids.push(id),
                 None => {
-                    return Err(Error::Data(format!(
+                    return Err(Error::Text(format!(
                         "character {} of the text is {c:?} (U+{:04X}), which is not among the {} characters this vocabulary was made from; leave it out, or train with tokenizer = \"byte\" or \"bpe\", which take any text",
                         chars_before + i as u64 + 1,
                         c as u32,
@@ -83,7 +84,8 @@ impl fmt::Display for Characters {
 }
 
 /// Which characters have been seen: one bit per code point.
-pub(super) struct Seen {
+#[derive(Debug, Clone)]
+pub struct Seen {
     bits: Vec<u64>,
 }
 
@@ -94,13 +96,15 @@ impl Default for Seen {
 }
 
 impl Seen {
-    pub(super) fn add(&mut self, text: &str) {
+    /// Adds those of `text`.
+    pub fn add(&mut self, text: &str) {
         for c in text.chars() {
             self.bits[c as usize / 64] |= 1 << (c as usize % 64);
         }
     }
 
-    pub(super) fn into_characters(self) -> Characters {
+    /// The vocabulary of all that were seen.
+    pub fn into_characters(self) -> Characters {
         Characters::new(
             (0..=char::MAX as u32).filter(|&c| self.bits[c as usize / 64] >> (c % 64) & 1 == 1).filter_map(char::from_u32).collect(),
         )
@@ -109,6 +113,8 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
+
     use super::super::Tokenizer;
 
     #[test]

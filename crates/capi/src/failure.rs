@@ -1,0 +1,98 @@
+//! Why a call was refused: a status and a sentence, which the calling thread can ask for.
+
+use std::cell::RefCell;
+use std::ffi::{CString, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use minrnn_stream::Error;
+
+use crate::status::Status;
+
+/// A refusal.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub status: Status,
+    pub sentence: String,
+}
+
+impl Failure {
+    pub fn new(status: Status, sentence: impl Into<String>) -> Self {
+        Self { status, sentence: sentence.into() }
+    }
+
+    /// The same with another status.
+    pub fn of(status: Status, error: impl std::fmt::Display) -> Self {
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let status = match &error {
+            Error::Model(error) => return minrnn_failure(error),
+            Error::Unsupported(_) => Status::Model,
+            Error::Reads { .. } => Status::Kind,
+            Error::State(_) | Error::Logit { .. } => Status::State,
+            _ => Status::Input,
+        };
+        Self::of(status, error)
+    }
+}
+
+impl From<minrnn_model::Error> for Failure {
+    fn from(error: minrnn_model::Error) -> Self {
+        minrnn_failure(&error)
+    }
+}
+
+fn minrnn_failure(error: &minrnn_model::Error) -> Failure {
+    let status = match error {
+        #[cfg(feature = "std")]
+        minrnn_model::Error::Io { .. } => Status::File,
+        minrnn_model::Error::Text(_) | minrnn_model::Error::Row(_) => Status::Input,
+        _ => Status::Model,
+    };
+    Failure::of(status, error)
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+/// Runs `call`; keeps the sentence of its refusal, and answers by its status. A panic does not go on into C.
+pub(crate) fn guarded(call: impl FnOnce() -> Result<()>) -> Status {
+    match guarded_or((), call) {
+        Ok(()) => Status::Ok,
+        Err(status) => status,
+    }
+}
+
+/// The same of a call that answers by a value, `refused` where it is refused.
+pub(crate) fn valued<T: Copy>(refused: T, call: impl FnOnce() -> Result<T>) -> T {
+    guarded_or(refused, call).unwrap_or(refused)
+}
+
+fn guarded_or<T>(_: T, call: impl FnOnce() -> Result<T>) -> std::result::Result<T, Status> {
+    // What a panic may leave half done lies behind the lock of its handle, which is then refused.
+    let called = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        let words = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+        Err(Failure::new(Status::Internal, format!("the library failed inside ({words}); free the handle and report this")))
+    });
+    called.map_err(|Failure { status, sentence }| {
+        // A zero byte would end it.
+        let text = CString::new(sentence.replace('\0', "\u{FFFD}")).unwrap_or_default();
+        // There is no place for it in a thread that is about to end.
+        let _ = LAST.try_with(|last| last.replace(text));
+        status
+    })
+}
+
+/// The sentence of the last call of this thread that was refused; empty before the first.
+///
+/// It stays until the next call of this thread that is refused.
+#[unsafe(no_mangle)]
+pub extern "C" fn minrnn_last_error() -> *const c_char {
+    LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
+}

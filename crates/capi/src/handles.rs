@@ -1,0 +1,197 @@
+//! Handles: what a caller holds are names, not addresses, so that one that was freed, that is of another kind, or that never was one is told
+//! from those that are good, and nothing is read by a bad one.
+//!
+//! The name of an object is a slot and the slot's generation, which rises whenever the slot is emptied. On targets of 64 bits a generation
+//! comes back after 2³¹ objects in one slot, on those of 32 bits after 2¹², and the slot that has been empty for the longest time is filled
+//! first.
+
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::sync::{Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+
+use crate::failure::{Failure, Result};
+use crate::status::Status;
+
+/// Bits of a name that tell the slot, those above them the kind; the others tell the generation.
+const SLOT_BITS: u32 = if usize::BITS == 64 { 31 } else { 18 };
+const KIND_BITS: u32 = 2;
+const GENERATIONS: usize = 1 << (usize::BITS - SLOT_BITS - KIND_BITS);
+/// Slots of the first segment; each that follows has twice as many.
+const FIRST: usize = 64;
+const SEGMENTS: usize = if usize::BITS == 64 { 26 } else { 14 };
+
+/// What there are handles of.
+pub trait Named {
+    /// What a sentence calls it.
+    const NAME: &'static str;
+    /// A number of its own, below 4.
+    const KIND: usize;
+}
+
+/// The generation and the kind of a name, and its slot.
+fn parts(name: usize) -> (usize, usize) {
+    (name >> SLOT_BITS, name & ((1 << SLOT_BITS) - 1))
+}
+
+fn mark<T: Named>(generation: usize) -> usize {
+    generation << KIND_BITS | T::KIND
+}
+
+/// The objects of one kind.
+pub(crate) struct Table<T> {
+    segments: [OnceLock<Box<[RwLock<Slot<T>>]>>; SEGMENTS],
+    free: Mutex<Free>,
+}
+
+struct Slot<T> {
+    generation: usize,
+    object: Option<T>,
+}
+
+/// Slots without an object, and how many were ever filled.
+struct Free {
+    slots: VecDeque<usize>,
+    used: usize,
+}
+
+impl<T: Named> Table<T> {
+    pub const fn new() -> Self {
+        Self { segments: [const { OnceLock::new() }; SEGMENTS], free: Mutex::new(Free { slots: VecDeque::new(), used: 0 }) }
+    }
+
+    /// The slot at `at`, if there ever was one.
+    fn slot(&self, at: usize) -> Option<&RwLock<Slot<T>>> {
+        let segment = (at / FIRST + 1).ilog2();
+        let first = FIRST * ((1 << segment) - 1);
+        self.segments.get(segment as usize)?.get()?.get(at - first)
+    }
+
+    /// Keeps `object` and gives its name.
+    pub fn insert(&self, object: T) -> Result<usize> {
+        let full = || Failure::new(Status::Memory, format!("there are too many of a kind ({}); free some", T::NAME));
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        // Slots are reused late: only where some have waited.
+        let at = match free.slots.len() > FIRST / 2 {
+            true => free.slots.pop_front(),
+            false => None,
+        };
+        let at = match at {
+            Some(at) => at,
+            None => {
+                let at = free.used;
+                let segment = (at / FIRST + 1).ilog2() as usize;
+                let slots = self.segments.get(segment).ok_or_else(full)?;
+                if at >> SLOT_BITS != 0 {
+                    return Err(full());
+                }
+                let empty = || (0..FIRST << segment).map(|_| RwLock::new(Slot { generation: 1, object: None })).collect();
+                slots.get_or_init(empty);
+                free.used += 1;
+                at
+            }
+        };
+        let slot = self.slot(at).ok_or_else(full)?;
+        let mut slot = slot.write().unwrap_or_else(PoisonError::into_inner);
+        slot.object = Some(object);
+        Ok(mark::<T>(slot.generation) << SLOT_BITS | at)
+    }
+
+    /// Takes the object of this name away.
+    pub fn remove(&self, name: usize) -> Result<T> {
+        let (wanted, at) = parts(name);
+        let lock = self.slot(at).ok_or_else(|| unknown::<T>(name))?;
+        let mut slot = match lock.try_write() {
+            Ok(slot) => slot,
+            // Whatever happened to it, it can go.
+            Err(TryLockError::Poisoned(slot)) => slot.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(busy::<T>()),
+        };
+        if mark::<T>(slot.generation) != wanted {
+            return Err(unknown::<T>(name));
+        }
+        let object = slot.object.take().ok_or_else(|| unknown::<T>(name))?;
+        slot.generation = (slot.generation + 1) % GENERATIONS;
+        // Null is no name.
+        slot.generation = slot.generation.max(1);
+        drop(slot);
+        lock.clear_poison();
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).slots.push_back(at);
+        Ok(object)
+    }
+
+    /// The object of this name, which others may use at the same time.
+    pub fn shared(&self, name: usize) -> Result<Shared<'_, T>> {
+        let (wanted, at) = parts(name);
+        let slot = self.slot(at).ok_or_else(|| unknown::<T>(name))?;
+        let slot = slot.try_read().map_err(|error| refused::<T, _>(&error))?;
+        if mark::<T>(slot.generation) != wanted || slot.object.is_none() {
+            return Err(unknown::<T>(name));
+        }
+        Ok(Shared(slot))
+    }
+
+    /// The object of this name, which nobody else uses.
+    pub fn exclusive(&self, name: usize) -> Result<Exclusive<'_, T>> {
+        let (wanted, at) = parts(name);
+        let slot = self.slot(at).ok_or_else(|| unknown::<T>(name))?;
+        let slot = slot.try_write().map_err(|error| refused::<T, _>(&error))?;
+        if mark::<T>(slot.generation) != wanted || slot.object.is_none() {
+            return Err(unknown::<T>(name));
+        }
+        Ok(Exclusive(slot))
+    }
+}
+
+pub(crate) struct Shared<'a, T>(RwLockReadGuard<'a, Slot<T>>);
+
+impl<T> std::ops::Deref for Shared<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.object.as_ref().expect("it was there when it was locked")
+    }
+}
+
+pub(crate) struct Exclusive<'a, T>(RwLockWriteGuard<'a, Slot<T>>);
+
+impl<T> std::ops::Deref for Exclusive<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.object.as_ref().expect("it was there when it was locked")
+    }
+}
+
+impl<T> std::ops::DerefMut for Exclusive<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.object.as_mut().expect("it was there when it was locked")
+    }
+}
+
+fn unknown<T: Named>(name: usize) -> Failure {
+    let name_of = T::NAME;
+    match name {
+        0 => Failure::new(Status::Pointer, format!("the {name_of} is a null pointer, expected one that this library gave")),
+        _ => Failure::new(Status::Handle, format!("the {name_of} is none: it was freed, or is another kind of handle")),
+    }
+}
+
+fn busy<T: Named>() -> Failure {
+    Failure::new(Status::Busy, format!("the {} is in use by another call; give each thread one of its own", T::NAME))
+}
+
+fn refused<T: Named, G>(error: &TryLockError<G>) -> Failure {
+    match error {
+        TryLockError::WouldBlock => busy::<T>(),
+        TryLockError::Poisoned(_) => {
+            Failure::new(Status::Internal, format!("an earlier call failed inside and left the {} half done; free it", T::NAME))
+        }
+    }
+}
+
+/// A handle as C sees it: a pointer to something that it does not know.
+#[repr(C)]
+pub struct Opaque<T> {
+    nothing: [u8; 0],
+    kind: PhantomData<T>,
+}

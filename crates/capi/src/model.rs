@@ -1,0 +1,228 @@
+//! Models: loaded once, shared by their sessions, freed when the last of these is.
+
+use std::ffi::{CString, c_char};
+use std::sync::{Arc, OnceLock};
+
+use minrnn_model::{TableTask, Tokenizer};
+use minrnn_stream::{AlignedBytes, Model, PackedModel, Reads};
+use sha2::{Digest, Sha256};
+
+use crate::failure::{Failure, Result, guarded, valued};
+use crate::handles::{Named, Opaque, Table};
+use crate::pointers;
+use crate::status::Status;
+
+/// What was loaded.
+pub(crate) struct Loaded {
+    pub model: Model,
+    pub table: Option<TableTask>,
+    pub tokenizer: Option<Tokenizer>,
+    /// Why there is no tokenizer where the file has one.
+    refused_tokenizer: Option<String>,
+    /// The file; its memory is that of the matrices.
+    bytes: AlignedBytes,
+    identity: OnceLock<String>,
+    names: [Vec<CString>; 3],
+}
+
+impl Named for Arc<Loaded> {
+    const NAME: &'static str = "model";
+    const KIND: usize = 0;
+}
+
+pub(crate) static MODELS: Table<Arc<Loaded>> = Table::new();
+
+/// `minrnn_model` of the header.
+pub type ModelHandle = Opaque<Model>;
+
+impl Loaded {
+    fn new(bytes: AlignedBytes) -> Result<Self> {
+        let PackedModel { model, tokenizer, table, .. } = PackedModel::from_aligned(&bytes)?;
+        let (tokenizer, refused_tokenizer) = match tokenizer.map(|json| Tokenizer::from_json(&json)) {
+            None => (None, None),
+            Some(Ok(tokenizer)) => (Some(tokenizer), None),
+            Some(Err(error)) => (None, Some(error.to_string())),
+        };
+        if let Some(found) = tokenizer.as_ref().map(Tokenizer::vocab_size).filter(|&found| found > model.vocab_size()) {
+            let sentence = format!("the packed model has a tokenizer of {found} tokens, but the model knows {}", model.vocab_size());
+            return Err(Failure::new(Status::Model, sentence));
+        }
+        let names = table.as_ref().map_or_else(Default::default, |table| {
+            let targets = match table {
+                TableTask::Classify(classifier) => std::slice::from_ref(&classifier.target),
+                TableTask::Forecast(forecaster) => &forecaster.target[..],
+            };
+            [table.columns(), table.classes(), targets].map(|names| names.iter().map(|name| in_c(name)).collect())
+        });
+        Ok(Self { model, table, tokenizer, refused_tokenizer, bytes, identity: OnceLock::new(), names })
+    }
+
+    /// What a saved session must have been made with.
+    pub fn identity(&self) -> &str {
+        self.identity.get_or_init(|| Sha256::digest(&self.bytes[..]).iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// The tokenizer, where the model reads text.
+    pub fn tokenizer(&self) -> Result<&Tokenizer> {
+        self.tokenizer.as_ref().ok_or_else(|| {
+            let why = self.refused_tokenizer.clone();
+            Failure::new(Status::Kind, why.unwrap_or_else(|| "the model has no tokenizer: it does not read text".to_owned()))
+        })
+    }
+
+    /// The task on tables, where the model was trained on one.
+    pub fn table(&self) -> Result<&TableTask> {
+        self.table.as_ref().ok_or_else(|| Failure::new(Status::Kind, "the model was not trained on a table: it has no rows to read"))
+    }
+
+    fn kind(&self) -> i32 {
+        match (&self.table, &self.tokenizer, self.model.reads()) {
+            (Some(TableTask::Classify(_)), ..) => 2,
+            (Some(TableTask::Forecast(_)), ..) => 3,
+            (None, Some(_), _) => 1,
+            (None, None, _) if self.model.is_policy() => 4,
+            (None, None, Reads::Tokens { .. }) => 5,
+            (None, None, Reads::Values { .. }) => 6,
+        }
+    }
+
+    /// Bytes of a session that has read `steps`.
+    fn session_bytes(&self, steps: usize) -> usize {
+        let history = self.table.as_ref().map_or(0, TableTask::history_bytes);
+        usize::try_from(self.model.session_bytes(steps)).unwrap_or(usize::MAX).saturating_add(history)
+    }
+
+    fn size(&self, what: i32) -> Option<usize> {
+        let forecaster = match &self.table {
+            Some(TableTask::Forecast(forecaster)) => Some(forecaster),
+            _ => None,
+        };
+        Some(match what {
+            0 => self.model.vocab_size(),
+            1 => match self.model.reads() {
+                Reads::Tokens { .. } => 0,
+                Reads::Values { width } => width,
+            },
+            2 => self.model.outputs(),
+            3 => self.model.parameters(),
+            4..=6 => self.names[what as usize - 4].len(),
+            7 => forecaster.map_or(0, |forecaster| forecaster.horizon),
+            8 => forecaster.map_or(0, |forecaster| forecaster.quantiles.len()),
+            9 => self.table.as_ref().map_or(0, |_| self.model.outputs()),
+            10 => self.table.as_ref().map_or(0, |table| usize::from(!table.missing().is_error())),
+            11 => self.model.steps_seen(),
+            _ => return None,
+        })
+    }
+}
+
+fn in_c(name: &str) -> CString {
+    CString::new(name.replace('\0', "\u{FFFD}")).unwrap_or_default()
+}
+
+fn insert(bytes: AlignedBytes, out: *mut *mut ModelHandle) -> Result<()> {
+    let name = MODELS.insert(Arc::new(Loaded::new(bytes)?))?;
+    // SAFETY: the caller's promise about `out`.
+    unsafe { pointers::give("out", out, std::ptr::without_provenance_mut(name)) }
+}
+
+/// The version of the library, such as `0.1.0`.
+#[unsafe(no_mangle)]
+pub extern "C" fn minrnn_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// Loads the packed model in the file `path`.
+///
+/// # Safety
+/// `path` is null or a text that ends with a zero byte; `out` is null or has room for a pointer.
+#[cfg(feature = "std")]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_model_open(path: *const c_char, out: *mut *mut ModelHandle) -> Status {
+    guarded(|| {
+        pointers::expect_place("out", out)?;
+        // SAFETY: the caller's promise.
+        let path = unsafe { pointers::text("path", path) }?;
+        let path = file_path(path)?;
+        let named = |failure: Failure| Failure::new(failure.status, format!("'{}': {}", path.display(), failure.sentence));
+        let bytes = minrnn_stream::read_aligned(path)?;
+        insert(bytes, out).map_err(named)
+    })
+}
+
+/// The path that a text of C names.
+#[cfg(all(feature = "std", unix))]
+fn file_path(path: &std::ffi::CStr) -> Result<&std::path::Path> {
+    use std::os::unix::ffi::OsStrExt;
+    Ok(std::path::Path::new(std::ffi::OsStr::from_bytes(path.to_bytes())))
+}
+
+#[cfg(all(feature = "std", not(unix)))]
+fn file_path(path: &std::ffi::CStr) -> Result<&std::path::Path> {
+    let path = path.to_str().map_err(|_| Failure::new(Status::Input, "path is not UTF-8"))?;
+    Ok(std::path::Path::new(path))
+}
+
+/// Loads the packed model whose file has the `len` bytes at `bytes`, which are copied.
+///
+/// # Safety
+/// `bytes` is null or has `len` bytes; `out` is null or has room for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_model_from_memory(bytes: *const u8, len: usize, out: *mut *mut ModelHandle) -> Status {
+    guarded(|| {
+        pointers::expect_place("out", out)?;
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { pointers::read("bytes", bytes, len) }?;
+        let copied = AlignedBytes::copied(bytes);
+        insert(copied.map_err(|_| Failure::new(Status::Memory, format!("memory cannot hold the {len} bytes of a model")))?, out)
+    })
+}
+
+/// Frees a model; its sessions may go on. Null is nothing to free.
+#[unsafe(no_mangle)]
+pub extern "C" fn minrnn_model_free(model: *mut ModelHandle) -> Status {
+    guarded(|| if model.is_null() { Ok(()) } else { MODELS.remove(model.addr()).map(drop) })
+}
+
+/// What the model is for, a `MINRNN_KIND_`; 0 where it is refused.
+#[unsafe(no_mangle)]
+pub extern "C" fn minrnn_model_kind(model: *const ModelHandle) -> i32 {
+    valued(0, || Ok(MODELS.shared(model.addr())?.kind()))
+}
+
+/// One of the sizes of a model, a `MINRNN_SIZE_`; 0 where it is refused.
+#[unsafe(no_mangle)]
+pub extern "C" fn minrnn_model_size(model: *const ModelHandle, what: i32) -> usize {
+    valued(0, || {
+        let size = MODELS.shared(model.addr())?.size(what);
+        size.ok_or_else(|| Failure::new(Status::Input, format!("there is no size {what}, expected a MINRNN_SIZE_")))
+    })
+}
+
+/// Bytes that a session takes once it has read `steps`; 0 where it is refused.
+#[unsafe(no_mangle)]
+pub extern "C" fn minrnn_model_session_bytes(model: *const ModelHandle, steps: usize) -> usize {
+    valued(0, || Ok(MODELS.shared(model.addr())?.session_bytes(steps)))
+}
+
+/// The name of a column, a class or a target; null where it is refused. It stays as long as the model.
+#[unsafe(no_mangle)]
+pub extern "C" fn minrnn_model_name(model: *const ModelHandle, what: i32, index: usize) -> *const c_char {
+    valued(std::ptr::null(), || {
+        let model = MODELS.shared(model.addr())?;
+        let names = usize::try_from(what).ok().and_then(|what| model.names.get(what.checked_sub(4)?));
+        let names =
+            names.ok_or_else(|| Failure::new(Status::Input, format!("there are no names of {what}, expected a MINRNN_SIZE_ of names")))?;
+        let name = names.get(index).map(|name| name.as_ptr());
+        name.ok_or_else(|| Failure::new(Status::Input, format!("there is no name {index} among {} (counted from 0)", names.len())))
+    })
+}
+
+/// The level of a quantile that is forecast; NaN where it is refused.
+#[unsafe(no_mangle)]
+pub extern "C" fn minrnn_model_quantile(model: *const ModelHandle, index: usize) -> f64 {
+    valued(f64::NAN, || match MODELS.shared(model.addr())?.table() {
+        Ok(TableTask::Forecast(forecaster)) if index < forecaster.quantiles.len() => Ok(forecaster.quantiles[index]),
+        _ => Err(Failure::new(Status::Input, format!("the model has no quantile {index}"))),
+    })
+}

@@ -1,0 +1,112 @@
+//! The caller's buffers: pointers and lengths that are checked before they are believed.
+
+use std::ffi::{CStr, c_char};
+
+use crate::failure::{Failure, Result};
+use crate::status::Status;
+
+/// The `len` elements at `pointer`, which may be null where there are none.
+///
+/// # Safety
+/// Where it is neither null nor misaligned, there are as many elements, which nobody writes to during the call.
+pub(crate) unsafe fn read<'a, T>(name: &str, pointer: *const T, len: usize) -> Result<&'a [T]> {
+    check(name, pointer, len)?;
+    if len == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: it is neither null nor misaligned, and the caller promises the rest.
+    Ok(unsafe { std::slice::from_raw_parts(pointer, len) })
+}
+
+/// The same, to be written to.
+///
+/// # Safety
+/// As [`read`]; nobody else reads or writes them during the call either, and they hold numbers of whatever value.
+pub(crate) unsafe fn write<'a, T>(name: &str, pointer: *mut T, len: usize) -> Result<&'a mut [T]> {
+    check(name, pointer, len)?;
+    if len == 0 {
+        return Ok(&mut []);
+    }
+    // SAFETY: it is neither null nor misaligned, and the caller promises the rest.
+    Ok(unsafe { std::slice::from_raw_parts_mut(pointer, len) })
+}
+
+/// Puts `value` where a result is wanted.
+///
+/// # Safety
+/// Where it is neither null nor misaligned, there is a place for it.
+pub(crate) unsafe fn give<T>(name: &str, place: *mut T, value: T) -> Result<()> {
+    check(name, place, 1)?;
+    // SAFETY: it is neither null nor misaligned, and the caller promises the rest.
+    unsafe { place.write(value) };
+    Ok(())
+}
+
+/// Checks that a result can be put there, before anything is done for it.
+pub(crate) fn expect_place<T>(name: &str, place: *mut T) -> Result<()> {
+    check(name, place, 1)
+}
+
+/// The text that ends with a zero byte.
+///
+/// # Safety
+/// Where it is not null, there is such a text.
+#[cfg(feature = "std")]
+pub(crate) unsafe fn text<'a>(name: &str, pointer: *const c_char) -> Result<&'a CStr> {
+    check(name, pointer, 1)?;
+    // SAFETY: it is not null, and the caller promises the rest.
+    Ok(unsafe { CStr::from_ptr(pointer) })
+}
+
+/// Checks that what is read and what is written lie apart.
+pub(crate) fn expect_apart<A, B>([name, other]: [&str; 2], read: (*const A, usize), written: (*mut B, usize)) -> Result<()> {
+    let start = read.0.addr();
+    let written_start = written.0.addr();
+    let overlap = start < written_start + written.1 * size_of::<B>() && written_start < start + read.1 * size_of::<A>();
+    match overlap && read.1 > 0 && written.1 > 0 {
+        true => Err(Failure::new(Status::Pointer, format!("{name} and {other} overlap, expected buffers of their own"))),
+        false => Ok(()),
+    }
+}
+
+/// Checks a length that is known beforehand.
+pub(crate) fn expect_len(name: &str, found: usize, expected: usize, of: &str) -> Result<()> {
+    match found == expected {
+        true => Ok(()),
+        false => Err(Failure::new(Status::Length, format!("{name} has room for {found}, expected {expected}: {of}"))),
+    }
+}
+
+fn check<T>(name: &str, pointer: *const T, len: usize) -> Result<()> {
+    if len == 0 {
+        return Ok(());
+    }
+    if pointer.is_null() {
+        return Err(Failure::new(Status::Pointer, format!("{name} is a null pointer, expected {len} elements")));
+    }
+    if !pointer.is_aligned() {
+        let (name, alignment) = (name, align_of::<T>());
+        return Err(Failure::new(Status::Pointer, format!("{name} is not aligned, expected an address that is a multiple of {alignment}")));
+    }
+    let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| isize::try_from(bytes).is_ok());
+    if bytes.is_none_or(|bytes| pointer.addr().checked_add(bytes).is_none()) {
+        return Err(Failure::new(Status::Length, format!("{name} is said to have {len} elements, more than memory can hold")));
+    }
+    Ok(())
+}
+
+/// Copies `found` into `buffer` and tells in `len` how many there are. A buffer without any room only asks for that.
+///
+/// # Safety
+/// `len` is null or has room for a number.
+pub(crate) unsafe fn fill<T: Copy>([name, len_name]: [&str; 2], buffer: &mut [T], found: &[T], len: *mut usize) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { give(len_name, len, found.len()) }?;
+    if let Some(room) = buffer.get_mut(..found.len()) {
+        room.copy_from_slice(found);
+    } else if !buffer.is_empty() {
+        let (room, needed) = (buffer.len(), found.len());
+        return Err(Failure::new(Status::Length, format!("{name} has room for {room}, expected at least {needed}")));
+    }
+    Ok(())
+}

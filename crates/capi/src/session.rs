@@ -1,0 +1,266 @@
+//! Sessions: what a model remembers of one or many sequences, each a row.
+
+use std::sync::Arc;
+
+use minrnn_stream::{SavedSessions, State, TableSessions, Workspace};
+
+use crate::failure::{Failure, Result, guarded, valued};
+use crate::handles::{Named, Opaque, Table};
+use crate::model::{Loaded, MODELS, ModelHandle};
+use crate::pointers;
+use crate::status::Status;
+
+/// Rows of a session, and the model that they belong to.
+pub(crate) struct Session {
+    pub model: Arc<Loaded>,
+    pub memory: Memory,
+    /// 0, 1, …, as many as there are rows.
+    all: Vec<usize>,
+    threads: usize,
+}
+
+/// What is remembered.
+pub(crate) enum Memory {
+    Table(TableSessions),
+    Plain(State, Workspace),
+}
+
+impl Named for Session {
+    const NAME: &'static str = "session";
+    const KIND: usize = 1;
+}
+
+pub(crate) static SESSIONS: Table<Session> = Table::new();
+
+/// `minrnn_session` of the header.
+pub type SessionHandle = Opaque<State>;
+
+/// All rows of a session, where one is asked for.
+const ALL: usize = usize::MAX;
+
+impl Session {
+    fn new(model: Arc<Loaded>, rows: usize) -> Result<Self> {
+        let memory = match &model.table {
+            Some(task) => TableSessions::new(&model.model, task, rows).map(Memory::Table),
+            None => model.model.init_state(rows).map(|state| Memory::Plain(state, Workspace::new())),
+        };
+        Self::of(model, memory.map_err(|error| Failure::of(Status::Memory, error))?)
+    }
+
+    fn of(model: Arc<Loaded>, memory: Memory) -> Result<Self> {
+        let mut session = Self { model, memory, all: Vec::new(), threads: 0 };
+        let rows = session.state().rows();
+        let refused = |_| Failure::new(Status::Memory, format!("memory cannot hold {rows} sessions; ask for fewer"));
+        session.all.try_reserve_exact(rows).map_err(refused)?;
+        session.all.extend(0..rows);
+        session.set_threads(1);
+        Ok(session)
+    }
+
+    fn set_threads(&mut self, threads: usize) {
+        self.threads = threads;
+        match &mut self.memory {
+            Memory::Table(sessions) => sessions.set_threads(threads),
+            Memory::Plain(_, workspace) => workspace.set_threads(threads),
+        }
+    }
+
+    pub fn state(&self) -> &State {
+        match &self.memory {
+            Memory::Table(sessions) => sessions.state(),
+            Memory::Plain(state, _) => state,
+        }
+    }
+
+    /// The model, its rows and the memory of a step; `rows` are those that the caller names, or all.
+    pub fn parts<'a>(&'a mut self, rows: Option<&'a [usize]>) -> (&'a Loaded, &'a [usize], &'a mut Memory) {
+        (&self.model, rows.unwrap_or(&self.all), &mut self.memory)
+    }
+
+    fn select(&self, rows: &[usize]) -> Result<Self> {
+        let selected = match &self.memory {
+            Memory::Table(sessions) => sessions.select(rows).map(Memory::Table),
+            Memory::Plain(state, _) => state.select(rows).map(|state| Memory::Plain(state, Workspace::new())),
+        };
+        let mut selected = Self::of(self.model.clone(), selected?)?;
+        selected.set_threads(self.threads);
+        Ok(selected)
+    }
+
+    fn reset(&mut self, row: usize) -> Result<()> {
+        let model = &self.model.model;
+        match &mut self.memory {
+            Memory::Table(sessions) => sessions.restart(model, row)?,
+            Memory::Plain(state, _) => model.restart(state, row)?,
+        }
+        Ok(())
+    }
+
+    fn copy_row(&mut self, row: usize, source: &Self, source_row: usize) -> Result<()> {
+        if !Arc::ptr_eq(&self.model, &source.model) && self.model.identity() != source.model.identity() {
+            return Err(Failure::new(Status::State, "the rows belong to sessions of different models"));
+        }
+        match (&mut self.memory, &source.memory) {
+            (Memory::Table(sessions), Memory::Table(source)) => sessions.copy_row(row, source, source_row)?,
+            (Memory::Plain(state, _), Memory::Plain(source, _)) => state.copy_row(row, source, source_row)?,
+            _ => return Err(Failure::new(Status::State, "the rows belong to sessions of different models")),
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.memory {
+            Memory::Table(sessions) => sessions.bytes(),
+            Memory::Plain(state, _) => state.bytes(),
+        }
+    }
+
+    fn saved(&self) -> Result<Vec<u8>> {
+        let names = self.all.iter().map(usize::to_string).collect();
+        let histories = match &self.memory {
+            Memory::Table(sessions) => sessions.histories().map(<[f64]>::to_vec).collect(),
+            Memory::Plain(..) => Vec::new(),
+        };
+        let saved = SavedSessions { names, logits: Vec::new(), histories, state: self.state().clone() };
+        Ok(saved.to_bytes(self.model.identity())?)
+    }
+
+    fn restored(model: Arc<Loaded>, bytes: &[u8]) -> Result<Self> {
+        let SavedSessions { histories, state, .. } = SavedSessions::from_bytes(bytes, &model.model, model.identity())?;
+        let memory = match &model.table {
+            Some(task) => Memory::Table(TableSessions::of_parts(task, state, &histories)?),
+            None => Memory::Plain(state, Workspace::new()),
+        };
+        Self::of(model, memory)
+    }
+}
+
+fn give(out: *mut *mut SessionHandle, session: Session) -> Result<()> {
+    let name = SESSIONS.insert(session)?;
+    // SAFETY: the caller's promise about `out`.
+    unsafe { pointers::give("out", out, std::ptr::without_provenance_mut(name)) }
+}
+
+/// Begins `rows` sequences of `model`, of which nothing has been read.
+///
+/// # Safety
+/// `out` is null or has room for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_session_new(model: *const ModelHandle, rows: usize, out: *mut *mut SessionHandle) -> Status {
+    guarded(|| {
+        pointers::expect_place("out", out)?;
+        let model = MODELS.shared(model.addr())?.clone();
+        give(out, Session::new(model, rows)?)
+    })
+}
+
+/// Copies all rows of a session.
+///
+/// # Safety
+/// `out` is null or has room for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_session_fork(session: *const SessionHandle, out: *mut *mut SessionHandle) -> Status {
+    guarded(|| {
+        pointers::expect_place("out", out)?;
+        let forked = {
+            let session = SESSIONS.shared(session.addr())?;
+            session.select(&session.all)?
+        };
+        give(out, forked)
+    })
+}
+
+/// Frees a session. Null is nothing to free.
+#[unsafe(no_mangle)]
+pub extern "C" fn minrnn_session_free(session: *mut SessionHandle) -> Status {
+    guarded(|| if session.is_null() { Ok(()) } else { SESSIONS.remove(session.addr()).map(drop) })
+}
+
+/// Begins row `row` anew, or all with `MINRNN_ALL_ROWS`.
+#[unsafe(no_mangle)]
+pub extern "C" fn minrnn_session_reset(session: *mut SessionHandle, row: usize) -> Status {
+    guarded(|| {
+        let mut session = SESSIONS.exclusive(session.addr())?;
+        match row {
+            ALL => (0..session.all.len()).try_for_each(|row| session.reset(row)),
+            row => session.reset(row),
+        }
+    })
+}
+
+/// Replaces row `row` of `session` by row `source_row` of `source`, which may be the same session.
+#[unsafe(no_mangle)]
+pub extern "C" fn minrnn_session_copy_row(
+    session: *mut SessionHandle,
+    row: usize,
+    source: *const SessionHandle,
+    source_row: usize,
+) -> Status {
+    guarded(|| {
+        let mut session_of = SESSIONS.exclusive(session.addr())?;
+        if session.addr() == source.addr() {
+            let source = session_of.select(&[source_row])?;
+            return session_of.copy_row(row, &source, 0);
+        }
+        let source = SESSIONS.shared(source.addr())?;
+        session_of.copy_row(row, &source, source_row)
+    })
+}
+
+/// Number of rows (`MINRNN_SESSION_ROWS`) or bytes that they take (`MINRNN_SESSION_BYTES`); 0 where it is refused.
+#[unsafe(no_mangle)]
+pub extern "C" fn minrnn_session_size(session: *const SessionHandle, what: i32) -> usize {
+    valued(0, || {
+        let session = SESSIONS.shared(session.addr())?;
+        match what {
+            0 => Ok(session.all.len()),
+            1 => Ok(session.bytes()),
+            _ => Err(Failure::new(Status::Input, format!("there is no size {what} of a session, expected a MINRNN_SESSION_"))),
+        }
+    })
+}
+
+/// Lets the steps of a session take up to `threads` threads; 0: all cores. A session begins with 1.
+#[unsafe(no_mangle)]
+pub extern "C" fn minrnn_session_threads(session: *mut SessionHandle, threads: usize) -> Status {
+    guarded(|| {
+        SESSIONS.exclusive(session.addr())?.set_threads(threads);
+        Ok(())
+    })
+}
+
+/// Writes all that a session remembers into `buffer`; `len` tells how many bytes it takes, also where `capacity` is 0.
+///
+/// # Safety
+/// `buffer` is null or has room for `capacity` bytes; `len` is null or has room for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_session_save(session: *const SessionHandle, buffer: *mut u8, capacity: usize, len: *mut usize) -> Status {
+    guarded(|| {
+        // SAFETY: the caller's promise.
+        let buffer = unsafe { pointers::write("buffer", buffer, capacity) }?;
+        pointers::expect_place("len", len)?;
+        let bytes = SESSIONS.shared(session.addr())?.saved()?;
+        // SAFETY: the caller's promise.
+        unsafe { pointers::fill(["buffer", "len"], buffer, &bytes, len) }
+    })
+}
+
+/// A session that goes on from the `len` bytes at `bytes`, which [`minrnn_session_save`] or `minrnn stream --save-state` gave for this model.
+///
+/// # Safety
+/// `bytes` is null or has `len` bytes; `out` is null or has room for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_session_restore(
+    model: *const ModelHandle,
+    bytes: *const u8,
+    len: usize,
+    out: *mut *mut SessionHandle,
+) -> Status {
+    guarded(|| {
+        pointers::expect_place("out", out)?;
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { pointers::read("bytes", bytes, len) }?;
+        let model = MODELS.shared(model.addr())?.clone();
+        give(out, Session::restored(model, bytes)?)
+    })
+}

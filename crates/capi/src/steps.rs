@@ -1,0 +1,239 @@
+//! Tokens or numbers in, outputs of the model out.
+
+use minrnn_stream::{Model, State, Workspace};
+
+use crate::failure::{Failure, Result, guarded};
+use crate::pointers::{self, expect_apart, expect_len};
+use crate::session::{Memory, SESSIONS, SessionHandle};
+use crate::status::Status;
+
+/// Buffers of a caller: what is read of type `T`, and where outputs are wanted.
+struct Call<T> {
+    rows: *const usize,
+    n_rows: usize,
+    read: *const T,
+    n_read: usize,
+    outputs: *mut f32,
+    n_outputs: usize,
+}
+
+/// The same, checked.
+struct Buffers<'a, T> {
+    rows: Option<&'a [usize]>,
+    read: &'a [T],
+    outputs: &'a mut [f32],
+}
+
+impl<T> Call<T> {
+    /// # Safety
+    /// The pointers are null or have as many elements as is said of them.
+    unsafe fn checked<'a>(self, name: &str) -> Result<Buffers<'a, T>> {
+        let Self { rows, n_rows, read, n_read, outputs, n_outputs } = self;
+        expect_apart([name, "outputs"], (read, n_read), (outputs, n_outputs))?;
+        expect_apart(["rows", "outputs"], (rows, n_rows), (outputs, n_outputs))?;
+        let rows = match rows.is_null() && n_rows == 0 {
+            true => None,
+            // SAFETY: the caller's promise.
+            false => Some(unsafe { pointers::read("rows", rows, n_rows) }?),
+        };
+        // SAFETY: the caller's promise, and they lie apart.
+        Ok(Buffers {
+            rows,
+            read: unsafe { pointers::read(name, read, n_read) }?,
+            outputs: unsafe { pointers::write("outputs", outputs, n_outputs) }?,
+        })
+    }
+}
+
+/// State and memory of a step.
+fn parts(memory: &mut Memory) -> (&mut State, &mut Workspace) {
+    match memory {
+        Memory::Table(sessions) => sessions.state_mut(),
+        Memory::Plain(state, workspace) => (state, workspace),
+    }
+}
+
+/// Runs `step` of the session's rows.
+fn stepped<T>(
+    session: *mut SessionHandle,
+    Buffers { rows, read, outputs }: Buffers<'_, T>,
+    step: impl FnOnce(&Model, &[usize], &[T], &mut State, &mut [f32], &mut Workspace) -> minrnn_stream::Result<()>,
+) -> Result<()> {
+    let mut session = SESSIONS.exclusive(session.addr())?;
+    let (loaded, rows, memory) = session.parts(rows);
+    let model = &loaded.model;
+    let needed = rows.len().saturating_mul(model.outputs());
+    expect_len("outputs", outputs.len(), needed, "the outputs of the model for each row")?;
+    let (state, workspace) = parts(memory);
+    Ok(step(model, rows, read, state, outputs, workspace)?)
+}
+
+/// Reads one token of each of `rows`, which ascend, and writes the outputs after it. Without rows, of all.
+///
+/// # Safety
+/// The pointers are null or have as many elements as is said of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_step_tokens(
+    session: *mut SessionHandle,
+    rows: *const usize,
+    n_rows: usize,
+    tokens: *const u32,
+    n_tokens: usize,
+    outputs: *mut f32,
+    n_outputs: usize,
+) -> Status {
+    guarded(|| {
+        // SAFETY: the caller's promise.
+        let buffers = unsafe { Call { rows, n_rows, read: tokens, n_read: n_tokens, outputs, n_outputs }.checked("tokens") }?;
+        stepped(session, buffers, Model::step_rows)
+    })
+}
+
+/// Reads one step of numbers of each of `rows`, which ascend, as the model sees them, and writes the outputs after it. Without rows, of all.
+///
+/// # Safety
+/// The pointers are null or have as many elements as is said of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_step_values(
+    session: *mut SessionHandle,
+    rows: *const usize,
+    n_rows: usize,
+    values: *const f32,
+    n_values: usize,
+    outputs: *mut f32,
+    n_outputs: usize,
+) -> Status {
+    guarded(|| {
+        // SAFETY: the caller's promise.
+        let buffers = unsafe { Call { rows, n_rows, read: values, n_read: n_values, outputs, n_outputs }.checked("values") }?;
+        stepped(session, buffers, Model::step_rows_values)
+    })
+}
+
+/// Runs `read` on one row of a session, with or without outputs.
+fn prefilled<T>(
+    session: *mut SessionHandle,
+    row: usize,
+    Buffers { read, outputs, .. }: Buffers<'_, T>,
+    run: impl FnOnce(&Model, &[usize], &[&[T]], &mut State, Option<&mut [f32]>, &mut Workspace) -> minrnn_stream::Result<()>,
+) -> Result<()> {
+    let mut session = SESSIONS.exclusive(session.addr())?;
+    let (loaded, _, memory) = session.parts(None);
+    let model = &loaded.model;
+    let outputs = match outputs.is_empty() {
+        true => None,
+        false => {
+            expect_len("outputs", outputs.len(), model.outputs(), "the outputs of the model after the last step, or none")?;
+            Some(outputs)
+        }
+    };
+    let (state, workspace) = parts(memory);
+    Ok(run(model, &[row], &[read], state, outputs, workspace)?)
+}
+
+/// Reads a prompt into one row, all tokens at once, and writes the outputs after the last; none where `n_outputs` is 0.
+///
+/// # Safety
+/// The pointers are null or have as many elements as is said of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_prefill_tokens(
+    session: *mut SessionHandle,
+    row: usize,
+    tokens: *const u32,
+    n_tokens: usize,
+    outputs: *mut f32,
+    n_outputs: usize,
+) -> Status {
+    guarded(|| {
+        let call = Call { rows: std::ptr::null(), n_rows: 0, read: tokens, n_read: n_tokens, outputs, n_outputs };
+        // SAFETY: the caller's promise.
+        let buffers = unsafe { call.checked("tokens") }?;
+        prefilled(session, row, buffers, |model, rows, prompts, state, outputs, workspace| match outputs {
+            Some(outputs) => model.prefill_rows(rows, prompts, state, outputs, workspace),
+            None => model.advance_rows(rows, prompts, state, workspace),
+        })
+    })
+}
+
+/// Reads steps of numbers into one row, all at once, as the model sees them, and writes the outputs after the last; none where `n_outputs` is 0.
+///
+/// # Safety
+/// The pointers are null or have as many elements as is said of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_prefill_values(
+    session: *mut SessionHandle,
+    row: usize,
+    values: *const f32,
+    n_values: usize,
+    outputs: *mut f32,
+    n_outputs: usize,
+) -> Status {
+    guarded(|| {
+        let call = Call { rows: std::ptr::null(), n_rows: 0, read: values, n_read: n_values, outputs, n_outputs };
+        // SAFETY: the caller's promise.
+        let buffers = unsafe { call.checked("values") }?;
+        prefilled(session, row, buffers, |model, rows, sequences, state, outputs, workspace| match outputs {
+            Some(outputs) => model.prefill_rows_values(rows, sequences, state, outputs, workspace),
+            None => model.advance_rows_values(rows, sequences, state, workspace),
+        })
+    })
+}
+
+/// Runs `forward` on the only row of a session.
+fn forwarded<T>(
+    session: *mut SessionHandle,
+    Buffers { read, outputs, .. }: Buffers<'_, T>,
+    forward: impl FnOnce(&Model, &[T], &mut State, &mut [f32], &mut Workspace) -> minrnn_stream::Result<()>,
+) -> Result<()> {
+    let mut session = SESSIONS.exclusive(session.addr())?;
+    let (loaded, rows, memory) = session.parts(None);
+    if rows.len() != 1 {
+        return Err(Failure::new(
+            Status::Input,
+            format!("the session has {} rows, expected 1 to give outputs after every step", rows.len()),
+        ));
+    }
+    let (state, workspace) = parts(memory);
+    forward(&loaded.model, read, state, outputs, workspace).map_err(|error| match error {
+        error @ minrnn_stream::Error::Input(_) => Failure::of(Status::Length, error),
+        error => error.into(),
+    })
+}
+
+/// Reads tokens into the only row of a session and writes the outputs after every one.
+///
+/// # Safety
+/// The pointers are null or have as many elements as is said of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_forward_tokens(
+    session: *mut SessionHandle,
+    tokens: *const u32,
+    n_tokens: usize,
+    outputs: *mut f32,
+    n_outputs: usize,
+) -> Status {
+    guarded(|| {
+        let call = Call { rows: std::ptr::null(), n_rows: 0, read: tokens, n_read: n_tokens, outputs, n_outputs };
+        // SAFETY: the caller's promise.
+        forwarded(session, unsafe { call.checked("tokens") }?, Model::forward)
+    })
+}
+
+/// Reads steps of numbers into the only row of a session, as the model sees them, and writes the outputs after every one.
+///
+/// # Safety
+/// The pointers are null or have as many elements as is said of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_forward_values(
+    session: *mut SessionHandle,
+    values: *const f32,
+    n_values: usize,
+    outputs: *mut f32,
+    n_outputs: usize,
+) -> Status {
+    guarded(|| {
+        let call = Call { rows: std::ptr::null(), n_rows: 0, read: values, n_read: n_values, outputs, n_outputs };
+        // SAFETY: the caller's promise.
+        forwarded(session, unsafe { call.checked("values") }?, Model::forward_values)
+    })
+}

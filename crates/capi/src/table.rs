@@ -1,0 +1,51 @@
+//! Rows of a table in its units in, predictions in its units out.
+
+use crate::failure::{Failure, guarded};
+use crate::pointers::{self, expect_apart, expect_len};
+use crate::session::{Memory, SESSIONS, SessionHandle};
+use crate::status::Status;
+
+/// Reads the next row of the table for each of `rows`, which ascend, and writes what it lets expect: the probability of each class, or the
+/// values of the next steps. Without rows, for all.
+///
+/// # Safety
+/// The pointers are null or have as many elements as is said of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_table_step(
+    session: *mut SessionHandle,
+    rows: *const usize,
+    n_rows: usize,
+    values: *const f64,
+    n_values: usize,
+    predictions: *mut f64,
+    n_predictions: usize,
+) -> Status {
+    guarded(|| {
+        expect_apart(["values", "predictions"], (values, n_values), (predictions, n_predictions))?;
+        expect_apart(["rows", "predictions"], (rows, n_rows), (predictions, n_predictions))?;
+        let rows = match rows.is_null() && n_rows == 0 {
+            true => None,
+            // SAFETY: the caller's promise.
+            false => Some(unsafe { pointers::read("rows", rows, n_rows) }?),
+        };
+        // SAFETY: the caller's promise.
+        let values = unsafe { pointers::read("values", values, n_values) }?;
+        // SAFETY: the caller's promise, and they lie apart.
+        let predictions = unsafe { pointers::write("predictions", predictions, n_predictions) }?;
+        let mut session = SESSIONS.exclusive(session.addr())?;
+        let (loaded, rows, memory) = session.parts(rows);
+        let (model, task) = (&loaded.model, loaded.table()?);
+        let Memory::Table(sessions) = memory else { unreachable!("sessions of a model with a table are those of a table") };
+        let width = task.columns().len();
+        expect_len("values", values.len(), rows.len().saturating_mul(width), "a number for each column that is read, for each row")?;
+        let needed = rows.len().saturating_mul(model.outputs());
+        expect_len("predictions", predictions.len(), needed, "the predictions of the model for each row")?;
+        let numbers = sessions.step(model, task, rows, values)?;
+        if let Some(found) = numbers.iter().find(|number| !number.is_finite()) {
+            let sentence = format!("the model predicts {found}, which is no number; train it anew, and begin the row anew");
+            return Err(Failure::new(Status::Model, sentence));
+        }
+        predictions.copy_from_slice(numbers);
+        Ok(())
+    })
+}

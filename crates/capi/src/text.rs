@@ -1,0 +1,195 @@
+//! Text to tokens and back, at once or as it arrives.
+
+use std::ffi::c_char;
+use std::sync::Arc;
+
+use minrnn_model::{TextInput, TextStream};
+
+use crate::failure::{Failure, guarded};
+use crate::handles::{Named, Opaque, Table};
+use crate::model::{Loaded, MODELS, ModelHandle};
+use crate::pointers::{self, expect_apart};
+use crate::status::Status;
+
+/// Text on its way in and out.
+pub(crate) struct Text {
+    model: Arc<Loaded>,
+    input: TextInput,
+    /// Characters that were encoded.
+    characters: u64,
+    output: TextStream,
+}
+
+impl Named for Text {
+    const NAME: &'static str = "text";
+    const KIND: usize = 3;
+}
+
+static TEXTS: Table<Text> = Table::new();
+
+/// `minrnn_text` of the header.
+pub type TextHandle = Opaque<TextStream>;
+
+/// The token that an empty prompt stands for.
+///
+/// # Safety
+/// `token` is null or has room for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_start_token(model: *const ModelHandle, token: *mut u32) -> Status {
+    guarded(|| {
+        let start = MODELS.shared(model.addr())?.tokenizer()?.start_token();
+        // SAFETY: the caller's promise.
+        unsafe { pointers::give("token", token, start) }
+    })
+}
+
+/// The tokens of a text of `len` bytes; `n_tokens` tells how many, also where `capacity` is 0.
+///
+/// # Safety
+/// The pointers are null or have as many elements as is said of them; `n_tokens` is null or has room for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_encode(
+    model: *const ModelHandle,
+    text: *const c_char,
+    len: usize,
+    tokens: *mut u32,
+    capacity: usize,
+    n_tokens: *mut usize,
+) -> Status {
+    guarded(|| {
+        expect_apart(["text", "tokens"], (text, len), (tokens, capacity))?;
+        pointers::expect_place("n_tokens", n_tokens)?;
+        // SAFETY: the caller's promise, and they lie apart.
+        let (text, tokens) = unsafe { (pointers::read("text", text.cast::<u8>(), len)?, pointers::write("tokens", tokens, capacity)?) };
+        let mut found = Vec::new();
+        MODELS.shared(model.addr())?.tokenizer()?.encode_bytes_into(text, 0, &mut found)?;
+        // SAFETY: the caller's promise.
+        unsafe { pointers::fill(["tokens", "n_tokens"], tokens, &found, n_tokens) }
+    })
+}
+
+/// The bytes of tokens, which may begin and end inside a character; `len` tells how many, also where `capacity` is 0.
+///
+/// # Safety
+/// The pointers are null or have as many elements as is said of them; `len` is null or has room for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_decode(
+    model: *const ModelHandle,
+    tokens: *const u32,
+    n_tokens: usize,
+    text: *mut c_char,
+    capacity: usize,
+    len: *mut usize,
+) -> Status {
+    guarded(|| {
+        expect_apart(["tokens", "text"], (tokens, n_tokens), (text, capacity))?;
+        pointers::expect_place("len", len)?;
+        // SAFETY: the caller's promise, and they lie apart.
+        let (tokens, text) =
+            unsafe { (pointers::read("tokens", tokens, n_tokens)?, pointers::write("text", text.cast::<u8>(), capacity)?) };
+        let mut found = Vec::new();
+        let model = MODELS.shared(model.addr())?;
+        let tokenizer = model.tokenizer()?;
+        tokens.iter().try_for_each(|&token| tokenizer.append_bytes(token, &mut found))?;
+        // SAFETY: the caller's promise.
+        unsafe { pointers::fill(["text", "len"], text, &found, len) }
+    })
+}
+
+/// A text that arrives and one that is given, of which nothing is there yet.
+///
+/// # Safety
+/// `out` is null or has room for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_text_new(model: *const ModelHandle, out: *mut *mut TextHandle) -> Status {
+    guarded(|| {
+        pointers::expect_place("out", out)?;
+        let model = MODELS.shared(model.addr())?.clone();
+        model.tokenizer()?;
+        let name = TEXTS.insert(Text { model, input: TextInput::new(), characters: 0, output: TextStream::new() })?;
+        // SAFETY: the caller's promise.
+        unsafe { pointers::give("out", out, std::ptr::without_provenance_mut(name)) }
+    })
+}
+
+/// Frees a text. Null is nothing to free.
+#[unsafe(no_mangle)]
+pub extern "C" fn minrnn_text_free(text: *mut TextHandle) -> Status {
+    guarded(|| if text.is_null() { Ok(()) } else { TEXTS.remove(text.addr()).map(drop) })
+}
+
+/// The tokens that the next `len` bytes of a text complete; all that wait where they are the `last` ones. Where it is refused, the bytes
+/// were not taken.
+///
+/// # Safety
+/// The pointers are null or have as many elements as is said of them; `n_tokens` is null or has room for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_text_encode(
+    text: *mut TextHandle,
+    bytes: *const c_char,
+    len: usize,
+    last: i32,
+    tokens: *mut u32,
+    capacity: usize,
+    n_tokens: *mut usize,
+) -> Status {
+    guarded(|| {
+        expect_apart(["bytes", "tokens"], (bytes, len), (tokens, capacity))?;
+        pointers::expect_place("n_tokens", n_tokens)?;
+        // SAFETY: the caller's promise, and they lie apart.
+        let (bytes, tokens) = unsafe { (pointers::read("bytes", bytes.cast::<u8>(), len)?, pointers::write("tokens", tokens, capacity)?) };
+        let mut text = TEXTS.exclusive(text.addr())?;
+        let tokenizer = text.model.tokenizer()?;
+        let mut input = text.input.clone();
+        let mut ready = input.push(tokenizer, bytes);
+        if last != 0 {
+            ready.extend(input.finish());
+        }
+        let mut found = Vec::new();
+        tokenizer.encode_bytes_into(&ready, text.characters, &mut found)?;
+        if found.len() > tokens.len() {
+            // SAFETY: the caller's promise.
+            unsafe { pointers::give("n_tokens", n_tokens, found.len()) }?;
+            let (room, needed) = (tokens.len(), found.len());
+            return Err(Failure::new(Status::Length, format!("tokens has room for {room}, expected at least {needed}")));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { pointers::fill(["tokens", "n_tokens"], tokens, &found, n_tokens) }?;
+        text.characters += String::from_utf8_lossy(&ready).chars().count() as u64;
+        text.input = input;
+        Ok(())
+    })
+}
+
+/// The whole characters that `token` completes, as UTF-8; what cannot become a character is U+FFFD. Where it is refused, the token was not
+/// taken.
+///
+/// # Safety
+/// `bytes` is null or has room for `capacity`; `len` is null or has room for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_text_decode(
+    text: *mut TextHandle,
+    token: u32,
+    bytes: *mut c_char,
+    capacity: usize,
+    len: *mut usize,
+) -> Status {
+    guarded(|| {
+        pointers::expect_place("len", len)?;
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { pointers::write("bytes", bytes.cast::<u8>(), capacity) }?;
+        let mut text = TEXTS.exclusive(text.addr())?;
+        let mut output = text.output.clone();
+        let found = output.push(text.model.tokenizer()?, token)?;
+        if found.len() > bytes.len() {
+            // SAFETY: the caller's promise.
+            unsafe { pointers::give("len", len, found.len()) }?;
+            let (room, needed) = (bytes.len(), found.len());
+            return Err(Failure::new(Status::Length, format!("bytes has room for {room}, expected at least {needed}")));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { pointers::fill(["bytes", "len"], bytes, found.as_bytes(), len) }?;
+        text.output = output;
+        Ok(())
+    })
+}

@@ -1,0 +1,92 @@
+//! Text that arrives piece by piece, in bytes: a piece may end inside a character.
+
+use alloc::vec::Vec;
+
+use super::{Tokenizer, TokenizerKind};
+
+/// Vocabularies of pieces read whole lines, but none longer than this.
+const LONGEST_LINE: usize = 1 << 20;
+
+/// Bytes of a text that cannot be encoded yet.
+///
+/// A character that is not all there waits for the rest. So does a line where the vocabulary has tokens of several characters: they depend
+/// on what follows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TextInput {
+    pending: Vec<u8>,
+}
+
+impl TextInput {
+    /// One that has been given nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Bytes that wait.
+    pub fn pending(&self) -> &[u8] {
+        &self.pending
+    }
+
+    /// Takes `bytes`, the next ones of the text, and gives those that can be encoded.
+    pub fn push(&mut self, tokenizer: &Tokenizer, bytes: &[u8]) -> Vec<u8> {
+        self.pending.extend_from_slice(bytes);
+        let complete = self.pending.len() - incomplete(&self.pending);
+        let ready = match tokenizer.kind() {
+            TokenizerKind::Bpe if complete < LONGEST_LINE => self.pending.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1),
+            _ => complete,
+        };
+        self.pending.drain(..ready).collect()
+    }
+
+    /// What waits, since nothing follows.
+    pub fn finish(&mut self) -> Vec<u8> {
+        core::mem::take(&mut self.pending)
+    }
+}
+
+/// How many bytes at the end of `bytes` begin a character whose rest is still to come.
+fn incomplete(bytes: &[u8]) -> usize {
+    let tail = &bytes[bytes.len().saturating_sub(3)..];
+    let begins = |&at: &usize| tail[at] >= 0xC0;
+    let Some(at) = (0..tail.len()).rev().find(begins) else { return 0 };
+    let length = match tail[at] {
+        0xC0..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        _ => 4,
+    };
+    let there = tail.len() - at;
+    if there < length && tail[at + 1..].iter().all(|byte| (0x80..0xC0).contains(byte)) { there } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_waits_for_all_its_bytes() {
+        for (text, waits) in [("é", 2), ("日", 3), ("🦀", 4)] {
+            let bytes = [b"ab", text.as_bytes()].concat();
+            for n in 1..=waits {
+                assert_eq!(incomplete(&bytes[..2 + n]), if n == waits { 0 } else { n }, "{text} {n}");
+            }
+        }
+        assert_eq!(incomplete(b""), 0);
+        assert_eq!(incomplete(b"\x80\x80\x80"), 0);
+        assert_eq!(incomplete(b"\xc3a"), 0);
+    }
+
+    #[test]
+    fn pieces_cut_anywhere_encode_to_the_tokens_of_the_whole() {
+        let text = "a日é🦀\nb";
+        for tokenizer in [Tokenizer::characters_of(text), Tokenizer::Byte] {
+            for cut in 0..=text.len() {
+                let (mut input, mut tokens) = (TextInput::new(), Vec::new());
+                for piece in [&text.as_bytes()[..cut], &text.as_bytes()[cut..]] {
+                    tokenizer.encode_bytes_into(&input.push(&tokenizer, piece), 0, &mut tokens).unwrap();
+                }
+                tokenizer.encode_bytes_into(&input.finish(), 0, &mut tokens).unwrap();
+                assert_eq!(tokens, tokenizer.encode(text).unwrap(), "{cut}");
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Named sessions as the bytes of a file.
+//!
+//! ```text
+//! magic (8 bytes) | length of the header u32 | header (JSON) | logits f32 … | histories f64 … | state (`State::to_bytes`) | CRC-32C of all before (u32)
+//! ```
+
+use alloc::borrow::Cow;
+use alloc::collections::BTreeSet;
+use alloc::{format, string::String, vec::Vec};
+
+use minrnn_model::crc32c;
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Model, Result, State};
+
+const MAGIC: [u8; 8] = *b"\x89minrnnG";
+/// Of sessions with histories.
+const VERSION: u64 = 2;
+/// Of those without, as versions before had them.
+const WITHOUT_HISTORIES: u64 = 1;
+const CHECKSUM: usize = 4;
+
+/// Sessions and their names, to go on from later.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SavedSessions {
+    /// The name of each, all different.
+    pub names: Vec<String>,
+    /// What the last step of a text predicted; empty for tables.
+    pub logits: Vec<f32>,
+    /// The last rows of each session, where its numbers are seen relative to them; else none at all.
+    pub histories: Vec<Vec<f64>>,
+    /// What the model remembers of each.
+    pub state: State,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header<'a> {
+    version: u64,
+    /// The SHA-256 of its files, in hexadecimal digits.
+    model: Cow<'a, str>,
+    names: Cow<'a, [String]>,
+    logits: usize,
+    /// How many numbers each history has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    histories: Vec<usize>,
+}
+
+impl SavedSessions {
+    /// The bytes of a file. `model` tells the model from all others: the SHA-256 of its files, in hexadecimal digits.
+    ///
+    /// # Errors
+    /// When the names take more than 4 GiB.
+    pub fn to_bytes(&self, model: &str) -> Result<Vec<u8>> {
+        let Self { names, logits, histories, state } = self;
+        let header = Header {
+            version: if histories.is_empty() { WITHOUT_HISTORIES } else { VERSION },
+            model: Cow::Borrowed(model),
+            names: Cow::Borrowed(names),
+            logits: logits.len(),
+            histories: histories.iter().map(Vec::len).collect(),
+        };
+        let header = serde_json::to_vec(&header).map_err(|error| Error::State(format!("cannot be written: {error}")))?;
+        let length = u32::try_from(header.len()).map_err(|_| Error::State("would have names of more than 4 GiB".into()))?;
+        let mut bytes = [&MAGIC[..], &length.to_le_bytes(), &header].concat();
+        bytes.extend(logits.iter().flat_map(|x| x.to_le_bytes()));
+        bytes.extend(histories.iter().flatten().flat_map(|x| x.to_le_bytes()));
+        bytes.extend(state.to_bytes());
+        bytes.extend(crc32c(&bytes).to_le_bytes());
+        Ok(bytes)
+    }
+
+    /// The sessions that [`to_bytes`](Self::to_bytes) made the bytes of, for the `model` that is `identity`.
+    ///
+    /// # Errors
+    /// When the bytes are damaged, or were saved with another model. Nothing is allocated by a size that has not been checked.
+    pub fn from_bytes(bytes: &[u8], model: &Model, identity: &str) -> Result<Self> {
+        Self::parse(bytes, model, identity).map_err(Error::State)
+    }
+
+    fn parse(bytes: &[u8], model: &Model, identity: &str) -> Result<Self, String> {
+        let damaged = |what: &str| format!("{what}; it is damaged, begin without it or take another one");
+        let rest = bytes.strip_prefix(&MAGIC[..]).ok_or("does not begin like one, expected sessions that minrnn saved")?;
+        let end = bytes.len().checked_sub(CHECKSUM).filter(|&end| end >= MAGIC.len() + 4).ok_or_else(|| damaged("was cut short"))?;
+        if crc32c(&bytes[..end]).to_le_bytes() != bytes[end..] {
+            return Err(damaged("has another checksum than its own"));
+        }
+        let (length, rest) = rest[..end - MAGIC.len()].split_at(4);
+        let length = length.iter().rev().fold(0usize, |length, &byte| length << 8 | usize::from(byte));
+        let (header, rest) = rest.split_at_checked(length).ok_or_else(|| damaged("is shorter than its header says"))?;
+        let header: Header<'static> =
+            serde_json::from_slice(header).map_err(|error| damaged(&format!("has a header that cannot be read ({error})")))?;
+        if header.version != if header.histories.is_empty() { WITHOUT_HISTORIES } else { VERSION } {
+            return Err(format!("has version {}, expected {WITHOUT_HISTORIES} or {VERSION}; use the minrnn that wrote it", header.version));
+        }
+        if header.model != identity {
+            return Err("was saved with another model; give the model that its sessions were made with".into());
+        }
+        if header.logits != 0 && header.logits != model.outputs() {
+            return Err(damaged(&format!("has {} logits, expected {}", header.logits, model.outputs())));
+        }
+        let shorter = || damaged("is shorter than its header says");
+        let (logits, rest) = header.logits.checked_mul(4).and_then(|n| rest.split_at_checked(n)).ok_or_else(shorter)?;
+        let n_rows = header.histories.iter().try_fold(0usize, |sum, &n| sum.checked_add(n)).and_then(|n| n.checked_mul(8));
+        let (histories, state) = n_rows.and_then(|n| rest.split_at_checked(n)).ok_or_else(shorter)?;
+        let mut numbers = histories.as_chunks().0.iter().map(|&x| f64::from_le_bytes(x));
+        let histories: Vec<Vec<f64>> = header.histories.iter().map(|&n| numbers.by_ref().take(n).collect()).collect();
+        let logits: Vec<f32> = logits.as_chunks().0.iter().map(|&x| f32::from_le_bytes(x)).collect();
+        let state = State::from_bytes(state, model).map_err(|error| format!("has sessions that cannot be used: {error}"))?;
+        let distinct: BTreeSet<&String> = header.names.iter().collect();
+        if state.rows() != header.names.len() || distinct.len() != header.names.len() || logits.iter().any(|x| !x.is_finite()) {
+            return Err(damaged("has names, numbers and sessions that do not fit each other"));
+        }
+        Ok(Self { names: header.names.into_owned(), logits, histories, state })
+    }
+}

@@ -1,0 +1,184 @@
+//! Sessions of a model that was trained on a table: rows in the units of the table in, what they let expect out.
+
+use alloc::{format, vec::Vec};
+
+use minrnn_model::{History, TableTask};
+
+use crate::{Error, Model, Result, State, Workspace};
+
+/// The memory of sessions that read rows of a table: a [`State`], the last rows of each session where they decide how the next is seen, and the
+/// memory of a step. Cloning forks all sessions.
+#[derive(Debug, Clone)]
+pub struct TableSessions {
+    state: State,
+    /// One for each session, or none where a row alone decides.
+    histories: Vec<History>,
+    workspace: Workspace,
+    inputs: Vec<f32>,
+    outputs: Vec<f32>,
+    numbers: Vec<f64>,
+}
+
+impl TableSessions {
+    /// `rows` sessions of `model`, trained for `task`, of which nothing has been read.
+    ///
+    /// # Errors
+    /// When memory cannot hold so many.
+    pub fn new(model: &Model, task: &TableTask, rows: usize) -> Result<Self> {
+        let mut sessions = Self::of_state(model.init_state(rows)?);
+        sessions.begin_histories(task)?;
+        Ok(sessions)
+    }
+
+    /// Sessions that go on from `state`; each of `histories` has the last rows of one, where the task looks back.
+    ///
+    /// # Errors
+    /// When there is not one history for each session, or one does not fit the task.
+    pub fn of_parts(task: &TableTask, state: State, histories: &[Vec<f64>]) -> Result<Self> {
+        let misfit = || Error::State("has no rows that fit the model; it is damaged, begin without it".into());
+        let mut sessions = Self::of_state(state);
+        if task.reach() > 1 {
+            if histories.len() != sessions.rows() {
+                return Err(misfit());
+            }
+            let history = |rows: &Vec<f64>| History::of_rows(rows, task.columns().len(), task.reach());
+            sessions.histories = histories.iter().map(history).collect::<Option<_>>().ok_or_else(misfit)?;
+        }
+        Ok(sessions)
+    }
+
+    fn of_state(state: State) -> Self {
+        let (inputs, outputs, numbers) = (Vec::new(), Vec::new(), Vec::new());
+        Self { state, histories: Vec::new(), workspace: Workspace::new(), inputs, outputs, numbers }
+    }
+
+    /// Lets the sessions behind those that have histories begin with empty ones.
+    fn begin_histories(&mut self, task: &TableTask) -> Result<()> {
+        if task.reach() <= 1 {
+            return Ok(());
+        }
+        let more = self.state.rows() - self.histories.len();
+        let refused = |_| Error::Input(format!("memory cannot hold the rows that {more} more sessions look back on; keep fewer sessions"));
+        self.histories.try_reserve_exact(more).map_err(refused)?;
+        self.histories.extend((0..more).map(|_| History::new(task.columns().len(), task.reach())));
+        Ok(())
+    }
+
+    /// Lets passes take at most `threads` threads; see [`Workspace::set_threads`].
+    pub fn set_threads(&mut self, threads: usize) {
+        self.workspace.set_threads(threads);
+    }
+
+    /// Number of sessions.
+    pub fn rows(&self) -> usize {
+        self.state.rows()
+    }
+
+    /// What the model remembers.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The same to be stepped by other means, with the memory of a step. There must be as many sessions afterwards.
+    pub fn state_mut(&mut self) -> (&mut State, &mut Workspace) {
+        (&mut self.state, &mut self.workspace)
+    }
+
+    /// The last rows of each session that decide how the next is seen, `[n, columns]`, the newest last; none at all where a row alone decides.
+    pub fn histories(&self) -> impl ExactSizeIterator<Item = &[f64]> {
+        self.histories.iter().map(History::rows)
+    }
+
+    /// Bytes that all sessions take.
+    pub fn bytes(&self) -> usize {
+        self.state.bytes() + self.histories.iter().map(History::bytes).sum::<usize>()
+    }
+
+    /// The sessions `rows`, in that order; a row may be chosen several times.
+    ///
+    /// # Errors
+    /// As [`State::select`].
+    pub fn select(&self, rows: &[usize]) -> Result<Self> {
+        let mut selected = Self::of_state(self.state.select(rows)?);
+        selected.workspace.most_threads = self.workspace.most_threads;
+        selected.histories = rows.iter().filter_map(|&row| self.histories.get(row).cloned()).collect();
+        Ok(selected)
+    }
+
+    /// Adds `more` sessions of which nothing has been read.
+    ///
+    /// # Errors
+    /// When memory cannot hold so many; there are then as many as before.
+    pub fn grow(&mut self, model: &Model, task: &TableTask, more: usize) -> Result<()> {
+        self.state.append(&model.init_state(more)?)?;
+        self.begin_histories(task)
+    }
+
+    /// Begins session `row` anew.
+    ///
+    /// # Errors
+    /// As [`Model::restart`].
+    pub fn restart(&mut self, model: &Model, row: usize) -> Result<()> {
+        model.restart(&mut self.state, row)?;
+        self.histories.get_mut(row).into_iter().for_each(History::clear);
+        Ok(())
+    }
+
+    /// Replaces session `row` by session `source_row` of `source`.
+    ///
+    /// # Errors
+    /// As [`State::copy_row`].
+    pub fn copy_row(&mut self, row: usize, source: &Self, source_row: usize) -> Result<()> {
+        self.state.copy_row(row, &source.state, source_row)?;
+        if let (Some(history), Some(other)) = (self.histories.get_mut(row), source.histories.get(source_row)) {
+            history.clone_from(other);
+        }
+        Ok(())
+    }
+
+    /// Reads the next row of each of the sessions `rows`, in the units of the table, and gives what is predicted after it
+    /// ([`TableTask::predict_into`]): for each session as many numbers as the model has outputs. Nothing is allocated once as many rows have been
+    /// read before.
+    ///
+    /// # Shapes
+    /// `rows` `[R]`, ascending; `values` `[R, columns]`; the predictions `[R, outputs]`
+    ///
+    /// # Errors
+    /// When a row has another width, a number cannot be read ([`TableTask::expect_readable`]), the rows do not ascend or do not exist, or memory
+    /// cannot hold the past that is seen; the sessions then have read nothing.
+    pub fn step(&mut self, model: &Model, task: &TableTask, rows: &[usize], values: &[f64]) -> Result<&[f64]> {
+        let width = task.columns().len();
+        if rows.len().checked_mul(width) != Some(values.len()) {
+            let (found, n) = (values.len(), rows.len());
+            return Err(Error::Input(format!("{n} rows have {found} numbers, expected {width} in each, one for each column that is read")));
+        }
+        values.chunks_exact(width.max(1)).try_for_each(|row| task.expect_readable(row))?;
+        if rows.windows(2).any(|pair| pair[0] >= pair[1]) || rows.last().is_some_and(|&row| row >= self.rows()) {
+            return Err(Error::Input(format!("expected ascending sessions below {}, found {rows:?}", self.rows())));
+        }
+        let (n_inputs, n_outputs) = (task.n_inputs(), model.outputs());
+        self.inputs.resize(rows.len() * n_inputs, 0.0);
+        self.outputs.resize(rows.len() * n_outputs, 0.0);
+        for ((&row, values), inputs) in rows.iter().zip(values.chunks_exact(width)).zip(self.inputs.chunks_exact_mut(n_inputs)) {
+            let recent = match self.histories.get_mut(row) {
+                Some(history) => {
+                    history.push(values);
+                    history.rows()
+                }
+                None => values,
+            };
+            task.show(recent, inputs);
+        }
+        let stepped = model.step_rows_values(rows, &self.inputs, &mut self.state, &mut self.outputs, &mut self.workspace);
+        if let Err(error) = stepped {
+            rows.iter().for_each(|&row| self.histories.get_mut(row).into_iter().for_each(History::pop));
+            return Err(error);
+        }
+        self.numbers.clear();
+        for ((&row, values), outputs) in rows.iter().zip(values.chunks_exact(width)).zip(self.outputs.chunks_exact(n_outputs)) {
+            let recent = self.histories.get(row).map_or(values, History::rows);
+            task.extend_predictions(recent, outputs, &mut self.numbers);
+        }
+        Ok(&self.numbers)
+    }
+}
