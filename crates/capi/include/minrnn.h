@@ -27,8 +27,9 @@
  * Threads. All functions may be called from any thread. A model may be used by
  * many threads at once; of a session, a sampler or a text MINRNN_BUSY tells a
  * second call that comes while one is at work. The sentence of a refusal is
- * that of the calling thread. A session takes the calling thread alone and its
- * steps allocate nothing, unless minrnn_session_threads() lets it take more.
+ * that of the calling thread. A session takes the calling thread alone, and its
+ * steps allocate nothing once what it keeps has stopped growing (with most
+ * models from the first on); minrnn_session_threads() lets it take more.
  *
  * Strings are UTF-8.
  */

@@ -7,6 +7,7 @@ use minrnn_model::{TableTask, Tokenizer};
 use minrnn_stream::{AlignedBytes, Model, PackedModel, Reads};
 use sha2::{Digest, Sha256};
 
+use crate::constants::*;
 use crate::failure::{Failure, Result, guarded, valued};
 use crate::handles::{Named, Opaque, Table};
 use crate::pointers;
@@ -77,12 +78,12 @@ impl Loaded {
 
     fn kind(&self) -> i32 {
         match (&self.table, &self.tokenizer, self.model.reads()) {
-            (Some(TableTask::Classify(_)), ..) => 2,
-            (Some(TableTask::Forecast(_)), ..) => 3,
-            (None, Some(_), _) => 1,
-            (None, None, _) if self.model.is_policy() => 4,
-            (None, None, Reads::Tokens { .. }) => 5,
-            (None, None, Reads::Values { .. }) => 6,
+            (Some(TableTask::Classify(_)), ..) => KIND_CLASSIFIER,
+            (Some(TableTask::Forecast(_)), ..) => KIND_FORECASTER,
+            (None, Some(_), _) => KIND_TEXT,
+            (None, None, _) if self.model.is_policy() => KIND_POLICY,
+            (None, None, Reads::Tokens { .. }) => KIND_TOKENS,
+            (None, None, Reads::Values { .. }) => KIND_VALUES,
         }
     }
 
@@ -92,25 +93,31 @@ impl Loaded {
         usize::try_from(self.model.session_bytes(steps)).unwrap_or(usize::MAX).saturating_add(history)
     }
 
+    /// The names of columns, classes or targets.
+    fn names(&self, what: i32) -> Option<&[CString]> {
+        let at = [SIZE_COLUMNS, SIZE_CLASSES, SIZE_TARGETS].iter().position(|&names| names == what)?;
+        Some(&self.names[at])
+    }
+
     fn size(&self, what: i32) -> Option<usize> {
         let forecaster = match &self.table {
             Some(TableTask::Forecast(forecaster)) => Some(forecaster),
             _ => None,
         };
         Some(match what {
-            0 => self.model.vocab_size(),
-            1 => match self.model.reads() {
+            SIZE_VOCAB => self.model.vocab_size(),
+            SIZE_INPUTS => match self.model.reads() {
                 Reads::Tokens { .. } => 0,
                 Reads::Values { width } => width,
             },
-            2 => self.model.outputs(),
-            3 => self.model.parameters(),
-            4..=6 => self.names[what as usize - 4].len(),
-            7 => forecaster.map_or(0, |forecaster| forecaster.horizon),
-            8 => forecaster.map_or(0, |forecaster| forecaster.quantiles.len()),
-            9 => self.table.as_ref().map_or(0, |_| self.model.outputs()),
-            10 => self.table.as_ref().map_or(0, |table| usize::from(!table.missing().is_error())),
-            11 => self.model.steps_seen(),
+            SIZE_OUTPUTS => self.model.outputs(),
+            SIZE_PARAMETERS => self.model.parameters(),
+            SIZE_COLUMNS | SIZE_CLASSES | SIZE_TARGETS => self.names(what)?.len(),
+            SIZE_HORIZON => forecaster.map_or(0, |forecaster| forecaster.horizon),
+            SIZE_QUANTILES => forecaster.map_or(0, |forecaster| forecaster.quantiles.len()),
+            SIZE_PREDICTIONS => self.table.as_ref().map_or(0, |_| self.model.outputs()),
+            SIZE_MAY_MISS => self.table.as_ref().map_or(0, |table| usize::from(!table.missing().is_error())),
+            SIZE_STEPS_SEEN => self.model.steps_seen(),
             _ => return None,
         })
     }
@@ -210,9 +217,9 @@ pub extern "C" fn minrnn_model_session_bytes(model: *const ModelHandle, steps: u
 pub extern "C" fn minrnn_model_name(model: *const ModelHandle, what: i32, index: usize) -> *const c_char {
     valued(std::ptr::null(), || {
         let model = MODELS.shared(model.addr())?;
-        let names = usize::try_from(what).ok().and_then(|what| model.names.get(what.checked_sub(4)?));
-        let names =
-            names.ok_or_else(|| Failure::new(Status::Input, format!("there are no names of {what}, expected a MINRNN_SIZE_ of names")))?;
+        let names = model
+            .names(what)
+            .ok_or_else(|| Failure::new(Status::Input, format!("there are no names of {what}, expected a MINRNN_SIZE_ of names")))?;
         let name = names.get(index).map(|name| name.as_ptr());
         name.ok_or_else(|| Failure::new(Status::Input, format!("there is no name {index} among {} (counted from 0)", names.len())))
     })

@@ -2,6 +2,7 @@
 
 use minrnn_stream::{Sampler, Sampling};
 
+use crate::constants::*;
 use crate::failure::{Failure, guarded};
 use crate::handles::{Named, Opaque, Table};
 use crate::pointers::{self, expect_apart};
@@ -44,11 +45,11 @@ pub extern "C" fn minrnn_sampler_set(sampler: *mut SamplerHandle, setting: i32, 
         let mut sampler = SAMPLERS.exclusive(sampler.addr())?;
         let mut sampling = sampler.sampling().clone();
         match setting {
-            0 => sampling.temperature = value,
-            1 => sampling.top_k = whole(value)?,
-            2 => sampling.top_p = value,
-            3 => sampling.min_p = value,
-            4 => sampling.repetition_penalty = value,
+            SAMPLING_TEMPERATURE => sampling.temperature = value,
+            SAMPLING_TOP_K => sampling.top_k = whole(value)?,
+            SAMPLING_TOP_P => sampling.top_p = value,
+            SAMPLING_MIN_P => sampling.min_p = value,
+            SAMPLING_REPETITION_PENALTY => sampling.repetition_penalty = value,
             _ => return Err(Failure::new(Status::Input, format!("there is no setting {setting}, expected a MINRNN_SAMPLING_"))),
         }
         Ok(sampler.set_sampling(sampling)?)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use minrnn_stream::{SavedSessions, State, TableSessions, Workspace};
 
+use crate::constants::{ALL_ROWS, SESSION_BYTES, SESSION_ROWS};
 use crate::failure::{Failure, Result, guarded, valued};
 use crate::handles::{Named, Opaque, Table};
 use crate::model::{Loaded, MODELS, ModelHandle};
@@ -34,9 +35,6 @@ pub(crate) static SESSIONS: Table<Session> = Table::new();
 
 /// `minrnn_session` of the header.
 pub type SessionHandle = Opaque<State>;
-
-/// All rows of a session, where one is asked for.
-const ALL: usize = usize::MAX;
 
 impl Session {
     fn new(model: Arc<Loaded>, rows: usize) -> Result<Self> {
@@ -182,7 +180,7 @@ pub extern "C" fn minrnn_session_reset(session: *mut SessionHandle, row: usize) 
     guarded(|| {
         let mut session = SESSIONS.exclusive(session.addr())?;
         match row {
-            ALL => (0..session.all.len()).try_for_each(|row| session.reset(row)),
+            ALL_ROWS => (0..session.all.len()).try_for_each(|row| session.reset(row)),
             row => session.reset(row),
         }
     })
@@ -213,8 +211,8 @@ pub extern "C" fn minrnn_session_size(session: *const SessionHandle, what: i32) 
     valued(0, || {
         let session = SESSIONS.shared(session.addr())?;
         match what {
-            0 => Ok(session.all.len()),
-            1 => Ok(session.bytes()),
+            SESSION_ROWS => Ok(session.all.len()),
+            SESSION_BYTES => Ok(session.bytes()),
             _ => Err(Failure::new(Status::Input, format!("there is no size {what} of a session, expected a MINRNN_SESSION_"))),
         }
     })

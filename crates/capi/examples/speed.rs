@@ -1,0 +1,103 @@
+//! How fast a packed model runs from C beside the runtime in Rust, round by round in one run: `examples/speed.c`, linked with the shared library,
+//! and the same steps here. Needs a C compiler.
+//!
+//! ```sh
+//! cargo build --release -p minrnn-capi
+//! cargo run --release -p minrnn-capi --example speed -- MODEL [ROUNDS]
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use minrnn_stream::{PackedModel, TableSessions, Workspace};
+
+const ROUND: Duration = Duration::from_millis(500);
+const STEPS: u32 = 64;
+
+fn main() {
+    let mut arguments = std::env::args();
+    let program = arguments.next().unwrap_or_default();
+    let path = PathBuf::from(arguments.next().unwrap_or_else(|| panic!("usage: {program} MODEL [ROUNDS]")));
+    let rounds: usize = arguments.next().map_or(9, |rounds| rounds.parse().expect("a number of rounds"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let in_c = compiled(folder.path());
+    let packed = PackedModel::read(&path).unwrap_or_else(|error| panic!("{error}"));
+    let mut steps = steps_of(packed);
+    let (mut here, mut there) = (Vec::new(), Vec::new());
+    round(&mut steps);
+    for _ in 0..rounds {
+        here.push(round(&mut steps));
+        let output = Command::new(&in_c).arg(&path).arg("1").output().expect("the program in C runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        there.push(String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number"));
+    }
+    println!("machine: {}, 1 thread; commit {}", machine(), said(Command::new("git").args(["rev-parse", "--short", "HEAD"])));
+    println!("{}: steps in a second, {rounds} rounds of {ROUND:?} in turn", path.display());
+    for (name, found) in [("Rust", &mut here), ("C", &mut there)] {
+        found.sort_by(f64::total_cmp);
+        println!("{name:5} median {:10.0}  slowest {:10.0}  fastest {:10.0}", found[rounds / 2], found[0], found[rounds - 1]);
+    }
+    println!("C / Rust: {:.3} of medians, {:.3} of fastest", there[rounds / 2] / here[rounds / 2], there[rounds - 1] / here[rounds - 1]);
+}
+
+/// The program in C, linked with the shared library beside this one.
+fn compiled(folder: &Path) -> PathBuf {
+    let examples = std::env::current_exe().expect("a program has a path");
+    let library = examples.parent().and_then(Path::parent).expect("it lies in target/release/examples").join("libminrnn_capi.so");
+    let named = folder.join(format!("libminrnn.so.{}", env!("CARGO_PKG_VERSION").rsplit_once('.').expect("three numbers").0));
+    std::fs::copy(&library, &named).unwrap_or_else(|error| panic!("{}: {error}; cargo build --release -p minrnn-capi", library.display()));
+    let (source, out) = (Path::new(env!("CARGO_MANIFEST_DIR")), folder.join("speed"));
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c11", "-O2"]).arg(source.join("examples/speed.c")).arg("-I").arg(source.join("include"));
+    cc.arg(&named).arg(format!("-Wl,-rpath,{}", folder.display())).arg("-o").arg(&out);
+    assert!(cc.status().expect("there is a C compiler").success());
+    out
+}
+
+/// Does as many steps as it is told.
+type Steps = Box<dyn FnMut(u32)>;
+
+fn steps_of(PackedModel { model, table, .. }: PackedModel) -> Steps {
+    if let Some(task) = table {
+        let mut sessions = TableSessions::new(&model, &task, 1).expect("there is room");
+        sessions.set_threads(1);
+        let mut values = vec![0.0; task.columns().len()];
+        return Box::new(move |n| {
+            for i in 0..n {
+                values[0] = 0.1 * f64::from(i);
+                sessions.step(&model, &task, &[0], &values).expect("the row can be read");
+            }
+        });
+    }
+    let (mut state, mut workspace, mut token) = (model.init_state(1).expect("there is room"), Workspace::new(), 0);
+    workspace.set_threads(1);
+    let mut outputs = vec![0.0; model.outputs()];
+    Box::new(move |n| {
+        for _ in 0..n {
+            token = (token * 31 + 7) % model.vocab_size() as u32;
+            model.step(&[token], &mut state, &mut outputs, &mut workspace).expect("the token is known");
+        }
+    })
+}
+
+/// Steps in a second.
+fn round(steps: &mut Steps) -> f64 {
+    let (start, mut n) = (Instant::now(), 0u32);
+    while start.elapsed() < ROUND {
+        steps(STEPS);
+        n += STEPS;
+    }
+    f64::from(n) / start.elapsed().as_secs_f64()
+}
+
+fn machine() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = info.lines().find_map(|line| line.strip_prefix("model name")).and_then(|line| line.split_once(": "));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("{}, {cores} cores", name.map_or("of an unknown kind", |(_, name)| name))
+}
+
+fn said(command: &mut Command) -> String {
+    command.output().map_or_else(|_| "unknown".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

@@ -1,0 +1,206 @@
+//! Packed models with drawn weights, and the C functions under names that fail loudly.
+#![allow(dead_code, reason = "every test file uses a part of it")]
+
+use std::ffi::CStr;
+use std::path::PathBuf;
+
+use minrnn_capi::*;
+use minrnn_model::{
+    Classifier, Forecaster, Missing, MixerKind, ModelConfig, Normalization, Scaling, Section, TableTask, Tokenizer, Transform,
+    WeightFormat, Weights, write_safetensors,
+};
+use minrnn_stream::PackedModel;
+
+/// The text that the vocabulary of characters is made of.
+pub const ALPHABET: &str = "\n abcdeé日🦀";
+
+/// Numbers in [−1, 1) from a seed.
+pub struct Numbers(u64);
+
+impl Numbers {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn next(&mut self) -> f32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    }
+}
+
+/// A packed model with weights drawn from `seed`, and the folder that its file `model.minrnn` lies in.
+pub struct Packed {
+    pub folder: tempfile::TempDir,
+    pub bytes: Vec<u8>,
+}
+
+impl Packed {
+    pub fn new(config: &ModelConfig, sections: &[Section<'_>], seed: u64) -> Self {
+        let (folder, mut numbers) = (tempfile::tempdir().unwrap(), Numbers::new(seed));
+        let tensors = config.checked().unwrap().tensors().into_iter().map(|tensor| {
+            let values: Vec<f32> = (0..tensor.elements()).map(|_| numbers.next() * 0.7).collect();
+            (tensor.name, tensor.shape, values.into())
+        });
+        let weights = folder.path().join("drawn.safetensors");
+        write_safetensors(&weights, tensors.collect::<Vec<_>>(), None).unwrap();
+        let path = folder.path().join("model.minrnn");
+        PackedModel::write(&path, config, &mut Weights::read(&weights).unwrap(), WeightFormat::Bf16, sections).unwrap();
+        let bytes = std::fs::read(path).unwrap();
+        Self { folder, bytes }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("model.minrnn")
+    }
+
+    pub fn in_rust(&self) -> PackedModel {
+        PackedModel::from_bytes(&self.bytes).unwrap()
+    }
+
+    pub fn in_c(&self) -> *mut ModelHandle {
+        let mut model = std::ptr::null_mut();
+        // SAFETY: a buffer and its length.
+        ok(unsafe { minrnn_model_from_memory(self.bytes.as_ptr(), self.bytes.len(), &mut model) });
+        model
+    }
+}
+
+/// Characters, read by a mixer.
+pub fn text_model(mixer: MixerKind, seed: u64) -> Packed {
+    let tokenizer = Tokenizer::characters_of(ALPHABET);
+    let config = ModelConfig { mixer, ..text_config(tokenizer.vocab_size()) };
+    Packed::new(&config, &[Section::tokenizer(tokenizer.to_json().unwrap().as_bytes())], seed)
+}
+
+pub fn byte_model(seed: u64) -> Packed {
+    Packed::new(&text_config(256), &[Section::tokenizer(Tokenizer::Byte.to_json().unwrap().as_bytes())], seed)
+}
+
+fn text_config(vocab_size: usize) -> ModelConfig {
+    ModelConfig { vocab_size, d_model: 16, n_layers: 2, n_heads: 2, d_state: 4, max_seq_len: 12, conv: true, ..Default::default() }
+}
+
+fn values_config(input_width: usize, n_outputs: usize) -> ModelConfig {
+    ModelConfig { input_width, n_outputs, d_model: 16, n_layers: 1, ..Default::default() }
+}
+
+/// Numbers without a description.
+pub fn value_model(seed: u64) -> Packed {
+    Packed::new(&values_config(3, 2), &[], seed)
+}
+
+/// Three classes of two columns, in which nothing may be missing.
+pub fn classifier(seed: u64) -> Packed {
+    let task = TableTask::Classify(Classifier {
+        columns: vec!["heat".into(), "noise".into()],
+        group: "machine".into(),
+        target: "state".into(),
+        time: None,
+        classes: vec!["good".into(), "worn".into(), "broken".into()],
+        normalization: Normalization { mean: vec![20.0, 0.5], deviation: vec![5.0, 0.2] },
+        missing: Missing::Error,
+    });
+    Packed::new(&values_config(2, 3), &[Section::table(&serde_json_bytes(&task))], seed)
+}
+
+/// Two quantiles and the median of the next four values, relative to the level of the series; numbers may be missing.
+pub fn forecaster(seed: u64) -> Packed {
+    let one = || Normalization { mean: vec![0.0], deviation: vec![1.0] };
+    let task = TableTask::Forecast(Forecaster {
+        columns: vec!["load".into()],
+        group: None,
+        target: vec!["load".into()],
+        time: None,
+        horizon: 4,
+        season: 0,
+        normalization: one(),
+        target_normalization: one(),
+        scaling: Scaling::Level { transforms: vec![Transform::Log1p], span: 5, lags: vec![2] },
+        missing: Missing::Mask,
+        of_table: Some(Normalization { mean: vec![50.0], deviation: vec![20.0] }),
+        quantiles: vec![0.1, 0.5, 0.9],
+    });
+    Packed::new(&values_config(3, 12), &[Section::table(&serde_json_bytes(&task))], seed)
+}
+
+fn serde_json_bytes(task: &TableTask) -> Vec<u8> {
+    serde_json::to_vec(task).unwrap()
+}
+
+/// The sentence of the last refusal.
+pub fn sentence() -> String {
+    // SAFETY: the library's own text.
+    unsafe { CStr::from_ptr(minrnn_last_error()) }.to_str().unwrap().to_owned()
+}
+
+#[track_caller]
+pub fn ok(status: Status) {
+    assert_eq!(status, Status::Ok, "{}", sentence());
+}
+
+/// Checks that a call was refused so, with words of a sentence.
+#[track_caller]
+pub fn refused(status: Status, expected: Status, words: &str) {
+    assert!(status == expected && sentence().contains(words), "{status:?}: {}", sentence());
+}
+
+pub fn session(model: *const ModelHandle, rows: usize) -> *mut SessionHandle {
+    let mut session = std::ptr::null_mut();
+    // SAFETY: there is room for a pointer.
+    ok(unsafe { minrnn_session_new(model, rows, &mut session) });
+    session
+}
+
+pub fn forked(session: *const SessionHandle) -> *mut SessionHandle {
+    let mut other = std::ptr::null_mut();
+    // SAFETY: there is room for a pointer.
+    ok(unsafe { minrnn_session_fork(session, &mut other) });
+    other
+}
+
+pub fn saved(session: *const SessionHandle) -> Vec<u8> {
+    let mut len = 0;
+    // SAFETY: no buffer, then one of that length.
+    ok(unsafe { minrnn_session_save(session, std::ptr::null_mut(), 0, &mut len) });
+    let mut bytes = vec![0; len];
+    // SAFETY: as above.
+    ok(unsafe { minrnn_session_save(session, bytes.as_mut_ptr(), len, &mut len) });
+    bytes
+}
+
+pub fn restore(model: *const ModelHandle, bytes: &[u8]) -> (Status, *mut SessionHandle) {
+    let mut session = std::ptr::null_mut();
+    // SAFETY: a buffer and its length.
+    let status = unsafe { minrnn_session_restore(model, bytes.as_ptr(), bytes.len(), &mut session) };
+    (status, session)
+}
+
+/// The pointer and the length of `rows`; of none at all where there are none.
+fn listed(rows: &[usize]) -> (*const usize, usize) {
+    if rows.is_empty() { (std::ptr::null(), 0) } else { (rows.as_ptr(), rows.len()) }
+}
+
+pub fn step_tokens(session: *mut SessionHandle, rows: &[usize], tokens: &[u32], outputs: &mut [f32]) -> Status {
+    let (list, n) = listed(rows);
+    // SAFETY: buffers and their lengths.
+    unsafe { minrnn_step_tokens(session, list, n, tokens.as_ptr(), tokens.len(), outputs.as_mut_ptr(), outputs.len()) }
+}
+
+pub fn step_values(session: *mut SessionHandle, rows: &[usize], values: &[f32], outputs: &mut [f32]) -> Status {
+    let (list, n) = listed(rows);
+    // SAFETY: buffers and their lengths.
+    unsafe { minrnn_step_values(session, list, n, values.as_ptr(), values.len(), outputs.as_mut_ptr(), outputs.len()) }
+}
+
+pub fn table_step(session: *mut SessionHandle, rows: &[usize], values: &[f64], predictions: &mut [f64]) -> Status {
+    let (list, n) = listed(rows);
+    // SAFETY: buffers and their lengths.
+    unsafe { minrnn_table_step(session, list, n, values.as_ptr(), values.len(), predictions.as_mut_ptr(), predictions.len()) }
+}
+
+pub fn prefill(session: *mut SessionHandle, row: usize, tokens: &[u32], outputs: &mut [f32]) -> Status {
+    // SAFETY: buffers and their lengths.
+    unsafe { minrnn_prefill_tokens(session, row, tokens.as_ptr(), tokens.len(), outputs.as_mut_ptr(), outputs.len()) }
+}
