@@ -1,9 +1,9 @@
 /*
  * How fast a packed model runs by these functions, on one thread.
  *
- *     speed MODEL [ROUNDS]
+ *     yes 1000 | head -n 9 | ./speed MODEL
  *
- * A round is half a second of steps. Prints a line for each: steps in a second.
+ * Does as many steps as each line says, and prints the seconds that they took.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <minrnn.h>
@@ -11,9 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-
-enum { STEPS = 64 };
-static const double ROUND = 0.5;
 
 static void check(minrnn_status status)
 {
@@ -34,10 +31,11 @@ int main(int argc, char **argv)
 {
     minrnn_model *model;
     minrnn_session *session;
-    int rounds = argc > 2 ? atoi(argv[2]) : 5;
+    uint32_t token = 0;
+    long steps;
 
-    if (argc < 2 || rounds < 1) {
-        fprintf(stderr, "usage: %s MODEL [ROUNDS]\n", argv[0]);
+    if (argc != 2) {
+        fprintf(stderr, "usage: %s MODEL\n", argv[0]);
         return 2;
     }
     check(minrnn_model_open(argv[1], &model));
@@ -51,26 +49,19 @@ int main(int argc, char **argv)
         fprintf(stderr, "expected a model of tokens or of a table\n");
         return 1;
     }
-    /* The first round warms up. */
-    for (int round = 0; round <= rounds; round++) {
-        double start = seconds(), taken;
-        uint32_t token = 0;
-        long steps = 0;
-        do {
-            for (int i = 0; i < STEPS; i++) {
-                if (vocab > 0) {
-                    token = (token * 31 + 7) % (uint32_t)vocab;
-                    check(minrnn_step_tokens(session, NULL, 0, &token, 1, outputs, n_outputs));
-                } else {
-                    values[0] = 0.1 * i;
-                    check(minrnn_table_step(session, NULL, 0, values, n_columns, predictions, n_outputs));
-                }
+    while (scanf("%ld", &steps) == 1) {
+        double start = seconds();
+        for (long i = 0; i < steps; i++) {
+            if (vocab > 0) {
+                token = (token * 31 + 7) % (uint32_t)vocab;
+                check(minrnn_step_tokens(session, NULL, 0, &token, 1, outputs, n_outputs));
+            } else {
+                values[0] = 0.1 * (double)(i % 64);
+                check(minrnn_table_step(session, NULL, 0, values, n_columns, predictions, n_outputs));
             }
-            steps += STEPS;
-            taken = seconds() - start;
-        } while (taken < ROUND);
-        if (round > 0)
-            printf("%.1f\n", (double)steps / taken);
+        }
+        printf("%.9f\n", seconds() - start);
+        fflush(stdout);
     }
     free(predictions);
     free(values);

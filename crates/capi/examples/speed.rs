@@ -1,44 +1,69 @@
-//! How fast a packed model runs from C beside the runtime in Rust, round by round in one run: `examples/speed.c`, linked with the shared library,
-//! and the same steps here. Needs a C compiler.
+//! How fast a packed model runs from C beside the runtime in Rust, in short rounds that take turns in one run: `examples/speed.c`, linked with the
+//! shared library, and the same steps here. Needs a C compiler.
 //!
 //! ```sh
 //! cargo build --release -p minrnn-capi
 //! cargo run --release -p minrnn-capi --example speed -- MODEL [ROUNDS]
 //! ```
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Instant;
 
 use minrnn_stream::{PackedModel, TableSessions, Workspace};
 
-const ROUND: Duration = Duration::from_millis(500);
-const STEPS: u32 = 64;
+/// Seconds of a round: most of them pass without another program in between.
+const ROUND: f64 = 0.002;
 
 fn main() {
     let mut arguments = std::env::args();
     let program = arguments.next().unwrap_or_default();
     let path = PathBuf::from(arguments.next().unwrap_or_else(|| panic!("usage: {program} MODEL [ROUNDS]")));
-    let rounds: usize = arguments.next().map_or(9, |rounds| rounds.parse().expect("a number of rounds"));
+    let rounds: usize = arguments.next().map_or(1001, |rounds| rounds.parse().expect("a number of rounds"));
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let in_c = compiled(folder.path());
-    let packed = PackedModel::read(&path).unwrap_or_else(|error| panic!("{error}"));
-    let mut steps = steps_of(packed);
-    let (mut here, mut there) = (Vec::new(), Vec::new());
-    round(&mut steps);
-    for _ in 0..rounds {
-        here.push(round(&mut steps));
-        let output = Command::new(&in_c).arg(&path).arg("1").output().expect("the program in C runs");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        there.push(String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number"));
+    let mut child = Command::new(compiled(folder.path()))
+        .arg(&path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program in C runs");
+    let mut pipes = (child.stdin.take().expect("a pipe"), BufReader::new(child.stdout.take().expect("a pipe")));
+    let mut steps = steps_of(PackedModel::read(&path).unwrap_or_else(|error| panic!("{error}")));
+    let mut n = 1;
+    while in_rust(&mut steps, n) < ROUND {
+        n *= 2;
     }
+    in_c(&mut pipes, n);
+    let (mut here, mut there) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        here.push(f64::from(n) / in_rust(&mut steps, n));
+        there.push(f64::from(n) / in_c(&mut pipes, n));
+    }
+    drop(pipes);
+    assert!(child.wait().expect("it ends").success());
     println!("machine: {}, 1 thread; commit {}", machine(), said(Command::new("git").args(["rev-parse", "--short", "HEAD"])));
-    println!("{}: steps in a second, {rounds} rounds of {ROUND:?} in turn", path.display());
+    println!("{}: steps in a second, {rounds} rounds of {n} steps in turn", path.display());
     for (name, found) in [("Rust", &mut here), ("C", &mut there)] {
         found.sort_by(f64::total_cmp);
         println!("{name:5} median {:10.0}  slowest {:10.0}  fastest {:10.0}", found[rounds / 2], found[0], found[rounds - 1]);
     }
     println!("C / Rust: {:.3} of medians, {:.3} of fastest", there[rounds / 2] / here[rounds / 2], there[rounds - 1] / here[rounds - 1]);
+}
+
+/// Seconds of `n` steps of the program in C.
+fn in_c((input, output): &mut (ChildStdin, BufReader<ChildStdout>), n: u32) -> f64 {
+    writeln!(input, "{n}").and_then(|()| input.flush()).expect("it reads");
+    let mut line = String::new();
+    output.read_line(&mut line).expect("it answers");
+    line.trim().parse().expect("it answers by a number")
+}
+
+/// Seconds of `n` steps here.
+fn in_rust(steps: &mut Steps, n: u32) -> f64 {
+    let start = Instant::now();
+    steps(n);
+    start.elapsed().as_secs_f64()
 }
 
 /// The program in C, linked with the shared library beside this one.
@@ -65,7 +90,7 @@ fn steps_of(PackedModel { model, table, .. }: PackedModel) -> Steps {
         let mut values = vec![0.0; task.columns().len()];
         return Box::new(move |n| {
             for i in 0..n {
-                values[0] = 0.1 * f64::from(i);
+                values[0] = 0.1 * f64::from(i % 64);
                 sessions.step(&model, &task, &[0], &values).expect("the row can be read");
             }
         });
@@ -79,16 +104,6 @@ fn steps_of(PackedModel { model, table, .. }: PackedModel) -> Steps {
             model.step(&[token], &mut state, &mut outputs, &mut workspace).expect("the token is known");
         }
     })
-}
-
-/// Steps in a second.
-fn round(steps: &mut Steps) -> f64 {
-    let (start, mut n) = (Instant::now(), 0u32);
-    while start.elapsed() < ROUND {
-        steps(STEPS);
-        n += STEPS;
-    }
-    f64::from(n) / start.elapsed().as_secs_f64()
 }
 
 fn machine() -> String {

@@ -37,9 +37,12 @@ fn mark<T: Named>(generation: usize) -> usize {
     generation << KIND_BITS | T::KIND
 }
 
+/// Slots that stay where they are.
+type Segment<T> = Box<[RwLock<Slot<T>>]>;
+
 /// The objects of one kind.
 pub(crate) struct Table<T> {
-    segments: [OnceLock<Box<[RwLock<Slot<T>>]>>; SEGMENTS],
+    segments: [OnceLock<Segment<T>>; SEGMENTS],
     free: Mutex<Free>,
 }
 

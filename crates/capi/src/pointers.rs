@@ -1,7 +1,5 @@
 //! The caller's buffers: pointers and lengths that are checked before they are believed.
 
-use std::ffi::{CStr, c_char};
-
 use crate::failure::{Failure, Result};
 use crate::status::Status;
 
@@ -52,10 +50,10 @@ pub(crate) fn expect_place<T>(name: &str, place: *mut T) -> Result<()> {
 /// # Safety
 /// Where it is not null, there is such a text.
 #[cfg(feature = "std")]
-pub(crate) unsafe fn text<'a>(name: &str, pointer: *const c_char) -> Result<&'a CStr> {
+pub(crate) unsafe fn text<'a>(name: &str, pointer: *const std::ffi::c_char) -> Result<&'a std::ffi::CStr> {
     check(name, pointer, 1)?;
     // SAFETY: it is not null, and the caller promises the rest.
-    Ok(unsafe { CStr::from_ptr(pointer) })
+    Ok(unsafe { std::ffi::CStr::from_ptr(pointer) })
 }
 
 /// Checks that what is read and what is written lie apart.

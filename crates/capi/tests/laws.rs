@@ -68,7 +68,7 @@ proptest! {
             prop_assert_eq!(bits(&found), bits(&expected));
         }
         ok(prefill(here, row, &prompt, &mut found));
-        ok(step_tokens(copy, &vec![row], &[1], &mut expected));
+        ok(step_tokens(copy, &[row], &[1], &mut expected));
         for session in [here, copy, again, each, other] {
             ok(minrnn_session_free(session));
         }
