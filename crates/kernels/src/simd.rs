@@ -28,6 +28,9 @@ pub enum Level {
     /// 64-bit Arm NEON.
     #[cfg(all(target_arch = "aarch64", feature = "std"))]
     Neon(pulp::aarch64::Neon),
+    /// WebAssembly's vectors of 128 bits, in a module that is compiled with them: a module cannot ask what its host has.
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    Simd128(pulp::wasm::Simd128),
 }
 
 impl Level {
@@ -42,6 +45,8 @@ impl Level {
         }
         #[cfg(all(target_arch = "aarch64", feature = "std"))]
         levels.extend(pulp::aarch64::Neon::try_new().map(Level::Neon));
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        levels.extend(pulp::wasm::Simd128::try_new().map(Level::Simd128));
         levels
     }
 
@@ -55,6 +60,8 @@ impl Level {
             Level::Avx512(_) => "avx512",
             #[cfg(all(target_arch = "aarch64", feature = "std"))]
             Level::Neon(_) => "neon",
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Level::Simd128(_) => "simd128",
         }
     }
 
@@ -73,9 +80,13 @@ impl Level {
         chosen::current()
     }
 
-    /// The level kernels use: without `std` nothing can be detected, so plain.
+    /// The level kernels use: without `std` nothing can be detected, so plain, but in WebAssembly what the module was compiled with.
     #[cfg(not(feature = "std"))]
     pub fn current() -> Level {
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        if let Some(simd) = pulp::wasm::Simd128::try_new() {
+            return Level::Simd128(simd);
+        }
         Level::Plain
     }
 
@@ -96,6 +107,8 @@ impl Level {
             Level::Avx512(simd) => Simd::vectorize(simd, kernel),
             #[cfg(all(target_arch = "aarch64", feature = "std"))]
             Level::Neon(simd) => Simd::vectorize(simd, kernel),
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Level::Simd128(simd) => Simd::vectorize(simd, kernel),
         }
     }
 }
@@ -255,6 +268,11 @@ pub fn dot_pairs<S: Simd>(_simd: S, a: S::u32s, b: S::u32s) -> S::u32s {
             }
         }
     }
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    if size_of::<S::u32s>() == 16 {
+        // SAFETY: the sizes are equal, and the module was compiled with this instruction.
+        return unsafe { transmute_copy(&core::arch::wasm32::i32x4_dot_i16x8(transmute_copy(&a), transmute_copy(&b))) };
+    }
     lane_by_lane::<S::u32s, S::u32s>(a, b, dot_of_word)
 }
 
@@ -280,6 +298,11 @@ pub fn signed_to_f32<S: Simd>(_simd: S, a: S::u32s) -> S::f32s {
                 _ => {}
             }
         }
+    }
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    if size_of::<S::u32s>() == 16 {
+        // SAFETY: the sizes are equal.
+        return unsafe { transmute_copy(&core::arch::wasm32::f32x4_convert_i32x4(transmute_copy(&a))) };
     }
     lane_by_lane::<S::u32s, S::f32s>(a, a, |a, _| (a as i32 as f32).to_bits())
 }

@@ -1,7 +1,8 @@
 //! No safe function reads or writes past a slice: each one of a table is called with sizes of 0, of 1, huge and wrapping ones, and with
 //! slices that are too short, too long or empty. It returns, or it panics with a sentence of its own.
 //!
-//! A new kernel is one more entry of [`functions`].
+//! A new kernel is one more entry of [`functions`]. The sizes are those of 64-bit targets.
+#![cfg(target_pointer_width = "64")]
 
 mod common;
 #[path = "sizes/functions.rs"]

@@ -411,14 +411,16 @@ fn bytes_that_do_not_fit_are_refused() {
             assert!(WeightMatrix::from_bytes(format, 20, 70, &bytes[..len]).is_none());
         }
         assert!(WeightMatrix::from_bytes(format, 20, 70, &[&bytes[..], &[0]].concat()).is_none());
+        // More elements than can be counted, and just more bytes than memory can have.
+        let [many, half] = [8, -1].map(|more: i32| 1 << (usize::BITS / 2).saturating_add_signed(more));
         for (outputs, inputs) in
-            [(usize::MAX, usize::MAX), (usize::MAX, 1), (1, usize::MAX), (1 << 40, 1 << 40), (usize::MAX, 0), (0, usize::MAX)]
+            [(usize::MAX, usize::MAX), (usize::MAX, 1), (1, usize::MAX), (many, many), (usize::MAX, 0), (0, usize::MAX)]
         {
             let refused = WeightMatrix::from_bytes(format, outputs, inputs, &bytes);
             assert!(refused.is_none(), "{} {outputs}x{inputs}", format.name());
         }
         assert_eq!(WeightMatrix::byte_len(format, usize::MAX, 2), None);
-        assert_eq!(WeightMatrix::byte_len(format, 1 << 31, 1 << 31).is_none(), matches!(format, WeightFormat::F32 | WeightFormat::Bf16));
+        assert_eq!(WeightMatrix::byte_len(format, half, half).is_none(), matches!(format, WeightFormat::F32 | WeightFormat::Bf16));
     }
 }
 
