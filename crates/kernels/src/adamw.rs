@@ -10,7 +10,7 @@
 
 use crate::grid::{self, SharedOut};
 use crate::shape::{Out, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd};
+use crate::simd::{self, Level, Simd, WithSimd, mul_add};
 use alloc::vec::Vec;
 use core::mem::MaybeUninit;
 
@@ -117,9 +117,9 @@ impl WithSimd for Update<'_> {
         for at in (0..self.parameters.len()).step_by(S::F32_LANES) {
             let g = simd.mul_f32s(simd::load(simd, self.gradients, at), splat(f.gradient));
             let m = simd.mul_f32s(simd::load(simd, first, at), splat(f.keep_1));
-            let m = simd.mul_add_e_f32s(g, splat(f.take_1), m);
+            let m = mul_add(simd, g, splat(f.take_1), m);
             let v = simd.mul_f32s(simd::load(simd, second, at), splat(f.keep_2));
-            let v = simd.mul_add_e_f32s(simd.mul_f32s(g, g), splat(f.take_2), v);
+            let v = mul_add(simd, simd.mul_f32s(g, g), splat(f.take_2), v);
             let divisor = simd.add_f32s(simd.sqrt_f32s(simd.mul_f32s(v, splat(f.second))), splat(f.eps));
             let step = simd.div_f32s(simd.mul_f32s(m, splat(f.rate)), divisor);
             let kept = simd.mul_f32s(simd::load(simd, self.parameters, at), splat(f.shrink));
@@ -165,7 +165,7 @@ impl WithSimd for Squares<'_> {
                     let at = at + k * S::F32_LANES;
                     if at < run.len() {
                         let x = simd::load(simd, run, at);
-                        *sum = simd.mul_add_e_f32s(x, x, *sum);
+                        *sum = mul_add(simd, x, x, *sum);
                     }
                 }
             }

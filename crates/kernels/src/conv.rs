@@ -24,7 +24,7 @@ use crate::grid::SharedOut;
 use crate::rows;
 use crate::segments::{RESET, Segments};
 use crate::shape::{Out, Shape, elements, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd, add_to, plus};
+use crate::simd::{self, Level, Simd, WithSimd, add_to, mul_add, plus};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::mem::MaybeUninit;
@@ -268,7 +268,7 @@ fn convolve<S: Simd>(simd: S, rows: &[&[f32]], taps: &[f32], bias: &[f32], y: Ou
     for at in (0..width).step_by(S::F32_LANES) {
         let mut sum = simd::load(simd, bias, at);
         for (j, row) in rows.iter().enumerate() {
-            sum = simd.mul_add_e_f32s(simd::load(simd, row, at), simd::load(simd, &taps[j * width..(j + 1) * width], at), sum);
+            sum = mul_add(simd, simd::load(simd, row, at), simd::load(simd, &taps[j * width..(j + 1) * width], at), sum);
         }
         simd::store(simd, y, at, sum);
     }
@@ -385,7 +385,7 @@ fn differentiate<S: Simd>(
         for (j, row) in rows.iter().enumerate() {
             let tap = j * width..(j + 1) * width;
             let row = simd::load(simd, row, at);
-            sum = simd.mul_add_e_f32s(row, simd::load(simd, &taps[tap.clone()], at), sum);
+            sum = mul_add(simd, row, simd::load(simd, &taps[tap.clone()], at), sum);
             if let Some(x) = x {
                 add_to(simd, &mut d_taps[tap], at, simd.mul_f32s(row, x));
             }

@@ -9,7 +9,7 @@
 use crate::grid::SharedOut;
 use crate::rows;
 use crate::shape::{Out, elements, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd};
+use crate::simd::{self, Level, Simd, WithSimd, mul_add};
 
 /// What is dropped or added.
 #[derive(Debug, Clone, Copy)]
@@ -219,7 +219,7 @@ impl Stretch for Forward<'_> {
             }
             let factor = simd::load(simd, factors, i);
             let value = match residual {
-                Some(residual) => simd.mul_add_e_f32s(u, factor, simd::load(simd, residual, i)),
+                Some(residual) => mul_add(simd, u, factor, simd::load(simd, residual, i)),
                 None => simd.mul_f32s(u, factor),
             };
             simd::store(simd, y, i, value);

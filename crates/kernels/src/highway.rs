@@ -4,7 +4,7 @@
 
 use crate::rows::{self, Formula, Input, Output};
 use crate::shape::{Out, elements, expect_len};
-use crate::simd::{Simd, sigmoid_pair};
+use crate::simd::{Simd, mul_add, sigmoid_pair};
 
 /// What is mixed, all `[rows, width]`, the biases `[width]`; a bias that is `None` is 0.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +82,7 @@ pub fn backward(rows: usize, width: usize, inputs: Inputs, d_y: &[f32], d: Gradi
 #[inline(always)]
 pub fn mixture<S: Simd>(simd: S, gate: S::f32s, value: S::f32s, x: S::f32s) -> S::f32s {
     let [share, rest] = sigmoid_pair(simd, gate);
-    simd.mul_add_e_f32s(share, value, simd.mul_f32s(rest, x))
+    mul_add(simd, share, value, simd.mul_f32s(rest, x))
 }
 
 #[derive(Clone, Copy)]

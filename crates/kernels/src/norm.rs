@@ -11,7 +11,7 @@
 use crate::grid::SharedOut;
 use crate::rows::{self, load_or};
 use crate::shape::{Out, elements, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd, add_to, load, plus};
+use crate::simd::{self, Level, Simd, WithSimd, add_to, load, mul_add, plus};
 use core::ops::Range;
 
 /// How a part of a row is measured.
@@ -127,14 +127,14 @@ pub(crate) fn sum<S: Simd, const SQUARES: bool>(simd: S, row: &[f32], centre: f3
     for at in (0..whole).step_by(4 * lanes) {
         for (k, sum) in sums.iter_mut().enumerate() {
             let d = simd.sub_f32s(load(simd, row, at + k * lanes), c);
-            *sum = if SQUARES { simd.mul_add_e_f32s(d, d, *sum) } else { simd.add_f32s(*sum, d) };
+            *sum = if SQUARES { mul_add(simd, d, d, *sum) } else { simd.add_f32s(*sum, d) };
         }
     }
     for at in (whole..row.len()).step_by(lanes) {
         // Lanes past the end must be 0 after the subtraction.
         let x = if centre == 0.0 { load(simd, row, at) } else { load_or(simd, row, at, centre) };
         let d = simd.sub_f32s(x, c);
-        sums[0] = if SQUARES { simd.mul_add_e_f32s(d, d, sums[0]) } else { simd.add_f32s(sums[0], d) };
+        sums[0] = if SQUARES { mul_add(simd, d, d, sums[0]) } else { simd.add_f32s(sums[0], d) };
     }
     let [a, b, c, d] = sums;
     simd.reduce_sum_f32s(simd.add_f32s(simd.add_f32s(a, b), simd.add_f32s(c, d)))
@@ -165,7 +165,7 @@ impl<N: Norm> WithSimd for Forward<'_, N> {
             for at in (0..width).step_by(S::F32_LANES) {
                 let u = simd.mul_f32s(simd.sub_f32s(load(simd, x, at), centre), inverse);
                 let shift = if N::AROUND_ONE { u } else { load(simd, shift, at) };
-                simd::store(simd, y, at, simd.mul_add_e_f32s(u, load(simd, gain, at), shift));
+                simd::store(simd, y, at, mul_add(simd, u, load(simd, gain, at), shift));
             }
         }
     }
@@ -174,7 +174,7 @@ impl<N: Norm> WithSimd for Forward<'_, N> {
 /// s δ.
 #[inline(always)]
 fn scaled<S: Simd, N: Norm>(simd: S, d: S::f32s, gain: S::f32s) -> S::f32s {
-    simd.mul_add_e_f32s(d, gain, if N::AROUND_ONE { d } else { simd.splat_f32s(0.0) })
+    mul_add(simd, d, gain, if N::AROUND_ONE { d } else { simd.splat_f32s(0.0) })
 }
 
 struct Backward<'a, N> {
@@ -211,7 +211,7 @@ impl<N: Norm> WithSimd for Backward<'_, N> {
                 let d = load(simd, d_y, at);
                 let scaled = scaled::<S, N>(simd, d, load(simd, gain, at));
                 mean = simd.add_f32s(mean, scaled);
-                along = simd.mul_add_e_f32s(scaled, u, along);
+                along = mul_add(simd, scaled, u, along);
                 add_to(simd, d_gain, at, simd.mul_f32s(d, u));
                 if !N::AROUND_ONE {
                     add_to(simd, d_shift, at, d);

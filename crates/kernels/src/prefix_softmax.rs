@@ -27,7 +27,7 @@
 use crate::grid::{self, SharedOut};
 use crate::segments::{RESET, Segments};
 use crate::shape::{Out, Shape, elements, expect_len};
-use crate::simd::{Level, Simd, WithSimd, load, put, store};
+use crate::simd::{Level, Simd, WithSimd, load, mul_add, put, store};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 
@@ -249,7 +249,7 @@ impl WithSimd for Forward<'_> {
             let (z, v) = (simd.splat_f32s(z), &inputs.values[problem.value(b, head, t)..][..width]);
             for at in (0..width).step_by(S::F32_LANES) {
                 let old = load(simd, &mean, at);
-                let new = simd.mul_add_e_f32s(z, simd.sub_f32s(load(simd, v, at), old), old);
+                let new = mul_add(simd, z, simd.sub_f32s(load(simd, v, at), old), old);
                 put(simd, &mut mean, at, new);
                 store(simd, y, at, new);
             }
@@ -304,7 +304,7 @@ impl WithSimd for Backward<'_> {
             for at in (0..width).step_by(S::F32_LANES) {
                 let total = crate::simd::plus(simd, load(simd, &gradient, at), d_y, at);
                 let distance = simd.sub_f32s(load(simd, v, at), load(simd, before, at));
-                along = simd.mul_add_e_f32s(total, distance, along);
+                along = mul_add(simd, total, distance, along);
                 store(simd, d_v, at, simd.mul_f32s(share, total));
                 put(simd, &mut gradient, at, simd.mul_f32s(rest, total));
             }

@@ -11,7 +11,7 @@
 use crate::grid::SharedOut;
 use crate::rows;
 use crate::shape::{Out, elements, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd};
+use crate::simd::{self, Level, Simd, WithSimd, mul_add};
 use alloc::{vec, vec::Vec};
 
 /// Base of the angles.
@@ -144,7 +144,7 @@ impl WithSimd for Turn<'_> {
                     let cosine = simd::load(simd, cosines, at);
                     let sine = simd.mul_f32s(simd::load(simd, sines, at), direction);
                     simd::store(simd, y_a, at, simd.sub_f32s(simd.mul_f32s(a, cosine), simd.mul_f32s(b, sine)));
-                    simd::store(simd, y_b, at, simd.mul_add_e_f32s(b, cosine, simd.mul_f32s(a, sine)));
+                    simd::store(simd, y_b, at, mul_add(simd, b, cosine, simd.mul_f32s(a, sine)));
                 }
             }
             for (y, &x) in y_rest.iter_mut().zip(x_rest) {

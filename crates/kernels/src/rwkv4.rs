@@ -33,7 +33,7 @@ use crate::grid::{self, SharedOut};
 use crate::rows::combine;
 use crate::segments::{RESET, Segments};
 use crate::shape::{Out, Shape, as_out, elements, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd, load, put, sigmoid_pair, store};
+use crate::simd::{self, Level, Simd, WithSimd, load, mul_add, put, sigmoid_pair, store};
 use crate::stepwise::flush;
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
@@ -257,7 +257,7 @@ fn advance<S: Simd>(simd: S, [k, v, u, w]: [S::f32s; 4], [a, l, lost]: [S::f32s;
     let (larger, more) = (simd.select_f32s(positive, k, l), simd.select_f32s(positive, more, grown));
     let next = simd.add_f32s(larger, more);
     let lost = simd.sub_f32s(more, simd.sub_f32s(next, larger));
-    (simd.mul_add_e_f32s(s, distance, a), [simd.mul_add_e_f32s(z, distance, a), next, lost])
+    (mul_add(simd, s, distance, a), [mul_add(simd, z, distance, a), next, lost])
 }
 
 /// ln(1 + e) for e in [0, 1]. Where e is small, 1 + e would lose its digits, and many small weights would not count.
@@ -265,7 +265,7 @@ fn advance<S: Simd>(simd: S, [k, v, u, w]: [S::f32s; 4], [a, l, lost]: [S::f32s;
 fn ln_one_plus<S: Simd>(simd: S, e: S::f32s) -> S::f32s {
     let one = simd.splat_f32s(1.0);
     let small = simd.less_than_f32s(e, simd.splat_f32s(1e-3));
-    let series = simd.mul_add_e_f32s(simd.mul_f32s(e, e), simd.splat_f32s(-0.5), e);
+    let series = mul_add(simd, simd.mul_f32s(e, e), simd.splat_f32s(-0.5), e);
     simd.select_f32s(small, series, simd::ln(simd, simd.add_f32s(one, e)))
 }
 
@@ -460,21 +460,21 @@ impl Backward<'_> {
             let [z, not_z] = sigmoid_pair(simd, simd.sub_f32s(ahead, load(simd, w, at)));
             let [gate, not_gate] = sigmoid_pair(simd, load(simd, r, at));
             let d_gated = d_y.map_or(zero, |d| load(simd, d, at));
-            let y = simd.mul_add_e_f32s(s, distance, a);
+            let y = mul_add(simd, s, distance, a);
             store(simd, d_r, at, simd.mul_f32s(simd.mul_f32s(d_gated, y), simd.mul_f32s(gate, not_gate)));
             let d_y = simd.mul_f32s(d_gated, gate);
             let (d_a, d_l) = (load(simd, d_mean, at), load(simd, d_log_weight, at));
             let d_s = simd.mul_f32s(simd.mul_f32s(s, not_s), simd.mul_f32s(distance, d_y));
             let d_z = simd.mul_f32s(simd.mul_f32s(z, not_z), simd.mul_f32s(distance, d_a));
             let both = simd.add_f32s(d_s, d_z);
-            store(simd, d_k, at, simd.mul_add_e_f32s(z, d_l, both));
-            store(simd, d_v, at, simd.mul_add_e_f32s(s, d_y, simd.mul_f32s(z, d_a)));
+            store(simd, d_k, at, mul_add(simd, z, d_l, both));
+            store(simd, d_v, at, mul_add(simd, s, d_y, simd.mul_f32s(z, d_a)));
             let faded = simd.mul_f32s(not_z, d_l);
             let d_w_new = simd.add_f32s(load(simd, d_w, at), simd.sub_f32s(faded, d_z));
             put(simd, d_w, at, d_w_new);
             let d_u_new = simd.add_f32s(load(simd, d_u, at), d_s);
             put(simd, d_u, at, d_u_new);
-            put(simd, d_mean, at, simd.mul_add_e_f32s(not_s, d_y, simd.mul_f32s(not_z, d_a)));
+            put(simd, d_mean, at, mul_add(simd, not_s, d_y, simd.mul_f32s(not_z, d_a)));
             put(simd, d_log_weight, at, simd.sub_f32s(faded, both));
         }
     }

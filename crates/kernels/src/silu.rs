@@ -5,7 +5,7 @@
 use crate::activation::{self, Activation};
 use crate::rows::{Input, flat};
 use crate::shape::{Out, expect_len};
-use crate::simd::{Simd, sigmoid};
+use crate::simd::{Simd, mul_add, sigmoid};
 
 /// y = x σ(x), element by element.
 ///
@@ -37,7 +37,7 @@ pub fn backward(x: &[f32], d_y: [Option<&[f32]>; 2], d_x: Out) {
 pub fn silu<S: Simd>(simd: S, x: S::f32s) -> (S::f32s, S::f32s) {
     let gate = sigmoid(simd, x);
     let value = simd.mul_f32s(x, gate);
-    (value, simd.mul_add_e_f32s(value, simd.sub_f32s(simd.splat_f32s(1.0), gate), gate))
+    (value, mul_add(simd, value, simd.sub_f32s(simd.splat_f32s(1.0), gate), gate))
 }
 
 /// [`silu`] as an activation.

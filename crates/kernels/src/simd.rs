@@ -10,6 +10,7 @@
 
 use crate::shape::as_out;
 use core::mem::MaybeUninit;
+#[cfg(any(feature = "std", not(all(target_arch = "wasm32", target_feature = "simd128"))))]
 use pulp::Scalar128b;
 pub use pulp::{Simd, WithSimd};
 
@@ -17,7 +18,9 @@ pub use pulp::{Simd, WithSimd};
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Level {
-    /// No instruction beyond the target's baseline.
+    /// No instruction beyond the target's baseline. A module of WebAssembly with vectors and without `std` has no room for it: there it could
+    /// not be chosen.
+    #[cfg(any(feature = "std", not(all(target_arch = "wasm32", target_feature = "simd128"))))]
     Plain,
     /// x86-64 AVX2 and FMA.
     #[cfg(all(target_arch = "x86_64", feature = "std"))]
@@ -37,7 +40,9 @@ impl Level {
     /// Every level this machine can run, plain first, fastest last.
     pub fn available() -> alloc::vec::Vec<Level> {
         #[allow(unused_mut, reason = "only some targets add to it")]
-        let mut levels = alloc::vec![Level::Plain];
+        let mut levels = alloc::vec::Vec::new();
+        #[cfg(any(feature = "std", not(all(target_arch = "wasm32", target_feature = "simd128"))))]
+        levels.push(Level::Plain);
         #[cfg(all(target_arch = "x86_64", feature = "std"))]
         {
             levels.extend(pulp::x86::V3::try_new().map(Level::Avx2));
@@ -53,6 +58,7 @@ impl Level {
     /// Name as understood by the environment variable `MINRNN_SIMD`.
     pub fn name(self) -> &'static str {
         match self {
+            #[cfg(any(feature = "std", not(all(target_arch = "wasm32", target_feature = "simd128"))))]
             Level::Plain => "plain",
             #[cfg(all(target_arch = "x86_64", feature = "std"))]
             Level::Avx2(_) => "avx2",
@@ -84,9 +90,8 @@ impl Level {
     #[cfg(not(feature = "std"))]
     pub fn current() -> Level {
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-        if let Some(simd) = pulp::wasm::Simd128::try_new() {
-            return Level::Simd128(simd);
-        }
+        return Level::Simd128(pulp::wasm::Simd128::try_new().expect("the module is compiled with these instructions"));
+        #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
         Level::Plain
     }
 
@@ -100,6 +105,7 @@ impl Level {
     #[inline(always)]
     pub fn run<K: WithSimd>(self, kernel: K) -> K::Output {
         match self {
+            #[cfg(any(feature = "std", not(all(target_arch = "wasm32", target_feature = "simd128"))))]
             Level::Plain => Simd::vectorize(Scalar128b, kernel),
             #[cfg(all(target_arch = "x86_64", feature = "std"))]
             Level::Avx2(simd) => Simd::vectorize(simd, kernel),
@@ -323,6 +329,13 @@ fn lane_by_lane<V: Copy, O: Copy>(a: V, b: V, function: impl Fn(u32, u32) -> u32
     unsafe { out.assume_init() }
 }
 
+/// `a b + c`: rounded once where an instruction does that, else twice, as the function that would have to do it is slow. So plain x86-64 and
+/// WebAssembly, which lack one, give the same bits.
+#[inline(always)]
+pub fn mul_add<S: Simd>(simd: S, a: S::f32s, b: S::f32s, c: S::f32s) -> S::f32s {
+    if S::F32_LANES > 4 || cfg!(target_arch = "aarch64") { simd.mul_add_e_f32s(a, b, c) } else { simd.add_f32s(simd.mul_f32s(a, b), c) }
+}
+
 /// e^−|x|: at most 1, so that sums and products of a few never overflow. NaN stays NaN.
 #[inline(always)]
 pub fn exp_neg_abs<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
@@ -337,7 +350,7 @@ pub fn exp_neg<S: Simd>(simd: S, u: S::f32s) -> [S::f32s; 2] {
     let e = exp(simd, simd.neg_f32s(u));
     let mut series = one;
     for n in [8.0f32, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0] {
-        series = simd.mul_add_e_f32s(simd.mul_f32s(u, simd.splat_f32s(-1.0 / n)), series, one);
+        series = mul_add(simd, simd.mul_f32s(u, simd.splat_f32s(-1.0 / n)), series, one);
     }
     let near = simd.less_than_f32s(simd.abs_f32s(u), simd.splat_f32s(NEAR));
     [e, simd.select_f32s(near, simd.mul_f32s(u, series), simd.sub_f32s(one, e))]
@@ -352,16 +365,16 @@ pub fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     const ROUND: f32 = 12_582_912.0;
     let s = |value: f32| simd.splat_f32s(value);
     let clamped = simd.min_f32s(simd.max_f32s(x, s(LOWEST)), s(HIGHEST));
-    let shifted = simd.mul_add_e_f32s(clamped, s(core::f32::consts::LOG2_E), s(ROUND));
+    let shifted = mul_add(simd, clamped, s(core::f32::consts::LOG2_E), s(ROUND));
     let n = simd.sub_f32s(shifted, s(ROUND));
     // Reduced from x itself, not from its clamped copy: NaN and +∞ then reach the result.
-    let r = simd.mul_add_e_f32s(n, s(-0.693_359_375), x);
-    let r = simd.mul_add_e_f32s(n, s(2.121_944_4e-4), r);
+    let r = mul_add(simd, n, s(-0.693_359_375), x);
+    let r = mul_add(simd, n, s(2.121_944_4e-4), r);
     let mut p = s(1.987_569_1e-4);
     for c in [1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5] {
-        p = simd.mul_add_e_f32s(p, r, s(c));
+        p = mul_add(simd, p, r, s(c));
     }
-    let p = simd.add_f32s(simd.mul_add_e_f32s(p, simd.mul_f32s(r, r), r), s(1.0));
+    let p = simd.add_f32s(mul_add(simd, p, simd.mul_f32s(r, r), r), s(1.0));
     let exponent = simd.add_u32s(simd.transmute_u32s_f32s(shifted), simd.splat_u32s(127u32.wrapping_sub(ROUND.to_bits())));
     let power = simd.transmute_f32s_u32s(simd.wrapping_dyn_shl_u32s(exponent, simd.splat_u32s(23)));
     simd.select_f32s(simd.less_than_f32s(x, s(LOWEST)), s(0.0), simd.mul_f32s(p, power))
@@ -389,7 +402,7 @@ pub fn sigmoid_pair<S: Simd>(simd: S, x: S::f32s) -> [S::f32s; 2] {
 #[inline(always)]
 pub fn tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let s = |value: f32| simd.splat_f32s(value);
-    let far = simd.mul_add_e_f32s(s(2.0), sigmoid(simd, simd.mul_f32s(s(2.0), x)), s(-1.0));
+    let far = mul_add(simd, s(2.0), sigmoid(simd, simd.mul_f32s(s(2.0), x)), s(-1.0));
     near_zero_tanh(simd, x, far)
 }
 
@@ -401,9 +414,9 @@ pub(crate) fn near_zero_tanh<S: Simd>(simd: S, x: S::f32s, far: S::f32s) -> S::f
     // Near 0 the difference of two close numbers would lose the relative accuracy.
     let mut p = s(-5.704_988_7e-3);
     for c in [2.063_908_9e-2, -5.373_971_4e-2, 1.333_144_2e-1, -3.333_328_2e-1] {
-        p = simd.mul_add_e_f32s(p, square, s(c));
+        p = mul_add(simd, p, square, s(c));
     }
-    let near = simd.mul_add_e_f32s(simd.mul_f32s(p, square), x, x);
+    let near = mul_add(simd, simd.mul_f32s(p, square), x, x);
     simd.select_f32s(simd.less_than_f32s(simd.abs_f32s(x), s(0.625)), near, far)
 }
 
@@ -425,13 +438,13 @@ pub fn ln<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     for c in
         [-1.151_461e-1, 1.167_699_9e-1, -1.242_014_1e-1, 1.424_932_3e-1, -1.666_805_7e-1, 2.000_071_5e-1, -2.499_999_4e-1, 3.333_333_1e-1]
     {
-        p = simd.mul_add_e_f32s(p, m, s(c));
+        p = mul_add(simd, p, m, s(c));
     }
     let square = simd.mul_f32s(m, m);
     let mut y = simd.mul_f32s(simd.mul_f32s(p, m), square);
-    y = simd.mul_add_e_f32s(e, s(-2.121_944_4e-4), y);
-    y = simd.mul_add_e_f32s(s(-0.5), square, y);
-    let result = simd.mul_add_e_f32s(e, s(0.693_359_375), simd.add_f32s(m, y));
+    y = mul_add(simd, e, s(-2.121_944_4e-4), y);
+    y = mul_add(simd, s(-0.5), square, y);
+    let result = mul_add(simd, e, s(0.693_359_375), simd.add_f32s(m, y));
     let zero = simd.less_than_or_equal_f32s(x, s(0.0));
     let positive = simd.greater_than_f32s(x, s(0.0));
     simd.select_f32s(positive, result, simd.select_f32s(zero, s(f32::NEG_INFINITY), x))

@@ -5,7 +5,7 @@
 use crate::rows::{self, Formula, Input, Output};
 use crate::shape::{Out, elements, expect_len};
 use crate::silu::silu;
-use crate::simd::Simd;
+use crate::simd::{Simd, mul_add};
 
 /// What is gated: `y`, `c` and `z` `[rows, width]`, `skip` `[width]`.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +76,7 @@ struct Gate;
 impl Formula<4, 1, 0> for Gate {
     #[inline(always)]
     fn at<S: Simd>(self, simd: S, [y, c, z, skip]: [S::f32s; 4]) -> ([S::f32s; 1], [S::f32s; 0]) {
-        ([simd.mul_f32s(simd.mul_add_e_f32s(skip, c, y), silu(simd, z).0)], [])
+        ([simd.mul_f32s(mul_add(simd, skip, c, y), silu(simd, z).0)], [])
     }
 }
 
@@ -89,7 +89,7 @@ impl Formula<5, 3, 1> for Backward {
     fn at<S: Simd>(self, simd: S, [y, c, z, skip, d]: [S::f32s; 5]) -> ([S::f32s; 3], [S::f32s; 1]) {
         let (gate, slope) = silu(simd, z);
         let d_sum = simd.mul_f32s(d, gate);
-        let d_z = simd.mul_f32s(simd.mul_f32s(d, simd.mul_add_e_f32s(skip, c, y)), slope);
+        let d_z = simd.mul_f32s(simd.mul_f32s(d, mul_add(simd, skip, c, y)), slope);
         ([d_sum, simd.mul_f32s(d_sum, skip), d_z], [simd.mul_f32s(d_sum, c)])
     }
 }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use minrnn_kernels::matmul::transposed;
-use minrnn_kernels::simd::{self, Level, Simd, WithSimd};
+use minrnn_kernels::simd::{self, Level, Simd, WithSimd, mul_add};
 
 use crate::Result;
 use crate::source::Source;
@@ -57,7 +57,7 @@ impl WithSimd for Row<'_> {
             for at in (0..*outputs).step_by(S::F32_LANES) {
                 let mut sum = simd.splat_f32s(0.0);
                 for (&x, column) in x.iter().zip(columns.chunks_exact(*outputs)) {
-                    sum = simd.mul_add_e_f32s(simd.splat_f32s(x), simd::load(simd, column, at), sum);
+                    sum = mul_add(simd, simd.splat_f32s(x), simd::load(simd, column, at), sum);
                 }
                 simd::put(simd, y, at, sum);
             }

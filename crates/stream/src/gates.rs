@@ -2,7 +2,7 @@
 //!
 //! Each function reads rows of one length and updates a row of it; what the row held before is one of the inputs.
 
-use minrnn_kernels::simd::{self, Level, Simd, WithSimd, sigmoid};
+use minrnn_kernels::simd::{self, Level, Simd, WithSimd, mul_add, sigmoid};
 use minrnn_kernels::{gru, highway, lstm, silu};
 
 /// A formula: the new element from those of the inputs and the old one.
@@ -75,7 +75,7 @@ pub(crate) fn decay_and_add(level: Level, x: &[f32], decay: f32, factor: f32, ou
     impl Formula<1> for Here {
         #[inline(always)]
         fn value<S: Simd>(self, simd: S, [x]: [S::f32s; 1], old: S::f32s) -> S::f32s {
-            simd.mul_add_e_f32s(simd.splat_f32s(self.factor), x, simd.mul_f32s(simd.splat_f32s(self.decay), old))
+            mul_add(simd, simd.splat_f32s(self.factor), x, simd.mul_f32s(simd.splat_f32s(self.decay), old))
         }
     }
     level.run(Each { formula: Here { decay, factor }, inputs: [x], out });
@@ -90,7 +90,7 @@ pub(crate) fn add_biased(level: Level, x: &[f32], bias: &[f32], out: &mut [f32])
 formula! {
     /// out ← out + (value + bias) ⊙ σ(gate + bias'). Inputs: value, bias, gate, bias'.
     add_gated_linear(s, [value, bias, gate, gate_bias] as 4, old)
-        s.mul_add_e_f32s(s.add_f32s(value, bias), sigmoid(s, s.add_f32s(gate, gate_bias)), old)
+        mul_add(s, s.add_f32s(value, bias), sigmoid(s, s.add_f32s(gate, gate_bias)), old)
 }
 
 formula! {
@@ -111,7 +111,7 @@ formula! {
 
 formula! {
     /// out ← (x − mean) ⊙ scale + shift.
-    shift_all(s, [x, mean, scale, shift] as 4, _old) s.mul_add_e_f32s(s.sub_f32s(x, mean), scale, shift)
+    shift_all(s, [x, mean, scale, shift] as 4, _old) mul_add(s, s.sub_f32s(x, mean), scale, shift)
 }
 
 /// y ← (x − mean) ⊙ scale + shift.
@@ -147,7 +147,7 @@ formula! {
 
 formula! {
     convolve_all(s, [a, b, c, d, p, q, r, t, bias] as 9, _old)
-        s.mul_add_e_f32s(d, t, s.mul_add_e_f32s(c, r, s.mul_add_e_f32s(b, q, s.mul_add_e_f32s(a, p, bias))))
+        mul_add(s, d, t, mul_add(s, c, r, mul_add(s, b, q, mul_add(s, a, p, bias))))
 }
 
 /// y ← bias + Σ_j taps_j ⊙ inputs_j.
@@ -195,12 +195,12 @@ formula! {
 
 formula! {
     /// out ← share ⊙ x + (1 − share) ⊙ previous.
-    mix_with(s, [x, previous, share] as 3, _old) s.mul_add_e_f32s(share, s.sub_f32s(x, previous), previous)
+    mix_with(s, [x, previous, share] as 3, _old) mul_add(s, share, s.sub_f32s(x, previous), previous)
 }
 
 formula! {
     /// out ← out + share ⊙ (x − out).
-    move_to(s, [x, share] as 2, old) s.mul_add_e_f32s(share, s.sub_f32s(x, old), old)
+    move_to(s, [x, share] as 2, old) mul_add(s, share, s.sub_f32s(x, old), old)
 }
 
 formula! {
@@ -213,7 +213,7 @@ formula! {
 
 formula! {
     /// out ← out + σ(gate) ⊙ x.
-    add_gated(s, [x, gate] as 2, old) s.mul_add_e_f32s(sigmoid(s, gate), x, old)
+    add_gated(s, [x, gate] as 2, old) mul_add(s, sigmoid(s, gate), x, old)
 }
 
 formula! {
@@ -244,8 +244,8 @@ impl WithSimd for StateStep<'_> {
         for at in (0..len).step_by(S::F32_LANES) {
             let decay = simd::exp(simd, simd.mul_f32s(simd::load(simd, delta, at), simd::load(simd, a, at)));
             let added = simd.mul_f32s(input, simd::load(simd, delta_u, at));
-            let h = simd.mul_add_e_f32s(decay, simd::load(simd, self.h, at), added);
-            let y = simd.mul_add_e_f32s(output, h, simd::load(simd, self.y, at));
+            let h = mul_add(simd, decay, simd::load(simd, self.h, at), added);
+            let y = mul_add(simd, output, h, simd::load(simd, self.y, at));
             simd::put(simd, self.h, at, h);
             simd::put(simd, self.y, at, y);
         }

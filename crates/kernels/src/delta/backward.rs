@@ -4,7 +4,7 @@ use super::step::{Input, advance};
 use super::{CHUNK, EPS, Head, Inputs, Sizes};
 use crate::grid::{self, SharedOut};
 use crate::shape::{Out, elements, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd, put};
+use crate::simd::{self, Level, Simd, WithSimd, mul_add, put};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 
@@ -135,7 +135,7 @@ fn step_backward<S: Simd>(simd: S, x: &Input<'_>, memory: &[f32], d_y: &[f32], d
     for at in (0..n).step_by(S::F32_LANES) {
         let mut recalled = zero;
         for (row, &k) in memory.chunks_exact(n).zip(x.k) {
-            recalled = simd.mul_add_e_f32s(simd.splat_f32s(k * x.inverse), simd::load(simd, row, at), recalled);
+            recalled = mul_add(simd, simd.splat_f32s(k * x.inverse), simd::load(simd, row, at), recalled);
         }
         let missing = simd.sub_f32s(simd::load(simd, x.v, at), recalled);
         let u = simd.mul_f32s(beta, missing);
@@ -144,13 +144,13 @@ fn step_backward<S: Simd>(simd: S, x: &Input<'_>, memory: &[f32], d_y: &[f32], d
         for (j, d_q) in d_q.iter_mut().enumerate().take(n) {
             let row = j * n..(j + 1) * n;
             let k = simd.splat_f32s(x.k[j] * x.inverse);
-            let d = simd.mul_add_e_f32s(simd.splat_f32s(x.q[j]), d_y, simd::load(simd, &d_state[row.clone()], at));
+            let d = mul_add(simd, simd.splat_f32s(x.q[j]), d_y, simd::load(simd, &d_state[row.clone()], at));
             put(simd, &mut d_state[row.clone()], at, d);
-            d_u = simd.mul_add_e_f32s(k, d, d_u);
-            let after = simd.mul_add_e_f32s(k, u, simd::load(simd, &memory[row], at));
+            d_u = mul_add(simd, k, d, d_u);
+            let after = mul_add(simd, k, u, simd::load(simd, &memory[row], at));
             *d_q += simd.reduce_sum_f32s(simd.mul_f32s(after, d_y));
         }
-        d_beta = simd.mul_add_e_f32s(d_u, missing, d_beta);
+        d_beta = mul_add(simd, d_u, missing, d_beta);
         let d_value = simd.mul_f32s(beta, d_u);
         simd::store(simd, d_v, at, d_value);
         for (j, d_k) in d_k.iter_mut().enumerate().take(n) {
@@ -159,7 +159,7 @@ fn step_backward<S: Simd>(simd: S, x: &Input<'_>, memory: &[f32], d_y: &[f32], d
             let d = simd::load(simd, &d_state[row.clone()], at);
             let through = simd.mul_f32s(simd::load(simd, &memory[row.clone()], at), d_value);
             *d_k += simd.reduce_sum_f32s(simd.sub_f32s(simd.mul_f32s(d, u), through));
-            put(simd, &mut d_state[row], at, simd.mul_add_e_f32s(simd.neg_f32s(k), d_value, d));
+            put(simd, &mut d_state[row], at, mul_add(simd, simd.neg_f32s(k), d_value, d));
         }
     }
     // What lies along the key goes: in f64, for next to nothing may be left.

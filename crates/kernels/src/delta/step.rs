@@ -2,7 +2,7 @@
 
 use super::EPS;
 use crate::shape::{Out, as_out, elements, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd, put};
+use crate::simd::{self, Level, Simd, WithSimd, mul_add, put};
 
 /// What a head reads in a step, its key not yet of length 1.
 #[derive(Clone, Copy)]
@@ -22,7 +22,7 @@ impl<'a> Input<'a> {
         let mut squares = simd.splat_f32s(0.0);
         for at in (0..k.len()).step_by(S::F32_LANES) {
             let k = simd::load(simd, k, at);
-            squares = simd.mul_add_e_f32s(k, k, squares);
+            squares = mul_add(simd, k, k, squares);
         }
         let inverse = 1.0 / libm::sqrtf(simd.reduce_sum_f32s(squares) + EPS);
         Self { q, k, v, inverse, beta: 1.0 / (1.0 + libm::expf(-b)) }
@@ -36,14 +36,14 @@ pub(super) fn advance<S: Simd>(simd: S, x: &Input<'_>, memory: &mut [f32], mut y
     for at in (0..n).step_by(S::F32_LANES) {
         let mut recalled = simd.splat_f32s(0.0);
         for (row, &k) in memory.chunks_exact(n).zip(x.k) {
-            recalled = simd.mul_add_e_f32s(simd.splat_f32s(k * x.inverse), simd::load(simd, row, at), recalled);
+            recalled = mul_add(simd, simd.splat_f32s(k * x.inverse), simd::load(simd, row, at), recalled);
         }
         let u = simd.mul_f32s(simd.splat_f32s(x.beta), simd.sub_f32s(simd::load(simd, x.v, at), recalled));
         let mut found = simd.splat_f32s(0.0);
         for (row, (&k, &q)) in memory.chunks_exact_mut(n).zip(x.k.iter().zip(x.q)) {
-            let new = simd.mul_add_e_f32s(simd.splat_f32s(k * x.inverse), u, simd::load(simd, row, at));
+            let new = mul_add(simd, simd.splat_f32s(k * x.inverse), u, simd::load(simd, row, at));
             put(simd, row, at, new);
-            found = simd.mul_add_e_f32s(simd.splat_f32s(q), new, found);
+            found = mul_add(simd, simd.splat_f32s(q), new, found);
         }
         if let Some(y) = &mut y {
             simd::store(simd, y, at, found);

@@ -4,21 +4,21 @@
 //! `d_preact` are the task's, over all steps. Rows in padding are left alone, except that their gradients become 0.
 
 use crate::shape::Out;
-use crate::simd::{Simd, WithSimd, add_to, load, plus, put, sigmoid, sigmoid_pair, store, tanh};
+use crate::simd::{Simd, WithSimd, add_to, load, mul_add, plus, put, sigmoid, sigmoid_pair, store, tanh};
 use crate::stepwise::{Frame, gate, gate_mut, gate_sum, tanh_and_slope};
 
 /// h⁺ of the torch form, from the pre-activations of r and z, q = U_n h + b'_n and the input side p_n of the candidate.
 #[inline(always)]
 pub fn advance_torch<S: Simd>(simd: S, [r, z, q, input]: [S::f32s; 4], h: S::f32s) -> S::f32s {
     let (r, z) = (sigmoid(simd, r), sigmoid(simd, z));
-    let n = tanh(simd, simd.mul_add_e_f32s(r, q, input));
-    simd.mul_add_e_f32s(z, simd.sub_f32s(h, n), n)
+    let n = tanh(simd, mul_add(simd, r, q, input));
+    mul_add(simd, z, simd.sub_f32s(h, n), n)
 }
 
 /// h⁺ of the paper's form, from z and the pre-activation of the candidate.
 #[inline(always)]
 pub fn advance_paper<S: Simd>(simd: S, z: S::f32s, n: S::f32s, h: S::f32s) -> S::f32s {
-    simd.mul_add_e_f32s(z, simd.sub_f32s(tanh(simd, n), h), h)
+    mul_add(simd, z, simd.sub_f32s(tanh(simd, n), h), h)
 }
 
 /// Torch form: the whole step after its product.
@@ -135,7 +135,7 @@ impl WithSimd for TorchBackward<'_> {
                 let [z, not_z] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, bias], 1, at));
                 let q = simd.add_f32s(load(simd, gate(u, e, 2), at), load(simd, self.inner_bias, at));
                 let input = simd.add_f32s(load(simd, gate(p, e, 2), at), load(simd, gate(bias, e, 2), at));
-                let [n, slope] = tanh_and_slope(simd, simd.mul_add_e_f32s(r, q, input));
+                let [n, slope] = tanh_and_slope(simd, mul_add(simd, r, q, input));
                 let g = plus(simd, load(simd, gamma, at), d_h, at);
                 let through = simd.mul_f32s(g, z);
                 let shared = simd.mul_f32s(g, not_z);

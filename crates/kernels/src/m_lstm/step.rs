@@ -2,7 +2,7 @@
 
 use super::EPS;
 use crate::shape::{elements, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd, exp, put};
+use crate::simd::{self, Level, Simd, WithSimd, exp, mul_add, put};
 use crate::stepwise::log_sigmoid;
 
 /// Moves the memory of one head by one step and writes its output; allocates nothing.
@@ -44,18 +44,18 @@ impl WithSimd for Step<'_> {
         let (taken, kept) = (simd.splat_f32s(take), simd.splat_f32s(keep));
         let mut beta = simd.splat_f32s(0.0);
         for at in (0..e).step_by(S::F32_LANES) {
-            let n = simd.mul_add_e_f32s(kept, simd::load(simd, self.n, at), simd.mul_f32s(taken, simd::load(simd, k, at)));
+            let n = mul_add(simd, kept, simd::load(simd, self.n, at), simd.mul_f32s(taken, simd::load(simd, k, at)));
             put(simd, self.n, at, n);
-            beta = simd.mul_add_e_f32s(n, simd::load(simd, q, at), beta);
+            beta = mul_add(simd, n, simd::load(simd, q, at), beta);
         }
         let inverse = 1.0 / (simd.reduce_sum_f32s(beta).abs().max(floor) + EPS);
         self.h.fill(0.0);
         for (row, (&query, &key)) in self.c.chunks_exact_mut(e.max(1)).zip(q.iter().zip(k)) {
             let (query, key) = (simd.splat_f32s(query), simd.splat_f32s(take * key));
             for at in (0..e).step_by(S::F32_LANES) {
-                let c = simd.mul_add_e_f32s(key, simd::load(simd, v, at), simd.mul_f32s(kept, simd::load(simd, row, at)));
+                let c = mul_add(simd, key, simd::load(simd, v, at), simd.mul_f32s(kept, simd::load(simd, row, at)));
                 put(simd, row, at, c);
-                let sum = simd.mul_add_e_f32s(query, c, simd::load(simd, self.h, at));
+                let sum = mul_add(simd, query, c, simd::load(simd, self.h, at));
                 put(simd, self.h, at, sum);
             }
         }

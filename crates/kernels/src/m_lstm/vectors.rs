@@ -2,7 +2,7 @@
 
 use crate::rows::scale;
 use crate::shape::Out;
-use crate::simd::{self, Level, Simd, WithSimd, put, sigmoid_pair};
+use crate::simd::{self, Level, Simd, WithSimd, mul_add, put, sigmoid_pair};
 use crate::stepwise::log_sigmoid;
 
 /// Σ x y.
@@ -15,7 +15,7 @@ pub(super) fn dot(level: Level, x: &[f32], y: &[f32]) -> f32 {
             let y = &self.1[..self.0.len()];
             let mut sum = simd.splat_f32s(0.0);
             for at in (0..y.len()).step_by(S::F32_LANES) {
-                sum = simd.mul_add_e_f32s(simd::load(simd, self.0, at), simd::load(simd, y, at), sum);
+                sum = mul_add(simd, simd::load(simd, self.0, at), simd::load(simd, y, at), sum);
             }
             simd.reduce_sum_f32s(sum)
         }
@@ -32,7 +32,7 @@ pub(super) fn add_scaled(level: Level, factor: f32, x: &[f32], y: &mut [f32]) {
         fn with_simd<S: Simd>(self, simd: S) {
             let (factor, x) = (simd.splat_f32s(self.0), &self.1[..self.2.len()]);
             for at in (0..x.len()).step_by(S::F32_LANES) {
-                let sum = simd.mul_add_e_f32s(factor, simd::load(simd, x, at), simd::load(simd, self.2, at));
+                let sum = mul_add(simd, factor, simd::load(simd, x, at), simd::load(simd, self.2, at));
                 put(simd, self.2, at, sum);
             }
         }

@@ -16,7 +16,7 @@ use crate::choices;
 use crate::grid::{self, SharedOut};
 pub(crate) use crate::shape::as_out;
 use crate::shape::{Out, elements, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd};
+use crate::simd::{self, Level, Simd, WithSimd, mul_add};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 
@@ -302,7 +302,7 @@ impl RowProduct<'_> {
             let a = simd.splat_f32s(a);
             let row = &self.right.data[k * self.right.row_stride..][first..end];
             for (v, sum) in sums.iter_mut().enumerate() {
-                *sum = simd.mul_add_e_f32s(a, simd::load(simd, row, v * S::F32_LANES), *sum);
+                *sum = mul_add(simd, a, simd::load(simd, row, v * S::F32_LANES), *sum);
             }
         }
         for (v, sum) in sums.into_iter().enumerate() {

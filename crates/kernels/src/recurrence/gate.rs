@@ -1,5 +1,6 @@
 //! a and b of one step, in the forms that keep them exact.
 
+use crate::simd::mul_add;
 use pulp::Simd;
 
 /// The map h ↦ a h + b of one step.
@@ -24,7 +25,7 @@ pub struct Pair<S: Simd> {
 impl<S: Simd> Gate<S> for Pair<S> {
     #[inline(always)]
     fn step(self, simd: S, h: S::f32s) -> S::f32s {
-        simd.mul_add_e_f32s(self.a, h, self.b)
+        mul_add(simd, self.a, h, self.b)
     }
 
     #[inline(always)]
@@ -67,7 +68,7 @@ impl<S: Simd> Leak<S> {
     #[inline(always)]
     pub fn decay(self, simd: S, h: S::f32s) -> S::f32s {
         let base = simd.select_f32s(self.keeps, h, simd.splat_f32s(0.0));
-        simd.mul_add_e_f32s(simd.neg_f32s(self.signed), h, base)
+        mul_add(simd, simd.neg_f32s(self.signed), h, base)
     }
 
     #[inline(always)]
@@ -87,7 +88,7 @@ impl<S: Simd> Gate<S> for Mixture<S> {
     #[inline(always)]
     fn step(self, simd: S, h: S::f32s) -> S::f32s {
         let Leak { signed, keeps } = self.leak;
-        simd.mul_add_e_f32s(signed, simd.sub_f32s(self.candidate, h), simd.select_f32s(keeps, h, self.candidate))
+        mul_add(simd, signed, simd.sub_f32s(self.candidate, h), simd.select_f32s(keeps, h, self.candidate))
     }
 
     #[inline(always)]
@@ -113,7 +114,7 @@ impl<S: Simd> Gate<S> for Sum<S> {
     fn step(self, simd: S, h: S::f32s) -> S::f32s {
         let Leak { signed, keeps } = self.leak;
         let base = simd.select_f32s(keeps, h, simd.splat_f32s(0.0));
-        simd.add_f32s(simd.mul_add_e_f32s(simd.neg_f32s(signed), h, self.value), base)
+        simd.add_f32s(mul_add(simd, simd.neg_f32s(signed), h, self.value), base)
     }
 
     #[inline(always)]

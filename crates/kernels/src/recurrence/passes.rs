@@ -3,7 +3,7 @@
 use super::formulas::Formulas;
 use super::gate::Gate;
 use super::stretch::{Body, Feed, Source, Target, get, put, walk};
-use crate::simd::Level;
+use crate::simd::{Level, mul_add};
 use pulp::Simd;
 
 /// Runs the recurrence and writes every state. `state` enters as h and leaves as h; over 0 steps nothing happens to it.
@@ -149,7 +149,7 @@ impl<F: Formulas<N>, const N: usize, const BACKWARDS: bool> Body for Summarize<F
         } else {
             gate.step(simd, local)
         };
-        Effects { local, p: gate.decay(simd, p), q: simd.mul_add_e_f32s(gate.loss(simd), p, q) }
+        Effects { local, p: gate.decay(simd, p), q: mul_add(simd, gate.loss(simd), p, q) }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::ForgetGate;
 use crate::shape::{Out, elements, expect_len};
-use crate::simd::{Level, Simd, WithSimd, add_to, exp, load, plus, put, sigmoid, sigmoid_pair, store, tanh};
+use crate::simd::{Level, Simd, WithSimd, add_to, exp, load, mul_add, plus, put, sigmoid, sigmoid_pair, store, tanh};
 use crate::stepwise::{Frame, gate, gate_mut, log_sigmoid, tanh_and_slope};
 
 /// The pre-activations of all gates, channel `at` of head `head`: `p` and `bias` are `[4E]`, `u` is `[4H]` of the head.
@@ -33,8 +33,8 @@ fn advance<S: Simd>(simd: S, forget: ForgetGate, [i, f, z, o]: [S::f32s; 4], [c,
     let kept = simd.add_f32s(log_forget(simd, forget, f), m);
     let new_m = simd.max_f32s(kept, i);
     let (take, keep) = (exp(simd, simd.sub_f32s(i, new_m)), exp(simd, simd.sub_f32s(kept, new_m)));
-    let new_c = simd.mul_add_e_f32s(keep, c, simd.mul_f32s(take, tanh(simd, z)));
-    let new_n = simd.mul_add_e_f32s(keep, n, take);
+    let new_c = mul_add(simd, keep, c, simd.mul_f32s(take, tanh(simd, z)));
+    let new_n = mul_add(simd, keep, n, take);
     [simd.mul_f32s(sigmoid(simd, o), simd.div_f32s(new_c, new_n)), new_c, new_n, new_m]
 }
 
@@ -187,9 +187,9 @@ impl WithSimd for Backward<'_> {
                     let d_mean = simd.mul_f32s(d_out, inverse);
                     let d_c = simd.add_f32s(load(simd, kappa, at), d_mean);
                     let d_n = simd.sub_f32s(load(simd, nu, at), simd.mul_f32s(d_mean, mean));
-                    let through = simd.mul_add_e_f32s(d_c, load(simd, c_before, at), simd.mul_f32s(d_n, load(simd, n_before, at)));
+                    let through = mul_add(simd, d_c, load(simd, c_before, at), simd.mul_f32s(d_n, load(simd, n_before, at)));
                     let gradients = [
-                        simd.mul_f32s(take, simd.mul_add_e_f32s(d_c, z, d_n)),
+                        simd.mul_f32s(take, mul_add(simd, d_c, z, d_n)),
                         simd.mul_f32s(simd.mul_f32s(f_slope, keep), through),
                         simd.mul_f32s(simd.mul_f32s(d_c, take), z_slope),
                         simd.mul_f32s(simd.mul_f32s(d_out, mean), not_o),

@@ -8,7 +8,7 @@ use crate::matmul::transposed;
 use crate::rows::combine;
 use crate::shape::{Out, Shape, as_out, elements, expect_len};
 use crate::silu::silu;
-use crate::simd::{self, Level, Simd, WithSimd, add_to, exp, plus};
+use crate::simd::{self, Level, Simd, WithSimd, add_to, exp, mul_add, plus};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 use core::ops::Range;
@@ -251,8 +251,8 @@ impl Task<'_> {
                     true => (simd.splat_f32s(0.0), simd.splat_f32s(0.0)),
                 };
                 (decays[j], kepts[j]) = (decay, kept);
-                h[j] = simd.mul_add_e_f32s(delta_u, simd.splat_f32s(input[j]), kept);
-                value = simd.mul_add_e_f32s(simd.splat_f32s(output[j]), h[j], value);
+                h[j] = mul_add(simd, delta_u, simd.splat_f32s(input[j]), kept);
+                value = mul_add(simd, simd.splat_f32s(output[j]), h[j], value);
             }
             work.steps.value[i] = value;
         }
@@ -268,14 +268,14 @@ impl Task<'_> {
             let (d_input, d_output) = (&mut d_input[n..n + G], &mut d_output[n..n + G]);
             for j in 0..G {
                 let b_j = simd.splat_f32s(input[j]);
-                let g = simd.mul_add_e_f32s(d_value, simd.splat_f32s(output[j]), carried[j]);
-                let h = simd.mul_add_e_f32s(delta_u, b_j, kepts[j]);
-                d_output[j] = simd.mul_add_e_f32s(d_value, h, d_output[j]);
-                d_input[j] = simd.mul_add_e_f32s(g, delta_u, d_input[j]);
+                let g = mul_add(simd, d_value, simd.splat_f32s(output[j]), carried[j]);
+                let h = mul_add(simd, delta_u, b_j, kepts[j]);
+                d_output[j] = mul_add(simd, d_value, h, d_output[j]);
+                d_input[j] = mul_add(simd, g, delta_u, d_input[j]);
                 let through = simd.mul_f32s(kepts[j], g);
-                d_a[j] = simd.mul_add_e_f32s(delta, through, d_a[j]);
-                through_decay = simd.mul_add_e_f32s(a[j], through, through_decay);
-                through_input = simd.mul_add_e_f32s(g, b_j, through_input);
+                d_a[j] = mul_add(simd, delta, through, d_a[j]);
+                through_decay = mul_add(simd, a[j], through, through_decay);
+                through_input = mul_add(simd, g, b_j, through_input);
                 carried[j] = simd.mul_f32s(decays[j], g);
             }
             (work.through_decay[i], work.through_input[i]) = (through_decay, through_input);
@@ -298,9 +298,9 @@ impl Task<'_> {
             let place = (b * scan.shape.seq_len + t) * scan.shape.width + at;
             let u = simd::load(simd, scan.step(scan.inputs.u, b, t), at);
             let (_, slope) = simd::softplus(simd, simd.add_f32s(simd::load(simd, scan.step(scan.inputs.delta, b, t), at), bias));
-            let d_delta = simd.mul_f32s(simd.mul_add_e_f32s(u, work.through_input[i], work.through_decay[i]), slope);
+            let d_delta = simd.mul_f32s(mul_add(simd, u, work.through_input[i], work.through_decay[i]), slope);
             write(simd, &self.d_delta, place, lanes, d_delta);
-            let d_u = simd.mul_add_e_f32s(work.steps.delta[i], work.through_input[i], simd.mul_f32s(skip, work.d_value[i]));
+            let d_u = mul_add(simd, work.steps.delta[i], work.through_input[i], simd.mul_f32s(skip, work.d_value[i]));
             write(simd, &self.d_u, place, lanes, d_u);
             if let (Some(z), Some(d_z)) = (scan.inputs.z, &self.d_z) {
                 let d_y = plus(simd, simd.splat_f32s(0.0), self.d_y.map(|d_y| scan.step(d_y, b, t)), at);
@@ -308,7 +308,7 @@ impl Task<'_> {
                 write(simd, d_z, place, lanes, simd.mul_f32s(simd.mul_f32s(d_y, work.steps.value[i]), slope));
             }
             d_bias = simd.add_f32s(d_bias, d_delta);
-            d_skip = simd.mul_add_e_f32s(work.d_value[i], u, d_skip);
+            d_skip = mul_add(simd, work.d_value[i], u, d_skip);
         }
         add_to(simd, &mut work.sums[scan.d_state * w..][..w], c, d_skip);
         add_to(simd, &mut work.sums[(scan.d_state + 1) * w..][..w], c, d_bias);

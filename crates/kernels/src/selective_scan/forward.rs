@@ -6,7 +6,7 @@ use super::{CHUNK, GROUP, Inputs, Outputs, Scan, boundaries_len};
 use crate::grid::SharedOut;
 use crate::shape::{Shape, elements, expect_len};
 use crate::silu::silu;
-use crate::simd::{self, Level, Simd, WithSimd, exp};
+use crate::simd::{self, Level, Simd, WithSimd, exp, mul_add};
 use alloc::vec;
 use core::mem::MaybeUninit;
 use core::ops::Range;
@@ -125,8 +125,8 @@ impl Task<'_> {
             let mut value = steps.value[i];
             for j in 0..G {
                 let decay = exp(simd, simd.mul_f32s(delta, a[j]));
-                h[j] = simd.mul_add_e_f32s(decay, h[j], simd.mul_f32s(delta_u, simd.splat_f32s(input[j])));
-                value = simd.mul_add_e_f32s(simd.splat_f32s(output[j]), h[j], value);
+                h[j] = mul_add(simd, decay, h[j], simd.mul_f32s(delta_u, simd.splat_f32s(input[j])));
+                value = mul_add(simd, simd.splat_f32s(output[j]), h[j], value);
             }
             steps.value[i] = value;
         }

@@ -3,7 +3,7 @@
 use super::{Inputs, RANK_ONE};
 use crate::grid::SharedOut;
 use crate::segments::{CONTINUE, PADDING, RESET};
-use crate::simd::{self, Simd, WithSimd};
+use crate::simd::{self, Simd, WithSimd, mul_add};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -126,8 +126,8 @@ impl<'a, S: Simd, const P: usize> Lanes<'a, S, P> {
         let simd = self.simd;
         let (mut sum_re, mut sum_im) = (simd.splat_f32s(0.0), simd.splat_f32s(0.0));
         for (p, &[re, im]) in self.parameters.iter().zip(x) {
-            sum_re = simd.mul_add_e_f32s(p[plane], re, sum_re);
-            sum_im = simd.mul_add_e_f32s(p[plane + 1], im, sum_im);
+            sum_re = mul_add(simd, p[plane], re, sum_re);
+            sum_im = mul_add(simd, p[plane + 1], im, sum_im);
         }
         let sum = simd.sub_f32s(sum_re, sum_im);
         simd.add_f32s(sum, sum)
@@ -140,17 +140,17 @@ impl<'a, S: Simd, const P: usize> Lanes<'a, S, P> {
         let back = if P == RANK_ONE { simd.neg_f32s(self.dot(F, before)) } else { u };
         let (mut sum_re, mut sum_im) = (simd.splat_f32s(0.0), simd.splat_f32s(0.0));
         for ((p, &[re, im]), after) in self.parameters.iter().zip(before).zip(after) {
-            let mut next_re = simd.mul_add_e_f32s(p[A], re, simd.mul_f32s(p[B], u));
-            let mut next_im = simd.mul_add_e_f32s(p[A], im, simd.mul_f32s(p[B + 1], u));
-            next_re = simd.mul_add_e_f32s(simd.neg_f32s(p[A + 1]), im, next_re);
-            next_im = simd.mul_add_e_f32s(p[A + 1], re, next_im);
+            let mut next_re = mul_add(simd, p[A], re, simd.mul_f32s(p[B], u));
+            let mut next_im = mul_add(simd, p[A], im, simd.mul_f32s(p[B + 1], u));
+            next_re = mul_add(simd, simd.neg_f32s(p[A + 1]), im, next_re);
+            next_im = mul_add(simd, p[A + 1], re, next_im);
             if P == RANK_ONE {
-                next_re = simd.mul_add_e_f32s(p[G], back, next_re);
-                next_im = simd.mul_add_e_f32s(p[G + 1], back, next_im);
+                next_re = mul_add(simd, p[G], back, next_re);
+                next_im = mul_add(simd, p[G + 1], back, next_im);
             }
             *after = [next_re, next_im];
-            sum_re = simd.mul_add_e_f32s(p[C], next_re, sum_re);
-            sum_im = simd.mul_add_e_f32s(p[C + 1], next_im, sum_im);
+            sum_re = mul_add(simd, p[C], next_re, sum_re);
+            sum_im = mul_add(simd, p[C + 1], next_im, sum_im);
         }
         let sum = simd.sub_f32s(sum_re, sum_im);
         simd.add_f32s(sum, sum)
@@ -176,7 +176,7 @@ impl<const P: usize> WithSimd for Forward<'_, P> {
                             x.fill([simd.splat_f32s(0.0); 2]);
                         }
                         let u = lanes.u(b, t);
-                        y = simd.mul_add_e_f32s(lanes.skip, u, lanes.advance(u, &x, &mut next));
+                        y = mul_add(simd, lanes.skip, u, lanes.advance(u, &x, &mut next));
                         core::mem::swap(&mut x, &mut next);
                     }
                     // SAFETY: tasks have rows and channels of their own.
@@ -303,8 +303,8 @@ impl<const P: usize> Backward<'_, P> {
         sums: &mut Sums<S, P>,
     ) -> S::f32s {
         let simd = lanes.simd;
-        let add = |a: S::f32s, b: S::f32s, sum: S::f32s| simd.mul_add_e_f32s(a, b, sum);
-        let less = |a: S::f32s, b: S::f32s, sum: S::f32s| simd.mul_add_e_f32s(simd.neg_f32s(a), b, sum);
+        let add = |a: S::f32s, b: S::f32s, sum: S::f32s| mul_add(simd, a, b, sum);
+        let less = |a: S::f32s, b: S::f32s, sum: S::f32s| mul_add(simd, simd.neg_f32s(a), b, sum);
         let twice = simd.add_f32s(d_y, d_y);
         let zero = simd.splat_f32s(0.0);
         let feedback = if P == RANK_ONE { lanes.dot(F, before) } else { zero };

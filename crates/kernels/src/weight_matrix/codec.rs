@@ -4,7 +4,7 @@
 //! 16-bit integers. It meets a vector of weights of the same kind, unpacked from words. Sums are vectors of 32 bits, f32 or integers.
 
 use super::layout::Line;
-use crate::simd::{self, Simd};
+use crate::simd::{self, Simd, mul_add};
 
 /// Units that are summed before the sums are added up, so that the error grows little with longer rows: 256 f32, or 512 integers, whose sums fit
 /// 32 bits.
@@ -60,12 +60,7 @@ pub(super) trait Codec: Copy {
             return simd.add_u32s(sums, simd::dot_pairs(simd, unit, weights));
         }
         let f32s = |bits| simd.transmute_f32s_u32s(bits);
-        // The plain level would call a function for a multiply-add, a slow one without `std`.
-        simd.transmute_u32s_f32s(if S::F32_LANES > 4 || cfg!(target_arch = "aarch64") {
-            simd.mul_add_e_f32s(f32s(unit), f32s(weights), f32s(sums))
-        } else {
-            simd.add_f32s(simd.mul_f32s(f32s(unit), f32s(weights)), f32s(sums))
-        })
+        simd.transmute_u32s_f32s(mul_add(simd, f32s(unit), f32s(weights), f32s(sums)))
     }
 
     /// `total` + the sums of a group.

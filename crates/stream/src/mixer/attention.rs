@@ -10,7 +10,7 @@
 use alloc::vec::Vec;
 
 use minrnn_kernels::rotary::BASE;
-use minrnn_kernels::simd::{self, Simd, WithSimd};
+use minrnn_kernels::simd::{self, Simd, WithSimd, mul_add};
 
 use super::Mixer;
 use crate::linear::Linear;
@@ -151,7 +151,7 @@ impl WithSimd for Attend<'_> {
         for (s, score) in scores.iter_mut().enumerate() {
             let (k, mut sum) = (part(s, key), simd.splat_f32s(0.0));
             for at in (0..width).step_by(S::F32_LANES) {
-                sum = simd.mul_add_e_f32s(simd::load(simd, q, at), simd::load(simd, k, at), sum);
+                sum = mul_add(simd, simd::load(simd, q, at), simd::load(simd, k, at), sum);
             }
             *score = simd.reduce_sum_f32s(sum) * scale;
             largest = largest.max(*score);
@@ -167,7 +167,7 @@ impl WithSimd for Attend<'_> {
         for at in (0..width).step_by(S::F32_LANES) {
             let mut sum = simd.splat_f32s(0.0);
             for (s, &share) in scores.iter().enumerate() {
-                sum = simd.mul_add_e_f32s(simd.splat_f32s(share), simd::load(simd, part(s, stride / 2 + key), at), sum);
+                sum = mul_add(simd, simd.splat_f32s(share), simd::load(simd, part(s, stride / 2 + key), at), sum);
             }
             simd::put(simd, y, at, simd.mul_f32s(sum, factor));
         }

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use alloc::{format, vec};
 use core::ops::Range;
 
-use minrnn_kernels::simd::{self, Simd, WithSimd};
+use minrnn_kernels::simd::{self, Simd, WithSimd, mul_add};
 
 use crate::linear::GRANULE;
 use crate::pass::{Memory, Pass};
@@ -137,7 +137,7 @@ impl WithSimd for Convolve<'_> {
             let columns = first + at..first + len;
             let mut sum = simd.splat_f32s(0.0);
             for (tap, input) in taps.chunks_exact(width).zip(inputs.chunks_exact(width).rev()) {
-                sum = simd.mul_add_e_f32s(simd::load(simd, &tap[columns.clone()], 0), simd::load(simd, &input[columns.clone()], 0), sum);
+                sum = mul_add(simd, simd::load(simd, &tap[columns.clone()], 0), simd::load(simd, &input[columns.clone()], 0), sum);
             }
             simd::put(simd, y, at, sum);
         }

@@ -11,7 +11,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use minrnn_kernels::simd::{self, Simd, WithSimd};
+use minrnn_kernels::simd::{self, Simd, WithSimd, mul_add};
 
 use crate::Result;
 use crate::pass::{Memory, Pass};
@@ -191,9 +191,9 @@ impl WithSimd for Step<'_> {
             let mut feedback = zero;
             if self.space.rank_one {
                 for n in 0..half {
-                    feedback = simd.mul_add_e_f32s(parameter(F, n, at), simd::load(simd, part(n), at), feedback);
+                    feedback = mul_add(simd, parameter(F, n, at), simd::load(simd, part(n), at), feedback);
                     let im = simd::load(simd, part(half + n), at);
-                    feedback = simd.mul_add_e_f32s(simd.neg_f32s(parameter(F + 1, n, at)), im, feedback);
+                    feedback = mul_add(simd, simd.neg_f32s(parameter(F + 1, n, at)), im, feedback);
                 }
                 feedback = simd.neg_f32s(simd.add_f32s(feedback, feedback));
             }
@@ -201,21 +201,21 @@ impl WithSimd for Step<'_> {
             for n in 0..half {
                 let (re, im) = (simd::load(simd, part(n), at), simd::load(simd, part(half + n), at));
                 let (a_re, a_im) = (parameter(A, n, at), parameter(A + 1, n, at));
-                let mut next_re = simd.mul_add_e_f32s(a_re, re, simd.mul_f32s(parameter(B, n, at), u));
-                let mut next_im = simd.mul_add_e_f32s(a_re, im, simd.mul_f32s(parameter(B + 1, n, at), u));
-                next_re = simd.mul_add_e_f32s(simd.neg_f32s(a_im), im, next_re);
-                next_im = simd.mul_add_e_f32s(a_im, re, next_im);
+                let mut next_re = mul_add(simd, a_re, re, simd.mul_f32s(parameter(B, n, at), u));
+                let mut next_im = mul_add(simd, a_re, im, simd.mul_f32s(parameter(B + 1, n, at), u));
+                next_re = mul_add(simd, simd.neg_f32s(a_im), im, next_re);
+                next_im = mul_add(simd, a_im, re, next_im);
                 if self.space.rank_one {
-                    next_re = simd.mul_add_e_f32s(parameter(G, n, at), feedback, next_re);
-                    next_im = simd.mul_add_e_f32s(parameter(G + 1, n, at), feedback, next_im);
+                    next_re = mul_add(simd, parameter(G, n, at), feedback, next_re);
+                    next_im = mul_add(simd, parameter(G + 1, n, at), feedback, next_im);
                 }
                 simd::put(simd, part(n), at, next_re);
                 simd::put(simd, part(half + n), at, next_im);
-                sum = simd.mul_add_e_f32s(parameter(C, n, at), next_re, sum);
-                sum = simd.mul_add_e_f32s(simd.neg_f32s(parameter(C + 1, n, at)), next_im, sum);
+                sum = mul_add(simd, parameter(C, n, at), next_re, sum);
+                sum = mul_add(simd, simd.neg_f32s(parameter(C + 1, n, at)), next_im, sum);
             }
             let skip = simd::load(simd, &self.space.skip[self.range.clone()], at);
-            simd::put(simd, self.y, at, simd.mul_add_e_f32s(skip, u, simd.add_f32s(sum, sum)));
+            simd::put(simd, self.y, at, mul_add(simd, skip, u, simd.add_f32s(sum, sum)));
         }
     }
 }

@@ -7,6 +7,7 @@ use super::super::candidate::Activation;
 use super::super::formulas::Formulas;
 use super::super::gate::{Leak, Mixture};
 use super::update::Update;
+use crate::simd::mul_add;
 use pulp::Simd;
 
 /// Inputs v, k and c, the last one a number per channel.
@@ -19,7 +20,7 @@ impl<A: Activation> FlooredMinGru<A> {
     fn parts<S: Simd>(self, simd: S, [v, k, share]: [S::f32s; 3]) -> (Update<S>, Leak<S>) {
         let one = simd.splat_f32s(1.0);
         let update = Update::new(simd, self.0, [v, k], one);
-        let kept = simd.mul_add_e_f32s(simd.sub_f32s(one, share), update.take, update.keep);
+        let kept = mul_add(simd, simd.sub_f32s(one, share), update.take, update.keep);
         let leak = Leak::of(simd, kept, simd.mul_f32s(share, update.take));
         (update, leak)
     }

@@ -14,6 +14,7 @@ use super::super::candidate::Activation;
 use super::super::formulas::Formulas;
 use super::super::gate::{Gate, Leak, Sum};
 use super::update::Update;
+use crate::simd::mul_add;
 use pulp::Simd;
 
 /// φ of its input s, computed in two halves around a division that the caller does.
@@ -59,7 +60,7 @@ impl<A: Activation, F: Factor> ScaledMinGru<A, F> {
         let (e, divisor) = self.1.divisor(simd, s);
         let update = Update::new(simd, self.0, [v, k], divisor);
         let factor = self.1.value(simd, s, e, update.inverse);
-        let lost = simd.mul_add_e_f32s(update.keep, factor.missing, update.take);
+        let lost = mul_add(simd, update.keep, factor.missing, update.take);
         let leak = Leak::of(simd, simd.mul_f32s(update.keep, factor.size), lost);
         (update, factor, leak)
     }
