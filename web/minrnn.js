@@ -1,0 +1,323 @@
+// minrnn's inference runtime as an ES module: packed models in a browser, a worker or node. Types and documentation: minrnn.d.ts.
+
+const KINDS = ["", "text", "classify", "forecast", "policy", "tokens", "values"];
+const SIZES = ["vocab", "width", "outputs", "parameters", "columns", "classes", "targets", "horizon", "quantiles"];
+const SETTINGS = ["temperature", "topK", "topP", "minP", "repetitionPenalty"];
+/** How many of the latest tokens the penalty of repetition looks at, as `minrnn generate` does. */
+const RECENT = 64;
+/** All rows of a session. */
+const ALL = 0xffffffff;
+
+/** A call that was refused; its message says why and what to do. */
+export class MinrnnError extends Error {
+  constructor(message, status) {
+    super(message);
+    this.name = "MinrnnError";
+    this.status = status;
+  }
+}
+
+let ours;
+
+async function compile(source) {
+  if (source instanceof WebAssembly.Module) return source;
+  if (source === undefined) return (ours ??= compile(new URL("./minrnn.wasm", import.meta.url)).catch((error) => ((ours = undefined), Promise.reject(error))));
+  let bytes = source;
+  if (typeof source === "string" || source instanceof URL) {
+    const url = new URL(source, import.meta.url);
+    if (url.protocol === "file:") {
+      const files = await import(/* webpackIgnore: true */ /* @vite-ignore */ "node:fs/promises");
+      bytes = await files.readFile(url);
+    } else bytes = await fetch(url);
+  }
+  if (typeof Response === "function" && bytes instanceof Response) {
+    if (!bytes.ok) throw new MinrnnError(`the WebAssembly module at ${bytes.url} could not be fetched (${bytes.status}); it lies beside minrnn.js in the package`);
+    bytes = await bytes.arrayBuffer();
+  }
+  try {
+    return await WebAssembly.compile(bytes);
+  } catch (error) {
+    throw new MinrnnError(`the WebAssembly module could not be compiled (${error.message}); it needs a host with vectors (SIMD), such as a browser of 2023 or node 18`);
+  }
+}
+
+/** Reads a packed model. Every model has an instance of the module and its memory to itself. */
+export async function load(bytes, { wasm } = {}) {
+  const instance = await WebAssembly.instantiate(await compile(wasm), {});
+  return new Model(new Runtime(instance.exports), bytes);
+}
+
+/** The instance's functions, and passage of numbers and texts through its memory. */
+class Runtime {
+  constructor(exports) {
+    this.c = exports;
+    this.registry = new FinalizationRegistry(([free, handle]) => this.c && free(handle));
+  }
+
+  /** Calls a function; throws what it refuses. */
+  call(name, ...given) {
+    if (!this.c) throw new MinrnnError("the model was freed, or failed inside; load it again");
+    let answer;
+    try {
+      answer = this.c[name](...given);
+    } catch (error) {
+      // What an instance that stopped half-way holds is not to be believed.
+      this.c = null;
+      throw new MinrnnError(`the module stopped inside of ${name} (${error.message}), perhaps for lack of memory; load the model again`, 11);
+    }
+    return answer;
+  }
+
+  check(name, ...given) {
+    const status = this.call(name, ...given);
+    if (status !== 0) throw this.refusal(status);
+  }
+
+  refusal(status) {
+    return new MinrnnError(this.text(this.call("minrnn_last_error")), status);
+  }
+
+  /** Runs `work` with memory for each of `arrays`, typed arrays that are copied there, or numbers of bytes. */
+  lend(arrays, work) {
+    const lent = [];
+    try {
+      for (const array of arrays) {
+        const len = typeof array === "number" ? array : array.byteLength;
+        const at = this.call("minrnn_alloc", len) >>> 0;
+        if (at === 0) throw new MinrnnError(`memory cannot hold ${len} bytes more; free sessions or models`, 10);
+        lent.push([at, len]);
+        if (typeof array !== "number") new Uint8Array(this.c.memory.buffer, at, len).set(new Uint8Array(array.buffer, array.byteOffset, len));
+      }
+      return work(...lent.map(([at]) => at));
+    } finally {
+      if (this.c) for (const [at, len] of lent) this.c.minrnn_dealloc(at, len);
+    }
+  }
+
+  /** A copy of `len` numbers. */
+  numbers(Kind, at, len) {
+    return new Kind(this.c.memory.buffer, at, len).slice();
+  }
+
+  word(at) {
+    return new Uint32Array(this.c.memory.buffer, at, 1)[0];
+  }
+
+  text(at) {
+    const memory = new Uint8Array(this.c.memory.buffer);
+    return new TextDecoder().decode(memory.subarray(at, memory.indexOf(0, at >>> 0)));
+  }
+
+  /** The handle that a function of this name makes. */
+  make(name, ...given) {
+    return this.lend([4], (out) => {
+      this.check(name, ...given, out);
+      return this.word(out);
+    });
+  }
+
+  /** What a function writes whose length only it knows: asked once for the length, once for the content. */
+  written(Kind, name, ...given) {
+    const len = this.lend([4], (out) => (this.check(name, ...given, 0, 0, out), this.word(out)));
+    return this.lend([Kind.BYTES_PER_ELEMENT * len, 4], (buffer, out) => (this.check(name, ...given, buffer, len, out), this.numbers(Kind, buffer, len)));
+  }
+}
+
+/** Something in the instance that is freed with its JavaScript object, or before. */
+class Handle {
+  constructor(runtime, handle, free) {
+    this.runtime = runtime;
+    this.handle = handle;
+    this.freed = free;
+    runtime.registry.register(this, [runtime.c[free], handle], this);
+  }
+
+  free() {
+    if (this.handle === 0) return;
+    this.runtime.registry.unregister(this);
+    if (this.runtime.c) this.runtime.call(this.freed, this.handle);
+    this.handle = 0;
+  }
+}
+
+class Model {
+  constructor(runtime, bytes) {
+    const view = ArrayBuffer.isView(bytes) ? new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength) : new Uint8Array(bytes);
+    this.runtime = runtime;
+    this.handle = runtime.lend([view], (at) => runtime.make("minrnn_model_from_memory", at, view.length));
+    const sizes = Object.fromEntries(SIZES.map((name, what) => [name, runtime.call("minrnn_model_size", this.handle, what) >>> 0]));
+    const names = (name) => Array.from({ length: sizes[name] }, (_, i) => runtime.text(runtime.call("minrnn_model_name", this.handle, SIZES.indexOf(name), i)));
+    this.kind = KINDS[runtime.call("minrnn_model_kind", this.handle)];
+    this.reads = sizes.vocab > 0 ? { kind: "tokens", vocab: sizes.vocab } : { kind: "values", width: sizes.width };
+    this.outputs = sizes.outputs;
+    this.parameters = sizes.parameters;
+    this.sessionBytes = runtime.call("minrnn_model_session_bytes", this.handle, 0) >>> 0;
+    this.hasText = this.kind === "text";
+    this.table = null;
+    if (this.kind === "classify") this.table = { task: this.kind, columns: names("columns"), classes: names("classes"), target: names("targets") };
+    if (this.kind === "forecast") {
+      const quantiles = Array.from({ length: sizes.quantiles }, (_, i) => runtime.call("minrnn_model_quantile", this.handle, i));
+      this.table = { task: this.kind, columns: names("columns"), target: names("targets"), horizon: sizes.horizon, quantiles };
+    }
+  }
+
+  session(rows = 1) {
+    return new Session(this, this.runtime.make("minrnn_session_new", this.handle, rows));
+  }
+
+  restore(bytes) {
+    return this.runtime.lend([bytes], (at) => new Session(this, this.runtime.make("minrnn_session_restore", this.handle, at, bytes.byteLength)));
+  }
+
+  sampler(settings = {}) {
+    return new Sampler(this.runtime, settings);
+  }
+
+  decoder() {
+    return new Decoder(this.runtime, this.runtime.make("minrnn_text_new", this.handle), "minrnn_text_free");
+  }
+
+  encode(text) {
+    const utf8 = new TextEncoder().encode(text);
+    return this.runtime.lend([utf8], (at) => this.runtime.written(Uint32Array, "minrnn_encode", this.handle, at, utf8.length));
+  }
+
+  decode(tokens) {
+    const ids = Uint32Array.from(tokens);
+    const utf8 = this.runtime.lend([ids], (at) => this.runtime.written(Uint8Array, "minrnn_decode", this.handle, at, ids.length));
+    return new TextDecoder().decode(utf8);
+  }
+
+  /** Lets go of everything: the instance and its memory, with all sessions. */
+  free() {
+    this.runtime.c = null;
+  }
+}
+
+class Session extends Handle {
+  constructor(model, handle) {
+    super(model.runtime, handle, "minrnn_session_free");
+    this.model = model;
+    this.rows = this.runtime.call("minrnn_session_size", handle, 0) >>> 0;
+  }
+
+  get bytes() {
+    return this.runtime.call("minrnn_session_size", this.handle, 1) >>> 0;
+  }
+
+  /** What the model reads, as the memory has it, and the name of the functions for it. */
+  steps(given) {
+    const list = typeof given === "number" ? [given] : given;
+    const isTokens = this.model.reads.kind === "tokens";
+    return [isTokens ? Uint32Array.from(list, whole) : as(Float32Array, list), isTokens ? "tokens" : "values"];
+  }
+
+  step(given, rows) {
+    const [steps, kind] = this.steps(given);
+    const chosen = Uint32Array.from(rows ?? []);
+    const outputs = (rows ? chosen.length : this.rows) * this.model.outputs;
+    return this.runtime.lend([steps, chosen, 4 * outputs], (at, rowsAt, out) => {
+      this.runtime.check(`minrnn_step_${kind}`, this.handle, rows ? rowsAt : 0, chosen.length, at, steps.length, out, outputs);
+      return this.runtime.numbers(Float32Array, out, outputs);
+    });
+  }
+
+  prefill(given, row = 0) {
+    const [steps, kind] = this.steps(given);
+    const { outputs } = this.model;
+    return this.runtime.lend([steps, 4 * outputs], (at, out) => {
+      this.runtime.check(`minrnn_prefill_${kind}`, this.handle, row, at, steps.length, out, outputs);
+      return this.runtime.numbers(Float32Array, out, outputs);
+    });
+  }
+
+  forward(given) {
+    const [steps, kind] = this.steps(given);
+    const outputs = (steps.length / (kind === "tokens" ? 1 : this.model.reads.width)) * this.model.outputs;
+    return this.runtime.lend([steps, 4 * outputs], (at, out) => {
+      this.runtime.check(`minrnn_forward_${kind}`, this.handle, at, steps.length, out, outputs);
+      return this.runtime.numbers(Float32Array, out, outputs);
+    });
+  }
+
+  row(values, rows) {
+    const numbers = Float64Array.from(values);
+    const chosen = Uint32Array.from(rows ?? []);
+    const outputs = (rows ? chosen.length : this.rows) * this.model.outputs;
+    return this.runtime.lend([numbers, chosen, 8 * outputs], (at, rowsAt, out) => {
+      this.runtime.check("minrnn_table_step", this.handle, rows ? rowsAt : 0, chosen.length, at, numbers.length, out, outputs);
+      return this.runtime.numbers(Float64Array, out, outputs);
+    });
+  }
+
+  *generate(prompt = "", { limit = Infinity, ...settings } = {}) {
+    const [sampler, decoder] = [this.model.sampler(settings), this.model.decoder()];
+    try {
+      const start = () => [this.runtime.make("minrnn_start_token", this.model.handle)];
+      const tokens = prompt === "" ? start() : this.model.encode(prompt);
+      const recent = Array.from(tokens.slice(-RECENT));
+      let logits = this.prefill(tokens);
+      for (let written = 0; written < limit; written++) {
+        const token = sampler.sample(logits, recent);
+        // Whoever stops here has a session that has read the token.
+        logits = this.step(token);
+        yield { token, text: decoder.push(token) };
+        recent.push(token);
+        if (recent.length > RECENT) recent.shift();
+      }
+    } finally {
+      sampler.free();
+      decoder.free();
+    }
+  }
+
+  fork() {
+    return new Session(this.model, this.runtime.make("minrnn_session_fork", this.handle));
+  }
+
+  save() {
+    return this.runtime.written(Uint8Array, "minrnn_session_save", this.handle);
+  }
+
+  reset(row = ALL) {
+    this.runtime.check("minrnn_session_reset", this.handle, row);
+  }
+}
+
+class Sampler extends Handle {
+  constructor(runtime, { seed = 0, ...settings }) {
+    super(runtime, runtime.make("minrnn_sampler_new", BigInt(seed)), "minrnn_sampler_free");
+    for (const [name, value] of Object.entries(settings)) {
+      const setting = SETTINGS.indexOf(name);
+      if (setting < 0) throw new MinrnnError(`there is no setting '${name}' of a sampler; expected seed, ${SETTINGS.join(", ")}`, 5);
+      if (value !== undefined) runtime.check("minrnn_sampler_set", this.handle, setting, value);
+    }
+  }
+
+  sample(logits, recent = []) {
+    const [numbers, latest] = [as(Float32Array, logits), as(Uint32Array, recent)];
+    return this.runtime.lend([numbers, latest, 4], (at, recentAt, out) => {
+      this.runtime.check("minrnn_sampler_sample", this.handle, at, numbers.length, recentAt, latest.length, out);
+      return this.runtime.word(out);
+    });
+  }
+}
+
+class Decoder extends Handle {
+  push(token) {
+    // A token's text is short; the function says where it is not.
+    const room = 256;
+    return this.runtime.lend([room, 4], (at, out) => {
+      this.runtime.check("minrnn_text_decode", this.handle, token, at, room, out);
+      return new TextDecoder().decode(this.runtime.numbers(Uint8Array, at, this.runtime.word(out)));
+    });
+  }
+}
+
+/** The numbers as an array of this kind. */
+const as = (Kind, list) => (list instanceof Kind ? list : Kind.from(list));
+
+function whole(token) {
+  if (!Number.isInteger(token) || token < 0 || token > ALL) throw new MinrnnError(`a token is a whole number from 0, found ${token}`, 5);
+  return token;
+}

@@ -1,0 +1,121 @@
+// Models live here, away from the page's thread: one that writes text, one that reads a stream.
+import { load } from "./minrnn.js";
+
+/** Milliseconds of writing before the worker listens again. */
+const TURN = 14;
+/** Milliseconds a token takes at reading pace. */
+const READING = 28;
+
+let text = null;
+let stream = null;
+/** Models that were opened: rows name the one they are for. */
+let opened = 0;
+/** The writing in progress: a token of it is drawn only while it is the current one. */
+let writing = null;
+
+function describe(model, name, size) {
+  const { kind, reads, outputs, parameters, sessionBytes, table } = model;
+  return { name, size, kind, reads, outputs, parameters, sessionBytes, table };
+}
+
+const calls = {
+  /** Opens a model in the place of the one of its kind. A file that is refused changes nothing. */
+  async open({ bytes, name }) {
+    const model = await load(bytes);
+    const place = model.reads.kind === "tokens" ? "text" : "stream";
+    if (place === "text") {
+      if (!model.hasText) {
+        model.free();
+        throw new Error("the model reads tokens, but has no vocabulary of characters or bytes that this page could read text by");
+      }
+      calls.stop();
+      text?.model.free();
+      text = { model, session: null };
+    } else {
+      stream?.model.free();
+      stream = { model, session: model.session(), of: ++opened };
+    }
+    return { place, of: opened, ...describe(model, name, bytes.byteLength) };
+  },
+
+  /** Writes on, from a prompt or from where it stopped, until it is told to stop or `limit` tokens are written. */
+  write({ prompt, sampling, slowly, limit }) {
+    calls.stop();
+    const { model } = text;
+    if (prompt !== null) {
+      const tokens = model.encode(prompt);
+      text.session?.free();
+      text.session = model.session();
+      text.logits = text.session.prefill(tokens);
+      text.sampler?.free();
+      text.sampler = null;
+      text.decoder = model.decoder();
+    }
+    calls.dial(sampling);
+    writing = { left: limit, slowly };
+    setTimeout(turn, 0, writing);
+  },
+
+  dial(sampling) {
+    const draws = JSON.stringify(sampling);
+    if (!text || (text.sampler && text.draws === draws)) return;
+    const sampler = text.model.sampler(sampling);
+    text.sampler?.free();
+    Object.assign(text, { sampler, draws });
+  },
+
+  pace({ slowly }) {
+    if (writing) writing.slowly = slowly;
+  },
+
+  stop() {
+    if (writing) postMessage({ event: "stopped", done: false });
+    writing = null;
+  },
+
+  /** Reads rows of numbers; answers with what is predicted after each, and how long a row took. Rows for a model of before are dropped. */
+  rows({ rows, of }) {
+    if (of !== stream.of) return null;
+    const { session, model } = stream;
+    const begun = performance.now();
+    const predictions = rows.map((row) => (model.table ? session.row(row) : session.step(row)));
+    return { predictions, cost: (performance.now() - begun) / Math.max(1, rows.length) };
+  },
+
+  /** Forgets what the stream was. */
+  forget() {
+    stream?.session.reset();
+  },
+};
+
+function turn(own) {
+  if (own !== writing) return;
+  const { session, sampler, decoder } = text;
+  const begun = performance.now();
+  let [written, tokens, now] = ["", 0, begun];
+  try {
+    do {
+      const token = sampler.sample(text.logits);
+      text.logits = session.step(token);
+      written += decoder.push(token);
+      tokens += 1;
+      now = performance.now();
+    } while (tokens < own.left && !own.slowly && now - begun < TURN);
+  } catch (error) {
+    writing = null;
+    return postMessage({ event: "stopped", error: error.message });
+  }
+  own.left -= tokens;
+  postMessage({ event: "written", written, tokens, spent: now - begun });
+  if (own.left > 0) return setTimeout(turn, own.slowly ? READING : 0, own);
+  writing = null;
+  postMessage({ event: "stopped", done: true });
+}
+
+onmessage = async ({ data: { id, name, argument } }) => {
+  try {
+    postMessage({ id, value: await calls[name](argument ?? {}) });
+  } catch (error) {
+    postMessage({ id, error: error.message });
+  }
+};

@@ -1,0 +1,128 @@
+// The module and its JavaScript in node, beside what the C library gave (native.py):
+//   node node.mjs DIST MODELS REFERENCE HANDED     writes states for native.py check to HANDED
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { after, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { resolve } from "node:path";
+
+const [dist, models, referencePath, handedPath] = process.argv.slice(2).map((path) => resolve(path));
+const { load, MinrnnError } = await import(pathToFileURL(`${dist}/minrnn.js`));
+const file = (name) => readFile(`${models}/${name}`);
+const reference = JSON.parse(await readFile(referencePath, "utf8"));
+const fromBase64 = (text) => new Uint8Array(Buffer.from(text, "base64"));
+const handed = {};
+
+/** Differences, of numbers above 1 relative ones, as native.py has them. */
+function near(found, expected, what) {
+  assert.equal(found.length, expected.length, what);
+  expected.forEach((number, i) => {
+    const apart = Math.abs(found[i] - number) / Math.max(1, Math.abs(number));
+    assert.ok(apart <= 1e-5, `${what}[${i}]: ${found[i]}, expected ${number}`);
+  });
+}
+
+test("the same seed gives the tokens of the C library on the plain level", async () => {
+  const model = await load(await file("shakespeare.minrnn"));
+  assert.equal(model.kind, "text");
+  assert.deepEqual(Array.from(model.encode(reference.prompt)), reference.promptTokens);
+  const session = model.session();
+  assert.deepEqual(Array.from(session.prefill(reference.promptTokens)), reference.logits, "the bits of the C library");
+  const sampled = { ...reference.sampling, limit: reference.tokens.length };
+  const written = Array.from(model.session().generate(reference.prompt, sampled));
+  assert.deepEqual(written.map(({ token }) => token), reference.tokens);
+  assert.equal(written.map(({ text }) => text).join(""), model.decode(reference.tokens));
+});
+
+test("a session of the C library goes on here, and one of ours is handed back", async () => {
+  const model = await load(await file("shakespeare.minrnn"));
+  const session = model.restore(fromBase64(reference.textState));
+  const own = model.session();
+  own.prefill(reference.promptTokens);
+  for (const token of reference.tokens) near(session.step(token), Array.from(own.step(token)), "logits after a restored state");
+  handed.textState = Buffer.from(session.save()).toString("base64");
+  handed.tokens = reference.tokens.slice(0, 40);
+  handed.logits = handed.tokens.map((token) => Array.from(session.step(token)));
+});
+
+test("a forecaster reads a table as the C library does, and goes on from its session", async () => {
+  const model = await load(await file("temperature.minrnn"));
+  assert.equal(model.table.task, "forecast");
+  assert.deepEqual(model.table.columns, ["temperature"]);
+  const rows = (await readFile(`${models}/temperature.csv`, "utf8")).trim().split("\n").slice(1).map((line) => [Number(line.split(",")[1])]);
+  const session = model.session();
+  const handedOver = model.restore(fromBase64(reference.forecastState));
+  reference.forecasts.forEach((expected, at) => {
+    near(session.row(rows[at]), expected, `forecast ${at}`);
+    if (at >= reference.half) near(handedOver.row(rows[at]), expected, `forecast ${at} from a restored state`);
+  });
+  handed.forecastState = Buffer.from(session.save()).toString("base64");
+  handed.rows = rows.slice(-40);
+  handed.forecasts = handed.rows.map((row) => Array.from(session.row(row)));
+});
+
+test("forks go their own way, resets begin anew, rows are independent", async () => {
+  const model = await load(await file("sensors.minrnn"));
+  assert.deepEqual(model.table.classes.length, model.outputs);
+  const session = model.session();
+  const first = session.row([0.3]);
+  const fork = session.fork();
+  session.row([-0.9]);
+  assert.notDeepEqual(fork.row([0.2]), session.row([0.2]));
+  session.reset();
+  assert.deepEqual(session.row([0.3]), first);
+  const both = model.session(2);
+  const shares = both.row([0.3, -0.7]);
+  assert.deepEqual(shares.slice(0, model.outputs), first);
+  assert.equal(both.row([0.1], [1]).length, model.outputs);
+  assert.ok(Math.abs(first.reduce((a, b) => a + b) - 1) < 1e-6, "probabilities sum to 1");
+});
+
+test("steps, a prompt at once, and outputs after every step agree", async () => {
+  const model = await load(await file("shakespeare.minrnn"));
+  const tokens = model.encode("To be, or not to be");
+  const [stepped, all] = [model.session(), model.session()];
+  let last;
+  for (const token of tokens) last = stepped.step(token);
+  const every = all.forward(tokens);
+  assert.deepEqual(every.slice(-model.outputs), last);
+  assert.deepEqual(model.session().prefill(tokens), last);
+  assert.ok(all.bytes >= model.sessionBytes);
+});
+
+test("what cannot be done is a sentence", async () => {
+  const good = await file("sensors.minrnn");
+  const damaged = Uint8Array.from(good);
+  damaged[damaged.length >> 1] ^= 1;
+  for (const bytes of [damaged, good.subarray(0, 100), new Uint8Array(0), new TextEncoder().encode("not a model")]) {
+    await assert.rejects(load(bytes), (error) => error instanceof MinrnnError && error.status > 0 && error.message.length > 20);
+  }
+  const model = await load(good);
+  const session = model.session();
+  const refusals = [
+    () => model.encode("text"), () => session.row([1, 2]), () => session.step([NaN]), () => session.prefill([]),
+    () => model.restore(new Uint8Array(10)), () => model.sampler({ topP: 2 }), () => model.sampler({ typo: 1 }), () => session.row([0], [7]),
+  ];
+  for (const refusal of refusals) assert.throws(refusal, (error) => error instanceof MinrnnError && error.message.length > 15, String(refusal));
+  // A refusal changes nothing.
+  assert.deepEqual(session.row([0.3]), model.session().row([0.3]));
+  session.free();
+  assert.throws(() => session.row([0.3]), MinrnnError);
+  model.free();
+  assert.throws(() => model.session(), /load it again/);
+});
+
+test("sessions that are dropped leave no memory behind", async () => {
+  const model = await load(await file("shakespeare.minrnn"));
+  const grown = () => model.runtime.c.memory.buffer.byteLength;
+  model.session().free();
+  const before = grown();
+  for (let i = 0; i < 2000; i++) {
+    const session = model.session();
+    session.step(1);
+    session.free();
+  }
+  assert.ok(grown() - before <= 1 << 20, `${grown() - before} bytes more`);
+});
+
+after(() => writeFile(handedPath, JSON.stringify(handed)));
