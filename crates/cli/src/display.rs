@@ -235,7 +235,7 @@ pub fn confusion_table(confusion: &Confusion) -> String {
 }
 
 /// Rows with their cells below each other, the first column to the left.
-fn aligned(rows: &[Vec<String>]) -> String {
+pub fn aligned(rows: &[Vec<String>]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len)).map(width).collect();
     let line = |row: &Vec<String>| {

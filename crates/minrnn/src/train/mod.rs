@@ -56,7 +56,9 @@ pub use files::{find_data, readable, readable_folder};
 pub use memory::{evaluation_memory, training_memory, training_memory_of};
 pub use metrics::{MetricsLog, Record, read_metrics};
 pub use optimizer::{GradientMap, Moment, Optimizer};
-pub use pointer::{CHECKPOINTS, PROGRESS_FILE, Pointer, TRAINING_FILE, checkpoint, find_checkpoint, find_scored, iteration_of};
+pub use pointer::{
+    CHECKPOINTS, PROGRESS_FILE, Pointer, TRAINING_FILE, checkpoint, find_checkpoint, find_scored, has_learned_all, iteration_of,
+};
 pub use predictor::{Predictor, Wanted};
 pub use progress::{Evaluated, KEPT_BEST, Progress, Refit};
 pub use record::{METRICS_FILE, duration};

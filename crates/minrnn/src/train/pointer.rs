@@ -92,11 +92,9 @@ pub fn find_checkpoint(path: impl AsRef<Path>) -> Result<PathBuf> {
 pub fn find_scored(path: impl AsRef<Path>) -> Result<PathBuf> {
     let path = path.as_ref();
     if path.join(CONFIG_FILE).is_file() {
-        let progress: Option<Progress> =
-            read_text(path.join(PROGRESS_FILE), MAX_PROGRESS_BYTES).ok().and_then(|text| serde_json::from_str(&text).ok());
         let run = path.canonicalize().ok().and_then(|path| path.ancestors().nth(2).map(Path::to_owned));
         let is_scored_apart = run.is_some_and(|run| read_pointer(&run, Pointer::Scored).is_ok_and(|scored| scored.is_some()));
-        if is_scored_apart && progress.is_some_and(|progress| progress.refit.is_some()) {
+        if is_scored_apart && has_learned_all(path) {
             let problem = "it has learned from the part that it would be scored on; give other data, or the run";
             return Err(Error::malformed(path, problem));
         }
@@ -107,6 +105,12 @@ pub fn find_scored(path: impl AsRef<Path>) -> Result<PathBuf> {
         Ok(None) => find_checkpoint(path),
         Err(error) => Err(error),
     }
+}
+
+/// Whether `checkpoint` is one that learned anew from all data, the test part among them.
+pub fn has_learned_all(checkpoint: impl AsRef<Path>) -> bool {
+    let text = read_text(checkpoint.as_ref().join(PROGRESS_FILE), MAX_PROGRESS_BYTES).ok();
+    text.and_then(|text| serde_json::from_str(&text).ok()).is_some_and(|progress: Progress| progress.refit.is_some())
 }
 
 /// The name in the pointer's file, or `None` when there is no such file.

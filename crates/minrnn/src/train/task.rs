@@ -1,6 +1,6 @@
 //! From the `[data]` section of an experiment to batches: what is trained on and what is scored.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use minrnn_model::{ModelConfig, create_directories, read_text, write_atomic};
 
@@ -21,6 +21,8 @@ use crate::{Error, Needed, Result, RunProblem};
 pub(super) const TOKENS_FILE: &str = "data/text.tokens";
 /// SHA-256 of a run's table, in its directory.
 pub(super) const TABLE_FILE: &str = "data/table.sha256";
+/// Most bytes of that file.
+const MAX_DIGESTS: u64 = 1 << 10;
 /// Batches of the final report (nanoGPT's `eval_iters`); fewer after a short training ([`final_batches`](super::final_batches)).
 pub const FINAL_BATCHES: u64 = 200;
 
@@ -82,7 +84,7 @@ impl Data {
         if let Some(task) = sequence_task(experiment, run)? {
             let path = run.join(TABLE_FILE);
             if let Some(digest) = file_digest(experiment)?
-                && read_text(&path, 1 << 10)? != digest
+                && read_text(&path, MAX_DIGESTS)? != digest
             {
                 return Err(Error::run(
                     config.path.as_ref().unwrap_or(&path),
@@ -123,6 +125,21 @@ impl Data {
             TableTask::Classify(classifier) => Box::new(Classification::unseen(path, classifier)?),
             TableTask::Forecast(forecaster) => Box::new(Forecasting::unseen(path, forecaster)?),
         }))
+    }
+
+    /// The forecasts that the run in the directory `run` was trained on; none where its table is no longer there, or another one is.
+    ///
+    /// # Errors
+    /// When the experiment is about something else, or its table cannot be read.
+    pub fn learned_forecasts(experiment: &Experiment, run: &Path) -> Result<Option<Forecasting>> {
+        let (data, train) = (&experiment.data, &experiment.train);
+        let Some(path) = data.path.as_deref() else { return Ok(None) };
+        let others = [&data.table.validation, &data.table.test].into_iter().flatten().map(PathBuf::as_path);
+        let is_there = std::iter::once(path).chain(others).all(Path::is_file);
+        if !is_there || read_text(run.join(TABLE_FILE), MAX_DIGESTS).ok() != file_digest(experiment)? {
+            return Ok(None);
+        }
+        Forecasting::open(path, &data.forecasting(train)?).map(Some)
     }
 
     /// Gives `model` the inputs and outputs that fit.

@@ -1,5 +1,6 @@
 //! `minrnn eval`: the measures of a trained model on its test data, or on a text of yours.
 
+mod backtest;
 mod by_frequency;
 mod by_length;
 
@@ -10,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use minrnn::checkpoint::{LoadedModel, load_any_model, load_table_task};
-use minrnn::data::table::{Comparison, TableTask, Verdict, read_series};
+use minrnn::data::table::{Comparison, Measure, TableTask, Verdict, read_series};
 use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart, expect_lasting};
 use minrnn::deployed::{self, Deployed, Score};
 use minrnn::predict::predict;
@@ -55,6 +56,8 @@ pub struct Args {
     #[command(flatten)]
     by_length: by_length::Args,
     #[command(flatten)]
+    backtest: backtest::Args,
+    #[command(flatten)]
     device: DeviceArg,
     #[command(flatten)]
     threads: Threads,
@@ -71,6 +74,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+    if let Some(origins) = args.backtest.origins() {
+        return backtest::score(args, origins, stop);
+    }
     if args.run.is_file() {
         if args.by_frequency.is_some() || args.by_length.width().is_some() {
             let sentence = "--by-frequency and --by-length need the data of a run; give a run directory instead of a packed model";
@@ -298,22 +304,10 @@ fn print(name: &str, evaluation: &Evaluation, json: bool) -> io::Result<()> {
 fn print_comparison(comparison: &dyn Comparison, json: bool) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for measure in comparison.measures() {
-        if !json {
-            writeln!(out, "{}", measure_line(&measure))?;
-            continue;
+        match json {
+            true => writeln!(out, "{}", measure_object(measure))?,
+            false => writeln!(out, "{}", measure_line(&measure))?,
         }
-        let mut line = serde_json::json!({"measure": measure.name, "value": measure.found, "interval": measure.interval, "n": measure.n});
-        if let Some(baseline) = measure.baseline {
-            let verdict = match baseline.verdict {
-                Verdict::Better => "better",
-                Verdict::Worse => "worse",
-                Verdict::Undecided => "undecided",
-            };
-            line["baseline"] = baseline.found.into();
-            line["baseline_name"] = baseline.name.into();
-            line["verdict"] = verdict.into();
-        }
-        writeln!(out, "{line}")?;
     }
     let Some(confusion) = comparison.confusion() else { return Ok(()) };
     if !json {
@@ -327,4 +321,20 @@ fn print_comparison(comparison: &dyn Comparison, json: bool) -> io::Result<()> {
         writeln!(out, "{line}")?;
     }
     Ok(())
+}
+
+/// A measure as an object of JSON.
+fn measure_object(measure: Measure) -> serde_json::Value {
+    let mut object = serde_json::json!({"measure": measure.name, "value": measure.found, "interval": measure.interval, "n": measure.n});
+    if let Some(baseline) = measure.baseline {
+        let verdict = match baseline.verdict {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Undecided => "undecided",
+        };
+        object["baseline"] = baseline.found.into();
+        object["baseline_name"] = baseline.name.into();
+        object["verdict"] = verdict.into();
+    }
+    object
 }

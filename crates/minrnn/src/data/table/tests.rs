@@ -201,6 +201,67 @@ fn the_baseline_and_the_errors_are_those_by_hand() {
 }
 
 #[test]
+fn a_backtest_forecasts_from_the_last_origins_and_is_scored_by_each() {
+    let forecaster = Forecaster {
+        columns: owned(&["x"]),
+        group: Some("id".to_owned()),
+        target: owned(&["x"]),
+        time: None,
+        horizon: 2,
+        season: 0,
+        normalization: Normalization { mean: vec![0.0], deviation: vec![1.0] },
+        target_normalization: Normalization { mean: vec![0.0], deviation: vec![1.0] },
+        scaling: Scaling::Standard,
+        missing: Missing::Error,
+        of_table: None,
+        quantiles: Vec::new(),
+    };
+    let file = counting(&[9, 5, 3]);
+    let open = |n, stride| Backtest::open(file.path(), &forecaster, Origins { n, stride });
+    let backtest = open(3, None).unwrap();
+    assert_eq!((backtest.n_forecasts(), backtest.n_sequences()), (4, 2));
+    let short = |name: &str, steps, origins| TooShort { name: name.to_owned(), steps, origins };
+    assert_eq!(backtest.too_short(), [short("s1", 5, 1), short("s2", 3, 0)]);
+
+    let (mut set, mut errors) = (backtest.evaluation(8), backtest.errors());
+    let mut origins = Vec::new();
+    for index in 0..set.n_batches() {
+        let batch = set.batch(index).unwrap();
+        let mut outputs = batch.targets.values().to_vec();
+        for (place, outputs) in outputs.chunks_exact_mut(2).enumerate().filter(|&(place, _)| batch.mask.as_ref().unwrap()[place] > 0.0) {
+            let last = batch.inputs.values()[place];
+            origins.push(last as usize);
+            // The forecast lies off by the step of its origin.
+            outputs.iter_mut().for_each(|x| *x += last % 100.0);
+        }
+        errors.add(index, &batch, &outputs);
+    }
+    origins.sort_unstable();
+    // Sequence and step.
+    assert_eq!(origins, [2, 4, 6, 10_002]);
+    let by_origin = errors.by_origin();
+    let found: Vec<_> = by_origin.iter().map(|origin| (origin.steps_to_end, origin.n, origin.measures[0].found)).collect();
+    assert_eq!(found, [(6, 1, 2.0), (4, 1, 4.0), (2, 2, 4.0)]);
+    // The last value is 1 and 2 off.
+    assert_eq!(by_origin[2].measures[0].baseline.as_ref().unwrap().found, 1.5);
+    // Four stretches of two steps, a case each.
+    let all = &errors.measures()[0];
+    assert_eq!((all.found, all.n, all.cases), (3.5, 4, Cases::Stretches(2)));
+
+    let strided = open(3, Some(1)).unwrap();
+    assert_eq!((strided.n_forecasts(), strided.too_short()), (5, vec![short("s1", 5, 2), short("s2", 3, 0)]));
+    let refused = Backtest::open(file.path(), &Forecaster { horizon: 8, ..forecaster.clone() }, Origins { n: 1, stride: None });
+    assert!(refused.unwrap_err().to_string().contains("the longest has 9 steps, expected at least 10"));
+    assert!(open(0, None).is_err() && open(1, Some(0)).is_err());
+
+    // The model that it is compared with learned the first half of the rows, or all.
+    let trained = grouped(file.path(), 2).unwrap();
+    let [half, all] = [false, true].map(|learned_all| backtest.n_learned(&trained, learned_all));
+    assert_eq!(all, 4);
+    assert!(half < all, "{half}");
+}
+
+#[test]
 fn quantiles_are_reported_by_what_they_cover() {
     let file = write_table(&counted_up(60));
     let config = ForecastingConfig { scaling: ScalingChoice::Auto, quantiles: vec![0.1, 0.5, 0.9], ..forecasting(&["x"], 2) };

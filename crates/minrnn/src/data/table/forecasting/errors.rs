@@ -1,5 +1,6 @@
 //! How far forecasts are off, in the units of the table.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::SeasonalNaive;
@@ -16,18 +17,23 @@ const ENOUGH_SERIES: usize = 10;
 pub(super) struct ForecastErrors {
     table: Arc<Table>,
     part: Part,
-    /// Of each case and column.
+    /// Of each stretch of steps and column.
     sums: Vec<Vec<Sums>>,
-    /// Steps of a case where a sequence has several.
+    /// Steps of a stretch; none: all of a sequence.
     stretch: Option<usize>,
-    /// For each sequence its first case.
+    /// Steps of a case where a sequence has several.
+    case: Option<usize>,
+    /// For each sequence its first stretch.
     first: Vec<usize>,
     /// How the sequences lie in the batches.
     whole: Option<WholeSeries>,
     last: LastForecasts,
 }
 
-/// Sums over the values of a case; in pairs, the model's and those of the naive forecast.
+/// A case: a sequence, and the sums of each column.
+type Case = (usize, Vec<Sums>);
+
+/// Sums over the values of a stretch; in pairs, the model's and those of the naive forecast.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     absolute: [f64; 2],
@@ -55,26 +61,40 @@ impl Sums {
         self.n += 1.0;
         self.n_not_positive += f64::from(u8::from(value <= 0.0));
     }
+
+    fn add_all(&mut self, other: &Self) {
+        for (own, other) in [(&mut self.absolute, other.absolute), (&mut self.squared, other.squared), (&mut self.relative, other.relative)]
+        {
+            own.iter_mut().zip(other).for_each(|(own, other)| *own += other);
+        }
+        self.inside += other.inside;
+        self.width += other.width;
+        self.n += other.n;
+        self.n_not_positive += other.n_not_positive;
+    }
 }
 
 impl ForecastErrors {
     pub fn new(table: Arc<Table>, part: Part) -> Self {
-        let scored: Vec<usize> = (0..table.series.len()).map(|series| table.scored(series, part).len()).collect();
-        let n_scored = scored.iter().filter(|&&steps| steps > 0).count();
-        // Forecasts from steps within a horizon or a season of each other share most of what they are wrong about.
-        let stretch = (n_scored < ENOUGH_SERIES).then(|| table.forecaster.horizon.max(table.forecaster.season));
-        let mut n_cases = 0;
-        let first = scored.iter().map(|&steps| {
-            let first = n_cases;
-            n_cases += stretch.map_or(usize::from(steps > 0), |stretch| steps.div_ceil(stretch));
+        let stretch = steps_of_case(&table, part);
+        Self::of_stretches(table, part, stretch)
+    }
+
+    /// The same, which also knows the errors of the forecasts of every stretch of `stretch` steps; none: of every sequence.
+    pub fn of_stretches(table: Arc<Table>, part: Part, stretch: Option<usize>) -> Self {
+        let case = steps_of_case(&table, part);
+        let mut n_stretches = 0;
+        let first = (0..table.series.len()).map(|series| {
+            let (first, steps) = (n_stretches, table.scored(series, part).len());
+            n_stretches += stretch.map_or(usize::from(steps > 0), |stretch| steps.div_ceil(stretch));
             first
         });
         let first = first.collect();
-        let sums = vec![vec![Sums::default(); table.predicted.len()]; n_cases];
-        Self { table, part, sums, stretch, first, whole: None, last: LastForecasts::default() }
+        let sums = vec![vec![Sums::default(); table.predicted.len()]; n_stretches];
+        Self { table, part, sums, stretch, case, first, whole: None, last: LastForecasts::default() }
     }
 
-    fn case(&self, series: usize, step: usize) -> usize {
+    fn stretch_of(&self, series: usize, step: usize) -> usize {
         let start = self.table.scored(series, self.part).start;
         self.first[series] + self.stretch.map_or(0, |stretch| (step - start) / stretch)
     }
@@ -90,25 +110,48 @@ impl ForecastErrors {
         (mean > 0.0).then_some(mean)
     }
 
-    /// Sequence of each case.
-    fn series_of_cases(&self) -> Vec<usize> {
-        let mut series = vec![0; self.sums.len()];
-        for (at, &first) in self.first.iter().enumerate() {
-            let end = self.first.get(at + 1).copied().unwrap_or(series.len());
-            series[first..end].fill(at);
-        }
-        series
+    /// The stretches of sequence `series`, from its first step on.
+    pub fn stretches(&self, series: usize) -> Range<usize> {
+        self.first[series]..self.first.get(series + 1).copied().unwrap_or(self.sums.len())
     }
 
-    fn measures_of(&self, target: usize) -> Vec<Measure> {
+    /// Stretches that lie near each other are one case.
+    fn cases(&self) -> Vec<Case> {
+        let mut cases: Vec<Case> = Vec::new();
+        for series in 0..self.first.len() {
+            let mut last = None;
+            for (at, stretch) in self.stretches(series).enumerate() {
+                let case = self.case.map_or(0, |case| at * self.stretch.unwrap_or(0) / case);
+                match cases.last_mut() {
+                    Some((_, sums)) if last == Some(case) => {
+                        sums.iter_mut().zip(&self.sums[stretch]).for_each(|(own, more)| own.add_all(more))
+                    }
+                    _ => cases.push((series, self.sums[stretch].clone())),
+                }
+                last = Some(case);
+            }
+        }
+        cases
+    }
+
+    /// The measures of some stretches, of each `(sequence, stretch)`, which are a case each.
+    pub fn measures_of_stretches(&self, stretches: &[(usize, usize)]) -> Vec<Measure> {
+        let cases: Vec<Case> = stretches.iter().map(|&(series, stretch)| (series, self.sums[stretch].clone())).collect();
+        self.measures_of_cases(&cases, Cases::Sequences)
+    }
+
+    fn measures_of_cases(&self, cases: &[Case], what: Cases) -> Vec<Measure> {
+        (0..self.table.predicted.len()).flat_map(|target| self.measures_of(target, cases, what)).collect()
+    }
+
+    fn measures_of(&self, target: usize, cases: &[Case], what: Cases) -> Vec<Measure> {
         let (forecaster, column) = (&self.table.forecaster, self.table.predicted[target]);
         let naive = SeasonalNaive::new(forecaster.season).name();
         let name = |measure: &str| format!("{measure} of {}", forecaster.target[target]);
-        let cases = self.stretch.map_or(Cases::Sequences, Cases::Stretches);
-        let sums: Vec<(usize, &Sums)> =
-            self.series_of_cases().into_iter().zip(self.sums.iter().map(|sums| &sums[target])).filter(|(_, sums)| sums.n > 0.0).collect();
+        let cases = cases.iter().map(|(series, sums)| (*series, &sums[target]));
+        let sums: Vec<(usize, &Sums)> = cases.filter(|(_, sums)| sums.n > 0.0).collect();
         let pairs = |of: fn(&Sums) -> [f64; 2]| sums.iter().map(|(_, sums)| of(sums).map(|sum| sum / sums.n)).collect::<Vec<_>>();
-        let errors = |measure: &str, pairs: &[[f64; 2]]| Measure::of_errors(name(measure), cases, pairs, &naive);
+        let errors = |measure: &str, pairs: &[[f64; 2]]| Measure::of_errors(name(measure), what, pairs, &naive);
         let mut measures = vec![errors("mean absolute error", &pairs(|sums| sums.absolute))];
         let mut root = errors("root mean squared error", &pairs(|sums| sums.squared));
         root.found = root.found.sqrt();
@@ -133,9 +176,9 @@ impl ForecastErrors {
         if let [lowest, .., highest] = forecaster.quantiles[..] {
             let n: f64 = sums.iter().map(|(_, sums)| sums.n).sum();
             let mean = |of: fn(&Sums) -> f64| sums.iter().map(|(_, sums)| of(sums)).sum::<f64>() / n.max(1.0);
-            let what = format!("{:.0} % interval", 100.0 * (highest - lowest));
+            let interval = format!("{:.0} % interval", 100.0 * (highest - lowest));
             for (measure, found, is_share) in [("covers", mean(|sums| sums.inside), true), ("width", mean(|sums| sums.width), false)] {
-                let name = format!("{what} of {}: {measure}", forecaster.target[target]);
+                let name = format!("{interval} of {}: {measure}", forecaster.target[target]);
                 measures.push(Measure { name, found, interval: None, n: n as u64, cases: Cases::Values, is_share, baseline: None });
             }
         }
@@ -155,7 +198,7 @@ impl Comparison for ForecastErrors {
             if batch.mask.as_ref().is_some_and(|mask| mask[place] == 0.0) {
                 continue;
             }
-            let case = self.case(series, step);
+            let stretch = self.stretch_of(series, step);
             table.task.predict_into(table.recent(series, step, &mut kept), &outputs[place * width..][..width], &mut numbers);
             self.last.add(&table, self.part, series, step, &numbers);
             let (of, end) = (&table.series[series], table.bounds[series].of(self.part).end);
@@ -171,7 +214,7 @@ impl Comparison for ForecastErrors {
                         continue;
                     }
                     let outermost = [quantiles[0], quantiles[n_quantiles - 1]];
-                    self.sums[case][target].add(value, [quantiles[forecaster.point()], before], outermost);
+                    self.sums[stretch][target].add(value, [quantiles[forecaster.point()], before], outermost);
                 }
             }
         }
@@ -182,6 +225,13 @@ impl Comparison for ForecastErrors {
     }
 
     fn measures(&self) -> Vec<Measure> {
-        (0..self.table.predicted.len()).flat_map(|target| self.measures_of(target)).collect()
+        self.measures_of_cases(&self.cases(), self.case.map_or(Cases::Sequences, Cases::Stretches))
     }
+}
+
+/// Steps of a case where sequences are too few to be one each: forecasts from steps within a horizon or a season of each other share most of
+/// what they are wrong about.
+fn steps_of_case(table: &Table, part: Part) -> Option<usize> {
+    let n_scored = (0..table.series.len()).filter(|&series| !table.scored(series, part).is_empty()).count();
+    (n_scored < ENOUGH_SERIES).then(|| table.forecaster.horizon.max(table.forecaster.season))
 }

@@ -14,8 +14,10 @@
 //! is scored was trained on; near the end of the training part the values are missing that lie behind it. How numbers are seen is decided by the
 //! training parts alone. To validate and to test, a sequence is read from its first step on: the history before a part is context.
 
+mod backtest;
 mod errors;
 mod examples;
+mod learned;
 mod parts;
 mod scaling;
 mod windows;
@@ -26,6 +28,7 @@ use std::sync::Arc;
 
 use minrnn_model::{Forecaster, Normalization, TableTask};
 
+pub use self::backtest::{Backtest, BacktestErrors, Origin, Origins, TooShort};
 use self::errors::ForecastErrors;
 use self::parts::{Bounds, Part};
 pub use self::scaling::ScalingChoice;
@@ -188,6 +191,17 @@ impl Forecasting {
     /// # Errors
     /// When the file cannot be read or no sequence is longer than the horizon.
     pub fn unseen(path: &Path, forecaster: &Forecaster) -> Result<Self> {
+        let all = |series: &Series| Bounds { training: 0, validation: 0, test: series.len() };
+        Self::of_trained(path, forecaster, all, |table, config| table.expect_scored(Part::Test, config))
+    }
+
+    /// The task of a trained model on another table, divided by `bounds`, unless `check` refuses it.
+    fn of_trained(
+        path: &Path,
+        forecaster: &Forecaster,
+        bounds: impl Fn(&Series) -> Bounds,
+        check: impl Fn(&Table, &ForecastingConfig) -> Result<()>,
+    ) -> Result<Self> {
         let config = ForecastingConfig {
             columns: forecaster.columns.clone(),
             target: forecaster.target.clone(),
@@ -204,10 +218,10 @@ impl Forecasting {
         let found = || {
             let series = Series::of(&frame, config.group.as_ref().map(|_| &frame.texts[0]))?;
             let predicted = frame.columns(&config.target);
-            let bounds = series.iter().map(|series| Bounds { training: 0, validation: 0, test: series.len() }).collect();
+            let bounds = series.iter().map(bounds).collect();
             let table = Table::new(series.into(), bounds, predicted, forecaster.clone(), 1, true);
             table.expect_near(&frame)?;
-            table.expect_scored(Part::Test, &config)?;
+            check(&table, &config)?;
             Ok(Self { table: Arc::new(table) })
         };
         found().map_err(|error: Error| error.in_file(path))
@@ -281,6 +295,11 @@ impl Table {
             "no sequence is long enough to forecast {horizon} steps within its {name}: the longest has {longest} steps{share}; lower the horizon, or \
              give longer sequences"
         )))
+    }
+
+    /// Steps of a sequence that are learned from in the end.
+    fn end_of_all(&self, bounds: &Bounds) -> usize {
+        if self.has_test_file { bounds.validation } else { bounds.test }
     }
 
     fn n_inputs(&self) -> usize {
@@ -392,7 +411,7 @@ impl SequenceTask for Forecasting {
         check_shape(batch_size, CHUNK_LEN)?;
         let (table, part) = (Arc::clone(&self.table), part(purpose));
         let whole = whole(&table, part, batch_size);
-        Ok(Box::new(ForecastEvaluation { table, part, whole }))
+        Ok(Box::new(ForecastEvaluation { table, part, whole, stride: 1 }))
     }
 
     fn comparison(&self, purpose: Purpose) -> Option<Box<dyn Comparison>> {
@@ -400,8 +419,7 @@ impl SequenceTask for Forecasting {
     }
 
     fn all(&self) -> Option<Box<dyn SequenceTask>> {
-        let end = |bounds: &Bounds| if self.table.has_test_file { bounds.validation } else { bounds.test };
-        let bounds: Vec<Bounds> = self.table.bounds.iter().map(|bounds| bounds.trained_to(end(bounds))).collect();
+        let bounds: Vec<Bounds> = self.table.bounds.iter().map(|bounds| bounds.trained_to(self.table.end_of_all(bounds))).collect();
         let is_more = bounds != self.table.bounds;
         is_more.then(|| Box::new(Self { table: Arc::new(Table { bounds, ..Table::clone(&self.table) }) }) as Box<dyn SequenceTask>)
     }
@@ -427,6 +445,8 @@ struct ForecastEvaluation {
     table: Arc<Table>,
     part: Part,
     whole: WholeSeries,
+    /// Steps from one that is scored to the next.
+    stride: usize,
 }
 
 impl EvaluationSet for ForecastEvaluation {
@@ -443,7 +463,8 @@ impl EvaluationSet for ForecastEvaluation {
         let mut kept = Vec::new();
         for (series, step, place) in chunk.places() {
             table.fill_inputs(series, step, &mut kept, &mut inputs[place * inputs_width..][..inputs_width]);
-            if table.scored(series, self.part).contains(&step) {
+            let scored = table.scored(series, self.part);
+            if scored.contains(&step) && (step - scored.start).is_multiple_of(self.stride) {
                 table.fill_targets(series, step, self.part, &mut kept, &mut targets[place * targets_width..][..targets_width]);
                 mask[place] = 1.0;
             }

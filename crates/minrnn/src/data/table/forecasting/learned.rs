@@ -1,0 +1,61 @@
+//! Which rows of a table a model has learned from, told by the table that it was trained on.
+
+use std::collections::HashMap;
+
+use super::super::series::Series;
+use super::Forecasting;
+
+/// Rows by which the beginning of a sequence is found in another.
+const BEGINNING: usize = 8;
+
+impl Forecasting {
+    /// How many steps of each of `series`, from its first on, are among those that the model of this task was trained on or chosen by: all but the
+    /// test part or, of a model that has `learned_all`, all but a test file. Sequences are the same where their names and numbers are.
+    pub(super) fn learned_steps(&self, series: &[Series], learned_all: bool) -> Vec<usize> {
+        let table = &self.table;
+        let known: HashMap<&str, usize> = table.series.iter().enumerate().map(|(at, series)| (series.name.as_str(), at)).collect();
+        let steps = |series: &Series| {
+            let &at = known.get(series.name.as_str())?;
+            let bounds = &table.bounds[at];
+            let end = if learned_all { table.end_of_all(bounds) } else { bounds.validation };
+            let width = series.width;
+            (width == table.series[at].width).then(|| common_steps(&table.series[at].values[..end * width], &series.values, width))
+        };
+        series.iter().map(|series| steps(series).unwrap_or(0)).collect()
+    }
+}
+
+/// How many rows `[_, width]` at the beginning of `found` stand in `known` too, one behind the other.
+fn common_steps(known: &[f64], found: &[f64], width: usize) -> usize {
+    let same = |(a, b): (&f64, &f64)| a == b || a.is_nan() && b.is_nan();
+    let begins = |known: &[f64]| {
+        let n = known.len().min(found.len()).min(BEGINNING * width);
+        known[..n].iter().zip(&found[..n]).all(same)
+    };
+    // A few rows at the end of what is known may be alike by chance.
+    let last = known.len() / width;
+    let starts = (0..last).filter(|start| *start == 0 || last - start >= BEGINNING);
+    let Some(start) = starts.map(|start| start * width).find(|&start| begins(&known[start..])) else { return 0 };
+    let rows = known[start..].chunks_exact(width).zip(found.chunks_exact(width));
+    rows.take_while(|(a, b)| a.iter().zip(*b).all(same)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_known_wherever_they_stood() {
+        let known: Vec<f64> = (0..40).map(|x| f64::from(x % 13) + f64::from(x)).collect();
+        let later = [&known[..], &[7.0, 8.0]].concat();
+        assert_eq!(common_steps(&known, &known, 1), 40);
+        assert_eq!(common_steps(&known, &later, 1), 40);
+        assert_eq!(common_steps(&known[..30], &later, 2), 15);
+        assert_eq!(common_steps(&known, &later[10..], 1), 30);
+        // All that is learned is 5 steps.
+        assert_eq!(common_steps(&known[..5], &later, 1), 5);
+        assert_eq!(common_steps(&known, &later[35..], 1), 0);
+        assert_eq!(common_steps(&[], &later, 1), 0);
+        assert_eq!(common_steps(&[1.0, f64::NAN, 2.0], &[1.0, f64::NAN, 3.0], 1), 2);
+    }
+}
