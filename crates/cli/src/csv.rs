@@ -7,3 +7,9 @@ pub fn quoted(cell: &str) -> String {
         false => cell.to_owned(),
     }
 }
+
+/// A cell in which line ends and other control characters are escaped, so that it stays in its line.
+pub fn in_a_line(text: &str) -> String {
+    let escaped: String = text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect();
+    quoted(&escaped)
+}

@@ -18,6 +18,7 @@ mod memory;
 mod output;
 mod printer;
 mod session_size;
+mod sink;
 mod task_args;
 mod threads;
 
@@ -51,6 +52,8 @@ enum Command {
     Predict(commands::predict::Args),
     /// Answer every row or character of standard input as soon as it is there
     Stream(commands::stream::Args),
+    /// Say how surprising each row of a table or line of a text is, and mark anomalies
+    Score(commands::score::Args),
     /// Let a trained policy act in the built-in environment, or record episodes there
     Rollout(commands::rollout::Args),
     /// Continue a prompt with a trained model
@@ -107,6 +110,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Eval(args) => commands::eval::run(args),
         Command::Predict(args) => commands::predict::run(args),
         Command::Stream(args) => commands::stream::run(args),
+        Command::Score(args) => commands::score::run(args),
         Command::Rollout(args) => commands::rollout::run(args),
         Command::Generate(args) => commands::generate::run(args),
         Command::Pack(args) => commands::pack::run(args),

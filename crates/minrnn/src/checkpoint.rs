@@ -6,6 +6,7 @@
 //! | `model.safetensors` | the weights, PyTorch names and layouts |
 //! | `tokenizer.json` | the vocabulary, for text |
 //! | `task.json` | names, means and deviations of a task's data, where it has some |
+//! | `surprise.json` | how surprising held-out rows were, where the model tells it; written when training has ended |
 //! | `training.safetensors` | moments of the optimiser and the carried state, for resuming |
 //! | `progress.json` | counters, for resuming |
 //! | `SHA256SUMS` | the digest of each of them, compared when it is read; checkpoints without it are read as they are |
@@ -17,8 +18,8 @@ use std::path::Path;
 use burn::module::Module;
 use burn::tensor::{Device, TensorData};
 use minrnn_model::{
-    CheckpointConfig, CheckpointFiles, ModelConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint, sync_directory, without_temporary_name,
-    write_atomic, write_safetensors,
+    Calibration, CheckpointConfig, CheckpointFiles, ModelConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint, sync_directory,
+    without_temporary_name, write_atomic, write_safetensors,
 };
 use tempfile::TempDir;
 
@@ -32,6 +33,9 @@ use crate::{Error, Result, parameters};
 pub const TOKENIZER_FILE: &str = "tokenizer.json";
 /// Name of what a checkpoint directory says of its task's data.
 pub const TASK_FILE: &str = "task.json";
+/// Name of what a checkpoint directory says of how surprising held-out rows were.
+pub const SURPRISE_FILE: &str = "surprise.json";
+const MAX_SURPRISE_BYTES: u64 = 1 << 20;
 const MAX_TASK_BYTES: u64 = 1 << 26;
 
 /// A model read from a checkpoint.
@@ -118,6 +122,16 @@ pub fn table_task_of(files: &CheckpointFiles, config: &ModelConfig) -> Result<Op
     }
     let task = TableTask::from_json(value, config.input_width, config.outputs()).map_err(|error| refused(error.to_string()))?;
     Ok(Some((task, text)))
+}
+
+/// How surprising rows were that the model did not learn from, and its file's content, where that is known.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn surprise_of(files: &CheckpointFiles) -> Result<Option<(Calibration, Vec<u8>)>> {
+    let Some(text) = files.find(SURPRISE_FILE, MAX_SURPRISE_BYTES)? else { return Ok(None) };
+    let found = Calibration::from_bytes(&text).map_err(|error| Error::malformed(files.path(SURPRISE_FILE), error.to_string()))?;
+    Ok(Some((found, text)))
 }
 
 /// How the steps of a policy become numbers, and its file's content.

@@ -73,6 +73,31 @@ impl CheckpointFiles {
         write_atomic(directory.join(DIGESTS_FILE), lines.into_values().collect::<String>().as_bytes())
     }
 
+    /// Adds the file `name` with the content `bytes` to the complete checkpoint in `directory`, or puts it in place of the one that is there. Whoever
+    /// reads the directory meanwhile finds a complete checkpoint.
+    ///
+    /// # Errors
+    /// When the digests are damaged, or a file cannot be written.
+    pub fn add(directory: impl AsRef<Path>, name: &str, bytes: &[u8]) -> Result<()> {
+        let files = Self::open(directory)?;
+        let path = files.path(name);
+        if std::fs::read(&path).is_ok_and(|found| found == bytes) && files.expect_digest(name, bytes).is_ok() {
+            return Ok(());
+        }
+        let Some(mut digests) = files.digests else { return write_atomic(path, bytes) };
+        let listed = |digests: &BTreeMap<String, String>| {
+            let text: String = digests.iter().map(|(name, digest)| format!("{digest}  {name}\n")).collect();
+            write_atomic(files.directory.join(DIGESTS_FILE), text.as_bytes())
+        };
+        // A file that is not listed may have anything.
+        if digests.remove(name).is_some() {
+            listed(&digests)?;
+        }
+        write_atomic(path, bytes)?;
+        digests.insert(name.to_owned(), hex(Sha256::digest(bytes).as_slice()));
+        listed(&digests)
+    }
+
     /// The path of a file of the checkpoint.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
@@ -223,6 +248,23 @@ mod tests {
         for (name, content) in FILES {
             assert_eq!(files.text(name, 10).unwrap(), content);
         }
+    }
+
+    #[test]
+    fn a_file_is_added_to_a_complete_checkpoint_and_replaced() {
+        let (_parent, directory) = checkpoint();
+        for content in ["first", "second", "second"] {
+            CheckpointFiles::add(&directory, "more", content.as_bytes()).unwrap();
+            let files = CheckpointFiles::open(&directory).unwrap();
+            assert_eq!(files.text("more", 10).unwrap(), content);
+            for (name, content) in FILES {
+                assert_eq!(files.text(name, 10).unwrap(), content);
+            }
+            let text = std::fs::read_to_string(directory.join(DIGESTS_FILE)).unwrap();
+            assert_eq!(text.lines().count(), FILES.len() + 1, "{text}");
+        }
+        std::fs::write(directory.join("more"), "third").unwrap();
+        assert!(refusal(CheckpointFiles::open(&directory).unwrap().text("more", 10)).contains("SHA-256"));
     }
 
     #[test]

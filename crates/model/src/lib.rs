@@ -8,11 +8,13 @@
 )]
 //! * A packed model is one file: [`PackedFile`].
 //! * A [`Tokenizer`] makes token ids of text and text of token ids.
+//! * [`Calibration`] says what is a surprise to a model.
 //! * [`TableTask`] is what a model that was trained on a table needs to be used on another.
 #![deny(missing_docs)]
 #![cfg_attr(not(feature = "std"), no_std)]
 extern crate alloc;
 
+mod calibration;
 #[cfg(feature = "std")]
 mod checkpoint;
 mod checksum;
@@ -31,6 +33,7 @@ mod tokenizer;
 #[cfg(feature = "std")]
 mod weights;
 
+pub use calibration::{Calibration, Threshold};
 #[cfg(feature = "std")]
 pub use checkpoint::{CheckpointConfig, FORMAT_VERSION, read_checkpoint};
 pub use checksum::crc32c;

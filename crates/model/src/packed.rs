@@ -57,8 +57,10 @@ impl<'a> Section<'a> {
     pub const TABLE: &'static str = "table";
     /// `task.json` of a policy: how a step becomes numbers.
     pub const POLICY: &'static str = "policy";
+    /// `surprise.json` of a model that tells how surprising rows are: a [`Calibration`](crate::Calibration).
+    pub const SURPRISE: &'static str = "surprise";
     /// The sections that this version knows.
-    const KNOWN: [&'static str; 3] = [Self::TOKENIZER, Self::TABLE, Self::POLICY];
+    const KNOWN: [&'static str; 4] = [Self::TOKENIZER, Self::TABLE, Self::POLICY, Self::SURPRISE];
 
     /// A tokenizer, without which a text model is of no use.
     pub fn tokenizer(bytes: &'a [u8]) -> Self {
@@ -68,6 +70,11 @@ impl<'a> Section<'a> {
     /// A task on tables, without which nobody knows what the inputs and outputs are.
     pub fn table(bytes: &'a [u8]) -> Self {
         Self { name: Self::TABLE, required: true, bytes }
+    }
+
+    /// How surprising rows are that were held out; a model is of use without it.
+    pub fn surprise(bytes: &'a [u8]) -> Self {
+        Self { name: Self::SURPRISE, required: false, bytes }
     }
 
     /// How a policy's steps become numbers.

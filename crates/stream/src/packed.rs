@@ -3,7 +3,7 @@
 use alloc::{format, string::String, vec::Vec};
 
 use minrnn_kernels::weight_matrix::{AlignedBytes, WeightMatrix};
-use minrnn_model::{Error, PackedFile, Section, TableTask, TensorEntry, WeightFormat};
+use minrnn_model::{Calibration, Error, PackedFile, Section, TableTask, TensorEntry, WeightFormat};
 
 use crate::source::Source;
 use crate::{Model, Result};
@@ -19,6 +19,8 @@ pub struct PackedModel {
     pub table: Option<TableTask>,
     /// How a step becomes numbers, of a policy: its `task.json`, as it was given to [`PackedModel::write`].
     pub policy: Option<Vec<u8>>,
+    /// How surprising rows were that it did not learn from, where that is known.
+    pub surprise: Option<Calibration>,
     /// The tensors of the file, in its order.
     pub tensors: Vec<TensorEntry>,
 }
@@ -43,8 +45,8 @@ impl PackedModel {
     /// The bytes every packed model begins with.
     pub const MAGIC: [u8; 8] = PackedFile::MAGIC;
 
-    /// Writes a model to `path`, whole or not at all, with what is needed to use it in `sections`: a [`Section::tokenizer`], a [`Section::table`]
-    /// or a [`Section::policy`]. Returns the tensors it stored, which are taken out of `weights`.
+    /// Writes a model to `path`, whole or not at all, with what is needed to use it in `sections`: a [`Section::tokenizer`], a [`Section::table`],
+    /// a [`Section::policy`] or a [`Section::surprise`]. Returns the tensors it stored, which are taken out of `weights`.
     ///
     /// Matrices are stored in `format`; with [`WeightFormat::Int4`], embedding and head as bf16; those that meet measured numbers as f32.
     ///
@@ -127,11 +129,13 @@ impl PackedModel {
         let file = tensors.file;
         file.expect_empty()?;
         let table = table_of(&model, |name| file.section(name)).or_else(|error| damaged(format!("has a section 'table': {error}")))?;
+        let surprise = file.section(Section::SURPRISE).map(Calibration::from_bytes).transpose();
+        let surprise = surprise.or_else(|error| damaged(format!("has a section 'surprise': {error}")))?;
         let [tokenizer, policy] = [Section::TOKENIZER, Section::POLICY].map(|name| file.section(name).map(<[u8]>::to_vec));
         if model.is_policy() && policy.is_none() {
             return damaged("is a policy without a section 'policy', which says how a step becomes numbers; pack the model again".into());
         }
-        Ok(Self { model, tokenizer, table, policy, tensors: file.entries })
+        Ok(Self { model, tokenizer, table, policy, surprise, tensors: file.entries })
     }
 }
 

@@ -13,6 +13,7 @@ pub mod plot;
 pub mod predict;
 pub mod reproduce;
 pub mod rollout;
+pub mod score;
 pub mod stream;
 pub mod train;
 pub mod verify;

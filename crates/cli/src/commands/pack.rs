@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use minrnn::Error;
-use minrnn::checkpoint::{policy_of, table_task_of, tokenizer_of};
+use minrnn::checkpoint::{policy_of, surprise_of, table_task_of, tokenizer_of};
 use minrnn::deployed::Deployed;
 use minrnn::memory::packing;
 use minrnn::train::find_checkpoint;
@@ -42,11 +42,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let tokenizer = tokenizer_of(&files)?.map(|(_, bytes)| bytes);
     let table = table_task_of(&files, &config.model)?.map(|(_, bytes)| bytes);
     let policy = config.model.decision.then(|| policy_of(&files, &config.model)).transpose()?.map(|(_, bytes)| bytes);
-    let sections: Vec<Section<'_>> =
-        [tokenizer.as_deref().map(Section::tokenizer), table.as_deref().map(Section::table), policy.as_deref().map(Section::policy)]
-            .into_iter()
-            .flatten()
-            .collect();
+    let surprise = surprise_of(&files)?.map(|(_, bytes)| bytes);
+    let of_text = [tokenizer.as_deref().map(Section::tokenizer), table.as_deref().map(Section::table)];
+    let of_others = [policy.as_deref().map(Section::policy), surprise.as_deref().map(Section::surprise)];
+    let sections: Vec<Section<'_>> = of_text.into_iter().chain(of_others).flatten().collect();
     let tensors = PackedModel::write(&args.output, &config.model, &mut weights, format, &sections).map_err(Error::from)?;
 
     let size = std::fs::metadata(&args.output).with_context(|| format!("could not read '{}'", args.output.display()))?.len();

@@ -1,29 +1,35 @@
 //! A model for inference: from a run, a checkpoint, or a packed file.
 //!
-//! [`Deployed::load`] reads any of them; [`score`] gives the loss on a text, [`predict`] what is predicted for the sequences of a table, and
-//! [`evaluate`] the measures of batches, all by the runtime.
+//! [`Deployed::load`] reads any of them; [`score`] gives the loss on a text, [`predict`] what is predicted for the sequences of a table,
+//! [`evaluate`] the measures of batches, [`score_rows`] and [`Surprise`] how surprising rows and texts are, all by the runtime.
 
 mod acting;
 mod evaluation;
 mod groups;
+mod held_out;
 mod predictions;
+mod row_surprise;
 mod saved;
 mod score;
 mod surprise;
+mod text_rows;
 
 pub use acting::DeployedPolicy;
 pub use evaluation::evaluate;
 pub use groups::Groups;
+pub use held_out::held_out_text;
 pub use predictions::predict;
+pub use row_surprise::score_rows;
 pub use score::{Score, score};
 pub use surprise::{Listener, Surprise};
+pub use text_rows::{RowUnit, TextRow, TextRows};
 
 use std::path::{Path, PathBuf};
 
-use minrnn_model::{CONFIG_FILE, CheckpointFiles, TableTask, TensorEntry, WEIGHTS_FILE, WeightFormat, read_checkpoint};
+use minrnn_model::{CONFIG_FILE, Calibration, CheckpointFiles, TableTask, TensorEntry, WEIGHTS_FILE, WeightFormat, read_checkpoint};
 use minrnn_stream::{Model, PackedModel};
 
-use crate::checkpoint::{policy_of, table_task_of, tokenizer_of};
+use crate::checkpoint::{policy_of, surprise_of, table_task_of, tokenizer_of};
 use crate::data::Tokenizer;
 use crate::data::offline_rl::StepEncoding;
 use crate::generate::ModelIdentity;
@@ -40,6 +46,8 @@ pub struct Deployed {
     pub table: Option<TableTask>,
     /// How a step becomes numbers, where the model is a policy.
     pub policy: Option<StepEncoding>,
+    /// How surprising rows were that it did not learn from, where that is known.
+    pub surprise: Option<Calibration>,
     /// The checkpoint directory or the packed file.
     pub path: PathBuf,
     /// The tensors of a packed file.
@@ -57,7 +65,8 @@ impl Deployed {
             let tokenizer = packed.tokenizer.map(|json| Tokenizer::from_bytes(&json, path)).transpose()?;
             let of_policy = |json: Vec<u8>| StepEncoding::of_model(&json, packed.model.config());
             let policy = packed.policy.map(of_policy).transpose().map_err(|error| Error::malformed(path, error.to_string()))?;
-            Self { model: packed.model, tokenizer, table: packed.table, policy, path: path.to_owned(), tensors: packed.tensors }
+            let PackedModel { model, table, surprise, tensors, .. } = packed;
+            Self { model, tokenizer, table, policy, surprise, path: path.to_owned(), tensors }
         } else {
             let directory = find_checkpoint(path)?;
             let (config, mut weights) = read_checkpoint(&directory)?;
@@ -66,7 +75,8 @@ impl Deployed {
             let tokenizer = tokenizer_of(&files)?.map(|(tokenizer, _)| tokenizer);
             let table = table_task_of(&files, &config.model)?.map(|(task, _)| task);
             let policy = model.is_policy().then(|| policy_of(&files, model.config())).transpose()?.map(|(encoding, _)| encoding);
-            Self { model, tokenizer, table, policy, path: directory, tensors: Vec::new() }
+            let surprise = surprise_of(&files)?.map(|(surprise, _)| surprise);
+            Self { model, tokenizer, table, policy, surprise, path: directory, tensors: Vec::new() }
         };
         let expected = deployed.model.vocab_size();
         if let Some(found) = deployed.tokenizer.as_ref().map(Tokenizer::vocab_size).filter(|&found| found > expected) {

@@ -29,17 +29,17 @@ pub struct Surprise<'m> {
 
 /// Where tokens and flaws go.
 pub trait Listener {
-    /// A token as text, and the logarithm of the probability that the model gave it; none for the very first.
+    /// A token of line `line` as text, and the logarithm of the probability that the model gave it; none for the very first.
     ///
     /// # Errors
     /// What ends the reading.
-    fn token(&mut self, text: &[u8], log_probability: Option<f64>) -> Result<()>;
+    fn token(&mut self, line: u64, text: &[u8], log_probability: Option<f64>) -> Result<()>;
 
-    /// Something that the model cannot read, which is passed over.
+    /// Something in line `line` that the model cannot read, which is passed over.
     ///
     /// # Errors
     /// What ends the reading.
-    fn flaw(&mut self, flaw: Error) -> Result<()>;
+    fn flaw(&mut self, line: u64, flaw: Error) -> Result<()>;
 }
 
 impl<'m> Surprise<'m> {
@@ -82,7 +82,8 @@ impl<'m> Surprise<'m> {
                 self.line += u64::from(line.ends_with('\n'));
             }
             if !chunk.invalid().is_empty() {
-                listener.flaw(Error::Data(format!("line {}: a byte is not UTF-8; save the text as UTF-8", self.line)))?;
+                let flaw = format!("line {}: a byte is not UTF-8; save the text as UTF-8", self.line);
+                listener.flaw(self.line, Error::Data(flaw))?;
             }
         }
         Ok(())
@@ -97,7 +98,8 @@ impl<'m> Surprise<'m> {
                 Err(_) => {
                     self.score(&std::mem::take(&mut tokens), listener)?;
                     let shown = character.escape_debug();
-                    listener.flaw(Error::Data(format!("line {}: the model does not know the character '{shown}'", self.line)))?;
+                    let flaw = format!("line {}: the model does not know the character '{shown}'", self.line);
+                    listener.flaw(self.line, Error::Data(flaw))?;
                 }
             }
         }
@@ -114,7 +116,7 @@ impl<'m> Surprise<'m> {
                 let expected = if at == 0 { &self.logits[..] } else { &self.outputs[(at - 1) * width..at * width] };
                 bytes.clear();
                 self.tokenizer.append_bytes(token, &mut bytes)?;
-                listener.token(&bytes, (!expected.is_empty()).then(|| -loss_of(expected, token as usize)))?;
+                listener.token(self.line, &bytes, (!expected.is_empty()).then(|| -loss_of(expected, token as usize)))?;
             }
             self.logits.clear();
             self.logits.extend_from_slice(&self.outputs[(tokens.len() - 1) * width..]);

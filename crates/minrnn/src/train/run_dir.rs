@@ -204,7 +204,11 @@ impl RunDir {
 
     /// Removes what an interrupted write or removal left behind.
     fn clean(&self) -> Result<()> {
-        let parents = [self.path.clone(), self.file(CHECKPOINTS), self.file(DATA_FOLDER)];
+        let checkpoints = self.file(CHECKPOINTS);
+        let complete = if checkpoints.is_dir() { entries(&checkpoints)? } else { Vec::new() };
+        let complete = complete.into_iter().filter(|name| iteration_of(name).is_some()).map(|name| checkpoints.join(name));
+        // A complete checkpoint may be given a file more.
+        let parents: Vec<PathBuf> = [self.path.clone(), checkpoints.clone(), self.file(DATA_FOLDER)].into_iter().chain(complete).collect();
         for parent in parents.iter().filter(|parent| parent.is_dir()) {
             for name in entries(parent)? {
                 let of_checkpoint = |name: &str| name.split_once('.').is_some_and(|(stem, _)| iteration_of(stem).is_some());
@@ -433,6 +437,9 @@ mod tests {
         fs::create_dir(checkpoints.join("iter-30.tmp")).unwrap();
         fs::create_dir(checkpoints.join("iter-20")).unwrap();
         fs::write(checkpoints.join(".writing-abc"), "iter").unwrap();
+        // Killed while a file was added.
+        fs::write(checkpoints.join("iter-10/.writing-abc"), "{").unwrap();
+        let complete = fs::read_dir(checkpoints.join("iter-10")).unwrap().count() - 1;
         fs::create_dir_all(path.join("data/.writing-abc")).unwrap();
         fs::create_dir(path.join(".writing-abc")).unwrap();
         fs::write(path.join(".writing-abc/curves.png"), "half").unwrap();
@@ -442,6 +449,7 @@ mod tests {
             (vec!["checkpoints".into(), "data".into(), LOCK.into()], 0)
         );
         assert_eq!(names(&run), ["best", "iter-10", "iter-20", "last"]);
+        assert_eq!(fs::read_dir(checkpoints.join("iter-10")).unwrap().count(), complete);
         assert_eq!(name(run.checkpoint(Pointer::Last).unwrap()), "iter-10");
         save(&run, 20, false);
         assert_eq!(names(&run), ["best", "iter-10", "iter-20", "last"]);

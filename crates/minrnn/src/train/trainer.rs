@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use burn::module::Module;
 use burn::tensor::Device;
-use minrnn_model::{CONFIG_FILE, CheckpointConfig, CheckpointFiles, WEIGHTS_FILE, write_atomic, write_safetensors};
+use minrnn_model::{CONFIG_FILE, Calibration, CheckpointConfig, CheckpointFiles, WEIGHTS_FILE, write_atomic, write_safetensors};
 
 use super::average::{Average, LAST_WEIGHTS_PREFIX};
 use super::calibration::{temperature, with_temperature};
@@ -23,7 +23,9 @@ use super::schedule::Schedule;
 use super::start::Start;
 use super::task::{Data, FINAL_BATCHES, full_pass};
 use super::train_config::{Keep, TrainConfig};
-use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE, load_named, load_weights, named_values, save_weights, state_tensors, tokenizer_of};
+use crate::checkpoint::{
+    SURPRISE_FILE, TASK_FILE, TOKENIZER_FILE, load_named, load_weights, named_values, save_weights, state_tensors, tokenizer_of,
+};
 use crate::data::table::{Confusion, Example, Measure};
 use crate::data::{BatchSource, EvaluationSet};
 use crate::memory::Estimate;
@@ -417,13 +419,14 @@ impl Trainer {
     }
 
     /// Scores with fixed test batches ([`final_batches`] of them) the kept checkpoints of a text, or the one that the validation batches of a task chose; makes the
-    /// best of them the run's best, and scores that one with one pass over the test text. `None` when `stop` was raised.
+    /// best of them the run's best, and scores that one with one pass over the test text. How surprising held-out rows were is kept with it. `None` when
+    /// `stop` was raised.
     ///
     /// # Errors
     /// When a checkpoint cannot be read, or the run cannot be written.
     pub fn final_report(&self, stop: &AtomicBool) -> Result<Option<FinalReport>> {
         let mut best: Option<(PathBuf, u64, Evaluation)> = None;
-        let (mut kept, mut compared, mut confusion, mut examples) = (Vec::new(), Vec::new(), None, Vec::new());
+        let (mut kept, mut compared, mut confusion, mut examples, mut surprise) = (Vec::new(), Vec::new(), None, Vec::new(), None);
         let refitted = self.progress.refit.map(|_| self.run.checkpoint(Pointer::Last)).transpose()?.flatten();
         let candidates = match (&refitted, self.run.checkpoint(Pointer::Scored)?) {
             (Some(_), Some(scored)) => vec![(self.progress.refit.map_or(0, |refit| refit.updates), scored)],
@@ -442,6 +445,8 @@ impl Trainer {
                 best = Some((path, iteration, evaluation));
                 compared = comparison.as_ref().map_or_else(Vec::new, |comparison| comparison.measures());
                 examples = comparison.as_ref().map_or_else(Vec::new, |comparison| comparison.examples());
+                let surprises = comparison.as_ref().map_or(&[][..], |comparison| comparison.surprises());
+                surprise = (!surprises.is_empty()).then(|| Calibration::of(surprises.iter().copied()));
                 confusion = comparison.and_then(|comparison| comparison.confusion().cloned());
             }
         }
@@ -450,6 +455,11 @@ impl Trainer {
         };
         let checkpoint = refitted.unwrap_or_else(|| scored.clone());
         self.run.make_best(&checkpoint)?;
+        if let Some(surprise) = surprise {
+            for path in [&scored, &checkpoint] {
+                CheckpointFiles::add(path, SURPRISE_FILE, surprise.to_json().as_bytes())?;
+            }
+        }
         let full_pass = match &self.data {
             Data::Text { text, .. } => {
                 let mut set = full_pass(text.test().clone(), &self.experiment, false)?;

@@ -4,6 +4,7 @@
 mod history;
 mod normalization;
 mod scaling;
+mod surprise;
 
 pub use history::History;
 pub use normalization::{MAX_DEVIATIONS, Normalization};

@@ -11,7 +11,7 @@ use minrnn::deployed::{Deployed, Listener, Surprise};
 use super::arriving::{Arriving, Out};
 use super::rows::in_json;
 use super::{Args, finish, goes_on, is_closed};
-use crate::csv::quoted;
+use crate::csv::in_a_line;
 use crate::failure::WrongInput;
 
 /// Tells of every token that `input` gives.
@@ -60,7 +60,7 @@ struct Printer<'a> {
 }
 
 impl Listener for Printer<'_> {
-    fn token(&mut self, text: &[u8], log_probability: Option<f64>) -> minrnn::Result<()> {
+    fn token(&mut self, _: u64, text: &[u8], log_probability: Option<f64>) -> minrnn::Result<()> {
         let text = String::from_utf8_lossy(text);
         self.line.clear();
         match (self.args.json, log_probability) {
@@ -72,13 +72,7 @@ impl Listener for Printer<'_> {
         self.out.borrow_mut().write_all(self.line.as_bytes()).map_err(|error| Error::io("write", "stdout", error))
     }
 
-    fn flaw(&mut self, flaw: Error) -> minrnn::Result<()> {
+    fn flaw(&mut self, _: u64, flaw: Error) -> minrnn::Result<()> {
         self.args.pass_over(flaw)
     }
-}
-
-/// A cell in which line ends and other control characters are escaped, so that a token is a line.
-fn in_a_line(text: &str) -> String {
-    let escaped: String = text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect();
-    quoted(&escaped)
 }

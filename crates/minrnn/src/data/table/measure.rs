@@ -141,6 +141,11 @@ pub trait Comparison {
     /// The measures of everything that was taken.
     fn measures(&self) -> Vec<Measure>;
 
+    /// How surprising each next value was to the model, in nats, where its forecasts tell that.
+    fn surprises(&self) -> &[f64] {
+        &[]
+    }
+
     /// Which classes were taken for which, where classes are predicted.
     fn confusion(&self) -> Option<&Confusion> {
         None

@@ -8,6 +8,7 @@
 //! * the columns of a file: [`read_table`];
 //! * a class for every sequence: [`Classification`];
 //! * the next values of every sequence: [`Forecasting`];
+//! * each row beside what was forecast for it: [`ForecastRows`];
 //! * how good they would have been at the last origins of a table: [`Backtest`];
 //! * what a trained model needs to be used on other tables: [`TableTask`], which every checkpoint keeps; with it [`read_series`] reads one.
 //!
@@ -46,7 +47,9 @@ pub use self::columns::{Numbers, TimeColumn, Wanted};
 pub use self::confusion::{Confusion, OfClass};
 pub use self::division::Division;
 pub use self::example::Example;
-pub use self::forecasting::{Backtest, BacktestErrors, Forecasting, ForecastingConfig, Origin, Origins, ScalingChoice, TooShort};
+pub use self::forecasting::{
+    Backtest, BacktestErrors, ForecastRow, ForecastRows, Forecasting, ForecastingConfig, Origin, Origins, ScalingChoice, TooShort,
+};
 pub use self::frame::{Frame, Texts};
 pub use self::measure::{Baseline, Cases, Comparison, Measure, Verdict};
 pub use self::rows::{Arrival, Row, Rows};

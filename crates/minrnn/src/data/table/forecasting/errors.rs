@@ -27,6 +27,8 @@ pub(super) struct ForecastErrors {
     first: Vec<usize>,
     /// How the sequences lie in the batches.
     whole: Option<WholeSeries>,
+    /// Of the row after each step that is scored.
+    surprises: Vec<f64>,
     last: LastForecasts,
 }
 
@@ -91,7 +93,7 @@ impl ForecastErrors {
         });
         let first = first.collect();
         let sums = vec![vec![Sums::default(); table.predicted.len()]; n_stretches];
-        Self { table, part, sums, stretch, case, first, whole: None, last: LastForecasts::default() }
+        Self { table, part, sums, stretch, case, first, whole: None, surprises: Vec::new(), last: LastForecasts::default() }
     }
 
     fn stretch_of(&self, series: usize, step: usize) -> usize {
@@ -193,13 +195,17 @@ impl Comparison for ForecastErrors {
         let (width, n_targets, n_quantiles) = (table.n_outputs(), table.predicted.len(), forecaster.n_quantiles());
         let naive = SeasonalNaive::new(forecaster.season);
         let chunk = self.whole.get_or_insert_with(|| whole(&table, self.part, batch.batch_size)).chunk(index as usize);
-        let (mut kept, mut numbers) = (Vec::new(), Vec::new());
+        let (mut kept, mut numbers, mut next) = (Vec::new(), Vec::new(), Vec::new());
         for (series, step, place) in chunk.places() {
             if batch.mask.as_ref().is_some_and(|mask| mask[place] == 0.0) {
                 continue;
             }
             let stretch = self.stretch_of(series, step);
-            table.task.predict_into(table.recent(series, step, &mut kept), &outputs[place * width..][..width], &mut numbers);
+            let (recent, outputs) = (table.recent(series, step, &mut kept), &outputs[place * width..][..width]);
+            table.task.predict_into(recent, outputs, &mut numbers);
+            next.clear();
+            next.extend(table.predicted.iter().map(|&column| table.series[series].step(step + 1)[column]));
+            self.surprises.extend(forecaster.surprise(recent, outputs, &next));
             self.last.add(&table, self.part, series, step, &numbers);
             let (of, end) = (&table.series[series], table.bounds[series].of(self.part).end);
             for (at, quantiles) in numbers.chunks_exact(n_quantiles).enumerate() {
@@ -226,6 +232,10 @@ impl Comparison for ForecastErrors {
 
     fn measures(&self) -> Vec<Measure> {
         self.measures_of_cases(&self.cases(), self.case.map_or(Cases::Sequences, Cases::Stretches))
+    }
+
+    fn surprises(&self) -> &[f64] {
+        &self.surprises
     }
 }
 

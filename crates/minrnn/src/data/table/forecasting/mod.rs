@@ -19,6 +19,7 @@ mod errors;
 mod examples;
 mod learned;
 mod parts;
+mod rows;
 mod scaling;
 mod windows;
 
@@ -31,6 +32,7 @@ use minrnn_model::{Forecaster, Normalization, TableTask};
 pub use self::backtest::{Backtest, BacktestErrors, Origin, Origins, TooShort};
 use self::errors::ForecastErrors;
 use self::parts::{Bounds, Part};
+pub use self::rows::{ForecastRow, ForecastRows};
 pub use self::scaling::ScalingChoice;
 use self::scaling::{Columns, Seen};
 use self::windows::ForecastWindows;

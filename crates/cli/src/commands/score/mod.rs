@@ -1,0 +1,105 @@
+//! `minrnn score`: how surprising each row of a table, or each line of a text, is to a trained model, and which rows are anomalies.
+
+mod rows;
+mod tally;
+mod text;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use minrnn::data::table::TableTask;
+use minrnn::deployed::{Deployed, RowUnit};
+use minrnn_model::Calibration;
+
+use crate::display::say;
+use crate::failure::{FAILED, WrongInput};
+use crate::threads::Threads;
+use crate::{input, interrupt, output};
+
+/// The share of held-out rows that is not marked.
+const SHARE: f64 = 0.999;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Run directory (its best checkpoint is taken), checkpoint directory or packed model, of a forecaster with quantiles or of a model of text
+    #[arg(value_name = "RUN|FILE")]
+    model: PathBuf,
+    /// The table or text; - for standard input
+    #[arg(long, value_name = "FILE")]
+    data: PathBuf,
+    /// Write the rows to this CSV file [default: to stdout]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Mark rows that are more surprising than this share of rows that the model did not learn from
+    #[arg(long, value_name = "SHARE", default_value_t = SHARE)]
+    threshold: f64,
+    /// Take the rows of this table or text, which should hold nothing unusual, instead of the part that training held out
+    #[arg(long, value_name = "FILE")]
+    calibrate: Option<PathBuf>,
+    /// What is scored of a text
+    #[arg(long, value_name = "UNIT", default_value = "line", value_parser = ["line", "token"])]
+    by: String,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+impl Args {
+    fn unit(&self) -> RowUnit {
+        if self.by == "token" { RowUnit::Token } else { RowUnit::Line }
+    }
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let stop = interrupt::stop_flag()?;
+    args.threads.install(|| score(&args, &stop))
+}
+
+fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+    if !(args.threshold > 0.0 && args.threshold < 1.0) {
+        let found = args.threshold;
+        return Err(WrongInput(format!("--threshold must be a share above 0 and below 1, such as {SHARE}, found {found}")).into());
+    }
+    if let Some(out) = &args.out {
+        let data = input::path(&args.data);
+        output::expect_harmless(out, [data.as_path(), &args.model].into_iter().chain(args.calibrate.as_deref()))?;
+    }
+    let deployed = Deployed::load(&args.model)?;
+    let refused = |sentence: &str| Err(WrongInput(format!("'{}': {sentence}", args.model.display())).into());
+    let finished = match (&deployed.table, &deployed.tokenizer) {
+        (Some(TableTask::Forecast(forecaster)), _) if forecaster.tells_surprise() => rows::score(args, &deployed, forecaster, stop)?,
+        (Some(TableTask::Forecast(_)), _) => {
+            return refused("it forecasts one number alone, which tells nothing of how far is far; train it with --quantiles 0.1,0.5,0.9");
+        }
+        (Some(TableTask::Classify(_)), _) => {
+            return refused("it classifies whole sequences and expects nothing of a row; give a model of minrnn train --task forecast");
+        }
+        (None, Some(tokenizer)) => text::score(args, &deployed, tokenizer, stop)?,
+        (None, None) => return refused("it was trained neither to forecast a table nor on text; give a model of minrnn train --data"),
+    };
+    if finished {
+        return Ok(ExitCode::SUCCESS);
+    }
+    say("stopped before everything was scored");
+    Ok(ExitCode::from(FAILED))
+}
+
+/// What rows are compared with, of held-out rows that were so surprising; none where there is nothing to compare with.
+fn threshold(args: &Args, calibration: Option<&Calibration>) -> anyhow::Result<Option<f64>> {
+    let Some(calibration) = calibration else {
+        say(
+            "the model does not say how surprising rows were that it did not learn from: none is marked; give usual ones with --calibrate FILE",
+        );
+        return Ok(None);
+    };
+    let share = args.threshold;
+    let found = calibration.threshold(share).map_err(|error| WrongInput(format!("--threshold {share}: {error}")))?;
+    let (surprise, rows) = (found.surprise, found.rows);
+    match found.is_largest {
+        true => say(format_args!(
+            "marked is what is above {surprise:.3} nats, the most surprising of {rows} rows to compare with, which are too few for {share}"
+        )),
+        false => say(format_args!("marked is what is above {surprise:.3} nats, which {share} of {rows} rows to compare with are not")),
+    }
+    Ok(Some(surprise))
+}

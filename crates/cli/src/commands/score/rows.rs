@@ -1,0 +1,94 @@
+//! Rows of a table.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use minrnn::data::table::{ForecastRow, ForecastRows, Forecaster, Series};
+use minrnn::deployed::{Deployed, score_rows};
+use minrnn_model::Calibration;
+
+use super::tally::{Tally, mark};
+use super::{Args, threshold};
+use crate::csv::quoted;
+use crate::display::say;
+use crate::sink::Sink;
+use crate::{input, interrupt};
+
+/// Scores every row; false when `stop` was raised before the end.
+pub fn score(args: &Args, deployed: &Deployed, forecaster: &Forecaster, stop: &AtomicBool) -> anyhow::Result<bool> {
+    let calibration = match &args.calibrate {
+        None => deployed.surprise.clone(),
+        Some(path) => {
+            let Some(rows) = read(path, forecaster, stop)? else { return Ok(false) };
+            let mut surprises = Vec::new();
+            let see = |_, _, row: ForecastRow| {
+                surprises.extend(row.surprise);
+                Ok(())
+            };
+            if !score_rows(&deployed.model, &rows, stop, see)? {
+                return Ok(false);
+            }
+            Some(Calibration::of(surprises))
+        }
+    };
+    let Some(rows) = read(&args.data, forecaster, stop)? else { return Ok(false) };
+    let threshold = threshold(args, calibration.as_ref())?;
+    let mut sink = Sink::open(args.out.as_deref())?;
+    sink.write(&header(forecaster, rows.series()))?;
+    let (mut tally, mut line) = (Tally::default(), String::new());
+    let see = |at: usize, step: usize, row: ForecastRow| {
+        let series = &rows.series()[at];
+        let is_marked = tally.count(row.surprise, threshold, false, || name(series, step));
+        line.clear();
+        if forecaster.group.is_some() {
+            line += &quoted(&series.name);
+            line.push(',');
+        }
+        match series.times.get(step) {
+            Some(&time) => line += &quoted(&series.clock.write(time)),
+            None => _ = write!(line, "{}", step + 1),
+        }
+        for (target, value) in row.values.iter().enumerate() {
+            let number = |x: f64| if x.is_nan() { String::new() } else { x.to_string() };
+            let expected = row.expected.as_ref().map_or(String::new(), |expected| number(expected[target]));
+            let _ = write!(line, ",{},{expected}", number(*value));
+        }
+        let surprise = row.surprise.map_or(String::new(), |surprise| format!("{surprise:.6}"));
+        let _ = writeln!(line, ",{surprise},{}", mark(is_marked));
+        sink.write(&line)
+    };
+    if !score_rows(&deployed.model, &rows, stop, see)? {
+        return Ok(false);
+    }
+    sink.finish()?;
+    tally.tell("rows");
+    if let Some(out) = &args.out {
+        say(format_args!("rows: {}", out.display()));
+    }
+    Ok(true)
+}
+
+fn read(path: &Path, forecaster: &Forecaster, stop: &AtomicBool) -> anyhow::Result<Option<ForecastRows>> {
+    let (path, reads) = (input::path(path), forecaster.clone());
+    Ok(interrupt::unless_stopped(stop, move || ForecastRows::open(&path, &reads)).transpose()?)
+}
+
+/// Group, time or the number of the step, each target with its forecast, surprise and mark.
+fn header(forecaster: &Forecaster, series: &[Series]) -> String {
+    let has_times = series.iter().any(|series| !series.times.is_empty());
+    let time = forecaster.time.clone().filter(|_| has_times).unwrap_or_else(|| "step".to_owned());
+    let targets = forecaster.target.iter().flat_map(|target| [target.clone(), format!("{target} forecast")]);
+    let last = ["surprise", "anomaly"].map(str::to_owned);
+    let cells: Vec<String> = forecaster.group.iter().cloned().chain([time]).chain(targets).chain(last).map(|cell| quoted(&cell)).collect();
+    cells.join(",") + "\n"
+}
+
+/// How a row is called.
+fn name(series: &Series, step: usize) -> String {
+    let of = if series.name.is_empty() { String::new() } else { format!("'{}', ", series.name) };
+    match series.times.get(step) {
+        Some(&time) => format!("{of}{}", series.clock.write(time)),
+        None => format!("{of}step {}", step + 1),
+    }
+}

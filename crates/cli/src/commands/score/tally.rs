@@ -1,0 +1,57 @@
+//! What was marked.
+
+use crate::display::say;
+
+/// Counts rows, and knows the most surprising of them.
+#[derive(Default)]
+pub struct Tally {
+    rows: u64,
+    marked: u64,
+    unknown: u64,
+    most: Option<(f64, String)>,
+}
+
+impl Tally {
+    /// Counts a row that is called `name`. Whether it is marked; none where nothing can be said of it.
+    pub fn count(
+        &mut self,
+        surprise: Option<f64>,
+        threshold: Option<f64>,
+        has_unknown: bool,
+        name: impl FnOnce() -> String,
+    ) -> Option<bool> {
+        self.rows += 1;
+        self.unknown += u64::from(has_unknown);
+        if let Some(surprise) = surprise
+            && self.most.as_ref().is_none_or(|(most, _)| surprise > *most)
+        {
+            self.most = Some((surprise, name()));
+        }
+        let is_above = surprise.zip(threshold).map(|(surprise, threshold)| surprise > threshold);
+        let is_marked = if has_unknown { Some(true) } else { is_above };
+        self.marked += u64::from(is_marked == Some(true));
+        is_marked
+    }
+
+    /// Says what was found; `what` is what a row is called.
+    pub fn tell(&self, what: &str) {
+        let (rows, marked) = (self.rows, self.marked);
+        let most = self
+            .most
+            .as_ref()
+            .map_or(String::new(), |(surprise, name)| format!("; the most surprising is {name}, with {surprise:.3} nats"));
+        say(format_args!("{marked} of {rows} {what} are marked{most}"));
+        if self.unknown > 0 {
+            say(format_args!("{} of them have something in them that the vocabulary does not have", self.unknown));
+        }
+    }
+}
+
+/// The cell of a mark: 1, 0, or nothing where it cannot be told.
+pub fn mark(is_marked: Option<bool>) -> &'static str {
+    match is_marked {
+        Some(true) => "1",
+        Some(false) => "0",
+        None => "",
+    }
+}

@@ -1,0 +1,104 @@
+//! Lines or tokens of a text.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use minrnn::data::Tokenizer;
+use minrnn::deployed::{Deployed, RowUnit, Surprise, TextRow, TextRows, held_out_text};
+use minrnn_model::Calibration;
+
+use super::tally::{Tally, mark};
+use super::{Args, threshold};
+use crate::csv::in_a_line;
+use crate::display::say;
+use crate::input;
+use crate::sink::Sink;
+
+/// Bytes that are read between two looks at whether to stop.
+const PIECE: usize = 1 << 14;
+
+/// Scores every row; false when `stop` was raised before the end.
+pub fn score(args: &Args, deployed: &Deployed, tokenizer: &Tokenizer, stop: &AtomicBool) -> anyhow::Result<bool> {
+    let unit = args.unit();
+    let mut surprises = Vec::new();
+    let mut see = |row: TextRow| {
+        surprises.extend(row.surprise);
+        Ok(())
+    };
+    let text = Text { deployed, tokenizer, unit, stop };
+    let calibration = match &args.calibrate {
+        Some(path) => {
+            if !text.read_file(path, &mut see)? {
+                return Ok(false);
+            }
+            Some(Calibration::of(surprises))
+        }
+        None => match held_out_text(deployed)? {
+            Some(held_out) => {
+                if !text.read(held_out.as_slice(), Path::new("the held-out text"), &mut see)? {
+                    return Ok(false);
+                }
+                Some(Calibration::of(surprises))
+            }
+            None => None,
+        },
+    };
+    let threshold = threshold(args, calibration.as_ref())?;
+    let mut sink = Sink::open(args.out.as_deref())?;
+    sink.write(if unit == RowUnit::Line { "line,tokens,surprise,anomaly,text\n" } else { "line,surprise,anomaly,text\n" })?;
+    let mut tally = Tally::default();
+    let mut see = |row: TextRow| {
+        let is_marked = tally.count(row.surprise, threshold, row.has_unknown, || format!("line {}", row.line));
+        let surprise = row.surprise.map_or(String::new(), |surprise| format!("{surprise:.6}"));
+        let tokens = if unit == RowUnit::Line { format!("{},", row.tokens) } else { String::new() };
+        sink.write(&format!("{},{tokens}{surprise},{},{}\n", row.line, mark(is_marked), in_a_line(&row.text)))
+    };
+    if !text.read_file(&args.data, &mut see)? {
+        return Ok(false);
+    }
+    sink.finish()?;
+    tally.tell(if unit == RowUnit::Line { "lines" } else { "tokens" });
+    if let Some(out) = &args.out {
+        say(format_args!("rows: {}", out.display()));
+    }
+    Ok(true)
+}
+
+/// How texts are read.
+struct Text<'a> {
+    deployed: &'a Deployed,
+    tokenizer: &'a Tokenizer,
+    unit: RowUnit,
+    stop: &'a AtomicBool,
+}
+
+impl Text<'_> {
+    fn read_file(&self, path: &Path, see: &mut dyn FnMut(TextRow) -> minrnn::Result<()>) -> anyhow::Result<bool> {
+        let source = input::path(path);
+        let file = File::open(&source).map_err(|error| minrnn::Error::io("read", &source, error))?;
+        self.read(file, &source, see)
+    }
+
+    /// Hands every row to `see`; false when it was stopped.
+    fn read(&self, mut from: impl Read, path: &Path, see: &mut dyn FnMut(TextRow) -> minrnn::Result<()>) -> anyhow::Result<bool> {
+        let mut surprise = Surprise::new(&self.deployed.model, self.tokenizer)?;
+        let mut rows = TextRows::new(self.unit, see);
+        let mut piece = vec![0; PIECE];
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            match from.read(&mut piece) {
+                Ok(0) => break,
+                Ok(n) => surprise.push(&piece[..n], &mut rows)?,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(minrnn::Error::io("read", path, error).into()),
+            }
+        }
+        surprise.finish(&mut rows)?;
+        rows.finish()?;
+        Ok(true)
+    }
+}

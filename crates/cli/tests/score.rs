@@ -1,0 +1,175 @@
+//! How surprising rows are, and which are marked, through the command.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+
+use common::{Finished, Random, Scratch, Training, minrnn, shown, words};
+
+/// Sequences of a wave of 12 steps below noise; a row of `planted` lies 15 higher.
+fn waves(n: usize, length: usize, seed: u64, planted: &[(usize, usize)]) -> String {
+    let mut random = Random(seed);
+    let mut table = "x,ds,id\n".to_owned();
+    for t in 0..length {
+        for at in 0..n {
+            let wave = 30.0 + 5.0 * (std::f64::consts::TAU * t as f64 / 12.0 + at as f64).sin() + random.below(1000) as f64 / 1000.0;
+            let x = wave + if planted.contains(&(at, t)) { 15.0 } else { 0.0 };
+            writeln!(table, "{x},{},s{at}", t + 1).unwrap();
+        }
+    }
+    table
+}
+
+fn trained(scratch: &Scratch, table: &str, args: &[&str], settings: &[&str]) -> String {
+    let data = shown(&scratch.write("table.csv", table));
+    let args = [&["--task", "forecast", "--data", &data, "--group", "id", "--target", "x", "--season", "12"], args].concat();
+    let settings = [&["max_iterations=150", "lr=0.01", "seq_len=32", "batch_size=8"][..], settings].concat();
+    let training = Training { args: args.iter().map(ToString::to_string).collect(), ..scratch.task("run", &settings) };
+    training.run().ok();
+    shown(&training.out)
+}
+
+fn score(model: &str, data: &str, more: &[&str]) -> Finished {
+    Finished::of(minrnn(&["score", model, "--data", data]).args(more))
+}
+
+/// The cells of each row below the header.
+fn rows(table: &str) -> Vec<Vec<String>> {
+    table.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn planted_anomalies_are_found_and_few_others() {
+    let scratch = Scratch::new();
+    let run = trained(&scratch, &waves(6, 600, 1, &[]), &[], &[]);
+    let planted = [(0, 40), (2, 77), (3, 100), (5, 150)];
+    let data = shown(&scratch.write("new.csv", waves(6, 200, 2, &planted)));
+    let finished = score(&run, &data, &[]).ok();
+    assert_eq!(finished.stdout.lines().next().unwrap(), "id,ds,x,x forecast,surprise,anomaly");
+    let found = rows(&finished.stdout);
+    assert_eq!(found.len(), 1200);
+    let marked: BTreeSet<(String, usize)> =
+        found.iter().filter(|row| row[5] == "1").map(|row| (row[0].clone(), row[1].parse::<usize>().unwrap() - 1)).collect();
+    for (at, t) in planted {
+        assert!(marked.contains(&(format!("s{at}"), t)), "{at} {t}: {marked:?}");
+    }
+    // The rows that follow an anomaly may be surprising too, since it is what the model has seen last.
+    let elsewhere =
+        marked.iter().filter(|(name, t)| !planted.iter().any(|(at, from)| format!("s{at}") == *name && (*from..from + 13).contains(t)));
+    assert!(elsewhere.count() < 24, "{marked:?}");
+    // The first row of a sequence is not expected in any way, and those of the first season are not judged.
+    for row in &found {
+        let step: usize = row[1].parse().unwrap();
+        assert_eq!((row[3].is_empty(), row[4].is_empty(), row[5].is_empty()), (step == 1, step <= 13, step <= 13), "{row:?}");
+    }
+    assert!(finished.stderr.contains(&format!("{} of 1200 rows are marked", marked.len())), "{finished:?}");
+
+    // A packed file and the checkpoint of before have the threshold with them.
+    let packed = shown(&scratch.path("model.minrnn"));
+    Finished::of(&mut minrnn(&["pack", &run, "--weights", "f32", "-o", &packed])).ok();
+    let out = scratch.path("out.csv");
+    let of_packed = score(&packed, &data, &["--out", &shown(&out)]).ok();
+    assert_eq!(of_packed.stdout, "");
+    let told = |finished: &Finished| finished.stderr.lines().next().unwrap().to_owned();
+    assert_eq!(told(&of_packed), told(&finished));
+    assert_eq!(fs::read_to_string(&out).unwrap(), finished.stdout);
+    for checkpoint in ["scored", "best"] {
+        let name = fs::read_to_string(format!("{run}/checkpoints/{checkpoint}")).unwrap();
+        assert_eq!(told(&score(&format!("{run}/checkpoints/{}", name.trim()), &data, &[]).ok()), told(&finished));
+    }
+    Finished::of(&mut minrnn(&["predict", &packed, "--data", &data])).ok();
+
+    // Another share and another table to know what is usual.
+    let few = rows(&score(&run, &data, &["--threshold", "0.9"]).ok().stdout).iter().filter(|row| row[5] == "1").count();
+    assert!(few > marked.len(), "{few}");
+    let usual = shown(&scratch.write("usual.csv", waves(6, 100, 3, &[(1, 50)])));
+    let calibrated = score(&run, &data, &["--calibrate", &usual]).ok();
+    assert!(calibrated.stderr.contains("the most surprising of 522 rows"), "{calibrated:?}");
+    assert!(rows(&calibrated.stdout).iter().filter(|row| row[5] == "1").count() <= planted.len());
+}
+
+#[test]
+fn a_checkpoint_without_a_threshold_scores_and_marks_nothing() {
+    let scratch = Scratch::new();
+    let run = trained(&scratch, &waves(2, 60, 1, &[]), &["--missing", "mask"], &["max_iterations=10"]);
+    let best = format!("{run}/checkpoints/{}", fs::read_to_string(format!("{run}/checkpoints/best")).unwrap().trim());
+    // As before there were thresholds.
+    fs::remove_file(format!("{best}/surprise.json")).unwrap();
+    let sums = fs::read_to_string(format!("{best}/SHA256SUMS")).unwrap();
+    let without: String = sums.lines().filter(|line| !line.ends_with("surprise.json")).map(|line| format!("{line}\n")).collect();
+    assert_ne!(sums, without);
+    fs::write(format!("{best}/SHA256SUMS"), without).unwrap();
+    let gaps = waves(1, 20, 2, &[])
+        .lines()
+        .map(|line| if line.contains(",17,") { ",17,s0\n".to_owned() } else { format!("{line}\n") })
+        .collect::<String>();
+    let finished = score(&best, &shown(&scratch.write("gaps.csv", gaps)), &[]).ok();
+    assert!(finished.stderr.contains("none is marked") && finished.stderr.contains("--calibrate FILE"), "{finished:?}");
+    let found = rows(&finished.stdout);
+    assert!(found.iter().all(|row| row[5].is_empty()));
+    // What is missing is no surprise.
+    let unknown: Vec<&str> = found[13..].iter().filter(|row| row[4].is_empty()).map(|row| row[1].as_str()).collect();
+    assert_eq!(unknown, ["17"]);
+}
+
+#[test]
+fn unusual_lines_of_a_text_are_found() {
+    let scratch = Scratch::new();
+    let training = scratch.training("text", &["max_iterations=150", "lr=0.01", "d_model=32"]);
+    training.run().ok();
+    let run = shown(&training.out);
+    let mut lines: Vec<String> = words(3000).lines().map(str::to_owned).collect();
+    lines[20] = "nworb kciuq eht .spmuj".to_owned();
+    lines[40] = "the \u{1f980} fox".to_owned();
+    let data = shown(&scratch.write("log.txt", lines.join("\n") + "\n"));
+    let finished = score(&run, &data, &[]).ok();
+    assert_eq!(finished.stdout.lines().next().unwrap(), "line,tokens,surprise,anomaly,text");
+    let found = rows(&finished.stdout);
+    assert_eq!(found.len(), lines.len());
+    let marked: Vec<&str> = found.iter().filter(|row| row[3] == "1").map(|row| row[0].as_str()).collect();
+    assert!(marked.contains(&"21") && marked.contains(&"41") && marked.len() < 8, "{marked:?} {}", finished.stderr);
+    assert!(finished.stderr.contains("1 of them have something in them that the vocabulary does not have"), "{}", finished.stderr);
+
+    // It is what `stream` says of each token.
+    let plain = words(300);
+    let small = shown(&scratch.write("small.txt", &plain));
+    let tokens = rows(&score(&run, &small, &["--by", "token"]).ok().stdout);
+    let streamed = Finished::of(minrnn(&["stream", &run]).stdin(fs::File::open(&small).unwrap())).ok().stdout;
+    let probabilities: Vec<&str> = streamed.lines().skip(1).map(|line| line.rsplit(',').next().unwrap()).collect();
+    assert_eq!(tokens.len(), plain.len());
+    for (token, probability) in tokens.iter().zip(&probabilities) {
+        assert_eq!(token[1].trim_start_matches('-'), probability.trim_start_matches('-'), "{token:?}");
+    }
+    // A packed file does not know what is usual, unless it is told.
+    let packed = shown(&scratch.path("text.minrnn"));
+    Finished::of(&mut minrnn(&["pack", &run, "--weights", "f32", "-o", &packed])).ok();
+    assert!(score(&packed, &small, &[]).ok().stderr.contains("none is marked"));
+    let usual = shown(&scratch.write("usual.txt", words(2000)));
+    assert!(score(&packed, &data, &["--calibrate", &usual]).ok().stderr.contains("lines are marked; the most surprising is line"));
+}
+
+#[test]
+fn what_cannot_be_scored_is_a_sentence() {
+    let scratch = Scratch::new();
+    let table = waves(2, 60, 1, &[]);
+    let run = trained(&scratch, &table, &["--set", "quantiles=[]"], &["max_iterations=2"]);
+    let data = shown(&scratch.path("table.csv"));
+    score(&run, &data, &[]).refused(&["it forecasts one number alone", "--quantiles 0.1,0.5,0.9"]);
+    fs::remove_dir_all(&run).unwrap();
+    let run = trained(&scratch, &table, &[], &["max_iterations=2"]);
+    for share in ["0", "1", "-1", "nan", "2"] {
+        assert_eq!(score(&run, &data, &[&format!("--threshold={share}")]).code, Some(2), "{share}");
+    }
+    score(&run, &data, &["--out", &data]).refused(&["is what is read"]);
+    score(&run, &shown(&scratch.path("none.csv")), &[]).refused(&["none.csv"]);
+    score(&run, &shown(&scratch.write("bad.csv", "x,ds,id\n1,1,a\nb,2,a\n")), &[]).refused(&["bad.csv", "line 3, column 'x'"]);
+    let untouched = scratch.write("out.csv", "before");
+    score(&run, &shown(&scratch.path("bad.csv")), &["--out", &shown(&untouched)]).refused(&["bad.csv"]);
+    assert_eq!(fs::read_to_string(untouched).unwrap(), "before");
+    // A damaged threshold is told of by its file.
+    let best = format!("{run}/checkpoints/{}", fs::read_to_string(format!("{run}/checkpoints/best")).unwrap().trim());
+    fs::write(format!("{best}/surprise.json"), "{").unwrap();
+    score(&run, &data, &[]).refused(&["surprise.json", "SHA-256"]);
+}

@@ -1,0 +1,52 @@
+//! How likely a forecaster held every row of a table.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use minrnn_stream::{Model, Workspace};
+
+use crate::data::table::{ForecastRow, ForecastRows};
+use crate::{Error, Result};
+
+/// Steps between two looks at `stop`.
+const CHUNK_LEN: usize = 512;
+
+/// Hands every row of `rows` to `see`, with its sequence and its step, beside what `model` forecast for it one step before; false when `stop` was
+/// raised before the end.
+///
+/// # Errors
+/// When the model does not read such rows, a surprise is no number, or what `see` gives.
+pub fn score_rows(
+    model: &Model,
+    rows: &ForecastRows,
+    stop: &AtomicBool,
+    mut see: impl FnMut(usize, usize, ForecastRow) -> Result<()>,
+) -> Result<bool> {
+    let width = model.outputs();
+    let (mut workspace, mut state) = (Workspace::new(), model.init_state(1)?);
+    let (mut outputs, mut before): (Vec<f32>, Vec<f32>) = (Vec::new(), Vec::new());
+    for (at, series) in rows.series().iter().enumerate() {
+        model.restart(&mut state, 0)?;
+        before.clear();
+        for start in (0..series.len()).step_by(CHUNK_LEN) {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            let steps = start..series.len().min(start + CHUNK_LEN);
+            outputs.resize(steps.len() * width, 0.0);
+            model.forward_values(&rows.inputs(at, steps.clone()), &mut state, &mut outputs, &mut workspace)?;
+            for (step, outputs) in steps.zip(outputs.chunks_exact(width)) {
+                let row = rows.row(at, step, Some(before.as_slice()).filter(|before| !before.is_empty()));
+                let numbers = row.surprise.iter().chain(row.expected.iter().flatten());
+                if let Some(&value) = numbers.into_iter().find(|number| !number.is_finite()) {
+                    let name = &series.name;
+                    let what = if name.is_empty() { "the table".to_owned() } else { format!("the sequence '{name}'") };
+                    return Err(Error::Output { what, value });
+                }
+                see(at, step, row)?;
+                before.clear();
+                before.extend_from_slice(outputs);
+            }
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,131 @@
+//! How surprising rows are that a model was not trained on: `surprise.json` of a checkpoint, the section `surprise` of a packed file.
+
+use alloc::vec::Vec;
+use alloc::{format, string::String};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// The largest numbers that are kept.
+const KEPT: usize = 1024;
+
+/// The largest of the surprises of rows that a model did not learn from, by which a threshold is chosen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// How many rows there were.
+    rows: u64,
+    /// The largest surprises in nats, at most 1024, the largest first.
+    largest: Vec<f64>,
+}
+
+/// What a surprise is compared with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Threshold {
+    /// Rows above it are marked.
+    pub surprise: f64,
+    /// Rows that it was chosen by.
+    pub rows: u64,
+    /// Whether these were too few for the share that was asked for, so that it is the largest of them.
+    pub is_largest: bool,
+}
+
+impl Calibration {
+    /// Of rows that were so surprising; what is no number is left out.
+    pub fn of(surprises: impl IntoIterator<Item = f64>) -> Self {
+        let mut rows = 0;
+        let mut largest: Vec<f64> = Vec::new();
+        let falling = |a: &f64, b: &f64| b.total_cmp(a);
+        for surprise in surprises.into_iter().filter(|surprise| surprise.is_finite()) {
+            rows += 1;
+            largest.push(surprise);
+            if largest.len() == 2 * KEPT {
+                largest.sort_unstable_by(falling);
+                largest.truncate(KEPT);
+            }
+        }
+        largest.sort_unstable_by(falling);
+        largest.truncate(KEPT);
+        Self { rows, largest }
+    }
+
+    /// Reads the text `json`.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn from_bytes(json: &[u8]) -> Result<Self> {
+        let found: Self = serde_json::from_slice(json).map_err(|error| Error::Task(format!("{error}")))?;
+        let is_whole = found.largest.len() as u64 == found.rows.min(KEPT as u64);
+        let falls = found.largest.windows(2).all(|pair| pair[0] >= pair[1]) && found.largest.iter().all(|surprise| surprise.is_finite());
+        match is_whole && falls {
+            true => Ok(found),
+            false => Err(Error::Task(format!("expected the {KEPT} largest surprises of {} rows, the largest first", found.rows))),
+        }
+    }
+
+    /// As it is written.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
+
+    /// Rows that it is of.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// The surprise that a share of rows like these, `share`, is not above: the ⌈share · (n + 1)⌉-th smallest of n, or the largest where there are
+    /// too few.
+    ///
+    /// # Errors
+    /// When there were no rows, or it lies below those that are kept.
+    pub fn threshold(&self, share: f64) -> Result<Threshold> {
+        let Some(&largest) = self.largest.first() else {
+            return Err(Error::Task("it was made of no rows".into()));
+        };
+        let rank = libm::ceil(share * (self.rows as f64 + 1.0)).max(1.0);
+        let above = self.rows as f64 - rank;
+        if above < 0.0 {
+            return Ok(Threshold { surprise: largest, rows: self.rows, is_largest: true });
+        }
+        match self.largest.get(above as usize) {
+            Some(&surprise) => Ok(Threshold { surprise, rows: self.rows, is_largest: false }),
+            None => {
+                let least = 1.0 - self.largest.len() as f64 / (self.rows as f64 + 1.0);
+                Err(Error::Task(format!(
+                    "of {} rows the {KEPT} largest surprises are kept: expected a share of at least {least:.4}",
+                    self.rows
+                )))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threshold_leaves_the_share_below_it() {
+        let calibration = Calibration::of((0..5000).map(|at| f64::from((at * 7919) % 5000)));
+        for share in [0.8, 0.9, 0.99, 0.999] {
+            let Threshold { surprise, is_largest, rows } = calibration.threshold(share).unwrap();
+            // So many of 0 … 4999 are not above it.
+            assert_eq!((surprise + 1.0, is_largest, rows), (libm::ceil(share * 5001.0), false, 5000));
+        }
+        assert_eq!(calibration.threshold(0.9999).unwrap(), Threshold { surprise: 4999.0, rows: 5000, is_largest: true });
+        assert!(format!("{}", calibration.threshold(0.5).unwrap_err()).contains("at least 0.79"));
+        assert!(Calibration::of([f64::NAN]).threshold(0.5).is_err());
+    }
+
+    #[test]
+    fn it_is_read_back_and_refused_where_it_makes_no_sense() {
+        let calibration = Calibration::of([1.5, -2.0, 7.25]);
+        let json = calibration.to_json();
+        assert_eq!(json, "{\"rows\":3,\"largest\":[7.25,1.5,-2.0]}\n");
+        assert_eq!(Calibration::from_bytes(json.as_bytes()).unwrap(), calibration);
+        for (from, to) in [("3", "4"), ("7.25", "0.0"), ("7.25", "null"), ("rows", "row"), ("}", "")] {
+            assert!(Calibration::from_bytes(json.replacen(from, to, 1).as_bytes()).is_err(), "{from} {to}");
+        }
+    }
+}
