@@ -13,6 +13,7 @@ mod failure;
 mod formats;
 mod hint;
 mod input;
+mod inside;
 mod interrupt;
 mod memory;
 mod output;

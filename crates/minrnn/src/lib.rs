@@ -13,6 +13,7 @@
 //! | batches of text or tasks | [`data`] |
 //! | classes or forecasts of tables of mine | [`data::table`], [`predict`] |
 //! | how much memory a training will need, and how much there is | [`train::training_memory`], [`memory::Room`] |
+//! | what a model has inside, as files for NumPy | [`deployed::write_inside`], [`array_file`] |
 //! | a picture of numbers | [`plot::draw_lines`], [`plot::draw_dots`] |
 //! | a policy from recorded episodes | [`data::offline_rl`], [`model::Decision`], [`rollout`], [`Policy`] |
 //!
@@ -40,6 +41,7 @@
 //! `B` batch, `T` time (`seq_len`), `D` model width (`d_model`), `E` inner width (`d_inner`, the paper's d_h), `V` vocabulary.
 #![deny(missing_docs)]
 
+pub mod array_file;
 pub mod checkpoint;
 pub mod data;
 pub mod deployed;

@@ -71,7 +71,8 @@ impl End {
         }
     }
 
-    /// Writes row `to` of `outputs` from row `from` of the residual stream `x` `[N, D]`, for every wanted `(from, to)`; these ascend.
+    /// Writes row `to` of `outputs` from row `from` of the residual stream `x` `[N, D]`, for every wanted `(from, to)`; these ascend. What the head
+    /// read of them, `[wanted, D]`, then stands at the beginning of the hidden values.
     #[allow(clippy::too_many_arguments, reason = "where numbers come from and where they go")]
     pub(crate) fn forward(
         &self,
@@ -143,7 +144,7 @@ impl End {
 }
 
 /// The wanted rows of `x` `[N, D]`, one after the other.
-fn gather(x: &[f32], wanted: &[(usize, usize)], rows: &mut [f32]) {
+pub(crate) fn gather(x: &[f32], wanted: &[(usize, usize)], rows: &mut [f32]) {
     let d = rows.len() / wanted.len().max(1);
     for (&(from, _), row) in wanted.iter().zip(rows.chunks_exact_mut(d.max(1))) {
         row.copy_from_slice(&x[from * d..][..d]);

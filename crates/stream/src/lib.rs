@@ -3,6 +3,7 @@
 //! # Which of these do I want?
 //! * run a model: [`Model`], read from a checkpoint directory or from one packed file, with a [`State`] for one or many sessions;
 //! * make that file: [`PackedModel::write`], which stores the matrices in a [`WeightFormat`](minrnn_model::WeightFormat);
+//! * what it has inside at every step, besides what it predicts: [`Model::forward_inside`], [`Inside`];
 //! * choose the next token: [`Sampler`], by its [`Sampling`] settings;
 //! * files and configuration alone: [`minrnn_model`].
 //!
@@ -25,6 +26,7 @@ mod feed_forward;
 mod front;
 mod gates;
 mod highway;
+mod inside;
 mod layer;
 mod linear;
 mod mixer;
@@ -48,6 +50,7 @@ mod workers;
 mod workspace;
 
 pub use error::{Error, Result};
+pub use inside::Inside;
 pub use minrnn_kernels::weight_matrix::AlignedBytes;
 pub use minrnn_model;
 pub use model::Model;

@@ -8,8 +8,9 @@ use minrnn_kernels::weight_matrix::Scratch;
 use minrnn_model::{POLICY_PLACES, POLICY_TENSOR};
 
 use crate::block::Block;
-use crate::end::End;
+use crate::end::{End, gather};
 use crate::front::Front;
+use crate::inside::Inside;
 use crate::pass::{Memory, Pass, Sessions};
 use crate::past::PastShape;
 use crate::reads::{Reads, Steps};
@@ -370,7 +371,22 @@ impl Model {
     /// # Errors
     /// As [`step`](Model::step).
     pub fn forward(&self, tokens: &[u32], state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
-        self.read_and_predict_all(self.tokens(tokens)?, state, outputs, workspace)
+        self.read_and_predict_all(self.tokens(tokens)?, state, outputs, Inside::default(), workspace)
+    }
+
+    /// The same as [`forward`](Model::forward), which also writes what `inside` wants.
+    ///
+    /// # Errors
+    /// As [`forward`](Model::forward); also when there is no such block, or the room does not fit.
+    pub fn forward_inside(
+        &self,
+        tokens: &[u32],
+        state: &mut State,
+        outputs: &mut [f32],
+        inside: Inside<'_>,
+        workspace: &mut Workspace,
+    ) -> Result<()> {
+        self.read_and_predict_all(self.tokens(tokens)?, state, outputs, inside, workspace)
     }
 
     /// Reads steps of numbers of one session and writes what is predicted after every step.
@@ -381,7 +397,22 @@ impl Model {
     /// # Errors
     /// As [`step_values`](Model::step_values).
     pub fn forward_values(&self, values: &[f32], state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
-        self.read_and_predict_all(self.values(values, 0)?, state, outputs, workspace)
+        self.read_and_predict_all(self.values(values, 0)?, state, outputs, Inside::default(), workspace)
+    }
+
+    /// The same as [`forward_values`](Model::forward_values), which also writes what `inside` wants.
+    ///
+    /// # Errors
+    /// As [`forward_values`](Model::forward_values); also when there is no such block, or the room does not fit.
+    pub fn forward_values_inside(
+        &self,
+        values: &[f32],
+        state: &mut State,
+        outputs: &mut [f32],
+        inside: Inside<'_>,
+        workspace: &mut Workspace,
+    ) -> Result<()> {
+        self.read_and_predict_all(self.values(values, 0)?, state, outputs, inside, workspace)
     }
 
     fn step_some(&self, rows: &[usize], steps: Steps<'_>, state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
@@ -466,9 +497,17 @@ impl Model {
         }
     }
 
-    fn read_and_predict_all(&self, steps: Steps<'_>, state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
+    fn read_and_predict_all(
+        &self,
+        steps: Steps<'_>,
+        state: &mut State,
+        outputs: &mut [f32],
+        mut inside: Inside<'_>,
+        workspace: &mut Workspace,
+    ) -> Result<()> {
         self.expect_rows(state, 1)?;
         self.expect_room(steps.len(), outputs)?;
+        inside.expect_fit(self.blocks.len(), steps.len(), self.config.d_model)?;
         self.reserve(state, 0, steps.len())?;
         let width = self.outputs();
         let seq_len = (PASS_OUTPUTS / width).clamp(1, PASS_STEPS);
@@ -480,7 +519,7 @@ impl Model {
             let each = if self.is_policy() { POLICY_PLACES } else { 1 };
             let last = workspace.rows - 1;
             workspace.wanted.extend((0..now).map(|step| (last - each * (now - 1 - step), step)));
-            self.pass(state, outputs, workspace);
+            self.pass_inside::<true>(state, outputs, inside.part(start, now, self.config.d_model), workspace);
         }
         Ok(())
     }
@@ -503,6 +542,17 @@ impl Model {
     /// Runs the steps of the workspace's spans; then row `to` of `outputs` gets what is predicted after row `from` of the pass, for every
     /// wanted `(from, to)`.
     fn pass(&self, state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) {
+        self.pass_inside::<false>(state, outputs, Inside::default(), workspace);
+    }
+
+    /// The same; where something `IS_WANTED`, `inside` has room for what is wanted of every row that is.
+    fn pass_inside<const IS_WANTED: bool>(
+        &self,
+        state: &mut State,
+        outputs: &mut [f32],
+        mut inside: Inside<'_>,
+        workspace: &mut Workspace,
+    ) {
         let (d, rows) = (self.config.d_model, workspace.rows);
         if rows == 0 {
             return;
@@ -521,11 +571,17 @@ impl Model {
             let x = room(x, rows * d);
             self.front.forward(&pass, front, input, x, buffers);
             let mut first = 0;
-            for (block, len) in self.blocks.iter().zip(self.state_shape.block_lens()) {
+            for (layer, (block, len)) in self.blocks.iter().zip(self.state_shape.block_lens()).enumerate() {
                 block.forward(&pass, sessions, first, x, buffers);
                 first += len;
+                if IS_WANTED && let Some((_, room)) = inside.hidden.as_mut().filter(|(wanted, _)| *wanted == layer) {
+                    gather(x, wanted, room);
+                }
             }
             self.end.forward(&pass, end, self.front.embedding(), x, wanted, outputs, buffers);
+            if IS_WANTED && let Some(features) = inside.features {
+                features.copy_from_slice(&buffers.hidden[..features.len()]);
+            }
         });
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use minrnn::checkpoint::{LoadedModel, load_model, load_table_task};
 use minrnn::data::table::{Prediction, Series, TableTask, read_series};
-use minrnn::deployed::{self, Deployed};
+use minrnn::deployed::{self, Deployed, InsideInputs};
 use minrnn::predict::{predict, prediction_memory};
 use minrnn::train::find_checkpoint;
 use minrnn_model::{ModelConfig, write_atomic};
@@ -16,9 +16,10 @@ use crate::csv::quoted;
 use crate::device::DeviceArg;
 use crate::display::say;
 use crate::failure::{FAILED, WrongInput};
+use crate::inside::InsideArgs;
 use crate::memory::MemoryArg;
 use crate::threads::Threads;
-use crate::{input, interrupt, output};
+use crate::{input, inside, interrupt, output};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -31,6 +32,8 @@ pub struct Args {
     /// Write the predictions to this CSV file [default: to stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    inside: InsideArgs,
     #[command(flatten)]
     device: DeviceArg,
     #[command(flatten)]
@@ -53,6 +56,7 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
         let sentence = "the model was not trained on a table; give a run of minrnn train --task classify or forecast";
         return Err(WrongInput(format!("'{}': {sentence}", args.run.display())).into());
     };
+    let files = args.inside.files(model.config(), &[input::path(&args.data).as_path(), &args.run])?;
     let stopped = || {
         say("stopped before everything was predicted");
         Ok(ExitCode::from(FAILED))
@@ -71,6 +75,19 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
             say(format_args!("predictions for {} sequences: {}", series.len(), path.display()));
         }
         None => output::print(table)?,
+    }
+    if args.inside.is_any() {
+        let loaded;
+        let deployed = match &model {
+            Predictor::Packed(deployed) => deployed,
+            Predictor::Trained(_) => {
+                loaded = Deployed::load(&args.run)?;
+                &loaded
+            }
+        };
+        if !inside::write(deployed, InsideInputs::Table(task, &series), &files, stop)? {
+            return stopped();
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -35,6 +35,7 @@ mod text_blocks;
 mod token_file;
 mod tokenizer;
 
+pub(crate) use atomic::AtomicFile;
 pub use batch::{Batch, BatchSource, EvaluationSet, FixedBatches, Sequences};
 pub use encode::{encode_text, text_sha256};
 pub use formal::{FormalLanguage, FormalTask, Generalization, Language, OneLength, Protocol};

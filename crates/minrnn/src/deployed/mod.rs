@@ -1,12 +1,14 @@
 //! A model for inference: from a run, a checkpoint, or a packed file.
 //!
 //! [`Deployed::load`] reads any of them; [`score`] gives the loss on a text, [`predict`] what is predicted for the sequences of a table,
-//! [`evaluate`] the measures of batches, [`score_rows`] and [`Surprise`] how surprising rows and texts are, all by the runtime.
+//! [`evaluate`] the measures of batches, [`score_rows`] and [`Surprise`] how surprising rows and texts are, and [`write_inside`] what the model has
+//! inside, all by the runtime.
 
 mod acting;
 mod evaluation;
 mod groups;
 mod held_out;
+mod inside;
 mod predictions;
 mod row_surprise;
 mod saved;
@@ -18,6 +20,7 @@ pub use acting::DeployedPolicy;
 pub use evaluation::evaluate;
 pub use groups::Groups;
 pub use held_out::held_out_text;
+pub use inside::{InsideFiles, InsideInputs, write_inside};
 pub use predictions::predict;
 pub use row_surprise::score_rows;
 pub use score::{Score, score};

@@ -19,11 +19,6 @@ const CHUNK_LEN: usize = 1 << 14;
 /// # Errors
 /// When the model does not read the columns of `task`, or what is predicted for a sequence is no number.
 pub fn predict(model: &Model, task: &TableTask, series: &[Series], stop: &AtomicBool) -> Result<Option<Vec<Prediction>>> {
-    let seen = |series: &Series, steps: std::ops::Range<usize>| -> Vec<f32> {
-        let mut inputs = vec![0.0; steps.len() * task.n_inputs()];
-        steps.zip(inputs.chunks_exact_mut(task.n_inputs())).for_each(|(step, inputs)| task.show(series.recent(step, task.reach()), inputs));
-        inputs
-    };
     let (mut workspace, mut predictions) = (Workspace::new(), Vec::with_capacity(series.len()));
     for bunch in series.chunks(BATCH_SIZE) {
         let mut state = model.init_state(bunch.len())?;
@@ -33,10 +28,10 @@ pub fn predict(model: &Model, task: &TableTask, series: &[Series], stop: &Atomic
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            let part = |series: &Series| seen(series, start..(series.len() - 1).min(start + CHUNK_LEN));
+            let part = |series: &Series| series.seen(task, start..(series.len() - 1).min(start + CHUNK_LEN));
             model.advance_values(&bunch.iter().map(part).collect::<Vec<_>>(), &mut state, &mut workspace)?;
         }
-        let last: Vec<f32> = bunch.iter().flat_map(|series| seen(series, series.len() - 1..series.len())).collect();
+        let last: Vec<f32> = bunch.iter().flat_map(|series| series.seen(task, series.len() - 1..series.len())).collect();
         let mut outputs = vec![0.0; bunch.len() * model.outputs()];
         model.step_values(&last, &mut state, &mut outputs, &mut workspace)?;
         for (series, outputs) in bunch.iter().zip(outputs.chunks_exact(model.outputs())) {

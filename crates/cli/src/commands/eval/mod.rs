@@ -13,7 +13,7 @@ use anyhow::Context;
 use minrnn::checkpoint::{LoadedModel, load_any_model, load_table_task};
 use minrnn::data::table::{Comparison, Measure, TableTask, Verdict, read_series};
 use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart, expect_lasting};
-use minrnn::deployed::{self, Deployed, Score};
+use minrnn::deployed::{self, Deployed, InsideInputs, Score};
 use minrnn::predict::predict;
 use minrnn::rng::Purpose;
 use minrnn::train::{
@@ -24,9 +24,10 @@ use minrnn_model::read_text;
 use crate::device::DeviceArg;
 use crate::display::{confusion_table, measure_line, say};
 use crate::failure::{FAILED, NO_STDOUT, WrongInput};
+use crate::inside::InsideArgs;
 use crate::memory::MemoryArg;
 use crate::threads::Threads;
-use crate::{input, interrupt};
+use crate::{input, inside, interrupt};
 
 /// Sequences of a table that a packed model reads side by side.
 const BATCH_SIZE: usize = 32;
@@ -58,6 +59,8 @@ pub struct Args {
     #[command(flatten)]
     backtest: backtest::Args,
     #[command(flatten)]
+    inside: InsideArgs,
+    #[command(flatten)]
     device: DeviceArg,
     #[command(flatten)]
     threads: Threads,
@@ -74,6 +77,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+    if let Some(data) = args.data.as_deref().filter(|_| args.inside.is_any())
+        && !write_inside(args, data, stop)?
+    {
+        return Ok(stopped());
+    }
     if let Some(origins) = args.backtest.origins() {
         return backtest::score(args, origins, stop);
     }
@@ -172,6 +180,30 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         print_comparison(&**comparison, args.json).context(NO_STDOUT)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the files of what the model has inside while it reads `data`; false when `stop` was raised before the end.
+fn write_inside(args: &Args, data: &Path, stop: &AtomicBool) -> anyhow::Result<bool> {
+    let path = input::path(data);
+    // It is read again to be scored.
+    expect_lasting(&path)?;
+    let deployed = Deployed::load(&args.run)?;
+    let files = args.inside.files(deployed.model.config(), &[path.as_path(), &args.run])?;
+    match (&deployed.table, &deployed.tokenizer) {
+        (Some(task), _) => {
+            let series = read_series(task, &path)?;
+            inside::write(&deployed, InsideInputs::Table(task, &series), &files, stop)
+        }
+        (None, Some(tokenizer)) => {
+            let text = read_text(&path, MAX_TEXT).map_err(minrnn::Error::from)?;
+            let tokens = tokenizer.encode(&text).map_err(|error| WrongInput(format!("'{}': {error}", path.display())))?;
+            inside::write(&deployed, InsideInputs::Text(&tokens), &files, stop)
+        }
+        (None, None) => {
+            let sentence = "it reads neither a table nor text; leave --logits, --hidden and --embeddings out";
+            Err(WrongInput(format!("'{}': {sentence}", args.run.display())).into())
+        }
+    }
 }
 
 /// Whether both are there and the same.

@@ -1,5 +1,9 @@
 //! The sequences of a table.
 
+use std::ops::Range;
+
+use minrnn_model::TableTask;
+
 use super::frame::{Frame, Texts};
 use super::times::{Clock, Step, Times};
 use crate::{Error, Result};
@@ -34,6 +38,13 @@ impl Series {
     /// The numbers of step `t` and of those before it, at most `reach` steps.
     pub fn recent(&self, t: usize, reach: usize) -> &[f64] {
         &self.values[(t + 1).saturating_sub(reach) * self.width..(t + 1) * self.width]
+    }
+
+    /// What the model of `task` reads at the steps `steps`, `[T, n_inputs]`; the columns that it reads are all there are.
+    pub(crate) fn seen(&self, task: &TableTask, steps: Range<usize>) -> Vec<f32> {
+        let mut inputs = vec![0.0; steps.len() * task.n_inputs()];
+        steps.zip(inputs.chunks_exact_mut(task.n_inputs())).for_each(|(step, inputs)| task.show(self.recent(step, task.reach()), inputs));
+        inputs
     }
 
     /// All steps in turn.

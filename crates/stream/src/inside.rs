@@ -1,0 +1,37 @@
+//! What a model has inside at every step, besides what it predicts.
+
+use crate::{Error, Result};
+
+/// Room for what is wanted of a model's inside; nothing is by default.
+#[derive(Debug, Default)]
+pub struct Inside<'a> {
+    /// A block, the first being 0, and room for what it hands on at every step, `[T, D]`: the residual stream behind it.
+    pub hidden: Option<(usize, &'a mut [f32])>,
+    /// Room for what the head reads at every step, `[T, D]`: behind the last norm, the mean over the past and the comparison of pairs, where there
+    /// are any.
+    pub features: Option<&'a mut [f32]>,
+}
+
+impl Inside<'_> {
+    /// Refuses a block that there is not, and room that does not fit `steps` steps.
+    pub(crate) fn expect_fit(&self, n_blocks: usize, steps: usize, d_model: usize) -> Result<()> {
+        let layer = self.hidden.as_ref().map(|(layer, _)| *layer).filter(|&layer| layer >= n_blocks);
+        if let Some(layer) = layer {
+            return Err(Error::Input(format!("the model has {n_blocks} blocks, expected one below that, found {layer}")));
+        }
+        let rooms = self.hidden.iter().map(|(_, room)| room.len()).chain(self.features.as_ref().map(|room| room.len()));
+        match rooms.into_iter().find(|&len| steps.checked_mul(d_model) != Some(len)) {
+            None => Ok(()),
+            Some(found) => Err(Error::Input(format!("expected room for {steps} steps of {d_model} numbers, found {found}"))),
+        }
+    }
+
+    /// The room for `steps` steps of `d_model` numbers from step `start` on.
+    pub(crate) fn part(&mut self, start: usize, steps: usize, d_model: usize) -> Inside<'_> {
+        let places = start * d_model..(start + steps) * d_model;
+        Inside {
+            hidden: self.hidden.as_mut().map(|(layer, room)| (*layer, &mut room[places.clone()])),
+            features: self.features.as_mut().map(|room| &mut room[places]),
+        }
+    }
+}
