@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use minrnn::data::table::{
-    Classification, ClassificationConfig, Division, Forecasting, ForecastingConfig, Missing, Numbers, ScalingChoice, Series, TableTask,
+    Classification, ClassificationConfig, Division, Forecasting, ForecastingConfig, Layout, LayoutChoice, Missing, Numbers, ScalingChoice, Series, TableTask,
     TimeColumn, Wanted, read_series, read_table,
 };
 use minrnn::data::{Batch, IoKind, SequenceTask, Sequences, Tokenizer, TokenizerKind, train_tokenizer};
@@ -37,9 +37,11 @@ pub fn tokenizer_json(tokenizer: &Tokenizer) -> Vec<u8> {
 pub fn use_table(path: &Path) {
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let wanted = [
-        Wanted { numbers: Numbers::AllOthers, texts: names(&["id", "label"]), time: TimeColumn::None, may_miss: true },
-        Wanted { numbers: Numbers::AllOthers, texts: Vec::new(), time: TimeColumn::Found, may_miss: true },
-        Wanted { numbers: Numbers::Named(names(&["x"])), texts: Vec::new(), time: TimeColumn::None, may_miss: true },
+        Wanted { texts: names(&["id", "label"]), may_miss: true, ..Wanted::default() },
+        Wanted { time: TimeColumn::Found, may_miss: true, ..Wanted::default() },
+        Wanted { numbers: Numbers::Named(names(&["x"])), may_miss: true, ..Wanted::default() },
+        Wanted { numbers: Numbers::Named(names(&["value"])), texts: names(&["series"]), layout: Layout::WideSeries, ..Wanted::default() },
+        Wanted { numbers: Numbers::Named(names(&["value"])), time: TimeColumn::Found, layout: Layout::WideColumns, ..Wanted::default() },
     ];
     for wanted in wanted {
         let Ok(frame) = read_table(path, &wanted) else { continue };
@@ -50,13 +52,21 @@ pub fn use_table(path: &Path) {
             assert!(column.rows().iter().all(|&row| (row as usize) < column.distinct().len()));
         }
     }
-    let division =
-        |missing, validates| Division { time: TimeColumn::Found, missing, train_fraction: 0.5, validates, validation: None, test: None };
+    let division = |missing, validates| Division {
+        time: TimeColumn::Found,
+        layout: LayoutChoice::Auto,
+        missing,
+        train_fraction: 0.5,
+        validates,
+        validation: None,
+        test: None,
+    };
     let classify = ClassificationConfig {
         columns: Vec::new(),
         target: "label".to_owned(),
         group: "id".to_owned(),
         division: division(Missing::Mask, false),
+        like: None,
         seed: 0,
     };
     let forecast = ForecastingConfig {
@@ -67,12 +77,24 @@ pub fn use_table(path: &Path) {
         season: 0,
         scaling: ScalingChoice::Standard,
         quantiles: Vec::new(),
+        like: None,
         division: division(Missing::ForwardFill, true),
         seq_len: 3,
     };
-    if let Ok(task) = Classification::open(path, classify) {
-        use_task(&task);
-        use_description(path, &task);
+    let unnamed = ClassificationConfig { target: String::new(), group: String::new(), ..classify.clone() };
+    let of_names = ClassificationConfig { columns: names(&["x", "label"]), target: "y".to_owned(), ..classify.clone() };
+    for config in [classify, unnamed, of_names] {
+        if let Ok(task) = Classification::open(path, config) {
+            use_task(&task);
+            use_description(path, &task);
+        }
+    }
+    for layout in [LayoutChoice::Auto, LayoutChoice::WideSeries, LayoutChoice::WideColumns] {
+        let config = ForecastingConfig { target: Vec::new(), division: Division { layout, ..forecast.division.clone() }, ..forecast.clone() };
+        if let Ok(task) = Forecasting::open(path, &config) {
+            use_task(&task);
+            use_description(path, &task);
+        }
     }
     for group in [None, Some("id".to_owned())] {
         for (scaling, quantiles) in [(ScalingChoice::Standard, Vec::new()), (ScalingChoice::Auto, vec![0.1, 0.5])] {

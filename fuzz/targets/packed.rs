@@ -17,6 +17,8 @@ fuzz_target!(
         let table = serde_json::to_vec(&TableTask::Classify(Classifier {
             time: None,
             missing: Default::default(),
+            layout: Default::default(),
+            categories: Vec::new(),
             columns: vec!["x".into(), "y".into()],
             group: "g".into(),
             target: "c".into(),

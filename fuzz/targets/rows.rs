@@ -59,6 +59,8 @@ static CLASSIFIER: LazyLock<Deployed> = LazyLock::new(|| {
         target: "c".into(),
         time: None,
         missing: Default::default(),
+        layout: Default::default(),
+        categories: Vec::new(),
         classes: vec!["a".into(), "b".into()],
         normalization: Normalization { mean: vec![0.5; 2], deviation: vec![2.0; 2] },
     }));
@@ -90,7 +92,7 @@ fn identity(deployed: &Deployed) -> ModelIdentity {
 /// Every row that can be read moves its sequence on, others leave no trace; predictions are probabilities.
 fn rows(table: &[u8], group: Option<&str>) {
     let task = task();
-    let Ok(mut rows) = Rows::new(table, task.columns(), group, false) else { return };
+    let Ok(mut rows) = Rows::new(table, task.columns(), group, false, task.categories()) else { return };
     let mut groups = Groups::new(&CLASSIFIER.model, task, MAX_GROUPS).expect("there is room");
     let mut numbers = Vec::new();
     while let Ok(Some((line, row))) = rows.advance() {

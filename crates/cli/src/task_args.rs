@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use minrnn::data::table::Missing;
+use minrnn::data::table::{LayoutChoice, Missing};
 use minrnn::train::{DataConfig, Task, readable};
 
 use crate::failure::WrongInput;
@@ -30,6 +30,17 @@ enum HowMissing {
     Mask,
 }
 
+/// How the series of a table lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum HowLaid {
+    /// A row for each step
+    Long,
+    /// A row for each series, with a column for each step
+    WideSeries,
+    /// A row for each time, with a column for each series
+    WideColumns,
+}
+
 /// To be flattened into the arguments of a command.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Tables")]
@@ -37,19 +48,23 @@ pub struct TaskArgs {
     /// Learn from the table in --data, or from its recorded episodes
     #[arg(long, value_name = "TASK")]
     task: Option<FileTask>,
-    /// The column with the class, or those to forecast, with commas between
+    /// The column with the class, or those to forecast, with commas between [default: one that is called class; to forecast, y or value]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     target: Vec<String>,
-    /// The column that names the sequence of a row [default: the table is one sequence]
+    /// The column that names the sequence of a row [default: one that is called series or, to forecast, unique_id; without one and with --target,
+    /// the table is one sequence]
     #[arg(long, value_name = "COLUMN")]
     group: Option<String>,
     /// The column that tells when a row was [default: one that is called ds, date, time, timestamp or datetime; without one, rows are in order]
     #[arg(long, value_name = "COLUMN")]
     time: Option<String>,
+    /// How the series lie in the table [default: a row for each step, or what its columns tell beyond doubt]
+    #[arg(long, value_name = "LAYOUT")]
+    layout: Option<HowLaid>,
     /// What is done with a number that is missing: an empty cell, NaN, NA, null, none or ? [default: error]
     #[arg(long, value_name = "HOW")]
     missing: Option<HowMissing>,
-    /// Columns of numbers to read, with commas between [default: classify: all others; forecast: the target]
+    /// Columns of numbers to read, or of at most 64 different names, with commas between [default: classify: all others; forecast: the target]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     columns: Vec<String>,
     /// Forecast this many steps ahead [default: 1]
@@ -93,6 +108,7 @@ impl TaskArgs {
                 ("--target", !self.target.is_empty()),
                 ("--group", self.group.is_some()),
                 ("--time", self.time.is_some()),
+                ("--layout", self.layout.is_some()),
                 ("--missing", self.missing.is_some()),
                 ("--columns", !self.columns.is_empty()),
                 ("--horizon", self.horizon.is_some()),
@@ -111,6 +127,13 @@ impl TaskArgs {
         }
         if !self.columns.is_empty() {
             data.table.columns.clone_from(&self.columns);
+        }
+        if let Some(layout) = self.layout {
+            data.table.layout = match layout {
+                HowLaid::Long => LayoutChoice::Long,
+                HowLaid::WideSeries => LayoutChoice::WideSeries,
+                HowLaid::WideColumns => LayoutChoice::WideColumns,
+            };
         }
         if let Some(missing) = self.missing {
             data.table.missing = match missing {

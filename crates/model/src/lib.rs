@@ -51,8 +51,8 @@ pub use mixer_kind::MixerKind;
 pub use packed::{PackedFile, Section, TensorEntry};
 pub use spec::{MixerSpec, Role, Setting, TensorSpec, Tensors};
 pub use table::{
-    Classifier, FILLED, Forecaster, History, MAX_DEVIATIONS, MAX_REACH, Missing, Normalization, Prediction, Scale, Scaling, TableTask,
-    Transform,
+    Category, Classifier, FILLED, Forecaster, History, Layout, MAX_CATEGORIES, MAX_DEVIATIONS, MAX_REACH, Missing, Normalization,
+    Prediction, Scale, Scaling, TableTask, Transform, UNSEEN,
 };
 #[cfg(feature = "bpe")]
 pub use tokenizer::Bpe;

@@ -195,6 +195,8 @@ fn a_packed_classifier_keeps_its_columns_classes_and_means() {
     let table = TableTask::Classify(Classifier {
         time: None,
         missing: Default::default(),
+        layout: Default::default(),
+        categories: Vec::new(),
         columns: vec!["x".into(), "y".into()],
         group: "machine".into(),
         target: "state".into(),

@@ -101,6 +101,8 @@ pub fn classifier(seed: u64) -> Packed {
         classes: vec!["good".into(), "worn".into(), "broken".into()],
         normalization: Normalization { mean: vec![20.0, 0.5], deviation: vec![5.0, 0.2] },
         missing: Missing::Error,
+        layout: Default::default(),
+        categories: Vec::new(),
     });
     Packed::new(&values_config(2, 3), &[Section::table(&serde_json_bytes(&task))], seed)
 }
@@ -119,6 +121,8 @@ pub fn forecaster(seed: u64) -> Packed {
         target_normalization: one(),
         scaling: Scaling::Level { transforms: vec![Transform::Log1p], span: 5, lags: vec![2] },
         missing: Missing::Mask,
+        layout: Default::default(),
+        categories: Vec::new(),
         of_table: Some(Normalization { mean: vec![50.0], deviation: vec![20.0] }),
         quantiles: vec![0.1, 0.5, 0.9],
     });

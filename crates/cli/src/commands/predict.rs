@@ -26,7 +26,7 @@ pub struct Args {
     /// Run directory (its best checkpoint is taken), checkpoint directory or packed model, trained with --task classify or forecast
     #[arg(value_name = "RUN|FILE")]
     run: PathBuf,
-    /// The table with the sequences, CSV or Parquet, in the columns that were trained on; - for standard input
+    /// The table with the sequences, CSV, Parquet, JSON Lines or .ts, in the columns that were trained on; - for standard input
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
     /// Write the predictions to this CSV file [default: to stdout]

@@ -18,7 +18,7 @@ use crate::failure::{NO_STDOUT, WrongInput};
 use crate::memory::MemoryArg;
 use crate::output::expect_outside_runs;
 use crate::task_args::TaskArgs;
-use crate::{corpus, interrupt, memory, threads};
+use crate::{corpus, input, interrupt, memory, threads};
 
 const DEFAULT_EXPERIMENT: &str = "selective-copying";
 const TEXT_EXPERIMENT: &str = "text";
@@ -27,8 +27,8 @@ const TEXT_EXPERIMENT: &str = "text";
 pub struct Args {
     /// A built-in experiment (see `minrnn experiments`) or a TOML file [default: selective-copying, text with --data, or that of --task]
     experiment: Option<String>,
-    /// Text to train on, the folder of a task with files (listops, retrieval, image), or with --task a table, CSV or Parquet: one row for
-    /// each time step, in the order of time; with --task policy a file of recorded episodes
+    /// Text to train on, the folder of a task with files (listops, retrieval, image), or with --task a table, CSV, Parquet, JSON Lines or .ts:
+    /// one row for each time step, in the order of time; with --task policy a file of recorded episodes
     #[arg(long, value_name = "FILE|FOLDER")]
     data: Option<PathBuf>,
     /// Run directory [default: runs/NAME]
@@ -170,7 +170,7 @@ fn take_data(experiment: &mut Experiment, args: &Args) -> anyhow::Result<()> {
     if experiment.data.task != Task::Text && !experiment.data.task.reads_a_file() {
         return Err(WrongInput("--data does not fit this experiment, which makes its own data; leave it out".to_owned()).into());
     }
-    experiment.data.path = Some(readable(path)?);
+    experiment.data.path = Some(readable(&input::path(path))?);
     Ok(())
 }
 
@@ -187,6 +187,9 @@ fn run_name(args: &Args) -> String {
 fn train(experiment: Experiment, run: RunDir, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let mut trainer = Trainer::new(experiment, run)?;
     display::say(memory::line(trainer.memory(), trainer.experiment().train.memory_limit));
+    if let Some(understood) = trainer.data().understood() {
+        say(understood);
+    }
     let mut display = Display::new(&trainer);
     loop {
         let outcome = trainer.run_and_record(stop, |event| display.show(event));

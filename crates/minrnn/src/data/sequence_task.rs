@@ -77,6 +77,11 @@ pub trait SequenceTask: Debug + Send + Sync {
         false
     }
 
+    /// What was taken from the data without being told, as a sentence; none where nothing was.
+    fn understood(&self) -> Option<&str> {
+        None
+    }
+
     /// Measures in the data's own units beside those of a baseline, where there are some, of the part for `purpose`.
     fn comparison(&self, _purpose: Purpose) -> Option<Box<dyn Comparison>> {
         None

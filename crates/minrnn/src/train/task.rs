@@ -251,6 +251,14 @@ impl Data {
         matches!(self, Self::Task(task) if task.has_test_file())
     }
 
+    /// What was taken from the data of a task without being told, as a sentence.
+    pub fn understood(&self) -> Option<&str> {
+        match self {
+            Self::Text { .. } => None,
+            Self::Task(task) => task.understood(),
+        }
+    }
+
     /// Training batches.
     ///
     /// # Errors

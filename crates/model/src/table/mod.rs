@@ -1,12 +1,16 @@
 //! What a model that was trained on a table needs in order to be used on another: `task.json` of its checkpoint, the section `table` of its
 //! packed file.
 
+mod category;
 mod history;
+mod layout;
 mod normalization;
 mod scaling;
 mod surprise;
 
+pub use category::{Category, MAX_CATEGORIES, UNSEEN};
 pub use history::History;
+pub use layout::Layout;
 pub use normalization::{MAX_DEVIATIONS, Normalization};
 pub use scaling::{FILLED, MAX_REACH, Missing, Scale, Scaling, Transform};
 
@@ -49,6 +53,12 @@ pub struct Classifier {
     /// What is done with numbers that are missing.
     #[serde(default, skip_serializing_if = "Missing::is_error")]
     pub missing: Missing,
+    /// How the series lie in a table that does not have these columns.
+    #[serde(default, skip_serializing_if = "Layout::is_long")]
+    pub layout: Layout,
+    /// Those of `columns` that hold names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<Category>,
 }
 
 /// How to forecast.
@@ -79,6 +89,12 @@ pub struct Forecaster {
     /// What is done with numbers that are missing.
     #[serde(default, skip_serializing_if = "Missing::is_error")]
     pub missing: Missing,
+    /// How the series lie in a table that does not have these columns.
+    #[serde(default, skip_serializing_if = "Layout::is_long")]
+    pub layout: Layout,
+    /// Those of `columns` that hold names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<Category>,
     /// With a level, means and deviations of `columns` as they stand in the table: what lies far from them is not believed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_table: Option<Normalization>,
@@ -120,8 +136,11 @@ impl TableTask {
             return refused(format!("it reads the column '{twice}' twice"));
         }
         let fit_columns = |known: &Normalization| known.is_usable() && known.width() == columns.len();
-        let is_usable = task.scaling().is_usable(columns.len()) && fit_columns(normalization) && fit_columns(task.of_table());
-        if !is_usable || columns.len().checked_mul(task.inputs_per_column()) != Some(n_inputs) {
+        let is_usable = task.scaling().is_usable(columns.len())
+            && fit_columns(normalization)
+            && fit_columns(task.of_table())
+            && category::are_usable(task.categories(), columns.len());
+        if !is_usable || task.n_inputs() != n_inputs {
             return refused(format!("expected the columns, means and deviations of {n_inputs} inputs"));
         }
         let fits = match &task {
@@ -158,8 +177,31 @@ impl TableTask {
         }
     }
 
-    fn inputs_per_column(&self) -> usize {
-        self.scaling().inputs_per_column() + self.missing().inputs_per_column()
+    /// How the series lie in a table that does not have the columns that are read.
+    pub fn layout(&self) -> Layout {
+        match self {
+            Self::Classify(classifier) => classifier.layout,
+            Self::Forecast(forecaster) => forecaster.layout,
+        }
+    }
+
+    /// Those of the columns that hold names.
+    pub fn categories(&self) -> &[Category] {
+        match self {
+            Self::Classify(classifier) => &classifier.categories,
+            Self::Forecast(forecaster) => &forecaster.categories,
+        }
+    }
+
+    /// Of each column the category, where it holds names.
+    fn kinds(&self) -> impl Iterator<Item = Option<&Category>> {
+        let mut categories = self.categories().iter().peekable();
+        (0..self.columns().len()).map(move |column| categories.next_if(|category| category.column == column))
+    }
+
+    /// Numbers that the model reads of a column that is `category`, and those that tell what is missing.
+    fn inputs_of(&self, category: Option<&Category>) -> [usize; 2] {
+        [category.map_or(self.scaling().inputs_per_column(), |category| category.values.len()), self.missing().inputs_per_column()]
     }
 
     /// Means and deviations of the columns that are read, in the units of the table.
@@ -172,7 +214,9 @@ impl TableTask {
 
     /// Numbers that the model reads at a step.
     pub fn n_inputs(&self) -> usize {
-        self.columns().len() * self.inputs_per_column()
+        self.kinds()
+            .map(|category| self.inputs_of(category))
+            .fold(0, |sum, [numbers, flags]| sum.saturating_add(numbers).saturating_add(flags))
     }
 
     /// Numbers that are predicted for each step ahead, or of all classes.
@@ -183,7 +227,7 @@ impl TableTask {
         }
     }
 
-    /// Writes what the model reads at a step, `[n_inputs]`: the numbers of each column in turn. `recent` are the rows `[n, columns]` up to that
+    /// Writes what the model reads at a step, `[n_inputs]`: the numbers of each column in turn, of one that holds names a 1 at that of the row. `recent` are the rows `[n, columns]` up to that
     /// step, the present one last; more than [`reach`](Self::reach) of them change nothing, fewer are those of a sequence that has just begun.
     ///
     /// # Panics
@@ -192,16 +236,24 @@ impl TableTask {
         assert_eq!(inputs.len(), self.n_inputs(), "a number for each input");
         let (width, scaling) = (self.columns().len(), self.scaling());
         let last = recent.len() / width - 1;
-        for (column, inputs) in inputs.chunks_exact_mut(self.inputs_per_column()).enumerate() {
-            let scale = scale(scaling, self.normalization(), [column; 2], recent, width, self.of_table());
+        let mut rest = inputs;
+        for (column, category) in self.kinds().enumerate() {
+            let [n_numbers, n_flags] = self.inputs_of(category);
+            let inputs = rest.split_off_mut(..n_numbers + n_flags).expect("there is an input for each");
             // The last that is known at a step, which is that of the step itself but where it is missing.
             let known = |t: usize| {
                 let steps = (t + 1).saturating_sub(FILLED)..=t;
                 steps.rev().map(|t| recent[t * width + column]).find(|x| !x.is_nan())
             };
-            let (numbers, is_missing) = inputs.split_at_mut(scaling.inputs_per_column());
-            let lags = [0].iter().chain(scaling.lags());
-            numbers.iter_mut().zip(lags).for_each(|(x, &lag)| *x = known(last.saturating_sub(lag)).map_or(0.0, |x| scale.apply(x)));
+            let (numbers, is_missing) = inputs.split_at_mut(n_numbers);
+            if category.is_some() {
+                let found = known(last);
+                numbers.iter_mut().enumerate().for_each(|(name, x)| *x = f32::from(u8::from(found == Some(name as f64))));
+            } else {
+                let scale = scale(scaling, self.normalization(), [column; 2], recent, width, self.of_table());
+                let lags = [0].iter().chain(scaling.lags());
+                numbers.iter_mut().zip(lags).for_each(|(x, &lag)| *x = known(last.saturating_sub(lag)).map_or(0.0, |x| scale.apply(x)));
+            }
             is_missing.fill(f32::from(u8::from(recent[last * width + column].is_nan())));
         }
     }
@@ -378,10 +430,12 @@ impl Forecaster {
     fn fits(&self, n_outputs: usize) -> bool {
         let Self { horizon, target, target_normalization, quantiles, .. } = self;
         let outputs = horizon.checked_mul(target.len()).and_then(|values| values.checked_mul(self.n_quantiles()));
+        let holds_names = |name: &String| self.categories.iter().any(|category| self.columns.get(category.column) == Some(name));
         let is_rising = quantiles.windows(2).all(|pair| pair[0] < pair[1]) && quantiles.iter().all(|level| *level > 0.0 && *level < 1.0);
         outputs.filter(|&outputs| outputs > 0 && outputs <= MAX_OUTPUTS) == Some(n_outputs)
             && target_normalization.is_usable()
             && target_normalization.width() == target.len()
+            && !target.iter().any(holds_names)
             && (self.scaling.is_standard() || self.of_table.is_some() && target.iter().all(|name| self.columns.contains(name)))
             && (quantiles.is_empty() || is_rising && quantiles.contains(&0.5))
     }
@@ -416,6 +470,8 @@ mod tests {
             classes: vec!["good".into(), "worn".into(), "broken".into()],
             normalization: Normalization { mean: vec![1.0, -2.0], deviation: vec![0.5, 4.0] },
             missing: Missing::Error,
+            layout: Layout::Long,
+            categories: Vec::new(),
         })
     }
 
@@ -434,6 +490,8 @@ mod tests {
             target_normalization,
             scaling: Scaling::Standard,
             missing: Missing::Error,
+            layout: Layout::Long,
+            categories: Vec::new(),
             of_table: None,
             quantiles: Vec::new(),
         })
@@ -542,6 +600,49 @@ mod tests {
         let mut inputs = [7.0; 4];
         task.show(&[2.0, f64::NAN, f64::NAN, 2.0], &mut inputs);
         assert_eq!(inputs, [2.0, 1.0, 1.0, 0.0]);
+    }
+
+    #[test]
+    fn a_column_of_names_is_an_input_for_each() {
+        let category = |column, values: &[&str]| Category { column, values: values.iter().map(ToString::to_string).collect() };
+        let TableTask::Classify(classifier) = classifier() else { panic!() };
+        let task = TableTask::Classify(Classifier { categories: vec![category(1, &["north", "south", "west"])], ..classifier });
+        assert_eq!((task.columns().len(), task.n_inputs()), (2, 4));
+        let shown = |task: &TableTask, rows: &[f64]| {
+            let mut inputs = vec![7.0; task.n_inputs()];
+            task.show(rows, &mut inputs);
+            inputs
+        };
+        assert_eq!(shown(&task, &[2.0, 2.0]), [2.0, 0.0, 0.0, 1.0]);
+        assert_eq!(shown(&task, &[2.0, UNSEEN]), [2.0, 0.0, 0.0, 0.0]);
+        // With a level too it is read as it is, and what is missing is the last that is known.
+        let TableTask::Forecast(forecaster) = of_levels() else { panic!() };
+        let task = TableTask::Forecast(Forecaster {
+            columns: vec!["kind".into(), "a".into()],
+            normalization: Normalization { mean: vec![0.0; 2], deviation: vec![1.0, 0.5] },
+            of_table: Some(Normalization { mean: vec![0.0, 8.0], deviation: vec![1.0, 3.0] }),
+            scaling: Scaling::Level { transforms: vec![Transform::Identity; 2], span: 2, lags: vec![1] },
+            categories: vec![category(0, &["feast", "work"])],
+            missing: Missing::Mask,
+            ..forecaster
+        });
+        assert_eq!(task.n_inputs(), 6);
+        assert_eq!(shown(&task, &[1.0, 6.0, f64::NAN, 10.0]), [0.0, 1.0, 1.0, 0.5, -0.5, 0.0]);
+        // It is read back, files of before are without it, and what makes no sense is refused.
+        let json = serde_json::to_string(&task).unwrap();
+        assert_eq!(TableTask::from_bytes(json.as_bytes(), 6, 6).unwrap(), task);
+        let before = serde_json::to_string(&of_levels()).unwrap();
+        assert!(!before.contains("categories") && !before.contains("layout"), "files of before stay as they are");
+        for (from, to) in [
+            ("\"column\":0", "\"column\":2"),
+            ("\"column\":0", "\"column\":1"),
+            ("\"feast\",", "\"work\","),
+            ("\"feast\",", ""),
+            ("[\"feast\",\"work\"]", "[]"),
+        ] {
+            assert!(json.contains(from), "{json}");
+            assert!(TableTask::from_bytes(json.replace(from, to).as_bytes(), 6, 6).is_err(), "{from} {to}");
+        }
     }
 
     #[test]

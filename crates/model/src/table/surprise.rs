@@ -94,6 +94,8 @@ mod tests {
             target_normalization: of(100.0, 10.0),
             scaling: Scaling::Standard,
             missing: Missing::Error,
+            layout: Default::default(),
+            categories: Vec::new(),
             of_table: None,
             quantiles: levels.to_vec(),
         }

@@ -111,7 +111,6 @@ fn of_one_id(vocab: &HashMap<String, u32>) -> Option<[&str; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::string::ToString;
 
     #[test]
     fn the_alphabet_is_that_of_the_crate() {

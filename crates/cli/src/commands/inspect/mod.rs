@@ -167,6 +167,9 @@ fn packed(path: &Path) -> anyhow::Result<String> {
 fn columns(table: &TableTask) -> Vec<(String, String)> {
     let listed = |names: &[String]| names.iter().map(|name| shown(name)).collect::<Vec<_>>().join(", ");
     let mut rows = vec![("reads".to_owned(), listed(table.columns()))];
+    for category in table.categories() {
+        rows.push((format!("names of {}", shown(&table.columns()[category.column])), listed(&category.values)));
+    }
     rows.extend(table.group().map(|group| ("sequences by".to_owned(), shown(group))));
     rows.extend(table.time().map(|time| ("times".to_owned(), shown(time))));
     let missing = match table.missing() {

@@ -50,7 +50,7 @@ struct Answers<'a> {
 impl Answers<'_> {
     fn write(&self, groups: &mut Groups<'_>, input: Arriving) -> anyhow::Result<()> {
         let Self { args, task, group, out, stop } = *self;
-        let mut rows = Rows::new(input, task.columns(), group, !task.missing().is_error())?;
+        let mut rows = Rows::new(input, task.columns(), group, !task.missing().is_error(), task.categories())?;
         let mut writer = Writer::new(task, group, args.json);
         let (mut numbers, mut told) = (Vec::new(), false);
         if !args.json && !goes_on(out.borrow_mut().write_all(writer.header().as_bytes()))? {

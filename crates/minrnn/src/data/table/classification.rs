@@ -10,11 +10,14 @@ use std::sync::Arc;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
+use super::categories;
 use super::confusion::Confusion;
 use super::example::{self, Example};
+use super::layout::VALUE;
 use super::measure::{Comparison, Measure};
+use super::roles::{Roles, Understood};
 use super::series::{Series, labels};
-use super::{Chunk, Division, Frame, Numbers, TimeColumn, Wanted, WholeSeries, normalization, other_columns, read_table};
+use super::{Chunk, Division, Frame, Names, Opened, TimeColumn, Wanted, WholeSeries, normalization, other_columns, read_table};
 use crate::data::batch::{check_shape, expect_index};
 use crate::data::{Batch, BatchSource, EvaluationSet, Extent, IoKind, SequenceTask, Sequences};
 use crate::rng::{self, Purpose};
@@ -27,9 +30,9 @@ use minrnn_model::{Classifier, Normalization, TableTask};
 pub struct ClassificationConfig {
     /// Columns that are read; none: all but the group and the class.
     pub columns: Vec<String>,
-    /// The column with the class, the same in all rows of a sequence.
+    /// The column with the class, the same in all rows of a sequence; empty: the one that is called class.
     pub target: String,
-    /// The column that names the sequence of a row.
+    /// The column that names the sequence of a row; empty: the one that is called series.
     pub group: String,
     /// How the files are read, and which part each of them is.
     pub division: Division,
@@ -43,6 +46,7 @@ pub struct ClassificationConfig {
 #[derive(Debug, Clone)]
 pub struct Classification {
     table: Arc<Table>,
+    understood: Understood,
 }
 
 /// The sequences with their classes.
@@ -95,19 +99,25 @@ impl Classification {
     /// # Errors
     /// When a file cannot be read, a sequence has two classes, a class is missing in training, or there are too few sequences for the parts.
     pub fn open(path: &Path, config: ClassificationConfig) -> Result<Self> {
-        let mut config = config;
-        let own = read_table(path, &config.wanted())?;
+        let opened = Opened::new(path)?;
+        let (mut config, understood) = config.understood(opened.header())?;
+        let mut wanted = config.wanted();
+        if let Some(like) = &config.like {
+            wanted.categories = Names::known(&like.columns, &like.categories);
+        }
+        let own = opened.read(&wanted)?;
         // What was found is named from now on.
-        config.division.time = own.time.clone().map_or(TimeColumn::None, TimeColumn::Named);
+        config.division.time = own.time().map_or(TimeColumn::None, |name| TimeColumn::Named(name.to_owned()));
         let names = classes_of(&own, &config.target).map_err(|error| error.in_file(path))?;
         // Columns that were not named are those of the training file.
-        let columns = own.names.clone();
+        let (columns, found) = (own.names.clone(), own.categories.clone());
         let mut gathered = Gathered::default();
         let trained = gathered.add(&own, &names, &config.target).map_err(|error| error.in_file(path))?;
         let mut frames = vec![(path.to_owned(), own)];
         let mut read = |path: &Option<PathBuf>| -> Result<Option<Vec<usize>>> {
             let Some(path) = path else { return Ok(None) };
-            let frame = read_table(path, &config.division.wanted(Wanted::named(&columns, config.texts())))?;
+            let wanted = Wanted { categories: categories::of_file(&columns, &found), ..Wanted::named(&columns, config.texts()) };
+            let frame = read_table(path, &config.division.wanted(wanted))?;
             let places = gathered.add(&frame, &names, &config.target).map_err(|error| error.in_file(path))?;
             frames.push((path.to_owned(), frame));
             Ok(Some(places))
@@ -124,20 +134,30 @@ impl Classification {
             (validation, Some(test)) => Parts { training: trained, validation: validation.unwrap_or_default(), test },
         };
         parts.expect_enough(&config).map_err(|error| error.in_file(path))?;
+        let mut is_trained = vec![false; gathered.series.len()];
+        parts.training.iter().for_each(|&at| is_trained[at] = true);
+        let categories = match &config.like {
+            Some(like) => like.categories.clone(),
+            None => categories::settle(found, &mut gathered.series, |at| if is_trained[at] { usize::MAX } else { 0 }),
+        };
         let rows = parts.training.iter().flat_map(|&at| gathered.series[at].steps());
         normalization::expect_known(&columns, rows.clone()).map_err(|error| error.in_file(path))?;
         let normalization = match &config.like {
             Some(like) if like.columns != columns => return Err(other_columns(&like.columns, &columns).in_file(path)),
             Some(like) => like.normalization.clone(),
-            None => normalization::fit(columns.len(), rows).map_err(|error| error.in_file(path))?,
+            None => {
+                let mut fitted = normalization::fit(columns.len(), rows).map_err(|error| error.in_file(path))?;
+                categories::leave(&mut fitted, &categories);
+                fitted
+            }
         };
         for (path, frame) in &frames {
             normalization::expect_near(&normalization, frame).map_err(|error| error.in_file(path))?;
         }
         let Gathered { series, classes } = gathered;
-        let classifier = config.classifier(columns, names, normalization);
+        let classifier = Classifier { categories, ..config.classifier(columns, names, normalization) };
         let table = Table::new(series, classes, classifier, config, parts);
-        Ok(Self { table: Arc::new(table) })
+        Ok(Self { table: Arc::new(table), understood })
     }
 
     /// The task of a trained model on another table, all of which is to be scored.
@@ -149,18 +169,19 @@ impl Classification {
             columns: classifier.columns.clone(),
             target: classifier.target.clone(),
             group: classifier.group.clone(),
-            division: Division::unseen(path, classifier.time.as_deref(), classifier.missing),
+            division: Division::unseen(path, classifier.time.as_deref(), classifier.layout, classifier.missing),
             like: None,
             seed: 0,
         };
-        let frame = read_table(path, &config.wanted())?;
+        let known = Names::known(&classifier.columns, &classifier.categories);
+        let frame = read_table(path, &Wanted { categories: known, ..config.wanted() })?;
         let mut gathered = Gathered::default();
         let near = normalization::expect_near(&classifier.normalization, &frame);
         let found = near.and_then(|()| gathered.add(&frame, &classifier.classes, &classifier.target));
         let parts = Parts { test: found.map_err(|error| error.in_file(path))?, ..Parts::default() };
         let Gathered { series, classes } = gathered;
         let table = Table::new(series, classes, classifier.clone(), config, parts);
-        Ok(Self { table: Arc::new(table) })
+        Ok(Self { table: Arc::new(table), understood: None })
     }
 }
 
@@ -175,6 +196,18 @@ fn classes_of(frame: &Frame, target: &str) -> Result<Vec<String>> {
 }
 
 impl ClassificationConfig {
+    /// The same with the columns that `header` tells where nobody names them.
+    fn understood(self, header: &[String]) -> Result<(Self, Understood)> {
+        let named = |name: String| Some(name).filter(|name| !name.is_empty());
+        let Division { time, layout, .. } = self.division.clone();
+        let (group, target) = (named(self.group), named(self.target).into_iter().collect());
+        let (roles, understood) = Roles { columns: self.columns.clone(), group, target, time, layout }.to_classify(header)?;
+        let Roles { group, target, time, layout, .. } = roles;
+        let division = Division { time, layout, ..self.division };
+        let config = Self { group: group.unwrap_or_default(), target: target.concat(), division, ..self };
+        Ok((config, understood))
+    }
+
     /// What a trained model needs to be used on other tables.
     fn classifier(&self, columns: Vec<String>, classes: Vec<String>, normalization: Normalization) -> Classifier {
         let time = match &self.division.time {
@@ -182,7 +215,8 @@ impl ClassificationConfig {
             _ => None,
         };
         let (group, target) = (self.group.clone(), self.target.clone());
-        Classifier { columns, group, target, time, classes, normalization, missing: self.division.missing }
+        let (layout, missing) = (self.division.layout(), self.division.missing);
+        Classifier { columns, group, target, time, classes, normalization, missing, layout, categories: Vec::new() }
     }
 
     fn texts(&self) -> Vec<String> {
@@ -191,8 +225,10 @@ impl ClassificationConfig {
 
     fn wanted(&self) -> Wanted {
         self.division.wanted(match self.columns.is_empty() {
-            true => Wanted { numbers: Numbers::AllOthers, ..Wanted::named(&[], self.texts()) },
-            false => Wanted::named(&self.columns, self.texts()),
+            // A wide table has one column of numbers.
+            true if !self.division.layout().is_long() => Wanted::named(&[VALUE.to_owned()], self.texts()),
+            true => Wanted { texts: self.texts(), ..Wanted::default() },
+            false => Wanted { categories: categories::open(&self.columns, &[]), ..Wanted::named(&self.columns, self.texts()) },
         })
     }
 }
@@ -353,7 +389,11 @@ impl SequenceTask for Classification {
             training.append(test);
         }
         let is_more = training.len() > before;
-        is_more.then(|| Box::new(Self { table: Arc::new(table) }) as Box<dyn SequenceTask>)
+        is_more.then(|| Box::new(Self { table: Arc::new(table), understood: None }) as Box<dyn SequenceTask>)
+    }
+
+    fn understood(&self) -> Option<&str> {
+        self.understood.as_deref()
     }
 
     fn has_test_file(&self) -> bool {

@@ -3,6 +3,9 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
+use minrnn_model::{Category, Layout};
+
+use super::cells::{Kind, Texts};
 use crate::suggestion::suggestion;
 use crate::{Error, Result};
 
@@ -10,7 +13,7 @@ use crate::{Error, Result};
 const KNOWN_NAMES: [&str; 5] = ["ds", "date", "time", "timestamp", "datetime"];
 
 /// The columns to read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wanted {
     /// Columns of numbers.
     pub numbers: Numbers,
@@ -20,6 +23,36 @@ pub struct Wanted {
     pub time: TimeColumn,
     /// Whether a number may be missing, which is NaN then.
     pub may_miss: bool,
+    /// Those of the columns of numbers that may hold names.
+    pub categories: Vec<Names>,
+    /// How the series lie in a table that does not have these columns.
+    pub layout: Layout,
+    /// Columns of a wide table that are no steps and no series.
+    pub aside: Vec<String>,
+}
+
+/// A column of numbers that may hold names, each of which is read as its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Names {
+    /// The column.
+    pub column: String,
+    /// The names that are told apart; none: those of the table, if its first cell is no number.
+    pub values: Option<Vec<String>>,
+}
+
+impl Names {
+    /// Of the `columns` of a trained model, with what it knows of them.
+    pub fn known(columns: &[String], categories: &[Category]) -> Vec<Self> {
+        let names = |category: &Category| Self { column: columns[category.column].clone(), values: Some(category.values.clone()) };
+        categories.iter().map(names).collect()
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        match &self.values {
+            None => Kind::Open,
+            Some(names) => Kind::Names { known: Texts::of_names(names), are_all: true },
+        }
+    }
 }
 
 /// The column that tells when a row was.
@@ -46,11 +79,12 @@ impl TimeColumn {
 }
 
 /// Columns of numbers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Numbers {
     /// These, in this order.
     Named(Vec<String>),
     /// All but those that are wanted as texts, in the order of the table.
+    #[default]
     AllOthers,
 }
 
@@ -58,12 +92,34 @@ pub enum Numbers {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Positions {
     pub numbers: Vec<usize>,
-    /// Those of the times last, where there are times.
     pub texts: Vec<usize>,
-    pub has_times: bool,
+    pub time: Option<usize>,
 }
 
 impl Wanted {
+    /// These columns of numbers once each, and these of texts, without times; no number may be missing.
+    pub(super) fn named<'a>(numbers: impl IntoIterator<Item = &'a String>, texts: Vec<String>) -> Self {
+        let mut seen = HashSet::new();
+        let names = numbers.into_iter().filter(|&name| seen.insert(name)).cloned().collect();
+        Self { numbers: Numbers::Named(names), texts, ..Self::default() }
+    }
+
+    /// Where the column of times stands in `header`, where there is one.
+    ///
+    /// # Errors
+    /// When the one that is named is missing.
+    pub(super) fn time_in(&self, header: &[String]) -> Result<Option<usize>> {
+        Ok(match &self.time {
+            TimeColumn::None => None,
+            TimeColumn::Named(name) => Some(Index::new(header).position(name)?),
+            TimeColumn::Found => {
+                let is_named =
+                    |name: &String| self.texts.contains(name) || matches!(&self.numbers, Numbers::Named(names) if names.contains(name));
+                header.iter().position(|name| is_time_name(name) && !is_named(name))
+            }
+        })
+    }
+
     /// Where the columns stand in `header`.
     ///
     /// # Errors
@@ -71,23 +127,13 @@ impl Wanted {
     pub(super) fn positions(&self, header: &[String]) -> Result<Positions> {
         let index = Index::new(header);
         let all = |names: &[String]| names.iter().map(|name| index.position(name)).collect::<Result<Vec<_>>>();
-        let mut texts = all(&self.texts)?;
-        let time = match &self.time {
-            TimeColumn::None => None,
-            TimeColumn::Named(name) => Some(index.position(name)?),
-            TimeColumn::Found => {
-                let is_named =
-                    |name: &String| self.texts.contains(name) || matches!(&self.numbers, Numbers::Named(names) if names.contains(name));
-                let is_time = |name: &str| KNOWN_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name));
-                header.iter().position(|name| is_time(name) && !is_named(name))
-            }
-        };
-        texts.extend(time);
+        let texts = all(&self.texts)?;
+        let time = self.time_in(header)?;
         let numbers = match &self.numbers {
             Numbers::Named(names) => all(names)?,
             // An index that pandas adds is no column of the table.
             Numbers::AllOthers => {
-                let texts: HashSet<usize> = texts.iter().copied().collect();
+                let texts: HashSet<usize> = texts.iter().copied().chain(time).collect();
                 (0..header.len()).filter(|at| !texts.contains(at) && !header[*at].starts_with("__index_level_")).collect()
             }
         };
@@ -101,8 +147,21 @@ impl Wanted {
                 header.iter().take(24).map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
             )));
         }
-        Ok(Positions { numbers, texts, has_times: time.is_some() })
+        Ok(Positions { numbers, texts, time })
     }
+}
+
+/// Whether a column that is called so is one of times.
+pub(super) fn is_time_name(name: &str) -> bool {
+    KNOWN_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Refuses a table without the column `name`.
+///
+/// # Errors
+/// A sentence with the nearest name.
+pub(super) fn expect_column(header: &[String], name: &str) -> Result<()> {
+    Index::new(header).position(name).map(|_| ())
 }
 
 /// The first name that is among `names` for the second time.
@@ -167,15 +226,11 @@ mod tests {
         let header: Vec<String> = (0..1 << 16).map(|at| format!("column {at:05}")).collect();
         let backwards: Vec<String> = header.iter().rev().cloned().collect();
         let started = Instant::now();
-        let named = Wanted { numbers: Numbers::Named(backwards.clone()), texts: Vec::new(), time: TimeColumn::None, may_miss: false }
-            .positions(&header)
-            .unwrap();
+        let named = Wanted { numbers: Numbers::Named(backwards.clone()), ..Wanted::default() }.positions(&header).unwrap();
         assert_eq!(named.numbers, (0..1 << 16).rev().collect::<Vec<_>>());
-        let texts = Wanted { numbers: Numbers::AllOthers, texts: header[1..].to_vec(), time: TimeColumn::None, may_miss: false }
-            .positions(&header)
-            .unwrap();
+        let texts = Wanted { texts: header[1..].to_vec(), ..Wanted::default() }.positions(&header).unwrap();
         assert_eq!(texts.numbers, [0]);
-        let frame = super::super::frame::Frame::new(&header, &named);
+        let frame = super::super::frame::Frame::of(&backwards.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(frame.columns(&header), named.numbers);
         assert_eq!(Wanted::named(header.iter().chain(&backwards), Vec::new()).numbers, Numbers::Named(header));
         // A pass for each column would take a minute.

@@ -2,15 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use minrnn_model::Missing;
+use minrnn_model::{Layout, Missing};
 
 use super::columns::{TimeColumn, Wanted};
+use super::layout::LayoutChoice;
 
 /// Times, gaps and parts of a task's files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Division {
     /// The column that tells when a row was.
     pub time: TimeColumn,
+    /// How the series lie in the rows and columns.
+    pub layout: LayoutChoice,
     /// What is done with numbers that are missing.
     pub missing: Missing,
     /// Share of the training file that is not held out: of its sequences, or of every sequence from its start.
@@ -25,13 +28,22 @@ pub struct Division {
 
 impl Division {
     /// All of the file `path` is scored, by a model that knows its times by the column `time`.
-    pub(super) fn unseen(path: &Path, time: Option<&str>, missing: Missing) -> Self {
+    pub(super) fn unseen(path: &Path, time: Option<&str>, layout: Layout, missing: Missing) -> Self {
         let time = TimeColumn::of_setting(time.unwrap_or_default());
-        Self { time, missing, train_fraction: 1.0, validates: false, validation: None, test: Some(path.to_owned()) }
+        Self { time, layout: layout.into(), missing, train_fraction: 1.0, validates: false, validation: None, test: Some(path.to_owned()) }
+    }
+
+    /// How the series lie, as far as it was told or understood.
+    pub(super) fn layout(&self) -> Layout {
+        match self.layout {
+            LayoutChoice::Auto | LayoutChoice::Long => Layout::Long,
+            LayoutChoice::WideSeries => Layout::WideSeries,
+            LayoutChoice::WideColumns => Layout::WideColumns,
+        }
     }
 
     /// The columns of `wanted` with times and gaps.
     pub(super) fn wanted(&self, wanted: Wanted) -> Wanted {
-        Wanted { time: self.time.clone(), may_miss: !self.missing.is_error(), ..wanted }
+        Wanted { time: self.time.clone(), may_miss: !self.missing.is_error(), layout: self.layout(), ..wanted }
     }
 }

@@ -14,18 +14,21 @@
 //!
 //! Numbers are read with mean 0 and deviation 1 over the part that is trained on, by a [`Normalization`] that is kept.
 
+mod categories;
+mod cells;
 mod classification;
 mod columns;
 mod confusion;
-mod csv;
 mod division;
 mod example;
 mod forecasting;
+mod formats;
 mod frame;
+mod layout;
 mod measure;
 mod normalization;
-mod parquet;
 mod quiet;
+mod roles;
 mod rows;
 mod seasonal_naive;
 mod series;
@@ -35,22 +38,22 @@ mod tests;
 mod times;
 mod whole_series;
 
-use std::io::Read;
 use std::path::Path;
 
-use bytes::Bytes;
-
+pub use self::cells::Texts;
 pub use self::classification::{Classification, ClassificationConfig};
 use self::columns::other_columns;
 pub(crate) use self::columns::twice;
-pub use self::columns::{Numbers, TimeColumn, Wanted};
+pub use self::columns::{Names, Numbers, TimeColumn, Wanted};
 pub use self::confusion::{Confusion, OfClass};
 pub use self::division::Division;
 pub use self::example::Example;
 pub use self::forecasting::{
     Backtest, BacktestErrors, ForecastRow, ForecastRows, Forecasting, ForecastingConfig, Origin, Origins, ScalingChoice, TooShort,
 };
-pub use self::frame::{Frame, Texts};
+use self::formats::Reader;
+pub use self::frame::Frame;
+pub use self::layout::LayoutChoice;
 pub use self::measure::{Baseline, Cases, Comparison, Measure, Verdict};
 pub use self::rows::{Arrival, Row, Rows};
 pub use self::seasonal_naive::SeasonalNaive;
@@ -58,42 +61,45 @@ pub use self::series::Series;
 pub use self::table_task::read_series;
 pub use self::times::{Clock, Step};
 pub use self::whole_series::{Chunk, WholeSeries};
-use super::source::Source;
 use crate::{Error, Result};
 pub use minrnn_model::{
-    Classifier, Forecaster, History, MAX_DEVIATIONS, Missing, Normalization, Prediction, Scale, Scaling, TableTask, Transform,
+    Category, Classifier, Forecaster, History, Layout, MAX_DEVIATIONS, Missing, Normalization, Prediction, Scale, Scaling, TableTask,
+    Transform,
 };
 
-/// What every Parquet file begins with.
-const PARQUET_MAGIC: &[u8] = b"PAR1";
-
-/// The wanted columns of the file `path`, which is Parquet if it says so in its first bytes and else CSV with a header. It is read once, so
-/// that it may be a pipe.
+/// The wanted columns of the file `path`, in whichever format of tables it is. It is read once, so that it may be a pipe.
 ///
 /// # Errors
 /// When the file cannot be read, a column is missing or there twice, or a cell that is wanted holds no number that a model can read.
 pub fn read_table(path: impl AsRef<Path>, wanted: &Wanted) -> Result<Frame> {
-    let path = path.as_ref();
-    let failed = |source| Error::io("read the table", path, source);
-    let mut source = Source::open(path).map_err(failed)?;
-    let mut beginning = Vec::new();
-    source.by_ref().take(PARQUET_MAGIC.len() as u64).read_to_end(&mut beginning).map_err(failed)?;
-    let found = if beginning == PARQUET_MAGIC {
-        match source.into_file() {
-            Ok(file) => parquet::read(file, wanted),
-            // It is read from its end on.
-            Err(mut pipe) => {
-                pipe.read_to_end(&mut beginning).map_err(failed)?;
-                parquet::read(Bytes::from(beginning), wanted)
-            }
-        }
-    } else {
-        csv::read(beginning.as_slice().chain(source), wanted)
-    };
-    // What is wrong inside names the file.
-    found.map_err(|error| match error {
-        Error::Data(problem) => Error::malformed(path, problem),
+    Opened::new(path.as_ref())?.read(wanted)
+}
+
+/// A table whose columns are known and whose rows are still to be read.
+struct Opened<'a> {
+    path: &'a Path,
+    reader: Box<dyn Reader>,
+}
+
+impl<'a> Opened<'a> {
+    fn new(path: &'a Path) -> Result<Self> {
+        let reader = formats::open(path).map_err(|error| naming(path, error))?;
+        Ok(Self { path, reader })
+    }
+
+    fn header(&self) -> &[String] {
+        self.reader.header()
+    }
+
+    fn read(self, wanted: &Wanted) -> Result<Frame> {
+        layout::frame(self.reader, wanted).map_err(|error| naming(self.path, error))
+    }
+}
+
+/// `error` with the name of the file, where that is at fault.
+fn naming(path: &Path, error: Error) -> Error {
+    match error {
         Error::Io { source, .. } => Error::io("read the table", path, source),
-        other => other,
-    })
+        error => error.in_file(path),
+    }
 }

@@ -4,13 +4,15 @@ use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
+use crate::{Error, Result};
+
 thread_local! {
     /// Whether a panic of this thread is caught and told of by [`quietly`].
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
 /// What `work` gives; nothing where it panics, of which stderr is not told. Panics of other threads are told as ever.
-pub(super) fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
+fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let told = panic::take_hook();
@@ -24,6 +26,14 @@ pub(super) fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
     let done = panic::catch_unwind(AssertUnwindSafe(work));
     IS_QUIET.set(before);
     done.ok()
+}
+
+/// What `work`, which decodes a file, gives. A decoder checks what it reads, but makes no promise never to panic on a damaged file.
+///
+/// # Errors
+/// Those of `work`, and a sentence where it panics.
+pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    quietly(work).unwrap_or_else(|| Err(Error::Data("it is damaged; write it anew".to_owned())))
 }
 
 #[cfg(test)]

@@ -2,8 +2,11 @@
 
 use std::io::Read;
 
-use super::columns::{Numbers, TimeColumn, Wanted};
-use super::csv::{Records, number};
+use minrnn_model::Category;
+
+use super::cells::{Cell, CellReader, Kind, Place};
+use super::columns::{Names, Numbers, Wanted};
+use super::formats::Records;
 use crate::{Error, Result};
 
 /// Rows of a table that a model reads, from a source that may give them slowly, such as a pipe.
@@ -15,7 +18,7 @@ pub struct Rows<R> {
     /// Where the column stands that names the sequence of a row.
     group: Option<usize>,
     values: Vec<f64>,
-    may_miss: bool,
+    readers: Vec<CellReader>,
 }
 
 /// A row of a table.
@@ -33,21 +36,25 @@ pub struct Row<'a> {
 pub type Arrival<'a> = (u64, Result<Row<'a>>);
 
 impl<R: Read> Rows<R> {
-    /// Reads the header, in which `columns` and `group` must be; all others are passed over. A number that is missing is NaN where it `may_miss`.
+    /// Reads the header, in which `columns` and `group` must be; all others are passed over. A number that is missing is NaN where it `may_miss`;
+    /// `categories` are the columns that hold names.
     ///
     /// # Errors
     /// When the source cannot be read, is empty, or a column is missing or there twice.
-    pub fn new(source: R, columns: &[String], group: Option<&str>, may_miss: bool) -> Result<Self> {
+    pub fn new(source: R, columns: &[String], group: Option<&str>, may_miss: bool, categories: &[Category]) -> Result<Self> {
         let mut records = Records::new(source)?;
         let header = records.header()?;
         let wanted = Wanted {
             numbers: Numbers::Named(columns.to_vec()),
             texts: group.map(str::to_owned).into_iter().collect(),
-            time: TimeColumn::None,
             may_miss,
+            ..Wanted::default()
         };
         let positions = wanted.positions(&header)?;
-        Ok(Self { records, header, columns: positions.numbers, group: positions.texts.first().copied(), values: Vec::new(), may_miss })
+        let names = Names::known(columns, categories);
+        let kind = |column: &String| names.iter().find(|names| names.column == *column).map_or(Kind::Numbers, Names::kind);
+        let readers = columns.iter().map(|column| CellReader::new(column.clone(), may_miss, kind(column))).collect();
+        Ok(Self { records, header, columns: positions.numbers, group: positions.texts.first().copied(), values: Vec::new(), readers })
     }
 
     /// The next row; `None` at the end. After a row with a flaw the next one can be asked for.
@@ -67,8 +74,8 @@ impl<R: Read> Rows<R> {
             return Err(Error::Data(format!("line {line} has {found} cells, expected {expected} as in the header")));
         }
         self.values.clear();
-        for &at in &self.columns {
-            self.values.push(number(self.records.text(at)?, line, &self.header[at], self.may_miss)?);
+        for (&at, reader) in self.columns.iter().zip(&mut self.readers) {
+            self.values.push(reader.number(Cell::Any(self.records.text(at)?), Place::Line(line))?);
         }
         let group = match self.group {
             Some(at) => self.records.name(at, &self.header[at])?,
@@ -86,7 +93,7 @@ mod tests {
 
     fn rows(table: &str, columns: &[&str], group: Option<&str>) -> Vec<Found> {
         let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
-        let mut rows = Rows::new(table.as_bytes(), &columns, group, false).unwrap();
+        let mut rows = Rows::new(table.as_bytes(), &columns, group, false, &[]).unwrap();
         let mut all = Vec::new();
         while let Some((line, row)) = rows.advance().unwrap() {
             let row = row.map(|row| (row.line, row.group.to_owned(), row.values.to_vec())).map_err(|error| error.to_string());
@@ -110,14 +117,15 @@ mod tests {
 
     #[test]
     fn a_missing_number_is_nan_where_it_may_be() {
-        let mut rows = Rows::new("x,y\n,1\nNA,?\n".as_bytes(), &["x".to_owned(), "y".to_owned()], None, true).unwrap();
+        let mut rows = Rows::new("x,y\n,1\nNA,?\n".as_bytes(), &["x".to_owned(), "y".to_owned()], None, true, &[]).unwrap();
         assert!(rows.advance().unwrap().unwrap().1.is_ok_and(|row| row.values[0].is_nan() && row.values[1] == 1.0));
         assert!(rows.advance().unwrap().unwrap().1.is_ok_and(|row| row.values.iter().all(|x| x.is_nan())));
     }
 
     #[test]
     fn a_header_without_the_columns_is_refused() {
-        let refused = |table: &str| Rows::new(table.as_bytes(), &["x".to_owned()], Some("id"), false).err().map(|error| error.to_string());
+        let refused =
+            |table: &str| Rows::new(table.as_bytes(), &["x".to_owned()], Some("id"), false, &[]).err().map(|error| error.to_string());
         assert!(refused("").unwrap().contains("it is empty"));
         assert_eq!(refused("id,X\n").unwrap(), "there is no column 'x'; expected one of id, X");
         assert_eq!(refused("x\n1\n").unwrap(), "there is no column 'id'; expected one of x");

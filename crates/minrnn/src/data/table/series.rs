@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use minrnn_model::TableTask;
 
-use super::frame::{Frame, Texts};
-use super::times::{Clock, Step, Times};
+use super::cells::Texts;
+use super::frame::Frame;
+use super::times::{Clock, Step};
 use crate::{Error, Result};
 
 /// A sequence of T steps of `width` numbers.
@@ -82,7 +83,7 @@ impl Series {
     /// # Errors
     /// When they are not later.
     pub(super) fn extend(&mut self, later: Self) -> Result<()> {
-        if self.clock != later.clock || self.times.is_empty() != later.times.is_empty() {
+        if !self.clock.agrees(later.clock) || self.times.is_empty() != later.times.is_empty() {
             return Err(Error::Data("its times are written in another way than those of the training file".to_owned()));
         }
         self.values.extend(later.values);
@@ -115,20 +116,24 @@ impl Series {
     /// When a sequence has fewer.
     pub(super) fn of_at_least(frame: &Frame, groups: Option<&Texts>, least: usize) -> Result<Vec<Self>> {
         let width = frame.names.len();
-        let times = match (&frame.time, frame.texts.last()) {
-            (Some(name), Some(cells)) => Some((name, cells, Times::parse(name, cells)?)),
-            _ => None,
-        };
-        let clock = times.as_ref().map_or(Clock::Number, |(_, _, times)| times.clock);
+        let times = frame.times.as_ref();
+        let clock = times.map_or(Clock::Number, |times| times.clock);
         let new = |name: &str| Self { name: name.to_owned(), values: Vec::new(), width, times: Vec::new(), clock };
         let mut series: Vec<Self> = match groups {
             Some(groups) => groups.distinct().iter().map(|name| new(name)).collect(),
             None => vec![new("")],
         };
+        // Many rows are held once, in room that fits.
+        let mut lengths = vec![0; series.len()];
+        (0..frame.n_rows()).for_each(|row| lengths[groups.map_or(0, |groups| groups.rows()[row] as usize)] += 1);
+        for (series, &length) in series.iter_mut().zip(&lengths) {
+            series.values.reserve_exact(length * width);
+            series.times.reserve_exact(if times.is_some() { length } else { 0 });
+        }
         for row in 0..frame.n_rows() {
             let at = groups.map_or(0, |groups| groups.rows()[row] as usize);
             series[at].values.extend(frame.numbers.iter().map(|column| column[row]));
-            series[at].times.extend(times.as_ref().map(|(_, cells, times)| times.value(cells.rows()[row])));
+            series[at].times.extend(times.map(|times| times.values[row]));
         }
         series.iter_mut().try_for_each(Self::put_in_order)?;
         match series.iter().find(|series| series.len() < least) {

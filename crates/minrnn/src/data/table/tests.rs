@@ -22,7 +22,15 @@ fn owned(names: &[&str]) -> Vec<String> {
 }
 
 fn division(train_fraction: f64) -> Division {
-    Division { time: TimeColumn::None, missing: Missing::Error, train_fraction, validates: true, validation: None, test: None }
+    Division {
+        time: TimeColumn::None,
+        layout: LayoutChoice::Auto,
+        missing: Missing::Error,
+        train_fraction,
+        validates: true,
+        validation: None,
+        test: None,
+    }
 }
 
 fn forecasting(target: &[&str], horizon: usize) -> ForecastingConfig {
@@ -213,6 +221,8 @@ fn a_backtest_forecasts_from_the_last_origins_and_is_scored_by_each() {
         target_normalization: Normalization { mean: vec![0.0], deviation: vec![1.0] },
         scaling: Scaling::Standard,
         missing: Missing::Error,
+        layout: Default::default(),
+        categories: Vec::new(),
         of_table: None,
         quantiles: Vec::new(),
     };
@@ -564,4 +574,75 @@ fn a_description_of_another_model_is_refused() {
     broken["normalization"]["deviation"][0] = 0.0.into();
     assert!(TableTask::from_json(broken, 1, 2).is_err());
     assert!(TableTask::from_json(serde_json::json!({"task": "sing"}), 1, 2).is_err());
+}
+
+#[test]
+fn a_wide_table_is_the_same_task_as_the_long_one_of_it() {
+    let value = |series: usize, t: usize| (10 * series + t * t % 11) as f64;
+    let (mut long, mut rows, mut columns) = ("series,ds,value\n".to_owned(), "series".to_owned(), "ds,a,b,c\n".to_owned());
+    let day = |t: usize| format!("2024-01-{:02}", t + 1);
+    (0..20).for_each(|t| write!(rows, ",{}", day(t)).unwrap());
+    for (series, name) in ["a", "b", "c"].into_iter().enumerate() {
+        write!(rows, "\n{name}").unwrap();
+        for t in 0..20 {
+            writeln!(long, "{name},{},{}", day(t), value(series, t)).unwrap();
+            write!(rows, ",{}", value(series, t)).unwrap();
+        }
+    }
+    for t in 0..20 {
+        writeln!(columns, "{},{},{},{}", day(t), value(0, t), value(1, t), value(2, t)).unwrap();
+    }
+    let open = |text: &str, layout| {
+        let file = write_table(text);
+        let config = ForecastingConfig {
+            division: Division { time: TimeColumn::Found, layout, validates: false, ..division(0.8) },
+            ..forecasting(&[], 2)
+        };
+        Forecasting::open(file.path(), &config).unwrap()
+    };
+    let tasks = [open(&long, LayoutChoice::Long), open(&rows, LayoutChoice::Auto), open(&columns, LayoutChoice::WideColumns)];
+    let batches = tasks.each_ref().map(|task| task.training(4, 7).unwrap().batch(0, 0).unwrap());
+    let of = |batch: &Batch| (batch.inputs.values().to_vec(), batch.targets.values().iter().map(|x| x.to_bits()).collect::<Vec<_>>());
+    assert_eq!(of(&batches[0]), of(&batches[1]));
+    assert_eq!(of(&batches[0]), of(&batches[2]));
+    assert!(tasks.iter().all(|task| task.understood().is_some()));
+}
+
+#[test]
+fn a_number_far_from_all_others_is_told_of_with_its_place_in_every_layout() {
+    let far = |text: &str, layout| {
+        let file = write_table(text);
+        let config = ForecastingConfig { division: Division { time: TimeColumn::Found, layout, ..division(0.8) }, ..forecasting(&[], 1) };
+        Forecasting::open(file.path(), &config).unwrap_err().to_string()
+    };
+    let n = |t: usize| if t == 38 { 1e30 } else { (t % 7) as f64 };
+    let long: String = (0..40).fold("ds,y\n".to_owned(), |text, t| text + &format!("{t},{}\n", n(t)));
+    assert!(far(&long, LayoutChoice::Auto).contains("line 40, column 'y': 1e30 lies"));
+    let wide: String = (0..40).fold("ds,a,b\n".to_owned(), |text, t| text + &format!("{t},{},{}\n", t % 5, n(t)));
+    let sentence = far(&wide, LayoutChoice::WideColumns);
+    assert!(sentence.contains("series 'b', step 39, column 'value': 1e30 lies"), "{sentence}");
+}
+
+#[test]
+fn names_of_the_test_part_alone_are_not_learned() {
+    let rows =
+        (0..40).fold("kind,x\n".to_owned(), |text, t| text + &format!("{},{}\n", if t < 36 { ["b", "a"][t % 2] } else { "late" }, t % 4));
+    let file = write_table(&rows);
+    let config = ForecastingConfig {
+        columns: owned(&["x", "kind"]),
+        division: Division { validates: false, ..division(0.8) },
+        ..forecasting(&["x"], 1)
+    };
+    let task = Forecasting::open(file.path(), &config).unwrap();
+    let kept = TableTask::from_json(task.description().unwrap(), 3, 1).unwrap();
+    assert_eq!(kept.categories(), [Category { column: 1, values: owned(&["a", "b"]) }]);
+    let mut set = task.evaluation(1, 7, Purpose::TestData, 1).unwrap();
+    let batch = set.batch(0).unwrap();
+    let steps: Vec<&[f32]> = batch.inputs.values().chunks(3).map(|step| &step[1..]).collect();
+    assert_eq!((steps[0], steps[1], steps[36]), (&[0.0, 1.0][..], &[1.0, 0.0][..], &[0.0, 0.0][..]));
+    // Another table is read by the same names.
+    let read = read_series(&kept, write_table("x,kind\n1,a\n2,strange\n").path()).unwrap();
+    assert_eq!(read[0].values, [1.0, 0.0, 2.0, minrnn_model::UNSEEN]);
+    let target = ForecastingConfig { target: owned(&["kind"]), ..config };
+    assert!(Forecasting::open(file.path(), &target).unwrap_err().to_string().contains("line 2, column 'kind': expected a finite number"));
 }

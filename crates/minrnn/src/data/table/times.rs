@@ -2,9 +2,6 @@
 
 use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveDateTime};
 
-use super::frame::Texts;
-use crate::{Error, Result};
-
 /// How times are written, each with what stands behind the seconds; the first that fits the first cell is that of the column.
 const PATTERNS: [(&str, &str); 11] = [
     ("%Y-%m-%d", ""),
@@ -34,51 +31,24 @@ pub enum Clock {
     Calendar(usize),
 }
 
-/// The times of a table's rows: numbers as they are, and of dates the milliseconds since 1970.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Times {
-    pub clock: Clock,
-    /// Of each distinct cell.
-    values: Vec<f64>,
-}
-
-impl Times {
-    /// Reads the cells of the column `name`.
-    ///
-    /// # Errors
-    /// When one is no time, or another kind of time than the first.
-    pub fn parse(name: &str, cells: &Texts) -> Result<Self> {
-        let distinct = cells.distinct();
-        let Some(clock) = distinct.first().and_then(|first| Clock::of(first)) else {
-            let found = distinct.first().map_or("", String::as_str);
-            return Err(Error::Data(format!(
-                "the column '{name}' holds no times: found '{found}', expected a number or a date such as 2024-01-31 or 2024-01-31 12:00; name the \
-                 column of times with time, or set time to nothing where the rows are in order"
-            )));
-        };
-        let read = |cell: &String| {
-            clock.read(cell).ok_or_else(|| {
-                let first = &distinct[0];
-                Error::Data(format!("the column '{name}' holds '{cell}', expected a time that is written like its first, '{first}'"))
-            })
-        };
-        Ok(Self { clock, values: distinct.iter().map(read).collect::<Result<_>>()? })
-    }
-
-    /// That of the distinct cell `id`.
-    pub fn value(&self, id: u32) -> f64 {
-        self.values[id as usize]
-    }
-}
-
 impl Clock {
+    /// How dates are written that a file does not hold as texts.
+    pub(super) const DATE: Self = Self::Calendar(0);
+    /// The same of times.
+    pub(super) const TYPED: Self = Self::Calendar(4);
+
+    /// Whether times of both count the same.
+    pub(super) fn agrees(self, other: Self) -> bool {
+        (self == Self::Number) == (other == Self::Number)
+    }
+
     /// How `cell` is written; none where it is no time.
-    fn of(cell: &str) -> Option<Self> {
+    pub(super) fn of(cell: &str) -> Option<Self> {
         let all = [Self::Number, Self::Month].into_iter().chain((0..PATTERNS.len()).map(Self::Calendar));
         all.into_iter().find(|clock| clock.read(cell).is_some())
     }
 
-    fn read(self, cell: &str) -> Option<f64> {
+    pub(super) fn read(self, cell: &str) -> Option<f64> {
         let at_midnight = |date: NaiveDate| Some(date.and_hms_opt(0, 0, 0)?.and_utc().timestamp_millis() as f64);
         match self {
             Self::Number => cell.parse().ok().filter(|number: &f64| number.is_finite()),
@@ -106,12 +76,16 @@ impl Clock {
 
     /// The step between the times of a series, which rise; none of fewer than two.
     pub fn step(self, times: &[f64]) -> Option<Step> {
-        let mut differences: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         if let Some(months) = self.months(times) {
             return Some(Step::Months(months));
         }
-        differences.sort_unstable_by(f64::total_cmp);
-        differences.get(differences.len() / 2).copied().map(|step| if self == Self::Number { Step::Number(step) } else { Step::Time(step) })
+        let mut differences: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let middle = differences.len() / 2;
+        if differences.is_empty() {
+            return None;
+        }
+        let (_, &mut step, _) = differences.select_nth_unstable_by(middle, f64::total_cmp);
+        Some(if self == Self::Number { Step::Number(step) } else { Step::Time(step) })
     }
 
     /// Whole months between all of `times`, where these lie on the same day of the month, or all on its last.
@@ -119,15 +93,21 @@ impl Clock {
         if self == Self::Number || times.len() < 2 {
             return None;
         }
-        let dates: Vec<NaiveDateTime> =
-            times.iter().map(|&time| DateTime::from_timestamp_millis(time as i64).map(|time| time.naive_utc())).collect::<Option<_>>()?;
+        let date = |time: f64| DateTime::from_timestamp_millis(time as i64).map(|time| time.naive_utc());
         let is_last = |date: &NaiveDateTime| date.date().checked_add_days(Days::new(1)).is_some_and(|next| next.day() == 1);
-        let same_day = dates.iter().all(|date| date.day() == dates[0].day()) || dates.iter().all(is_last);
-        let same_time = dates.iter().all(|date| date.time() == dates[0].time());
         let month = |date: &NaiveDateTime| i64::from(date.year()) * 12 + i64::from(date.month0());
-        let step = month(&dates[1]) - month(&dates[0]);
-        let is_regular = dates.windows(2).all(|pair| month(&pair[1]) - month(&pair[0]) == step);
-        u32::try_from(step).ok().filter(|&step| step > 0 && same_day && same_time && is_regular)
+        let (first, second) = (date(times[0])?, date(times[1])?);
+        let step = month(&second) - month(&first);
+        let (mut same_day, mut all_last, mut before) = (true, is_last(&first), month(&first) - step);
+        for &time in times {
+            let date = date(time)?;
+            (same_day, all_last) = (same_day && date.day() == first.day(), all_last && is_last(&date));
+            if month(&date) != before + step || date.time() != first.time() || !(same_day || all_last) {
+                return None;
+            }
+            before = month(&date);
+        }
+        u32::try_from(step).ok().filter(|&step| step > 0)
     }
 
     /// The next `n` times after `last`.
@@ -188,17 +168,19 @@ impl Step {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cells::{Cell, Place, TimeColumnCells, Times};
     use super::*;
+    use crate::Result;
 
-    fn texts(cells: &[&str]) -> Texts {
-        let mut texts = Texts::default();
-        cells.iter().for_each(|cell| texts.push(cell).unwrap());
-        texts
+    fn read(cells: &[&str]) -> Result<Times> {
+        let mut column = TimeColumnCells::new("ds".to_owned());
+        cells.iter().zip(2..).try_for_each(|(cell, line)| column.push(Cell::Any(cell), Place::Line(line)))?;
+        Ok(column.finish())
     }
 
     fn times(cells: &[&str]) -> (Clock, Vec<f64>) {
-        let times = Times::parse("ds", &texts(cells)).unwrap();
-        (times.clock, (0..cells.len() as u32).map(|id| times.value(id)).collect())
+        let times = read(cells).unwrap();
+        (times.clock, times.values)
     }
 
     /// What follows `cells`, and the season.
@@ -224,12 +206,12 @@ mod tests {
 
     #[test]
     fn what_is_no_time_is_a_sentence() {
-        let refused = |cells: &[&str]| Times::parse("ds", &texts(cells)).unwrap_err().to_string();
+        let refused = |cells: &[&str]| read(cells).unwrap_err().to_string();
         assert!(refused(&["morning"]).starts_with("the column 'ds' holds no times: found 'morning'"));
         assert!(refused(&["2024-02-30"]).contains("holds no times"));
         assert_eq!(
             refused(&["2024-01-01", "2.1.2024"]),
-            "the column 'ds' holds '2.1.2024', expected a time that is written like its first, '2024-01-01'"
+            "line 3: the column 'ds' holds '2.1.2024', expected a time that is written like its first, '2024-01-01'"
         );
         assert!(refused(&["1", "inf"]).contains("holds 'inf'"));
     }

@@ -29,22 +29,23 @@ impl DataConfig {
     /// What is classified in a table by a training of `train`.
     ///
     /// # Errors
-    /// When the columns of sequences and classes are not named, or one is named twice.
+    /// When several columns are named for the class, or one is named twice.
     pub fn classification(&self, train: &TrainConfig) -> Result<ClassificationConfig> {
         let TableConfig { columns, target, group, .. } = &self.table;
-        let [target] = &target[..] else {
-            let found = target.len();
-            let sentence = format!("to classify, name the column with the class, found {found} columns");
-            return Err(Error::needed(Needed::Target, sentence));
+        let target = match &target[..] {
+            [] => "",
+            [target] => target,
+            several => {
+                let sentence = format!("to classify, name the column with the class, found {} columns", several.len());
+                return Err(Error::needed(Needed::Target, sentence));
+            }
         };
-        if group.is_empty() {
-            let sentence = "to classify sequences, name the column that tells which of them a row belongs to";
-            return Err(Error::needed(Needed::Group, sentence));
-        }
-        require(target != group, || format!("the column '{target}' names sequences and classes at once; name two columns"))?;
+        require(target.is_empty() || target != group, || {
+            format!("the column '{target}' names sequences and classes at once; name two columns")
+        })?;
         self.table.expect_columns_once()?;
-        require(!columns.contains(target), || format!("columns names '{target}', the class that is to be found; leave it out"))?;
-        let (columns, target, group) = (columns.clone(), target.clone(), group.clone());
+        require(!columns.iter().any(|column| column == target), || format!("columns names '{target}', the class that is to be found; leave it out"))?;
+        let (columns, target, group) = (columns.clone(), target.to_owned(), group.clone());
         Ok(ClassificationConfig {
             columns,
             target,

@@ -8,7 +8,7 @@ use crate::data::IoKind;
 use crate::data::table::{Forecasting, ForecastingConfig, ScalingChoice, TableTask};
 use crate::train::check::require;
 use crate::train::train_config::TrainConfig;
-use crate::{Error, Needed, Result};
+use crate::Result;
 
 /// Most steps ahead; all of them are outputs of the model.
 const MAX_HORIZON: usize = 1 << 14;
@@ -67,13 +67,10 @@ impl DataConfig {
     /// What is forecast in a table by a training of `train`.
     ///
     /// # Errors
-    /// When no column is named to be forecast, or one twice.
+    /// When a column is named twice.
     pub fn forecasting(&self, train: &TrainConfig) -> Result<ForecastingConfig> {
         let TableConfig { columns, target, group, validation, test, .. } = &self.table;
         let ForecastConfig { horizon, season, scaling, quantiles } = self.forecast.clone();
-        if target.is_empty() {
-            return Err(Error::needed(Needed::Target, "to forecast, name the columns that are to be predicted"));
-        }
         self.table.expect_columns_once()?;
         require(validation.is_none() || test.is_some(), || {
             "validation needs test beside it to forecast: what is reported comes after what chooses; give both, or test alone".to_owned()

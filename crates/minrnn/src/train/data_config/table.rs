@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 use crate::data::IoKind;
-use crate::data::table::{Division, Missing, TableTask, TimeColumn, twice};
+use crate::data::table::{Division, LayoutChoice, Missing, TableTask, TimeColumn, twice};
 use crate::train::check::require;
 use crate::train::start::Start;
 use crate::train::train_config::TrainConfig;
@@ -15,15 +15,20 @@ use crate::train::train_config::TrainConfig;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TableConfig {
-    /// Columns of numbers to read. Default none: all but group and class, or those that are forecast.
+    /// Columns of numbers to read, or of names, of which each is an input of 0 or 1. Default none: all but group and class, or those that are forecast.
     pub columns: Vec<String>,
-    /// The column with the class, or the columns that are forecast.
+    /// The column with the class, or the columns that are forecast. Default none: the one that is called class; to forecast, y or value.
     pub target: Vec<String>,
-    /// The column that names the sequence of a row. Default none: the table is one sequence.
+    /// The column that names the sequence of a row. Default none: the table is one sequence; where no target is named to be forecast, the column
+    /// unique_id or series, and to classify the column series.
     pub group: String,
     /// The column that tells when a row was, by which the rows of a sequence are put in order and forecasts go on; `auto` takes one that is called
     /// ds, date, time, timestamp or datetime. Default none: rows are in the order of time.
     pub time: String,
+    /// How the series of a table lie: `long` is a row for each step, `wide-series` a row for each series with a column for each step,
+    /// `wide-columns` a row for each time with a column for each series; `auto` takes a table for `wide-series` where nothing names the series and the
+    /// other columns are numbered or dated steps, and else for `long`. Default `auto`.
+    pub layout: LayoutChoice,
     /// What is done with a number that is missing (an empty cell, NaN, NA, null, none or ?): `error` refuses it, `forward-fill` reads the last one that is
     /// known, and `mask` does so too and tells the model. Values to come that are missing are not learned from. Default `error`.
     pub missing: Missing,
@@ -49,9 +54,9 @@ impl TableConfig {
 
     /// How the files of a training of `train` are read and divided.
     pub(super) fn division(&self, train_fraction: f64, train: &TrainConfig) -> Division {
-        let (time, missing) = (TimeColumn::of_setting(&self.time), self.missing);
+        let (time, layout, missing) = (TimeColumn::of_setting(&self.time), self.layout, self.missing);
         let (validation, test) = (self.validation.clone(), self.test.clone());
-        Division { time, missing, train_fraction, validates: train.validates(), validation, test }
+        Division { time, layout, missing, train_fraction, validates: train.validates(), validation, test }
     }
 
     /// Checks that no column is named twice.

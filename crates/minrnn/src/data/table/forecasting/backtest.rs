@@ -108,7 +108,7 @@ impl Backtest {
             )))
         };
         let bounds = |series: &Series| origins.bounds(series.len(), horizon);
-        let Forecasting { table } = Forecasting::of_trained(path, forecaster, bounds, check)?;
+        let Forecasting { table, .. } = Forecasting::of_trained(path, forecaster, bounds, check)?;
         Ok(Self { table, origins })
     }
 

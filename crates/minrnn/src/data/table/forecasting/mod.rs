@@ -27,7 +27,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use minrnn_model::{Forecaster, Normalization, TableTask};
+use minrnn_model::{Category, Forecaster, Normalization, TableTask};
 
 pub use self::backtest::{Backtest, BacktestErrors, Origin, Origins, TooShort};
 use self::errors::ForecastErrors;
@@ -36,10 +36,12 @@ pub use self::rows::{ForecastRow, ForecastRows};
 pub use self::scaling::ScalingChoice;
 use self::scaling::{Columns, Seen};
 use self::windows::ForecastWindows;
+use super::categories;
 use super::measure::Comparison;
+use super::roles::{Roles, Understood};
 use super::series::Series;
 use super::times::Step;
-use super::{Division, Frame, Wanted, WholeSeries, normalization, other_columns, read_table};
+use super::{Division, Frame, Names, Opened, Wanted, WholeSeries, normalization, other_columns, read_table};
 use crate::data::batch::{check_shape, expect_index};
 use crate::data::{Batch, BatchSource, EvaluationSet, Extent, IoKind, SequenceTask, Sequences};
 use crate::rng::Purpose;
@@ -50,9 +52,10 @@ use crate::{Error, Result};
 pub struct ForecastingConfig {
     /// Columns that are read; none: those that are forecast.
     pub columns: Vec<String>,
-    /// Columns that are forecast.
+    /// Columns that are forecast; none: the one that is called y or value.
     pub target: Vec<String>,
-    /// The column that names the sequence of a row; none: the table is one sequence.
+    /// The column that names the sequence of a row; none: the table is one sequence, but where the target is not named either, what a column
+    /// unique_id or series says.
     pub group: Option<String>,
     /// How many steps ahead are predicted, H.
     pub horizon: usize,
@@ -74,6 +77,7 @@ pub struct ForecastingConfig {
 #[derive(Debug, Clone)]
 pub struct Forecasting {
     table: Arc<Table>,
+    understood: Understood,
 }
 
 /// The sequences, their parts, and how their numbers are seen.
@@ -88,6 +92,15 @@ struct Table {
     levels: Arc<[f32]>,
     seq_len: usize,
     has_test_file: bool,
+}
+
+/// What the training file says of its columns.
+#[derive(Default)]
+struct Found {
+    names: Vec<String>,
+    /// Of each the names it holds, where it holds names.
+    of_names: categories::Found,
+    time: Option<String>,
 }
 
 /// Rows of the sequences that a file adds, by their place among all sequences.
@@ -121,14 +134,31 @@ impl Forecasting {
     /// # Errors
     /// When a file cannot be read, or no sequence is long enough for a part.
     pub fn open(path: &Path, config: &ForecastingConfig) -> Result<Self> {
-        let (mut gathered, mut frames) = (Gathered::default(), Vec::new());
-        let mut read = |path: &Path| -> Result<Vec<usize>> {
-            let frame = read_table(path, &config.wanted())?;
-            let ends = gathered.add(&frame, config).map_err(|error| error.in_file(path))?;
-            frames.push((path.to_owned(), frame));
-            Ok(ends)
+        let opened = Opened::new(path)?;
+        let (config, understood) = &config.understood(opened.header())?;
+        if let Some(like) = &config.like {
+            for (trained, asked) in [(&like.columns[..], config.read()), (&like.target, &config.target)] {
+                if trained != asked {
+                    return Err(other_columns(trained, asked).in_file(path));
+                }
+            }
+        }
+        let mut gathered = Gathered::default();
+        let mut found: Option<Found> = None;
+        let mut add = |path: &Path, opened: Opened| -> Result<Vec<usize>> {
+            let mut wanted = config.wanted();
+            if let Some(like) = &config.like {
+                wanted.categories = Names::known(&like.columns, &like.categories);
+            } else if let Some(found) = &found {
+                wanted.categories = categories::of_file(&found.names, &found.of_names);
+            }
+            let frame = opened.read(&wanted)?;
+            let (names, time) = (&frame.names, frame.time());
+            found.get_or_insert_with(|| Found { names: names.clone(), of_names: frame.categories.clone(), time: time.map(str::to_owned) });
+            gathered.add(&frame, config).map_err(|error| error.in_file(path))
         };
-        let trained = read(path)?;
+        let trained = add(path, opened)?;
+        let mut read = |path: &Path| add(path, Opened::new(path)?);
         let validated = config.division.validation.as_deref().map(&mut read).transpose()?;
         let tested = config.division.test.as_deref().map(&mut read).transpose()?;
         let end = |ends: &[usize], at: usize| ends.get(at).copied().unwrap_or(0);
@@ -144,26 +174,49 @@ impl Forecasting {
                 (Some(_), None) => Bounds { training: own, validation: n, test: n },
             }
         };
-        let bounds = gathered.series.iter().enumerate().map(bounds).collect();
-        let time = frames.first().and_then(|(_, frame)| frame.time.clone());
-        let task = Self::new(gathered.series.into(), bounds, config, time).map_err(|error| error.in_file(path))?;
-        frames.iter().try_for_each(|(path, frame)| task.table.expect_near(frame).map_err(|error| error.in_file(path)))?;
+        let bounds: Vec<Bounds> = gathered.series.iter().enumerate().map(bounds).collect();
+        let Found { of_names, time, .. } = found.unwrap_or_default();
+        let categories = match &config.like {
+            Some(like) => like.categories.clone(),
+            None => categories::settle(of_names, &mut gathered.series, |at| bounds[at].training),
+        };
+        let season = if config.season == 0 { usual_season(&gathered.series) } else { config.season };
+        // What comes when is settled.
+        gathered.series.iter_mut().for_each(|series| series.times = Vec::new());
+        let config = &ForecastingConfig { season, ..config.clone() };
+        let task = Self::new(gathered.series.into(), bounds, config, time, categories).map_err(|error| error.in_file(path))?;
+        let task = Self { understood: understood.clone(), ..task };
+        task.table.expect_all_near(|| {
+            let known = Names::known(&task.table.forecaster.columns, &task.table.forecaster.categories);
+            let wanted = Wanted { categories: known, ..config.wanted() };
+            // Where the number stands, its file tells.
+            let files = [Some(path), config.division.validation.as_deref(), config.division.test.as_deref()];
+            files.into_iter().flatten().try_for_each(|path| {
+                let frame = read_table(path, &wanted)?;
+                task.table.expect_near(&frame).map_err(|error| error.in_file(path))
+            })
+        })?;
         Ok(task)
     }
 
-    fn new(series: Arc<[Series]>, bounds: Vec<Bounds>, config: &ForecastingConfig, time: Option<String>) -> Result<Self> {
+    fn new(
+        series: Arc<[Series]>,
+        bounds: Vec<Bounds>,
+        config: &ForecastingConfig,
+        time: Option<String>,
+        categories: Vec<Category>,
+    ) -> Result<Self> {
         let Wanted { numbers, .. } = config.wanted();
         let super::Numbers::Named(names) = numbers else { unreachable!("the columns are named") };
         let place = |name: &String| names.iter().position(|other| other == name).expect("the column was asked for");
         let predicted: Vec<usize> = config.target.iter().map(place).collect();
         let read_targets = Some(&predicted[..]).filter(|targets| targets.iter().all(|&at| at < config.read().len()));
-        let season = if config.season == 0 { usual_season(&series) } else { config.season };
-        let columns = Columns { names: config.read(), targets: &predicted, read_targets, season, horizon: config.horizon };
+        let season = config.season;
+        let columns =
+            Columns { names: config.read(), categories: &categories, targets: &predicted, read_targets, season, horizon: config.horizon };
         let trained = series.iter().zip(&bounds).flat_map(|(series, bounds)| series.steps().take(bounds.training));
         normalization::expect_known(&names, trained)?;
         let Seen { scaling, normalization, target_normalization, of_table } = match &config.like {
-            Some(like) if like.columns != config.read() => return Err(other_columns(&like.columns, config.read())),
-            Some(like) if like.target != config.target => return Err(other_columns(&like.target, &config.target)),
             Some(like) => Seen::of(like),
             None => Seen::fit(config.scaling, &series, &bounds, &columns)?,
         };
@@ -175,6 +228,8 @@ impl Forecasting {
             season,
             time,
             missing: config.division.missing,
+            layout: config.division.layout(),
+            categories,
             normalization,
             target_normalization,
             scaling,
@@ -185,7 +240,7 @@ impl Forecasting {
         let validates = config.division.validates || config.division.validation.is_some();
         let parts = [Some(Part::Training), Some(Part::Validation).filter(|_| validates), Some(Part::Test)];
         parts.into_iter().flatten().try_for_each(|part| table.expect_scored(part, config))?;
-        Ok(Self { table: Arc::new(table) })
+        Ok(Self { table: Arc::new(table), understood: None })
     }
 
     /// The task of a trained model on another table, all of which is to be scored.
@@ -213,10 +268,11 @@ impl Forecasting {
             scaling: ScalingChoice::Standard,
             quantiles: forecaster.quantiles.clone(),
             like: None,
-            division: Division::unseen(path, forecaster.time.as_deref(), forecaster.missing),
+            division: Division::unseen(path, forecaster.time.as_deref(), forecaster.layout, forecaster.missing),
             seq_len: 1,
         };
-        let frame = read_table(path, &config.wanted())?;
+        let known = Names::known(&forecaster.columns, &forecaster.categories);
+        let frame = read_table(path, &Wanted { categories: known, ..config.wanted() })?;
         let found = || {
             let series = Series::of(&frame, config.group.as_ref().map(|_| &frame.texts[0]))?;
             let predicted = frame.columns(&config.target);
@@ -224,7 +280,7 @@ impl Forecasting {
             let table = Table::new(series.into(), bounds, predicted, forecaster.clone(), 1, true);
             table.expect_near(&frame)?;
             check(&table, &config)?;
-            Ok(Self { table: Arc::new(table) })
+            Ok(Self { table: Arc::new(table), understood: None })
         };
         found().map_err(|error: Error| error.in_file(path))
     }
@@ -238,12 +294,22 @@ fn usual_season(series: &[Series]) -> usize {
 }
 
 impl ForecastingConfig {
+    /// The same with the columns that `header` tells where nobody names them.
+    fn understood(&self, header: &[String]) -> Result<(Self, Understood)> {
+        let Self { columns, group, target, division: Division { time, layout, .. }, .. } = self.clone();
+        let (roles, understood) = Roles { columns, group, target, time, layout }.to_forecast(header)?;
+        let Roles { group, target, time, layout, .. } = roles;
+        let division = Division { time, layout, ..self.division.clone() };
+        Ok((Self { group, target, division, ..self.clone() }, understood))
+    }
+
     fn read(&self) -> &[String] {
         if self.columns.is_empty() { &self.target } else { &self.columns }
     }
 
     fn wanted(&self) -> Wanted {
-        self.division.wanted(Wanted::named(self.read().iter().chain(&self.target), self.group.iter().cloned().collect()))
+        let named = Wanted::named(self.read().iter().chain(&self.target), self.group.iter().cloned().collect());
+        self.division.wanted(Wanted { categories: categories::open(&self.columns, &self.target), ..named })
     }
 }
 
@@ -263,8 +329,24 @@ impl Table {
 
     /// Refuses a number of `frame` that lies too far from those that were trained on.
     fn expect_near(&self, frame: &Frame) -> Result<()> {
+        normalization::expect_near(&self.of_rows(frame.names.len()), frame)
+    }
+
+    /// Asks `place` for a sentence where a number of the sequences lies too far from those that were trained on.
+    fn expect_all_near(&self, place: impl FnOnce() -> Result<()>) -> Result<()> {
+        let width = self.series.first().map_or(0, |series| series.width);
+        let known = self.of_rows(width);
+        let is_near = |row: &[f64]| row.iter().enumerate().all(|(column, &x)| x.is_nan() || known.is_near(column, x));
+        if self.series.iter().flat_map(Series::steps).all(is_near) {
+            return Ok(());
+        }
+        place().and(Err(Error::Data("it has changed while it was read".to_owned())))
+    }
+
+    /// Means and deviations of the columns of a row.
+    fn of_rows(&self, width: usize) -> Normalization {
         let (normalization, target_normalization) = (self.task.of_table(), &self.forecaster.target_normalization);
-        let mut of_frame = Normalization { mean: vec![0.0; frame.names.len()], deviation: vec![1.0; frame.names.len()] };
+        let mut of_frame = Normalization { mean: vec![0.0; width], deviation: vec![1.0; width] };
         let read = (0..self.forecaster.columns.len()).map(|column| (column, normalization, column));
         // With a level every target is among those that are read.
         let targets = self.predicted.iter().enumerate().filter(|_| self.forecaster.scaling.is_standard());
@@ -272,7 +354,7 @@ impl Table {
         for (column, known, at) in read.chain(targets) {
             (of_frame.mean[column], of_frame.deviation[column]) = (known.mean[at], known.deviation[at]);
         }
-        normalization::expect_near(&of_frame, frame)
+        of_frame
     }
 
     /// The steps of sequence `series` that are scored in `part`.
@@ -423,7 +505,13 @@ impl SequenceTask for Forecasting {
     fn all(&self) -> Option<Box<dyn SequenceTask>> {
         let bounds: Vec<Bounds> = self.table.bounds.iter().map(|bounds| bounds.trained_to(self.table.end_of_all(bounds))).collect();
         let is_more = bounds != self.table.bounds;
-        is_more.then(|| Box::new(Self { table: Arc::new(Table { bounds, ..Table::clone(&self.table) }) }) as Box<dyn SequenceTask>)
+        is_more.then(|| {
+            Box::new(Self { table: Arc::new(Table { bounds, ..Table::clone(&self.table) }), understood: None }) as Box<dyn SequenceTask>
+        })
+    }
+
+    fn understood(&self) -> Option<&str> {
+        self.understood.as_deref()
     }
 
     fn has_test_file(&self) -> bool {

@@ -32,7 +32,7 @@ impl ForecastRows {
     /// When the file cannot be read, lacks a column, or has a number far from all that was trained on.
     pub fn open(path: &Path, forecaster: &Forecaster) -> Result<Self> {
         let bounds = |series: &Series| Bounds { training: 0, validation: 0, test: series.len() };
-        let Forecasting { table } = Forecasting::of_trained(path, forecaster, bounds, |_, _| Ok(()))?;
+        let Forecasting { table, .. } = Forecasting::of_trained(path, forecaster, bounds, |_, _| Ok(()))?;
         Ok(Self { table })
     }
 

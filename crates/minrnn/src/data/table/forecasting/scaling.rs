@@ -1,10 +1,10 @@
 //! What the numbers of a series are seen relative to, decided by what is trained on.
 
 use minrnn_kernels::choices;
-use minrnn_model::{Forecaster, MAX_REACH, Normalization, Scaling, Transform};
+use minrnn_model::{Category, Forecaster, MAX_REACH, Normalization, Scaling, Transform};
 
-use super::super::normalization;
 use super::super::series::Series;
+use super::super::{categories, normalization};
 use super::Bounds;
 use crate::{Error, Result};
 
@@ -36,6 +36,8 @@ const SAMPLE: usize = 1 << 20;
 /// The columns that are read, with the places of those that are forecast among them.
 pub(super) struct Columns<'a> {
     pub names: &'a [String],
+    /// Those that hold names.
+    pub categories: &'a [Category],
     /// Of each target, where it stands in a row.
     pub targets: &'a [usize],
     /// Of each target, where it stands among those that are read, if all do.
@@ -75,7 +77,8 @@ impl Seen {
                      add it to columns, or use scaling = standard"
                 )));
             }
-            let fitted = normalization::fit(width, trained())?;
+            let mut fitted = normalization::fit(width, trained())?;
+            categories::leave(&mut fitted, columns.categories);
             let read: Vec<usize> = (0..columns.names.len()).collect();
             let [normalization, target_normalization] =
                 [&read[..], columns.targets].map(|columns| normalization::of_columns(&fitted, columns));
@@ -83,6 +86,10 @@ impl Seen {
         };
         let mut transforms = Vec::with_capacity(width);
         for (column, name) in columns.names.iter().enumerate() {
+            if columns.holds_names(column) {
+                transforms.push(Transform::Identity);
+                continue;
+            }
             let (mut least, mut least_above) = (f64::INFINITY, f64::INFINITY);
             for row in trained().filter(|row| !row[column].is_nan()) {
                 least = least.min(row[column]);
@@ -100,10 +107,18 @@ impl Seen {
             });
         }
         let scaling = Scaling::Level { transforms, span: span(columns.season), lags: lags(columns.season) };
-        let of_table = normalization::fit(width, trained())?;
-        let (normalization, target_normalization) = deviations(&scaling, &of_table, series, bounds, columns, targets)?;
+        let mut of_table = normalization::fit(width, trained())?;
+        categories::leave(&mut of_table, columns.categories);
+        let (mut normalization, target_normalization) = deviations(&scaling, &of_table, series, bounds, columns, targets)?;
+        categories::leave(&mut normalization, columns.categories);
         let of_table = Some(of_table);
         Ok(Self { scaling, normalization, target_normalization, of_table })
+    }
+}
+
+impl Columns<'_> {
+    fn holds_names(&self, column: usize) -> bool {
+        self.categories.iter().any(|category| category.column == column)
     }
 }
 
@@ -174,7 +189,7 @@ mod tests {
 
     fn fit(choice: ScalingChoice, values: &[f64]) -> Result<Seen> {
         let names = ["x".to_owned()];
-        let columns = Columns { names: &names, targets: &[0], read_targets: Some(&[0]), season: 3, horizon: 2 };
+        let columns = Columns { names: &names, categories: &[], targets: &[0], read_targets: Some(&[0]), season: 3, horizon: 2 };
         Seen::fit(choice, &series(values), &[Bounds { training: values.len(), validation: values.len(), test: values.len() }], &columns)
     }
 

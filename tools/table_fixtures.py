@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Writes the Parquet files of crates/minrnn/tests/fixtures/tables with Apache Arrow's own writer.
+"""Writes the Parquet and Arrow files of crates/minrnn/tests/fixtures/tables with Apache Arrow's own writers.
 
     pip install pyarrow
-    python tools/parquet_tables.py crates/minrnn/tests/fixtures/tables
+    python tools/table_fixtures.py crates/minrnn/tests/fixtures/tables
 
 Row i of 300 has name = "series a" or "series b" by turns of 100 (a dictionary), step = i (int64), value = 0.25 i - 10 (float64),
-half = i / 2 (float32), flag = i is a multiple of 3.
+half = i / 2 (float32), flag = i is a multiple of 3; in times.*, hour i of 2024 as ds in several units, and its date as day.
 """
 
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
 ROWS = 300
@@ -44,3 +46,23 @@ pq.write_table(
     },
 )
 pq.write_table(table, folder / "zstd.parquet", compression="zstd")
+
+# The same as Arrow: a file, as pandas and polars write it, and a stream.
+feather.write_feather(table, folder / "default.feather", compression="uncompressed", chunksize=128)
+feather.write_feather(table, folder / "lz4.feather", compression="lz4")
+with pa.ipc.new_stream(folder / "stream.arrows", table.schema) as writer:
+    writer.write_table(table, max_chunksize=128)
+
+hours = [datetime(2024, 1, 1) + timedelta(hours=i) for i in range(48)]
+times = pa.table(
+    {
+        "ds": pa.array(hours, pa.timestamp("ns")),
+        "us": pa.array(hours, pa.timestamp("us", tz="UTC")),
+        "ms": pa.array(hours, pa.timestamp("ms")),
+        "day": pa.array([hour.date() for hour in hours], pa.date32()),
+        "x": pa.array([float(i % 24) for i in range(48)], pa.float64()),
+    }
+)
+pq.write_table(times, folder / "times.parquet")
+pq.write_table(times.select(["ds", "x"]), folder / "times_96.parquet", use_deprecated_int96_timestamps=True)
+feather.write_feather(times, folder / "times.feather", compression="uncompressed")

@@ -4,8 +4,10 @@ use std::io::{BufRead, BufReader, Chain, Cursor, Read};
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-use super::columns::Wanted;
-use super::frame::{Frame, flaw};
+use super::super::cells::{Cell, Place, expect_name};
+use super::super::columns::Positions;
+use super::super::frame::Filling;
+use super::{BYTE_ORDER_MARK, Format, failed};
 use crate::{Error, Result};
 
 /// The longest record: an open quotation mark must not swallow a whole file into memory.
@@ -13,58 +15,60 @@ const MAX_RECORD_BYTES: usize = 1 << 22;
 const MAX_COLUMNS: usize = 1 << 16;
 /// The delimiter is looked for in so many bytes of the first line.
 const MAX_BEGINNING: usize = 1 << 16;
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The wanted columns of `source`.
-///
-/// # Errors
-/// When a column is missing, a line has more or fewer cells than the header, or a wanted cell is no finite number or no UTF-8.
-pub(super) fn read(source: impl Read, wanted: &Wanted) -> Result<Frame> {
-    let mut records = Records::new(source)?;
-    let header = records.header()?;
-    let positions = wanted.positions(&header)?;
-    let mut frame = Frame::new(&header, &positions);
-    while records.advance()? {
-        frame.expect_room(frame.n_rows() + 1)?;
-        let (line, found, expected) = (records.line, records.n_cells(), header.len());
-        if found != expected {
-            return Err(Error::Data(format!("line {line} has {found} cells, expected {expected} as in the header")));
-        }
-        for (column, &at) in frame.numbers.iter_mut().zip(&positions.numbers) {
-            column.push(number(records.text(at)?, line, &header[at], wanted.may_miss)?);
-        }
-        frame.places.push(frame.numbers[0].len() - 1, line);
-        for (column, &at) in frame.texts.iter_mut().zip(&positions.texts) {
-            column.push(records.name(at, &header[at])?)?;
-        }
-    }
-    frame.expect_rows()
+pub(super) const FORMAT: Format =
+    Format { extensions: &["csv", "tsv"], magic: &[], begins: |_| false, open: |input| Ok(Box::new(Csv::open(input.whole())?)) };
+
+/// A table whose header has been read.
+struct Csv<R> {
+    records: Records<R>,
+    header: Vec<String>,
+    /// Whether the record that is there is a row.
+    is_row: bool,
 }
 
-/// What stands where a number is missing, whatever its case.
-const MISSING: [&str; 7] = ["", "nan", "na", "n/a", "null", "none", "?"];
-
-/// The number in `cell`; NaN of one that is missing, where it may.
-pub(super) fn number(cell: &str, line: u64, column: &str, may_miss: bool) -> Result<f64> {
-    let cell = cell.trim();
-    if may_miss && MISSING.iter().any(|missing| missing.eq_ignore_ascii_case(cell)) {
-        return Ok(f64::NAN);
+impl<R: Read> Csv<R> {
+    fn open(source: R) -> Result<Self> {
+        let mut records = Records::new(source)?;
+        let header = records.header()?;
+        Ok(Self { records, header, is_row: false })
     }
-    match cell.parse::<f64>() {
-        Ok(number) if flaw(number).is_none() => Ok(number),
-        _ if cell.is_empty() => Err(Error::Data(format!(
-            "line {line}, column '{column}': the cell is empty, expected a number; fill it, leave the row or the column out, or train with missing = mask"
-        ))),
-        found => {
-            let expected = flaw(found.unwrap_or(f64::NAN)).unwrap_or_default();
-            let shown: String = cell.chars().take(40).collect();
-            Err(Error::Data(format!("line {line}, column '{column}': expected {expected}, found '{shown}'")))
+}
+
+impl<R: Read> super::Reader for Csv<R> {
+    fn header(&self) -> &[String] {
+        &self.header
+    }
+
+    fn take_header_as_row(&mut self, names: Vec<String>) {
+        self.header = names;
+        self.is_row = true;
+    }
+
+    fn read(mut self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
+        while std::mem::take(&mut self.is_row) || self.records.advance()? {
+            let (line, found, expected) = (self.records.line, self.records.n_cells(), self.header.len());
+            if found != expected {
+                return Err(Error::Data(format!("line {line} has {found} cells, expected {expected} as in the header")));
+            }
+            filling.begin_row(line)?;
+            let place = Place::Line(line);
+            for (column, &at) in filling.texts.iter_mut().zip(&positions.texts) {
+                column.push(Cell::Any(self.records.text(at)?), place)?;
+            }
+            if let (Some(times), Some(at)) = (&mut filling.times, positions.time) {
+                times.push(Cell::Any(self.records.text(at)?), place)?;
+            }
+            for (column, &at) in filling.numbers.iter_mut().zip(&positions.numbers) {
+                column.push(Cell::Any(self.records.text(at)?), place)?;
+            }
         }
+        Ok(())
     }
 }
 
 /// Records one after the other, through buffers that grow with the longest record and no further.
-pub(super) struct Records<R> {
+pub struct Records<R> {
     source: BufReader<Chain<Cursor<Vec<u8>>, R>>,
     parser: Reader,
     bytes: Vec<u8>,
@@ -148,10 +152,7 @@ impl<R: Read> Records<R> {
 
     /// Cell `at` of `column`, where a name stands.
     pub fn name(&self, at: usize, column: &str) -> Result<&str> {
-        match self.text(at)?.trim() {
-            "" => Err(Error::Data(format!("line {}, column '{column}': the cell is empty, expected a name", self.line))),
-            name => Ok(name),
-        }
+        expect_name(self.text(at)?, Place::Line(self.line), column)
     }
 
     /// Cell `at` of the current record.
@@ -196,20 +197,20 @@ fn grow<T: Clone + Default>(buffer: &mut Vec<T>, limit: usize, line: u64, unit: 
     Ok(())
 }
 
-fn failed(source: std::io::Error) -> Error {
-    Error::io("read the table", "", source)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::data::table::{Numbers, TimeColumn};
+    use crate::data::table::{Frame, Numbers, Wanted};
+
+    fn read(source: impl Read, wanted: &Wanted) -> Result<Frame> {
+        super::super::frame(Box::new(Csv::open(source)?), wanted)
+    }
 
     fn wanted(numbers: &[&str], texts: &[&str]) -> Wanted {
         let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-        Wanted { numbers: Numbers::Named(owned(numbers)), texts: owned(texts), time: TimeColumn::None, may_miss: false }
+        Wanted { numbers: Numbers::Named(owned(numbers)), texts: owned(texts), ..Wanted::default() }
     }
 
     fn refusal(table: impl AsRef<[u8]>) -> String {
@@ -223,7 +224,7 @@ mod tests {
         assert_eq!(frame.numbers, [[-25.0, 4.0, 6.0], [1.0, 3.0, 5.0]]);
         assert_eq!((frame.texts[0].distinct(), frame.texts[0].rows()), (&["a".to_owned(), "b,\"c".to_owned()][..], &[0, 1, 0][..]));
         assert_eq!(frame.names, ["x", "y"]);
-        let others = Wanted { numbers: Numbers::AllOthers, texts: vec!["id".to_owned()], time: TimeColumn::None, may_miss: false };
+        let others = Wanted { texts: vec!["id".to_owned()], ..Wanted::default() };
         assert_eq!(read(table.as_bytes(), &others).unwrap().names, ["y", "x"]);
     }
 
@@ -281,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_column_twice_is_refused_where_it_would_be_read() {
-        let others = Wanted { numbers: Numbers::AllOthers, texts: vec!["id".to_owned()], time: TimeColumn::None, may_miss: false };
+        let others = Wanted { texts: vec!["id".to_owned()], ..Wanted::default() };
         let refused = |table: &str, wanted: &Wanted| read(table.as_bytes(), wanted).unwrap_err().to_string();
         let sentence = "the column 'x' is there twice; give its columns different names";
         assert_eq!(refused("id,x,y, x\na,1,2,3", &others), sentence);

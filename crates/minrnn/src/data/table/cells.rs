@@ -1,0 +1,411 @@
+//! Columns as they are filled, cell by cell.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use minrnn_model::{MAX_CATEGORIES, UNSEEN};
+
+use super::times::Clock;
+use crate::{Error, Result};
+
+/// Where a cell stands in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A line, from 1.
+    Line(u64),
+    /// A row, from 0, of a file without lines.
+    Row(usize),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(line) => write!(f, "line {line}"),
+            Self::Row(row) => write!(f, "row {}", row + 1),
+        }
+    }
+}
+
+/// What stands in a cell.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Cell<'a> {
+    /// Nothing.
+    Missing,
+    /// What a file without types has: a number, a time or a name, as who reads it takes it.
+    Any(&'a str),
+    /// A whole number, which may be a name as well.
+    Whole(i128),
+    /// A number.
+    Real(f64),
+    /// True or false, 1 or 0.
+    Bool(bool),
+    /// A text.
+    Text(&'a str),
+    /// Milliseconds since 1970.
+    Time(f64),
+}
+
+/// What stands where a number is missing, whatever its case.
+const MISSING: [&str; 7] = ["", "nan", "na", "n/a", "null", "none", "?"];
+
+/// Characters of a cell that are shown.
+const SHOWN: usize = 40;
+
+/// What should stand in place of `number`, where a model cannot read it: its inputs are 32-bit floats.
+fn flaw(number: f64) -> Option<&'static str> {
+    match number.abs() {
+        size if !size.is_finite() => Some("a finite number"),
+        size if size > f64::from(f32::MAX) => Some("a number of at most 3.4e38 in size"),
+        _ => None,
+    }
+}
+
+/// As much of a cell as is shown.
+pub(super) fn shown(cell: &str) -> String {
+    cell.chars().take(SHOWN).collect()
+}
+
+fn is_missing(cell: &str) -> bool {
+    MISSING.iter().any(|missing| missing.eq_ignore_ascii_case(cell))
+}
+
+impl Cell<'_> {
+    /// As a name, without blanks around it; empty where nothing stands.
+    fn name(&self) -> std::borrow::Cow<'_, str> {
+        match self {
+            Self::Missing => "".into(),
+            Self::Any(text) | Self::Text(text) => text.trim().into(),
+            Self::Whole(number) => number.to_string().into(),
+            Self::Real(number) => number.to_string().into(),
+            Self::Bool(flag) => (if *flag { "true" } else { "false" }).into(),
+            Self::Time(time) => Clock::TYPED.write(*time).into(),
+        }
+    }
+}
+
+/// What the cells of a column of numbers may be.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Kind {
+    /// Numbers.
+    Numbers,
+    /// Numbers or names, whichever the first cell is in which something stands.
+    Open,
+    /// Names, each read as its number: one that is not among them is another one, or [`UNSEEN`].
+    Names { known: Texts, are_all: bool },
+}
+
+/// Reads cells of one column as numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct CellReader {
+    name: String,
+    may_miss: bool,
+    kind: Kind,
+}
+
+impl CellReader {
+    /// Of the column `name`, where numbers may be missing.
+    pub fn new(name: String, may_miss: bool, kind: Kind) -> Self {
+        Self { name, may_miss, kind }
+    }
+
+    /// The number that `cell` holds or stands for; NaN of one that is missing.
+    ///
+    /// # Errors
+    /// When there is none, or it is infinite or too large.
+    pub fn number(&mut self, cell: Cell, place: Place) -> Result<f64> {
+        if let Some(names) = self.names_of(&cell, place)? {
+            return names;
+        }
+        match cell {
+            Cell::Any(text) => {
+                let text = text.trim();
+                match text.parse::<f64>() {
+                    Ok(number) if flaw(number).is_none() => Ok(number),
+                    _ if self.may_miss && is_missing(text) => Ok(f64::NAN),
+                    _ if text.is_empty() => Err(self.empty(place)),
+                    found => Err(self.strange(place, flaw(found.unwrap_or(f64::NAN)).unwrap_or_default(), text)),
+                }
+            }
+            Cell::Missing if self.may_miss => Ok(f64::NAN),
+            Cell::Missing => Err(self.empty(place)),
+            Cell::Whole(number) => Ok(number as f64),
+            Cell::Real(number) => match flaw(number) {
+                None => Ok(number),
+                Some(_) if self.may_miss && number.is_nan() => Ok(f64::NAN),
+                Some(expected) => Err(self.strange(place, expected, &format!("{number:?}"))),
+            },
+            Cell::Bool(flag) => Ok(f64::from(u8::from(flag))),
+            Cell::Text(text) => Err(self.refused(place, "texts such as", text, "numbers; choose which columns are read")),
+            Cell::Time(_) => Err(self.refused(place, "times such as", &cell.name(), "numbers; choose which columns are read")),
+        }
+    }
+
+    /// What `cell` is among names; none where it is a number.
+    fn names_of(&mut self, cell: &Cell, place: Place) -> Result<Option<Result<f64>>> {
+        if matches!(self.kind, Kind::Numbers) || matches!(cell, Cell::Missing | Cell::Time(_)) {
+            return Ok(None);
+        }
+        let is_number = match cell {
+            Cell::Any(text) if text.trim().is_empty() || self.may_miss && is_missing(text.trim()) => return Ok(None),
+            Cell::Any(text) => text.trim().parse::<f64>().is_ok(),
+            cell => !matches!(cell, Cell::Text(_)),
+        };
+        let is_open = matches!(self.kind, Kind::Open);
+        if is_open && is_number {
+            self.kind = Kind::Numbers;
+            return Ok(None);
+        }
+        if is_open {
+            self.kind = Kind::Names { known: Texts::default(), are_all: false };
+        }
+        let name = cell.name();
+        let column = &self.name;
+        let Kind::Names { known, are_all } = &mut self.kind else { unreachable!("it is one of names") };
+        if let Some(&id) = known.known.get(&*name) {
+            return Ok(Some(Ok(f64::from(id))));
+        }
+        if *are_all {
+            return Ok(Some(Ok(UNSEEN)));
+        }
+        if is_number && let Some(first) = known.distinct.first() {
+            return Err(Error::Data(format!(
+                "{place}, column '{column}': expected a name such as '{}', found the number '{}'; write one kind in all rows",
+                shown(first),
+                shown(&name)
+            )));
+        }
+        if known.distinct.len() == MAX_CATEGORIES {
+            return Err(Error::Data(format!(
+                "{place}: the column '{column}' has more than {MAX_CATEGORIES} different names, the most that are told apart; leave it out, or \
+                 put names together"
+            )));
+        }
+        Ok(Some(known.id(&name).map(f64::from)))
+    }
+
+    fn empty(&self, place: Place) -> Error {
+        Error::Data(format!(
+            "{place}, column '{}': the cell is empty, expected a number; fill it, leave the row or the column out, or train with missing = mask",
+            self.name
+        ))
+    }
+
+    fn strange(&self, place: Place, expected: &str, found: &str) -> Error {
+        Error::Data(format!("{place}, column '{}': expected {expected}, found '{}'", self.name, shown(found)))
+    }
+
+    fn refused(&self, place: Place, kind: &str, found: &str, expected: &str) -> Error {
+        Error::Data(format!("{place}: the column '{}' holds {kind} '{}', expected {expected}", self.name, shown(found)))
+    }
+}
+
+/// A column of numbers as it is filled.
+#[derive(Debug)]
+pub(super) struct NumberColumn {
+    reader: CellReader,
+    values: Vec<f64>,
+}
+
+impl NumberColumn {
+    pub fn new(reader: CellReader) -> Self {
+        Self { reader, values: Vec::new() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Adds a cell.
+    ///
+    /// # Errors
+    /// As [`CellReader::number`].
+    pub fn push(&mut self, cell: Cell, place: Place) -> Result<()> {
+        self.values.push(self.reader.number(cell, place)?);
+        Ok(())
+    }
+
+    /// The numbers, and the names that they stand for where the column holds names.
+    pub fn finish(self) -> (Vec<f64>, Option<Vec<String>>) {
+        let names = match self.reader.kind {
+            Kind::Names { known, .. } => Some(known.distinct),
+            Kind::Numbers | Kind::Open => None,
+        };
+        (self.values, names)
+    }
+}
+
+/// A column of names: every distinct one once, and one of them for each row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Texts {
+    distinct: Vec<String>,
+    rows: Vec<u32>,
+    known: HashMap<String, u32>,
+}
+
+impl Texts {
+    /// Without rows, of these names.
+    pub(super) fn of_names(names: &[String]) -> Self {
+        let known = names.iter().cloned().zip(0..).collect();
+        Self { distinct: names.to_vec(), rows: Vec::new(), known }
+    }
+
+    /// The number of a name, which is known from now on.
+    fn id(&mut self, text: &str) -> Result<u32> {
+        if let Some(&id) = self.known.get(text) {
+            return Ok(id);
+        }
+        let id = u32::try_from(self.distinct.len()).map_err(|_| Error::Data("it has too many different names".to_owned()))?;
+        self.distinct.push(text.to_owned());
+        self.known.insert(text.to_owned(), id);
+        Ok(id)
+    }
+
+    /// Adds a row.
+    pub(super) fn push(&mut self, text: &str) -> Result<()> {
+        let id = match self.rows.last() {
+            // Rows of a sequence often follow each other.
+            Some(&last) if self.distinct[last as usize] == text => last,
+            _ => self.id(text)?,
+        };
+        self.rows.push(id);
+        Ok(())
+    }
+
+    /// Whether a row has this name.
+    pub(super) fn knows(&self, text: &str) -> bool {
+        self.known.contains_key(text)
+    }
+
+    /// The distinct names in order of their first row.
+    pub fn distinct(&self) -> &[String] {
+        &self.distinct
+    }
+
+    /// Which of the distinct names each row has.
+    pub fn rows(&self) -> &[u32] {
+        &self.rows
+    }
+}
+
+/// A column of names as it is filled.
+#[derive(Debug)]
+pub(super) struct TextColumn {
+    name: String,
+    texts: Texts,
+}
+
+impl TextColumn {
+    pub fn new(name: String) -> Self {
+        Self { name, texts: Texts::default() }
+    }
+
+    /// Adds a name.
+    ///
+    /// # Errors
+    /// When it is empty.
+    pub fn push(&mut self, cell: Cell, place: Place) -> Result<()> {
+        self.texts.push(expect_name(&cell.name(), place, &self.name)?)
+    }
+
+    /// What the cells were.
+    pub fn finish(self) -> Texts {
+        self.texts
+    }
+}
+
+/// `text` without blanks around it.
+///
+/// # Errors
+/// When nothing is left.
+pub(super) fn expect_name<'a>(text: &'a str, place: Place, column: &str) -> Result<&'a str> {
+    match text.trim() {
+        "" => Err(Error::Data(format!("{place}, column '{column}': the cell is empty, expected a name"))),
+        name => Ok(name),
+    }
+}
+
+/// Cells whose times are kept.
+const KNOWN: usize = 1 << 14;
+/// Milliseconds of a day.
+const DAY: f64 = 86_400_000.0;
+
+/// The times of a table's rows: numbers as they are, and of dates the milliseconds since 1970.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Times {
+    /// The name of their column.
+    pub name: String,
+    pub clock: Clock,
+    /// That of each row.
+    pub values: Vec<f64>,
+}
+
+/// A column of times as it is filled.
+#[derive(Debug)]
+pub(super) struct TimeColumnCells {
+    name: String,
+    /// How times are written, and the first of them.
+    first: Option<(Clock, String)>,
+    values: Vec<f64>,
+    /// What cells say that are there often.
+    known: HashMap<String, f64>,
+}
+
+impl TimeColumnCells {
+    pub fn new(name: String) -> Self {
+        Self { name, first: None, values: Vec::new(), known: HashMap::new() }
+    }
+
+    /// Adds a cell.
+    ///
+    /// # Errors
+    /// When it is no time, or another kind of time than the first.
+    pub fn push(&mut self, cell: Cell, place: Place) -> Result<()> {
+        if let Cell::Time(time) = cell {
+            self.first.get_or_insert_with(|| (Clock::TYPED, Clock::TYPED.write(time)));
+            self.values.push(time);
+            return Ok(());
+        }
+        let cell = cell.name();
+        if let Some(&time) = self.known.get(&*cell) {
+            self.values.push(time);
+            return Ok(());
+        }
+        let name = &self.name;
+        if cell.is_empty() {
+            return Err(Error::Data(format!("{place}, column '{name}': the cell is empty, expected a time")));
+        }
+        if self.first.is_none() {
+            let Some(clock) = Clock::of(&cell) else {
+                return Err(Error::Data(format!(
+                    "the column '{name}' holds no times: found '{}', expected a number or a date such as 2024-01-31 or 2024-01-31 12:00; name the \
+                     column of times with time, or set time to nothing where the rows are in order",
+                    shown(&cell)
+                )));
+            };
+            self.first = Some((clock, cell.to_string()));
+        }
+        let Some((clock, first)) = &self.first else { unreachable!("it was put there") };
+        let Some(time) = clock.read(&cell) else {
+            let cell = shown(&cell);
+            return Err(Error::Data(format!(
+                "{place}: the column '{name}' holds '{cell}', expected a time that is written like its first, '{first}'"
+            )));
+        };
+        if self.known.len() < KNOWN {
+            self.known.insert(cell.to_string(), time);
+        }
+        self.values.push(time);
+        Ok(())
+    }
+
+    /// What the cells were.
+    pub fn finish(self) -> Times {
+        let clock = match self.first {
+            // Whole days are written as such.
+            Some((Clock::TYPED, _)) if self.values.iter().all(|time| time % DAY == 0.0) => Clock::DATE,
+            Some((clock, _)) => clock,
+            None => Clock::Number,
+        };
+        Times { name: self.name, clock, values: self.values }
+    }
+}

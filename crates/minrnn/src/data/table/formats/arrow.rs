@@ -1,0 +1,400 @@
+//! Tables as Arrow IPC: streams, and files (Feather, version 2), which are streams between two magic words with a list of their parts behind.
+//!
+//! Messages are read one after the other, so that a pipe will do and nothing is held but one batch of rows. What a message says of its size is
+//! believed only as far as bytes follow.
+
+use std::io::Read;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Date32Type, Date64Type, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
+};
+use arrow_array::{Array, RecordBatch};
+use arrow_buffer::Buffer;
+use arrow_ipc::reader::StreamDecoder;
+use arrow_schema::{ArrowError, DataType, SchemaRef, TimeUnit};
+
+use super::super::cells::{Cell, Place};
+use super::super::columns::Positions;
+use super::super::frame::Filling;
+use super::super::quiet::guarded;
+use super::{Format, Reader, failed};
+use crate::{Error, Result};
+
+/// What a file begins with.
+const FILE: &[u8] = b"ARROW1\0\0";
+/// What every message begins with.
+const CONTINUATION: [u8; 4] = [0xff; 4];
+
+/// LZ4 makes at most so many bytes of one.
+const MOST_UNFOLDED: i64 = 256;
+
+pub(super) const FORMAT: Format = Format {
+    extensions: &["arrow", "feather", "arrows", "ipc"],
+    magic: &[b"ARROW1", &CONTINUATION],
+    begins: |_| false,
+    open: |input| Ok(Box::new(Batches::open(input.whole())?)),
+};
+
+/// The length of the metadata of a message.
+type Head = Option<usize>;
+
+/// A file whose schema has been read.
+struct Batches<R> {
+    source: R,
+    decoder: StreamDecoder,
+    /// The message that comes next, if one does.
+    next: Head,
+    schema: SchemaRef,
+    header: Vec<String>,
+}
+
+impl<R: Read> Batches<R> {
+    fn open(mut source: R) -> Result<Self> {
+        guarded(|| {
+            let mut start = [0; 8];
+            source.read_exact(&mut start).map_err(|_| cut())?;
+            if start == FILE {
+                // Writers fill up with zeros to at most 64 bytes.
+                for _ in 0..8 {
+                    source.read_exact(&mut start).map_err(|_| cut())?;
+                    if start != [0; 8] {
+                        break;
+                    }
+                }
+            }
+            let mut batches = Self {
+                source,
+                decoder: StreamDecoder::new(),
+                next: None,
+                schema: SchemaRef::new(arrow_schema::Schema::empty()),
+                header: Vec::new(),
+            };
+            batches.next = batches.take_head(start)?;
+            while batches.decoder.schema().is_none() && batches.next.is_some() {
+                batches.advance()?;
+            }
+            batches.schema = batches.decoder.schema().ok_or_else(|| Error::Data("it has no schema".to_owned()))?;
+            batches.header = batches.schema.fields().iter().map(|field| field.name().trim().to_owned()).collect();
+            Ok(batches)
+        })
+    }
+
+    /// Hands the first bytes of a message to the decoder.
+    fn take_head(&mut self, start: [u8; 8]) -> Result<Head> {
+        let [a, b, c, d, length @ ..] = start;
+        if [a, b, c, d] != CONTINUATION {
+            return Err(Error::Data("it is damaged, or was written by a program from before 2019; write it anew".to_owned()));
+        }
+        self.decoder.decode(&mut Buffer::from(&start[..])).map_err(unreadable)?;
+        let length = i32::from_le_bytes(length);
+        match usize::try_from(length) {
+            Ok(0) => Ok(None),
+            Ok(length) => Ok(Some(length)),
+            Err(_) => Err(Error::Data(format!("it is damaged: a message has {length} bytes"))),
+        }
+    }
+
+    /// `length` bytes, if so many follow.
+    fn bytes(&mut self, length: usize) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.source.by_ref().take(length as u64).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() == length { Ok(bytes) } else { Err(cut()) }
+    }
+
+    /// Reads the next message; the batch of rows that it is, if it is one.
+    fn advance(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(length) = self.next else { return Ok(None) };
+        let metadata = self.bytes(length)?;
+        let message = arrow_ipc::root_as_message(&metadata).map_err(|error| Error::Data(format!("it is damaged: {error}")))?;
+        let body =
+            usize::try_from(message.bodyLength()).map_err(|_| Error::Data("it is damaged: a message has less than no bytes".to_owned()))?;
+        let body = self.bytes(body)?;
+        expect_believable(&message, &body)?;
+        let mut batch = None;
+        for part in [metadata, body] {
+            let mut part = Buffer::from_vec(part);
+            batch = self.decoder.decode(&mut part).map_err(unreadable)?.or(batch);
+        }
+        // A message without a body is decoded once more follows.
+        let mut start = Vec::new();
+        self.source.by_ref().take(8).read_to_end(&mut start).map_err(failed)?;
+        self.next = match start.try_into() {
+            Ok(start) => self.take_head(start)?,
+            Err(start) if Vec::is_empty(&start) => self.take_head([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0])?,
+            Err(_) => return Err(cut()),
+        };
+        Ok(batch)
+    }
+
+    fn fill(&mut self, positions: &Positions, filling: &mut Filling) -> Result<()> {
+        let mut first_row = 0usize;
+        while self.next.is_some() {
+            let Some(batch) = self.advance()? else { continue };
+            let n_rows = batch.num_rows();
+            filling.expect_room(first_row.saturating_add(n_rows))?;
+            let column = |at: usize| cells(&self.header[at], &**batch.column(at));
+            let place = |row: usize| Place::Row(first_row + row);
+            for (&at, numbers) in positions.numbers.iter().zip(&mut filling.numbers) {
+                let cell = column(at)?;
+                (0..n_rows).try_for_each(|row| numbers.push(cell(row), place(row)))?;
+            }
+            for (&at, texts) in positions.texts.iter().zip(&mut filling.texts) {
+                let cell = column(at)?;
+                (0..n_rows).try_for_each(|row| texts.push(cell(row), place(row)))?;
+            }
+            if let (Some(at), Some(times)) = (positions.time, &mut filling.times) {
+                let cell = column(at)?;
+                (0..n_rows).try_for_each(|row| times.push(cell(row), place(row)))?;
+            }
+            first_row += n_rows;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a message whose buffers claim to unfold to more than LZ4 can make of their bytes: so much would be allocated before it is found out.
+fn expect_believable(message: &arrow_ipc::Message<'_>, body: &[u8]) -> Result<()> {
+    let dictionary = message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data());
+    let Some(batch) = message.header_as_record_batch().or(dictionary).filter(|batch| batch.compression().is_some()) else { return Ok(()) };
+    for buffer in batch.buffers().into_iter().flatten() {
+        let bytes = usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
+        let bytes = bytes.and_then(|(start, length)| body.get(start..start.checked_add(length)?)).ok_or_else(cut)?;
+        // The length before the bytes is -1 where they are not compressed.
+        let claimed = bytes.first_chunk().map_or(0, |claimed| i64::from_le_bytes(*claimed));
+        if claimed > bytes.len() as i64 * MOST_UNFOLDED {
+            return Err(Error::Data(format!("it is damaged: {} bytes claim to unfold to {claimed}", bytes.len())));
+        }
+    }
+    Ok(())
+}
+
+impl<R: Read> Reader for Batches<R> {
+    fn header(&self) -> &[String] {
+        &self.header
+    }
+
+    fn read(mut self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
+        guarded(|| self.fill(positions, filling))
+    }
+}
+
+/// What gives the cell of a row.
+type Cells<'a> = Box<dyn Fn(usize) -> Cell<'a> + 'a>;
+
+/// The cells of the column `name`.
+fn cells<'a>(name: &str, array: &'a dyn Array) -> Result<Cells<'a>> {
+    macro_rules! of {
+        ($array:expr, $cell:expr) => {{
+            let array = $array;
+            Box::new(move |row| if array.is_null(row) { Cell::Missing } else { $cell(array.value(row)) })
+        }};
+    }
+    let times = |of_millisecond: f64| move |time: i64| Cell::Time(time as f64 / of_millisecond);
+    Ok(match array.data_type() {
+        DataType::Null => Box::new(|_| Cell::Missing),
+        DataType::Boolean => of!(array.as_boolean(), Cell::Bool),
+        DataType::Int8 => whole::<Int8Type>(array),
+        DataType::Int16 => whole::<Int16Type>(array),
+        DataType::Int32 => whole::<Int32Type>(array),
+        DataType::Int64 => whole::<Int64Type>(array),
+        DataType::UInt8 => whole::<UInt8Type>(array),
+        DataType::UInt16 => whole::<UInt16Type>(array),
+        DataType::UInt32 => whole::<UInt32Type>(array),
+        DataType::UInt64 => whole::<UInt64Type>(array),
+        DataType::Float16 => of!(array.as_primitive::<Float16Type>(), |x| Cell::Real(f64::from(x))),
+        DataType::Float32 => of!(array.as_primitive::<Float32Type>(), |x| Cell::Real(f64::from(x))),
+        DataType::Float64 => of!(array.as_primitive::<Float64Type>(), Cell::Real),
+        DataType::Utf8 => of!(array.as_string::<i32>(), Cell::Text),
+        DataType::LargeUtf8 => of!(array.as_string::<i64>(), Cell::Text),
+        DataType::Utf8View => of!(array.as_string_view(), Cell::Text),
+        DataType::Date32 => of!(array.as_primitive::<Date32Type>(), |days| Cell::Time(f64::from(days) * 86_400_000.0)),
+        DataType::Date64 => of!(array.as_primitive::<Date64Type>(), times(1.0)),
+        DataType::Timestamp(TimeUnit::Second, _) => of!(array.as_primitive::<TimestampSecondType>(), times(1e-3)),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => of!(array.as_primitive::<TimestampMillisecondType>(), times(1.0)),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => of!(array.as_primitive::<TimestampMicrosecondType>(), times(1e3)),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => of!(array.as_primitive::<TimestampNanosecondType>(), times(1e6)),
+        DataType::Dictionary(_, values) if !matches!(**values, DataType::Dictionary(..)) => {
+            let dictionary = array.as_any_dictionary();
+            if dictionary.values().is_empty() {
+                return Ok(Box::new(|_| Cell::Missing));
+            }
+            let (values, places) = (cells(name, dictionary.values().as_ref())?, dictionary.normalized_keys());
+            Box::new(move |row| if array.is_null(row) { Cell::Missing } else { values(places[row]) })
+        }
+        other => {
+            return Err(Error::Data(format!(
+                "the column '{name}' holds {other}, expected numbers, texts or times; convert it, or choose other columns"
+            )));
+        }
+    })
+}
+
+fn whole<'a, T: ArrowPrimitiveType<Native: Into<i128>>>(array: &'a dyn Array) -> Cells<'a> {
+    let array = array.as_primitive::<T>();
+    Box::new(move |row| if array.is_null(row) { Cell::Missing } else { Cell::Whole(array.value(row).into()) })
+}
+
+fn cut() -> Error {
+    Error::Data("it ends within a message; is the file cut short?".to_owned())
+}
+
+fn unreadable(error: ArrowError) -> Error {
+    let problem = error.to_string();
+    let codec = if problem.contains("compress") { "; write it with LZ4, or without compression" } else { "" };
+    Error::Data(format!("it cannot be read as Arrow: {problem}{codec}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{
+        BooleanArray, Date32Array, DictionaryArray, Float32Array, Int64Array, ListArray, StringArray, TimestampMicrosecondArray, UInt8Array,
+    };
+    use arrow_ipc::writer::{FileWriter, StreamWriter};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::data::table::{Frame, Numbers, TimeColumn, Wanted, read_table};
+
+    fn batch(first: i64) -> RecordBatch {
+        let list = ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1)]), None, Some(vec![])]);
+        let columns: [(&str, Arc<dyn Array>); 8] = [
+            ("id", Arc::new(DictionaryArray::<Int32Type>::from_iter([Some("a"), Some("b"), Some("a")]))),
+            ("name", Arc::new(StringArray::from(vec![Some("x"), None, Some("z")]))),
+            ("n", Arc::new(Int64Array::from(vec![first, first + 1, -7]))),
+            ("small", Arc::new(UInt8Array::from(vec![1, 2, 255]))),
+            ("real", Arc::new(Float32Array::from(vec![Some(0.5), None, Some(-1.0)]))),
+            ("flag", Arc::new(BooleanArray::from(vec![true, false, true]))),
+            ("ds", Arc::new(TimestampMicrosecondArray::from(vec![0, 3_600_000_000, 7_200_000_000]).with_timezone("UTC"))),
+            ("list", Arc::new(list)),
+        ];
+        RecordBatch::try_from_iter(columns).unwrap()
+    }
+
+    /// Two batches, as a stream and as a file.
+    fn both() -> [Vec<u8>; 2] {
+        let schema = batch(0).schema();
+        let (mut stream, mut file) =
+            (StreamWriter::try_new(Vec::new(), &schema).unwrap(), FileWriter::try_new(Vec::new(), &schema).unwrap());
+        for first in [1, 4] {
+            stream.write(&batch(first)).unwrap();
+            file.write(&batch(first)).unwrap();
+        }
+        [stream.into_inner().unwrap(), file.into_inner().unwrap()]
+    }
+
+    fn wanted(numbers: &[&str], texts: &[&str]) -> Wanted {
+        let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        Wanted { numbers: Numbers::Named(owned(numbers)), texts: owned(texts), may_miss: true, ..Wanted::default() }
+    }
+
+    fn read(bytes: &[u8], wanted: &Wanted) -> Result<Frame> {
+        super::super::frame(Box::new(Batches::open(bytes)?), wanted)
+    }
+
+    fn refusal(bytes: &[u8], numbers: &[&str], texts: &[&str]) -> String {
+        read(bytes, &wanted(numbers, texts)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn streams_and_files_are_read_alike() {
+        for bytes in both() {
+            let wanted = Wanted { time: TimeColumn::Found, ..wanted(&["n", "small", "real", "flag"], &["id"]) };
+            let frame = read(&bytes, &wanted).unwrap();
+            assert_eq!(frame.numbers[0], [1.0, 2.0, -7.0, 4.0, 5.0, -7.0]);
+            assert_eq!((frame.numbers[1][2], frame.numbers[2][0], frame.numbers[2][4].is_nan()), (255.0, 0.5, true));
+            assert_eq!(frame.numbers[3], [1.0, 0.0, 1.0, 1.0, 0.0, 1.0]);
+            assert_eq!(
+                (frame.texts[0].distinct(), frame.texts[0].rows()),
+                (&["a".to_owned(), "b".to_owned()][..], &[0, 1, 0, 0, 1, 0][..])
+            );
+            assert_eq!(frame.times.unwrap().values[..3], [0.0, 3_600_000.0, 7_200_000.0]);
+        }
+    }
+
+    #[test]
+    fn a_date_is_written_as_one() {
+        let days = RecordBatch::try_from_iter([("ds", Arc::new(Date32Array::from(vec![19_723, 19_724])) as Arc<dyn Array>)]).unwrap();
+        let mut writer = StreamWriter::try_new(Vec::new(), &days.schema()).unwrap();
+        writer.write(&days).unwrap();
+        let bytes = writer.into_inner().unwrap();
+        let mut filling =
+            Filling::new(&["ds".to_owned()], &Positions { numbers: vec![], texts: vec![], time: Some(0) }, &Wanted::default());
+        Box::new(Batches::open(&bytes[..]).unwrap())
+            .read(&Positions { numbers: vec![], texts: vec![], time: Some(0) }, &mut filling)
+            .unwrap();
+        let times = filling.times.unwrap().finish();
+        assert_eq!(times.values.iter().map(|&time| times.clock.write(time)).collect::<Vec<_>>(), ["2024-01-01", "2024-01-02"]);
+    }
+
+    #[test]
+    fn every_flaw_is_a_sentence() {
+        let [stream, file] = both();
+        assert!(refusal(&stream, &["list"], &[]).contains("the column 'list' holds List"));
+        assert!(refusal(&stream, &["name"], &[]).starts_with("row 1: the column 'name' holds texts such as 'x', expected numbers"));
+        assert!(
+            refusal(&stream, &["ds"], &[])
+                .starts_with("row 1: the column 'ds' holds times such as '1970-01-01 00:00:00', expected numbers")
+        );
+        assert_eq!(refusal(&stream, &["n"], &["name"]), "row 2, column 'name': the cell is empty, expected a name");
+        assert_eq!(refusal(&file, &["m"], &[]), "there is no column 'm'; expected one of id, name, n, small, real, flag, ds, list");
+        for cut in [1, 7, 9, 100, stream.len() / 2, stream.len() - 20] {
+            let sentence = refusal(&stream[..cut], &["n"], &[]);
+            assert!(sentence.contains("cut short"), "{cut}: {sentence}");
+        }
+        // A message that claims to have 2 GiB.
+        let huge = [&stream[..4], &i32::MAX.to_le_bytes(), &stream[8..]].concat();
+        assert!(refusal(&huge, &["n"], &[]).contains("cut short"));
+        assert!(refusal(b"ARROW1 and nothing more", &["n"], &[]).contains("it is damaged"));
+        let path = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(path.path(), &file).unwrap();
+        assert_eq!(read_table(path.path(), &wanted(&["n"], &[])).unwrap().n_rows(), 6);
+    }
+
+    /// A file of `tools/table_fixtures.py`.
+    fn fixture(name: &str) -> Vec<u8> {
+        std::fs::read(format!("{}/tests/fixtures/tables/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    }
+
+    #[test]
+    fn files_of_another_writer_are_read() {
+        for name in ["default.feather", "lz4.feather", "stream.arrows"] {
+            let frame = read(&fixture(name), &wanted(&["step", "value", "half", "flag"], &["name"])).unwrap();
+            assert_eq!(frame.n_rows(), 300, "{name}");
+            for i in 0..300 {
+                let row = i as f64;
+                let expected = [row, 0.25 * row - 10.0, 0.5 * row, f64::from(u8::from(i % 3 == 0))];
+                assert!(frame.numbers.iter().map(|column| column[i]).eq(expected), "{name}, row {i}");
+                assert_eq!(frame.texts[0].rows()[i], u32::from(i / 100 == 1), "{name}, row {i}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_claims_to_unfold_to_more_than_it_can_is_not_believed() {
+        let mut bytes = fixture("lz4.feather");
+        // The length of a buffer before it is unfolded stands before the first frame of LZ4.
+        let frame = bytes.windows(4).position(|bytes| bytes == [0x04, 0x22, 0x4d, 0x18]).unwrap();
+        bytes[frame - 8..frame].copy_from_slice(&(1i64 << 40).to_le_bytes());
+        let sentence = refusal(&bytes, &["step"], &[]);
+        assert!(sentence.contains("claim to unfold to 1099511627776"), "{sentence}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_damage_panics(is_file: bool, changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8), cut in any::<prop::sample::Index>()) {
+            let mut bytes = both()[usize::from(is_file)].clone();
+            for (at, byte) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            let _ = read(&bytes, &wanted(&["n", "real"], &["id"]));
+            bytes.truncate(cut.index(bytes.len()));
+            let _ = read(&bytes, &wanted(&["n", "flag"], &["name"]));
+        }
+    }
+}

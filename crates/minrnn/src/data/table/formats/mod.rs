@@ -1,0 +1,128 @@
+//! The formats of tables, each a file that gives a header and then fills the wanted columns.
+
+mod arrow;
+mod csv;
+mod lines;
+mod ndjson;
+mod parquet;
+mod ts;
+
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+
+use ::bytes::Bytes;
+
+pub(super) use self::csv::Records;
+use super::columns::{Positions, Wanted};
+use super::frame::{Filling, Frame};
+use crate::data::source::Source;
+use crate::{Error, Result};
+
+/// The list of formats; what none of them recognises is the last.
+const FORMATS: [&Format; 5] = [&parquet::FORMAT, &arrow::FORMAT, &ndjson::FORMAT, &ts::FORMAT, &csv::FORMAT];
+
+/// So much of a file is looked at to recognise its format.
+const BEGINNING: u64 = 1 << 16;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// A format of tables.
+pub(super) struct Format {
+    /// How names of its files end.
+    extensions: &'static [&'static str],
+    /// What its files begin with and no file of another format does.
+    magic: &'static [&'static [u8]],
+    /// Whether a text, without blanks before it, begins like one of its files.
+    begins: fn(&str) -> bool,
+    /// Reads as far as the names of the columns.
+    open: fn(Input) -> Result<Box<dyn Reader>>,
+}
+
+/// A table whose columns are known and whose rows are still to be read.
+pub(super) trait Reader {
+    /// Names of the columns.
+    fn header(&self) -> &[String];
+
+    /// Takes what was read as the names of columns for the first row, and `names` for them, where a file may have no names.
+    fn take_header_as_row(&mut self, _names: Vec<String>) {}
+
+    /// Fills the columns at `positions` of the header.
+    ///
+    /// # Errors
+    /// When the file is damaged, or a wanted cell holds something else than is wanted.
+    fn read(self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()>;
+}
+
+/// A file of which the beginning has been read.
+pub(super) struct Input {
+    beginning: Vec<u8>,
+    source: Source,
+}
+
+/// All bytes of a file in turn.
+type Whole = io::Chain<Cursor<Vec<u8>>, Source>;
+
+impl Input {
+    /// All of it, from its first byte on.
+    fn whole(self) -> Whole {
+        let start = if self.beginning.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        let mut beginning = Cursor::new(self.beginning);
+        beginning.set_position(start as u64);
+        beginning.chain(self.source)
+    }
+
+    /// All of it, to be read anywhere and again: a file, or what a pipe gave.
+    fn anywhere(self) -> io::Result<Result<File, Bytes>> {
+        match self.source.into_file() {
+            Ok(file) => Ok(Ok(file)),
+            Err(mut pipe) => {
+                let mut bytes = self.beginning;
+                pipe.read_to_end(&mut bytes)?;
+                Ok(Err(Bytes::from(bytes)))
+            }
+        }
+    }
+}
+
+/// Opens the table `path`, whose format its first bytes tell, or the end of its name. It is read once, so that it may be a pipe.
+///
+/// # Errors
+/// When it cannot be read, or the names of its columns cannot be found.
+pub(super) fn open(path: &Path) -> Result<Box<dyn Reader>> {
+    let mut source = Source::open(path).map_err(failed)?;
+    let mut beginning = Vec::new();
+    source.by_ref().take(BEGINNING).read_to_end(&mut beginning).map_err(failed)?;
+    let reader = (format_of(path, &beginning).open)(Input { beginning, source })?;
+    if reader.header().is_empty() {
+        return Err(Error::Data("it has no columns".to_owned()));
+    }
+    Ok(reader)
+}
+
+fn format_of(path: &Path, beginning: &[u8]) -> &'static Format {
+    let text = beginning.strip_prefix(BYTE_ORDER_MARK).unwrap_or(beginning);
+    // It may end within a character.
+    let text = text.utf8_chunks().next().map_or("", |chunk| chunk.valid()).trim_start();
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let find = |is: &dyn Fn(&Format) -> bool| FORMATS.into_iter().find(|format| is(format));
+    find(&|format| format.magic.iter().any(|magic| beginning.starts_with(magic)))
+        .or_else(|| find(&|format| format.extensions.iter().any(|known| known.eq_ignore_ascii_case(extension))))
+        .or_else(|| find(&|format| (format.begins)(text)))
+        .unwrap_or(&csv::FORMAT)
+}
+
+/// The wanted columns of the table that `reader` reads.
+///
+/// # Errors
+/// As [`read`](Reader::read), and when a column is missing or there twice.
+pub(super) fn frame(reader: Box<impl Reader + ?Sized>, wanted: &Wanted) -> Result<Frame> {
+    let positions = wanted.positions(reader.header())?;
+    let mut filling = Filling::new(reader.header(), &positions, wanted);
+    reader.read(&positions, &mut filling)?;
+    filling.finish()
+}
+
+fn failed(source: io::Error) -> Error {
+    Error::io("read the table", "", source)
+}

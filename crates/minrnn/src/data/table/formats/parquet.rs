@@ -1,0 +1,389 @@
+//! Tables in Parquet files. Codecs: none, Snappy, LZ4, gzip.
+
+use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::DataType;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::schema::types::ColumnDescriptor;
+
+use super::super::cells::{Cell, Place};
+use super::super::columns::Positions;
+use super::super::frame::Filling;
+use super::super::quiet::guarded;
+use super::{Format, Input, failed};
+use crate::{Error, Result};
+
+pub(super) const FORMAT: Format = Format { extensions: &["parquet", "pq"], magic: &[b"PAR1"], begins: |_| false, open };
+
+/// Rows decoded at once.
+const BLOCK: usize = 1 << 13;
+
+fn open(input: Input) -> Result<Box<dyn super::Reader>> {
+    Ok(match input.anywhere().map_err(failed)? {
+        Ok(file) => Box::new(Table::open(file)?),
+        Err(bytes) => Box::new(Table::open(bytes)?),
+    })
+}
+
+/// A file whose metadata have been read.
+struct Table<R: ChunkReader + 'static> {
+    reader: SerializedFileReader<R>,
+    header: Vec<String>,
+}
+
+impl<R: ChunkReader + 'static> Table<R> {
+    fn open(source: R) -> Result<Self> {
+        guarded(|| {
+            let reader = SerializedFileReader::new(source).map_err(unreadable)?;
+            let columns = reader.metadata().file_metadata().schema_descr().columns().iter();
+            let header = columns.map(|column| column.path().string()).collect();
+            Ok(Self { reader, header })
+        })
+    }
+
+    fn fill(&self, positions: &Positions, filling: &mut Filling) -> Result<()> {
+        let schema = self.reader.metadata().file_metadata().schema_descr_ptr();
+        for &at in positions.numbers.iter().chain(&positions.texts).chain(&positions.time) {
+            expect_flat(&schema.column(at))?;
+        }
+        let mut first_row = 0;
+        for group in 0..self.reader.num_row_groups() {
+            let group = self.reader.get_row_group(group).map_err(unreadable)?;
+            let n_rows = usize::try_from(group.metadata().num_rows()).unwrap_or(usize::MAX);
+            filling.expect_room(n_rows.saturating_add(first_row))?;
+            let column = |at: usize, take: &mut dyn FnMut(Cell, Place) -> Result<()>| {
+                let (descriptor, mut row) = (schema.column(at), first_row);
+                let reader = group.get_column_reader(at).map_err(unreadable)?;
+                cells(reader, &descriptor, &mut |cell: Option<Cell>| {
+                    row += 1;
+                    let cell = cell.ok_or_else(|| {
+                        let column = descriptor.path().string();
+                        Error::Data(format!("{}, column '{column}': it is not UTF-8", Place::Row(row - 1)))
+                    })?;
+                    if row - first_row > n_rows {
+                        let column = descriptor.path().string();
+                        return Err(Error::Data(format!("it is damaged: the column '{column}' has more rows than others")));
+                    }
+                    take(cell, Place::Row(row - 1))
+                })?;
+                match row - first_row {
+                    found if found == n_rows => Ok(()),
+                    found => Err(Error::Data(format!(
+                        "it is damaged: the column '{}' has {found} rows where others have {n_rows}",
+                        descriptor.path().string()
+                    ))),
+                }
+            };
+            for (&at, numbers) in positions.numbers.iter().zip(&mut filling.numbers) {
+                column(at, &mut |cell, place| numbers.push(cell, place))?;
+            }
+            for (&at, texts) in positions.texts.iter().zip(&mut filling.texts) {
+                column(at, &mut |cell, place| texts.push(cell, place))?;
+            }
+            if let (Some(at), Some(times)) = (positions.time, &mut filling.times) {
+                column(at, &mut |cell, place| times.push(cell, place))?;
+            }
+            first_row += n_rows;
+        }
+        Ok(())
+    }
+}
+
+impl<R: ChunkReader + 'static> super::Reader for Table<R> {
+    fn header(&self) -> &[String] {
+        &self.header
+    }
+
+    fn read(self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
+        guarded(|| self.fill(positions, filling))
+    }
+}
+
+fn expect_flat(column: &ColumnDescriptor) -> Result<()> {
+    if column.max_rep_level() == 0 && column.self_type().get_basic_info().repetition() != Repetition::REPEATED {
+        return Ok(());
+    }
+    Err(Error::Data(format!("the column '{}' holds lists, expected one value in each row", column.path().string())))
+}
+
+/// How whole numbers of a column are meant.
+enum Meaning {
+    /// As they are.
+    Signed,
+    /// Without a sign.
+    Unsigned,
+    /// Divided by this.
+    Decimal(f64),
+    /// Times, of which so many are a millisecond.
+    Times(f64),
+    /// Days since 1970.
+    Days,
+}
+
+impl Meaning {
+    fn of(column: &ColumnDescriptor) -> Self {
+        match (column.logical_type_ref(), column.converted_type()) {
+            (Some(LogicalType::Timestamp(time)), _) => Self::Times(match time.unit {
+                TimeUnit::MILLIS => 1.0,
+                TimeUnit::MICROS => 1e3,
+                TimeUnit::NANOS => 1e6,
+            }),
+            (None, ConvertedType::TIMESTAMP_MILLIS) => Self::Times(1.0),
+            (None, ConvertedType::TIMESTAMP_MICROS) => Self::Times(1e3),
+            (Some(LogicalType::Date), _) | (None, ConvertedType::DATE) => Self::Days,
+            (Some(LogicalType::Integer(whole)), _) if !whole.is_signed => Self::Unsigned,
+            // Where there is no scale it is negative.
+            _ if column.type_scale() > 0 => Self::Decimal(10f64.powi(column.type_scale())),
+            _ => Self::Signed,
+        }
+    }
+
+    fn cell(&self, number: i64, mask: u64) -> Cell<'static> {
+        match self {
+            Self::Signed => Cell::Whole(number.into()),
+            Self::Unsigned => Cell::Whole((number as u64 & mask).into()),
+            Self::Decimal(unit) => Cell::Real(number as f64 / unit),
+            Self::Times(of_millisecond) => Cell::Time(number as f64 / of_millisecond),
+            Self::Days => Cell::Time(number as f64 * 86_400_000.0),
+        }
+    }
+}
+
+/// What is done with a cell; nothing stands for one that is no text.
+type Take<'t> = dyn FnMut(Option<Cell>) -> Result<()> + 't;
+
+/// Hands every cell of a column of one row group to `take`.
+fn cells(reader: ColumnReader, column: &ColumnDescriptor, take: &mut Take) -> Result<()> {
+    let meaning = Meaning::of(column);
+    match reader {
+        ColumnReader::BoolColumnReader(reader) => values(reader, column, |&flag| Some(Cell::Bool(flag)), take),
+        ColumnReader::Int32ColumnReader(reader) => {
+            values(reader, column, |&number| Some(meaning.cell(number.into(), u32::MAX.into())), take)
+        }
+        ColumnReader::Int64ColumnReader(reader) => values(reader, column, |&number| Some(meaning.cell(number, u64::MAX)), take),
+        ColumnReader::FloatColumnReader(reader) => values(reader, column, |&number| Some(Cell::Real(number.into())), take),
+        ColumnReader::DoubleColumnReader(reader) => values(reader, column, |&number| Some(Cell::Real(number)), take),
+        ColumnReader::ByteArrayColumnReader(reader) => {
+            values(reader, column, |bytes| std::str::from_utf8(bytes.data()).ok().map(Cell::Text), take)
+        }
+        ColumnReader::Int96ColumnReader(_) | ColumnReader::FixedLenByteArrayColumnReader(_) => {
+            let kind = match column.physical_type() {
+                Type::INT96 => "96-bit times, expected numbers, texts or 64-bit timestamps; write it anew with these",
+                _ => "byte strings of a fixed length, expected numbers or texts; convert it, or choose other columns",
+            };
+            Err(Error::Data(format!("the column '{}' holds {kind}", column.path().string())))
+        }
+    }
+}
+
+/// Hands every value of a column to `take`, as the cell that it is.
+fn values<T: DataType>(
+    mut reader: ColumnReaderImpl<T>,
+    column: &ColumnDescriptor,
+    cell: impl for<'a> Fn(&'a T::T) -> Option<Cell<'a>>,
+    take: &mut Take,
+) -> Result<()> {
+    let (mut block, mut levels) = (Vec::new(), Vec::new());
+    loop {
+        block.clear();
+        levels.clear();
+        let (n_rows, n_values, _) = reader.read_records(BLOCK, Some(&mut levels), None, &mut block).map_err(unreadable)?;
+        if n_rows == 0 {
+            return Ok(());
+        }
+        if n_values == n_rows {
+            block.iter().try_for_each(|value| take(cell(value)))?;
+        } else if levels.len() == n_rows {
+            let mut values = block.iter();
+            let is_there = |level: i16| level >= column.max_def_level();
+            levels.iter().try_for_each(|&level| {
+                let value = if is_there(level) { values.next() } else { None };
+                take(value.map_or(Some(Cell::Missing), &cell))
+            })?;
+        } else {
+            let column = column.path().string();
+            return Err(Error::Data(format!("it is damaged: the column '{column}' has {n_values} values for {n_rows} rows")));
+        }
+    }
+}
+
+fn unreadable(error: ParquetError) -> Error {
+    let problem = error.to_string();
+    let codec = if problem.contains("codec") || problem.contains("Disabled feature") {
+        "; write it with Snappy, LZ4 or gzip, or without compression"
+    } else {
+        ""
+    };
+    Error::Data(format!("it cannot be read as Parquet: {problem}{codec}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::{Read, Seek, Write};
+    use std::sync::Arc;
+
+    use parquet::basic::Compression;
+    use parquet::column::writer::ColumnWriter;
+    use parquet::data_type::ByteArray;
+    use parquet::file::properties::WriterProperties;
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::data::table::{Frame, Numbers, TimeColumn, Wanted, read_table};
+
+    fn read(file: File, wanted: &Wanted) -> Result<Frame> {
+        super::super::frame(Box::new(Table::open(file)?), wanted)
+    }
+
+    const SCHEMA: &str = "message table {
+        optional binary id (UTF8); required double x; required int32 n; required boolean flag; required int64 price (DECIMAL(18, 2));
+        required int32 size (INTEGER(32, false)); required int96 time; repeated float list;
+    }";
+
+    /// Four rows in two groups; `null` leaves one name out.
+    fn table(compression: Compression, null: bool) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        let properties = WriterProperties::builder().set_compression(compression).build();
+        let schema = Arc::new(parse_message_type(SCHEMA).unwrap());
+        let mut writer = SerializedFileWriter::new(&mut file, schema, Arc::new(properties)).unwrap();
+        for group in 0..2 {
+            let mut group_writer = writer.next_row_group().unwrap();
+            while let Some(mut column) = group_writer.next_column().unwrap() {
+                match column.untyped() {
+                    ColumnWriter::ByteArrayColumnWriter(column) => {
+                        let names: Vec<ByteArray> = ["a", "b"].iter().map(|name| ByteArray::from(*name)).collect();
+                        let levels: &[i16] = if null && group == 1 { &[1, 0] } else { &[1, 1] };
+                        column.write_batch(&names, Some(levels), None).unwrap();
+                    }
+                    ColumnWriter::DoubleColumnWriter(column) => _ = column.write_batch(&[1.5, -2.0], None, None).unwrap(),
+                    ColumnWriter::Int32ColumnWriter(column) => _ = column.write_batch(&[-1, 7 + group], None, None).unwrap(),
+                    ColumnWriter::BoolColumnWriter(column) => _ = column.write_batch(&[true, false], None, None).unwrap(),
+                    ColumnWriter::Int64ColumnWriter(column) => _ = column.write_batch(&[1999, -5], None, None).unwrap(),
+                    ColumnWriter::Int96ColumnWriter(column) => _ = column.write_batch(&[Default::default(); 2], None, None).unwrap(),
+                    ColumnWriter::FloatColumnWriter(column) => {
+                        column.write_batch(&[0.0, 1.0, 2.0], Some(&[1, 1, 1]), Some(&[0, 1, 0])).unwrap();
+                    }
+                    ColumnWriter::FixedLenByteArrayColumnWriter(_) => unreachable!("the schema has none"),
+                }
+                column.close().unwrap();
+            }
+            group_writer.close().unwrap();
+        }
+        writer.close().unwrap();
+        file.rewind().unwrap();
+        file
+    }
+
+    fn wanted(numbers: &[&str], texts: &[&str]) -> Wanted {
+        let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        Wanted { numbers: Numbers::Named(owned(numbers)), texts: owned(texts), ..Wanted::default() }
+    }
+
+    fn refusal(numbers: &[&str], texts: &[&str]) -> String {
+        read(table(Compression::UNCOMPRESSED, true), &wanted(numbers, texts)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_readable_type_and_codec_is_read() {
+        let gzip = Compression::GZIP(Default::default());
+        for compression in [Compression::UNCOMPRESSED, Compression::SNAPPY, Compression::LZ4_RAW, gzip] {
+            let wanted = wanted(&["x", "n", "flag", "price", "size"], &["id", "n"]);
+            let frame = read(table(compression, false), &wanted).unwrap();
+            let unsigned = f64::from(u32::MAX);
+            let expected: [[f64; 4]; 5] = [
+                [1.5, -2.0, 1.5, -2.0],
+                [-1.0, 7.0, -1.0, 8.0],
+                [1.0, 0.0, 1.0, 0.0],
+                [19.99, -0.05, 19.99, -0.05],
+                [unsigned, 7.0, unsigned, 8.0],
+            ];
+            assert_eq!(frame.numbers, expected);
+            assert_eq!(frame.texts[0].rows(), [0, 1, 0, 1]);
+            assert_eq!(frame.texts[1].distinct(), ["-1", "7", "8"]);
+        }
+    }
+
+    /// A file of `tools/table_fixtures.py`.
+    fn arrow(name: &str) -> File {
+        File::open(format!("{}/tests/fixtures/tables/{name}.parquet", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    }
+
+    #[test]
+    fn files_of_another_writer_are_read() {
+        let wanted = wanted(&["step", "value", "half", "flag"], &["name"]);
+        for name in ["default", "gzip_pages_2", "plain_lz4", "delta"] {
+            let frame = read(arrow(name), &wanted).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(frame.n_rows(), 300, "{name}");
+            for i in 0..300 {
+                let row = i as f64;
+                let expected = [row, 0.25 * row - 10.0, 0.5 * row, f64::from(u8::from(i % 3 == 0))];
+                assert!(frame.numbers.iter().map(|column| column[i]).eq(expected), "{name}, row {i}");
+                assert_eq!(frame.texts[0].rows()[i], u32::from(i / 100 == 1), "{name}, row {i}");
+            }
+            assert_eq!(frame.texts[0].distinct(), ["series a", "series b"]);
+        }
+        let sentence = read(arrow("zstd"), &wanted).unwrap_err().to_string();
+        assert!(sentence.contains("write it with Snappy, LZ4 or gzip"), "{sentence}");
+    }
+
+    #[test]
+    fn timestamps_of_every_unit_and_dates_are_times() {
+        for (column, last) in
+            [("ds", "2024-01-02 23:00:00"), ("us", "2024-01-02 23:00:00"), ("ms", "2024-01-02 23:00:00"), ("day", "2024-01-02")]
+        {
+            let wanted = Wanted { time: TimeColumn::Named(column.to_owned()), ..wanted(&["x"], &[]) };
+            let times = read(arrow("times"), &wanted).unwrap().times.unwrap();
+            assert_eq!(times.clock.write(times.values[47]), last, "{column}");
+            assert_eq!(times.values[24], 1_704_153_600_000.0, "{column}");
+        }
+        let old = Wanted { time: TimeColumn::Found, ..wanted(&["x"], &[]) };
+        let sentence = read(arrow("times_96"), &old).unwrap_err().to_string();
+        assert!(sentence.contains("the column 'ds' holds 96-bit times") && sentence.contains("64-bit timestamps"), "{sentence}");
+        let as_number = read(arrow("times"), &wanted(&["ms"], &[])).unwrap_err().to_string();
+        assert!(as_number.starts_with("row 1: the column 'ms' holds times such as '2024-01-01 00:00:00', expected numbers"), "{as_number}");
+    }
+
+    #[test]
+    fn every_flaw_is_a_sentence() {
+        assert_eq!(refusal(&["y"], &[]), "there is no column 'y'; expected one of id, x, n, flag, price, size, time, list");
+        assert_eq!(
+            refusal(&["id"], &[]),
+            "row 1: the column 'id' holds texts such as 'a', expected numbers; choose which columns are read"
+        );
+        assert!(refusal(&["time"], &[]).contains("the column 'time' holds 96-bit times"));
+        assert!(refusal(&["list"], &[]).contains("holds lists"));
+        assert!(refusal(&["x"], &["id"]).starts_with("row 4, column 'id': the cell is empty"));
+    }
+
+    #[test]
+    fn a_file_is_recognised_by_its_first_bytes() {
+        let path = tempfile::NamedTempFile::new().unwrap();
+        let mut bytes = Vec::new();
+        table(Compression::SNAPPY, false).read_to_end(&mut bytes).unwrap();
+        std::fs::write(path.path(), &bytes).unwrap();
+        assert_eq!(read_table(path.path(), &wanted(&["x"], &[])).unwrap().n_rows(), 4);
+        std::fs::write(path.path(), &bytes[..bytes.len() / 2]).unwrap();
+        let sentence = read_table(path.path(), &wanted(&["x"], &[])).unwrap_err().to_string();
+        assert!(sentence.contains("it cannot be read as Parquet") && sentence.contains(path.path().to_str().unwrap()), "{sentence}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_damage_panics(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {
+            let mut bytes = Vec::new();
+            table(Compression::SNAPPY, false).read_to_end(&mut bytes).unwrap();
+            for (at, byte) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(&bytes).unwrap();
+            file.rewind().unwrap();
+            let _ = read(file, &wanted(&["x", "n"], &["id"]));
+        }
+    }
+}

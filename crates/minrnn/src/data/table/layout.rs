@@ -1,0 +1,289 @@
+//! Wide tables, whose series lie in rows or in columns, read as long ones.
+//!
+//! ```text
+//! wide-series:  id,2024-01,2024-02,…          wide-columns:  date,meter a,meter b
+//!               a,1,2,…                                      2024-01,1,5
+//! ```
+//!
+//! A long table of it has a column of names, one of numbers, and those of the class and of times where there are some. A cell that is missing before
+//! the first or after the last number of a series is no step of it.
+
+use std::collections::HashSet;
+
+use minrnn_kernels::choices;
+use minrnn_model::Layout;
+
+use super::cells::{Texts, Times};
+use super::columns::{Numbers, TimeColumn, Wanted};
+use super::formats::{self, Reader};
+use super::frame::{Frame, Locations};
+use super::times::Clock;
+use crate::{Error, Result};
+
+choices! {
+    /// How the series of a table lie in its rows and columns ([`Layout`]).
+    LayoutChoice, "layout" {
+        /// A row for each step, but where nothing names the series and all columns beside the class are numbered or dated: then a row for
+        /// each series.
+        #[default]
+        Auto = "auto",
+        /// A row for each step.
+        Long = "long",
+        /// A row for each series, with a column for each step.
+        WideSeries = "wide-series",
+        /// A row for each time, with a column for each series.
+        WideColumns = "wide-columns",
+    }
+}
+
+impl From<Layout> for LayoutChoice {
+    fn from(layout: Layout) -> Self {
+        match layout {
+            Layout::Long => Self::Long,
+            Layout::WideSeries => Self::WideSeries,
+            Layout::WideColumns => Self::WideColumns,
+        }
+    }
+}
+
+/// The column of names of a wide table that has none.
+pub(super) const SERIES: &str = "series";
+/// The column of numbers of a wide table.
+pub(super) const VALUE: &str = "value";
+/// The column of times of a table whose steps have them as names.
+pub(super) const TIME: &str = "time";
+/// The first column of a table without names, as those of the UCR archive are.
+pub(super) const CLASS: &str = "class";
+
+/// Steps from which on columns are taken for those of a series without being told.
+const FEWEST_STEPS: usize = 3;
+
+/// Whether the names of columns tell that they are steps in order: numbers or dates that rise, or numbered names such as t1, t2, t3.
+pub(super) fn are_steps<'a>(names: impl Iterator<Item = &'a str> + Clone) -> bool {
+    let n = names.clone().count();
+    n >= FEWEST_STEPS && (times_of(names.clone()).is_some_and(|(_, times)| rise(&times)) || numbers_of(names).is_some_and(|all| rise(&all)))
+}
+
+fn rise(times: &[f64]) -> bool {
+    times.windows(2).all(|pair| pair[0] < pair[1])
+}
+
+/// The names as times, if all of them are.
+pub(super) fn times_of<'a>(mut names: impl Iterator<Item = &'a str> + Clone) -> Option<(Clock, Vec<f64>)> {
+    let clock = Clock::of(names.clone().next()?)?;
+    let times: Option<Vec<f64>> = names.by_ref().map(|name| clock.read(name)).collect();
+    Some((clock, times?))
+}
+
+/// The numbers at the ends of names that begin alike.
+fn numbers_of<'a>(names: impl Iterator<Item = &'a str>) -> Option<Vec<f64>> {
+    let mut start = None;
+    let number = |name: &'a str| {
+        let digits = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let (before, number) = name.split_at(digits);
+        (*start.get_or_insert(before) == before).then(|| number.parse().ok()).flatten()
+    };
+    names.map(number).collect()
+}
+
+/// Whether the first row of a table is numbers, and no count of its columns as some programs write it: it has no names then.
+pub(super) fn is_nameless(header: &[String]) -> bool {
+    let numbers: Option<Vec<f64>> = header.iter().map(|name| name.parse().ok()).collect();
+    let counts = |numbers: &[f64]| [0.0, 1.0].contains(&numbers[0]) && numbers.windows(2).all(|pair| pair[1] == pair[0] + 1.0);
+    numbers.is_some_and(|numbers| numbers.len() > FEWEST_STEPS && !counts(&numbers))
+}
+
+/// The names of the `n` columns of a table without names.
+pub(super) fn names_of_nameless(n: usize) -> Vec<String> {
+    std::iter::once(CLASS.to_owned()).chain((1..n).map(|step| step.to_string())).collect()
+}
+
+/// The wanted columns of a long table of the wide one that `reader` reads; one that has them is read as it is.
+///
+/// # Errors
+/// As [`formats::frame`], and when names of series or steps make no sense.
+pub(super) fn frame(mut reader: Box<dyn Reader>, wanted: &Wanted) -> Result<Frame> {
+    let Numbers::Named(numbers) = &wanted.numbers else { return formats::frame(reader, wanted) };
+    let names: HashSet<&String> = reader.header().iter().collect();
+    if wanted.layout.is_long() || numbers.iter().chain(&wanted.texts).all(|name| names.contains(name)) {
+        return formats::frame(reader, wanted);
+    }
+    let [value] = &numbers[..] else {
+        return Err(Error::Data(format!("a wide table has one column of numbers, '{VALUE}', found {} that are wanted", numbers.len())));
+    };
+    match wanted.layout {
+        Layout::WideSeries => {
+            if is_nameless(reader.header()) {
+                reader.take_header_as_row(names_of_nameless(reader.header().len()));
+            }
+            in_rows(reader, wanted, value)
+        }
+        _ => in_columns(reader, wanted, value),
+    }
+}
+
+/// A table of series, filled one after the other.
+struct Long {
+    value: String,
+    numbers: Vec<f64>,
+    /// The name of the series of each row, and further texts.
+    texts: Vec<Texts>,
+    times: Option<Times>,
+    places: Locations,
+}
+
+impl Long {
+    /// Adds a series of `cells`, each with its number and the time of its step: those from the first to the last that is known.
+    fn add(&mut self, texts: &[&str], cells: &[f64], times: Option<&[f64]>, missing: impl Fn(usize) -> Option<Error>) -> Result<()> {
+        let name = texts[0];
+        let is_known = |x: &f64| !x.is_nan();
+        let (Some(first), Some(last)) = (cells.iter().position(is_known), cells.iter().rposition(is_known)) else {
+            return Err(Error::Data(format!("the series '{name}' has no number; leave it out")));
+        };
+        if self.texts[0].knows(name) {
+            return Err(Error::Data(format!("the series '{name}' is there twice; give each series a name of its own")));
+        }
+        self.places.begin_series(self.numbers.len(), name);
+        for (step, x) in cells.iter().enumerate().take(last + 1).skip(first) {
+            if x.is_nan()
+                && let Some(error) = missing(step)
+            {
+                return Err(error);
+            }
+            self.texts.iter_mut().zip(texts).try_for_each(|(column, text)| column.push(text))?;
+        }
+        self.numbers.extend_from_slice(&cells[first..=last]);
+        if let (Some(known), Some(times)) = (&mut self.times, times) {
+            known.values.extend_from_slice(&times[first..=last]);
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Frame> {
+        if self.numbers.is_empty() {
+            return Err(Error::Data("it has no rows below its header".to_owned()));
+        }
+        Ok(Frame {
+            names: vec![self.value],
+            numbers: vec![self.numbers],
+            categories: vec![None],
+            texts: self.texts,
+            times: self.times,
+            places: self.places,
+        })
+    }
+}
+
+fn missing(place: impl std::fmt::Display, column: &str) -> Error {
+    Error::Data(format!(
+        "{place}, column '{column}': the cell is empty, expected a number; fill it, or train with missing = mask or forward-fill"
+    ))
+}
+
+/// Each row is a series.
+fn in_rows(reader: Box<dyn Reader>, wanted: &Wanted, value: &str) -> Result<Frame> {
+    let header = reader.header().to_vec();
+    let has = |name: &&String| header.contains(name);
+    let named = wanted.texts.first().filter(has);
+    let texts: Vec<String> = named.into_iter().chain(wanted.texts.iter().skip(1)).cloned().collect();
+    let aside: HashSet<&String> = texts.iter().chain(&wanted.aside).collect();
+    let steps: Vec<String> = header.iter().filter(|name| !aside.contains(name)).cloned().collect();
+    let names = || steps.iter().map(String::as_str);
+    let times = times_of(names());
+    let (in_order, told) = (times.as_ref().map(|(_, times)| rise(times)), numbers_of(names()).map(|numbers| rise(&numbers)));
+    if in_order.or(told) == Some(false) {
+        return Err(Error::Data("its columns of steps are not in the order of their names; put them in order".to_owned()));
+    }
+    let inner = Wanted { may_miss: true, ..Wanted::named(&steps, texts) };
+    let wide = formats::frame(reader, &inner)?;
+    let has_times = wanted.time != TimeColumn::None;
+    let times = times.filter(|_| has_times);
+    let time_name = match &wanted.time {
+        TimeColumn::Named(name) => name,
+        _ => TIME,
+    };
+    let mut long = Long {
+        value: value.to_owned(),
+        numbers: Vec::new(),
+        texts: vec![Texts::default(); wanted.texts.len().max(1)],
+        times: times.as_ref().map(|(clock, _)| Times { name: time_name.to_owned(), clock: *clock, values: Vec::new() }),
+        places: Locations::default(),
+    };
+    let mut cells = Vec::with_capacity(steps.len());
+    for row in 0..wide.n_rows() {
+        let number = (row + 1).to_string();
+        let text = |column: usize| {
+            let texts = &wide.texts[column];
+            texts.distinct()[texts.rows()[row] as usize].as_str()
+        };
+        let own = usize::from(named.is_some());
+        let name = if own > 0 { text(0) } else { &number };
+        let texts: Vec<&str> = std::iter::once(name).chain((own..wide.texts.len()).map(text)).collect();
+        cells.clear();
+        cells.extend(wide.numbers.iter().map(|column| column[row]));
+        let refused = |step: usize| (!wanted.may_miss).then(|| missing(wide.places.name(row), &steps[step]));
+        long.add(&texts, &cells, times.as_ref().map(|(_, times)| &times[..]), refused)?;
+    }
+    long.without_extra_texts(&wanted.texts).finish()
+}
+
+/// Each column is a series.
+fn in_columns(reader: Box<dyn Reader>, wanted: &Wanted, value: &str) -> Result<Frame> {
+    let aside: HashSet<&String> = wanted.aside.iter().collect();
+    let time = wanted.time_in(reader.header())?;
+    let series: Vec<String> = reader
+        .header()
+        .iter()
+        .enumerate()
+        .filter(|(at, name)| Some(*at) != time && !aside.contains(name))
+        .map(|(_, name)| name.clone())
+        .collect();
+    let inner = Wanted { may_miss: true, time: wanted.time.clone(), ..Wanted::named(&series, Vec::new()) };
+    let wide = formats::frame(reader, &inner)?;
+    let mut long = Long {
+        value: value.to_owned(),
+        numbers: Vec::new(),
+        texts: vec![Texts::default()],
+        times: wide.times.as_ref().map(|times| Times { values: Vec::new(), ..times.clone() }),
+        places: Locations::default(),
+    };
+    let times = wide.times.as_ref().map(|times| &times.values[..]);
+    for (name, cells) in series.iter().zip(&wide.numbers) {
+        let refused = |row: usize| (!wanted.may_miss).then(|| missing(wide.places.name(row), name));
+        long.add(&[name], cells, times, refused)?;
+    }
+    long.without_extra_texts(&wanted.texts).finish()
+}
+
+impl Long {
+    /// With names of series only where these are wanted.
+    fn without_extra_texts(mut self, wanted: &[String]) -> Self {
+        self.texts.truncate(wanted.len());
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_steps_are_told_from_others() {
+        let are = |names: &[&str]| are_steps(names.iter().copied());
+        assert!(
+            are(&["1", "2", "3"]) && are(&["t0", "t1", "t2", "t10"]) && are(&["2024-01", "2024-02", "2024-03"]) && are(&["0.5", "1", "2"])
+        );
+        assert!(
+            !are(&["1", "2"])
+                && !are(&["t1", "t10", "t2"])
+                && !are(&["t1", "x2", "t3"])
+                && !are(&["a", "b", "c"])
+                && !are(&["t1", "t", "t3"])
+        );
+        assert!(!are(&["2024-01", "2023-02", "2024-03"]) && !are(&["99999999999999999999999a", "b", "c"]));
+        let nameless = |names: &[&str]| is_nameless(&names.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert!(nameless(&["2", "-0.64", "-0.63", "0.1"]) && !nameless(&["0", "1", "2", "3"]) && !nameless(&["1", "2", "3", "4"]));
+        assert!(!nameless(&["class", "1.5", "2.5", "3.5"]) && !nameless(&["1.5", "2"]));
+        assert_eq!(names_of_nameless(3), ["class", "1", "2"]);
+    }
+}

@@ -1,0 +1,221 @@
+//! Which columns are for what where nobody says it: those that bear the names which others give them, and wide tables whose names leave no doubt.
+
+use super::columns::{TimeColumn, Wanted, expect_column, is_time_name};
+use super::layout::{CLASS, LayoutChoice, SERIES, TIME, VALUE, are_steps, is_nameless, times_of};
+use super::times::Clock;
+use crate::{Error, Needed, Result};
+
+/// Names of columns that go together.
+struct Convention {
+    group: &'static str,
+    target: &'static str,
+    time: &'static str,
+}
+
+/// Of sequences to forecast: those of statsforecast and its kin, and those of an archive. The first that a table has wins.
+const TO_FORECAST: [Convention; 2] =
+    [Convention { group: "unique_id", target: "y", time: "ds" }, Convention { group: SERIES, target: VALUE, time: TIME }];
+
+/// Columns of a wide table that are taken for the classes of its series.
+const CLASSES: [&str; 3] = [CLASS, "label", "target"];
+/// Columns of a wide table that are taken for the names of its series.
+const NAMES: [&str; 4] = [SERIES, "unique_id", "id", "name"];
+
+/// What was understood without being told, as a sentence; nothing where all was told.
+pub(super) type Understood = Option<String>;
+
+/// Which columns are for what, as far as it is told.
+#[derive(Debug, Clone)]
+pub(super) struct Roles {
+    /// Those that are named to be read.
+    pub columns: Vec<String>,
+    /// What names the sequences.
+    pub group: Option<String>,
+    /// Classes, or what is forecast.
+    pub target: Vec<String>,
+    pub time: TimeColumn,
+    pub layout: LayoutChoice,
+}
+
+impl Roles {
+    /// The same with the columns of sequences and classes that `header` has.
+    ///
+    /// # Errors
+    /// When there is one that nobody names.
+    pub fn to_classify(&self, header: &[String]) -> Result<(Self, Understood)> {
+        let mut understood = self.clone();
+        match self.layout {
+            LayoutChoice::WideColumns => {
+                let sentence = "layout = wide-columns has no place for a class of each series; use wide-series or long";
+                return Err(Error::Config(sentence.to_owned()));
+            }
+            LayoutChoice::WideSeries => return self.classes_in_rows(header),
+            LayoutChoice::Auto if self.group.is_none() && !has(header, SERIES) => {
+                if let Ok((wide, sentence)) = self.classes_in_rows(header)
+                    && (is_nameless(header) || are_steps(wide.steps(header)))
+                {
+                    return Ok((wide, sentence));
+                }
+            }
+            LayoutChoice::Auto | LayoutChoice::Long => {}
+        }
+        let mut taken = Vec::new();
+        if understood.group.is_none() && has(header, SERIES) {
+            taken.push(format!("group = {SERIES}"));
+            understood.group = Some(SERIES.to_owned());
+        }
+        if understood.target.is_empty() && has(header, CLASS) {
+            taken.push(format!("target = {CLASS}"));
+            understood.target = vec![CLASS.to_owned()];
+        }
+        if understood.target.is_empty() {
+            return Err(Error::needed(Needed::Target, "to classify, name the column with the class, found 0 columns"));
+        }
+        if understood.group.is_none() {
+            let sentence = "to classify sequences, name the column that tells which of them a row belongs to";
+            return Err(Error::needed(Needed::Group, sentence));
+        }
+        Ok((understood, sentence(&taken)))
+    }
+
+    /// The same for a table with a row for each series, and a class of it.
+    fn classes_in_rows(&self, header: &[String]) -> Result<(Self, Understood)> {
+        expect_no_columns(&self.columns)?;
+        let known = || CLASSES.into_iter().find(|name| has(header, name)).or(header.first().map(String::as_str));
+        let class = match &self.target[..] {
+            _ if is_nameless(header) => CLASS,
+            [class] => class,
+            _ => known().unwrap_or(CLASS),
+        };
+        let names = self.group.as_deref().or_else(|| NAMES.into_iter().find(|name| has(header, name) && *name != class));
+        if !is_nameless(header) {
+            expect_column(header, class)?;
+            names.map_or(Ok(()), |names| expect_column(header, names))?;
+        }
+        let group = Some(names.unwrap_or(SERIES).to_owned());
+        let mut understood = Self { group, target: vec![class.to_owned()], layout: LayoutChoice::WideSeries, ..self.clone() };
+        // A count of steps tells no times.
+        if times_of(understood.steps(header)).is_none_or(|(clock, _)| clock == Clock::Number) {
+            understood.time = TimeColumn::None;
+        }
+        let names = names.map_or("counted from 1 on".to_owned(), |name| format!("named by '{name}'"));
+        let sentence = match is_nameless(header) {
+            true => format!("read as a row for each series, without names of columns: first its class, then {} steps", header.len() - 1),
+            false => {
+                format!(
+                    "read as a row for each series, {names}, with its class in '{class}' and {}",
+                    told(understood.steps(header), "steps")
+                )
+            }
+        };
+        Ok((understood, Some(sentence)))
+    }
+
+    /// The names of the columns of a wide table that are steps.
+    fn steps<'a>(&self, header: &'a [String]) -> impl Iterator<Item = &'a str> + Clone + use<'a> {
+        others(header, self.group.iter().chain(&self.target).cloned().collect())
+    }
+
+    /// The same with the columns that `header` has, where neither sequences nor targets are named.
+    ///
+    /// # Errors
+    /// When no target is named then.
+    pub fn to_forecast(&self, header: &[String]) -> Result<(Self, Understood)> {
+        match self.layout {
+            LayoutChoice::WideSeries => return self.in_rows(header),
+            LayoutChoice::WideColumns => return self.in_columns(header),
+            LayoutChoice::Auto | LayoutChoice::Long => {}
+        }
+        if !self.target.is_empty() {
+            return Ok((self.clone(), None));
+        }
+        let has = |name: &str| has(header, name);
+        let found = TO_FORECAST.iter().find(|known| has(known.target) && (has(known.group) || has(known.time)));
+        let Some(known) = found.filter(|_| self.group.is_none()) else {
+            let steps = || others(header, vec![self.group.as_deref().unwrap_or(&header[0]).to_owned()]);
+            let first_names = !is_time_name(&header[0]) && Clock::of(&header[0]).is_none();
+            let is_wide = self.layout == LayoutChoice::Auto && first_names && times_of(steps()).is_some() && are_steps(steps());
+            return match is_wide {
+                true => self.in_rows(header),
+                false => Err(Error::needed(
+                    Needed::Target,
+                    "to forecast, name the columns that are to be predicted, or, where each column is a series of its own, say layout = \
+                     wide-columns",
+                )),
+            };
+        };
+        let mut taken = Vec::new();
+        let mut understood = self.clone();
+        if has(known.group) {
+            taken.push(format!("group = {}", known.group));
+            understood.group = Some(known.group.to_owned());
+        }
+        taken.push(format!("target = {}", known.target));
+        understood.target = vec![known.target.to_owned()];
+        if has(known.time) && understood.time == TimeColumn::Found {
+            taken.push(format!("time = {}", known.time));
+            understood.time = TimeColumn::Named(known.time.to_owned());
+        }
+        Ok((understood, sentence(&taken)))
+    }
+
+    /// The same for a table with a row for each series.
+    fn in_rows(&self, header: &[String]) -> Result<(Self, Understood)> {
+        let group = self.group.as_deref().unwrap_or(&header[0]);
+        expect_column(header, group)?;
+        let understood = self.wide(LayoutChoice::WideSeries, group)?;
+        let sentence =
+            format!("read as a row for each series, named by '{group}', with {}", told(others(header, vec![group.to_owned()]), "steps"));
+        Ok((understood, Some(sentence)))
+    }
+
+    /// The same for a table with a column for each series.
+    fn in_columns(&self, header: &[String]) -> Result<(Self, Understood)> {
+        let understood = self.wide(LayoutChoice::WideColumns, self.group.as_deref().unwrap_or(SERIES))?;
+        let wanted = Wanted { time: understood.time.clone(), ..Wanted::default() };
+        let time = wanted.time_in(header)?.map(|at| header[at].clone());
+        let times = time.as_ref().map_or("rows in the order of time".to_owned(), |time| format!("times in '{time}'"));
+        let series = told(others(header, time.into_iter().collect()), "series");
+        Ok((understood, Some(format!("read as a column for each series, with {times}: {series}"))))
+    }
+
+    fn wide(&self, layout: LayoutChoice, group: &str) -> Result<Self> {
+        expect_no_columns(&self.columns)?;
+        if !self.target.is_empty() {
+            let target = self.target.join(",");
+            return Err(Error::Config(format!(
+                "target = {target} is for long tables: every number of a wide one is forecast; leave it out"
+            )));
+        }
+        Ok(Self { group: Some(group.to_owned()), target: vec![VALUE.to_owned()], layout, ..self.clone() })
+    }
+}
+
+fn expect_no_columns(columns: &[String]) -> Result<()> {
+    if columns.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Config(format!("columns = {} is for long tables: all of a wide one is read; leave it out", columns.join(","))))
+}
+
+fn has(header: &[String], name: &str) -> bool {
+    header.iter().any(|column| column == name)
+}
+
+/// The names of `header` but these.
+fn others(header: &[String], aside: Vec<String>) -> impl Iterator<Item = &str> + Clone {
+    header.iter().map(String::as_str).filter(move |name| aside.iter().all(|other| other != name))
+}
+
+/// How many columns there are, and which.
+fn told<'a>(mut names: impl Iterator<Item = &'a str> + Clone, of: &str) -> String {
+    let n = names.clone().count();
+    let first = names.next().unwrap_or_default();
+    let last = names.last().unwrap_or(first);
+    format!("{n} {of} ('{first}' to '{last}')")
+}
+
+/// What is said of settings that were taken.
+fn sentence(taken: &[String]) -> Understood {
+    (!taken.is_empty()).then(|| format!("read with {}, as its columns are called", taken.join(", ")))
+}

@@ -1,0 +1,32 @@
+//! Columns that hold names in place of numbers.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+/// Most names of a column that are told apart.
+pub const MAX_CATEGORIES: usize = 64;
+/// What stands in a row for a name that training never saw: none of the inputs is 1.
+pub const UNSEEN: f64 = -1.0;
+
+/// A column that holds names. In a row stands the number of its name, from 0; the model reads an input for each, 1 for that of the row and 0 for
+/// the others, so that what it multiplies them by is an embedding of the names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Category {
+    /// Where it stands among the columns that are read.
+    pub column: usize,
+    /// The names that are told apart, in the order of the model's inputs.
+    pub values: Vec<String>,
+}
+
+/// Whether these describe columns of a table of `width`.
+pub(super) fn are_usable(categories: &[Category], width: usize) -> bool {
+    let is_usable = |category: &Category| {
+        let mut sorted: Vec<&String> = category.values.iter().collect();
+        sorted.sort_unstable();
+        category.column < width && (1..=MAX_CATEGORIES).contains(&sorted.len()) && sorted.windows(2).all(|pair| pair[0] != pair[1])
+    };
+    categories.windows(2).all(|pair| pair[0].column < pair[1].column) && categories.iter().all(is_usable)
+}
