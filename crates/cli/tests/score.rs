@@ -87,7 +87,8 @@ fn planted_anomalies_are_found_and_few_others() {
     let usual = shown(&scratch.write("usual.csv", waves(6, 100, 3, &[(1, 50)])));
     let calibrated = score(&run, &data, &["--calibrate", &usual]).ok();
     assert!(calibrated.stderr.contains("the most surprising of 522 rows"), "{calibrated:?}");
-    assert!(rows(&calibrated.stdout).iter().filter(|row| row[5] == "1").count() <= planted.len());
+    // One of them is as unusual as what was planted, so that little is above it.
+    assert!(rows(&calibrated.stdout).iter().filter(|row| row[5] == "1").count() < marked.len());
 }
 
 #[test]

@@ -207,7 +207,7 @@ fn probabilities_are_as_sure_as_what_was_held_out_allows() {
     let scratch = Scratch::new();
     // What tells the classes apart is wrong for every fourth sequence.
     let row = |id: usize, t: usize| {
-        let sign = if id % 2 == 0 { 1.0 } else { -1.0 };
+        let sign = [1.0, -1.0][id % 2];
         format!("s{id},{},{}\n", ["a", "b"][(id + usize::from(id % 8 < 2)) % 2], sign + 0.01 * t as f64)
     };
     let rows: String = (0..160).flat_map(|id| (0..3).map(move |t| row(id, t))).collect();

@@ -10,7 +10,6 @@ use burn::tensor::Device;
 use minrnn_model::{CONFIG_FILE, Calibration, CheckpointConfig, CheckpointFiles, WEIGHTS_FILE, write_atomic, write_safetensors};
 
 use super::average::{Average, LAST_WEIGHTS_PREFIX};
-use super::calibration::{temperature, with_temperature};
 use super::config::Experiment;
 use super::differentiate::{MicroBatch, differentiate, differentiate_policy};
 use super::evaluate::{Evaluation, compare, evaluate};
@@ -22,6 +21,7 @@ use super::run_dir::RunDir;
 use super::schedule::Schedule;
 use super::start::Start;
 use super::task::{Data, FINAL_BATCHES, full_pass};
+use super::temperature::{temperature, with_temperature};
 use super::train_config::{Keep, TrainConfig};
 use crate::checkpoint::{
     SURPRISE_FILE, TASK_FILE, TOKENIZER_FILE, load_named, load_weights, named_values, save_weights, state_tensors, tokenizer_of,
