@@ -30,7 +30,7 @@ echo "== module"
 # out: an option that is not stable.
 RUSTC_BOOTSTRAP=1 RUSTFLAGS="-C target-feature=+simd128 -Z location-detail=none" \
     CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_OPT_LEVEL=z \
-    cargo build --release --config 'profile.release.package.minrnn-kernels.opt-level=2' --target $wasm --target-dir "$target/wasm" \
+    cargo build --release --config 'profile.release.package.minrnn-kernels.opt-level=3' --target $wasm --target-dir "$target/wasm" \
     -p minrnn-capi --no-default-features
 
 rm -rf "$dist"
@@ -38,7 +38,7 @@ mkdir -p "$dist/models"
 module=$target/wasm/$wasm/release/minrnn_capi.wasm
 optimise=$(command -v wasm-opt || command -v node_modules/.bin/wasm-opt || true)
 if [ -n "$optimise" ]; then
-    "$optimise" -Oz --strip-debug --strip-producers --enable-simd --enable-bulk-memory --enable-nontrapping-float-to-int \
+    "$optimise" -Oz --reorder-functions-by-name --strip-debug --strip-producers --enable-simd --enable-bulk-memory --enable-nontrapping-float-to-int \
         --enable-sign-ext --enable-mutable-globals --enable-reference-types --enable-multivalue "$module" -o "$dist/minrnn.wasm"
 else
     echo "wasm-opt is not installed: the module stays as the compiler made it"

@@ -38,6 +38,7 @@ pub enum Level {
 
 impl Level {
     /// Every level this machine can run, plain first, fastest last.
+    #[allow(clippy::vec_init_then_push, reason = "what is pushed depends on the target")]
     pub fn available() -> alloc::vec::Vec<Level> {
         #[allow(unused_mut, reason = "only some targets add to it")]
         let mut levels = alloc::vec::Vec::new();

@@ -12,6 +12,10 @@ const UNOPTIMIZED: bool = cfg!(debug_assertions);
 
 /// Runs `work` on a pool of `threads` threads at `level`.
 fn on<R: Send>(threads: usize, level: Level, work: impl FnOnce() -> R + Send) -> R {
+    // WebAssembly has but one.
+    if cfg!(target_family = "wasm") {
+        return level.scope(work);
+    }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start");
     pool.install(|| level.scope(work))
 }

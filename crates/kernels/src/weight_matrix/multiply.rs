@@ -60,6 +60,9 @@ impl<C: Codec> WithSimd for Product<'_, C> {
             (8, 12..) if C::INPUTS == 1 => self.run_in_panels::<S, 6, 4>(simd),
             (8, _) if C::INTEGERS => self.run::<S, 4, 3, 2, 1>(simd),
             (8, _) => self.run::<S, 6, 4, 2, 1>(simd),
+            // Sums, words and weights of one block fill the 16 registers of most hosts, and fewer kinds of tiles make a smaller module.
+            (_, 1) if cfg!(target_family = "wasm") => self.run::<S, 1, 1, 1, 1>(simd),
+            (_, _) if cfg!(target_family = "wasm") => self.run::<S, 2, 2, 2, 1>(simd),
             (_, 1) => self.run::<S, 1, 1, 1, 2>(simd),
             (_, _) => self.run::<S, 4, 3, 2, 1>(simd),
         }
