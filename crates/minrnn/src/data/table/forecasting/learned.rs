@@ -56,6 +56,7 @@ mod tests {
         assert_eq!(common_steps(&known[..5], &later, 1), 5);
         assert_eq!(common_steps(&known, &later[35..], 1), 0);
         assert_eq!(common_steps(&[], &later, 1), 0);
-        assert_eq!(common_steps(&[1.0, f64::NAN, 2.0], &[1.0, f64::NAN, 3.0], 1), 2);
+        let with_gap: Vec<f64> = (0..12).map(|at| if at == 1 { f64::NAN } else { f64::from(at) }).collect();
+        assert_eq!(common_steps(&with_gap, &[&with_gap[..9], &[99.0]].concat(), 1), 9);
     }
 }
