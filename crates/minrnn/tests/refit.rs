@@ -195,9 +195,9 @@ fn what_is_left_to_the_amount_of_data_is_a_number_once_training_begins() {
     let scratch = Scratch::new();
     let experiment = scratch.experiment("forecast", &["batch_size=0", "max_iterations=0"]);
     let trainer = scratch.trainer("run", experiment);
-    assert_eq!((trainer.experiment().train.batch_size, trainer.end_of_round()), (32, 1000));
+    assert_eq!((trainer.experiment().train.batch_size, trainer.end_of_round()), (32, 100));
     let kept = Experiment::load_file(scratch.path("run").join("experiment.toml"), &[]).unwrap();
-    assert_eq!((kept.train.batch_size, kept.train.max_iterations), (32, 1000));
+    assert_eq!((kept.train.batch_size, kept.train.max_iterations), (32, 100));
     let of_text = Experiment::parse("[train]\nbatch_size = 0", &[]).unwrap_err().to_string();
     assert!(of_text.contains("batch_size = 0 leaves it to the amount of data of a table; of task = text"), "{of_text}");
 }

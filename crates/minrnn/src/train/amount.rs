@@ -8,8 +8,10 @@ pub(super) const MOST_ROWS: usize = 32;
 const LEAST_ROWS: usize = 8;
 /// Steps beyond which a batch has fewer sequences.
 const MOST_STEPS: usize = 24_000;
-/// How often every step is learned from where there are many.
+/// How often every sequence is learned from where there are many.
 const PASSES: u64 = 10;
+/// Updates of windows for each square root of a step: a single short series is soon known by heart, and thousands are not.
+const OF_ROOT: f64 = 3.6;
 /// Updates after which more data do not make a training longer.
 const MOST_UPDATES: u64 = 20_000;
 
@@ -23,7 +25,10 @@ impl TrainConfig {
         }
         if self.max_iterations == 0 {
             let of_update = (self.batch_size * self.accumulation * length) as u64;
-            let wanted = PASSES.saturating_mul(data.steps as u64) / of_update.max(1);
+            let wanted = match data.in_windows {
+                true => (OF_ROOT * (data.steps as f64).sqrt()) as u64,
+                false => PASSES.saturating_mul(data.steps as u64) / of_update.max(1),
+            };
             self.max_iterations = wanted.clamp(data.least_updates, MOST_UPDATES.max(data.least_updates));
         }
     }
@@ -53,8 +58,11 @@ mod tests {
         let whole = |n: usize, length: usize| Extent { steps: n * length, length, in_windows: false, least_updates: 600 };
         assert_eq!([50, 750, 751, 1500, 1501, 100_000].map(|length| fitted(whole(40, length)).0), [32, 32, 16, 16, 8, 8]);
         assert_eq!([1, 40, 1920, 4000, 1 << 30].map(|n| fitted(whole(n, 50)).1), [600, 600, 600, 1250, 20_000]);
-        let windows = |n: usize, length: usize| Extent { steps: n * length, length, in_windows: true, least_updates: 1000 };
-        assert_eq!([10, 1_000_000].map(|length| fitted(windows(1, length))), [(32, 1000), (32, 2441)]);
+        let windows = |n: usize, length: usize| Extent { steps: n * length, length, in_windows: true, least_updates: 100 };
+        assert_eq!(
+            [10, 2000, 1_000_000, 1 << 40].map(|length| fitted(windows(1, length))),
+            [(32, 100), (32, 160), (32, 3600), (32, 20_000)]
+        );
     }
 
     #[test]

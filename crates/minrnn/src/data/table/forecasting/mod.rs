@@ -521,8 +521,8 @@ impl SequenceTask for Forecasting {
 
 /// Steps of an evaluation batch.
 const CHUNK_LEN: usize = 512;
-/// Updates that a few series need.
-const LEAST_UPDATES: u64 = 1000;
+/// Updates that a short series needs.
+const LEAST_UPDATES: u64 = 100;
 
 /// Every sequence that is scored in `part`, from its first step to the last that is; nothing after it has to be read.
 fn whole(table: &Table, part: Part, batch_size: usize) -> WholeSeries {
