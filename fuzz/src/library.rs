@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use minrnn::data::table::{
-    Classification, ClassificationConfig, Division, Forecasting, ForecastingConfig, Layout, LayoutChoice, Missing, Numbers, ScalingChoice, Series, TableTask,
-    TimeColumn, Wanted, read_series, read_table,
+    Classification, ClassificationConfig, Division, Forecasting, ForecastingConfig, Layout, LayoutChoice, Missing, Numbers, ScalingChoice,
+    Series, TableTask, TimeColumn, Wanted, read_series, read_table,
 };
 use minrnn::data::{Batch, IoKind, SequenceTask, Sequences, Tokenizer, TokenizerKind, train_tokenizer};
 use minrnn::rng::Purpose;
@@ -90,7 +90,8 @@ pub fn use_table(path: &Path) {
         }
     }
     for layout in [LayoutChoice::Auto, LayoutChoice::WideSeries, LayoutChoice::WideColumns] {
-        let config = ForecastingConfig { target: Vec::new(), division: Division { layout, ..forecast.division.clone() }, ..forecast.clone() };
+        let config =
+            ForecastingConfig { target: Vec::new(), division: Division { layout, ..forecast.division.clone() }, ..forecast.clone() };
         if let Ok(task) = Forecasting::open(path, &config) {
             use_task(&task);
             use_description(path, &task);

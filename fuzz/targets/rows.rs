@@ -128,14 +128,14 @@ fn text(deployed: &Deployed, bytes: &[u8]) {
     #[derive(Default)]
     struct Heard(Vec<u8>, Vec<Option<f64>>, usize);
     impl Listener for Heard {
-        fn token(&mut self, text: &[u8], log_probability: Option<f64>) -> Result<()> {
+        fn token(&mut self, _: u64, text: &[u8], log_probability: Option<f64>) -> Result<()> {
             assert!(log_probability.is_none_or(|x| x <= 1e-3));
             self.0.extend_from_slice(text);
             self.1.push(log_probability);
             Ok(())
         }
 
-        fn flaw(&mut self, _: Error) -> Result<()> {
+        fn flaw(&mut self, _: u64, _: Error) -> Result<()> {
             self.2 += 1;
             Ok(())
         }

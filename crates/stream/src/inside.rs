@@ -1,5 +1,7 @@
 //! What a model has inside at every step, besides what it predicts.
 
+use alloc::format;
+
 use crate::{Error, Result};
 
 /// Room for what is wanted of a model's inside; nothing is by default.
