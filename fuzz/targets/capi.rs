@@ -24,6 +24,8 @@ static FILES: LazyLock<[Vec<u8>; 3]> = LazyLock::new(|| {
         target: "c".into(),
         time: None,
         missing: Default::default(),
+        layout: Default::default(),
+        categories: Vec::new(),
         classes: vec!["a".into(), "b".into(), "d".into()],
         normalization: Normalization { mean: vec![0.0; 2], deviation: vec![1.0; 2] },
     }));
