@@ -29,7 +29,7 @@ echo "== module"
 # Vectors of 128 bits are in every browser since 2023. What does not compute is made small, and places of panics, which nobody would see, are left
 # out: an option that is not stable.
 RUSTC_BOOTSTRAP=1 RUSTFLAGS="-C target-feature=+simd128 -Z location-detail=none" \
-    CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_OPT_LEVEL=z \
+    CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 CARGO_PROFILE_RELEASE_OPT_LEVEL=z \
     cargo build --release --config 'profile.release.package.minrnn-kernels.opt-level=3' --target $wasm --target-dir "$target/wasm" \
     -p minrnn-capi --no-default-features
 
