@@ -57,12 +57,11 @@ fn shapes() -> Vec<Shape> {
 #[test]
 fn kernels_match_the_reference_on_every_level() {
     let mut random = Random(1);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("threads start");
     for cell in CELLS {
         for shape in shapes() {
             let batch = cell.batch(shape, &mut random);
             for level in Level::available() {
-                let found = pool.install(|| level.scope(|| cell.run(&batch)));
+                let found = on(2, level, || cell.run(&batch));
                 compare(level.name(), cell, &batch, &found, 1.0);
             }
         }
