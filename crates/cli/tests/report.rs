@@ -68,6 +68,11 @@ fn classes_are_shown_with_what_was_taken_for_what() {
     }
     assert!(page.contains("<figure>") && page.contains("<b>&lt;m&amp;") && page.contains("taken for"), "{page}");
     assert!(!page.contains("<b>good</b>"));
+    let note = "The score belongs to the model of before, which learned from nothing of the test part";
+    assert!(page.contains(note), "{page}");
+    let scratch = Scratch::new();
+    let columns = ["--task", "classify", "--group", "machine", "--target", "state", "--set", "refit=false"];
+    assert!(!self::page(&scratch, &table, &columns).contains(note), "one model is scored and kept");
 }
 
 #[test]

@@ -243,9 +243,13 @@ fn wide_tables_are_forecast() {
     let packed = shown(&scratch.path("wide.minrnn"));
     Finished::of(&mut minrnn(&["pack", &run, "--weights", "f32", "-o", &packed])).ok();
     assert_eq!(predict(&[&packed, "--data", &shown(&scratch.path("columns.csv"))]).ok().stdout.lines().count(), 10);
-    let gap = turned.replacen(&format!("{},", month(9)), &format!("{},?", month(9)), 1);
-    let (finished, _) = train(&scratch, "gap.csv", &gap, &args);
-    finished.refused(&["gap.csv", "line 11, column 'm0': expected a finite number, found '?14'"]);
+    for (cell, sentence) in [("?14", "expected a finite number, found '?14'"), ("?", "the cell is empty"), ("", "the cell is empty")] {
+        let gap = turned.replacen(&format!("{},14,", month(9)), &format!("{},{cell},", month(9)), 1);
+        let (finished, _) = train(&scratch, "gap.csv", &gap, &args);
+        finished.refused(&["gap.csv", &format!("line 11, column 'm0': {sentence}")]);
+    }
+    let masked = turned.replacen(&format!("{},14,", month(9)), &format!("{},,", month(9)), 1);
+    train(&scratch, "masked.csv", &masked, &[&args[..], &["--missing", "mask"]].concat()).0.ok();
     let (finished, _) = train(&scratch, "columns.csv", &turned, &[&args[..], &["--target", "m0"]].concat());
     finished.refused(&["target = m0 is for long tables"]);
     let (finished, _) = train(&scratch, "columns.csv", &turned, &[&CLASSIFY[..], &["--layout", "wide-columns"]].concat());

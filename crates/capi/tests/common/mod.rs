@@ -166,10 +166,10 @@ pub fn forked(session: *const SessionHandle) -> *mut SessionHandle {
 
 pub fn saved(session: *const SessionHandle) -> Vec<u8> {
     let mut len = 0;
-    // SAFETY: no buffer, then one of that length.
+    // SAFETY: no buffer, and room for a number.
     ok(unsafe { minrnn_session_save(session, std::ptr::null_mut(), 0, &mut len) });
     let mut bytes = vec![0; len];
-    // SAFETY: as above.
+    // SAFETY: a buffer and its length.
     ok(unsafe { minrnn_session_save(session, bytes.as_mut_ptr(), len, &mut len) });
     bytes
 }

@@ -123,6 +123,18 @@ pub(super) fn frame(reader: Box<impl Reader + ?Sized>, wanted: &Wanted) -> Resul
     filling.finish()
 }
 
+/// Checks what `tools/table_fixtures.py` writes: 300 rows of `step`, `value`, `half`, `flag` and `name`.
+#[cfg(test)]
+fn expect_fixture(frame: &Frame, name: &str) {
+    assert_eq!(frame.n_rows(), 300, "{name}");
+    for i in 0..300 {
+        let row = i as f64;
+        let expected = [row, 0.25 * row - 10.0, 0.5 * row, f64::from(u8::from(i % 3 == 0))];
+        assert!(frame.numbers.iter().map(|column| column[i]).eq(expected), "{name}, row {i}");
+        assert_eq!(frame.texts[0].rows()[i], u32::from(i / 100 == 1), "{name}, row {i}");
+    }
+}
+
 fn failed(source: io::Error) -> Error {
     Error::io("read the table", "", source)
 }

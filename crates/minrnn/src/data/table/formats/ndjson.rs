@@ -269,9 +269,12 @@ mod tests {
 
     #[test]
     fn keys_may_stand_in_any_order_and_values_may_be_missing() {
-        let frame = read(b"{\"id\": \"a\", \"x\": 1.5, \"n\": [1]}\n\n {\"x\": null, \"id\": 7}\r\n{\"id\": true, \"x\": true}").unwrap();
+        let frame =
+            read(b"{\"id\": \"a\", \"x\": 1.5, \"n\": [1]}\n\n {\"x\": null, \"id\": 7}\r\n{\"id\": true, \"x\": true}\n{\"id\": 7}")
+                .unwrap();
         assert_eq!((frame.numbers[0][0], frame.numbers[0][1].is_nan(), frame.numbers[0][2]), (1.5, true, 1.0));
-        assert_eq!(frame.texts[0].distinct(), ["a", "7", "true"]);
+        assert!(frame.numbers[0][3].is_nan(), "a key that an object lacks is a missing value, not that of the object before");
+        assert_eq!((frame.texts[0].distinct(), frame.texts[0].rows()), (&["a", "7", "true"].map(str::to_owned)[..], &[0, 1, 2, 1][..]));
         assert_eq!([0, 1, 2].map(|row| frame.places.name(row)), ["line 1", "line 3", "line 4"]);
         let dated = read(b"{\"id\":1,\"x\":2,\"ds\":\"2024-01-01\"}\n{\"id\":1,\"x\":3,\"ds\":\"2024-01-02\"}").unwrap();
         assert_eq!(dated.times.unwrap().values, [1_704_067_200_000.0, 1_704_153_600_000.0]);

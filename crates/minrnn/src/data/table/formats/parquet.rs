@@ -317,13 +317,7 @@ mod tests {
         let wanted = wanted(&["step", "value", "half", "flag"], &["name"]);
         for name in ["default", "gzip_pages_2", "plain_lz4", "delta"] {
             let frame = read(arrow(name), &wanted).unwrap_or_else(|error| panic!("{name}: {error}"));
-            assert_eq!(frame.n_rows(), 300, "{name}");
-            for i in 0..300 {
-                let row = i as f64;
-                let expected = [row, 0.25 * row - 10.0, 0.5 * row, f64::from(u8::from(i % 3 == 0))];
-                assert!(frame.numbers.iter().map(|column| column[i]).eq(expected), "{name}, row {i}");
-                assert_eq!(frame.texts[0].rows()[i], u32::from(i / 100 == 1), "{name}, row {i}");
-            }
+            super::super::expect_fixture(&frame, name);
             assert_eq!(frame.texts[0].distinct(), ["series a", "series b"]);
         }
         let sentence = read(arrow("zstd"), &wanted).unwrap_err().to_string();
