@@ -43,7 +43,7 @@ export interface Sampling {
 
 /** A trained model. Everything made of it stays usable until `free`. */
 export interface Model {
-  readonly kind: "text" | "classify" | "forecast" | "policy" | "tokens" | "values";
+  readonly kind: "text" | "classify" | "forecast" | "policy" | "tokens" | "values" | "regress";
   readonly reads: Reads;
   /** Numbers after a step: logits of tokens or classes, or values. */
   readonly outputs: number;

@@ -1,6 +1,6 @@
 // minrnn's inference runtime as an ES module: packed models in a browser, a worker or node. Types and documentation: minrnn.d.ts.
 
-const KINDS = ["", "text", "classify", "forecast", "policy", "tokens", "values"];
+const KINDS = ["", "text", "classify", "forecast", "policy", "tokens", "values", "regress"];
 const SIZES = ["vocab", "width", "outputs", "parameters", "columns", "classes", "targets", "horizon", "quantiles"];
 const SETTINGS = ["temperature", "topK", "topP", "minP", "repetitionPenalty"];
 /** How many of the latest tokens the penalty of repetition looks at, as `minrnn generate` does. */

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use minrnn::data::table::{
-    Classification, ClassificationConfig, Division, Forecasting, ForecastingConfig, Layout, LayoutChoice, Missing, Numbers, ScalingChoice,
+    ClassWeights, Division, Forecasting, ForecastingConfig, Label, Labelling, LabellingConfig, Layout, LayoutChoice, Missing, Numbers, ScalingChoice,
     Series, TableTask, TimeColumn, Wanted, read_series, read_table,
 };
 use minrnn::data::{Batch, IoKind, SequenceTask, Sequences, Tokenizer, TokenizerKind, train_tokenizer};
@@ -61,16 +61,19 @@ pub fn use_table(path: &Path) {
         validation: None,
         test: None,
     };
-    let classify = ClassificationConfig {
+    let classify = LabellingConfig {
+        label: Label::Class,
         columns: Vec::new(),
         target: "label".to_owned(),
         group: "id".to_owned(),
+        class_weights: ClassWeights::Balanced,
         division: division(Missing::Mask, false),
         like: None,
         seed: 0,
     };
     let forecast = ForecastingConfig {
         columns: Vec::new(),
+        calendar: Vec::new(),
         target: names(&["x"]),
         group: None,
         horizon: 2,
@@ -81,10 +84,11 @@ pub fn use_table(path: &Path) {
         division: division(Missing::ForwardFill, true),
         seq_len: 3,
     };
-    let unnamed = ClassificationConfig { target: String::new(), group: String::new(), ..classify.clone() };
-    let of_names = ClassificationConfig { columns: names(&["x", "label"]), target: "y".to_owned(), ..classify.clone() };
-    for config in [classify, unnamed, of_names] {
-        if let Ok(task) = Classification::open(path, config) {
+    let unnamed = LabellingConfig { target: String::new(), group: String::new(), ..classify.clone() };
+    let of_numbers = LabellingConfig { label: Label::Number, class_weights: ClassWeights::Equal, target: "y".to_owned(), ..classify.clone() };
+    let of_names = LabellingConfig { columns: names(&["x", "label"]), target: "y".to_owned(), ..classify.clone() };
+    for config in [classify, unnamed, of_numbers, of_names] {
+        if let Ok(task) = Labelling::open(path, config) {
             use_task(&task);
             use_description(path, &task);
         }

@@ -92,7 +92,7 @@ fn identity(deployed: &Deployed) -> ModelIdentity {
 /// Every row that can be read moves its sequence on, others leave no trace; predictions are probabilities.
 fn rows(table: &[u8], group: Option<&str>) {
     let task = task();
-    let Ok(mut rows) = Rows::new(table, task.columns(), group, false, task.categories()) else { return };
+    let Ok(mut rows) = Rows::new(table, task, group) else { return };
     let mut groups = Groups::new(&CLASSIFIER.model, task, MAX_GROUPS).expect("there is room");
     let mut numbers = Vec::new();
     while let Ok(Some((line, row))) = rows.advance() {

@@ -138,6 +138,7 @@ int main(int argc, char **argv)
         continue_text(model, argc > 2 ? argv[2] : "");
         break;
     case MINRNN_KIND_CLASSIFIER:
+    case MINRNN_KIND_REGRESSOR:
     case MINRNN_KIND_FORECASTER:
         answer_rows(model);
         break;

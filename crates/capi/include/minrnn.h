@@ -82,7 +82,8 @@ enum {
     MINRNN_KIND_FORECASTER = 3, /* reads rows of a table; gives the values of the next steps */
     MINRNN_KIND_POLICY = 4,     /* reads [return to go | observation | action before | time]; gives an action */
     MINRNN_KIND_TOKENS = 5,     /* reads tokens, without a tokenizer; gives logits */
-    MINRNN_KIND_VALUES = 6      /* reads numbers; gives numbers or logits of classes */
+    MINRNN_KIND_VALUES = 6,     /* reads numbers; gives numbers or logits of classes */
+    MINRNN_KIND_REGRESSOR = 7   /* reads rows of a table; gives the number of the sequence */
 };
 
 /* Sizes of a model, for minrnn_model_size(). Those that it has not are 0. */

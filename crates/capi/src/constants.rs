@@ -8,6 +8,7 @@ pub(crate) const KIND_FORECASTER: i32 = 3;
 pub(crate) const KIND_POLICY: i32 = 4;
 pub(crate) const KIND_TOKENS: i32 = 5;
 pub(crate) const KIND_VALUES: i32 = 6;
+pub(crate) const KIND_REGRESSOR: i32 = 7;
 
 // Sizes of a model.
 

@@ -49,11 +49,7 @@ impl Loaded {
             return Err(Failure::new(Status::Model, sentence));
         }
         let names = table.as_ref().map_or_else(Default::default, |table| {
-            let targets = match table {
-                TableTask::Classify(classifier) => std::slice::from_ref(&classifier.target),
-                TableTask::Forecast(forecaster) => &forecaster.target[..],
-            };
-            [table.columns(), table.classes(), targets].map(|names| names.iter().map(|name| in_c(name)).collect())
+            [table.columns(), table.classes(), table.targets()].map(|names| names.iter().map(|name| in_c(name)).collect())
         });
         Ok(Self { model, table, tokenizer, refused_tokenizer, bytes, identity: OnceLock::new(), names })
     }
@@ -79,6 +75,7 @@ impl Loaded {
     fn kind(&self) -> i32 {
         match (&self.table, &self.tokenizer, self.model.reads()) {
             (Some(TableTask::Classify(_)), ..) => KIND_CLASSIFIER,
+            (Some(TableTask::Regress(_)), ..) => KIND_REGRESSOR,
             (Some(TableTask::Forecast(_)), ..) => KIND_FORECASTER,
             (None, Some(_), _) => KIND_TEXT,
             (None, None, _) if self.model.is_policy() => KIND_POLICY,

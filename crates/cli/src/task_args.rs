@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use minrnn::data::table::{LayoutChoice, Missing};
+use minrnn::data::table::{CalendarPart, LayoutChoice, Missing};
 use minrnn::train::{DataConfig, Task, readable};
 
 use crate::failure::WrongInput;
@@ -13,6 +13,8 @@ use crate::failure::WrongInput;
 enum FileTask {
     /// The class of every sequence
     Classify,
+    /// A number of every sequence
+    Regress,
     /// The next values of every sequence
     Forecast,
     /// The action at every step of recorded episodes, from a file of trajectories
@@ -48,7 +50,8 @@ pub struct TaskArgs {
     /// Learn from the table in --data, or from its recorded episodes
     #[arg(long, value_name = "TASK")]
     task: Option<FileTask>,
-    /// The column with the class, or those to forecast, with commas between [default: one that is called class; to forecast, y or value]
+    /// The column with the class or the number of a sequence, or those to forecast, with commas between [default: one that is called class; to
+    /// forecast, y or value]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     target: Vec<String>,
     /// The column that names the sequence of a row [default: one that is called series or, to forecast, unique_id; without one and with --target,
@@ -67,6 +70,9 @@ pub struct TaskArgs {
     /// Columns of numbers to read, or of at most 64 different names, with commas between [default: classify: all others; forecast: the target]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     columns: Vec<String>,
+    /// How much sequences of each class count in training: balanced, or weights such as worn=5,broken=20 [default: all the same]
+    #[arg(long, value_name = "WEIGHTS", value_delimiter = ',')]
+    class_weights: Vec<String>,
     /// Forecast this many steps ahead [default: 1]
     #[arg(long, value_name = "N")]
     horizon: Option<usize>,
@@ -74,6 +80,9 @@ pub struct TaskArgs {
     /// months or 24 hours; without times, the last value]
     #[arg(long, value_name = "N")]
     season: Option<usize>,
+    /// Read these parts of the calendar too, from the column of times: month, quarter, day, weekday, hour
+    #[arg(long, value_name = "PARTS", value_delimiter = ',')]
+    calendar: Vec<CalendarPart>,
     /// Forecast these quantiles of every value, rising, with 0.5 among them [default: 0.1,0.5,0.9]
     #[arg(long, value_name = "LEVELS", value_delimiter = ',')]
     quantiles: Vec<f64>,
@@ -90,6 +99,7 @@ impl TaskArgs {
     pub fn experiment(&self) -> Option<&'static str> {
         self.task.map(|task| match task {
             FileTask::Classify => "classify",
+            FileTask::Regress => "regress",
             FileTask::Forecast => "forecast",
             FileTask::Policy => "policy",
         })
@@ -99,6 +109,7 @@ impl TaskArgs {
     pub fn apply(&self, data: &mut DataConfig) -> anyhow::Result<()> {
         match self.task {
             Some(FileTask::Classify) => data.task = Task::Classify,
+            Some(FileTask::Regress) => data.task = Task::Regress,
             Some(FileTask::Forecast) => data.task = Task::Forecast,
             Some(FileTask::Policy) => data.task = Task::Policy,
             None => {}
@@ -111,14 +122,16 @@ impl TaskArgs {
                 ("--layout", self.layout.is_some()),
                 ("--missing", self.missing.is_some()),
                 ("--columns", !self.columns.is_empty()),
+                ("--class-weights", !self.class_weights.is_empty()),
                 ("--horizon", self.horizon.is_some()),
                 ("--season", self.season.is_some()),
+                ("--calendar", !self.calendar.is_empty()),
                 ("--quantiles", !self.quantiles.is_empty()),
                 ("--test", self.test.is_some()),
                 ("--validation", self.validation.is_some()),
             ];
             return match given.iter().find(|(_, is_given)| *is_given) {
-                Some((flag, _)) => Err(WrongInput(format!("{flag} is about tables; add --task classify or --task forecast")).into()),
+                Some((flag, _)) => Err(WrongInput(format!("{flag} is about tables; add --task classify, regress or forecast")).into()),
                 None => Ok(()),
             };
         }
@@ -127,6 +140,9 @@ impl TaskArgs {
         }
         if !self.columns.is_empty() {
             data.table.columns.clone_from(&self.columns);
+        }
+        if !self.class_weights.is_empty() {
+            data.table.class_weights.clone_from(&self.class_weights);
         }
         if let Some(layout) = self.layout {
             data.table.layout = match layout {
@@ -147,6 +163,9 @@ impl TaskArgs {
         }
         if let Some(group) = &self.group {
             data.table.group.clone_from(group);
+        }
+        if !self.calendar.is_empty() {
+            data.forecast.calendar.clone_from(&self.calendar);
         }
         if !self.quantiles.is_empty() {
             data.forecast.quantiles.clone_from(&self.quantiles);

@@ -117,7 +117,7 @@ pub fn table_task_of(files: &CheckpointFiles, config: &ModelConfig) -> Result<Op
     let Some(text) = files.find(TASK_FILE, MAX_TASK_BYTES)? else { return Ok(None) };
     let refused = |problem: String| Error::malformed(&path, problem);
     let value: serde_json::Value = serde_json::from_slice(&text).map_err(|error| refused(format!("it is not JSON: {error}")))?;
-    if !["classify", "forecast"].map(Some).contains(&value["task"].as_str()) {
+    if !TableTask::is_described_by(&value) {
         return Ok(None);
     }
     let task = TableTask::from_json(value, config.input_width, config.outputs()).map_err(|error| refused(error.to_string()))?;

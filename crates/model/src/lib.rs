@@ -52,7 +52,7 @@ pub use packed::{PackedFile, Section, TensorEntry};
 pub use spec::{MixerSpec, Role, Setting, TensorSpec, Tensors};
 pub use table::{
     Category, Classifier, FILLED, Forecaster, History, Layout, MAX_CATEGORIES, MAX_DEVIATIONS, MAX_REACH, Missing, Normalization,
-    Prediction, Scale, Scaling, TableTask, Transform, UNSEEN,
+    Prediction, Regressor, Scale, Scaling, TableTask, Transform, UNSEEN,
 };
 #[cfg(feature = "bpe")]
 pub use tokenizer::Bpe;

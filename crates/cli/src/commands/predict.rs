@@ -151,7 +151,7 @@ impl Predictor {
     }
 }
 
-/// One row for each sequence with its likeliest class and all probabilities, or one row for each step ahead of each sequence.
+/// One row for each sequence with its likeliest class and all probabilities or with its number, or one row for each step ahead of each sequence.
 fn as_csv(task: &TableTask, series: &[Series], predictions: &[Prediction]) -> String {
     let mut table = String::new();
     let mut row = |cells: &[&str]| {
@@ -164,6 +164,7 @@ fn as_csv(task: &TableTask, series: &[Series], predictions: &[Prediction]) -> St
             let header: Vec<&str> = [&classifier.group, &classifier.target].into_iter().chain(&shares).map(String::as_str).collect();
             row(&header);
         }
+        TableTask::Regress(regressor) => row(&[&regressor.group, &regressor.target]),
         TableTask::Forecast(forecaster) => {
             let step = "step".to_owned();
             let names: Vec<String> = forecaster.value_names().into_iter().map(|(name, _)| name).collect();
@@ -180,6 +181,7 @@ fn as_csv(task: &TableTask, series: &[Series], predictions: &[Prediction]) -> St
                 let cells = [series.name.as_str(), &classifier.classes[likeliest]];
                 row(&cells.into_iter().chain(shown.iter().map(String::as_str)).collect::<Vec<_>>());
             }
+            (TableTask::Regress(_), Prediction::Values(values)) => row(&[&series.name, &values[0].to_string()]),
             (TableTask::Forecast(forecaster), Prediction::Values(values)) => {
                 let places: Vec<usize> = forecaster.value_names().into_iter().map(|(_, place)| place).collect();
                 let times = series.next_times(forecaster.horizon).unwrap_or_default();

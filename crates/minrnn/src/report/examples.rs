@@ -1,4 +1,4 @@
-//! Single sequences: the classes that were missed most surely, and forecasts beside what came.
+//! Single sequences: those whose class or number was missed most, and forecasts beside what came.
 
 use super::chart::{Chart, range};
 use super::escaped;
@@ -7,20 +7,29 @@ use crate::data::table::Example;
 /// Sequences of either kind that are shown.
 const MOST: usize = 12;
 
-/// Sequences of which another class was held more likely than their own.
-pub(super) fn classified(examples: &[Example]) -> String {
+/// Sequences of which another class was held more likely than their own, or whose number is far from the one predicted.
+pub(super) fn labelled(examples: &[Example]) -> String {
     let figures = examples.iter().filter_map(|example| match example {
         Example::Classified { name, class, predicted, probability, values } => {
-            let points: Vec<(f64, f64)> = values.iter().enumerate().map(|(at, &y)| (at as f64, y)).collect();
-            let mut chart = Chart::new([420.0, 150.0], 0.0..values.len().saturating_sub(1) as f64, range(values.iter().copied()));
-            chart.line("model", &points);
-            let [name, class, predicted] = [name, class, predicted].map(|text| escaped(text));
-            let words = format!("<b>{name}</b> is {class}, taken for {predicted} with {:.0} %", 100.0 * probability);
-            Some(format!("<figure>\n{}<figcaption>{words}</figcaption>\n</figure>\n", chart.svg("step", &format!("The sequence {name}"))))
+            let [shown, class, predicted] = [name, class, predicted].map(|text| escaped(text));
+            let words = format!("<b>{shown}</b> is {class}, taken for {predicted} with {:.0} %", 100.0 * probability);
+            Some(sequence(name, values, &words))
+        }
+        Example::Measured { name, number, predicted, values } => {
+            let words = format!("<b>{}</b> is {number}, predicted {predicted:.6}", escaped(name));
+            Some(sequence(name, values, &words))
         }
         Example::Forecast { .. } => None,
     });
     pictures("", figures.take(MOST).collect())
+}
+
+/// The first column of a sequence, with `words` below.
+fn sequence(name: &str, values: &[f64], words: &str) -> String {
+    let points: Vec<(f64, f64)> = values.iter().enumerate().map(|(at, &y)| (at as f64, y)).collect();
+    let mut chart = Chart::new([420.0, 150.0], 0.0..values.len().saturating_sub(1) as f64, range(values.iter().copied()));
+    chart.line("model", &points);
+    format!("<figure>\n{}<figcaption>{words}</figcaption>\n</figure>\n", chart.svg("step", &format!("The sequence {}", escaped(name))))
 }
 
 /// Forecasts from the end of the history, with what came.
@@ -49,7 +58,7 @@ pub(super) fn forecast(examples: &[Example]) -> String {
                 chart.svg("step", &format!("A forecast of {target}"))
             ))
         }
-        Example::Classified { .. } => None,
+        Example::Classified { .. } | Example::Measured { .. } => None,
     });
     let keys = [("key-past", "before"), ("key-came", "what came"), ("", "forecast"), ("key-band", "its interval")];
     let legend: String = keys.iter().map(|(key, words)| format!("<span><i class=\"{key}\"></i>{words}</span>")).collect();

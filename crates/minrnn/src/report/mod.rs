@@ -113,7 +113,7 @@ impl Report<'_> {
         body += &section("Result", scores::measures(self.measures) + &paragraphs(&self.notes));
         body += &section("Classes", self.confusion.map_or_else(String::new, scores::confusion));
         body += &section("Learning", curves::curves(self.records, self.refit_at, self.loss));
-        body += &section("Where it was most wrong", examples::classified(self.examples));
+        body += &section("Where it was most wrong", examples::labelled(self.examples));
         body += &section("Forecasts and what came", examples::forecast(self.examples));
         let settings = format!("<details>\n<summary>All settings</summary>\n<pre>{}</pre>\n</details>\n", escaped(self.experiment.trim()));
         body += &section("Settings", settings);

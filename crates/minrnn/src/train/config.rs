@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::check::require;
-use super::data_config::{DataConfig, TableConfig, Task, WindowSampling};
+use super::data_config::{DataConfig, ForecastConfig, TableConfig, Task, WindowSampling};
 use super::presets::{READINGS, preset};
 use super::settings::{overlay_section, parse_setting, suggestion};
 use super::train_config::TrainConfig;
+use crate::data::table::CalendarPart;
 use crate::memory::Size;
 use crate::{Error, Result};
 
@@ -352,9 +353,11 @@ fn to_table(experiment: &Experiment) -> Result<Table> {
 
 /// The sections with every key that may stand in them, optional ones included.
 fn known_keys() -> Result<Table> {
-    let table = TableConfig { validation: Some("file".into()), test: Some("file".into()), ..Default::default() };
+    let class_weights = vec!["balanced".to_owned()];
+    let table = TableConfig { validation: Some("file".into()), test: Some("file".into()), class_weights, ..Default::default() };
+    let forecast = ForecastConfig { calendar: vec![CalendarPart::default()], ..Default::default() };
     let corpus = Some(super::data_config::Corpus::TinyShakespeare);
-    let data = DataConfig { path: Some("file".into()), corpus, table, ..Default::default() };
+    let data = DataConfig { path: Some("file".into()), corpus, table, forecast, ..Default::default() };
     let train = TrainConfig { memory_limit: Some(Size(1)), eval_seed: Some(0), from: Some("run".into()), ..Default::default() };
     let mut table = to_table(&Experiment { data, train, ..Default::default() })?;
     table.remove("description");

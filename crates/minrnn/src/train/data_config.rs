@@ -55,6 +55,8 @@ tasks! {
     Image = "image" in image,
     /// A class for every sequence of a table.
     Classify = "classify" in classify,
+    /// A number for every sequence of a table.
+    Regress = "regress" in regress,
     /// The next values of every sequence of a table.
     Forecast = "forecast" in forecast,
     /// The recorded action at every step of an episode, given the return still to be earned.
@@ -170,7 +172,7 @@ pub struct DataConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub corpus: Option<Corpus>,
     /// Share of the text, from its start, that is trained on; the rest is the test part. Of tables it is the share of the sequences
-    /// (`classify`) or of every sequence from its start (`forecast`); the rest is tested with, and half of it
+    /// (`classify`, `regress`) or of every sequence from its start (`forecast`); the rest is tested with, and half of it
     /// validated with where `train.keep` is `best`. Default 0.9.
     pub train_fraction: f64,
     /// Associative recall and nearest-neighbour search: examples of a fixed training set; 0 makes a new one for every row. Default 0.

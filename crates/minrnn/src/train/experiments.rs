@@ -27,6 +27,7 @@ built_in! {
     "shakespeare-transformer",
     "text",
     "classify",
+    "regress",
     "forecast",
     "policy",
 }

@@ -94,6 +94,7 @@ impl Start {
     fn predicts_the_same(&self, own: Option<&TableTask>) -> Result<bool> {
         Ok(match (self.table_task()?, own) {
             (Some(TableTask::Classify(task)), Some(TableTask::Classify(own))) => task.classes == own.classes,
+            (Some(TableTask::Regress(task)), Some(TableTask::Regress(own))) => task.target == own.target,
             (Some(TableTask::Forecast(task)), Some(TableTask::Forecast(own))) => {
                 task.quantiles == own.quantiles && task.value_names() == own.value_names()
             }

@@ -9,7 +9,7 @@ use super::data_config::WindowSampling;
 use super::evaluate::Evaluation;
 use super::start::Start;
 use crate::checkpoint::TOKENIZER_FILE;
-use crate::data::table::{Classification, Comparison, Forecasting, TableTask};
+use crate::data::table::{Comparison, Forecasting, Labelling, TableTask};
 use crate::data::{
     BatchSource, EvaluationSet, Extent, FixedBatches, FullPass, IoKind, RandomWindows, SequenceTask, StatefulStream, TextData, TextPart,
     TokenFile, Tokenizer, encode_text, expect_lasting, text_sha256, train_tokenizer,
@@ -122,7 +122,7 @@ impl Data {
     /// When the table cannot be read or has classes that the model does not know.
     pub fn unseen_table(path: &Path, task: &TableTask) -> Result<Self> {
         Ok(Self::Task(match task {
-            TableTask::Classify(classifier) => Box::new(Classification::unseen(path, classifier)?),
+            TableTask::Classify(_) | TableTask::Regress(_) => Box::new(Labelling::unseen(path, task)?),
             TableTask::Forecast(forecaster) => Box::new(Forecasting::unseen(path, forecaster)?),
         }))
     }

@@ -2,16 +2,22 @@
 //! packed file.
 
 mod category;
+mod classifier;
+mod forecaster;
 mod history;
 mod layout;
 mod normalization;
+mod regressor;
 mod scaling;
 mod surprise;
 
 pub use category::{Category, MAX_CATEGORIES, UNSEEN};
+pub use classifier::Classifier;
+pub use forecaster::Forecaster;
 pub use history::History;
 pub use layout::Layout;
 pub use normalization::{MAX_DEVIATIONS, Normalization};
+pub use regressor::Regressor;
 pub use scaling::{FILLED, MAX_REACH, Missing, Scale, Scaling, Transform};
 
 use alloc::{format, string::String, vec::Vec};
@@ -20,87 +26,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
-/// Most output numbers that are believed.
-const MAX_OUTPUTS: usize = 1 << 24;
-
 /// A model's task on tables.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "task", rename_all = "kebab-case")]
 pub enum TableTask {
     /// A class for every sequence.
     Classify(Classifier),
+    /// A number for every sequence.
+    Regress(Regressor),
     /// The next values of every sequence.
     Forecast(Forecaster),
-}
-
-/// How to classify.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Classifier {
-    /// Columns that are read.
-    pub columns: Vec<String>,
-    /// The column that names the sequence of a row.
-    pub group: String,
-    /// The column with the class.
-    pub target: String,
-    /// The column that tells when a row was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time: Option<String>,
-    /// Names of the classes, in the order of the model's outputs.
-    pub classes: Vec<String>,
-    /// Means and deviations of `columns`.
-    pub normalization: Normalization,
-    /// What is done with numbers that are missing.
-    #[serde(default, skip_serializing_if = "Missing::is_error")]
-    pub missing: Missing,
-    /// How the series lie in a table that does not have these columns.
-    #[serde(default, skip_serializing_if = "Layout::is_long")]
-    pub layout: Layout,
-    /// Those of `columns` that hold names.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub categories: Vec<Category>,
-}
-
-/// How to forecast.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Forecaster {
-    /// Columns that are read.
-    pub columns: Vec<String>,
-    /// The column that names the sequence of a row.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub group: Option<String>,
-    /// Columns that are forecast.
-    pub target: Vec<String>,
-    /// The column that tells when a row was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time: Option<String>,
-    /// Steps ahead, H.
-    pub horizon: usize,
-    /// Steps of a season of the naive forecast; 0: the last value.
-    pub season: usize,
-    /// Means and deviations of `columns`.
-    pub normalization: Normalization,
-    /// Means and deviations of `target`.
-    pub target_normalization: Normalization,
-    /// What numbers are seen relative to. With a level, the normalisations are those of numbers relative to it, with means of 0.
-    #[serde(default, skip_serializing_if = "Scaling::is_standard")]
-    pub scaling: Scaling,
-    /// What is done with numbers that are missing.
-    #[serde(default, skip_serializing_if = "Missing::is_error")]
-    pub missing: Missing,
-    /// How the series lie in a table that does not have these columns.
-    #[serde(default, skip_serializing_if = "Layout::is_long")]
-    pub layout: Layout,
-    /// Those of `columns` that hold names.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub categories: Vec<Category>,
-    /// With a level, means and deviations of `columns` as they stand in the table: what lies far from them is not believed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub of_table: Option<Normalization>,
-    /// The quantiles that are predicted of every value, rising, the median among them; none: the mean alone.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub quantiles: Vec<f64>,
 }
 
 /// What is predicted for a sequence.
@@ -108,11 +43,16 @@ pub struct Forecaster {
 pub enum Prediction {
     /// The probability of each class.
     Classes(Vec<f64>),
-    /// The values of the next steps, row-major `[H, columns, Q]`: Q quantiles of each, or its mean alone.
+    /// The values of the next steps, row-major `[H, columns, Q]`: Q quantiles of each, or its mean alone; of a sequence's number, that one.
     Values(Vec<f64>),
 }
 
 impl TableTask {
+    /// Whether `json` describes a task on tables, whatever else is in it.
+    pub fn is_described_by(json: &serde_json::Value) -> bool {
+        ["classify", "regress", "forecast"].map(Some).contains(&json["task"].as_str())
+    }
+
     /// Reads the description in `json`, for a model that reads `n_inputs` numbers and predicts `n_outputs`.
     ///
     /// # Errors
@@ -145,6 +85,7 @@ impl TableTask {
         }
         let fits = match &task {
             Self::Classify(classifier) => classifier.classes.len() == n_outputs,
+            Self::Regress(regressor) => regressor.fits(n_outputs),
             Self::Forecast(forecaster) => forecaster.fits(n_outputs),
         };
         if fits { Ok(task) } else { refused(format!("expected what {n_outputs} outputs stand for")) }
@@ -153,8 +94,8 @@ impl TableTask {
     /// What numbers are seen relative to.
     pub fn scaling(&self) -> &Scaling {
         match self {
-            Self::Classify(_) => &Scaling::Standard,
             Self::Forecast(forecaster) => &forecaster.scaling,
+            Self::Classify(_) | Self::Regress(_) => &Scaling::Standard,
         }
     }
 
@@ -173,6 +114,7 @@ impl TableTask {
     pub fn missing(&self) -> Missing {
         match self {
             Self::Classify(classifier) => classifier.missing,
+            Self::Regress(regressor) => regressor.missing,
             Self::Forecast(forecaster) => forecaster.missing,
         }
     }
@@ -181,6 +123,7 @@ impl TableTask {
     pub fn layout(&self) -> Layout {
         match self {
             Self::Classify(classifier) => classifier.layout,
+            Self::Regress(regressor) => regressor.layout,
             Self::Forecast(forecaster) => forecaster.layout,
         }
     }
@@ -189,6 +132,7 @@ impl TableTask {
     pub fn categories(&self) -> &[Category] {
         match self {
             Self::Classify(classifier) => &classifier.categories,
+            Self::Regress(regressor) => &regressor.categories,
             Self::Forecast(forecaster) => &forecaster.categories,
         }
     }
@@ -223,6 +167,7 @@ impl TableTask {
     pub fn numbers_per_step(&self) -> usize {
         match self {
             Self::Classify(classifier) => classifier.classes.len(),
+            Self::Regress(_) => 1,
             Self::Forecast(forecaster) => forecaster.target.len() * forecaster.n_quantiles(),
         }
     }
@@ -250,7 +195,7 @@ impl TableTask {
                 let found = known(last);
                 numbers.iter_mut().enumerate().for_each(|(name, x)| *x = f32::from(u8::from(found == Some(name as f64))));
             } else {
-                let scale = scale(scaling, self.normalization(), [column; 2], recent, width, self.of_table());
+                let scale = scaling::scale(scaling, self.normalization(), [column; 2], recent, width, self.of_table());
                 let lags = [0].iter().chain(scaling.lags());
                 numbers.iter_mut().zip(lags).for_each(|(x, &lag)| *x = known(last.saturating_sub(lag)).map_or(0.0, |x| scale.apply(x)));
             }
@@ -262,6 +207,7 @@ impl TableTask {
     pub fn columns(&self) -> &[String] {
         match self {
             Self::Classify(classifier) => &classifier.columns,
+            Self::Regress(regressor) => &regressor.columns,
             Self::Forecast(forecaster) => &forecaster.columns,
         }
     }
@@ -270,6 +216,7 @@ impl TableTask {
     pub fn group(&self) -> Option<&str> {
         match self {
             Self::Classify(classifier) => Some(&classifier.group),
+            Self::Regress(regressor) => Some(&regressor.group),
             Self::Forecast(forecaster) => forecaster.group.as_deref(),
         }
     }
@@ -278,15 +225,25 @@ impl TableTask {
     pub fn time(&self) -> Option<&str> {
         match self {
             Self::Classify(classifier) => classifier.time.as_deref(),
+            Self::Regress(regressor) => regressor.time.as_deref(),
             Self::Forecast(forecaster) => forecaster.time.as_deref(),
         }
     }
 
-    /// Names of the classes, in the order of the model's outputs; none where values are forecast.
+    /// The columns with what is predicted: the class or number of a sequence, or the values that are forecast.
+    pub fn targets(&self) -> &[String] {
+        match self {
+            Self::Classify(classifier) => core::slice::from_ref(&classifier.target),
+            Self::Regress(regressor) => core::slice::from_ref(&regressor.target),
+            Self::Forecast(forecaster) => &forecaster.target,
+        }
+    }
+
+    /// Names of the classes, in the order of the model's outputs; none where numbers are predicted.
     pub fn classes(&self) -> &[String] {
         match self {
             Self::Classify(classifier) => &classifier.classes,
-            Self::Forecast(_) => &[],
+            Self::Regress(_) | Self::Forecast(_) => &[],
         }
     }
 
@@ -294,12 +251,13 @@ impl TableTask {
     pub fn normalization(&self) -> &Normalization {
         match self {
             Self::Classify(classifier) => &classifier.normalization,
+            Self::Regress(regressor) => &regressor.normalization,
             Self::Forecast(forecaster) => &forecaster.normalization,
         }
     }
 
-    /// The meaning of the model's outputs after a step: the probability of each class, or the values of the next steps in the table's units,
-    /// quantiles in rising order. `recent` are the rows that [`show`](Self::show) was given there.
+    /// The meaning of the model's outputs after a step: the probability of each class, the number of the sequence, or the values of the next steps in
+    /// the table's units, quantiles in rising order. `recent` are the rows that [`show`](Self::show) was given there.
     ///
     /// # Panics
     /// When `recent` has no row and numbers are seen relative to a level.
@@ -308,7 +266,7 @@ impl TableTask {
         self.predict_into(recent, outputs, &mut numbers);
         match self {
             Self::Classify(_) => Prediction::Classes(numbers),
-            Self::Forecast(_) => Prediction::Values(numbers),
+            Self::Regress(_) | Self::Forecast(_) => Prediction::Values(numbers),
         }
     }
 
@@ -329,7 +287,8 @@ impl TableTask {
         let first = numbers.len();
         numbers.resize(first + outputs.len(), 0.0);
         match self {
-            Self::Classify(_) => softmax(outputs, &mut numbers[first..]),
+            Self::Classify(_) => classifier::softmax(outputs, &mut numbers[first..]),
+            Self::Regress(regressor) => regressor.restore(outputs, &mut numbers[first..]),
             Self::Forecast(forecaster) => forecaster.restore(recent, outputs, &mut numbers[first..]),
         }
     }
@@ -362,97 +321,11 @@ impl TableTask {
     }
 }
 
-/// How the numbers of `column` of the rows `recent` are seen, those of column `at` of `normalization`; `usual` are the columns of the table.
-fn scale(
-    scaling: &Scaling,
-    normalization: &Normalization,
-    [at, column]: [usize; 2],
-    recent: &[f64],
-    width: usize,
-    usual: &Normalization,
-) -> Scale {
-    let (mean, deviation) = (normalization.mean[at], normalization.deviation[at]);
-    match scaling.level(recent, width, column, usual.mean[column]) {
-        None => Scale { transform: Transform::Identity, center: mean, unit: deviation },
-        Some(level) => Scale { center: level.center + mean * level.unit, unit: level.unit * deviation, ..level },
-    }
-}
-
-impl Forecaster {
-    /// Numbers that are predicted of every value: Q quantiles, or 1, the mean.
-    pub fn n_quantiles(&self) -> usize {
-        self.quantiles.len().max(1)
-    }
-
-    /// Which of them is the point forecast: the median, or the mean.
-    pub fn point(&self) -> usize {
-        self.quantiles.iter().position(|&level| level == 0.5).unwrap_or(0)
-    }
-
-    /// Names of the numbers of a forecast at one step, of all targets in turn: the point forecast has that of its target, other quantiles have their
-    /// level behind it; with the place of each among the `[columns, Q]` numbers of the step.
-    pub fn value_names(&self) -> Vec<(String, usize)> {
-        let of_target = |(target, name): (usize, &String)| {
-            let first = target * self.n_quantiles();
-            let others = self.quantiles.iter().enumerate().filter(|&(at, _)| at != self.point());
-            let others = others.map(|(at, level)| (format!("{name} q{level}"), first + at));
-            [(name.clone(), first + self.point())].into_iter().chain(others.collect::<Vec<_>>())
-        };
-        self.target.iter().enumerate().flat_map(of_target).collect()
-    }
-
-    /// How the numbers of a target are seen after the rows `recent`, `[n, columns]`.
-    ///
-    /// # Panics
-    /// When `recent` has no row and numbers are seen relative to a level.
-    pub fn target_scale(&self, target: usize, recent: &[f64]) -> Scale {
-        let column =
-            || self.columns.iter().position(|name| *name == self.target[target]).expect("a level is that of a column that is read");
-        let column = if self.scaling.is_standard() { 0 } else { column() };
-        let usual = self.of_table.as_ref().unwrap_or(&self.normalization);
-        scale(&self.scaling, &self.target_normalization, [target, column], recent, self.columns.len(), usual)
-    }
-
-    fn restore(&self, recent: &[f64], outputs: &[f32], numbers: &mut [f64]) {
-        let (n_targets, n_quantiles) = (self.target.len(), self.n_quantiles());
-        for target in 0..n_targets {
-            let scale = self.target_scale(target, recent);
-            let of_target = |row: usize| (row * n_targets + target) * n_quantiles;
-            for at in (0..self.horizon).map(of_target) {
-                let values = &mut numbers[at..at + n_quantiles];
-                values.iter_mut().zip(&outputs[at..]).for_each(|(value, &x)| *value = scale.restore(x));
-                // Quantiles that cross are put in order (Chernozhukov, Fernández-Val and Galichon 2010, section 2).
-                values.sort_unstable_by(f64::total_cmp);
-            }
-        }
-    }
-
-    fn fits(&self, n_outputs: usize) -> bool {
-        let Self { horizon, target, target_normalization, quantiles, .. } = self;
-        let outputs = horizon.checked_mul(target.len()).and_then(|values| values.checked_mul(self.n_quantiles()));
-        let holds_names = |name: &String| self.categories.iter().any(|category| self.columns.get(category.column) == Some(name));
-        let is_rising = quantiles.windows(2).all(|pair| pair[0] < pair[1]) && quantiles.iter().all(|level| *level > 0.0 && *level < 1.0);
-        outputs.filter(|&outputs| outputs > 0 && outputs <= MAX_OUTPUTS) == Some(n_outputs)
-            && target_normalization.is_usable()
-            && target_normalization.width() == target.len()
-            && !target.iter().any(holds_names)
-            && (self.scaling.is_standard() || self.of_table.is_some() && target.iter().all(|name| self.columns.contains(name)))
-            && (quantiles.is_empty() || is_rising && quantiles.contains(&0.5))
-    }
-}
-
 /// The first name that is among `names` for the second time.
 fn twice(names: &[String]) -> Option<&String> {
     let mut sorted: Vec<&String> = names.iter().collect();
     sorted.sort_unstable();
     sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[1])
-}
-
-fn softmax(logits: &[f32], shares: &mut [f64]) {
-    let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    shares.iter_mut().zip(logits).for_each(|(share, &logit)| *share = libm::exp(f64::from(logit - largest)));
-    let sum: f64 = shares.iter().sum();
-    shares.iter_mut().for_each(|share| *share /= sum);
 }
 
 #[cfg(test)]
@@ -473,6 +346,36 @@ mod tests {
             layout: Layout::Long,
             categories: Vec::new(),
         })
+    }
+
+    fn regressor() -> TableTask {
+        let TableTask::Classify(Classifier { columns, group, normalization, .. }) = classifier() else { panic!() };
+        TableTask::Regress(Regressor {
+            columns,
+            group,
+            target: "life".into(),
+            time: None,
+            normalization,
+            target_normalization: Normalization { mean: vec![100.0], deviation: vec![20.0] },
+            missing: Missing::Error,
+            layout: Layout::Long,
+            categories: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn a_number_of_a_sequence_is_in_the_units_of_the_table() {
+        let task = regressor();
+        assert_eq!((task.n_inputs(), task.numbers_per_step(), task.targets(), task.group()), (2, 1, &["life".into()][..], Some("machine")));
+        assert_eq!(task.prediction(&[1.0, 2.0], &[-1.5]), Prediction::Values(vec![70.0]));
+        let json = serde_json::to_string(&task).unwrap();
+        assert!(TableTask::is_described_by(&serde_json::from_str(&json).unwrap()));
+        assert_eq!(TableTask::from_bytes(json.as_bytes(), 2, 1).unwrap(), task);
+        assert!(TableTask::from_bytes(json.as_bytes(), 2, 2).is_err() && TableTask::from_bytes(json.as_bytes(), 1, 1).is_err());
+        for (from, to) in [("[20.0]", "[0.0]"), ("[20.0]", "[20.0,1.0]"), ("[100.0]", "[]"), ("\"life\"", "\"x\""), ("regress", "guess")] {
+            assert!(json.contains(from), "{json}");
+            assert!(TableTask::from_bytes(json.replace(from, to).as_bytes(), 2, 1).is_err(), "{from} {to}");
+        }
     }
 
     fn forecaster() -> TableTask {

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use super::Normalization;
 use super::normalization::MAX_DEVIATIONS;
 
 /// Most steps that a level or a lag looks back.
@@ -194,5 +195,20 @@ impl Scale {
     /// The number that the model sees as `x`.
     pub fn restore(&self, x: f32) -> f64 {
         self.transform.restore(f64::from(x) * self.unit + self.center)
+    }
+}
+/// How the numbers of `column` of the rows `recent` are seen, those of column `at` of `normalization`; `usual` are the columns of the table.
+pub(super) fn scale(
+    scaling: &Scaling,
+    normalization: &Normalization,
+    [at, column]: [usize; 2],
+    recent: &[f64],
+    width: usize,
+    usual: &Normalization,
+) -> Scale {
+    let (mean, deviation) = (normalization.mean[at], normalization.deviation[at]);
+    match scaling.level(recent, width, column, usual.mean[column]) {
+        None => Scale { transform: Transform::Identity, center: mean, unit: deviation },
+        Some(level) => Scale { center: level.center + mean * level.unit, unit: level.unit * deviation, ..level },
     }
 }

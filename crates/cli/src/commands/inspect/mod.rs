@@ -18,7 +18,7 @@ use minrnn::data::Tokenizer;
 use minrnn::data::offline_rl::StepEncoding;
 use minrnn::deployed::Deployed;
 use minrnn::train::{EXPERIMENT_FILE, Experiment, Pointer, ResolvedModel, checkpoint, experiments, find_checkpoint};
-use minrnn_model::{CheckpointConfig, CheckpointFiles, Classifier, Forecaster, Missing, ModelConfig, TableTask, Weights};
+use minrnn_model::{CheckpointConfig, CheckpointFiles, Classifier, Forecaster, Missing, ModelConfig, Regressor, TableTask, Weights};
 use minrnn_stream::PackedModel;
 use serde_json::{Map, Value};
 
@@ -184,6 +184,9 @@ fn columns(table: &TableTask) -> Vec<(String, String)> {
     match table {
         TableTask::Classify(Classifier { target, classes, .. }) => {
             rows.push(("predicts".to_owned(), format!("{}, one of {}", shown(target), listed(classes))));
+        }
+        TableTask::Regress(Regressor { target, .. }) => {
+            rows.push(("predicts".to_owned(), format!("{}, a number of each sequence", shown(target))));
         }
         TableTask::Forecast(Forecaster { target, horizon, season, quantiles, .. }) => {
             rows.push(("predicts".to_owned(), format!("{}, {horizon} steps ahead", listed(target))));

@@ -71,8 +71,8 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         (Some(TableTask::Forecast(_)), _) => {
             return refused("it forecasts one number alone, which tells nothing of how far is far; train it with --quantiles 0.1,0.5,0.9");
         }
-        (Some(TableTask::Classify(_)), _) => {
-            return refused("it classifies whole sequences and expects nothing of a row; give a model of minrnn train --task forecast");
+        (Some(TableTask::Classify(_) | TableTask::Regress(_)), _) => {
+            return refused("it labels whole sequences and expects nothing of a row; give a model of minrnn train --task forecast");
         }
         (None, Some(tokenizer)) => text::score(args, &deployed, tokenizer, stop)?,
         (None, None) => return refused("it was trained neither to forecast a table nor on text; give a model of minrnn train --data"),

@@ -50,7 +50,7 @@ struct Answers<'a> {
 impl Answers<'_> {
     fn write(&self, groups: &mut Groups<'_>, input: Arriving) -> anyhow::Result<()> {
         let Self { args, task, group, out, stop } = *self;
-        let mut rows = Rows::new(input, task.columns(), group, !task.missing().is_error(), task.categories())?;
+        let mut rows = Rows::new(input, task, group)?;
         let mut writer = Writer::new(task, group, args.json);
         let (mut numbers, mut told) = (Vec::new(), false);
         if !args.json && !goes_on(out.borrow_mut().write_all(writer.header().as_bytes()))? {
@@ -110,6 +110,7 @@ impl<'a> Writer<'a> {
     fn new(task: &'a TableTask, group: Option<&'a str>, json: bool) -> Self {
         let (names, places): (Vec<String>, Vec<usize>) = match task {
             TableTask::Classify(classifier) => (classifier.classes.clone(), Vec::new()),
+            TableTask::Regress(regressor) => (vec![regressor.target.clone()], vec![0]),
             TableTask::Forecast(forecaster) => forecaster.value_names().into_iter().unzip(),
         };
         let shown = |name: &String| if json { in_json(name) } else { quoted(name) };
@@ -125,6 +126,7 @@ impl<'a> Writer<'a> {
                 cells.push(quoted(&classifier.target));
                 cells.extend(classifier.classes.iter().map(|class| quoted(&format!("probability of {class}"))));
             }
+            TableTask::Regress(regressor) => cells.push(quoted(&regressor.target)),
             TableTask::Forecast(forecaster) => {
                 let names = forecaster.value_names();
                 for ahead in 1..=forecaster.horizon {
@@ -174,6 +176,8 @@ impl<'a> Writer<'a> {
             let _ = write!(text, ",\"class\":{},\"probabilities\":{{", names[likeliest(numbers)]);
             let each = names.iter().zip(numbers).enumerate();
             each.for_each(|(at, (name, share))| _ = write!(text, "{}{name}:{share:.6}", if at > 0 { "," } else { "" }));
+        } else if let TableTask::Regress(_) = self.task {
+            let _ = write!(text, ",\"predicted\":{{{}:{}", names[0], numbers[0]);
         } else {
             text.push_str(",\"forecast\":{");
             for (column, name) in names.iter().enumerate() {

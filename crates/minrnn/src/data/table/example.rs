@@ -1,5 +1,7 @@
 //! Single sequences of a test part, for whoever wants to see where a model is wrong.
 
+use super::series::Series;
+
 /// Examples of a kind that are kept, at most.
 pub(super) const MOST: usize = 12;
 /// Steps of a sequence that are kept to be looked at, at most.
@@ -21,6 +23,17 @@ pub enum Example {
         /// Its first column, every n-th step where there are many.
         values: Vec<f64>,
     },
+    /// One and the number that was predicted for it.
+    Measured {
+        /// The sequence.
+        name: String,
+        /// Its number.
+        number: f64,
+        /// The one that was predicted.
+        predicted: f64,
+        /// Its first column, every n-th step where there are many.
+        values: Vec<f64>,
+    },
     /// A forecast and what came.
     Forecast {
         /// The sequence; empty where the table is one.
@@ -38,4 +51,10 @@ pub enum Example {
         /// Mean absolute error, divided by what is a season apart before.
         error: Option<f64>,
     },
+}
+
+/// The first column of `series` to look at: every n-th step where there are many.
+pub(super) fn values_of(series: &Series) -> Vec<f64> {
+    let every = series.len().div_ceil(MOST_STEPS).max(1);
+    series.steps().step_by(every).filter_map(|step| step.first().copied()).collect()
 }

@@ -13,6 +13,7 @@ use std::collections::HashSet;
 use minrnn_kernels::choices;
 use minrnn_model::Layout;
 
+use super::calendar;
 use super::cells::{Texts, Times};
 use super::columns::{Numbers, TimeColumn, Wanted};
 use super::formats::{self, Reader};
@@ -102,7 +103,15 @@ pub(super) fn names_of_nameless(n: usize) -> Vec<String> {
 ///
 /// # Errors
 /// As [`formats::frame`], and when names of series or steps make no sense.
-pub(super) fn frame(mut reader: Box<dyn Reader>, wanted: &Wanted) -> Result<Frame> {
+pub(super) fn frame(reader: Box<dyn Reader>, wanted: &Wanted) -> Result<Frame> {
+    match calendar::split(wanted, reader.header())? {
+        None => own_columns(reader, wanted),
+        Some((wanted, told)) => calendar::insert(own_columns(reader, &wanted)?, told),
+    }
+}
+
+/// The same of the columns that the table has.
+fn own_columns(mut reader: Box<dyn Reader>, wanted: &Wanted) -> Result<Frame> {
     let Numbers::Named(numbers) = &wanted.numbers else { return formats::frame(reader, wanted) };
     let names: HashSet<&String> = reader.header().iter().collect();
     if wanted.layout.is_long() || numbers.iter().chain(&wanted.texts).all(|name| names.contains(name)) {

@@ -1,4 +1,4 @@
-//! Tables of a user's own: sequences of numbers from CSV or Parquet files, to classify or to forecast.
+//! Tables of a user's own: sequences of numbers from CSV or Parquet files, to classify, to regress or to forecast.
 //!
 //! A table is in long form: one row for each time step, in the order of time or with a column that tells it. A column may name the sequence that a row belongs to (a
 //! machine, a patient, a meter); without one the whole table is one sequence. Sequences may have different lengths, and their rows may lie
@@ -6,7 +6,7 @@
 //!
 //! Which of these do I want?
 //! * the columns of a file: [`read_table`];
-//! * a class for every sequence: [`Classification`];
+//! * a class or a number for every sequence: [`Labelling`];
 //! * the next values of every sequence: [`Forecasting`];
 //! * each row beside what was forecast for it: [`ForecastRows`];
 //! * how good they would have been at the last origins of a table: [`Backtest`];
@@ -14,9 +14,9 @@
 //!
 //! Numbers are read with mean 0 and deviation 1 over the part that is trained on, by a [`Normalization`] that is kept.
 
+mod calendar;
 mod categories;
 mod cells;
-mod classification;
 mod columns;
 mod confusion;
 mod division;
@@ -24,6 +24,8 @@ mod example;
 mod forecasting;
 mod formats;
 mod frame;
+mod label;
+mod labelling;
 mod layout;
 mod measure;
 mod normalization;
@@ -40,8 +42,8 @@ mod whole_series;
 
 use std::path::Path;
 
+pub use self::calendar::CalendarPart;
 pub use self::cells::Texts;
-pub use self::classification::{Classification, ClassificationConfig};
 use self::columns::other_columns;
 pub(crate) use self::columns::twice;
 pub use self::columns::{Names, Numbers, TimeColumn, Wanted};
@@ -53,6 +55,8 @@ pub use self::forecasting::{
 };
 use self::formats::Reader;
 pub use self::frame::Frame;
+pub use self::label::Label;
+pub use self::labelling::{ClassWeights, Labelling, LabellingConfig};
 pub use self::layout::LayoutChoice;
 pub use self::measure::{Baseline, Cases, Comparison, Measure, Verdict};
 pub use self::rows::{Arrival, Row, Rows};
@@ -63,8 +67,8 @@ pub use self::times::{Clock, Step};
 pub use self::whole_series::{Chunk, WholeSeries};
 use crate::{Error, Result};
 pub use minrnn_model::{
-    Category, Classifier, Forecaster, History, Layout, MAX_DEVIATIONS, Missing, Normalization, Prediction, Scale, Scaling, TableTask,
-    Transform,
+    Category, Classifier, Forecaster, History, Layout, MAX_DEVIATIONS, Missing, Normalization, Prediction, Regressor, Scale, Scaling,
+    TableTask, Transform,
 };
 
 /// The wanted columns of the file `path`, in whichever format of tables it is. It is read once, so that it may be a pipe.

@@ -1,6 +1,7 @@
 //! Which columns are for what where nobody says it: those that bear the names which others give them, and wide tables whose names leave no doubt.
 
 use super::columns::{TimeColumn, Wanted, expect_column, is_time_name};
+use super::label::Label;
 use super::layout::{CLASS, LayoutChoice, SERIES, TIME, VALUE, are_steps, is_nameless, times_of};
 use super::times::Clock;
 use crate::{Error, Needed, Result};
@@ -38,20 +39,21 @@ pub(super) struct Roles {
 }
 
 impl Roles {
-    /// The same with the columns of sequences and classes that `header` has.
+    /// The same with the columns of sequences and labels that `header` has.
     ///
     /// # Errors
     /// When there is one that nobody names.
-    pub fn to_classify(&self, header: &[String]) -> Result<(Self, Understood)> {
+    pub fn to_label(&self, header: &[String], label: Label) -> Result<(Self, Understood)> {
         let mut understood = self.clone();
         match self.layout {
             LayoutChoice::WideColumns => {
-                let sentence = "layout = wide-columns has no place for a class of each series; use wide-series or long";
-                return Err(Error::Config(sentence.to_owned()));
+                let sentence =
+                    format!("layout = wide-columns has no place for {} of each series; use wide-series or long", label.article());
+                return Err(Error::Config(sentence));
             }
-            LayoutChoice::WideSeries => return self.classes_in_rows(header),
+            LayoutChoice::WideSeries => return self.labels_in_rows(header, label),
             LayoutChoice::Auto if self.group.is_none() && !has(header, SERIES) => {
-                if let Ok((wide, sentence)) = self.classes_in_rows(header)
+                if let Ok((wide, sentence)) = self.labels_in_rows(header, label)
                     && (is_nameless(header) || are_steps(wide.steps(header)))
                 {
                     return Ok((wide, sentence));
@@ -69,17 +71,21 @@ impl Roles {
             understood.target = vec![CLASS.to_owned()];
         }
         if understood.target.is_empty() {
-            return Err(Error::needed(Needed::Target, "to classify, name the column with the class, found 0 columns"));
+            let (verb, noun) = (label.verb(), label.noun());
+            return Err(Error::needed(Needed::Target, format!("to {verb}, name the column with the {noun}, found 0 columns")));
         }
         if understood.group.is_none() {
-            let sentence = "to classify sequences, name the column that tells which of them a row belongs to";
-            return Err(Error::needed(Needed::Group, sentence));
+            let verb = label.verb();
+            return Err(Error::needed(
+                Needed::Group,
+                format!("to {verb} sequences, name the column that tells which of them a row belongs to"),
+            ));
         }
         Ok((understood, sentence(&taken)))
     }
 
-    /// The same for a table with a row for each series, and a class of it.
-    fn classes_in_rows(&self, header: &[String]) -> Result<(Self, Understood)> {
+    /// The same for a table with a row for each series, and a label of it.
+    fn labels_in_rows(&self, header: &[String], label: Label) -> Result<(Self, Understood)> {
         expect_no_columns(&self.columns)?;
         let known = || CLASSES.into_iter().find(|name| has(header, name)).or(header.first().map(String::as_str));
         let class = match &self.target[..] {
@@ -100,10 +106,15 @@ impl Roles {
         }
         let names = names.map_or("counted from 1 on".to_owned(), |name| format!("named by '{name}'"));
         let sentence = match is_nameless(header) {
-            true => format!("read as a row for each series, without names of columns: first its class, then {} steps", header.len() - 1),
+            true => format!(
+                "read as a row for each series, without names of columns: first its {}, then {} steps",
+                label.noun(),
+                header.len() - 1
+            ),
             false => {
                 format!(
-                    "read as a row for each series, {names}, with its class in '{class}' and {}",
+                    "read as a row for each series, {names}, with its {} in '{class}' and {}",
+                    label.noun(),
                     told(understood.steps(header), "steps")
                 )
             }

@@ -2,23 +2,34 @@
 
 use std::io::Read;
 
-use minrnn_model::Category;
+use minrnn_model::TableTask;
 
+use super::calendar::{self, CalendarColumn};
 use super::cells::{Cell, CellReader, Kind, Place};
-use super::columns::{Names, Numbers, Wanted};
+use super::columns::{Names, Numbers, TimeColumn, Wanted};
 use super::formats::Records;
+use super::times::Clock;
 use crate::{Error, Result};
 
 /// Rows of a table that a model reads, from a source that may give them slowly, such as a pipe.
 pub struct Rows<R> {
     records: Records<R>,
     header: Vec<String>,
-    /// Where the columns stand that are read.
-    columns: Vec<usize>,
+    /// The columns that are read.
+    columns: Vec<Column>,
+    /// Where the column of times stands, if a part of the calendar is read, and how its first cell is written.
+    time: Option<(usize, Option<Clock>)>,
     /// Where the column stands that names the sequence of a row.
     group: Option<usize>,
     values: Vec<f64>,
-    readers: Vec<CellReader>,
+}
+
+/// A column that is read.
+enum Column {
+    /// The cell at a place.
+    Own(usize, CellReader),
+    /// A part of the calendar at the time of the row.
+    Calendar(CalendarColumn),
 }
 
 /// A row of a table.
@@ -36,25 +47,40 @@ pub struct Row<'a> {
 pub type Arrival<'a> = (u64, Result<Row<'a>>);
 
 impl<R: Read> Rows<R> {
-    /// Reads the header, in which `columns` and `group` must be; all others are passed over. A number that is missing is NaN where it `may_miss`;
-    /// `categories` are the columns that hold names.
+    /// Reads the header, in which the columns and the group that `task` reads must be; all others are passed over. A number that is missing is NaN where
+    /// the model may miss it; parts of the calendar are those of its column of times.
     ///
     /// # Errors
     /// When the source cannot be read, is empty, or a column is missing or there twice.
-    pub fn new(source: R, columns: &[String], group: Option<&str>, may_miss: bool, categories: &[Category]) -> Result<Self> {
+    pub fn new(source: R, task: &TableTask, group: Option<&str>) -> Result<Self> {
         let mut records = Records::new(source)?;
         let header = records.header()?;
-        let wanted = Wanted {
-            numbers: Numbers::Named(columns.to_vec()),
+        let (names, may_miss) = (Names::known(task.columns(), task.categories()), !task.missing().is_error());
+        let all = Wanted {
+            numbers: Numbers::Named(task.columns().to_vec()),
             texts: group.map(str::to_owned).into_iter().collect(),
+            time: task.time().map_or(TimeColumn::None, |time| TimeColumn::Named(time.to_owned())),
             may_miss,
+            categories: names.clone(),
             ..Wanted::default()
         };
+        // Without parts of the calendar the column of times need not be there.
+        let told = match task.columns().iter().any(|column| !header.contains(column))
+            && task.time().is_some_and(|time| header.iter().any(|name| name == time))
+        {
+            true => calendar::split(&all, &header)?,
+            false => None,
+        };
+        let (wanted, told) = told.unwrap_or((Wanted { time: TimeColumn::None, ..all }, Vec::new()));
         let positions = wanted.positions(&header)?;
-        let names = Names::known(columns, categories);
+        let Numbers::Named(own) = &wanted.numbers else { unreachable!("the columns are named") };
         let kind = |column: &String| names.iter().find(|names| names.column == *column).map_or(Kind::Numbers, Names::kind);
-        let readers = columns.iter().map(|column| CellReader::new(column.clone(), may_miss, kind(column))).collect();
-        Ok(Self { records, header, columns: positions.numbers, group: positions.texts.first().copied(), values: Vec::new(), readers })
+        let own = own.iter().zip(&positions.numbers);
+        let mut columns: Vec<Column> =
+            own.map(|(column, &at)| Column::Own(at, CellReader::new(column.clone(), may_miss, kind(column)))).collect();
+        let time = positions.time.filter(|_| !told.is_empty()).map(|at| (at, None));
+        told.into_iter().for_each(|(at, column)| columns.insert(at, Column::Calendar(column)));
+        Ok(Self { records, header, columns, time, group: positions.texts.first().copied(), values: Vec::new() })
     }
 
     /// The next row; `None` at the end. After a row with a flaw the next one can be asked for.
@@ -74,8 +100,15 @@ impl<R: Read> Rows<R> {
             return Err(Error::Data(format!("line {line} has {found} cells, expected {expected} as in the header")));
         }
         self.values.clear();
-        for (&at, reader) in self.columns.iter().zip(&mut self.readers) {
-            self.values.push(reader.number(Cell::Any(self.records.text(at)?), Place::Line(line))?);
+        let time = self.time()?;
+        for column in &mut self.columns {
+            self.values.push(match (column, time) {
+                (Column::Own(at, reader), _) => reader.number(Cell::Any(self.records.text(*at)?), Place::Line(line))?,
+                (Column::Calendar(column), Some((clock, time))) => {
+                    column.read(clock, time).map_err(|error| Error::Data(format!("line {line}: {error}")))?
+                }
+                (Column::Calendar(_), None) => unreachable!("parts of the calendar come with a column of times"),
+            });
         }
         let group = match self.group {
             Some(at) => self.records.name(at, &self.header[at])?,
@@ -83,17 +116,56 @@ impl<R: Read> Rows<R> {
         };
         Ok(Row { line, group, values: &self.values })
     }
+
+    /// The time of the row, where a part of the calendar is read.
+    fn time(&mut self) -> Result<Option<(Clock, f64)>> {
+        let Some((at, clock)) = &mut self.time else { return Ok(None) };
+        let (line, text) = (self.records.line(), self.records.text(*at)?.trim());
+        let known = clock.or_else(|| Clock::of(text));
+        let Some((known, time)) = known.and_then(|known| Some((known, known.read(text)?))) else {
+            let name = &self.header[*at];
+            return Err(Error::Data(format!(
+                "line {line}, column '{name}': expected a time that is written as those before, found '{text}'"
+            )));
+        };
+        *clock = Some(known);
+        Ok(Some((known, time)))
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use minrnn_model::{Forecaster, Missing, Normalization};
+
     use super::*;
+
+    /// A forecaster that reads these columns.
+    fn task(columns: &[&str], missing: Missing) -> TableTask {
+        let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
+        let all = |x: f64| vec![x; columns.len()];
+        let of_one = Normalization { mean: vec![0.0], deviation: vec![1.0] };
+        TableTask::Forecast(Forecaster {
+            target: vec![columns[0].clone()],
+            group: None,
+            time: Some("ds".to_owned()),
+            horizon: 1,
+            season: 0,
+            normalization: Normalization { mean: all(0.0), deviation: all(1.0) },
+            target_normalization: of_one,
+            scaling: Default::default(),
+            missing,
+            layout: Default::default(),
+            categories: Vec::new(),
+            of_table: None,
+            quantiles: Vec::new(),
+            columns,
+        })
+    }
 
     type Found = std::result::Result<(u64, String, Vec<f64>), String>;
 
     fn rows(table: &str, columns: &[&str], group: Option<&str>) -> Vec<Found> {
-        let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
-        let mut rows = Rows::new(table.as_bytes(), &columns, group, false, &[]).unwrap();
+        let mut rows = Rows::new(table.as_bytes(), &task(columns, Missing::Error), group).unwrap();
         let mut all = Vec::new();
         while let Some((line, row)) = rows.advance().unwrap() {
             let row = row.map(|row| (row.line, row.group.to_owned(), row.values.to_vec())).map_err(|error| error.to_string());
@@ -117,15 +189,33 @@ mod tests {
 
     #[test]
     fn a_missing_number_is_nan_where_it_may_be() {
-        let mut rows = Rows::new("x,y\n,1\nNA,?\n".as_bytes(), &["x".to_owned(), "y".to_owned()], None, true, &[]).unwrap();
+        let mut rows = Rows::new("x,y\n,1\nNA,?\n".as_bytes(), &task(&["x", "y"], Missing::Mask), None).unwrap();
         assert!(rows.advance().unwrap().unwrap().1.is_ok_and(|row| row.values[0].is_nan() && row.values[1] == 1.0));
         assert!(rows.advance().unwrap().unwrap().1.is_ok_and(|row| row.values.iter().all(|x| x.is_nan())));
     }
 
     #[test]
+    fn parts_of_the_calendar_are_those_of_the_time_of_a_row() {
+        let table = "ds,x\n2024-02-29,7\n2024-13-01,8\n01.03.2024,9\n2024-12-31,10\n";
+        let found = rows(table, &["x", "ds.month", "ds.weekday"], None);
+        assert_eq!((&found[0], &found[3]), (&Ok((2, String::new(), vec![7.0, 1.0, 3.0])), &Ok((5, String::new(), vec![10.0, 11.0, 1.0]))));
+        for (at, cell) in [(1, "2024-13-01"), (2, "01.03.2024")] {
+            let refused = found[at].as_ref().unwrap_err();
+            assert!(
+                refused.contains(&format!("column 'ds': expected a time that is written as those before, found '{cell}'")),
+                "{refused}"
+            );
+        }
+        // A table that has the column is read as it is, and one without times lacks it.
+        assert_eq!(rows("x,ds.month\n7,3\n", &["x", "ds.month"], None), [Ok((2, String::new(), vec![7.0, 3.0]))]);
+        let lacks = Rows::new("x\n7\n".as_bytes(), &task(&["x", "ds.month"], Missing::Error), None).err().unwrap().to_string();
+        assert!(lacks.contains("there is no column 'ds.month'"), "{lacks}");
+    }
+
+    #[test]
     fn a_header_without_the_columns_is_refused() {
         let refused =
-            |table: &str| Rows::new(table.as_bytes(), &["x".to_owned()], Some("id"), false, &[]).err().map(|error| error.to_string());
+            |table: &str| Rows::new(table.as_bytes(), &task(&["x"], Missing::Error), Some("id")).err().map(|error| error.to_string());
         assert!(refused("").unwrap().contains("it is empty"));
         assert_eq!(refused("id,X\n").unwrap(), "there is no column 'x'; expected one of id, X");
         assert_eq!(refused("x\n1\n").unwrap(), "there is no column 'id'; expected one of x");

@@ -6,6 +6,7 @@ use minrnn_model::TableTask;
 
 use super::cells::Texts;
 use super::frame::Frame;
+use super::label::Label;
 use super::times::{Clock, Step};
 use crate::{Error, Result};
 
@@ -147,19 +148,20 @@ impl Series {
     }
 }
 
-/// The label of each group: the one that all its rows have.
+/// The label of each group, which is a `label`: the one that all its rows have.
 ///
 /// # Errors
 /// When a group has more than one.
-pub(super) fn labels(groups: &Texts, labels: &Texts, column: &str) -> Result<Vec<u32>> {
+pub(super) fn labels(groups: &Texts, labels: &Texts, column: &str, label: Label) -> Result<Vec<u32>> {
     let mut found: Vec<Option<u32>> = vec![None; groups.distinct().len()];
-    for (row, (&group, &label)) in groups.rows().iter().zip(labels.rows()).enumerate() {
-        let first = *found[group as usize].get_or_insert(label);
-        if first != label {
+    for (row, (&group, &own)) in groups.rows().iter().zip(labels.rows()).enumerate() {
+        let first = *found[group as usize].get_or_insert(own);
+        if first != own {
+            let noun = label.noun();
             let [name, first, second] =
-                [&groups.distinct()[group as usize], &labels.distinct()[first as usize], &labels.distinct()[label as usize]];
+                [&groups.distinct()[group as usize], &labels.distinct()[first as usize], &labels.distinct()[own as usize]];
             return Err(Error::Data(format!(
-                "the sequence '{name}' has the class '{first}' and, in row {} of the data, '{second}'; expected one value of '{column}' in all \
+                "the sequence '{name}' has the {noun} '{first}' and, in row {} of the data, '{second}'; expected one value of '{column}' in all \
                  of its rows",
                 row + 1
             )));

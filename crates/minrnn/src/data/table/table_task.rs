@@ -15,9 +15,9 @@ use crate::Result;
 pub fn read_series(task: &TableTask, path: &Path) -> Result<Vec<Series>> {
     let group = task.group();
     let wanted = Wanted::named(task.columns(), group.into_iter().map(str::to_owned).collect());
-    // A wide table may have classes, which are no steps.
+    // A wide table may have labels, which are no steps.
     let aside = match task {
-        TableTask::Classify(classifier) => vec![classifier.target.clone()],
+        TableTask::Classify(_) | TableTask::Regress(_) => task.targets().to_vec(),
         TableTask::Forecast(_) => Vec::new(),
     };
     let categories = Names::known(task.columns(), task.categories());

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Error;
-use crate::data::{Batch, SequenceTask};
+use crate::data::{Batch, IoKind, SequenceTask};
 use crate::rng::Purpose;
 
 fn write_table(text: &str) -> tempfile::NamedTempFile {
@@ -36,6 +36,7 @@ fn division(train_fraction: f64) -> Division {
 fn forecasting(target: &[&str], horizon: usize) -> ForecastingConfig {
     ForecastingConfig {
         columns: Vec::new(),
+        calendar: Vec::new(),
         target: owned(target),
         group: None,
         horizon,
@@ -428,15 +429,17 @@ fn classes(n: usize) -> tempfile::NamedTempFile {
     write_table(&text)
 }
 
-fn classification(file: &Path) -> crate::Result<Classification> {
-    Classification::open(file, of_classes())
+fn classification(file: &Path) -> crate::Result<Labelling> {
+    Labelling::open(file, of_classes())
 }
 
-fn of_classes() -> ClassificationConfig {
-    ClassificationConfig {
+fn of_classes() -> LabellingConfig {
+    LabellingConfig {
+        label: Label::Class,
         columns: Vec::new(),
         target: "class".to_owned(),
         group: "id".to_owned(),
+        class_weights: ClassWeights::Equal,
         division: division(0.6),
         like: None,
         seed: 3,
@@ -446,36 +449,122 @@ fn of_classes() -> ClassificationConfig {
 #[test]
 fn a_test_file_is_scored_and_never_learned_from() {
     let (own, test) = (classes(20), write_table("id,class,x\ns0,up,0\ns0,up,1\nt,down,0\nt,down,-1\n"));
-    let config = ClassificationConfig { division: Division { test: Some(test.path().to_owned()), ..division(0.6) }, ..of_classes() };
+    let config = LabellingConfig { division: Division { test: Some(test.path().to_owned()), ..division(0.6) }, ..of_classes() };
     let n = |task: &dyn SequenceTask, purpose| {
         let mut set = task.evaluation(64, 0, purpose, 1).unwrap();
         (0..set.n_batches()).map(|index| set.batch(index).unwrap().n_scored()).sum::<usize>()
     };
-    let task = Classification::open(own.path(), config.clone()).unwrap();
+    let task = Labelling::open(own.path(), config.clone()).unwrap();
     let parts = [Purpose::TrainData, Purpose::ValidationData, Purpose::TestData];
     assert_eq!(parts.map(|purpose| n(&task, purpose)), [12, 8, 2]);
     assert_eq!(parts.map(|purpose| n(&*task.all().unwrap(), purpose)), [20, 0, 2]);
-    let without = Classification::open(
+    let without = Labelling::open(
         own.path(),
-        ClassificationConfig { division: Division { validates: false, ..config.division.clone() }, ..config.clone() },
+        LabellingConfig { division: Division { validates: false, ..config.division.clone() }, ..config.clone() },
     )
     .unwrap();
     assert_eq!(parts.map(|purpose| n(&without, purpose)), [20, 0, 2]);
     assert!(without.all().is_none(), "nothing is left to learn from");
-    let divided = Classification::open(
+    let divided = Labelling::open(
         own.path(),
-        ClassificationConfig { division: Division { test: None, validates: false, ..config.division.clone() }, ..config.clone() },
+        LabellingConfig { division: Division { test: None, validates: false, ..config.division.clone() }, ..config.clone() },
     )
     .unwrap();
     assert_eq!(parts.map(|purpose| n(&divided, purpose)), [12, 0, 8]);
     assert_eq!(parts.map(|purpose| n(&*divided.all().unwrap(), purpose)), [20, 0, 0]);
     let strange = write_table("id,class,x\na,sideways,0\na,sideways,1\n");
-    let refused = Classification::open(
+    let refused = Labelling::open(
         own.path(),
-        ClassificationConfig { division: Division { test: Some(strange.path().to_owned()), ..division(0.6) }, ..config },
+        LabellingConfig { division: Division { test: Some(strange.path().to_owned()), ..division(0.6) }, ..config },
     )
     .unwrap_err();
     assert!(refused.to_string().contains("the class 'sideways' was not seen in training"), "{refused}");
+}
+
+#[test]
+fn sequences_are_drawn_as_their_classes_weigh() {
+    // Of four sequences one is up.
+    let rows: String = (0..40).map(|id| format!("s{id},{},{id}\ns{id},{0},1\n", if id % 4 == 0 { "up" } else { "down" })).collect();
+    let file = write_table(&("id,class,x\n".to_owned() + &rows));
+    let share_of_up = |class_weights| {
+        let task = Labelling::open(file.path(), LabellingConfig { class_weights, ..of_classes() }).unwrap();
+        let mut batches = task.training(50, 1).unwrap();
+        let drawn: Vec<u32> = (0..40)
+            .flat_map(|iteration| {
+                let batch = batches.batch(iteration, 0).unwrap();
+                let (classes, mask) = (batch.targets.tokens().to_vec(), batch.mask.unwrap());
+                classes.into_iter().zip(mask).filter(|(_, mask)| *mask != 0.0).map(|(class, _)| class)
+            })
+            .collect();
+        assert_eq!(drawn.len(), 2000);
+        f64::from(drawn.iter().sum::<u32>()) / 2000.0
+    };
+    for (weights, expected) in [
+        (ClassWeights::Equal, 0.25),
+        (ClassWeights::Balanced, 0.5),
+        (ClassWeights::Named(vec![("up".to_owned(), 9.0)]), 0.75),
+        (ClassWeights::Named(vec![("down".to_owned(), 2.0)]), 1.0 / 7.0),
+    ] {
+        let found = share_of_up(weights.clone());
+        assert!((found - expected).abs() < 0.04, "{weights:?}: {found}, expected {expected}");
+    }
+    let unknown = LabellingConfig { class_weights: ClassWeights::Named(vec![("upp".to_owned(), 2.0)]), ..of_classes() };
+    assert!(Labelling::open(file.path(), unknown).unwrap_err().to_string().contains("did you mean 'up'?"));
+}
+
+fn of_numbers() -> LabellingConfig {
+    LabellingConfig { label: Label::Number, target: "life".to_owned(), ..of_classes() }
+}
+
+#[test]
+fn a_number_stands_at_the_last_step_and_is_compared_with_the_median() {
+    let rows: String = (0..20).map(|id| format!("s{id},{0}.5,{id}\ns{id},{0}.5,1\n", 100 * id)).collect();
+    let file = write_table(&("id,life,x\n".to_owned() + &rows));
+    let task =
+        Labelling::open(file.path(), LabellingConfig { division: Division { validates: false, ..division(0.5) }, ..of_numbers() }).unwrap();
+    assert_eq!(task.predicts(), IoKind::Values { width: 1 });
+    let Some(TableTask::Regress(regressor)) = task.description().map(|value| TableTask::from_json(value, 1, 1).unwrap()) else {
+        panic!("expected a regressor")
+    };
+    let number = |seen: f32| regressor.target_scale().restore(seen);
+    let of = |purpose| {
+        let mut set = task.evaluation(64, 0, purpose, 1).unwrap();
+        let batch = set.batch(0).unwrap();
+        let mask = batch.mask.clone().unwrap();
+        let numbers: Vec<f64> =
+            batch.targets.values().iter().zip(&mask).filter(|(_, mask)| **mask != 0.0).map(|(x, _)| number(*x)).collect();
+        (batch, numbers)
+    };
+    let ((_, mut trained), (batch, tested)) = (of(Purpose::TrainData), of(Purpose::TestData));
+    assert_eq!((trained.len(), tested.len()), (10, 10));
+    assert!(tested.iter().all(|number| ((number - 0.5) / 100.0 - ((number - 0.5) / 100.0).round()).abs() < 1e-4), "{tested:?}");
+    assert!((trained.iter().sum::<f64>() / 10.0 - regressor.target_normalization.mean[0]).abs() < 1e-3);
+    trained.sort_unstable_by(f64::total_cmp);
+    let median = 0.5 * (trained[4] + trained[5]);
+    // Always the mean of training.
+    let mut comparison = task.comparison(Purpose::TestData).unwrap();
+    comparison.add(0, &batch, &vec![0.0; batch.batch_size * batch.seq_len]);
+    let measure = &comparison.measures()[0];
+    let error = |constant: f64| tested.iter().map(|number| (number - constant).abs()).sum::<f64>() / 10.0;
+    assert_eq!((measure.name.as_str(), measure.n), ("mean absolute error of life", 10));
+    assert!((measure.found - error(regressor.target_normalization.mean[0])).abs() < 1e-2, "{measure:?}");
+    assert!((measure.baseline.as_ref().unwrap().found - error(median)).abs() < 1e-2, "{measure:?}");
+    let worst = comparison.examples();
+    assert!(matches!(&worst[0], Example::Measured { number, predicted, .. } if (number - predicted).abs() > 400.0), "{:?}", worst[0]);
+    let unseen = Labelling::unseen(file.path(), &TableTask::Regress(regressor)).unwrap();
+    assert_eq!(unseen.evaluation(64, 0, Purpose::TestData, 1).unwrap().batch(0).unwrap().n_scored(), 20);
+}
+
+#[test]
+fn what_has_no_number_to_learn_is_a_sentence() {
+    let refused = |text: &str| Labelling::open(write_table(text).path(), of_numbers()).unwrap_err().to_string();
+    assert!(
+        refused("id,life,x\na,soon,1\na,soon,2\n").contains("the column 'life' holds 'soon', expected a finite number for each sequence")
+    );
+    assert!(refused("id,life,x\na,inf,1\na,inf,2\n").contains("holds 'inf'"));
+    assert!(refused("id,life,x\na,1,1\na,2,2\n").contains("has the number '1' and, in row 2 of the data, '2'"));
+    let same: String = (0..9).map(|id| format!("s{id},7,{id}\ns{id},7,1\n")).collect();
+    assert!(refused(&("id,life,x\n".to_owned() + &same)).contains("the column 'life' has one value in what is trained on, 7"));
 }
 
 #[test]
@@ -548,7 +637,7 @@ fn a_known_model_meets_new_tables() {
         panic!("expected a classifier")
     };
     let other = write_table("id,x,class\na,1,up\na,2,up\nb,3,down\nb,4,down\nc,1,down\nc,0,down\n");
-    let unseen = Classification::unseen(other.path(), &classifier).unwrap();
+    let unseen = Labelling::unseen(other.path(), &TableTask::Classify(classifier.clone())).unwrap();
     let mut comparison = unseen.comparison(Purpose::TestData).unwrap();
     let mut set = unseen.evaluation(8, 0, Purpose::TestData, 1).unwrap();
     assert_eq!(set.n_batches(), 1);
@@ -558,7 +647,7 @@ fn a_known_model_meets_new_tables() {
     assert!((measure.found - 1.0 / 3.0).abs() < 1e-9 && (measure.baseline.as_ref().unwrap().found - 2.0 / 3.0).abs() < 1e-9);
     assert_eq!(comparison.confusion().unwrap().of_class(0).recall, Some(0.0));
     let strange = write_table("id,x,class\na,1,upp\na,2,upp\n");
-    let refused = Classification::unseen(strange.path(), &classifier).unwrap_err().to_string();
+    let refused = Labelling::unseen(strange.path(), &TableTask::Classify(classifier.clone())).unwrap_err().to_string();
     assert!(refused.contains("the class 'upp' was not seen in training; did you mean 'up'?"), "{refused}");
     assert_eq!(read_series(&TableTask::Classify(classifier), strange.path()).unwrap()[0].values, [1.0, 2.0]);
 }

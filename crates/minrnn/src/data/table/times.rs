@@ -20,6 +20,11 @@ const PATTERNS: [(&str, &str); 11] = [
 /// Milliseconds of a day.
 const DAY: f64 = 86_400_000.0;
 
+/// The date of `time`, milliseconds since 1970.
+pub(super) fn date(time: f64) -> Option<NaiveDateTime> {
+    DateTime::from_timestamp_millis(time as i64).map(|time| time.naive_utc())
+}
+
 /// How the times of a column are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
@@ -66,8 +71,7 @@ impl Clock {
 
     /// `time` as it would be written.
     pub fn write(self, time: f64) -> String {
-        let calendar = || DateTime::from_timestamp_millis(time as i64).map(|time| time.naive_utc());
-        match (self, calendar()) {
+        match (self, date(time)) {
             (Self::Month, Some(time)) => time.format("%Y-%m").to_string(),
             (Self::Calendar(pattern), Some(time)) => time.format(PATTERNS[pattern].0).to_string() + PATTERNS[pattern].1,
             _ => time.to_string(),
@@ -93,7 +97,6 @@ impl Clock {
         if self == Self::Number || times.len() < 2 {
             return None;
         }
-        let date = |time: f64| DateTime::from_timestamp_millis(time as i64).map(|time| time.naive_utc());
         let is_last = |date: &NaiveDateTime| date.date().checked_add_days(Days::new(1)).is_some_and(|next| next.day() == 1);
         let month = |date: &NaiveDateTime| i64::from(date.year()) * 12 + i64::from(date.month0());
         let (first, second) = (date(times[0])?, date(times[1])?);
@@ -116,7 +119,7 @@ impl Clock {
         match step {
             Step::Number(step) | Step::Time(step) => plain(step),
             Step::Months(months) => {
-                let Some(last) = DateTime::from_timestamp_millis(last as i64).map(|time| time.naive_utc()) else {
+                let Some(last) = date(last) else {
                     return plain(30.0 * DAY);
                 };
                 let is_last = last.date().checked_add_days(Days::new(1)).is_some_and(|next| next.day() == 1);

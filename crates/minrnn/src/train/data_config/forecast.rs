@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::table::table_task_of_start;
 use super::{DataConfig, Source, TableConfig, TaskSpec};
 use crate::data::IoKind;
-use crate::data::table::{Forecasting, ForecastingConfig, ScalingChoice, TableTask};
+use crate::data::table::{CalendarPart, Forecasting, ForecastingConfig, ScalingChoice, TableTask};
 use crate::train::check::require;
 use crate::train::train_config::TrainConfig;
 use crate::Result;
@@ -51,6 +51,9 @@ pub struct ForecastConfig {
     /// Steps of a season of the naive forecast that the model is compared with, and of the level that numbers are seen relative to. Default 0: what is
     /// usual at the pace of the column of times (12 months, 7 days, 24 hours, …), without one the last value.
     pub season: usize,
+    /// Parts of the calendar that are read too, from the column of times: `month`, `quarter`, `day`, `weekday`, `hour`. Default none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calendar: Vec<CalendarPart>,
     /// What the numbers of a series are seen relative to: `auto`, `standard`, `mean`, `log` or `log1p`. Default `standard`.
     pub scaling: ScalingChoice,
     /// Quantiles that are predicted of every value, rising, with 0.5 among them, which is the point forecast. Default none: the mean.
@@ -59,7 +62,7 @@ pub struct ForecastConfig {
 
 impl Default for ForecastConfig {
     fn default() -> Self {
-        Self { horizon: 1, season: 0, scaling: ScalingChoice::default(), quantiles: Vec::new() }
+        Self { horizon: 1, season: 0, calendar: Vec::new(), scaling: ScalingChoice::default(), quantiles: Vec::new() }
     }
 }
 
@@ -70,13 +73,14 @@ impl DataConfig {
     /// When a column is named twice.
     pub fn forecasting(&self, train: &TrainConfig) -> Result<ForecastingConfig> {
         let TableConfig { columns, target, group, validation, test, .. } = &self.table;
-        let ForecastConfig { horizon, season, scaling, quantiles } = self.forecast.clone();
+        let ForecastConfig { horizon, season, calendar, scaling, quantiles } = self.forecast.clone();
         self.table.expect_columns_once()?;
         require(validation.is_none() || test.is_some(), || {
             "validation needs test beside it to forecast: what is reported comes after what chooses; give both, or test alone".to_owned()
         })?;
         Ok(ForecastingConfig {
             columns: columns.clone(),
+            calendar,
             target: target.clone(),
             group: Some(group.clone()).filter(|group| !group.is_empty()),
             horizon,

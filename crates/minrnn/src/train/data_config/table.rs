@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Result;
-use crate::data::IoKind;
-use crate::data::table::{Division, LayoutChoice, Missing, TableTask, TimeColumn, twice};
+use super::DataConfig;
+use crate::data::table::{ClassWeights, Division, Label, Labelling, LabellingConfig, LayoutChoice, Missing, TableTask, TimeColumn, twice};
+use crate::data::{IoKind, SequenceTask};
 use crate::train::check::require;
 use crate::train::start::Start;
 use crate::train::train_config::TrainConfig;
+use crate::{Error, Needed, Result};
 
 /// Columns of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -17,7 +18,8 @@ use crate::train::train_config::TrainConfig;
 pub struct TableConfig {
     /// Columns of numbers to read, or of names, of which each is an input of 0 or 1. Default none: all but group and class, or those that are forecast.
     pub columns: Vec<String>,
-    /// The column with the class, or the columns that are forecast. Default none: the one that is called class; to forecast, y or value.
+    /// The column with the class or the number of a sequence, or the columns that are forecast. Default none: the one that is called class; to
+    /// forecast, y or value.
     pub target: Vec<String>,
     /// The column that names the sequence of a row. Default none: the table is one sequence; where no target is named to be forecast, the column
     /// unique_id or series, and to classify the column series.
@@ -32,6 +34,10 @@ pub struct TableConfig {
     /// What is done with a number that is missing (an empty cell, NaN, NA, null, none or ?): `error` refuses it, `forward-fill` reads the last one that is
     /// known, and `mask` does so too and tells the model. Values to come that are missing are not learned from. Default `error`.
     pub missing: Missing,
+    /// Classify: how much sequences of each class count in training: `balanced`, so that all classes count the same, or classes with weights, such as
+    /// `worn=5`. Default none: all sequences count the same.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub class_weights: Vec<String>,
     /// A table of which nothing is trained on before it has chosen the best checkpoint. Default none: a part is held out where `train.keep` is
     /// `best`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,5 +72,52 @@ impl TableConfig {
             require(twice.is_none(), || format!("{key} names the column '{}' twice", twice.map_or("", String::as_str)))?;
         }
         Ok(())
+    }
+}
+
+impl DataConfig {
+    /// What is labelled in a table by a training of `train`.
+    ///
+    /// # Errors
+    /// When several columns are named for the label, or one is named twice.
+    pub fn labelling(&self, label: Label, train: &TrainConfig) -> Result<LabellingConfig> {
+        let TableConfig { columns, target, group, .. } = &self.table;
+        let (verb, noun) = (label.verb(), label.noun());
+        let target = match &target[..] {
+            [] => "",
+            [target] => target,
+            several => {
+                let sentence = format!("to {verb}, name the column with the {noun}, found {} columns", several.len());
+                return Err(Error::needed(Needed::Target, sentence));
+            }
+        };
+        require(target.is_empty() || target != group, || {
+            format!("the column '{target}' names sequences and holds the {noun} at once; name two columns")
+        })?;
+        self.table.expect_columns_once()?;
+        require(!columns.iter().any(|column| column == target), || {
+            format!("columns names '{target}', the {noun} that is to be found; leave it out")
+        })?;
+        let (columns, target, group) = (columns.clone(), target.to_owned(), group.clone());
+        Ok(LabellingConfig {
+            label,
+            columns,
+            target,
+            group,
+            class_weights: ClassWeights::of_setting(&self.table.class_weights)?,
+            division: self.table.division(self.train_fraction, train),
+            like: None,
+            seed: train.seed,
+        })
+    }
+
+    /// The task of labelling a table by a training of `train` in the directory `run`.
+    pub(super) fn open_labelling(&self, label: Label, train: &TrainConfig, run: &Path) -> Result<Box<dyn SequenceTask>> {
+        let like = table_task_of_start(train, run)?.filter(|task| match task {
+            TableTask::Classify(_) => label == Label::Class,
+            TableTask::Regress(_) => label == Label::Number,
+            TableTask::Forecast(_) => false,
+        });
+        Ok(Box::new(Labelling::open(self.table_path()?, LabellingConfig { like, ..self.labelling(label, train)? })?))
     }
 }

@@ -36,7 +36,9 @@ pub use self::rows::{ForecastRow, ForecastRows};
 pub use self::scaling::ScalingChoice;
 use self::scaling::{Columns, Seen};
 use self::windows::ForecastWindows;
+use super::calendar::CalendarPart;
 use super::categories;
+use super::columns::TimeColumn;
 use super::measure::Comparison;
 use super::roles::{Roles, Understood};
 use super::series::Series;
@@ -52,6 +54,8 @@ use crate::{Error, Result};
 pub struct ForecastingConfig {
     /// Columns that are read; none: those that are forecast.
     pub columns: Vec<String>,
+    /// Parts of the calendar that are read too, from the column of times.
+    pub calendar: Vec<CalendarPart>,
     /// Columns that are forecast; none: the one that is called y or value.
     pub target: Vec<String>,
     /// The column that names the sequence of a row; none: the table is one sequence, but where the target is not named either, what a column
@@ -261,6 +265,7 @@ impl Forecasting {
     ) -> Result<Self> {
         let config = ForecastingConfig {
             columns: forecaster.columns.clone(),
+            calendar: Vec::new(),
             target: forecaster.target.clone(),
             group: forecaster.group.clone(),
             horizon: forecaster.horizon,
@@ -300,7 +305,24 @@ impl ForecastingConfig {
         let (roles, understood) = Roles { columns, group, target, time, layout }.to_forecast(header)?;
         let Roles { group, target, time, layout, .. } = roles;
         let division = Division { time, layout, ..self.division.clone() };
-        Ok((Self { group, target, division, ..self.clone() }, understood))
+        let config = Self { group, target, division, ..self.clone() };
+        Ok((config.with_calendar(header)?, understood))
+    }
+
+    /// With the parts of the calendar among the columns that are read.
+    fn with_calendar(self, header: &[String]) -> Result<Self> {
+        let Some(first) = self.calendar.first() else { return Ok(self) };
+        let Some(time) = self.wanted().time_in(header)?.map(|at| header[at].clone()) else {
+            let sentence = format!("calendar = {first} is read from a column of times, and there is none; name it with time");
+            return Err(Error::Config(sentence));
+        };
+        let mut columns = self.read().to_vec();
+        for name in self.calendar.iter().map(|part| part.column(&time)) {
+            if !columns.contains(&name) {
+                columns.push(name);
+            }
+        }
+        Ok(Self { columns, division: Division { time: TimeColumn::Named(time), ..self.division }, ..self })
     }
 
     fn read(&self) -> &[String] {

@@ -1,0 +1,19 @@
+//! A number for every sequence of a table.
+
+use super::{DataConfig, Source, TaskSpec};
+use crate::data::IoKind;
+use crate::data::table::Label;
+use crate::train::check::require;
+
+pub(super) const SPEC: TaskSpec = TaskSpec {
+    source: Source::Table,
+    validate: |data| {
+        require(data.table.class_weights.is_empty(), || "class_weights is about classes; leave it out where a number is predicted".to_owned())
+    },
+    steps: |_, _, longest| [longest.unwrap_or(1); 2],
+    scored: |_, _| 1,
+    assumed_io: Some(|data| (data.table.values(), IoKind::Values { width: 1 })),
+    open: Some(|data, train, run| data.open_labelling(Label::Number, train, run)),
+    held: DataConfig::numbers_of_text,
+    ..TaskSpec::MADE
+};

@@ -1,0 +1,58 @@
+//! A number for every sequence.
+
+use alloc::{string::String, vec::Vec};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Category, Layout, Missing, Normalization, Scale, Transform};
+
+/// How to predict a number of a sequence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Regressor {
+    /// Columns that are read.
+    pub columns: Vec<String>,
+    /// The column that names the sequence of a row.
+    pub group: String,
+    /// The column with the number.
+    pub target: String,
+    /// The column that tells when a row was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<String>,
+    /// Means and deviations of `columns`.
+    pub normalization: Normalization,
+    /// Mean and deviation of `target`.
+    pub target_normalization: Normalization,
+    /// What is done with numbers that are missing.
+    #[serde(default, skip_serializing_if = "Missing::is_error")]
+    pub missing: Missing,
+    /// How the series lie in a table that does not have these columns.
+    #[serde(default, skip_serializing_if = "Layout::is_long")]
+    pub layout: Layout,
+    /// Those of `columns` that hold names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<Category>,
+}
+
+impl Regressor {
+    /// How numbers of the target are seen.
+    ///
+    /// # Panics
+    /// When `target_normalization` is of no column.
+    pub fn target_scale(&self) -> Scale {
+        let Normalization { mean, deviation } = &self.target_normalization;
+        Scale { transform: Transform::Identity, center: mean[0], unit: deviation[0] }
+    }
+
+    pub(super) fn restore(&self, outputs: &[f32], numbers: &mut [f64]) {
+        let scale = self.target_scale();
+        numbers.iter_mut().zip(outputs).for_each(|(number, &x)| *number = scale.restore(x));
+    }
+
+    pub(super) fn fits(&self, n_outputs: usize) -> bool {
+        n_outputs == 1
+            && self.target_normalization.is_usable()
+            && self.target_normalization.width() == 1
+            && !self.columns.contains(&self.target)
+    }
+}
