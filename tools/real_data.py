@@ -81,15 +81,25 @@ def minrnn(*args):
     return told.stdout, time.time() - began
 
 
+def milliseconds(run, one, all_of_them, n):
+    """What a sequence more costs the packed model of `run`, reading its rows from a file included: a file of `n` beside one of the first alone."""
+    packed = run.parent / "model.minrnn"
+    minrnn("pack", run, "--weights", "f32", "-o", packed)
+    least = lambda data: min(minrnn("predict", packed, "--data", data, "--threads", 1)[1] for _ in range(3))
+    return round(1000 * (least(all_of_them) - least(one)) / max(1, n - 1), 4)
+
+
 def ours_classes(parts, seed, folder):
-    for name, part in zip(("train", "test"), parts):
-        write_classes(folder / f"{name}.csv", *part)
+    (x_train, y_train), (x_test, y_test) = parts
+    for name, xs, ys in (("train", x_train, y_train), ("test", x_test, y_test), ("one", x_test[:1], y_test[:1])):
+        write_classes(folder / f"{name}.csv", xs, ys)
     run = folder / "run"
     table = ["--data", folder / "train.csv", "--test", folder / "test.csv", "--group", "id", "--target", "class"]
     _, seconds = minrnn("train", "--task", "classify", *table, "--out", run, "--set", f"seed={seed}")
     predicted, _ = minrnn("predict", run, "--data", folder / "test.csv")
     found = {line.split(",")[0]: line.split(",")[1] for line in predicted.splitlines()[1:]}
-    return [found[str(at)] for at in range(len(parts[1][1]))], seconds
+    latency = milliseconds(run, folder / "one.csv", folder / "test.csv", len(y_test))
+    return [found[str(at)] for at in range(len(y_test))], {"seconds": round(seconds, 2), "milliseconds": latency}
 
 
 def equal_lengths(parts):
@@ -148,8 +158,8 @@ def torch_gru(parts, seed):
 
 
 def ours_series(horizon, season, known, seed, folder):
-    for part, name in enumerate(("train", "test")):
-        write_series(folder / f"{name}.csv", known, part)
+    for name, some, part in (("train", known, 0), ("test", known, 1), ("one", known[:1], 0)):
+        write_series(folder / f"{name}.csv", some, part)
     run = folder / "run"
     table = ["--data", folder / "train.csv", "--test", folder / "test.csv", "--group", "id", "--target", "y"]
     _, seconds = minrnn("train", "--task", "forecast", *table, "--horizon", horizon, "--season", season, "--out", run, "--set", f"seed={seed}")
@@ -158,7 +168,8 @@ def ours_series(horizon, season, known, seed, folder):
     for line in predicted.splitlines()[1:]:
         name, _, *values = line.split(",")
         found.setdefault(name, []).append([float(value) for value in values])
-    return np.array([found[name] for name, _, _ in known]), seconds
+    latency = milliseconds(run, folder / "one.csv", folder / "train.csv", len(known))
+    return np.array([found[name] for name, _, _ in known]), {"seconds": round(seconds, 2), "milliseconds": latency}
 
 
 def peer_series(name, horizon, season, known):
@@ -189,6 +200,7 @@ def main():
     parser.add_argument("--sets", choices=["development", "reported"], default="development")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", help="one set")
+    parser.add_argument("--methods", help="these alone, with commas between")
     parser.add_argument("--out", type=Path, default=ROOT / "results/real-data")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
@@ -205,6 +217,9 @@ def main():
             temporary.replace(path)
         return kept["cells"][key]
 
+    def chosen(columns):
+        return {name: column for name, column in columns.items() if args.methods is None or name in args.methods.split(",")}
+
     sets = (CLASSIFY if args.task == "classify" else FORECAST)[args.sets]
     for name in [one for one in sets if args.only in (None, one)]:
         if args.task == "classify":
@@ -213,13 +228,13 @@ def main():
 
             def of_ours(seed):
                 with tempfile.TemporaryDirectory() as folder:
-                    found, seconds = ours_classes(parts, seed, Path(folder))
-                return right(found) | {"seconds": round(seconds, 2)}
+                    found, cost = ours_classes(parts, seed, Path(folder))
+                return right(found) | cost
 
             columns = {"minrnn": (of_ours, args.seeds), "nn.GRU": (lambda seed: right(torch_gru(parts, seed)), args.seeds)}
             columns["1-NN DTW"] = (lambda seed: right(peer_classes("1-NN DTW", parts, seed)), 1)
             columns["MiniRocket"] = (lambda seed: right(peer_classes("MiniRocket", parts, seed)), args.seeds)
-            for column, (compute, seeds) in columns.items():
+            for column, (compute, seeds) in chosen(columns).items():
                 shares = [np.mean(cell(f"{name}/{column}/{seed}", lambda: compute(seed))["right"]) for seed in range(seeds)]
                 print(f"{name:18} {column:14} " + " ".join(f"{100 * share:.2f}" for share in shares), flush=True)
         else:
@@ -227,16 +242,16 @@ def main():
 
             def of_ours(seed):
                 with tempfile.TemporaryDirectory() as folder:
-                    found, seconds = ours_series(horizon, season, known, seed, Path(folder))
+                    found, cost = ours_series(horizon, season, known, seed, Path(folder))
                 point, low, high = found[:, :, 0], found[:, :, 1], found[:, :, 2]
                 to_come = np.array([one[2] for one in known])
                 covered = float(np.mean((low <= to_come) & (to_come <= high)))
-                return errors(point, season, known) | {"covered": covered, "seconds": round(seconds, 2)}
+                return errors(point, season, known) | {"covered": covered} | cost
 
             columns = {"minrnn": (of_ours, args.seeds)}
             for peer in ("SeasonalNaive", "Theta", "AutoETS"):
                 columns[peer] = (lambda seed, peer=peer: errors(peer_series(peer, horizon, season, known), season, known), 1)
-            for column, (compute, seeds) in columns.items():
+            for column, (compute, seeds) in chosen(columns).items():
                 found = [cell(f"{name}/{column}/{seed}", lambda: compute(seed)) for seed in range(seeds)]
                 shown = " ".join(f"{np.mean(one['smape']):.3f}/{np.mean(one['mase']):.4f}" + (f"/{one['covered']:.3f}" if "covered" in one else "") for one in found)
                 print(f"{name:18} {column:14} {shown}", flush=True)

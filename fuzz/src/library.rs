@@ -74,6 +74,7 @@ pub fn use_table(path: &Path) {
     let forecast = ForecastingConfig {
         columns: Vec::new(),
         calendar: Vec::new(),
+        known_ahead: Vec::new(),
         target: names(&["x"]),
         group: None,
         horizon: 2,

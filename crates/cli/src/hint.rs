@@ -29,6 +29,7 @@ fn of_library(error: &Error) -> String {
             Needed::File => "; give one with --data FILE".to_owned(),
             Needed::Folder => "; it is given with --data FOLDER".to_owned(),
             Needed::Target => "; columns are named with --target COLUMN".to_owned(),
+            Needed::RowsToCome => "; give them with --future FILE".to_owned(),
             Needed::Group => "; it is named with --group COLUMN".to_owned(),
             Needed::ModelKey(key) => format!("; give {key} with --set {key}=VALUE"),
             _ => String::new(),

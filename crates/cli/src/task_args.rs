@@ -83,6 +83,9 @@ pub struct TaskArgs {
     /// Read these parts of the calendar too, from the column of times: month, quarter, day, weekday, hour
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
     calendar: Vec<CalendarPart>,
+    /// Columns that are known ahead, such as prices or holidays, with commas between; predict reads their values to come from --future FILE
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    known_ahead: Vec<String>,
     /// Forecast these quantiles of every value, rising, with 0.5 among them [default: 0.1,0.5,0.9]
     #[arg(long, value_name = "LEVELS", value_delimiter = ',')]
     quantiles: Vec<f64>,
@@ -126,6 +129,7 @@ impl TaskArgs {
                 ("--horizon", self.horizon.is_some()),
                 ("--season", self.season.is_some()),
                 ("--calendar", !self.calendar.is_empty()),
+                ("--known-ahead", !self.known_ahead.is_empty()),
                 ("--quantiles", !self.quantiles.is_empty()),
                 ("--test", self.test.is_some()),
                 ("--validation", self.validation.is_some()),
@@ -166,6 +170,9 @@ impl TaskArgs {
         }
         if !self.calendar.is_empty() {
             data.forecast.calendar.clone_from(&self.calendar);
+        }
+        if !self.known_ahead.is_empty() {
+            data.forecast.known_ahead.clone_from(&self.known_ahead);
         }
         if !self.quantiles.is_empty() {
             data.forecast.quantiles.clone_from(&self.quantiles);

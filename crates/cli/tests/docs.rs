@@ -21,8 +21,8 @@ use minrnn::train::Experiment;
 /// Where links of the crates' pages begin, which are read away from the repository too.
 const REPOSITORY: &str = "https://github.com/minrnn/minrnn/blob/main/";
 /// Keys that have no default to be listed by.
-const WITHOUT_DEFAULT: [&str; 9] =
-    ["path", "corpus", "validation", "test", "class_weights", "calendar", "memory_limit", "eval_seed", "from"];
+const WITHOUT_DEFAULT: [&str; 10] =
+    ["path", "corpus", "validation", "test", "class_weights", "calendar", "known_ahead", "memory_limit", "eval_seed", "from"];
 
 /// The root of the repository; none where the crate was packaged alone.
 fn root() -> Option<PathBuf> {

@@ -105,6 +105,8 @@ pub enum Needed {
     Target,
     /// The column that names sequences, `data.group`.
     Group,
+    /// A table of the rows that follow those that are there.
+    RowsToCome,
     /// The key of a model's configuration, which the file of weights does not tell.
     ModelKey(String),
 }

@@ -1,12 +1,12 @@
 //! `minrnn predict`: the classes of sequences in a table, or what comes after them.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use minrnn::checkpoint::{LoadedModel, load_model, load_table_task};
-use minrnn::data::table::{Prediction, Series, TableTask, read_series};
+use minrnn::data::table::{Prediction, Series, TableTask, read_series_to_forecast};
 use minrnn::deployed::{self, Deployed, InsideInputs};
 use minrnn::predict::{predict, prediction_memory};
 use minrnn::train::find_checkpoint;
@@ -23,12 +23,15 @@ use crate::{input, inside, interrupt, output};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run directory (its best checkpoint is taken), checkpoint directory or packed model, trained with --task classify or forecast
+    /// Run directory (its best checkpoint is taken), checkpoint directory or packed model, trained with --task classify, regress or forecast
     #[arg(value_name = "RUN|FILE")]
     run: PathBuf,
     /// The table with the sequences, CSV, Parquet, JSON Lines or .ts, in the columns that were trained on; - for standard input
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
+    /// The rows to come of every sequence, with the columns that are known ahead, for a model trained with --known-ahead
+    #[arg(long, value_name = "FILE")]
+    future: Option<PathBuf>,
     /// Write the predictions to this CSV file [default: to stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -49,20 +52,26 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     if let Some(out) = &args.out {
-        output::expect_harmless(out, [input::path(&args.data).as_path()])?;
+        output::expect_harmless(out, [input::path(&args.data).as_path()].into_iter().chain(args.future.as_deref()))?;
     }
     let model = Predictor::load(args)?;
     let Some(task) = model.task() else {
-        let sentence = "the model was not trained on a table; give a run of minrnn train --task classify or forecast";
+        let sentence = "the model was not trained on a table; give a run of minrnn train --task classify, regress or forecast";
         return Err(WrongInput(format!("'{}': {sentence}", args.run.display())).into());
     };
-    let files = args.inside.files(model.config(), &[input::path(&args.data).as_path(), &args.run])?;
+    let mut read = vec![input::path(&args.data), args.run.clone()];
+    read.extend(args.future.clone());
+    let read: Vec<&Path> = read.iter().map(PathBuf::as_path).collect();
+    let files = args.inside.files(model.config(), &read)?;
     let stopped = || {
         say("stopped before everything was predicted");
         Ok(ExitCode::from(FAILED))
     };
-    let (reads, data) = (task.clone(), input::path(&args.data));
-    let Some(series) = interrupt::unless_stopped(stop, move || read_series(&reads, &data)).transpose()? else { return stopped() };
+    let (reads, data, future) = (task.clone(), input::path(&args.data), args.future.clone());
+    let Some(series) = interrupt::unless_stopped(stop, move || read_series_to_forecast(&reads, &data, future.as_deref())).transpose()?
+    else {
+        return stopped();
+    };
     if args.device.is_cpu()? {
         prediction_memory(model.config(), &series)?.expect_room(args.memory.given())?;
     }

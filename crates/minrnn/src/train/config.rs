@@ -355,7 +355,7 @@ fn to_table(experiment: &Experiment) -> Result<Table> {
 fn known_keys() -> Result<Table> {
     let class_weights = vec!["balanced".to_owned()];
     let table = TableConfig { validation: Some("file".into()), test: Some("file".into()), class_weights, ..Default::default() };
-    let forecast = ForecastConfig { calendar: vec![CalendarPart::default()], ..Default::default() };
+    let forecast = ForecastConfig { calendar: vec![CalendarPart::default()], known_ahead: vec!["price".to_owned()], ..Default::default() };
     let corpus = Some(super::data_config::Corpus::TinyShakespeare);
     let data = DataConfig { path: Some("file".into()), corpus, table, forecast, ..Default::default() };
     let train = TrainConfig { memory_limit: Some(Size(1)), eval_seed: Some(0), from: Some("run".into()), ..Default::default() };

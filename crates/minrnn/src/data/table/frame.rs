@@ -24,6 +24,19 @@ pub struct Frame {
     pub(super) times: Option<Times>,
     /// Where the rows stand in the file.
     pub(super) places: Locations,
+    /// Columns that hold others of later steps, once they are put into sequences.
+    pub(super) leads: Vec<Lead>,
+}
+
+/// A column that holds another one of later steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lead {
+    /// Its place in a row.
+    pub at: usize,
+    /// The place of the other one.
+    pub of: usize,
+    /// How many steps later.
+    pub ahead: usize,
 }
 
 /// Where the rows of a table stand in a file of lines; empty where it has none.
@@ -165,6 +178,7 @@ impl Filling {
             texts: self.texts.into_iter().map(TextColumn::finish).collect(),
             times: self.times.map(TimeColumnCells::finish),
             places: self.places,
+            leads: Vec::new(),
         }
     }
 }

@@ -18,6 +18,7 @@ use super::cells::{Texts, Times};
 use super::columns::{Numbers, TimeColumn, Wanted};
 use super::formats::{self, Reader};
 use super::frame::{Frame, Locations};
+use super::leads;
 use super::times::Clock;
 use crate::{Error, Result};
 
@@ -104,6 +105,14 @@ pub(super) fn names_of_nameless(n: usize) -> Vec<String> {
 /// # Errors
 /// As [`formats::frame`], and when names of series or steps make no sense.
 pub(super) fn frame(reader: Box<dyn Reader>, wanted: &Wanted) -> Result<Frame> {
+    match (leads::split(wanted, reader.header()), &wanted.numbers) {
+        (Some((own, leads)), Numbers::Named(names)) => Ok(leads::insert(dated_columns(reader, &own)?, leads, names)),
+        _ => dated_columns(reader, wanted),
+    }
+}
+
+/// The same of the columns that the table has, and those that its times tell.
+fn dated_columns(reader: Box<dyn Reader>, wanted: &Wanted) -> Result<Frame> {
     match calendar::split(wanted, reader.header())? {
         None => own_columns(reader, wanted),
         Some((wanted, told)) => calendar::insert(own_columns(reader, &wanted)?, told),
@@ -179,6 +188,7 @@ impl Long {
             texts: self.texts,
             times: self.times,
             places: self.places,
+            leads: Vec::new(),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use minrnn_model::TableTask;
 
 use super::cells::Texts;
-use super::frame::Frame;
+use super::frame::{Frame, Lead};
 use super::label::Label;
 use super::times::{Clock, Step};
 use crate::{Error, Result};
@@ -79,6 +79,16 @@ impl Series {
         }))
     }
 
+    /// Puts what other columns hold in later steps into `leads`, behind the end what they hold in the last one.
+    pub(super) fn fill_leads(&mut self, leads: &[Lead]) {
+        let (n, width) = (self.len(), self.width);
+        for t in 0..if leads.is_empty() { 0 } else { n } {
+            for lead in leads {
+                self.values[t * width + lead.at] = self.values[(t + lead.ahead).min(n - 1) * width + lead.of];
+            }
+        }
+    }
+
     /// Adds the steps of `later`, the same sequence in another file.
     ///
     /// # Errors
@@ -137,6 +147,7 @@ impl Series {
             series[at].times.extend(times.map(|times| times.values[row]));
         }
         series.iter_mut().try_for_each(Self::put_in_order)?;
+        series.iter_mut().for_each(|series| series.fill_leads(&frame.leads));
         match series.iter().find(|series| series.len() < least) {
             None => Ok(series),
             Some(short) if short.name.is_empty() => Err(Error::Data("it has 1 row, expected a sequence of at least 2".to_owned())),

@@ -4,27 +4,65 @@ use std::path::Path;
 
 use minrnn_model::TableTask;
 
+use super::frame::Lead;
+use super::leads;
 use super::series::Series;
-use super::{Division, Names, Wanted, normalization, read_table};
-use crate::Result;
+use super::{Division, Frame, Names, Wanted, normalization, read_table};
+use crate::{Error, Result};
 
-/// The sequences of the file `path`, as the model of `task` reads them; classes and values to come need not be there.
+/// The sequences of the file `path`, as the model of `task` reads them; classes and values to come need not be there. Behind the end of a sequence, what
+/// is known ahead stays as it is in its last row.
 ///
 /// # Errors
 /// When the file cannot be read, lacks a column, or has a number far from all that was trained on.
 pub fn read_series(task: &TableTask, path: &Path) -> Result<Vec<Series>> {
-    let group = task.group();
-    let wanted = Wanted::named(task.columns(), group.into_iter().map(str::to_owned).collect());
+    read(task, path).map(|(series, _)| series)
+}
+
+/// The same where the next values are to be predicted: what is known ahead is read from the file `future`, whose rows follow those of each sequence.
+///
+/// # Errors
+/// As [`read_series`], and when rows to come are needed and lacking, or are not needed.
+pub fn read_series_to_forecast(task: &TableTask, path: &Path, future: Option<&Path>) -> Result<Vec<Series>> {
+    let (mut series, leads) = read(task, path)?;
+    let known_ahead = leads::known_ahead(&leads);
+    match future {
+        None => leads::fill_from(&mut series, &leads, None)?,
+        Some(future) if known_ahead.is_empty() => {
+            let sentence = "the model reads no column that is known ahead, and no rows to come; leave them out";
+            return Err(Error::Config(sentence.to_owned()).in_file(future));
+        }
+        Some(future) => {
+            let to_come = rows_to_come(task, future, &known_ahead)?;
+            leads::fill_from(&mut series, &leads, Some((&to_come, &known_ahead))).map_err(|error| error.in_file(future))?;
+        }
+    }
+    Ok(series)
+}
+
+fn read(task: &TableTask, path: &Path) -> Result<(Vec<Series>, Vec<Lead>)> {
     // A wide table may have labels, which are no steps.
     let aside = match task {
         TableTask::Classify(_) | TableTask::Regress(_) => task.targets().to_vec(),
         TableTask::Forecast(_) => Vec::new(),
     };
-    let categories = Names::known(task.columns(), task.categories());
-    let frame = read_table(
-        path,
-        &Division::unseen(path, task.time(), task.layout(), task.missing()).wanted(Wanted { aside, categories, ..wanted }),
-    )?;
+    let frame = read_columns(task, path, task.columns().iter(), aside)?;
     let near = normalization::expect_near(task.of_table(), &frame);
-    near.and_then(|()| Series::of(&frame, group.map(|_| &frame.texts[0]))).map_err(|error| error.in_file(path))
+    let series = near.and_then(|()| Series::of(&frame, task.group().map(|_| &frame.texts[0])));
+    Ok((series.map_err(|error| error.in_file(path))?, frame.leads))
+}
+
+/// The sequences of the file `path` with the columns at `places` of those of `task` alone.
+fn rows_to_come(task: &TableTask, path: &Path, places: &[usize]) -> Result<Vec<Series>> {
+    let frame = read_columns(task, path, places.iter().map(|&at| &task.columns()[at]), Vec::new())?;
+    let near = normalization::expect_near(&normalization::of_columns(task.of_table(), places), &frame);
+    let series = near.and_then(|()| Series::of_at_least(&frame, task.group().map(|_| &frame.texts[0]), 1));
+    series.map_err(|error| error.in_file(path))
+}
+
+fn read_columns<'a>(task: &TableTask, path: &Path, columns: impl Iterator<Item = &'a String>, aside: Vec<String>) -> Result<Frame> {
+    let wanted = Wanted::named(columns, task.group().into_iter().map(str::to_owned).collect());
+    let categories = Names::known(task.columns(), task.categories());
+    let division = Division::unseen(path, task.time(), task.layout(), task.missing());
+    read_table(path, &division.wanted(Wanted { aside, categories, ..wanted }))
 }

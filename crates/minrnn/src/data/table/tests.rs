@@ -37,6 +37,7 @@ fn forecasting(target: &[&str], horizon: usize) -> ForecastingConfig {
     ForecastingConfig {
         columns: Vec::new(),
         calendar: Vec::new(),
+        known_ahead: Vec::new(),
         target: owned(target),
         group: None,
         horizon,

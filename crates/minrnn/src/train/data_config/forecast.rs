@@ -5,13 +5,15 @@ use serde::{Deserialize, Serialize};
 use super::table::table_task_of_start;
 use super::{DataConfig, Source, TableConfig, TaskSpec};
 use crate::data::IoKind;
-use crate::data::table::{CalendarPart, Forecasting, ForecastingConfig, ScalingChoice, TableTask};
+use crate::data::table::{CalendarPart, Forecasting, ForecastingConfig, ScalingChoice, TableTask, twice};
 use crate::train::check::require;
 use crate::train::train_config::TrainConfig;
 use crate::Result;
 
 /// Most steps ahead; all of them are outputs of the model.
 const MAX_HORIZON: usize = 1 << 14;
+/// Most values of columns that are known ahead that are read at a step.
+const MAX_LEADS: usize = 1 << 12;
 /// Most steps of a season; no table that is read has more.
 const MAX_SEASON: usize = 1 << 28;
 
@@ -26,6 +28,12 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
         require(quantiles.is_empty() || is_rising && quantiles.contains(&0.5), || {
             format!("quantiles must rise between 0 and 1, with 0.5 among them, found {quantiles:?}")
         })?;
+        let leads = data.forecast.known_ahead.len().saturating_mul(horizon);
+        require(leads <= MAX_LEADS, || {
+            format!("known_ahead and horizon make {leads} inputs, expected at most {MAX_LEADS}; name fewer columns or lower the horizon")
+        })?;
+        let twice = twice(&data.forecast.known_ahead);
+        require(twice.is_none(), || format!("known_ahead names the column '{}' twice", twice.map_or("", String::as_str)))?;
         require(season <= MAX_SEASON, || format!("season must be at most {MAX_SEASON} steps, with 0 for the last value, found {season}"))
     },
     steps: |_, train, _| [train.seq_len; 2],
@@ -54,6 +62,10 @@ pub struct ForecastConfig {
     /// Parts of the calendar that are read too, from the column of times: `month`, `quarter`, `day`, `weekday`, `hour`. Default none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calendar: Vec<CalendarPart>,
+    /// Columns that are known ahead, such as prices, holidays and forecasts of the weather: they are read, and their values at each of the steps that are
+    /// forecast. Default none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub known_ahead: Vec<String>,
     /// What the numbers of a series are seen relative to: `auto`, `standard`, `mean`, `log` or `log1p`. Default `standard`.
     pub scaling: ScalingChoice,
     /// Quantiles that are predicted of every value, rising, with 0.5 among them, which is the point forecast. Default none: the mean.
@@ -62,7 +74,7 @@ pub struct ForecastConfig {
 
 impl Default for ForecastConfig {
     fn default() -> Self {
-        Self { horizon: 1, season: 0, calendar: Vec::new(), scaling: ScalingChoice::default(), quantiles: Vec::new() }
+        Self { horizon: 1, season: 0, calendar: Vec::new(), known_ahead: Vec::new(), scaling: ScalingChoice::default(), quantiles: Vec::new() }
     }
 }
 
@@ -73,7 +85,7 @@ impl DataConfig {
     /// When a column is named twice.
     pub fn forecasting(&self, train: &TrainConfig) -> Result<ForecastingConfig> {
         let TableConfig { columns, target, group, validation, test, .. } = &self.table;
-        let ForecastConfig { horizon, season, calendar, scaling, quantiles } = self.forecast.clone();
+        let ForecastConfig { horizon, season, calendar, known_ahead, scaling, quantiles } = self.forecast.clone();
         self.table.expect_columns_once()?;
         require(validation.is_none() || test.is_some(), || {
             "validation needs test beside it to forecast: what is reported comes after what chooses; give both, or test alone".to_owned()
@@ -81,6 +93,7 @@ impl DataConfig {
         Ok(ForecastingConfig {
             columns: columns.clone(),
             calendar,
+            known_ahead,
             target: target.clone(),
             group: Some(group.clone()).filter(|group| !group.is_empty()),
             horizon,

@@ -39,6 +39,8 @@ use self::windows::ForecastWindows;
 use super::calendar::CalendarPart;
 use super::categories;
 use super::columns::TimeColumn;
+use super::frame::Lead;
+use super::leads;
 use super::measure::Comparison;
 use super::roles::{Roles, Understood};
 use super::series::Series;
@@ -56,6 +58,8 @@ pub struct ForecastingConfig {
     pub columns: Vec<String>,
     /// Parts of the calendar that are read too, from the column of times.
     pub calendar: Vec<CalendarPart>,
+    /// Columns that are known ahead: they are read, and their values at the steps that are forecast.
+    pub known_ahead: Vec<String>,
     /// Columns that are forecast; none: the one that is called y or value.
     pub target: Vec<String>,
     /// The column that names the sequence of a row; none: the table is one sequence, but where the target is not named either, what a column
@@ -104,6 +108,7 @@ struct Found {
     names: Vec<String>,
     /// Of each the names it holds, where it holds names.
     of_names: categories::Found,
+    leads: Vec<Lead>,
     time: Option<String>,
 }
 
@@ -158,7 +163,12 @@ impl Forecasting {
             }
             let frame = opened.read(&wanted)?;
             let (names, time) = (&frame.names, frame.time());
-            found.get_or_insert_with(|| Found { names: names.clone(), of_names: frame.categories.clone(), time: time.map(str::to_owned) });
+            found.get_or_insert_with(|| Found {
+                names: names.clone(),
+                of_names: frame.categories.clone(),
+                leads: frame.leads.clone(),
+                time: time.map(str::to_owned),
+            });
             gathered.add(&frame, config).map_err(|error| error.in_file(path))
         };
         let trained = add(path, opened)?;
@@ -179,11 +189,13 @@ impl Forecasting {
             }
         };
         let bounds: Vec<Bounds> = gathered.series.iter().enumerate().map(bounds).collect();
-        let Found { of_names, time, .. } = found.unwrap_or_default();
+        let Found { of_names, time, leads, .. } = found.unwrap_or_default();
         let categories = match &config.like {
             Some(like) => like.categories.clone(),
-            None => categories::settle(of_names, &mut gathered.series, |at| bounds[at].training),
+            None => leads::settle(categories::settle(of_names, &mut gathered.series, |at| bounds[at].training), &leads),
         };
+        // Later files go on with sequences, and names have got their numbers.
+        gathered.series.iter_mut().for_each(|series| series.fill_leads(&leads));
         let season = if config.season == 0 { usual_season(&gathered.series) } else { config.season };
         // What comes when is settled.
         gathered.series.iter_mut().for_each(|series| series.times = Vec::new());
@@ -266,6 +278,7 @@ impl Forecasting {
         let config = ForecastingConfig {
             columns: forecaster.columns.clone(),
             calendar: Vec::new(),
+            known_ahead: Vec::new(),
             target: forecaster.target.clone(),
             group: forecaster.group.clone(),
             horizon: forecaster.horizon,
@@ -306,7 +319,7 @@ impl ForecastingConfig {
         let Roles { group, target, time, layout, .. } = roles;
         let division = Division { time, layout, ..self.division.clone() };
         let config = Self { group, target, division, ..self.clone() };
-        Ok((config.with_calendar(header)?, understood))
+        Ok((config.with_calendar(header)?.with_known_ahead(), understood))
     }
 
     /// With the parts of the calendar among the columns that are read.
@@ -323,6 +336,21 @@ impl ForecastingConfig {
             }
         }
         Ok(Self { columns, division: Division { time: TimeColumn::Named(time), ..self.division }, ..self })
+    }
+
+    /// With the columns that are known ahead, and their values at the next steps.
+    fn with_known_ahead(self) -> Self {
+        if self.known_ahead.is_empty() {
+            return self;
+        }
+        let mut columns = self.read().to_vec();
+        let leads = self.known_ahead.iter().flat_map(|column| leads::names(column, self.horizon));
+        for name in self.known_ahead.iter().cloned().chain(leads) {
+            if !columns.contains(&name) {
+                columns.push(name);
+            }
+        }
+        Self { columns, ..self }
     }
 
     fn read(&self) -> &[String] {

@@ -1,0 +1,166 @@
+//! Columns that are known ahead, such as prices, holidays and forecasts of the weather.
+//!
+//! Beside a column `price` there are `price+1`, `price+2`, …, wherever a table has none that are called so: its values so many steps later in the same
+//! sequence. Behind the last row of a sequence they are those of rows to come, where these are given, and else its last value.
+
+use std::collections::HashMap;
+
+use minrnn_model::Category;
+
+use super::columns::{Numbers, Wanted};
+use super::frame::{Frame, Lead};
+use super::series::Series;
+use crate::{Error, Needed, Result};
+
+/// The names of the values of `column` at the next `horizon` steps.
+pub(super) fn names(column: &str, horizon: usize) -> impl Iterator<Item = String> {
+    (1..=horizon).map(move |ahead| format!("{column}+{ahead}"))
+}
+
+/// The column and the steps that `name` says.
+fn parse(name: &str) -> Option<(&str, usize)> {
+    let (column, ahead) = name.rsplit_once('+')?;
+    let is_plain = ahead.bytes().all(|byte| byte.is_ascii_digit()) && !ahead.starts_with('0');
+    Some((column, ahead.parse().ok().filter(|_| is_plain)?))
+}
+
+/// `wanted` without the columns that are other columns of later steps, and these, each with its place, that of the other and the steps; none where
+/// there are none.
+pub(super) fn split(wanted: &Wanted, header: &[String]) -> Option<(Wanted, Vec<Lead>)> {
+    let Numbers::Named(names) = &wanted.numbers else { return None };
+    if !names.iter().any(|name| name.contains('+') && !header.contains(name)) {
+        return None;
+    }
+    let places: HashMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
+    let (mut own, mut leads) = (Vec::new(), Vec::new());
+    for (at, name) in names.iter().enumerate() {
+        let lead = parse(name).filter(|_| !header.contains(name)).and_then(|(of, ahead)| Some(Lead { at, of: *places.get(of)?, ahead }));
+        match lead {
+            Some(lead) => leads.push(lead),
+            None => own.push(name.clone()),
+        }
+    }
+    (!leads.is_empty()).then(|| (Wanted { numbers: Numbers::Named(own), ..wanted.clone() }, leads))
+}
+
+/// `frame` with room for `leads`, which hold the values of the same step until they are put into sequences; `names` are all of its columns.
+pub(super) fn insert(mut frame: Frame, leads: Vec<Lead>, names: &[String]) -> Frame {
+    // Those that are another one of later steps stand behind it.
+    for lead in &leads {
+        let of = frame.names.iter().position(|name| *name == names[lead.of]).expect("the column was read");
+        let (numbers, category) = (frame.numbers[of].clone(), frame.categories[of].clone());
+        frame.names.insert(lead.at, names[lead.at].clone());
+        frame.numbers.insert(lead.at, numbers);
+        frame.categories.insert(lead.at, category);
+    }
+    frame.leads = leads;
+    frame
+}
+
+/// `categories` in which a lead has the names of its column.
+pub(super) fn settle(categories: Vec<Category>, leads: &[Lead]) -> Vec<Category> {
+    let mut settled: Vec<Category> =
+        categories.into_iter().filter(|category| leads.iter().all(|lead| lead.at != category.column)).collect();
+    for lead in leads {
+        if let Some(category) = settled.iter().find(|category| category.column == lead.of) {
+            settled.push(Category { column: lead.at, values: category.values.clone() });
+        }
+    }
+    settled.sort_unstable_by_key(|category| category.column);
+    settled
+}
+
+/// Fills the leads of `series` with the rows to come of the sequences of the same names in `future`, whose columns are those at `columns` of theirs.
+///
+/// # Errors
+/// When a sequence has too few rows to come, or these do not follow its last.
+pub(super) fn fill_from(series: &mut [Series], leads: &[Lead], future: Option<(&[Series], &[usize])>) -> Result<()> {
+    let Some(farthest) = leads.iter().map(|lead| lead.ahead).max() else { return Ok(()) };
+    let Some((future, columns)) = future else {
+        let sentence = format!("the model reads columns that are known {farthest} steps ahead, so the rows to come are needed");
+        return Err(Error::needed(Needed::RowsToCome, sentence));
+    };
+    let of_name: HashMap<&str, &Series> = future.iter().map(|series| (series.name.as_str(), series)).collect();
+    for series in series {
+        let name = if series.name.is_empty() { "the table".to_owned() } else { format!("the sequence '{}'", series.name) };
+        let to_come = of_name.get(series.name.as_str());
+        let found = to_come.map_or(0, |to_come| to_come.len());
+        let Some(to_come) = to_come.filter(|to_come| to_come.len() >= farthest) else {
+            return Err(Error::Data(format!("{name} has {found} rows to come, expected at least {farthest}, as many as are forecast")));
+        };
+        if let (Some(last), Some(next)) = (series.times.last(), to_come.times.first())
+            && next <= last
+        {
+            let [last, next] = [*last, *next].map(|time| series.clock.write(time));
+            return Err(Error::Data(format!("the rows to come of {name} begin at {next}, expected a time after its last, {last}")));
+        }
+        let (n, width) = (series.len(), series.width);
+        for lead in leads {
+            let place = columns.iter().position(|&column| column == lead.of).expect("the column was read");
+            for t in (n - n.min(lead.ahead))..n {
+                series.values[t * width + lead.at] = to_come.step(t + lead.ahead - n)[place];
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The places of the columns that `leads` hold of later steps.
+pub(super) fn known_ahead(leads: &[Lead]) -> Vec<usize> {
+    let mut known: Vec<usize> = leads.iter().map(|lead| lead.of).collect();
+    known.sort_unstable();
+    known.dedup();
+    known
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::table::Clock;
+
+    fn wanted(names: &[&str]) -> Wanted {
+        Wanted { numbers: Numbers::Named(names.iter().map(ToString::to_string).collect()), ..Wanted::default() }
+    }
+
+    #[test]
+    fn a_lead_is_a_column_of_later_steps_that_the_table_lacks() {
+        let header = ["y", "c++", "c+1", "p"].map(str::to_owned);
+        let (own, leads) = split(&wanted(&["y", "p", "p+1", "p+12", "c+1", "q+1", "p+01", "c++", "p+x"]), &header).unwrap();
+        assert_eq!(leads, [Lead { at: 2, of: 1, ahead: 1 }, Lead { at: 3, of: 1, ahead: 12 }]);
+        assert_eq!(own.numbers, wanted(&["y", "p", "c+1", "q+1", "p+01", "c++", "p+x"]).numbers);
+        assert!(split(&wanted(&["y", "c++", "c+1"]), &header).is_none());
+        assert_eq!(names("p", 2).collect::<Vec<_>>(), ["p+1", "p+2"]);
+    }
+
+    fn series(values: &[f64], width: usize) -> Series {
+        Series { name: "a".to_owned(), values: values.to_vec(), width, times: Vec::new(), clock: Clock::Number }
+    }
+
+    #[test]
+    fn leads_are_filled_from_later_steps_and_from_rows_to_come() {
+        let leads = [Lead { at: 1, of: 0, ahead: 1 }, Lead { at: 2, of: 0, ahead: 3 }];
+        let mut all = [series(&[1.0, 0.0, 0.0, 2.0, 0.0, 0.0], 3)];
+        all[0].fill_leads(&leads);
+        assert_eq!(all[0].values, [1.0, 2.0, 2.0, 2.0, 2.0, 2.0]);
+        let future = [series(&[7.0, 3.0, 8.0, 4.0, 9.0, 5.0], 2)];
+        fill_from(&mut all, &leads, Some((&future, &[9, 0]))).unwrap();
+        assert_eq!(all[0].values, [1.0, 2.0, 4.0, 2.0, 3.0, 5.0]);
+        let refused = |future: Option<(&[Series], &[usize])>| fill_from(&mut all.clone(), &leads, future).unwrap_err().to_string();
+        assert!(refused(None).contains("known 3 steps ahead"));
+        assert!(refused(Some((&[series(&[7.0, 3.0], 2)], &[9, 0]))).contains("the sequence 'a' has 1 rows to come, expected at least 3"));
+        assert!(refused(Some((&[], &[9, 0]))).contains("has 0 rows to come"));
+        let dated = |times: &[f64], values: &[f64], width| Series { times: times.to_vec(), ..series(values, width) };
+        let mut all = [dated(&[5.0, 6.0], &all[0].values, 3)];
+        let early = [dated(&[6.0, 7.0, 8.0], &[7.0, 3.0, 8.0, 4.0, 9.0, 5.0], 2)];
+        let sentence = fill_from(&mut all, &leads, Some((&early, &[9, 0]))).unwrap_err().to_string();
+        assert!(sentence.contains("begin at 6, expected a time after its last, 6"), "{sentence}");
+    }
+
+    #[test]
+    fn a_lead_has_the_names_of_its_column() {
+        let of = |column, values: &[&str]| Category { column, values: values.iter().map(ToString::to_string).collect() };
+        let leads = [Lead { at: 1, of: 2, ahead: 1 }, Lead { at: 3, of: 0, ahead: 1 }];
+        let settled = settle(vec![of(1, &["x"]), of(2, &["a", "b"]), of(3, &["y"])], &leads);
+        assert_eq!(settled, [of(1, &["a", "b"]), of(2, &["a", "b"])]);
+    }
+}

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""The page of what tools/real_data.py found: results/real-data/README.md.
+
+    v/bin/python tools/real_data_page.py
+"""
+
+import argparse
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+RESAMPLES = 4000
+OURS = "minrnn"
+
+
+def cells(path):
+    """What was found for each set and method, a list over seeds, and where."""
+    kept = json.loads(path.read_text())
+    found = defaultdict(dict)
+    for key, cell in kept["cells"].items():
+        name, method, seed = key.rsplit("/", 2)
+        found[name].setdefault(method, {})[int(seed)] = cell
+    return kept, {name: {method: [of[seed] for seed in sorted(of)] for method, of in methods.items()} for name, methods in found.items()}
+
+
+def resampled(rng, seeds):
+    """The mean of right answers, seeds and sequences drawn anew alike."""
+    right = np.array([cell["right"] for cell in seeds], float)
+    return right[rng.integers(0, len(right), len(right))]
+
+
+def difference(sets, method):
+    """Points that we are ahead of `method`, on average over `sets`, and the 95 % interval over seeds and sequences, drawn in pairs."""
+    rng, drawn = np.random.default_rng(0), []
+    mean = np.mean([np.mean([c["right"] for c in one[OURS]]) - np.mean([c["right"] for c in one[method]]) for one in sets])
+    for _ in range(RESAMPLES):
+        of_sets = []
+        for one in sets:
+            ours, other = resampled(rng, one[OURS]).mean(0), resampled(rng, one[method]).mean(0)
+            places = rng.integers(0, len(ours), len(ours))
+            of_sets.append(np.mean(ours[places] - other[places]))
+        drawn.append(np.mean(of_sets))
+    return 100 * mean, *(100 * np.quantile(drawn, [0.025, 0.975]))
+
+
+def verdict(low, high):
+    return "minrnn is better" if low > 0 else "it is better" if high < 0 else "undecided"
+
+
+def classification(sets):
+    methods = [OURS, "nn.GRU", "1-NN DTW", "MiniRocket"]
+    methods = [method for method in methods if all(method in one for one in sets.values())]
+    share = lambda cells: 100 * np.mean([np.mean(cell["right"]) for cell in cells])
+    lines = ["| set | n | " + " | ".join(methods) + " | seconds to train | ms a sequence |", "|---|---|" + "---|" * (len(methods) + 2)]
+    for name, one in sets.items():
+        ours = one[OURS]
+        cost = f"{max(c['seconds'] for c in ours):.0f} | {np.median([c.get('milliseconds', np.nan) for c in ours]):.3f}"
+        lines.append(f"| {name} | {len(ours[0]['right'])} | " + " | ".join(f"{share(one[method]):.1f}" for method in methods) + f" | {cost} |")
+    lines.append("| **all** | | " + " | ".join(f"**{np.mean([share(one[method]) for one in sets.values()]):.1f}**" for method in methods) + " | | |")
+    lines += ["", "| minrnn less | points on average | 95 % interval | |", "|---|---|---|---|"]
+    for method in methods[1:]:
+        mean, low, high = difference(list(sets.values()), method)
+        lines.append(f"| {method} | {mean:+.1f} | {low:+.1f} to {high:+.1f} | {verdict(low, high)} |")
+    worse = []
+    for name, one in sets.items():
+        for method in methods[1:]:
+            mean, low, high = difference([one], method)
+            if high < 0:
+                worse.append(f"| {name} | {method} | {-mean:.1f} points |")
+    return lines, worse
+
+
+def forecasts(sets):
+    methods = [OURS, "SeasonalNaive", "Theta", "AutoETS"]
+    of = lambda cells, what: np.mean([cell[what] for cell in cells], 0)
+    lines = ["| panel | series | measure | " + " | ".join(methods) + " |", "|---|---|---|" + "---|" * len(methods)]
+    lines_of_pairs = ["", "| panel | minrnn less | MASE | 95 % interval over series | |", "|---|---|---|---|---|"]
+    costs, worse = ["", "| panel | the 80 % interval covers | seconds to train | ms a series |", "|---|---|---|---|"], []
+    for name, one in sets.items():
+        for what in ("smape", "mase"):
+            shown = " | ".join(f"{np.mean(of(one[method], what)):.3f}" for method in methods)
+            lines.append(f"| {name} | {len(one[OURS][0][what])} | {'sMAPE' if what == 'smape' else 'MASE'} | {shown} |")
+        for method in methods[1:]:
+            apart = of(one[OURS], "mase") - of(one[method], "mase")
+            apart = apart[np.isfinite(apart)]
+            mean, half = apart.mean(), 1.96 * apart.std(ddof=1) / np.sqrt(len(apart))
+            lines_of_pairs.append(f"| {name} | {method} | {mean:+.4f} | {mean - half:+.4f} to {mean + half:+.4f} | {verdict(-mean - half, -mean + half)} |")
+            if mean - half > 0:
+                worse.append(f"| {name} | {method} | {mean:.4f} MASE |")
+        ours = one[OURS]
+        covered, seconds = 100 * np.mean([c["covered"] for c in ours]), max(c["seconds"] for c in ours)
+        costs.append(f"| {name} | {covered:.1f} % | {seconds:.0f} | {np.median([c.get('milliseconds', np.nan) for c in ours]):.3f} |")
+    return lines + lines_of_pairs + costs, worse
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, default=ROOT / "results/real-data")
+    folder = parser.parse_args().results
+    lines, worse = ["# Tables of others, with every default", ""], []
+    for kind, words in (
+        ("development", "Development sets: defaults were chosen by looking at these."),
+        ("reported", "Reported sets: not looked at before the last choice of defaults."),
+    ):
+        for task, of in (("classify", classification), ("forecast", forecasts)):
+            path = folder / f"{task}-{kind}.json"
+            if not path.exists():
+                continue
+            kept, sets = cells(path)
+            sets = {name: one for name, one in sets.items() if OURS in one and len(one) > 1}
+            seeds = sorted({len(one[OURS]) for one in sets.values()})
+            title = "Classes: accuracy in per cent" if task == "classify" else "Forecasts"
+            shown, lost = of(sets)
+            lines += [f"## {title}, {kind} sets", "", f"{words} Seeds: {', '.join(map(str, seeds))}. Commit {kept['commit']}, {kept['machine']}, two cores.", ""]
+            lines += [*shown, ""]
+            worse += lost if kind == "reported" else []
+    if worse:
+        lines += ["## Where a simpler method wins", "", "On a reported set, at 95 % confidence:", "", "| set | better | by |", "|---|---|---|", *worse, ""]
+    (folder / "README.md").write_text("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
