@@ -20,6 +20,7 @@
 //! so that sums over n need no horizontal step; the states of a row live in the nearest cache while its steps are walked; backward
 //! keeps states at the borders of blocks of steps only and makes those between again, so nothing of size `[B, T, N, D]` exists.
 
+mod discrete;
 mod steps;
 
 use crate::grid::{self, SharedOut};
@@ -28,6 +29,7 @@ use crate::segments::Segments;
 use crate::shape::{Out, Shape, as_out, elements, expect_len};
 use crate::simd::Level;
 use alloc::vec;
+pub use discrete::{A, B, C, Continuous, F, G};
 use steps::{Backward, Forward};
 
 /// Planes of the parameters without a rank-one part: real and imaginary parts of a, b and c.

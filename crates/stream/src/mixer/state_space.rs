@@ -4,14 +4,13 @@
 //! x ← a ⊙ x − g (f · x) + b u      y = c · x + skip u      v · x = 2 Re Σ_n v_n x_n
 //! ```
 //!
-//! with g and f in S4 alone. How a, b, g and f follow from Δ, A, B, P is told in the library's layer of the same name; here it is done
-//! once, in f64. A session keeps the real parts of x, then the imaginary ones, each `[N/2, D]`.
+//! with g and f in S4 alone; a, b, g and f follow once from Δ, A, B, P ([`Continuous`]). A session keeps the real parts of x, then the imaginary ones, each `[N/2, D]`.
 
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use minrnn_kernels::simd::{self, Simd, WithSimd, mul_add};
+use minrnn_kernels::state_space::{A, B, C, Continuous, F, G};
 
 use crate::Result;
 use crate::pass::{Memory, Pass};
@@ -29,36 +28,6 @@ pub(super) struct StateSpace {
     rank_one: bool,
 }
 
-const A: usize = 0;
-const B: usize = 2;
-const C: usize = 4;
-const G: usize = 6;
-const F: usize = 8;
-
-type Complex = [f64; 2];
-
-fn times([a, b]: Complex, [c, d]: Complex) -> Complex {
-    [a * c - b * d, a * d + b * c]
-}
-
-fn scaled([a, b]: Complex, factor: f64) -> Complex {
-    [a * factor, b * factor]
-}
-
-fn over([a, b]: Complex, [c, d]: Complex) -> Complex {
-    scaled(times([a, b], [c, -d]), 1.0 / (c * c + d * d))
-}
-
-/// 2 Re Σ_n of the products.
-fn dot(x: &[Complex], y: &[Complex]) -> f64 {
-    2.0 * x.iter().zip(y).map(|(&x, &y)| times(x, y)[0]).sum::<f64>()
-}
-
-/// e^z − 1.
-fn exp_minus_one([x, y]: Complex) -> Complex {
-    let (grown, sine) = (libm::expm1(x), libm::sin(y / 2.0));
-    [grown * libm::cos(y) - 2.0 * sine * sine, (grown + 1.0) * libm::sin(y)]
-}
 
 impl StateSpace {
     /// `channels` state spaces, each the parameters of `copies` neighbours.
@@ -79,33 +48,8 @@ impl StateSpace {
             true => Some([vector("p", &[channels, half, 2])?, vector("b", &[channels, half, 2])?]),
             false => None,
         };
-        let width = channels * copies;
-        let mut parameters = vec![0.0; if rank_one { 10 } else { 6 } * half * width];
-        for channel in 0..channels {
-            let number = |parts: &[f32], n: usize| [0, 1].map(|part| f64::from(parts[(channel * half + n) * 2 + part]));
-            let dt = libm::exp(f64::from(log_dt[channel]));
-            let a: Vec<Complex> =
-                (0..half).map(|n| [-libm::exp(f64::from(log_a_real[channel * half + n])), f64::from(a_imag[channel * half + n])]).collect();
-            let discrete = match &low_rank {
-                None => diagonal(&a, dt),
-                Some(parts) => {
-                    let [p, b] = [0, 1].map(|i| (0..half).map(|n| number(&parts[i], n)).collect::<Vec<_>>());
-                    bilinear(&a, &p, &b, dt)
-                }
-            };
-            let mut set = |plane: usize, n: usize, value: Complex| {
-                for (part, value) in value.into_iter().enumerate() {
-                    let at = ((plane + part) * half + n) * width + channel * copies;
-                    parameters[at..at + copies].fill(value as f32);
-                }
-            };
-            for n in 0..half {
-                set(C, n, number(&c, n));
-                for (plane, numbers) in [A, B, G, F].into_iter().zip(&discrete) {
-                    set(plane, n, numbers[n]);
-                }
-            }
-        }
+        let low_rank = low_rank.as_ref().map(|[p, b]| [&p[..], b]);
+        let parameters = Continuous { log_dt: &log_dt, log_a_real: &log_a_real, a_imag: &a_imag, c: &c, low_rank }.discrete(copies);
         let skip = skip.into_iter().flat_map(|skip| core::iter::repeat_n(skip, copies)).collect();
         Ok(Self { parameters, skip, half, rank_one })
     }
@@ -135,29 +79,6 @@ impl StateSpace {
     ) {
         pass.level.run(Step { space: self, memory, first, session, range, u, y });
     }
-}
-
-/// ā and b̄ of the zero-order hold.
-fn diagonal(a: &[Complex], dt: f64) -> Vec<Vec<Complex>> {
-    let grown: Vec<Complex> = a.iter().map(|&a| exp_minus_one(scaled(a, dt))).collect();
-    let b = grown.iter().zip(a).map(|(&grown, &a)| over(grown, a)).collect();
-    vec![grown.iter().map(|&[re, im]| [1.0 + re, im]).collect(), b]
-}
-
-/// a, b, g and f of the bilinear rule for A = Λ − P P*.
-fn bilinear(lambda: &[Complex], p: &[Complex], b: &[Complex], dt: f64) -> Vec<Vec<Complex>> {
-    let half: Vec<Complex> = lambda.iter().map(|&lambda| scaled(lambda, dt / 2.0)).collect();
-    let e: Vec<Complex> = half.iter().map(|&[re, im]| over([1.0, 0.0], [1.0 - re, -im])).collect();
-    let a: Vec<Complex> = e.iter().zip(&half).map(|(&e, &[re, im])| times(e, [1.0 + re, im])).collect();
-    let g: Vec<Complex> = e.iter().zip(p).map(|(&e, &p)| scaled(times(e, p), dt / 2.0)).collect();
-    let conjugate: Vec<Complex> = p.iter().map(|&[re, im]| [re, -im]).collect();
-    let kappa = 1.0 + dot(&conjugate, &g);
-    let g: Vec<Complex> = g.into_iter().map(|g| scaled(g, 1.0 / kappa)).collect();
-    let b: Vec<Complex> = e.iter().zip(b).map(|(&e, &b)| scaled(times(e, b), dt)).collect();
-    let through = dot(&conjugate, &b);
-    let b = b.iter().zip(&g).map(|(b, g)| [b[0] - g[0] * through, b[1] - g[1] * through]).collect();
-    let f = conjugate.iter().zip(&a).map(|(&p, &[re, im])| times(p, [1.0 + re, im])).collect();
-    vec![a, b, g, f]
 }
 
 struct Step<'a> {
