@@ -28,7 +28,6 @@ pub(super) struct StateSpace {
     rank_one: bool,
 }
 
-
 impl StateSpace {
     /// `channels` state spaces, each the parameters of `copies` neighbours.
     pub(super) fn read(

@@ -1,0 +1,108 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # The graph
+//! [`step_graph`] gives the bytes of a file with one graph, a step for any number of sessions B:
+//!
+//! | input | |
+//! |---|---|
+//! | `token` `[B]`, int64, or `values` `[B, F]` | what is read; a policy's row is `[return \| observation \| action before \| time]` |
+//! | `state.…` `[B, …]` | what every part of the model keeps |
+//!
+//! | output | |
+//! |---|---|
+//! | `outputs` `[B, V]` | logits, classes, values or an action |
+//! | `next.…` | the state of the next step, under the same names |
+//!
+//! The metadata entry `minrnn.state` lists the parts of the state, each with `input`, `output`, `shape` (without B) and `initial`, a number for all
+//! places or a list of one for each, row by row. Where a part has `on_reset`, a sequence that follows another one begins with what that
+//! part was. Other entries: `minrnn.model` (the configuration), `minrnn.reads`, `minrnn.predicts`, and as far as they are known
+//! `minrnn.columns`, `minrnn.classes`, `minrnn.target`, `minrnn.task`, `minrnn.tokenizer` (the kind) and `minrnn.tokenizer.json`.
+//!
+//! A step is what `minrnn-stream` computes; the files here have the names of those there.
+#![deny(missing_docs)]
+
+mod block;
+mod block_diagonal;
+mod end;
+mod feed_forward;
+mod formulas;
+mod front;
+mod graph;
+mod metadata;
+mod mixer;
+mod norm;
+mod operators;
+pub mod proto;
+mod state_space;
+mod token_shift;
+mod window;
+mod wiring;
+
+use minrnn_model::{CheckedConfig, ModelConfig, Weights};
+use prost::Message;
+
+pub use metadata::Attached;
+pub use minrnn_model::{Error, Result};
+
+/// The version of the standard operators that the graphs use.
+pub const OPSET: i64 = 17;
+/// The version of the messages, that of the first ONNX with these operators.
+pub const IR_VERSION: i64 = 8;
+/// The input of a model that reads tokens.
+pub const TOKEN: &str = "token";
+/// The input of a model that reads values.
+pub const VALUES: &str = "values";
+/// What is predicted.
+pub const OUTPUTS: &str = "outputs";
+/// Most bytes of a protobuf message.
+const MAX_BYTES: usize = i32::MAX as usize;
+
+/// An ONNX file with one step of the model of `config`, whose tensors are `weights`; all of them are taken.
+///
+/// # Errors
+/// When the configuration is wrong; when what a mixer keeps of the past grows with every step, which no graph of fixed shapes holds; when a tensor
+/// is missing, surplus, of another shape or not finite; or when the file would be larger than the format allows.
+pub fn step_graph(config: &ModelConfig, weights: &mut Weights, attached: Attached<'_>) -> Result<Vec<u8>> {
+    let config = config.checked()?;
+    let mut graph = graph::Graph::new(weights);
+    let outputs = step(&mut graph, &config)?;
+    let (graph, state) = graph.finish("step", (OUTPUTS, outputs, config.outputs()))?;
+    let model = proto::Model {
+        ir_version: IR_VERSION,
+        producer_name: "minrnn".to_owned(),
+        producer_version: env!("CARGO_PKG_VERSION").to_owned(),
+        doc_string: "One step of a recurrent model: what is read and the state in, what is predicted and the next state out.".to_owned(),
+        graph: Some(graph),
+        opset_import: vec![proto::OperatorSet { domain: String::new(), version: OPSET }],
+        metadata_props: metadata::entries(&config, attached, state)?,
+    };
+    let len = model.encoded_len();
+    if len > MAX_BYTES {
+        return Err(Error::Config(format!(
+            "the graph would take {len} bytes, and an ONNX file holds at most {MAX_BYTES}; export a smaller model"
+        )));
+    }
+    Ok(model.encode_to_vec())
+}
+
+/// What is predicted after one step.
+fn step(g: &mut graph::Graph<'_>, config: &CheckedConfig) -> Result<graph::Value> {
+    let blocks = |g: &mut graph::Graph<'_>, x| (0..config.n_layers).try_fold(x, |x, layer| block::block(g, config, layer, x));
+    if !config.decision {
+        let x = front::row(g, config)?;
+        let x = blocks(g, x)?;
+        return end::predict(g, config, x);
+    }
+    let ([action, to_go, observation], has_begun) = front::policy_rows(g, config)?;
+    let before = g.snapshot();
+    blocks(g, action)?;
+    g.only_where(has_begun, &before);
+    blocks(g, to_go)?;
+    let x = blocks(g, observation)?;
+    end::predict(g, config, x)
+}
+
+/// The path of a part.
+fn join(name: &str, part: &str) -> String {
+    format!("{name}.{part}")
+}
