@@ -6,7 +6,19 @@ use minrnn::interchange::Format;
 /// What the configuration of an imported model says of the file it came from.
 pub const IMPORTED: &str = "imported";
 
-/// Takes the name of a format.
-pub fn format_parser() -> PossibleValuesParser {
-    Format::ALL.iter().map(|format| format.name()).collect::<Vec<_>>().into()
+/// The format of a step as a graph, which is written and not read.
+pub const ONNX: &str = "onnx";
+
+/// Takes the name of a format that is read.
+pub fn imported_format() -> PossibleValuesParser {
+    names().collect::<Vec<_>>().into()
+}
+
+/// Takes the name of a format that is written.
+pub fn exported_format() -> PossibleValuesParser {
+    names().chain([ONNX]).collect::<Vec<_>>().into()
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    Format::ALL.iter().map(|format| format.name())
 }

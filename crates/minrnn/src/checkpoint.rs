@@ -18,15 +18,14 @@ use std::path::Path;
 use burn::module::Module;
 use burn::tensor::{Device, TensorData};
 use minrnn_model::{
-    Calibration, CheckpointConfig, CheckpointFiles, ModelConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint, sync_directory,
-    without_temporary_name, write_atomic, write_safetensors,
+    Calibration, CheckpointConfig, CheckpointFiles, ModelConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint, write_safetensors,
 };
-use tempfile::TempDir;
 
 use crate::data::Tokenizer;
 use crate::data::offline_rl::StepEncoding;
 use crate::data::table::TableTask;
 use crate::model::{AnyModel, SequenceModel};
+use crate::new_directory::make_directory;
 use crate::{Error, Result, parameters};
 
 /// Name of the vocabulary in a checkpoint directory.
@@ -154,22 +153,10 @@ pub fn create_checkpoint(
     directory: impl AsRef<Path>,
     config: &CheckpointConfig,
     tensors: impl IntoIterator<Item = (String, Tensor)>,
-    tokenizer: Option<&Path>,
+    tokenizer: Option<&Tokenizer>,
     device: &Device,
 ) -> Result<LoadedModel> {
-    let directory = directory.as_ref();
-    if directory.exists() {
-        return Err(Error::malformed(directory, "it is there already; name a directory to make"));
-    }
-    let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let io = |error| Error::io("make", directory, error);
-    let unfinished = temporary_directory_in(parent).map_err(io)?;
-    let loaded = fill(unfinished.path(), config, tensors, tokenizer, device).map_err(|error| error.moved(unfinished.path(), directory))?;
-    std::fs::rename(unfinished.path(), directory).map_err(io)?;
-    // It has another name now, and nothing is left to clean up.
-    let _ = unfinished.keep();
-    sync_directory(parent).map_err(io)?;
-    Ok(loaded)
+    make_directory(directory.as_ref(), |unfinished| fill(unfinished, config, tensors, tokenizer, device))
 }
 
 /// Writes the files of a checkpoint into an empty directory, and reads its model.
@@ -177,28 +164,17 @@ fn fill(
     directory: &Path,
     config: &CheckpointConfig,
     tensors: impl IntoIterator<Item = (String, Tensor)>,
-    tokenizer: Option<&Path>,
+    tokenizer: Option<&Tokenizer>,
     device: &Device,
 ) -> Result<LoadedModel> {
     config.write(directory)?;
     let tensors = tensors.into_iter().map(|(name, tensor)| (name, tensor.shape, Cow::Owned(tensor.data)));
     write_safetensors(directory.join(WEIGHTS_FILE), tensors, None)?;
     if let Some(tokenizer) = tokenizer {
-        let bytes = std::fs::read(tokenizer).map_err(|error| Error::io("read", tokenizer, error))?;
-        Tokenizer::from_bytes(&bytes, tokenizer)?;
-        write_atomic(directory.join(TOKENIZER_FILE), &bytes)?;
+        tokenizer.save(directory.join(TOKENIZER_FILE))?;
     }
     CheckpointFiles::seal(directory)?;
     load_model(directory, device)
-}
-
-fn temporary_directory_in(parent: &Path) -> std::io::Result<TempDir> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".writing-");
-    // Private by default; the finished directory should have the permissions any new one has.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
-    builder.tempdir_in(parent).map_err(without_temporary_name)
 }
 
 /// Puts the tensors of `weights` into the parameters of `module` by name; they are taken out of `weights`.

@@ -51,6 +51,7 @@ pub mod generate;
 pub mod interchange;
 pub mod memory;
 pub mod model;
+mod new_directory;
 pub mod nn;
 pub mod ops;
 mod parameters;

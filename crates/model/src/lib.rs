@@ -25,6 +25,8 @@ mod digests;
 mod error;
 #[cfg(feature = "std")]
 mod files;
+#[cfg(feature = "std")]
+mod foreign_weights;
 mod mixer_kind;
 mod packed;
 mod spec;
@@ -47,6 +49,8 @@ pub use digests::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE};
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
 pub use files::{create_directories, put_in_place, read_text, sync_directory, temporary_beside, without_temporary_name, write_atomic};
+#[cfg(feature = "std")]
+pub use foreign_weights::INDEX_FILE;
 pub use mixer_kind::MixerKind;
 pub use packed::{PackedFile, Section, TensorEntry};
 pub use spec::{MixerSpec, Role, Setting, TensorSpec, Tensors};

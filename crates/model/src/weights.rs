@@ -194,7 +194,7 @@ impl View for F32View<'_> {
 }
 
 /// The whole file, once its header is known to describe exactly its length.
-fn read_checked(path: &Path) -> Result<Vec<u8>> {
+pub(crate) fn read_checked(path: &Path) -> Result<Vec<u8>> {
     let io = |source| Error::io("read", path, source);
     let mut file = File::open(path).map_err(io)?;
     let meta = file.metadata().map_err(io)?;
@@ -223,7 +223,7 @@ fn read_checked(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn damaged(path: &Path, problem: String) -> Error {
+pub(crate) fn damaged(path: &Path, problem: String) -> Error {
     Error::DamagedHeader { path: path.to_owned(), problem }
 }
 

@@ -16,7 +16,8 @@
 //! The metadata entry `minrnn.state` lists the parts of the state, each with `input`, `output`, `shape` (without B) and `initial`, a number for all
 //! places or a list of one for each, row by row. Where a part has `on_reset`, a sequence that follows another one begins with what that
 //! part was. Other entries: `minrnn.model` (the configuration), `minrnn.reads`, `minrnn.predicts`, and as far as they are known
-//! `minrnn.columns`, `minrnn.classes`, `minrnn.target`, `minrnn.task`, `minrnn.tokenizer` (the kind) and `minrnn.tokenizer.json`.
+//! `minrnn.columns`, `minrnn.classes`, `minrnn.target`, `minrnn.task`, `minrnn.policy`, `minrnn.tokenizer` (the kind)
+//! and `minrnn.tokenizer.json`.
 //!
 //! A step is what `minrnn-stream` computes; the files here have the names of those there.
 #![deny(missing_docs)]

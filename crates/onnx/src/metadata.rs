@@ -9,10 +9,12 @@ use crate::{Error, Result};
 /// What a model was trained on, which its configuration does not say.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Attached<'a> {
-    /// The vocabulary of a model that reads text, with the file it stands in.
-    pub tokenizer: Option<(&'a Tokenizer, &'a [u8])>,
+    /// The vocabulary of a model that reads text.
+    pub tokenizer: Option<&'a Tokenizer>,
     /// The task of a model of a table.
     pub task: Option<&'a TableTask>,
+    /// How the steps of a policy become numbers, as JSON.
+    pub policy: Option<&'a Json>,
 }
 
 /// The entries of a model that carries `state`.
@@ -34,9 +36,9 @@ pub(crate) fn entries(config: &CheckedConfig, attached: Attached<'_>, state: Jso
         ("reads", json!(reads)),
         ("predicts", json!(predicts)),
     ];
-    if let Some((tokenizer, file)) = attached.tokenizer {
+    if let Some(tokenizer) = attached.tokenizer {
         entries.push(("tokenizer", serde_json::to_value(tokenizer.kind()).map_err(unwritten)?));
-        entries.push(("tokenizer.json", json!(String::from_utf8_lossy(file))));
+        entries.push(("tokenizer.json", Json::String(tokenizer.to_json()?)));
     }
     if let Some(task) = attached.task {
         entries.push(("columns", json!(task.columns())));
@@ -46,6 +48,9 @@ pub(crate) fn entries(config: &CheckedConfig, attached: Attached<'_>, state: Jso
             TableTask::Forecast(forecaster) => entries.push(("target", json!(forecaster.target))),
         }
         entries.push(("task", serde_json::to_value(task).map_err(unwritten)?));
+    }
+    if let Some(policy) = attached.policy {
+        entries.push(("policy", policy.clone()));
     }
     // Texts stand as they are, everything else as JSON.
     let text = |value: Json| if let Json::String(text) = value { text } else { value.to_string() };

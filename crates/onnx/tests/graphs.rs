@@ -184,14 +184,16 @@ fn the_metadata_name_columns_classes_and_vocabulary() {
     });
     let config = ModelConfig { vocab_size: 0, input_width: 2, n_outputs: 3, ..configs::small(MixerKind::MinGru) };
     let task = TableTask::from_json(columns, 2, 3).unwrap();
-    let model = graph(&config, Attached { task: Some(&task), tokenizer: None });
+    let model = graph(&config, Attached { task: Some(&task), ..Attached::default() });
     assert_eq!((entry(&model, "columns").as_str(), entry(&model, "classes").as_str()), (r#"["x","y"]"#, r#"["a","b","c"]"#));
     assert!(entry(&model, "task").contains("normalization"));
 
     let tokenizer = Tokenizer::characters_of("hello");
     let config = ModelConfig { vocab_size: tokenizer.vocab_size(), ..configs::small(MixerKind::MinGru) };
-    let model = graph(&config, Attached { tokenizer: Some((&tokenizer, b"{}")), task: None });
-    assert_eq!((entry(&model, "tokenizer").as_str(), entry(&model, "tokenizer.json").as_str()), ("char", "{}"));
+    let model = graph(&config, Attached { tokenizer: Some(&tokenizer), ..Attached::default() });
+    assert_eq!(entry(&model, "tokenizer"), "char");
+    let again = Tokenizer::from_json(entry(&model, "tokenizer.json").as_bytes()).unwrap();
+    assert_eq!(again.decode(&tokenizer.encode("hole").unwrap()).unwrap(), "hole");
 }
 
 #[test]

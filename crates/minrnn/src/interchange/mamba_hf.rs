@@ -1,18 +1,21 @@
 //! `MambaForCausalLM` of Hugging Face transformers (`state-spaces/mamba-130m-hf` and its kin).
 //!
 //! Its layers have our names. Its RMSNorms keep the gain, and have an ε that is not in the file: 1e-5, the library's default, unless
-//! `rms_eps` is set. Filters may be shorter than ours (`conv_kernel`) and lack their bias (`use_conv_bias`). The head shares the embedding's matrix where the file has no `lm_head.weight` or the same numbers there.
+//! `rms_eps` is set or a `config.json` beside it says so. Filters may be shorter than ours (`conv_kernel`) and lack their bias (`use_conv_bias`). The head shares the embedding's matrix where the file has no `lm_head.weight` or the same numbers there.
 
 use minrnn_model::{CheckedConfig, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 
+use serde_json::{Value, json};
+
+use super::folder::Folder;
 use super::foreign::{Foreign, Side};
 use super::rule::{Constant, Map};
 use super::table::Table;
-use super::{Format, Layout, Settings, demand};
-use crate::Result;
+use super::{Form, Format, Layout, Settings, demand};
 use crate::nn::KERNEL_SIZE;
+use crate::{Error, Result};
 
-pub(super) const LAYOUT: Layout = Layout { config, check, table };
+pub(super) const LAYOUT: Layout = Layout { config, check, table, folder: Some(&FOLDER) };
 
 const FORMAT: Format = Format::MambaHf;
 /// `layer_rms_epsilon` of transformers' configuration.
@@ -85,4 +88,63 @@ fn table(config: &CheckedConfig, side: &Side<'_>) -> Result<Table> {
     table.pair("backbone.final_norm.gamma", "backbone.norm_f.weight", [d], Map::Gain);
     table.head("lm_head.weight", v, d, config.tie_embeddings);
     Ok(table)
+}
+
+const FOLDER: Folder = Folder {
+    config: described,
+    others: &[("generation_config.json", "{\n  \"do_sample\": true\n}\n")],
+    settings,
+    sizes: |config| {
+        let sizes = [config.vocab_size, config.d_model, config.d_state, config.n_layers];
+        ["vocab_size", "hidden_size", "state_size", "num_hidden_layers"].into_iter().zip(sizes).collect()
+    },
+    library: "transformers",
+    loading: r#"
+import torch
+from transformers import AutoModelForCausalLM
+
+model = AutoModelForCausalLM.from_pretrained("model")
+with torch.no_grad():
+    logits = model(ids).logits
+"#,
+};
+
+/// What is added to a mean square in place of the floor of our norm of no ε: it counts where that floor does.
+const LEAST_EPS: f64 = 1e-30;
+
+/// `MambaConfig`.
+fn described(config: &CheckedConfig, form: Form) -> Result<Value> {
+    if config.expansion.fract() != 0.0 {
+        let found = config.expansion;
+        let problem = "transformers' MambaConfig has a whole number for expand";
+        return Err(Error::Config(format!(
+            "{problem}, found expansion = {found}; write the tensors alone, to a file that ends in .safetensors"
+        )));
+    }
+    Ok(json!({
+        "architectures": ["MambaForCausalLM"], "model_type": "mamba", "dtype": "float32",
+        "vocab_size": config.vocab_size, "hidden_size": config.d_model, "state_size": config.d_state, "num_hidden_layers": config.n_layers,
+        "expand": config.expansion as u64, "intermediate_size": config.d_inner(), "time_step_rank": config.step_rank(),
+        "conv_kernel": form.taps, "use_conv_bias": form.conv_bias, "use_bias": false, "hidden_act": "silu",
+        "layer_norm_epsilon": config.rms_eps.max(LEAST_EPS), "tie_word_embeddings": config.tie_embeddings, "residual_in_fp32": true,
+        "bos_token_id": null, "eos_token_id": null, "pad_token_id": null,
+    }))
+}
+
+fn settings(said: &Value) -> Result<Vec<String>, String> {
+    // The activation has a default.
+    for (key, expected, default) in [("model_type", "mamba", "none"), ("hidden_act", "silu", "silu")] {
+        let found = said.get(key).map_or(default, |found| found.as_str().unwrap_or("no text"));
+        if found != expected {
+            return Err(format!("it says {key} = {found}, expected {expected}; the model is none of format {FORMAT}"));
+        }
+    }
+    let eps = match said.get("layer_norm_epsilon") {
+        None => RMS_EPS,
+        Some(found) => found
+            .as_f64()
+            .filter(|eps| eps.is_finite() && *eps >= 0.0)
+            .ok_or_else(|| format!("it says layer_norm_epsilon = {found}, expected a number of at least 0"))?,
+    };
+    Ok(vec![format!("rms_eps={:?}", if eps == LEAST_EPS { 0.0 } else { eps })])
 }

@@ -12,7 +12,7 @@ use super::{Format, Layout, Settings, demand, demand_one_of};
 use crate::Result;
 use crate::nn::KERNEL_SIZE;
 
-pub(super) const LAYOUT: Layout = Layout { config, check, table };
+pub(super) const LAYOUT: Layout = Layout { config, check, table, folder: None };
 
 const FORMAT: Format = Format::MinRnns;
 const MIXERS: [MixerKind; 2] = [MixerKind::MinGru, MixerKind::MinLstm];

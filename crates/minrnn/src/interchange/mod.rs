@@ -10,13 +10,15 @@
 //! | [`TorchGru`](Format::TorchGru), [`TorchLstm`](Format::TorchLstm) | `torch.nn.GRU`, `torch.nn.LSTM` | the recurrent layers alone |
 //!
 //! A format is one file: the configuration that the shapes of a file imply, what the format cannot hold, and a table of rules that is
-//! read in both directions. Files are safetensors of f32; a state dictionary becomes one by
-//! `save_file({name: tensor.float().contiguous() for name, tensor in model.state_dict().items()}, path)`.
+//! read in both directions. Files are safetensors of f32, f16 or bf16, one or several with an index ([`ForeignModel`]), and written as f32; a
+//! state dictionary becomes one by `save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, path)`. Where a
+//! library has a folder for a model, [`export_folder`] writes it whole.
 //!
 //! Every number is taken over as it is but for two changes of form: a gain that one side stores as g and the other as g − 1 (rounded to
 //! 2⁻²⁴; exact for g between ½ and 2 that the library stores), and a tensor that the other library lacks, such as a bias, which is zero
 //! here and must be zero to be written.
 
+mod folder;
 mod foreign;
 mod form;
 mod mamba_hf;
@@ -34,6 +36,8 @@ use std::str::FromStr;
 
 use minrnn_model::{CheckedConfig, ModelConfig, Tensor, Weights, WiringKind};
 
+use self::folder::Folder;
+pub use self::folder::{ForeignModel, export_folder};
 use self::foreign::{Foreign, Side};
 pub use self::form::Form;
 pub use self::settings::Settings;
@@ -71,6 +75,8 @@ struct Layout {
     check: fn(&ModelConfig) -> Result<()>,
     /// Which tensor is which; the other side may have several ways to say the same.
     table: fn(&CheckedConfig, &Side<'_>) -> Result<Table>,
+    /// How the library keeps a whole model, where it has a way of its own.
+    folder: Option<&'static Folder>,
 }
 
 impl Layout {

@@ -10,7 +10,7 @@ use super::table::Table;
 use super::{Format, Layout, Settings, demand};
 use crate::Result;
 
-pub(super) const LAYOUT: Layout = Layout { config, check, table };
+pub(super) const LAYOUT: Layout = Layout { config, check, table, folder: None };
 
 const FORMAT: Format = Format::NanoGpt;
 

@@ -29,6 +29,13 @@ impl Settings {
         Ok(Self(given.remove(SECTION).and_then(|keys| keys.try_into().ok()).unwrap_or_default()))
     }
 
+    /// These, and of `others`, in the form of [`parse`](Self::parse), those whose keys are not among them.
+    pub(super) fn or(&self, others: &[String]) -> Result<Self> {
+        let mut all = Self::parse(others)?;
+        all.0.extend(self.0.clone());
+        Ok(all)
+    }
+
     /// The default configuration with these keys.
     pub(super) fn config(&self) -> Result<ModelConfig> {
         self.over(&ModelConfig::default())

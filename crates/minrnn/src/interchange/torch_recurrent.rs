@@ -12,8 +12,8 @@ use super::table::Table;
 use super::{Format, Layout, Settings, demand};
 use crate::{Error, Result};
 
-pub(super) const GRU: Layout = Layout { config, check: check_gru, table: gru };
-pub(super) const LSTM: Layout = Layout { config, check: check_lstm, table: lstm };
+pub(super) const GRU: Layout = Layout { config, check: check_gru, table: gru, folder: None };
+pub(super) const LSTM: Layout = Layout { config, check: check_lstm, table: lstm, folder: None };
 
 fn config(_: &Foreign<'_>, _: &Settings) -> Result<ModelConfig> {
     Err(Error::Config("the file holds recurrent layers alone; import them into a minrnn model that has such layers".to_owned()))

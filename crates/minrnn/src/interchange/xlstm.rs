@@ -6,14 +6,17 @@
 
 use minrnn_model::{CheckedConfig, FeedForwardKind, ForgetGate, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 
+use serde_json::{Value, json};
+
+use super::folder::Folder;
 use super::foreign::{Foreign, Side};
 use super::rule::{Constant, Map};
 use super::table::Table;
-use super::{Format, Layout, Settings, demand, demand_one_of};
+use super::{Form, Format, Layout, Settings, demand, demand_one_of};
 use crate::Result;
 use crate::nn::KERNEL_SIZE;
 
-pub(super) const LAYOUT: Layout = Layout { config, check, table };
+pub(super) const LAYOUT: Layout = Layout { config, check, table, folder: Some(&FOLDER) };
 
 const FORMAT: Format = Format::Xlstm;
 const BLOCKS: &str = "xlstm_block_stack.blocks.";
@@ -160,4 +163,59 @@ fn norm(table: &mut Table, config: &CheckedConfig, ours: &str, theirs: &str) {
     if config.bias {
         table.fixed(&format!("{ours}.bias"), [config.d_model], Constant::Zeros);
     }
+}
+
+const FOLDER: Folder = Folder {
+    config: described,
+    others: &[],
+    settings: |said| match said.get("mlstm_block").or(said.get("slstm_block")) {
+        Some(_) => Ok(Vec::new()),
+        None => Err("it has neither mlstm_block nor slstm_block, expected those of xLSTMLMModelConfig".to_owned()),
+    },
+    sizes: |config| {
+        let sizes = [config.vocab_size, config.d_model, config.n_layers];
+        ["vocab_size", "embedding_dim", "num_blocks"].into_iter().zip(sizes).collect()
+    },
+    library: "xlstm",
+    loading: r#"
+import json
+from pathlib import Path
+
+import torch
+from dacite import Config, from_dict
+from safetensors.torch import load_file
+from xlstm import xLSTMLMModel, xLSTMLMModelConfig
+
+folder = Path("model")
+config = from_dict(xLSTMLMModelConfig, json.loads((folder / "config.json").read_text()), Config(strict=True))
+model = xLSTMLMModel(config).eval()
+model.load_state_dict(load_file(folder / "model.safetensors"))
+with torch.no_grad():
+    logits = model(ids)
+"#,
+};
+
+/// `xLSTMLMModelConfig`.
+fn described(config: &CheckedConfig, form: Form) -> Result<Value> {
+    let scalar: Vec<usize> = (0..config.n_layers).filter(|&layer| config.mixer_at(layer) == MixerKind::SLstm).collect();
+    let mut said = json!({
+        "vocab_size": config.vocab_size, "embedding_dim": config.d_model, "num_blocks": config.n_layers,
+        "context_length": config.max_seq_len, "slstm_at": scalar, "tie_weights": config.tie_embeddings, "bias": false,
+    });
+    if scalar.len() < config.n_layers {
+        let layer = json!({
+            "num_heads": config.n_heads, "conv1d_kernel_size": form.taps, "qkv_proj_blocksize": QKV_BLOCK, "proj_factor": config.expansion,
+        });
+        said["mlstm_block"] = json!({"mlstm": layer});
+    }
+    if !scalar.is_empty() {
+        let taps = if config.slstm_conv { form.taps } else { 0 };
+        let layer = json!({"backend": "vanilla", "num_heads": config.n_heads, "conv1d_kernel_size": taps});
+        let feed_forward = match config.ff {
+            FeedForwardKind::None => Value::Null,
+            _ => json!({"proj_factor": config.ff_mult, "act_fn": "gelu"}),
+        };
+        said["slstm_block"] = json!({"slstm": layer, "feedforward": feed_forward});
+    }
+    Ok(said)
 }

@@ -95,7 +95,7 @@ impl Bpe {
 
 /// The printable stand-in that byte-level BPE writes for each byte: itself when it is a visible Latin-1 character, and
 /// otherwise the next unused code point from U+0100 on.
-fn byte_alphabet() -> HashMap<char, u8> {
+pub(super) fn byte_alphabet() -> HashMap<char, u8> {
     let visible = |b: u8| matches!(b, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
     let hidden = (0..=255).filter(|&b| !visible(b)).zip('\u{100}'..).map(|(b, c)| (c, b));
     (0..=255).filter(|&b| visible(b)).map(|b| (char::from(b), b)).chain(hidden).collect()

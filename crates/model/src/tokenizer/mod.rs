@@ -6,6 +6,8 @@ mod bpe;
 mod characters;
 #[cfg(feature = "std")]
 mod files;
+#[cfg(feature = "bpe")]
+mod hugging_face;
 mod stream;
 
 use alloc::{format, string::String, string::ToString, vec::Vec};
@@ -183,8 +185,8 @@ impl Tokenizer {
         }
     }
 
-    /// The tokenizer of these bytes of a `tokenizer.json` that [`to_json`](Self::to_json) gave, or of a byte-level BPE of the Hugging Face
-    /// format.
+    /// The tokenizer of these bytes of a `tokenizer.json` that [`to_json`](Self::to_json) gave, or one of the Hugging Face format: a byte-level
+    /// BPE, or the characters that [`to_hugging_face`](Self::to_hugging_face) writes.
     ///
     /// # Errors
     /// [`Error::Tokenizer`] when they are neither.
@@ -194,7 +196,10 @@ impl Tokenizer {
 
     #[cfg(feature = "bpe")]
     fn of_pieces(value: serde_json::Value) -> Result<Self, String> {
-        Ok(Self::Bpe(alloc::boxed::Box::new(Bpe::from_value(value)?)))
+        match hugging_face::characters(&value)? {
+            Some(characters) => Ok(Self::Character(characters)),
+            None => Ok(Self::Bpe(alloc::boxed::Box::new(Bpe::from_value(value)?))),
+        }
     }
 
     #[cfg(not(feature = "bpe"))]

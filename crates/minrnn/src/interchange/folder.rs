@@ -1,0 +1,165 @@
+//! Whole folders that another library opens: the tensors, what the model is, its vocabulary, and a page that tells how to use it.
+
+use std::path::{Path, PathBuf};
+
+use minrnn_model::{CheckedConfig, INDEX_FILE, ModelConfig, WEIGHTS_FILE, Weights, read_text, write_atomic, write_safetensors};
+use serde_json::{Value, json};
+
+use super::{Form, Format, Settings, export};
+use crate::data::Tokenizer;
+use crate::new_directory::make_directory;
+use crate::{Error, Result};
+
+const CONFIG_FILE: &str = "config.json";
+const TOKENIZER_FILE: &str = "tokenizer.json";
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
+/// What libraries wrote before there were safetensors.
+const PICKLED: [&str; 2] = ["pytorch_model.bin", "pytorch_model.bin.index.json"];
+
+/// How a format's library keeps a whole model.
+pub(super) struct Folder {
+    /// `config.json` of a model whose tensors are written in this form; refuses what it has no words for.
+    pub(super) config: fn(&CheckedConfig, Form) -> Result<Value>,
+    /// Further files whose content is always the same.
+    pub(super) others: &'static [(&'static str, &'static str)],
+    /// The settings of a model that `config.json` says and the tensors do not, as `key=value`; or why it is none of this format.
+    pub(super) settings: fn(&Value) -> Result<Vec<String>, String>,
+    /// Sizes that `config.json` and the tensors both tell.
+    pub(super) sizes: fn(&ModelConfig) -> Vec<(&'static str, usize)>,
+    /// The library, as the hub calls it.
+    pub(super) library: &'static str,
+    /// Python that opens the folder `model`, after which `logits` are those of the tokens `ids` `[B, T]`.
+    pub(super) loading: &'static str,
+}
+
+/// A model of another library: its tensors, and what lies beside them.
+#[derive(Debug)]
+pub struct ForeignModel {
+    /// The tensors.
+    pub weights: Weights,
+    /// `tokenizer.json` of a folder that has one.
+    pub tokenizer: Option<PathBuf>,
+    /// `config.json` of a folder that has one.
+    config: Option<(PathBuf, Value)>,
+}
+
+impl ForeignModel {
+    /// Reads a safetensors file, the index of several, or a folder with either; tensors may be of type F32, F16 and BF16.
+    ///
+    /// # Errors
+    /// When there is none, one is damaged, or does not fit the index.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        if !path.is_dir() {
+            return Ok(Self { weights: Weights::read_foreign(path)?, tokenizer: None, config: None });
+        }
+        let found = |name: &str| Some(path.join(name)).filter(|file| file.exists());
+        let Some(weights) = found(WEIGHTS_FILE).or_else(|| found(INDEX_FILE)) else {
+            let problem = match PICKLED.iter().find(|name| found(name).is_some()) {
+                Some(name) => format!("it has '{name}', which can run code when it is read; save the model as safetensors"),
+                None => format!("the folder has neither {WEIGHTS_FILE} nor {INDEX_FILE}, expected a model of another library"),
+            };
+            return Err(Error::malformed(path, problem));
+        };
+        let config = match found(CONFIG_FILE) {
+            None => None,
+            Some(file) => {
+                let text = read_text(&file, MAX_CONFIG_BYTES)?;
+                let value = serde_json::from_str(&text).map_err(|error| Error::malformed(&file, format!("it is not JSON: {error}")))?;
+                Some((file, value))
+            }
+        };
+        Ok(Self { weights: Weights::read_foreign(weights)?, tokenizer: found(TOKENIZER_FILE), config })
+    }
+
+    /// The configuration of the model, as [`Format::config`] finds it, with what the folder says beside the tensors.
+    ///
+    /// # Errors
+    /// As [`Format::config`]; also when the folder is one of another library, or says other sizes than the tensors have.
+    pub fn config(&self, format: Format, settings: &Settings) -> Result<ModelConfig> {
+        let Some(((path, said), folder)) = self.config.as_ref().zip(format.layout().folder) else {
+            return format.config(&self.weights, settings);
+        };
+        let wrong = |problem: String| Error::malformed(path, problem);
+        let beside = (folder.settings)(said).map_err(wrong)?;
+        let config = format.config(&self.weights, &settings.or(&beside)?)?;
+        for (key, found) in (folder.sizes)(&config) {
+            if let Some(said) = said.get(key).filter(|said| **said != json!(found)) {
+                return Err(wrong(format!(
+                    "it says {key} = {said}, but the tensors beside it have {found}; they belong to different models"
+                )));
+            }
+        }
+        Ok(config)
+    }
+}
+
+impl Format {
+    /// Whether [`export_folder`] writes folders of this format.
+    pub fn has_folder(self) -> bool {
+        self.layout().folder.is_some()
+    }
+}
+
+/// Makes `directory`, which the library of `format` opens, from `weights`, a minrnn model's; all of them are taken. Returns the number of tensors.
+///
+/// # Errors
+/// As [`export`]; also when there is something of this name, or the format has no folders, or no words for this model.
+pub fn export_folder(
+    directory: impl AsRef<Path>,
+    format: Format,
+    weights: &mut Weights,
+    config: &ModelConfig,
+    form: Form,
+    tokenizer: Option<&Tokenizer>,
+) -> Result<usize> {
+    let Some(folder) = format.layout().folder else {
+        return Err(Error::Config(format!("format {format} is a file of tensors; name a file to write, which ends in .safetensors")));
+    };
+    let form = form.that_holds(weights)?;
+    let tensors = export(format, weights, config, form)?;
+    let described = (folder.config)(&config.checked()?, form)?;
+    let tokenizer = tokenizer.map(Tokenizer::to_hugging_face).transpose()?;
+    let count = tensors.len();
+    make_directory(directory.as_ref(), |directory| {
+        let write = |name: &str, text: &str| write_atomic(directory.join(name), text.as_bytes());
+        write(CONFIG_FILE, &format!("{described:#}\n"))?;
+        folder.others.iter().try_for_each(|(name, text)| write(name, text))?;
+        if let Some(tokenizer) = &tokenizer {
+            write(TOKENIZER_FILE, tokenizer)?;
+            write("tokenizer_config.json", TOKENIZER_CONFIG)?;
+        }
+        write("README.md", &card(folder, config, tokenizer.is_some()))?;
+        let tensors = tensors.into_iter().map(|(name, tensor)| (name, tensor.shape, tensor.data.into()));
+        // The entry that libraries on PyTorch look for.
+        write_safetensors(directory.join(WEIGHTS_FILE), tensors, Some(("format", "pt")))?;
+        Ok(count)
+    })
+}
+
+const TOKENIZER_CONFIG: &str = r#"{
+  "tokenizer_class": "PreTrainedTokenizerFast",
+  "clean_up_tokenization_spaces": false,
+  "add_bos_token": false,
+  "add_eos_token": false
+}
+"#;
+
+/// The page of the model.
+fn card(folder: &Folder, config: &ModelConfig, reads_text: bool) -> String {
+    let (library, loading) = (folder.library, folder.loading.trim());
+    let kinds: Vec<_> = config.mixer_kinds().iter().map(ToString::to_string).collect();
+    let (kinds, layers, width, vocab) = (kinds.join(" and "), config.n_layers, config.d_model, config.vocab_size);
+    let vocabulary = match reads_text {
+        true => {
+            "Its vocabulary is `tokenizer.json`: `tokenizers.Tokenizer.from_file(\"model/tokenizer.json\").encode(text).ids` are the ids of a text."
+        }
+        false => "It has no vocabulary of its own: it reads ids.",
+    };
+    format!(
+        "---\nlibrary_name: {library}\npipeline_tag: text-generation\ntags:\n- minrnn\n---\n\n\
+         A language model of {layers} blocks of {kinds}, width {width}, {vocab} tokens, trained with\n\
+         [minrnn](https://github.com/minrnn/minrnn) and written for {library}.\n\n\
+         ```python\n{loading}\n```\n\n{vocabulary}\n"
+    )
+}
