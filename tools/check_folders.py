@@ -70,14 +70,16 @@ def opened(folder: Path, ids: list[int]) -> Tensor:
 
 
 def trained(minrnn: str, folder: Path) -> None:
+    from transformers import AutoTokenizer
+
     text = folder / "text.txt"
     text.write_text(TEXT)
-    common = ["d_model=32", "n_layers=2", "train.iterations=60", "batch_size=4", "seq_len=32"]
+    common = ["d_model=32", "n_layers=2", "max_iterations=60", "conv=false", "initial_state=zero", "batch_size=4", "seq_len=32"]
     xlstm = ["mixers=m-lstm,s-lstm", "norm=layer", "bias=false", "ff=ge-glu", "ff_mult=1.3", "n_heads=2", "max_seq_len=20000"]
     cases = [
-        ("mamba-hf", "char", ["mixer=mamba", "ff=none"]),
-        ("mamba-hf", "byte", ["mixer=mamba", "ff=none", "tie_embeddings=true", "rms_eps=1e-5"]),
-        ("mamba-hf", "bpe", ["mixer=mamba", "ff=none", "d_state=4"]),
+        ("mamba-hf", "char", ["mixer=mamba", "ff=none", "norm=rms"]),
+        ("mamba-hf", "byte", ["mixer=mamba", "ff=none", "norm=rms", "tie_embeddings=true", "rms_eps=1e-5"]),
+        ("mamba-hf", "bpe", ["mixer=mamba", "ff=none", "norm=rms", "d_state=4"]),
         ("xlstm", "char", xlstm),
         ("xlstm", "bpe", [*xlstm, "slstm_conv=false", "tie_embeddings=true"]),
     ]
@@ -91,7 +93,12 @@ def trained(minrnn: str, folder: Path) -> None:
         run(minrnn, "score", model, "--data", text, "--by", "token", "--out", scored)
         with scored.open(newline="", encoding="utf-8") as rows:
             expected = torch.tensor([float(row["surprise"] or "nan") for row in csv.DictReader(rows)])
-        ids = Tokenizer.from_file(str(exported / "tokenizer.json")).encode(TEXT).ids[:1000]
+        all_ids = Tokenizer.from_file(str(exported / "tokenizer.json")).encode(TEXT).ids
+        if form == "mamba-hf":
+            auto = AutoTokenizer.from_pretrained(exported)
+            if auto(TEXT).input_ids != all_ids or auto.decode(all_ids) != TEXT:
+                raise SystemExit(f"{form} of {tokenizer}: AutoTokenizer gives other ids or another text")
+        ids = all_ids[:1000]
         logits = opened(exported, ids)
         found = -logits.log_softmax(-1)[range(len(ids) - 1), ids[1:]]
         expect_close(f"{form} of {tokenizer}", found, expected[1 : len(ids)])

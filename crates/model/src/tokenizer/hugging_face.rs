@@ -53,7 +53,7 @@ pub(super) fn characters(file: &Value) -> Result<Option<Characters>, String> {
     }
     let of_words = || "is a list of words, and only those of one character each are supported, in the order of their code points";
     let vocab = file["model"]["vocab"].as_object().ok_or_else(of_words)?;
-    let cuts = &file["pre_tokenizer"]["pattern"]["Regex"] == ANY_CHARACTER;
+    let cuts = file["pre_tokenizer"]["pattern"]["Regex"] == ANY_CHARACTER;
     let id_of = |(word, id): (&String, &Value)| Some((id.as_u64()?, word.clone())).filter(|_| cuts && word.chars().count() == 1);
     let mut words = vocab.iter().map(id_of).collect::<Option<alloc::vec::Vec<_>>>().ok_or_else(of_words)?;
     words.sort_unstable();
