@@ -1,12 +1,12 @@
 """Checks step graphs with onnx's checker and runs them in onnxruntime against the outputs of minrnn's runtime.
 
     cargo run --release -p minrnn-onnx --example cases -- FOLDER
-    python -m venv env && env/bin/pip install onnx onnxruntime numpy safetensors
+    python -m venv env && env/bin/pip install onnx onnxruntime tract numpy safetensors
     env/bin/python tools/check_onnx.py FOLDER
 
 Of every model: the graph passes the full check with shapes inferred, has standard operators of one version alone, and 1000 carried steps of several
-sessions give outputs within 1e-4 of the runtime's, relative to max(1, the largest output). With `--speed` the time of a step of one session
-on one thread stands beside the runtime's.
+sessions give outputs within 1e-4 of the runtime's, relative to max(1, the largest output). With `--tract` the same is done in tract, and with `--speed`
+the time of a step of one session on one thread in onnxruntime stands beside the runtime's.
 
 Letters: T steps, B sessions, F numbers of a step, V outputs.
 """
@@ -16,6 +16,7 @@ import json
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -45,26 +46,46 @@ def session_of(path: Path) -> ort.InferenceSession:
     return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def carried(path: Path, inputs: np.ndarray) -> np.ndarray:
+def in_onnxruntime(path: Path, graph: onnx.ModelProto, sessions: int) -> Callable[[dict[str, np.ndarray]], list[np.ndarray]]:
+    session = session_of(path)
+    names = [output.name for output in graph.graph.output]
+    return lambda given: session.run(names, given)
+
+
+def in_tract(path: Path, graph: onnx.ModelProto, sessions: int) -> Callable[[dict[str, np.ndarray]], list[np.ndarray]]:
+    import tract
+
+    model = tract.onnx().load(str(path))
+    for i, given in enumerate(graph.graph.input):
+        tensor = given.type.tensor_type
+        sizes = [sessions, *(size.dim_value for size in tensor.shape.dim[1:])]
+        kind = "i64" if tensor.elem_type == onnx.TensorProto.INT64 else "f32"
+        model.set_input_fact(i, ",".join(map(str, [*sizes, kind])))
+    runnable = model.into_model().into_runnable()
+    return lambda given: [output.to_numpy() for output in runnable.run([np.ascontiguousarray(value) for value in given.values()])]
+
+
+def carried(path: Path, inputs: np.ndarray, engine: Callable) -> np.ndarray:
     """Outputs [T, B, V] of inputs [T, B] or [T, B, F], read step by step."""
     graph = onnx.load(path)
     onnx.checker.check_model(graph, full_check=True)
     if [(opset.domain, opset.version) for opset in graph.opset_import] != [("", 17)]:
         raise SystemExit(f"{path}: expected standard operators of version 17, found {graph.opset_import}")
     state, following = first_state(graph, inputs.shape[1])
-    session = session_of(path)
-    names = ["outputs", *following.values()]
-    token = session.get_inputs()[0].name
+    run = engine(path, graph, inputs.shape[1])
+    token, *parts = (given.name for given in graph.graph.input)
+    if [output.name for output in graph.graph.output] != ["outputs", *(following[part] for part in parts)]:
+        raise SystemExit(f"{path}: the outputs are not those that the metadata name")
     inputs = inputs.astype(np.int64) if token == "token" else inputs
     outputs = []
     for step in inputs:
-        output, *after = session.run(names, {token: step, **state})
+        output, *after = run({token: step, **{part: state[part] for part in parts}})
         outputs.append(output)
-        state = dict(zip(following, after, strict=True))
+        state = dict(zip(parts, after, strict=True))
     return np.stack(outputs)
 
 
-def compare(folder: Path) -> int:
+def compare(folder: Path, engine: Callable) -> int:
     """Number of models that differ; at least one is expected."""
     cases = sorted((path for path in folder.glob("*.safetensors")), key=lambda path: int(path.stem))
     if not cases:
@@ -73,13 +94,13 @@ def compare(folder: Path) -> int:
     for case in cases:
         with safe_open(case, "numpy") as file:
             inputs, expected, label = file.get_tensor("inputs"), file.get_tensor("outputs"), file.metadata()["model"]
-        found = carried(case.with_suffix(".onnx"), inputs)
+        found = carried(case.with_suffix(".onnx"), inputs, engine)
         error = np.max(np.abs(found - expected)) / max(1.0, float(np.max(np.abs(expected))))
         if not error <= TOLERANCE:
             failed += 1
             print(f"{case.stem}: error {error:.1e} of {label}", file=sys.stderr)
         worst = max(worst, float(error))
-    print(f"{len(cases)} models, {failed} beyond {TOLERANCE}, largest error {worst:.1e}")
+    print(f"{engine.__name__}: {len(cases)} models, {failed} beyond {TOLERANCE}, largest error {worst:.1e}")
     return failed
 
 
@@ -119,9 +140,12 @@ def speed(folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("folder", type=Path, help="what the example 'cases' of minrnn-onnx wrote")
+    parser.add_argument("--tract", action="store_true", help="run in tract as well")
     parser.add_argument("--speed", action="store_true", help="time steps as well")
     args = parser.parse_args()
-    failed = compare(args.folder)
+    failed = compare(args.folder, in_onnxruntime)
+    if args.tract:
+        failed += compare(args.folder, in_tract)
     if args.speed:
         speed(args.folder)
     if failed:

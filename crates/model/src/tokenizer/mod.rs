@@ -186,7 +186,7 @@ impl Tokenizer {
     }
 
     /// The tokenizer of these bytes of a `tokenizer.json` that [`to_json`](Self::to_json) gave, or one of the Hugging Face format: a byte-level
-    /// BPE, or the characters that [`to_hugging_face`](Self::to_hugging_face) writes.
+    /// BPE, or the characters that `to_hugging_face` writes.
     ///
     /// # Errors
     /// [`Error::Tokenizer`] when they are neither.
