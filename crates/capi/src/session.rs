@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use minrnn_stream::{SavedSessions, State, TableSessions, Workspace};
+use minrnn_stream::{Sessions, State};
 
 use crate::constants::{ALL_ROWS, SESSION_BYTES, SESSION_ROWS};
 use crate::failure::{Failure, Result, guarded, valued};
@@ -14,16 +14,10 @@ use crate::status::Status;
 /// Rows of a session, and the model that they belong to.
 pub(crate) struct Session {
     pub model: Arc<Loaded>,
-    pub memory: Memory,
+    pub memory: Sessions,
     /// 0, 1, …, as many as there are rows.
     all: Vec<usize>,
     threads: usize,
-}
-
-/// What is remembered.
-pub(crate) enum Memory {
-    Table(TableSessions),
-    Plain(State, Workspace),
 }
 
 impl Named for Session {
@@ -38,16 +32,13 @@ pub type SessionHandle = Opaque<State>;
 
 impl Session {
     fn new(model: Arc<Loaded>, rows: usize) -> Result<Self> {
-        let memory = match &model.table {
-            Some(task) => TableSessions::new(&model.model, task, rows).map(Memory::Table),
-            None => model.model.init_state(rows).map(|state| Memory::Plain(state, Workspace::new())),
-        };
+        let memory = Sessions::new(&model.model, model.table.as_ref(), rows);
         Self::of(model, memory.map_err(|error| Failure::of(Status::Memory, error))?)
     }
 
-    fn of(model: Arc<Loaded>, memory: Memory) -> Result<Self> {
+    fn of(model: Arc<Loaded>, memory: Sessions) -> Result<Self> {
         let mut session = Self { model, memory, all: Vec::new(), threads: 0 };
-        let rows = session.state().rows();
+        let rows = session.memory.rows();
         let refused = |_| Failure::new(Status::Memory, format!("memory cannot hold {rows} sessions; ask for fewer"));
         session.all.try_reserve_exact(rows).map_err(refused)?;
         session.all.extend(0..rows);
@@ -57,78 +48,37 @@ impl Session {
 
     fn set_threads(&mut self, threads: usize) {
         self.threads = threads;
-        match &mut self.memory {
-            Memory::Table(sessions) => sessions.set_threads(threads),
-            Memory::Plain(_, workspace) => workspace.set_threads(threads),
-        }
-    }
-
-    pub fn state(&self) -> &State {
-        match &self.memory {
-            Memory::Table(sessions) => sessions.state(),
-            Memory::Plain(state, _) => state,
-        }
+        self.memory.set_threads(threads);
     }
 
     /// The model, its rows and the memory of a step; `rows` are those that the caller names, or all.
-    pub fn parts<'a>(&'a mut self, rows: Option<&'a [usize]>) -> (&'a Loaded, &'a [usize], &'a mut Memory) {
+    pub fn parts<'a>(&'a mut self, rows: Option<&'a [usize]>) -> (&'a Loaded, &'a [usize], &'a mut Sessions) {
         (&self.model, rows.unwrap_or(&self.all), &mut self.memory)
     }
 
     fn select(&self, rows: &[usize]) -> Result<Self> {
-        let selected = match &self.memory {
-            Memory::Table(sessions) => sessions.select(rows).map(Memory::Table),
-            Memory::Plain(state, _) => state.select(rows).map(|state| Memory::Plain(state, Workspace::new())),
-        };
-        let mut selected = Self::of(self.model.clone(), selected?)?;
+        let mut selected = Self::of(self.model.clone(), self.memory.select(rows)?)?;
         selected.set_threads(self.threads);
         Ok(selected)
     }
 
     fn reset(&mut self, row: usize) -> Result<()> {
-        let model = &self.model.model;
-        match &mut self.memory {
-            Memory::Table(sessions) => sessions.restart(model, row)?,
-            Memory::Plain(state, _) => model.restart(state, row)?,
-        }
-        Ok(())
+        Ok(self.memory.restart(&self.model.model, row)?)
     }
 
     fn copy_row(&mut self, row: usize, source: &Self, source_row: usize) -> Result<()> {
         if !Arc::ptr_eq(&self.model, &source.model) && self.model.identity() != source.model.identity() {
             return Err(Failure::new(Status::State, "the rows belong to sessions of different models"));
         }
-        match (&mut self.memory, &source.memory) {
-            (Memory::Table(sessions), Memory::Table(source)) => sessions.copy_row(row, source, source_row)?,
-            (Memory::Plain(state, _), Memory::Plain(source, _)) => state.copy_row(row, source, source_row)?,
-            _ => return Err(Failure::new(Status::State, "the rows belong to sessions of different models")),
-        }
-        Ok(())
-    }
-
-    fn bytes(&self) -> usize {
-        match &self.memory {
-            Memory::Table(sessions) => sessions.bytes(),
-            Memory::Plain(state, _) => state.bytes(),
-        }
+        Ok(self.memory.copy_row(row, &source.memory, source_row)?)
     }
 
     fn saved(&self) -> Result<Vec<u8>> {
-        let names = self.all.iter().map(usize::to_string).collect();
-        let histories = match &self.memory {
-            Memory::Table(sessions) => sessions.histories().map(<[f64]>::to_vec).collect(),
-            Memory::Plain(..) => Vec::new(),
-        };
-        let saved = SavedSessions { names, logits: Vec::new(), histories, state: self.state().clone() };
-        Ok(saved.to_bytes(self.model.identity())?)
+        Ok(self.memory.to_bytes(self.model.identity())?)
     }
 
     fn restored(model: Arc<Loaded>, bytes: &[u8]) -> Result<Self> {
-        let SavedSessions { histories, state, .. } = SavedSessions::from_bytes(bytes, &model.model, model.identity())?;
-        let memory = match &model.table {
-            Some(task) => Memory::Table(TableSessions::of_parts(task, state, &histories)?),
-            None => Memory::Plain(state, Workspace::new()),
-        };
+        let memory = Sessions::from_bytes(bytes, &model.model, model.table.as_ref(), model.identity())?;
         Self::of(model, memory)
     }
 }
@@ -212,7 +162,7 @@ pub extern "C" fn minrnn_session_size(session: *const SessionHandle, what: i32) 
         let session = SESSIONS.shared(session.addr())?;
         match what {
             SESSION_ROWS => Ok(session.all.len()),
-            SESSION_BYTES => Ok(session.bytes()),
+            SESSION_BYTES => Ok(session.memory.bytes()),
             _ => Err(Failure::new(Status::Input, format!("there is no size {what} of a session, expected a MINRNN_SESSION_"))),
         }
     })

@@ -4,7 +4,7 @@ use minrnn_stream::{Model, State, Workspace};
 
 use crate::failure::{Failure, Result, guarded};
 use crate::pointers::{self, expect_apart, expect_len};
-use crate::session::{Memory, SESSIONS, SessionHandle};
+use crate::session::{SESSIONS, SessionHandle};
 use crate::status::Status;
 
 /// Buffers of a caller: what is read of type `T`, and where outputs are wanted.
@@ -45,14 +45,6 @@ impl<T> Call<T> {
     }
 }
 
-/// State and memory of a step.
-fn parts(memory: &mut Memory) -> (&mut State, &mut Workspace) {
-    match memory {
-        Memory::Table(sessions) => sessions.state_mut(),
-        Memory::Plain(state, workspace) => (state, workspace),
-    }
-}
-
 /// Runs `step` of the session's rows.
 fn stepped<T>(
     session: *mut SessionHandle,
@@ -64,7 +56,7 @@ fn stepped<T>(
     let model = &loaded.model;
     let needed = rows.len().saturating_mul(model.outputs());
     expect_len("outputs", outputs.len(), needed, "the outputs of the model for each row")?;
-    let (state, workspace) = parts(memory);
+    let (state, workspace) = memory.parts_mut();
     Ok(step(model, rows, read, state, outputs, workspace)?)
 }
 
@@ -127,7 +119,7 @@ fn prefilled<T>(
             Some(outputs)
         }
     };
-    let (state, workspace) = parts(memory);
+    let (state, workspace) = memory.parts_mut();
     Ok(run(model, &[row], &[read], state, outputs, workspace)?)
 }
 
@@ -193,7 +185,7 @@ fn forwarded<T>(
             format!("the session has {} rows, expected 1 to give outputs after every step", rows.len()),
         ));
     }
-    let (state, workspace) = parts(memory);
+    let (state, workspace) = memory.parts_mut();
     forward(&loaded.model, read, state, outputs, workspace).map_err(|error| match error {
         error @ minrnn_stream::Error::Input(_) => Failure::of(Status::Length, error),
         error => error.into(),

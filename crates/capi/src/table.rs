@@ -1,8 +1,10 @@
 //! Rows of a table in its units in, predictions in its units out.
 
+use minrnn_stream::Sessions;
+
 use crate::failure::{Failure, guarded};
 use crate::pointers::{self, expect_apart, expect_len};
-use crate::session::{Memory, SESSIONS, SessionHandle};
+use crate::session::{SESSIONS, SessionHandle};
 use crate::status::Status;
 
 /// Reads the next row of the table for each of `rows`, which ascend, and writes what it lets expect: the probability of each class, or the
@@ -35,7 +37,7 @@ pub unsafe extern "C" fn minrnn_table_step(
         let mut session = SESSIONS.exclusive(session.addr())?;
         let (loaded, rows, memory) = session.parts(rows);
         let (model, task) = (&loaded.model, loaded.table()?);
-        let Memory::Table(sessions) = memory else { unreachable!("sessions of a model with a table are those of a table") };
+        let Sessions::Table(sessions) = memory else { unreachable!("sessions of a model with a table are those of a table") };
         let width = task.columns().len();
         expect_len("values", values.len(), rows.len().saturating_mul(width), "a number for each column that is read, for each row")?;
         let needed = rows.len().saturating_mul(model.outputs());

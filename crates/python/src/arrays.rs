@@ -1,0 +1,166 @@
+//! Numbers of Python in and out: NumPy's arrays of any layout, lists, and whatever else becomes an array.
+
+use minrnn_stream::Error;
+use numpy::{Element, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{IntoPyDict, PyBool, PyFloat, PyInt, PyList, PyTuple};
+
+use crate::failure::{Failure, Mistake, Result};
+
+/// Numbers that were copied out of Python, row-major: nobody else changes them while they are read.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Array<T> {
+    pub shape: Vec<usize>,
+    pub values: Vec<T>,
+}
+
+/// Numbers that a model reads.
+pub(crate) trait Number: Copy + Sized {
+    /// One number of Python.
+    fn scalar(any: &Bound<'_, PyAny>) -> Result<Option<Self>>;
+
+    /// An array that needs no other type first.
+    fn array(any: &Bound<'_, PyAny>) -> Result<Option<Array<Self>>>;
+
+    /// The name of the type that others are made into, and the kinds of those (`numpy.dtype.kind`).
+    const BY: (&'static str, &'static [u8]);
+    /// What is expected.
+    const EXPECTED: &'static str;
+}
+
+/// The array `any`, where it has elements of this type without gaps between them.
+fn whole<T: Element + Copy>(any: &Bound<'_, PyAny>) -> Option<Array<T>> {
+    let array = any.cast::<PyArrayDyn<T>>().ok()?;
+    // SAFETY: they are copied before anything of Python's can run.
+    let values = unsafe { array.as_slice() }.ok()?.to_vec();
+    Some(Array { shape: array.shape().to_vec(), values })
+}
+
+fn mapped<T, U>(Array { shape, values }: Array<T>, map: impl FnMut(T) -> U) -> Array<U> {
+    Array { shape, values: values.into_iter().map(map).collect() }
+}
+
+impl Number for u32 {
+    const BY: (&'static str, &'static [u8]) = ("int64", b"iu");
+    const EXPECTED: &'static str = "token ids as whole numbers";
+
+    fn scalar(any: &Bound<'_, PyAny>) -> Result<Option<Self>> {
+        if !any.is_exact_instance_of::<PyInt>() {
+            return Ok(None);
+        }
+        any.extract().map(Some).map_err(|_| no_token(any))
+    }
+
+    fn array(any: &Bound<'_, PyAny>) -> Result<Option<Array<Self>>> {
+        let token = |id: i64| u32::try_from(id).map_err(|_| no_token(id));
+        let known =
+            |Array { shape, values }: Array<i64>| Ok(Array { shape, values: values.into_iter().map(token).collect::<Result<_>>()? });
+        match whole::<i64>(any) {
+            Some(array) => known(array).map(Some),
+            None => Ok(whole(any)),
+        }
+    }
+}
+
+fn no_token(id: impl std::fmt::Display) -> Failure {
+    Failure::input(format!("token id {id} is none, expected one from 0 to {}", u32::MAX))
+}
+
+impl Number for f32 {
+    const BY: (&'static str, &'static [u8]) = ("float32", b"fiub");
+    const EXPECTED: &'static str = "numbers";
+
+    fn scalar(any: &Bound<'_, PyAny>) -> Result<Option<Self>> {
+        Ok(f64::scalar(any)?.map(|value| value as f32))
+    }
+
+    fn array(any: &Bound<'_, PyAny>) -> Result<Option<Array<Self>>> {
+        Ok(whole(any).or_else(|| whole::<f64>(any).map(|array| mapped(array, |value| value as f32))))
+    }
+}
+
+impl Number for f64 {
+    const BY: (&'static str, &'static [u8]) = ("float64", b"fiub");
+    const EXPECTED: &'static str = "numbers";
+
+    fn scalar(any: &Bound<'_, PyAny>) -> Result<Option<Self>> {
+        let is_number = any.is_instance_of::<PyFloat>() || any.is_exact_instance_of::<PyInt>() || any.is_instance_of::<PyBool>();
+        if is_number { Ok(Some(any.extract()?)) } else { Ok(None) }
+    }
+
+    fn array(any: &Bound<'_, PyAny>) -> Result<Option<Array<Self>>> {
+        Ok(whole(any).or_else(|| whole::<f32>(any).map(|array| mapped(array, f64::from))))
+    }
+}
+
+/// A function of NumPy's module.
+fn numpy<'py>(py: Python<'py>, name: &str) -> Result<Bound<'py, PyAny>> {
+    static NUMPY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = NUMPY.get_or_try_init(py, || py.import("numpy").map(Bound::unbind))?;
+    Ok(module.bind(py).getattr(name)?)
+}
+
+/// The numbers of `any`, which are `what` in sentences.
+pub(crate) fn read<T: Number>(any: &Bound<'_, PyAny>, what: &str) -> Result<Array<T>> {
+    if let Some(value) = T::scalar(any)? {
+        return Ok(Array { shape: Vec::new(), values: vec![value] });
+    }
+    if let Some(array) = T::array(any)? {
+        return Ok(array);
+    }
+    let py = any.py();
+    let refused = |found: &str| Failure::new(Mistake::Kind, format!("{what}: expected {}, found {found}", T::EXPECTED));
+    let array = numpy(py, "asarray")?.call1((any,));
+    // Rows of different lengths, or something that does not want to be an array.
+    let array = array.map_err(|error| Failure::input(format!("{what}: they are no array ({})", error.value(py))))?;
+    let untyped = array.cast::<PyUntypedArray>().map_err(|_| refused("something else"))?;
+    if untyped.len() == 0 && any.cast::<PyList>().is_ok() {
+        return Ok(Array { shape: untyped.shape().to_vec(), values: Vec::new() });
+    }
+    let dtype = untyped.dtype();
+    let (by, kinds) = T::BY;
+    if !kinds.contains(&dtype.kind()) {
+        return Err(refused(&format!("an array of {dtype}")));
+    }
+    if dtype.kind() == b'u' && dtype.itemsize() == 8 && by == "int64" {
+        let most = if untyped.len() == 0 { 0 } else { array.call_method0("max")?.extract::<u64>()? };
+        if i64::try_from(most).is_err() {
+            return Err(no_token(most));
+        }
+    }
+    let array = numpy(py, "array")?.call((array, by), Some(&[("order", "C")].into_py_dict(py)?))?;
+    T::array(&array)?.ok_or_else(|| refused(&format!("an array of {dtype}")))
+}
+
+/// Whether `any` is a list or a tuple.
+pub(crate) fn list<'py>(any: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+    let of_list = any.cast::<PyList>().ok().map(|list| list.iter().collect());
+    of_list.or_else(|| any.cast::<PyTuple>().ok().map(|tuple| tuple.iter().collect()))
+}
+
+/// The numbers of rows `rows`, or of all `n`; and whether one was given as a number alone.
+pub(crate) fn rows(rows: Option<&Bound<'_, PyAny>>, n: usize) -> Result<(Vec<usize>, bool)> {
+    let Some(rows) = rows else { return Ok(((0..n).collect(), false)) };
+    let Array { shape, values } = read::<u32>(rows, "rows").map_err(|failure| match failure {
+        Failure::Said(..) => Failure::new(Mistake::Kind, format!("rows: expected numbers of rows below {n}, ascending")),
+        raised => raised,
+    })?;
+    if shape.len() > 1 {
+        return Err(Failure::input(format!("rows: expected a list of numbers, found an array of shape {shape:?}")));
+    }
+    Ok((values.into_iter().map(|row| row as usize).collect(), shape.is_empty()))
+}
+
+/// An array of `shape` that `work` fills.
+pub(crate) fn filled<'py, T: Element + Copy>(
+    py: Python<'py>,
+    shape: &[usize],
+    work: impl FnOnce(&mut [T]) -> Result<()>,
+) -> Result<Bound<'py, PyArrayDyn<T>>> {
+    crate::failure::expect_room::<T>(shape.iter().try_fold(1usize, |len, &size| len.checked_mul(size)))?;
+    let array = PyArrayDyn::<T>::zeros(py, shape, false);
+    // SAFETY: it has just been made, without gaps, and nobody else has it.
+    work(unsafe { array.as_slice_mut() }.map_err(|error| Error::Input(error.to_string()))?)?;
+    Ok(array)
+}

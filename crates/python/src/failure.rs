@@ -1,0 +1,116 @@
+//! Errors as Python's exceptions: what kind of mistake it was, and the library's sentence.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use minrnn_stream::Error;
+use pyo3::exceptions::PyMemoryError;
+use pyo3::prelude::*;
+
+/// Shorthand for results of this crate.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// What kind of mistake it was: the names of the classes in `minrnn.errors`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Mistake {
+    File,
+    Model,
+    Input,
+    Kind,
+    State,
+    Busy,
+    Internal,
+}
+
+impl Mistake {
+    fn class(self) -> &'static str {
+        match self {
+            Self::File => "FileError",
+            Self::Model => "ModelError",
+            Self::Input => "InputError",
+            Self::Kind => "KindError",
+            Self::State => "StateError",
+            Self::Busy => "BusyError",
+            Self::Internal => "InternalError",
+        }
+    }
+}
+
+/// A refusal.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// One of our own.
+    Said(Mistake, String),
+    /// One that Python raised.
+    Raised(PyErr),
+}
+
+impl Failure {
+    pub fn new(mistake: Mistake, sentence: impl Into<String>) -> Self {
+        Self::Said(mistake, sentence.into())
+    }
+
+    /// Something that was handed over does not fit.
+    pub fn input(sentence: impl Into<String>) -> Self {
+        Self::new(Mistake::Input, sentence)
+    }
+}
+
+impl From<PyErr> for Failure {
+    fn from(error: PyErr) -> Self {
+        Self::Raised(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let mistake = match &error {
+            Error::Model(minrnn_model::Error::Io { .. }) => Mistake::File,
+            Error::Model(minrnn_model::Error::Text(_) | minrnn_model::Error::Row(_)) => Mistake::Input,
+            Error::Model(_) | Error::Unsupported(_) => Mistake::Model,
+            Error::Reads { .. } => Mistake::Kind,
+            Error::State(_) | Error::Logit { .. } => Mistake::State,
+            _ => Mistake::Input,
+        };
+        Self::new(mistake, error.to_string())
+    }
+}
+
+impl From<minrnn_model::Error> for Failure {
+    fn from(error: minrnn_model::Error) -> Self {
+        Error::from(error).into()
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Raised(error) => error,
+            Failure::Said(mistake, sentence) => Python::attach(|py| {
+                let class = py.import("minrnn.errors").and_then(|errors| errors.getattr(mistake.class()));
+                class.and_then(|class| class.call1((sentence,))).map_or_else(|error| error, PyErr::from_value)
+            }),
+        }
+    }
+}
+
+/// Runs `work` while other threads of Python may run; a panic in it becomes an exception.
+pub(crate) fn computed<T: Send>(py: Python<'_>, work: impl FnOnce() -> minrnn_stream::Result<T> + Send) -> Result<T> {
+    // What a panic may leave half done lies behind a lock, which is then poisoned.
+    match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
+        Ok(result) => Ok(result?),
+        Err(panic) => {
+            let words = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+            Err(Failure::new(Mistake::Internal, format!("the library failed inside ({words}); make a new session and report this")))
+        }
+    }
+}
+
+/// Refuses to make room for `len` elements of `T` where memory cannot hold them, before anybody relies on it.
+pub(crate) fn expect_room<T>(len: Option<usize>) -> Result<usize> {
+    // What is small need not be asked for twice.
+    const SMALL: usize = 1 << 16;
+    match len {
+        Some(len) if len <= SMALL || Vec::<T>::new().try_reserve_exact(len).is_ok() => Ok(len),
+        _ => Err(Failure::Raised(PyMemoryError::new_err("memory cannot hold the outputs; read fewer steps at once"))),
+    }
+}

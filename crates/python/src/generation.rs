@@ -1,0 +1,133 @@
+//! Generated text: an iterator that chooses a token, lets the session read it, and hands on the text that it completes.
+
+use std::sync::{Mutex, PoisonError};
+
+use minrnn_model::TextStream;
+use minrnn_stream::{Sampler, Sampling};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::failure::{Failure, Mistake, Result, computed};
+use crate::inputs::{Form, Sequences, Steps, Width};
+use crate::session::{Remembered, Session};
+use crate::steps;
+use crate::threads::within;
+
+/// The repetition penalty acts on this many of the latest tokens, those of the prompt included: as many as of the command line.
+const RECENT_TOKENS: usize = 64;
+
+/// How much is generated, and how.
+pub(crate) struct Settings {
+    pub max_tokens: usize,
+    pub sampling: Sampling,
+    /// Whether tokens are handed on, and no text.
+    pub tokens: bool,
+}
+
+/// A text on its way.
+#[pyclass(frozen, module = "minrnn")]
+pub(crate) struct Generation {
+    session: Py<Session>,
+    going: Mutex<Going>,
+}
+
+struct Going {
+    sampler: Sampler,
+    recent: Vec<u32>,
+    left: usize,
+    /// What turns tokens into text, where text is handed on.
+    text: Option<TextStream>,
+}
+
+impl Generation {
+    pub fn new(session: &Bound<'_, Session>, prompt: Option<&Bound<'_, PyAny>>, settings: Settings) -> Result<Self> {
+        let py = session.py();
+        let this = session.get();
+        let loaded = &this.loaded;
+        if this.width() != Width::Token {
+            return Err(Failure::new(Mistake::Kind, "the model reads values, expected one that reads tokens to generate them"));
+        }
+        let Settings { max_tokens, sampling, tokens } = settings;
+        let sampler = Sampler::new(sampling)?;
+        let has_text = !tokens && loaded.has_tokenizer();
+        let mut remembered = this.remembered()?;
+        if remembered.sessions.rows() != 1 {
+            let found = remembered.sessions.rows();
+            return Err(Failure::input(format!("the session has {found} rows, expected one to generate; take fork([row])")));
+        }
+        let is_empty = |prompt: &&Bound<'_, PyAny>| prompt.cast::<PyString>().is_ok_and(|text| text.len().is_ok_and(|len| len == 0));
+        let prompt = match prompt.filter(|prompt| !is_empty(prompt)) {
+            Some(prompt) => Sequences::read(loaded, Width::Token, prompt, 1, false)?,
+            None if remembered.logits.is_some() => Sequences { steps: Steps::Tokens(vec![Vec::new()]), width: 1, form: Form::Alone },
+            None => {
+                let start = loaded.tokenizer().map_or(0, |tokenizer| tokenizer.start_token());
+                Sequences { steps: Steps::Tokens(vec![vec![start]]), width: 1, form: Form::Alone }
+            }
+        };
+        let Steps::Tokens(read) = &prompt.steps else { unreachable!("tokens were read") };
+        let recent = read[0][read[0].len().saturating_sub(RECENT_TOKENS)..].to_vec();
+        if !read[0].is_empty() {
+            let logits = steps::prefill(py, this, &mut remembered.sessions, &prompt, &[0])?;
+            remembered.logits = Some(numpy::PyArrayMethods::to_vec(&logits).map_err(|error| Failure::input(error.to_string()))?);
+        }
+        let text = has_text.then(TextStream::new);
+        drop(remembered);
+        Ok(Self { session: session.clone().unbind(), going: Mutex::new(Going { sampler, recent, left: max_tokens, text }) })
+    }
+}
+
+impl Going {
+    /// Chooses a token and lets the session read it.
+    fn choose(&mut self, py: Python<'_>, session: &Session) -> Result<u32> {
+        let mut remembered = session.remembered()?;
+        let Remembered { sessions, logits } = &mut *remembered;
+        let known = logits.as_ref().ok_or_else(|| {
+            Failure::new(Mistake::State, "the session has read something else since this text was begun; generate from there anew")
+        })?;
+        // A model may know more tokens than its tokenizer; those mean nothing.
+        let n = session.loaded.tokenizer().map_or(known.len(), |tokenizer| tokenizer.vocab_size());
+        let mut choices = known[..n].to_vec();
+        let token = self.sampler.sample(&mut choices, &self.recent)?;
+        let pool = session.threads.pool(py, false)?;
+        sessions.set_threads(session.threads.most(false));
+        let (state, workspace) = sessions.parts_mut();
+        let room = logits.as_mut().expect("they are known");
+        let model = &session.loaded.model;
+        computed(py, || within(pool.as_deref(), || model.step_rows(&[0], &[token], state, room, workspace)))?;
+        if self.recent.len() == RECENT_TOKENS {
+            self.recent.remove(0);
+        }
+        self.recent.push(token);
+        self.left -= 1;
+        Ok(token)
+    }
+}
+
+#[pymethods]
+impl Generation {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
+        let mut going = self.going.try_lock().map_err(|_| Failure::new(Mistake::Busy, "another thread is generating this text"))?;
+        let session = self.session.get();
+        while going.left > 0 {
+            let token = going.choose(py, session)?;
+            let Some(stream) = &mut going.text else { return Ok(Some(token.into_pyobject(py).map_err(PyErr::from)?.into_any())) };
+            let piece = stream.push(session.loaded.tokenizer()?, token)?;
+            // A character may take several tokens.
+            if !piece.is_empty() {
+                return Ok(Some(PyString::new(py, &piece).into_any()));
+            }
+            py.check_signals()?;
+        }
+        let rest = going.text.as_mut().map(|stream| std::mem::take(stream).finish()).unwrap_or_default();
+        Ok((!rest.is_empty()).then(|| PyString::new(py, &rest).into_any()))
+    }
+
+    fn __repr__(&self) -> String {
+        let left = self.going.lock().unwrap_or_else(PoisonError::into_inner).left;
+        format!("<minrnn.Generation with {left} tokens to come>")
+    }
+}

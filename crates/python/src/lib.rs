@@ -1,0 +1,31 @@
+#![doc = include_str!("../README.md")]
+#![deny(missing_docs)]
+
+mod arrays;
+mod failure;
+mod generation;
+mod inputs;
+mod loaded;
+mod model;
+mod session;
+mod steps;
+mod table;
+mod threads;
+
+use pyo3::prelude::*;
+
+/// What `minrnn` in Python is made of.
+#[pymodule]
+mod _minrnn {
+    #[pymodule_export]
+    use super::generation::Generation;
+    #[pymodule_export]
+    use super::model::PyModel;
+    #[pymodule_export]
+    use super::session::Session;
+
+    /// The version of the library.
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "the name that Python has for it")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,166 @@
+//! Models: loaded once, shared by their sessions.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use minrnn_model::TableTask;
+use minrnn_stream::{AlignedBytes, Reads};
+use pyo3::exceptions::PyMemoryError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::arrays;
+use crate::failure::{Failure, Mistake, Result, computed};
+use crate::loaded::Loaded;
+use crate::session::{Session, saved_bytes};
+use crate::threads::Threads;
+
+/// A trained model. What it remembers of sequences is in its sessions.
+#[pyclass(frozen, subclass, module = "minrnn", name = "Model")]
+pub(crate) struct PyModel {
+    loaded: Arc<Loaded>,
+}
+
+/// As `threads` says.
+fn threads(threads: Option<usize>) -> Threads {
+    threads.map_or(Threads::Auto, Threads::AtMost)
+}
+
+impl PyModel {
+    fn is_table(&self, table: Option<bool>) -> Result<bool> {
+        match (table, self.loaded.table.is_some()) {
+            (Some(true), false) => Err(Failure::new(Mistake::Kind, "the model was not trained on a table: it has no rows to read")),
+            (wanted, is_known) => Ok(wanted.unwrap_or(is_known)),
+        }
+    }
+}
+
+#[pymethods]
+impl PyModel {
+    #[new]
+    fn new(py: Python<'_>, source: &Bound<'_, PyAny>) -> Result<Self> {
+        if let Ok(bytes) = source.cast::<PyBytes>() {
+            let bytes = bytes.as_bytes();
+            let copied = AlignedBytes::copied(bytes);
+            let copied = copied.map_err(|_| PyMemoryError::new_err(format!("memory cannot hold the {} bytes of a model", bytes.len())))?;
+            return Ok(Self { loaded: Arc::new(py.detach(|| Loaded::of_bytes(copied))?) });
+        }
+        let refused =
+            |_| Failure::new(Mistake::Kind, "expected the path of a packed model, a run or a checkpoint, or the bytes of a packed model");
+        let path: PathBuf = source.extract().map_err(refused)?;
+        let loaded = computed(py, || Ok(Loaded::read(&path)))??;
+        Ok(Self { loaded: Arc::new(loaded) })
+    }
+
+    /// Begins `batch` sequences of which nothing has been read.
+    #[pyo3(signature = (batch = 1, *, threads = None, table = None))]
+    fn session(&self, batch: usize, threads: Option<usize>, table: Option<bool>) -> Result<Session> {
+        Session::new(self.loaded.clone(), batch, self::threads(threads), self.is_table(table)?)
+    }
+
+    /// Goes on from sessions that were saved, as bytes or in a file.
+    #[pyo3(signature = (saved, *, threads = None, table = None))]
+    fn load_session(&self, saved: &Bound<'_, PyAny>, threads: Option<usize>, table: Option<bool>) -> Result<Session> {
+        Session::restored(self.loaded.clone(), &saved_bytes(saved)?, self::threads(threads), self.is_table(table)?)
+    }
+
+    /// The tokens of a text.
+    fn encode<'py>(&self, py: Python<'py>, text: &str) -> Result<Bound<'py, numpy::PyArrayDyn<u32>>> {
+        let tokens = self.loaded.tokenizer()?.encode(text)?;
+        arrays::filled(py, &[tokens.len()], |room: &mut [u32]| {
+            room.copy_from_slice(&tokens);
+            Ok(())
+        })
+    }
+
+    /// The text of tokens; what does not make up a character is U+FFFD.
+    fn decode(&self, tokens: &Bound<'_, PyAny>) -> Result<String> {
+        Ok(self.loaded.tokenizer()?.decode(&arrays::read::<u32>(tokens, "tokens")?.values)?)
+    }
+
+    /// What the model is for: `text`, `classifier`, `forecaster`, `policy`, `tokens` or `values`.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.loaded.kind()
+    }
+
+    /// Where it was read from; none where it came as bytes.
+    #[getter]
+    fn path(&self) -> Option<&PathBuf> {
+        self.loaded.path.as_ref()
+    }
+
+    /// Number of tokens it knows; 0 of one that reads values.
+    #[getter]
+    fn vocab_size(&self) -> usize {
+        self.loaded.model.vocab_size()
+    }
+
+    /// Numbers that it reads at a step; 0 of one that reads tokens.
+    #[getter]
+    fn inputs(&self) -> usize {
+        match self.loaded.model.reads() {
+            Reads::Tokens { .. } => 0,
+            Reads::Values { width } => width,
+        }
+    }
+
+    /// Numbers that it gives after a step.
+    #[getter]
+    fn outputs(&self) -> usize {
+        self.loaded.model.outputs()
+    }
+
+    /// Number of trainable parameters.
+    #[getter]
+    fn parameters(&self) -> usize {
+        self.loaded.model.parameters()
+    }
+
+    /// The columns that it reads, of one that was trained on a table.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.loaded.table.as_ref().map_or(Vec::new(), |task| task.columns().to_vec())
+    }
+
+    /// Names of the classes, of a classifier.
+    #[getter]
+    fn classes(&self) -> Vec<String> {
+        self.loaded.table.as_ref().map_or(Vec::new(), |task| task.classes().to_vec())
+    }
+
+    /// After how many steps a session has stopped growing; 0 where it never grows.
+    #[getter]
+    fn steps_seen(&self) -> usize {
+        self.loaded.model.steps_seen()
+    }
+
+    /// Bytes of a session of one row that has read `steps`.
+    #[pyo3(signature = (steps = 1))]
+    fn session_bytes(&self, steps: usize) -> u128 {
+        let history = self.loaded.table.as_ref().map_or(0, TableTask::history_bytes);
+        self.loaded.model.session_bytes(steps) + history as u128
+    }
+
+    /// The model's configuration as JSON.
+    #[getter]
+    fn _config(&self) -> Result<String> {
+        json(self.loaded.model.config())
+    }
+
+    /// The task on tables as JSON; `null` where there is none.
+    #[getter]
+    fn _task(&self) -> Result<String> {
+        json(&self.loaded.table)
+    }
+
+    /// Name, shape and format of each tensor of a packed file.
+    #[getter]
+    fn tensors(&self) -> Vec<(String, Vec<usize>, String)> {
+        self.loaded.tensors.iter().map(|entry| (entry.name.clone(), entry.shape.clone(), entry.format.to_string())).collect()
+    }
+}
+
+fn json(what: &impl serde::Serialize) -> Result<String> {
+    serde_json::to_string(what).map_err(|error| Failure::new(Mistake::Internal, error.to_string()))
+}

@@ -1,0 +1,255 @@
+//! Sessions: what a model remembers of one or many sequences, each a row.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+
+use minrnn_model::write_atomic;
+use minrnn_stream::Sessions;
+use numpy::PyArrayDyn;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::arrays;
+use crate::failure::{Failure, Mistake, Result, computed};
+use crate::generation::{Generation, Settings};
+use crate::inputs::{Sequences, Width};
+use crate::loaded::Loaded;
+use crate::threads::Threads;
+use crate::{steps, table};
+
+/// What a model remembers of one or many sequences.
+#[pyclass(frozen, module = "minrnn")]
+pub(crate) struct Session {
+    pub loaded: Arc<Loaded>,
+    pub threads: Threads,
+    /// Whether it reads rows of a table in its units.
+    pub is_table: bool,
+    remembered: Mutex<Remembered>,
+}
+
+/// What changes while it reads.
+pub(crate) struct Remembered {
+    pub sessions: Sessions,
+    /// The logits of the next token, where the last call was a generation's.
+    pub logits: Option<Vec<f32>>,
+}
+
+impl Session {
+    pub fn new(loaded: Arc<Loaded>, rows: usize, threads: Threads, is_table: bool) -> Result<Self> {
+        let sessions = Sessions::new(&loaded.model, loaded.table.as_ref().filter(|_| is_table), rows)?;
+        Ok(Self::of(loaded, sessions, threads, is_table))
+    }
+
+    fn of(loaded: Arc<Loaded>, sessions: Sessions, threads: Threads, is_table: bool) -> Self {
+        Self { loaded, threads, is_table, remembered: Mutex::new(Remembered { sessions, logits: None }) }
+    }
+
+    /// A session that goes on from what was saved.
+    pub fn restored(loaded: Arc<Loaded>, bytes: &[u8], threads: Threads, is_table: bool) -> Result<Self> {
+        let table = loaded.table.as_ref().filter(|_| is_table);
+        let sessions = Sessions::from_bytes(bytes, &loaded.model, table, loaded.identity()?)?;
+        Ok(Self::of(loaded, sessions, threads, is_table))
+    }
+
+    /// What is remembered, where no other thread reads into it.
+    pub fn remembered(&self) -> Result<MutexGuard<'_, Remembered>> {
+        self.remembered.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => {
+                Failure::new(Mistake::Busy, "another thread is using the session; give each thread its own by fork()")
+            }
+            TryLockError::Poisoned(_) => Failure::new(Mistake::Internal, "a call on the session failed inside; make a new session"),
+        })
+    }
+
+    /// The same for a call that reads what the logits of a generation were not made of.
+    pub fn reading(&self) -> Result<MutexGuard<'_, Remembered>> {
+        let mut remembered = self.remembered()?;
+        remembered.logits = None;
+        Ok(remembered)
+    }
+
+    /// What stands at a step.
+    pub fn width(&self) -> Width {
+        match (&self.loaded.table, self.is_table) {
+            (Some(task), true) => Width::Table(task.columns().len()),
+            _ => Width::of(&self.loaded.model),
+        }
+    }
+}
+
+#[pymethods]
+impl Session {
+    /// Number of rows.
+    #[getter]
+    fn batch(&self) -> Result<usize> {
+        Ok(self.remembered()?.sessions.rows())
+    }
+
+    /// Bytes that all rows take.
+    #[getter]
+    fn nbytes(&self) -> Result<usize> {
+        Ok(self.remembered()?.sessions.bytes())
+    }
+
+    /// Reads one step of every row, or of `rows`, and returns what is predicted after it.
+    #[pyo3(signature = (inputs, rows = None))]
+    fn step<'py>(&self, inputs: &Bound<'py, PyAny>, rows: Option<&Bound<'py, PyAny>>) -> Result<Bound<'py, PyAny>> {
+        let mut remembered = self.reading()?;
+        let (rows, is_one) = arrays::rows(rows, remembered.sessions.rows())?;
+        match self.is_table {
+            true => Ok(table::step(self, &mut remembered.sessions, inputs, &rows, is_one)?.into_any()),
+            false => Ok(steps::step(self, &mut remembered.sessions, inputs, &rows, is_one)?.into_any()),
+        }
+    }
+
+    /// Reads a whole sequence of every row, or of `rows`, and returns what is predicted after its last step.
+    #[pyo3(signature = (inputs, rows = None))]
+    fn prefill<'py>(&self, inputs: &Bound<'py, PyAny>, rows: Option<&Bound<'py, PyAny>>) -> Result<Bound<'py, PyAny>> {
+        let mut remembered = self.reading()?;
+        let (rows, is_one) = arrays::rows(rows, remembered.sessions.rows())?;
+        let sequences = Sequences::read(&self.loaded, self.width(), inputs, rows.len(), is_one)?;
+        match self.is_table {
+            true => Ok(table::prefill(inputs.py(), self, &mut remembered.sessions, &sequences, &rows)?.into_any()),
+            false => Ok(steps::prefill(inputs.py(), self, &mut remembered.sessions, &sequences, &rows)?.into_any()),
+        }
+    }
+
+    /// Reads a whole sequence of every row, or of `rows`, and returns what is predicted after every step.
+    #[pyo3(signature = (inputs, rows = None))]
+    fn forward<'py>(&self, inputs: &Bound<'py, PyAny>, rows: Option<&Bound<'py, PyAny>>) -> Result<Bound<'py, PyAny>> {
+        let mut remembered = self.reading()?;
+        let (rows, is_one) = arrays::rows(rows, remembered.sessions.rows())?;
+        let sequences = Sequences::read(&self.loaded, self.width(), inputs, rows.len(), is_one)?;
+        match self.is_table {
+            true => table::forward(inputs.py(), self, &mut remembered.sessions, &sequences, &rows),
+            false => steps::forward(inputs.py(), self, &mut remembered.sessions, &sequences, &rows, steps::Wanted::Outputs),
+        }
+    }
+
+    /// Reads a whole sequence of every row, or of `rows`, and returns what the model has inside after every step: what the head reads, or what
+    /// block `layer` (the first being 0) hands on.
+    #[pyo3(signature = (inputs, rows = None, *, layer = None))]
+    fn embed<'py>(&self, inputs: &Bound<'py, PyAny>, rows: Option<&Bound<'py, PyAny>>, layer: Option<usize>) -> Result<Bound<'py, PyAny>> {
+        let mut remembered = self.reading()?;
+        let (rows, is_one) = arrays::rows(rows, remembered.sessions.rows())?;
+        let sequences = Sequences::read(&self.loaded, self.width(), inputs, rows.len(), is_one)?;
+        let wanted = layer.map_or(steps::Wanted::Features, steps::Wanted::Hidden);
+        match self.is_table {
+            true => Err(Failure::new(
+                Mistake::Kind,
+                "the session reads rows of a table; make one with table=False, which reads what the model sees, to look inside",
+            )),
+            false => steps::forward(inputs.py(), self, &mut remembered.sessions, &sequences, &rows, wanted),
+        }
+    }
+
+    /// Begins every row, or `rows`, anew.
+    #[pyo3(signature = (rows = None))]
+    fn reset(&self, rows: Option<&Bound<'_, PyAny>>) -> Result<()> {
+        let mut remembered = self.reading()?;
+        let (rows, _) = arrays::rows(rows, remembered.sessions.rows())?;
+        if let Some(row) = rows.iter().find(|&&row| row >= remembered.sessions.rows()) {
+            return Err(Failure::input(format!("the session has {} rows, there is no row {row}", remembered.sessions.rows())));
+        }
+        Ok(rows.into_iter().try_for_each(|row| remembered.sessions.restart(&self.loaded.model, row))?)
+    }
+
+    /// A session with copies of all rows, or of `rows`, in that order.
+    #[pyo3(signature = (rows = None))]
+    fn fork(&self, rows: Option<&Bound<'_, PyAny>>) -> Result<Self> {
+        let remembered = self.remembered()?;
+        let is_whole = rows.is_none();
+        let (rows, _) = arrays::rows(rows, remembered.sessions.rows())?;
+        let forked = Self::of(self.loaded.clone(), remembered.sessions.select(&rows)?, self.threads, self.is_table);
+        if is_whole {
+            forked.remembered()?.logits.clone_from(&remembered.logits);
+        }
+        Ok(forked)
+    }
+
+    /// Replaces row `row` by row `source_row` of the session `source`.
+    fn copy_row(&self, row: usize, source: &Self, source_row: usize) -> Result<()> {
+        if std::ptr::eq(self, source) {
+            let mut remembered = self.reading()?;
+            let picked = remembered.sessions.select(&[source_row])?;
+            return Ok(remembered.sessions.copy_row(row, &picked, 0)?);
+        }
+        if !Arc::ptr_eq(&self.loaded, &source.loaded) && self.loaded.identity()? != source.loaded.identity()? {
+            return Err(Failure::new(Mistake::State, "the rows belong to sessions of different models"));
+        }
+        let source = source.remembered()?;
+        Ok(self.reading()?.sessions.copy_row(row, &source.sessions, source_row)?)
+    }
+
+    /// All that is remembered as bytes, or in the file `path`.
+    #[pyo3(signature = (path = None))]
+    fn save<'py>(&self, py: Python<'py>, path: Option<PathBuf>) -> Result<Option<Bound<'py, PyBytes>>> {
+        let identity = self.loaded.identity()?;
+        let bytes = self.remembered()?.sessions.to_bytes(identity)?;
+        match path {
+            None => Ok(Some(PyBytes::new(py, &bytes))),
+            Some(path) => {
+                computed(py, || Ok(write_atomic(&path, &bytes)?))?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Goes on from what was saved, as bytes or in a file; the session then has as many rows as that.
+    fn load(&self, saved: &Bound<'_, PyAny>) -> Result<()> {
+        let bytes = saved_bytes(saved)?;
+        let restored = Self::restored(self.loaded.clone(), &bytes, self.threads, self.is_table)?;
+        *self.reading()? = restored.remembered.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        Ok(())
+    }
+
+    /// The numbers that are remembered, `[batch, n]`; past steps that attention or long filters look back on are not among them.
+    fn state<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyArrayDyn<f32>>> {
+        let remembered = self.remembered()?;
+        let (rows, values) = (remembered.sessions.rows(), remembered.sessions.state().values());
+        arrays::filled(py, &[rows, values.len() / rows.max(1)], |state: &mut [f32]| {
+            state.copy_from_slice(values);
+            Ok(())
+        })
+    }
+
+    /// Continues a text, token by token.
+    #[pyo3(signature = (prompt = None, max_tokens = 256, *, temperature = 1.0, top_k = 0, top_p = 1.0, min_p = 0.0, repetition_penalty = 1.0, seed = 0, tokens = false))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    fn generate(
+        slf: &Bound<'_, Self>,
+        prompt: Option<&Bound<'_, PyAny>>,
+        max_tokens: usize,
+        temperature: f64,
+        top_k: usize,
+        top_p: f64,
+        min_p: f64,
+        repetition_penalty: f64,
+        seed: u64,
+        tokens: bool,
+    ) -> Result<Generation> {
+        let sampling = minrnn_stream::Sampling { temperature, top_k, top_p, min_p, repetition_penalty, seed };
+        Generation::new(slf, prompt, Settings { max_tokens, sampling, tokens })
+    }
+
+    fn __len__(&self) -> Result<usize> {
+        self.batch()
+    }
+
+    fn __repr__(&self) -> String {
+        match self.remembered() {
+            Ok(remembered) => format!("<minrnn.Session batch={} nbytes={}>", remembered.sessions.rows(), remembered.sessions.bytes()),
+            Err(_) => "<minrnn.Session in use>".to_owned(),
+        }
+    }
+}
+
+/// What was saved: the bytes, or those of the file that is named.
+pub(crate) fn saved_bytes(saved: &Bound<'_, PyAny>) -> Result<Vec<u8>> {
+    if let Ok(bytes) = saved.cast::<PyBytes>() {
+        return Ok(bytes.as_bytes().to_vec());
+    }
+    let path: PathBuf =
+        saved.extract().map_err(|_| Failure::new(Mistake::Kind, "expected the bytes of a saved session, or the path of its file"))?;
+    Ok(std::fs::read(&path).map_err(|source| minrnn_model::Error::io("read", &path, source))?)
+}

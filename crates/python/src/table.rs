@@ -1,0 +1,201 @@
+//! Rows of a table in its units in, predictions in its units out.
+
+use minrnn_model::{TableTask, UNSEEN};
+use minrnn_stream::{Error, Model, Sessions, TableSessions};
+use numpy::PyArrayDyn;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString};
+
+use crate::arrays::{self, filled};
+use crate::failure::{Failure, Mistake, Result, computed};
+use crate::inputs::{self, Form, Sequences, Steps};
+use crate::session::Session;
+use crate::threads::within;
+
+/// Steps of a sequence between two looks at whether the user wants to stop.
+const BETWEEN_SIGNALS: usize = 1024;
+
+/// The sessions and what they need to read a row.
+struct Table<'a> {
+    model: &'a Model,
+    task: &'a TableTask,
+    sessions: &'a mut TableSessions,
+}
+
+impl<'a> Table<'a> {
+    fn new(session: &'a Session, sessions: &'a mut Sessions) -> Result<Self> {
+        match (sessions, &session.loaded.table) {
+            (Sessions::Table(sessions), Some(task)) => Ok(Self { model: &session.loaded.model, task, sessions }),
+            _ => Err(Failure::new(Mistake::Kind, "the model was not trained on a table: it has no rows to read")),
+        }
+    }
+
+    /// Reads a row of each of the sessions `rows`, and writes what is predicted.
+    fn step(&mut self, rows: &[usize], values: &[f64], predictions: &mut [f64]) -> minrnn_stream::Result<()> {
+        let numbers = self.sessions.step(self.model, self.task, rows, values)?;
+        if let Some(found) = numbers.iter().find(|number| !number.is_finite()) {
+            return Err(Error::State(format!("leads to {found}, which is no number; train the model anew, and begin the row anew")));
+        }
+        predictions.copy_from_slice(numbers);
+        Ok(())
+    }
+}
+
+/// The dimensions of a prediction: classes, or steps ahead, targets and quantiles.
+pub(crate) fn prediction(task: &TableTask) -> Vec<usize> {
+    match task {
+        TableTask::Classify(classifier) => vec![classifier.classes.len()],
+        TableTask::Forecast(forecaster) => {
+            let quantiles = Some(forecaster.quantiles.len()).filter(|&n| n > 0);
+            [forecaster.horizon, forecaster.target.len()].into_iter().chain(quantiles).collect()
+        }
+    }
+}
+
+/// The numbers of a row that names its columns.
+fn named(task: &TableTask, row: &Bound<'_, PyDict>) -> Result<Vec<f64>> {
+    let known = |name: &str| task.columns().iter().any(|column| column == name);
+    for name in row.keys() {
+        let name: String = name.extract().map_err(|_| Failure::new(Mistake::Kind, "inputs: expected names of columns as keys"))?;
+        if !known(&name) {
+            return Err(Failure::input(format!("inputs: the model reads no column '{name}', expected {}", task.columns().join(", "))));
+        }
+    }
+    let number = |(at, column): (usize, &String)| {
+        let missing = || Failure::input(format!("inputs: the column '{column}' is missing"));
+        let value = row.get_item(column)?.ok_or_else(missing)?;
+        let category = task.categories().iter().find(|category| category.column == at);
+        match (category, value.cast::<PyString>(), value.is_none()) {
+            (_, _, true) => Ok(f64::NAN),
+            (Some(category), Ok(name), _) => {
+                let name = name.to_string();
+                Ok(category.values.iter().position(|known| *known == name).map_or(UNSEEN, |place| place as f64))
+            }
+            _ => {
+                let array = arrays::read::<f64>(&value, column)?;
+                array.values.first().copied().filter(|_| array.values.len() == 1).ok_or_else(|| {
+                    Failure::input(format!(
+                        "inputs: expected one number of the column '{column}', found an array of shape {:?}",
+                        array.shape
+                    ))
+                })
+            }
+        }
+    };
+    task.columns().iter().enumerate().map(number).collect()
+}
+
+/// One row of the table for each of `rows`.
+pub(crate) fn step<'py>(
+    session: &Session,
+    sessions: &mut Sessions,
+    inputs: &Bound<'py, PyAny>,
+    rows: &[usize],
+    is_one: bool,
+) -> Result<Bound<'py, PyArrayDyn<f64>>> {
+    let py = inputs.py();
+    let pool = session.threads.pool(py, false)?;
+    sessions.set_threads(session.threads.most(false));
+    let mut table = Table::new(session, sessions)?;
+    let (values, is_alone) = match inputs.cast::<PyDict>() {
+        Ok(row) if rows.len() == 1 => (named(table.task, row)?, true),
+        _ => inputs::steps::<f64>(inputs, session.width(), rows.len(), is_one)?,
+    };
+    let shape = [&[rows.len()][usize::from(is_alone)..], &prediction(table.task)].concat();
+    filled(py, &shape, |room| computed(py, || within(pool.as_deref(), || table.step(rows, &values, room))))
+}
+
+/// Reads rows of a table into each of `rows` of the sessions, step by step; `keep(row, step)` tells where what is predicted after a step goes.
+fn read(
+    py: Python<'_>,
+    session: &Session,
+    sessions: &mut Sessions,
+    sequences: &Sequences,
+    rows: &[usize],
+    mut keep: impl FnMut(usize, usize, &[f64]) + Send,
+) -> Result<()> {
+    let Steps::Table(numbers) = &sequences.steps else { unreachable!("the sessions read rows of a table") };
+    let (width, lens) = (sequences.width, sequences.lens());
+    let longest = lens.iter().copied().max().unwrap_or(0);
+    let pool = session.threads.pool(py, false)?;
+    sessions.set_threads(session.threads.most(false));
+    // Who stops it on the way, or gave a row that cannot be read, finds the sessions as they were.
+    let mut picked = sessions.select(rows)?;
+    picked.set_threads(session.threads.most(false));
+    let mut table = Table::new(session, &mut picked)?;
+    let n_outputs = table.model.outputs();
+    let (mut room, mut values, mut reading) = (vec![0.0; rows.len() * n_outputs], Vec::new(), Vec::new());
+    for from in (0..longest).step_by(BETWEEN_SIGNALS) {
+        computed(py, || {
+            within(pool.as_deref(), || {
+                for step in from..longest.min(from + BETWEEN_SIGNALS) {
+                    reading.clear();
+                    reading.extend((0..lens.len()).filter(|&at| step < lens[at]));
+                    values.clear();
+                    reading.iter().for_each(|&at| values.extend_from_slice(&numbers[at][step * width..][..width]));
+                    let room = &mut room[..reading.len() * n_outputs];
+                    table.step(&reading, &values, room)?;
+                    reading.iter().zip(room.chunks_exact(n_outputs)).for_each(|(&at, predicted)| keep(at, step, predicted));
+                }
+                Ok(())
+            })
+        })?;
+        py.check_signals()?;
+    }
+    Ok(rows.iter().enumerate().try_for_each(|(at, &row)| sessions.copy_row(row, &picked, at))?)
+}
+
+/// Reads rows of a table into each of `rows`: what is predicted after the last.
+pub(crate) fn prefill<'py>(
+    py: Python<'py>,
+    session: &Session,
+    sessions: &mut Sessions,
+    sequences: &Sequences,
+    rows: &[usize],
+) -> Result<Bound<'py, PyArrayDyn<f64>>> {
+    let lens = sequences.lens();
+    if let Some(row) = lens.iter().position(|&len| len == 0) {
+        return Err(Failure::input(format!("the sequence of row {row} is empty, expected at least one step")));
+    }
+    let task = Table::new(session, sessions)?.task;
+    let (dims, n_outputs) = (prediction(task), session.loaded.model.outputs());
+    let shape = [&[rows.len()][usize::from(sequences.form == Form::Alone)..], &dims].concat();
+    filled(py, &shape, |room| {
+        read(py, session, sessions, sequences, rows, |at, step, predicted| {
+            if step + 1 == lens[at] {
+                room[at * n_outputs..][..n_outputs].copy_from_slice(predicted);
+            }
+        })
+    })
+}
+
+/// Reads rows of a table into each of `rows`: what is predicted after every one.
+pub(crate) fn forward<'py>(
+    py: Python<'py>,
+    session: &Session,
+    sessions: &mut Sessions,
+    sequences: &Sequences,
+    rows: &[usize],
+) -> Result<Bound<'py, PyAny>> {
+    let task = Table::new(session, sessions)?.task;
+    let (dims, n_outputs, lens) = (prediction(task), session.loaded.model.outputs(), sequences.lens());
+    if sequences.form != Form::List {
+        let len = lens.first().copied().unwrap_or(0);
+        let shape = [&[rows.len(), len][usize::from(sequences.form == Form::Alone)..], &dims].concat();
+        let array = filled(py, &shape, |room| {
+            read(py, session, sessions, sequences, rows, |at, step, predicted| {
+                room[(at * len + step) * n_outputs..][..n_outputs].copy_from_slice(predicted);
+            })
+        })?;
+        return Ok(array.into_any());
+    }
+    let mut rooms: Vec<Vec<f64>> = lens.iter().map(|&len| Vec::with_capacity(len.saturating_mul(n_outputs).min(1 << 20))).collect();
+    read(py, session, sessions, sequences, rows, |at, _, predicted| rooms[at].extend_from_slice(predicted))?;
+    let array = |(room, &len): (Vec<f64>, &usize)| {
+        filled(py, &[&[len][..], &dims].concat(), |array| {
+            array.copy_from_slice(&room);
+            Ok(())
+        })
+    };
+    Ok(PyList::new(py, rooms.into_iter().zip(&lens).map(array).collect::<Result<Vec<_>>>()?)?.into_any())
+}

@@ -1,0 +1,60 @@
+//! The threads of this process. A pool does not survive `fork()`: the child has none of its threads, so it gets a pool of its own.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::failure::{Failure, Mistake, Result};
+
+static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
+
+/// The pool of this process, with a thread for each core (or as many as `RAYON_NUM_THREADS` says).
+///
+/// Whoever calls is attached to the interpreter, as is whoever forks: no child finds the lock taken.
+pub(crate) fn pool(_: Python<'_>) -> Result<Arc<ThreadPool>> {
+    let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    if let Some((of, pool)) = &*pool
+        && *of == process
+    {
+        return Ok(pool.clone());
+    }
+    let made = ThreadPoolBuilder::new().thread_name(|index| format!("minrnn-{index}")).build();
+    let made = Arc::new(made.map_err(|error| Failure::new(Mistake::Internal, format!("no threads can be started: {error}")))?);
+    // Those of the parent are not there to be ended.
+    std::mem::forget(pool.replace((process, made.clone())));
+    Ok(made)
+}
+
+/// How many threads the calls of a session take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Threads {
+    /// Steps one, whole sequences all.
+    Auto,
+    /// At most so many; 0: all.
+    AtMost(usize),
+}
+
+impl Threads {
+    /// Most threads of a call, 0 for all, where it reads `whole` sequences or a step.
+    pub fn most(self, whole: bool) -> usize {
+        match self {
+            Self::Auto => usize::from(!whole),
+            Self::AtMost(most) => most,
+        }
+    }
+
+    /// The pool that such a call takes, where it takes one.
+    pub fn pool(self, py: Python<'_>, whole: bool) -> Result<Option<Arc<ThreadPool>>> {
+        if self.most(whole) == 1 { Ok(None) } else { pool(py).map(Some) }
+    }
+}
+
+/// Runs `work` in `pool`, or on the calling thread.
+pub(crate) fn within<T: Send>(pool: Option<&ThreadPool>, work: impl FnOnce() -> T + Send) -> T {
+    match pool {
+        Some(pool) => pool.install(work),
+        None => work(),
+    }
+}

@@ -1,0 +1,131 @@
+//! Sessions of any model behind one interface: those that read rows of a table, and those that read what the model itself reads.
+
+use alloc::{string::ToString, vec::Vec};
+
+use minrnn_model::TableTask;
+
+use crate::{Error, Model, Result, SavedSessions, State, TableSessions, Workspace};
+
+/// What a model remembers of one or many sequences, each a row, with the memory of a step. A door to another language keeps one of these for each
+/// session that it hands out.
+#[derive(Debug)]
+pub enum Sessions {
+    /// Rows of a table are read, and predictions in its units given.
+    Table(TableSessions),
+    /// Tokens or numbers are read as the model sees them.
+    Plain(State, Workspace),
+}
+
+impl Sessions {
+    /// `rows` sequences of which nothing has been read; of a table's rows where there is a task.
+    ///
+    /// # Errors
+    /// When memory cannot hold so many.
+    pub fn new(model: &Model, table: Option<&TableTask>, rows: usize) -> Result<Self> {
+        match table {
+            Some(task) => TableSessions::new(model, task, rows).map(Self::Table),
+            None => model.init_state(rows).map(Self::plain),
+        }
+    }
+
+    fn plain(state: State) -> Self {
+        Self::Plain(state, Workspace::new())
+    }
+
+    /// Lets passes take at most `threads` threads; see [`Workspace::set_threads`].
+    pub fn set_threads(&mut self, threads: usize) {
+        match self {
+            Self::Table(sessions) => sessions.set_threads(threads),
+            Self::Plain(_, workspace) => workspace.set_threads(threads),
+        }
+    }
+
+    /// What the model remembers.
+    pub fn state(&self) -> &State {
+        match self {
+            Self::Table(sessions) => sessions.state(),
+            Self::Plain(state, _) => state,
+        }
+    }
+
+    /// The state to be stepped as the model sees its steps, whatever the sessions read, with the memory of a step. There must be as many rows
+    /// afterwards.
+    pub fn parts_mut(&mut self) -> (&mut State, &mut Workspace) {
+        match self {
+            Self::Table(sessions) => sessions.state_mut(),
+            Self::Plain(state, workspace) => (state, workspace),
+        }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.state().rows()
+    }
+
+    /// Bytes that all rows take.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Table(sessions) => sessions.bytes(),
+            Self::Plain(state, _) => state.bytes(),
+        }
+    }
+
+    /// The rows `rows`, in that order; one may be chosen several times.
+    ///
+    /// # Errors
+    /// As [`State::select`].
+    pub fn select(&self, rows: &[usize]) -> Result<Self> {
+        match self {
+            Self::Table(sessions) => sessions.select(rows).map(Self::Table),
+            Self::Plain(state, _) => state.select(rows).map(Self::plain),
+        }
+    }
+
+    /// Begins row `row` anew.
+    ///
+    /// # Errors
+    /// As [`Model::restart`].
+    pub fn restart(&mut self, model: &Model, row: usize) -> Result<()> {
+        match self {
+            Self::Table(sessions) => sessions.restart(model, row),
+            Self::Plain(state, _) => model.restart(state, row),
+        }
+    }
+
+    /// Replaces row `row` by row `source_row` of `source`.
+    ///
+    /// # Errors
+    /// As [`State::copy_row`]; also when one reads a table and the other does not.
+    pub fn copy_row(&mut self, row: usize, source: &Self, source_row: usize) -> Result<()> {
+        match (self, source) {
+            (Self::Table(sessions), Self::Table(source)) => sessions.copy_row(row, source, source_row),
+            (Self::Plain(state, _), Self::Plain(source, _)) => state.copy_row(row, source, source_row),
+            _ => Err(Error::Input("the rows belong to sessions of different models".into())),
+        }
+    }
+
+    /// All that is remembered, as [`SavedSessions`] named by their numbers, to go on from with the model that is `identity`.
+    ///
+    /// # Errors
+    /// As [`SavedSessions::to_bytes`].
+    pub fn to_bytes(&self, identity: &str) -> Result<Vec<u8>> {
+        let names = (0..self.rows()).map(|row| row.to_string()).collect();
+        let histories = match self {
+            Self::Table(sessions) => sessions.histories().map(<[f64]>::to_vec).collect(),
+            Self::Plain(..) => Vec::new(),
+        };
+        SavedSessions { names, logits: Vec::new(), histories, state: self.state().clone() }.to_bytes(identity)
+    }
+
+    /// Sessions that go on from what was saved of the model that is `identity`.
+    ///
+    /// # Errors
+    /// As [`SavedSessions::from_bytes`]; also when what was saved does not fit the task.
+    pub fn from_bytes(bytes: &[u8], model: &Model, table: Option<&TableTask>, identity: &str) -> Result<Self> {
+        let SavedSessions { histories, state, .. } = SavedSessions::from_bytes(bytes, model, identity)?;
+        match table {
+            Some(task) => TableSessions::of_parts(task, state, &histories).map(Self::Table),
+            None => Ok(Self::plain(state)),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+__version__: str
+
+Rows = int | Sequence[int] | npt.NDArray[np.integer[Any]]
+"""Rows of a session, ascending."""
+Inputs = npt.ArrayLike | Sequence[npt.ArrayLike] | str | Sequence[str] | Mapping[str, float | str | None]
+"""Tokens, text, numbers, or a row of a table that names its columns."""
+
+class Generation(Iterator[str | int]):
+    """A text on its way: pieces of text, or tokens."""
+
+    def __iter__(self) -> Generation: ...
+    def __next__(self) -> str | int: ...
+
+class Session:
+    """What a model remembers of one or many sequences, each a row.
+
+    Where one row is given without a dimension of rows, so is the answer. Of a model that was trained on a table, rows are read in the table's units, and answers
+    are the probabilities of classes ``[classes]`` or a forecast ``[horizon, targets]`` or ``[horizon, targets, quantiles]``, float64; of other models, and with
+    ``table=False``, numbers are read as the model sees them and answers are its outputs ``[outputs]``, float32. A call that is refused has changed nothing.
+    """
+
+    @property
+    def batch(self) -> int:
+        """Number of rows."""
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all rows take."""
+    def step(self, inputs: Inputs, rows: Rows | None = None) -> npt.NDArray[Any]:
+        """Reads one step of every row, or of ``rows``: ``[batch]`` tokens or ``[batch, inputs]`` numbers. Returns what is predicted after it."""
+    def prefill(self, inputs: Inputs, rows: Rows | None = None) -> npt.NDArray[Any]:
+        """Reads a whole sequence of every row: ``[batch, T]`` or ``[batch, T, inputs]``, or a list of sequences of any lengths. Returns what is predicted after the
+        last step of each."""
+    def forward(self, inputs: Inputs, rows: Rows | None = None) -> Any:
+        """Reads as ``prefill`` does. Returns what is predicted after every step: ``[batch, T, …]``, or a list of arrays."""
+    def embed(self, inputs: Inputs, rows: Rows | None = None, *, layer: int | None = None) -> Any:
+        """Reads as ``prefill`` does. Returns what the head reads after every step, ``[batch, T, d_model]``, or what block ``layer`` (from 0) hands on."""
+    def reset(self, rows: Rows | None = None) -> None:
+        """Begins every row, or ``rows``, anew."""
+    def fork(self, rows: Rows | None = None) -> Session:
+        """A session with copies of all rows, or of ``rows`` in that order; one may be copied several times."""
+    def copy_row(self, row: int, source: Session, source_row: int) -> None:
+        """Replaces a row by one of a session of the same model."""
+    @overload
+    def save(self) -> bytes: ...
+    @overload
+    def save(self, path: str | os.PathLike[str]) -> None: ...
+    def load(self, saved: bytes | str | os.PathLike[str]) -> None:
+        """Goes on from what was saved of the same model; the session then has as many rows as that."""
+    def state(self) -> npt.NDArray[np.float32]:
+        """The numbers that are remembered, ``[batch, n]``."""
+    def generate(
+        self,
+        prompt: Inputs | None = None,
+        max_tokens: int = 256,
+        *,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
+        seed: int = 0,
+        tokens: bool = False,
+    ) -> Generation:
+        """Continues a text by pieces, or by tokens with ``tokens=True``, as they come. Without a prompt it goes on where the last text ended. What was handed on
+        has been read: the session goes on behind it. ``temperature=0`` takes the likeliest token."""
+    def __len__(self) -> int: ...
+
+class Model:
+    def __init__(self, source: bytes | str | os.PathLike[str]) -> None: ...
+    def session(self, batch: int = 1, *, threads: int | None = None, table: bool | None = None) -> Session:
+        """Begins ``batch`` sequences. ``threads`` is the most that a call takes, 0 for all cores; without it steps take one and whole sequences all. ``table=False``
+        reads what the model sees in place of rows of its table."""
+    def load_session(self, saved: bytes | str | os.PathLike[str], *, threads: int | None = None, table: bool | None = None) -> Session:
+        """Goes on from sessions that were saved."""
+    def encode(self, text: str) -> npt.NDArray[np.uint32]:
+        """The tokens of a text."""
+    def decode(self, tokens: npt.ArrayLike) -> str:
+        """The text of tokens; what does not make up a character is U+FFFD."""
+    @property
+    def kind(self) -> str:
+        """``text``, ``classifier``, ``forecaster``, ``policy``, ``tokens`` or ``values``."""
+    @property
+    def path(self) -> os.PathLike[str] | None: ...
+    @property
+    def vocab_size(self) -> int: ...
+    @property
+    def inputs(self) -> int:
+        """Numbers that it reads at a step; 0 of one that reads tokens."""
+    @property
+    def outputs(self) -> int:
+        """Numbers that it gives after a step."""
+    @property
+    def parameters(self) -> int: ...
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it reads, of one that was trained on a table."""
+    @property
+    def classes(self) -> list[str]: ...
+    @property
+    def steps_seen(self) -> int:
+        """After how many steps a session has stopped growing; 0 where it never grows."""
+    def session_bytes(self, steps: int = 1) -> int:
+        """Bytes of a session of one row that has read ``steps``."""
+    @property
+    def tensors(self) -> list[tuple[str, list[int], str]]:
+        """Name, shape and format of each tensor of a packed file."""
+    @property
+    def _config(self) -> str: ...
+    @property
+    def _task(self) -> str: ...

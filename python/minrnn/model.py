@@ -1,0 +1,87 @@
+"""Models: what they are for, and what they say of whole texts and tables."""
+
+import json
+
+from . import _minrnn
+from .frames import Predictions, Table
+from .errors import KindError
+
+
+class Model(_minrnn.Model):
+    """A trained model; ``load`` makes one. What it remembers of sequences is in its sessions."""
+
+    @property
+    def config(self):
+        """The configuration, as ``config.json`` of a checkpoint has it."""
+        return json.loads(self._config)
+
+    @property
+    def task(self):
+        """What inputs and outputs mean, of a model that was trained on a table; None of others."""
+        return json.loads(self._task)
+
+    @property
+    def targets(self):
+        """The columns that are predicted."""
+        target = (self.task or {}).get("target", [])
+        return [target] if isinstance(target, str) else target
+
+    @property
+    def horizon(self):
+        """Steps ahead, of a forecaster; 0 of others."""
+        return (self.task or {}).get("horizon", 0)
+
+    @property
+    def quantiles(self):
+        """The levels of the quantiles that are forecast; none where the mean alone is."""
+        return (self.task or {}).get("quantiles", [])
+
+    def describe(self):
+        """What the model is, as a dictionary."""
+        config, task = self.config, self.task or {}
+        about = {
+            "kind": self.kind,
+            "path": None if self.path is None else str(self.path),
+            "mixer": config["mixer"] if not config.get("mixers") else config["mixers"],
+            "layers": config["n_layers"],
+            "d_model": config["d_model"],
+            "parameters": self.parameters,
+            "session_bytes": self.session_bytes(),
+            "steps_seen": self.steps_seen,
+            "outputs": self.outputs,
+        }
+        if self.vocab_size:
+            about["vocab_size"] = self.vocab_size
+        else:
+            about["inputs"] = self.inputs
+        for key in ("columns", "group", "time", "target", "classes", "horizon", "season", "quantiles"):
+            if task.get(key):
+                about[key] = task[key]
+        if self.tensors:
+            about["weights"] = sorted({format for _, shape, format in self.tensors if len(shape) == 2})
+        return about
+
+    def generate(self, prompt=None, max_tokens=256, *, threads=None, **sampling):
+        """Continues a text in a session of its own; see ``Session.generate``."""
+        return self.session(1, threads=threads).generate(prompt, max_tokens, **sampling)
+
+    def predict(self, table, *, threads=None):
+        """What the model says at the end of every sequence of a table; see ``Predictions``."""
+        if self.task is None:
+            raise KindError("the model was not trained on a table: it has no rows to read")
+        table = Table(self.task, table)
+        session = self.session(len(table.sequences), threads=threads)
+        return Predictions(self.task, table.names, session.prefill(table.sequences))
+
+    def __reduce__(self):
+        if self.path is None:
+            raise KindError("a model that came as bytes cannot be pickled; load it from a file")
+        return type(self), (self.path,)
+
+    def __repr__(self):
+        return f"<minrnn.Model {self.kind}, {self.parameters} parameters, {self.path}>"
+
+
+def load(source):
+    """Reads a model: the path of a packed file, a run (its best checkpoint) or a checkpoint, or the bytes of a packed file."""
+    return Model(source)

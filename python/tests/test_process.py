@@ -1,0 +1,124 @@
+"""Threads, signals and forks of the process."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import minrnn
+from conftest import MODELS
+
+
+def test_other_threads_run_meanwhile_and_a_session_serves_one(text):
+    session, other, busy, answers = text.session(), text.session(), 0, []
+    reader = threading.Thread(target=lambda: answers.append(session.prefill(np.ones(60_000, dtype=int))))
+    reader.start()
+    steps = 0
+    while reader.is_alive():
+        try:
+            session.reset([7])
+        except minrnn.BusyError as refused:
+            assert "another thread is using the session" in str(refused)
+            busy += 1
+        except minrnn.InputError:
+            pass
+        other.step(1)
+        steps += 1
+    reader.join()
+    assert busy > 0 and steps > 1 and answers[0].shape == (65,)
+
+
+def test_many_threads_share_a_model(sensors, signal):
+    expected = sensors.session().forward(signal)
+    answers = [None] * 8
+
+    def read(at):
+        answers[at] = sensors.session().forward(signal)
+
+    threads = [threading.Thread(target=read, args=(at,)) for at in range(8)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    for answer in answers:
+        np.testing.assert_array_equal(answer, expected)
+
+
+def test_answers_do_not_depend_on_threads(text):
+    tokens = text.encode("The same bits on any number of threads.")
+    expected = text.session(threads=1).forward(tokens)
+    for threads in (None, 0, 2, 3):
+        session = text.session(threads=threads)
+        np.testing.assert_array_equal(session.forward(tokens), expected)
+        session.reset()
+        np.testing.assert_array_equal(np.stack([session.step(token) for token in tokens]), expected)
+
+
+def in_child(path, queue):
+    model = minrnn.load(path)
+    queue.put(model.session(threads=2).prefill(np.arange(60) % 65))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own(text):
+    session = text.session(threads=2)
+    tokens = np.arange(60) % 65
+    # The parent's threads have been started.
+    expected = session.prefill(tokens)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=in_child, args=(MODELS / "shakespeare.minrnn", queue))
+    child.start()
+    np.testing.assert_array_equal(queue.get(timeout=60), expected)
+    child.join(60)
+    assert child.exitcode == 0
+    # A session of the parent goes on in the child.
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(write, session.step(3).tobytes())
+        finally:
+            os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    np.testing.assert_array_equal(np.frombuffer(os.read(read, 1 << 16), dtype=np.float32), session.step(3))
+
+
+SLOW = {
+    "generate": "for piece in model.generate('A', 10**9): pass",
+    "prefill": "session.prefill(tokens)",
+    "forward": "session.embed(tokens[:1_000_000])",
+    "table": "table.prefill(values)",
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+@pytest.mark.parametrize("call", SLOW)
+def test_ctrl_c_ends_a_long_call_and_leaves_the_session_as_it_was(call):
+    program = f"""
+        import numpy, minrnn
+        model = minrnn.load({str(MODELS / "shakespeare.minrnn")!r})
+        session = model.session(threads=1)
+        session.step(1)
+        table = minrnn.load({str(MODELS / "sensors.minrnn")!r}).session()
+        tokens, values = numpy.ones(30_000_000, dtype=int), numpy.ones(200_000_000)
+        before = session.state(), table.state()
+        print("begun", flush=True)
+        try:
+            {SLOW[call]}
+        except KeyboardInterrupt:
+            assert (session.state() == before[0]).all() and (table.state() == before[1]).all()
+            print("interrupted", flush=True)
+    """
+    child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "begun\n"
+    time.sleep(0.5)
+    child.send_signal(signal.SIGINT)
+    assert child.communicate(timeout=60)[0] == "interrupted\n"
+    assert child.returncode == 0

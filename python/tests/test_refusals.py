@@ -1,0 +1,171 @@
+"""What does not fit is refused by a sentence, and changes nothing."""
+
+import numpy as np
+import pytest
+
+import minrnn
+from conftest import MODELS
+
+ERRORS = {
+    minrnn.FileError: OSError,
+    minrnn.ModelError: ValueError,
+    minrnn.InputError: ValueError,
+    minrnn.KindError: TypeError,
+    minrnn.StateError: ValueError,
+    minrnn.BusyError: RuntimeError,
+}
+
+
+def test_every_error_is_of_the_library_and_of_python():
+    for error, of_python in ERRORS.items():
+        assert issubclass(error, minrnn.MinrnnError) and issubclass(error, of_python)
+
+
+def test_files_that_are_no_models_are_refused(tmp_path):
+    packed = MODELS.joinpath("sensors.minrnn").read_bytes()
+    flipped = bytearray(packed)
+    flipped[-20] ^= 1
+    for content, sentence in [(b"", "no packed|fewer"), (b"hello" * 100, "packed"), (packed[:900], "cut short"), (bytes(flipped), "damaged|checksum")]:
+        path = tmp_path / "model.minrnn"
+        path.write_bytes(content)
+        with pytest.raises(minrnn.ModelError, match=sentence) as refused:
+            minrnn.load(path)
+        assert "model.minrnn" in str(refused.value)
+        with pytest.raises(minrnn.ModelError):
+            minrnn.load(content)
+    with pytest.raises(minrnn.FileError, match="could not read"):
+        minrnn.load(tmp_path / "nothing")
+    with pytest.raises(minrnn.ModelError, match="neither a checkpoints/best nor a config.json"):
+        minrnn.load(tmp_path)
+    for nothing in (7, None, [1]):
+        with pytest.raises(minrnn.KindError, match="expected the path"):
+            minrnn.load(nothing)
+
+
+def test_a_pointer_of_a_run_leads_to_its_checkpoints_alone(tmp_path):
+    tmp_path.joinpath("checkpoints").mkdir()
+    for name in ("../../etc", "", "..", "a\0b"):
+        tmp_path.joinpath("checkpoints", "best").write_text(name)
+        with pytest.raises(minrnn.MinrnnError, match="expected the name of a checkpoint"):
+            minrnn.load(tmp_path)
+    tmp_path.joinpath("checkpoints", "best").write_text("iter-1\n")
+    with pytest.raises(minrnn.FileError, match="iter-1"):
+        minrnn.load(tmp_path)
+
+
+TOKENS = [
+    (1.5, minrnn.KindError, "token ids as whole numbers"),
+    (True, minrnn.KindError, "found an array of bool"),
+    (None, minrnn.KindError, "found an array of object"),
+    ("x", minrnn.KindError, "found an array of <U1"),
+    (-1, minrnn.InputError, "token id -1"),
+    (2**70, minrnn.InputError, "token id 1180591620717411303424"),
+    (65, minrnn.InputError, "expected one below 65"),
+    ([1, 2], minrnn.InputError, r"expected the shape \[1\] or \[\]"),
+    (np.array([2**63], dtype=np.uint64), minrnn.InputError, "token id 9223372036854775808"),
+    (np.zeros((1, 1, 1), dtype=int), minrnn.InputError, "found \\[1, 1, 1\\]"),
+    ([[1, 2], [3]], minrnn.InputError, "no array"),
+]
+
+
+@pytest.mark.parametrize("tokens, error, sentence", TOKENS)
+def test_tokens_that_are_none_are_refused(text, tokens, error, sentence):
+    session = text.session()
+    session.prefill("ROMEO")
+    before = session.state()
+    with pytest.raises(error, match=sentence):
+        session.step(tokens)
+    np.testing.assert_array_equal(session.state(), before)
+
+
+VALUES = [
+    (np.nan, minrnn.InputError, "NaN"),
+    (np.inf, minrnn.InputError, "inf"),
+    (1j, minrnn.KindError, "complex"),
+    ("1", minrnn.KindError, "<U1"),
+    ([1, 2], minrnn.InputError, r"expected the shape \[1, 1\] or \[1\]"),
+    (np.zeros((2, 1)), minrnn.InputError, r"found \[2, 1\]"),
+    (np.array([object()]), minrnn.KindError, "object"),
+    (np.array(["2020"], dtype="datetime64[D]"), minrnn.KindError, "datetime64"),
+]
+
+
+@pytest.mark.parametrize("values, error, sentence", VALUES)
+@pytest.mark.parametrize("table", [True, False])
+def test_values_that_are_none_are_refused(sensors, values, error, sentence, table):
+    session = sensors.session(table=table)
+    session.step(0.2)
+    before = session.state()
+    with pytest.raises(error, match=sentence):
+        session.step(values)
+    with pytest.raises(minrnn.MinrnnError):
+        session.forward([[0.1], [np.nan]])
+    np.testing.assert_array_equal(session.state(), before)
+
+
+def test_rows_that_do_not_exist_are_refused(text):
+    session = text.session(3)
+    for rows in ([2, 1], [1, 1], [3], [0, 7]):
+        with pytest.raises(minrnn.InputError, match="ascending sessions below 3"):
+            session.step([1] * len(rows), rows=rows)
+    for rows in ("a", 1.5, [-1], [[1]]):
+        with pytest.raises(minrnn.MinrnnError, match="rows"):
+            session.reset(rows)
+    with pytest.raises(minrnn.InputError, match="no row 3"):
+        session.reset([0, 3])
+    with pytest.raises(minrnn.InputError, match="no session 9"):
+        session.fork([9])
+    with pytest.raises(minrnn.InputError, match="no session 9"):
+        session.copy_row(0, session, 9)
+    with pytest.raises(minrnn.InputError, match="a sequence for each of 3 rows, found 2"):
+        session.prefill(["a", "b"])
+    with pytest.raises(minrnn.InputError, match="empty"):
+        session.prefill(["a", "", "b"])
+
+
+def test_what_memory_cannot_hold_is_refused(text):
+    with pytest.raises(minrnn.InputError, match="memory cannot hold"):
+        text.session(10**12)
+    with pytest.raises(OverflowError):
+        text.session(-1)
+
+
+def test_settings_out_of_range_are_refused(text):
+    for setting in ("temperature", "top_p", "min_p", "repetition_penalty"):
+        with pytest.raises(minrnn.InputError, match=setting):
+            text.generate("a", **{setting: -1.0})
+    with pytest.raises(TypeError):
+        text.generate("a", heat=1.0)
+
+
+def test_what_a_model_does_not_do_is_refused(text, sensors):
+    with pytest.raises(minrnn.KindError, match="no tokenizer"):
+        sensors.encode("a")
+    with pytest.raises(minrnn.KindError, match="reads values"):
+        sensors.generate()
+    with pytest.raises(minrnn.KindError, match="table=False"):
+        sensors.session().embed([0.1, 0.2])
+    with pytest.raises(minrnn.InputError, match="3 blocks"):
+        text.session().embed([1], layer=3)
+    with pytest.raises(minrnn.InputError, match="'é'"):
+        text.session().prefill("é")
+    with pytest.raises(minrnn.InputError, match="expected one to generate"):
+        text.session(2).generate("a")
+    with pytest.raises(minrnn.StateError, match="another model|different models"):
+        text.session().copy_row(0, sensors.session(), 0)
+
+
+def test_saved_sessions_that_are_damaged_are_refused(text, tmp_path):
+    session = text.session()
+    saved = bytearray(session.save())
+    for at in range(0, len(saved), max(1, len(saved) // 50)):
+        broken = saved.copy()
+        broken[at] ^= 0x40
+        with pytest.raises(minrnn.StateError):
+            session.load(bytes(broken))
+        with pytest.raises(minrnn.StateError):
+            session.load(bytes(saved[:at]))
+    with pytest.raises(minrnn.FileError):
+        session.load(tmp_path / "nothing")
+    with pytest.raises(minrnn.FileError, match="nowhere"):
+        session.save(tmp_path / "nowhere" / "saved")

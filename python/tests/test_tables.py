@@ -1,0 +1,113 @@
+"""Tables of every kind give what the command line gives."""
+
+import csv
+
+import numpy as np
+import pytest
+
+import minrnn
+from conftest import EXPECTED, MODELS
+
+
+def read(path):
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+@pytest.fixture
+def recordings():
+    table = read(EXPECTED / "sensors-in.csv")
+    return {"recording": table["recording"], "acceleration": [float(value) for value in table["acceleration"]]}
+
+
+@pytest.fixture
+def months():
+    table = read(MODELS / "temperature.csv")
+    return {"date": table["date"], "temperature": [float(value) for value in table["temperature"]]}
+
+
+def expect(predicted, expected):
+    for name, column in predicted.columns().items():
+        if isinstance(column[0], str):
+            assert list(column) == expected[name], name
+        else:
+            np.testing.assert_allclose(np.asarray(column, dtype=float), np.array(expected[name], dtype=float), rtol=1e-5, atol=2e-6)
+
+
+def test_classes_are_those_of_the_command_line(sensors, recordings):
+    predicted = sensors.predict(recordings)
+    assert predicted.names == ["r0", "r1", "r2"] and predicted.probabilities.shape == (3, 4)
+    expect(predicted, read(EXPECTED / "sensors.csv"))
+
+
+def test_forecasts_are_those_of_the_command_line(temperature, months):
+    predicted = temperature.predict(months)
+    assert predicted.values.shape == (1, 12, 1, 3)
+    expect(predicted, read(EXPECTED / "temperature.csv"))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_frames_are_read_and_written(library, sensors, temperature, recordings, months):
+    module = pytest.importorskip(library)
+    frame = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}[library]
+    make = getattr(module, frame)
+    np.testing.assert_array_equal(sensors.predict(make(recordings)).probabilities, sensors.predict(recordings).probabilities)
+    predicted = temperature.predict(make(months))
+    np.testing.assert_array_equal(predicted.values, temperature.predict(months).values)
+    if library != "pyarrow":
+        written = getattr(predicted, f"to_{library}")()
+        assert list(written.columns) == ["step", "temperature", "temperature q0.1", "temperature q0.9"] and len(written) == 12
+
+
+def test_rows_come_in_any_order_where_there_are_times(temperature, months):
+    expected = temperature.predict(months).values
+    order = np.random.default_rng(0).permutation(len(months["date"]))
+    shuffled = {name: [column[at] for at in order] for name, column in months.items()}
+    np.testing.assert_array_equal(temperature.predict(shuffled).values, expected)
+    dates = {**shuffled, "date": np.array(shuffled["date"], dtype="datetime64[M]")}
+    np.testing.assert_array_equal(temperature.predict(dates).values, expected)
+
+
+def test_arrays_are_sequences(sensors, recordings):
+    expected = sensors.predict(recordings).probabilities
+    values = np.array(recordings["acceleration"])
+    sequences = [values[:40, None], values[40:95, None], values[95:, None]]
+    np.testing.assert_array_equal(sensors.predict(sequences).probabilities, expected)
+    np.testing.assert_array_equal(sensors.predict(sequences[0]).probabilities, expected[:1])
+    np.testing.assert_array_equal(sensors.predict(np.stack([sequences[0]] * 2)).probabilities, expected[[0, 0]])
+
+
+def test_a_row_may_name_its_columns(sensors):
+    np.testing.assert_array_equal(sensors.session().step({"acceleration": 0.3}), sensors.session().step(0.3))
+    with pytest.raises(minrnn.InputError, match="reads no column 'speed', expected acceleration"):
+        sensors.session().step({"speed": 0.3})
+    with pytest.raises(minrnn.InputError, match="'acceleration' is missing"):
+        sensors.session().step({})
+
+
+REFUSED = [
+    ({"date": ["1950-01"]}, minrnn.InputError, "no column 'temperature'"),
+    ({"date": ["1950-01"], "temperature": ["warm"]}, minrnn.KindError, "row 0 of the column 'temperature' is 'warm'"),
+    ({"date": ["1950-01", "1950-01"], "temperature": [20, 21]}, minrnn.InputError, "two rows of the same time"),
+    ({"date": ["1950-01", "1950-02"], "temperature": [20, None]}, minrnn.InputError, "found NaN"),
+    ({"date": ["1950-01", "soon"], "temperature": [20, 20]}, minrnn.InputError, "holds what is no time"),
+    ({"date": ["1950-01"], "temperature": [20, 21]}, minrnn.InputError, "'date' has 1 rows, expected 2"),
+    ({"date": [], "temperature": []}, minrnn.InputError, "no rows"),
+    (np.zeros((3, 2)), minrnn.InputError, "expected an array of the shape"),
+    (np.array(["a"]), minrnn.KindError, "found an array of <U1"),
+    (7, minrnn.KindError, "expected a table"),
+]
+
+
+@pytest.mark.parametrize("table, error, sentence", REFUSED)
+def test_what_is_no_such_table_is_refused(temperature, table, error, sentence):
+    with pytest.raises(error, match=sentence):
+        temperature.predict(table)
+
+
+def test_models_of_text_have_no_tables(text):
+    with pytest.raises(minrnn.KindError, match="not trained on a table"):
+        text.predict({})
+    with pytest.raises(minrnn.KindError, match="not trained on a table"):
+        text.session(table=True)
