@@ -100,7 +100,10 @@ pub(crate) fn computed<T: Send>(py: Python<'_>, work: impl FnOnce() -> minrnn_st
         Ok(result) => Ok(result?),
         Err(panic) => {
             let words = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
-            Err(Failure::new(Mistake::Internal, format!("the library failed inside ({words}); make a new session and report this")))
+            Err(Failure::new(
+                Mistake::Internal,
+                format!("the library failed inside ({words}); please report this, and go on with a new session"),
+            ))
         }
     }
 }

@@ -7,6 +7,7 @@ mod generation;
 mod inputs;
 mod loaded;
 mod model;
+mod scan;
 mod session;
 mod steps;
 mod table;
@@ -21,6 +22,8 @@ mod _minrnn {
     use super::generation::Generation;
     #[pymodule_export]
     use super::model::PyModel;
+    #[pymodule_export]
+    use super::scan::{scan_backward, scan_forward};
     #[pymodule_export]
     use super::session::Session;
 

@@ -1,5 +1,6 @@
-//! The threads of this process. A pool does not survive `fork()`: the child has none of its threads, so it gets a pool of its own.
+//! The threads of this process. A pool does not survive `fork()`: the child has none of its threads, so it gets pools of its own.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
@@ -7,23 +8,33 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::failure::{Failure, Mistake, Result};
 
-static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
+/// No pool has more threads.
+const MOST: usize = 1024;
 
-/// The pool of this process, with a thread for each core (or as many as `RAYON_NUM_THREADS` says).
+/// The pools of one process, by the number of their threads.
+struct Pools {
+    process: u32,
+    by_threads: BTreeMap<usize, Arc<ThreadPool>>,
+}
+
+static POOLS: Mutex<Pools> = Mutex::new(Pools { process: 0, by_threads: BTreeMap::new() });
+
+/// The pool of this process with so many threads; 0: with one for each core (or as many as `RAYON_NUM_THREADS` says).
 ///
 /// Whoever calls is attached to the interpreter, as is whoever forks: no child finds the lock taken.
-pub(crate) fn pool(_: Python<'_>) -> Result<Arc<ThreadPool>> {
-    let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
-    let process = std::process::id();
-    if let Some((of, pool)) = &*pool
-        && *of == process
-    {
+pub(crate) fn pool(_: Python<'_>, threads: usize) -> Result<Arc<ThreadPool>> {
+    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    let (process, threads) = (std::process::id(), threads.min(MOST));
+    if pools.process != process {
+        // Those of the parent are not there to be ended.
+        std::mem::forget(std::mem::replace(&mut *pools, Pools { process, by_threads: BTreeMap::new() }));
+    }
+    if let Some(pool) = pools.by_threads.get(&threads) {
         return Ok(pool.clone());
     }
-    let made = ThreadPoolBuilder::new().thread_name(|index| format!("minrnn-{index}")).build();
+    let made = ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("minrnn-{index}")).build();
     let made = Arc::new(made.map_err(|error| Failure::new(Mistake::Internal, format!("no threads can be started: {error}")))?);
-    // Those of the parent are not there to be ended.
-    std::mem::forget(pool.replace((process, made.clone())));
+    pools.by_threads.insert(threads, made.clone());
     Ok(made)
 }
 
@@ -47,7 +58,7 @@ impl Threads {
 
     /// The pool that such a call takes, where it takes one.
     pub fn pool(self, py: Python<'_>, whole: bool) -> Result<Option<Arc<ThreadPool>>> {
-        if self.most(whole) == 1 { Ok(None) } else { pool(py).map(Some) }
+        if self.most(whole) == 1 { Ok(None) } else { pool(py, 0).map(Some) }
     }
 }
 
