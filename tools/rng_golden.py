@@ -1,4 +1,4 @@
-"""Golden first values for crates/minrnn/src/rng.rs: ChaCha8 (64-bit counter, 64-bit stream) written out in plain Python."""
+"""Golden first values for crates/stream/src/rng.rs: ChaCha8 (64-bit counter, 64-bit stream) written out in plain Python."""
 import struct
 
 MASK = 0xFFFFFFFF

@@ -1,23 +1,25 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, Self, final, overload
 
 import numpy as np
 import numpy.typing as npt
 
 __version__: str
 
-Rows = int | Sequence[int] | npt.NDArray[np.integer[Any]]
+_Rows = int | Sequence[int] | npt.NDArray[np.integer[Any]]
 """Rows of a session, ascending."""
-Inputs = npt.ArrayLike | Sequence[npt.ArrayLike] | str | Sequence[str] | Mapping[str, float | str | None]
+_Inputs = npt.ArrayLike | Sequence[npt.ArrayLike] | str | Sequence[str] | Mapping[str, float | str | None]
 """Tokens, text, numbers, or a row of a table that names its columns."""
 
+@final
 class Generation(Iterator[str | int]):
     """A text on its way: pieces of text, or tokens."""
 
     def __iter__(self) -> Generation: ...
     def __next__(self) -> str | int: ...
 
+@final
 class Session:
     """What a model remembers of one or many sequences, each a row.
 
@@ -32,23 +34,24 @@ class Session:
     @property
     def nbytes(self) -> int:
         """Bytes that all rows take."""
-    def step(self, inputs: Inputs, rows: Rows | None = None) -> npt.NDArray[Any]:
+    def step(self, inputs: _Inputs, rows: _Rows | None = None) -> npt.NDArray[Any]:
         """Reads one step of every row, or of ``rows``: ``[batch]`` tokens or ``[batch, inputs]`` numbers. Returns what is predicted after it."""
-    def prefill(self, inputs: Inputs, rows: Rows | None = None) -> npt.NDArray[Any]:
+    def prefill(self, inputs: _Inputs, rows: _Rows | None = None) -> npt.NDArray[Any]:
         """Reads a whole sequence of every row: ``[batch, T]`` or ``[batch, T, inputs]``, or a list of sequences of any lengths. Returns what is predicted after the
         last step of each."""
-    def forward(self, inputs: Inputs, rows: Rows | None = None) -> Any:
+    def forward(self, inputs: _Inputs, rows: _Rows | None = None) -> Any:
         """Reads as ``prefill`` does. Returns what is predicted after every step: ``[batch, T, …]``, or a list of arrays."""
-    def embed(self, inputs: Inputs, rows: Rows | None = None, *, layer: int | None = None) -> Any:
+    def embed(self, inputs: _Inputs, rows: _Rows | None = None, *, layer: int | None = None) -> Any:
         """Reads as ``prefill`` does. Returns what the head reads after every step, ``[batch, T, d_model]``, or what block ``layer`` (from 0) hands on."""
-    def reset(self, rows: Rows | None = None) -> None:
+    def reset(self, rows: _Rows | None = None) -> None:
         """Begins every row, or ``rows``, anew."""
-    def fork(self, rows: Rows | None = None) -> Session:
+    def fork(self, rows: _Rows | None = None) -> Session:
         """A session with copies of all rows, or of ``rows`` in that order; one may be copied several times."""
     def copy_row(self, row: int, source: Session, source_row: int) -> None:
         """Replaces a row by one of a session of the same model."""
     @overload
-    def save(self) -> bytes: ...
+    def save(self, path: None = None) -> bytes:
+        """All that is remembered, as bytes or in a file."""
     @overload
     def save(self, path: str | os.PathLike[str]) -> None: ...
     def load(self, saved: bytes | str | os.PathLike[str]) -> None:
@@ -57,7 +60,7 @@ class Session:
         """The numbers that are remembered, ``[batch, n]``."""
     def generate(
         self,
-        prompt: Inputs | None = None,
+        prompt: _Inputs | None = None,
         max_tokens: int = 256,
         *,
         temperature: float = 1.0,
@@ -66,14 +69,15 @@ class Session:
         min_p: float = 0.0,
         repetition_penalty: float = 1.0,
         seed: int = 0,
+        stop: Sequence[str] = [],
         tokens: bool = False,
     ) -> Generation:
         """Continues a text by pieces, or by tokens with ``tokens=True``, as they come. Without a prompt it goes on where the last text ended. What was handed on
-        has been read: the session goes on behind it. ``temperature=0`` takes the likeliest token."""
+        has been read: the session goes on behind it. ``temperature=0`` takes the likeliest token; a text ends before the first of ``stop``."""
     def __len__(self) -> int: ...
 
 class Model:
-    def __init__(self, source: bytes | str | os.PathLike[str]) -> None: ...
+    def __new__(cls, source: bytes | str | os.PathLike[str]) -> Self: ...
     def session(self, batch: int = 1, *, threads: int | None = None, table: bool | None = None) -> Session:
         """Begins ``batch`` sequences. ``threads`` is the most that a call takes, 0 for all cores; without it steps take one and whole sequences all. ``table=False``
         reads what the model sees in place of rows of its table."""
@@ -115,3 +119,31 @@ class Model:
     def _config(self) -> str: ...
     @property
     def _task(self) -> str: ...
+
+def scan_forward(
+    name: str,
+    preact: npt.NDArray[np.float32],
+    extra: npt.NDArray[np.float32] | None,
+    h0: npt.NDArray[np.float32] | None,
+    codes: npt.NDArray[np.int32] | None,
+    h: npt.NDArray[np.float32],
+    h_last: npt.NDArray[np.float32],
+    threads: int,
+) -> None:
+    """Runs a recurrence: every state to ``h`` ``[B, T, E]``, the last ones to ``h_last`` ``[B, E]``."""
+
+def scan_backward(
+    name: str,
+    preact: npt.NDArray[np.float32],
+    extra: npt.NDArray[np.float32] | None,
+    h0: npt.NDArray[np.float32] | None,
+    codes: npt.NDArray[np.int32] | None,
+    h: npt.NDArray[np.float32],
+    d_h: npt.NDArray[np.float32] | None,
+    d_h_last: npt.NDArray[np.float32] | None,
+    d_preact: npt.NDArray[np.float32],
+    d_extra: npt.NDArray[np.float32] | None,
+    d_h0: npt.NDArray[np.float32],
+    threads: int,
+) -> None:
+    """The gradients of everything that ``scan_forward`` read; ``h`` are its states."""

@@ -4,6 +4,10 @@ A table is whatever has columns by name: a dictionary of arrays or lists, a fram
 is one sequence, ``[N, T, columns]`` or a list of ``[T, columns]`` several.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from .errors import InputError, KindError
@@ -12,7 +16,7 @@ from .errors import InputError, KindError
 class Table:
     """The sequences of a table: ``sequences``, each ``[T, columns]`` in the order of time, and their ``names``, None where there are none."""
 
-    def __init__(self, task, table):
+    def __init__(self, task: dict[str, Any], table: Any) -> None:
         self.columns = task["columns"]
         if isinstance(table, np.ndarray):
             table = _of_array(table, len(self.columns))
@@ -59,7 +63,7 @@ class Predictions:
     where the table did not name them.
     """
 
-    def __init__(self, task, names, numbers):
+    def __init__(self, task: dict[str, Any], names: list[Any] | None, numbers: np.ndarray) -> None:
         self._task = task
         self.names = names
         if task["task"] == "classify":
@@ -68,15 +72,15 @@ class Predictions:
         else:
             self.targets, self.quantiles, self.values = task["target"], task.get("quantiles", []), numbers
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.probabilities if self._task["task"] == "classify" else self.values)
 
-    def columns(self):
+    def columns(self) -> dict[str, Any]:
         """The predictions as a dictionary of columns, as ``minrnn predict`` names them, but for the times to come."""
         task, n = self._task, len(self)
         names = list(range(n)) if self.names is None else list(self.names)
         if task["task"] == "classify":
-            columns = {task["group"]: names, task["target"]: self.labels}
+            columns: dict[str, Any] = {task["group"]: names, task["target"]: self.labels}
             shares = {f"probability of {name}": self.probabilities[:, at] for at, name in enumerate(self.classes)}
             return {**columns, **shares}
         horizon = self.values.shape[1]
@@ -91,19 +95,19 @@ class Predictions:
                 columns[target if level == 0.5 else f"{target} q{level:g}"] = values[:, :, place].reshape(-1)
         return columns
 
-    def to_pandas(self):
+    def to_pandas(self) -> Any:
         """The same as a frame of pandas."""
-        import pandas
+        import pandas  # type: ignore[import-untyped]
 
         return pandas.DataFrame(self.columns())
 
-    def to_polars(self):
+    def to_polars(self) -> Any:
         """The same as a frame of polars."""
         import polars
 
         return polars.DataFrame({name: list(column) for name, column in self.columns().items()})
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<minrnn.Predictions of {len(self)} sequences: {', '.join(self.columns())}>"
 
 

@@ -1,48 +1,52 @@
 """Models: what they are for, and what they say of whole texts and tables."""
 
+from __future__ import annotations
+
 import json
+import os
+from typing import Any
 
 from . import _minrnn
-from .frames import Predictions, Table
 from .errors import KindError
+from .frames import Predictions, Table
 
 
 class Model(_minrnn.Model):
     """A trained model; ``load`` makes one. What it remembers of sequences is in its sessions."""
 
     @property
-    def config(self):
+    def config(self) -> dict[str, Any]:
         """The configuration, as ``config.json`` of a checkpoint has it."""
         return json.loads(self._config)
 
     @property
-    def task(self):
+    def task(self) -> dict[str, Any] | None:
         """What inputs and outputs mean, of a model that was trained on a table; None of others."""
         return json.loads(self._task)
 
     @property
-    def targets(self):
+    def targets(self) -> list[str]:
         """The columns that are predicted."""
         target = (self.task or {}).get("target", [])
         return [target] if isinstance(target, str) else target
 
     @property
-    def horizon(self):
+    def horizon(self) -> int:
         """Steps ahead, of a forecaster; 0 of others."""
         return (self.task or {}).get("horizon", 0)
 
     @property
-    def quantiles(self):
+    def quantiles(self) -> list[float]:
         """The levels of the quantiles that are forecast; none where the mean alone is."""
         return (self.task or {}).get("quantiles", [])
 
-    def describe(self):
-        """What the model is, as a dictionary."""
+    def describe(self) -> dict[str, Any]:
+        """What the model is."""
         config, task = self.config, self.task or {}
-        about = {
+        about: dict[str, Any] = {
             "kind": self.kind,
             "path": None if self.path is None else str(self.path),
-            "mixer": config["mixer"] if not config.get("mixers") else config["mixers"],
+            "mixer": config["mixers"] or config["mixer"],
             "layers": config["n_layers"],
             "d_model": config["d_model"],
             "parameters": self.parameters,
@@ -61,27 +65,30 @@ class Model(_minrnn.Model):
             about["weights"] = sorted({format for _, shape, format in self.tensors if len(shape) == 2})
         return about
 
-    def generate(self, prompt=None, max_tokens=256, *, threads=None, **sampling):
+    def generate(
+        self, prompt: _minrnn._Inputs | None = None, max_tokens: int = 256, *, threads: int | None = None, **sampling: Any
+    ) -> _minrnn.Generation:
         """Continues a text in a session of its own; see ``Session.generate``."""
         return self.session(1, threads=threads).generate(prompt, max_tokens, **sampling)
 
-    def predict(self, table, *, threads=None):
+    def predict(self, table: Any, *, threads: int | None = None) -> Predictions:
         """What the model says at the end of every sequence of a table; see ``Predictions``."""
-        if self.task is None:
+        task = self.task
+        if task is None:
             raise KindError("the model was not trained on a table: it has no rows to read")
-        table = Table(self.task, table)
-        session = self.session(len(table.sequences), threads=threads)
-        return Predictions(self.task, table.names, session.prefill(table.sequences))
+        rows = Table(task, table)
+        session = self.session(len(rows.sequences), threads=threads, table=True)
+        return Predictions(task, rows.names, session.prefill(rows.sequences))
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         if self.path is None:
             raise KindError("a model that came as bytes cannot be pickled; load it from a file")
         return type(self), (self.path,)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<minrnn.Model {self.kind}, {self.parameters} parameters, {self.path}>"
 
 
-def load(source):
+def load(source: bytes | str | os.PathLike[str]) -> Model:
     """Reads a model: the path of a packed file, a run (its best checkpoint) or a checkpoint, or the bytes of a packed file."""
     return Model(source)

@@ -5,6 +5,8 @@ the call of minGRU-pytorch, so that state dictionaries go both ways. They take 3
 ``torch.compile`` and have first derivatives. Letters in shapes: ``B`` batch, ``T`` time, ``E`` channels of the state.
 """
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -60,8 +62,20 @@ def _backward(
     d_extra = preact.new_empty(0 if extra is None else extra.shape)
     d_h0 = h.new_empty(h.shape[0], h.shape[2])
     room = None if extra is None else d_extra.numpy()
-    inputs = (_array(tensor) for tensor in (preact, extra, h0, segments, h, d_h, d_h_last))
-    scan_backward(cell, *inputs, d_preact.numpy(), room, d_h0.numpy(), torch.get_num_threads())
+    scan_backward(
+        cell,
+        _array(preact),
+        _array(extra),
+        _array(h0),
+        _array(segments),
+        _array(h),
+        _array(d_h),
+        _array(d_h_last),
+        d_preact.numpy(),
+        room,
+        d_h0.numpy(),
+        torch.get_num_threads(),
+    )
     return d_preact, d_extra, d_h0
 
 
@@ -135,7 +149,15 @@ def _scan(cell, what, preact, extra, h0, lengths, resets, return_last):
     return (h, h_last) if return_last else h
 
 
-def linear_scan(coefficients, values, h0=None, *, lengths=None, resets=None, return_last=False):
+def linear_scan(
+    coefficients: torch.Tensor,
+    values: torch.Tensor,
+    h0: torch.Tensor | None = None,
+    *,
+    lengths: Any = None,
+    resets: Any = None,
+    return_last: bool = False,
+) -> Any:
     """The linear recurrence h_t = a_t h_{t−1} + b_t of coefficients a and values b ``[B, T, E]``, from ``h0`` ``[B, E]`` or 0 on: every state ``[B, T, E]``.
 
     Before a step where ``resets`` ``[B, T]`` is true the state is put back to 0; steps behind ``lengths`` ``[B]`` are padding, where states are 0. With ``return_last``
@@ -150,7 +172,15 @@ def _candidate(candidate):
     return candidate
 
 
-def min_gru_scan(hidden_and_gate, h0=None, *, candidate="positive", lengths=None, resets=None, return_last=False):
+def min_gru_scan(
+    hidden_and_gate: torch.Tensor,
+    h0: torch.Tensor | None = None,
+    *,
+    candidate: str = "positive",
+    lengths: Any = None,
+    resets: Any = None,
+    return_last: bool = False,
+) -> Any:
     """minGRU (§3.1) of pre-activations ``[B, T, 2 E]``, those of the candidate before those of the gate: h ← (1 − z) h + z h̃ with z = σ(gate).
 
     h̃ is x + ½ for x ≥ 0 and σ(x) below ("positive", the paper's log version), x ("identity") or tanh(x) ("tanh"). The rest as ``linear_scan``.
@@ -160,8 +190,15 @@ def min_gru_scan(hidden_and_gate, h0=None, *, candidate="positive", lengths=None
 
 
 def min_lstm_scan(
-    hidden_and_f_i_gate, h0=None, *, candidate="positive", normalize_gates=True, lengths=None, resets=None, return_last=False
-):
+    hidden_and_f_i_gate: torch.Tensor,
+    h0: torch.Tensor | None = None,
+    *,
+    candidate: str = "positive",
+    normalize_gates: bool = True,
+    lengths: Any = None,
+    resets: Any = None,
+    return_last: bool = False,
+) -> Any:
     """minLSTM (§3.2) of pre-activations ``[B, T, 3 E]``, those of the candidate, the forget gate and the input gate: h ← f′ h + i′ h̃.
 
     f′ = f / (f + i) and i′ = i / (f + i), or the gates as they are with ``normalize_gates=False``. The rest as ``min_gru_scan``.
@@ -193,10 +230,20 @@ class MinGRU(_Layer):
     ``resets`` ``[B, T]`` as of ``linear_scan``.
     """
 
-    def __init__(self, dim, expansion_factor=1.0, proj_out=None):
+    to_hidden_and_gate: nn.Linear
+
+    def __init__(self, dim: int, expansion_factor: float = 1.0, proj_out: bool | None = None) -> None:
         super().__init__("to_hidden_and_gate", 2, dim, expansion_factor, proj_out)
 
-    def forward(self, x, prev_hidden=None, return_next_prev_hidden=False, *, lengths=None, resets=None):
+    def forward(
+        self,
+        x: torch.Tensor,
+        prev_hidden: torch.Tensor | None = None,
+        return_next_prev_hidden: bool = False,
+        *,
+        lengths: Any = None,
+        resets: Any = None,
+    ) -> Any:
         return self._run(min_gru_scan, self.to_hidden_and_gate(x), prev_hidden, return_next_prev_hidden, lengths, resets)
 
 
@@ -206,8 +253,18 @@ class MinLSTM(_Layer):
     A carried state is taken as it is, so that a sequence may be cut anywhere; minGRU-pytorch 0.2 takes g(h) of one where more than one step follows.
     """
 
-    def __init__(self, dim, expansion_factor=1.0, proj_out=None):
+    to_hidden_and_f_i_gate: nn.Linear
+
+    def __init__(self, dim: int, expansion_factor: float = 1.0, proj_out: bool | None = None) -> None:
         super().__init__("to_hidden_and_f_i_gate", 3, dim, expansion_factor, proj_out)
 
-    def forward(self, x, prev_hidden=None, return_next_prev_hidden=False, *, lengths=None, resets=None):
+    def forward(
+        self,
+        x: torch.Tensor,
+        prev_hidden: torch.Tensor | None = None,
+        return_next_prev_hidden: bool = False,
+        *,
+        lengths: Any = None,
+        resets: Any = None,
+    ) -> Any:
         return self._run(min_lstm_scan, self.to_hidden_and_f_i_gate(x), prev_hidden, return_next_prev_hidden, lengths, resets)

@@ -9,8 +9,24 @@ from conftest import EXPECTED, MODELS
 PROMPT = "ROMEO:\nWhat light is it that breaks so soon?"
 
 
+def recorded(name, prompt):
+    """What `minrnn generate` wrote behind the prompt."""
+    return EXPECTED.joinpath(name).read_text().removeprefix(prompt).removesuffix("\n")
+
+
 def test_the_text_is_that_of_the_command_line(text):
-    assert "".join(text.generate("ROMEO:", 80, temperature=0)) == EXPECTED.joinpath("romeo.txt").read_text().removeprefix("ROMEO:").rstrip("\n")
+    # --temperature 0 --max-tokens 80, and --temperature 0.8 --top-k 40 --top-p 0.95 --repetition-penalty 1.1 --seed 7 --max-tokens 120
+    assert "".join(text.generate("ROMEO:", 80, temperature=0)) == recorded("romeo.txt", "ROMEO:")
+    settings = dict(temperature=0.8, top_k=40, top_p=0.95, repetition_penalty=1.1, seed=7)
+    whole = "".join(text.generate("To be", 120, **settings))
+    assert whole == recorded("sampled.txt", "To be")
+    for stop in (["we"], ["zzz", "was"], [whole[50:60], "no such text"]):
+        ended = "".join(text.generate("To be", 120, stop=stop, **settings))
+        assert ended == whole[: min(whole.find(each) for each in stop if each in whole)]
+    with pytest.raises(minrnn.InputError, match="stop string is empty"):
+        text.generate("a", stop=[""])
+    with pytest.raises(minrnn.KindError, match="leave stop out"):
+        text.generate("a", stop=["b"], tokens=True)
 
 
 def test_a_sequence_may_be_cut_anywhere(text):

@@ -59,7 +59,6 @@ pub mod plot;
 mod policy;
 pub mod predict;
 pub mod report;
-pub mod rng;
 pub mod rollout;
 mod segments;
 pub mod statistics;
@@ -71,6 +70,7 @@ pub mod verify;
 pub use burn;
 pub use error::{DeviceProblem, Error, Needed, Result, RunProblem};
 pub use minrnn_model;
+pub use minrnn_stream::rng;
 pub use policy::Policy;
 pub use segments::Segments;
 

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use minrnn_model::TextStream;
-use minrnn_stream::{Sampler, Sampling};
+use minrnn_stream::{Sampler, Sampling, StopStrings};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -22,6 +22,8 @@ pub(crate) struct Settings {
     pub sampling: Sampling,
     /// Whether tokens are handed on, and no text.
     pub tokens: bool,
+    /// The text ends before the first of these.
+    pub stop: Vec<String>,
 }
 
 /// A text on its way.
@@ -35,8 +37,8 @@ struct Going {
     sampler: Sampler,
     recent: Vec<u32>,
     left: usize,
-    /// What turns tokens into text, where text is handed on.
-    text: Option<TextStream>,
+    /// What turns tokens into text, where text is handed on, and looks for where it ends.
+    text: Option<(TextStream, StopStrings)>,
 }
 
 impl Generation {
@@ -47,9 +49,13 @@ impl Generation {
         if this.width() != Width::Token {
             return Err(Failure::new(Mistake::Kind, "the model reads values, expected one that reads tokens to generate them"));
         }
-        let Settings { max_tokens, sampling, tokens } = settings;
-        let sampler = Sampler::new(sampling)?;
+        let Settings { max_tokens, sampling, tokens, stop } = settings;
+        // As the command line has it of its only row.
+        let (sampler, stops) = (Sampler::of_row(&sampling, 0)?, StopStrings::new(&stop)?);
         let has_text = !tokens && loaded.has_tokenizer();
+        if !has_text && !stop.is_empty() {
+            return Err(Failure::new(Mistake::Kind, "tokens are handed on, in which no text can be looked for; leave stop out"));
+        }
         let mut remembered = this.remembered()?;
         if remembered.sessions.rows() != 1 {
             let found = remembered.sessions.rows();
@@ -70,7 +76,7 @@ impl Generation {
             let logits = steps::prefill(py, this, &mut remembered.sessions, &prompt, &[0])?;
             remembered.logits = Some(numpy::PyArrayMethods::to_vec(&logits).map_err(|error| Failure::input(error.to_string()))?);
         }
-        let text = has_text.then(TextStream::new);
+        let text = has_text.then(|| (TextStream::new(), stops));
         drop(remembered);
         Ok(Self { session: session.clone().unbind(), going: Mutex::new(Going { sampler, recent, left: max_tokens, text }) })
     }
@@ -114,15 +120,23 @@ impl Generation {
         let session = self.session.get();
         while going.left > 0 {
             let token = going.choose(py, session)?;
-            let Some(stream) = &mut going.text else { return Ok(Some(token.into_pyobject(py).map_err(PyErr::from)?.into_any())) };
-            let piece = stream.push(session.loaded.tokenizer()?, token)?;
+            let Some((stream, stops)) = &mut going.text else {
+                return Ok(Some(token.into_pyobject(py).map_err(PyErr::from)?.into_any()));
+            };
+            let (piece, stopped) = stops.push(&stream.push(session.loaded.tokenizer()?, token)?);
+            if stopped {
+                (going.left, going.text) = (0, None);
+            }
             // A character may take several tokens.
             if !piece.is_empty() {
                 return Ok(Some(PyString::new(py, &piece).into_any()));
             }
             py.check_signals()?;
         }
-        let rest = going.text.as_mut().map(|stream| std::mem::take(stream).finish()).unwrap_or_default();
+        // What was held back, as no more is coming.
+        let Some((stream, mut stops)) = going.text.take() else { return Ok(None) };
+        let (shown, stopped) = stops.push(&stream.finish());
+        let rest = if stopped { shown } else { shown + &stops.take_held() };
         Ok((!rest.is_empty()).then(|| PyString::new(py, &rest).into_any()))
     }
 

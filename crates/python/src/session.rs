@@ -214,7 +214,7 @@ impl Session {
     }
 
     /// Continues a text, token by token.
-    #[pyo3(signature = (prompt = None, max_tokens = 256, *, temperature = 1.0, top_k = 0, top_p = 1.0, min_p = 0.0, repetition_penalty = 1.0, seed = 0, tokens = false))]
+    #[pyo3(signature = (prompt = None, max_tokens = 256, *, temperature = 1.0, top_k = 0, top_p = 1.0, min_p = 0.0, repetition_penalty = 1.0, seed = 0, stop = Vec::new(), tokens = false))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn generate(
         slf: &Bound<'_, Self>,
@@ -226,10 +226,11 @@ impl Session {
         min_p: f64,
         repetition_penalty: f64,
         seed: u64,
+        stop: Vec<String>,
         tokens: bool,
     ) -> Result<Generation> {
         let sampling = minrnn_stream::Sampling { temperature, top_k, top_p, min_p, repetition_penalty, seed };
-        Generation::new(slf, prompt, Settings { max_tokens, sampling, tokens })
+        Generation::new(slf, prompt, Settings { max_tokens, sampling, tokens, stop })
     }
 
     fn __len__(&self) -> Result<usize> {

@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
+use crate::rng::{self, Purpose};
 use crate::{Error, Result, Sampling};
 
 /// Chooses tokens by [`Sampling`]; the same settings, logits and number of earlier draws give the same token.
@@ -66,6 +67,16 @@ impl Sampler {
         sampling.validate()?;
         let generator = ChaCha8Rng::seed_from_u64(sampling.seed);
         Ok(Self { sampling, draws: 0, generator, choices: Vec::new(), penalised: Vec::new() })
+    }
+
+    /// The sampler of row `row` of several texts that are continued by the same settings: each draws from a generator of its own, which seed and
+    /// row name.
+    ///
+    /// # Errors
+    /// When a setting is out of range.
+    pub fn of_row(sampling: &Sampling, row: usize) -> Result<Self> {
+        let seed = rng::key(sampling.seed, Purpose::Sampling, row as u64);
+        Self::new(Sampling { seed, ..sampling.clone() })
     }
 
     /// The settings.

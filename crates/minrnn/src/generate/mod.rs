@@ -32,14 +32,13 @@ mod runtime_session;
 mod saved;
 mod session;
 mod state_forms;
-mod stop;
 mod text;
 mod token_session;
 
 pub use identity::ModelIdentity;
+pub use minrnn_stream::StopStrings;
 pub use row::RECENT_TOKENS;
 pub use runtime_session::RuntimeSession;
 pub use session::Session;
-pub use stop::StopStrings;
 pub use text::{Piece, TextGenerator};
 pub use token_session::{Logits, StateTensor, TokenSession};

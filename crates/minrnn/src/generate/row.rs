@@ -1,9 +1,8 @@
 //! What a generator remembers of each text beside the model's state.
 
-use minrnn_stream::{Sampler, Sampling};
+use minrnn_stream::{Sampler, Sampling, StopStrings};
 use serde::{Deserialize, Serialize};
 
-use super::stop::StopStrings;
 use crate::Result;
 use crate::data::{TextStream, Tokenizer};
 

@@ -3,15 +3,13 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use minrnn_stream::{Sampler, Sampling};
+use minrnn_stream::{Sampler, Sampling, StopStrings};
 
 use super::identity::ModelIdentity;
 use super::row::{Row, SavedText, latest};
 use super::saved::{read, write};
-use super::stop::StopStrings;
 use super::token_session::TokenSession;
 use crate::data::{TextStream, Tokenizer};
-use crate::rng::{self, Purpose};
 use crate::{Error, Result};
 
 /// Continues a batch of texts, one token of each row at a time. Cloning forks it.
@@ -62,7 +60,7 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
             let unread = tokens.pop().unwrap_or_else(|| tokenizer.start_token());
             let mut recent = latest(&tokens);
             recent.push(unread);
-            let (stream, sampler) = (TextStream::new(), row_sampler(&sampling, row)?);
+            let (stream, sampler) = (TextStream::new(), Sampler::of_row(&sampling, row)?);
             rows.push(Row { unread, recent: latest(&recent), sampler, stream, stops: stops.clone(), stopped: false });
             read.push(tokens);
         }
@@ -90,7 +88,7 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
     /// # Errors
     /// When a setting is out of range; nothing is then changed.
     pub fn resample(&mut self, sampling: Sampling) -> Result<()> {
-        let samplers = (0..self.batch_size()).map(|row| row_sampler(&sampling, row)).collect::<Result<Vec<_>>>()?;
+        let samplers = (0..self.batch_size()).map(|row| Sampler::of_row(&sampling, row)).collect::<Result<Vec<_>, _>>()?;
         for (row, sampler) in self.text.rows.iter_mut().zip(samplers) {
             row.sampler = sampler;
         }
@@ -236,11 +234,6 @@ fn naming(row: usize, error: Error) -> Error {
         }
         error => error,
     }
-}
-
-fn row_sampler(sampling: &Sampling, row: usize) -> Result<Sampler> {
-    let seed = rng::key(sampling.seed, Purpose::Sampling, row as u64);
-    Ok(Sampler::new(Sampling { seed, ..sampling.clone() })?)
 }
 
 fn expect_fitting(tokenizer: &Tokenizer, vocab_size: usize) -> Result<()> {

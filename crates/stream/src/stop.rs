@@ -1,5 +1,7 @@
 //! Stop strings in text that arrives in pieces: what could still become one is held back.
 
+use alloc::{string::String, vec::Vec};
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
@@ -23,7 +25,7 @@ impl StopStrings {
     /// When a stop string is empty.
     pub fn new(stops: &[String]) -> Result<Self> {
         if stops.iter().any(String::is_empty) {
-            return Err(Error::Config("a stop string is empty, which every text contains; leave it out or give it a character".into()));
+            return Err(Error::Sampling("a stop string is empty, which every text contains; leave it out or give it a character".into()));
         }
         Ok(Self { stops: stops.to_vec(), held: String::new() })
     }
@@ -41,22 +43,24 @@ impl StopStrings {
         let found = self.stops.iter().filter_map(|stop| text.find(stop.as_str()).map(|start| (start + stop.len(), start))).min();
         if let Some((_, start)) = found {
             self.held.truncate(start);
-            return (std::mem::take(&mut self.held), true);
+            return (core::mem::take(&mut self.held), true);
         }
         let may_begin_a_stop = |&start: &usize| self.stops.iter().any(|stop| stop.starts_with(&text[start..]));
         let keep_from = text.char_indices().map(|(start, _)| start).find(may_begin_a_stop).unwrap_or(text.len());
         let kept = self.held.split_off(keep_from);
-        (std::mem::replace(&mut self.held, kept), false)
+        (core::mem::replace(&mut self.held, kept), false)
     }
 
     /// Gives up waiting: the text that was held back.
     pub fn take_held(&mut self) -> String {
-        std::mem::take(&mut self.held)
+        core::mem::take(&mut self.held)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
+
     use proptest::prelude::*;
 
     use super::*;

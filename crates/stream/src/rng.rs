@@ -5,8 +5,8 @@
 //! stream number, so any two generators that differ in one of the four are independent, and each can be made again from
 //! its name alone: a resumed run stores no generator. These values never change within version 1 of the derivation.
 
-use rand::{Rng, SeedableRng};
 pub use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
 
 /// What a generator is used for. The numbers are part of the derivation and never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
