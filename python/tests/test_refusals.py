@@ -143,8 +143,6 @@ def test_what_a_model_does_not_do_is_refused(text, sensors):
         sensors.encode("a")
     with pytest.raises(minrnn.KindError, match="reads values"):
         sensors.generate()
-    with pytest.raises(minrnn.KindError, match="table=False"):
-        sensors.session().embed([0.1, 0.2])
     with pytest.raises(minrnn.InputError, match="3 blocks"):
         text.session().embed([1], layer=3)
     with pytest.raises(minrnn.InputError, match="'é'"):

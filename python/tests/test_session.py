@@ -163,6 +163,22 @@ def test_what_is_inside_leads_to_what_is_predicted(text):
     np.testing.assert_array_equal(session.step(1), text.session().forward([*tokens, 1])[-1])
 
 
+def test_what_is_inside_of_a_table_is_that_of_what_the_model_sees(sensors, temperature, signal):
+    task = sensors.task["normalization"]
+    seen = (signal - task["mean"]) / task["deviation"]
+    for layer in (None, 0, 1):
+        inside = sensors.session().embed(signal, layer=layer)
+        np.testing.assert_allclose(inside, sensors.session(table=False).embed(seen, layer=layer), rtol=1e-4, atol=1e-5)
+    # One that looks back on the rows before, cut anywhere.
+    months = 20 + 5 * np.sin(np.arange(50) / 2)
+    session = temperature.session()
+    whole = temperature.session().embed(months)
+    np.testing.assert_array_equal(np.concatenate([session.embed(months[:17]), session.embed(months[17:])]), whole)
+    other = temperature.session()
+    other.prefill(months)
+    np.testing.assert_array_equal(session.step(21.0), other.step(21.0))
+
+
 def test_texts_and_tokens_stand_for_each_other(text):
     assert text.decode(text.encode(PROMPT)) == PROMPT
     np.testing.assert_array_equal(text.session().prefill(PROMPT), text.session().prefill(text.encode(PROMPT)))

@@ -135,10 +135,7 @@ impl Session {
         let sequences = Sequences::read(&self.loaded, self.width(), inputs, rows.len(), is_one)?;
         let wanted = layer.map_or(steps::Wanted::Features, steps::Wanted::Hidden);
         match self.is_table {
-            true => Err(Failure::new(
-                Mistake::Kind,
-                "the session reads rows of a table; make one with table=False, which reads what the model sees, to look inside",
-            )),
+            true => table::embed(inputs.py(), self, &mut remembered.sessions, &sequences, &rows, wanted),
             false => steps::forward(inputs.py(), self, &mut remembered.sessions, &sequences, &rows, wanted),
         }
     }

@@ -10,6 +10,7 @@ use crate::arrays::{self, filled};
 use crate::failure::{Failure, Mistake, Result, computed};
 use crate::inputs::{self, Form, Sequences, Steps};
 use crate::session::Session;
+use crate::steps::{self, Wanted};
 use crate::threads::within;
 
 /// Steps of a sequence between two looks at whether the user wants to stop.
@@ -143,6 +144,26 @@ fn read(
         py.check_signals()?;
     }
     Ok(rows.iter().enumerate().try_for_each(|(at, &row)| sessions.copy_row(row, &picked, at))?)
+}
+
+/// Reads rows of a table into each of `rows`: what the model has inside after every one.
+pub(crate) fn embed<'py>(
+    py: Python<'py>,
+    session: &Session,
+    sessions: &mut Sessions,
+    sequences: &Sequences,
+    rows: &[usize],
+    wanted: Wanted,
+) -> Result<Bound<'py, PyAny>> {
+    let Steps::Table(numbers) = &sequences.steps else { unreachable!("the sessions read rows of a table") };
+    let mut picked = sessions.select(rows)?;
+    let table = Table::new(session, &mut picked)?;
+    let seen = numbers.iter().enumerate().map(|(at, values)| Ok(table.sessions.show(table.task, at, values)?)).collect::<Result<_>>()?;
+    let seen = Sequences { steps: Steps::Values(seen), width: table.task.n_inputs(), form: sequences.form };
+    let all: Vec<usize> = (0..rows.len()).collect();
+    let answer = steps::forward(py, session, &mut picked, &seen, &all, wanted)?;
+    rows.iter().enumerate().try_for_each(|(at, &row)| sessions.copy_row(row, &picked, at))?;
+    Ok(answer)
 }
 
 /// Reads rows of a table into each of `rows`: what is predicted after the last.

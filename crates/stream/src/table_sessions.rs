@@ -136,6 +136,36 @@ impl TableSessions {
         Ok(())
     }
 
+    /// What the model reads of the next rows `values` `[T, columns]` of session `row`, `[T, inputs]`, for [`state_mut`](Self::state_mut) to read it: the rows
+    /// that are looked back on are those up to the last of these from now on.
+    ///
+    /// # Errors
+    /// When a row has another width, a number cannot be read ([`TableTask::expect_readable`]), or there is no such session; nothing has then been seen.
+    pub fn show(&mut self, task: &TableTask, row: usize, values: &[f64]) -> Result<Vec<f32>> {
+        let width = task.columns().len().max(1);
+        if row >= self.rows() || !values.len().is_multiple_of(width) {
+            let (sessions, found) = (self.rows(), values.len());
+            return Err(Error::Input(format!("expected rows of {width} numbers for a session below {sessions}, found {found} numbers for {row}")));
+        }
+        values.chunks_exact(width).try_for_each(|row| task.expect_readable(row))?;
+        let mut inputs = Vec::new();
+        let n_inputs = task.n_inputs();
+        let refused = |_| Error::Input("memory cannot hold what the model reads of so many rows; give fewer at once".into());
+        inputs.try_reserve_exact((values.len() / width).saturating_mul(n_inputs)).map_err(refused)?;
+        for values in values.chunks_exact(width) {
+            inputs.resize(inputs.len() + n_inputs, 0.0);
+            let at = inputs.len() - n_inputs;
+            match self.histories.get_mut(row) {
+                Some(history) => {
+                    history.push(values);
+                    task.show(history.rows(), &mut inputs[at..]);
+                }
+                None => task.show(values, &mut inputs[at..]),
+            }
+        }
+        Ok(inputs)
+    }
+
     /// Reads the next row of each of the sessions `rows`, in the units of the table, and gives what is predicted after it
     /// ([`TableTask::predict_into`]): for each session as many numbers as the model has outputs. Nothing is allocated once as many rows have been
     /// read before.
