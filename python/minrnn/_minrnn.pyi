@@ -1,9 +1,10 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self, final, overload
+from typing import Any, final, overload
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Self
 
 __version__: str
 
@@ -89,7 +90,7 @@ class Model:
         """The text of tokens; what does not make up a character is U+FFFD."""
     @property
     def kind(self) -> str:
-        """``text``, ``classifier``, ``forecaster``, ``policy``, ``tokens`` or ``values``."""
+        """``text``, ``classifier``, ``regressor``, ``forecaster``, ``policy``, ``tokens`` or ``values``."""
     @property
     def path(self) -> os.PathLike[str] | None: ...
     @property

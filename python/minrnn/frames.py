@@ -58,7 +58,7 @@ class Table:
 class Predictions:
     """What is predicted at the end of every sequence.
 
-    Of a classifier: ``classes`` (their names), ``probabilities`` ``[N, classes]`` and ``labels``, the likeliest class of each sequence. Of a forecaster: ``values``
+    Of a classifier: ``classes`` (their names), ``probabilities`` ``[N, classes]`` and ``labels``, the likeliest class of each sequence. Of a regressor: ``values`` ``[N, 1]``. Of a forecaster: ``values``
     ``[N, horizon, targets]``, or ``[N, horizon, targets, quantiles]`` with ``quantiles``, in the units of the table. ``names`` has the names of the sequences, None
     where the table did not name them.
     """
@@ -69,6 +69,8 @@ class Predictions:
         if task["task"] == "classify":
             self.classes, self.probabilities = task["classes"], numbers
             self.labels = [self.classes[at] for at in numbers.argmax(axis=1)]
+        elif task["task"] == "regress":
+            self.targets, self.quantiles, self.values = [task["target"]], [], numbers
         else:
             self.targets, self.quantiles, self.values = task["target"], task.get("quantiles", []), numbers
 
@@ -83,6 +85,8 @@ class Predictions:
             columns: dict[str, Any] = {task["group"]: names, task["target"]: self.labels}
             shares = {f"probability of {name}": self.probabilities[:, at] for at, name in enumerate(self.classes)}
             return {**columns, **shares}
+        if task["task"] == "regress":
+            return {task["group"]: names, task["target"]: self.values[:, 0]}
         horizon = self.values.shape[1]
         columns = {} if self.names is None and n == 1 else {task.get("group") or "sequence": np.repeat(np.array(names, dtype=object), horizon)}
         columns["step"] = np.tile(np.arange(1, horizon + 1), n)

@@ -86,6 +86,7 @@ proptest! {
         let task = rust.table.as_ref().unwrap();
         let width = task.columns().len();
         let mut sessions = TableSessions::new(&rust.model, task, 3).unwrap();
+        let (mut shown, mut outputs) = (sessions.clone(), vec![0.0; rust.model.outputs()]);
         let mut here = session(model, 3);
         let mut predictions = vec![0.0; rust.model.outputs()];
         for (i, (gone, row, x)) in lines.into_iter().enumerate() {
@@ -96,6 +97,11 @@ proptest! {
             let expected = sessions.step(&rust.model, task, &[row], &values).unwrap();
             ok(table_step(here, &[row], &values, &mut predictions));
             prop_assert_eq!(bits_of(&predictions), bits_of(expected));
+            // What is shown of a row is what a step reads of it.
+            let inputs = shown.show(task, row, &values).unwrap();
+            let (state, workspace) = shown.state_mut();
+            rust.model.step_rows_values(&[row], &inputs, state, &mut outputs, workspace).unwrap();
+            prop_assert!(shown.state() == sessions.state() && shown.histories().eq(sessions.histories()));
             if i % 7 == 3 {
                 // The rows that are looked back on are saved, too.
                 let (status, again) = restore(model, &saved(here));
@@ -109,6 +115,7 @@ proptest! {
             if i % 13 == 9 {
                 ok(minrnn_session_reset(here, row));
                 sessions.restart(&rust.model, row).unwrap();
+                shown.restart(&rust.model, row).unwrap();
             }
         }
         // All at once.

@@ -20,6 +20,7 @@ use burn::tensor::{Device, TensorData};
 use minrnn_model::{
     Calibration, CheckpointConfig, CheckpointFiles, ModelConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint, write_safetensors,
 };
+pub use minrnn_model::{SURPRISE_FILE, TASK_FILE, TOKENIZER_FILE};
 
 use crate::data::Tokenizer;
 use crate::data::offline_rl::StepEncoding;
@@ -28,13 +29,6 @@ use crate::model::{AnyModel, SequenceModel};
 use crate::new_directory::make_directory;
 use crate::{Error, Result, parameters};
 
-/// Name of the vocabulary in a checkpoint directory.
-pub const TOKENIZER_FILE: &str = "tokenizer.json";
-/// Name of what a checkpoint directory says of its task's data.
-pub const TASK_FILE: &str = "task.json";
-/// Name of what a checkpoint directory says of how surprising held-out rows were.
-pub const SURPRISE_FILE: &str = "surprise.json";
-const MAX_SURPRISE_BYTES: u64 = 1 << 20;
 const MAX_TASK_BYTES: u64 = 1 << 26;
 
 /// A model read from a checkpoint.
@@ -95,8 +89,7 @@ pub fn load_tokenizer(directory: impl AsRef<Path>) -> Result<Option<Tokenizer>> 
 /// # Errors
 /// As [`load_tokenizer`].
 pub fn tokenizer_of(files: &CheckpointFiles) -> Result<Option<(Tokenizer, Vec<u8>)>> {
-    let Some(bytes) = files.find(TOKENIZER_FILE, Tokenizer::MAX_FILE_LEN)? else { return Ok(None) };
-    Ok(Some((Tokenizer::from_bytes(&bytes, files.path(TOKENIZER_FILE))?, bytes)))
+    Ok(files.tokenizer()?)
 }
 
 /// The task on tables of the model in the checkpoint directory `directory`, with the configuration `config`; none where it has another one.
@@ -112,15 +105,7 @@ pub fn load_table_task(directory: impl AsRef<Path>, config: &ModelConfig) -> Res
 /// # Errors
 /// As [`load_table_task`].
 pub fn table_task_of(files: &CheckpointFiles, config: &ModelConfig) -> Result<Option<(TableTask, Vec<u8>)>> {
-    let path = files.path(TASK_FILE);
-    let Some(text) = files.find(TASK_FILE, MAX_TASK_BYTES)? else { return Ok(None) };
-    let refused = |problem: String| Error::malformed(&path, problem);
-    let value: serde_json::Value = serde_json::from_slice(&text).map_err(|error| refused(format!("it is not JSON: {error}")))?;
-    if !TableTask::is_described_by(&value) {
-        return Ok(None);
-    }
-    let task = TableTask::from_json(value, config.input_width, config.outputs()).map_err(|error| refused(error.to_string()))?;
-    Ok(Some((task, text)))
+    Ok(files.table_task(config)?)
 }
 
 /// How surprising rows were that the model did not learn from, and its file's content, where that is known.
@@ -128,9 +113,7 @@ pub fn table_task_of(files: &CheckpointFiles, config: &ModelConfig) -> Result<Op
 /// # Errors
 /// When it cannot be read.
 pub fn surprise_of(files: &CheckpointFiles) -> Result<Option<(Calibration, Vec<u8>)>> {
-    let Some(text) = files.find(SURPRISE_FILE, MAX_SURPRISE_BYTES)? else { return Ok(None) };
-    let found = Calibration::from_bytes(&text).map_err(|error| Error::malformed(files.path(SURPRISE_FILE), error.to_string()))?;
-    Ok(Some((found, text)))
+    Ok(files.surprise()?)
 }
 
 /// How the steps of a policy become numbers, and its file's content.

@@ -17,6 +17,8 @@ extern crate alloc;
 mod calibration;
 #[cfg(feature = "std")]
 mod checkpoint;
+#[cfg(feature = "std")]
+mod checkpoint_parts;
 mod checksum;
 mod choices;
 mod config;
@@ -38,6 +40,8 @@ mod weights;
 pub use calibration::{Calibration, Threshold};
 #[cfg(feature = "std")]
 pub use checkpoint::{CheckpointConfig, FORMAT_VERSION, read_checkpoint};
+#[cfg(feature = "std")]
+pub use checkpoint_parts::{SURPRISE_FILE, TASK_FILE, TOKENIZER_FILE};
 pub use checksum::crc32c;
 pub use choices::{
     Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, NormKind, Pooling, Positions,

@@ -11,9 +11,6 @@ use sha2::{Digest, Sha256};
 
 use crate::failure::{Failure, Mistake, Result};
 
-const TOKENIZER_FILE: &str = "tokenizer.json";
-const TASK_FILE: &str = "task.json";
-const MAX_TASK_BYTES: u64 = 1 << 26;
 const MAX_NAME_BYTES: u64 = 256;
 
 /// A model, shared by all of its sessions.
@@ -63,9 +60,8 @@ impl Loaded {
         let (config, mut weights) = read_checkpoint(&directory)?;
         let model = Model::new(&config.model, &mut weights, WeightFormat::F32)?;
         let files = CheckpointFiles::open(&directory)?;
-        let tokenizer = files.find(TOKENIZER_FILE, Tokenizer::MAX_FILE_LEN)?.map(|json| Tokenizer::from_json(&json)).transpose()?;
-        let table = files.find(TASK_FILE, MAX_TASK_BYTES)?.filter(|json| is_of_table(json));
-        let table = table.map(|json| TableTask::from_bytes(&json, config.model.input_width, config.model.outputs())).transpose()?;
+        let tokenizer = files.tokenizer()?.map(|(tokenizer, _)| tokenizer);
+        let table = files.table_task(&config.model)?.map(|(task, _)| task);
         let origin = Origin::Directory(directory);
         Self { model, table, tokenizer, tensors: Vec::new(), path: Some(path.to_owned()), origin, identity: OnceLock::new() }.checked()
     }
@@ -111,6 +107,7 @@ impl Loaded {
     pub fn kind(&self) -> &'static str {
         match (&self.table, &self.tokenizer, self.model.reads()) {
             (Some(TableTask::Classify(_)), ..) => "classifier",
+            (Some(TableTask::Regress(_)), ..) => "regressor",
             (Some(TableTask::Forecast(_)), ..) => "forecaster",
             (None, Some(_), _) => "text",
             (None, None, _) if self.model.is_policy() => "policy",
@@ -118,13 +115,6 @@ impl Loaded {
             (None, None, Reads::Values { .. }) => "values",
         }
     }
-}
-
-/// Whether a description of a task is that of a table's.
-fn is_of_table(json: &[u8]) -> bool {
-    let value: Option<serde_json::Value> = serde_json::from_slice(json).ok();
-    // What is no JSON is refused by whoever reads it.
-    value.is_none_or(|value| ["classify", "forecast"].map(Some).contains(&value["task"].as_str()))
 }
 
 /// The directory itself, or that of the best checkpoint of a run, or else its last.

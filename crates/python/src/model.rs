@@ -78,7 +78,7 @@ impl PyModel {
         Ok(self.loaded.tokenizer()?.decode(&arrays::read::<u32>(tokens, "tokens")?.values)?)
     }
 
-    /// What the model is for: `text`, `classifier`, `forecaster`, `policy`, `tokens` or `values`.
+    /// What the model is for: `text`, `classifier`, `regressor`, `forecaster`, `policy`, `tokens` or `values`.
     #[getter]
     fn kind(&self) -> &'static str {
         self.loaded.kind()

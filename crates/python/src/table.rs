@@ -46,6 +46,7 @@ impl<'a> Table<'a> {
 pub(crate) fn prediction(task: &TableTask) -> Vec<usize> {
     match task {
         TableTask::Classify(classifier) => vec![classifier.classes.len()],
+        TableTask::Regress(_) => vec![1],
         TableTask::Forecast(forecaster) => {
             let quantiles = Some(forecaster.quantiles.len()).filter(|&n| n > 0);
             [forecaster.horizon, forecaster.target.len()].into_iter().chain(quantiles).collect()

@@ -145,7 +145,9 @@ impl TableSessions {
         let width = task.columns().len().max(1);
         if row >= self.rows() || !values.len().is_multiple_of(width) {
             let (sessions, found) = (self.rows(), values.len());
-            return Err(Error::Input(format!("expected rows of {width} numbers for a session below {sessions}, found {found} numbers for {row}")));
+            return Err(Error::Input(format!(
+                "expected rows of {width} numbers for a session below {sessions}, found {found} numbers for {row}"
+            )));
         }
         values.chunks_exact(width).try_for_each(|row| task.expect_readable(row))?;
         let mut inputs = Vec::new();
