@@ -27,6 +27,7 @@ pub struct Display {
     last_line: Option<Instant>,
     by_accuracy: bool,
     scored_part: &'static str,
+    processes: usize,
 }
 
 impl Display {
@@ -35,12 +36,13 @@ impl Display {
         let (train, model) = (&experiment.train, &experiment.model);
         say(&experiment.description);
         say(format_args!(
-            "{}: {} layers, width {}, {} parameters; {} iterations on {} threads",
+            "{}: {} layers, width {}, {} parameters; {} iterations on {}{} threads",
             model.mixer,
             model.n_layers,
             model.d_model,
             parameter_count(trainer.model()),
             train.max_iterations,
+            if trainer.group().is_alone() { String::new() } else { format!("{} processes, each with ", trainer.group().size()) },
             rayon::current_num_threads(),
         ));
         if trainer.progress().iteration > 0 {
@@ -69,7 +71,8 @@ impl Display {
         });
         let by_accuracy = trainer.data().is_scored_by_accuracy();
         let scored_part = if trainer.data().has_parts() { "validation" } else { "test" };
-        Self { bar, max_iterations, started: Instant::now(), started_at, last_line: None, by_accuracy, scored_part }
+        let processes = trainer.group().size();
+        Self { bar, max_iterations, started: Instant::now(), started_at, last_line: None, by_accuracy, scored_part, processes }
     }
 
     pub fn show(&mut self, event: &Event) {
@@ -86,7 +89,8 @@ impl Display {
     }
 
     fn show_update(&mut self, update: &Update) {
-        let numbers = format!("loss {:.4}  {} tokens/s", update.loss, thousands(update.tokens_per_s));
+        let of_all = if self.processes > 1 { format!(" of {} processes", self.processes) } else { String::new() };
+        let numbers = format!("loss {:.4}  {} tokens/s{of_all}", update.loss, thousands(update.tokens_per_s));
         match &self.bar {
             Some(bar) => {
                 bar.set_message(numbers);
@@ -121,7 +125,8 @@ impl Display {
 pub fn say_how_to_go_on(trainer: &Trainer) {
     let out = trainer.run_dir().path().display();
     say(format_args!("stopped after {} iterations; everything is saved in {out}", trainer.progress().iteration));
-    say(format_args!("go on with: minrnn train --resume --out {out}"));
+    let starter = if trainer.group().is_alone() { String::new() } else { format!("mpiexec -n {} ", trainer.group().size()) };
+    say(format_args!("go on with: {starter}minrnn train --resume --out {out}"));
 }
 
 /// Says why a run ended.

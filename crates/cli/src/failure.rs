@@ -35,7 +35,12 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     say(format_args!("error: {}", printable(&sentence(error))));
-    ExitCode::from(if is_wrong_input(error) { WRONG_INPUT } else { FAILED })
+    ExitCode::from(code(error))
+}
+
+/// The exit code of the error.
+pub fn code(error: &anyhow::Error) -> u8 {
+    if is_wrong_input(error) { WRONG_INPUT } else { FAILED }
 }
 
 /// Prints what the reader of the command line has to tell: help and version on stdout, and what is wrong with the arguments on stderr.

@@ -18,6 +18,7 @@ mod interrupt;
 mod memory;
 mod output;
 mod printer;
+mod ranks;
 mod session_size;
 mod sink;
 mod task_args;
@@ -106,6 +107,12 @@ fn expect_usable_environment() -> anyhow::Result<()> {
 }
 
 fn run(command: Command) -> anyhow::Result<ExitCode> {
+    if !matches!(command, Command::Train(_) | Command::Eval(_) | Command::Reproduce(_)) {
+        let sentence = |size| format!("{size} processes were started, and each would do the same; start this without mpiexec");
+        if let Some(code) = ranks::refuse_several(sentence)? {
+            return Ok(code);
+        }
+    }
     device_failure::explained(|| match command {
         Command::Train(args) => commands::train::run(args),
         Command::Eval(args) => commands::eval::run(args),

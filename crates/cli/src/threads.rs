@@ -20,7 +20,12 @@ pub struct Threads {
 impl Threads {
     /// Runs `work` on that many threads.
     pub fn install<R: Send>(&self, work: impl FnOnce() -> anyhow::Result<R> + Send) -> anyhow::Result<R> {
-        match self.threads {
+        self.install_or(0, work)
+    }
+
+    /// The same, on `own` threads where no number is given and that is not 0.
+    pub fn install_or<R: Send>(&self, own: usize, work: impl FnOnce() -> anyhow::Result<R> + Send) -> anyhow::Result<R> {
+        match self.threads.or(Some(own).filter(|&own| own > 0)) {
             Some(0) => Err(WrongInput(format!("--threads must be between 1 and {MAX_THREADS}, found 0")).into()),
             Some(threads) => with_pool(threads, work)?,
             None => {

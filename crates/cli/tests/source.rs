@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const CRATES: [&str; 10] = ["kernels", "model", "stream", "onnx", "capi", "python", "minrnn", "bench", "reproduce", "cli"];
+const CRATES: [&str; 11] = ["kernels", "model", "stream", "onnx", "capi", "python", "minrnn", "bench", "reproduce", "mpi", "cli"];
 /// Those whose users need not have the command.
-const LIBRARIES: [&str; 9] = ["kernels", "model", "stream", "onnx", "capi", "python", "minrnn", "bench", "reproduce"];
+const LIBRARIES: [&str; 10] = ["kernels", "model", "stream", "onnx", "capi", "python", "minrnn", "bench", "reproduce", "mpi"];
 
 /// A module by its path in the crate.
 type Module = Vec<String>;

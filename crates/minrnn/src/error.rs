@@ -74,6 +74,18 @@ pub enum Error {
         /// The offending value.
         value: f64,
     },
+    /// Another process of the same training could not go on.
+    #[error("on process {rank} of {size}, counted from 0: {sentence}")]
+    Elsewhere {
+        /// Which one, from 0.
+        rank: usize,
+        /// How many there are.
+        size: usize,
+        /// What it said.
+        sentence: String,
+        /// Whether its input was at fault.
+        is_wrong_input: bool,
+    },
     /// A trained model gave something that is no number.
     #[error(
         "the model's output for {what} is not finite ({value}); its weights are damaged or its training went wrong: take another checkpoint, \
@@ -235,6 +247,7 @@ impl Error {
     pub fn is_wrong_input(&self) -> bool {
         match self {
             Self::NonFinite { .. } | Self::Output { .. } | Self::Runtime(minrnn_stream::Error::Logit { .. }) => false,
+            Self::Elsewhere { is_wrong_input, .. } => *is_wrong_input,
             // A path that cannot be right is; a full disk or a missing permission is not.
             Self::Io { source, .. } | Self::Model(minrnn_model::Error::Io { source, .. }) => {
                 matches!(

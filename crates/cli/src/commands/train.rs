@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use minrnn::report::write_report;
 use minrnn::train::{
-    EXPERIMENT_FILE, Ending, Experiment, Pointer, RunDir, Task, Trainer, find_checkpoint, find_data, readable, readable_folder,
+    EXPERIMENT_FILE, Ending, Experiment, Group, Pointer, RunDir, Task, Trainer, find_checkpoint, find_data, readable, readable_folder,
     training_memory,
 };
 use minrnn_model::{CheckpointConfig, ModelConfig};
@@ -17,8 +17,9 @@ use crate::display::{self, Display, say};
 use crate::failure::{NO_STDOUT, WrongInput};
 use crate::memory::MemoryArg;
 use crate::output::expect_outside_runs;
+use crate::ranks::Together;
 use crate::task_args::TaskArgs;
-use crate::{corpus, input, interrupt, memory, threads};
+use crate::{corpus, input, interrupt, memory, ranks, threads};
 
 const DEFAULT_EXPERIMENT: &str = "selective-copying";
 const TEXT_EXPERIMENT: &str = "text";
@@ -54,16 +55,30 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(run_name(&args)));
-    expect_outside_runs(&out)?;
-    let (mut experiment, run) = open(&args, &out)?;
+    ranks::together(|together| train_together(&args, together))
+}
+
+fn train_together(args: &Args, Together { group, threads, .. }: &Together) -> anyhow::Result<ExitCode> {
+    let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(run_name(args)));
+    let first = group.is_first().then(|| -> anyhow::Result<_> {
+        expect_outside_runs(&out)?;
+        let (mut experiment, run) = open(args, &out)?;
+        if let Some(device) = args.device.given()? {
+            experiment.train.device = device;
+        }
+        Ok((experiment, run))
+    });
+    let first = ranks::agree(group, first.transpose())?;
+    let text = group.tell(|| first.as_ref().map_or(Ok(String::new()), |(experiment, _)| experiment.to_toml()))?;
+    let (experiment, run) = match first {
+        Some(first) => first,
+        None => (Experiment::parse(&text, &[])?, RunDir::beside(&out)),
+    };
     // Until here a signal ends the process at once.
     let stop = interrupt::stop_flag()?;
-    if let Some(device) = args.device.given()? {
-        experiment.train.device = device;
-    }
-    let threads = experiment.train.threads;
-    threads::with_pool(threads, move || train(experiment, run, &stop))?
+    let threads = if experiment.train.threads == 0 { *threads } else { experiment.train.threads };
+    let group = group.clone();
+    threads::with_pool(threads, move || train(experiment, run, group, &stop))?
 }
 
 /// The experiment and its run directory, new or resumed.
@@ -184,33 +199,53 @@ fn run_name(args: &Args) -> String {
     name.unwrap_or_else(|| DEFAULT_EXPERIMENT.to_owned())
 }
 
-fn train(experiment: Experiment, run: RunDir, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
-    let mut trainer = Trainer::new(experiment, run)?;
-    display::say(memory::line(trainer.memory(), trainer.experiment().train.memory_limit));
-    if let Some(understood) = trainer.data().understood() {
-        say(understood);
+fn train(experiment: Experiment, run: RunDir, group: Group, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+    let mut trainer = Trainer::among(experiment, run, group.clone())?;
+    if group.is_first() {
+        display::say(memory::line(trainer.memory(), trainer.experiment().train.memory_limit));
+        if let Some(understood) = trainer.data().understood() {
+            say(understood);
+        }
     }
-    let mut display = Display::new(&trainer);
+    // Of several processes one shows what all do.
+    let mut display = group.is_first().then(|| Display::new(&trainer));
     loop {
-        let outcome = trainer.run_and_record(stop, |event| display.show(event));
-        display.finish();
+        let outcome = trainer.run_and_record(stop, |event| {
+            if let Some(display) = &mut display {
+                display.show(event);
+            }
+        });
+        if let Some(display) = &display {
+            display.finish();
+        }
         let ending = outcome?;
         if ending == Ending::Stopped {
-            display::say_how_to_go_on(&trainer);
+            say_how_to_go_on(&trainer);
             return Ok(ExitCode::SUCCESS);
         }
         if !trainer.begin_refit()? {
-            display::announce_ending(ending, &trainer);
+            if group.is_first() {
+                display::announce_ending(ending, &trainer);
+            }
             break;
         }
-        display = Display::of_refit(&trainer);
+        display = group.is_first().then(|| Display::of_refit(&trainer));
     }
     match trainer.final_report(stop)? {
         Some(report) => {
-            write_report(&trainer, &report)?;
-            display::print_report(&report, &trainer).context(NO_STDOUT)?;
+            let told = group.is_first().then(|| {
+                write_report(&trainer, &report)?;
+                display::print_report(&report, &trainer).context(NO_STDOUT)
+            });
+            ranks::agree(&group, told.transpose())?;
         }
-        None => display::say_how_to_go_on(&trainer),
+        None => say_how_to_go_on(&trainer),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn say_how_to_go_on(trainer: &Trainer) {
+    if trainer.group().is_first() {
+        display::say_how_to_go_on(trainer);
+    }
 }

@@ -2,7 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde::{Deserialize, Serialize};
+
 use super::differentiate::MicroBatch;
+use super::group::Group;
 use super::predictor::{Predictor, Wanted};
 use crate::Result;
 use crate::data::table::Comparison;
@@ -33,38 +36,111 @@ impl Evaluation {
 /// # Errors
 /// When a batch cannot be read.
 pub fn evaluate(model: &impl Predictor, set: &mut dyn EvaluationSet, stop: &AtomicBool) -> Result<Option<Evaluation>> {
-    compare(model, set, None, stop)
+    compare(&Group::alone(), model, set, None, stop)
 }
 
-/// The same, and `comparison` sees everything that is predicted.
+/// The same, with the batches shared out among the processes of `group`, and `comparison` sees everything that is predicted. Measures are added in the
+/// order of batches: they have the same bits with any number of processes.
 ///
 /// # Errors
-/// When a batch cannot be read.
+/// When a batch cannot be read on any of them.
 pub fn compare(
+    group: &Group,
     model: &impl Predictor,
     set: &mut dyn EvaluationSet,
     mut comparison: Option<&mut (dyn Comparison + 'static)>,
     stop: &AtomicBool,
 ) -> Result<Option<Evaluation>> {
-    let (mut loss, mut right, mut n_scored, mut n_targets) = (0.0, None, 0u64, 0u64);
     let wanted = if comparison.is_some() { Wanted::All } else { Wanted::Scored };
-    let finished = for_each_batch(model, set, stop, wanted, |index, batch, scored| {
-        let n = batch.n_targets() as u64;
-        if let Some(comparison) = &mut comparison {
-            comparison.add(index, batch, &scored.predicted.clone().into_data().try_to_vec::<f32>().expect("outputs are f32"));
+    // A state that goes from batch to batch stays with one process.
+    let sharing = if set.carries_state() { 1 } else { group.size() as u64 };
+    let (mut carried, mut sums) = (None, Sums::default());
+    for first in (0..set.n_batches()).step_by(sharing as usize) {
+        let round = first..(first + sharing).min(set.n_batches());
+        let own = Some(first + group.rank() as u64).filter(|own| round.contains(own));
+        let stopped = stop.load(Ordering::Relaxed);
+        let mut batches = Vec::new();
+        let mut score = || {
+            for index in round.clone() {
+                // What others predicted is compared here too.
+                let is_needed = own == Some(index) || comparison.is_some();
+                batches.push(if is_needed { Some(set.batch(index)?) } else { None });
+            }
+            let Some(batch) = own.and_then(|own| batches[(own - first) as usize].as_ref()) else { return Ok(None) };
+            let (scored, state) = model.predict(MicroBatch::new(batch, &model.device())?, carried.take(), wanted);
+            carried = set.carries_state().then_some(state);
+            Ok((batch.n_targets() > 0).then(|| BatchScore::new(batch, scored, comparison.is_some())))
+        };
+        let scored = if stopped { Ok(None) } else { score() };
+        let scored = group.agree_all(scored.map(|scored| (stopped, scored)))?;
+        if scored.iter().any(|(stopped, _)| *stopped) {
+            return Ok(None);
         }
+        for ((index, batch), (_, scored)) in round.zip(batches).zip(scored) {
+            let Some(scored) = scored else { continue };
+            if let (Some(comparison), Some(batch)) = (&mut comparison, &batch) {
+                comparison.add(index, batch, &scored.predicted());
+            }
+            sums.add(&scored);
+        }
+    }
+    Ok(Some(sums.evaluation()))
+}
+
+/// What one batch adds to an evaluation; it goes from process to process, and its bits must come through.
+#[derive(Serialize, Deserialize)]
+struct BatchScore {
+    /// The mean loss, as bits.
+    mean: u32,
+    right: Option<u64>,
+    n_targets: u64,
+    n_scored: u64,
+    /// All outputs as bits, where they are compared.
+    predicted: Vec<u32>,
+}
+
+impl BatchScore {
+    fn new(batch: &Batch, scored: Scored, with_outputs: bool) -> Self {
+        let outputs = || scored.predicted.clone().into_data().try_to_vec::<f32>().expect("outputs are f32");
+        let predicted = if with_outputs { outputs().into_iter().map(f32::to_bits).collect() } else { Vec::new() };
+        let mut right = None;
         if let Targets::Classes(classes) = &scored.targets {
             let mut count = 0;
             for_each_row(&scored, classes, |logits, target| count += u64::from(is_right(logits, target)));
-            *right.get_or_insert(0) += count;
+            right = Some(count);
         }
-        let mean: f32 = scored.loss().into_scalar();
-        loss += f64::from(mean) * n as f64;
-        n_targets += n;
-        n_scored += batch.n_scored() as u64;
-    })?;
-    let accuracy = right.map(|right: u64| right as f64 / n_scored.max(1) as f64);
-    Ok(finished.then_some(Evaluation { loss: loss / n_targets.max(1) as f64, accuracy, n_scored }))
+        let mean = scored.loss().into_scalar::<f32>().to_bits();
+        Self { mean, right, n_targets: batch.n_targets() as u64, n_scored: batch.n_scored() as u64, predicted }
+    }
+
+    fn predicted(&self) -> Vec<f32> {
+        self.predicted.iter().map(|&bits| f32::from_bits(bits)).collect()
+    }
+}
+
+/// The measures of an evaluation as they are added.
+#[derive(Default)]
+struct Sums {
+    loss: f64,
+    right: Option<u64>,
+    n_targets: u64,
+    n_scored: u64,
+}
+
+impl Sums {
+    fn add(&mut self, scored: &BatchScore) {
+        self.loss += f64::from(f32::from_bits(scored.mean)) * scored.n_targets as f64;
+        if let Some(right) = scored.right {
+            *self.right.get_or_insert(0) += right;
+        }
+        self.n_targets += scored.n_targets;
+        self.n_scored += scored.n_scored;
+    }
+
+    fn evaluation(self) -> Evaluation {
+        let accuracy = self.right.map(|right| right as f64 / self.n_scored.max(1) as f64);
+        Evaluation { loss: self.loss / self.n_targets.max(1) as f64, accuracy, n_scored: self.n_scored }
+    }
 }
 
 /// Runs `model` (below autodiff) on every batch of `set` and hands each scored prediction of a class to `see`: the class, its loss in nats,
@@ -88,21 +164,6 @@ pub(super) fn for_each_prediction(
     stop: &AtomicBool,
     mut see: impl FnMut(&[f32], usize),
 ) -> Result<bool> {
-    for_each_batch(model, set, stop, Wanted::Scored, |_, _, scored| {
-        let Targets::Classes(classes) = &scored.targets else { return };
-        for_each_row(&scored, classes, &mut see);
-    })
-}
-
-/// Runs `model` (below autodiff) on every batch of `set` and hands it to `see` with its index and what is `wanted` of its predictions; false when
-/// `stop` was raised before the end.
-fn for_each_batch(
-    model: &impl Predictor,
-    set: &mut dyn EvaluationSet,
-    stop: &AtomicBool,
-    wanted: Wanted,
-    mut see: impl FnMut(u64, &Batch, Scored),
-) -> Result<bool> {
     let device = model.device();
     let mut carried = None;
     for index in 0..set.n_batches() {
@@ -110,10 +171,12 @@ fn for_each_batch(
             return Ok(false);
         }
         let batch = set.batch(index)?;
-        let (scored, state) = model.predict(MicroBatch::new(&batch, &device)?, carried.take(), wanted);
+        let (scored, state) = model.predict(MicroBatch::new(&batch, &device)?, carried.take(), Wanted::Scored);
         carried = set.carries_state().then_some(state);
-        if batch.n_targets() > 0 {
-            see(index, &batch, scored);
+        if let Targets::Classes(classes) = &scored.targets
+            && batch.n_targets() > 0
+        {
+            for_each_row(&scored, classes, &mut see);
         }
     }
     Ok(true)

@@ -132,7 +132,8 @@ fn differentiating(experiment: &Experiment, model: &CheckedConfig, sizes: Sizes)
         long.left -= tape.long.left;
     }
     let (kept, gradients, passing) = most;
-    let accumulated = if experiment.train.accumulation > 1 { model.cost().parameters } else { 0 };
+    // Sums of 1, 2, 4 … micro-steps wait for their like.
+    let accumulated = u128::from(experiment.train.accumulation.max(1).ilog2()) * model.cost().parameters;
     let kept_remedy = if checkpoints { BATCH } else { KEPT };
     let logits = F32 * sizes.scored * model.outputs() as u128;
     let parts = vec![

@@ -6,8 +6,10 @@
 //! * [`RunDir`]: the directory of a run and its checkpoints; [`find_checkpoint`] for those who only read.
 //! * [`evaluate`]: loss and accuracy of a model; [`evaluate_by_frequency`] and [`evaluate_length`] take them apart.
 //! * [`training_memory`]: how much memory a training will need.
+//! * [`Group`]: the processes of a training on several machines; [`Ranks`] connects them.
 //! * [`MetricsLog`], [`EventsFile`], [`draw_curves`]: the numbers of a run as lines, for TensorBoard, and as a picture.
 
+mod alike;
 mod amount;
 mod average;
 mod by_frequency;
@@ -20,6 +22,7 @@ mod differentiate;
 mod evaluate;
 pub mod experiments;
 mod files;
+mod group;
 mod memory;
 mod metrics;
 mod optimizer;
@@ -27,6 +30,7 @@ mod pointer;
 mod predictor;
 mod presets;
 mod progress;
+mod ranks;
 mod record;
 mod run_dir;
 mod schedule;
@@ -53,6 +57,7 @@ pub use differentiate::{Differentiated, MicroBatch, differentiate, differentiate
 pub use evaluate::{Evaluation, compare, evaluate};
 pub(crate) use evaluate::{is_right, loss_of};
 pub use files::{find_data, readable, readable_folder};
+pub use group::{Group, Trait};
 pub use memory::{evaluation_memory, training_memory, training_memory_of};
 pub use metrics::{MetricsLog, Record, read_metrics};
 pub use optimizer::{GradientMap, Moment, Optimizer};
@@ -61,6 +66,7 @@ pub use pointer::{
 };
 pub use predictor::{Predictor, Wanted};
 pub use progress::{Evaluated, KEPT_BEST, Progress, Refit};
+pub use ranks::{Alone, Ranks};
 pub use record::{METRICS_FILE, duration};
 pub use run_dir::{EXPERIMENT_FILE, RunDir, run_of};
 pub use schedule::Schedule;

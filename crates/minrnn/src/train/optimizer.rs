@@ -54,6 +54,41 @@ impl GradientMap {
         }
     }
 
+    /// The sum with those of another micro-step.
+    #[must_use]
+    pub fn plus(mut self, other: Self) -> Self {
+        self.add(other);
+        self
+    }
+
+    /// How many numbers they have.
+    pub fn len(&self) -> usize {
+        self.gradients.values().map(|gradient| gradient.dims()[0]).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.gradients.is_empty()
+    }
+
+    /// Passes all values, one behind the other in the order of names, through `change`.
+    #[must_use]
+    pub fn through(self, change: impl FnOnce(&mut [f32])) -> Self {
+        let (mut flat, mut names) = (Vec::with_capacity(self.len()), Vec::with_capacity(self.gradients.len()));
+        for (name, gradient) in self.gradients {
+            names.push((name, gradient.dims()[0], gradient.device()));
+            flat.extend_from_slice(gradient.into_data().as_slice::<f32>().expect("gradients are f32"));
+        }
+        change(&mut flat);
+        let mut rest = &flat[..];
+        let taken = names.into_iter().map(|(name, len, device)| {
+            let (values, left) = rest.split_at(len);
+            rest = left;
+            (name, Tensor::from_data(TensorData::new(values.to_vec(), [len]), &device))
+        });
+        Self { gradients: taken.collect() }
+    }
+
     /// The norm of all gradients together: an f64 sum over the names in order.
     ///
     /// # Errors

@@ -12,14 +12,21 @@ use crate::Result;
 pub const METRICS_FILE: &str = "metrics.jsonl";
 
 impl Trainer {
-    /// [`run`](Self::run), with metrics, TensorBoard's events and pictures kept in the run directory.
+    /// [`run`](Self::run), with metrics, TensorBoard's events and pictures kept in the run directory. Of several processes the first keeps them and watches.
     ///
     /// # Errors
     /// As [`run`](Self::run), and when one of these files cannot be written.
     pub fn run_and_record(&mut self, stop: &AtomicBool, mut watch: impl FnMut(&Event)) -> Result<Ending> {
         let out = self.run_dir().path().to_owned();
-        let mut metrics = MetricsLog::open(out.join(METRICS_FILE), self.progress())?;
-        let mut events = EventsFile::create(&out, Some(self.progress().iteration + 1))?;
+        let group = self.group().clone();
+        let opened = group.is_first().then(|| {
+            let metrics = MetricsLog::open(out.join(METRICS_FILE), self.progress())?;
+            Ok((metrics, EventsFile::create(&out, Some(self.progress().iteration + 1))?))
+        });
+        let Some((mut metrics, mut events)) = group.agree(opened.transpose())? else {
+            let ending = self.run(stop, |_| Ok(()))?;
+            return group.agree(Ok(ending));
+        };
         let outcome = self.run(stop, |event| {
             if matches!(event, Event::Saving) {
                 // A checkpoint never knows of more than the log does, power failure or not.
@@ -37,9 +44,7 @@ impl Trainer {
         let drawn = read_metrics(out.join(METRICS_FILE)).and_then(|records| draw_curves(&records, labels, &out));
         // What ended the training is told before what is wrong with its picture.
         let ending = outcome?;
-        metrics.sync()?;
-        drawn?;
-        Ok(ending)
+        group.agree(metrics.sync().and(drawn).map(|_| ending))
     }
 }
 

@@ -27,15 +27,15 @@ const REMOVED: &str = ".old.tmp";
 /// How the names of files begin that are renamed once they are complete.
 const WRITING: &str = ".writing-";
 
-/// A run directory that this process alone writes to, until the value is dropped.
+/// A run directory that this process alone writes to, until the value is dropped, or that it reads [`beside`](RunDir::beside) the one that does.
 ///
 /// A new one that is dropped before the run [began](Self::begin) or saved a checkpoint is taken away again.
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
     new: New,
-    // Held for its lock, which ends with the process, however it ends.
-    _lock: File,
+    // Held for its lock, which ends with the process, however it ends; none where another process of the same training has it.
+    _lock: Option<File>,
 }
 
 /// What was made for a run that has not begun.
@@ -87,6 +87,11 @@ impl RunDir {
         }
         run.clean()?;
         Ok(run)
+    }
+
+    /// The directory of a run that another process of the same training has made or opened, and alone writes to.
+    pub fn beside(path: impl AsRef<Path>) -> Self {
+        Self { path: path.as_ref().to_owned(), new: New::Nothing, _lock: None }
     }
 
     /// Writes the experiment of a run that has none yet, before anything else of the run: from then on whoever kills this process leaves a
@@ -196,7 +201,7 @@ impl RunDir {
         let io = |source| Error::io("open the lock file", &file, source);
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&file).map_err(io)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), new: New::Nothing, _lock: lock }),
+            Ok(()) => Ok(Self { path: path.to_owned(), new: New::Nothing, _lock: Some(lock) }),
             Err(TryLockError::WouldBlock) => Err(Error::run(path, RunProblem::InUse)),
             Err(TryLockError::Error(source)) => Err(Error::io("lock", &file, source)),
         }

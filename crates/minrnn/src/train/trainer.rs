@@ -9,14 +9,17 @@ use burn::module::Module;
 use burn::tensor::Device;
 use minrnn_model::{CONFIG_FILE, Calibration, CheckpointConfig, CheckpointFiles, WEIGHTS_FILE, write_atomic, write_safetensors};
 
+use super::alike::{expect_shareable, traits, weights_trait};
 use super::average::{Average, LAST_WEIGHTS_PREFIX};
 use super::config::Experiment;
 use super::differentiate::{MicroBatch, differentiate, differentiate_policy};
-use super::evaluate::{Evaluation, compare, evaluate};
+use super::evaluate::{Evaluation, compare};
+use super::group::Group;
 use super::memory::training_memory_of;
 use super::optimizer::{GradientMap, Optimizer};
 use super::pointer::{MAX_PROGRESS_BYTES, PROGRESS_FILE, Pointer, TRAINING_FILE};
 use super::progress::{Progress, Refit};
+use super::ranks::TreeSum;
 use super::run_dir::RunDir;
 use super::schedule::Schedule;
 use super::start::Start;
@@ -128,6 +131,7 @@ pub struct Trainer {
     average: Option<Average>,
     progress: Progress,
     memory: Estimate,
+    group: Group,
 }
 
 impl Trainer {
@@ -136,16 +140,42 @@ impl Trainer {
     /// # Errors
     /// When the experiment is not valid, its data cannot be used, more memory is needed than there is, the checkpoint is damaged, or the run
     /// began with settings that must not change ([`Experiment::expect_continues`]); the run is left as it was then.
-    pub fn new(mut experiment: Experiment, run: RunDir) -> Result<Self> {
-        experiment.validate()?;
-        let checkpoint = run.checkpoint(Pointer::Last)?;
-        let data = match checkpoint {
-            Some(_) => Data::open(&experiment, run.path())?,
+    pub fn new(experiment: Experiment, run: RunDir) -> Result<Self> {
+        Self::among(experiment, run, Group::alone())
+    }
+
+    /// The same as one process of `group`, of which all have the same `experiment`. The first has the run directory and alone writes to it, the
+    /// others read [`beside`](RunDir::beside) it. Each takes its share of the micro-steps of every update, and all have the same weights.
+    ///
+    /// # Errors
+    /// On every process, as [`new`](Self::new) on any of them, when the processes would not compute the same, or when the micro-steps cannot be
+    /// shared out among them.
+    pub fn among(experiment: Experiment, run: RunDir, group: Group) -> Result<Self> {
+        let last = group.tell(|| {
+            experiment.validate()?;
+            run.checkpoint(Pointer::Last)
+        })?;
+        let first = group.is_first().then(|| match last {
+            Some(_) => Data::open(&experiment, run.path()),
             None => {
                 run.announce(&experiment.to_toml()?)?;
-                Data::make(&experiment, run.path())?
+                Data::make(&experiment, run.path())
             }
-        };
+        });
+        let made = group.agree(first.transpose())?;
+        let data = made.map_or_else(|| Data::open(&experiment, run.path()), Ok);
+        let trainer = data.and_then(|data| Self::with_data(experiment, run, group.clone(), data, last));
+        let mut trainer = group.agree(trainer)?;
+        if !group.is_alone() {
+            let traits = traits(&trainer.experiment, &mut *trainer.source, &trainer.model);
+            group.expect_alike(group.agree(traits)?)?;
+        }
+        let begun = if group.is_first() { trainer.run.begin(&trainer.experiment.to_toml()?) } else { Ok(()) };
+        group.agree(begun)?;
+        Ok(trainer)
+    }
+
+    fn with_data(mut experiment: Experiment, run: RunDir, group: Group, data: Data, checkpoint: Option<PathBuf>) -> Result<Self> {
         data.shape(&mut experiment.model);
         if let Some(extent) = data.extent() {
             experiment.train.fit_to(extent);
@@ -168,13 +198,14 @@ impl Trainer {
             run,
             data,
             memory,
+            group,
         };
+        expect_shareable(&trainer.group, &trainer.experiment, &*trainer.source)?;
         if let Some(checkpoint) = checkpoint {
             trainer.restore(&checkpoint)?;
             trainer.go_back(&checkpoint)?;
             trainer.begin_round()?;
         }
-        trainer.run.begin(&trainer.experiment.to_toml()?)?;
         Ok(trainer)
     }
 
@@ -198,6 +229,11 @@ impl Trainer {
         &self.data
     }
 
+    /// The processes that train together.
+    pub fn group(&self) -> &Group {
+        &self.group
+    }
+
     /// The memory that the training needs.
     pub fn memory(&self) -> &Estimate {
         &self.memory
@@ -215,33 +251,42 @@ impl Trainer {
     /// When loss or gradients are not finite, data cannot be read, or a checkpoint cannot be written.
     pub fn run(&mut self, stop: &AtomicBool, mut watch: impl FnMut(Event) -> Result<()>) -> Result<Ending> {
         let train = self.experiment.train.clone();
+        let group = self.group.clone();
         let mut unsaved = false;
+        // What the watchers of other processes answered, and whether these were asked to stop, is heard with the next update.
+        let mut heard = Ok(());
+        let mut stopped = group.agree_all(Ok(stop.load(Ordering::Relaxed)))?.contains(&true);
         loop {
+            if group.is_alone() {
+                std::mem::replace(&mut heard, Ok(()))?;
+                stopped = stop.load(Ordering::Relaxed);
+            }
             let iteration = self.progress.iteration;
             let refit = self.progress.refit;
             let finished = iteration >= self.end_of_round();
             // All data are learned from in the second round, and nothing is held out that could be scored.
             let is_scored = refit.is_none() && self.validation.n_batches() > 0;
             let evaluation_due = is_scored && (finished || iteration.is_multiple_of(train.eval_every));
-            if evaluation_due && self.progress.evaluated_at != Some(iteration) && !stop.load(Ordering::Relaxed) {
+            if evaluation_due && self.progress.evaluated_at != Some(iteration) && !stopped {
+                group.agree(std::mem::replace(&mut heard, Ok(())))?;
                 // Stopped inside an evaluation, the iteration counts as not evaluated and is evaluated after the resume.
-                if let Some(evaluation) = evaluate(&self.model.valid(), &mut *self.validation, stop)? {
+                if let Some(evaluation) = compare(&group, &self.model.valid(), &mut *self.validation, None, stop)? {
                     if !evaluation.loss.is_finite() {
-                        return Err(Error::NonFinite { iteration, tensor: "the test loss".to_owned(), value: evaluation.loss });
+                        let tensor = "the test loss".to_owned();
+                        return group.alike(Err(Error::NonFinite { iteration, tensor, value: evaluation.loss }));
                     }
                     let score = self.data.score(&evaluation);
                     let (is_best, is_kept) = self.progress.evaluated(score, evaluation.loss);
-                    watch(Event::Evaluated { iteration, evaluation, is_best })?;
+                    heard = watch(Event::Evaluated { iteration, evaluation, is_best });
                     if is_kept {
-                        watch(Event::Saving)?;
-                        watch(Event::Saved(self.save(is_best)?))?;
-                        unsaved = false;
-                    } else {
-                        unsaved = true;
+                        heard = self.save_watched(is_best, heard, &mut watch)?;
                     }
+                    unsaved = !is_kept;
+                } else {
+                    stopped = true;
                 }
             }
-            let ending = if stop.load(Ordering::Relaxed) {
+            let ending = if stopped {
                 Some(Ending::Stopped)
             } else if refit.is_none() && self.is_solved() {
                 Some(Ending::Solved)
@@ -253,17 +298,28 @@ impl Trainer {
                 None
             };
             let save_due = ending.is_some() || iteration.is_multiple_of(train.checkpoint_every);
-            if save_due && (unsaved || self.run.checkpoint(Pointer::Last)?.is_none()) {
-                watch(Event::Saving)?;
-                watch(Event::Saved(self.save(false)?))?;
+            if save_due && (unsaved || self.checkpoint(Pointer::Last)?.is_none()) {
+                heard = self.save_watched(false, heard, &mut watch)?;
             }
             if let Some(ending) = ending {
-                return Ok(ending);
+                return group.agree(heard.map(|()| ending));
             }
-            let update = self.update()?;
-            unsaved = true;
-            watch(Event::Updated(update))?;
+            let before = std::mem::replace(&mut heard, Ok(()));
+            let (update, asked_to_stop) = self.update_together(before, stop.load(Ordering::Relaxed))?;
+            (unsaved, stopped) = (true, asked_to_stop);
+            heard = watch(Event::Updated(update));
         }
+    }
+
+    /// Writes a checkpoint where all that was `heard` is well; gives what `watch` answers then.
+    fn save_watched(&self, is_best: bool, heard: Result<()>, watch: &mut impl FnMut(Event) -> Result<()>) -> Result<Result<()>> {
+        self.group.agree(heard.and_then(|()| watch(Event::Saving)))?;
+        Ok(watch(Event::Saved(self.save(is_best)?)))
+    }
+
+    /// The checkpoint that `pointer` names, as the first process finds it.
+    fn checkpoint(&self, pointer: Pointer) -> Result<Option<PathBuf>> {
+        self.group.tell(|| self.run.checkpoint(pointer))
     }
 
     /// Updates after which the round ends.
@@ -281,19 +337,24 @@ impl Trainer {
             return Ok(false);
         }
         let Some((updates, kept)) = self.kept()?.into_iter().next() else { return Ok(false) };
-        self.run.make_best(&kept)?;
-        if !self.data.has_test_file() {
-            self.run.make_scored(&kept)?;
-        }
-        self.progress.temperature = self.temperature(&kept)?;
+        self.group.tell(|| {
+            self.run.make_best(&kept)?;
+            if self.data.has_test_file() { Ok(()) } else { self.run.make_scored(&kept) }
+        })?;
+        self.progress.temperature = self.group.agree(self.temperature(&kept))?;
         self.progress.best.retain(|best| best.iteration == updates);
         self.progress.refit = Some(Refit { began_at: self.progress.iteration, updates });
+        let begun = self.begin_anew();
+        self.group.agree(begun)?;
+        Ok(true)
+    }
+
+    fn begin_anew(&mut self) -> Result<()> {
         let device = self.experiment.train.device.open()?.autodiff();
         self.model = first_model(&self.experiment, &self.data, self.run.path(), &device)?;
         self.optimizer = Optimizer::new(&self.experiment.train);
         (self.carried, self.average, self.progress.averaged) = (None, None, 0);
-        self.begin_round()?;
-        Ok(true)
+        self.begin_round()
     }
 
     /// How sure the model of the checkpoint at `kept` may be of its classes, by what will be learned from next and was not yet.
@@ -339,7 +400,7 @@ impl Trainer {
     /// The checkpoints of the first round that are kept, by iteration; of finite data the one that is kept in the end.
     fn kept(&self) -> Result<Vec<(u64, PathBuf)>> {
         if !self.experiment.train.validates() {
-            let last = self.run.checkpoint(Pointer::Last)?;
+            let last = self.checkpoint(Pointer::Last)?;
             return Ok(last.map(|path| (self.progress.iteration, path)).into_iter().collect());
         }
         let mut kept = self.progress.kept();
@@ -347,7 +408,7 @@ impl Trainer {
             // The validation part chose; to choose again here would be to learn from the test part.
             kept.truncate(1);
         }
-        Ok(self.run.kept_checkpoints(&kept)?.into_iter().collect())
+        self.group.tell(|| Ok(self.run.kept_checkpoints(&kept)?.into_iter().collect()))
     }
 
     /// Whether an evaluation has reached `solved_at`, for tasks that are scored by accuracy.
@@ -363,14 +424,50 @@ impl Trainer {
     /// # Errors
     /// When the loss or a gradient is not finite (parameters and moments are as before then) or data cannot be read.
     pub fn update(&mut self) -> Result<Update> {
+        Ok(self.update_together(Ok(()), false)?.0)
+    }
+
+    /// An update of all processes, where nothing went wrong on any of them `before`; also says whether one of them is to `stop`.
+    fn update_together(&mut self, before: Result<()>, stop: bool) -> Result<(Update, bool)> {
         let started = Instant::now();
         let (iteration, of_round) = (self.progress.iteration, self.progress.of_round());
         let micro_steps = self.experiment.train.accumulation as u64;
+        let (told, found) = match before.and_then(|()| self.differentiate_share(iteration, of_round)) {
+            Ok((losses, gradients, carried)) => (Ok((losses, gradients.len(), stop)), Some((gradients, carried))),
+            Err(error) => (Err(error), None),
+        };
+        let told = self.group.agree_all(told)?;
+        let (mut gradients, carried) = found.expect("no process has an error");
+        if told.iter().any(|(_, len, _)| *len != told[0].1) {
+            let problem = "the processes have found gradients of different parameters; start the same program everywhere";
+            return self.group.alike(Err(Error::Config(problem.to_owned())));
+        }
+        let loss_sum: f64 = told.iter().flat_map(|(losses, ..)| losses).map(|&bits| f64::from_bits(bits)).sum();
+        if !self.group.is_alone() {
+            gradients = gradients.through(|values| self.group.sum(values));
+        }
+        let lr = self.schedule.lr(of_round);
+        let scale = 1.0 / micro_steps as f64;
+        let (model, grad_norm) = self.group.alike(self.optimizer.update(self.model.clone(), gradients, scale, lr, of_round))?;
+        self.model = model;
+        self.carried = carried;
+        let tokens = micro_steps * self.source.tokens_per_batch() as u64;
+        let seconds = started.elapsed().as_secs_f64();
+        self.progress.iteration += 1;
+        self.progress.tokens += tokens;
+        self.progress.seconds += seconds;
+        self.average();
+        let tokens_per_s = tokens as f64 / seconds;
+        let update = Update { iteration: iteration + 1, loss: loss_sum * scale, lr, grad_norm, tokens_per_s };
+        Ok((update, told.iter().any(|(.., stop)| *stop)))
+    }
+
+    /// Of this process's micro-steps the losses as bits, the sum of their gradients, and the state after the last.
+    fn differentiate_share(&mut self, iteration: u64, of_round: u64) -> Result<(Vec<u64>, GradientMap, Option<SequenceModelState>)> {
         let device = self.model.device();
-        let mut gradients = GradientMap::default();
+        let (mut losses, mut sum) = (Vec::new(), TreeSum::new());
         let mut carried = self.carried.clone();
-        let mut loss_sum = 0.0;
-        for micro in 0..micro_steps {
+        for micro in self.group.share(self.experiment.train.accumulation as u64) {
             let batch = self.source.batch(of_round, micro)?;
             let batch = MicroBatch::new(&batch, &device)?;
             let mode = Mode::Train { dropout_key: dropout_key(self.experiment.train.seed, of_round, micro) };
@@ -385,27 +482,15 @@ impl Trainer {
                     (loss, gradients, None)
                 }
             });
-            let (loss, of_batch, state) = found;
+            let (loss, gradients, state) = found;
             carried = state.filter(|_| self.source.carries_state());
             if !loss.is_finite() {
                 return Err(Error::NonFinite { iteration, tensor: "the loss".to_owned(), value: loss });
             }
-            loss_sum += loss;
-            gradients.add(of_batch);
+            losses.push(loss.to_bits());
+            sum.push(gradients, GradientMap::plus);
         }
-        let lr = self.schedule.lr(of_round);
-        let scale = 1.0 / micro_steps as f64;
-        let (model, grad_norm) = self.optimizer.update(self.model.clone(), gradients, scale, lr, of_round)?;
-        self.model = model;
-        self.carried = carried;
-        let tokens = micro_steps * self.source.tokens_per_batch() as u64;
-        let seconds = started.elapsed().as_secs_f64();
-        self.progress.iteration += 1;
-        self.progress.tokens += tokens;
-        self.progress.seconds += seconds;
-        self.average();
-        let tokens_per_s = tokens as f64 / seconds;
-        Ok(Update { iteration: iteration + 1, loss: loss_sum * scale, lr, grad_norm, tokens_per_s })
+        Ok((losses, sum.total(GradientMap::plus).unwrap_or_default(), carried))
     }
 
     /// Takes the weights into their average, where that is kept and the round is near its end.
@@ -427,8 +512,8 @@ impl Trainer {
     pub fn final_report(&self, stop: &AtomicBool) -> Result<Option<FinalReport>> {
         let mut best: Option<(PathBuf, u64, Evaluation)> = None;
         let (mut kept, mut compared, mut confusion, mut examples, mut surprise) = (Vec::new(), Vec::new(), None, Vec::new(), None);
-        let refitted = self.progress.refit.map(|_| self.run.checkpoint(Pointer::Last)).transpose()?.flatten();
-        let candidates = match (&refitted, self.run.checkpoint(Pointer::Scored)?) {
+        let refitted = self.progress.refit.map(|_| self.checkpoint(Pointer::Last)).transpose()?.flatten();
+        let candidates = match (&refitted, self.checkpoint(Pointer::Scored)?) {
             (Some(_), Some(scored)) => vec![(self.progress.refit.map_or(0, |refit| refit.updates), scored)],
             (Some(refitted), None) => vec![(self.progress.iteration, refitted.clone())],
             (None, _) => self.kept()?,
@@ -436,10 +521,10 @@ impl Trainer {
         let train = &self.experiment.train;
         let n_batches = final_batches(train, self.progress.iteration, candidates.len() as u64);
         for (iteration, path) in candidates {
-            let mut set = self.data.fixed_batches(&self.experiment, n_batches, Purpose::TestData)?;
-            let model = self.read_model(&path)?;
+            let set = self.data.fixed_batches(&self.experiment, n_batches, Purpose::TestData);
+            let (mut set, model) = self.group.agree(set.and_then(|set| Ok((set, self.read_model(&path)?))))?;
             let mut comparison = self.data.comparison(Purpose::TestData);
-            let Some(evaluation) = compare(&model, &mut *set, comparison.as_deref_mut(), stop)? else { return Ok(None) };
+            let Some(evaluation) = compare(&self.group, &model, &mut *set, comparison.as_deref_mut(), stop)? else { return Ok(None) };
             kept.push((iteration, evaluation));
             if best.as_ref().is_none_or(|(_, _, best)| self.data.score(&evaluation) < self.data.score(best)) {
                 best = Some((path, iteration, evaluation));
@@ -451,22 +536,27 @@ impl Trainer {
             }
         }
         let Some((scored, iteration, fixed)) = best else {
-            return Err(Error::malformed(self.run.path(), "the run has no checkpoint to report on; train it first"));
+            let problem = "the run has no checkpoint to report on; train it first";
+            return self.group.alike(Err(Error::malformed(self.run.path(), problem)));
         };
         let checkpoint = refitted.unwrap_or_else(|| scored.clone());
-        self.run.make_best(&checkpoint)?;
-        if let Some(surprise) = surprise {
+        self.group.tell(|| {
+            self.run.make_best(&checkpoint)?;
             for path in [&scored, &checkpoint] {
-                CheckpointFiles::add(path, SURPRISE_FILE, surprise.to_json().as_bytes())?;
+                if let Some(surprise) = &surprise {
+                    CheckpointFiles::add(path, SURPRISE_FILE, surprise.to_json().as_bytes())?;
+                }
             }
-        }
+            Ok(())
+        })?;
         let full_pass = match &self.data {
             Data::Text { text, .. } => {
-                let mut set = full_pass(text.test().clone(), &self.experiment, false)?;
+                let set = full_pass(text.test().clone(), &self.experiment, false);
+                let (mut set, model) = self.group.agree(set.and_then(|set| Ok((set, self.read_model(&checkpoint)?))))?;
                 if set.n_batches() > trained_on(train, self.progress.iteration).max(train.eval_iterations) {
                     None
                 } else {
-                    let Some(evaluation) = evaluate(&self.read_model(&checkpoint)?, &mut *set, stop)? else { return Ok(None) };
+                    let Some(evaluation) = compare(&self.group, &model, &mut *set, None, stop)? else { return Ok(None) };
                     Some(evaluation)
                 }
             }
@@ -496,9 +586,12 @@ impl Trainer {
     /// Writes a checkpoint of everything; the run then continues exactly from here.
     ///
     /// # Errors
-    /// When it cannot be written; earlier checkpoints are untouched then.
+    /// When it cannot be written, or processes have come to other weights than the first; earlier checkpoints are untouched then.
     pub fn save(&self, is_best: bool) -> Result<PathBuf> {
-        self.run.save(self.progress.iteration, is_best, &self.progress.kept(), |directory| self.write(directory))
+        if !self.group.is_alone() {
+            self.group.expect_alike(vec![weights_trait(&self.model)])?;
+        }
+        self.group.tell(|| self.run.save(self.progress.iteration, is_best, &self.progress.kept(), |directory| self.write(directory)))
     }
 
     fn write(&self, directory: &Path) -> Result<()> {

@@ -12,12 +12,13 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use minrnn::checkpoint::{LoadedModel, load_any_model, load_table_task};
 use minrnn::data::table::{Comparison, Measure, TableTask, Verdict, read_series};
-use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart, expect_lasting};
+use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart, Tokenizer, expect_lasting};
 use minrnn::deployed::{self, Deployed, InsideInputs, Score};
+use minrnn::model::AnyModel;
 use minrnn::predict::predict;
 use minrnn::rng::Purpose;
 use minrnn::train::{
-    Data, Evaluation, Experiment, FINAL_BATCHES, compare, evaluation_memory, find_checkpoint, find_scored, full_pass, run_of,
+    Data, Evaluation, Experiment, FINAL_BATCHES, Group, compare, evaluation_memory, find_checkpoint, find_scored, full_pass, run_of,
 };
 use minrnn_model::read_text;
 
@@ -26,8 +27,9 @@ use crate::display::{confusion_table, measure_line, say};
 use crate::failure::{FAILED, NO_STDOUT, WrongInput};
 use crate::inside::InsideArgs;
 use crate::memory::MemoryArg;
+use crate::ranks::Together;
 use crate::threads::Threads;
-use crate::{input, inside, interrupt};
+use crate::{input, inside, interrupt, ranks};
 
 /// Sequences of a table that a packed model reads side by side.
 const BATCH_SIZE: usize = 32;
@@ -72,11 +74,14 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let stop = interrupt::stop_flag()?;
-    args.threads.install(|| score(&args, &stop))
+    ranks::together(|Together { group, threads, .. }| {
+        let stop = interrupt::stop_flag()?;
+        args.threads.install_or(*threads, || score(&args, group, &stop))
+    })
 }
 
-fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+fn score(args: &Args, group: &Group, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+    ranks::agree(group, if group.is_alone() { Ok(()) } else { expect_shareable(args) })?;
     if let Some(data) = args.data.as_deref().filter(|_| args.inside.is_any())
         && !write_inside(args, data, stop)?
     {
@@ -99,87 +104,143 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     if args.against.is_some() {
         return Err(WrongInput("--against compares a packed model with another; give a packed model to score".to_owned()).into());
     }
-    // What has learned from the run's own test part is not scored on it.
-    let checkpoint = if args.data.is_some() { find_checkpoint(&args.run)? } else { find_scored(&args.run)? };
-    let LoadedModel { config, model, tokenizer } = load_any_model(&checkpoint, &args.device.open()?)?;
-    let mut experiment = Experiment::of_checkpoint(&config, &checkpoint)?;
-    let is_cpu = args.device.is_cpu()?;
-    let expect_room = |experiment: &Experiment, longest| -> minrnn::Result<()> {
-        if is_cpu { evaluation_memory(experiment, longest)?.expect_room(args.memory.given()) } else { Ok(()) }
-    };
-    expect_room(&experiment, None)?;
+    let loaded = ranks::agree(group, Loaded::new(args))?;
+    let Loaded { checkpoint, model, experiment, .. } = &loaded;
     if let Some(width) = args.by_length.width() {
-        let scores = by_length::Strings::new(&experiment, &args.by_length)?;
-        print_model(&checkpoint, args.json)?;
+        let scores = by_length::Strings::new(experiment, &args.by_length)?;
+        print_model(checkpoint, args.json)?;
         return scores.score(model.sequence()?, width, args.json, stop);
     }
     if let Some(n_bins) = args.by_frequency {
-        let Data::Text { text, .. } = Data::open(&experiment, &run_of(&checkpoint)?)? else {
+        let Data::Text { text, .. } = Data::open(experiment, &run_of(checkpoint)?)? else {
             let sentence = "--by-frequency needs a model trained on a text, whose tokens are rare or frequent; leave it out";
             return Err(WrongInput(sentence.to_owned()).into());
         };
-        print_model(&checkpoint, args.json)?;
-        return by_frequency::score(model.sequence()?, &text, &experiment, n_bins as usize, args.json, stop);
+        print_model(checkpoint, args.json)?;
+        return by_frequency::score(model.sequence()?, &text, experiment, n_bins as usize, args.json, stop);
     }
     // The folder holds the tokens of `--data` until the scores are out.
     let folder = tempfile::tempdir().context("could not create a temporary directory")?;
-    let mut comparison = None;
-    let mut task_set = |name, data: &Data| -> anyhow::Result<Vec<(&str, Box<dyn EvaluationSet>)>> {
-        expect_room(&experiment, data.longest())?;
-        comparison = data.comparison(Purpose::TestData);
-        Ok(vec![(name, data.fixed_batches(&experiment, args.batches, Purpose::TestData)?)])
-    };
-    let table_task = load_table_task(&checkpoint, &config.model)?;
-    let data = args.data.as_deref().map(input::path);
-    let sets: Vec<(&str, Box<dyn EvaluationSet>)> = match (data, tokenizer) {
-        (Some(path), _) if let Some(task) = table_task.clone() => {
-            let read = move || Data::unseen_table(&path, &task);
-            let Some(data) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(stopped()) };
-            task_set("all of the table", &data)?
+    let found = ranks::agree(group, loaded.sets(args, folder.path(), stop))?;
+    if group.agree_all(Ok(found.is_none()))?.contains(&true) {
+        return Ok(stopped());
+    }
+    let Some(Sets { sets, mut comparison }) = found else { return Ok(stopped()) };
+    if group.is_first() {
+        print_model(checkpoint, args.json)?;
+        if args.data.is_some() && same_file(args.data.as_deref(), experiment.data.path.as_deref()) {
+            say("this is the file that the model has learned from: it says nothing of how well others are predicted");
         }
-        (Some(path), Some(tokenizer)) => {
-            let (shown, tokens) = (format!("'{}'", path.display()), folder.path().to_owned());
-            let read = move || Data::test_text(&path, tokenizer, &tokens);
-            let Some((part, _)) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(stopped()) };
-            text_sets(part, &experiment, args.batches).context(shown)?
-        }
-        (Some(path), None) if experiment.data.task.reads_a_folder() => {
-            experiment.data.path = Some(path);
-            let data = Data::open(&experiment, folder.path())?;
-            expect_room(&experiment, data.longest())?;
-            vec![("fixed batches", data.fixed_batches(&experiment, args.batches, Purpose::TestData)?)]
-        }
-        (Some(_), None) => {
-            return Err(WrongInput(
-                "--data does not fit this model, which was trained on a task and reads no text; leave it out".to_owned(),
-            )
-            .into());
-        }
-        (None, _) => match Data::open(&experiment, &run_of(&checkpoint)?)? {
-            Data::Text { text, .. } => text_sets(text.test().clone(), &experiment, args.batches)?,
-            data @ Data::Task(_) => task_set(if data.has_parts() { "test part" } else { "fixed batches" }, &data)?,
-        },
-    };
-    print_model(&checkpoint, args.json)?;
-    if args.data.is_some() && same_file(args.data.as_deref(), experiment.data.path.as_deref()) {
-        say("this is the file that the model has learned from: it says nothing of how well others are predicted");
     }
     for (name, mut set) in sets {
-        let Some(evaluation) = compare(&model, &mut *set, comparison.as_deref_mut(), stop)? else { return Ok(stopped()) };
-        if !evaluation.loss.is_finite()
-            && let (Some(task), Some(path)) = (&table_task, args.data.as_deref().or(experiment.data.path.as_deref()))
-            && expect_lasting(path).is_ok()
-        {
-            // It names the first sequence that is at fault.
-            predict(model.sequence()?, task, &read_series(task, path)?, stop)?;
+        let Some(evaluation) = compare(group, model, &mut *set, comparison.as_deref_mut(), stop)? else { return Ok(stopped()) };
+        let checked = loaded.expect_finite(args, name, &evaluation, stop);
+        ranks::agree(group, checked)?;
+        if group.is_first() {
+            print(name, &evaluation, args.json).context(NO_STDOUT)?;
         }
-        expect_finite(name, &evaluation)?;
-        print(name, &evaluation, args.json).context(NO_STDOUT)?;
     }
-    if let Some(comparison) = &comparison {
-        print_comparison(&**comparison, args.json).context(NO_STDOUT)?;
+    if let Some(comparison) = comparison.filter(|_| group.is_first()) {
+        print_comparison(&*comparison, args.json).context(NO_STDOUT)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses what one process does alone.
+fn expect_shareable(args: &Args) -> anyhow::Result<()> {
+    let is_shared = !(args.inside.is_any() || args.run.is_file() || args.by_frequency.is_some() || args.by_length.width().is_some());
+    if is_shared && args.backtest.origins().is_none() && args.data.as_deref() != Some(Path::new("-")) {
+        return Ok(());
+    }
+    let sentence =
+        "only the scores of a run or a checkpoint on its data or a file are shared out among processes; start this without mpiexec";
+    Err(WrongInput(sentence.to_owned()).into())
+}
+
+/// A trained model, and what it was trained on.
+struct Loaded {
+    checkpoint: PathBuf,
+    experiment: Experiment,
+    model: AnyModel,
+    tokenizer: Option<Tokenizer>,
+    table_task: Option<TableTask>,
+}
+
+/// What is scored.
+struct Sets {
+    sets: Vec<(&'static str, Box<dyn EvaluationSet>)>,
+    comparison: Option<Box<dyn Comparison>>,
+}
+
+impl Loaded {
+    fn new(args: &Args) -> anyhow::Result<Self> {
+        // What has learned from the run's own test part is not scored on it.
+        let checkpoint = if args.data.is_some() { find_checkpoint(&args.run)? } else { find_scored(&args.run)? };
+        let LoadedModel { config, model, tokenizer } = load_any_model(&checkpoint, &args.device.open()?)?;
+        let experiment = Experiment::of_checkpoint(&config, &checkpoint)?;
+        let table_task = load_table_task(&checkpoint, &config.model)?;
+        let loaded = Self { checkpoint, experiment, model, tokenizer, table_task };
+        loaded.expect_room(args, None)?;
+        Ok(loaded)
+    }
+
+    fn expect_room(&self, args: &Args, longest: Option<usize>) -> anyhow::Result<()> {
+        if args.device.is_cpu()? {
+            evaluation_memory(&self.experiment, longest)?.expect_room(args.memory.given())?;
+        }
+        Ok(())
+    }
+
+    /// What is to be scored, with the tokens of a text in `folder`; `None` when `stop` was raised.
+    fn sets(&self, args: &Args, folder: &Path, stop: &AtomicBool) -> anyhow::Result<Option<Sets>> {
+        let of_task = |name, data: &Data| -> anyhow::Result<Option<Sets>> {
+            self.expect_room(args, data.longest())?;
+            let set = data.fixed_batches(&self.experiment, args.batches, Purpose::TestData)?;
+            Ok(Some(Sets { sets: vec![(name, set)], comparison: data.comparison(Purpose::TestData) }))
+        };
+        let of_text = |part| Ok(Sets { sets: text_sets(part, &self.experiment, args.batches)?, comparison: None });
+        let data = args.data.as_deref().map(input::path);
+        match (data, self.tokenizer.clone()) {
+            (Some(path), _) if let Some(task) = self.table_task.clone() => {
+                let read = move || Data::unseen_table(&path, &task);
+                let Some(data) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(None) };
+                of_task("all of the table", &data)
+            }
+            (Some(path), Some(tokenizer)) => {
+                let (shown, tokens) = (format!("'{}'", path.display()), folder.to_owned());
+                let read = move || Data::test_text(&path, tokenizer, &tokens);
+                let Some((part, _)) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(None) };
+                of_text(part).map(Some).context(shown)
+            }
+            (Some(path), None) if self.experiment.data.task.reads_a_folder() => {
+                let mut experiment = self.experiment.clone();
+                experiment.data.path = Some(path);
+                let data = Data::open(&experiment, folder)?;
+                self.expect_room(args, data.longest())?;
+                let set = data.fixed_batches(&experiment, args.batches, Purpose::TestData)?;
+                Ok(Some(Sets { sets: vec![("fixed batches", set)], comparison: None }))
+            }
+            (Some(_), None) => {
+                let sentence = "--data does not fit this model, which was trained on a task and reads no text; leave it out";
+                Err(WrongInput(sentence.to_owned()).into())
+            }
+            (None, _) => match Data::open(&self.experiment, &run_of(&self.checkpoint)?)? {
+                Data::Text { text, .. } => of_text(text.test().clone()).map(Some),
+                data @ Data::Task(_) => of_task(if data.has_parts() { "test part" } else { "fixed batches" }, &data),
+            },
+        }
+    }
+
+    /// Refuses scores of `name` that are no numbers, with the name of the first sequence of a table that is at fault.
+    fn expect_finite(&self, args: &Args, name: &str, evaluation: &Evaluation, stop: &AtomicBool) -> anyhow::Result<()> {
+        if !evaluation.loss.is_finite()
+            && let (Some(task), Some(path)) = (&self.table_task, args.data.as_deref().or(self.experiment.data.path.as_deref()))
+            && expect_lasting(path).is_ok()
+        {
+            predict(self.model.sequence()?, task, &read_series(task, path)?, stop)?;
+        }
+        Ok(expect_finite(name, evaluation)?)
+    }
 }
 
 /// Writes the files of what the model has inside while it reads `data`; false when `stop` was raised before the end.

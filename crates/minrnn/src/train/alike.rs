@@ -1,0 +1,62 @@
+//! What several processes must have alike to train one model, and what they cannot share out.
+
+use minrnn_kernels::simd::Level;
+use minrnn_model::NormKind;
+use sha2::{Digest, Sha256};
+
+use super::config::Experiment;
+use super::group::{Group, Trait};
+use crate::checkpoint::named_values;
+use crate::data::BatchSource;
+use crate::model::AnyModel;
+use crate::ops::Precision;
+use crate::{Error, Result};
+
+/// Refuses what cannot be shared out among the processes of `group`.
+pub(super) fn expect_shareable(group: &Group, experiment: &Experiment, source: &dyn BatchSource) -> Result<()> {
+    let (size, accumulation) = (group.size(), experiment.train.accumulation);
+    let problem = if group.is_alone() {
+        return Ok(());
+    } else if !accumulation.is_multiple_of(size) {
+        format!("accumulation must be a multiple of the number of processes, which share it out: found {accumulation} for {size}")
+    } else if source.carries_state() {
+        "sampling = stream carries a state from one batch to the next, so that its batches cannot be shared out; train with one process, or set \
+         sampling = random"
+            .to_owned()
+    } else if experiment.model.norm == NormKind::Batch {
+        "norm = batch keeps means of every batch in the order in which they come, so that they cannot be shared out; train with one process, or set \
+         norm to another"
+            .to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Error::Config(problem))
+}
+
+/// What the bits of a training depend on.
+pub(super) fn traits(experiment: &Experiment, source: &mut dyn BatchSource, model: &AnyModel) -> Result<Vec<Trait>> {
+    let level = Level::current();
+    let bf16 = if experiment.train.precision == Precision::Bf16 && level.multiplies_bf16() { " with products in bf16" } else { "" };
+    let first_batch = digest(format!("{:?}", source.batch(0, 0)?).as_bytes());
+    let same_program = "start the same program everywhere";
+    Ok(vec![
+        Trait::new("version", env!("CARGO_PKG_VERSION"), same_program),
+        Trait::new("instructions", format!("{}{bf16}", level.name()), "set MINRNN_SIMD to what all processors have"),
+        Trait::new("threads", rayon::current_num_threads(), "set train.threads, so that all have as many"),
+        Trait::new("an experiment with the digest", digest(experiment.to_toml()?.as_bytes()), same_program),
+        Trait::new("a first batch with the digest", first_batch, "let all read the same data"),
+        weights_trait(model),
+    ])
+}
+
+/// The weights as they are.
+pub(super) fn weights_trait(model: &AnyModel) -> Trait {
+    let values = named_values(model).into_iter().flat_map(|(_, _, values)| values);
+    let crc = values.fold(0, |crc, value| crc32c::crc32c_append(crc, &value.to_le_bytes()));
+    let remedy = "a machine computes or transfers wrongly; go on from the last checkpoint on others";
+    Trait::new("weights with the checksum", format!("{crc:08x}"), remedy)
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,166 @@
+//! The processes of one training, each of which has a rank, and how numbers get from one to the others.
+//!
+//! An implementation only moves numbers; what is done with them stands in [`Group`](super::Group). Sums over micro-steps and over ranks follow
+//! one binary tree, so that they have the same bits however the micro-steps are shared out, as long as both are powers of two.
+
+/// The processes of one training. Every method but [`rank`](Self::rank) and [`size`](Self::size) is called by all of them, in the same order; it
+/// returns once all have called it. Whoever cannot go on ends all of them.
+pub trait Ranks: Send + Sync {
+    /// Which of the processes this one is, from 0.
+    fn rank(&self) -> usize;
+
+    /// How many there are.
+    fn size(&self) -> usize;
+
+    /// Hands the i-th of [`size`](Self::size) equal pieces of `given` to rank i; `taken`, of the same length, gets what each rank has for this
+    /// one, in the order of ranks.
+    fn exchange(&self, given: &[f32], taken: &mut [f32]);
+
+    /// Gives `all` the numbers of every rank, as many of each, in the order of ranks.
+    fn collect(&self, own: &[f32], all: &mut [f32]);
+
+    /// The bytes of every rank, any number of each, in the order of ranks.
+    fn gather(&self, own: &[u8]) -> Vec<Vec<u8>>;
+
+    /// Ends this process with the exit code `code`, and all others of the training, wherever they are.
+    fn abort(&self, code: u8) -> !;
+}
+
+/// One process, which trains by itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Alone;
+
+impl Ranks for Alone {
+    fn rank(&self) -> usize {
+        0
+    }
+
+    fn size(&self) -> usize {
+        1
+    }
+
+    fn exchange(&self, given: &[f32], taken: &mut [f32]) {
+        taken.copy_from_slice(given);
+    }
+
+    fn collect(&self, own: &[f32], all: &mut [f32]) {
+        all.copy_from_slice(own);
+    }
+
+    fn gather(&self, own: &[u8]) -> Vec<Vec<u8>> {
+        vec![own.to_vec()]
+    }
+
+    fn abort(&self, code: u8) -> ! {
+        std::process::exit(code.into())
+    }
+}
+
+/// Sums that are added in a binary tree over their order: 0 + 1, 2 + 3, then these two, and so on; what is left over at the end is added from the
+/// smallest part to the largest. It holds one part for each one bit in the number of those that came, so at most ⌊log2 n⌋ + 1 of n.
+#[derive(Debug)]
+pub(super) struct TreeSum<T> {
+    /// Sums of 2^level each, the largest first.
+    parts: Vec<(u32, T)>,
+}
+
+impl<T> TreeSum<T> {
+    pub fn new() -> Self {
+        Self { parts: Vec::new() }
+    }
+
+    /// Takes the next one; `add` adds the second to the first.
+    pub fn push(&mut self, next: T, add: impl Fn(T, T) -> T) {
+        let (mut level, mut sum) = (0, next);
+        while let Some((_, before)) = self.parts.pop_if(|(of, _)| *of == level) {
+            (level, sum) = (level + 1, add(before, sum));
+        }
+        self.parts.push((level, sum));
+    }
+
+    /// The sum of all that came; none where nothing did.
+    pub fn total(self, add: impl Fn(T, T) -> T) -> Option<T> {
+        self.parts.into_iter().map(|(_, sum)| sum).rev().reduce(|after, before| add(before, after))
+    }
+}
+
+/// Adds `n` equal pieces of `values` in the order of [`TreeSum`], into the first of them.
+///
+/// # Panics
+/// When there are no pieces, or they are not equal.
+pub(super) fn sum_pieces(values: &mut [f32], n: usize) -> &[f32] {
+    let len = values.len() / n;
+    assert_eq!(values.len(), n * len, "the pieces must be equal");
+    let mut step = 1;
+    while step < n {
+        for first in (0..n - step).step_by(2 * step) {
+            let (sums, others) = values.split_at_mut((first + step) * len);
+            let sum = &mut sums[first * len..(first + 1) * len];
+            sum.iter_mut().zip(&others[..len]).for_each(|(sum, other)| *sum += other);
+        }
+        step *= 2;
+    }
+    &values[..len]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sum as it is written down.
+    fn written(n: usize) -> String {
+        let mut sum = TreeSum::new();
+        let add = |a: String, b: String| format!("({a}{b})");
+        (0..n).for_each(|i| sum.push(i.to_string(), add));
+        sum.total(add).unwrap_or_default()
+    }
+
+    #[test]
+    fn sums_are_added_in_a_binary_tree() {
+        let expected = ["", "0", "(01)", "((01)2)", "((01)(23))", "(((01)(23))4)", "(((01)(23))(45))", "(((01)(23))((45)6))"];
+        for (n, expected) in expected.into_iter().enumerate() {
+            assert_eq!(written(n), expected);
+        }
+    }
+
+    #[test]
+    fn no_more_sums_are_held_than_the_number_has_bits() {
+        let mut sum = TreeSum::new();
+        for i in 0..1000u64 {
+            sum.push(i, |a, b| a + b);
+            assert_eq!(sum.parts.len() as u32, (i + 1).count_ones());
+        }
+        assert_eq!(sum.total(|a, b| a + b), Some(499_500));
+    }
+
+    #[test]
+    fn pieces_are_added_in_the_same_tree_as_single_sums() {
+        let value = |i: usize, at: usize| ((i * 7919 + at * 104_729) % 1000) as f32 * 1e-3 + 1e4f32.powi((i % 3) as i32 - 1);
+        for n in 1..=17 {
+            let mut pieces: Vec<f32> = (0..n).flat_map(|i| (0..5).map(move |at| value(i, at))).collect();
+            let found = sum_pieces(&mut pieces, n).to_vec();
+            for (at, found) in found.into_iter().enumerate() {
+                let mut sum = TreeSum::new();
+                (0..n).for_each(|i| sum.push(value(i, at), |a, b| a + b));
+                assert_eq!(sum.total(|a, b| a + b).unwrap().to_bits(), found.to_bits(), "{n} pieces");
+            }
+        }
+    }
+
+    #[test]
+    fn shares_of_a_power_of_two_are_parts_of_the_same_tree() {
+        let value = |i: usize| 1.0 / (3 + i * i % 17) as f32;
+        let sum_of = |of: std::ops::Range<usize>| {
+            let mut sum = TreeSum::new();
+            of.for_each(|i| sum.push(value(i), |a, b| a + b));
+            sum.total(|a, b| a + b).unwrap()
+        };
+        for micro_steps in [1, 2, 4, 8, 16, 64] {
+            for ranks in [1, 2, 4, 8, 16, 64].into_iter().filter(|&ranks| ranks <= micro_steps) {
+                let share = micro_steps / ranks;
+                let mut sums: Vec<f32> = (0..ranks).map(|rank| sum_of(rank * share..(rank + 1) * share)).collect();
+                assert_eq!(sum_pieces(&mut sums, ranks)[0].to_bits(), sum_of(0..micro_steps).to_bits(), "{micro_steps} over {ranks}");
+            }
+        }
+    }
+}

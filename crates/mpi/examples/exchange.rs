@@ -1,0 +1,53 @@
+//! How long the ranks of a job take to add numbers: `mpiexec -n 2 exchange [BYTES [REPEATS]]`, or what a panic does: `mpiexec -n 4 exchange panic RANK`.
+//!
+//! Of each size the least and the median time are printed, and with no BYTES the line through them: a time α for each exchange, and β for each byte
+//! that a rank sends. An exchange of n bytes by W ranks sends 2·n·(W − 1)/W from each.
+
+use std::time::Instant;
+
+use minrnn_mpi::Job;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let job = Job::new()?;
+    let group = job.group();
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [what, rank] = &args[..]
+        && what == "panic"
+    {
+        assert_ne!(group.rank(), rank.parse()?, "asked to");
+        group.sum(&mut [1.0]);
+        return Ok(());
+    }
+    let sizes = match args.first() {
+        Some(bytes) => vec![bytes.parse()?],
+        None => vec![4096, 65_536, 1 << 20, 4 << 20, 27_000_000],
+    };
+    let repeats = args.get(1).map_or(Ok(21), |repeats| repeats.parse())?;
+    let mut found: Vec<(f64, f64)> = Vec::new();
+    for bytes in sizes {
+        let mut values = vec![1.0; bytes / 4];
+        let mut times: Vec<f64> = Vec::new();
+        // The first sets connections up.
+        for _ in 0..=repeats {
+            let _ = group.agree_all(Ok(()))?;
+            let started = Instant::now();
+            group.sum(&mut values);
+            times.push(started.elapsed().as_secs_f64());
+            values.fill(1.0);
+        }
+        let first = times.remove(0);
+        times.sort_by(f64::total_cmp);
+        let (least, median) = (times[0], times[repeats / 2]);
+        let sent = 2.0 * bytes as f64 * (group.size() - 1) as f64 / group.size() as f64;
+        if group.is_first() {
+            println!("{bytes} bytes: least {:.3} ms, median {:.3} ms, the first {:.1} ms", 1e3 * least, 1e3 * median, 1e3 * first);
+        }
+        found.push((sent, median));
+    }
+    if group.is_first() && found.len() > 1 {
+        let (small, large) = (found[0], found[found.len() - 1]);
+        let beta = (large.1 - small.1) / (large.0 - small.0);
+        println!("α {:.0} µs, β {:.2} GB/s", 1e6 * (small.1 - beta * small.0), 1e-9 / beta);
+    }
+    Ok(())
+}

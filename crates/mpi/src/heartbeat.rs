@@ -1,0 +1,264 @@
+//! Whether the other processes are alive: a connection of our own between the first process and each of the others, on which both say so every second.
+//!
+//! MPI waits for ever for a process whose machine or link has died. What is heard here ends a process that waits in vain.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::addresses;
+
+/// How long one address is tried.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// I am alive.
+const ALIVE: u8 = b'.';
+/// I end, and all is well.
+const GOODBYE: u8 = b'q';
+
+/// How often a sign of life is given, and for how many such times none may come.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// Time from one to the next.
+    pub beat: Duration,
+    /// After so many times without one the other is dead.
+    pub missed: u32,
+}
+
+impl Default for Pace {
+    /// Every second; dead after 30.
+    fn default() -> Self {
+        Self { beat: Duration::from_secs(1), missed: 30 }
+    }
+}
+
+/// Where the first process can be reached, and what whoever comes has to say.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Invitation {
+    addresses: Vec<IpAddr>,
+    port: u16,
+    token: u64,
+}
+
+/// The first process, before the others have come.
+#[derive(Debug)]
+pub struct Listener {
+    listener: TcpListener,
+    invitation: Invitation,
+}
+
+impl Listener {
+    /// Listens on a free port of all addresses.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn new() -> io::Result<Self> {
+        use std::hash::{BuildHasher, Hasher};
+        let listener = TcpListener::bind("[::]:0").or_else(|_| TcpListener::bind("0.0.0.0:0"))?;
+        let port = listener.local_addr()?.port();
+        // Keyed by the system's randomness.
+        let token = std::collections::hash_map::RandomState::new().build_hasher().finish();
+        Ok(Self { listener, invitation: Invitation { addresses: addresses::own(), port, token } })
+    }
+
+    /// What the others need to come.
+    pub fn invitation(&self) -> &Invitation {
+        &self.invitation
+    }
+
+    /// The connections of `count` others with their ranks, all of which have been told to come; fewer when they do not.
+    ///
+    /// # Errors
+    /// When nobody can be heard.
+    pub fn receive(self, count: usize) -> io::Result<Vec<(usize, TcpStream)>> {
+        let mut received: Vec<(usize, TcpStream)> = Vec::new();
+        self.listener.set_nonblocking(true)?;
+        let began = Instant::now();
+        while received.len() < count && began.elapsed() < 10 * PATIENCE {
+            match self.listener.accept() {
+                Ok((stream, _)) => received.extend(self.greet(stream).ok()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(Duration::from_millis(5)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(received)
+    }
+
+    /// The rank of whoever comes with the right token.
+    fn greet(&self, mut stream: TcpStream) -> io::Result<(usize, TcpStream)> {
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let (mut token, mut rank) = ([0; 8], [0; 8]);
+        stream.read_exact(&mut token)?;
+        stream.read_exact(&mut rank)?;
+        if u64::from_le_bytes(token) != self.invitation.token {
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        stream.write_all(&[ALIVE])?;
+        Ok((u64::from_le_bytes(rank) as usize, stream))
+    }
+}
+
+/// The connection of the process `rank` to the first one; the addresses of the invitation are tried one after the other.
+///
+/// # Errors
+/// When none of them leads there.
+pub fn join(invitation: &Invitation, rank: usize) -> io::Result<TcpStream> {
+    let mut last = ErrorKind::AddrNotAvailable.into();
+    for &address in &invitation.addresses {
+        let attempt = || {
+            let mut stream = TcpStream::connect_timeout(&SocketAddr::new(address, invitation.port), PATIENCE)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.write_all(&[invitation.token.to_le_bytes(), (rank as u64).to_le_bytes()].concat())?;
+            // The first process of another job may listen there.
+            stream.read_exact(&mut [0])?;
+            Ok(stream)
+        };
+        match attempt() {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Gives and hears signs of life until it is dropped.
+#[derive(Debug)]
+pub struct Heartbeat {
+    ended: Arc<AtomicBool>,
+    streams: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Heartbeat {
+    /// Watches over the processes at the other ends of `connections`, with their ranks. `lost` is called with the rank of one that has ended without
+    /// a goodbye, or of which nothing was heard for too long, and with which of the two it was, as a sentence's end.
+    ///
+    /// # Errors
+    /// When a thread or a connection cannot be used.
+    pub fn new(connections: Vec<(usize, TcpStream)>, pace: Pace, lost: impl Fn(usize, &str) + Send + Sync + 'static) -> io::Result<Self> {
+        let (ended, lost) = (Arc::new(AtomicBool::new(false)), Arc::new(lost));
+        let mut streams = Vec::new();
+        for (rank, stream) in connections {
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(pace.beat))?;
+            streams.push(stream.try_clone()?);
+            let (ended, lost) = (ended.clone(), lost.clone());
+            thread::Builder::new().name(format!("heartbeat of {rank}")).spawn(move || {
+                if let Some(how) = listen(stream, pace, &ended) {
+                    lost(rank, &how);
+                }
+            })?;
+        }
+        let streams = Arc::new(Mutex::new(streams));
+        let (heard_by, until) = (Arc::downgrade(&streams), ended.clone());
+        thread::Builder::new().name("heartbeat".to_owned()).spawn(move || {
+            while let Some(streams) = heard_by.upgrade().filter(|_| !until.load(Ordering::Relaxed)) {
+                say(&streams, ALIVE);
+                drop(streams);
+                thread::sleep(pace.beat);
+            }
+        })?;
+        Ok(Self { ended, streams })
+    }
+}
+
+impl Drop for Heartbeat {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        say(&self.streams, GOODBYE);
+    }
+}
+
+/// Says `sign` to all; that one does not hear it is noticed by what it does not say.
+fn say(streams: &Mutex<Vec<TcpStream>>, sign: u8) {
+    for stream in streams.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
+        let _ = stream.write_all(&[sign]);
+    }
+}
+
+/// Hears signs of life until a goodbye, or until this side has `ended`; else says how the other was lost.
+fn listen(mut stream: TcpStream, pace: Pace, ended: &AtomicBool) -> Option<String> {
+    let (mut missed, mut signs) = (0, [0; 64]);
+    while !ended.load(Ordering::Relaxed) {
+        match stream.read(&mut signs) {
+            Ok(n) if n > 0 && signs[..n].contains(&GOODBYE) => return None,
+            Ok(n) if n > 0 => missed = 0,
+            // Times are counted, not measured: a process that was suspended has not waited meanwhile.
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => missed += 1,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Ok(_) | Err(_) => return (!ended.load(Ordering::Relaxed)).then(|| "has ended without a word".to_owned()),
+        }
+        if missed >= pace.missed {
+            return Some(format!("has given no sign of life for {:.0} seconds", (pace.beat * missed).as_secs_f64()));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+
+    const QUICK: Pace = Pace { beat: Duration::from_millis(20), missed: 50 };
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// The first process's heartbeat with what it loses, and the other ends of its connections.
+    fn connected(n: usize, pace: Pace) -> (Heartbeat, Receiver<(usize, String)>, Vec<TcpStream>) {
+        let listener = Listener::new().unwrap();
+        let invitation = listener.invitation().clone();
+        let others = thread::spawn(move || (1..=n).map(|rank| join(&invitation, rank).unwrap()).collect());
+        let connections = listener.receive(n).unwrap();
+        assert_eq!(connections.iter().map(|(rank, _)| *rank).collect::<Vec<_>>(), Vec::from_iter(1..=n));
+        let (told, losses) = channel();
+        let lost = move |rank, how: &str| drop(told.send((rank, how.to_owned())));
+        (Heartbeat::new(connections, pace, lost).unwrap(), losses, others.join().unwrap())
+    }
+
+    #[test]
+    fn one_that_ends_without_a_goodbye_is_lost_and_one_that_says_it_is_not() {
+        let (_heartbeat, losses, mut others) = connected(2, QUICK);
+        let first = others.remove(0);
+        let other = Heartbeat::new(vec![(0, first)], QUICK, |_, _| panic!("the first is alive")).unwrap();
+        drop(other);
+        drop(others);
+        assert_eq!(losses.recv_timeout(LONG).unwrap(), (2, "has ended without a word".to_owned()));
+        assert!(losses.try_recv().is_err());
+    }
+
+    #[test]
+    fn one_that_is_silent_is_lost_and_one_that_beats_is_not() {
+        let (_heartbeat, losses, mut others) = connected(2, QUICK);
+        let beating = Heartbeat::new(vec![(0, others.remove(0))], QUICK, |_, _| {}).unwrap();
+        assert_eq!(losses.recv_timeout(LONG).unwrap(), (2, "has given no sign of life for 1 seconds".to_owned()));
+        assert!(losses.try_recv().is_err());
+        drop(beating);
+    }
+
+    #[test]
+    fn both_ends_may_end_in_any_order() {
+        let (heartbeat, losses, mut others) = connected(1, QUICK);
+        let (told, others_losses) = channel();
+        let other = Heartbeat::new(vec![(0, others.remove(0))], QUICK, move |_, how| drop(told.send(how.to_owned()))).unwrap();
+        drop(heartbeat);
+        drop(other);
+        assert!(losses.recv_timeout(LONG).is_err() && others_losses.recv_timeout(LONG).is_err(), "nobody was lost");
+    }
+
+    #[test]
+    fn whoever_has_not_the_token_is_not_received() {
+        let listener = Listener::new().unwrap();
+        let mut invitation = listener.invitation().clone();
+        let right = invitation.clone();
+        invitation.token ^= 1;
+        let others = thread::spawn(move || (join(&invitation, 1).is_err(), join(&right, 2).is_ok()));
+        let received = listener.receive(1).unwrap();
+        assert_eq!(others.join().unwrap(), (true, true));
+        assert_eq!(received[0].0, 2);
+    }
+}
