@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Finished, Scratch, minrnn};
+use common::{Finished, minrnn};
 
 /// The variables by which mpiexec and srun tell a process how many there are, and which one it is.
 const STARTERS: [[&str; 2]; 3] =
@@ -15,7 +15,7 @@ fn as_process(starter: [&str; 2], rank: &str, size: &str, args: &[&str]) -> Fini
 #[cfg(not(feature = "mpi"))]
 #[test]
 fn a_program_without_mpi_refuses_to_train_several_times() {
-    let scratch = Scratch::new();
+    let scratch = common::Scratch::new();
     let out = common::shown(&scratch.path("run"));
     for starter in STARTERS {
         let first = as_process(starter, "0", "4", &["train", "--out", &out]);

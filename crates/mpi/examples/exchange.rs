@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let [what, rank] = &args[..]
         && what == "panic"
     {
-        assert_ne!(group.rank(), rank.parse()?, "asked to");
+        assert_ne!(group.rank(), rank.parse::<usize>()?, "asked to");
         group.sum(&mut [1.0]);
         return Ok(());
     }
