@@ -11,6 +11,12 @@ const SIZES: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SI
 /// Which one it is, from 0.
 const RANKS: [&str; 5] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"];
 
+/// The variable that says after how many seconds without a sign of life a process is taken for dead.
+#[cfg(feature = "mpi")]
+const SILENCE: &str = "MINRNN_HEARTBEAT";
+#[cfg(feature = "mpi")]
+const MOST_SECONDS: u32 = 86_400;
+
 /// What this process is of those that were started together.
 pub struct Together {
     pub group: Group,
@@ -45,7 +51,12 @@ pub fn together(work: impl FnOnce(&Together) -> anyhow::Result<ExitCode>) -> any
     if size < 2 {
         return work(&Together { group: Group::alone(), threads: 0, _job: None });
     }
-    let job = minrnn_mpi::Job::new()?;
+    let seconds = std::env::var(SILENCE).unwrap_or_default();
+    let Some(pace) = pace(&seconds) else {
+        let sentence = |_| format!("{SILENCE} must be a number of seconds from 2 to {MOST_SECONDS}, found '{seconds}'");
+        return Ok(refuse_several(sentence)?.unwrap_or(ExitCode::SUCCESS));
+    };
+    let job = minrnn_mpi::Job::new(pace)?;
     let group = job.group();
     if group.is_alone() {
         let sentence = |size| {
@@ -71,6 +82,17 @@ pub fn together(work: impl FnOnce(&Together) -> anyhow::Result<ExitCode>) -> any
         failure::report(&error);
     }
     Ok(ExitCode::from(code))
+}
+
+/// A sign of life every second, and the usual patience where no number of `seconds` is asked for.
+#[cfg(feature = "mpi")]
+fn pace(seconds: &str) -> Option<minrnn_mpi::Pace> {
+    let usual = minrnn_mpi::Pace::default();
+    if seconds.is_empty() {
+        return Some(usual);
+    }
+    let missed = seconds.parse().ok().filter(|seconds| (2..=MOST_SECONDS).contains(seconds))?;
+    Some(minrnn_mpi::Pace { missed, ..usual })
 }
 
 /// The same of a program that can only be one process.

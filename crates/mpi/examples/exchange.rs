@@ -5,10 +5,10 @@
 
 use std::time::Instant;
 
-use minrnn_mpi::Job;
+use minrnn_mpi::{Job, Pace};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let job = Job::new()?;
+    let job = Job::new(Pace::default())?;
     let group = job.group();
     let args: Vec<String> = std::env::args().skip(1).collect();
     if let [what, rank] = &args[..]

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::panic;
 use std::sync::Arc;
-use std::time::Duration;
 
 use minrnn::train::{Group, Ranks};
 use mpi::environment::Universe;
@@ -56,11 +55,12 @@ impl std::fmt::Debug for Job {
 }
 
 impl Job {
-    /// Takes part in the job. From then on a panic of any thread ends all processes of it, and one that is lost ends this one with a sentence.
+    /// Takes part in the job. From then on a panic of any thread ends all processes of it, and one that is lost, by signs of life at this `pace`, ends
+    /// this one with a sentence.
     ///
     /// # Errors
     /// When this MPI cannot be used.
-    pub fn new() -> Result<Self, Problem> {
+    pub fn new(pace: Pace) -> Result<Self, Problem> {
         // One thread at a time calls MPI: whichever of the pool computes.
         let (universe, threading) = initialize_with_threading(Threading::Serialized).ok_or(Problem::Initialized)?;
         let world = Arc::new(World::new());
@@ -69,7 +69,7 @@ impl Job {
         }
         abort_where_it_panics();
         let n_local = SimpleCommunicator::world().split_shared(0).size().max(1) as usize;
-        let heartbeat = heartbeat(&world, pace());
+        let heartbeat = heartbeat(&world, pace);
         Ok(Self { world, n_local, _heartbeat: heartbeat, _universe: universe })
     }
 
@@ -98,12 +98,6 @@ fn abort_where_it_panics() {
         told(info);
         SimpleCommunicator::world().abort(PANICKED)
     }));
-}
-
-/// The usual pace, or in `MINRNN_HEARTBEAT` other seconds of silence after which a process is taken for dead.
-fn pace() -> Pace {
-    let seconds = std::env::var("MINRNN_HEARTBEAT").ok().and_then(|seconds| seconds.parse().ok()).filter(|&seconds| seconds > 0);
-    seconds.map_or_else(Pace::default, |missed| Pace { beat: Duration::from_secs(1), missed })
 }
 
 /// Between the first process and each of the others; where one cannot be reached, that is said, and nobody listens to it.
