@@ -70,7 +70,7 @@ class Session:
         min_p: float = 0.0,
         repetition_penalty: float = 1.0,
         seed: int = 0,
-        stop: Sequence[str] = [],
+        stop: Sequence[str] = ...,
         tokens: bool = False,
     ) -> Generation:
         """Continues a text by pieces, or by tokens with ``tokens=True``, as they come. Without a prompt it goes on where the last text ended. What was handed on
