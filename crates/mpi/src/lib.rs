@@ -1,4 +1,7 @@
-#![doc = include_str!("../README.md")]
+//! Training minrnn's models on several machines: the ranks of a job that mpiexec starts, and whether they are alive.
+//!
+//! * `Job` (feature `mpi`, which needs an MPI to build against): this process's part in the job, which gives a [`Group`](minrnn::train::Group).
+//! * [`Heartbeat`]: the connections over which processes hear of each other.
 
 mod addresses;
 mod heartbeat;
