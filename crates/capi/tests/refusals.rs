@@ -150,15 +150,15 @@ fn a_handle_in_use_is_told() {
     let tokens = vec![1u32; 20_000];
     let address = here.addr();
     let is_told = AtomicBool::new(false);
+    // It may meet the other call as well.
+    let read = || match prefill(without_provenance_mut(address), 0, &tokens, &mut []) {
+        Status::Busy => {}
+        status => ok(status),
+    };
     std::thread::scope(|scope| {
-        // It may meet the other call as well.
-        let read = || match prefill(without_provenance_mut(address), 0, &tokens, &mut []) {
-            Status::Busy => {}
-            status => ok(status),
-        };
         let reader = scope.spawn(|| (0..1000).take_while(|_| !is_told.load(Ordering::Relaxed)).for_each(|_| read()));
         while !reader.is_finished() {
-            match minrnn_session_reset(here, 7) {
+            match minrnn_session_reset(without_provenance_mut(address), 7) {
                 Status::Busy => is_told.store(true, Ordering::Relaxed),
                 status => refused(status, Status::Input, "there is no session 7"),
             }

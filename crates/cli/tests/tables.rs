@@ -208,7 +208,7 @@ fn a_packed_model_predicts_and_scores_as_its_run_and_says_what_it_reads() {
     text.run().ok();
     let file = shown(&scratch.path("text.minrnn"));
     Finished::of(&mut minrnn(&["pack", &shown(&text.out), "-o", &file])).ok();
-    predict(&[&file, "--data", &shown(&scratch.path("sine.csv"))]).refused(&["--task classify or forecast"]);
+    predict(&[&file, "--data", &shown(&scratch.path("sine.csv"))]).refused(&["--task classify, regress or forecast"]);
 }
 
 #[test]
@@ -284,5 +284,5 @@ fn what_is_wrong_with_a_table_is_a_sentence() {
     training(&scratch, &missing, &[]).run().refused(&["could not read", "nowhere.csv"]);
     let text = scratch.training("text", &["max_iterations=2"]);
     text.run().ok();
-    predict(&[&shown(&text.out), "--data", &shown(&good)]).refused(&["--task classify or forecast"]);
+    predict(&[&shown(&text.out), "--data", &shown(&good)]).refused(&["--task classify, regress or forecast"]);
 }

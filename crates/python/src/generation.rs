@@ -9,7 +9,7 @@ use pyo3::types::PyString;
 
 use crate::failure::{Failure, Mistake, Result, computed};
 use crate::inputs::{Form, Sequences, Steps, Width};
-use crate::session::{Remembered, Session};
+use crate::remembered::{Remembered, Session};
 use crate::steps;
 use crate::threads::within;
 

@@ -7,6 +7,7 @@ mod generation;
 mod inputs;
 mod loaded;
 mod model;
+mod remembered;
 mod scan;
 mod session;
 mod steps;
@@ -23,9 +24,9 @@ mod _minrnn {
     #[pymodule_export]
     use super::model::PyModel;
     #[pymodule_export]
-    use super::scan::{scan_backward, scan_forward};
+    use super::remembered::Session;
     #[pymodule_export]
-    use super::session::Session;
+    use super::scan::{scan_backward, scan_forward};
 
     /// The version of the library.
     #[pymodule_export]

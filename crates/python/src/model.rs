@@ -12,7 +12,8 @@ use pyo3::types::PyBytes;
 use crate::arrays;
 use crate::failure::{Failure, Mistake, Result, computed};
 use crate::loaded::Loaded;
-use crate::session::{Session, saved_bytes};
+use crate::remembered::Session;
+use crate::session::saved_bytes;
 use crate::threads::Threads;
 
 /// A trained model. What it remembers of sequences is in its sessions.

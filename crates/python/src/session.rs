@@ -1,10 +1,9 @@
-//! Sessions: what a model remembers of one or many sequences, each a row.
+//! Sessions as Python calls them: what a model remembers of one or many sequences, each a row.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::Arc;
 
 use minrnn_model::write_atomic;
-use minrnn_stream::Sessions;
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -12,70 +11,9 @@ use pyo3::types::PyBytes;
 use crate::arrays;
 use crate::failure::{Failure, Mistake, Result, computed};
 use crate::generation::{Generation, Settings};
-use crate::inputs::{Sequences, Width};
-use crate::loaded::Loaded;
-use crate::threads::Threads;
+use crate::inputs::Sequences;
+use crate::remembered::Session;
 use crate::{steps, table};
-
-/// What a model remembers of one or many sequences.
-#[pyclass(frozen, module = "minrnn")]
-pub(crate) struct Session {
-    pub loaded: Arc<Loaded>,
-    pub threads: Threads,
-    /// Whether it reads rows of a table in its units.
-    pub is_table: bool,
-    remembered: Mutex<Remembered>,
-}
-
-/// What changes while it reads.
-pub(crate) struct Remembered {
-    pub sessions: Sessions,
-    /// The logits of the next token, where the last call was a generation's.
-    pub logits: Option<Vec<f32>>,
-}
-
-impl Session {
-    pub fn new(loaded: Arc<Loaded>, rows: usize, threads: Threads, is_table: bool) -> Result<Self> {
-        let sessions = Sessions::new(&loaded.model, loaded.table.as_ref().filter(|_| is_table), rows)?;
-        Ok(Self::of(loaded, sessions, threads, is_table))
-    }
-
-    fn of(loaded: Arc<Loaded>, sessions: Sessions, threads: Threads, is_table: bool) -> Self {
-        Self { loaded, threads, is_table, remembered: Mutex::new(Remembered { sessions, logits: None }) }
-    }
-
-    /// A session that goes on from what was saved.
-    pub fn restored(loaded: Arc<Loaded>, bytes: &[u8], threads: Threads, is_table: bool) -> Result<Self> {
-        let table = loaded.table.as_ref().filter(|_| is_table);
-        let sessions = Sessions::from_bytes(bytes, &loaded.model, table, loaded.identity()?)?;
-        Ok(Self::of(loaded, sessions, threads, is_table))
-    }
-
-    /// What is remembered, where no other thread reads into it.
-    pub fn remembered(&self) -> Result<MutexGuard<'_, Remembered>> {
-        self.remembered.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => {
-                Failure::new(Mistake::Busy, "another thread is using the session; give each thread its own by fork()")
-            }
-            TryLockError::Poisoned(_) => Failure::new(Mistake::Internal, "a call on the session failed inside; make a new session"),
-        })
-    }
-
-    /// The same for a call that reads what the logits of a generation were not made of.
-    pub fn reading(&self) -> Result<MutexGuard<'_, Remembered>> {
-        let mut remembered = self.remembered()?;
-        remembered.logits = None;
-        Ok(remembered)
-    }
-
-    /// What stands at a step.
-    pub fn width(&self) -> Width {
-        match (&self.loaded.table, self.is_table) {
-            (Some(task), true) => Width::Table(task.columns().len()),
-            _ => Width::of(&self.loaded.model),
-        }
-    }
-}
 
 #[pymethods]
 impl Session {
@@ -196,7 +134,7 @@ impl Session {
     fn load(&self, saved: &Bound<'_, PyAny>) -> Result<()> {
         let bytes = saved_bytes(saved)?;
         let restored = Self::restored(self.loaded.clone(), &bytes, self.threads, self.is_table)?;
-        *self.reading()? = restored.remembered.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *self.reading()? = restored.into_remembered();
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use rayon::ThreadPool;
 use crate::arrays::filled;
 use crate::failure::{Result, computed};
 use crate::inputs::{self, Form, Sequences, Steps, Width};
-use crate::session::Session;
+use crate::remembered::Session;
 use crate::threads::within;
 
 /// Multiply-adds between two looks at whether the user wants to stop: some tens of milliseconds.

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyList, PyString};
 use crate::arrays::{self, filled};
 use crate::failure::{Failure, Mistake, Result, computed};
 use crate::inputs::{self, Form, Sequences, Steps};
-use crate::session::Session;
+use crate::remembered::Session;
 use crate::steps::{self, Wanted};
 use crate::threads::within;
 
