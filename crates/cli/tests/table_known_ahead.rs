@@ -117,6 +117,10 @@ fn what_makes_no_sense_is_a_sentence() {
     refused(&["--known-ahead", "offer", "--horizon", "5000"], &["known_ahead and horizon make 5000 inputs, expected at most 4096"]);
     refused(&["--known-ahead", "offer,offer"], &["known_ahead names the column 'offer' twice"]);
     refused(&["--known-ahead", "offr"], &["there is no column 'offr'; did you mean 'offer'?"]);
+    // A column of later steps is none of a table, unless it was said to be known ahead.
+    let train = ["train", "--task", "forecast", "--group", "shop", "--data", &data, "--out", &run, "--horizon", "4"];
+    let lead = ["--target", "sold+1", "--columns", "sold"];
+    Finished::of(minrnn(&train).args(lead)).refused(&["there is no column 'sold+1'", "did you mean 'sold'?"]);
     let plain = ["--task", "forecast", "--group", "shop", "--time", "day", "--target", "sold", "--set", "max_iterations=4"];
     Finished::of(minrnn(&["train", "--data", &data, "--out", &run]).args(plain).args(&SMALL[..6])).ok();
     Finished::of(&mut minrnn(&["predict", &run, "--data", &data, "--future", &to_come])).refused(&["reads no column that is known ahead"]);

@@ -29,6 +29,8 @@ pub struct Wanted {
     pub layout: Layout,
     /// Columns of a wide table that are no steps and no series.
     pub aside: Vec<String>,
+    /// Those of the columns of numbers that are other columns of later steps where a table lacks them, such as `price+1`.
+    pub leads: Vec<String>,
 }
 
 /// A column of numbers that may hold names, each of which is read as its number.

@@ -1,9 +1,9 @@
 //! Columns that are known ahead, such as prices, holidays and forecasts of the weather.
 //!
-//! Beside a column `price` there are `price+1`, `price+2`, …, wherever a table has none that are called so: its values so many steps later in the same
-//! sequence. Behind the last row of a sequence they are those of rows to come, where these are given, and else its last value.
+//! Beside a column `price` that is known ahead there are `price+1`, `price+2`, …, wherever a table has none that are called so: its values so many steps
+//! later in the same sequence. Behind the last row of a sequence they are those of rows to come, where these are given, and else its last value.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use minrnn_model::Category;
 
@@ -24,17 +24,18 @@ fn parse(name: &str) -> Option<(&str, usize)> {
     Some((column, ahead.parse().ok().filter(|_| is_plain)?))
 }
 
-/// `wanted` without the columns that are other columns of later steps, and these, each with its place, that of the other and the steps; none where
+/// `wanted` without those of its leads that the table lacks, and these, each with its place, that of the other and the steps; none where
 /// there are none.
 pub(super) fn split(wanted: &Wanted, header: &[String]) -> Option<(Wanted, Vec<Lead>)> {
     let Numbers::Named(names) = &wanted.numbers else { return None };
-    if !names.iter().any(|name| name.contains('+') && !header.contains(name)) {
+    if wanted.leads.is_empty() {
         return None;
     }
+    let may_lead: HashSet<&String> = wanted.leads.iter().collect();
     let places: HashMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
     let (mut own, mut leads) = (Vec::new(), Vec::new());
     for (at, name) in names.iter().enumerate() {
-        let lead = parse(name).filter(|_| !header.contains(name)).and_then(|(of, ahead)| Some(Lead { at, of: *places.get(of)?, ahead }));
+        let lead = parse(name).filter(|_| may_lead.contains(name) && !header.contains(name)).and_then(|(of, ahead)| Some(Lead { at, of: *places.get(of)?, ahead }));
         match lead {
             Some(lead) => leads.push(lead),
             None => own.push(name.clone()),
@@ -119,7 +120,8 @@ mod tests {
     use crate::data::table::Clock;
 
     fn wanted(names: &[&str]) -> Wanted {
-        Wanted { numbers: Numbers::Named(names.iter().map(ToString::to_string).collect()), ..Wanted::default() }
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        Wanted { numbers: Numbers::Named(names.clone()), leads: names, ..Wanted::default() }
     }
 
     #[test]
@@ -129,6 +131,10 @@ mod tests {
         assert_eq!(leads, [Lead { at: 2, of: 1, ahead: 1 }, Lead { at: 3, of: 1, ahead: 12 }]);
         assert_eq!(own.numbers, wanted(&["y", "p", "c+1", "q+1", "p+01", "c++", "p+x"]).numbers);
         assert!(split(&wanted(&["y", "c++", "c+1"]), &header).is_none());
+        // What is not known ahead is a column that the table lacks.
+        let leads = ["p+2".to_owned()].to_vec();
+        let (own, leads) = split(&Wanted { leads, ..wanted(&["y", "p", "p+1", "p+2"]) }, &header).unwrap();
+        assert_eq!((own.numbers, leads), (wanted(&["y", "p", "p+1"]).numbers, [Lead { at: 3, of: 1, ahead: 2 }].to_vec()));
         assert_eq!(names("p", 2).collect::<Vec<_>>(), ["p+1", "p+2"]);
     }
 

@@ -64,5 +64,10 @@ fn read_columns<'a>(task: &TableTask, path: &Path, columns: impl Iterator<Item =
     let wanted = Wanted::named(columns, task.group().into_iter().map(str::to_owned).collect());
     let categories = Names::known(task.columns(), task.categories());
     let division = Division::unseen(path, task.time(), task.layout(), task.missing());
-    read_table(path, &division.wanted(Wanted { aside, categories, ..wanted }))
+    // What was known ahead in training stands in no table.
+    let leads = match task {
+        TableTask::Forecast(_) => task.columns().to_vec(),
+        TableTask::Classify(_) | TableTask::Regress(_) => Vec::new(),
+    };
+    read_table(path, &division.wanted(Wanted { aside, categories, leads, ..wanted }))
 }

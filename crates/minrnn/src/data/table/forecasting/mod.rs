@@ -344,13 +344,17 @@ impl ForecastingConfig {
             return self;
         }
         let mut columns = self.read().to_vec();
-        let leads = self.known_ahead.iter().flat_map(|column| leads::names(column, self.horizon));
-        for name in self.known_ahead.iter().cloned().chain(leads) {
+        for name in self.known_ahead.iter().cloned().chain(self.leads()) {
             if !columns.contains(&name) {
                 columns.push(name);
             }
         }
         Self { columns, ..self }
+    }
+
+    /// The values at the next steps of the columns that are known ahead.
+    fn leads(&self) -> Vec<String> {
+        self.known_ahead.iter().flat_map(|column| leads::names(column, self.horizon)).collect()
     }
 
     fn read(&self) -> &[String] {
@@ -359,7 +363,8 @@ impl ForecastingConfig {
 
     fn wanted(&self) -> Wanted {
         let named = Wanted::named(self.read().iter().chain(&self.target), self.group.iter().cloned().collect());
-        self.division.wanted(Wanted { categories: categories::open(&self.columns, &self.target), ..named })
+        let categories = categories::open(&self.columns, &self.target);
+        self.division.wanted(Wanted { categories, leads: self.leads(), ..named })
     }
 }
 
