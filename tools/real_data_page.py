@@ -56,26 +56,31 @@ def verdict(low, high):
 
 
 def classification(sets):
-    methods = [OURS, "nn.GRU", "1-NN DTW", "MiniRocket"]
-    methods = [method for method in methods if all(method in one for one in sets.values())]
+    methods = [method for method in (OURS, "nn.GRU", "1-NN DTW", "MiniRocket") if any(method in one for one in sets.values())]
     share = lambda cells: 100 * np.mean([np.mean(cell["right"]) for cell in cells])
+    shown = lambda one, method: f"{share(one[method]):.1f}" if method in one else "–"
     lines = ["| set | n | " + " | ".join(methods) + " | seconds to train | ms a sequence |", "|---|---|" + "---|" * (len(methods) + 2)]
     for name, one in sets.items():
         ours = one[OURS]
         cost = f"{max(c['seconds'] for c in ours):.0f} | {latency(ours)}"
-        lines.append(f"| {name} | {len(ours[0]['right'])} | " + " | ".join(f"{share(one[method]):.1f}" for method in methods) + f" | {cost} |")
+        lines.append(f"| {name} | {len(ours[0]['right'])} | " + " | ".join(shown(one, method) for method in methods) + f" | {cost} |")
     kinds = {"measured": [name for name in sets if not name.startswith("gen-")], "made": [name for name in sets if name.startswith("gen-")], "all": [*sets]}
     for kind, names in kinds.items():
         if names:
-            means = " | ".join(f"**{np.mean([share(sets[name][method]) for name in names]):.1f}**" for method in methods)
-            lines.append(f"| **{kind}: {len(names)}** | | {means} | | |")
-    lines += ["", "| minrnn less | points on average | 95 % interval | |", "|---|---|---|---|"]
-    for kind, method in [(kind, method) for kind in kinds if kinds[kind] for method in methods[1:]]:
-        mean, low, high = difference([sets[name] for name in kinds[kind]], method)
-        lines.append(f"| {method}, {kind} sets | {mean:+.1f} | {low:+.1f} to {high:+.1f} | {verdict(low, high)} |")
+            # A mean of other sets than the mean beside it would mislead.
+            mean = lambda method: f"**{np.mean([share(sets[name][method]) for name in names]):.1f}**" if all(method in sets[name] for name in names) else "–"
+            lines.append(f"| **{kind}: {len(names)}** | | " + " | ".join(map(mean, methods)) + " | | |")
+    lines += ["", "| minrnn less | sets | points on average | 95 % interval | |", "|---|---|---|---|---|"]
+    for kind, method in [(kind, method) for kind in kinds for method in methods[1:]]:
+        with_it = [sets[name] for name in kinds[kind] if method in sets[name]]
+        if with_it:
+            mean, low, high = difference(with_it, method)
+            lines.append(f"| {method}, {kind} sets | {len(with_it)} | {mean:+.1f} | {low:+.1f} to {high:+.1f} | {verdict(low, high)} |")
     worse = []
     for name, one in sets.items():
         for method in methods[1:]:
+            if method not in one:
+                continue
             mean, low, high = difference([one], method)
             if high < 0:
                 worse.append(f"| {name} | {method} | {-mean:.1f} points |")
@@ -119,11 +124,9 @@ def main():
             if not path.exists():
                 continue
             kept, sets = cells(path)
-            # A set is shown once the methods that most sets have were tried on it.
-            every = {method for one in sets.values() for method in one}
-            usual = {method for method in every if 2 * sum(method in one for one in sets.values()) > len(sets)}
-            sets = {name: one for name, one in sets.items() if usual <= set(one)}
-            if usual == {OURS} or not sets:
+            # A set is shown once ours and another method were tried on it.
+            sets = {name: one for name, one in sets.items() if OURS in one and len(one) > 1}
+            if not sets:
                 continue
             seeds = sorted({len(one[OURS]) for one in sets.values()})
             title = "Classes: accuracy in per cent" if task == "classify" else "Forecasts"
