@@ -69,6 +69,22 @@ fn a_packed_model_scores_as_its_checkpoint_does_with_the_state_carried() {
 }
 
 #[test]
+fn a_packed_model_is_packed_smaller_and_nothing_is_made_of_what_is_gone() {
+    let scratch = Scratch::new();
+    let ((exact, _), (direct, _)) = (packed(&scratch, "f32"), packed(&scratch, "int4"));
+    let again = scratch.path("again.minrnn");
+    let pack =
+        |from: &Path, format: &str, to: &Path| Finished::of(&mut minrnn(&["pack", &shown(from), "--weights", format, "-o", &shown(to)]));
+    let told = pack(&exact, "int4", &again).ok().stdout;
+    assert!(told.contains("f32.minrnn") && told.contains("tensors as int4") && told.contains("next: minrnn generate"), "{told}");
+    assert!(fs::read(&again).unwrap() == fs::read(&direct).unwrap(), "f32 has lost nothing");
+    pack(&direct, "f32", &again).refused(&["int4.minrnn", "as int8", "give the run or checkpoint"]);
+    pack(&exact, "int8", &exact).refused(&["is what is read"]);
+    let damaged = scratch.write("damaged.minrnn", &fs::read(&exact).unwrap()[..2000]);
+    pack(Path::new(&damaged), "int4", &again).refused(&["damaged.minrnn", "cut short"]);
+}
+
+#[test]
 fn what_cannot_be_packed_or_scored_is_a_sentence() {
     let scratch = Scratch::new();
     let (file, _) = packed(&scratch, "int8");

@@ -26,9 +26,8 @@ const CASES: u64 = 3 * MixerKind::ALL.len() as u64 * 6;
 const MANY_CASES: u64 = 3000;
 
 /// Largest |error| of the logits by max(1, largest logit), between the runtime and the training model with the numbers that the stored
-/// weights stand for. Products with integers round their inputs to 16 bits; those with bf16 to bf16 where the processor multiplies these,
-/// and int4 keeps the embedding and the head as bf16. The delta rule divides keys by their lengths, which magnifies the rounding of short
-/// ones. At least twice the largest error of 3342 cases.
+/// weights stand for. Products with integers round their inputs to 16 bits; those with bf16 to bf16 where the processor multiplies these.
+/// The delta rule divides keys by their lengths, which magnifies the rounding of short ones. At least twice the largest error of 3342 cases.
 fn tolerance(format: WeightFormat, mixer: MixerKind) -> f32 {
     match format {
         WeightFormat::F32 => 2e-5,

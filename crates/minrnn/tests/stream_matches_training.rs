@@ -302,7 +302,7 @@ fn a_packed_policy_keeps_how_its_steps_become_numbers() {
     let format = |name: &str| read.tensors.iter().find(|entry| entry.name == name).unwrap().format;
     assert_eq!(
         ["observation.weight", "times.weight", "backbone.blocks.0.mixer.in_proj.weight"].map(format),
-        [WeightFormat::F32, WeightFormat::Bf16, WeightFormat::Int4]
+        [WeightFormat::F32, WeightFormat::Int8, WeightFormat::Int4]
     );
     assert!(write(&[]).unwrap_err().to_string().contains("without a section 'policy'"));
 }

@@ -90,7 +90,8 @@ pub struct PackedFile<'a> {
     pub config: ModelConfig,
     /// The tensors of the file, in its order.
     pub entries: Vec<TensorEntry>,
-    sections: BTreeMap<String, &'a [u8]>,
+    /// By their name, and whether a reader must know them.
+    sections: BTreeMap<String, (bool, &'a [u8])>,
     /// What has not been taken: for each name its place in `entries` and its bytes.
     tensors: BTreeMap<String, (usize, &'a [u8])>,
 }
@@ -145,7 +146,7 @@ impl<'a> PackedFile<'a> {
             if required && !Section::KNOWN.contains(&name.as_str()) {
                 return damaged(format!("needs its section '{name}', which this version does not know; use a newer minrnn"));
             }
-            if sections.insert(name.clone(), part).is_some() {
+            if sections.insert(name.clone(), (required, part)).is_some() {
                 return damaged(format!("lists section '{name}' twice; pack the model again"));
             }
         }
@@ -165,7 +166,12 @@ impl<'a> PackedFile<'a> {
 
     /// The bytes of a section, or `None`.
     pub fn section(&self, name: &str) -> Option<&'a [u8]> {
-        self.sections.get(name).copied()
+        self.sections.get(name).map(|&(_, bytes)| bytes)
+    }
+
+    /// All sections in the order of their names, also those that this version does not know.
+    pub fn sections(&self) -> impl Iterator<Item = Section<'_>> {
+        self.sections.iter().map(|(name, &(required, bytes))| Section { name, required, bytes })
     }
 
     /// Takes the tensor `name` out, which must have `shape`: its format and its bytes.
@@ -317,6 +323,7 @@ mod tests {
         let mut file = PackedFile::parse(&bytes).unwrap();
         assert_eq!(file.config, config());
         assert_eq!(file.section(Section::TOKENIZER), Some(&b"{}"[..]));
+        assert_eq!(file.sections().collect::<Vec<_>>(), [sections[1], sections[0]]);
         assert_eq!(file.entries.len(), 2);
         assert_eq!(file.take("a", &[2]).unwrap(), (WeightFormat::F32, &[7; 8][..]));
         assert!(file.expect_empty().unwrap_err().to_string().contains("'b'"));

@@ -84,7 +84,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// The model of a checkpoint: `weights` are taken out, and their matrices stored in `format` (embedding and head as bf16 at least).
+    /// The model of a checkpoint: `weights` are taken out, and their matrices stored in `format` (embedding and head as int8 at least).
     ///
     /// # Errors
     /// When the configuration is not valid, or the weights are not those of such a model.

@@ -48,7 +48,7 @@ impl PackedModel {
     /// Writes a model to `path`, whole or not at all, with what is needed to use it in `sections`: a [`Section::tokenizer`], a [`Section::table`],
     /// a [`Section::policy`] or a [`Section::surprise`]. Returns the tensors it stored, which are taken out of `weights`.
     ///
-    /// Matrices are stored in `format`; with [`WeightFormat::Int4`], embedding and head as bf16; those that meet measured numbers as f32.
+    /// Matrices are stored in `format`; with [`WeightFormat::Int4`], embedding and head as int8; those that meet measured numbers as f32.
     ///
     /// # Errors
     /// When the weights are not those of such a model, a section is one of another model, or the file cannot be written.
@@ -60,12 +60,41 @@ impl PackedModel {
         format: WeightFormat,
         sections: &[Section<'_>],
     ) -> Result<Vec<TensorEntry>> {
-        let mut recorder = crate::source::Recorder::new(weights, format);
+        let mut checkpoint = crate::source::Checkpoint { weights, format };
+        let mut recorder = crate::source::Recorder::new(&mut checkpoint);
         let model = Model::read(config, &mut recorder)?;
-        let tensors = recorder.finish()?;
+        let tensors = recorder.finish();
+        weights.expect_empty()?;
         table_of(&model, |name| sections.iter().find(|section| section.name == name).map(|section| section.bytes))?;
         minrnn_model::write_atomic(path, &PackedFile::encode(config, sections, &tensors))?;
         Ok(tensors.into_iter().map(|(entry, _)| entry).collect())
+    }
+
+    /// Writes the packed model at `from` to `path` again, whole or not at all, with all of its sections and its matrices rounded further, to
+    /// `format`. Those that are stored so already stay as they are, to the bit. Returns the tensors it stored.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); also when a matrix is stored with fewer bits than `format` has, or as other integers, or bf16 cannot hold it, and when
+    /// the file cannot be written.
+    #[cfg(feature = "std")]
+    pub fn repack(from: impl AsRef<std::path::Path>, path: impl AsRef<std::path::Path>, format: WeightFormat) -> Result<Vec<TensorEntry>> {
+        let from = from.as_ref();
+        let bytes = std::fs::read(from).map_err(|source| Error::io("read", from, source))?;
+        let repacked = || -> Result<_> {
+            // What cannot be used is not written anew.
+            Self::from_bytes(&bytes)?;
+            let mut tensors = Tensors { file: PackedFile::parse(&bytes)?, matrices: Copied };
+            let config = tensors.file.config.clone();
+            let mut rounded = crate::source::Rounded { file: &mut tensors, format };
+            let mut recorder = crate::source::Recorder::new(&mut rounded);
+            Model::read(&config, &mut recorder)?;
+            let stored = recorder.finish();
+            let sections: Vec<Section<'_>> = tensors.file.sections().collect();
+            Ok((PackedFile::encode(&config, &sections, &stored), stored))
+        };
+        let (encoded, stored) = repacked().map_err(|error| Error::malformed(from, format!("{error}")))?;
+        minrnn_model::write_atomic(path, &encoded)?;
+        Ok(stored.into_iter().map(|(entry, _)| entry).collect())
     }
 
     /// Reads the packed model at `path`.

@@ -7,7 +7,7 @@ use minrnn_kernels::weight_matrix::WeightMatrix;
 use crate::Result;
 use crate::linear::Linear;
 #[cfg(feature = "std")]
-use minrnn_model::Error;
+use minrnn_model::{Error, WeightFormat};
 
 /// Named tensors, taken one by one with the shape that the configuration implies.
 pub(crate) trait Source {
@@ -72,25 +72,43 @@ impl Source for Counted<'_> {
 #[cfg(feature = "std")]
 const LARGEST_BF16: u32 = 0x7f7f_7fff;
 
+/// The format of matrix `name` in a model stored in `format`: 4 bits are too few for the rows that tokens begin and end with, and 8 cost them
+/// nothing. What meets measured numbers stays f32, as products with other formats round these.
+#[cfg(feature = "std")]
+fn format_of(format: WeightFormat, name: &str) -> WeightFormat {
+    match (format, name) {
+        (_, "input.weight" | "to_go.weight" | "observation.weight" | "action.weight") => WeightFormat::F32,
+        (WeightFormat::Int4, "embedding.weight" | "positions.weight" | "times.weight" | "head.weight") => WeightFormat::Int8,
+        (format, _) => format,
+    }
+}
+
+/// Whether bf16, if that is `format`, would make one of `values` infinite.
+#[cfg(feature = "std")]
+fn is_too_large(format: WeightFormat, values: &[f32]) -> bool {
+    format == WeightFormat::Bf16 && values.iter().any(|value| value.abs().to_bits() > LARGEST_BF16)
+}
+
+/// The refusal of a matrix that would need the numbers which `format` was rounded from.
+#[cfg(feature = "std")]
+fn rounded<T>(name: &str, format: WeightFormat) -> Result<T> {
+    let problem = format!("stores tensor '{name}' as {format}, and the numbers it was rounded from are gone; give the run or checkpoint");
+    Err(Error::Packed(problem).into())
+}
+
+#[cfg(feature = "std")]
+fn values_of(matrix: &WeightMatrix) -> Vec<f32> {
+    let inputs = matrix.inputs();
+    let mut values = vec![0.0; matrix.outputs() * inputs];
+    (0..matrix.outputs()).for_each(|i| matrix.row(i, &mut values[i * inputs..][..inputs]));
+    values
+}
+
 /// Tensors of a checkpoint, stored in a format as they are read.
 #[cfg(feature = "std")]
 pub(crate) struct Checkpoint<'a> {
     pub(crate) weights: &'a mut minrnn_model::Weights,
-    pub(crate) format: minrnn_model::WeightFormat,
-}
-
-#[cfg(feature = "std")]
-impl Checkpoint<'_> {
-    /// The format of a matrix: 4 bits are too few for the rows that tokens begin and end with, and these are few. What meets measured numbers
-    /// stays f32, as products with other formats round these.
-    pub(crate) fn format_of(&self, name: &str) -> minrnn_model::WeightFormat {
-        use minrnn_model::WeightFormat::{Bf16, F32, Int4};
-        match (self.format, name) {
-            (_, "input.weight" | "to_go.weight" | "observation.weight" | "action.weight") => F32,
-            (Int4, "embedding.weight" | "positions.weight" | "times.weight" | "head.weight") => Bf16,
-            (format, _) => format,
-        }
-    }
+    pub(crate) format: WeightFormat,
 }
 
 #[cfg(feature = "std")]
@@ -105,8 +123,8 @@ impl Source for Checkpoint<'_> {
 
     fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix> {
         let values = self.weights.take(name, &[outputs, inputs])?;
-        let format = self.format_of(name);
-        if format == minrnn_model::WeightFormat::Bf16 && values.iter().any(|value| value.abs().to_bits() > LARGEST_BF16) {
+        let format = format_of(self.format, name);
+        if is_too_large(format, &values) {
             let problem = format!("tensor '{name}' has a number that bf16 cannot hold; store the weights as f32");
             return Err(Error::malformed(self.weights.path(), problem).into());
         }
@@ -114,46 +132,82 @@ impl Source for Checkpoint<'_> {
     }
 }
 
-/// Tensors of a checkpoint, stored in a format and remembered as they are asked for.
+/// Tensors of a packed file whose matrices are rounded further, to a format; those that have it already stay as they are.
+#[cfg(feature = "std")]
+pub(crate) struct Rounded<'a> {
+    pub(crate) file: &'a mut dyn Source,
+    pub(crate) format: WeightFormat,
+}
+
+#[cfg(feature = "std")]
+impl Source for Rounded<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.file.has(name)
+    }
+
+    fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+        self.file.vector(name, shape)
+    }
+
+    fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix> {
+        use WeightFormat::{Bf16, F32, Int4, Int8};
+        let matrix = self.file.matrix(name, outputs, inputs)?;
+        let wanted = format_of(self.format, name);
+        match (matrix.format(), wanted) {
+            (stored, wanted) if stored == wanted => Ok(matrix),
+            // Integers would be rounded from integers, on steps that do not meet.
+            (F32, _) | (Bf16, Int8 | Int4) => {
+                let values = values_of(&matrix);
+                if is_too_large(wanted, &values) {
+                    let problem = format!("has tensor '{name}' with a number that bf16 cannot hold; store the weights as f32");
+                    return Err(Error::Packed(problem).into());
+                }
+                Ok(WeightMatrix::new(wanted, outputs, inputs, &values))
+            }
+            (stored, _) => rounded(name, stored),
+        }
+    }
+}
+
+/// Tensors remembered as they are asked for, as a packed file has them.
 #[cfg(feature = "std")]
 pub(crate) struct Recorder<'a> {
-    checkpoint: Checkpoint<'a>,
+    source: &'a mut dyn Source,
     tensors: Vec<(minrnn_model::TensorEntry, Vec<u8>)>,
 }
 
 #[cfg(feature = "std")]
 impl<'a> Recorder<'a> {
-    pub(crate) fn new(weights: &'a mut minrnn_model::Weights, format: minrnn_model::WeightFormat) -> Self {
-        Self { checkpoint: Checkpoint { weights, format }, tensors: Vec::new() }
+    pub(crate) fn new(source: &'a mut dyn Source) -> Self {
+        Self { source, tensors: Vec::new() }
     }
 
-    fn add(&mut self, name: &str, shape: &[usize], format: minrnn_model::WeightFormat, bytes: Vec<u8>) {
+    fn add(&mut self, name: &str, shape: &[usize], format: WeightFormat, bytes: Vec<u8>) {
         let entry = minrnn_model::TensorEntry { name: name.to_owned(), shape: shape.to_vec(), format, bytes: bytes.len() };
         self.tensors.push((entry, bytes));
     }
 
-    /// What was asked for, once nothing is left.
-    pub(crate) fn finish(self) -> Result<Vec<(minrnn_model::TensorEntry, Vec<u8>)>> {
-        self.checkpoint.weights.expect_empty()?;
-        Ok(self.tensors)
+    /// What was asked for.
+    pub(crate) fn finish(self) -> Vec<(minrnn_model::TensorEntry, Vec<u8>)> {
+        self.tensors
     }
 }
 
 #[cfg(feature = "std")]
 impl Source for Recorder<'_> {
     fn has(&self, name: &str) -> bool {
-        self.checkpoint.has(name)
+        self.source.has(name)
     }
 
     fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
-        let values = self.checkpoint.vector(name, shape)?;
-        self.add(name, shape, minrnn_model::WeightFormat::F32, values.iter().flat_map(|value| value.to_le_bytes()).collect());
+        let values = self.source.vector(name, shape)?;
+        self.add(name, shape, WeightFormat::F32, values.iter().flat_map(|value| value.to_le_bytes()).collect());
         Ok(values)
     }
 
     fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix> {
-        let matrix = self.checkpoint.matrix(name, outputs, inputs)?;
-        self.add(name, &[outputs, inputs], self.checkpoint.format_of(name), matrix.to_bytes());
+        let matrix = self.source.matrix(name, outputs, inputs)?;
+        self.add(name, &[outputs, inputs], matrix.format(), matrix.to_bytes());
         Ok(matrix)
     }
 }
@@ -190,14 +244,10 @@ impl Source for Unpacker<'_> {
 
     fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix> {
         let matrix = self.file.matrix(name, outputs, inputs)?;
-        if matrix.format() != minrnn_model::WeightFormat::F32 {
-            let format = matrix.format();
-            let problem =
-                format!("stores tensor '{name}' as {format}, and the numbers it was rounded from are gone; give the run or checkpoint");
-            return Err(Error::Packed(problem).into());
+        if matrix.format() != WeightFormat::F32 {
+            return rounded(name, matrix.format());
         }
-        let mut data = vec![0.0; outputs * inputs];
-        data.chunks_exact_mut(inputs).enumerate().for_each(|(i, row)| matrix.row(i, row));
+        let data = values_of(&matrix);
         self.tensors.push((name.to_owned(), minrnn_model::Tensor { shape: vec![outputs, inputs], data }));
         Ok(matrix)
     }

@@ -4,7 +4,8 @@ mod common;
 
 use common::{Tensors, assert_close, configs, distance, small, stepped, tensors, tokens, weights};
 use minrnn_model::{
-    Classifier, FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind, Normalization, Section, TableTask, WeightFormat,
+    Classifier, FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind, Normalization, PackedFile, Section, TableTask,
+    WeightFormat,
 };
 use minrnn_stream::{AlignedBytes, Model, PackedModel};
 
@@ -75,16 +76,95 @@ fn formats_stay_near_f32() {
 }
 
 #[test]
-fn four_bits_are_kept_from_embedding_and_head() {
+fn embedding_and_head_have_eight_bits_where_others_have_four() {
     let config = ModelConfig { gru_form: GruForm::Torch, ..small(MixerKind::Gru) };
     let tensors = tensors(&config, 5);
     let read = PackedModel::from_bytes(&packed(&config, &tensors, WeightFormat::Int4, &[])).unwrap();
     let format = |name: &str| read.tensors.iter().find(|entry| entry.name == name).unwrap().format;
-    assert_eq!(format("embedding.weight"), WeightFormat::Bf16);
-    assert_eq!(format("head.weight"), WeightFormat::Bf16);
+    assert_eq!(format("embedding.weight"), WeightFormat::Int8);
+    assert_eq!(format("head.weight"), WeightFormat::Int8);
     assert_eq!(format("backbone.blocks.1.mixer.recurrent.weight"), WeightFormat::Int4);
     assert_eq!(format("backbone.blocks.1.mixer.recurrent.bias"), WeightFormat::F32);
     assert_eq!(read.tensors.len(), tensors.len());
+}
+
+#[test]
+fn a_packed_model_is_rounded_further_and_never_back() {
+    use WeightFormat::{Bf16, F32, Int4, Int8};
+    let config = ModelConfig { conv: true, ..small(MixerKind::MinGru) };
+    let tensors = tensors(&config, 5);
+    let sections = [Section::tokenizer(b"{}"), Section { name: "later", required: false, bytes: b"abc" }];
+    let directory = tempfile::tempdir().unwrap();
+    let (from, to) = (directory.path().join("from.minrnn"), directory.path().join("to.minrnn"));
+    for &stored in WeightFormat::ALL {
+        let bytes = packed(&config, &tensors, stored, &sections);
+        std::fs::write(&from, &bytes).unwrap();
+        for &wanted in WeightFormat::ALL {
+            let again = PackedModel::repack(&from, &to, wanted);
+            if stored == wanted || stored == F32 || (stored, wanted) == (Bf16, Int8) || (stored, wanted) == (Bf16, Int4) {
+                let entries = again.unwrap();
+                let read =
+                    PackedFile::parse(&std::fs::read(&to).unwrap()).map(|file| (file.entries.clone(), file.sections().count())).unwrap();
+                assert_eq!((read.0, read.1), (entries, 2), "{stored} to {wanted}");
+            } else {
+                let refused = again.unwrap_err().to_string();
+                assert!(refused.contains("from.minrnn") && refused.contains("tensor '") && refused.contains("give the run"), "{refused}");
+                assert!(!to.exists());
+            }
+            if stored == F32 {
+                // Nothing was lost before: the same tensors as from the checkpoint.
+                let expected = packed(&config, &tensors, wanted, &sections);
+                assert!(tensors_of(&std::fs::read(&to).unwrap()) == tensors_of(&expected), "{wanted}");
+            }
+            if stored == wanted {
+                assert!(tensors_of(&std::fs::read(&to).unwrap()) == tensors_of(&bytes), "{wanted}");
+            }
+            let _ = std::fs::remove_file(&to);
+        }
+    }
+    let cut = &std::fs::read(&from).unwrap()[..900];
+    std::fs::write(&from, cut).unwrap();
+    let refused = PackedModel::repack(&from, &to, Int4).unwrap_err().to_string();
+    assert!(refused.contains("from.minrnn") && refused.contains("cut short"), "{refused}");
+}
+
+/// Name, format and bytes of every tensor.
+fn tensors_of(bytes: &[u8]) -> Vec<(String, WeightFormat, Vec<u8>)> {
+    let mut file = PackedFile::parse(bytes).unwrap();
+    let entries = file.entries.clone();
+    let taken = |entry: minrnn_model::TensorEntry| {
+        let (format, bytes) = file.take(&entry.name, &entry.shape).unwrap();
+        (entry.name, format, bytes.to_vec())
+    };
+    entries.into_iter().map(taken).collect()
+}
+
+/// What int4 meant before 8 bits were found to be enough for them: embedding and head as bf16.
+#[test]
+fn files_whose_embedding_and_head_are_bf16_beside_int4_are_read() {
+    let config = small(MixerKind::MinGru);
+    let (tensors, tokens) = (tensors(&config, 5), tokens(&config, 30, 3));
+    let of = |format| packed(&config, &tensors, format, &[]);
+    let (sixteen, four) = (of(WeightFormat::Bf16), of(WeightFormat::Int4));
+    let [bf16, int4] = [&sixteen, &four].map(|bytes| PackedFile::parse(bytes).unwrap().entries);
+    let stored = |bytes: &[u8], i: usize| tensors_of(bytes).swap_remove(i).2;
+    let is_token = |name: &str| name == "embedding.weight" || name == "head.weight";
+    let mixed: Vec<_> = (0..int4.len())
+        .map(|i| if is_token(&int4[i].name) { (bf16[i].clone(), stored(&sixteen, i)) } else { (int4[i].clone(), stored(&four, i)) })
+        .collect();
+    let old = PackedFile::encode(&config, &[], &mixed);
+    let [old_logits, logits] = [&old, &four].map(|bytes| stepped(&PackedModel::from_bytes(bytes).unwrap().model, &tokens));
+    let apart = distance(&logits, &old_logits);
+    assert!(apart > 0.0 && apart < 2e-2, "{apart}");
+    let directory = tempfile::tempdir().unwrap();
+    let (from, to) = (directory.path().join("from.minrnn"), directory.path().join("to.minrnn"));
+    std::fs::write(&from, &old).unwrap();
+    PackedModel::repack(&from, &to, WeightFormat::Int4).unwrap();
+    let (again, expected) = (tensors_of(&std::fs::read(&to).unwrap()), tensors_of(&four));
+    for (again, expected) in again.iter().zip(&expected) {
+        assert_eq!((&again.0, again.1), (&expected.0, expected.1));
+        assert!(is_token(&again.0) || again.2 == expected.2, "{} is kept to the bit", again.0);
+    }
 }
 
 fn refusal(bytes: &[u8]) -> String {
