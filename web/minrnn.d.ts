@@ -20,10 +20,12 @@ export function load(bytes: BufferSource, options?: LoadOptions): Promise<Model>
 /** What stands at every step that a model reads. */
 export type Reads = { kind: "tokens"; vocab: number } | { kind: "values"; width: number };
 
-/** The table that a model was trained on. */
-export type Table =
-  | { task: "classify"; columns: string[]; classes: string[]; target: string[] }
-  | { task: "forecast"; columns: string[]; target: string[]; horizon: number; quantiles: number[] };
+/** The table that a model was trained on: its columns that are read and predicted, and the one that says which sequence a row belongs to. */
+export type Table = { columns: string[]; target: string[]; group: string | null; /** Whether a number may be NaN. */ mayMiss: boolean } & (
+  | { task: "classify"; classes: string[] }
+  | { task: "regress" }
+  | { task: "forecast"; horizon: number; quantiles: number[] }
+);
 
 /** Where nothing else is said: the model's own distribution, seed 0. */
 export interface Sampling {
@@ -82,7 +84,7 @@ export interface Session {
   forward(given: ArrayLike<number>): Float32Array;
   /**
    * Reads the next row of a table, in the table's units (NaN where a number is missing), for every row or those named, and gives the
-   * probability of each class, or the values of the next steps `[horizon, targets, quantiles]`.
+   * probability of each class, the number of the sequence, or the values of the next steps `[horizon, targets, quantiles]`.
    */
   row(values: ArrayLike<number>, rows?: ArrayLike<number>): Float64Array;
   /** Reads the prompt, then writes token after token, each already read when it is given. */

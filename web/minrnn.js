@@ -1,7 +1,7 @@
 // minrnn's inference runtime as an ES module: packed models in a browser, a worker or node. Types and documentation: minrnn.d.ts.
 
 const KINDS = ["", "text", "classify", "forecast", "policy", "tokens", "values", "regress"];
-const SIZES = ["vocab", "width", "outputs", "parameters", "columns", "classes", "targets", "horizon", "quantiles"];
+const SIZES = ["vocab", "width", "outputs", "parameters", "columns", "classes", "targets", "horizon", "quantiles", "predictions", "mayMiss", "stepsSeen", "groups"];
 const SETTINGS = ["temperature", "topK", "topP", "minP", "repetitionPenalty"];
 /** How many of the latest tokens the penalty of repetition looks at, as `minrnn generate` does. */
 const RECENT = 64;
@@ -18,15 +18,19 @@ export class MinrnnError extends Error {
 }
 
 let ours;
+/** What relative places are relative to: this file, or where a bundler has put it; the page in a script that is no module. */
+const HERE = import.meta.url ?? globalThis.document?.baseURI ?? globalThis.location?.href;
+/** Bundlers for browsers would look for a name that they can read. */
+const FILES = ["node:fs", "promises"].join("/");
 
 async function compile(source) {
   if (source instanceof WebAssembly.Module) return source;
-  if (source === undefined) return (ours ??= compile(new URL("./minrnn.wasm", import.meta.url)).catch((error) => ((ours = undefined), Promise.reject(error))));
+  if (source === undefined) return (ours ??= compile(import.meta.url ? new URL("./minrnn.wasm", import.meta.url) : "minrnn.wasm").catch((error) => ((ours = undefined), Promise.reject(error))));
   let bytes = source;
   if (typeof source === "string" || source instanceof URL) {
-    const url = new URL(source, import.meta.url);
+    const url = new URL(source, HERE);
     if (url.protocol === "file:") {
-      const files = await import(/* webpackIgnore: true */ /* @vite-ignore */ "node:fs/promises");
+      const files = await import(/* webpackIgnore: true */ /* @vite-ignore */ FILES);
       bytes = await files.readFile(url);
     } else bytes = await fetch(url);
   }
@@ -154,10 +158,14 @@ class Model {
     this.sessionBytes = runtime.call("minrnn_model_session_bytes", this.handle, 0) >>> 0;
     this.hasText = this.kind === "text";
     this.table = null;
-    if (this.kind === "classify") this.table = { task: this.kind, columns: names("columns"), classes: names("classes"), target: names("targets") };
+    if (["classify", "regress", "forecast"].includes(this.kind)) {
+      const [group = null] = names("groups");
+      this.table = { task: this.kind, columns: names("columns"), target: names("targets"), group, mayMiss: sizes.mayMiss === 1 };
+    }
+    if (this.kind === "classify") this.table.classes = names("classes");
     if (this.kind === "forecast") {
       const quantiles = Array.from({ length: sizes.quantiles }, (_, i) => runtime.call("minrnn_model_quantile", this.handle, i));
-      this.table = { task: this.kind, columns: names("columns"), target: names("targets"), horizon: sizes.horizon, quantiles };
+      Object.assign(this.table, { horizon: sizes.horizon, quantiles });
     }
   }
 

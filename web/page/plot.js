@@ -1,6 +1,9 @@
 // The picture of a stream: its last rows, and on the same axis of time the probability of each class or, ahead of it, what is forecast.
 
 const COLORS = 8;
+/** Where the axis of time begins, right of the numbers of the other one, and what is left free at the edges. */
+const LEFT = 42;
+const EDGE = 8;
 
 export class Plot {
   constructor(canvas) {
@@ -47,13 +50,13 @@ export class Plot {
     this.again = () => this.draw(what);
     const { paper, width, height } = this.begin();
     const { rows, span, shares, ahead } = what;
-    if (!rows.length || width < 10) return;
+    if (!rows.length || width < LEFT + EDGE) return;
     const steps = span + (ahead ? ahead.middle.length : 0);
-    const x = (step) => 8 + ((width - 16) * step) / Math.max(1, steps - 1);
+    const x = (step) => LEFT + ((width - LEFT - EDGE) * step) / Math.max(1, steps - 1);
     const first = span - rows.length;
-    const bottom = shares ? height * 0.56 : height - 8;
+    const bottom = shares ? height * 0.56 : height - EDGE;
     this.signal(paper, { rows, x, first, top: 10, bottom, width, ahead, span });
-    if (shares) this.areas(paper, { shares, x, first, top: bottom + 14, bottom: height - 8 });
+    if (shares) this.areas(paper, { shares, x, first, top: bottom + 14, bottom: height - EDGE });
   }
 
   signal(paper, { rows, x, first, top, bottom, width, ahead, span }) {
@@ -69,12 +72,13 @@ export class Plot {
     paper.strokeStyle = this.line;
     paper.fillStyle = this.soft;
     paper.lineWidth = 1;
+    [paper.textAlign, paper.textBaseline] = ["right", "middle"];
     for (const tick of ticks(low, high)) {
       paper.beginPath();
-      paper.moveTo(8, y(tick));
-      paper.lineTo(width - 8, y(tick));
+      paper.moveTo(LEFT, y(tick));
+      paper.lineTo(width - EDGE, y(tick));
       paper.stroke();
-      paper.fillText(String(tick), 10, y(tick) - 3);
+      paper.fillText(String(tick).replace("-", "−"), LEFT - 7, y(tick));
     }
     if (ahead) this.fan(paper, { ahead, x, y, span, last: rows.at(-1)[ahead.column], top, bottom });
     const columns = rows[0].length;
@@ -104,7 +108,7 @@ export class Plot {
     paper.beginPath();
     if (Number.isFinite(last)) paper.moveTo(x(span - 1), y(last));
     ahead.band.forEach(([low], step) => paper.lineTo(at(step), y(low)));
-    ahead.band.toReversed().forEach(([, high], step) => paper.lineTo(at(ahead.band.length - 1 - step), y(high)));
+    [...ahead.band].reverse().forEach(([, high], step) => paper.lineTo(at(ahead.band.length - 1 - step), y(high)));
     paper.fill();
     paper.globalAlpha = 1;
     paper.strokeStyle = this.color(0);

@@ -185,6 +185,7 @@ export class StreamCard {
     this.said = null;
     this.ahead = [];
     if (table?.task === "classify") names = table.classes.slice(0, 24);
+    if (table?.task === "regress") names = table.target;
     if (table?.task === "forecast") {
       const some = [1, Math.ceil(table.horizon / 4), Math.ceil(table.horizon / 2), table.horizon];
       this.ahead = [...new Set(some)].map((step) => step - 1);
@@ -201,6 +202,11 @@ export class StreamCard {
         });
         [label.textContent, shown.textContent] = [name, "–"];
         if (table?.task === "classify") {
+          // Its colour in the picture, also while it is unlikely.
+          const mark = document.createElement("span");
+          mark.className = "mark";
+          mark.style.background = `var(--c${i % 8})`;
+          label.prepend(mark);
           const track = line.appendChild(document.createElement("span"));
           track.className = "track";
           const fill = track.appendChild(document.createElement("span"));
@@ -211,6 +217,7 @@ export class StreamCard {
       }),
     );
     const captions = {
+      regress: `${this.columns.join(", ")}. Below: ${table?.target.join(", ")} of the sequence, as far as it is read.`,
       classify: `Above: ${this.columns.join(", ")}. Below: the probability of each class after every row.`,
       forecast: `${this.columns.join(", ")}, and to the right of the dashed line the next ${table?.horizon} steps${table?.quantiles?.length > 1 ? ` with the band from quantile ${table.quantiles[0]} to ${table.quantiles.at(-1)}` : ""}.`,
     };

@@ -21,7 +21,8 @@ function cells(line, separator) {
 }
 
 /**
- * The rows of a CSV text, of the columns of these names, in their order. A column `group` tells where a sequence begins.
+ * The rows of a CSV text, of the columns of these names, in their order. Where the text has the column `group`, the rows of a sequence follow
+ * each other, wherever they lie; `starts` has the first of each.
  * @returns {{ rows: number[][], starts: Set<number> }}
  */
 export function readTable(text, columns, group) {
@@ -33,18 +34,24 @@ export function readTable(text, columns, group) {
   const absent = columns.filter((_, at) => places[at] < 0);
   if (absent.length) throw new Error(`The table has no column ${absent.map((name) => `'${name}'`).join(", ")}, which the model reads; it has ${header.slice(0, 12).map((name) => `'${name}'`).join(", ")}.`);
   const groupAt = group ? header.indexOf(group) : -1;
-  const starts = new Set([0]);
-  let before;
-  const rows = lines.slice(1).map((line, row) => {
+  const sequences = new Map();
+  lines.slice(1).forEach((line, row) => {
     const found = cells(line, separator);
-    if (groupAt >= 0 && row > 0 && found[groupAt] !== before) starts.add(row);
-    before = found[groupAt];
-    return places.map((place, at) => {
+    const numbers = places.map((place, at) => {
       const cell = found[place] ?? "";
       const value = MISSING.has(cell.toLowerCase()) ? NaN : Number(cell);
       if (Number.isNaN(value) && !MISSING.has(cell.toLowerCase())) throw new Error(`Line ${row + 2} of the table has '${cell.slice(0, 40)}' in the column '${columns[at]}'; expected a number.`);
       return value;
     });
+    const sequence = groupAt < 0 ? "" : (found[groupAt] ?? "");
+    if (!sequences.has(sequence)) sequences.set(sequence, []);
+    sequences.get(sequence).push(numbers);
   });
-  return { rows, starts };
+  const starts = new Set();
+  let length = 0;
+  for (const sequence of sequences.values()) {
+    starts.add(length);
+    length += sequence.length;
+  }
+  return { rows: [...sequences.values()].flat(), starts };
 }

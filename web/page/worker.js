@@ -26,7 +26,7 @@ const calls = {
     if (place === "text") {
       if (!model.hasText) {
         model.free();
-        throw new Error("the model reads tokens, but has no vocabulary of characters or bytes that this page could read text by");
+        throw new Error("the model reads tokens, but has no vocabulary of characters or bytes, and this page has none of pieces (BPE); train one with `--set tokenizer=char` or `byte`, or run this one with the command");
       }
       calls.stop();
       text?.model.free();

@@ -1,33 +1,15 @@
 // The page in a headless Chromium: what a person does with it, at the width of a desk and of a phone, in light and dark.
-//   CHROMIUM=/usr/bin/chromium node browser.mjs DIST MODELS REFERENCE PICTURES
+//   node browser.mjs TOOLS DIST MODELS REFERENCE PICTURES ROUND     ROUND: states that C has saved, to go on from (handed.py)
 import assert from "node:assert/strict";
-import { readFile, mkdir } from "node:fs/promises";
-import { createServer } from "node:http";
-import { extname, join, resolve } from "node:path";
+import { readFile, mkdir, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { chromium } from "playwright-core";
+import { browse, serve } from "./browser-host.mjs";
 
-const [dist, models, referencePath, pictures] = process.argv.slice(2).map((path) => resolve(path));
+const [tools, dist, models, referencePath, pictures, round] = process.argv.slice(2).map((path) => resolve(path));
 const reference = JSON.parse(await readFile(referencePath, "utf8"));
 await mkdir(pictures, { recursive: true });
-
-const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm", ".csv": "text/csv" };
-const server = createServer(async (request, response) => {
-  const path = new URL(request.url, "http://localhost").pathname;
-  try {
-    const content = await readFile(join(dist, path === "/" ? "index.html" : path));
-    response.writeHead(200, { "content-type": TYPES[extname(path) || ".html"] ?? "application/octet-stream" }).end(content);
-  } catch {
-    response.writeHead(404).end();
-  }
-}).listen(0, "127.0.0.1");
-await new Promise((ready) => server.once("listening", ready));
-const home = `http://127.0.0.1:${server.address().port}/`;
-
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-});
+const [{ server, home }, browser] = await Promise.all([serve(dist), browse(tools)]);
 
 /** Opens the page; whatever it complains about, or asks of another place, fails the test. */
 async function opened(options) {
@@ -173,6 +155,84 @@ const tests = {
     await page.getByRole("button", { name: "Continue" }).click();
     await until(page, () => /Ω/.test(document.getElementById("notice").textContent));
     console.log(`    ${await notice.textContent()}`);
+    assert.deepEqual(wrong, []);
+    await context.close();
+  },
+
+  async "a model of pieces is refused, and a table of sequences read one after the other"() {
+    const { page, wrong, context } = await opened(DESK);
+    const notice = page.getByRole("alert");
+    const written = await page.textContent("#text-model");
+    await dropped(page, [["pieces.minrnn"]]);
+    await until(page, () => /^pieces\.minrnn: .*BPE/.test(document.getElementById("notice").textContent));
+    console.log(`    ${await notice.textContent()}`);
+    assert.equal(await page.textContent("#text-model"), written, "what was open stays open");
+    await page.getByLabel("Rows a second").selectOption("4");
+    await dropped(page, [["life.minrnn"], ["machines.csv"]]);
+    // Two rows of each machine, in turns: after an even number of rows the second of one machine was the last.
+    const expected = reference.lives.map((life) => Number(life.toPrecision(4)));
+    await until(page, (expected) => {
+      const [rows, shown] = [document.getElementById("rows"), document.querySelector("#bars .value")];
+      return Number(rows.textContent) > 2 && expected.some((life) => Math.abs(Number(shown.textContent.replace(",", "")) / life - 1) < 1e-3);
+    }, expected);
+    assert.equal(await page.textContent("#bars .name"), "life");
+    assert.match(await page.textContent("#caption"), /heat, noise.*life/s);
+    assert.deepEqual(wrong, []);
+    await context.close();
+  },
+
+  async "all of it is reached and worked by keys"() {
+    const { page, wrong, context } = await opened(DESK);
+    const reached = [];
+    for (let i = 0; i < 40; i++) {
+      await page.keyboard.press("Tab");
+      const { name, ring } = await page.evaluate(() => {
+        const one = document.activeElement;
+        return { name: one.id || one.dataset.example || one.textContent, ring: getComputedStyle(one).outlineStyle };
+      });
+      if (name === reached[0] || (await page.evaluate(() => document.activeElement === document.body))) break;
+      assert.equal(ring, "solid", `${name} shows that it has the focus`);
+      reached.push(name);
+    }
+    const stops = ["open", "prompt", "go", "anew", "slowly", "temperature", "top-k", "top-p", "seed", "page", "sensors", "temperature", "play", "restart", "rate"];
+    assert.deepEqual(reached.filter((name) => stops.includes(name)), stops.filter((name) => name !== "anew"), "in the order they are read; there is nothing to start over yet");
+    const focus = (selector) => page.locator(selector).focus();
+    await focus("#play");
+    await page.keyboard.press("Space");
+    assert.equal(await page.textContent("#play"), "Play");
+    await page.keyboard.press("Enter");
+    assert.equal(await page.textContent("#play"), "Pause");
+    await focus("#movements button:has-text('shaking')");
+    await page.keyboard.press("Enter");
+    await until(page, () => document.querySelector(".likeliest .name")?.textContent === "shaking");
+    await focus("#temperature");
+    await page.keyboard.press("Home");
+    assert.equal(await page.textContent("#temperature-value"), "off");
+    await page.keyboard.press("ArrowRight");
+    assert.equal(await page.textContent("#temperature-value"), "0.05");
+    await focus("#slowly");
+    await page.keyboard.press("Space");
+    assert.equal(await page.isChecked("#slowly"), false);
+    assert.deepEqual(wrong, []);
+    await context.close();
+  },
+
+  async "a state that the trainer began and C carried on goes on here"() {
+    const { page, wrong, context } = await opened(DESK);
+    for (const [name, { browser: leg }] of Object.entries(JSON.parse(await readFile(join(round, "legs.json"), "utf8")))) {
+      const [packed, state] = await Promise.all([`${name}.minrnn`, `${name}.c`].map(async (file) => (await readFile(join(round, file))).toString("base64")));
+      const { logits, saved } = await page.evaluate(async ({ packed, state, tokens }) => {
+        const { load } = await import("./minrnn.js");
+        const bytes = (base64) => Uint8Array.from(atob(base64), (sign) => sign.charCodeAt(0));
+        const session = (await load(bytes(packed))).restore(bytes(state));
+        const logits = tokens.map((token) => Array.from(session.step(token)));
+        return { logits, saved: btoa(String.fromCharCode(...session.save())) };
+      }, { packed, state, tokens: leg.tokens });
+      const apart = Math.max(...leg.logits.flatMap((row, i) => row.map((number, j) => Math.abs(logits[i][j] - number) / Math.max(1, Math.abs(number)))));
+      console.log(`    ${name} in Chromium: at most ${apart.toExponential(1)} apart`);
+      assert.ok(apart <= 1e-5, `${name}: ${apart}`);
+      await writeFile(join(round, `${name}.browser`), Buffer.from(saved, "base64"));
+    }
     assert.deepEqual(wrong, []);
     await context.close();
   },

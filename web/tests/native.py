@@ -1,6 +1,7 @@
 """What the C library gives on this machine, for comparison with the WebAssembly module; and whether it goes on from that one's state.
 
-    MINRNN_SIMD=plain python3 native.py LIBRARY MODELS write REFERENCE     tokens, outputs and saved states, as JSON
+    MINRNN_SIMD=plain python3 native.py LIBRARY MODELS write REFERENCE     tokens, outputs and saved states, as JSON;
+                                                                           MODELS: those of models/ and of the example `models`
     MINRNN_SIMD=plain python3 native.py LIBRARY MODELS check HANDED        go on from states of the module, compare with its outputs
 """
 
@@ -113,6 +114,14 @@ def write(library, models, path):
             found["forecastState"] = library.saved(session)
         found["forecasts"].append(library.read_row(session, row, outputs))
     found["half"] = half
+
+    # Two machines, two rows of each: heat and noise.
+    regressor = library.model(models / "life.minrnn")
+    found["machines"] = [[[20, 0.5], [14, 0.75]], [[31.5, 0.25], [22, 0.5]]]
+    found["lives"] = []
+    for rows in found["machines"]:
+        session = library.session(regressor)
+        found["lives"].append([library.read_row(session, row, 1)[0] for row in rows][-1])
     path.write_text(json.dumps(found))
 
 

@@ -90,6 +90,69 @@ test("steps, a prompt at once, and outputs after every step agree", async () => 
   assert.ok(all.bytes >= model.sessionBytes);
 });
 
+test("a regressor answers in the units of its table, as the C library does", async () => {
+  const model = await load(await file("life.minrnn"));
+  assert.deepEqual(model.table, { task: "regress", columns: ["heat", "noise"], target: ["life"], group: "machine", mayMiss: false });
+  reference.machines.forEach((rows, machine) => {
+    const session = model.session();
+    const lives = rows.map((row) => session.row(row)[0]);
+    near([lives.at(-1)], [reference.lives[machine]], `life of machine ${machine}`);
+  });
+});
+
+test("rows of a table come sequence by sequence, as the model's group says", async () => {
+  const { readTable } = await import(pathToFileURL(`${dist}/table.js`));
+  const machines = await readFile(`${models}/machines.csv`, "utf8");
+  const { rows, starts } = readTable(machines, ["heat", "noise"], "machine");
+  assert.deepEqual(rows, reference.machines.flat());
+  assert.deepEqual([...starts], [0, 2]);
+  assert.deepEqual([...readTable(machines, ["noise"], null).starts], [0]);
+  assert.throws(() => readTable("heat\n1\nwarm\n", ["heat"], null), /Line 3 .*'warm'.*expected a number/);
+  assert.throws(() => readTable("heat\n", ["heat"], null), /no rows/);
+});
+
+test("a model of pieces is opened, and its text refused with a sentence", async () => {
+  const model = await load(await file("pieces.minrnn"));
+  assert.deepEqual([model.kind, model.hasText, model.reads], ["tokens", false, { kind: "tokens", vocab: 257 }]);
+  for (const refused of [() => model.encode("ab"), () => Array.from(model.session().generate("ab", { limit: 1 })), () => model.decoder()]) {
+    assert.throws(refused, (error) => error instanceof MinrnnError && /pieces \(BPE\)/.test(error.message));
+  }
+  assert.equal(model.session().step(256).length, 257);
+});
+
+/** The checksum at the end of a packed file. */
+function crc32c(bytes) {
+  let crc = ~0;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0x82f63b78 : 0);
+  }
+  return ~crc >>> 0;
+}
+
+test("a file that lies under a checksum that fits is a sentence or a model, and stops nothing", async () => {
+  const good = await file("sensors.minrnn");
+  const header = new DataView(good.buffer, good.byteOffset).getUint32(12, true);
+  let [seed, opened] = [1, 0];
+  const random = (below) => (seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) % below;
+  for (let i = 0; i < 400; i++) {
+    const bytes = Uint8Array.from(good);
+    // Mostly its header, where sizes are.
+    const at = i % 4 ? 24 + random(header) : random(bytes.length - 4);
+    bytes[at] = i % 2 ? 48 + random(10) : random(256);
+    new DataView(bytes.buffer).setUint32(bytes.length - 4, crc32c(bytes.subarray(0, -4)), true);
+    try {
+      const model = await load(bytes);
+      model.table ? model.session().row(model.table.columns.map(() => 0.5)) : model.session();
+      model.free();
+      opened += 1;
+    } catch (error) {
+      assert.ok(error instanceof MinrnnError && error.status !== 11, `byte ${at}: ${error.stack}`);
+    }
+  }
+  assert.ok(opened > 20 && opened < 380, `${opened} of 400 were opened`);
+});
+
 test("what cannot be done is a sentence", async () => {
   const good = await file("sensors.minrnn");
   const damaged = Uint8Array.from(good);

@@ -1,6 +1,6 @@
-"""Steps of the text model in node beside those of the C library, in turns, by the processor time they take.
+"""Steps of the text model in node and in headless Chromium beside those of the C library on one thread, in turns, by the processor time they take.
 
-    python3 web/tests/speed.py LIBRARY MODEL DIST [LEVEL …]     levels of MINRNN_SIMD, by default plain and avx2
+    python3 web/tests/speed.py LIBRARY MODEL DIST TOOLS [LEVEL …]     TOOLS has playwright-core; levels of MINRNN_SIMD, by default plain and avx2
 """
 
 import ctypes
@@ -12,24 +12,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-WARM_UP, STEPS, ROUNDS = 1500, 1500, 5
-
-NODE = """
-import { readFileSync } from "node:fs";
-import { pathToFileURL } from "node:url";
-const [module, model, warmUp, steps] = process.argv.slice(1);
-const { load } = await import(pathToFileURL(module));
-const session = (await load(readFileSync(model))).session();
-const run = (n) => { for (let i = 0; i < n; i++) session.step(i % 60); };
-run(Number(warmUp));
-// What compiles the module in the background has time to end.
-await new Promise((ready) => setTimeout(ready, 500));
-const before = process.cpuUsage();
-run(Number(steps));
-const { user, system } = process.cpuUsage(before);
-console.log((user + system) / Number(steps));
-"""
-
+WARM_UP, STEPS, ROUNDS = 2000, 3000, 5
 
 def native(library, model):
     from native import Library
@@ -50,19 +33,22 @@ def native(library, model):
     print((time.process_time() - before) * 1e6 / STEPS)
 
 
-def main(library, model, dist, *levels):
+def main(library, model, dist, tools, *levels):
     levels = levels or ("plain", "avx2")
-    node = ["node", "--input-type=module", "-e", NODE, str(Path(dist, "minrnn.js").resolve()), model, str(WARM_UP), str(STEPS)]
+    module = ["node", str(HERE / "speed.mjs")]
+    given = [dist, model, str(WARM_UP), str(STEPS)]
+    hosts = {"node": [*module, "node", *given], "chromium": [*module, "chromium", *given, tools]}
     own = [sys.executable, __file__, "native", library, model]
-    times = {"node": []} | {level: [] for level in levels}
+    times = {name: [] for name in (*hosts, *levels)}
     for _ in range(ROUNDS):
         for name, found in times.items():
-            command, environment = (node, os.environ) if name == "node" else (own, os.environ | {"MINRNN_SIMD": name})
+            command, environment = (hosts[name], os.environ) if name in hosts else (own, os.environ | {"MINRNN_SIMD": name})
             found.append(float(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout))
-    module = statistics.median(times["node"])
+    middle = {name: statistics.median(found) for name, found in times.items()}
     for name, found in times.items():
-        middle = statistics.median(found)
-        print(f"{name:8} {middle:7.1f} µs a token ({min(found):.1f} to {max(found):.1f}), {1e6 / middle:7.0f} tokens/s; module / this: {middle / module:.2f}")
+        shares = ", ".join(f"{host} {middle[name] / middle[host]:.2f}" for host in hosts)
+        line = f"{name:8} {middle[name]:7.1f} µs a token ({min(found):.1f} to {max(found):.1f}), {1e6 / middle[name]:7.0f} tokens/s"
+        print(line if name in hosts else f"{line}; of its speed: {shares}")
 
 
 if __name__ == "__main__":

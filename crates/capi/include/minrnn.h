@@ -99,7 +99,8 @@ enum {
     MINRNN_SIZE_QUANTILES = 8,    /* quantiles of each value of a forecast; 0: its mean alone */
     MINRNN_SIZE_PREDICTIONS = 9,  /* numbers that minrnn_table_step() gives for a row */
     MINRNN_SIZE_MAY_MISS = 10,    /* 1 where numbers of a row may be missing, which is NaN */
-    MINRNN_SIZE_STEPS_SEEN = 11   /* steps after which a session has stopped growing; 0: it never grows */
+    MINRNN_SIZE_STEPS_SEEN = 11,  /* steps after which a session has stopped growing; 0: it never grows */
+    MINRNN_SIZE_GROUPS = 12       /* 1 where a column says which sequence a row belongs to; also its name */
 };
 
 /* Sizes of a session, for minrnn_session_size(). */

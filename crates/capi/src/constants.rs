@@ -24,6 +24,7 @@ pub(crate) const SIZE_QUANTILES: i32 = 8;
 pub(crate) const SIZE_PREDICTIONS: i32 = 9;
 pub(crate) const SIZE_MAY_MISS: i32 = 10;
 pub(crate) const SIZE_STEPS_SEEN: i32 = 11;
+pub(crate) const SIZE_GROUPS: i32 = 12;
 
 // Sizes of a session.
 

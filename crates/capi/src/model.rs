@@ -23,7 +23,7 @@ pub(crate) struct Loaded {
     /// The file; its memory is that of the matrices.
     bytes: AlignedBytes,
     identity: OnceLock<String>,
-    names: [Vec<CString>; 3],
+    names: [Vec<CString>; 4],
 }
 
 impl Named for Arc<Loaded> {
@@ -49,7 +49,9 @@ impl Loaded {
             return Err(Failure::new(Status::Model, sentence));
         }
         let names = table.as_ref().map_or_else(Default::default, |table| {
-            [table.columns(), table.classes(), table.targets()].map(|names| names.iter().map(|name| in_c(name)).collect())
+            let [columns, classes, targets] =
+                [table.columns(), table.classes(), table.targets()].map(|names| names.iter().map(|name| in_c(name)).collect());
+            [columns, classes, targets, table.group().map(in_c).into_iter().collect()]
         });
         Ok(Self { model, table, tokenizer, refused_tokenizer, bytes, identity: OnceLock::new(), names })
     }
@@ -90,9 +92,9 @@ impl Loaded {
         usize::try_from(self.model.session_bytes(steps)).unwrap_or(usize::MAX).saturating_add(history)
     }
 
-    /// The names of columns, classes or targets.
+    /// The names of columns, classes or targets, or that of the column of sequences.
     fn names(&self, what: i32) -> Option<&[CString]> {
-        let at = [SIZE_COLUMNS, SIZE_CLASSES, SIZE_TARGETS].iter().position(|&names| names == what)?;
+        let at = [SIZE_COLUMNS, SIZE_CLASSES, SIZE_TARGETS, SIZE_GROUPS].iter().position(|&names| names == what)?;
         Some(&self.names[at])
     }
 
@@ -109,7 +111,7 @@ impl Loaded {
             },
             SIZE_OUTPUTS => self.model.outputs(),
             SIZE_PARAMETERS => self.model.parameters(),
-            SIZE_COLUMNS | SIZE_CLASSES | SIZE_TARGETS => self.names(what)?.len(),
+            SIZE_COLUMNS | SIZE_CLASSES | SIZE_TARGETS | SIZE_GROUPS => self.names(what)?.len(),
             SIZE_HORIZON => forecaster.map_or(0, |forecaster| forecaster.horizon),
             SIZE_QUANTILES => forecaster.map_or(0, |forecaster| forecaster.quantiles.len()),
             SIZE_PREDICTIONS => self.table.as_ref().map_or(0, |_| self.model.outputs()),
@@ -209,7 +211,7 @@ pub extern "C" fn minrnn_model_session_bytes(model: *const ModelHandle, steps: u
     valued(0, || Ok(MODELS.shared(model.addr())?.session_bytes(steps)))
 }
 
-/// The name of a column, a class or a target; null where it is refused. It stays as long as the model.
+/// The name of a column, a class, a target or the column of sequences; null where it is refused. It stays as long as the model.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_model_name(model: *const ModelHandle, what: i32, index: usize) -> *const c_char {
     valued(std::ptr::null(), || {

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{
-    ALPHABET, classifier, forecaster, forked, ok, prefill, restore, saved, session, step_tokens, step_values, table_step, text_model,
-    value_model,
+    ALPHABET, classifier, forecaster, forked, ok, pieces_model, prefill, regressor, restore, saved, session, step_tokens, step_values,
+    table_step, text_model, value_model,
 };
 use minrnn_capi::*;
 use minrnn_model::MixerKind;
@@ -194,6 +194,44 @@ fn numbers_give_the_bits_of_the_runtime() {
 }
 
 #[test]
+fn pieces_are_read_and_written() {
+    let packed = pieces_model(2);
+    let (model, tokenizer) = (packed.in_c(), minrnn_model::Tokenizer::from_json(&packed.in_rust().tokenizer.unwrap()).unwrap());
+    assert_eq!(minrnn_model_kind(model), 1);
+    let (mut tokens, mut n) = ([0u32; 32], 0);
+    for text in ["abba cab", "日ab", ""] {
+        let mut expected = Vec::new();
+        tokenizer.encode_bytes_into(text.as_bytes(), 0, &mut expected).unwrap();
+        // SAFETY: buffers and their lengths.
+        ok(unsafe { minrnn_encode(model, text.as_ptr().cast(), text.len(), tokens.as_mut_ptr(), tokens.len(), &mut n) });
+        assert_eq!(tokens[..n], expected);
+        let (mut bytes, mut len) = ([0u8; 32], 0);
+        // SAFETY: the same.
+        ok(unsafe { minrnn_decode(model, tokens.as_ptr(), n, bytes.as_mut_ptr().cast(), bytes.len(), &mut len) });
+        assert_eq!(&bytes[..len], text.as_bytes());
+    }
+    assert_eq!(tokenizer.vocab_size(), minrnn_model_size(model, 0));
+    ok(minrnn_model_free(model));
+}
+
+#[test]
+fn a_regressor_answers_as_the_runtime_does() {
+    let packed = regressor(3);
+    let (rust, model) = (packed.in_rust(), packed.in_c());
+    assert_eq!((minrnn_model_kind(model), minrnn_model_size(model, 9)), (7, 1));
+    let task = rust.table.unwrap();
+    let mut sessions = TableSessions::new(&rust.model, &task, 1).unwrap();
+    let (here, mut found) = (session(model, 1), [0.0]);
+    for row in [[20.0, 0.5], [31.5, 0.25], [-4.0, 0.75]] {
+        ok(table_step(here, &[], &row, &mut found));
+        assert_eq!(found, sessions.step(&rust.model, &task, &[0], &row).unwrap());
+        assert!(found[0] > 0.0 && found[0] < 2000.0, "in the units of the table: {}", found[0]);
+    }
+    ok(minrnn_session_free(here));
+    ok(minrnn_model_free(model));
+}
+
+#[test]
 fn a_sampler_chooses_what_the_runtime_chooses() {
     let mut rust = minrnn_stream::Sampler::new(minrnn_stream::Sampling {
         temperature: 0.7,
@@ -228,21 +266,22 @@ fn a_model_tells_what_it_is() {
         // SAFETY: the library's own text.
         (!name.is_null()).then(|| unsafe { std::ffi::CStr::from_ptr(name) }.to_str().unwrap().to_owned())
     };
-    let sizes = |model| (0..12).map(|what| minrnn_model_size(model, what)).collect::<Vec<_>>();
+    let sizes = |model| (0..13).map(|what| minrnn_model_size(model, what)).collect::<Vec<_>>();
     let (text, classes, values, numbers) = (text_model(MixerKind::MinGru, 1), classifier(1), forecaster(1), value_model(1));
     let models = [&text, &classes, &values, &numbers].map(|packed| packed.in_c());
     assert_eq!(models.map(|model| minrnn_model_kind(model)), [1, 2, 3, 6]);
     let [text_model, classes, values, numbers] = models;
     let v = ALPHABET.chars().count();
     let parameters = |packed: &common::Packed| packed.in_rust().model.parameters();
-    assert_eq!(sizes(text_model), [v, 0, v, parameters(&text), 0, 0, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(sizes(classes)[4..], [2, 3, 1, 0, 0, 3, 0, 0]);
-    assert_eq!(sizes(values)[4..], [1, 0, 1, 4, 3, 12, 1, 0]);
+    assert_eq!(sizes(text_model), [v, 0, v, parameters(&text), 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(sizes(classes)[4..], [2, 3, 1, 0, 0, 3, 0, 0, 1]);
+    assert_eq!(sizes(values)[4..], [1, 0, 1, 4, 3, 12, 1, 0, 0]);
     assert_eq!(sizes(numbers)[..3], [0, 3, 2]);
     assert_eq!(
         (name(classes, 4, 1), name(classes, 5, 2), name(classes, 6, 0)),
         (Some("noise".into()), Some("broken".into()), Some("state".into()))
     );
+    assert_eq!((name(classes, 12, 0).as_deref(), name(values, 12, 0)), (Some("machine"), None));
     assert_eq!((name(classes, 4, 2), name(classes, 3, 0), name(text_model, 4, 0)), (None, None, None));
     assert_eq!((minrnn_model_quantile(values, 2), minrnn_model_quantile(values, 3).is_nan()), (0.9, true));
     let here = session(text_model, 3);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use minrnn_capi::*;
 use minrnn_model::{
-    Classifier, Forecaster, Missing, MixerKind, ModelConfig, Normalization, Scaling, Section, TableTask, Tokenizer, Transform,
+    Classifier, Forecaster, Missing, MixerKind, ModelConfig, Normalization, Regressor, Scaling, Section, TableTask, Tokenizer, Transform,
     WeightFormat, Weights, write_safetensors,
 };
 use minrnn_stream::PackedModel;
@@ -78,6 +78,19 @@ pub fn byte_model(seed: u64) -> Packed {
     Packed::new(&text_config(256), &[Section::tokenizer(Tokenizer::Byte.to_json().unwrap().as_bytes())], seed)
 }
 
+/// Byte-level BPE with the one piece "ab", as Hugging Face's `tokenizer.json` has it.
+pub fn pieces_model(seed: u64) -> Packed {
+    let visible = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
+    let mut hidden = '\u{100}'..;
+    let mut sign = |byte: u8| if visible(byte) { char::from(byte) } else { hidden.next().unwrap() };
+    let mut vocab: serde_json::Map<String, serde_json::Value> = (0..=255).map(|byte| (sign(byte).to_string(), byte.into())).collect();
+    vocab.insert("ab".into(), 256.into());
+    let bytes = serde_json::json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true });
+    let model = serde_json::json!({ "type": "BPE", "vocab": vocab, "merges": ["a b"] });
+    let tokenizer = serde_json::json!({ "version": "1.0", "pre_tokenizer": bytes, "decoder": bytes, "model": model });
+    Packed::new(&text_config(257), &[Section::tokenizer(tokenizer.to_string().as_bytes())], seed)
+}
+
 fn text_config(vocab_size: usize) -> ModelConfig {
     ModelConfig { vocab_size, d_model: 16, n_layers: 2, n_heads: 2, d_state: 4, max_seq_len: 12, conv: true, ..Default::default() }
 }
@@ -105,6 +118,22 @@ pub fn classifier(seed: u64) -> Packed {
         categories: Vec::new(),
     });
     Packed::new(&values_config(2, 3), &[Section::table(&serde_json_bytes(&task))], seed)
+}
+
+/// One number for the sequence of a machine, of two columns.
+pub fn regressor(seed: u64) -> Packed {
+    let task = TableTask::Regress(Regressor {
+        columns: vec!["heat".into(), "noise".into()],
+        group: "machine".into(),
+        target: "life".into(),
+        time: None,
+        normalization: Normalization { mean: vec![20.0, 0.5], deviation: vec![5.0, 0.2] },
+        target_normalization: Normalization { mean: vec![1000.0], deviation: vec![300.0] },
+        missing: Missing::Error,
+        layout: Default::default(),
+        categories: Vec::new(),
+    });
+    Packed::new(&values_config(2, 1), &[Section::table(&serde_json_bytes(&task))], seed)
 }
 
 /// Two quantiles and the median of the next four values, relative to the level of the series; numbers may be missing.

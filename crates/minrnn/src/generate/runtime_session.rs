@@ -31,6 +31,12 @@ impl<'m> RuntimeSession<'m> {
         Ok(Self { model, state: model.init_state(batch_size)?, workspace: Workspace::new() })
     }
 
+    /// Goes on from a state of `model`, such as one of [`SavedSessions`](minrnn_stream::SavedSessions). One of another model is refused by the
+    /// first step.
+    pub fn of(model: &'m Model, state: State) -> Self {
+        Self { model, state, workspace: Workspace::new() }
+    }
+
     /// The state carried.
     pub fn state(&self) -> &State {
         &self.state
