@@ -149,6 +149,8 @@ const tests = {
     await page.setInputFiles("#file", { name: "other.csv", mimeType: "text/csv", buffer: Buffer.from("day,rain\n1,2\n") });
     await until(page, () => /no column 'temperature'/.test(document.getElementById("notice").textContent));
     console.log(`    ${await notice.textContent()}`);
+    await page.setInputFiles("#file", ["temperature.csv", "temperature.minrnn"].map((name) => join(models, name)));
+    await until(page, () => /temperature\.csv feeds temperature\.minrnn/.test(document.getElementById("notice").textContent));
     await page.setInputFiles("#file", join(models, "shakespeare.minrnn"));
     await until(page, () => /shakespeare\.minrnn is open/.test(document.getElementById("notice").textContent));
     await page.getByLabel("Begin with").fill("Ωmega");
