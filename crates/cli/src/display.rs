@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use minrnn::checkpoint::parameter_count;
-use minrnn::data::table::{Baseline, Confusion, Measure, Verdict};
+use minrnn::data::table::Confusion;
 use minrnn::report::REPORT_FILE;
 use minrnn::train::{Data, Ending, Evaluation, Event, FINAL_BATCHES, FinalReport, Trainer, Update, duration};
 
@@ -163,7 +163,7 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         writeln!(out, "the training was short: scored on {n_batches} batches, not on {FINAL_BATCHES}; minrnn eval {run} takes them all")?;
     }
     for measure in &report.compared {
-        writeln!(out, "test {}", measure_line(measure))?;
+        writeln!(out, "test {}", measure.told())?;
     }
     if let Some(confusion) = &report.confusion {
         write!(out, "{}", confusion_table(confusion))?;
@@ -197,24 +197,6 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         writeln!(out, "expected {} ± {} ({}): {verdict} with {found:.4}", expect.value, expect.tolerance, expect.source)?;
     }
     out.flush()
-}
-
-/// A measure with its interval, beside that of a baseline, and which of them is better if that can be said.
-pub fn measure_line(measure: &Measure) -> String {
-    let Measure { name, found, baseline, .. } = measure;
-    let shown = |x: f64| measure.shown(x);
-    let interval = measure.interval_shown().map_or_else(String::new, |interval| interval + ", ");
-    let n = measure.n_shown();
-    let mut line = format!("{name} {} ({interval}{n})", shown(*found));
-    if let Some(Baseline { name, found, verdict }) = baseline {
-        let verdict = match verdict {
-            Verdict::Better => "the model is better",
-            Verdict::Worse => "the model is worse",
-            Verdict::Undecided => "too few cases to tell which is better",
-        };
-        line += &format!("\n  beside {name}: {}; {verdict}", shown(*found));
-    }
-    line
 }
 
 /// Classes beyond which a table of them fits no terminal.

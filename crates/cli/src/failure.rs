@@ -1,11 +1,11 @@
 //! From errors to sentences on stderr and exit codes.
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 use minrnn::Error;
 
 use crate::display::say;
+use crate::exit::ExitCode;
 use crate::hint;
 
 /// The run or the check failed.

@@ -3,9 +3,6 @@
 use clap::builder::PossibleValuesParser;
 use minrnn::interchange::Format;
 
-/// What the configuration of an imported model says of the file it came from.
-pub const IMPORTED: &str = "imported";
-
 /// The format of a step as a graph, which is written and not read.
 pub const ONNX: &str = "onnx";
 

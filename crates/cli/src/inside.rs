@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use minrnn::deployed::{Deployed, InsideFiles, InsideInputs, write_inside};
+use minrnn::output::expect_harmless;
 use minrnn_model::ModelConfig;
 
 use crate::display::say;
-use crate::output::expect_harmless;
 
 #[derive(clap::Args)]
 pub struct InsideArgs {

@@ -1,4 +1,4 @@
-//! Ctrl-C and termination ask for a stop; another one ends the process at once. A limit on the size of files ends nothing.
+//! Ctrl-C and termination ask for a stop; another one ends the process at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,15 +43,6 @@ pub fn unless_stopped<T: Send + 'static>(stop: &AtomicBool, read: impl FnOnce() 
                 Ok(_) => return None,
             },
         }
-    }
-}
-
-/// Lets a write beyond the limit on file sizes (`ulimit -f`) fail with a reason, as other writes do, instead of ending the process.
-pub fn outlive_file_limits() {
-    // SAFETY: ignoring a signal installs no handler, and no thread is running yet.
-    #[cfg(unix)]
-    unsafe {
-        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }
 }
 

@@ -1,13 +1,7 @@
-//! What the commands write: text on stdout, and files that must not be written over what is read.
+//! What the commands print.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
-
-use minrnn::train::EXPERIMENT_FILE;
-use minrnn_model::{CheckpointConfig, WEIGHTS_FILE};
-
-use crate::failure::WrongInput;
 
 /// Prints `text`. A reader that has gone away, as `head` does, has read enough: nothing more is printed and nothing fails.
 ///
@@ -17,112 +11,5 @@ pub fn print(text: impl Display) -> anyhow::Result<()> {
     match write!(std::io::stdout(), "{text}").and_then(|()| std::io::stdout().flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(anyhow::Error::new(error).context("could not print")),
         _ => Ok(()),
-    }
-}
-
-/// Refuses `output`, a file to be written whole, where something would be lost by it: where it is one of `inputs`, or no file.
-///
-/// # Errors
-/// When it is the same file as an input, by whatever name; a folder, a pipe or a device; or lies where [`expect_outside_runs`] refuses it.
-pub fn expect_harmless<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> Result<(), WrongInput> {
-    let shown = output.display();
-    if let Ok(found) = output.metadata() {
-        if found.is_dir() {
-            return Err(WrongInput(format!("'{shown}' is a directory; give a file to write")));
-        }
-        if !found.is_file() {
-            return Err(WrongInput(format!("'{shown}' is a pipe or a device, which a file would take the place of; give a file to write")));
-        }
-        if let Some(input) = inputs.into_iter().find(|input| is_same_file(output, input)) {
-            return Err(WrongInput(format!("'{shown}' is what is read, '{}'; give another file to write", input.display())));
-        }
-    }
-    expect_outside_runs(output)
-}
-
-/// Refuses `output`, a file or a folder to be made, within a run or a checkpoint: what lies there belongs to the run, which may take it away.
-///
-/// # Errors
-/// When it lies there, at any depth.
-pub fn expect_outside_runs(output: &Path) -> Result<(), WrongInput> {
-    // A checkpoint mostly lies in a run, which says more.
-    for folder in folders_around(output).iter().rev() {
-        let is_run = folder.join(EXPERIMENT_FILE).is_file() && folder.join("checkpoints").is_dir();
-        // Other libraries' models have files of the same names.
-        let is_checkpoint = || folder.join(WEIGHTS_FILE).is_file() && CheckpointConfig::read(folder).is_ok();
-        if !is_run && !is_checkpoint() {
-            continue;
-        }
-        let what = if is_run { "the run" } else { "the checkpoint" };
-        let (shown, folder) = (output.display(), folder.display());
-        return Err(WrongInput(format!("'{shown}' lies in {what} '{folder}', whose files are its own; choose another place")));
-    }
-    Ok(())
-}
-
-/// The folder of `output` and those around it, from it on, as far as they are there.
-fn folders_around(output: &Path) -> Vec<PathBuf> {
-    let Ok(output) = std::path::absolute(output) else { return Vec::new() };
-    let there = output.ancestors().skip(1).find_map(|folder| folder.canonicalize().ok());
-    there.iter().flat_map(|folder| folder.ancestors()).map(Path::to_owned).collect()
-}
-
-/// Whether both names lead to one file, through links of either kind.
-#[cfg(unix)]
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
-    identity(one).is_some_and(|one| identity(other) == Some(one))
-}
-
-/// Whether both names lead to one file, through symbolic links.
-#[cfg(not(unix))]
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn an_output_is_refused_where_it_is_an_input_by_any_name() {
-        let folder = tempfile::tempdir().unwrap();
-        let [table, other, new] = ["table", "other", "new"].map(|name| folder.path().join(name));
-        fs::write(&table, "").unwrap();
-        fs::write(&other, "").unwrap();
-        let refused = |output: &Path| expect_harmless(output, [other.as_path(), &table]).map_err(|refused| refused.0);
-        assert!(refused(&table).unwrap_err().contains("is what is read"));
-        assert!(refused(&folder.path().join("../").join(folder.path().file_name().unwrap()).join("table")).is_err());
-        assert_eq!(refused(&new), Ok(()));
-        assert!(refused(folder.path()).unwrap_err().contains("is a directory"));
-        assert!(expect_harmless(&other, [table.as_path()]).is_ok(), "an older file may be replaced");
-        #[cfg(unix)]
-        {
-            let [hard, symbolic] = ["hard", "symbolic"].map(|name| folder.path().join(name));
-            fs::hard_link(&table, &hard).unwrap();
-            std::os::unix::fs::symlink(&table, &symbolic).unwrap();
-            assert!(refused(&hard).is_err() && refused(&symbolic).is_err());
-            assert!(refused(Path::new("/dev/null")).unwrap_err().contains("a pipe or a device"));
-        }
-    }
-
-    #[test]
-    fn nothing_is_written_into_a_run() {
-        let folder = tempfile::tempdir().unwrap();
-        let run = folder.path().join("run");
-        fs::create_dir_all(run.join("checkpoints/iter-5")).unwrap();
-        fs::write(run.join(EXPERIMENT_FILE), "").unwrap();
-        for inside in ["model.minrnn", "checkpoints/iter-5/config.json", "a/b/c"] {
-            let refused = expect_outside_runs(&run.join(inside)).unwrap_err().0;
-            assert!(refused.contains("lies in the run"), "{refused}");
-        }
-        assert!(expect_outside_runs(&run).is_ok() && expect_outside_runs(&folder.path().join("model.minrnn")).is_ok());
-        // A model of another library, in whose folder one works.
-        fs::write(folder.path().join(WEIGHTS_FILE), "").unwrap();
-        fs::write(folder.path().join("config.json"), r#"{"model_type": "mamba"}"#).unwrap();
-        assert!(expect_outside_runs(&folder.path().join("imported")).is_ok());
     }
 }

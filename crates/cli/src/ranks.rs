@@ -1,9 +1,8 @@
 //! The processes that mpiexec started for one command: they work together, or are refused.
 
-use std::process::ExitCode;
-
 use minrnn::train::Group;
 
+use crate::exit::ExitCode;
 use crate::failure::{self, WrongInput};
 
 /// What starters of processes tell each of them: how many there are.

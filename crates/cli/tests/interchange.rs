@@ -76,7 +76,7 @@ fn what_does_not_fit_is_a_sentence_and_leaves_nothing() {
     let import = |args: &[&str]| told(&[&["import"], args, &["-o", &out]].concat());
     import(&[&file, "--format", "min-rnns"]).refused(&["layers.0.1.norm.weight", "is missing"]);
     import(&[&file, "--format", "torch-gru"]).refused(&["--into RUN"]);
-    import(&[&file, "--format", "min-gru-pytorch", "--into", &out]).refused(&["leave --into out"]);
+    import(&[&file, "--format", "min-gru-pytorch", "--into", &out]).refused(&["goes into no other"]);
     import(&[&file, "--format", "min-gru-pytorch", "--set", "d_model=16"]).refused(&["the file says d_model = 8"]);
     import(&[&file, "--format", "min-gru-pytorch", "--set", "widht=16"]).refused(&["unknown key 'widht'"]);
     import(&[&shown(&scratch.path("none")), "--format", "min-gru-pytorch"]).refused(&["none"]);

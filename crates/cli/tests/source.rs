@@ -197,7 +197,7 @@ impl Sources {
         let read = |path: PathBuf| {
             let inside = path.strip_prefix(&folder).unwrap().with_extension("");
             let mut module: Module = inside.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
-            if ["mod", "lib", "main"].contains(&module.last().unwrap().as_str()) {
+            if ["mod", "lib"].contains(&module.last().unwrap().as_str()) {
                 module.pop();
             }
             (module, File::new(&tokens(&fs::read_to_string(path).unwrap())))

@@ -116,12 +116,12 @@ fn text_and_experiment_must_fit_each_other() {
         Finished::of(minrnn(&["train", "--out", &out]).args(args)).refused(parts);
         assert!(!scratch.path("run").exists());
     };
-    refused(&["selective-copying", "--data", &text], &["--data does not fit this experiment"]);
+    refused(&["selective-copying", "--data", &text], &["do not fit this experiment", "--data"]);
     refused(&["text"], &["'text' needs a text", "--data FILE"]);
     let task = scratch.task("task", &["copy_length=12", "copy_tokens=2", "max_iterations=1"]);
     task.run().ok();
     let before = snapshot(&task.out);
-    with_data(&task, &scratch.path("text.txt")).resume().refused(&["--data does not fit this experiment"]);
+    with_data(&task, &scratch.path("text.txt")).resume().refused(&["do not fit this experiment", "--data"]);
     assert_untouched(&task.out, &before);
 }
 

@@ -48,6 +48,9 @@ pub enum Error {
     /// A setting differs from the one that a run began with.
     #[error("{0}")]
     MustStay(String),
+    /// Data are given to an experiment that reads none.
+    #[error("data do not fit this experiment, which makes its own data; leave them out")]
+    DataNotRead,
     /// A run directory, or a file of it, cannot be used as was asked.
     #[error("'{}': {problem}", path.display())]
     Run {
@@ -117,6 +120,8 @@ pub enum Needed {
     Target,
     /// The column that names sequences, `data.group`.
     Group,
+    /// The model that recurrent layers of another library go into.
+    Into,
     /// A table of the rows that follow those that are there.
     RowsToCome,
     /// The key of a model's configuration, which the file of weights does not tell.
@@ -130,6 +135,9 @@ pub enum RunProblem {
     /// Asked to go on with a run that is not there.
     #[error("there is no run directory to resume")]
     Missing,
+    /// Asked to go on with a run that has done nothing yet, without its experiment.
+    #[error("there is no run to resume in it: its start was ended before it began; start it again with the command it was started with")]
+    NotBegun,
     /// Asked to go on with what is no run.
     #[error("expected a run to resume, found other files such as '{0}'")]
     NotARun(String),

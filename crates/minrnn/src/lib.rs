@@ -7,7 +7,7 @@
 //! | train a model from a configuration | [`train::Trainer`], [`train::Experiment`] |
 //! | use a trained model | [`checkpoint::load_model`] |
 //! | put a cell into a network of my own | [`nn::MinGru::new`], [`nn::Mixer`] |
-//! | weights of another library, or for it | [`interchange::import`], [`interchange::export`] |
+//! | weights of another library, or for it | [`interchange::import`], [`interchange::export`]; whole models: [`transfer`] |
 //! | write a cell of my own | [`nn::Mixer`], [`model::SequenceModel::with_mixers`] |
 //! | the recurrence alone, differentiable | [`ops::min_gru`], [`ops::linear_scan`] |
 //! | batches of text or tasks | [`data`] |
@@ -54,6 +54,7 @@ pub mod model;
 mod new_directory;
 pub mod nn;
 pub mod ops;
+pub mod output;
 mod parameters;
 pub mod plot;
 mod policy;
@@ -62,8 +63,10 @@ pub mod report;
 pub mod rollout;
 mod segments;
 pub mod statistics;
+pub mod subject;
 mod suggestion;
 pub mod train;
+pub mod transfer;
 pub mod verify;
 
 /// The framework that models are written in, at the version that this library fits.

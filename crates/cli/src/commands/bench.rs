@@ -4,7 +4,7 @@
 
 mod report;
 
-use std::process::{Command, ExitCode, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, anyhow};
 use burn::tensor::Device;
@@ -14,7 +14,9 @@ use minrnn_bench::{Bench, Build, Case, Line, Place, Plan, SCAN, default_scans, m
 use minrnn_model::{MixerKind, WeightFormat};
 
 use crate::device::DeviceArg;
+use crate::exit::ExitCode;
 use crate::failure::{WRONG_INPUT, WrongInput};
+use crate::starter;
 use report::Report;
 
 /// This program.
@@ -176,8 +178,7 @@ fn in_own_process(bench: &str, case: &[String], run: &RunArgs, report: &mut Repo
 
 /// Runs this program for one case, given as flags of `bench`; the lines it found.
 pub fn lines_of_own_process(bench: &str, flags: &[String]) -> anyhow::Result<Vec<Line>> {
-    let program = std::env::current_exe().context("cannot find this program, which every case starts anew")?;
-    let mut command = Command::new(program);
+    let mut command = starter::command()?;
     command.args(["bench", bench]).args(flags).arg("--json").stderr(Stdio::inherit());
     let done = command.output().context("cannot start a process for one case")?;
     if !done.status.success() {

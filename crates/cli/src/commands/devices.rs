@@ -1,9 +1,8 @@
 //! `minrnn devices`: where this program can compute on this machine.
 
-use std::process::ExitCode;
-
 use minrnn::device::{self, DeviceKind};
 
+use crate::exit::ExitCode;
 use crate::output::print;
 
 #[derive(clap::Args)]

@@ -1,10 +1,9 @@
 //! `minrnn experiments`: what `minrnn train` and `minrnn reproduce` can be asked for by name.
 
-use std::process::ExitCode;
-
 use minrnn::train::{Expect, Experiment, Metric, experiments};
 
 use super::reproduce;
+use crate::exit::ExitCode;
 use crate::output::print;
 
 #[derive(clap::Args)]

@@ -1,21 +1,18 @@
 //! `minrnn export`: a trained model in the form of another library.
 
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::path::PathBuf;
 
 use minrnn::Error;
 use minrnn::deployed::Deployed;
-use minrnn::interchange::{Form, Format, export, export_folder};
-use minrnn::train::find_checkpoint;
-use minrnn_model::{CONFIG_FILE, ModelConfig, Weights, read_checkpoint, write_atomic, write_safetensors};
+use minrnn::interchange::Format;
+use minrnn::output::expect_harmless;
+use minrnn::transfer::{Exported, Source, export_model};
+use minrnn_model::write_atomic;
 use minrnn_onnx::{Attached, OPSET, step_graph};
-use minrnn_stream::PackedModel;
-use serde::Deserialize;
-use serde_json::{Map, Value};
 
-use crate::failure::WrongInput;
-use crate::formats::{IMPORTED, ONNX, exported_format};
-use crate::output::{expect_harmless, expect_outside_runs, print};
+use crate::exit::ExitCode;
+use crate::formats::{ONNX, exported_format};
+use crate::output::print;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -29,49 +26,20 @@ pub struct Args {
     output: PathBuf,
 }
 
-/// A trained model and where it was found.
-struct Source {
-    path: PathBuf,
-    config: ModelConfig,
-    weights: Weights,
-    sections: Map<String, Value>,
-}
-
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.format == ONNX {
         return graph(&args);
     }
     let format: Format = args.format.parse()?;
-    if format.has_folder() && args.output.extension().is_none_or(|end| end != "safetensors") {
-        return folder(&args, format);
-    }
-    expect_harmless(&args.output, [args.run.as_path()])?;
-    let Source { path, config, mut weights, sections } = Source::read(&args.run)?;
-    let tensors = export(format, &mut weights, &config, form(&sections, format, &path)?)?;
-    let count = tensors.len();
-    let tensors = tensors.into_iter().map(|(name, tensor)| (name, tensor.shape, tensor.data.into()));
-    // The entry that libraries on PyTorch look for.
-    write_safetensors(&args.output, tensors, Some(("format", "pt"))).map_err(Error::from)?;
-    print(format_args!("{}: {count} tensors of format {format} from {}\n", args.output.display(), path.display()))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// All that a library opens.
-fn folder(args: &Args, format: Format) -> anyhow::Result<ExitCode> {
     let shown = args.output.display();
-    if args.output.exists() {
-        return Err(WrongInput(format!("'{shown}' is there already; name a directory to make with -o")).into());
-    }
-    expect_outside_runs(&args.output)?;
-    let Source { path, config, mut weights, sections } = Source::read(&args.run)?;
-    let form = form(&sections, format, &path)?;
-    let tokenizer = Deployed::load(&args.run)?.tokenizer;
-    let count = export_folder(&args.output, format, &mut weights, &config, form, tokenizer.as_ref())?;
-    let vocabulary = if tokenizer.is_some() { "with its vocabulary" } else { "without a vocabulary, as it has none" };
-    print(format_args!(
-        "{shown}: {count} tensors of format {format} from {}, {vocabulary}; README.md in it says how to open it\n",
-        path.display()
-    ))?;
+    let Exported { path, tensors, vocabulary } = export_model(&args.run, format, &args.output)?;
+    let told = format!("{shown}: {tensors} tensors of format {format} from {}", path.display());
+    let vocabulary = match vocabulary {
+        None => "",
+        Some(true) => ", with its vocabulary; README.md in it says how to open it",
+        Some(false) => ", without a vocabulary, as it has none; README.md in it says how to open it",
+    };
+    print(format_args!("{told}{vocabulary}\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -93,27 +61,4 @@ fn graph(args: &Args) -> anyhow::Result<ExitCode> {
         path.display()
     ))?;
     Ok(ExitCode::SUCCESS)
-}
-
-impl Source {
-    fn read(run: &Path) -> anyhow::Result<Self> {
-        if run.is_file() {
-            let (config, weights) = PackedModel::unpack(run).map_err(Error::from)?;
-            return Ok(Self { path: run.to_owned(), config, weights, sections: Map::new() });
-        }
-        let path = find_checkpoint(run)?;
-        let (config, weights) = read_checkpoint(&path).map_err(Error::from)?;
-        Ok(Self { path, config: config.model, weights, sections: config.sections })
-    }
-}
-
-/// The form of the file of `format` that the model in `checkpoint` was imported from; the default one when it was not.
-fn form(sections: &Map<String, Value>, format: Format, checkpoint: &Path) -> Result<Form, Error> {
-    let imported = sections.get(IMPORTED).filter(|imported| imported["format"] == format.name());
-    match imported.map(|imported| &imported["form"]).filter(|form| !form.is_null()) {
-        None => Ok(Form::default()),
-        Some(form) => Form::deserialize(form).map_err(|error| {
-            Error::malformed(checkpoint.join(CONFIG_FILE), format!("the form of the imported file cannot be read: {error}"))
-        }),
-    }
 }

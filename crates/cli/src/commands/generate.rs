@@ -3,7 +3,6 @@
 use std::io::{ErrorKind, IsTerminal};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -13,14 +12,15 @@ use minrnn::data::Tokenizer;
 use minrnn::deployed::Deployed;
 use minrnn::generate::{ModelIdentity, RuntimeSession, Session, TextGenerator, TokenSession};
 use minrnn::memory::{Sizes, inference};
+use minrnn::output::expect_harmless;
 use minrnn_model::read_text;
 use minrnn_stream::{Model, Sampling};
 
 use crate::device::DeviceArg;
 use crate::display::say;
+use crate::exit::ExitCode;
 use crate::failure::WrongInput;
 use crate::memory::MemoryArg;
-use crate::output;
 use crate::printer::Printer;
 use crate::threads::Threads;
 
@@ -228,7 +228,7 @@ fn check(args: &Args) -> anyhow::Result<()> {
     if let Some(path) = &args.save_session {
         // The session that is gone on with may be replaced by where it ends.
         let inputs = args.prompt_file.iter().chain([&args.run]).map(PathBuf::as_path);
-        output::expect_harmless(path, inputs)?;
+        expect_harmless(path, inputs)?;
     }
     let directory = args.save_session.as_deref().and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
     if let Some(missing) = directory.filter(|parent| !parent.is_dir()) {

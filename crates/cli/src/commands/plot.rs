@@ -1,14 +1,15 @@
 //! `minrnn plot`: the evaluations of several runs in one picture.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
+use minrnn::output::expect_harmless;
 use minrnn::plot::{Legend, Panel, Series, draw_lines};
 use minrnn::train::{METRICS_FILE, Record, read_metrics};
 
 use crate::display::say;
+use crate::exit::ExitCode;
 use crate::failure::WrongInput;
-use crate::output::{expect_harmless, print};
+use crate::output::print;
 
 /// More lines would share colours.
 const MOST_RUNS: usize = 10;

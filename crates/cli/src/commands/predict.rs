@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use minrnn::checkpoint::{LoadedModel, load_model, load_table_task};
@@ -15,6 +14,7 @@ use minrnn_model::{ModelConfig, write_atomic};
 use crate::csv::quoted;
 use crate::device::DeviceArg;
 use crate::display::say;
+use crate::exit::ExitCode;
 use crate::failure::{FAILED, WrongInput};
 use crate::inside::InsideArgs;
 use crate::memory::MemoryArg;
@@ -52,7 +52,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     if let Some(out) = &args.out {
-        output::expect_harmless(out, [input::path(&args.data).as_path()].into_iter().chain(args.future.as_deref()))?;
+        minrnn::output::expect_harmless(out, [input::path(&args.data).as_path()].into_iter().chain(args.future.as_deref()))?;
     }
     let model = Predictor::load(args)?;
     let Some(task) = model.task() else {

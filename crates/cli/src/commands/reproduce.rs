@@ -6,19 +6,20 @@ mod terminal;
 
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
+use minrnn::output::expect_outside_runs;
 use minrnn::train::{duration, readable};
 use minrnn_bench::machine;
 use minrnn_reproduce::{Cell, Folder, Options, Reproduction, Scale, Target, all, find, markdown, names, plan, write_index};
 
 use crate::device::DeviceArg;
 use crate::display::say;
+use crate::exit::ExitCode;
 use crate::failure::{FAILED, WrongInput};
 use crate::memory::MemoryArg;
-use crate::output::{expect_outside_runs, print};
+use crate::output::print;
 use crate::{interrupt, threads};
 pub use list::list;
 use terminal::Terminal;

@@ -1,19 +1,20 @@
 //! `minrnn rollout`: a policy acts in the built-in environment, or whoever episodes are recorded of.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use minrnn::data::offline_rl::{Behavior, Environment, LeftPadding, PointMass, Trajectories};
 use minrnn::deployed::{Deployed, DeployedPolicy};
+use minrnn::output::expect_harmless;
 use minrnn::rng::Purpose;
 use minrnn::rollout::{Actor, Memory, Rollout, normalized_score};
 use minrnn_reproduce::Summary;
 
 use crate::display::say;
+use crate::exit::ExitCode;
 use crate::failure::WrongInput;
-use crate::output::{expect_harmless, print};
+use crate::output::print;
 use crate::threads::Threads;
 
 /// Most steps that a policy is shown again and again; with as many episodes as there may be they take 2 GiB.

@@ -1,28 +1,21 @@
 //! `minrnn train`: from an experiment to a run directory with a trained model.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
+use minrnn::output::expect_outside_runs;
 use minrnn::report::write_report;
-use minrnn::train::{
-    EXPERIMENT_FILE, Ending, Experiment, Group, Pointer, RunDir, Task, Trainer, find_checkpoint, find_data, readable, readable_folder,
-    training_memory,
-};
-use minrnn_model::{CheckpointConfig, ModelConfig};
+use minrnn::train::{Asked, Ending, Experiment, Group, Pointer, Request, RunDir, Trainer, find_data, training_memory};
 
 use crate::device::DeviceArg;
 use crate::display::{self, Display, say};
-use crate::failure::{NO_STDOUT, WrongInput};
+use crate::exit::ExitCode;
+use crate::failure::NO_STDOUT;
 use crate::memory::MemoryArg;
-use crate::output::expect_outside_runs;
 use crate::ranks::Together;
 use crate::task_args::TaskArgs;
 use crate::{corpus, input, interrupt, memory, ranks, threads};
-
-const DEFAULT_EXPERIMENT: &str = "selective-copying";
-const TEXT_EXPERIMENT: &str = "text";
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -59,10 +52,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn train_together(args: &Args, Together { group, threads, .. }: &Together) -> anyhow::Result<ExitCode> {
-    let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(run_name(args)));
+    let request = args.request();
+    let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(request.run_name()));
     let first = group.is_first().then(|| -> anyhow::Result<_> {
         expect_outside_runs(&out)?;
-        let (mut experiment, run) = open(args, &out)?;
+        let (mut experiment, run) = open(args, &request, &out)?;
         if let Some(device) = args.device.given()? {
             experiment.train.device = device;
         }
@@ -82,121 +76,40 @@ fn train_together(args: &Args, Together { group, threads, .. }: &Together) -> an
 }
 
 /// The experiment and its run directory, new or resumed.
-fn open(args: &Args, out: &Path) -> anyhow::Result<(Experiment, RunDir)> {
+fn open(args: &Args, request: &Request, out: &Path) -> anyhow::Result<(Experiment, RunDir)> {
     if !args.resume {
         // The experiment first: what is wrong with it should not leave a directory behind.
-        let experiment = new_experiment(args)?;
+        let experiment = new_experiment(args, request)?;
         args.device.given()?.unwrap_or(experiment.train.device).open()?;
         return Ok((experiment, RunDir::create(out)?));
     }
     let run = RunDir::open(out)?;
-    let stored = run.file(EXPERIMENT_FILE);
-    let has_checkpoint = run.checkpoint(Pointer::Last)?.is_some();
-    if !stored.exists() {
-        if has_checkpoint {
-            let problem = "it is gone, and without it the run cannot go on; put it back, or start a new run with --out";
-            return Err(minrnn::Error::malformed(stored, problem).into());
-        }
-        if args.experiment.is_none() && args.data.is_none() && args.table.experiment().is_none() {
-            let problem = "there is no run to resume in it: its start was ended before it began; start it again with the command it was started \
-                           with, without --resume";
-            return Err(minrnn::Error::malformed(out, problem).into());
-        }
-        say(format_args!("'{}' has no checkpoint yet: starting anew", out.display()));
-        return Ok((new_experiment(args)?, run));
-    }
-    if !has_checkpoint {
+    let resumed = request.resumed(&run, |data| args.table.apply(data))?;
+    if run.checkpoint(Pointer::Last)?.is_none() {
         say(format_args!("'{}' has no checkpoint yet: starting anew", out.display()));
     }
-    let mut experiment = Experiment::load_file(&stored, &args.settings)?;
-    expect_own(args, &experiment, out)?;
-    take_memory_limit(&mut experiment, args);
-    take_data(&mut experiment, args)?;
-    Ok((experiment, run))
+    Ok((resumed.map_or_else(|| new_experiment(args, request), Ok)?, run))
 }
 
-/// Refuses an experiment that is named beside `--resume` and is not that of the run, which goes on with its own.
-fn expect_own(args: &Args, own: &Experiment, out: &Path) -> anyhow::Result<()> {
-    let Some(name) = &args.experiment else { return Ok(()) };
-    let named = Experiment::load(name, &args.settings)?;
-    // Settings of the run's start may be missing now; what every built-in experiment has is a description of its own.
-    let same = match named.description.is_empty() {
-        false => named.description == own.description && named.data.task == own.data.task,
-        true => ModelConfig { vocab_size: own.model.vocab_size, ..named.model } == own.model && named.data.task == own.data.task,
-    };
-    if same {
-        return Ok(());
-    }
-    let sentence = format!(
-        "'{name}' is not the experiment of the run in '{}', which goes on with its own; leave '{name}' out, or start a new run with --out and \
-         without --resume",
-        out.display()
-    );
-    Err(WrongInput(sentence).into())
-}
-
-fn new_experiment(args: &Args) -> anyhow::Result<Experiment> {
-    let default = args.table.experiment().unwrap_or(if args.data.is_some() { TEXT_EXPERIMENT } else { DEFAULT_EXPERIMENT });
-    let name = args.experiment.as_deref().unwrap_or(default);
-    let mut experiment = match &args.from {
-        Some(from) => continued(from, args)?,
-        None => Experiment::load(name, &args.settings)?,
-    };
-    take_memory_limit(&mut experiment, args);
-    take_data(&mut experiment, args)?;
+fn new_experiment(args: &Args, request: &Request) -> anyhow::Result<Experiment> {
+    let mut experiment = request.experiment(|data| args.table.apply(data))?;
     // Before anything is fetched or written.
     training_memory(&experiment)?.expect_room(experiment.train.memory_limit)?;
-    find_data(&mut experiment, name, corpus::fetch)?;
+    find_data(&mut experiment, request.experiment_name(), corpus::fetch)?;
     Ok(experiment)
 }
 
-/// The experiment that starts from the model at `from`.
-fn continued(from: &Path, args: &Args) -> anyhow::Result<Experiment> {
-    let checkpoint = find_checkpoint(from)?.canonicalize().map_err(|source| minrnn::Error::io("read", from, source))?;
-    let config = CheckpointConfig::read(&checkpoint).map_err(minrnn::Error::from)?;
-    let named = args.experiment.as_deref().or(args.table.experiment());
-    let mut experiment = match named {
-        Some(name) => Experiment { model: config.model, ..Experiment::load(name, &[])? },
-        None => {
-            let mut own = Experiment::of_checkpoint(&config, &checkpoint)?;
-            // What it learned from is not what this one does.
-            (own.data.path, own.data.corpus, own.data.table.validation, own.data.table.test) = (None, None, None, None);
-            own.description = format!("From {}", from.display());
-            own
+impl Args {
+    fn request(&self) -> Request {
+        Request {
+            experiment: self.experiment.clone().map(Asked::Named),
+            usual: self.table.experiment(),
+            data: self.data.as_deref().map(input::path),
+            from: self.from.clone(),
+            settings: self.settings.clone(),
+            memory_limit: self.memory.given(),
         }
-    };
-    experiment.train.from = Some(checkpoint);
-    Ok(Experiment::parse(&experiment.to_toml()?, &args.settings)?)
-}
-
-fn take_memory_limit(experiment: &mut Experiment, args: &Args) {
-    experiment.train.memory_limit = args.memory.given().or(experiment.train.memory_limit);
-}
-
-/// Puts the text or table of `--data`, and the columns of flags, in place of the experiment's own.
-fn take_data(experiment: &mut Experiment, args: &Args) -> anyhow::Result<()> {
-    args.table.apply(&mut experiment.data)?;
-    if experiment.data.task.reads_a_folder() {
-        let given = args.data.as_deref().or(experiment.data.path.as_deref());
-        experiment.data.path = given.map(readable_folder).transpose()?;
-        return Ok(());
     }
-    let Some(path) = &args.data else { return Ok(()) };
-    if experiment.data.task != Task::Text && !experiment.data.task.reads_a_file() {
-        return Err(WrongInput("--data does not fit this experiment, which makes its own data; leave it out".to_owned()).into());
-    }
-    experiment.data.path = Some(readable(&input::path(path))?);
-    Ok(())
-}
-
-fn run_name(args: &Args) -> String {
-    let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let name = match (&args.experiment, &args.data) {
-        (Some(experiment), _) => stem(Path::new(experiment)),
-        (None, Some(data)) => stem(data),
-        (None, None) => None,
-    };
-    name.unwrap_or_else(|| DEFAULT_EXPERIMENT.to_owned())
 }
 
 fn train(experiment: Experiment, run: RunDir, group: Group, stop: &AtomicBool) -> anyhow::Result<ExitCode> {

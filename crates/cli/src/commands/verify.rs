@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use minrnn::verify::{Case, Comparison, Direction, Sizes, Tolerance};
 use serde_json::json;
 
 use crate::device::DeviceArg;
+use crate::exit::ExitCode;
 use crate::failure::{self, FAILED, WRONG_INPUT};
 use crate::output::print;
 

@@ -2,6 +2,7 @@
 //!
 //! * [`Trainer`]: the loop, from an experiment and a run directory to a trained model.
 //! * [`Experiment`]: what is trained, on what and how, from a small file; [`experiments`] lists the built-in ones.
+//! * [`Request`]: an experiment and its data as a person asks for them.
 //! * [`Schedule`]: the learning rate of an iteration.
 //! * [`RunDir`]: the directory of a run and its checkpoints; [`find_checkpoint`] for those who only read.
 //! * [`evaluate`]: loss and accuracy of a model; [`evaluate_by_frequency`] and [`evaluate_length`] take them apart.
@@ -23,6 +24,7 @@ mod evaluate;
 pub mod experiments;
 mod files;
 mod group;
+mod kept_table;
 mod memory;
 mod metrics;
 mod optimizer;
@@ -32,6 +34,8 @@ mod presets;
 mod progress;
 mod ranks;
 mod record;
+mod report_json;
+mod request;
 mod run_dir;
 mod schedule;
 pub(crate) mod settings;
@@ -68,6 +72,7 @@ pub use predictor::{Predictor, Wanted};
 pub use progress::{Evaluated, KEPT_BEST, Progress, Refit};
 pub use ranks::{Alone, Ranks};
 pub use record::{METRICS_FILE, duration};
+pub use request::{Asked, Request};
 pub use run_dir::{EXPERIMENT_FILE, RunDir, run_of};
 pub use schedule::Schedule;
 pub use task::{Data, FINAL_BATCHES, full_pass};

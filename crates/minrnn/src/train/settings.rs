@@ -70,6 +70,8 @@ fn value_of(text: &str, like: Option<&Value>) -> Value {
     match (like, parse(text)) {
         (Some(Value::String(_)), Some(Value::String(text))) => Value::String(text),
         (Some(Value::String(_)), _) => Value::String(text.to_owned()),
+        // A list of one, whatever is in it.
+        (Some(Value::Array(_)), Some(Value::String(word))) => Value::Array(vec![Value::String(word)]),
         (_, Some(value)) => value,
         (Some(Value::Array(_)), None) => {
             let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
@@ -160,6 +162,7 @@ mod tests {
             assert_eq!(value(list, "a", "list").to_string(), r#"["u", "v"]"#);
         }
         assert_eq!(value("list=", "a", "list").to_string(), "[]");
+        assert_eq!(value("list='u,v'", "a", "list").to_string(), r#"["u,v"]"#);
     }
 
     #[test]

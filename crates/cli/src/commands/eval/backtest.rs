@@ -1,7 +1,6 @@
 //! `minrnn eval RUN --data FILE --backtest K`: how good the forecasts from the last origins of a table would have been.
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
@@ -12,8 +11,9 @@ use minrnn::train::{Data, Experiment, find_scored, has_learned_all, run_of};
 use minrnn_model::CheckpointFiles;
 use serde_json::json;
 
-use super::{BATCH_SIZE, expect_finite, measure_object, print_comparison, print_model, stopped};
+use super::{BATCH_SIZE, expect_finite, print_comparison, print_model, stopped};
 use crate::display::{aligned, say};
+use crate::exit::ExitCode;
 use crate::failure::{NO_STDOUT, WrongInput};
 use crate::{input, interrupt};
 
@@ -140,7 +140,7 @@ fn print_objects(by_origin: &[Origin]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for origin in by_origin {
         for measure in &origin.measures {
-            let mut object = measure_object(measure.clone());
+            let mut object = measure.to_json();
             object["steps_to_end"] = origin.steps_to_end.into();
             object["sequences"] = origin.n.into();
             if let Some(times) = &origin.times {

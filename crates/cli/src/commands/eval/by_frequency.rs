@@ -1,7 +1,6 @@
 //! `minrnn eval RUN --by-frequency`: how rare tokens fare.
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
@@ -9,6 +8,7 @@ use minrnn::data::TextData;
 use minrnn::model::SequenceModel;
 use minrnn::train::{Evaluation, Experiment, FrequencyScore, evaluate_by_frequency, full_pass, token_counts};
 
+use crate::exit::ExitCode;
 use crate::failure::NO_STDOUT;
 
 /// Scores `model` on the whole test text, in windows that start anew, and prints a line for each of up to `n_bins` bins of tokens by their

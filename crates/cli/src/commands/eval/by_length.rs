@@ -1,7 +1,6 @@
 //! `minrnn eval RUN --by-length`: how a formal language is known at each length of its strings.
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
@@ -9,6 +8,7 @@ use minrnn::data::FormalTask;
 use minrnn::model::SequenceModel;
 use minrnn::train::{Experiment, LengthScore, Task, evaluate_length};
 
+use crate::exit::ExitCode;
 use crate::failure::{NO_STDOUT, WrongInput};
 
 #[derive(clap::Args)]

@@ -6,12 +6,11 @@ mod by_length;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use minrnn::checkpoint::{LoadedModel, load_any_model, load_table_task};
-use minrnn::data::table::{Comparison, Measure, TableTask, Verdict, read_series};
+use minrnn::data::table::{Comparison, TableTask, read_series};
 use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart, Tokenizer, expect_lasting};
 use minrnn::deployed::{self, Deployed, InsideInputs, Score};
 use minrnn::model::AnyModel;
@@ -23,7 +22,8 @@ use minrnn::train::{
 use minrnn_model::read_text;
 
 use crate::device::DeviceArg;
-use crate::display::{confusion_table, measure_line, say};
+use crate::display::{confusion_table, say};
+use crate::exit::ExitCode;
 use crate::failure::{FAILED, NO_STDOUT, WrongInput};
 use crate::inside::InsideArgs;
 use crate::memory::MemoryArg;
@@ -398,36 +398,13 @@ fn print_comparison(comparison: &dyn Comparison, json: bool) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for measure in comparison.measures() {
         match json {
-            true => writeln!(out, "{}", measure_object(measure))?,
-            false => writeln!(out, "{}", measure_line(&measure))?,
+            true => writeln!(out, "{}", measure.to_json())?,
+            false => writeln!(out, "{}", measure.told())?,
         }
     }
     let Some(confusion) = comparison.confusion() else { return Ok(()) };
     if !json {
         return write!(out, "{}", confusion_table(confusion));
     }
-    let names = confusion.names();
-    for (class, name) in names.iter().enumerate() {
-        let of = confusion.of_class(class);
-        let said: Vec<u64> = (0..names.len()).map(|predicted| confusion.count(class, predicted)).collect();
-        let line = serde_json::json!({"class": name, "n": of.n, "recall": of.recall, "precision": of.precision, "predicted": said});
-        writeln!(out, "{line}")?;
-    }
-    Ok(())
-}
-
-/// A measure as an object of JSON.
-fn measure_object(measure: Measure) -> serde_json::Value {
-    let mut object = serde_json::json!({"measure": measure.name, "value": measure.found, "interval": measure.interval, "n": measure.n});
-    if let Some(baseline) = measure.baseline {
-        let verdict = match baseline.verdict {
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::Undecided => "undecided",
-        };
-        object["baseline"] = baseline.found.into();
-        object["baseline_name"] = baseline.name.into();
-        object["verdict"] = verdict.into();
-    }
-    object
+    confusion.to_json().iter().try_for_each(|line| writeln!(out, "{line}"))
 }

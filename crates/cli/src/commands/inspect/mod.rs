@@ -4,25 +4,21 @@ mod cost;
 mod memory;
 mod untrained;
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::Context;
 use burn::tensor::Device;
-use memory::Training;
 use minrnn::Error;
 use minrnn::checkpoint::{LoadedModel, load_any_model, parameter_shapes, policy_of};
 use minrnn::data::Tokenizer;
 use minrnn::data::offline_rl::StepEncoding;
 use minrnn::deployed::Deployed;
-use minrnn::train::{EXPERIMENT_FILE, Experiment, Pointer, ResolvedModel, checkpoint, experiments, find_checkpoint};
-use minrnn_model::{CheckpointConfig, CheckpointFiles, Classifier, Forecaster, Missing, ModelConfig, Regressor, TableTask, Weights};
-use minrnn_stream::PackedModel;
+use minrnn::subject::{Subject, bytes_of, is_packed, training_of};
+use minrnn::train::{Pointer, checkpoint, find_checkpoint};
+use minrnn_model::{CheckpointFiles, Classifier, Forecaster, Missing, ModelConfig, Regressor, TableTask, Weights};
 use serde_json::{Map, Value};
 
-use crate::failure::WrongInput;
+use crate::exit::ExitCode;
 use crate::output::print;
 use crate::session_size::session_size;
 
@@ -45,12 +41,9 @@ pub struct Args {
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Args { path, settings, json } = args;
+    Subject::of(&path).expect_settings(&settings)?;
     let text = match Subject::of(&path) {
-        Subject::File | Subject::Directory if !settings.is_empty() => {
-            let problem = "a trained model is what it is, and --set changes an experiment or a config.json alone; leave it out";
-            return Err(WrongInput(problem.to_owned()).into());
-        }
-        subject if json => as_json(subject, &path, &settings)?,
+        subject if json => format!("{}\n", subject.to_json(&path, &settings)?),
         Subject::Experiment(name) => untrained::experiment(name, &settings)?,
         Subject::Configuration => untrained::configuration(&path, &settings)?,
         Subject::File => file(&path)?,
@@ -58,75 +51,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     print(text)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// What is to be shown.
-enum Subject<'a> {
-    /// The name of a built-in experiment, or the path of a TOML file.
-    Experiment(&'a str),
-    /// A JSON file.
-    Configuration,
-    /// A packed model, or tensors.
-    File,
-    /// A run or a checkpoint, or nothing.
-    Directory,
-}
-
-impl<'a> Subject<'a> {
-    fn of(path: &'a Path) -> Self {
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        match (path.to_str(), extension) {
-            (Some(name), Some("toml")) => Self::Experiment(name),
-            // A directory may have the name of an experiment.
-            (Some(name), _) if experiments::NAMES.contains(&name) && !path.exists() => Self::Experiment(name),
-            // What is no path at all is most likely an experiment's misspelt name.
-            (Some(name), None) if !path.exists() && path.components().count() == 1 => Self::Experiment(name),
-            (_, Some("json")) => Self::Configuration,
-            _ if path.is_file() => Self::File,
-            _ => Self::Directory,
-        }
-    }
-}
-
-/// The size and the memory of whatever model `subject` at `path` is about.
-fn as_json(subject: Subject<'_>, path: &Path, settings: &[String]) -> anyhow::Result<String> {
-    match subject {
-        Subject::Experiment(name) => {
-            let experiment = Experiment::load(name, settings)?;
-            let ResolvedModel { model, longest, .. } = ResolvedModel::of(&experiment)?;
-            memory::json(&model, Some(&Training { experiment, longest }), None)
-        }
-        Subject::Configuration => memory::json(&untrained::stored(path, settings)?, None, None),
-        Subject::File if is_packed(path) => {
-            let deployed = Deployed::load(path)?;
-            memory::json(deployed.model.config(), None, Some(bytes_of(&deployed)))
-        }
-        Subject::File => {
-            let problem = "a file of tensors tells of no model, and --json is about models; leave it out";
-            Err(WrongInput(problem.to_owned()).into())
-        }
-        Subject::Directory => {
-            let config = CheckpointConfig::read(find_checkpoint(path)?).map_err(Error::from)?;
-            memory::json(&config.model, training_of(path)?.as_ref(), None)
-        }
-    }
-}
-
-/// The training of a run directory.
-fn training_of(run: &Path) -> anyhow::Result<Option<Training>> {
-    let path = run.join(EXPERIMENT_FILE);
-    Ok(if path.is_file() { Training::of_run(Experiment::load_file(path, &[])?) } else { None })
-}
-
-fn is_packed(path: &Path) -> bool {
-    let mut start = [0; PackedModel::MAGIC.len()];
-    let begins = File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    begins.is_ok() && start == PackedModel::MAGIC
-}
-
-/// Bytes of the tensors of a packed model.
-fn bytes_of(deployed: &Deployed) -> u128 {
-    deployed.tensors.iter().map(|tensor| tensor.bytes as u128).sum()
 }
 
 fn file(path: &Path) -> anyhow::Result<String> {

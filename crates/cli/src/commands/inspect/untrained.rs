@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use minrnn::Error;
-use minrnn::interchange::Settings;
+use minrnn::subject::{Training, stored_config};
 use minrnn::train::{Experiment, ResolvedModel};
-use minrnn_model::{CheckpointConfig, ModelConfig};
+use minrnn_model::ModelConfig;
 
-use super::memory::Training;
 use super::{cost, memory, section, settings};
 
 /// The model of the experiment of that name, or in the file of that name, with `set` on top.
@@ -23,16 +22,8 @@ pub fn experiment(name: &str, set: &[String]) -> anyhow::Result<String> {
 
 /// The model of the configuration in the file `path`, with `set` on top.
 pub fn configuration(path: &Path, set: &[String]) -> anyhow::Result<String> {
-    let config = stored(path, set)?;
+    let config = stored_config(path, set)?;
     Ok(format!("configuration {}\n", path.display()) + &model(&config, None)? + &memory::sections(&config, None, None)?)
-}
-
-/// The configuration in the file `path`, with `set` on top.
-pub fn stored(path: &Path, set: &[String]) -> anyhow::Result<ModelConfig> {
-    let stored = CheckpointConfig::read_file(path).map_err(Error::from)?;
-    let config = Settings::parse(set)?.over(&stored.model)?;
-    config.validate().map_err(Error::from)?;
-    Ok(config)
 }
 
 fn model(config: &ModelConfig, source: Option<&str>) -> anyhow::Result<String> {

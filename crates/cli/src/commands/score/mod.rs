@@ -5,17 +5,18 @@ mod tally;
 mod text;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use minrnn::data::table::TableTask;
 use minrnn::deployed::{Deployed, RowUnit};
+use minrnn::output::expect_harmless;
 use minrnn_model::Calibration;
 
 use crate::display::say;
+use crate::exit::ExitCode;
 use crate::failure::{FAILED, WrongInput};
 use crate::threads::Threads;
-use crate::{input, interrupt, output};
+use crate::{input, interrupt};
 
 /// The share of held-out rows that is not marked.
 const SHARE: f64 = 0.999;
@@ -62,7 +63,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     }
     if let Some(out) = &args.out {
         let data = input::path(&args.data);
-        output::expect_harmless(out, [data.as_path(), &args.model].into_iter().chain(args.calibrate.as_deref()))?;
+        expect_harmless(out, [data.as_path(), &args.model].into_iter().chain(args.calibrate.as_deref()))?;
     }
     let deployed = Deployed::load(&args.model)?;
     let refused = |sentence: &str| Err(WrongInput(format!("'{}': {sentence}", args.model.display())).into());

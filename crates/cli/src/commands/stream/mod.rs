@@ -7,18 +7,19 @@ mod text;
 use std::cell::RefCell;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use minrnn::deployed::Deployed;
+use minrnn::output::expect_harmless;
 
 use self::arriving::{Arriving, Out};
 use crate::display::say;
+use crate::exit::ExitCode;
 use crate::failure::WrongInput;
+use crate::interrupt;
 use crate::threads::Threads;
-use crate::{interrupt, output};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -58,7 +59,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn answer(args: &Args, stop: Arc<AtomicBool>) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.save_state {
         // A state may take the place of the one that it goes on from.
-        output::expect_harmless(path, [args.model.as_path()])?;
+        expect_harmless(path, [args.model.as_path()])?;
     }
     let deployed = Deployed::load(&args.model)?;
     let out: Out = Rc::new(RefCell::new(BufWriter::with_capacity(1 << 16, io::stdout())));

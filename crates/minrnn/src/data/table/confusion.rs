@@ -71,6 +71,16 @@ impl Confusion {
         let n = self.n_of(class);
         OfClass { recall: share(n), precision: share(taken), n }
     }
+
+    /// An object of JSON for each class, with what it was taken for in the order of [`names`](Self::names).
+    pub fn to_json(&self) -> Vec<serde_json::Value> {
+        let object = |(class, name): (usize, &String)| {
+            let of = self.of_class(class);
+            let said: Vec<u64> = (0..self.names.len()).map(|predicted| self.count(class, predicted)).collect();
+            serde_json::json!({"class": name, "n": of.n, "recall": of.recall, "precision": of.precision, "predicted": said})
+        };
+        self.names.iter().enumerate().map(object).collect()
+    }
 }
 
 #[cfg(test)]

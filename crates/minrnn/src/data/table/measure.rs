@@ -83,6 +83,37 @@ impl Measure {
         }
     }
 
+    /// All of it in words, with its interval, and in a second line a baseline and which of them is better if that can be said.
+    pub fn told(&self) -> String {
+        let interval = self.interval_shown().map_or_else(String::new, |interval| interval + ", ");
+        let mut told = format!("{} {} ({interval}{})", self.name, self.shown(self.found), self.n_shown());
+        if let Some(Baseline { name, found, verdict }) = &self.baseline {
+            let verdict = match verdict {
+                Verdict::Better => "the model is better",
+                Verdict::Worse => "the model is worse",
+                Verdict::Undecided => "too few cases to tell which is better",
+            };
+            told += &format!("\n  beside {name}: {}; {verdict}", self.shown(*found));
+        }
+        told
+    }
+
+    /// All of it as an object of JSON.
+    pub fn to_json(&self) -> serde_json::Value {
+        let mut object = serde_json::json!({"measure": self.name, "value": self.found, "interval": self.interval, "n": self.n});
+        if let Some(baseline) = &self.baseline {
+            let verdict = match baseline.verdict {
+                Verdict::Better => "better",
+                Verdict::Worse => "worse",
+                Verdict::Undecided => "undecided",
+            };
+            object["baseline"] = baseline.found.into();
+            object["baseline_name"] = baseline.name.clone().into();
+            object["verdict"] = verdict.into();
+        }
+        object
+    }
+
     /// The share of `right` of `n`, beside a baseline that does what `baseline` says: of the cases that only one of the two has right, the model has
     /// `only_model` and the baseline `only_baseline`.
     pub fn of_share(name: &str, [right, n]: [u64; 2], baseline: &str, [only_model, only_baseline]: [u64; 2]) -> Self {

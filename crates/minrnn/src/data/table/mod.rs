@@ -43,6 +43,8 @@ mod whole_series;
 
 use std::path::Path;
 
+use arrow_array::RecordBatchReader;
+
 pub use self::calendar::CalendarPart;
 pub use self::cells::Texts;
 use self::columns::other_columns;
@@ -63,7 +65,7 @@ pub use self::measure::{Baseline, Cases, Comparison, Measure, Verdict};
 pub use self::rows::{Arrival, Row, Rows};
 pub use self::seasonal_naive::SeasonalNaive;
 pub use self::series::Series;
-pub use self::table_task::{read_series, read_series_to_forecast};
+pub use self::table_task::{read_series, read_series_from, read_series_to_forecast};
 pub use self::times::{Clock, Step};
 pub use self::whole_series::{Chunk, WholeSeries};
 use crate::{Error, Result};
@@ -78,6 +80,29 @@ pub use minrnn_model::{
 /// When the file cannot be read, a column is missing or there twice, or a cell that is wanted holds no number that a model can read.
 pub fn read_table(path: impl AsRef<Path>, wanted: &Wanted) -> Result<Frame> {
     Opened::new(path.as_ref())?.read(wanted)
+}
+
+/// Where a table is.
+pub enum TableSource<'a> {
+    /// In a file, in whichever format of tables it is.
+    File(&'a Path),
+    /// In memory, as batches of rows, with the name that sentences have for it.
+    Batches(&'a Path, Box<dyn RecordBatchReader>),
+}
+
+impl<'a> TableSource<'a> {
+    fn path(&self) -> &'a Path {
+        match self {
+            Self::File(path) | Self::Batches(path, _) => path,
+        }
+    }
+
+    fn open(self) -> Result<Opened<'a>> {
+        match self {
+            Self::File(path) => Opened::new(path),
+            Self::Batches(path, batches) => Ok(Opened { path, reader: formats::in_memory(batches) }),
+        }
+    }
 }
 
 /// A table whose columns are known and whose rows are still to be read.

@@ -7,7 +7,7 @@ use minrnn_model::TableTask;
 use super::frame::Lead;
 use super::leads;
 use super::series::Series;
-use super::{Division, Frame, Names, Wanted, normalization, read_table};
+use super::{Division, Frame, Names, TableSource, Wanted, normalization};
 use crate::{Error, Result};
 
 /// The sequences of the file `path`, as the model of `task` reads them; classes and values to come need not be there. Behind the end of a sequence, what
@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// # Errors
 /// When the file cannot be read, lacks a column, or has a number far from all that was trained on.
 pub fn read_series(task: &TableTask, path: &Path) -> Result<Vec<Series>> {
-    read(task, path).map(|(series, _)| series)
+    read(task, TableSource::File(path)).map(|(series, _)| series)
 }
 
 /// The same where the next values are to be predicted: what is known ahead is read from the file `future`, whose rows follow those of each sequence.
@@ -24,50 +24,66 @@ pub fn read_series(task: &TableTask, path: &Path) -> Result<Vec<Series>> {
 /// # Errors
 /// As [`read_series`], and when rows to come are needed and lacking, or are not needed.
 pub fn read_series_to_forecast(task: &TableTask, path: &Path, future: Option<&Path>) -> Result<Vec<Series>> {
-    let (mut series, leads) = read(task, path)?;
+    read_series_from(task, TableSource::File(path), future.map(TableSource::File))
+}
+
+/// The same of tables wherever they are.
+///
+/// # Errors
+/// As [`read_series_to_forecast`].
+pub fn read_series_from(task: &TableTask, table: TableSource<'_>, future: Option<TableSource<'_>>) -> Result<Vec<Series>> {
+    let (mut series, leads) = read(task, table)?;
     let known_ahead = leads::known_ahead(&leads);
     match future {
         None => leads::fill_from(&mut series, &leads, None)?,
         Some(future) if known_ahead.is_empty() => {
             let sentence = "the model reads no column that is known ahead, and no rows to come; leave them out";
-            return Err(Error::Config(sentence.to_owned()).in_file(future));
+            return Err(Error::Config(sentence.to_owned()).in_file(future.path()));
         }
         Some(future) => {
+            let path = future.path();
             let to_come = rows_to_come(task, future, &known_ahead)?;
-            leads::fill_from(&mut series, &leads, Some((&to_come, &known_ahead))).map_err(|error| error.in_file(future))?;
+            leads::fill_from(&mut series, &leads, Some((&to_come, &known_ahead))).map_err(|error| error.in_file(path))?;
         }
     }
     Ok(series)
 }
 
-fn read(task: &TableTask, path: &Path) -> Result<(Vec<Series>, Vec<Lead>)> {
+fn read(task: &TableTask, table: TableSource<'_>) -> Result<(Vec<Series>, Vec<Lead>)> {
+    let path = table.path();
     // A wide table may have labels, which are no steps.
     let aside = match task {
         TableTask::Classify(_) | TableTask::Regress(_) => task.targets().to_vec(),
         TableTask::Forecast(_) => Vec::new(),
     };
-    let frame = read_columns(task, path, task.columns().iter(), aside)?;
+    let frame = read_columns(task, table, task.columns().iter(), aside)?;
     let near = normalization::expect_near(task.of_table(), &frame);
     let series = near.and_then(|()| Series::of(&frame, task.group().map(|_| &frame.texts[0])));
     Ok((series.map_err(|error| error.in_file(path))?, frame.leads))
 }
 
-/// The sequences of the file `path` with the columns at `places` of those of `task` alone.
-fn rows_to_come(task: &TableTask, path: &Path, places: &[usize]) -> Result<Vec<Series>> {
-    let frame = read_columns(task, path, places.iter().map(|&at| &task.columns()[at]), Vec::new())?;
+/// The sequences of `table` with the columns at `places` of those of `task` alone.
+fn rows_to_come(task: &TableTask, table: TableSource<'_>, places: &[usize]) -> Result<Vec<Series>> {
+    let path = table.path();
+    let frame = read_columns(task, table, places.iter().map(|&at| &task.columns()[at]), Vec::new())?;
     let near = normalization::expect_near(&normalization::of_columns(task.of_table(), places), &frame);
     let series = near.and_then(|()| Series::of_at_least(&frame, task.group().map(|_| &frame.texts[0]), 1));
     series.map_err(|error| error.in_file(path))
 }
 
-fn read_columns<'a>(task: &TableTask, path: &Path, columns: impl Iterator<Item = &'a String>, aside: Vec<String>) -> Result<Frame> {
+fn read_columns<'a>(
+    task: &TableTask,
+    table: TableSource<'_>,
+    columns: impl Iterator<Item = &'a String>,
+    aside: Vec<String>,
+) -> Result<Frame> {
     let wanted = Wanted::named(columns, task.group().into_iter().map(str::to_owned).collect());
     let categories = Names::known(task.columns(), task.categories());
-    let division = Division::unseen(path, task.time(), task.layout(), task.missing());
+    let division = Division::unseen(table.path(), task.time(), task.layout(), task.missing());
     // What was known ahead in training stands in no table.
     let leads = match task {
         TableTask::Forecast(_) => task.columns().to_vec(),
         TableTask::Classify(_) | TableTask::Regress(_) => Vec::new(),
     };
-    read_table(path, &division.wanted(Wanted { aside, categories, leads, ..wanted }))
+    table.open()?.read(&division.wanted(Wanted { aside, categories, leads, ..wanted }))
 }

@@ -11,7 +11,7 @@ use arrow_array::types::{
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type,
     UInt64Type,
 };
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::StreamDecoder;
 use arrow_schema::{ArrowError, DataType, SchemaRef, TimeUnit};
@@ -77,7 +77,7 @@ impl<R: Read> Batches<R> {
                 batches.advance()?;
             }
             batches.schema = batches.decoder.schema().ok_or_else(|| Error::Data("it has no schema".to_owned()))?;
-            batches.header = batches.schema.fields().iter().map(|field| field.name().trim().to_owned()).collect();
+            batches.header = header_of(&batches.schema);
             Ok(batches)
         })
     }
@@ -133,26 +133,62 @@ impl<R: Read> Batches<R> {
         let mut first_row = 0usize;
         while self.next.is_some() {
             let Some(batch) = self.advance()? else { continue };
-            let n_rows = batch.num_rows();
-            filling.expect_room(first_row.saturating_add(n_rows))?;
-            let column = |at: usize| cells(&self.header[at], &**batch.column(at));
-            let place = |row: usize| Place::Row(first_row + row);
-            for (&at, numbers) in positions.numbers.iter().zip(&mut filling.numbers) {
-                let cell = column(at)?;
-                (0..n_rows).try_for_each(|row| numbers.push(cell(row), place(row)))?;
-            }
-            for (&at, texts) in positions.texts.iter().zip(&mut filling.texts) {
-                let cell = column(at)?;
-                (0..n_rows).try_for_each(|row| texts.push(cell(row), place(row)))?;
-            }
-            if let (Some(at), Some(times)) = (positions.time, &mut filling.times) {
-                let cell = column(at)?;
-                (0..n_rows).try_for_each(|row| times.push(cell(row), place(row)))?;
-            }
-            first_row += n_rows;
+            first_row = fill_from(&batch, first_row, &self.header, positions, filling)?;
         }
         Ok(())
     }
+}
+
+/// Fills the columns at `positions` from a batch whose first row is `first_row` of the table; gives the row behind its last.
+fn fill_from(batch: &RecordBatch, first_row: usize, header: &[String], positions: &Positions, filling: &mut Filling) -> Result<usize> {
+    let n_rows = batch.num_rows();
+    filling.expect_room(first_row.saturating_add(n_rows))?;
+    let column = |at: usize| cells(&header[at], &**batch.column(at));
+    let place = |row: usize| Place::Row(first_row + row);
+    for (&at, numbers) in positions.numbers.iter().zip(&mut filling.numbers) {
+        let cell = column(at)?;
+        (0..n_rows).try_for_each(|row| numbers.push(cell(row), place(row)))?;
+    }
+    for (&at, texts) in positions.texts.iter().zip(&mut filling.texts) {
+        let cell = column(at)?;
+        (0..n_rows).try_for_each(|row| texts.push(cell(row), place(row)))?;
+    }
+    if let (Some(at), Some(times)) = (positions.time, &mut filling.times) {
+        let cell = column(at)?;
+        (0..n_rows).try_for_each(|row| times.push(cell(row), place(row)))?;
+    }
+    Ok(first_row + n_rows)
+}
+
+/// A table in memory, whose batches come one after the other.
+struct Handed {
+    batches: Box<dyn RecordBatchReader>,
+    header: Vec<String>,
+}
+
+/// Reads a table in memory.
+pub(in super::super) fn in_memory(batches: Box<dyn RecordBatchReader>) -> Box<dyn Reader> {
+    let header = header_of(&batches.schema());
+    Box::new(Handed { batches, header })
+}
+
+impl Reader for Handed {
+    fn header(&self) -> &[String] {
+        &self.header
+    }
+
+    fn read(self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
+        let mut first_row = 0;
+        for batch in self.batches {
+            first_row = fill_from(&batch.map_err(unreadable)?, first_row, &self.header, positions, filling)?;
+        }
+        Ok(())
+    }
+}
+
+/// Names of columns as they are looked for.
+fn header_of(schema: &arrow_schema::Schema) -> Vec<String> {
+    schema.fields().iter().map(|field| field.name().trim().to_owned()).collect()
 }
 
 /// Refuses a message whose buffers claim to unfold to more than LZ4 can make of their bytes: so much would be allocated before it is found out.

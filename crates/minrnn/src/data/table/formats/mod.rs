@@ -13,6 +13,7 @@ use std::path::Path;
 
 use ::bytes::Bytes;
 
+pub(super) use self::arrow::in_memory;
 pub(super) use self::csv::Records;
 use super::columns::{Positions, Wanted};
 use super::frame::{Filling, Frame};

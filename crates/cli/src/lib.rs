@@ -1,0 +1,141 @@
+#![doc = include_str!("../README.md")]
+#![deny(missing_docs)]
+
+mod commands;
+mod corpus;
+mod csv;
+mod device;
+mod device_failure;
+mod display;
+mod exit;
+mod failure;
+mod formats;
+mod hint;
+mod input;
+mod inside;
+mod interrupt;
+mod memory;
+mod output;
+mod printer;
+mod ranks;
+mod session_size;
+mod sink;
+mod starter;
+mod task_args;
+mod threads;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use clap::{Parser, Subcommand};
+use exit::ExitCode;
+use minrnn_kernels::simd::Level;
+
+/// The variable that names the processor's instructions to use.
+const INSTRUCTIONS: &str = "MINRNN_SIMD";
+
+#[derive(Parser)]
+#[command(
+    name = "minrnn",
+    version,
+    about = "Efficient recurrent sequence models: minGRU and minLSTM, trained by scan",
+    max_term_width = 110
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Train a model; without an argument: selective copying, a few CPU minutes
+    Train(commands::train::Args),
+    /// Measure a trained model on its test data
+    Eval(commands::eval::Args),
+    /// Classify or forecast the sequences of a table with a trained model
+    Predict(commands::predict::Args),
+    /// Answer every row or character of standard input as soon as it is there
+    Stream(commands::stream::Args),
+    /// Say how surprising each row of a table or line of a text is, and mark anomalies
+    Score(commands::score::Args),
+    /// Let a trained policy act in the built-in environment, or record episodes there
+    Rollout(commands::rollout::Args),
+    /// Continue a prompt with a trained model
+    Generate(commands::generate::Args),
+    /// Put a trained model into one file, its weights as f32, bf16, int8 or int4
+    Pack(commands::pack::Args),
+    /// Make a checkpoint of weights under the names of another library
+    Import(commands::import::Args),
+    /// Write a trained model's weights under the names of another library
+    Export(commands::export::Args),
+    /// Compare our cells with tensors computed elsewhere
+    Verify(commands::verify::Args),
+    /// Show what a checkpoint or a tensor file holds, or what a model would cost: parameters, state, FLOPs
+    Inspect(commands::inspect::Args),
+    /// List the built-in experiments
+    Experiments(commands::experiments::Args),
+    /// Draw the evaluations of several runs in one picture
+    Plot(commands::plot::Args),
+    /// Make tables and figures of papers again, with the published numbers beside ours
+    Reproduce(commands::reproduce::Args),
+    /// Measure speed
+    Bench(commands::bench::Args),
+    /// List the devices it can compute on: the CPU and GPUs
+    Devices(commands::devices::Args),
+}
+
+/// Runs the command with `arguments`, of which the first is its name, and gives the exit code that the process should end with: 0 ok, 1 a check or a
+/// run failed, 2 wrong input.
+///
+/// `program` is what starts the command anew, a program and its first arguments: some commands measure each case in a process of its own. What is
+/// said goes to standard output and standard error, which are flushed. Commands that run long take over SIGINT, SIGTERM and SIGHUP, so that a
+/// process can run one of them and should end then.
+pub fn run(program: Vec<OsString>, arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    starter::set(program);
+    let ended = match Cli::try_parse_from(arguments) {
+        Ok(cli) => expect_usable_environment().and_then(|()| start(cli.command)).unwrap_or_else(|error| failure::report(&error)),
+        Err(told) => failure::report_usage(&told),
+    };
+    // A program whose main function is Rust's does this at its end; that nobody reads any more is no failure.
+    let _ = std::io::stdout().flush();
+    ended.number()
+}
+
+/// Refuses variables of the environment that ask for what there is not: to compute otherwise without a word would mislead.
+fn expect_usable_environment() -> anyhow::Result<()> {
+    threads::expect_few()?;
+    let found = std::env::var(INSTRUCTIONS).unwrap_or_default();
+    let known: Vec<&str> = Level::available().into_iter().map(Level::name).collect();
+    if found.is_empty() || known.contains(&found.as_str()) {
+        return Ok(());
+    }
+    Err(failure::WrongInput(format!("{INSTRUCTIONS} must be one of {} on this machine, found '{found}'", known.join(", "))).into())
+}
+
+fn start(command: Command) -> anyhow::Result<ExitCode> {
+    if !matches!(command, Command::Train(_) | Command::Eval(_) | Command::Reproduce(_)) {
+        let sentence = |size| format!("{size} processes were started, and each would do the same; start this without mpiexec");
+        if let Some(code) = ranks::refuse_several(sentence)? {
+            return Ok(code);
+        }
+    }
+    device_failure::explained(|| match command {
+        Command::Train(args) => commands::train::run(args),
+        Command::Eval(args) => commands::eval::run(args),
+        Command::Predict(args) => commands::predict::run(args),
+        Command::Stream(args) => commands::stream::run(args),
+        Command::Score(args) => commands::score::run(args),
+        Command::Rollout(args) => commands::rollout::run(args),
+        Command::Generate(args) => commands::generate::run(args),
+        Command::Pack(args) => commands::pack::run(args),
+        Command::Import(args) => commands::import::run(args),
+        Command::Export(args) => commands::export::run(args),
+        Command::Verify(args) => commands::verify::run(args),
+        Command::Inspect(args) => commands::inspect::run(args),
+        Command::Experiments(args) => commands::experiments::run(args),
+        Command::Plot(args) => commands::plot::run(args),
+        Command::Reproduce(args) => commands::reproduce::run(args),
+        Command::Bench(args) => commands::bench::run(args),
+        Command::Devices(args) => commands::devices::run(args),
+    })
+}

@@ -1,0 +1,73 @@
+//! A trained model in one file for the inference runtime.
+
+use std::path::{Path, PathBuf};
+
+use minrnn_model::{CheckpointFiles, MixerKind, Section, TensorEntry, WEIGHTS_FILE, WeightFormat, read_checkpoint};
+use minrnn_stream::PackedModel;
+
+use super::Deployed;
+use crate::checkpoint::{policy_of, surprise_of, table_task_of, tokenizer_of};
+use crate::memory::{Size, packing};
+use crate::output::expect_harmless;
+use crate::train::find_checkpoint;
+use crate::{Error, Result};
+
+/// What was packed.
+pub struct Packed {
+    /// The checkpoint or packed model it was made of.
+    pub from: PathBuf,
+    /// The mixer of the model's first block.
+    pub mixer: MixerKind,
+    /// The tensors in the file.
+    pub tensors: Vec<TensorEntry>,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// The model as it is read from the file.
+    pub deployed: Deployed,
+}
+
+/// Writes the model of `run`, a run directory, whose best checkpoint it is, or a checkpoint, to the file `output`, its matrices stored as `format`; those of
+/// a packed model are rounded further.
+///
+/// # Errors
+/// When the model cannot be read or something in it is damaged, when a matrix was rounded before to what does not become `format`, when `output` is where
+/// something would be lost, or cannot be written, or when more memory is needed than there is or `memory_limit` allows.
+pub fn pack(run: &Path, output: &Path, format: WeightFormat, memory_limit: Option<Size>) -> Result<Packed> {
+    let (from, tensors) = match run.is_file() {
+        true => repacked(run, output, format, memory_limit)?,
+        false => packed(run, output, format, memory_limit)?,
+    };
+    let bytes = std::fs::metadata(output).map_err(|source| Error::io("read", output, source))?.len();
+    let deployed = Deployed::load(output)?;
+    Ok(Packed { from, mixer: deployed.model.config().mixer, tensors, bytes, deployed })
+}
+
+/// The best checkpoint of a run, or a checkpoint, as a packed file: where it was, and the tensors of the file.
+fn packed(run: &Path, output: &Path, format: WeightFormat, memory_limit: Option<Size>) -> Result<(PathBuf, Vec<TensorEntry>)> {
+    expect_harmless(output, [])?;
+    let checkpoint = find_checkpoint(run)?;
+    let weights_bytes = std::fs::metadata(checkpoint.join(WEIGHTS_FILE)).map_or(0, |file| file.len());
+    packing(weights_bytes, format).expect_room(memory_limit)?;
+    let (config, mut weights) = read_checkpoint(&checkpoint)?;
+    // A vocabulary or a task that cannot be read is refused now, not by whoever gets the file.
+    let files = CheckpointFiles::open(&checkpoint)?;
+    let tokenizer = tokenizer_of(&files)?.map(|(_, bytes)| bytes);
+    let table = table_task_of(&files, &config.model)?.map(|(_, bytes)| bytes);
+    let policy = config.model.decision.then(|| policy_of(&files, &config.model)).transpose()?.map(|(_, bytes)| bytes);
+    let surprise = surprise_of(&files)?.map(|(_, bytes)| bytes);
+    let of_text = [tokenizer.as_deref().map(Section::tokenizer), table.as_deref().map(Section::table)];
+    let of_others = [policy.as_deref().map(Section::policy), surprise.as_deref().map(Section::surprise)];
+    let sections: Vec<Section<'_>> = of_text.into_iter().chain(of_others).flatten().collect();
+    let tensors = PackedModel::write(output, &config.model, &mut weights, format, &sections)?;
+    Ok((checkpoint, tensors))
+}
+
+/// A packed file once more, its matrices rounded further.
+fn repacked(file: &Path, output: &Path, format: WeightFormat, memory_limit: Option<Size>) -> Result<(PathBuf, Vec<TensorEntry>)> {
+    expect_harmless(output, [file])?;
+    // A vocabulary or a task that cannot be read is refused here as well.
+    Deployed::load(file)?;
+    let file_bytes = std::fs::metadata(file).map_or(0, |file| file.len());
+    packing(file_bytes, format).expect_room(memory_limit)?;
+    Ok((file.to_owned(), PackedModel::repack(file, output, format)?))
+}

@@ -1,0 +1,105 @@
+//! Tables that lie in memory, kept in their run as a stream of Arrow IPC: the run reads them as any other file, and can go on when the memory is gone.
+
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use arrow_array::RecordBatchReader;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::ArrowError;
+use minrnn_model::{create_directories, put_in_place, temporary_beside};
+
+use super::pointer::DATA_FOLDER;
+use super::run_dir::RunDir;
+use crate::{Error, Result, RunProblem};
+
+/// Bytes that are compared at a time.
+const PIECE: usize = 1 << 16;
+
+impl RunDir {
+    /// Keeps `table` in the run under `name`; gives the path of its file, which is there whole or not at all. One that the run has already must have
+    /// the same bytes.
+    ///
+    /// # Errors
+    /// When the batches cannot be had, the file cannot be written, or the run has another table of that name.
+    pub fn keep_table(&self, name: &str, table: impl RecordBatchReader) -> Result<PathBuf> {
+        let path = self.file(DATA_FOLDER).join(format!("{name}.arrows"));
+        let folder = self.file(DATA_FOLDER);
+        create_directories(&folder).map_err(|source| Error::io("create the folder", &folder, source))?;
+        let io = |source| Error::io("write the table", &path, source);
+        let file = temporary_beside(&path).map_err(io)?;
+        let failed = |error: ArrowError| match error {
+            ArrowError::IoError(_, source) => io(source),
+            error => Error::Data(format!("the table cannot be read: {error}")),
+        };
+        let mut writer = StreamWriter::try_new_buffered(file, &table.schema()).map_err(failed)?;
+        for batch in table {
+            writer.write(&batch.map_err(failed)?).map_err(failed)?;
+        }
+        let buffered = writer.into_inner().map_err(failed)?;
+        let mut file = buffered.into_inner().map_err(|error| io(error.into_error()))?;
+        if !path.exists() {
+            file.flush().and_then(|()| put_in_place(file, &path)).map_err(io)?;
+            return Ok(path);
+        }
+        if is_same(file.as_file_mut(), &path).map_err(io)? { Ok(path) } else { Err(Error::run(path, RunProblem::Changed("table"))) }
+    }
+}
+
+/// Whether `file`, wherever it stands, has the bytes of the file at `path`.
+fn is_same(file: &mut std::fs::File, path: &Path) -> std::io::Result<bool> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut other = std::fs::File::open(path)?;
+    if file.metadata()?.len() != other.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut own, mut its) = (vec![0; PIECE], vec![0; PIECE]);
+    loop {
+        let n = file.read(&mut own)?;
+        if n == 0 {
+            return Ok(true);
+        }
+        other.read_exact(&mut its[..n])?;
+        if own[..n] != its[..n] {
+            return Ok(false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{Array, Float64Array, RecordBatch, RecordBatchIterator, StringArray};
+
+    use super::*;
+    use crate::data::table::{Numbers, Wanted, read_table};
+
+    fn table(numbers: &[f64]) -> impl RecordBatchReader + use<> {
+        let names = StringArray::from(vec!["a"; numbers.len()]);
+        let columns: [(&str, Arc<dyn Array>); 2] = [("id", Arc::new(names)), ("x", Arc::new(Float64Array::from(numbers.to_vec())))];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let schema = batch.schema();
+        RecordBatchIterator::new([Ok(batch)], schema)
+    }
+
+    #[test]
+    fn a_table_is_kept_once_and_read_like_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDir::create(folder.path().join("run")).unwrap();
+        let path = run.keep_table("table", table(&[1.0, 2.5])).unwrap();
+        let wanted = Wanted { numbers: Numbers::Named(vec!["x".to_owned()]), texts: vec!["id".to_owned()], ..Wanted::default() };
+        assert_eq!(read_table(&path, &wanted).unwrap().numbers, [[1.0, 2.5]]);
+        assert_eq!(run.keep_table("table", table(&[1.0, 2.5])).unwrap(), path);
+        let refused = run.keep_table("table", table(&[1.0, 2.0])).unwrap_err().to_string();
+        assert!(refused.contains("the table has changed since this run began"), "{refused}");
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing else is left there");
+    }
+
+    #[test]
+    fn a_run_that_never_began_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("run");
+        RunDir::create(&out).unwrap().keep_table("table", table(&[1.0])).unwrap();
+        assert!(!out.exists());
+    }
+}

@@ -1,0 +1,37 @@
+//! What came of a run as JSON.
+
+use serde_json::{Value, json};
+
+use super::evaluate::Evaluation;
+use super::trainer::FinalReport;
+
+impl FinalReport {
+    /// All but single sequences as an object of JSON, measures in the units of the data.
+    pub fn to_json(&self) -> Value {
+        let kept: Vec<Value> = self.kept.iter().map(|(iteration, found)| with_iteration(*iteration, found)).collect();
+        json!({
+            "checkpoint": self.checkpoint.to_string_lossy(),
+            "scored": self.scored.to_string_lossy(),
+            "iteration": self.iteration,
+            "loss": self.fixed.loss,
+            "accuracy": self.fixed.accuracy,
+            "predictions": self.fixed.n_scored,
+            "shortened_to": self.shortened_to,
+            "measures": self.compared.iter().map(|measure| measure.to_json()).collect::<Vec<_>>(),
+            "confusion": self.confusion.as_ref().map(|confusion| confusion.to_json()),
+            "kept": kept,
+            "temperature": self.temperature,
+            "full_pass": self.full_pass.as_ref().map(of_evaluation),
+        })
+    }
+}
+
+fn of_evaluation(found: &Evaluation) -> Value {
+    json!({"loss": found.loss, "accuracy": found.accuracy, "predictions": found.n_scored})
+}
+
+fn with_iteration(iteration: u64, found: &Evaluation) -> Value {
+    let mut object = of_evaluation(found);
+    object["iteration"] = iteration.into();
+    object
+}

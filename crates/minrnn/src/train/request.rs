@@ -1,0 +1,216 @@
+//! What a training is asked for, by name, file, settings or the run of before, and the experiment that comes of it.
+
+use std::path::{Path, PathBuf};
+
+use minrnn_model::{CheckpointConfig, ModelConfig};
+
+use super::config::Experiment;
+use super::data_config::{DataConfig, Task};
+use super::files::{readable, readable_folder};
+use super::pointer::{Pointer, find_checkpoint};
+use super::run_dir::{EXPERIMENT_FILE, RunDir};
+use crate::memory::Size;
+use crate::{Error, Result, RunProblem};
+
+/// The experiment where nothing is asked for.
+const DEFAULT_EXPERIMENT: &str = "selective-copying";
+/// The experiment of a file that nothing else is said of.
+const TEXT_EXPERIMENT: &str = "text";
+
+/// An experiment that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// A built-in one, or the path of a TOML file.
+    Named(String),
+    /// One that is written out as TOML.
+    Written(String),
+}
+
+impl Asked {
+    fn load(&self, settings: &[String]) -> Result<Experiment> {
+        match self {
+            Self::Named(name) => Experiment::load(name, settings),
+            Self::Written(text) => Experiment::parse(text, settings),
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Named(name) => name,
+            Self::Written(_) => "experiment",
+        }
+    }
+}
+
+/// What a training is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The experiment; without one `usual`, `text` where there are data, or else `selective-copying`.
+    pub experiment: Option<Asked>,
+    /// The built-in experiment of the task that is asked for.
+    pub usual: Option<&'static str>,
+    /// The text or the table in place of the experiment's own, or the folder of a task with files.
+    pub data: Option<PathBuf>,
+    /// The run or checkpoint whose model is started from.
+    pub from: Option<PathBuf>,
+    /// Settings on top, as [`Experiment::load`] takes them.
+    pub settings: Vec<String>,
+    /// The most memory that may be needed, in place of the experiment's own.
+    pub memory_limit: Option<Size>,
+}
+
+impl Request {
+    /// What the run is called where nobody says: after its experiment, its data, or the default experiment.
+    pub fn run_name(&self) -> String {
+        let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let name = match (&self.experiment, &self.data) {
+            (Some(experiment), _) => stem(Path::new(experiment.name())),
+            (None, Some(data)) => stem(data),
+            (None, None) => None,
+        };
+        name.unwrap_or_else(|| DEFAULT_EXPERIMENT.to_owned())
+    }
+
+    /// The name of the experiment of a new run.
+    pub fn experiment_name(&self) -> &str {
+        let default = if self.data.is_some() { TEXT_EXPERIMENT } else { DEFAULT_EXPERIMENT };
+        self.experiment.as_ref().map_or(self.usual.unwrap_or(default), Asked::name)
+    }
+
+    /// The experiment of a new run, with what `adjust` makes of its data; whether these are there is looked at by
+    /// [`find_data`](super::find_data).
+    ///
+    /// # Errors
+    /// When the experiment, the model to start from or the data cannot be read, or settings do not fit.
+    pub fn experiment<E: From<Error>>(&self, adjust: impl FnOnce(&mut DataConfig) -> Result<(), E>) -> Result<Experiment, E> {
+        let mut experiment = match (&self.from, &self.experiment) {
+            (Some(from), _) => self.continued(from)?,
+            (None, Some(asked)) => asked.load(&self.settings)?,
+            (None, None) => Experiment::load(self.experiment_name(), &self.settings)?,
+        };
+        self.put_into(&mut experiment, adjust)?;
+        Ok(experiment)
+    }
+
+    /// The experiment that `run`, which was begun before, goes on with; none where it has not begun, and is to be started as a new one.
+    ///
+    /// # Errors
+    /// As [`experiment`](Self::experiment), when another experiment is asked for than that of the run, or when the run cannot go on and nothing is
+    /// asked for that could be started.
+    pub fn resumed<E: From<Error>>(
+        &self,
+        run: &RunDir,
+        adjust: impl FnOnce(&mut DataConfig) -> Result<(), E>,
+    ) -> Result<Option<Experiment>, E> {
+        let stored = run.file(EXPERIMENT_FILE);
+        if !stored.exists() {
+            if run.checkpoint(Pointer::Last)?.is_some() {
+                let problem = "it is gone, and without it the run cannot go on; put it back, or start a new run in another directory";
+                return Err(Error::malformed(stored, problem).into());
+            }
+            if self.experiment.is_none() && self.data.is_none() && self.usual.is_none() {
+                return Err(Error::run(run.path(), RunProblem::NotBegun).into());
+            }
+            return Ok(None);
+        }
+        let mut experiment = Experiment::load_file(&stored, &self.settings)?;
+        self.expect_own(&experiment, run.path())?;
+        self.put_into(&mut experiment, adjust)?;
+        Ok(Some(experiment))
+    }
+
+    /// Refuses an experiment that is asked for and is not that of the run, which goes on with its own.
+    fn expect_own(&self, own: &Experiment, run: &Path) -> Result<()> {
+        let Some(asked) = &self.experiment else { return Ok(()) };
+        let named = asked.load(&self.settings)?;
+        // Settings of the run's start may be missing now; what every built-in experiment has is a description of its own.
+        let same = match named.description.is_empty() {
+            false => named.description == own.description && named.data.task == own.data.task,
+            true => ModelConfig { vocab_size: own.model.vocab_size, ..named.model } == own.model && named.data.task == own.data.task,
+        };
+        if same {
+            return Ok(());
+        }
+        let (name, run) = (asked.name(), run.display());
+        let sentence = format!("'{name}' is not the experiment of the run in '{run}', which goes on with its own; leave '{name}' out");
+        Err(Error::MustStay(sentence))
+    }
+
+    /// The experiment that starts from the model at `from`.
+    fn continued(&self, from: &Path) -> Result<Experiment> {
+        let checkpoint = find_checkpoint(from)?.canonicalize().map_err(|source| Error::io("read", from, source))?;
+        let config = CheckpointConfig::read(&checkpoint)?;
+        let named = self.experiment.clone().or(self.usual.map(|name| Asked::Named(name.to_owned())));
+        let mut experiment = match named {
+            Some(asked) => Experiment { model: config.model, ..asked.load(&[])? },
+            None => {
+                let mut own = Experiment::of_checkpoint(&config, &checkpoint)?;
+                // What it learned from is not what this one does.
+                (own.data.path, own.data.corpus, own.data.table.validation, own.data.table.test) = (None, None, None, None);
+                own.description = format!("From {}", from.display());
+                own
+            }
+        };
+        experiment.train.from = Some(checkpoint);
+        Experiment::parse(&experiment.to_toml()?, &self.settings)
+    }
+
+    /// Puts the text or table that is asked for in place of the experiment's own.
+    fn put_into<E: From<Error>>(
+        &self,
+        experiment: &mut Experiment,
+        adjust: impl FnOnce(&mut DataConfig) -> Result<(), E>,
+    ) -> Result<(), E> {
+        experiment.train.memory_limit = self.memory_limit.or(experiment.train.memory_limit);
+        adjust(&mut experiment.data)?;
+        let data = &mut experiment.data;
+        if data.task.reads_a_folder() {
+            let given = self.data.as_deref().or(data.path.as_deref());
+            data.path = given.map(readable_folder).transpose()?;
+            return Ok(());
+        }
+        let Some(path) = &self.data else { return Ok(()) };
+        if data.task != Task::Text && !data.task.reads_a_file() {
+            return Err(Error::DataNotRead.into());
+        }
+        data.path = Some(readable(path)?);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unchanged(_: &mut DataConfig) -> Result<()> {
+        Ok(())
+    }
+
+    #[test]
+    fn a_run_is_called_after_what_it_learns() {
+        let named = |experiment: Option<&str>, data: Option<&str>| {
+            let experiment = experiment.map(|name| Asked::Named(name.to_owned()));
+            Request { experiment, data: data.map(PathBuf::from), ..Request::default() }.run_name()
+        };
+        assert_eq!(named(None, None), "selective-copying");
+        assert_eq!(named(None, Some("a/my.txt")), "my");
+        assert_eq!(named(Some("b/own.toml"), Some("a/my.txt")), "own");
+    }
+
+    #[test]
+    fn what_is_written_out_is_what_is_named() {
+        let settings = vec!["d_model=32".to_owned()];
+        let asked = |experiment| Request { experiment: Some(experiment), settings: settings.clone(), ..Request::default() };
+        let text = crate::train::experiments::text_of("parity").unwrap();
+        let written = asked(Asked::Written(text.to_owned())).experiment(unchanged).unwrap();
+        assert_eq!(written, asked(Asked::Named("parity".to_owned())).experiment(unchanged).unwrap());
+        assert_eq!(written.model.d_model, 32);
+    }
+
+    #[test]
+    fn data_are_refused_where_none_are_read() {
+        let request =
+            Request { data: Some("Cargo.toml".into()), experiment: Some(Asked::Named("parity".to_owned())), ..Request::default() };
+        assert!(request.experiment(unchanged).unwrap_err().to_string().contains("makes its own data"));
+    }
+}

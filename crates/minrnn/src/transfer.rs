@@ -1,0 +1,204 @@
+//! Whole models of other libraries as checkpoints of ours, and ours in their form.
+
+use std::path::{Path, PathBuf};
+
+use burn::tensor::Device;
+use minrnn_model::{CONFIG_FILE, CheckpointConfig, ModelConfig, Weights, read_checkpoint, write_safetensors};
+use minrnn_stream::PackedModel;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::checkpoint::{LoadedModel, TOKENIZER_FILE, create_checkpoint};
+use crate::data::Tokenizer;
+use crate::deployed::Deployed;
+use crate::interchange::{ForeignModel, Form, Format, NamedTensor, Settings, export, export_folder, import};
+use crate::output::{expect_harmless, expect_outside_runs};
+use crate::train::find_checkpoint;
+use crate::{Error, Needed, Result};
+
+/// What the configuration of an imported model says of the file it came from.
+const IMPORTED: &str = "imported";
+
+/// Weights under the names of another library, to become a checkpoint.
+#[derive(Debug, Clone)]
+pub struct Import {
+    /// A safetensors file, the index of several, or a folder with either.
+    pub file: PathBuf,
+    /// Whose names they have.
+    pub format: Format,
+    /// Keys of the configuration that the file does not say, `key=value`.
+    pub settings: Vec<String>,
+    /// The vocabulary, where the model reads text.
+    pub tokenizer: Option<PathBuf>,
+    /// The run or checkpoint whose recurrent layers are replaced, for files that hold those alone.
+    pub into: Option<PathBuf>,
+}
+
+/// A model that was imported.
+pub struct Imported {
+    /// The model as it is read from its checkpoint.
+    pub loaded: LoadedModel,
+    /// Why the vocabulary in the file's folder was left out.
+    pub unused: Option<String>,
+}
+
+impl Import {
+    /// Makes the checkpoint `output`.
+    ///
+    /// # Errors
+    /// When the weights cannot be read or do not fit the format, when something is missing or given in vain, or when `output` is there already or cannot
+    /// be made.
+    pub fn write(&self, output: &Path) -> Result<Imported> {
+        if output.exists() {
+            return Err(Error::Config(format!("'{}' is there already; name a directory to make", output.display())));
+        }
+        expect_outside_runs(output)?;
+        let format = self.format;
+        let mut model = ForeignModel::read(&self.file)?;
+        let form = Form::of(&model.weights);
+        let (mut config, tensors, beside) = match (&self.into, format.is_part()) {
+            (None, false) => {
+                let config = model.config(format, &Settings::parse(&self.settings)?)?;
+                let tensors = import(format, &mut model.weights, &config)?;
+                (CheckpointConfig::new(config), tensors, None)
+            }
+            (Some(run), true) => replace_mixers(format, &mut model.weights, run, &self.settings)?,
+            (None, true) => {
+                let problem = format!("a file of format {format} holds recurrent layers alone; name the model they go into");
+                return Err(Error::needed(Needed::Into, problem));
+            }
+            (Some(run), false) => {
+                let run = run.display();
+                return Err(Error::Config(format!(
+                    "a file of format {format} holds a whole model, and goes into no other; leave '{run}' out"
+                )));
+            }
+        };
+        let file = self.file.canonicalize().unwrap_or_else(|_| self.file.clone());
+        let file = file.file_name().map(|name| name.to_string_lossy());
+        let source = serde_json::json!({"format": format.name(), "file": file, "form": form});
+        config.sections.insert(IMPORTED.to_owned(), source);
+        let given = self.tokenizer.clone().or(beside).map(Tokenizer::load).transpose()?;
+        let (tokenizer, unused) = match given {
+            None if config.model.is_language_model() => of_folder(model.tokenizer.as_deref(), config.model.vocab_size),
+            given => (given, None),
+        };
+        let loaded = create_checkpoint(output, &config, tensors, tokenizer.as_ref(), &Device::flex())?;
+        Ok(Imported { loaded, unused })
+    }
+}
+
+/// What was written of a model for another library.
+pub struct Exported {
+    /// The checkpoint or packed file it was made of.
+    pub path: PathBuf,
+    /// How many tensors it has.
+    pub tensors: usize,
+    /// Of a folder, whether a vocabulary lies in it; none of a file.
+    pub vocabulary: Option<bool>,
+}
+
+/// Writes the model of `run`, a run directory, a checkpoint, or a packed model of f32 weights, to `output` as `format` has it: a folder with all that its
+/// library opens where the format has one and the name does not end in `.safetensors`, else a file.
+///
+/// # Errors
+/// When the model cannot be read, the format cannot hold it, or `output` cannot be written or is where something would be lost.
+pub fn export_model(run: &Path, format: Format, output: &Path) -> Result<Exported> {
+    let is_folder = format.has_folder() && output.extension().is_none_or(|end| end != "safetensors");
+    if !is_folder {
+        expect_harmless(output, [run])?;
+    } else if output.exists() {
+        return Err(Error::Config(format!("'{}' is there already; name a directory to make", output.display())));
+    } else {
+        expect_outside_runs(output)?;
+    }
+    let Source { path, config, mut weights, sections } = Source::read(run)?;
+    let form = form(&sections, format, &path)?;
+    if is_folder {
+        let tokenizer = Deployed::load(run)?.tokenizer;
+        let tensors = export_folder(output, format, &mut weights, &config, form, tokenizer.as_ref())?;
+        return Ok(Exported { path, tensors, vocabulary: Some(tokenizer.is_some()) });
+    }
+    let named = export(format, &mut weights, &config, form)?;
+    let tensors = named.len();
+    let named = named.into_iter().map(|(name, tensor)| (name, tensor.shape, tensor.data.into()));
+    // The entry that libraries on PyTorch look for.
+    write_safetensors(output, named, Some(("format", "pt")))?;
+    Ok(Exported { path, tensors, vocabulary: None })
+}
+
+/// A trained model and where it was found.
+pub struct Source {
+    /// The checkpoint or the packed file.
+    pub path: PathBuf,
+    /// Its configuration.
+    pub config: ModelConfig,
+    /// Its weights.
+    pub weights: Weights,
+    /// What its configuration says beside.
+    sections: Map<String, Value>,
+}
+
+impl Source {
+    /// Reads a run directory, whose best checkpoint it is, a checkpoint, or a packed model of f32 weights.
+    ///
+    /// # Errors
+    /// When it cannot be read, or its weights were rounded.
+    pub fn read(run: &Path) -> Result<Self> {
+        if run.is_file() {
+            let (config, weights) = PackedModel::unpack(run)?;
+            return Ok(Self { path: run.to_owned(), config, weights, sections: Map::new() });
+        }
+        let path = find_checkpoint(run)?;
+        let (config, weights) = read_checkpoint(&path)?;
+        Ok(Self { path, config: config.model, weights, sections: config.sections })
+    }
+}
+
+/// The form of the file of `format` that the model in `checkpoint` was imported from; the default one when it was not.
+fn form(sections: &Map<String, Value>, format: Format, checkpoint: &Path) -> Result<Form> {
+    let imported = sections.get(IMPORTED).filter(|imported| imported["format"] == format.name());
+    match imported.map(|imported| &imported["form"]).filter(|form| !form.is_null()) {
+        None => Ok(Form::default()),
+        Some(form) => Form::deserialize(form).map_err(|error| {
+            Error::malformed(checkpoint.join(CONFIG_FILE), format!("the form of the imported file cannot be read: {error}"))
+        }),
+    }
+}
+
+/// The vocabulary that lies in the folder of a model that knows `most` tokens, or why there is none: other libraries have kinds that we have not.
+fn of_folder(file: Option<&Path>, most: usize) -> (Option<Tokenizer>, Option<String>) {
+    match file.map(Tokenizer::load) {
+        None => (None, None),
+        Some(Ok(tokenizer)) if tokenizer.vocab_size() > most => {
+            let problem = format!("it has {} tokens, but the model knows {most}", tokenizer.vocab_size());
+            (None, Some(problem))
+        }
+        Some(Ok(tokenizer)) => (Some(tokenizer), None),
+        Some(Err(why)) => (None, Some(why.to_string())),
+    }
+}
+
+/// The checkpoint of `run` with the recurrent layers of a file, and where its vocabulary is.
+fn replace_mixers(
+    format: Format,
+    weights: &mut Weights,
+    run: &Path,
+    settings: &[String],
+) -> Result<(CheckpointConfig, Vec<NamedTensor>, Option<PathBuf>)> {
+    if let Some(setting) = settings.first() {
+        return Err(Error::Config(format!("the configuration is that of the run whose layers are replaced; leave {setting} out")));
+    }
+    let checkpoint = find_checkpoint(run)?;
+    let (config, mut rest) = read_checkpoint(&checkpoint)?;
+    let mut tensors = import(format, weights, &config.model)?;
+    for (name, tensor) in &tensors {
+        rest.take(name, &tensor.shape)?;
+    }
+    let names: Vec<String> = rest.names().map(ToOwned::to_owned).collect();
+    for name in names {
+        let tensor = rest.take_any(&name)?;
+        tensors.push((name, tensor));
+    }
+    Ok((config, tensors, Some(checkpoint.join(TOKENIZER_FILE)).filter(|file| file.exists())))
+}
