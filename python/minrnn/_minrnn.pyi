@@ -1,5 +1,5 @@
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, final, overload
 
 import numpy as np
@@ -88,6 +88,7 @@ class Model:
         """The tokens of a text."""
     def decode(self, tokens: npt.ArrayLike) -> str:
         """The text of tokens; what does not make up a character is U+FFFD."""
+    def _predict(self, table: Any, future: Any, threads: int | None) -> tuple[list[str], list[list[str] | None], npt.NDArray[np.float64]]: ...
     @property
     def kind(self) -> str:
         """``text``, ``classifier``, ``regressor``, ``forecaster``, ``policy``, ``tokens`` or ``values``."""
@@ -120,6 +121,17 @@ class Model:
     def _config(self) -> str: ...
     @property
     def _task(self) -> str: ...
+
+def train(wish: str, tables: Sequence[tuple[str, Any]], watch: Callable[[str], object] | None) -> str | None:
+    """Trains what ``wish`` asks for, as JSON; gives the report as JSON, None where it was stopped."""
+
+def pack(run: str, path: str, weights: str) -> str: ...
+def verify(path: str, rtol: float, atol: float) -> str: ...
+def inspect(path: str, settings: Sequence[str]) -> str: ...
+def import_weights(file: str, output: str, format: str, settings: Sequence[str], tokenizer: str | None, into: str | None) -> str: ...
+def export_weights(run: str, output: str, format: str) -> str: ...
+def run_command(program: Sequence[str], arguments: Sequence[str]) -> int:
+    """Runs the command ``minrnn``; gives its exit code. ``program`` starts it anew."""
 
 def scan_forward(
     name: str,

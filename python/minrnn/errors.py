@@ -29,5 +29,9 @@ class BusyError(MinrnnError, RuntimeError):
     """Another thread is using the session."""
 
 
+class TrainingError(MinrnnError, ArithmeticError):
+    """A training that diverged, or a model whose outputs are no numbers."""
+
+
 class InternalError(MinrnnError, RuntimeError):
     """The library failed inside; please report it."""

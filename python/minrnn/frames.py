@@ -1,4 +1,4 @@
-"""Tables of Python as sequences, and predictions as tables.
+"""Tables of Python, and predictions as tables.
 
 A table is whatever has columns by name: a dictionary of arrays or lists, a frame of pandas or polars, a table of pyarrow. NumPy's arrays have no names: ``[T, columns]``
 is one sequence, ``[N, T, columns]`` or a list of ``[T, columns]`` several.
@@ -13,46 +13,21 @@ import numpy as np
 from .errors import InputError, KindError
 
 
-class Table:
-    """The sequences of a table: ``sequences``, each ``[T, columns]`` in the order of time, and their ``names``, None where there are none."""
+def sequences(task: dict[str, Any], table: Any) -> list[Any] | None:
+    """The sequences ``[T, columns]`` of arrays without names; None of a table whose columns have names."""
+    if isinstance(table, np.ndarray):
+        return _of_array(table, len(task["columns"]))
+    if isinstance(table, (list, tuple)):
+        return [np.asarray(sequence, dtype=float) for sequence in table]
+    return None
 
-    def __init__(self, task: dict[str, Any], table: Any) -> None:
-        self.columns = task["columns"]
-        if isinstance(table, np.ndarray):
-            table = _of_array(table, len(self.columns))
-        if isinstance(table, (list, tuple)):
-            self.names, self.sequences = None, [np.asarray(sequence, dtype=float) for sequence in table]
-        else:
-            self.names, self.sequences = self._of_columns(task, table)
-        if not self.sequences:
-            raise InputError("the table has no rows, expected at least one")
 
-    def _of_columns(self, task, table):
-        known = _names(table)
-        group, time = task.get("group"), task.get("time")
-        for name in [*self.columns, *([group] if group else [])]:
-            if name not in known:
-                raise InputError(f"the table has no column '{name}', which the model was trained with; it has {', '.join(map(str, known))}")
-        categories = {category["column"]: category["values"] for category in task.get("categories", [])}
-        columns = [_numbers(_values(table, name), name, categories.get(at)) for at, name in enumerate(self.columns)]
-        if len({len(column) for column in columns}) > 1:
-            raise InputError(f"the columns have different lengths: {', '.join(f'{n} {len(c)}' for n, c in zip(self.columns, columns))}")
-        rows = np.stack(columns, axis=1)
-        names, of_row = (None, np.zeros(len(rows), dtype=int)) if not group else _groups(_values(table, group), group)
-        if len(of_row) != len(rows):
-            raise InputError(f"the column '{group}' has {len(of_row)} rows, expected {len(rows)}")
-        order = np.argsort(of_row, kind="stable")
-        if time and time in known:
-            times = _times(_values(table, time), time)
-            if len(times) != len(rows):
-                raise InputError(f"the column '{time}' has {len(times)} rows, expected {len(rows)}")
-            order = np.lexsort((times, of_row))
-            same = (of_row[order][1:] == of_row[order][:-1]) & (times[order][1:] == times[order][:-1])
-            if same.any():
-                name = "the table" if names is None else f"the sequence '{names[of_row[order][1:][same][0]]}'"
-                raise InputError(f"{name} has two rows of the same time in the column '{time}', expected one")
-        ends = np.cumsum(np.bincount(of_row)) if len(rows) else []
-        return names, np.split(rows[order], ends[:-1]) if len(rows) else []
+def originals(task: dict[str, Any], table: Any) -> dict[str, Any]:
+    """The names of sequences as they stand in the table, by their texts."""
+    group = task.get("group")
+    if not group or group not in _names(table):
+        return {}
+    return {str(name): name for name in _values(table, group).tolist()}
 
 
 class Predictions:
@@ -60,12 +35,12 @@ class Predictions:
 
     Of a classifier: ``classes`` (their names), ``probabilities`` ``[N, classes]`` and ``labels``, the likeliest class of each sequence. Of a regressor: ``values`` ``[N, 1]``. Of a forecaster: ``values``
     ``[N, horizon, targets]``, or ``[N, horizon, targets, quantiles]`` with ``quantiles``, in the units of the table. ``names`` has the names of the sequences, None
-    where the table did not name them.
+    where the table did not name them, and ``times`` the times that are forecast as the table would write them, None where no column tells times.
     """
 
-    def __init__(self, task: dict[str, Any], names: list[Any] | None, numbers: np.ndarray) -> None:
+    def __init__(self, task: dict[str, Any], names: list[Any] | None, numbers: np.ndarray, times: list[list[str]] | None = None) -> None:
         self._task = task
-        self.names = names
+        self.names, self.times = names, times
         if task["task"] == "classify":
             self.classes, self.probabilities = task["classes"], numbers
             self.labels = [self.classes[at] for at in numbers.argmax(axis=1)]
@@ -78,7 +53,7 @@ class Predictions:
         return len(self.probabilities if self._task["task"] == "classify" else self.values)
 
     def columns(self) -> dict[str, Any]:
-        """The predictions as a dictionary of columns, as ``minrnn predict`` names them, but for the times to come."""
+        """The predictions as a dictionary of columns, as ``minrnn predict`` names them."""
         task, n = self._task, len(self)
         names = list(range(n)) if self.names is None else list(self.names)
         if task["task"] == "classify":
@@ -89,6 +64,8 @@ class Predictions:
             return {task["group"]: names, task["target"]: self.values[:, 0]}
         horizon = self.values.shape[1]
         columns = {} if self.names is None and n == 1 else {task.get("group") or "sequence": np.repeat(np.array(names, dtype=object), horizon)}
+        if self.times is not None:
+            columns[task.get("time") or "time"] = np.array([time for times in self.times for time in times], dtype=object)
         columns["step"] = np.tile(np.arange(1, horizon + 1), n)
         for at, target in enumerate(self.targets):
             values = self.values[:, :, at]
@@ -168,43 +145,3 @@ def _is_missing(value):
         return bool(value != value)
     except TypeError:
         return True
-
-
-def _numbers(column, name, categories):
-    """The numbers of a column, NaN where one is missing; of a column of names their places, -1 of one that training did not see."""
-    if categories is not None:
-        places = {value: place for place, value in enumerate(categories)}
-        return np.array([np.nan if _is_missing(value) else places.get(str(value), -1) for value in column], dtype=float)
-    if column.dtype.kind in "fiub":
-        return column.astype(float)
-    numbers = np.empty(len(column))
-    for row, value in enumerate(column):
-        if isinstance(value, (str, bytes)) or not _is_missing(value) and not hasattr(value, "__float__"):
-            raise KindError(f"row {row} of the column '{name}' is {value!r}, expected a number (rows counted from 0)")
-        numbers[row] = np.nan if _is_missing(value) else float(value)
-    return numbers
-
-
-def _groups(column, name):
-    """The names of sequences in the order of their first rows, and of each row its sequence."""
-    names, of_row = {}, np.empty(len(column), dtype=int)
-    for row, value in enumerate(column.tolist()):
-        if _is_missing(value):
-            raise InputError(f"row {row} of the column '{name}' is empty, expected the name of its sequence (rows counted from 0)")
-        of_row[row] = names.setdefault(value, len(names))
-    return list(names), of_row
-
-
-def _times(column, name):
-    """Numbers that are in the order of time."""
-    if column.dtype.kind in "fiu":
-        times = column.astype(float)
-    else:
-        try:
-            times = np.array(column, dtype="datetime64[ns]")
-        except (ValueError, TypeError) as error:
-            raise InputError(f"the column '{name}' holds what is no time ({error}), expected numbers, dates or times") from None
-        times = np.where(np.isnat(times), np.nan, times.astype("int64").astype(float))
-    if np.isnan(times).any():
-        raise InputError(f"row {int(np.isnan(times).argmax())} of the column '{name}' has no time, expected one (rows counted from 0)")
-    return times

@@ -7,8 +7,9 @@ import os
 from typing import Any
 
 from . import _minrnn
-from .errors import KindError
-from .frames import Predictions, Table
+from .errors import InputError, KindError
+from .frames import Predictions, originals, sequences
+from .handed import handed
 
 
 class Model(_minrnn.Model):
@@ -71,14 +72,21 @@ class Model(_minrnn.Model):
         """Continues a text in a session of its own; see ``Session.generate``."""
         return self.session(1, threads=threads).generate(prompt, max_tokens, **sampling)
 
-    def predict(self, table: Any, *, threads: int | None = None) -> Predictions:
-        """What the model says at the end of every sequence of a table; see ``Predictions``."""
+    def predict(self, table: Any, *, future: Any = None, threads: int | None = None) -> Predictions:
+        """What the model says at the end of every sequence of a table; see ``Predictions``. ``future`` has the rows to come, for a model that reads columns which are
+        known ahead."""
         task = self.task
         if task is None:
             raise KindError("the model was not trained on a table: it has no rows to read")
-        rows = Table(task, table)
-        session = self.session(len(rows.sequences), threads=threads, table=True)
-        return Predictions(task, rows.names, session.prefill(rows.sequences))
+        unnamed = sequences(task, table)
+        if unnamed is not None:
+            if not unnamed:
+                raise InputError("the table has no rows, expected at least one")
+            return Predictions(task, None, self.session(len(unnamed), threads=threads, table=True).prefill(unnamed))
+        known = originals(task, table)
+        names, times, numbers = self._predict(handed(table), None if future is None else handed(future), threads)
+        named = None if names == [""] else [known.get(name, name) for name in names]
+        return Predictions(task, named, numbers, None if None in times else times)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.path is None:

@@ -1,5 +1,6 @@
 //! Errors as Python's exceptions: what kind of mistake it was, and the library's sentence.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use minrnn_stream::Error;
@@ -18,6 +19,7 @@ pub(crate) enum Mistake {
     Kind,
     State,
     Busy,
+    Training,
     Internal,
 }
 
@@ -30,6 +32,7 @@ impl Mistake {
             Self::Kind => "KindError",
             Self::State => "StateError",
             Self::Busy => "BusyError",
+            Self::Training => "TrainingError",
             Self::Internal => "InternalError",
         }
     }
@@ -81,6 +84,47 @@ impl From<minrnn_model::Error> for Failure {
     }
 }
 
+impl From<minrnn::Error> for Failure {
+    fn from(error: minrnn::Error) -> Self {
+        use minrnn::Error;
+        let mistake = match &error {
+            Error::Io { .. } | Error::Model(minrnn_model::Error::Io { .. }) => Mistake::File,
+            Error::Malformed { .. } | Error::Model(_) => Mistake::Model,
+            Error::NonFinite { .. } | Error::Output { .. } => Mistake::Training,
+            _ => Mistake::Input,
+        };
+        let hint = hint(&error);
+        Self::new(mistake, error.to_string() + &hint)
+    }
+}
+
+/// What helps, by the names that Python has for it.
+fn hint(error: &minrnn::Error) -> String {
+    use minrnn::{Error, Needed, RunProblem};
+    match error {
+        Error::Needed { what, .. } => match what {
+            Needed::File | Needed::Folder => "; give it as data".to_owned(),
+            Needed::Target => "; name columns by the setting target".to_owned(),
+            Needed::Group => "; name it by the setting group".to_owned(),
+            Needed::Into => " by into".to_owned(),
+            Needed::ModelKey(key) => format!("; give {key} in settings"),
+            _ => String::new(),
+        },
+        Error::MustStay(_) => ", or train in another directory (out)".to_owned(),
+        Error::Run { problem, .. } => match problem {
+            RunProblem::Missing => "; leave resume out to start a new run",
+            RunProblem::NotBegun => ", without resume",
+            RunProblem::NotARun(_) => "; give the run's directory as out",
+            RunProblem::InUse => ", or choose another directory (out)",
+            RunProblem::HoldsRun => "; continue that one with resume=True, or choose another directory (out)",
+            RunProblem::HoldsFiles(_) | RunProblem::Changed(_) | RunProblem::OtherData => "; choose another directory (out)",
+            _ => "",
+        }
+        .to_owned(),
+        _ => String::new(),
+    }
+}
+
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> Self {
         match failure {
@@ -95,17 +139,19 @@ impl From<Failure> for PyErr {
 
 /// Runs `work` while other threads of Python may run; a panic in it becomes an exception.
 pub(crate) fn computed<T: Send>(py: Python<'_>, work: impl FnOnce() -> minrnn_stream::Result<T> + Send) -> Result<T> {
+    Ok(apart(py, work)??)
+}
+
+/// The same of work with errors of its own.
+pub(crate) fn apart<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> Result<T> {
     // What a panic may leave half done lies behind a lock, which is then poisoned.
-    match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
-        Ok(result) => Ok(result?),
-        Err(panic) => {
-            let words = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
-            Err(Failure::new(
-                Mistake::Internal,
-                format!("the library failed inside ({words}); please report this, and go on with a new session"),
-            ))
-        }
-    }
+    py.detach(|| catch_unwind(AssertUnwindSafe(work))).map_err(|panic| panicked(&*panic))
+}
+
+/// A panic as a failure.
+pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Failure {
+    let words = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+    Failure::new(Mistake::Internal, format!("the library failed inside ({words}); please report this, and go on with a new session"))
 }
 
 /// Refuses to make room for `len` elements of `T` where memory cannot hold them, before anybody relies on it.

@@ -2,23 +2,33 @@
 #![deny(missing_docs)]
 
 mod arrays;
+mod command;
 mod failure;
+mod files;
 mod generation;
+mod handed;
 mod inputs;
 mod loaded;
 mod model;
+mod prediction;
 mod remembered;
 mod scan;
 mod session;
+mod signals;
 mod steps;
 mod table;
 mod threads;
+mod training;
 
 use pyo3::prelude::*;
 
 /// What `minrnn` in Python is made of.
 #[pymodule]
 mod _minrnn {
+    #[pymodule_export]
+    use super::command::run_command;
+    #[pymodule_export]
+    use super::files::{export_weights, import_weights, inspect, pack, verify};
     #[pymodule_export]
     use super::generation::Generation;
     #[pymodule_export]
@@ -27,6 +37,8 @@ mod _minrnn {
     use super::remembered::Session;
     #[pymodule_export]
     use super::scan::{scan_backward, scan_forward};
+    #[pymodule_export]
+    use super::training::train;
 
     /// The version of the library.
     #[pymodule_export]

@@ -11,7 +11,9 @@ use pyo3::types::PyBytes;
 
 use crate::arrays;
 use crate::failure::{Failure, Mistake, Result, computed};
+use crate::handed;
 use crate::loaded::Loaded;
+use crate::prediction::{Predicted, predict};
 use crate::remembered::Session;
 use crate::session::saved_bytes;
 use crate::threads::Threads;
@@ -77,6 +79,18 @@ impl PyModel {
     /// The text of tokens; what does not make up a character is U+FFFD.
     fn decode(&self, tokens: &Bound<'_, PyAny>) -> Result<String> {
         Ok(self.loaded.tokenizer()?.decode(&arrays::read::<u32>(tokens, "tokens")?.values)?)
+    }
+
+    /// What the model says at the end of every sequence of a table, with the names of the sequences and the times that are forecast.
+    fn _predict<'py>(
+        &self,
+        py: Python<'py>,
+        table: &Bound<'py, PyAny>,
+        future: Option<&Bound<'py, PyAny>>,
+        threads: Option<usize>,
+    ) -> Result<Predicted<'py>> {
+        let threads = self::threads(threads);
+        predict(py, &self.loaded, handed::table(table)?, future.map(handed::table).transpose()?, threads)
     }
 
     /// What the model is for: `text`, `classifier`, `regressor`, `forecaster`, `policy`, `tokens` or `values`.

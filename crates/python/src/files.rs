@@ -1,0 +1,108 @@
+//! What is done to files of models: the functions of the commands of these names.
+
+use std::path::{Path, PathBuf};
+
+use burn::tensor::Device;
+use minrnn::checkpoint::parameter_count;
+use minrnn::deployed::{Deployed, Packed};
+use minrnn::interchange::Format;
+use minrnn::subject::Subject;
+use minrnn::transfer::{Exported, Import, Imported, Source, export_model};
+use minrnn::verify::{Case, Comparison, Tolerance};
+use minrnn::{Error, output};
+use minrnn_model::{WeightFormat, write_atomic};
+use minrnn_onnx::{Attached, step_graph};
+use pyo3::prelude::*;
+use serde_json::json;
+
+use crate::failure::{Result, apart};
+
+/// The format of a step as a graph.
+const ONNX: &str = "onnx";
+
+/// Packs the model of a run or a checkpoint into one file. Gives what was done as JSON.
+#[pyfunction]
+pub(crate) fn pack(py: Python<'_>, run: PathBuf, path: PathBuf, weights: &str) -> Result<String> {
+    let format: WeightFormat = weights.parse().map_err(minrnn_model::Error::from)?;
+    let packed = apart(py, || minrnn::deployed::pack(&run, &path, format, None))??;
+    let Packed { checkpoint, mixer, bytes, tensors, .. } = packed;
+    let told = json!({
+        "path": path.to_string_lossy(), "checkpoint": checkpoint.to_string_lossy(), "mixer": mixer.to_string(), "bytes": bytes,
+        "tensors": tensors.len(),
+    });
+    Ok(told.to_string())
+}
+
+/// Compares our cells with tensors computed elsewhere, a verify case. Gives every comparison as JSON.
+#[pyfunction]
+pub(crate) fn verify(py: Python<'_>, path: PathBuf, rtol: f64, atol: f64) -> Result<String> {
+    let checked = apart(py, || -> minrnn::Result<_> {
+        let case = Case::read(&path)?;
+        let comparisons = case.check(Tolerance { rtol, atol }, &Device::flex());
+        Ok((case.cell(), comparisons))
+    })??;
+    let (cell, comparisons) = checked;
+    let object = |comparison: &Comparison| {
+        json!({
+            "cell": cell, "tensor": comparison.tensor, "direction": comparison.direction.name(), "max_abs_error": comparison.max_abs_error,
+            "relative_rms_error": comparison.relative_rms_error, "pass": comparison.pass,
+        })
+    };
+    Ok(comparisons.iter().map(object).collect::<serde_json::Value>().to_string())
+}
+
+/// The size and memory of the model that a path or the name of an experiment stands for, as JSON.
+#[pyfunction]
+pub(crate) fn inspect(py: Python<'_>, path: PathBuf, settings: Vec<String>) -> Result<String> {
+    Ok(apart(py, || Subject::of(&path).to_json(&path, &settings))??.to_string())
+}
+
+/// Makes a checkpoint of weights under the names of another library. Gives what was done as JSON.
+#[pyfunction]
+pub(crate) fn import_weights(
+    py: Python<'_>,
+    file: PathBuf,
+    output: PathBuf,
+    format: &str,
+    settings: Vec<String>,
+    tokenizer: Option<PathBuf>,
+    into: Option<PathBuf>,
+) -> Result<String> {
+    let format: Format = format.parse()?;
+    let import = Import { file, format, settings, tokenizer, into };
+    let Imported { loaded, unused } = apart(py, || import.write(&output))??;
+    let told = json!({
+        "path": output.to_string_lossy(), "mixer": loaded.config.model.mixer_at(0).to_string(), "layers": loaded.config.model.n_layers,
+        "d_model": loaded.config.model.d_model, "parameters": parameter_count(&loaded.model), "tokenizer": loaded.tokenizer.is_some(),
+        "tokenizer_left_out": unused,
+    });
+    Ok(told.to_string())
+}
+
+/// Writes a trained model in the form of another library. Gives what was done as JSON.
+#[pyfunction]
+pub(crate) fn export_weights(py: Python<'_>, run: PathBuf, output: PathBuf, format: &str) -> Result<String> {
+    if format == ONNX {
+        let path = apart(py, || graph(&run, &output))??;
+        return Ok(json!({"path": output.to_string_lossy(), "checkpoint": path.to_string_lossy()}).to_string());
+    }
+    let format: Format = format.parse()?;
+    let Exported { path, tensors, vocabulary } = apart(py, || export_model(&run, format, &output))??;
+    let told = json!({
+        "path": output.to_string_lossy(), "checkpoint": path.to_string_lossy(), "tensors": tensors, "tokenizer": vocabulary,
+    });
+    Ok(told.to_string())
+}
+
+/// One step as a graph; gives the checkpoint or the packed file it was made of.
+fn graph(run: &Path, output: &Path) -> minrnn::Result<PathBuf> {
+    output::expect_harmless(output, [run])?;
+    let deployed = Deployed::load(run)?;
+    let Source { path, mut weights, .. } = Source::read(run)?;
+    let policy = deployed.policy.as_ref().map(serde_json::to_value).transpose();
+    let policy = policy.map_err(|error| Error::Config(error.to_string()))?;
+    let attached = Attached { tokenizer: deployed.tokenizer.as_ref(), task: deployed.table.as_ref(), policy: policy.as_ref() };
+    let bytes = step_graph(deployed.model.config(), &mut weights, attached)?;
+    write_atomic(output, &bytes)?;
+    Ok(path)
+}

@@ -1,0 +1,70 @@
+//! Tables that Python hands over: streams of the Arrow C interface, without a copy, or columns.
+
+use std::sync::Arc;
+
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StringArray,
+    TimestampNanosecondArray,
+};
+use numpy::{Element, PyArray1, PyArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::failure::{Failure, Mistake, Result};
+
+/// The name of a capsule that holds a stream.
+const STREAM: &std::ffi::CStr = c"arrow_array_stream";
+
+/// A table on its way.
+pub(crate) type Handed = Box<dyn RecordBatchReader + Send>;
+
+/// The table `any`: a capsule with a stream, or a list of columns, each its name, its kind and its values.
+pub(crate) fn table(any: &Bound<'_, PyAny>) -> Result<Handed> {
+    match any.cast::<PyCapsule>() {
+        Ok(capsule) => of_capsule(capsule),
+        Err(_) => of_columns(any.extract()?),
+    }
+}
+
+fn of_capsule(capsule: &Bound<'_, PyCapsule>) -> Result<Handed> {
+    let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: a capsule of that name holds such a stream (the Arrow PyCapsule interface). It is moved out, and what is left behind is marked as released,
+    // so that the capsule's end does nothing to it.
+    let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
+    let reader = reader.map_err(|error| Failure::input(format!("the table cannot be read: {error}")))?;
+    Ok(Box::new(reader))
+}
+
+fn of_columns(columns: Vec<(String, String, Bound<'_, PyAny>)>) -> Result<Handed> {
+    let made = columns.into_iter().map(|(name, kind, values)| {
+        let column = column(&kind, &values)?;
+        Ok((name, column, true))
+    });
+    let made = made.collect::<Result<Vec<(String, ArrayRef, bool)>>>()?;
+    // They have the same length: otherwise that is what the sentence is about.
+    let batch = RecordBatch::try_from_iter_with_nullable(made).map_err(|error| Failure::input(format!("the table: {error}")))?;
+    let schema = batch.schema();
+    Ok(Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
+}
+
+/// The values of a column of that kind: numbers, whole numbers, truths, nanoseconds since 1970, or texts.
+fn column(kind: &str, values: &Bound<'_, PyAny>) -> Result<ArrayRef> {
+    Ok(match kind {
+        "f" => Arc::new(Float64Array::from(numbers::<f64>(values)?)),
+        "i" => Arc::new(Int64Array::from(numbers::<i64>(values)?)),
+        "b" => Arc::new(BooleanArray::from(numbers::<bool>(values)?)),
+        "t" => {
+            let times = numbers::<i64>(values)?;
+            // What NumPy has for a time that is none.
+            Arc::new(times.into_iter().map(|time| Some(time).filter(|&time| time != i64::MIN)).collect::<TimestampNanosecondArray>())
+        }
+        "s" => Arc::new(StringArray::from(values.extract::<Vec<Option<String>>>()?)),
+        other => return Err(Failure::new(Mistake::Internal, format!("there is no kind of columns '{other}'"))),
+    })
+}
+
+fn numbers<T: Element + Copy>(values: &Bound<'_, PyAny>) -> Result<Vec<T>> {
+    let array = values.cast::<PyArray1<T>>().map_err(PyErr::from)?;
+    array.to_vec().map_err(|error| Failure::input(error.to_string()))
+}

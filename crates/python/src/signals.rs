@@ -1,0 +1,54 @@
+//! Work in a thread of its own, while the caller's looks for Ctrl-C.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+use crate::failure::{Failure, Result, panicked};
+
+/// How often signals are looked for while nothing happens.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// What `work` gives, which ends soon once its flag is raised; an exception that a signal raises meanwhile raises the flag, and is what comes of it.
+pub(crate) fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> T + Send) -> Result<T> {
+    let stop = AtomicBool::new(false);
+    let (ends, ended) = channel::<()>();
+    let (outcome, raised) = std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            // Dropped at the end, whatever that is.
+            let _ends = ends;
+            work(&stop)
+        });
+        let raised = listen(py, &stop, ended, |()| Ok(()));
+        (py.detach(|| worker.join()), raised)
+    });
+    raised.map_or_else(|| outcome.map_err(|panic| panicked(&*panic)), |raised| Err(Failure::Raised(raised)))
+}
+
+/// Hands what is `told` to `hear` until nobody can tell anything more; gives the first exception, of a signal or of `hear`, which raises `stop`.
+pub(crate) fn listen<T: Send>(
+    py: Python<'_>,
+    stop: &AtomicBool,
+    mut told: Receiver<T>,
+    mut hear: impl FnMut(T) -> PyResult<()>,
+) -> Option<PyErr> {
+    let mut raised = None;
+    let mut expect = |outcome: PyResult<()>| {
+        if let (Err(error), None) = (outcome, &raised) {
+            stop.store(true, Ordering::Relaxed);
+            raised = Some(error);
+        }
+    };
+    loop {
+        let heard;
+        (heard, told) = py.detach(move || (told.recv_timeout(GLANCE), told));
+        match heard {
+            Ok(event) => expect(hear(event)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return raised,
+        }
+        expect(py.check_signals());
+    }
+}

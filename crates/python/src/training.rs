@@ -1,0 +1,229 @@
+//! Training in the process: the trainer works in a thread of its own, while the caller's looks for signals and tells what happens.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
+
+use minrnn::checkpoint::parameter_count;
+use minrnn::memory::rounded;
+use minrnn::report::write_report;
+use minrnn::train::{Asked, DataConfig, Ending, Event, Experiment, Request, RunDir, Trainer, Update, find_data, readable, training_memory};
+use minrnn::{Error, output};
+use pyo3::prelude::*;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::failure::{Failure, Result, apart, panicked};
+use crate::handed::{Handed, table};
+use crate::signals::listen;
+use crate::threads::pool;
+
+/// What is asked for.
+#[derive(Deserialize)]
+struct Wish {
+    experiment: Option<String>,
+    written: Option<toml::Table>,
+    data: Option<PathBuf>,
+    validation: Option<PathBuf>,
+    test: Option<PathBuf>,
+    from: Option<PathBuf>,
+    out: PathBuf,
+    resume: bool,
+    settings: Map<String, Value>,
+}
+
+/// The tables that come from memory, each with what it is: `data`, `validation` or `test`.
+type Tables = Vec<(String, Handed)>;
+
+/// Trains what `wish`, an object of JSON, asks for, with `tables` in place of files. Gives what came of it as JSON, or nothing where the training was
+/// stopped; `watch` is told of every event, as JSON, and an exception of it stops the training and is raised.
+#[pyfunction]
+#[pyo3(signature = (wish, tables, watch))]
+pub(crate) fn train(
+    py: Python<'_>,
+    wish: &str,
+    tables: Vec<(String, Bound<'_, PyAny>)>,
+    watch: Option<Py<PyAny>>,
+) -> Result<Option<String>> {
+    let wish: Wish = serde_json::from_str(wish).map_err(|error| Failure::input(format!("the experiment or the settings: {error}")))?;
+    let tables = tables.into_iter().map(|(name, any)| Ok((name, table(&any)?))).collect::<Result<Tables>>()?;
+    let (experiment, run) = apart(py, || open(&wish, tables))??;
+    let (kept, given): (Vec<PathBuf>, Vec<PathBuf>) = {
+        let data = &experiment.data;
+        let paths = [&data.path, &data.table.validation, &data.table.test].into_iter().flatten().cloned();
+        paths.partition(|path| path.starts_with(run.path().canonicalize().as_deref().unwrap_or(run.path())))
+    };
+    let (pool, stop) = (pool(py, experiment.train.threads)?, AtomicBool::new(false));
+    let (tell, told) = sync_channel(0);
+    let (answer, answered) = sync_channel(0);
+    let is_watched = watch.is_some();
+    let (outcome, raised) = std::thread::scope(|scope| {
+        let (stop, pool) = (&stop, &pool);
+        let worker = scope.spawn(move || {
+            pool.install(move || {
+                let mut tell = |event: Value| {
+                    // Nobody listens any more only where the other thread failed.
+                    if is_watched && tell.send(event).is_ok() && answered.recv() == Ok(false) {
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                };
+                learn(experiment, run, stop, &mut tell)
+            })
+        });
+        let raised = listen(py, stop, told, |event: Value| {
+            let heard = match &watch {
+                Some(watch) if !stop.load(Ordering::Relaxed) => watch.call1(py, (event.to_string(),)).map(|_| ()),
+                _ => Ok(()),
+            };
+            // The trainer goes on once the answer is there, so that a stop comes with the next update.
+            let _ = answer.send(heard.is_ok());
+            heard
+        });
+        (py.detach(|| worker.join()), raised)
+    });
+    let outcome = outcome.map_err(|panic| panicked(&*panic))?.map_err(|error| match error {
+        // A table in memory is no file that anybody knows.
+        Error::Malformed { path, problem } if kept.contains(&path) => Failure::input(format!("the table: {problem}")),
+        Error::Malformed { path, problem } if given.contains(&path) => Failure::input(format!("'{}': {problem}", path.display())),
+        error => error.into(),
+    });
+    match raised {
+        Some(raised) => Err(Failure::Raised(raised)),
+        None => Ok(outcome?.map(|report| report.to_string())),
+    }
+}
+
+impl Wish {
+    fn request(&self) -> minrnn::Result<Request> {
+        let asked = match (&self.written, &self.experiment) {
+            (Some(written), _) => Some(Asked::Written(written.to_string())),
+            (None, named) => named.clone().map(Asked::Named),
+        };
+        let settings = self.settings.iter().map(|(key, value)| setting(key, value)).collect::<minrnn::Result<_>>()?;
+        Ok(Request { experiment: asked, usual: None, data: self.data.clone(), from: self.from.clone(), settings, memory_limit: None })
+    }
+
+    /// Puts the paths of further tables into the data.
+    fn add_to(&self, data: &mut DataConfig) -> minrnn::Result<()> {
+        for (given, path) in [(&self.test, &mut data.table.test), (&self.validation, &mut data.table.validation)] {
+            if let Some(given) = given {
+                *path = Some(readable(given)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A setting as text.
+fn setting(key: &str, value: &Value) -> minrnn::Result<String> {
+    let value = toml::Value::try_from(value).map_err(|error| Error::Config(format!("the setting {key}: {error}")))?;
+    Ok(format!("{key}={value}"))
+}
+
+/// The experiment and its run directory, new or resumed, with the tables in it.
+fn open(wish: &Wish, tables: Tables) -> minrnn::Result<(Experiment, RunDir)> {
+    output::expect_outside_runs(&wish.out)?;
+    let request = wish.request()?;
+    let (mut experiment, run) = if wish.resume {
+        let run = RunDir::open(&wish.out)?;
+        let resumed = request.resumed(&run, |data| wish.add_to(data))?;
+        (resumed.map_or_else(|| request.experiment(|data| wish.add_to(data)), Ok)?, run)
+    } else {
+        let experiment = request.experiment(|data| wish.add_to(data))?;
+        experiment.train.device.open()?;
+        training_memory(&experiment)?.expect_room(experiment.train.memory_limit)?;
+        (experiment, RunDir::create(&wish.out)?)
+    };
+    if !tables.is_empty() && !experiment.data.task.reads_table() {
+        let (name, task) = (request.experiment_name(), experiment.data.task);
+        let sentence =
+            format!("the experiment '{name}' learns {task}, which reads no table; name one that does: classify, regress, forecast");
+        return Err(Error::Config(sentence));
+    }
+    for (name, table) in tables {
+        let path = Some(run.keep_table(&name, table)?.canonicalize().map_err(|source| Error::io("read", &wish.out, source))?);
+        match name.as_str() {
+            "validation" => experiment.data.table.validation = path,
+            "test" => experiment.data.table.test = path,
+            _ => experiment.data.path = path,
+        }
+    }
+    let no_download = |_| Err(Error::Config("its text is a download, which the command makes; give a text as data".to_owned()));
+    find_data(&mut experiment, request.experiment_name(), no_download)?;
+    Ok((experiment, run))
+}
+
+/// Trains to the end, or until `stop` is raised; gives the report.
+fn learn(experiment: Experiment, run: RunDir, stop: &AtomicBool, tell: &mut impl FnMut(Value)) -> minrnn::Result<Option<Value>> {
+    let mut trainer = Trainer::new(experiment, run)?;
+    tell(start(&trainer));
+    loop {
+        let (end, is_validated) = (trainer.end_of_round(), trainer.data().has_parts());
+        let outcome = trainer.run_and_record(stop, |event| {
+            if let Some(event) = of_event(event, end, is_validated) {
+                tell(event);
+            }
+        });
+        let ending = outcome?;
+        if ending == Ending::Stopped {
+            return Ok(None);
+        }
+        if !trainer.begin_refit()? {
+            tell(
+                json!({"event": "end", "why": why(ending), "iteration": trainer.progress().iteration, "seconds": trainer.progress().seconds}),
+            );
+            break;
+        }
+        tell(json!({"event": "refit", "iteration": trainer.progress().iteration, "iterations": trainer.end_of_round()}));
+    }
+    let Some(report) = trainer.final_report(stop)? else { return Ok(None) };
+    write_report(&trainer, &report)?;
+    let mut found = report.to_json();
+    found["told"] = report.compared.iter().map(|measure| measure.told()).collect::<Vec<_>>().into();
+    Ok(Some(found))
+}
+
+fn start(trainer: &Trainer) -> Value {
+    let (experiment, progress) = (trainer.experiment(), trainer.progress());
+    json!({
+        "event": "start",
+        "run": shown(trainer.run_dir().path()),
+        "description": experiment.description,
+        "mixer": experiment.model.mixer.to_string(),
+        "layers": experiment.model.n_layers,
+        "d_model": experiment.model.d_model,
+        "parameters": parameter_count(trainer.model()),
+        "iteration": progress.iteration,
+        "iterations": trainer.end_of_round(),
+        "threads": rayon::current_num_threads(),
+        "memory": rounded(trainer.memory().total()),
+        "understood": trainer.data().understood(),
+    })
+}
+
+fn of_event(event: &Event, end: u64, is_validated: bool) -> Option<Value> {
+    Some(match event {
+        Event::Updated(Update { iteration, loss, lr, grad_norm, tokens_per_s }) => json!({
+            "event": "update", "iteration": iteration, "iterations": end, "loss": loss, "lr": lr, "grad_norm": grad_norm,
+            "tokens_per_s": tokens_per_s,
+        }),
+        Event::Evaluated { iteration, evaluation, is_best } => json!({
+            "event": "evaluation", "iteration": iteration, "part": if is_validated { "validation" } else { "test" }, "loss": evaluation.loss,
+            "accuracy": evaluation.accuracy, "best": is_best,
+        }),
+        Event::Saved(path) => json!({"event": "checkpoint", "path": shown(path)}),
+        _ => return None,
+    })
+}
+
+fn why(ending: Ending) -> &'static str {
+    match ending {
+        Ending::EarlyStopped => "early-stopped",
+        Ending::Solved => "solved",
+        _ => "finished",
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,5 @@
+"""``python -m minrnn`` is the command ``minrnn``."""
+
+from .command import main
+
+main()

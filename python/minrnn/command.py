@@ -1,0 +1,18 @@
+"""The command ``minrnn``: the same as the program of that name."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+from . import _minrnn
+
+
+def main() -> None:
+    """Runs the command with the arguments of this process, and ends it with the command's exit code."""
+    # Until the command listens itself, Ctrl-C ends the process at once; Python's own handler would wait until the command is over.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    program = [sys.executable, "-m", "minrnn"]
+    sys.exit(_minrnn.run_command(program, ["minrnn", *sys.argv[1:]]))
+
+

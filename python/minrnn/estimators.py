@@ -1,0 +1,413 @@
+"""Estimators in the manner of scikit-learn, over arrays as aeon has them and over frames; neither library is needed.
+
+They train as ``minrnn train`` does, with the same defaults, and give the same numbers. A fitted one holds its packed model, so that it can be pickled.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import InputError, KindError, StateError
+from .frames import Predictions, _is_missing, _names, _values
+from .handed import is_path
+from .model import Model, load
+from .training import train
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# Columns of sequences that come as arrays, as those of the archives' files are called.
+SERIES, CLASS, NUMBER = "series", "class", "target"
+
+
+class Estimator:
+    """What all of them share. Constructors only store what they are given."""
+
+    _packed: bytes | None = None
+    _model: Model | None = None
+    experiment: str | Mapping[str, Any]
+    settings: Mapping[str, Any] | None
+    missing: str | None
+    random_state: int | None
+    n_jobs: int | None
+    progress: bool
+
+    @classmethod
+    def _parameters(cls) -> list[str]:
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {name: getattr(self, name) for name in self._parameters()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Puts others in their place."""
+        for name, value in params.items():
+            if name not in self._parameters():
+                raise InputError(f"{type(self).__name__} has no parameter '{name}', expected one of {', '.join(self._parameters())}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = {name: parameter.default for name, parameter in inspect.signature(type(self).__init__).parameters.items()}
+        changed = [f"{name}={value!r}" for name, value in self.get_params().items() if value is not defaults[name] and value != defaults[name]]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The model is read from its bytes again.
+        return {name: value for name, value in self.__dict__.items() if name != "_model"}
+
+    @property
+    def model_(self) -> Model:
+        """The model, of a fitted one."""
+        if self._packed is None:
+            raise _not_fitted(self)
+        if self._model is None:
+            self._model = load(self._packed)
+        return self._model
+
+    def _fit(self, table: Any, keys: Mapping[str, Any], validation: Any, test: Any) -> None:
+        with tempfile.TemporaryDirectory(prefix="minrnn-") as folder:
+            chosen = {**keys, "missing": self.missing, "seed": self.random_state, **(self.settings or {})}
+            run = train(
+                self.experiment,
+                table,
+                validation=validation,
+                test=test,
+                out=os.path.join(folder, "run"),
+                settings=chosen,
+                threads=self.n_jobs,
+                progress=self.progress,
+            )
+            packed = os.path.join(folder, "model.minrnn")
+            run.pack(packed, "f32")
+            with open(packed, "rb") as file:
+                self._packed, self._model = file.read(), None
+            self.report_, self.history_ = run.report, run.history
+        self.n_features_in_ = len(self.model_.columns)
+
+
+class _Labels(Estimator):
+    """A label for every sequence."""
+
+    _label: str
+    group: str | None
+    target: str | None
+    time: str | None
+
+    def fit(self, X: Any, y: Any = None, *, validation: Any = None, test: Any = None) -> Self:
+        """Learns from ``X`` and ``y``: an array ``[cases, channels, steps]`` or ``[cases, steps]``, or a list of arrays ``[channels, steps]`` of any lengths,
+        with a label for each; or from a frame in long form (or a path) that has the labels in its column ``target``. ``validation`` and ``test`` are pairs of arrays, or frames."""
+        table = self._table(X, y)
+        others = [None if other is None else self._table(*other) if isinstance(other, tuple) else self._table(other, None) for other in (validation, test)]
+        keys: dict[str, Any] = {"group": self.group, "target": self.target, "time": self.time}
+        if isinstance(table, _Long):
+            keys = {"group": SERIES, "target": self._label}
+        self._fit(table, {**keys, **self._keys()}, *others)
+        self._learned(y if isinstance(table, _Long) else self._labels(X))
+        return self
+
+    def _keys(self) -> dict[str, Any]:
+        return {}
+
+    def _learned(self, labels: Any) -> None:
+        """Takes what is known of the labels."""
+
+    def _table(self, X: Any, y: Any) -> Any:
+        if _is_table(X):
+            if y is not None:
+                raise InputError("a frame has its labels in a column, which target names; leave y out")
+            return X
+        if y is None:
+            raise InputError("expected y, a label for every sequence")
+        return _long(_cases(X), np.asarray(y), self._label)
+
+    def _labels(self, X: Any) -> Any:
+        """The label of every sequence of a frame, in the order of their first rows; None of a file."""
+        if is_path(X):
+            return None
+        task = self.model_.task or {}
+        group, target = (_values(X, task[name]).tolist() for name in ("group", "target"))
+        first: dict[str, Any] = {}
+        for name, label in zip(group, target, strict=True):
+            first.setdefault(str(name), label)
+        return np.asarray(list(first.values()))
+
+    def _predict(self, X: Any) -> Predictions:
+        model = self.model_
+        if _is_table(X):
+            return model.predict(X, threads=self.n_jobs)
+        cases = _cases(X)
+        for at, case in enumerate(cases):
+            if len(case) != self.n_features_in_:
+                raise InputError(f"case {at} has {len(case)} channels, expected {self.n_features_in_} features (channels) as in training")
+        return model.predict([case.T for case in cases], threads=self.n_jobs)
+
+
+class SequenceClassifier(_Labels):
+    """A class for every sequence.
+
+    ``experiment`` and ``settings`` are those of ``minrnn.train``. ``class_weight`` is None, ``"balanced"`` or a dictionary of weights; ``missing`` says what is done with numbers that are NaN:
+    ``"error"``, ``"forward-fill"`` or ``"mask"``. ``random_state`` is the seed, ``n_jobs`` the number of threads. ``group``, ``target`` and ``time`` are columns of frames.
+    """
+
+    _label = CLASS
+
+    def __init__(
+        self,
+        *,
+        experiment: str | Mapping[str, Any] = "classify",
+        settings: Mapping[str, Any] | None = None,
+        class_weight: str | Mapping[Any, float] | None = None,
+        missing: str | None = None,
+        group: str | None = None,
+        target: str | None = None,
+        time: str | None = None,
+        random_state: int | None = None,
+        n_jobs: int | None = None,
+        progress: bool = False,
+    ) -> None:
+        self.experiment, self.settings, self.class_weight, self.missing = experiment, settings, class_weight, missing
+        self.group, self.target, self.time = group, target, time
+        self.random_state, self.n_jobs, self.progress = random_state, n_jobs, progress
+
+    def _keys(self) -> dict[str, Any]:
+        return {"class_weights": self.class_weight}
+
+    def _learned(self, labels: Any) -> None:
+        known = self.model_.classes if labels is None else labels
+        # As they were given, each of them beside the name that the model has for it.
+        self.classes_ = np.unique(np.asarray(known))
+        self._order = [self.model_.classes.index(str(label)) for label in self.classes_]
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """The probability of each of ``classes_``, ``[cases, classes]``."""
+        return self._predict(X).probabilities[:, self._expect_order()]
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The likeliest class of every sequence."""
+        shares = self.predict_proba(X)
+        return self.classes_[shares.argmax(axis=1)]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The share of sequences whose class is found; of a frame ``y`` is its column."""
+        expected = self._labels(X) if y is None else np.asarray(y)
+        return float(np.mean(self.predict(X) == expected))
+
+    def _expect_order(self) -> list[int]:
+        self.model_  # noqa: B018 (it refuses one that is not fitted)
+        return self._order
+
+    def __sklearn_tags__(self) -> Any:
+        return _tags("classifier")
+
+
+class SequenceRegressor(_Labels):
+    """A number for every sequence; parameters as those of ``SequenceClassifier``."""
+
+    _label = NUMBER
+
+    def __init__(
+        self,
+        *,
+        experiment: str | Mapping[str, Any] = "regress",
+        settings: Mapping[str, Any] | None = None,
+        missing: str | None = None,
+        group: str | None = None,
+        target: str | None = None,
+        time: str | None = None,
+        random_state: int | None = None,
+        n_jobs: int | None = None,
+        progress: bool = False,
+    ) -> None:
+        self.experiment, self.settings, self.missing = experiment, settings, missing
+        self.group, self.target, self.time = group, target, time
+        self.random_state, self.n_jobs, self.progress = random_state, n_jobs, progress
+
+    def predict(self, X: Any) -> npt.NDArray[np.float64]:
+        """The number of every sequence."""
+        return self._predict(X).values[:, 0]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """R², the share of the variance that is explained; of a frame ``y`` is its column."""
+        expected = np.asarray(self._labels(X) if y is None else y, dtype=float)
+        left, all_of_it = ((expected - self.predict(X)) ** 2).sum(), ((expected - expected.mean()) ** 2).sum()
+        return float(1 - left / all_of_it) if all_of_it > 0 else float(left == 0)
+
+    def __sklearn_tags__(self) -> Any:
+        return _tags("regressor")
+
+
+class Forecaster(Estimator):
+    """The next values of every series of a frame in Nixtla's long form: ``unique_id``, ``ds`` and ``y``, or other columns by ``group``, ``time`` and ``target``.
+
+    ``horizon`` steps are forecast, with ``season`` steps to a season and the ``quantiles``; ``columns`` are read beside the target, ``calendar`` reads parts of the calendar from the
+    times, and ``known_ahead`` names columns whose rows to come are known.
+    """
+
+    def __init__(
+        self,
+        horizon: int = 1,
+        *,
+        season: int | None = None,
+        quantiles: Sequence[float] | None = None,
+        columns: Sequence[str] | None = None,
+        calendar: Sequence[str] | None = None,
+        known_ahead: Sequence[str] | None = None,
+        experiment: str | Mapping[str, Any] = "forecast",
+        settings: Mapping[str, Any] | None = None,
+        missing: str | None = None,
+        group: str | None = "unique_id",
+        time: str | None = "ds",
+        target: str | Sequence[str] | None = "y",
+        random_state: int | None = None,
+        n_jobs: int | None = None,
+        progress: bool = False,
+    ) -> None:
+        self.horizon, self.season, self.quantiles, self.columns = horizon, season, quantiles, columns
+        self.calendar, self.known_ahead, self.experiment, self.settings = calendar, known_ahead, experiment, settings
+        self.missing, self.group, self.time, self.target = missing, group, time, target
+        self.random_state, self.n_jobs, self.progress = random_state, n_jobs, progress
+
+    def fit(self, df: Any, y: Any = None, *, validation: Any = None, test: Any = None) -> Self:
+        """Learns from a frame, or the path of a table. ``test`` has values that follow it, which are scored and not learned from. ``y`` is not used."""
+        names = ["horizon", "season", "quantiles", "columns", "calendar", "known_ahead", "group", "time", "target"]
+        self._fit(df, {name: getattr(self, name) for name in names}, validation, test)
+        self._history = None if is_path(df) else df
+        return self
+
+    def predict(self, df: Any = None, *, future: Any = None) -> Any:
+        """The next values of every series of ``df``, or of what was learned from: a frame of the same library with a row for each series and step. ``future`` has the
+        rows to come of the columns that are known ahead."""
+        table = self._table(df)
+        predicted = self.model_.predict(table, future=future, threads=self.n_jobs)
+        return _like(table, predicted)
+
+    def score(self, df: Any, y: Any = None) -> float:
+        """Minus the mean absolute error of the forecasts of what was learned from, on the values of ``df`` that follow it, as far as these go."""
+        predicted = self.model_.predict(self._table(None), threads=self.n_jobs)
+        task, errors = self.model_.task or {}, []
+        group = _values(df, task["group"]).tolist() if task.get("group") else [""] * len(_values(df, task["target"][0]))
+        middle = predicted.quantiles.index(0.5) if predicted.quantiles else None
+        for at, target in enumerate(task["target"]):
+            series: dict[Any, list[float]] = {}
+            for name, value in zip(group, _values(df, target).tolist(), strict=True):
+                series.setdefault(name, []).append(value)
+            for row, name in enumerate(predicted.names or [""]):
+                expected = np.asarray(series.get(name, [])[: self.horizon], dtype=float)
+                forecast = predicted.values[row, : len(expected), at]
+                errors.append(np.abs(expected - (forecast if middle is None else forecast[:, middle])))
+        found = np.concatenate(errors) if errors else np.empty(0)
+        found = found[~np.isnan(found)]
+        if not len(found):
+            raise InputError("the table has no values of the series that were learned from")
+        return float(-found.mean())
+
+    def _table(self, df: Any) -> Any:
+        self.model_  # noqa: B018 (it refuses one that is not fitted)
+        if df is not None:
+            return df
+        if self._history is None:
+            raise InputError("it learned from a file, which it does not keep; give the table to go on from")
+        return self._history
+
+    def __sklearn_tags__(self) -> Any:
+        return _tags("regressor")
+
+
+class _Long(dict[str, Any]):
+    """Arrays as columns in long form."""
+
+
+def _is_table(X: Any) -> bool:
+    return is_path(X) or not isinstance(X, (np.ndarray, list, tuple))
+
+
+def _cases(X: Any) -> list[npt.NDArray[np.float64]]:
+    """The cases of ``X``, each ``[channels, steps]``."""
+    if isinstance(X, np.ndarray):
+        if X.ndim == 2:
+            X = X[:, None, :]
+        if X.ndim != 3:
+            raise InputError(f"expected an array of the shape [cases, channels, steps] or [cases, steps], found {list(X.shape)}")
+    cases = [np.asarray(case) for case in X]
+    for at, case in enumerate(cases):
+        if case.dtype.kind not in "fiub":
+            raise KindError(f"case {at}: expected numbers, found an array of {case.dtype}")
+    cases = [case[None] if case.ndim == 1 else case for case in cases]
+    if not cases:
+        raise InputError("expected at least one case, found none")
+    for at, case in enumerate(cases):
+        if case.ndim != 2 or case.shape[0] != cases[0].shape[0]:
+            raise InputError(f"case {at} has the shape {list(case.shape)}, expected [channels, steps] with {cases[0].shape[0]} channels as case 0")
+    return [case.astype(float) for case in cases]
+
+
+def _long(cases: list[npt.NDArray[np.float64]], labels: npt.NDArray[Any], label: str) -> _Long:
+    """Cases and their labels as columns, of the names that the archives' files have."""
+    if labels.shape != (len(cases),):
+        raise InputError(f"expected y with a label for each of {len(cases)} cases, found the shape {list(labels.shape)}")
+    missing = [at for at, value in enumerate(labels.tolist()) if _is_missing(value)]
+    if missing:
+        raise InputError(f"the label of case {missing[0]} is missing")
+    lengths = [case.shape[1] for case in cases]
+    if label == CLASS:
+        labels = np.array([str(value) for value in labels.tolist()], dtype=object)
+    channels = cases[0].shape[0]
+    names = ["value"] if channels == 1 else [f"dim_{at}" for at in range(channels)]
+    table = _Long({SERIES: np.repeat(np.arange(1, len(cases) + 1), lengths), label: np.repeat(labels, lengths)})
+    table.update({name: np.concatenate([case[at] for case in cases]) for at, name in enumerate(names)})
+    return table
+
+
+def _like(table: Any, predicted: Predictions) -> Any:
+    """Predictions as a frame of the library that ``table`` is of, times of its type."""
+    columns = predicted.columns()
+    task = predicted._task
+    time = task.get("time")
+    if time in columns and not is_path(table) and time in _names(table):
+        kind = _values(table, time).dtype.kind
+        types = {"M": "datetime64[ns]", "i": np.int64, "u": np.int64, "f": float}
+        if kind in types:
+            columns[time] = np.array([str(value) for value in columns[time]], dtype=types[kind])  # type: ignore[arg-type]
+    library = type(table).__module__.split(".")[0]
+    if library == "pandas":
+        import pandas  # type: ignore[import-untyped]
+
+        return pandas.DataFrame(columns)
+    if library == "polars":
+        import polars
+
+        return polars.DataFrame({name: column if column.dtype.kind == "M" else list(column) for name, column in columns.items()})
+    return columns
+
+
+def _tags(kind: str) -> Any:
+    """What scikit-learn asks an estimator for; only it calls this."""
+    from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags  # type: ignore[import-untyped]
+
+    return Tags(
+        estimator_type=kind,
+        target_tags=TargetTags(required=kind == "classifier"),
+        classifier_tags=ClassifierTags() if kind == "classifier" else None,
+        regressor_tags=RegressorTags() if kind == "regressor" else None,
+        input_tags=InputTags(two_d_array=True, three_d_array=True),
+    )
+
+
+def _not_fitted(estimator: Estimator) -> Exception:
+    """The exception of scikit-learn where that is in use, else our own."""
+    sentence = f"this {type(estimator).__name__} has learned nothing yet; call fit first"
+    if "sklearn" in sys.modules:
+        from sklearn.exceptions import NotFittedError  # type: ignore[import-untyped]
+
+        return NotFittedError(sentence)
+    return StateError(sentence)

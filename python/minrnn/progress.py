@@ -1,0 +1,77 @@
+"""A bar that is written over itself, on terminals and in notebooks."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, TextIO
+
+WIDTH = 30
+# Seconds between two pictures of the bar.
+PACE = 0.1
+
+
+def progress_bar() -> Bar | None:
+    """A bar where somebody sees it; none in a file or a pipe."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if type(shell).__name__ == "ZMQInteractiveShell":
+        # The stream of a notebook that is not shown as an error.
+        return Bar(sys.stdout)
+    return Bar(sys.stderr) if sys.stderr is not None and sys.stderr.isatty() else None
+
+
+class Bar:
+    """Shows what a training tells."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream, self.shown, self.length = stream, 0.0, 0
+        self.began: tuple[float, int] | None = None
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "start":
+            self.line(
+                f"{event['mixer']}: {event['layers']} layers, width {event['d_model']}, {event['parameters']} parameters; "
+                f"{event['iterations']} iterations on {event['threads']} threads"
+            )
+            if event["understood"]:
+                self.line(event["understood"])
+        elif kind == "update":
+            self.update(event)
+        elif kind == "evaluation":
+            accuracy = "" if event["accuracy"] is None else f"  accuracy {100 * event['accuracy']:.2f} %"
+            self.line(f"iteration {event['iteration']}: {event['part']} loss {event['loss']:.4f}{accuracy}{'  best' if event['best'] else ''}")
+        elif kind == "refit":
+            self.began = None
+            self.line(f"learning anew from all data, {event['iterations'] - event['iteration']} iterations as before")
+
+    def update(self, event: dict[str, Any]) -> None:
+        now, at, end = time.monotonic(), event["iteration"], event["iterations"]
+        if self.began is None:
+            self.began = now, at - 1
+        if now - self.shown < PACE and at < end:
+            return
+        self.shown = now
+        started, first = self.began
+        left = (now - started) / (at - first) * (end - at)
+        full = WIDTH * at // max(end, 1)
+        self.write(f"{'█' * full}{'░' * (WIDTH - full)} {at}/{end} loss {event['loss']:.4f}  {left:.0f} s left")
+
+    def write(self, text: str) -> None:
+        # Blanks over what was longer.
+        self.stream.write("\r" + text.ljust(self.length))
+        self.stream.flush()
+        self.length = len(text)
+
+    def line(self, text: str) -> None:
+        """A line that stays."""
+        self.write(text)
+        self.stream.write("\n")
+        self.length = 0
+
+    def close(self) -> None:
+        """Takes the bar away."""
+        if self.length:
+            self.write("")
+            self.stream.write("\r")
+            self.stream.flush()

@@ -1,0 +1,161 @@
+"""Training in the process: the same trainer, defaults and numbers as ``minrnn train``."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from . import _minrnn
+from .errors import InputError, KindError
+from .files import pack
+from .handed import Path, handed, is_path
+from .model import Model, load
+from .progress import progress_bar
+
+
+class Run:
+    """A training that came to its end: what it reached, and the model."""
+
+    def __init__(self, path: Path, report: dict[str, Any] | None = None) -> None:
+        self.path = pathlib.Path(path)
+        self.report = report
+        """What was reached: ``measures`` in the units of the data, each with its ``interval`` and a ``baseline`` beside it, ``confusion`` of classes, ``loss`` and
+        ``accuracy``, the ``checkpoint`` to use and the one that was ``scored``. None of a run that was opened and not trained here."""
+        self._model: Model | None = None
+
+    @property
+    def model(self) -> Model:
+        """The model to use: the best checkpoint, or the last one where none is the best."""
+        if self._model is None:
+            self._model = load(self.path)
+        return self._model
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """Every update (``kind`` is ``train``) and evaluation (``eval``), in turn."""
+        lines = self.path.joinpath("metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
+
+    def history_frame(self) -> Any:
+        """The same as a frame of pandas."""
+        import pandas  # type: ignore[import-untyped]
+
+        return pandas.DataFrame(self.history)
+
+    def pack(self, path: Path, weights: str = "bf16") -> dict[str, Any]:
+        """Writes the model into one file, as ``minrnn.pack`` does."""
+        return pack(self.path, path, weights)
+
+    def __repr__(self) -> str:
+        told = (self.report or {}).get("told") or []
+        if not told and self.report:
+            accuracy = self.report["accuracy"]
+            told = [f"loss {self.report['loss']:.4f}" + ("" if accuracy is None else f", accuracy {100 * accuracy:.2f} %")]
+        return "\n".join([f"<minrnn.Run {self.path}>", *(f"test {line}" for line in told)])
+
+
+def train(
+    experiment: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    data: Any = None,
+    *,
+    validation: Any = None,
+    test: Any = None,
+    out: Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    from_: Path | None = None,
+    resume: bool = False,
+    callback: Callable[[dict[str, Any]], object] | None = None,
+    progress: bool = True,
+    threads: int | None = None,
+    **keys: Any,
+) -> Run:
+    """Trains a model and returns its run.
+
+    ``experiment`` is a built-in one (``classify``, ``regress``, ``forecast``, ``text``, …), the path of a TOML file, or what such a file holds as a dictionary.
+    ``data``, ``validation`` and ``test`` are paths, or tables in memory: a frame of pandas or polars, a table of pyarrow or a dictionary of columns. Those are
+    kept in the run as Arrow, so that it can go on without them. Every other keyword is a setting, as ``settings`` are: ``target="state"``, ``d_model=32``.
+
+    ``out`` is the run's directory; without it the run lies in a temporary one, which goes with the returned object. ``from_`` is a run or checkpoint
+    whose model is started from, and ``resume=True`` goes on with the run in ``out``.
+
+    ``callback`` is called with every event, a dictionary whose ``event`` is ``start``, ``update``, ``evaluation``, ``checkpoint``, ``refit`` or ``end``. An exception
+    in it, and Ctrl-C, stop the training with the next update, leave a checkpoint in the run, and are raised. ``progress`` shows a bar on terminals and in
+    notebooks.
+    """
+    if resume and out is None:
+        raise InputError("resume goes on with the run in a directory; name it as out")
+    sources = {"data": data, "validation": validation, "test": test}
+    wish: dict[str, Any] = {name: os.fspath(source) for name, source in sources.items() if source is not None and is_path(source)}
+    tables = [(name, handed(source)) for name, source in sources.items() if source is not None and not is_path(source)]
+    if data is not None and not is_path(data) and experiment is None and not resume and from_ is None:
+        raise InputError("a table is learned from by an experiment; name one: classify, regress or forecast")
+    if isinstance(experiment, Mapping):
+        wish["written"] = _plain(experiment)
+    elif experiment is not None:
+        wish["experiment"] = os.fspath(experiment)
+    chosen = {**(settings or {}), **keys, **({} if threads is None else {"threads": threads})}
+    place = None if out is not None else tempfile.mkdtemp(prefix="minrnn-")
+    folder = os.fspath(out) if place is None else os.path.join(place, "run")
+    wish |= {"settings": _settings(chosen), "out": folder, "resume": resume, "from": None if from_ is None else os.fspath(from_)}
+    bar = progress_bar() if progress else None
+    watchers = [watch for watch in (bar, callback) if watch is not None]
+
+    def watch(event: str) -> None:
+        told = json.loads(event)
+        for each in watchers:
+            each(told)
+
+    is_over = False
+    try:
+        report = _minrnn.train(json.dumps(wish), tables, watch if watchers else None)
+        is_over = report is not None
+    except BaseException as error:
+        # What was stopped can go on, wherever it lies; what was refused has left nothing.
+        if os.path.isdir(os.path.join(folder, "checkpoints")):
+            place = None
+            if hasattr(error, "add_note"):
+                error.add_note(f"everything is saved in '{folder}'; go on with minrnn.train(out=…, resume=True)")
+        raise
+    finally:
+        if bar is not None:
+            bar.close()
+        if place is not None and not is_over:
+            shutil.rmtree(place, ignore_errors=True)
+    run = Run(folder, json.loads(report) if report is not None else None)
+    if place is not None:
+        weakref.finalize(run, shutil.rmtree, place, ignore_errors=True)
+    return run
+
+
+def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as JSON has them; those that are None are left to their defaults."""
+    return {name: _setting(name, value) for name, value in settings.items() if value is not None}
+
+
+def _setting(name: str, value: Any) -> Any:
+    if name.endswith("class_weights") and isinstance(value, Mapping):
+        return [f"{label}={weight}" for label, weight in value.items()]
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    """``value`` as JSON has it."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(inner) for name, inner in value.items() if inner is not None}
+    if isinstance(value, (list, tuple, set, np.ndarray)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    raise KindError(f"expected a number, a text, true or false, or a list of them as a setting, found {value!r}")

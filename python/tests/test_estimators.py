@@ -1,0 +1,205 @@
+"""Estimators: scikit-learn's conventions, and the numbers of the command."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import minrnn
+from minrnn import Forecaster, SequenceClassifier, SequenceRegressor
+from test_training import TINY, command, frame, load, machines, write
+
+FAST = {"settings": TINY, "n_jobs": 1}
+
+
+def waves(n=24, steps=20, channels=1):
+    """Slow and fast waves, ``[cases, channels, steps]``."""
+    pace = np.where(np.arange(n) % 2, 0.9, 0.3)[:, None, None]
+    X = np.sin(np.arange(steps) * pace + np.arange(n)[:, None, None] + np.arange(channels)[:, None])
+    return X, np.array(["good", "worn"])[np.arange(n) % 2]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = waves()
+    return SequenceClassifier(**FAST).fit(X, y)
+
+
+def ts(path, X, y):
+    """A file of the archives."""
+    head = "@problemName waves\n@timestamps false\n@univariate true\n@equalLength true\n@seriesLength 20\n@classLabel true good worn\n@data\n"
+    path.write_text(head + "".join(",".join(map(repr, map(float, case[0]))) + f":{label}\n" for case, label in zip(X, y)))
+    return path
+
+
+def test_arrays_give_what_the_command_gives_for_the_archives_file(fitted, tmp_path):
+    X, y = waves()
+    command("train", "--task", "classify", "--data", ts(tmp_path / "waves.ts", X, y), "--out", tmp_path / "run", settings=TINY | {"threads": 1})
+    said = command("predict", tmp_path / "run", "--data", tmp_path / "waves.ts", settings={}).stdout.splitlines()
+    rows = [line.split(",") for line in said[1:]]
+    assert [row[1] for row in rows] == fitted.predict(X).tolist()
+    np.testing.assert_allclose([[float(share) for share in row[2:]] for row in rows], fitted.predict_proba(X), atol=2e-6)
+
+
+def test_a_classifier_keeps_to_the_conventions(fitted):
+    X, y = waves()
+    assert fitted.classes_.tolist() == ["good", "worn"] and fitted.n_features_in_ == 1
+    assert fitted.predict_proba(X).shape == (24, 2) and 0 <= fitted.score(X, y) <= 1
+    assert fitted.report_["measures"] and fitted.history_
+    assert "SequenceClassifier(" in repr(fitted) and "class_weight" not in repr(fitted)
+    fresh = SequenceClassifier().set_params(random_state=3)
+    assert fresh.get_params()["random_state"] == 3
+    with pytest.raises(minrnn.InputError, match="no parameter 'seed'"):
+        fresh.set_params(seed=3)
+    with pytest.raises((minrnn.StateError, ValueError), match="call fit first"):
+        fresh.predict(X)
+
+
+def test_it_is_pickled_with_its_model(fitted):
+    X, _ = waves()
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
+    assert again.get_params() == fitted.get_params()
+
+
+def test_shapes_of_arrays_are_the_same_cases(fitted):
+    X, _ = waves()
+    expected = fitted.predict_proba(X)
+    for same in (X[:, 0], list(X), [case[0] for case in X], X.astype(np.float32).astype(float) * 0 + X):
+        np.testing.assert_array_equal(fitted.predict_proba(same), expected)
+    short = fitted.predict_proba([X[0, :, :7], X[1]])
+    np.testing.assert_allclose(short[1], expected[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("labels", [[7, -1], [0.5, 2.0], [True, False]])
+def test_labels_come_back_as_they_were_given(labels):
+    X, _ = waves(channels=2)
+    y = np.array(labels)[np.arange(24) % 2]
+    model = SequenceClassifier(class_weight={labels[0]: 2}, **FAST).fit(X, y)
+    assert model.predict(X).dtype == y.dtype and model.classes_.tolist() == sorted(labels) and model.n_features_in_ == 2
+    np.testing.assert_array_equal(model.classes_[model.predict_proba(X).argmax(axis=1)], model.predict(X))
+
+
+@pytest.mark.parametrize("library", ["dictionary", "pandas", "polars", "pyarrow"])
+def test_frames_in_long_form_are_read(library):
+    make = dict if library == "dictionary" else lambda table: frame(library, table)
+    model = SequenceClassifier(group="machine", target="state", **FAST).fit(make(machines()), test=make(machines(8)))
+    assert model.classes_.tolist() == ["good", "worn"] and len(model.predict(make(machines(6)))) == 6
+    assert model.score(make(machines())) == np.mean(model.predict(make(machines())) == np.array(["good", "worn"])[np.arange(24) % 2])
+    assert model.report_["measures"][0]["n"] == 8
+
+
+def test_pairs_of_arrays_are_scored():
+    X, y = waves()
+    model = SequenceClassifier(**FAST).fit(X, y, test=(X[:10], y[:10]))
+    assert model.report_["measures"][0]["n"] == 10
+
+
+def test_missing_values_are_a_choice():
+    X, y = waves()
+    X[3, 0, 5] = np.nan
+    with pytest.raises(minrnn.InputError, match="table"):
+        SequenceClassifier(**FAST).fit(X, y)
+    for missing in ("forward-fill", "mask"):
+        assert SequenceClassifier(missing=missing, **FAST).fit(X, y).predict(X).shape == (24,)
+
+
+REFUSED = [
+    (lambda X, y: (X, None), minrnn.InputError, "expected y"),
+    (lambda X, y: (X, y[:3]), minrnn.InputError, "a label for each of 24 cases"),
+    (lambda X, y: (X[0, 0], y), minrnn.InputError, "expected an array of the shape"),
+    (lambda X, y: ([], []), minrnn.InputError, "at least one case"),
+    (lambda X, y: ([X[0], np.zeros((2, 9))], y[:2]), minrnn.InputError, "case 1 has the shape"),
+    (lambda X, y: (np.array([["a", "b"]]), y[:1]), minrnn.KindError, "expected numbers"),
+    (lambda X, y: (X, [None, *y[1:]]), minrnn.InputError, "label of case 0 is missing"),
+    (lambda X, y: (machines(), y), minrnn.InputError, "leave y out"),
+]
+
+
+@pytest.mark.parametrize("wrong, error, sentence", REFUSED)
+def test_what_is_no_case_is_refused(wrong, error, sentence):
+    with pytest.raises(error, match=sentence):
+        SequenceClassifier(**FAST).fit(*wrong(*waves()))
+
+
+def test_other_channels_are_refused(fitted):
+    with pytest.raises(minrnn.InputError, match="case 0 has 2 channels, expected 1 feature"):
+        fitted.predict(waves(channels=2)[0])
+
+
+def test_a_regressor_finds_numbers(tmp_path):
+    X, _ = waves()
+    y = X.mean(axis=(1, 2)) * 3 + 10
+    model = SequenceRegressor(**FAST).fit(X, y)
+    assert model.predict(X).shape == (24,) and model.score(X, y) <= 1
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    long = {"series": np.repeat(np.arange(24), 20), "target": np.repeat(y, 20), "value": X.reshape(-1)}
+    file = write(long, tmp_path / "numbers.csv")
+    flags = ["--group", "series", "--target", "target"]
+    command("train", "regress", "--data", file, *flags, "--out", tmp_path / "run", settings=TINY | {"threads": 1})
+    said = command("predict", tmp_path / "run", "--data", file, settings={}).stdout.splitlines()[1:]
+    of_frame = SequenceRegressor(group="series", target="target", **FAST).fit(long)
+    np.testing.assert_allclose([float(line.split(",")[1]) for line in said], of_frame.predict(long), rtol=1e-5)
+    assert of_frame.score(long) == pytest.approx(of_frame.score(long, y))
+
+
+def test_a_forecaster_gives_what_the_command_gives(tmp_path):
+    table = {name: column for name, column in load().items() if name != "offer"}
+    model = Forecaster(6, season=12, **FAST).fit(table)
+    file = write(table, tmp_path / "load.csv")
+    command("train", "forecast", "--data", file, "--horizon", "6", "--season", "12", "--out", tmp_path / "run", settings=TINY | {"threads": 1})
+    said = command("predict", tmp_path / "run", "--data", file, settings={}).stdout.splitlines()
+    forecast = model.predict()
+    assert list(forecast) == said[0].split(",") == ["unique_id", "ds", "step", "y", "y q0.1", "y q0.9"]
+    np.testing.assert_allclose([float(line.split(",")[3]) for line in said[1:]], forecast["y"], rtol=1e-5)
+    assert forecast["ds"][0] == np.datetime64("2024-01-04T08")
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict()["y"], forecast["y"])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_forecasts_are_frames_of_the_library_of_the_table(library):
+    table = {name: column for name, column in load().items() if name != "offer"}
+    forecast = Forecaster(4, **FAST).fit(frame(library, table)).predict()
+    assert type(forecast).__module__.split(".")[0] == (library if library != "pyarrow" else "builtins")
+    assert len(forecast["y"]) == 12
+    first = forecast["ds"][0]
+    assert str(first).startswith("2024-01-04")
+    assert np.issubdtype(np.asarray(forecast["ds"]).dtype, np.datetime64)
+
+
+def test_a_forecast_is_scored_on_what_came():
+    whole = load()
+    rows = np.tile(np.arange(80) < 70, 3)
+    history, later = ({name: column[mask] for name, column in whole.items() if name != "offer"} for mask in (rows, ~rows))
+    model = Forecaster(5, **FAST).fit(history)
+    forecast = np.asarray(model.predict()["y"]).reshape(3, 5)
+    assert model.score(later) == pytest.approx(-np.abs(forecast - later["y"].reshape(3, 10)[:, :5]).mean())
+    with pytest.raises(minrnn.InputError, match="has no values"):
+        model.score({**later, "unique_id": np.repeat("other", 30)})
+
+
+def test_scikit_learn_takes_them():
+    pytest.importorskip("sklearn")
+    from sklearn.base import clone, is_classifier, is_regressor
+    from sklearn.model_selection import GridSearchCV, cross_val_score
+
+    X, y = waves()
+    model = SequenceClassifier(**FAST)
+    assert is_classifier(model) and is_regressor(SequenceRegressor()) and is_regressor(Forecaster())
+    assert clone(model).get_params() == model.get_params()
+    assert cross_val_score(model, X, y, cv=2).shape == (2,)
+    search = GridSearchCV(model, {"random_state": [1, 2]}, cv=2).fit(X, y)
+    assert search.best_params_["random_state"] in (1, 2)
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        SequenceClassifier().predict(X)
+
+
+def test_aeon_arrays_are_taken():
+    datasets = pytest.importorskip("aeon.datasets")
+    X, y = datasets.load_gunpoint(split="train")
+    model = SequenceClassifier(**FAST).fit(X, y)
+    assert model.predict(X).dtype == y.dtype and model.n_features_in_ == 1
