@@ -105,7 +105,8 @@ class _Labels(Estimator):
 
     def fit(self, X: Any, y: Any = None, *, validation: Any = None, test: Any = None) -> Self:
         """Learns from ``X`` and ``y``: an array ``[cases, channels, steps]`` or ``[cases, steps]``, or a list of arrays ``[channels, steps]`` of any lengths,
-        with a label for each; or from a frame in long form (or a path) that has the labels in its column ``target``. ``validation`` and ``test`` are pairs of arrays, or frames."""
+        with a label for each; or a frame with a row for each
+        case; or, without ``y``, from a frame in long form (or a path) that has the labels in its column ``target``. ``validation`` and ``test`` are pairs of arrays, or frames."""
         table = self._table(X, y)
         others = [None if other is None else self._table(*other) if isinstance(other, tuple) else self._table(other, None) for other in (validation, test)]
         keys: dict[str, Any] = {"group": self.group, "target": self.target, "time": self.time}
@@ -122,12 +123,12 @@ class _Labels(Estimator):
         """Takes what is known of the labels."""
 
     def _table(self, X: Any, y: Any) -> Any:
-        if _is_table(X):
-            if y is not None:
-                raise InputError("a frame has its labels in a column, which target names; leave y out")
+        if _is_table(X) and y is None:
             return X
+        if isinstance(X, Mapping) or is_path(X):
+            raise InputError("a table has its labels in a column, which target names; leave y out")
         if y is None:
-            raise InputError("expected y, a label for every sequence")
+            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None; give a label for every sequence")
         return _long(_cases(X), np.asarray(y), self._label)
 
     def _labels(self, X: Any) -> Any:
@@ -143,7 +144,8 @@ class _Labels(Estimator):
 
     def _predict(self, X: Any) -> Predictions:
         model = self.model_
-        if _is_table(X):
+        # A frame without the column that names sequences has a row for each.
+        if _is_table(X) and (is_path(X) or isinstance(X, Mapping) or (model.task or {}).get("group") in _names(X)):
             return model.predict(X, threads=self.n_jobs)
         cases = _cases(X)
         for at, case in enumerate(cases):
@@ -328,27 +330,40 @@ class _Long(dict[str, Any]):
 
 
 def _is_table(X: Any) -> bool:
-    return is_path(X) or not isinstance(X, (np.ndarray, list, tuple))
+    """Whether ``X`` has columns with names, or is the path of such a table."""
+    if hasattr(X, "toarray"):
+        raise KindError("expected sequences as arrays or as a table, found a sparse matrix; sparse input is not supported")
+    return is_path(X) or isinstance(X, Mapping) or any(hasattr(X, name) for name in ("columns", "column_names", "__arrow_c_stream__"))
 
 
 def _cases(X: Any) -> list[npt.NDArray[np.float64]]:
     """The cases of ``X``, each ``[channels, steps]``."""
-    if isinstance(X, np.ndarray):
+    if not isinstance(X, (list, tuple)):
+        X = np.asarray(X)
         if X.ndim == 2:
             X = X[:, None, :]
         if X.ndim != 3:
             raise InputError(f"expected an array of the shape [cases, channels, steps] or [cases, steps], found {list(X.shape)}")
     cases = [np.asarray(case) for case in X]
-    for at, case in enumerate(cases):
-        if case.dtype.kind not in "fiub":
-            raise KindError(f"case {at}: expected numbers, found an array of {case.dtype}")
+    cases = [_numbers(case, at) for at, case in enumerate(cases)]
     cases = [case[None] if case.ndim == 1 else case for case in cases]
     if not cases:
         raise InputError("expected at least one case, found none")
     for at, case in enumerate(cases):
         if case.ndim != 2 or case.shape[0] != cases[0].shape[0]:
             raise InputError(f"case {at} has the shape {list(case.shape)}, expected [channels, steps] with {cases[0].shape[0]} channels as case 0")
-    return [case.astype(float) for case in cases]
+    return cases
+
+
+def _numbers(case: npt.NDArray[Any], at: int) -> npt.NDArray[np.float64]:
+    if case.dtype.kind == "c":
+        raise InputError(f"case {at}: expected real numbers, found an array of {case.dtype}; Complex data not supported")
+    if case.dtype.kind not in "fiubO":
+        raise KindError(f"case {at}: expected numbers, found an array of {case.dtype}")
+    try:
+        return case.astype(float)
+    except (TypeError, ValueError) as error:
+        raise KindError(f"case {at}: expected numbers ({error})") from None
 
 
 def _long(cases: list[npt.NDArray[np.float64]], labels: npt.NDArray[Any], label: str) -> _Long:
@@ -375,9 +390,9 @@ def _like(table: Any, predicted: Predictions) -> Any:
     time = task.get("time")
     if time in columns and not is_path(table) and time in _names(table):
         kind = _values(table, time).dtype.kind
-        types = {"M": "datetime64[ns]", "i": np.int64, "u": np.int64, "f": float}
+        types: dict[str, Any] = {"M": "datetime64[ns]", "i": np.int64, "u": np.int64, "f": float}
         if kind in types:
-            columns[time] = np.array([str(value) for value in columns[time]], dtype=types[kind])  # type: ignore[arg-type]
+            columns[time] = np.array([str(value) for value in columns[time]], dtype=types[kind])
     library = type(table).__module__.split(".")[0]
     if library == "pandas":
         import pandas  # type: ignore[import-untyped]

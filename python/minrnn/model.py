@@ -86,7 +86,8 @@ class Model(_minrnn.Model):
         known = originals(task, table)
         names, times, numbers = self._predict(handed(table), None if future is None else handed(future), threads)
         named = None if names == [""] else [known.get(name, name) for name in names]
-        return Predictions(task, named, numbers, None if None in times else times)
+        told = [each for each in times if each is not None]
+        return Predictions(task, named, numbers, told if len(told) == len(times) else None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.path is None:
