@@ -20,14 +20,14 @@ use crate::failure::{Result, apart};
 /// The format of a step as a graph.
 const ONNX: &str = "onnx";
 
-/// Packs the model of a run or a checkpoint into one file. Gives what was done as JSON.
+/// Packs the model of a run or a checkpoint into one file, or rounds a packed one further. Gives what was done as JSON.
 #[pyfunction]
 pub(crate) fn pack(py: Python<'_>, run: PathBuf, path: PathBuf, weights: &str) -> Result<String> {
     let format: WeightFormat = weights.parse().map_err(minrnn_model::Error::from)?;
     let packed = apart(py, || minrnn::deployed::pack(&run, &path, format, None))??;
-    let Packed { checkpoint, mixer, bytes, tensors, .. } = packed;
+    let Packed { from, mixer, bytes, tensors, .. } = packed;
     let told = json!({
-        "path": path.to_string_lossy(), "checkpoint": checkpoint.to_string_lossy(), "mixer": mixer.to_string(), "bytes": bytes,
+        "path": path.to_string_lossy(), "from": from.to_string_lossy(), "mixer": mixer.to_string(), "bytes": bytes,
         "tensors": tensors.len(),
     });
     Ok(told.to_string())

@@ -35,7 +35,9 @@ pub(super) fn split(wanted: &Wanted, header: &[String]) -> Option<(Wanted, Vec<L
     let places: HashMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (name.as_str(), at)).collect();
     let (mut own, mut leads) = (Vec::new(), Vec::new());
     for (at, name) in names.iter().enumerate() {
-        let lead = parse(name).filter(|_| may_lead.contains(name) && !header.contains(name)).and_then(|(of, ahead)| Some(Lead { at, of: *places.get(of)?, ahead }));
+        let lead = parse(name)
+            .filter(|_| may_lead.contains(name) && !header.contains(name))
+            .and_then(|(of, ahead)| Some(Lead { at, of: *places.get(of)?, ahead }));
         match lead {
             Some(lead) => leads.push(lead),
             None => own.push(name.clone()),
