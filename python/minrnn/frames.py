@@ -6,6 +6,7 @@ is one sequence, ``[N, T, columns]`` or a list of ``[T, columns]`` several.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ def sequences(task: dict[str, Any], table: Any) -> list[Any] | None:
 def originals(task: dict[str, Any], table: Any) -> dict[str, Any]:
     """The names of sequences as they stand in the table, by their texts."""
     group = task.get("group")
-    if not group or group not in _names(table):
+    if not group or isinstance(table, (str, os.PathLike)) or group not in _names(table):
         return {}
     return {str(name): name for name in _values(table, group).tolist()}
 

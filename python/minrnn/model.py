@@ -9,7 +9,7 @@ from typing import Any
 from . import _minrnn
 from .errors import InputError, KindError
 from .frames import Predictions, originals, sequences
-from .handed import handed
+from .handed import handed, is_path
 
 
 class Model(_minrnn.Model):
@@ -73,7 +73,7 @@ class Model(_minrnn.Model):
         return self.session(1, threads=threads).generate(prompt, max_tokens, **sampling)
 
     def predict(self, table: Any, *, future: Any = None, threads: int | None = None) -> Predictions:
-        """What the model says at the end of every sequence of a table; see ``Predictions``. ``future`` has the rows to come, for a model that reads columns which are
+        """What the model says at the end of every sequence of a table, in memory or a file; see ``Predictions``. ``future`` has the rows to come, for a model that reads columns which are
         known ahead."""
         task = self.task
         if task is None:
@@ -84,7 +84,7 @@ class Model(_minrnn.Model):
                 raise InputError("the table has no rows, expected at least one")
             return Predictions(task, None, self.session(len(unnamed), threads=threads, table=True).prefill(unnamed))
         known = originals(task, table)
-        names, times, numbers = self._predict(handed(table), None if future is None else handed(future), threads)
+        names, times, numbers = self._predict(_read(table), None if future is None else _read(future), threads)
         named = None if names == [""] else [known.get(name, name) for name in names]
         told = [each for each in times if each is not None]
         return Predictions(task, named, numbers, told if len(told) == len(times) else None)
@@ -96,6 +96,10 @@ class Model(_minrnn.Model):
 
     def __repr__(self) -> str:
         return f"<minrnn.Model {self.kind}, {self.parameters} parameters, {self.path}>"
+
+
+def _read(table: Any) -> Any:
+    return os.fspath(table) if is_path(table) else handed(table)
 
 
 def load(source: bytes | str | os.PathLike[str]) -> Model:

@@ -103,7 +103,8 @@ def train(
         wish["experiment"] = os.fspath(experiment)
     chosen = {**(settings or {}), **keys, **({} if threads is None else {"threads": threads})}
     place = None if out is not None else tempfile.mkdtemp(prefix="minrnn-")
-    folder = os.path.join(place, "run") if place is not None else str(pathlib.Path(out or ""))
+    # Whoever changes the directory later still finds it.
+    folder = os.path.join(place, "run") if place is not None else os.path.abspath(out or "")
     wish |= {"settings": _settings(chosen), "out": folder, "resume": resume, "from": None if from_ is None else os.fspath(from_)}
     bar = progress_bar() if progress else None
     watchers = [watch for watch in (bar, callback) if watch is not None]

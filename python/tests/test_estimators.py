@@ -89,6 +89,13 @@ def test_frames_in_long_form_are_read(library):
     assert model.report_["measures"][0]["n"] == 8
 
 
+def test_files_are_tables(tmp_path):
+    file = write(machines(), tmp_path / "machines.csv")
+    of_file, of_frame = (SequenceClassifier(group="machine", target="state", **FAST).fit(table) for table in (file, machines()))
+    assert of_file.classes_.tolist() == ["good", "worn"]
+    np.testing.assert_array_equal(of_file.predict_proba(file), of_frame.predict_proba(machines()))
+
+
 def test_pairs_of_arrays_are_scored():
     X, y = waves()
     model = SequenceClassifier(**FAST).fit(X, y, test=(X[:10], y[:10]))

@@ -60,6 +60,14 @@ def test_frames_are_read_and_written(library, sensors, temperature, recordings, 
         assert list(written.columns) == ["date", "step", "temperature", "temperature q0.1", "temperature q0.9"] and len(written) == 12
 
 
+def test_files_are_read(sensors, recordings):
+    predicted = sensors.predict(EXPECTED / "sensors-in.csv")
+    np.testing.assert_array_equal(predicted.probabilities, sensors.predict(recordings).probabilities)
+    assert predicted.names == ["r0", "r1", "r2"]
+    with pytest.raises(minrnn.FileError, match="nothing.csv"):
+        sensors.predict("nothing.csv")
+
+
 def test_rows_come_in_any_order_where_there_are_times(temperature, months):
     expected = temperature.predict(months).values
     order = np.random.default_rng(0).permutation(len(months["date"]))

@@ -15,7 +15,7 @@ use minrnn_onnx::{Attached, step_graph};
 use pyo3::prelude::*;
 use serde_json::json;
 
-use crate::failure::{Result, apart};
+use crate::failure::{Failure, Result, apart};
 
 /// The format of a step as a graph.
 const ONNX: &str = "onnx";
@@ -23,7 +23,7 @@ const ONNX: &str = "onnx";
 /// Packs the model of a run or a checkpoint into one file, or rounds a packed one further. Gives what was done as JSON.
 #[pyfunction]
 pub(crate) fn pack(py: Python<'_>, run: PathBuf, path: PathBuf, weights: &str) -> Result<String> {
-    let format: WeightFormat = weights.parse().map_err(minrnn_model::Error::from)?;
+    let format: WeightFormat = weights.parse().map_err(|error| Failure::input(format!("{error}")))?;
     let packed = apart(py, || minrnn::deployed::pack(&run, &path, format, None))??;
     let Packed { from, mixer, bytes, tensors, .. } = packed;
     let told = json!({

@@ -1,5 +1,6 @@
 //! Tables that Python hands over: streams of the Arrow C interface, without a copy, or columns.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
@@ -9,7 +10,7 @@ use arrow_array::{
 };
 use numpy::{Element, PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyString};
 
 use crate::failure::{Failure, Mistake, Result};
 
@@ -18,6 +19,17 @@ const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 
 /// A table on its way.
 pub(crate) type Handed = Box<dyn RecordBatchReader + Send>;
+
+/// A table that is read: one on its way, or a file.
+pub(crate) enum Read {
+    Handed(Handed),
+    File(PathBuf),
+}
+
+/// The table `any`: the path of a file, or what [`table`] takes.
+pub(crate) fn read(any: &Bound<'_, PyAny>) -> Result<Read> {
+    if any.is_instance_of::<PyString>() { Ok(Read::File(any.extract()?)) } else { table(any).map(Read::Handed) }
+}
 
 /// The table `any`: a capsule with a stream, or a list of columns, each its name, its kind and its values.
 pub(crate) fn table(any: &Bound<'_, PyAny>) -> Result<Handed> {

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
 
+mod allocator;
 mod arrays;
 mod command;
 mod failure;

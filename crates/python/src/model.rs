@@ -90,7 +90,7 @@ impl PyModel {
         threads: Option<usize>,
     ) -> Result<Predicted<'py>> {
         let threads = self::threads(threads);
-        predict(py, &self.loaded, handed::table(table)?, future.map(handed::table).transpose()?, threads)
+        predict(py, &self.loaded, handed::read(table)?, future.map(handed::read).transpose()?, threads)
     }
 
     /// What the model is for: `text`, `classifier`, `regressor`, `forecaster`, `policy`, `tokens` or `values`.

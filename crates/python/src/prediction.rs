@@ -1,6 +1,6 @@
 //! What a model says of a whole table, read as the command reads one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use minrnn::data::table::{Prediction, Series, TableSource, TableTask, read_series_from};
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::arrays::filled;
 use crate::failure::{Failure, Mistake, Result};
-use crate::handed::Handed;
+use crate::handed::Read;
 use crate::loaded::Loaded;
 use crate::signals::interruptible;
 use crate::table::prediction;
@@ -27,8 +27,8 @@ pub(crate) type Predicted<'py> = (Vec<String>, Vec<Option<Vec<String>>>, Bound<'
 pub(crate) fn predict<'py>(
     py: Python<'py>,
     loaded: &Arc<Loaded>,
-    table: Handed,
-    future: Option<Handed>,
+    table: Read,
+    future: Option<Read>,
     threads: Threads,
 ) -> Result<Predicted<'py>> {
     let Some(task) = &loaded.table else {
@@ -37,8 +37,10 @@ pub(crate) fn predict<'py>(
     let pool = threads.pool(py, true)?;
     let found = interruptible(py, |stop| {
         within(pool.as_deref(), || {
-            let source = |name: &'static str, table: Handed| TableSource::Batches(Path::new(name), table);
-            let series = read_series_from(task, source(TABLE, table), future.map(|future| source(TO_COME, future)))?;
+            let (mut file, mut file_to_come) = (PathBuf::new(), PathBuf::new());
+            let table = source(TABLE, table, &mut file);
+            let future = future.map(|future| source(TO_COME, future, &mut file_to_come));
+            let series = read_series_from(task, table, future)?;
             let predictions = deployed::predict(&loaded.model, task, &series, stop)?;
             Ok::<_, Error>(predictions.map(|predictions| (series, predictions)))
         })
@@ -48,6 +50,7 @@ pub(crate) fn predict<'py>(
         Error::Malformed { path, problem } if [TABLE, TO_COME].map(Path::new).contains(&path.as_path()) => {
             Failure::input(format!("{}: {problem}", path.display()))
         }
+        Error::Malformed { .. } => Failure::input(error.to_string()),
         error => error.into(),
     })?;
     // Nothing is left out but by a stop, whose exception was raised.
@@ -62,6 +65,17 @@ pub(crate) fn predict<'py>(
     })?;
     let times = series.iter().map(|series| times(task, series)).collect();
     Ok((series.into_iter().map(|series| series.name).collect(), times, numbers))
+}
+
+/// Where `table` is; `path` keeps the name of a file.
+fn source<'a>(name: &'static str, table: Read, path: &'a mut PathBuf) -> TableSource<'a> {
+    match table {
+        Read::Handed(table) => TableSource::Batches(Path::new(name), table),
+        Read::File(file) => {
+            *path = file;
+            TableSource::File(path)
+        }
+    }
 }
 
 fn times(task: &TableTask, series: &Series) -> Option<Vec<String>> {

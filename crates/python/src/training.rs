@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::allocator;
 use crate::failure::{Failure, Result, apart, panicked};
 use crate::handed::{Handed, table};
 use crate::signals::listen;
@@ -57,6 +58,7 @@ pub(crate) fn train(
     let (tell, told) = sync_channel(0);
     let (answer, answered) = sync_channel(0);
     let is_watched = watch.is_some();
+    allocator::retain();
     let (outcome, raised) = std::thread::scope(|scope| {
         let (stop, pool) = (&stop, &pool);
         let worker = scope.spawn(move || {
@@ -81,6 +83,7 @@ pub(crate) fn train(
         });
         (py.detach(|| worker.join()), raised)
     });
+    allocator::release();
     let outcome = outcome.map_err(|panic| panicked(&*panic))?.map_err(|error| match error {
         // A table in memory is no file that anybody knows.
         Error::Malformed { path, problem } if kept.contains(&path) => Failure::input(format!("the table: {problem}")),
