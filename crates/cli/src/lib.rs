@@ -1,4 +1,7 @@
-#![doc = include_str!("../README.md")]
+//! The `minrnn` command as a library of one function, [`run`], for hosts that are no Rust program, such as the Python package.
+//!
+//! Exit codes: 0 ok, 1 a check or a run failed, 2 wrong input.
+
 #![deny(missing_docs)]
 
 mod commands;
