@@ -1,4 +1,5 @@
 import pathlib
+import signal as signals
 
 import pytest
 
@@ -7,6 +8,10 @@ import minrnn
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = ROOT / "models"
 EXPECTED = pathlib.Path(__file__).parent / "expected"
+
+# What a shell starts in the background ignores Ctrl-C, and so would the programs that tests start.
+if signals.getsignal(signals.SIGINT) == signals.SIG_IGN:
+    signals.signal(signals.SIGINT, signals.default_int_handler)
 
 
 @pytest.fixture(scope="session")
