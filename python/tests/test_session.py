@@ -216,7 +216,7 @@ def test_models_describe_themselves(text, sensors, temperature):
     assert sensors.columns == ["acceleration"] and sensors.classes == ["resting", "running", "shaking", "walking"]
     assert (temperature.targets, temperature.horizon, temperature.quantiles) == (["temperature"], 12, [0.1, 0.5, 0.9])
     assert text.config["d_model"] == 256 and text.task is None
-    assert text.describe()["weights"] == ["bf16", "int4"]
+    assert text.describe()["weights"] == ["int4", "int8"]
     assert temperature.describe()["columns"] == ["temperature"]
     assert minrnn.load(MODELS.joinpath("sensors.minrnn").read_bytes()).classes == sensors.classes
 
