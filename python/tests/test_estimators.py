@@ -62,6 +62,20 @@ def test_it_is_pickled_with_its_model(fitted):
     assert again.get_params() == fitted.get_params()
 
 
+def test_every_parameter_counts():
+    """What is learned differs from what is learned without it, and is the same again with it."""
+    X, y = waves(channels=2)
+    settings = {name: value for name, value in TINY.items() if name != "seed"}
+
+    def learned(seen, **parameters):
+        return SequenceClassifier(settings=settings, n_jobs=1, **parameters).fit(seen, y).predict_proba(X)
+
+    plain = learned(X, random_state=5)
+    np.testing.assert_array_equal(learned(X, random_state=5), plain)
+    others = [learned(X, random_state=6), learned(X, random_state=5, class_weight={"worn": 9}), learned(X[:, [0, 0]], random_state=5)]
+    assert all(np.abs(other - plain).max() > 1e-4 for other in others)
+
+
 def test_shapes_of_arrays_are_the_same_cases(fitted):
     X, _ = waves()
     expected = fitted.predict_proba(X)

@@ -134,6 +134,13 @@ def test_an_exception_of_the_callback_stops_with_a_checkpoint_and_the_run_goes_o
     assert weights(minrnn.train("classify", machines(), out=tmp_path / "run", resume=True).path) == weights(whole.path)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_so_many_threads_are_taken_as_are_asked_for(threads):
+    events = []
+    minrnn.train("classify", machines(), group="machine", target="state", settings=TINY, threads=threads, callback=events.append, progress=False)
+    assert events[0]["event"] == "start" and events[0]["threads"] == threads
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 def test_ctrl_c_stops_with_a_checkpoint(tmp_path):
     program = f"""

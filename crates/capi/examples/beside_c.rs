@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! cargo build --release -p minrnn-capi
-//! cargo run --release -p minrnn-capi --example speed -- MODEL [ROUNDS]
+//! cargo run --release -p minrnn-capi --example beside_c -- MODEL [ROUNDS]
 //! ```
 
 use std::io::{BufRead, BufReader, Write};
