@@ -9,5 +9,6 @@ use minrnn_kernels::simd::Level;
 fn main() {
     let (current, available) = (Level::current(), Level::available());
     let names: Vec<&str> = available.iter().map(|level| level.name()).collect();
-    println!("in use: {}; available: {}; multiplies bf16: {}", current.name(), names.join(", "), current.multiplies_bf16());
+    let [bf16, int8] = [current.multiplies_bf16(), current.multiplies_int8()];
+    println!("in use: {}; available: {}; multiplies bf16: {bf16}, int8: {int8}", current.name(), names.join(", "));
 }

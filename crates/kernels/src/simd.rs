@@ -80,6 +80,14 @@ impl Level {
         false
     }
 
+    /// Whether kernels on this level multiply 8-bit integers and add four products at once: it is AVX-512, and the CPU has AVX512-VNNI too.
+    pub fn multiplies_int8(self) -> bool {
+        #[cfg(all(target_arch = "x86_64", feature = "std"))]
+        return matches!(self, Level::Avx512(_)) && std::is_x86_feature_detected!("avx512vnni");
+        #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
+        false
+    }
+
     /// The level kernels use on this thread: the one set by [`Level::scope`], else the one named by `MINRNN_SIMD` if this machine
     /// has it, else the fastest available.
     #[cfg(feature = "std")]
@@ -261,6 +269,7 @@ pub fn stream_fence() {
 /// Products of the signed 16-bit halves of each word, lower with lower and upper with upper, added. They must fit 31 bits and a sign.
 #[inline(always)]
 pub fn dot_pairs<S: Simd>(_simd: S, a: S::u32s, b: S::u32s) -> S::u32s {
+    #[allow(unused_imports, reason = "only some targets have such instructions")]
     use core::mem::transmute_copy;
     #[cfg(target_arch = "x86_64")]
     {
@@ -274,6 +283,15 @@ pub fn dot_pairs<S: Simd>(_simd: S, a: S::u32s, b: S::u32s) -> S::u32s {
                 _ => {}
             }
         }
+    }
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+    if size_of::<S::u32s>() == 16 {
+        use core::arch::aarch64::{vget_low_s16, vmull_high_s16, vmull_s16, vpaddq_s32};
+        // SAFETY: the sizes are equal, and the target has these instructions.
+        return unsafe {
+            let (a, b) = (transmute_copy(&a), transmute_copy(&b));
+            transmute_copy(&vpaddq_s32(vmull_s16(vget_low_s16(a), vget_low_s16(b)), vmull_high_s16(a, b)))
+        };
     }
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
     if size_of::<S::u32s>() == 16 {
@@ -292,6 +310,7 @@ fn dot_of_word(a: u32, b: u32) -> u32 {
 /// Words that are signed integers, as the nearest f32.
 #[inline(always)]
 pub fn signed_to_f32<S: Simd>(_simd: S, a: S::u32s) -> S::f32s {
+    #[allow(unused_imports, reason = "only some targets have such instructions")]
     use core::mem::transmute_copy;
     #[cfg(target_arch = "x86_64")]
     {
@@ -305,6 +324,11 @@ pub fn signed_to_f32<S: Simd>(_simd: S, a: S::u32s) -> S::f32s {
                 _ => {}
             }
         }
+    }
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+    if size_of::<S::u32s>() == 16 {
+        // SAFETY: the sizes are equal, and the target has this instruction.
+        return unsafe { transmute_copy(&core::arch::aarch64::vcvtq_f32_s32(transmute_copy(&a))) };
     }
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
     if size_of::<S::u32s>() == 16 {

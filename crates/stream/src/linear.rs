@@ -46,6 +46,12 @@ pub(crate) fn matmul(
         let from = groups.len() * rows * range.start;
         // SAFETY: pieces have ranges of their own, and so parts of the scratch.
         let values = unsafe { scratch.part(0, from..from + groups.len() * each) };
+        if rows == 1 && range.len() == channels {
+            // The groups follow each other, here and there: one product, which rounds its inputs once.
+            let outputs = groups.start * channels..groups.end * channels;
+            matrix.multiply(pass.level, Inputs { rows, x, bias: None }, outputs, values, values.len(), memory);
+            return then(range, values);
+        }
         for (group, values) in groups.clone().zip(values.chunks_exact_mut(each.max(1))) {
             let outputs = group * channels + range.start..group * channels + range.end;
             matrix.multiply(pass.level, Inputs { rows, x, bias: None }, outputs, values, range.len(), memory);

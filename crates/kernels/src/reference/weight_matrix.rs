@@ -41,9 +41,9 @@ pub fn int8(weights: &[f32]) -> (f64, Vec<f64>) {
     (scale, weights.iter().map(|&w| if scale == 0.0 { 0.0 } else { libm::rint(f64::from(w) / scale) }).collect())
 }
 
-/// A row of finite inputs as products with integers take it: round(32767 / m · x) · m / 32767 with m = max |x|, quotients and product in f32.
+/// A row of finite inputs as products with integers take it: round(32639 / m · x) · m / 32639 with m = max |x|, quotients and product in f32.
 pub fn rounded_to_16_bits(x: &[f32]) -> Vec<f64> {
     let largest = x.iter().fold(0.0, |max, &x| f32::max(max, x.abs()));
-    let (scale, inverse) = if largest == 0.0 { (0.0, 0.0) } else { (largest / 32767.0, 32767.0 / largest) };
+    let (scale, inverse) = if largest == 0.0 { (0.0, 0.0) } else { (largest / 32639.0, 32639.0 / largest) };
     x.iter().map(|&x| libm::rint(f64::from(x * inverse)) * f64::from(scale)).collect()
 }

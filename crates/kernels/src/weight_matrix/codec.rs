@@ -32,6 +32,8 @@ pub(super) trait Codec: Copy {
     const GROUP: usize = PART / Self::UNITS;
     /// Whether the sum over all inputs is multiplied with a scale of the output.
     const SCALES_OUTPUTS: bool = false;
+    /// Whether the units of a word are bytes of integers and not pairs (`bytes.rs`).
+    const BYTES: bool = false;
     /// What the weights of a group share.
     type Scale<S: Simd>: Copy;
 

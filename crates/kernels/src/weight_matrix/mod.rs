@@ -4,8 +4,8 @@
 //! product with few rows, which is the time its weights take to arrive; [`WeightFormat::Int8`] halves it again; [`WeightFormat::Int4`]
 //! takes a little more than half of that and costs accuracy.
 //!
-//! Products with [`WeightFormat::Int8`] and [`WeightFormat::Int4`] multiply integers: a row of inputs x is rounded to multiples of max |x| / 32767,
-//! the same ones on every CPU. That changes an output by at most 2⁻¹⁶ · max |x| · Σ_k |w_k|: where inputs are of like size, about a hundredth of
+//! Products with [`WeightFormat::Int8`] and [`WeightFormat::Int4`] multiply integers: a row of inputs x is rounded to multiples of max |x| / 32639,
+//! the same ones on every CPU. That changes an output by at most half of one for each weight, max |x| / 65278 · Σ_k |w_k|: where inputs are of like size, about a hundredth of
 //! what rounding the weights to int8 did. Sums over 512 (int8) or 32 inputs (int4) are exact, those of such sums are f32. A row with NaN or ±∞
 //! gives NaN; one whose largest magnitude is below 3.9e-34 counts as 0.
 //!
@@ -32,6 +32,8 @@
 //! ```
 
 mod bf16;
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+mod bytes;
 mod codec;
 mod int4;
 mod int8;

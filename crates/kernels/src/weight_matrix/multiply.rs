@@ -15,6 +15,8 @@
 //! 2. A tile with fewer rows than it has room for repeats its last row and drops what comes out.
 //! 3. Rows come in stretches whose inputs stay in the second cache while all blocks pass.
 
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+use super::bytes;
 use super::codec::{Codec, PART};
 use super::layout::{Layout, Line, PANEL};
 use super::prefetch::{NEAR, Prefetcher, RUN};
@@ -42,15 +44,20 @@ pub(super) struct Product<'a, C> {
     pub panel: &'a mut Vec<Line>,
 }
 
-impl<C: Codec> WithSimd for Product<'_, C> {
+/// By reference: a copy of so many small fields, read back as vectors, waits for all of them to be written.
+impl<C: Codec> WithSimd for &mut Product<'_, C> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) {
+    fn with_simd<S: Simd>(self, simd: S) {
         // Tiles fill the registers: 32 with 16 lanes, 16 with 8 lanes.
         match (S::F32_LANES, self.rows.count) {
             (16, 1) => self.run::<S, 1, 1, 1, 4>(simd),
             (16, 2) => self.run::<S, 2, 2, 2, 4>(simd),
+            // Bytes have twice the sums.
+            (16, 3..) if C::BYTES && C::GROUP < PART / C::UNITS => self.run::<S, 4, 4, 2, 2>(simd),
+            (16, 3..=4) if C::BYTES => self.run::<S, 4, 4, 4, 2>(simd),
+            (16, _) if C::BYTES => self.run::<S, 6, 4, 2, 2>(simd),
             (16, 3..=4) => self.run::<S, 4, 4, 4, 4>(simd),
             // The sums of groups need registers too.
             (16, _) if C::GROUP < PART / C::UNITS => self.run::<S, 8, 6, 4, 2>(simd),
@@ -124,7 +131,7 @@ impl<C: Codec> Product<'_, C> {
     /// `N` blocks from `block` on for at most `R` rows from `row` on.
     #[inline(always)]
     fn tile<S: Simd, const R: usize, const N: usize>(&self, simd: S, block: usize, row: usize, prefetcher: Prefetcher) -> usize {
-        let sums = simd.vectorize(Tile::<C, R, N> {
+        let tile = Tile::<C, R, N> {
             lines: self.lines,
             first: core::array::from_fn(|n| self.layout.block(block + n).0),
             step: self.layout.block(block).1,
@@ -133,7 +140,20 @@ impl<C: Codec> Product<'_, C> {
             rows: core::array::from_fn(|r| self.rows.row(row + r)),
             prefetcher,
             format: PhantomData,
-        });
+        };
+        #[cfg(all(target_arch = "x86_64", feature = "std"))]
+        if C::BYTES {
+            let mut sums = [[Line([0; super::layout::BLOCK]); N]; R];
+            // SAFETY: bytes are multiplied only where the CPU was found to do that, with the vectors of that level.
+            unsafe { bytes::sums(simd, &tile, &mut sums) };
+            return self.put_all(simd, &sums, block, row);
+        }
+        self.put_all(simd, &simd.vectorize(tile), block, row)
+    }
+
+    /// Hands the sums of a tile on.
+    #[inline(always)]
+    fn put_all<S: Simd, const R: usize, const N: usize>(&self, simd: S, sums: &[[Line; N]; R], block: usize, row: usize) -> usize {
         for (r, sums) in sums.iter().enumerate().take(self.rows.count - row) {
             for (n, sums) in sums.iter().enumerate() {
                 self.put(simd, sums, block + n, row + r, Part::WHOLE);

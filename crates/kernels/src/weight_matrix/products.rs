@@ -1,6 +1,8 @@
 //! Products as they are called: the lengths checked, the format chosen, the outputs split over threads.
 
 use super::bf16::Bf16;
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+use super::bytes::Bytes;
 use super::codec::Codec;
 use super::int4::{self, Int4};
 use super::int8::{self, Int8};
@@ -89,6 +91,16 @@ impl WeightMatrix {
         match self.format {
             WeightFormat::F32 => self.run::<F32>(level, Rows::floating::<F32>(x, rows, inputs, &layout, memory), target, panel),
             WeightFormat::Bf16 => self.run::<Bf16>(level, Rows::floating::<Bf16>(x, rows, inputs, &layout, memory), target, panel),
+            #[cfg(all(target_arch = "x86_64", feature = "std"))]
+            WeightFormat::Int8 if level.multiplies_int8() => {
+                let rows = Rows::rounded::<Bytes<Int8>>(level, x, rows, inputs, &layout, int8::ZERO as i32, memory);
+                self.run::<Bytes<Int8>>(level, rows, target, panel);
+            }
+            #[cfg(all(target_arch = "x86_64", feature = "std"))]
+            WeightFormat::Int4 if level.multiplies_int8() => {
+                let rows = Rows::rounded::<Bytes<Int4>>(level, x, rows, inputs, &layout, int4::ZERO as i32, memory);
+                self.run::<Bytes<Int4>>(level, rows, target, panel);
+            }
             WeightFormat::Int8 => {
                 let rows = Rows::rounded::<Int8>(level, x, rows, inputs, &layout, int8::ZERO as i32, memory);
                 self.run::<Int8>(level, rows, target, panel);
@@ -102,7 +114,7 @@ impl WeightMatrix {
 
     fn run<C: Codec>(&self, level: Level, rows: Rows<'_>, target: Target<'_>, panel: &mut Vec<Line>) {
         let (layout, lines, scales, format) = (self.layout(), self.words(), self.scales(), PhantomData::<C>);
-        level.run(Product { format, layout, lines, scales, rows, target, panel });
+        level.run(&mut Product { format, layout, lines, scales, rows, target, panel });
     }
 
     /// [`WeightMatrix::multiply`] of all outputs on the threads of the ambient pool, at most as many as there are `scratches`.
@@ -145,4 +157,40 @@ fn expect_rows(y: &[f32], rows: usize, width: usize, stride: usize) {
     assert!(rows == 1 || stride >= width, "y of a product: rows of {width} elements lie {stride} apart; make that at least {width}");
     let needed = (rows - 1).saturating_mul(stride).saturating_add(width);
     assert!(y.len() >= needed, "y of a product: expected at least {needed} elements, found {}; check it against the shape", y.len());
+}
+
+#[cfg(all(test, target_arch = "x86_64", feature = "std"))]
+mod tests {
+    use super::*;
+
+    /// The product in pairs of integers, whatever the CPU multiplies.
+    fn in_pairs<C: Codec>(matrix: &WeightMatrix, level: Level, x: &[f32], rows: usize, zero: u32) -> Vec<f32> {
+        let (layout, outputs) = (matrix.layout(), matrix.outputs);
+        let mut y = alloc::vec![0.0; rows * outputs];
+        let mut memory = Default::default();
+        let target = Target { outputs: 0..outputs, y: SharedOut::new(as_out(&mut y)).pointer(0), stride: outputs, bias: None };
+        let rounded = Rows::rounded::<C>(level, x, rows, matrix.inputs, &layout, zero as i32, &mut memory);
+        matrix.run::<C>(level, rounded, target, &mut Vec::new());
+        y
+    }
+
+    #[test]
+    fn bytes_give_the_bits_of_pairs() {
+        let (outputs, inputs) = (70, 1100);
+        let number = |i: usize| ((i * 2_654_435_761 % 1_000_003) as f32 - 500_001.0) / 1e5;
+        let values: Vec<f32> = (0..outputs * inputs).map(number).collect();
+        for rows in [1, 2, 4, 7, 13] {
+            let x: Vec<f32> = (0..rows * inputs).map(|i| number(i + 17)).collect();
+            for level in Level::available() {
+                let of = |format| WeightMatrix::new(format, outputs, inputs, &values);
+                let (int8, int4) = (of(WeightFormat::Int8), of(WeightFormat::Int4));
+                let pairs = [in_pairs::<Int8>(&int8, level, &x, rows, int8::ZERO), in_pairs::<Int4>(&int4, level, &x, rows, int4::ZERO)];
+                for (matrix, pairs) in [int8, int4].iter().zip(pairs) {
+                    let mut y = alloc::vec![0.0; rows * outputs];
+                    matrix.multiply(level, Inputs { rows, x: &x, bias: None }, 0..outputs, &mut y, outputs, &mut Scratch::default());
+                    assert_eq!(y, pairs, "{} {} {rows} rows", level.name(), matrix.format.name());
+                }
+            }
+        }
+    }
 }

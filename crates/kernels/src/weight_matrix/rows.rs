@@ -1,8 +1,10 @@
-//! The inputs of a product, as its steps take them: f32 as they are, or rounded to pairs of 16-bit integers.
+//! The inputs of a product, as its steps take them: f32 as they are, or rounded to 16-bit integers, in pairs or as bytes.
 //!
-//! A row x that meets integers becomes round(x / s) with s = max |x| / 32767: the error of an input is at most s / 2, 2⁻¹⁶ of the largest. The same
-//! integers on every CPU. A row whose largest magnitude is below 3.9e-34 becomes 0; one with NaN or ±∞ has the scale NaN, and so all its results.
+//! A row x that meets integers becomes round(x / s) with s = max |x| / 32639: the error of an input is at most s / 2, 2⁻¹⁵·⁹⁹ of the largest. The same
+//! integers on every CPU: 32639 = 127 · 256 + 127 is the largest that is two signed bytes. A row whose largest magnitude is below 3.9e-34 becomes 0; one with NaN or ±∞ has the scale NaN, and so all its results.
 
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+use super::bytes;
 use super::codec::{Codec, Row};
 use super::layout::Layout;
 use crate::simd::{Level, Simd, WithSimd};
@@ -10,7 +12,7 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 
 /// The largest magnitude of a rounded input.
-const LARGEST: f32 = 32767.0;
+const LARGEST: f32 = 32639.0;
 /// Added to a number below 2²², it leaves the nearest integer in the lower half of the bits.
 const ROUND: f32 = 12_582_912.0;
 
@@ -80,7 +82,7 @@ impl<'a> Rows<'a> {
         offsets.resize(grow(rows * groups, offsets.len()), 0);
         scales.resize(grow(rows, scales.len()), 0.0);
         let (units, offsets, scales) = (&mut units[..rows * stride], &mut offsets[..rows * groups], &mut scales[..rows]);
-        level.run(Round::<C> { x, inputs, stride, groups, zero, units, offsets, scales, format: PhantomData });
+        level.run(&mut Round::<C> { x, inputs, stride, groups, zero, units, offsets, scales, format: PhantomData });
         Self { count: rows, units, stride, offsets, groups, scales }
     }
 
@@ -109,7 +111,7 @@ struct Round<'a, C> {
     format: PhantomData<C>,
 }
 
-impl<C: Codec> WithSimd for Round<'_, C> {
+impl<C: Codec> WithSimd for &mut Round<'_, C> {
     type Output = ();
 
     #[inline(always)]
@@ -117,38 +119,61 @@ impl<C: Codec> WithSimd for Round<'_, C> {
         for r in 0..self.scales.len() {
             let x = &self.x[r * self.inputs..][..self.inputs];
             let units = &mut self.units[r * self.stride..][..self.stride];
-            let (scale, inverse) = scale(x);
+            let (scale, inverse) = scale(largest::<C>(x));
             self.scales[r] = scale;
-            let per_group = C::GROUP * C::INPUTS;
-            for g in 0..self.groups {
-                let x = &x[g * per_group..self.inputs.min((g + 1) * per_group)];
-                let units = &mut units[g * C::GROUP * C::UNITS..];
-                let whole = x.len() / C::INPUTS;
-                let mut sum = 0;
-                for word in 0..whole {
-                    sum += pairs::<C>(&x[word * C::INPUTS..][..C::INPUTS], inverse, &mut units[word * C::UNITS..][..C::UNITS]);
-                }
-                if whole * C::INPUTS < x.len() {
-                    let rest = &x[whole * C::INPUTS..];
-                    let mut padded = [0.0; 8];
-                    padded[..rest.len()].copy_from_slice(rest);
-                    sum += pairs::<C>(&padded[..C::INPUTS], inverse, &mut units[whole * C::UNITS..][..C::UNITS]);
-                }
-                self.offsets[r * self.groups + g] = self.zero.wrapping_neg().wrapping_mul(sum);
+            let offsets = &mut self.offsets[r * self.groups..][..self.groups];
+            #[cfg(all(target_arch = "x86_64", feature = "std"))]
+            if C::BYTES {
+                // SAFETY: bytes are multiplied only where the CPU was found to do that.
+                unsafe { bytes::round::<C>(x, inverse, self.zero, units, offsets) };
+                continue;
             }
+            row::<C>(x, inverse, self.zero, units, offsets);
         }
     }
 }
 
-/// The scale of a row, and what its inputs are multiplied with.
+/// Rounds a row, and gives −`zero` times the sum of each group.
 #[inline(always)]
-fn scale(x: &[f32]) -> (f32, f32) {
+fn row<C: Codec>(x: &[f32], inverse: f32, zero: i32, units: &mut [u32], offsets: &mut [i32]) {
+    for (g, offset) in offsets.iter_mut().enumerate() {
+        let per_group = C::GROUP * C::INPUTS;
+        let x = &x[g * per_group..x.len().min((g + 1) * per_group)];
+        let units = &mut units[g * C::GROUP * C::UNITS..];
+        let whole = x.len() / C::INPUTS;
+        let mut sum = 0;
+        for word in 0..whole {
+            sum += pairs::<C>(&x[word * C::INPUTS..][..C::INPUTS], inverse, &mut units[word * C::UNITS..][..C::UNITS]);
+        }
+        if whole * C::INPUTS < x.len() {
+            let rest = &x[whole * C::INPUTS..];
+            let mut padded = [0.0; 8];
+            padded[..rest.len()].copy_from_slice(rest);
+            sum += pairs::<C>(&padded[..C::INPUTS], inverse, &mut units[whole * C::UNITS..][..C::UNITS]);
+        }
+        *offset = zero.wrapping_neg().wrapping_mul(sum);
+    }
+}
+
+/// The largest magnitude of a row, ∞ or NaN where it has one.
+#[inline(always)]
+fn largest<C: Codec>(x: &[f32]) -> f32 {
+    #[cfg(all(target_arch = "x86_64", feature = "std"))]
+    if C::BYTES {
+        // SAFETY: bytes are multiplied only where the CPU was found to do that.
+        return f32::from_bits(unsafe { bytes::largest(x) });
+    }
     // The bits of magnitudes are in the order of the magnitudes, with those of ∞ and NaN above all others.
     let mut largest = 0;
     for x in x {
         largest = u32::max(largest, x.to_bits() & 0x7fff_ffff);
     }
-    let largest = f32::from_bits(largest);
+    f32::from_bits(largest)
+}
+
+/// The scale of a row, and what its inputs are multiplied with.
+#[inline(always)]
+fn scale(largest: f32) -> (f32, f32) {
     let scale = largest / LARGEST;
     match () {
         () if !largest.is_finite() => (f32::NAN, 0.0),

@@ -27,18 +27,27 @@ pub(super) struct Tile<'a, C, const R: usize, const N: usize> {
     pub format: PhantomData<C>,
 }
 
-impl<C: Codec, const R: usize, const N: usize> WithSimd for Tile<'_, C, R, N> {
-    type Output = [[Line; N]; R];
-
+impl<C: Codec, const R: usize, const N: usize> Tile<'_, C, R, N> {
+    /// Asserts that the rows have units for all words, and the blocks lines.
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
-        let Self { lines, first, step, words, mut prefetcher, .. } = self;
+    pub fn check(&self) {
+        let Self { lines, first, step, words, .. } = self;
         for row in &self.rows {
             assert!(row.units.len() >= words.end * C::UNITS);
         }
         for first in first {
             assert!(words.is_empty() || first + (words.len() - 1) * step < lines.len());
         }
+    }
+}
+
+impl<C: Codec, const R: usize, const N: usize> WithSimd for Tile<'_, C, R, N> {
+    type Output = [[Line; N]; R];
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Self::Output {
+        self.check();
+        let Self { lines, first, step, words, mut prefetcher, .. } = self;
         let mut x = [core::ptr::null(); R];
         for r in 0..R {
             x[r] = self.rows[r].units.as_ptr();
