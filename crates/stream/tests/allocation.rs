@@ -3,26 +3,58 @@
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::Mutex;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{REFERENCED, drawn, drawn_model, model, small, weights};
 use minrnn_model::{FeedForwardKind, GruForm, MixerKind, ModelConfig, NormKind, Pooling, Positions, WeightFormat};
 use minrnn_stream::{AlignedBytes, PackedModel, Workspace};
 
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
-/// Bytes that were asked for in all.
-static BYTES: AtomicUsize = AtomicUsize::new(0);
-/// Held by the test that counts: there is one counter.
-static COUNTS: Mutex<()> = Mutex::new(());
+/// What was asked for by the threads that it belongs to. The harness allocates on threads of its own, whenever another test ends.
+#[derive(Default)]
+struct Asked {
+    times: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+impl Asked {
+    fn times(&self) -> usize {
+        self.times.load(Ordering::Relaxed)
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+thread_local! {
+    static COUNTED_BY: Cell<Option<&'static Asked>> = const { Cell::new(None) };
+}
+
+/// A counter for one test, which lasts as long as the program.
+fn counter() -> &'static Asked {
+    Box::leak(Box::default())
+}
+
+/// A pool whose threads are counted, and the counter.
+fn counted_pool(threads: usize) -> (rayon::ThreadPool, &'static Asked) {
+    let asked = counter();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).start_handler(move |_| COUNTED_BY.set(Some(asked)));
+    let pool = pool.build().unwrap();
+    pool.install(|| drop(std::hint::black_box(vec![threads])));
+    assert!(asked.times() > 0, "nothing is counted");
+    (pool, asked)
+}
 
 struct Counting;
 
 // SAFETY: the system's allocator does the work.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        BYTES.fetch_add(layout.size(), Ordering::Relaxed);
+        if let Some(asked) = COUNTED_BY.get() {
+            asked.times.fetch_add(1, Ordering::Relaxed);
+            asked.bytes.fetch_add(layout.size(), Ordering::Relaxed);
+        }
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
@@ -38,9 +70,8 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn a_step_inside_a_pool_allocates_nothing() {
-    let _counts = COUNTS.lock();
     for threads in [1, 2] {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let (pool, asked) = counted_pool(threads);
         for mixer in REFERENCED {
             let config = ModelConfig { d_model: 192, conv: true, ff: FeedForwardKind::Gated, norm: NormKind::Layer, ..small(mixer) };
             for (config, &format) in
@@ -52,9 +83,9 @@ fn a_step_inside_a_pool_allocates_nothing() {
                 let counted = pool.install(|| {
                     let mut steps = |n| (0..n).for_each(|_| model.step(&[1, 2, 3], &mut state, &mut logits, &mut workspace).unwrap());
                     steps(3);
-                    let before = ALLOCATIONS.load(Ordering::Relaxed);
+                    let before = asked.times();
                     steps(50);
-                    ALLOCATIONS.load(Ordering::Relaxed) - before
+                    asked.times() - before
                 });
                 assert_eq!(counted, 0, "{mixer} in {format} on {threads} threads");
             }
@@ -65,8 +96,7 @@ fn a_step_inside_a_pool_allocates_nothing() {
 /// Caches that are full but for room for a few steps are as good as states of a fixed size.
 #[test]
 fn a_step_of_numbers_allocates_nothing_whatever_the_mixer() {
-    let _counts = COUNTS.lock();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let (pool, asked) = counted_pool(1);
     for &mixer in MixerKind::ALL {
         let base = ModelConfig { vocab_size: 0, input_width: 3, n_outputs: 2, max_seq_len: 9, ..small(mixer) };
         for config in [
@@ -78,9 +108,9 @@ fn a_step_of_numbers_allocates_nothing_whatever_the_mixer() {
             let counted = pool.install(|| {
                 let mut steps = |n| (0..n).for_each(|_| model.step_values(&[0.5; 6], &mut state, &mut outputs, &mut workspace).unwrap());
                 steps(30);
-                let before = ALLOCATIONS.load(Ordering::Relaxed);
+                let before = asked.times();
                 steps(50);
-                ALLOCATIONS.load(Ordering::Relaxed) - before
+                asked.times() - before
             });
             assert_eq!(counted, 0, "{mixer}");
         }
@@ -90,7 +120,8 @@ fn a_step_of_numbers_allocates_nothing_whatever_the_mixer() {
 /// A model that stays in the memory of its file takes as much again for everything that is no matrix, and no second copy of these.
 #[test]
 fn a_model_in_the_memory_of_its_file_makes_no_second_copy() {
-    let _counts = COUNTS.lock();
+    let asked = counter();
+    COUNTED_BY.set(Some(asked));
     let config = ModelConfig { d_model: 192, n_layers: 2, ..small(MixerKind::MinGru) };
     let (directory, tensors) = (tempfile::tempdir().unwrap(), drawn(&config, 7));
     let path = directory.path().join("model.minrnn");
@@ -99,9 +130,9 @@ fn a_model_in_the_memory_of_its_file_makes_no_second_copy() {
         let matrices: usize = entries.iter().filter(|entry| entry.shape.len() == 2).map(|entry| entry.bytes).sum();
         let bytes = AlignedBytes::copied(&std::fs::read(&path).unwrap()).unwrap();
         let counted = |load: &dyn Fn() -> PackedModel| {
-            let before = BYTES.load(Ordering::Relaxed);
+            let before = asked.bytes();
             let model = load();
-            let taken = BYTES.load(Ordering::Relaxed) - before;
+            let taken = asked.bytes() - before;
             drop(model);
             taken
         };
