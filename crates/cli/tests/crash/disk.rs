@@ -166,7 +166,9 @@ fn content(safe: &[u8], now: &[u8], left: Left, random: &mut Random) -> Vec<u8> 
         0 => safe.to_vec(),
         1 => now.to_vec(),
         2 => {
-            let kept = random.below(now.len() as u64 + 1) as usize;
+            // What was synced and only appended to is not cut.
+            let least = if now.starts_with(safe) { safe.len() } else { 0 };
+            let kept = least + random.below((now.len() - least) as u64 + 1) as usize;
             now[..kept].iter().chain(safe.iter().skip(now.len())).copied().collect()
         }
         // As long as it was, but what was not synced never came to the disk.

@@ -17,8 +17,11 @@ fn reproduce(out: &Path) -> Command {
     minrnn(&["reproduce", "--scale", "smoke", "--threads", "1", "--out", &shown(out), TARGET])
 }
 
-/// The scores of every training, without what depends on the clock.
+/// The scores of every training, without what depends on the clock; none where there is no folder yet.
 fn scores(out: &Path) -> BTreeMap<PathBuf, Value> {
+    if !out.exists() {
+        return BTreeMap::new();
+    }
     let files = snapshot(out).into_iter().filter(|(path, _)| path.ends_with("result.json"));
     let score = |(path, content): (PathBuf, Option<Vec<u8>>)| {
         let mut value: Value = serde_json::from_slice(&content.unwrap()).unwrap();
