@@ -167,9 +167,13 @@ fn parts_of_the_calendar_are_read_from_the_times_in_training_prediction_and_stre
     assert_ne!(last(&other, 2), of_table);
 
     std::fs::remove_dir_all(run).unwrap();
-    let (finished, _) = train(&scratch, &table.replace("ds,", "when,"), &[&forecast[..], &["--calendar", "month"]].concat());
-    finished.refused(&["calendar = month is read from a column of times, and there is none"]);
+    let (finished, run) = train(&scratch, &table.replace("ds,", "when,"), &[&forecast[..], &["--calendar", "month"]].concat());
+    let told = finished.ok().stderr;
+    assert!(told.contains("read with time = when, which holds dates"), "{told}");
+    std::fs::remove_dir_all(run).unwrap();
     let numbered = (0..60).fold("ds,sold\n".to_owned(), |text, t| text + &format!("{t},{}\n", t % 7));
+    let (finished, _) = train(&scratch, &numbered.replace("ds,", "place,"), &[&forecast[..], &["--calendar", "month"]].concat());
+    finished.refused(&["calendar = month is read from a column of times, and there is none"]);
     let (finished, _) = train(&scratch, &numbered, &[&forecast[..], &["--calendar", "month"]].concat());
     finished.refused(&["data.csv", "the column 'ds.month' is a part of the calendar, but the times are no dates"]);
     let (finished, _) = train(&scratch, &table, &[&forecast[..], &["--calendar", "year"]].concat());

@@ -65,7 +65,8 @@ pub enum TimeColumn {
     None,
     /// This one.
     Named(String),
-    /// One that is called ds, date, time, timestamp or datetime, if there is one that was not asked for by name.
+    /// One that is called ds, date, time, timestamp or datetime, if there is one that was not asked for by name. Forecasts take one of another name too,
+    /// where it alone holds dates.
     Found,
 }
 

@@ -121,6 +121,13 @@ impl<'a> Opened<'a> {
         self.reader.header()
     }
 
+    /// The column that holds dates, where one alone does and it is not among `others`.
+    fn only_dates(&mut self, others: &[String]) -> Result<Option<String>> {
+        let dates = self.reader.dates().map_err(|error| naming(self.path, error))?;
+        let mut found = self.header().iter().zip(dates).filter(|(_, is_date)| *is_date).map(|(name, _)| name);
+        Ok(found.next().filter(|name| found.next().is_none() && !others.contains(name)).cloned())
+    }
+
     fn read(self, wanted: &Wanted) -> Result<Frame> {
         layout::frame(self.reader, wanted).map_err(|error| naming(self.path, error))
     }

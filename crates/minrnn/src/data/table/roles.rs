@@ -170,6 +170,31 @@ impl Roles {
         Ok((understood, sentence(&taken)))
     }
 
+    /// Whether a column of times is looked for by its name, and none of `header` bears one.
+    pub fn lacks_time(&self, header: &[String]) -> bool {
+        let is_long = self.layout != LayoutChoice::WideSeries;
+        is_long && self.time == TimeColumn::Found && !header.iter().any(|name| is_time_name(name))
+    }
+
+    /// All columns that are named.
+    pub fn named(&self) -> Vec<String> {
+        self.columns.iter().chain(&self.group).chain(&self.target).cloned().collect()
+    }
+
+    /// What was `understood` of these, with the column `name`, which holds dates, for that of times.
+    ///
+    /// # Errors
+    /// As [`to_forecast`](Self::to_forecast).
+    pub fn with_dates(&self, roles: Self, understood: Understood, name: String, header: &[String]) -> Result<(Self, Understood)> {
+        let time = TimeColumn::Named(name.clone());
+        if roles.layout == LayoutChoice::WideColumns {
+            return Self { time, ..self.clone() }.to_forecast(header);
+        }
+        let sentence =
+            understood.map_or("read".to_owned(), |sentence| sentence + ", and") + &format!(" with time = {name}, which holds dates");
+        Ok((Self { time, ..roles }, Some(sentence)))
+    }
+
     /// The same for a table with a row for each series.
     fn in_rows(&self, header: &[String]) -> Result<(Self, Understood)> {
         let group = self.group.as_deref().unwrap_or(&header[0]);

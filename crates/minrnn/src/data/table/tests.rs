@@ -351,6 +351,33 @@ fn missing_numbers_are_read_as_the_last_ones_and_never_learned() {
 }
 
 #[test]
+fn a_column_that_alone_holds_dates_is_that_of_times() {
+    let rows = |dates: [&str; 8]| dates.iter().enumerate().map(|(i, date)| format!("{date},{}\n", i % 3)).collect::<String>();
+    let weeks = ["1990-01-06", "1990-01-13", "1990-01-20", "1990-01-27", "1990-02-03", "1990-02-10", "1990-02-17", "1990-02-24"];
+    let open = |text: &str, layout| {
+        let target: &[&str] = if layout == LayoutChoice::WideColumns { &[] } else { &["x"] };
+        let division = Division { time: TimeColumn::Found, layout, validates: false, ..division(0.7) };
+        let config = ForecastingConfig { division, ..forecasting(target, 1) };
+        let file = write_table(text);
+        let task = Forecasting::open(file.path(), &config).unwrap();
+        let Some(TableTask::Forecast(found)) = task.description().map(|value| TableTask::from_json(value, 1, 1).unwrap()) else { panic!() };
+        (found.time, found.season, task.understood().map(str::to_owned))
+    };
+    let (time, season, told) = open(&format!("week,x\n{}", rows(weeks)), LayoutChoice::Auto);
+    assert_eq!((time.as_deref(), season, told.as_deref()), (Some("week"), 52, Some("read with time = week, which holds dates")));
+    let (time, _, told) = open(&format!("week,x\n{}", rows(weeks)), LayoutChoice::WideColumns);
+    assert_eq!((time.as_deref(), told.unwrap().contains("with times in 'week'")), (Some("week"), true));
+    // One that is called so comes first; of two that hold dates neither is taken; numbers are no dates.
+    let other = |row: &str| row.replace(',', ",2001-01-01,");
+    let (time, _, told) = open(&format!("ds,born,x\n{}", other(&rows(weeks))), LayoutChoice::Auto);
+    assert_eq!((time.as_deref(), told), (Some("ds"), None));
+    let (time, _, told) = open(&format!("week,born,x\n{}", other(&rows(weeks))), LayoutChoice::Auto);
+    assert_eq!((time, told), (None, None));
+    let (time, _, told) = open(&format!("week,x\n{}", rows(["1", "2", "3", "4", "5", "6", "7", "8"])), LayoutChoice::Auto);
+    assert_eq!((time, told), (None, None));
+}
+
+#[test]
 fn times_put_rows_in_order_and_tell_the_season() {
     let file = write_table("ds,id,x\n2024-03,a,3\n2024-01,a,1\n2024-02,a,2\n2024-04,a,4\n2024-05,a,5\n2024-01,b,9\n2024-02,b,8\n");
     let config = ForecastingConfig {

@@ -53,6 +53,11 @@ impl Clock {
         all.into_iter().find(|clock| clock.read(cell).is_some())
     }
 
+    /// Whether `cell` is a time, and no number.
+    pub(super) fn is_date(cell: &str) -> bool {
+        Self::of(cell.trim()).is_some_and(|clock| clock != Self::Number)
+    }
+
     pub(super) fn read(self, cell: &str) -> Option<f64> {
         let at_midnight = |date: NaiveDate| Some(date.and_hms_opt(0, 0, 0)?.and_utc().timestamp_millis() as f64);
         match self {

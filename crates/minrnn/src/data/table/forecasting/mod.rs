@@ -143,8 +143,8 @@ impl Forecasting {
     /// # Errors
     /// When a file cannot be read, or no sequence is long enough for a part.
     pub fn open(path: &Path, config: &ForecastingConfig) -> Result<Self> {
-        let opened = Opened::new(path)?;
-        let (config, understood) = &config.understood(opened.header())?;
+        let mut opened = Opened::new(path)?;
+        let (config, understood) = &config.understood(&mut opened)?;
         if let Some(like) = &config.like {
             for (trained, asked) in [(&like.columns[..], config.read()), (&like.target, &config.target)] {
                 if trained != asked {
@@ -312,10 +312,17 @@ fn usual_season(series: &[Series]) -> usize {
 }
 
 impl ForecastingConfig {
-    /// The same with the columns that `header` tells where nobody names them.
-    fn understood(&self, header: &[String]) -> Result<(Self, Understood)> {
+    /// The same with the columns that the table tells where nobody names them.
+    fn understood(&self, opened: &mut Opened) -> Result<(Self, Understood)> {
         let Self { columns, group, target, division: Division { time, layout, .. }, .. } = self.clone();
-        let (roles, understood) = Roles { columns, group, target, time, layout }.to_forecast(header)?;
+        let asked = Roles { columns, group, target, time, layout };
+        let (mut roles, mut understood) = asked.to_forecast(opened.header())?;
+        if roles.lacks_time(opened.header())
+            && let Some(name) = opened.only_dates(&roles.named())?
+        {
+            (roles, understood) = asked.with_dates(roles, understood, name, opened.header())?;
+        }
+        let header = opened.header();
         let Roles { group, target, time, layout, .. } = roles;
         let division = Division { time, layout, ..self.division.clone() };
         let config = Self { group, target, division, ..self.clone() };

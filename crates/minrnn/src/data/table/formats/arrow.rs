@@ -177,6 +177,10 @@ impl Reader for Handed {
         &self.header
     }
 
+    fn dates(&mut self) -> Result<Vec<bool>> {
+        Ok(dates_of(&self.batches.schema()))
+    }
+
     fn read(self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
         let mut first_row = 0;
         for batch in self.batches {
@@ -184,6 +188,12 @@ impl Reader for Handed {
         }
         Ok(())
     }
+}
+
+/// Which columns are times by their types.
+fn dates_of(schema: &arrow_schema::Schema) -> Vec<bool> {
+    let is_date = |of: &DataType| matches!(of, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
+    schema.fields().iter().map(|field| is_date(field.data_type())).collect()
 }
 
 /// Names of columns as they are looked for.
@@ -210,6 +220,10 @@ fn expect_believable(message: &arrow_ipc::Message<'_>, body: &[u8]) -> Result<()
 impl<R: Read> Reader for Batches<R> {
     fn header(&self) -> &[String] {
         &self.header
+    }
+
+    fn dates(&mut self) -> Result<Vec<bool>> {
+        Ok(dates_of(&self.schema))
     }
 
     fn read(mut self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {

@@ -7,6 +7,7 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use super::super::cells::{Cell, Place, expect_name};
 use super::super::columns::Positions;
 use super::super::frame::Filling;
+use super::super::times::Clock;
 use super::{BYTE_ORDER_MARK, Format, failed};
 use crate::{Error, Result};
 
@@ -38,6 +39,14 @@ impl<R: Read> Csv<R> {
 impl<R: Read> super::Reader for Csv<R> {
     fn header(&self) -> &[String] {
         &self.header
+    }
+
+    fn dates(&mut self) -> Result<Vec<bool>> {
+        if !self.is_row {
+            self.is_row = self.records.advance()?;
+        }
+        let n_cells = if self.is_row { self.records.n_cells() } else { 0 };
+        (0..self.header.len()).map(|at| Ok(at < n_cells && Clock::is_date(self.records.text(at)?))).collect()
     }
 
     fn take_header_as_row(&mut self, names: Vec<String>) {

@@ -45,6 +45,12 @@ pub(super) trait Reader {
     /// Names of the columns.
     fn header(&self) -> &[String];
 
+    /// Which columns hold dates, as the types of the file or its first row tell; that row is read nevertheless.
+    ///
+    /// # Errors
+    /// When that row cannot be read.
+    fn dates(&mut self) -> Result<Vec<bool>>;
+
     /// Takes what was read as the names of columns for the first row, and `names` for them, where a file may have no names.
     fn take_header_as_row(&mut self, _names: Vec<String>) {}
 

@@ -12,6 +12,7 @@ use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, V
 use super::super::cells::{Cell, Place};
 use super::super::columns::Positions;
 use super::super::frame::Filling;
+use super::super::times::Clock;
 use super::lines::Lines;
 use super::{Format, Reader};
 use crate::suggestion::suggestion;
@@ -87,6 +88,10 @@ impl<R: Read> Objects<R> {
 impl<R: Read> Reader for Objects<R> {
     fn header(&self) -> &[String] {
         &self.header
+    }
+
+    fn dates(&mut self) -> Result<Vec<bool>> {
+        Ok(self.row.iter().map(|value| matches!(value, Value::Text(text) if Clock::is_date(text))).collect())
     }
 
     fn read(mut self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {

@@ -95,6 +95,11 @@ impl<R: ChunkReader + 'static> super::Reader for Table<R> {
         &self.header
     }
 
+    fn dates(&mut self) -> Result<Vec<bool>> {
+        let columns = self.reader.metadata().file_metadata().schema_descr().columns().iter();
+        Ok(columns.map(|column| matches!(Meaning::of(column), Meaning::Times(_) | Meaning::Days)).collect())
+    }
+
     fn read(self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
         guarded(|| self.fill(positions, filling))
     }

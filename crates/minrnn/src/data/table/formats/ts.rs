@@ -252,6 +252,10 @@ impl<R: Read> Reader for Archive<R> {
         &self.header
     }
 
+    fn dates(&mut self) -> Result<Vec<bool>> {
+        Ok(vec![false; self.header.len()])
+    }
+
     fn read(mut self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
         let mut name = 0u64;
         // Where the dimensions begin in the header.
