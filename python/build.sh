@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the wheel: `python/build.sh [FOLDER]`; the last line of its output names the file. Needs Rust (rust-toolchain.toml), a C compiler and maturin
+# Makes the wheel: `python/build.sh [FOLDER [TARGET]]`, for this machine or for a target of Rust's; the last line of its output names the file. Needs Rust (rust-toolchain.toml), a C compiler and maturin
 # (`pip install maturin`). With `pip install maturin[zig]` the wheel runs on every Linux since 2014 (manylinux2014); without, on those with a C library
 # as new as this machine's.
 set -euo pipefail
@@ -7,7 +7,7 @@ cd "$(dirname "$0")"
 
 folder=$(realpath -m "${1:-../target/wheels}")
 rm -f "$folder"/minrnn-*.whl
-arguments=(build --release --out "$folder")
+arguments=(build --release --out "$folder" ${2:+--target "$2"})
 if python3 -c 'import ziglang' 2>/dev/null; then
     arguments+=(--zig --compatibility manylinux2014)
 fi

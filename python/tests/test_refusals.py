@@ -53,6 +53,22 @@ def test_a_pointer_of_a_run_leads_to_its_checkpoints_alone(tmp_path):
         minrnn.load(tmp_path)
 
 
+def test_more_threads_than_the_command_takes_are_refused_with_its_sentence(text, tmp_path):
+    sentence = "threads must be at most 1024, with 0 for every core, found 5000"
+    table = {"machine": ["a", "b"] * 8, "state": ["good", "worn"] * 8, "x": list(range(16))}
+    calls = [
+        lambda: text.session(threads=5000),
+        lambda: text.load_session(text.session().save(), threads=5000),
+        lambda: text.generate("A", 1, threads=5000),
+        lambda: minrnn.load(MODELS / "temperature.minrnn").predict({"date": ["2024-01-01"], "temperature": [1.0]}, threads=5000),
+        lambda: minrnn.train("classify", table, group="machine", target="state", out=tmp_path / "run", threads=5000),
+    ]
+    for call in calls:
+        with pytest.raises(minrnn.InputError, match=sentence):
+            call()
+    assert not (tmp_path / "run").exists()
+
+
 TOKENS = [
     (1.5, minrnn.KindError, "token ids as whole numbers"),
     (True, minrnn.KindError, "found an array of bool"),

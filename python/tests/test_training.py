@@ -134,6 +134,38 @@ def test_an_exception_of_the_callback_stops_with_a_checkpoint_and_the_run_goes_o
     assert weights(minrnn.train("classify", machines(), out=tmp_path / "run", resume=True).path) == weights(whole.path)
 
 
+def test_a_run_that_was_moved_finds_its_own_tables(tmp_path):
+    options = {"group": "machine", "target": "state", "settings": TINY, "threads": 1}
+    tables = {"data": machines(), "test": machines(8)}
+    whole = minrnn.train("classify", out=tmp_path / "whole", **tables, **options)
+
+    def stop(event):
+        if event["event"] == "update" and event["iteration"] == 4:
+            raise Enough
+
+    with pytest.raises(Enough):
+        minrnn.train("classify", out=tmp_path / "run", callback=stop, **tables, **options)
+    moved = tmp_path / "elsewhere" / "moved"
+    moved.parent.mkdir()
+    (tmp_path / "run").rename(moved)
+    resumed = minrnn.train(out=moved, resume=True)
+    assert weights(moved) == weights(whole.path) and resumed.report["measures"] == whole.report["measures"]
+
+    def scored(run):
+        # Without the line that names the checkpoint.
+        lines = command("eval", run, settings={}).stdout.splitlines()
+        return [line for line in lines if str(run) not in line]
+
+    before = scored(moved)
+    again = moved.rename(tmp_path / "again")
+    assert before and scored(again) == before == scored(whole.path)
+    # A table of its own that was changed is still noticed.
+    kept = again / "data" / "data.arrows"
+    kept.write_bytes(kept.read_bytes().replace(b"good", b"fine"))
+    with pytest.raises(minrnn.InputError, match="not seen in training"):
+        minrnn.train(out=again, resume=True)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_so_many_threads_are_taken_as_are_asked_for(threads):
     events = []

@@ -58,7 +58,8 @@ pub struct TaskArgs {
     /// the table is one sequence]
     #[arg(long, value_name = "COLUMN")]
     group: Option<String>,
-    /// The column that tells when a row was [default: one that is called ds, date, time, timestamp or datetime; without one, rows are in order]
+    /// The column that tells when a row was [default: one that is called ds, date, time, timestamp or datetime, to forecast
+    /// also one of another name that alone holds dates; without one, rows are in order]
     #[arg(long, value_name = "COLUMN")]
     time: Option<String>,
     /// How the series lie in the table [default: a row for each step, or what its columns tell beyond doubt]

@@ -200,7 +200,10 @@ fn ended(outcomes: Vec<Result<(Ending, Vec<String>)>>) -> (Ending, Vec<String>) 
 
 #[test]
 fn one_two_and_four_ranks_write_the_same_bytes_and_tell_the_same() {
-    for settings in [&[][..], &["checkpoint_blocks=true", "mixer=min-lstm", "conv=true"], &["task=selective-copying", "accumulation=8"]] {
+    let lanes = &["sampling=lanes", "conv=true", "accumulation=8"];
+    for settings in
+        [&[][..], &["checkpoint_blocks=true", "mixer=min-lstm", "conv=true"], &["task=selective-copying", "accumulation=8"], lanes]
+    {
         let scratch = Scratch::new();
         let alone = ended(scratch.train(1, "1", settings, None));
         assert_eq!(alone.0, Ending::Finished);
@@ -232,14 +235,32 @@ fn ranks_that_are_no_power_of_two_give_the_same_bits_every_time_and_nearly_those
 
 #[test]
 fn a_run_goes_on_bit_for_bit_with_another_number_of_ranks() {
-    let scratch = Scratch::new();
-    ended(scratch.train(1, "whole", &[], None));
-    for (before, after) in [(1, 4), (4, 2), (2, 1)] {
-        let run = format!("{before}-{after}");
-        assert_eq!(ended(scratch.train(before, &run, &[], Some(4))).0, Ending::Stopped);
-        assert_eq!(ended(scratch.train(after, &run, &[], None)).0, Ending::Finished);
-        assert!(scratch.last(&run) == scratch.last("whole"), "{run}");
+    for settings in [&[][..], &["sampling=lanes"]] {
+        let scratch = Scratch::new();
+        ended(scratch.train(1, "whole", settings, None));
+        for (before, after) in [(1, 4), (4, 2), (2, 1)] {
+            let run = format!("{before}-{after}");
+            assert_eq!(ended(scratch.train(before, &run, settings, Some(4))).0, Ending::Stopped);
+            assert_eq!(ended(scratch.train(after, &run, settings, None)).0, Ending::Finished);
+            assert!(scratch.last(&run) == scratch.last("whole"), "{run} {settings:?}");
+        }
     }
+}
+
+#[test]
+fn lanes_side_by_side_are_one_larger_batch_that_reads_in_order() {
+    let scratch = Scratch::new();
+    let losses = |run: &str, settings: &[&str]| -> Vec<f64> {
+        let settings = [&["dropout=0", "max_iterations=30", "eval_every=100"], settings].concat();
+        let (_, tale) = ended(scratch.train(1, run, &settings, None));
+        let updates = tale.iter().filter(|told| !told.starts_with("Evaluated"));
+        updates.map(|told| told.split(' ').nth(1).unwrap().parse().unwrap()).collect()
+    };
+    let larger = losses("larger", &["sampling=stream", "batch_size=16", "accumulation=1"]);
+    let lanes = losses("lanes", &["sampling=lanes", "batch_size=4", "accumulation=4"]);
+    let anew = losses("anew", &["sampling=stream", "batch_size=4", "accumulation=4"]);
+    assert!(larger.len() == 30 && larger.iter().zip(&lanes).all(|(a, b)| (a - b).abs() < 2e-4), "{larger:?} {lanes:?}");
+    assert!(larger.iter().zip(&anew).any(|(a, b)| (a - b).abs() > 1e-2), "windows one after the other are others");
 }
 
 #[test]
@@ -283,7 +304,7 @@ fn what_cannot_be_shared_out_is_refused_and_leaves_no_directory() {
     let scratch = Scratch::new();
     let refused = [
         (3, &[][..], "accumulation must be a multiple of the number of processes, which share it out: found 4 for 3"),
-        (2, &["sampling=stream"], "sampling = stream carries a state"),
+        (2, &["sampling=stream"], "sampling = stream carries a state from one micro-step"),
         (2, &["norm=batch"], "norm = batch keeps means"),
         (2, &["train_fraction=0.999"], "text.txt"),
     ];

@@ -24,11 +24,6 @@ pub(crate) struct PyModel {
     loaded: Arc<Loaded>,
 }
 
-/// As `threads` says.
-fn threads(threads: Option<usize>) -> Threads {
-    threads.map_or(Threads::Auto, Threads::AtMost)
-}
-
 impl PyModel {
     fn is_table(&self, table: Option<bool>) -> Result<bool> {
         match (table, self.loaded.table.is_some()) {
@@ -58,13 +53,13 @@ impl PyModel {
     /// Begins `batch` sequences of which nothing has been read.
     #[pyo3(signature = (batch = 1, *, threads = None, table = None))]
     fn session(&self, batch: usize, threads: Option<usize>, table: Option<bool>) -> Result<Session> {
-        Session::new(self.loaded.clone(), batch, self::threads(threads), self.is_table(table)?)
+        Session::new(self.loaded.clone(), batch, Threads::asked(threads)?, self.is_table(table)?)
     }
 
     /// Goes on from sessions that were saved, as bytes or in a file.
     #[pyo3(signature = (saved, *, threads = None, table = None))]
     fn load_session(&self, saved: &Bound<'_, PyAny>, threads: Option<usize>, table: Option<bool>) -> Result<Session> {
-        Session::restored(self.loaded.clone(), &saved_bytes(saved)?, self::threads(threads), self.is_table(table)?)
+        Session::restored(self.loaded.clone(), &saved_bytes(saved)?, Threads::asked(threads)?, self.is_table(table)?)
     }
 
     /// The tokens of a text.
@@ -89,7 +84,7 @@ impl PyModel {
         future: Option<&Bound<'py, PyAny>>,
         threads: Option<usize>,
     ) -> Result<Predicted<'py>> {
-        let threads = self::threads(threads);
+        let threads = Threads::asked(threads)?;
         predict(py, &self.loaded, handed::read(table)?, future.map(handed::read).transpose()?, threads)
     }
 

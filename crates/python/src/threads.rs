@@ -8,7 +8,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::failure::{Failure, Mistake, Result};
 
-/// No pool has more threads.
+/// No pool has more threads, as the command has none.
 const MOST: usize = 1024;
 
 /// The pools of one process, by the number of their threads.
@@ -24,7 +24,8 @@ static POOLS: Mutex<Pools> = Mutex::new(Pools { process: 0, by_threads: BTreeMap
 /// Whoever calls is attached to the interpreter, as is whoever forks: no child finds the lock taken.
 pub(crate) fn pool(_: Python<'_>, threads: usize) -> Result<Arc<ThreadPool>> {
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
-    let (process, threads) = (std::process::id(), threads.min(MOST));
+    expect_few(threads)?;
+    let process = std::process::id();
     if pools.process != process {
         // Those of the parent are not there to be ended.
         std::mem::forget(std::mem::replace(&mut *pools, Pools { process, by_threads: BTreeMap::new() }));
@@ -38,6 +39,14 @@ pub(crate) fn pool(_: Python<'_>, threads: usize) -> Result<Arc<ThreadPool>> {
     Ok(made)
 }
 
+/// Refuses more threads than any pool may have.
+fn expect_few(threads: usize) -> Result<()> {
+    if threads <= MOST {
+        return Ok(());
+    }
+    Err(Failure::input(format!("threads must be at most {MOST}, with 0 for every core, found {threads}")))
+}
+
 /// How many threads the calls of a session take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Threads {
@@ -48,6 +57,11 @@ pub(crate) enum Threads {
 }
 
 impl Threads {
+    /// As it is asked for.
+    pub fn asked(threads: Option<usize>) -> Result<Self> {
+        threads.map_or(Ok(Self::Auto), |threads| expect_few(threads).map(|()| Self::AtMost(threads)))
+    }
+
     /// Most threads of a call, 0 for all, where it reads `whole` sequences or a step.
     pub fn most(self, whole: bool) -> usize {
         match self {

@@ -6,8 +6,9 @@ use std::sync::mpsc::sync_channel;
 
 use minrnn::checkpoint::parameter_count;
 use minrnn::memory::rounded;
-use minrnn::report::write_report;
-use minrnn::train::{Asked, DataConfig, Ending, Event, Experiment, Request, RunDir, Trainer, Update, find_data, readable, training_memory};
+use minrnn::train::{
+    Asked, DataConfig, Ending, Event, Experiment, Request, RunDir, Told, Trainer, Update, find_data, readable, training_memory,
+};
 use minrnn::{Error, output};
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -145,10 +146,8 @@ fn open(wish: &Wish, tables: Tables) -> minrnn::Result<(Experiment, RunDir)> {
     }
     for (name, table) in tables {
         let path = Some(run.keep_table(&name, table)?.canonicalize().map_err(|source| Error::io("read", &wish.out, source))?);
-        match name.as_str() {
-            "validation" => experiment.data.table.validation = path,
-            "test" => experiment.data.table.test = path,
-            _ => experiment.data.path = path,
+        for (_, place) in experiment.data.tables_mut().into_iter().filter(|(own, _)| *own == name) {
+            place.clone_from(&path);
         }
     }
     let no_download = |_| Err(Error::Config("its text is a download, which the command makes; give a text as data".to_owned()));
@@ -160,27 +159,20 @@ fn open(wish: &Wish, tables: Tables) -> minrnn::Result<(Experiment, RunDir)> {
 fn learn(experiment: Experiment, run: RunDir, stop: &AtomicBool, tell: &mut impl FnMut(Value)) -> minrnn::Result<Option<Value>> {
     let mut trainer = Trainer::new(experiment, run)?;
     tell(start(&trainer));
-    loop {
-        let (end, is_validated) = (trainer.end_of_round(), trainer.data().has_parts());
-        let outcome = trainer.run_and_record(stop, |event| {
-            if let Some(event) = of_event(event, end, is_validated) {
-                tell(event);
-            }
-        });
-        let ending = outcome?;
-        if ending == Ending::Stopped {
-            return Ok(None);
+    let (mut end, is_validated) = (trainer.end_of_round(), trainer.data().has_parts());
+    let report = trainer.run_to_the_end(stop, |told| match told {
+        Told::Event(event) => of_event(event, end, is_validated).into_iter().for_each(&mut *tell),
+        Told::RoundOver => {}
+        Told::Refit(trainer) => {
+            end = trainer.end_of_round();
+            tell(json!({"event": "refit", "iteration": trainer.progress().iteration, "iterations": end}));
         }
-        if !trainer.begin_refit()? {
-            tell(
-                json!({"event": "end", "why": why(ending), "iteration": trainer.progress().iteration, "seconds": trainer.progress().seconds}),
-            );
-            break;
+        Told::Ended(ending, trainer) => {
+            let progress = trainer.progress();
+            tell(json!({"event": "end", "why": why(ending), "iteration": progress.iteration, "seconds": progress.seconds}));
         }
-        tell(json!({"event": "refit", "iteration": trainer.progress().iteration, "iterations": trainer.end_of_round()}));
-    }
-    let Some(report) = trainer.final_report(stop)? else { return Ok(None) };
-    write_report(&trainer, &report)?;
+    });
+    let Some(report) = report? else { return Ok(None) };
     let mut found = report.to_json();
     found["told"] = report.compared.iter().map(|measure| measure.told()).collect::<Vec<_>>().into();
     Ok(Some(found))

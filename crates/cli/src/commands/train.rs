@@ -5,8 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use minrnn::output::expect_outside_runs;
-use minrnn::report::write_report;
-use minrnn::train::{Asked, Ending, Experiment, Group, Pointer, Request, RunDir, Trainer, find_data, training_memory};
+use minrnn::train::{Asked, Experiment, Group, Pointer, Request, RunDir, Told, Trainer, find_data, training_memory};
 
 use crate::device::DeviceArg;
 use crate::display::{self, Display, say};
@@ -122,43 +121,22 @@ fn train(experiment: Experiment, run: RunDir, group: Group, stop: &AtomicBool) -
     }
     // Of several processes one shows what all do.
     let mut display = group.is_first().then(|| Display::new(&trainer));
-    loop {
-        let outcome = trainer.run_and_record(stop, |event| {
-            if let Some(display) = &mut display {
-                display.show(event);
-            }
-        });
-        if let Some(display) = &display {
-            display.finish();
+    let report = trainer.run_to_the_end(stop, |told| {
+        let Some(display) = &mut display else { return };
+        match told {
+            Told::Event(event) => display.show(event),
+            Told::RoundOver => display.finish(),
+            Told::Refit(trainer) => *display = Display::of_refit(trainer),
+            Told::Ended(ending, trainer) => display::announce_ending(ending, trainer),
         }
-        let ending = outcome?;
-        if ending == Ending::Stopped {
-            say_how_to_go_on(&trainer);
-            return Ok(ExitCode::SUCCESS);
-        }
-        if !trainer.begin_refit()? {
-            if group.is_first() {
-                display::announce_ending(ending, &trainer);
-            }
-            break;
-        }
-        display = group.is_first().then(|| Display::of_refit(&trainer));
-    }
-    match trainer.final_report(stop)? {
+    })?;
+    match report {
         Some(report) => {
-            let told = group.is_first().then(|| {
-                write_report(&trainer, &report)?;
-                display::print_report(&report, &trainer).context(NO_STDOUT)
-            });
+            let told = group.is_first().then(|| display::print_report(&report, &trainer).context(NO_STDOUT));
             ranks::agree(&group, told.transpose())?;
         }
-        None => say_how_to_go_on(&trainer),
+        None if group.is_first() => display::say_how_to_go_on(&trainer),
+        None => {}
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn say_how_to_go_on(trainer: &Trainer) {
-    if trainer.group().is_first() {
-        display::say_how_to_go_on(trainer);
-    }
 }

@@ -95,6 +95,17 @@ impl Batch {
     }
 }
 
+/// Where the model's state at the end of a batch goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carry {
+    /// It is dropped: every batch starts from the initial state.
+    Nowhere,
+    /// To the next batch: through the micro-steps of an update, and from its last to the first of the next update.
+    ToNextBatch,
+    /// To the same micro-step of the next update: each has sequences of its own, and so they can be shared out.
+    ToNextUpdate,
+}
+
 /// An endless supply of training batches.
 ///
 /// The batch of (iteration, micro-step) is a pure function of the source's own settings and these two numbers, so a
@@ -106,9 +117,9 @@ pub trait BatchSource: Send {
     /// When the data behind it cannot be read any more.
     fn batch(&mut self, iteration: u64, micro: u64) -> Result<Batch>;
 
-    /// True when the model's state at the end of a batch is the starting state of the next one.
-    fn carries_state(&self) -> bool {
-        false
+    /// Where the model's state at the end of a batch goes.
+    fn carry(&self) -> Carry {
+        Carry::Nowhere
     }
 
     /// Steps fed to the model per batch, `B · T`.
@@ -157,7 +168,7 @@ impl<S: BatchSource> EvaluationSet for FixedBatches<S> {
     }
 
     fn carries_state(&self) -> bool {
-        self.source.carries_state()
+        self.source.carry() != Carry::Nowhere
     }
 }
 

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::config::Experiment;
 use super::group::{Group, Trait};
 use crate::checkpoint::named_values;
-use crate::data::BatchSource;
+use crate::data::{BatchSource, Carry};
 use crate::model::AnyModel;
 use crate::ops::Precision;
 use crate::{Error, Result};
@@ -19,9 +19,9 @@ pub(super) fn expect_shareable(group: &Group, experiment: &Experiment, source: &
         return Ok(());
     } else if !accumulation.is_multiple_of(size) {
         format!("accumulation must be a multiple of the number of processes, which share it out: found {accumulation} for {size}")
-    } else if source.carries_state() {
-        "sampling = stream carries a state from one batch to the next, so that its batches cannot be shared out; train with one process, or set \
-         sampling = random"
+    } else if source.carry() == Carry::ToNextBatch {
+        "sampling = stream carries a state from one micro-step to the next, so that they cannot be shared out; train with one process, or set \
+         sampling = lanes, which gives each micro-step places of its own"
             .to_owned()
     } else if experiment.model.norm == NormKind::Batch {
         "norm = batch keeps means of every batch in the order in which they come, so that they cannot be shared out; train with one process, or set \

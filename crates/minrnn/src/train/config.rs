@@ -10,6 +10,7 @@ use toml::{Table, Value};
 use super::check::require;
 use super::data_config::{DataConfig, ForecastConfig, TableConfig, Task, WindowSampling};
 use super::presets::{READINGS, preset};
+use super::run_dir::run_of;
 use super::settings::{overlay_section, parse_setting, suggestion};
 use super::train_config::TrainConfig;
 use crate::data::table::CalendarPart;
@@ -138,6 +139,9 @@ impl Experiment {
         let mut experiment = Self { model, data, train, ..Self::default() };
         let task = experiment.data.task;
         experiment.data.path = experiment.data.path.filter(|_| task.reads_a_folder() || task.reads_a_file());
+        if let Ok(run) = run_of(checkpoint) {
+            experiment.data.find_kept(&run);
+        }
         experiment.validate()?;
         Ok(experiment)
     }
@@ -287,8 +291,8 @@ impl Experiment {
         let learned = self.model.positions == Positions::Learned;
         let (key, length) = (self.data.task.spec().length)(&self.data, &self.train)?;
         self.expect_room(key, length)?;
-        require(!(learned && self.data.task == Task::Text && self.data.text.sampling == WindowSampling::Stream), || {
-            "sampling = stream counts places on from window to window, beyond those of positions = learned; use sampling = random or \
+        require(!(learned && self.data.task == Task::Text && self.data.text.sampling != WindowSampling::Random), || {
+            "sampling = stream and lanes count places on from window to window, beyond those of positions = learned; use sampling = random or \
              positions = rotary"
                 .to_owned()
         })

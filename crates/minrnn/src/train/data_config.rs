@@ -248,6 +248,11 @@ impl DataConfig {
         (self.task.spec().validate)(self)
     }
 
+    /// The paths of its tables, each with a name of one word.
+    pub fn tables_mut(&mut self) -> [(&'static str, &mut Option<PathBuf>); 3] {
+        [("data", &mut self.path), ("validation", &mut self.table.validation), ("test", &mut self.table.test)]
+    }
+
     /// Bytes of the numbers of a table or text file: one has about as many characters as its f64 has bytes; there is what was read and its
     /// sequences.
     fn numbers_of_text(&self) -> u128 {

@@ -8,6 +8,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
 use minrnn_model::{create_directories, put_in_place, temporary_beside};
 
+use super::data_config::DataConfig;
 use super::pointer::DATA_FOLDER;
 use super::run_dir::RunDir;
 use crate::{Error, Result, RunProblem};
@@ -22,7 +23,7 @@ impl RunDir {
     /// # Errors
     /// When the batches cannot be had, the file cannot be written, or the run has another table of that name.
     pub fn keep_table(&self, name: &str, table: impl RecordBatchReader) -> Result<PathBuf> {
-        let path = self.file(DATA_FOLDER).join(format!("{name}.arrows"));
+        let path = self.path().join(place(name));
         let folder = self.file(DATA_FOLDER);
         create_directories(&folder).map_err(|source| Error::io("create the folder", &folder, source))?;
         let io = |source| Error::io("write the table", &path, source);
@@ -43,6 +44,26 @@ impl RunDir {
         }
         if is_same(file.as_file_mut(), &path).map_err(io)? { Ok(path) } else { Err(Error::run(path, RunProblem::Changed("table"))) }
     }
+}
+
+impl DataConfig {
+    /// Its tables that the run in the directory `run` keeps are taken from there, wherever the run lay when they were written down.
+    pub(super) fn find_kept(&mut self, run: &Path) {
+        for (name, path) in self.tables_mut() {
+            let place = place(name);
+            if let Some(path) = path
+                && path.ends_with(&place)
+                && let Ok(own) = run.join(place).canonicalize()
+            {
+                *path = own;
+            }
+        }
+    }
+}
+
+/// Where a run keeps the table `name`, from its directory.
+fn place(name: &str) -> PathBuf {
+    Path::new(DATA_FOLDER).join(format!("{name}.arrows"))
 }
 
 /// Whether `file`, wherever it stands, has the bytes of the file at `path`.
@@ -93,6 +114,23 @@ mod tests {
         let refused = run.keep_table("table", table(&[1.0, 2.0])).unwrap_err().to_string();
         assert!(refused.contains("the table has changed since this run began"), "{refused}");
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing else is left there");
+    }
+
+    #[test]
+    fn a_table_is_found_where_its_run_lies() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDir::create(folder.path().join("run")).unwrap();
+        let own = run.keep_table("test", table(&[1.0])).unwrap().canonicalize().unwrap();
+        let elsewhere = |name: &str| Some(PathBuf::from("/gone/data").join(name));
+        let mut data = DataConfig { path: elsewhere("data.arrows"), ..DataConfig::default() };
+        (data.table.validation, data.table.test) = (elsewhere("test.arrows"), elsewhere("test.arrows"));
+        data.find_kept(run.path());
+        assert_eq!(data.path, elsewhere("data.arrows"), "it keeps none of that name");
+        assert_eq!((data.table.validation, data.table.test), (elsewhere("test.arrows"), Some(own)));
+        let mut data = DataConfig { path: Some("/gone/test.arrows".into()), ..DataConfig::default() };
+        data.table.test = data.path.clone();
+        data.find_kept(run.path());
+        assert_eq!(data.table.test, data.path, "a file of the user's own");
     }
 
     #[test]

@@ -114,6 +114,7 @@ impl Request {
             return Ok(None);
         }
         let mut experiment = Experiment::load_file(&stored, &self.settings)?;
+        experiment.data.find_kept(run.path());
         self.expect_own(&experiment, run.path())?;
         self.put_into(&mut experiment, adjust)?;
         Ok(Some(experiment))

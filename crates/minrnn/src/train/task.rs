@@ -272,9 +272,10 @@ impl Data {
                     let windows = RandomWindows::new(text.train().clone(), train.batch_size, train.seq_len, train.seed, Purpose::TrainData);
                     Box::new(windows.map_err(|error| naming_the_text(experiment, error))?)
                 }
-                WindowSampling::Stream => {
+                sampling @ (WindowSampling::Stream | WindowSampling::Lanes) => {
                     let (part, accumulation) = (text.train().clone(), train.accumulation as u64);
-                    let stream = StatefulStream::new(part, train.batch_size, train.seq_len, accumulation, train.seed);
+                    let new = if sampling == WindowSampling::Stream { StatefulStream::new } else { StatefulStream::side_by_side };
+                    let stream = new(part, train.batch_size, train.seq_len, accumulation, train.seed);
                     Box::new(stream.map_err(|error| naming_the_text(experiment, error))?)
                 }
             },

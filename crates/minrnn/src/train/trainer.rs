@@ -30,7 +30,7 @@ use crate::checkpoint::{
     SURPRISE_FILE, TASK_FILE, TOKENIZER_FILE, load_named, load_weights, named_values, save_weights, state_tensors, tokenizer_of,
 };
 use crate::data::table::{Confusion, Example, Measure};
-use crate::data::{BatchSource, EvaluationSet};
+use crate::data::{BatchSource, Carry, EvaluationSet};
 use crate::memory::Estimate;
 use crate::model::{AnyModel, SequenceModelState};
 use crate::nn::{Mode, State};
@@ -40,6 +40,9 @@ use crate::{Error, Result, RunProblem};
 
 const MAX_TASK_BYTES: u64 = 1 << 24;
 const STATE_PREFIX: &str = "state.";
+
+/// Name, shape and bits of a tensor of a carried state.
+type Carried = (String, Vec<usize>, Vec<u32>);
 
 /// What happened in one update.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -127,7 +130,8 @@ pub struct Trainer {
     model: AnyModel,
     optimizer: Optimizer,
     schedule: Schedule,
-    carried: Option<SequenceModelState>,
+    /// States that the next update goes on from: none, that after the last micro-step, or that of each of this process's.
+    carried: Vec<SequenceModelState>,
     average: Option<Average>,
     progress: Progress,
     memory: Estimate,
@@ -191,7 +195,7 @@ impl Trainer {
             model,
             optimizer: Optimizer::new(&experiment.train),
             schedule: Schedule::new(&experiment.train),
-            carried: None,
+            carried: Vec::new(),
             average: None,
             progress: Progress::default(),
             experiment,
@@ -353,7 +357,8 @@ impl Trainer {
         let device = self.experiment.train.device.open()?.autodiff();
         self.model = first_model(&self.experiment, &self.data, self.run.path(), &device)?;
         self.optimizer = Optimizer::new(&self.experiment.train);
-        (self.carried, self.average, self.progress.averaged) = (None, None, 0);
+        self.carried.clear();
+        (self.average, self.progress.averaged) = (None, 0);
         self.begin_round()
     }
 
@@ -462,19 +467,24 @@ impl Trainer {
         Ok((update, told.iter().any(|(.., stop)| *stop)))
     }
 
-    /// Of this process's micro-steps the losses as bits, the sum of their gradients, and the state after the last.
-    fn differentiate_share(&mut self, iteration: u64, of_round: u64) -> Result<(Vec<u64>, GradientMap, Option<SequenceModelState>)> {
+    /// Of this process's micro-steps the losses as bits, the sum of their gradients, and the states that are carried on.
+    fn differentiate_share(&mut self, iteration: u64, of_round: u64) -> Result<(Vec<u64>, GradientMap, Vec<SequenceModelState>)> {
         let device = self.model.device();
         let (mut losses, mut sum) = (Vec::new(), TreeSum::new());
-        let mut carried = self.carried.clone();
-        for micro in self.group.share(self.experiment.train.accumulation as u64) {
+        let (carry, mut carried) = (self.source.carry(), Vec::new());
+        for (at, micro) in self.group.share(self.experiment.train.accumulation as u64).enumerate() {
+            let state = match carry {
+                Carry::Nowhere => None,
+                Carry::ToNextBatch => carried.pop().or_else(|| self.carried.first().cloned()),
+                Carry::ToNextUpdate => self.carried.get(at).cloned(),
+            };
             let batch = self.source.batch(of_round, micro)?;
             let batch = MicroBatch::new(&batch, &device)?;
             let mode = Mode::Train { dropout_key: dropout_key(self.experiment.train.seed, of_round, micro) };
             let train = &self.experiment.train;
             let found = with_precision(train.precision, || match &self.model {
                 AnyModel::Sequence(model) => {
-                    let found = differentiate(model, batch, carried.take(), mode, train.checkpoint_blocks);
+                    let found = differentiate(model, batch, state, mode, train.checkpoint_blocks);
                     (found.loss, found.gradients, Some(found.state))
                 }
                 AnyModel::Policy(policy) => {
@@ -483,7 +493,7 @@ impl Trainer {
                 }
             });
             let (loss, gradients, state) = found;
-            carried = state.filter(|_| self.source.carries_state());
+            carried.extend(state.filter(|_| carry != Carry::Nowhere));
             if !loss.is_finite() {
                 return Err(Error::NonFinite { iteration, tensor: "the loss".to_owned(), value: loss });
             }
@@ -591,10 +601,35 @@ impl Trainer {
         if !self.group.is_alone() {
             self.group.expect_alike(vec![weights_trait(&self.model)])?;
         }
-        self.group.tell(|| self.run.save(self.progress.iteration, is_best, &self.progress.kept(), |directory| self.write(directory)))
+        let carried = self.all_carried()?;
+        self.group
+            .tell(|| self.run.save(self.progress.iteration, is_best, &self.progress.kept(), |directory| self.write(directory, carried)))
     }
 
-    fn write(&self, directory: &Path) -> Result<()> {
+    /// The tensors of the states that all processes carry.
+    fn all_carried(&self) -> Result<Vec<Carried>> {
+        let first = self.group.share(self.experiment.train.accumulation as u64).start;
+        let mut own = Vec::new();
+        for (state, micro) in self.carried.iter().zip(first..) {
+            for (name, data) in state.tensors() {
+                let shape = data.shape().to_vec();
+                let values = data.try_to_vec::<f32>().map_err(|error| Error::Shape(format!("state '{name}': {error:?}")))?;
+                // As bits: JSON has no place for what is not finite.
+                own.push((self.state_prefix(micro) + &name, shape, values.into_iter().map(f32::to_bits).collect()));
+            }
+        }
+        Ok(self.group.agree_all(Ok(own))?.into_iter().flatten().collect())
+    }
+
+    /// What the names of the state's tensors begin with that micro-step `micro` goes on from.
+    fn state_prefix(&self, micro: u64) -> String {
+        match self.source.carry() {
+            Carry::ToNextUpdate => format!("{STATE_PREFIX}{micro}."),
+            Carry::Nowhere | Carry::ToNextBatch => STATE_PREFIX.to_owned(),
+        }
+    }
+
+    fn write(&self, directory: &Path, carried: Vec<Carried>) -> Result<()> {
         let mut config = CheckpointConfig::new(self.experiment.model.clone());
         let to_json = |error: serde_json::Error| Error::malformed(directory.join(CONFIG_FILE), error.to_string());
         config.sections.insert("description".to_owned(), self.experiment.description.clone().into());
@@ -612,10 +647,8 @@ impl Trainer {
         for (name, values) in self.optimizer.moments() {
             tensors.push((name, vec![values.len()], Cow::Owned(values)));
         }
-        for (name, data) in self.carried.iter().flat_map(State::tensors) {
-            let shape = data.shape().to_vec();
-            let values = data.try_to_vec::<f32>().map_err(|error| Error::Shape(format!("state '{name}': {error:?}")))?;
-            tensors.push((format!("{STATE_PREFIX}{name}"), shape, Cow::Owned(values)));
+        for (name, shape, bits) in carried {
+            tensors.push((name, shape, Cow::Owned(bits.into_iter().map(f32::from_bits).collect())));
         }
         if self.average.is_some() {
             let last = named_values(&self.model).into_iter();
@@ -662,18 +695,25 @@ impl Trainer {
             self.model = load_named(self.model.clone(), &mut training, LAST_WEIGHTS_PREFIX)?;
         }
         self.optimizer.restore(&self.model, self.progress.of_round(), |name, len| Ok(training.take(name, &[len])?))?;
-        let state = state_tensors(&mut training, STATE_PREFIX)?;
-        training.expect_empty()?;
+        let (accumulation, carry) = (self.experiment.train.accumulation as u64, self.source.carry());
+        let own = self.group.share(accumulation);
+        // All that go through micro-steps are one.
+        let n_states = if carry == Carry::ToNextUpdate { accumulation } else { 1 };
         let batch_size = self.experiment.train.batch_size;
         let misfit = |error| Error::malformed(&path, format!("{error}; resume with the batch_size the run began with"));
-        self.carried = match state.is_empty() {
-            true if self.source.carries_state() && self.progress.of_round() > 0 => {
+        self.carried.clear();
+        for micro in 0..n_states {
+            let state = state_tensors(&mut training, &self.state_prefix(micro))?;
+            if !state.is_empty() {
+                if n_states == 1 || own.contains(&micro) {
+                    self.carried.push(self.model.sequence()?.init_state(batch_size).detach().load(&state).map_err(misfit)?);
+                }
+            } else if carry != Carry::Nowhere && self.progress.of_round() > 0 {
                 let problem = "expected the state that is carried from window to window, found none; resume from another checkpoint";
                 return Err(Error::malformed(&path, problem));
             }
-            true => None,
-            false => Some(self.model.sequence()?.init_state(batch_size).detach().load(&state).map_err(misfit)?),
-        };
+        }
+        training.expect_empty()?;
         Ok(())
     }
 

@@ -1,15 +1,17 @@
 //! The text read in order, with the state carried from window to window: training of unbounded length.
 //!
-//! The rows of a batch read `B` neighbouring lanes of equal length. Window `w` of training (counted over iterations and
-//! micro-steps) is window `w mod W` of pass `⌊w / W⌋`; a lane has `W` whole windows, `W = ⌊(N − 1) / (B · T)⌋`. At the
-//! start of each pass every row is reset. What the lanes leave over (fewer than `B · T` tokens) is at the end of the
-//! text in pass 0; later passes shift the lanes by a random part of it, so that nothing is left out for ever and
-//! windows begin at other places.
+//! The rows of a batch read neighbouring lanes of equal length, of which there are `L`. Window `w` of training is window `w mod W` of pass
+//! `⌊w / W⌋`; a lane has `W` whole windows, `W = ⌊(N − 1) / (L · T)⌋`. At the start of each pass every row is reset. What the lanes leave
+//! over (fewer than `L · T` tokens) is at the end of the text in pass 0; later passes shift the lanes by a random part of it, so that nothing
+//! is left out for ever and windows begin at other places.
+//!
+//! The `A` micro-steps of an update read on one after the other, `A` windows of the same `L = B` lanes, or side by side, one window of
+//! `L = A · B` lanes, of which each has `B` of its own.
 
 use rand::RngExt;
 
 use super::super::batch::check_shape;
-use super::super::{Batch, BatchSource};
+use super::super::{Batch, BatchSource, Carry};
 use super::{TextPart, read_windows, restart};
 use crate::rng::{self, Purpose};
 use crate::{Error, Result, Segments};
@@ -22,31 +24,52 @@ pub struct StatefulStream {
     seq_len: usize,
     accumulation: u64,
     seed: u64,
+    /// Micro-steps that read side by side: 1, or `accumulation`.
+    abreast: u64,
 }
 
 impl StatefulStream {
-    /// Lanes of `part` in windows of `seq_len`, `accumulation` windows per iteration. `seed` shifts the later passes.
+    /// Lanes of `part` in windows of `seq_len`, of which an update reads `accumulation` one after the other. `seed` shifts the later passes.
     ///
     /// # Errors
     /// [`Error::Config`] when a size is 0 or the batch too large, [`Error::Data`] when the part has no whole window for
-    /// every lane (`B · T + 1` tokens).
+    /// every lane (`L · T + 1` tokens).
     pub fn new(part: TextPart, batch_size: usize, seq_len: usize, accumulation: u64, seed: u64) -> Result<Self> {
+        Self::of_lanes(part, batch_size, seq_len, accumulation, seed, 1)
+    }
+
+    /// The same where the micro-steps of an update have lanes of their own, `batch_size` each.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn side_by_side(part: TextPart, batch_size: usize, seq_len: usize, accumulation: u64, seed: u64) -> Result<Self> {
+        Self::of_lanes(part, batch_size, seq_len, accumulation, seed, accumulation)
+    }
+
+    fn of_lanes(part: TextPart, batch_size: usize, seq_len: usize, accumulation: u64, seed: u64, abreast: u64) -> Result<Self> {
         let tokens = check_shape(batch_size, seq_len)? as u64;
         if accumulation == 0 {
             return Err(Error::Config("accumulation must be at least 1, found 0".into()));
         }
-        let purpose = format!("one window of seq_len {seq_len} in each of {batch_size} lanes");
-        part.expect_len(tokens + 1, &purpose, "or lower seq_len or batch_size")?;
-        Ok(Self { part, batch_size, seq_len, accumulation, seed })
+        let lanes = abreast.saturating_mul(batch_size as u64);
+        let purpose = format!("one window of seq_len {seq_len} in each of {lanes} lanes");
+        let remedy = if abreast == 1 { "or lower seq_len or batch_size" } else { "or lower seq_len, batch_size or accumulation" };
+        part.expect_len(tokens.saturating_mul(abreast).saturating_add(1), &purpose, remedy)?;
+        Ok(Self { part, batch_size, seq_len, accumulation, seed, abreast })
+    }
+
+    /// Tokens of a window of all lanes.
+    fn breadth(&self) -> u64 {
+        self.abreast * (self.batch_size * self.seq_len) as u64
     }
 
     /// Number of windows `W` of a pass, after which all rows start anew.
     pub fn windows_per_pass(&self) -> u64 {
-        (self.part.len() - 1) / (self.batch_size * self.seq_len) as u64
+        (self.part.len() - 1) / self.breadth()
     }
 
     fn lanes_start(&self, pass: u64) -> u64 {
-        let left_over = self.part.len() - 1 - self.windows_per_pass() * (self.batch_size * self.seq_len) as u64;
+        let left_over = self.part.len() - 1 - self.windows_per_pass() * self.breadth();
         if pass == 0 { 0 } else { rng::stream(self.seed, Purpose::Order, pass).random_range(0..=left_over) }
     }
 }
@@ -54,10 +77,11 @@ impl StatefulStream {
 impl BatchSource for StatefulStream {
     fn batch(&mut self, iteration: u64, micro: u64) -> Result<Batch> {
         let (per_pass, seq_len) = (self.windows_per_pass(), self.seq_len as u64);
-        let position = u128::from(iteration) * u128::from(self.accumulation) + u128::from(micro);
+        let position = u128::from(iteration) * u128::from(self.accumulation / self.abreast) + u128::from(micro / self.abreast);
         let (pass, window) = ((position / u128::from(per_pass)) as u64, (position % u128::from(per_pass)) as u64);
         let start = self.lanes_start(pass) + window * seq_len;
-        let offsets = (0..self.batch_size).map(|row| start + row as u64 * per_pass * seq_len);
+        let first_lane = micro % self.abreast * self.batch_size as u64;
+        let offsets = (0..self.batch_size).map(|row| start + (first_lane + row as u64) * per_pass * seq_len);
         let (inputs, targets) = read_windows(&self.part, offsets, self.seq_len)?;
         let segments = if window == 0 { restart(self.batch_size) } else { Segments::dense() };
         Ok(Batch {
@@ -70,8 +94,8 @@ impl BatchSource for StatefulStream {
         })
     }
 
-    fn carries_state(&self) -> bool {
-        true
+    fn carry(&self) -> Carry {
+        if self.abreast == 1 { Carry::ToNextBatch } else { Carry::ToNextUpdate }
     }
 
     fn tokens_per_batch(&self) -> usize {
@@ -110,6 +134,28 @@ mod tests {
             assert_eq!(one.batch(i, 0).unwrap(), three.batch(i / 3, i % 3).unwrap());
         }
         three.batch(u64::MAX, 2).unwrap();
+    }
+
+    #[test]
+    fn micro_steps_side_by_side_are_parts_of_a_larger_batch() {
+        let mut whole = stream(500, 12, 5, 1).unwrap();
+        let mut parts = StatefulStream::side_by_side(TextPart::whole(counting(500)), 4, 5, 3, 1).unwrap();
+        assert_eq!((whole.carry(), parts.carry()), (Carry::ToNextBatch, Carry::ToNextUpdate));
+        for i in 0..30 {
+            let whole = whole.batch(i, 0).unwrap();
+            for micro in 0..3 {
+                let part = parts.batch(i, micro).unwrap();
+                let rows = micro as usize * 20..(micro as usize + 1) * 20;
+                assert_eq!(
+                    (part.inputs.tokens(), part.targets.tokens()),
+                    (&whole.inputs.tokens()[rows.clone()], &whole.targets.tokens()[rows])
+                );
+                assert_eq!(part.segments.is_dense(), whole.segments.is_dense());
+            }
+        }
+        parts.batch(u64::MAX, 2).unwrap();
+        let message = StatefulStream::side_by_side(TextPart::whole(counting(60)), 4, 5, 3, 1).unwrap_err().to_string();
+        assert!(message.contains("12 lanes") && message.contains("accumulation"), "{message}");
     }
 
     #[test]

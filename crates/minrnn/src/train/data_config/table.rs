@@ -25,7 +25,7 @@ pub struct TableConfig {
     /// unique_id or series, and to classify the column series.
     pub group: String,
     /// The column that tells when a row was, by which the rows of a sequence are put in order and forecasts go on; `auto` takes one that is called
-    /// ds, date, time, timestamp or datetime. Default none: rows are in the order of time.
+    /// ds, date, time, timestamp or datetime, and to forecast also one of another name that alone holds dates. Default none: rows are in the order of time.
     pub time: String,
     /// How the series of a table lie: `long` is a row for each step, `wide-series` a row for each series with a column for each step,
     /// `wide-columns` a row for each time with a column for each series; `auto` takes a table for `wide-series` where nothing names the series and the

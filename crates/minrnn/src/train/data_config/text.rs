@@ -43,6 +43,9 @@ pub enum WindowSampling {
     /// At random offsets; every window starts from the initial state.
     #[default]
     Random,
-    /// One after the other; the state is carried from window to window.
+    /// One after the other; the state is carried from window to window, also from each micro-step of an update to the next.
     Stream,
+    /// The same with places of its own for each micro-step, which carries its state to the next update: `accumulation` of them are one batch that is
+    /// as many times larger, and can be shared out among processes.
+    Lanes,
 }
