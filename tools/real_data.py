@@ -8,6 +8,12 @@
 
 The development sets are those that defaults were chosen on. The reported ones (--sets reported) are to be looked at once, after the last choice.
 Every set has its own test part, which goes to `--test`. A result is kept as soon as it is there, and a second run goes on where the first one ended.
+
+With --from-frames the package for Python (docs/python.md) learns the same sets from frames of pandas, without the command and without a file; its results go to files
+of their own, each beside what is recorded of the command:
+
+    v/bin/pip install target/wheels/minrnn-*.whl
+    v/bin/python tools/real_data.py classify --sets reported --from-frames
 """
 
 import argparse
@@ -102,6 +108,24 @@ def ours_classes(parts, seed, folder):
     return [found[str(at)] for at in range(len(y_test))], {"seconds": round(seconds, 2), "milliseconds": latency}
 
 
+def frame_classes(xs, ys):
+    import pandas as pd
+
+    lengths = [x.shape[1] for x in xs]
+    columns = {f"x{column}": np.concatenate([x[column] for x in xs]) for column in range(xs[0].shape[0])}
+    return pd.DataFrame({"id": np.repeat(np.arange(len(xs)), lengths), "class": np.repeat(ys, lengths), **columns})
+
+
+def framed_classes(parts, seed):
+    from minrnn import SequenceClassifier
+
+    train, test = (frame_classes(xs, ys) for xs, ys in parts)
+    began = time.time()
+    model = SequenceClassifier(group="id", target="class", random_state=seed).fit(train, test=test)
+    seconds = time.time() - began
+    return model.predict(test), {"seconds": round(seconds, 2)}
+
+
 def equal_lengths(parts):
     """Peers without unequal lengths see the last number again and again."""
     longest = max(x.shape[1] for xs, _ in parts for x in xs)
@@ -172,6 +196,18 @@ def ours_series(horizon, season, known, seed, folder):
     return np.array([found[name] for name, _, _ in known]), {"seconds": round(seconds, 2), "milliseconds": latency}
 
 
+def framed_series(horizon, season, known, seed):
+    import pandas as pd
+    from minrnn import Forecaster
+
+    train, test = (pd.concat([pd.DataFrame({"id": one[0], "y": one[part]}) for one in known]) for part in (1, 2))
+    began = time.time()
+    model = Forecaster(horizon, season=season, group="id", time=None, target="y", random_state=seed).fit(train, test=test)
+    seconds = time.time() - began
+    found = {name: rows[["y", "y q0.1", "y q0.9"]].to_numpy() for name, rows in model.predict().groupby("id")}
+    return np.array([found[name] for name, _, _ in known]), {"seconds": round(seconds, 2)}
+
+
 def peer_series(name, horizon, season, known):
     import pandas as pd
     from statsforecast import StatsForecast
@@ -201,10 +237,13 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", help="one set")
     parser.add_argument("--methods", help="these alone, with commas between")
+    parser.add_argument("--from-frames", action="store_true", help="ours alone, from frames, by the package for Python, beside what is recorded of the command")
     parser.add_argument("--out", type=Path, default=ROOT / "results/real-data")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    path = args.out / f"{args.task}-{args.sets}.json"
+    of_command = args.out / f"{args.task}-{args.sets}.json"
+    path = of_command.with_stem(of_command.stem + "-frames") if args.from_frames else of_command
+    recorded = json.loads(of_command.read_text())["cells"] if args.from_frames and of_command.exists() else {}
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     kept = json.loads(path.read_text()) if path.exists() else {"machine": platform.processor() or platform.machine(), "commit": commit, "cells": {}}
 
@@ -218,7 +257,16 @@ def main():
         return kept["cells"][key]
 
     def chosen(columns):
-        return {name: column for name, column in columns.items() if args.methods is None or name in args.methods.split(",")}
+        wanted = ["minrnn"] if args.from_frames else None if args.methods is None else args.methods.split(",")
+        return {name: column for name, column in columns.items() if wanted is None or name in wanted}
+
+    def beside(name, seeds, show, what):
+        """What is recorded of the command for the same seeds, and whether it is the same for every sequence; the command writes six digits."""
+        keys = [f"{name}/minrnn/{seed}" for seed in range(seeds) if f"{name}/minrnn/{seed}" in recorded]
+        if not keys:
+            return ""
+        same = all(np.allclose(kept["cells"][key][what], recorded[key][what], rtol=1e-3, atol=1e-3) for key in keys)
+        return f"  recorded of the command: {' '.join(show(recorded[key]) for key in keys)}, {'the same for every sequence' if same else 'not the same'}"
 
     sets = (CLASSIFY if args.task == "classify" else FORECAST)[args.sets]
     for name in [one for one in sets if args.only in (None, one)]:
@@ -227,22 +275,29 @@ def main():
             right = lambda found: {"right": [int(a == b) for a, b in zip(map(str, found), parts[1][1])]}
 
             def of_ours(seed):
-                with tempfile.TemporaryDirectory() as folder:
-                    found, cost = ours_classes(parts, seed, Path(folder))
+                if args.from_frames:
+                    found, cost = framed_classes(parts, seed)
+                else:
+                    with tempfile.TemporaryDirectory() as folder:
+                        found, cost = ours_classes(parts, seed, Path(folder))
                 return right(found) | cost
 
             columns = {"minrnn": (of_ours, args.seeds), "nn.GRU": (lambda seed: right(torch_gru(parts, seed)), args.seeds)}
             columns["1-NN DTW"] = (lambda seed: right(peer_classes("1-NN DTW", parts, seed)), 1)
             columns["MiniRocket"] = (lambda seed: right(peer_classes("MiniRocket", parts, seed)), args.seeds)
             for column, (compute, seeds) in chosen(columns).items():
-                shares = [np.mean(cell(f"{name}/{column}/{seed}", lambda: compute(seed))["right"]) for seed in range(seeds)]
-                print(f"{name:18} {column:14} " + " ".join(f"{100 * share:.2f}" for share in shares), flush=True)
+                show = lambda one: f"{100 * np.mean(one['right']):.2f}"
+                shown = " ".join(show(cell(f"{name}/{column}/{seed}", lambda: compute(seed))) for seed in range(seeds))
+                print(f"{name:18} {column:14} {shown}{beside(name, seeds, show, 'right')}", flush=True)
         else:
             horizon, season, known = series(name)
 
             def of_ours(seed):
-                with tempfile.TemporaryDirectory() as folder:
-                    found, cost = ours_series(horizon, season, known, seed, Path(folder))
+                if args.from_frames:
+                    found, cost = framed_series(horizon, season, known, seed)
+                else:
+                    with tempfile.TemporaryDirectory() as folder:
+                        found, cost = ours_series(horizon, season, known, seed, Path(folder))
                 point, low, high = found[:, :, 0], found[:, :, 1], found[:, :, 2]
                 to_come = np.array([one[2] for one in known])
                 covered = float(np.mean((low <= to_come) & (to_come <= high)))
@@ -252,9 +307,9 @@ def main():
             for peer in ("SeasonalNaive", "Theta", "AutoETS"):
                 columns[peer] = (lambda seed, peer=peer: errors(peer_series(peer, horizon, season, known), season, known), 1)
             for column, (compute, seeds) in chosen(columns).items():
-                found = [cell(f"{name}/{column}/{seed}", lambda: compute(seed)) for seed in range(seeds)]
-                shown = " ".join(f"{np.mean(one['smape']):.3f}/{np.mean(one['mase']):.4f}" + (f"/{one['covered']:.3f}" if "covered" in one else "") for one in found)
-                print(f"{name:18} {column:14} {shown}", flush=True)
+                show = lambda one: f"{np.mean(one['smape']):.3f}/{np.mean(one['mase']):.4f}" + (f"/{one['covered']:.3f}" if "covered" in one else "")
+                shown = " ".join(show(cell(f"{name}/{column}/{seed}", lambda: compute(seed))) for seed in range(seeds))
+                print(f"{name:18} {column:14} {shown}{beside(name, seeds, show, 'smape')}", flush=True)
 
 
 if __name__ == "__main__":
