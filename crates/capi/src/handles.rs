@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 use crate::failure::{Failure, Result};
@@ -38,7 +39,7 @@ fn mark<T: Named>(generation: usize) -> usize {
 }
 
 /// Slots that stay where they are.
-type Segment<T> = Box<[RwLock<Slot<T>>]>;
+type Segment<T> = Box<[Slot<T>]>;
 
 /// The objects of one kind.
 pub(crate) struct Table<T> {
@@ -46,9 +47,17 @@ pub(crate) struct Table<T> {
     free: Mutex<Free>,
 }
 
+/// The generation lies beside the lock: a name of another one is told without it, and is in nobody's way.
 struct Slot<T> {
-    generation: usize,
-    object: Option<T>,
+    generation: AtomicUsize,
+    object: RwLock<Option<T>>,
+}
+
+impl<T: Named> Slot<T> {
+    /// Whether names that hold `wanted` are of this slot's generation. An object in the lock is of the generation that is read with it held.
+    fn is(&self, wanted: usize) -> bool {
+        mark::<T>(self.generation.load(Ordering::Acquire)) == wanted
+    }
 }
 
 /// Slots without an object, and how many were ever filled.
@@ -63,10 +72,16 @@ impl<T: Named> Table<T> {
     }
 
     /// The slot at `at`, if there ever was one.
-    fn slot(&self, at: usize) -> Option<&RwLock<Slot<T>>> {
+    fn slot(&self, at: usize) -> Option<&Slot<T>> {
         let segment = (at / FIRST + 1).ilog2();
         let first = FIRST * ((1 << segment) - 1);
         self.segments.get(segment as usize)?.get()?.get(at - first)
+    }
+
+    /// The slot that a name is of, while its generation lasts.
+    fn named(&self, name: usize) -> Result<(usize, &Slot<T>)> {
+        let (wanted, at) = parts(name);
+        self.slot(at).filter(|slot| slot.is(wanted)).map(|slot| (wanted, slot)).ok_or_else(|| unknown::<T>(name))
     }
 
     /// Keeps `object` and gives its name.
@@ -87,87 +102,84 @@ impl<T: Named> Table<T> {
                 if at >> SLOT_BITS != 0 {
                     return Err(full());
                 }
-                let empty = || (0..FIRST << segment).map(|_| RwLock::new(Slot { generation: 1, object: None })).collect();
+                let empty = || (0..FIRST << segment).map(|_| Slot { generation: AtomicUsize::new(1), object: RwLock::new(None) }).collect();
                 slots.get_or_init(empty);
                 free.used += 1;
                 at
             }
         };
         let slot = self.slot(at).ok_or_else(full)?;
-        let mut slot = slot.write().unwrap_or_else(PoisonError::into_inner);
-        slot.object = Some(object);
-        Ok(mark::<T>(slot.generation) << SLOT_BITS | at)
+        let mut held = slot.object.write().unwrap_or_else(PoisonError::into_inner);
+        *held = Some(object);
+        Ok(mark::<T>(slot.generation.load(Ordering::Acquire)) << SLOT_BITS | at)
     }
 
     /// Takes the object of this name away.
     pub fn remove(&self, name: usize) -> Result<T> {
-        let (wanted, at) = parts(name);
-        let lock = self.slot(at).ok_or_else(|| unknown::<T>(name))?;
-        let mut slot = match lock.try_write() {
-            Ok(slot) => slot,
+        let (wanted, slot) = self.named(name)?;
+        let mut held = match slot.object.try_write() {
+            Ok(held) => held,
             // Whatever happened to it, it can go.
-            Err(TryLockError::Poisoned(slot)) => slot.into_inner(),
+            Err(TryLockError::Poisoned(held)) => held.into_inner(),
             Err(TryLockError::WouldBlock) => return Err(busy::<T>()),
         };
-        if mark::<T>(slot.generation) != wanted {
+        if !slot.is(wanted) {
             return Err(unknown::<T>(name));
         }
-        let object = slot.object.take().ok_or_else(|| unknown::<T>(name))?;
-        slot.generation = (slot.generation + 1) % GENERATIONS;
+        let object = held.take().ok_or_else(|| unknown::<T>(name))?;
         // Null is no name.
-        slot.generation = slot.generation.max(1);
-        drop(slot);
-        lock.clear_poison();
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).slots.push_back(at);
+        let next = ((slot.generation.load(Ordering::Acquire) + 1) % GENERATIONS).max(1);
+        slot.generation.store(next, Ordering::Release);
+        drop(held);
+        slot.object.clear_poison();
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).slots.push_back(parts(name).1);
         Ok(object)
     }
 
     /// The object of this name, which others may use at the same time.
     pub fn shared(&self, name: usize) -> Result<Shared<'_, T>> {
-        let (wanted, at) = parts(name);
-        let slot = self.slot(at).ok_or_else(|| unknown::<T>(name))?;
-        let slot = slot.try_read().map_err(|error| refused::<T, _>(&error))?;
-        if mark::<T>(slot.generation) != wanted || slot.object.is_none() {
+        let (wanted, slot) = self.named(name)?;
+        let held = slot.object.try_read().map_err(|error| refused::<T, _>(&error))?;
+        if !slot.is(wanted) || held.is_none() {
             return Err(unknown::<T>(name));
         }
-        Ok(Shared(slot))
+        Ok(Shared(held))
     }
 
     /// The object of this name, which nobody else uses.
     pub fn exclusive(&self, name: usize) -> Result<Exclusive<'_, T>> {
-        let (wanted, at) = parts(name);
-        let slot = self.slot(at).ok_or_else(|| unknown::<T>(name))?;
-        let slot = slot.try_write().map_err(|error| refused::<T, _>(&error))?;
-        if mark::<T>(slot.generation) != wanted || slot.object.is_none() {
+        let (wanted, slot) = self.named(name)?;
+        let held = slot.object.try_write().map_err(|error| refused::<T, _>(&error))?;
+        if !slot.is(wanted) || held.is_none() {
             return Err(unknown::<T>(name));
         }
-        Ok(Exclusive(slot))
+        Ok(Exclusive(held))
     }
 }
 
-pub(crate) struct Shared<'a, T>(RwLockReadGuard<'a, Slot<T>>);
+pub(crate) struct Shared<'a, T>(RwLockReadGuard<'a, Option<T>>);
 
 impl<T> std::ops::Deref for Shared<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.0.object.as_ref().expect("it was there when it was locked")
+        self.0.as_ref().expect("it was there when it was locked")
     }
 }
 
-pub(crate) struct Exclusive<'a, T>(RwLockWriteGuard<'a, Slot<T>>);
+pub(crate) struct Exclusive<'a, T>(RwLockWriteGuard<'a, Option<T>>);
 
 impl<T> std::ops::Deref for Exclusive<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.0.object.as_ref().expect("it was there when it was locked")
+        self.0.as_ref().expect("it was there when it was locked")
     }
 }
 
 impl<T> std::ops::DerefMut for Exclusive<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.0.object.as_mut().expect("it was there when it was locked")
+        self.0.as_mut().expect("it was there when it was locked")
     }
 }
 
@@ -197,4 +209,31 @@ fn refused<T: Named, G>(error: &TryLockError<G>) -> Failure {
 pub struct Opaque<T> {
     nothing: [u8; 0],
     kind: PhantomData<T>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Thing;
+
+    impl Named for Thing {
+        const NAME: &'static str = "thing";
+        const KIND: usize = 1;
+    }
+
+    #[test]
+    fn a_name_of_another_generation_is_none_while_its_slot_is_in_use() {
+        let things = Table::new();
+        let name = things.insert(Thing).unwrap();
+        let held = things.exclusive(name).unwrap();
+        assert_eq!(things.shared(name).err().unwrap().status, Status::Busy);
+        for other in [name + (mark::<Thing>(1) << SLOT_BITS), name & ((1 << SLOT_BITS) - 1), name ^ 1 << SLOT_BITS] {
+            let refused = [things.remove(other).err(), things.shared(other).map(|_| ()).err(), things.exclusive(other).map(|_| ()).err()];
+            assert!(refused.iter().all(|failure| failure.as_ref().is_some_and(|failure| failure.status != Status::Busy)), "{other:#x}");
+        }
+        drop(held);
+        assert!(things.remove(name).is_ok());
+        assert_eq!(things.shared(name).err().unwrap().status, Status::Handle);
+    }
 }
