@@ -110,7 +110,7 @@ impl Wanted {
     /// Where the column of times stands in `header`, where there is one.
     ///
     /// # Errors
-    /// When the one that is named is missing.
+    /// When the one that is named is missing, or there twice.
     pub(super) fn time_in(&self, header: &[String]) -> Result<Option<usize>> {
         Ok(match &self.time {
             TimeColumn::None => None,
@@ -118,7 +118,12 @@ impl Wanted {
             TimeColumn::Found => {
                 let is_named =
                     |name: &String| self.texts.contains(name) || matches!(&self.numbers, Numbers::Named(names) if names.contains(name));
-                header.iter().position(|name| is_time_name(name) && !is_named(name))
+                // One that is there twice could not be found again by its name.
+                header
+                    .iter()
+                    .find(|name| is_time_name(name) && !is_named(name))
+                    .map(|name| Index::new(header).position(name))
+                    .transpose()?
             }
         })
     }
@@ -223,6 +228,16 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+
+    #[test]
+    fn a_column_of_times_that_is_there_twice_is_refused_unless_it_is_not_looked_for() {
+        let header: Vec<String> = ["x", "ds", "y", "ds"].map(str::to_owned).to_vec();
+        let wanted = |time| Wanted { time, ..Wanted::named(&["x".to_owned()], Vec::new()) };
+        let refused = wanted(TimeColumn::Found).positions(&header).unwrap_err();
+        assert_eq!(refused.to_string(), there_twice("ds").to_string());
+        assert_eq!(wanted(TimeColumn::None).positions(&header).unwrap().numbers, [0]);
+        assert_eq!(wanted(TimeColumn::Found).positions(&header[..2]).unwrap().time, Some(1));
+    }
 
     #[test]
     fn columns_of_a_wide_table_are_found_in_one_pass_over_its_header() {

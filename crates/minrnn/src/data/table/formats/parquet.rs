@@ -1,10 +1,15 @@
 //! Tables in Parquet files. Codecs: none, Snappy, LZ4, gzip.
 
+mod thrift;
+
+use std::io::Read;
+
+use bytes::Bytes;
 use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
-use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
 use super::super::cells::{Cell, Place};
@@ -28,13 +33,15 @@ fn open(input: Input) -> Result<Box<dyn super::Reader>> {
 
 /// A file whose metadata have been read.
 struct Table<R: ChunkReader + 'static> {
-    reader: SerializedFileReader<R>,
+    reader: SerializedFileReader<Checked<R>>,
     header: Vec<String>,
 }
 
 impl<R: ChunkReader + 'static> Table<R> {
     fn open(source: R) -> Result<Self> {
         guarded(|| {
+            let source = Checked(source);
+            source.expect_footer()?;
             let reader = SerializedFileReader::new(source).map_err(unreadable)?;
             let columns = reader.metadata().file_metadata().schema_descr().columns().iter();
             let header = columns.map(|column| column.path().string()).collect();
@@ -102,6 +109,50 @@ impl<R: ChunkReader + 'static> super::Reader for Table<R> {
 
     fn read(self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
         guarded(|| self.fill(positions, filling))
+    }
+}
+
+/// What the file ends with: the length of the footer in front of it, and a magic word.
+const TAIL: u64 = 8;
+
+/// A file of which a decoder reads nothing that it must not believe.
+struct Checked<R>(R);
+
+impl<R: ChunkReader> Checked<R> {
+    /// Refuses a footer that is not what it should be. Of a file that has none the decoder tells.
+    fn expect_footer(&self) -> Result<()> {
+        let Some(end) = self.len().checked_sub(TAIL) else { return Ok(()) };
+        let tail = self.0.get_bytes(end, TAIL as usize).map_err(unreadable)?;
+        let Some((length, b"PAR1")) = tail.split_first_chunk() else { return Ok(()) };
+        let length = u32::from_le_bytes(*length);
+        let Some(start) = end.checked_sub(length.into()) else { return Ok(()) };
+        thrift::expect_footer(&self.0.get_bytes(start, length as usize).map_err(unreadable)?)
+    }
+}
+
+impl<R: ChunkReader> Length for Checked<R> {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl<R: ChunkReader> ChunkReader for Checked<R> {
+    type T = R::T;
+
+    /// What begins at `start` is the head of a page, or what the file ends with.
+    fn get_read(&self, start: u64) -> parquet::errors::Result<R::T> {
+        if start.saturating_add(TAIL) != self.len() {
+            thrift::expect_page_header(self.0.get_read(start)?).map_err(|error| ParquetError::External(error.into()))?;
+        }
+        self.0.get_read(start)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        // A file makes room for them before it reads.
+        if start.saturating_add(length as u64) > self.len() {
+            return Err(ParquetError::EOF(format!("{length} bytes at {start} of {}", self.len())));
+        }
+        self.0.get_bytes(start, length)
     }
 }
 
@@ -214,6 +265,13 @@ fn values<T: DataType>(
 }
 
 fn unreadable(error: ParquetError) -> Error {
+    let error = match error {
+        ParquetError::External(ours) => match ours.downcast() {
+            Ok(ours) => return *ours,
+            Err(theirs) => ParquetError::External(theirs),
+        },
+        error => error,
+    };
     let problem = error.to_string();
     let codec = if problem.contains("codec") || problem.contains("Disabled feature") {
         "; write it with Snappy, LZ4 or gzip, or without compression"
@@ -226,7 +284,7 @@ fn unreadable(error: ParquetError) -> Error {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::io::{Read, Seek, Write};
+    use std::io::{Seek, Write};
     use std::sync::Arc;
 
     use parquet::basic::Compression;
@@ -368,6 +426,61 @@ mod tests {
         std::fs::write(path.path(), &bytes[..bytes.len() / 2]).unwrap();
         let sentence = read_table(path.path(), &wanted(&["x"], &[])).unwrap_err().to_string();
         assert!(sentence.contains("it cannot be read as Parquet") && sentence.contains(path.path().to_str().unwrap()), "{sentence}");
+    }
+
+    /// The file with `footer` in place of its own.
+    fn with_footer(footer: &[u8]) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"PAR1").unwrap();
+        file.write_all(footer).unwrap();
+        file.write_all(&u32::try_from(footer.len()).unwrap().to_le_bytes()).unwrap();
+        file.write_all(b"PAR1").unwrap();
+        file
+    }
+
+    /// What is said of a file whose footer is field 1, `version`, and `rest`.
+    fn of_footer(rest: &[u8]) -> String {
+        let footer = [&[0x15, 2], rest, &[0]].concat();
+        read(with_footer(&footer), &wanted(&["x"], &[])).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_footer_costs_no_more_than_its_bytes() {
+        // Field 11, which nobody knows: a list of 2^31 - 1 truth values, which take no bytes; a map from truth values to truth values.
+        let many = [0xff, 0xff, 0xff, 0xff, 0x07];
+        for lists in [[&[0xa9, 0xf1][..], &many].concat(), [&[0xab][..], &many, &[0x11]].concat(), [0xa9, 0xf2, 0xff, 0x7f].repeat(99)] {
+            let sentence = of_footer(&lists);
+            assert!(sentence.contains("truth values, more than 1048576 in all; write it anew"), "{sentence}");
+        }
+        // A list of lists, and a structure in a structure in a structure.
+        assert!(of_footer(&[0xa9, 0xf9, 0xff, 0xff, 0x03]).contains("it ends within its description"));
+        assert!(of_footer(&[0xac; 99]).contains("lies too deep in itself"));
+        assert!(of_footer(&[0xae]).contains("of the unknown kind 14"));
+        assert!(of_footer(&[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]).contains("more than 64 bits"));
+        assert!(of_footer(&[0x05, 0xff, 0xff, 0x07]).contains("has no number"));
+        // The schema is a list of structures, the rows are a whole number.
+        assert!(of_footer(&[0x15, 2]).contains("field 2 of its description is of another kind"));
+        assert!(of_footer(&[0x19, 0x15, 2]).contains("a list in its description is of another kind"));
+    }
+
+    #[test]
+    fn a_page_costs_no_more_than_its_bytes() {
+        let mut bytes = Vec::new();
+        table(Compression::SNAPPY, false).read_to_end(&mut bytes).unwrap();
+        let whole = thrift::expect_page_header(&bytes[4..]);
+        assert!(whole.is_ok(), "{whole:?}");
+        // A dictionary of no bytes that unfolds to a gigabyte; one with a statistic of a terabyte.
+        let bomb = [0x15, 4, 0x15, 0x80, 0x80, 0x80, 0x80, 0x08, 0x15, 0, 0x4c, 0x15, 2, 0x15, 0, 0, 0];
+        let sentence = thrift::expect_page_header(&bomb[..]).unwrap_err().to_string();
+        assert_eq!(sentence, "it is damaged: a page of 0 bytes is said to unfold to 1073741824; write it anew");
+        let long = [0x15, 0, 0x15, 2, 0x15, 2, 0x2c, 0x15, 2, 0x15, 0, 0x15, 0, 0x15, 0, 0x1c, 0x18, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20];
+        assert!(thrift::expect_page_header(&long[..]).unwrap_err().to_string().contains("it ends within its description"));
+        // The decoder tells of it in the same words.
+        bytes.splice(4..4 + bomb.len(), bomb);
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        let told = read(file, &wanted(&["x"], &["id"])).unwrap_err().to_string();
+        assert_eq!(told, sentence);
     }
 
     proptest! {

@@ -1,0 +1,374 @@
+//! Checks of what a Parquet file says of itself, before a decoder believes it: the footer and the heads of pages, structures of Thrift's compact
+//! protocol (<https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>).
+//!
+//! The decoder takes a known field for what it should be, whatever the file declares it to be, steps over unknown ones element by element, though
+//! truth values in a list take no bytes there, and makes room for as many bytes as a field says it has.
+
+use std::io::{self, Read};
+
+use crate::{Error, Result};
+
+/// The kind of a field, as the protocol numbers them; those of structures and lists say what is in them.
+#[derive(Clone, Copy)]
+enum Kind {
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    Double,
+    Binary,
+    List(&'static Kind),
+    Struct(Fields),
+}
+
+/// The number of a field, and what it is.
+type Fields = &'static [(i16, Kind)];
+
+const BOOL_TRUE: u8 = 1;
+const BOOL_FALSE: u8 = 2;
+const I8: u8 = 3;
+const I16: u8 = 4;
+const I32: u8 = 5;
+const I64: u8 = 6;
+const DOUBLE: u8 = 7;
+const BINARY: u8 = 8;
+const LIST: u8 = 9;
+const SET: u8 = 10;
+const MAP: u8 = 11;
+const STRUCT: u8 = 12;
+const UUID: u8 = 13;
+
+impl Kind {
+    fn is(self, number: u8) -> bool {
+        match self {
+            Self::Bool => matches!(number, BOOL_TRUE | BOOL_FALSE),
+            Self::I8 => number == I8,
+            Self::I16 => number == I16,
+            Self::I32 => number == I32,
+            Self::I64 => number == I64,
+            Self::Double => number == DOUBLE,
+            Self::Binary => number == BINARY,
+            Self::List(_) => number == LIST,
+            Self::Struct(_) => number == STRUCT,
+        }
+    }
+}
+
+const EMPTY: Kind = Kind::Struct(&[]);
+const I32S: Kind = Kind::List(&Kind::I32);
+const I64S: Kind = Kind::List(&Kind::I64);
+const KEY_VALUES: Kind = Kind::List(&Kind::Struct(&[(1, Kind::Binary), (2, Kind::Binary)]));
+const TIME: Kind = Kind::Struct(&[(1, Kind::Bool), (2, Kind::Struct(&[(1, EMPTY), (2, EMPTY), (3, EMPTY)]))]);
+const ENCRYPTION: Kind = Kind::Struct(&[(1, Kind::Binary), (2, Kind::Binary), (3, Kind::Bool)]);
+
+const LOGICAL_TYPE: Kind = Kind::Struct(&[
+    (1, EMPTY),
+    (2, EMPTY),
+    (3, EMPTY),
+    (4, EMPTY),
+    (5, Kind::Struct(&[(1, Kind::I32), (2, Kind::I32)])),
+    (6, EMPTY),
+    (7, TIME),
+    (8, TIME),
+    (10, Kind::Struct(&[(1, Kind::I8), (2, Kind::Bool)])),
+    (11, EMPTY),
+    (12, EMPTY),
+    (13, EMPTY),
+    (14, EMPTY),
+    (15, EMPTY),
+    (16, Kind::Struct(&[(1, Kind::I8)])),
+    (17, Kind::Struct(&[(1, Kind::Binary)])),
+    (18, Kind::Struct(&[(1, Kind::Binary), (2, Kind::I32)])),
+    (19, EMPTY),
+]);
+
+const SCHEMA_ELEMENT: Kind = Kind::Struct(&[
+    (1, Kind::I32),
+    (2, Kind::I32),
+    (3, Kind::I32),
+    (4, Kind::Binary),
+    (5, Kind::I32),
+    (6, Kind::I32),
+    (7, Kind::I32),
+    (8, Kind::I32),
+    (9, Kind::I32),
+    (10, LOGICAL_TYPE),
+]);
+
+const STATISTICS: Kind = Kind::Struct(&[
+    (1, Kind::Binary),
+    (2, Kind::Binary),
+    (3, Kind::I64),
+    (4, Kind::I64),
+    (5, Kind::Binary),
+    (6, Kind::Binary),
+    (7, Kind::Bool),
+    (8, Kind::Bool),
+    (9, Kind::I64),
+]);
+
+const BOUNDING_BOX: Kind = Kind::Struct(&[
+    (1, Kind::Double),
+    (2, Kind::Double),
+    (3, Kind::Double),
+    (4, Kind::Double),
+    (5, Kind::Double),
+    (6, Kind::Double),
+    (7, Kind::Double),
+    (8, Kind::Double),
+]);
+
+const COLUMN_METADATA: Kind = Kind::Struct(&[
+    (1, Kind::I32),
+    (2, I32S),
+    (3, Kind::List(&Kind::Binary)),
+    (4, Kind::I32),
+    (5, Kind::I64),
+    (6, Kind::I64),
+    (7, Kind::I64),
+    (8, KEY_VALUES),
+    (9, Kind::I64),
+    (10, Kind::I64),
+    (11, Kind::I64),
+    (12, STATISTICS),
+    (13, Kind::List(&Kind::Struct(&[(1, Kind::I32), (2, Kind::I32), (3, Kind::I32)]))),
+    (14, Kind::I64),
+    (15, Kind::I32),
+    (16, Kind::Struct(&[(1, Kind::I64), (2, I64S), (3, I64S)])),
+    (17, Kind::Struct(&[(1, BOUNDING_BOX), (2, I32S)])),
+]);
+
+const COLUMN_CHUNK: Kind = Kind::Struct(&[
+    (1, Kind::Binary),
+    (2, Kind::I64),
+    (3, COLUMN_METADATA),
+    (4, Kind::I64),
+    (5, Kind::I32),
+    (6, Kind::I64),
+    (7, Kind::I32),
+    (8, Kind::Struct(&[(1, EMPTY), (2, Kind::Struct(&[(1, Kind::List(&Kind::Binary)), (2, Kind::Binary)]))])),
+    (9, Kind::Binary),
+]);
+
+const ROW_GROUP: Kind = Kind::Struct(&[
+    (1, Kind::List(&COLUMN_CHUNK)),
+    (2, Kind::I64),
+    (3, Kind::I64),
+    (4, Kind::List(&Kind::Struct(&[(1, Kind::I32), (2, Kind::Bool), (3, Kind::Bool)]))),
+    (5, Kind::I64),
+    (6, Kind::I64),
+    (7, Kind::I16),
+]);
+
+const FILE_METADATA: Fields = &[
+    (1, Kind::I32),
+    (2, Kind::List(&SCHEMA_ELEMENT)),
+    (3, Kind::I64),
+    (4, Kind::List(&ROW_GROUP)),
+    (5, KEY_VALUES),
+    (6, Kind::Binary),
+    (7, Kind::List(&Kind::Struct(&[(1, EMPTY), (2, EMPTY), (3, EMPTY)]))),
+    (8, Kind::Struct(&[(1, ENCRYPTION), (2, ENCRYPTION)])),
+    (9, Kind::Binary),
+];
+
+/// The number of the field of a page's head that says how many bytes it unfolds to, and of that with those that it takes.
+const UNFOLDED: i16 = 2;
+const FOLDED: i16 = 3;
+
+const PAGE_HEADER: Fields = &[
+    (1, Kind::I32),
+    (UNFOLDED, Kind::I32),
+    (FOLDED, Kind::I32),
+    (4, Kind::I32),
+    (5, Kind::Struct(&[(1, Kind::I32), (2, Kind::I32), (3, Kind::I32), (4, Kind::I32), (5, STATISTICS)])),
+    (6, EMPTY),
+    (7, Kind::Struct(&[(1, Kind::I32), (2, Kind::I32), (3, Kind::Bool)])),
+    (
+        8,
+        Kind::Struct(&[
+            (1, Kind::I32),
+            (2, Kind::I32),
+            (3, Kind::I32),
+            (4, Kind::I32),
+            (5, Kind::I32),
+            (6, Kind::I32),
+            (7, Kind::Bool),
+            (8, STATISTICS),
+        ]),
+    ),
+];
+
+/// Structures and lists within one another, at most; each counts twice.
+const DEPTH: usize = 64;
+/// Elements that take no bytes, at most: as many as are stepped over in a few milliseconds.
+const WITHOUT_BYTES: u64 = 1 << 20;
+/// Bytes of a page's head, at most; statistics within it are a value of the column each.
+const PAGE_HEADER_BYTES: u64 = 1 << 26;
+/// Gzip makes at most so many bytes of one, more than Snappy and LZ4.
+const MOST_UNFOLDED: i64 = 1032;
+
+/// Refuses what the footer of a file, given without its length and magic word, must not be.
+///
+/// # Errors
+/// When it ends early, a field is not what it should be, or more is said to be in it than it has bytes for.
+pub(super) fn expect_footer(footer: &[u8]) -> Result<()> {
+    Walk::new(footer).fields(FILE_METADATA, DEPTH, &mut |_, _| ())
+}
+
+/// Refuses a page whose head, the beginning of `source`, is not what it should be.
+///
+/// # Errors
+/// As [`expect_footer`], and when the page is said to unfold to more bytes than it can.
+pub(super) fn expect_page_header(source: impl Read) -> Result<()> {
+    let (mut unfolded, mut folded) = (0, 0);
+    Walk::new(source.take(PAGE_HEADER_BYTES)).fields(PAGE_HEADER, DEPTH, &mut |field, number| match field {
+        UNFOLDED => unfolded = number,
+        FOLDED => folded = number,
+        _ => {}
+    })?;
+    // A few bytes more than none are no lie that costs anything.
+    if unfolded <= folded.saturating_mul(MOST_UNFOLDED).saturating_add(1 << 16) {
+        return Ok(());
+    }
+    Err(damaged(&format!("a page of {folded} bytes is said to unfold to {unfolded}")))
+}
+
+fn damaged(problem: &str) -> Error {
+    Error::Data(format!("it is damaged: {problem}; write it anew"))
+}
+
+/// What is told of the whole numbers of a structure.
+type Told<'t> = dyn FnMut(i16, i64) + 't;
+
+/// A walk over a structure.
+struct Walk<R> {
+    source: R,
+    /// Elements without bytes that may still come.
+    without_bytes: u64,
+}
+
+impl<R: Read> Walk<R> {
+    fn new(source: R) -> Self {
+        Self { source, without_bytes: WITHOUT_BYTES }
+    }
+
+    fn byte(&mut self) -> Result<u8> {
+        let mut byte = [0];
+        self.source.read_exact(&mut byte).map_err(|_| damaged("it ends within its description"))?;
+        Ok(byte[0])
+    }
+
+    fn step_over(&mut self, length: u64) -> Result<()> {
+        let stepped = io::copy(&mut self.source.by_ref().take(length), &mut io::sink()).map_err(super::failed)?;
+        if stepped == length { Ok(()) } else { Err(damaged("it ends within its description")) }
+    }
+
+    /// A whole number without a sign, seven bits a byte, the lowest first.
+    fn number(&mut self) -> Result<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(damaged("a number in its description has more than 64 bits"))
+    }
+
+    /// One with a sign, which is the lowest bit.
+    fn signed(&mut self) -> Result<i64> {
+        self.number().map(|number| (number >> 1).cast_signed() ^ -(number & 1).cast_signed())
+    }
+
+    /// A structure of which `known` fields are what they should be, up to its end; its whole numbers are `told`.
+    fn fields(&mut self, known: Fields, depth: usize, told: &mut Told) -> Result<()> {
+        let depth = depth.checked_sub(1).ok_or_else(|| damaged("its description lies too deep in itself"))?;
+        let mut last = 0i16;
+        loop {
+            let head = self.byte()?;
+            let (step, kind) = (head >> 4, head & 15);
+            if kind == 0 {
+                return Ok(());
+            }
+            last = match step {
+                0 => i16::try_from(self.signed()?).ok(),
+                step => last.checked_add(step.into()),
+            }
+            .ok_or_else(|| damaged("a field of its description has no number"))?;
+            let expected = known.iter().find(|(number, _)| *number == last).map(|&(_, kind)| kind);
+            if expected.is_some_and(|expected| !expected.is(kind)) {
+                return Err(damaged(&format!("field {last} of its description is of another kind than it should be")));
+            }
+            match kind {
+                I16 | I32 | I64 => told(last, self.signed()?),
+                _ => self.value(kind, expected, depth)?,
+            }
+        }
+    }
+
+    /// A value of the kind that the file numbers `kind`, and that is `expected`, where that is known.
+    fn value(&mut self, kind: u8, expected: Option<Kind>, depth: usize) -> Result<()> {
+        let depth = depth.checked_sub(1).ok_or_else(|| damaged("its description lies too deep in itself"))?;
+        match kind {
+            BOOL_TRUE | BOOL_FALSE => Ok(()),
+            I8 => self.step_over(1),
+            I16 | I32 | I64 => self.number().map(drop),
+            DOUBLE => self.step_over(8),
+            UUID => self.step_over(16),
+            BINARY => {
+                let length = self.number()?;
+                self.step_over(length)
+            }
+            LIST | SET => {
+                let head = self.byte()?;
+                let (mut length, element) = (u64::from(head >> 4), head & 15);
+                if length == 15 {
+                    length = self.number()?;
+                }
+                let expected = match expected {
+                    Some(Kind::List(expected)) => Some(*expected),
+                    _ => None,
+                };
+                if length > 0 && expected.is_some_and(|expected| !expected.is(element)) {
+                    return Err(damaged("a list in its description is of another kind than it should be"));
+                }
+                self.elements(length, &[element], expected, depth)
+            }
+            MAP => match self.number()? {
+                0 => Ok(()),
+                length => {
+                    let kinds = self.byte()?;
+                    self.elements(length, &[kinds >> 4, kinds & 15], None, depth)
+                }
+            },
+            STRUCT => {
+                let known = match expected {
+                    Some(Kind::Struct(known)) => known,
+                    _ => &[],
+                };
+                self.fields(known, depth, &mut |_, _| ())
+            }
+            _ => Err(damaged(&format!("its description has a field of the unknown kind {kind}"))),
+        }
+    }
+
+    /// `length` times a value of each of `kinds`.
+    fn elements(&mut self, length: u64, kinds: &[u8], expected: Option<Kind>, depth: usize) -> Result<()> {
+        if kinds.iter().all(|&kind| matches!(kind, BOOL_TRUE | BOOL_FALSE)) {
+            self.without_bytes = self
+                .without_bytes
+                .checked_sub(length)
+                .ok_or_else(|| damaged(&format!("its description says it has {length} truth values, more than {WITHOUT_BYTES} in all")))?;
+            return Ok(());
+        }
+        for _ in 0..length {
+            for &kind in kinds {
+                self.value(kind, expected, depth)?;
+            }
+        }
+        Ok(())
+    }
+}
