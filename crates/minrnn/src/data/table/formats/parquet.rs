@@ -2,8 +2,6 @@
 
 mod thrift;
 
-use std::io::Read;
-
 use bytes::Bytes;
 use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -284,7 +282,7 @@ fn unreadable(error: ParquetError) -> Error {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::io::{Seek, Write};
+    use std::io::{Read, Seek, Write};
     use std::sync::Arc;
 
     use parquet::basic::Compression;
@@ -475,6 +473,9 @@ mod tests {
         assert_eq!(sentence, "it is damaged: a page of 0 bytes is said to unfold to 1073741824; write it anew");
         let long = [0x15, 0, 0x15, 2, 0x15, 2, 0x2c, 0x15, 2, 0x15, 0, 0x15, 0, 0x15, 0, 0x1c, 0x18, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20];
         assert!(thrift::expect_page_header(&long[..]).unwrap_err().to_string().contains("it ends within its description"));
+        let many = [0x15, 4, 0x15, 8, 0x15, 8, 0x4c, 0x15, 0x80, 0x80, 0x80, 0x80, 0x08, 0x15, 0, 0, 0];
+        let values = thrift::expect_page_header(&many[..]).unwrap_err().to_string();
+        assert_eq!(values, "it is damaged: a dictionary of 4 bytes is said to have 1073741824 values; write it anew");
         // The decoder tells of it in the same words.
         bytes.splice(4..4 + bomb.len(), bomb);
         let mut file = tempfile::tempfile().unwrap();

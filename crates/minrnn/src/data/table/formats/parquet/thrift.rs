@@ -173,9 +173,12 @@ const FILE_METADATA: Fields = &[
     (9, Kind::Binary),
 ];
 
-/// The number of the field of a page's head that says how many bytes it unfolds to, and of that with those that it takes.
+/// The number of the field of a page's head that says how many bytes it unfolds to, of that with those that it takes, and of those of a dictionary.
 const UNFOLDED: i16 = 2;
 const FOLDED: i16 = 3;
+const DICTIONARY: i16 = 7;
+/// The number of the field of a dictionary's head that says how many values it has.
+const VALUES: i16 = 1;
 
 const PAGE_HEADER: Fields = &[
     (1, Kind::I32),
@@ -184,7 +187,7 @@ const PAGE_HEADER: Fields = &[
     (4, Kind::I32),
     (5, Kind::Struct(&[(1, Kind::I32), (2, Kind::I32), (3, Kind::I32), (4, Kind::I32), (5, STATISTICS)])),
     (6, EMPTY),
-    (7, Kind::Struct(&[(1, Kind::I32), (2, Kind::I32), (3, Kind::Bool)])),
+    (DICTIONARY, Kind::Struct(&[(VALUES, Kind::I32), (2, Kind::I32), (3, Kind::Bool)])),
     (
         8,
         Kind::Struct(&[
@@ -220,27 +223,31 @@ pub(super) fn expect_footer(footer: &[u8]) -> Result<()> {
 /// Refuses a page whose head, the beginning of `source`, is not what it should be.
 ///
 /// # Errors
-/// As [`expect_footer`], and when the page is said to unfold to more bytes than it can.
+/// As [`expect_footer`], and when the page is said to unfold to more bytes than it can, or to be a dictionary of more values than it has bytes.
 pub(super) fn expect_page_header(source: impl Read) -> Result<()> {
-    let (mut unfolded, mut folded) = (0, 0);
+    let (mut unfolded, mut folded, mut values) = (0, 0, 0);
     Walk::new(source.take(PAGE_HEADER_BYTES)).fields(PAGE_HEADER, DEPTH, &mut |field, number| match field {
-        UNFOLDED => unfolded = number,
-        FOLDED => folded = number,
+        (None, UNFOLDED) => unfolded = number,
+        (None, FOLDED) => folded = number,
+        (Some(DICTIONARY), VALUES) => values = number,
         _ => {}
     })?;
-    // A few bytes more than none are no lie that costs anything.
-    if unfolded <= folded.saturating_mul(MOST_UNFOLDED).saturating_add(1 << 16) {
-        return Ok(());
+    // A few more than none are no lie that costs anything.
+    if unfolded > folded.saturating_mul(MOST_UNFOLDED).saturating_add(1 << 16) {
+        return Err(damaged(&format!("a page of {folded} bytes is said to unfold to {unfolded}")));
     }
-    Err(damaged(&format!("a page of {folded} bytes is said to unfold to {unfolded}")))
+    if values > unfolded.saturating_add(1 << 16) {
+        return Err(damaged(&format!("a dictionary of {unfolded} bytes is said to have {values} values")));
+    }
+    Ok(())
 }
 
 fn damaged(problem: &str) -> Error {
     Error::Data(format!("it is damaged: {problem}; write it anew"))
 }
 
-/// What is told of the whole numbers of a structure.
-type Told<'t> = dyn FnMut(i16, i64) + 't;
+/// What is told of the whole numbers of a structure and of those within it: the numbers of the outer field, if there is one, and of the field.
+type Told<'t> = dyn FnMut((Option<i16>, i16), i64) + 't;
 
 /// A walk over a structure.
 struct Walk<R> {
@@ -303,14 +310,18 @@ impl<R: Read> Walk<R> {
                 return Err(damaged(&format!("field {last} of its description is of another kind than it should be")));
             }
             match kind {
-                I16 | I32 | I64 => told(last, self.signed()?),
-                _ => self.value(kind, expected, depth)?,
+                I16 | I32 | I64 => told((None, last), self.signed()?),
+                _ => self.value(kind, expected, depth, &mut |field, number| {
+                    if let (None, inner) = field {
+                        told((Some(last), inner), number);
+                    }
+                })?,
             }
         }
     }
 
     /// A value of the kind that the file numbers `kind`, and that is `expected`, where that is known.
-    fn value(&mut self, kind: u8, expected: Option<Kind>, depth: usize) -> Result<()> {
+    fn value(&mut self, kind: u8, expected: Option<Kind>, depth: usize, told: &mut Told) -> Result<()> {
         let depth = depth.checked_sub(1).ok_or_else(|| damaged("its description lies too deep in itself"))?;
         match kind {
             BOOL_TRUE | BOOL_FALSE => Ok(()),
@@ -349,7 +360,7 @@ impl<R: Read> Walk<R> {
                     Some(Kind::Struct(known)) => known,
                     _ => &[],
                 };
-                self.fields(known, depth, &mut |_, _| ())
+                self.fields(known, depth, told)
             }
             _ => Err(damaged(&format!("its description has a field of the unknown kind {kind}"))),
         }
@@ -366,7 +377,7 @@ impl<R: Read> Walk<R> {
         }
         for _ in 0..length {
             for &kind in kinds {
-                self.value(kind, expected, depth)?;
+                self.value(kind, expected, depth, &mut |_, _| ())?;
             }
         }
         Ok(())
