@@ -35,6 +35,9 @@ part matches.txt 60 "$check" "$device"
 tail -n 1 "$folder/matches.txt"
 
 part scan.jsonl 60 "$minrnn" bench scan --device "$device" --json --iterations 10
+# The larger of what memory and instructions allow, beside it.
+part predicted.md 10 "$python" benchmarks/gpu_prediction.py results/gpu/kernels.md "$folder/scan.jsonl"
+cat "$folder/predicted.md"
 for length in 512 4096; do
     part layer.jsonl 40 "$minrnn" bench layer --device "$device" --json --mixer min-gru,min-lstm --seq-len $length --iterations 10
 done

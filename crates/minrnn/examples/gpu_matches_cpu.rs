@@ -456,8 +456,9 @@ fn long<const D: usize>(y: Tensor<D>, format: FloatDType) -> Tensor<1> {
 }
 
 fn short_sequences(checks: &mut Checks, format: FloatDType, tolerances: [f32; 2]) {
-    let [b, t, e] = [2, 37, 40];
-    for (kind, steps) in segments(b, t) {
+    let [b, t] = [2, 37];
+    let widths = [40, 96];
+    for (e, (kind, steps)) in widths.into_iter().flat_map(|e| segments(b, t).into_iter().map(move |segments| (e, segments))) {
         let what = |name: &str| format!("{name} ({b}, {t}, {e}) {kind}, {format:?}");
         let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
             let start = start(&mut leaves, b, e);
@@ -493,14 +494,15 @@ fn short_sequences(checks: &mut Checks, format: FloatDType, tolerances: [f32; 2]
         };
         checks.check_within(tolerances, &what("causal_conv"), &[b * t * e, 4 * e, e, 3 * b * e], &form);
     }
-    // Cut into chunks, whose states stay f32.
-    let [b, t, e] = [1, 3000, 33];
-    let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
-        let bias = leaves.pop();
-        let preact = short(leaves.remove(0).reshape([b, t, 2 * e]), format);
-        vec![long(ops::min_gru(preact, bias, Candidate::Positive, Start::default(), &StepCodes::dense()).0, format)]
-    };
-    checks.check_within(tolerances, &format!("min_gru ({b}, {t}, {e}) dense, {format:?}"), &[2 * b * t * e, 2 * e], &form);
+    // Cut into chunks, whose states stay f32; the second by units that have two channels each.
+    for [b, t, e] in [[1, 3000, 33], [1, 3000, 66]] {
+        let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
+            let bias = leaves.pop();
+            let preact = short(leaves.remove(0).reshape([b, t, 2 * e]), format);
+            vec![long(ops::min_gru(preact, bias, Candidate::Positive, Start::default(), &StepCodes::dense()).0, format)]
+        };
+        checks.check_within(tolerances, &format!("min_gru ({b}, {t}, {e}) dense, {format:?}"), &[2 * b * t * e, 2 * e], &form);
+    }
 }
 
 fn short_rows(checks: &mut Checks, format: FloatDType, tolerances: [f32; 2]) {

@@ -24,6 +24,8 @@ mod chunks;
 mod column_sums;
 mod conv;
 mod cross_entropy;
+#[cfg(feature = "cuda-source")]
+mod cuda_source;
 mod dropout;
 mod elementary;
 mod embedding;
@@ -39,6 +41,8 @@ mod selective_scan;
 mod sums_of_squares;
 mod tensors;
 
+#[cfg(feature = "cuda-source")]
+pub use cuda_source::{CudaSource, cuda_sources};
 pub(super) use formats::works_in_bf16;
 pub(super) use recurrence::Cell;
 pub(super) use sums_of_squares::{all_on_gpu, sums_of_squares};

@@ -10,100 +10,25 @@ use minrnn_kernels::segments::{PADDING, RESET};
 use super::super::chunks::{Place, Sizes, place};
 use super::super::tensors::LANES;
 use super::Plan;
-use super::cells::{Effect, Inputs, coefficient, gradients};
-use super::walk::{STEPS, bias_of, inputs_of, restored_by};
+use super::cells::{Effect, coefficient, gradients};
+use super::walk::{STEPS, Slice, biases, inputs_of, read_step, restored_by, slice, vector};
 
-/// The step that unit `offset` of the tile that ends at `at` has, and whether there is one.
-#[derive(CubeType, Clone, Copy)]
-#[expand(derive(Clone, Copy))]
-struct Step {
-    t: usize,
-    real: bool,
-    reset: bool,
-}
-
+/// The step that stands `offset` steps before `at`; the chunk's first where there is none.
 #[cube]
-fn step_before(at: usize, offset: usize, codes: &[i32], place: &Place, sizes: &Sizes, #[comptime] plan: Plan) -> Step {
-    let inside = offset < at - place.start;
-    let t = select(inside, at - 1 - min(offset, at - 1), place.start);
-    let mut real = inside;
-    let mut reset = false.runtime();
-    if comptime!(plan.codes) {
-        let code = codes[place.b * sizes.seq_len + t];
-        reset = inside && code == RESET;
-        real = inside && code != PADDING;
-    }
-    Step { t, real, reset }
+fn step_before(at: usize, offset: usize, place: &Place) -> usize {
+    select(offset < at - place.start, at - 1 - min(offset, at - 1), place.start)
 }
 
-/// What a unit holds of its slice, one element per step.
-#[derive(CubeType)]
-struct Held {
-    u0: Array<f32>,
-    u1: Array<f32>,
-    u2: Array<f32>,
-    before: Array<f32>,
-    arriving: Array<f32>,
-}
-
-#[cube]
-fn hold() -> Held {
-    Held {
-        u0: Array::<f32>::new(STEPS),
-        u1: Array::<f32>::new(STEPS),
-        u2: Array::<f32>::new(STEPS),
-        before: Array::<f32>::new(STEPS),
-        arriving: Array::<f32>::new(STEPS),
-    }
-}
-
-/// Reads the inputs and the arriving gradients of the slice that begins `offset` steps before `at`; its effect on the gradient.
+/// Reads the inputs and the arriving gradients of the slice that begins `offset` steps before `at`.
 #[cube]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn read_slice<A: Float>(
-    x0: &[A],
-    x1: &[A],
-    bias: &Inputs,
-    d_h: &[A],
+fn read_slice<A: Float, N: Size>(
+    x0: &[Vector<A, N>],
+    x1: &[Vector<A, N>],
+    d_h: &[Vector<A, N>],
     codes: &[i32],
-    held: &mut Held,
-    at: usize,
-    offset: usize,
-    place: &Place,
-    sizes: &Sizes,
-    #[comptime] plan: Plan,
-) -> Effect {
-    let mut factor = 1.0f32;
-    let mut gained = 0.0f32;
-    #[unroll]
-    for i in 0..STEPS {
-        let step = step_before(at, offset + i, codes, place, sizes, plan);
-        let row = place.b * sizes.seq_len + step.t;
-        let u = inputs_of(x0, x1, bias, row, place.c, sizes.width, plan);
-        let mut arriving = 0.0f32;
-        if comptime!(plan.d_h) {
-            arriving = select(step.real, f32::cast_from(d_h[row * sizes.width + place.c]), 0.0f32);
-        }
-        let a = select(step.real, coefficient(u, comptime!(plan.cell)), 1.0f32);
-        held.u0[i] = u.u0;
-        held.u1[i] = u.u1;
-        held.u2[i] = u.u2;
-        held.arriving[i] = arriving;
-        gained = select(step.reset, 0.0f32, a * (gained + arriving));
-        factor = select(step.reset, 0.0f32, a * factor);
-    }
-    Effect { factor, gained }
-}
-
-/// Reads the states before the steps of the slice.
-#[cube]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn read_states<A: Float>(
-    h: &[A],
-    h0: &[f32],
-    codes: &[i32],
-    restored: f32,
-    held: &mut Held,
+    slice: &mut Slice<A, N>,
+    arriving: &mut Array<Vector<A, N>>,
     at: usize,
     offset: usize,
     place: &Place,
@@ -112,16 +37,72 @@ fn read_states<A: Float>(
 ) {
     #[unroll]
     for i in 0..STEPS {
-        let step = step_before(at, offset + i, codes, place, sizes, plan);
-        let row = place.b * sizes.seq_len + step.t;
-        let mut before = f32::cast_from(h[(row - min(step.t, 1)) * sizes.width + place.c]);
-        if step.t == 0 {
-            before = 0.0f32;
-            if comptime!(plan.h0) {
-                before = h0[place.b * sizes.width + place.c];
-            }
+        let row = place.b * sizes.seq_len + step_before(at, offset + i, place);
+        read_step(x0, x1, slice, i, row, place.c, sizes.width, plan);
+        if comptime!(plan.d_h) {
+            arriving[i] = d_h[row * sizes.width + place.c];
         }
-        held.before[i] = select(step.reset, restored, before);
+        let mut code = 0i32.runtime();
+        if comptime!(plan.codes) {
+            code = codes[row];
+        }
+        slice.codes[i] = select(offset + i < at - place.start, code, PADDING);
+    }
+}
+
+/// The gradient that arrives at step `i` and channel `k` of a slice.
+#[cube]
+fn arriving_at<A: Float, N: Size>(
+    slice: &Slice<A, N>,
+    arriving: &Array<Vector<A, N>>,
+    i: usize,
+    #[comptime] k: usize,
+    #[comptime] plan: Plan,
+) -> f32 {
+    if comptime!(plan.d_h) { select(slice.codes[i] == PADDING, 0.0f32, f32::cast_from(arriving[i].extract(k))) } else { 0.0f32.runtime() }
+}
+
+/// What the steps of one channel of a slice do to the gradient.
+#[cube]
+fn effect_of<A: Float, N: Size>(
+    slice: &Slice<A, N>,
+    biases: &Array<f32>,
+    arriving: &Array<Vector<A, N>>,
+    #[comptime] k: usize,
+    #[comptime] plan: Plan,
+) -> Effect {
+    let mut factor = 1.0f32;
+    let mut gained = 0.0f32;
+    #[unroll]
+    for i in 0..STEPS {
+        let real = slice.codes[i] != PADDING;
+        let a = select(real, coefficient(inputs_of(slice, biases, i, k, plan), comptime!(plan.cell)), 1.0f32);
+        gained = a * (gained + arriving_at(slice, arriving, i, k, plan));
+        factor *= a;
+        if comptime!(plan.codes) {
+            let reset = slice.codes[i] == RESET;
+            gained = select(reset, 0.0f32, gained);
+            factor = select(reset, 0.0f32, factor);
+        }
+    }
+    Effect { factor, gained }
+}
+
+/// Reads the states before the steps of the slice, but for those that a reset restores.
+#[cube]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
+fn read_states<A: Float, N: Size>(
+    h: &[Vector<A, N>],
+    before: &mut Array<Vector<A, N>>,
+    at: usize,
+    offset: usize,
+    place: &Place,
+    sizes: &Sizes,
+) {
+    #[unroll]
+    for i in 0..STEPS {
+        let t = step_before(at, offset + i, place);
+        before[i] = h[(place.b * sizes.seq_len + t - min(t, 1)) * sizes.width + place.c];
     }
 }
 
@@ -131,26 +112,43 @@ fn carried(effect: Effect, c: f32) -> f32 {
     select(effect.factor == 0.0, effect.gained, fma(effect.factor, c, effect.gained))
 }
 
+/// `vector` with `number` in place `k`.
+#[cube]
+fn with<A: Float, N: Size>(vector: Vector<A, N>, number: f32, #[comptime] k: usize) -> Vector<A, N> {
+    let mut changed = vector;
+    changed.insert(k, A::cast_from(number));
+    changed
+}
+
+/// Sets every number of `numbers` to 0.
+#[cube]
+fn clear(numbers: &mut Array<f32>, #[comptime] count: usize) {
+    #[unroll]
+    for k in 0..count {
+        numbers[k] = 0.0f32;
+    }
+}
+
 /// The gradients of all inputs. `d_bias` `[B · chunks, N E]` and `d_init` `[B · chunks, E]` are sums over a chunk. `entering` are the
-/// gradients between chunks, of the chunk after at its place, counted from the last chunk.
+/// gradients between chunks, of the chunk after at its place, counted from the last chunk. Widths are of vectors.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-pub(super) fn walk_back<A: Float>(
-    x0: &[A],
-    x1: &[A],
-    bias: &[f32],
-    h: &[A],
-    h0: &[f32],
-    d_h: &[A],
-    d_last: &[f32],
-    entering: &[f32],
-    init: &[f32],
+pub(super) fn walk_back<A: Float, N: Size>(
+    x0: &[Vector<A, N>],
+    x1: &[Vector<A, N>],
+    bias: &[Vector<f32, N>],
+    h: &[Vector<A, N>],
+    h0: &[Vector<f32, N>],
+    d_h: &[Vector<A, N>],
+    d_last: &[Vector<f32, N>],
+    entering: &[Vector<f32, N>],
+    init: &[Vector<f32, N>],
     codes: &[i32],
-    d_x0: &mut [A],
-    d_x1: &mut [A],
-    d_h0: &mut [f32],
-    d_init: &mut [f32],
-    d_bias: &mut [f32],
+    d_x0: &mut [Vector<A, N>],
+    d_x1: &mut [Vector<A, N>],
+    d_h0: &mut [Vector<f32, N>],
+    d_init: &mut [Vector<f32, N>],
+    d_bias: &mut [Vector<f32, N>],
     sizes: Sizes,
     cubes: usize,
     #[comptime] plan: Plan,
@@ -160,72 +158,112 @@ pub(super) fn walk_back<A: Float>(
         terminate!();
     }
     let parts = comptime!(plan.cell.parts());
-    let half = comptime!(plan.slices * LANES);
-    let mut factors = Shared::<[f32]>::new_slice(comptime!(2 * plan.slices * LANES));
-    let mut gains = Shared::<[f32]>::new_slice(comptime!(2 * plan.slices * LANES));
-    let mut held = hold();
+    let units = comptime!(plan.slices * LANES);
+    let half = comptime!(plan.slices * LANES * plan.channels);
+    let mut factors = Shared::<[f32]>::new_slice(comptime!(2 * plan.slices * LANES * plan.channels));
+    let mut gains = Shared::<[f32]>::new_slice(comptime!(2 * plan.slices * LANES * plan.channels));
+    let mut held = slice::<A, N>();
+    let mut arriving = Array::<Vector<A, N>>::new(STEPS);
+    let mut before = Array::<Vector<A, N>>::new(STEPS);
+    let mut from_right = Array::<f32>::new(plan.channels);
+    let mut first_state = Array::<f32>::new(plan.channels);
+    let mut init_sum = Array::<f32>::new(plan.channels);
+    let mut sums = Array::<f32>::new(comptime!(plan.cell.parts() * plan.channels));
     let place = place(&sizes);
     let c = place.c;
     let width = sizes.width;
-    let shift = bias_of(bias, c, width, plan);
+    let shift = biases(bias, c, width, plan);
     let restored = restored_by(init, c, plan);
     let slice = UNIT_POS_Y as usize;
     let lane = UNIT_POS_X as usize;
 
-    let mut from_right = 0.0f32;
+    let mut start = Vector::<f32, N>::new(0.0f32);
+    if comptime!(plan.h0) {
+        start = h0[place.b * width + c];
+    }
+    let mut end = Vector::<f32, N>::new(0.0f32);
     if comptime!(plan.d_last) {
-        from_right = d_last[place.b * width + c];
+        end = d_last[place.b * width + c];
     }
     if comptime!(plan.chunked) {
         if place.chunk + 1 < sizes.chunks {
-            from_right = entering[(place.b * sizes.chunks + sizes.chunks - 2 - place.chunk) * width + c];
+            end = entering[(place.b * sizes.chunks + sizes.chunks - 2 - place.chunk) * width + c];
         }
     }
-    let mut sums = Inputs { u0: 0.0f32.runtime(), u1: 0.0f32.runtime(), u2: 0.0f32.runtime() };
-    let mut init_sum = 0.0f32;
+    #[unroll]
+    for k in 0..plan.channels {
+        first_state[k] = start.extract(k);
+        from_right[k] = end.extract(k);
+    }
+    clear(&mut init_sum, plan.channels);
+    clear(&mut sums, comptime!(plan.cell.parts() * plan.channels));
     let mut at = place.end;
     let mut offset = 0usize;
     let mut left = place.end > place.start;
     while left {
         let mine = slice * STEPS;
-        let effect = read_slice(x0, x1, &shift, d_h, codes, &mut held, at, mine, &place, &sizes, plan);
-        read_states(h, h0, codes, restored, &mut held, at, mine, &place, &sizes, plan);
-        factors[offset + UNIT_POS as usize] = effect.factor;
-        gains[offset + UNIT_POS as usize] = effect.gained;
+        read_slice(x0, x1, d_h, codes, &mut held, &mut arriving, at, mine, &place, &sizes, plan);
+        read_states(h, &mut before, at, mine, &place, &sizes);
+        #[unroll]
+        for k in 0..plan.channels {
+            let effect = effect_of(&held, &shift, &arriving, k, plan);
+            factors[offset + k * units + UNIT_POS as usize] = effect.factor;
+            gains[offset + k * units + UNIT_POS as usize] = effect.gained;
+        }
         sync_cube();
-        let mut now = from_right;
-        for s in 0..comptime!(plan.slices) {
-            let meeting = offset + s * LANES + lane;
-            now = select(s == slice, from_right, now);
-            from_right = carried(Effect { factor: factors[meeting], gained: gains[meeting] }, from_right);
+        #[unroll]
+        for k in 0..plan.channels {
+            let mut now = from_right[k];
+            let mut running = from_right[k];
+            for s in 0..comptime!(plan.slices) {
+                let meeting = offset + k * units + s * LANES + lane;
+                now = select(s == slice, running, now);
+                running = carried(Effect { factor: factors[meeting], gained: gains[meeting] }, running);
+            }
+            from_right[k] = running;
+            #[unroll]
+            for i in 0..STEPS {
+                let real = held.codes[i] != PADDING;
+                let mut state = f32::cast_from(before[i].extract(k));
+                state = select(step_before(at, mine + i, &place) == 0, first_state[k], state);
+                if comptime!(plan.codes) {
+                    state = select(held.codes[i] == RESET, restored[k], state);
+                }
+                let u = inputs_of(&held, &shift, i, k, plan);
+                let made = gradients(u, state, now + arriving_at(&held, &arriving, i, k, plan), comptime!(plan.cell));
+                let d0 = select(real, made.d0, 0.0f32);
+                let d1 = select(real, made.d1, 0.0f32);
+                now = select(real, made.carried, now);
+                if comptime!(plan.codes) {
+                    let reset = held.codes[i] == RESET;
+                    init_sum[k] += select(reset, now, 0.0f32);
+                    now = select(reset, 0.0f32, now);
+                }
+                sums[k] += d0;
+                if comptime!(parts > 1) {
+                    sums[comptime!(plan.channels + k)] += d1;
+                }
+                held.u0[i] = with(held.u0[i], d0, k);
+                held.u1[i] = with(held.u1[i], d1, k);
+                if comptime!(parts > 2) {
+                    let d2 = select(real, made.d2, 0.0f32);
+                    sums[comptime!(2 * plan.channels + k)] += d2;
+                    held.u2[i] = with(held.u2[i], d2, k);
+                }
+            }
         }
         #[unroll]
         for i in 0..STEPS {
-            let step = step_before(at, mine + i, codes, &place, &sizes, plan);
-            if mine + i < at - place.start {
-                let row = place.b * sizes.seq_len + step.t;
-                let u = Inputs { u0: held.u0[i], u1: held.u1[i], u2: held.u2[i] };
-                let made = gradients(u, held.before[i], now + held.arriving[i], comptime!(plan.cell));
-                let d0 = select(step.real, made.d0, 0.0f32);
-                let d1 = select(step.real, made.d1, 0.0f32);
-                let d2 = select(step.real, made.d2, 0.0f32);
-                now = select(step.real, made.carried, now);
-                init_sum += select(step.reset, now, 0.0f32);
-                now = select(step.reset, 0.0f32, now);
-                sums.u0 += d0;
-                sums.u1 += d1;
-                sums.u2 += d2;
-                if place.live {
-                    let out = row * parts * width + c;
-                    d_x0[out] = A::cast_from(d0);
-                    if comptime!(parts == 1) {
-                        d_x1[out] = A::cast_from(d1);
-                    } else {
-                        d_x0[out + width] = A::cast_from(d1);
-                        if comptime!(parts > 2) {
-                            d_x0[out + 2 * width] = A::cast_from(d2);
-                        }
-                    }
+            if mine + i < at - place.start && place.live {
+                let out = (place.b * sizes.seq_len + step_before(at, mine + i, &place)) * parts * width + c;
+                d_x0[out] = held.u0[i];
+                if comptime!(parts == 1) {
+                    d_x1[out] = held.u1[i];
+                } else {
+                    d_x0[out + width] = held.u1[i];
+                }
+                if comptime!(parts > 2) {
+                    d_x0[out + 2 * width] = held.u2[i];
                 }
             }
         }
@@ -235,27 +273,28 @@ pub(super) fn walk_back<A: Float>(
         at -= select(left, tile, 0usize);
     }
     if slice == 0 && place.live && place.chunk == 0 {
-        d_h0[place.b * width + c] = from_right;
+        d_h0[place.b * width + c] = vector(&from_right, plan);
     }
     let chunk = place.b * sizes.chunks + place.chunk;
     if comptime!(plan.init) {
-        let sum = over_slices(&mut factors, init_sum, plan);
+        #[unroll]
+        for k in 0..plan.channels {
+            init_sum[k] = over_slices(&mut factors, init_sum[k], plan);
+        }
         if slice == 0 && place.live {
-            d_init[chunk * width + c] = sum;
+            d_init[chunk * width + c] = vector(&init_sum, plan);
         }
     }
     if comptime!(plan.bias) {
-        let out = chunk * parts * width + c;
-        let sum0 = over_slices(&mut factors, sums.u0, plan);
-        let sum1 = over_slices(&mut factors, sums.u1, plan);
-        if slice == 0 && place.live {
-            d_bias[out] = sum0;
-            d_bias[out + width] = sum1;
-        }
-        if comptime!(parts > 2) {
-            let sum2 = over_slices(&mut factors, sums.u2, plan);
+        #[unroll]
+        for part in 0..parts {
+            let mut sum = Vector::<f32, N>::empty();
+            #[unroll]
+            for k in 0..plan.channels {
+                sum.insert(k, over_slices(&mut factors, sums[part * plan.channels + k], plan));
+            }
             if slice == 0 && place.live {
-                d_bias[out + 2 * width] = sum2;
+                d_bias[(chunk * parts + part) * width + c] = sum;
             }
         }
     }
@@ -277,14 +316,14 @@ fn over_slices(values: &mut [f32], value: f32, #[comptime] plan: Plan) -> f32 {
 /// What every chunk does to the gradient from the right, c ↦ `keeps` c + `gained`: both `[B, chunks, E]`, the last chunk first.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-pub(super) fn summarise_back<A: Float>(
-    x0: &[A],
-    x1: &[A],
-    bias: &[f32],
-    d_h: &[A],
+pub(super) fn summarise_back<A: Float, N: Size>(
+    x0: &[Vector<A, N>],
+    x1: &[Vector<A, N>],
+    bias: &[Vector<f32, N>],
+    d_h: &[Vector<A, N>],
     codes: &[i32],
-    keeps: &mut [f32],
-    gained: &mut [f32],
+    keeps: &mut [Vector<f32, N>],
+    gained: &mut [Vector<f32, N>],
     sizes: Sizes,
     cubes: usize,
     #[comptime] plan: Plan,
@@ -293,37 +332,57 @@ pub(super) fn summarise_back<A: Float>(
     if CUBE_POS >= cubes {
         terminate!();
     }
-    let mut factors = Shared::<[f32]>::new_slice(comptime!(plan.slices * LANES));
-    let mut gains = Shared::<[f32]>::new_slice(comptime!(plan.slices * LANES));
-    let mut held = hold();
+    let units = comptime!(plan.slices * LANES);
+    let mut factors = Shared::<[f32]>::new_slice(comptime!(plan.slices * LANES * plan.channels));
+    let mut gains = Shared::<[f32]>::new_slice(comptime!(plan.slices * LANES * plan.channels));
+    let mut held = slice::<A, N>();
+    let mut arriving = Array::<Vector<A, N>>::new(STEPS);
+    let mut factor = Array::<f32>::new(plan.channels);
+    let mut state = Array::<f32>::new(plan.channels);
     let place = place(&sizes);
-    let shift = bias_of(bias, place.c, sizes.width, plan);
+    let shift = biases(bias, place.c, sizes.width, plan);
     let slice = UNIT_POS_Y as usize;
     let stretch = (place.end - place.start).div_ceil(comptime!(plan.slices * STEPS)) * STEPS;
-    let mut factor = 1.0f32;
-    let mut state = 0.0f32;
+    #[unroll]
+    for k in 0..plan.channels {
+        factor[k] = 1.0f32;
+        state[k] = 0.0f32;
+    }
     let mut done = 0usize;
     while done < stretch {
         let offset = slice * stretch + done;
-        let effect = read_slice(x0, x1, &shift, d_h, codes, &mut held, place.end, offset, &place, &sizes, plan);
-        factor *= effect.factor;
-        state = carried(effect, state);
+        read_slice(x0, x1, d_h, codes, &mut held, &mut arriving, place.end, offset, &place, &sizes, plan);
+        #[unroll]
+        for k in 0..plan.channels {
+            let effect = effect_of(&held, &shift, &arriving, k, plan);
+            factor[k] *= effect.factor;
+            state[k] = carried(effect, state[k]);
+        }
         done += STEPS;
     }
-    factors[UNIT_POS as usize] = factor;
-    gains[UNIT_POS as usize] = state;
+    #[unroll]
+    for k in 0..plan.channels {
+        factors[k * units + UNIT_POS as usize] = factor[k];
+        gains[k * units + UNIT_POS as usize] = state[k];
+    }
     sync_cube();
     if slice == 0 && place.live {
         let lane = UNIT_POS_X as usize;
-        let mut whole = 1.0f32;
-        let mut left = 0.0f32;
-        for s in 0..comptime!(plan.slices) {
-            let effect = Effect { factor: factors[s * LANES + lane], gained: gains[s * LANES + lane] };
-            whole *= effect.factor;
-            left = carried(effect, left);
+        #[unroll]
+        for k in 0..plan.channels {
+            let mut whole = 1.0f32;
+            let mut left = 0.0f32;
+            for s in 0..comptime!(plan.slices) {
+                let meeting = k * units + s * LANES + lane;
+                let effect = Effect { factor: factors[meeting], gained: gains[meeting] };
+                whole *= effect.factor;
+                left = carried(effect, left);
+            }
+            factor[k] = whole;
+            state[k] = left;
         }
         let out = (place.b * sizes.chunks + sizes.chunks - 1 - place.chunk) * sizes.width + place.c;
-        keeps[out] = whole;
-        gained[out] = left;
+        keeps[out] = vector(&factor, plan);
+        gained[out] = vector(&state, plan);
     }
 }

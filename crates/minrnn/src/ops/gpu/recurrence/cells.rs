@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 use minrnn_kernels::{Candidate, Gates, recurrence};
 
-use super::super::elementary::{positive_sigmoid, sigmoid, tanh};
+use super::super::elementary::{positive_sigmoid, reciprocal, sigmoid, tanh};
 
 /// Which recurrence a kernel is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -118,8 +118,8 @@ fn shares(p: f32, q: f32) -> Shares {
     let shift = min(max(p, q) + 20.0, 0.0f32);
     let forget = sigmoid(p - shift);
     let input = sigmoid(q - shift);
-    let total = forget.value + input.value;
-    Shares { forget_rest: sigmoid(p).rest, input_rest: sigmoid(q).rest, keep: forget.value / total, take: input.value / total }
+    let per_total = reciprocal(forget.value + input.value);
+    Shares { forget_rest: sigmoid(p).rest, input_rest: sigmoid(q).rest, keep: forget.value * per_total, take: input.value * per_total }
 }
 
 /// The step that inputs `u` make.

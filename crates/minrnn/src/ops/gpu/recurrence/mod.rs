@@ -1,14 +1,18 @@
 //! The linear recurrences: how they are cut and launched.
 //!
-//! Rows and groups of 32 channels are cubes, and a cube works on several stretches of time at once (`walk`). Where rows and groups are too
-//! few to fill a device, time is cut into chunks: one pass learns what every chunk does to a state, the recurrence over these effects
+//! Rows and groups of 32 channels are cubes, or of 32 pairs of them where numbers have 16 bits, and a cube works on several stretches of time at
+//! once (`walk`). Where rows and groups are too few to fill a device, time is cut into chunks: one pass learns what every chunk does to a state, the recurrence over these effects
 //! (the linear cell again) gives the states between chunks, and the walk then runs in all chunks at once.
 
 mod back;
 mod cells;
+#[cfg(feature = "cuda-source")]
+mod cuda_source;
 mod walk;
 
 pub(in crate::ops) use cells::Cell;
+#[cfg(feature = "cuda-source")]
+pub(super) use cuda_source::cuda_sources;
 
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::CubeDim;
@@ -20,19 +24,22 @@ use super::column_sums::column_sums;
 use super::tensors::{LANES, Like, arg, arg_or, cubes, dims, empty, empty_in, empty_like, format};
 use walk::STEPS;
 
-/// Cubes from which on time is not cut into chunks.
-const ENOUGH: usize = 64;
+/// Cubes from which on time is not cut into chunks: the pass over chunks that a device of 132 multiprocessors then goes without costs about as
+/// much as its idle ones do.
+const ENOUGH: usize = 160;
 /// Cubes that chunks make.
 const WANTED: usize = 512;
 /// Fewest tiles of a chunk: what the extra pass costs must be small beside what it starts.
 const CHUNK_TILES: usize = 4;
-/// Most slices of a cube.
-const SLICES: usize = 16;
+/// Most slices of a cube, forward and backward: a unit that computes gradients holds so much that a multiprocessor has room for 1024 of them.
+const SLICES: [usize; 2] = [16, 8];
 
 /// What a kernel is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Plan {
     cell: Cell,
+    /// Channels of a unit, side by side in memory.
+    channels: usize,
     slices: usize,
     chunked: bool,
     bias: bool,
@@ -68,6 +75,8 @@ struct Cut {
     batch: usize,
     seq_len: usize,
     width: usize,
+    /// Channels of a unit.
+    channels: usize,
     groups: usize,
     slices: usize,
     chunks: usize,
@@ -75,14 +84,14 @@ struct Cut {
 }
 
 impl Cut {
-    fn new(batch: usize, seq_len: usize, width: usize, units: usize) -> Self {
-        let groups = width.div_ceil(LANES);
-        let slices = seq_len.div_ceil(STEPS).next_power_of_two().min(SLICES).min((units / LANES).max(1));
+    fn new([batch, seq_len, width]: [usize; 3], channels: usize, slices: usize) -> Self {
+        let groups = (width / channels).div_ceil(LANES);
+        let slices = seq_len.div_ceil(STEPS).next_power_of_two().min(slices);
         let tile = slices * STEPS;
         let whole = batch * groups;
         let wanted = if whole >= ENOUGH { 1 } else { (WANTED / whole).min(seq_len / (CHUNK_TILES * tile)).max(1) };
         let chunk_len = seq_len.div_ceil(wanted).next_multiple_of(tile);
-        Self { batch, seq_len, width, groups, slices, chunks: seq_len.div_ceil(chunk_len), chunk_len }
+        Self { batch, seq_len, width, channels, groups, slices, chunks: seq_len.div_ceil(chunk_len), chunk_len }
     }
 
     fn cubes(&self) -> usize {
@@ -94,7 +103,7 @@ impl Cut {
     }
 
     fn sizes(&self) -> SizesLaunch {
-        SizesLaunch::new(self.seq_len, self.width, self.groups, self.chunk_len, self.chunks)
+        SizesLaunch::new(self.seq_len, self.width / self.channels, self.groups, self.chunk_len, self.chunks)
     }
 }
 
@@ -107,15 +116,20 @@ impl Problem<'_> {
         self.inputs.last().expect("a recurrence has inputs")
     }
 
-    fn cut(&self) -> Cut {
-        let [batch, seq_len, width] = dims(self.first());
+    /// How it is cut where a cube has at most so many `slices`.
+    fn cut(&self, slices: usize) -> Cut {
+        let [batch, seq_len, columns] = dims(self.first());
+        let width = columns / self.cell.parts();
         let units = self.first().client.properties().hardware.max_units_per_cube as usize;
-        Cut::new(batch, seq_len, width / self.cell.parts(), units)
+        // 32 units then read as many bytes at once as of f32.
+        let pairs = self.first().dtype.size() == 2 && width.is_multiple_of(2) && width >= 2 * LANES;
+        Cut::new([batch, seq_len, width], 1 + usize::from(pairs), slices.min((units / LANES).max(1)))
     }
 
     fn plan(&self, cut: &Cut) -> Plan {
         Plan {
             cell: self.cell,
+            channels: cut.channels,
             slices: cut.slices,
             chunked: cut.chunks > 1,
             bias: self.bias.is_some(),
@@ -129,7 +143,7 @@ impl Problem<'_> {
 
     /// The states `[B, T, E]` and the last one `[B, E]`.
     fn forward(&self) -> (CubeTensor, CubeTensor) {
-        let cut = self.cut();
+        let cut = self.cut(SLICES[0]);
         let first = self.first();
         let h = empty_in(first.dtype, first, [cut.batch, cut.seq_len, cut.width]);
         let last = empty(first, [cut.batch, cut.width]);
@@ -141,6 +155,7 @@ impl Problem<'_> {
                 &first.client,
                 cubes(cut.cubes()),
                 cut.cube(),
+                cut.channels,
                 arg(first),
                 arg(self.second()),
                 arg_or(self.bias, first),
@@ -169,6 +184,7 @@ impl Problem<'_> {
                 &first.client,
                 cubes(cut.cubes()),
                 cut.cube(),
+                cut.channels,
                 arg(first),
                 arg(self.second()),
                 arg_or(self.bias, first),
@@ -187,7 +203,7 @@ impl Problem<'_> {
 
     /// The gradients of everything, from the states and the gradients of the outputs.
     fn backward(&self, h: &CubeTensor, d_h: Option<&CubeTensor>, d_last: Option<&CubeTensor>) -> Gradients {
-        let cut = self.cut();
+        let cut = self.cut(SLICES[1]);
         let first = self.first();
         let plan = Plan { d_h: d_h.is_some(), d_last: d_last.is_some(), ..self.plan(&cut) };
         let entering = plan.chunked.then(|| self.between_chunks_back(&cut, d_h, d_last));
@@ -197,13 +213,14 @@ impl Problem<'_> {
         let d_init = self.init.map(|_| empty(first, [pieces, cut.width]));
         let d_bias = self.bias.map(|_| empty(first, [pieces, self.cell.parts() * cut.width]));
         // A buffer to write must not be one that is read, and needs no room where nothing is written.
-        let [spare_input, spare_init, spare_bias] = [(); 3].map(|()| empty(first, [1]));
+        let [spare_input, spare_init, spare_bias] = [(); 3].map(|()| empty(first, [cut.channels]));
         // SAFETY: gradients have the sizes of their inputs, sums a row for each piece; spares stand where nothing is written.
         unsafe {
             back::walk_back::launch_unchecked(
                 &first.client,
                 cubes(cut.cubes()),
                 cut.cube(),
+                cut.channels,
                 arg(first),
                 arg(self.second()),
                 arg_or(self.bias, first),
@@ -238,6 +255,7 @@ impl Problem<'_> {
                 &first.client,
                 cubes(cut.cubes()),
                 cut.cube(),
+                cut.channels,
                 arg(first),
                 arg(self.second()),
                 arg_or(self.bias, first),
