@@ -16,7 +16,7 @@ use minrnn::device::{DeviceChoice, name_of};
 use minrnn::model::Backbone;
 use minrnn::nn::{Initializer, Mode};
 use minrnn::ops::{
-    self, AdamW, Candidate, Dropout, EMPTY_M, ForgetGate, Gates, Moments, Precision, SLstmMemory, SelectiveScan, Start, StepCodes,
+    self, AdamW, Candidate, Dropout, EMPTY_M, ForgetGate, Gates, Moments, Precision, SLstmMemory, SelectiveScan, Start, StepCodes, ToUpdate,
 };
 use minrnn::rng::{Purpose, stream};
 use minrnn_model::{FeedForwardKind, MixerKind, ModelConfig, NormKind};
@@ -420,6 +420,28 @@ fn ends(checks: &mut Checks) {
         [updated, moments.first, moments.second].map(Tensor::from_inner).into_iter().chain([sums, leaves[0].clone()]).collect()
     };
     checks.check("adamw and sums_of_squares", &[10_000; 4], &form);
+    // As many parameters as several launches take, of all lengths.
+    let lengths: Vec<usize> = (1..=40).map(|i| 1 + i * i / 2).collect();
+    let total: usize = lengths.iter().sum();
+    let form = |leaves: Vec<Tensor<1>>, device: &Device| {
+        let ends: Vec<usize> = lengths.iter().scan(0, |end, length| Some(std::mem::replace(end, *end + length))).collect();
+        let piece = |leaf: usize, i: usize| leaves[leaf].clone().inner().narrow(0, ends[i], lengths[i]);
+        let updates: Vec<ToUpdate> = (0..lengths.len())
+            .map(|i| {
+                let settings = AdamW { lr: 1e-3 * i as f64, ..settings };
+                (settings, piece(0, i), piece(1, i), Moments { first: piece(2, i), second: piece(3, i).square() })
+            })
+            .collect();
+        let gradients: Vec<&Tensor<1>> = updates.iter().map(|(_, _, gradient, _)| gradient).collect();
+        let sums: Vec<f32> = ops::sums_of_squares(&gradients).into_iter().map(|sum| sum as f32).collect();
+        let updated = ops::adamw_together(&updates).unwrap_or_else(|| {
+            updates.into_iter().map(|(settings, x, gradient, moments)| ops::adamw(settings, x, gradient, moments)).collect()
+        });
+        let outputs = updated.into_iter().flat_map(|(x, moments)| [x, moments.first, moments.second]).map(Tensor::from_inner);
+        outputs.chain([tensor(sums, [40], device), leaves[0].clone()]).collect()
+    };
+    checks.check("adamw_together", &[total; 4], &form);
+    checks.check("positive (777)", &[777], &|mut leaves, _| vec![ops::positive(leaves.remove(0))]);
 }
 
 /// Activations of 16 bits in every format the device stores, against f32 on the processor with the same inputs and outputs rounded.

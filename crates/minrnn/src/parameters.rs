@@ -113,6 +113,10 @@ pub(crate) fn count<M: Module>(module: &M) -> usize {
 pub(crate) trait AnyTensor {
     /// The parameter's gradient, flat, on the device below autodiff.
     fn gradient(&self, gradients: &Gradients) -> Option<Tensor<1>>;
+    /// The values, flat, on the device below autodiff.
+    fn flat(&self) -> Tensor<1>;
+    /// Number of dimensions.
+    fn rank(&self) -> usize;
     /// Whether a gradient is asked for; running statistics have none.
     fn is_trained(&self) -> bool;
     /// Number of values.
@@ -125,6 +129,14 @@ impl<const D: usize> AnyTensor for Tensor<D> {
     fn gradient(&self, gradients: &Gradients) -> Option<Tensor<1>> {
         let gradient = self.grad(gradients)?;
         Some(gradient.reshape([self.dims().iter().product::<usize>()]))
+    }
+
+    fn flat(&self) -> Tensor<1> {
+        self.clone().inner().reshape([self.dims().iter().product::<usize>()])
+    }
+
+    fn rank(&self) -> usize {
+        D
     }
 
     fn is_trained(&self) -> bool {

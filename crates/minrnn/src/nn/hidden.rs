@@ -1,11 +1,12 @@
 //! The state of cells whose memory is one vector, and the initial state they may learn.
 
 use burn::module::Param;
-use burn::tensor::{Device, Tensor, activation};
+use burn::tensor::{Device, Tensor};
 use minrnn_model::{Candidate, CheckedConfig, InitialState};
 
 use super::init::Initializer;
 use super::state::{State, StateZip};
+use crate::ops;
 
 /// The hidden state h of minGRU, minLSTM and GRU.
 #[derive(Debug, Clone)]
@@ -29,10 +30,7 @@ pub(super) fn learned_state(config: &CheckedConfig, init: &mut Initializer) -> O
 pub(super) fn initial_vector(theta: Option<&Param<Tensor<1>>>, candidate: Candidate) -> Option<Tensor<1>> {
     let theta = theta?.val();
     Some(match candidate {
-        Candidate::Positive => {
-            let not_negative = theta.clone().greater_equal_scalar(0.0);
-            activation::sigmoid(theta.clone()).mask_where(not_negative, theta + 0.5)
-        }
+        Candidate::Positive => ops::positive(theta),
         Candidate::Identity | Candidate::Tanh => theta,
     })
 }

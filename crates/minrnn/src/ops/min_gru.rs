@@ -4,6 +4,7 @@ use burn::tensor::{Tensor, activation};
 use minrnn_kernels::{Candidate, recurrence::Cell};
 
 use super::fused::has_kernels;
+use super::positive;
 use super::recurrence::{NO_EXTRA, Start, composed, fused};
 use super::steps::StepCodes;
 
@@ -57,10 +58,7 @@ pub(super) fn candidate_of(v: Tensor<3>, candidate: Candidate) -> Tensor<3> {
     match candidate {
         Candidate::Identity => v,
         Candidate::Tanh => v.tanh(),
-        Candidate::Positive => {
-            let not_negative = v.clone().greater_equal_scalar(0.0);
-            activation::sigmoid(v.clone()).mask_where(not_negative, v + 0.5)
-        }
+        Candidate::Positive => positive::composed(v),
     }
 }
 

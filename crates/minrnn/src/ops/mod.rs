@@ -31,7 +31,7 @@
 //! | [`embedding`] | tokens looked up in a table |
 //! | [`cross_entropy`], [`squared_error`], [`pinball`] | the masked losses: of classes, of numbers and of their quantiles |
 //! | [`backward_from`] | a backward pass that begins in the middle |
-//! | [`adamw`], [`sums_of_squares`] | the optimiser, below autodiff |
+//! | [`adamw`], [`adamw_together`], [`sums_of_squares`] | the optimiser, below autodiff |
 //!
 //! All recurrences take a [`Start`] (carried state and the state a reset restores) and [`StepCodes`] (padding and resets), give the
 //! last state, and let gradients flow into and out of the states. Only this folder names a backend.
@@ -63,6 +63,7 @@ mod min_gru;
 mod min_lstm;
 mod norm;
 mod pinball;
+mod positive;
 mod precision;
 mod prefix_softmax;
 mod recurrence;
@@ -85,7 +86,7 @@ mod swi_glu;
 #[cfg(test)]
 mod tests;
 
-pub use adamw::{AdamW, Moments, adamw, sums_of_squares};
+pub use adamw::{AdamW, Moments, ToUpdate, adamw, adamw_together, sums_of_squares};
 pub use attention::{AttentionPlan, attention};
 pub use backward_from::backward_from;
 pub use block_diagonal::block_diagonal;
@@ -114,6 +115,7 @@ pub use minrnn_kernels::{Candidate, Gates};
 pub use norm::{layer_norm, layer_norm_residual, rms_norm, rms_norm_residual};
 pub use pinball::pinball;
 pub(crate) use pinball::pinball_sum;
+pub use positive::positive;
 pub use precision::{Precision, activation_format, with_activations, with_precision};
 pub use prefix_softmax::{PrefixMemory, prefix_softmax};
 pub use recurrence::Start;

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use burn::module::{Module, ModuleMapper, Param};
-use burn::tensor::{Gradients, Tensor, TensorData};
+use burn::tensor::{Device, Gradients, Tensor, TensorData};
 
 use super::train_config::{DecayGroups, TrainConfig};
-use crate::ops::{AdamW, Moments, adamw, sums_of_squares};
+use crate::ops::{AdamW, Moments, adamw, adamw_together, sums_of_squares};
 use crate::{Error, Result, parameters};
 
 /// Added to the norm before dividing by it, as PyTorch does.
@@ -151,9 +151,33 @@ impl Optimizer {
         let norm = gradients.norm(iteration)? * scale;
         let clip = if self.clip_norm > 0.0 && norm > self.clip_norm { self.clip_norm / (norm + CLIP_EPS) } else { 1.0 };
         self.time += 1;
-        let mut mapper =
-            Update { optimizer: self, gradients: &mut gradients.gradients, factor: scale * clip, lr, path: parameters::Path::default() };
+        let together = self.together(&module, &gradients, scale * clip, lr);
+        let mut mapper = Update {
+            optimizer: self,
+            gradients: &mut gradients.gradients,
+            together,
+            factor: scale * clip,
+            lr,
+            path: parameters::Path::default(),
+        };
         Ok((module.map(&mut mapper), norm))
+    }
+
+    /// New values and moments of all parameters where they are made together, on a GPU; none elsewhere.
+    fn together<M: Module>(&self, module: &M, gradients: &GradientMap, factor: f64, lr: f64) -> BTreeMap<String, (Tensor<1>, Moments)> {
+        if gradients.gradients.values().next().is_none_or(|gradient| gradient.device() == Device::flex()) {
+            return BTreeMap::new();
+        }
+        let (mut names, mut updates) = (Vec::new(), Vec::new());
+        parameters::visit_tensors(module, |place, tensor| {
+            if let Some(gradient) = gradients.gradients.get(&place.name) {
+                let settings = self.settings(&place.name, tensor.rank(), lr, factor);
+                let moments = self.moments.get(&place.name).cloned().unwrap_or_else(|| no_moments(gradient));
+                updates.push((settings, tensor.flat(), gradient.clone(), moments));
+                names.push(place.name);
+            }
+        });
+        adamw_together(&updates).map(|updated| names.into_iter().zip(updated).collect()).unwrap_or_default()
     }
 
     fn settings(&self, name: &str, rank: usize, lr: f64, gradient_scale: f64) -> AdamW {
@@ -221,10 +245,18 @@ impl Optimizer {
     }
 }
 
+/// The moments of a parameter before its first update.
+fn no_moments(gradient: &Tensor<1>) -> Moments {
+    let zeros = || Tensor::zeros(gradient.dims(), &gradient.device());
+    Moments { first: zeros(), second: zeros() }
+}
+
 /// Applies an update to each parameter of a module.
 struct Update<'a> {
     optimizer: &'a mut Optimizer,
     gradients: &'a mut BTreeMap<String, Tensor<1>>,
+    /// What was made together.
+    together: BTreeMap<String, (Tensor<1>, Moments)>,
     factor: f64,
     lr: f64,
     path: parameters::Path,
@@ -235,13 +267,14 @@ impl ModuleMapper for Update<'_> {
         let name = self.path.place().name;
         let Some(gradient) = self.gradients.remove(&name) else { return param };
         let settings = self.optimizer.settings(&name, D, self.lr, self.factor);
-        let zeros = || Tensor::zeros(gradient.dims(), &gradient.device());
-        let moments = self.optimizer.moments.remove(&name).unwrap_or_else(|| Moments { first: zeros(), second: zeros() });
+        let moments = self.optimizer.moments.remove(&name).unwrap_or_else(|| no_moments(&gradient));
+        let made = self.together.remove(&name);
         let mut updated_moments = None;
         let param = param.map(|tensor| {
             let shape = tensor.dims();
             let inner = tensor.inner();
-            let (updated, moments) = adamw(settings, inner.reshape(gradient.dims()), gradient.clone(), moments.clone());
+            let (updated, moments) =
+                made.clone().unwrap_or_else(|| adamw(settings, inner.reshape(gradient.dims()), gradient.clone(), moments.clone()));
             updated_moments = Some(moments);
             Tensor::from_inner(updated.reshape(shape)).require_grad()
         });

@@ -23,11 +23,6 @@ pub struct CudaSource {
     pub text: String,
 }
 
-/// All of them, for a device like an H100.
-pub fn cuda_sources() -> Vec<CudaSource> {
-    super::recurrence::cuda_sources()
-}
-
 /// What kernels are made with.
 pub(super) struct Offline {
     pub properties: Arc<DeviceProperties>,

@@ -11,7 +11,8 @@
 //! | `conv` | 32 channels and a block of steps |
 //! | `norm`, `cross_entropy` | 8 rows of 32 lanes |
 //! | `gelu`, `dropout` | single elements; 32 vectors of columns and a block of rows where a gradient is summed over rows |
-//! | `embedding`, `adamw` | single elements; 32 columns of one row of the table |
+//! | `embedding`, `positive` | single elements; 32 columns of one row of the table |
+//! | `adamw`, `sums_of_squares` | single elements of up to sixteen tensors |
 //!
 //! Neighbouring lanes read neighbouring channels, so every load of a plane is one stretch of memory. Sums over rows are taken in two
 //! fixed steps (`column_sums`): the same bits on every run.
@@ -36,17 +37,20 @@ mod gelu;
 mod lstm;
 mod matmul;
 mod norm;
+mod positive;
 mod recurrence;
 mod selective_scan;
 mod sums_of_squares;
 mod tensors;
 
 #[cfg(feature = "cuda-source")]
-pub use cuda_source::{CudaSource, cuda_sources};
+pub use cuda_source::CudaSource;
 pub(super) use formats::works_in_bf16;
 pub(super) use recurrence::Cell;
+#[cfg(feature = "cuda-source")]
+pub use recurrence::cuda_sources;
 pub(super) use sums_of_squares::{all_on_gpu, sums_of_squares};
-pub(super) use tensors::{Like, Uploaded, ints_on_gpu};
+pub(super) use tensors::{Like, Uploaded, ints_on_gpu, len, on_gpu};
 
 use std::fmt::Debug;
 

@@ -5,7 +5,7 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::column_sums::{column_sums, over_cube, over_row};
-use super::tensors::{LANES, ROWS, arg, cubes, empty, len, on_gpu, square};
+use super::tensors::{LANES, ROWS, arg, cubes, empty, len, on_gpu, square, upload_ints};
 
 /// Cubes that share a sum.
 const PIECES: usize = 64;
@@ -15,22 +15,33 @@ pub(in crate::ops) fn all_on_gpu(tensors: &[&Tensor<1>]) -> Option<Vec<CubeTenso
     tensors.iter().map(|&tensor| on_gpu(tensor.clone())).collect()
 }
 
-/// Σ x² of every tensor, in one transfer to the host.
+/// Tensors of a launch, at most: the kernel is compiled once for each number of them.
+const TOGETHER: usize = 16;
+/// Buffers that a launch takes beside them.
+const OTHERS: usize = 2;
+
+/// Σ x² of every tensor, in a few launches and one transfer to the host.
 pub(in crate::ops) fn sums_of_squares(tensors: &[CubeTensor]) -> Vec<f64> {
     let Some(first) = tensors.first() else { return vec![] };
     let partial = empty(first, [PIECES, tensors.len()]);
-    for (column, tensor) in tensors.iter().enumerate() {
-        // SAFETY: the kernel stays inside the buffers.
+    let most = first.client.properties().hardware.max_bindings as usize;
+    let together = most.saturating_sub(OTHERS).clamp(1, TOGETHER);
+    for (group, xs) in tensors.chunks(together).enumerate() {
+        let lengths: Vec<i32> = xs.iter().map(|x| i32::try_from(len(x)).expect("a device counts to 2^31")).collect();
+        let mut sequence = SequenceArg::new();
+        xs.iter().for_each(|x| sequence.push(arg(x)));
+        // SAFETY: a cube reads within the one tensor whose piece it sums, and `partial` has room for all pieces.
         unsafe {
             squares::launch_unchecked(
-                &tensor.client,
-                cubes(PIECES),
+                &first.client,
+                cubes(PIECES * xs.len()),
                 square(),
-                arg(tensor),
+                sequence,
                 arg(&partial),
-                len(tensor),
-                column,
+                arg(&upload_ints(first, &lengths)),
+                group * together,
                 tensors.len(),
+                PIECES * xs.len(),
             );
         }
     }
@@ -38,21 +49,29 @@ pub(in crate::ops) fn sums_of_squares(tensors: &[CubeTensor]) -> Vec<f64> {
     bytes.chunks_exact(4).map(|bytes| f64::from(f32::from_ne_bytes(bytes.try_into().expect("four bytes")))).collect()
 }
 
-/// Column `column` of `partial` `[PIECES, columns]`: sums of squares of pieces of `x`.
+/// Columns from `column` on of `partial` `[PIECES, columns]`: sums of squares of pieces of `xs`, whose lengths are `lengths`.
 #[cube(launch_unchecked)]
-fn squares(x: &[f32], partial: &mut [f32], count: usize, column: usize, columns: usize) {
-    if CUBE_POS >= PIECES {
+fn squares(xs: &Sequence<Box<[f32]>>, partial: &mut [f32], lengths: &[i32], column: usize, columns: usize, cubes: usize) {
+    if CUBE_POS >= cubes {
         terminate!();
     }
-    let units = comptime!(ROWS * LANES);
+    let piece = CUBE_POS % PIECES;
+    let mine = CUBE_POS / PIECES;
+    let count = lengths[mine] as usize;
     let mut sum = 0.0f32;
-    let mut at = CUBE_POS * units + UNIT_POS as usize;
-    while at < count {
-        sum += x[at] * x[at];
-        at += comptime!(PIECES * ROWS * LANES);
+    #[unroll]
+    for which in 0..comptime![xs.len()] {
+        if mine == which {
+            let mut at = piece * comptime!(ROWS * LANES) + UNIT_POS as usize;
+            while at < count {
+                let x = xs.index(which)[at];
+                sum += x * x;
+                at += comptime!(PIECES * ROWS * LANES);
+            }
+        }
     }
     let total = over_cube(over_row(sum));
     if UNIT_POS == 0 {
-        partial[CUBE_POS * columns + column] = total;
+        partial[piece * columns + column + mine] = total;
     }
 }

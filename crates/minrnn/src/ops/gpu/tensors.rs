@@ -6,7 +6,6 @@ use burn::backend::{DType, DispatchTensorKind, TensorMetadata};
 use burn::tensor::{Int, IntDType, Shape, Tensor};
 #[cfg(feature = "fusion")]
 use burn_cubecl::CubeBackend;
-use burn_cubecl::CubeDevice;
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::numeric::{empty_device_contiguous_dtype, zeros_client};
 use burn_cubecl::tensor::CubeTensor;
@@ -18,7 +17,7 @@ pub(super) const LANES: usize = 32;
 /// Rows of lanes in a cube that walks down columns, or that has a row of its own each.
 pub(super) const ROWS: usize = 8;
 /// Lanes of a cube that works on single elements.
-const UNITS: usize = 256;
+pub(super) const UNITS: usize = 256;
 /// Largest number of cubes in one dimension that every device takes.
 const MOST_CUBES: usize = 65_535;
 /// Cubes that keep a large device busy while there is work for them.
@@ -58,7 +57,7 @@ pub(super) fn dims<const D: usize>(tensor: &CubeTensor) -> [usize; D] {
 }
 
 /// Elements of a tensor.
-pub(super) fn len(tensor: &CubeTensor) -> usize {
+pub(in crate::ops) fn len(tensor: &CubeTensor) -> usize {
     tensor.shape().num_elements()
 }
 
@@ -214,10 +213,7 @@ impl Uploaded {
         if let Some(copy) = copies.iter().find(|copy| copy.device == like.device) {
             return copy.clone();
         }
-        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
-        let handle = like.client.create_from_slice(&bytes);
-        let device: CubeDevice = like.device.clone();
-        let copy = CubeTensor::new_contiguous(like.client.clone(), device, [values.len()].into(), handle, DType::I32);
+        let copy = upload_ints(like, values);
         copies.push(copy.clone());
         copy
     }
@@ -225,7 +221,16 @@ impl Uploaded {
 
 /// A copy of `values` on the device of `like`.
 pub(super) fn upload(like: &CubeTensor, values: &[f32]) -> CubeTensor {
-    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+    upload_bytes(like, values.iter().flat_map(|value| value.to_ne_bytes()).collect(), DType::F32)
+}
+
+/// The same of whole numbers.
+pub(super) fn upload_ints(like: &CubeTensor, values: &[i32]) -> CubeTensor {
+    upload_bytes(like, values.iter().flat_map(|value| value.to_ne_bytes()).collect(), DType::I32)
+}
+
+/// Numbers of four bytes each.
+fn upload_bytes(like: &CubeTensor, bytes: Vec<u8>, dtype: DType) -> CubeTensor {
     let handle = like.client.create_from_slice(&bytes);
-    CubeTensor::new_contiguous(like.client.clone(), like.device.clone(), [values.len()].into(), handle, DType::F32)
+    CubeTensor::new_contiguous(like.client.clone(), like.device.clone(), [bytes.len() / 4].into(), handle, dtype)
 }

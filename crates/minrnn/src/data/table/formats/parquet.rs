@@ -476,6 +476,11 @@ mod tests {
         let many = [0x15, 4, 0x15, 8, 0x15, 8, 0x4c, 0x15, 0x80, 0x80, 0x80, 0x80, 0x08, 0x15, 0, 0, 0];
         let values = thrift::expect_page_header(&many[..]).unwrap_err().to_string();
         assert_eq!(values, "it is damaged: a dictionary of 4 bytes is said to have 1073741824 values; write it anew");
+        // −1, which the decoder takes for 2^32 − 1, and 2^33 + 1, which it takes for 1.
+        let negative = [0x15, 4, 0x15, 8, 0x15, 8, 0x4c, 0x15, 1, 0x15, 0, 0, 0];
+        assert!(thrift::expect_page_header(&negative[..]).unwrap_err().to_string().contains("says -1 where it counts"));
+        let wide = [0x15, 0x82, 0x80, 0x80, 0x80, 0x40, 0];
+        assert!(thrift::expect_page_header(&wide[..]).unwrap_err().to_string().contains("has no room for 8589934593"));
         // The decoder tells of it in the same words.
         bytes.splice(4..4 + bomb.len(), bomb);
         let mut file = tempfile::tempfile().unwrap();

@@ -10,8 +10,9 @@ use super::super::tensors::{LANES, format};
 use super::walk::STEPS;
 use super::{Cell, Plan, SLICES, back, walk};
 
-/// Forward, backward and the passes over chunks, of each cell and format, with everything a block of a model gives them.
-pub(in super::super) fn cuda_sources() -> Vec<CudaSource> {
+/// Forward, backward and the passes over chunks of the recurrences, of each cell and format, with everything a block of a model gives them, for a
+/// device like an H100.
+pub fn cuda_sources() -> Vec<CudaSource> {
     let cells = [
         ("linear", Cell::Linear),
         ("min-gru", Cell::MinGru(Candidate::Identity)),

@@ -12,7 +12,7 @@ mod walk;
 
 pub(in crate::ops) use cells::Cell;
 #[cfg(feature = "cuda-source")]
-pub(super) use cuda_source::cuda_sources;
+pub use cuda_source::cuda_sources;
 
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::CubeDim;

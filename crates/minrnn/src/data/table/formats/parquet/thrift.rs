@@ -232,6 +232,10 @@ pub(super) fn expect_page_header(source: impl Read) -> Result<()> {
         (Some(DICTIONARY), VALUES) => values = number,
         _ => {}
     })?;
+    // What the decoder takes for a number without a sign.
+    if let Some(negative) = [unfolded, folded, values].into_iter().find(|&number| number < 0) {
+        return Err(damaged(&format!("the head of a page says {negative} where it counts")));
+    }
     // A few more than none are no lie that costs anything.
     if unfolded > folded.saturating_mul(MOST_UNFOLDED).saturating_add(1 << 16) {
         return Err(damaged(&format!("a page of {folded} bytes is said to unfold to {unfolded}")));
@@ -310,7 +314,18 @@ impl<R: Read> Walk<R> {
                 return Err(damaged(&format!("field {last} of its description is of another kind than it should be")));
             }
             match kind {
-                I16 | I32 | I64 => told((None, last), self.signed()?),
+                I16 | I32 | I64 => {
+                    let number = self.signed()?;
+                    let fits = match kind {
+                        I16 => i16::try_from(number).is_ok(),
+                        I32 => i32::try_from(number).is_ok(),
+                        _ => true,
+                    };
+                    if !fits {
+                        return Err(damaged(&format!("field {last} of its description has no room for {number}")));
+                    }
+                    told((None, last), number);
+                }
                 _ => self.value(kind, expected, depth, &mut |field, number| {
                     if let (None, inner) = field {
                         told((Some(last), inner), number);
