@@ -64,8 +64,8 @@ impl Offline {
         KernelSettings::new(dim.into(), cubecl::prelude::ExecutionMode::Unchecked, AddressType::U32)
     }
 
-    /// A buffer as an argument.
-    pub(super) fn buffer(&self) -> BufferCompilationArg {
+    /// A buffer as an argument; its name is for who reads the call.
+    pub(super) fn buffer(&self, _: &str) -> BufferCompilationArg {
         BufferCompilationArg { inplace: None }
     }
 

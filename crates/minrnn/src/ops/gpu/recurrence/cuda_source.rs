@@ -25,9 +25,6 @@ pub fn cuda_sources() -> Vec<CudaSource> {
 
 fn of((cell_name, cell): (&str, Cell), (format_name, dtype, channels): (&str, DType, usize)) -> Vec<CudaSource> {
     let offline = Offline::new();
-    let (settings, buffer) = (|slices: usize| offline.settings(CubeDim::new_2d(LANES as u32, slices as u32)), || offline.buffer());
-    let (properties, target) = (|| offline.properties.clone(), || offline.target.clone());
-    let sizes = || SizesCompilationArg { seq_len: (), width: (), groups: (), chunk_len: (), chunks: () };
     let plan = |slices| Plan {
         cell,
         channels,
@@ -41,102 +38,32 @@ fn of((cell_name, cell): (&str, Cell), (format_name, dtype, channels): (&str, DT
         d_last: false,
     };
     let [ahead, back] = SLICES;
-    let name = |pass: &str| format!("{cell_name} {pass} {format_name}");
-    let steps = STEPS * channels;
+    // A kernel with its buffers by name; what else it is compiled for is the same for all.
+    macro_rules! source {
+        ($pass:literal, $kernel:path, $slices:expr, [$($buffer:ident)*]) => {{
+            let kernel = <$kernel>::new(
+                offline.settings(CubeDim::new_2d(LANES as u32, $slices as u32)),
+                offline.properties.clone(),
+                offline.target.clone(),
+                $(offline.buffer(stringify!($buffer)),)*
+                SizesCompilationArg { seq_len: (), width: (), groups: (), chunk_len: (), chunks: () },
+                (),
+                channels,
+                plan($slices),
+                format(dtype),
+            );
+            offline.source(format!("{cell_name} {} {format_name}", $pass), [STEPS * channels, $slices], &kernel)
+        }};
+    }
     vec![
-        offline.source(
-            name("forward"),
-            [steps, ahead],
-            &walk::walk::Walk::new(
-                settings(ahead),
-                properties(),
-                target(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                sizes(),
-                (),
-                channels,
-                plan(ahead),
-                format(dtype),
-            ),
+        source!("forward", walk::walk::Walk, ahead, [x0 x1 bias h0 entering init codes h last]),
+        source!("forward over chunks", walk::summarise::Summarise, ahead, [x0 x1 bias init codes keeps gained]),
+        source!(
+            "backward",
+            back::walk_back::WalkBack,
+            back,
+            [x0 x1 bias h h0 d_h d_last entering init codes d_x0 d_x1 d_h0 d_init d_bias]
         ),
-        offline.source(
-            name("forward over chunks"),
-            [steps, ahead],
-            &walk::summarise::Summarise::new(
-                settings(ahead),
-                properties(),
-                target(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                sizes(),
-                (),
-                channels,
-                plan(ahead),
-                format(dtype),
-            ),
-        ),
-        offline.source(
-            name("backward"),
-            [steps, back],
-            &back::walk_back::WalkBack::new(
-                settings(back),
-                properties(),
-                target(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                sizes(),
-                (),
-                channels,
-                plan(back),
-                format(dtype),
-            ),
-        ),
-        offline.source(
-            name("backward over chunks"),
-            [steps, back],
-            &back::summarise_back::SummariseBack::new(
-                settings(back),
-                properties(),
-                target(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                buffer(),
-                sizes(),
-                (),
-                channels,
-                plan(back),
-                format(dtype),
-            ),
-        ),
+        source!("backward over chunks", back::summarise_back::SummariseBack, back, [x0 x1 bias d_h codes keeps gained]),
     ]
 }
