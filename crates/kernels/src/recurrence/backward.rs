@@ -2,7 +2,8 @@
 
 use super::formulas::Formulas;
 use super::handover::{Claim, Handover};
-use super::passes::{StepBackward, Summarize};
+use super::kept::{Found, Kept, Room, gate_vectors};
+use super::passes::{States, StepBackward, Summarize};
 use super::plan::{Block, Plan};
 use super::problem::{Effect, Prepared, Problem, STREAM_BYTES, aligned, expect_bias, padded};
 use super::stretch::{Target, walk};
@@ -62,19 +63,23 @@ pub fn backward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, upstrea
         let chunk = claim.index % plan.chunks();
         claim.index - chunk + plan.chunks() - 1 - chunk
     };
-    let task = |claim: &Claim| Task { prepared: &prepared, upstream, level, block: plan.block(index(claim)), d_x, d_h0, streaming };
+    let task = |claim: &Claim| {
+        let block = plan.block(index(claim));
+        Task { prepared: &prepared, upstream, level, last: block.chunk + 1 == plan.chunks(), block, d_x, d_h0, streaming }
+    };
     let parts = sums.collect(|keep| {
         Handover::new(&plan).run(
             &plan,
-            |claim| {
+            || Room::new(&plan, if F::KEPT { N + gate_vectors::<F, N>()[0] } else { 0 }),
+            |claim, room| {
                 let task = task(claim);
-                (0 < task.block.chunk && task.block.chunk + 1 < plan.chunks()).then(|| task.summarize())
+                (0 < task.block.chunk && task.block.chunk + 1 < plan.chunks()).then(|| task.summarize(room))
             },
-            |claim, effect, next| {
+            |claim, found, next, room| {
                 let (task, mut part) = (task(claim), sums.part());
                 let next = next.map(|next| plan.block(index(next)));
                 let distance = prepared.prefetch_distance(&task.block, next.as_ref(), -1);
-                task.run(claim, effect, task.block.chunk + 1 == plan.chunks(), distance, &mut part);
+                task.run(claim, found, distance, &mut part, room);
                 keep(index(claim), part);
                 if streaming {
                     stream_fence();
@@ -101,31 +106,33 @@ struct Task<'a, F, const N: usize> {
     upstream: &'a Upstream<'a>,
     level: Level,
     block: Block,
+    /// Whether it ends a sequence.
+    last: bool,
     d_x: [ColumnOut; N],
     d_h0: SharedOut,
     streaming: bool,
 }
 
 impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
-    /// Runs the block: the `last` of a sequence from the gradient of the final state, others from what comes after. `effect` is the
-    /// block's own, if one stands before it.
-    fn run(&self, claim: &Claim, effect: Option<Effect>, last: bool, distance: isize, sums: &mut Part<N>) {
+    /// Runs the block: the last of a sequence from the gradient of the final state, others from what comes after. What was `found` about
+    /// the block is there if it has one before and one after it.
+    fn run(&self, claim: &Claim, found: Option<Found>, distance: isize, sums: &mut Part<N>, room: &mut Room) {
         let width = self.block.channels.len();
         let first = self.block.chunk == 0;
         let mut carry = padded(&self.prepared.zeros[..width]);
-        if last {
+        if self.last {
             if let Some(d_h_last) = self.upstream.d_h_last {
                 let from = self.block.b * self.prepared.problem.shape.width + self.block.channels.start;
                 carry[..width].copy_from_slice(&d_h_last[from..from + width]);
             }
         } else {
             claim.wait(&mut carry[..width]);
-            if let Some(effect) = effect {
-                claim.publish(&effect.apply(&carry[..width]));
+            if let Some(found) = &found {
+                claim.publish(&found.effect.apply(&carry[..width]));
             }
         }
-        self.step_backward(&mut carry, distance, sums);
-        if last {
+        self.step_backward(&mut carry, distance, sums, found.map_or(0..0, |found| found.kept), room);
+        if self.last {
             claim.publish(&carry);
         }
         if first {
@@ -137,7 +144,7 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
     }
 
     /// What the block does to the gradient that enters at its end. Only the steps before its first reset matter.
-    fn summarize(&self) -> Effect {
+    fn summarize(&self, room: &mut Room) -> Found {
         let (prepared, block) = (self.prepared, &self.block);
         let mut effect = Effect::identity(block.channels.len());
         let steps = prepared.real(block);
@@ -149,17 +156,20 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
         if !steps.is_empty() {
             let body = Summarize::<F, N, true> {
                 feed: prepared.feed(block, steps.start, prepared.prefetch_distance(block, None, -1)),
+                h: self.states(steps.start),
                 d_h: prepared.rows(self.upstream.d_h, block, steps.start),
                 summary: effect.summary(),
+                kept: room.place(0, if F::KEPT { steps.len() } else { 0 }),
             };
-            // SAFETY: lengths were checked by `backward` and `Problem::new`; the buffers are padded.
+            // SAFETY: lengths were checked by `backward` and `Problem::new`; the buffers are padded, and so is the room of these steps.
             unsafe { walk(self.level, steps.len(), block.channels.len(), body) };
         }
-        effect
+        Found { effect, kept: if F::KEPT { steps } else { 0..0 } }
     }
 
-    /// Runs the block backwards from the gradient `carry` of the state at its end, and leaves there that of the state before it.
-    fn step_backward(&self, carry: &mut [f32], distance: isize, sums: &mut Part<N>) {
+    /// Runs the block backwards from the gradient `carry` of the state at its end, and leaves there that of the state before it. The room has
+    /// slopes and gates of the steps that are `kept`.
+    fn step_backward(&self, carry: &mut [f32], distance: isize, sums: &mut Part<N>, kept: Range<usize>, room: &mut Room) {
         let (prepared, block) = (self.prepared, &self.block);
         let steps = prepared.real(block);
         let mut end = steps.end;
@@ -170,7 +180,11 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
             let mut stop = run.end;
             while stop > run.start {
                 let from = if sums.any_input() { stop.saturating_sub(SUM_STEPS).max(run.start) } else { run.start };
-                self.stretch(from..stop, carry, distance, sums);
+                // What is kept ends at a reset or with the block, and no stretch reaches past either.
+                match kept.contains(&from) {
+                    true => self.stretch::<true>(from..stop, carry, distance, sums, room.place(from - kept.start, stop - from)),
+                    false => self.stretch::<false>(from..stop, carry, distance, sums, Kept::NONE),
+                }
                 stop = from;
             }
             if reset.is_some() {
@@ -181,10 +195,9 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
         }
     }
 
-    /// One dense stretch; its first step may be a reset.
-    fn stretch(&self, steps: Range<usize>, carry: &mut [f32], distance: isize, sums: &mut Part<N>) {
+    /// The states from step `t` on, which may be a reset.
+    fn states(&self, t: usize) -> States {
         let (prepared, block) = (self.prepared, &self.block);
-        let t = steps.start;
         let before = if prepared.is_reset(block, t) {
             prepared.init(block).as_ptr()
         } else if t == 0 {
@@ -192,10 +205,17 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
         } else {
             prepared.rows(Some(self.upstream.h), block, t - 1).first
         };
-        let body = StepBackward {
+        States { before, h: prepared.rows(Some(self.upstream.h), block, t) }
+    }
+
+    /// One dense stretch; its first step may be a reset.
+    fn stretch<const KEPT: bool>(&self, steps: Range<usize>, carry: &mut [f32], distance: isize, sums: &mut Part<N>, kept: Kept) {
+        let (prepared, block) = (self.prepared, &self.block);
+        let t = steps.start;
+        let body = StepBackward::<F, N, KEPT> {
             feed: prepared.feed(block, t, distance),
-            before,
-            h: prepared.rows(Some(self.upstream.h), block, t),
+            kept,
+            h: self.states(t),
             d_h: prepared.rows(self.upstream.d_h, block, t),
             carry: carry.as_mut_ptr(),
             d_x: self.d_x.map(|d_x| self.target(d_x, t)),
@@ -203,7 +223,7 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
             streaming: self.streaming,
         };
         // SAFETY: lengths were checked by `backward` and `Problem::new`; buffers are padded; this block's part of each output
-        // belongs to this task alone, and `streaming` implies alignment.
+        // belongs to this task alone, and `streaming` implies alignment; with `KEPT` the room has these steps.
         unsafe { walk(self.level, steps.len(), block.channels.len(), body) };
         sums.flush(self.level);
     }

@@ -15,14 +15,16 @@ pub trait Formulas<const N: usize>: Copy + Send + Sync {
     const BIASED: bool = true;
     /// Whether the last input is one number per channel, so that its gradient is a sum over all steps.
     const SHARED: bool = false;
+    /// Whether a step's gate takes longer to compute than to keep: a chunk of time that is passed twice computes it the first time alone.
+    const KEPT: bool = true;
     /// What the inputs of one step say.
     type Gate<S: Simd>: Gate<S>;
 
     /// The gate of inputs `x`.
     fn gate<S: Simd>(self, simd: S, x: [S::f32s; N]) -> Self::Gate<S>;
 
-    /// The gradients of the inputs, and a G, where G = `g` is the whole gradient of the step's state and `before` is h_{t−1}.
-    fn gradients<S: Simd>(self, simd: S, x: [S::f32s; N], before: S::f32s, g: S::f32s) -> ([S::f32s; N], S::f32s);
+    /// The slopes ∂h_t/∂x of the inputs `x`, where `before` is h_{t−1}, and their gate, of which only what decays is asked.
+    fn slopes<S: Simd>(self, simd: S, x: [S::f32s; N], before: S::f32s) -> ([S::f32s; N], Self::Gate<S>);
 
     /// h in the form in which [`Formulas::advance`] carries it.
     #[inline(always)]

@@ -2,13 +2,15 @@
 
 use super::formulas::Formulas;
 use super::handover::{Claim, Handover};
-use super::passes::{Advance, Summarize};
+use super::kept::{Found, Kept, Room, gate_vectors};
+use super::passes::{Advance, States, Summarize};
 use super::plan::{Block, Plan};
 use super::problem::{Effect, Prepared, Problem, STREAM_BYTES, aligned, padded};
 use super::stretch::{Target, walk};
 use crate::grid::{self, SharedOut};
 use crate::shape::{Out, Shape, expect_len};
 use crate::simd::{Level, stream_fence};
+use core::ops::Range;
 
 /// Runs `problem`: every state to `h` `[B, T, E]` (0 at padding), each row's end to `h_last` `[B, E]`.
 pub fn forward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, h: Out, h_last: Out) {
@@ -26,14 +28,15 @@ pub fn forward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, h: Out, 
     let task = |claim: &Claim| Task { prepared: &prepared, level, block: plan.block(claim.index), out, streaming };
     Handover::new(&plan).run(
         &plan,
-        |claim| {
+        || Room::new(&plan, if F::KEPT { gate_vectors::<F, N>()[1] } else { 0 }),
+        |claim, room| {
             let task = task(claim);
-            (0 < task.block.chunk && task.block.chunk + 1 < plan.chunks()).then(|| task.summarize())
+            (0 < task.block.chunk && task.block.chunk + 1 < plan.chunks()).then(|| task.summarize(room))
         },
-        |claim, effect, next| {
+        |claim, found, next, room| {
             let task = task(claim);
             let next = next.map(|next| plan.block(next.index));
-            task.run(claim, effect, prepared.prefetch_distance(&task.block, next.as_ref(), 1));
+            task.run(claim, found, prepared.prefetch_distance(&task.block, next.as_ref(), 1), room);
             if streaming {
                 stream_fence();
             }
@@ -58,17 +61,18 @@ struct Task<'a, F, const N: usize> {
 }
 
 impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
-    /// Runs the block: the first of a sequence from h0, others from what comes before. `effect` is the block's own, if one follows.
-    fn run(&self, claim: &Claim, effect: Option<Effect>, distance: isize) {
+    /// Runs the block: the first of a sequence from h0, others from what comes before. What was `found` about the block is there if it has
+    /// one before and one after it.
+    fn run(&self, claim: &Claim, found: Option<Found>, distance: isize, room: &mut Room) {
         let mut state = padded(self.prepared.h0(&self.block));
         if self.block.chunk > 0 {
             let state = &mut state[..self.block.channels.len()];
             claim.wait(state);
-            if let Some(effect) = effect {
-                claim.publish(&effect.apply(state));
+            if let Some(found) = &found {
+                claim.publish(&found.effect.apply(state));
             }
         }
-        self.advance(&mut state, distance);
+        self.advance(&mut state, distance, found.map_or(0..0, |found| found.kept), room);
         if self.block.chunk == 0 {
             claim.publish(&state);
         }
@@ -76,7 +80,7 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
     }
 
     /// What the block does to the state that enters it. Only the steps since its last reset matter.
-    fn summarize(&self) -> Effect {
+    fn summarize(&self, room: &mut Room) -> Found {
         let (prepared, block) = (self.prepared, &self.block);
         let mut effect = Effect::identity(block.channels.len());
         let mut steps = prepared.real(block);
@@ -87,15 +91,22 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
         }
         if !steps.is_empty() {
             let feed = prepared.feed(block, steps.start, prepared.prefetch_distance(block, None, 1));
-            let body = Summarize::<F, N, false> { feed, d_h: prepared.rows(None, block, 0), summary: effect.summary() };
-            // SAFETY: `Problem::new` checked that every input has all rows; the buffers are padded.
+            let nothing = prepared.rows(None, block, 0);
+            let body = Summarize::<F, N, false> {
+                feed,
+                h: States { before: nothing.first, h: nothing },
+                d_h: nothing,
+                summary: effect.summary(),
+                kept: room.place(0, if F::KEPT { steps.len() } else { 0 }),
+            };
+            // SAFETY: `Problem::new` checked that every input has all rows; the buffers are padded, and so is the room of these steps.
             unsafe { walk(self.level, steps.len(), block.channels.len(), body) };
         }
-        effect
+        Found { effect, kept: if F::KEPT { steps } else { 0..0 } }
     }
 
-    /// Runs the block from `state` and leaves there the state at its end.
-    fn advance(&self, state: &mut [f32], distance: isize) {
+    /// Runs the block from `state` and leaves there the state at its end. The room has the gates of the steps that are `kept`.
+    fn advance(&self, state: &mut [f32], distance: isize, kept: Range<usize>, room: &mut Room) {
         let (prepared, block) = (self.prepared, &self.block);
         let steps = prepared.real(block);
         let mut t = steps.start;
@@ -104,17 +115,27 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
             if prepared.is_reset(block, t) {
                 state[..block.channels.len()].copy_from_slice(prepared.init(block));
             }
-            let body = Advance {
-                feed: prepared.feed(block, t, distance),
-                state: state.as_mut_ptr(),
-                h: self.target(t),
-                streaming: self.streaming,
-            };
-            // SAFETY: `Problem::new` checked that every input has all rows; the state is padded; this block's part of the output belongs to
-            // this task alone, and `streaming` implies alignment.
-            unsafe { body.run(self.level, stop - t) };
+            // What is kept begins at a reset or with the block, and so does every stretch.
+            match kept.contains(&t) {
+                true => self.stretch::<true>(t..stop, state, distance, room.place(t - kept.start, stop - t)),
+                false => self.stretch::<false>(t..stop, state, distance, Kept::NONE),
+            }
             t = stop;
         }
+    }
+
+    /// One dense stretch.
+    fn stretch<const KEPT: bool>(&self, steps: Range<usize>, state: &mut [f32], distance: isize, kept: Kept) {
+        let body = Advance::<F, N, KEPT> {
+            feed: self.prepared.feed(&self.block, steps.start, distance),
+            kept,
+            state: state.as_mut_ptr(),
+            h: self.target(steps.start),
+            streaming: self.streaming,
+        };
+        // SAFETY: `Problem::new` checked that every input has all rows; the state is padded; this block's part of the output belongs to
+        // this task alone, and `streaming` implies alignment; with `KEPT` the room has these steps.
+        unsafe { body.run(self.level, steps.len()) };
     }
 
     fn target(&self, t: usize) -> Target {

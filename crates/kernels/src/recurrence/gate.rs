@@ -5,6 +5,9 @@ use pulp::Simd;
 
 /// The map h ↦ a h + b of one step.
 pub trait Gate<S: Simd>: Copy {
+    /// How many vectors say what [`Gate::decay`] needs: the first of those of [`Gate::vectors`]. One more says all of the gate.
+    const DECAY: usize = 1;
+
     /// a h + b.
     fn step(self, simd: S, h: S::f32s) -> S::f32s;
 
@@ -13,7 +16,16 @@ pub trait Gate<S: Simd>: Copy {
 
     /// 1 − a.
     fn loss(self, simd: S) -> S::f32s;
+
+    /// The gate as vectors to keep; what is behind the last of them is 0.
+    fn vectors(self, simd: S) -> [S::f32s; MOST];
+
+    /// The gate of vectors that were kept. Where only those of the decay were, nothing but that may be asked.
+    fn of_vectors(simd: S, vectors: [S::f32s; MOST]) -> Self;
 }
+
+/// Most vectors that a gate is kept as.
+pub const MOST: usize = 3;
 
 /// a and b themselves.
 #[derive(Clone, Copy)]
@@ -36,6 +48,16 @@ impl<S: Simd> Gate<S> for Pair<S> {
     #[inline(always)]
     fn loss(self, simd: S) -> S::f32s {
         simd.sub_f32s(simd.splat_f32s(1.0), self.a)
+    }
+
+    #[inline(always)]
+    fn vectors(self, simd: S) -> [S::f32s; MOST] {
+        [self.a, self.b, simd.splat_f32s(0.0)]
+    }
+
+    #[inline(always)]
+    fn of_vectors(_simd: S, [a, b, _]: [S::f32s; MOST]) -> Self {
+        Self { a, b }
     }
 }
 
@@ -75,6 +97,17 @@ impl<S: Simd> Leak<S> {
     fn loss(self, simd: S) -> S::f32s {
         simd.select_f32s(self.keeps, self.signed, simd.add_f32s(simd.splat_f32s(1.0), self.signed))
     }
+
+    /// One vector, above 0 where a is the larger one: where nothing at all is lost, as little as there is.
+    #[inline(always)]
+    fn vector(self, simd: S) -> S::f32s {
+        simd.select_f32s(self.keeps, simd.max_f32s(self.signed, simd.splat_f32s(f32::MIN_POSITIVE)), self.signed)
+    }
+
+    #[inline(always)]
+    fn of_vector(simd: S, signed: S::f32s) -> Self {
+        Self { signed, keeps: simd.greater_than_f32s(signed, simd.splat_f32s(0.0)) }
+    }
 }
 
 /// a h + (1 − a) candidate: between the two, however it is rounded.
@@ -99,6 +132,16 @@ impl<S: Simd> Gate<S> for Mixture<S> {
     #[inline(always)]
     fn loss(self, simd: S) -> S::f32s {
         self.leak.loss(simd)
+    }
+
+    #[inline(always)]
+    fn vectors(self, simd: S) -> [S::f32s; MOST] {
+        [self.leak.vector(simd), self.candidate, simd.splat_f32s(0.0)]
+    }
+
+    #[inline(always)]
+    fn of_vectors(simd: S, [leak, candidate, _]: [S::f32s; MOST]) -> Self {
+        Self { leak: Leak::of_vector(simd, leak), candidate }
     }
 }
 
@@ -126,6 +169,16 @@ impl<S: Simd> Gate<S> for Sum<S> {
     fn loss(self, simd: S) -> S::f32s {
         self.leak.loss(simd)
     }
+
+    #[inline(always)]
+    fn vectors(self, simd: S) -> [S::f32s; MOST] {
+        [self.leak.vector(simd), self.value, simd.splat_f32s(0.0)]
+    }
+
+    #[inline(always)]
+    fn of_vectors(simd: S, [leak, value, _]: [S::f32s; MOST]) -> Self {
+        Self { leak: Leak::of_vector(simd, leak), value }
+    }
 }
 
 /// [`Sum`] with a coefficient that may be negative: `sum` has its size, `sign` is 1 or −1.
@@ -136,6 +189,8 @@ pub struct SignedSum<S: Simd> {
 }
 
 impl<S: Simd> Gate<S> for SignedSum<S> {
+    const DECAY: usize = 2;
+
     #[inline(always)]
     fn step(self, simd: S, h: S::f32s) -> S::f32s {
         self.sum.step(simd, simd.mul_f32s(self.sign, h))
@@ -152,5 +207,15 @@ impl<S: Simd> Gate<S> for SignedSum<S> {
         let loss = self.sum.loss(simd);
         let negative = simd.less_than_f32s(self.sign, simd.splat_f32s(0.0));
         simd.select_f32s(negative, simd.sub_f32s(simd.splat_f32s(2.0), loss), loss)
+    }
+
+    #[inline(always)]
+    fn vectors(self, simd: S) -> [S::f32s; MOST] {
+        [self.sum.leak.vector(simd), self.sign, self.sum.value]
+    }
+
+    #[inline(always)]
+    fn of_vectors(simd: S, [leak, sign, value]: [S::f32s; MOST]) -> Self {
+        Self { sum: Sum { leak: Leak::of_vector(simd, leak), value }, sign }
     }
 }

@@ -27,6 +27,7 @@ mod formulas;
 mod forward;
 mod gate;
 mod handover;
+mod kept;
 mod passes;
 mod plan;
 mod problem;

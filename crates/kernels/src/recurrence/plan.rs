@@ -3,9 +3,9 @@
 use crate::shape::Shape;
 use core::ops::Range;
 
-/// Inputs of one chunk of time, in bytes: they are read twice, and the second time should find them in the second-level cache, beside
-/// those of the next chunk, which are prefetched meanwhile.
-const CHUNK_BYTES: usize = 384 * 1024;
+/// Inputs of one chunk of time, in bytes: they, or what is kept of them, are read twice, and the second time should find them in the
+/// second-level cache.
+const CHUNK_BYTES: usize = 768 * 1024;
 /// Fewest channels worth a task: rows of less than 256 bytes halve the memory's speed.
 const NARROWEST: usize = 64;
 /// Chunks of time are not shorter than this.
@@ -63,6 +63,11 @@ impl Plan {
     /// The same with chunks of `chunk` steps.
     pub fn with_chunk(self, chunk: usize) -> Self {
         Self { chunk, ..self }
+    }
+
+    /// Steps of a chunk.
+    pub fn chunk(&self) -> usize {
+        self.chunk
     }
 
     /// Number of chunks of every sequence.

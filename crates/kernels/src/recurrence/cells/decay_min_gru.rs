@@ -30,9 +30,4 @@ impl Factor for Decay {
     fn gate<S: Simd>(self, sum: Sum<S>, _value: Value<S>) -> Sum<S> {
         sum
     }
-
-    #[inline(always)]
-    fn signed<S: Simd>(self, _simd: S, _value: Value<S>, h: S::f32s) -> S::f32s {
-        h
-    }
 }

@@ -38,12 +38,12 @@ impl<A: Activation> Formulas<3> for FlooredMinGru<A> {
     }
 
     #[inline(always)]
-    fn gradients<S: Simd>(self, simd: S, x: [S::f32s; 3], before: S::f32s, g: S::f32s) -> ([S::f32s; 3], S::f32s) {
+    fn slopes<S: Simd>(self, simd: S, x: [S::f32s; 3], before: S::f32s) -> ([S::f32s; 3], Mixture<S>) {
         let mul = |x, y| simd.mul_f32s(x, y);
         let (update, leak) = self.parts(simd, x);
-        let d_taken = mul(g, simd.sub_f32s(update.candidate, before));
-        let d_v = mul(mul(g, mul(x[2], update.take)), update.slope);
-        let d_k = mul(mul(d_taken, x[2]), update.take_slope(simd));
-        ([d_v, d_k, mul(d_taken, update.take)], leak.decay(simd, g))
+        let of_taken = simd.sub_f32s(update.candidate, before);
+        let of_v = mul(mul(x[2], update.take), update.slope);
+        let of_k = mul(mul(of_taken, x[2]), update.take_slope(simd));
+        ([of_v, of_k, mul(of_taken, update.take)], Mixture { leak, candidate: update.candidate })
     }
 }

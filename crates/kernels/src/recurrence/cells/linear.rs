@@ -3,7 +3,7 @@
 //! Backward, with G_t = ∂L/∂h_t + a_{t+1} G_{t+1}: ∂a_t = G_t h_{t−1}, ∂b_t = G_t.
 
 use super::super::formulas::Formulas;
-use super::super::gate::{Gate, Pair};
+use super::super::gate::Pair;
 use pulp::Simd;
 
 #[derive(Clone, Copy)]
@@ -12,6 +12,7 @@ pub struct Linear;
 impl Formulas<2> for Linear {
     const PARTS: usize = 1;
     const BIASED: bool = false;
+    const KEPT: bool = false;
     type Gate<S: Simd> = Pair<S>;
 
     #[inline(always)]
@@ -20,7 +21,7 @@ impl Formulas<2> for Linear {
     }
 
     #[inline(always)]
-    fn gradients<S: Simd>(self, simd: S, [a, b]: [S::f32s; 2], before: S::f32s, g: S::f32s) -> ([S::f32s; 2], S::f32s) {
-        ([simd.mul_f32s(g, before), g], Pair { a, b }.decay(simd, g))
+    fn slopes<S: Simd>(self, simd: S, [a, b]: [S::f32s; 2], before: S::f32s) -> ([S::f32s; 2], Pair<S>) {
+        ([before, simd.splat_f32s(1.0)], Pair { a, b })
     }
 }

@@ -18,6 +18,7 @@ pub struct LogSpace;
 impl Formulas<2> for LogSpace {
     const PARTS: usize = 1;
     const BIASED: bool = false;
+    const KEPT: bool = false;
     type Gate<S: Simd> = Pair<S>;
 
     #[inline(always)]
@@ -26,10 +27,9 @@ impl Formulas<2> for LogSpace {
     }
 
     #[inline(always)]
-    fn gradients<S: Simd>(self, simd: S, x: [S::f32s; 2], before: S::f32s, g: S::f32s) -> ([S::f32s; 2], S::f32s) {
+    fn slopes<S: Simd>(self, simd: S, x: [S::f32s; 2], before: S::f32s) -> ([S::f32s; 2], Pair<S>) {
         let gate = self.gate(simd, x);
-        let carry = gate.decay(simd, g);
-        ([simd.mul_f32s(carry, before), simd.mul_f32s(g, gate.b)], carry)
+        ([gate.decay(simd, before), gate.b], gate)
     }
 
     #[inline(always)]

@@ -33,11 +33,11 @@ impl<A: Activation> Formulas<2> for MinGru<A> {
     }
 
     #[inline(always)]
-    fn gradients<S: Simd>(self, simd: S, x: [S::f32s; 2], before: S::f32s, g: S::f32s) -> ([S::f32s; 2], S::f32s) {
+    fn slopes<S: Simd>(self, simd: S, x: [S::f32s; 2], before: S::f32s) -> ([S::f32s; 2], Mixture<S>) {
         let mul = |x, y| simd.mul_f32s(x, y);
         let (update, leak) = self.parts(simd, x);
-        let d_take = mul(g, simd.sub_f32s(update.candidate, before));
-        let d_v = mul(mul(g, update.take), update.slope);
-        ([d_v, mul(d_take, update.take_slope(simd))], leak.decay(simd, g))
+        let of_take = simd.sub_f32s(update.candidate, before);
+        let slopes = [mul(update.take, update.slope), mul(of_take, update.take_slope(simd))];
+        (slopes, Mixture { leak, candidate: update.candidate })
     }
 }

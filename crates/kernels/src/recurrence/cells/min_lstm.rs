@@ -79,7 +79,7 @@ impl<A: Activation> Formulas<3> for Normalized<A> {
     }
 
     #[inline(always)]
-    fn gradients<S: Simd>(self, simd: S, [v, p, q]: [S::f32s; 3], before: S::f32s, g: S::f32s) -> ([S::f32s; 3], S::f32s) {
+    fn slopes<S: Simd>(self, simd: S, [v, p, q]: [S::f32s; 3], before: S::f32s) -> ([S::f32s; 3], Mixture<S>) {
         let mul = |x, y| simd.mul_f32s(x, y);
         let shares = Shares::new(simd, p, q);
         let (e, candidate_divisor) = self.0.divisor(simd, v);
@@ -94,10 +94,10 @@ impl<A: Activation> Formulas<3> for Normalized<A> {
         let candidate = self.0.value(simd, v, e, candidate_inverse);
         let slope = self.0.slope(simd, v, candidate, e, candidate_inverse);
         let (keep, take) = (mul(shares.keep, per_total), mul(shares.take, per_total));
-        let s = mul(mul(g, simd.sub_f32s(before, candidate)), mul(keep, take));
-        let d_p = mul(s, mul(shares.forget.rest, mul(per_divisors, shares.input.divisor)));
-        let d_q = simd.neg_f32s(mul(s, mul(shares.input.rest, mul(per_divisors, shares.forget.divisor))));
-        ([mul(mul(g, take), slope), d_p, d_q], shares.leak(simd, per_total).decay(simd, g))
+        let s = mul(simd.sub_f32s(before, candidate), mul(keep, take));
+        let of_p = mul(s, mul(shares.forget.rest, mul(per_divisors, shares.input.divisor)));
+        let of_q = simd.neg_f32s(mul(s, mul(shares.input.rest, mul(per_divisors, shares.forget.divisor))));
+        ([mul(take, slope), of_p, of_q], Mixture { leak: shares.leak(simd, per_total), candidate })
     }
 }
 
@@ -151,12 +151,10 @@ impl<A: Activation> Formulas<3> for Unnormalized<A> {
     }
 
     #[inline(always)]
-    fn gradients<S: Simd>(self, simd: S, x: [S::f32s; 3], before: S::f32s, g: S::f32s) -> ([S::f32s; 3], S::f32s) {
+    fn slopes<S: Simd>(self, simd: S, x: [S::f32s; 3], before: S::f32s) -> ([S::f32s; 3], Sum<S>) {
         let mul = |x, y| simd.mul_f32s(x, y);
         let parts = self.parts(simd, x);
-        let d_v = mul(mul(g, parts.input), parts.slope);
-        let d_p = mul(mul(g, before), parts.gate_slopes[0]);
-        let d_q = mul(mul(g, parts.candidate), parts.gate_slopes[1]);
-        ([d_v, d_p, d_q], parts.leak.decay(simd, g))
+        let slopes = [mul(parts.input, parts.slope), mul(before, parts.gate_slopes[0]), mul(parts.candidate, parts.gate_slopes[1])];
+        (slopes, Sum { leak: parts.leak, value: mul(parts.input, parts.candidate) })
     }
 }

@@ -56,15 +56,15 @@ impl Formulas<4> for RgLru {
     }
 
     #[inline(always)]
-    fn gradients<S: Simd>(self, simd: S, x: [S::f32s; 4], before: S::f32s, g: S::f32s) -> ([S::f32s; 4], S::f32s) {
+    fn slopes<S: Simd>(self, simd: S, x: [S::f32s; 4], before: S::f32s) -> ([S::f32s; 4], Sum<S>) {
         let mul = |x, y| simd.mul_f32s(x, y);
         let step = Step::new(simd, x);
         let [gate, closed] = step.input;
-        let d_x = mul(mul(g, step.root), gate);
+        let of_x = mul(step.root, gate);
         let per_root = simd.div_f32s(step.a, simd.max_f32s(step.root, simd.splat_f32s(LEAST_ROOT)));
-        let slope = simd.sub_f32s(mul(per_root, mul(gate, x[0])), before);
-        let d_u = mul(g, mul(step.a, slope));
-        let d_c = mul(d_u, step.rho[0]);
-        ([d_x, mul(mul(d_c, x[3]), step.rho[1]), mul(mul(d_x, x[0]), closed), d_c], step.leak.decay(simd, g))
+        let of_u = mul(step.a, simd.sub_f32s(mul(per_root, mul(gate, x[0])), before));
+        let of_c = mul(of_u, step.rho[0]);
+        let value = mul(of_x, x[0]);
+        ([of_x, mul(mul(of_c, x[3]), step.rho[1]), mul(value, closed), of_c], Sum { leak: step.leak, value })
     }
 }

@@ -32,9 +32,6 @@ pub trait Factor: Copy + Send + Sync {
 
     /// `sum`, which has the size of the factor, with its sign.
     fn gate<S: Simd>(self, sum: Sum<S>, value: Value<S>) -> Self::Gate<S>;
-
-    /// h with the sign of φ.
-    fn signed<S: Simd>(self, simd: S, value: Value<S>, h: S::f32s) -> S::f32s;
 }
 
 /// A factor at one input.
@@ -77,13 +74,14 @@ impl<A: Activation, F: Factor> Formulas<3> for ScaledMinGru<A, F> {
     }
 
     #[inline(always)]
-    fn gradients<S: Simd>(self, simd: S, x: [S::f32s; 3], before: S::f32s, g: S::f32s) -> ([S::f32s; 3], S::f32s) {
+    fn slopes<S: Simd>(self, simd: S, x: [S::f32s; 3], before: S::f32s) -> ([S::f32s; 3], F::Gate<S>) {
         let mul = |x, y| simd.mul_f32s(x, y);
         let (update, factor, leak) = self.parts(simd, x);
-        let kept = mul(factor.size, self.1.signed(simd, factor, before));
-        let d_take = mul(g, simd.sub_f32s(update.candidate, kept));
-        let d_v = mul(mul(g, update.take), update.slope);
-        let d_s = mul(mul(g, before), mul(update.keep, factor.slope));
-        ([d_v, mul(d_take, update.take_slope(simd)), d_s], leak.decay(simd, self.1.signed(simd, factor, g)))
+        let value = mul(update.take, update.candidate);
+        let kept = mul(factor.size, mul(factor.sign, before));
+        let of_take = simd.sub_f32s(update.candidate, kept);
+        let of_v = mul(update.take, update.slope);
+        let of_s = mul(before, mul(update.keep, factor.slope));
+        ([of_v, mul(of_take, update.take_slope(simd)), of_s], self.1.gate(Sum { leak, value }, factor))
     }
 }

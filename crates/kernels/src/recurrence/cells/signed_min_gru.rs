@@ -36,9 +36,4 @@ impl Factor for Tanh {
     fn gate<S: Simd>(self, sum: Sum<S>, value: Value<S>) -> SignedSum<S> {
         SignedSum { sum, sign: value.sign }
     }
-
-    #[inline(always)]
-    fn signed<S: Simd>(self, simd: S, value: Value<S>, h: S::f32s) -> S::f32s {
-        simd.mul_f32s(value.sign, h)
-    }
 }
