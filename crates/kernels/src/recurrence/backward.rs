@@ -2,10 +2,10 @@
 
 use super::formulas::Formulas;
 use super::handover::{Claim, Handover};
-use super::kept::{Found, Kept, Room, gate_vectors};
+use super::kept::{Kept, Room, gate_vectors};
 use super::passes::{States, StepBackward, Summarize};
 use super::plan::{Block, Plan};
-use super::problem::{Effect, Prepared, Problem, STREAM_BYTES, aligned, expect_bias, padded};
+use super::problem::{Effect, Found, Prepared, Problem, STREAM_BYTES, aligned, expect_bias, padded};
 use super::stretch::{Target, walk};
 use super::sums::{Part, Sums};
 use super::{Gradients, Upstream};

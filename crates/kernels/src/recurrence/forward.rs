@@ -2,10 +2,10 @@
 
 use super::formulas::Formulas;
 use super::handover::{Claim, Handover};
-use super::kept::{Found, Kept, Room, gate_vectors};
+use super::kept::{Kept, Room, gate_vectors};
 use super::passes::{Advance, States, Summarize};
 use super::plan::{Block, Plan};
-use super::problem::{Effect, Prepared, Problem, STREAM_BYTES, aligned, padded};
+use super::problem::{Effect, Found, Prepared, Problem, STREAM_BYTES, aligned, padded};
 use super::stretch::{Target, walk};
 use crate::grid::{self, SharedOut};
 use crate::shape::{Out, Shape, expect_len};

@@ -3,24 +3,14 @@
 use super::formulas::Formulas;
 use super::gate::{Gate, MOST};
 use super::plan::Plan;
-use super::problem::Effect;
 use super::stretch::{LANES, get, put};
 use alloc::{vec, vec::Vec};
-use core::ops::Range;
 use pulp::{Scalar, Simd};
 
 /// How many vectors a gate has that decays, and all of it.
 pub const fn gate_vectors<F: Formulas<N>, const N: usize>() -> [usize; 2] {
     let decay = <F::Gate<Scalar> as Gate<Scalar>>::DECAY;
     [decay, decay + 1]
-}
-
-/// What was found out about a chunk.
-pub struct Found {
-    /// What it does to a state, or to a gradient.
-    pub effect: Effect,
-    /// The steps of which the room has something.
-    pub kept: Range<usize>,
 }
 
 /// A thread's memory for what is kept of the steps of a chunk.

@@ -180,6 +180,14 @@ impl Effect {
     }
 }
 
+/// What was found out about a chunk.
+pub struct Found {
+    /// What it does to a state, or to a gradient.
+    pub effect: Effect,
+    /// The steps of which a thread has kept something.
+    pub kept: Range<usize>,
+}
+
 /// A buffer that begins with `state` and has room for whole vectors.
 pub fn padded(state: &[f32]) -> Vec<f32> {
     let mut buffer = vec![0.0; state.len().next_multiple_of(LANES)];
