@@ -3,6 +3,7 @@
 //! | bench | one iteration |
 //! |---|---|
 //! | [`measure_scan`] | the bare recurrence h = a h + b, forward, and forward and backward; the machine's copy bandwidth beside it |
+//! | [`measure_tasks`] | not a time but what the tasks of a training step take, for a schedule on other numbers of threads |
 //! | [`Bench::Layer`] | in-projection, recurrence, loss = Σ w ⊙ h, backward to x, h0 and all weights; Mamba up to its output projection |
 //! | [`Bench::Lm`] | one training step of the Shakespeare model |
 //! | [`Bench::Decode`] | tokens one by one from a carried state, each the most likely one |
@@ -25,6 +26,7 @@ mod place;
 mod prefill;
 mod random;
 mod scan;
+mod tasks;
 mod timing;
 
 pub use bench::Bench;
@@ -33,6 +35,7 @@ pub use error::{Error, Result};
 pub use line::{Bandwidth, Line, SCAN};
 pub use place::{Build, Place};
 pub use scan::{default_scans, measure_scan};
+pub use tasks::{Tasks, measure_tasks};
 pub use timing::Plan;
 
 /// Measures `case` on `place`.

@@ -1,6 +1,6 @@
 //! Prints the speed of matrix products beside the most that this machine's multipliers do, best of many alternating repetitions.
 //!
-//! `cargo run --release -p minrnn-kernels --example product_speed -- [threads] [repetitions] [tokens]`. Shapes are those of a language
+//! `cargo run --release -p minrnn-kernels --example matmul_speed -- [threads] [repetitions] [tokens]`. Shapes are those of a language
 //! model's layers: `tokens` rows through a weight [K, N] forward (y = x W), and both gradients (d_x = d_y Wᵀ, d_W = xᵀ d_y).
 
 use minrnn_kernels::matmul::{Matrix, Precision, bf16::has_bf16, matmul};

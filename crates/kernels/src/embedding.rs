@@ -1,12 +1,14 @@
 //! Rows of a table looked up by token, and the table's gradient.
 //!
-//! y_n = table_(token_n), and backward d_table_v = Σ over the n with token_n = v of d_y_n. The gradient is cut by columns, so that every
-//! sum is taken in the order of n on one thread: the same bits for every number of threads, and no table of partial sums.
+//! y_n = table_(token_n), and backward d_table_v = Σ over the n with token_n = v of d_y_n. The gradient is cut by columns, and where there
+//! are more threads, by rows of the table that are looked up equally often: every sum is taken in the order of n on one thread, so that the
+//! number of threads does not change it, and there is no table of partial sums.
 
 use crate::grid::{self, SharedOut};
 use crate::rows;
 use crate::shape::{Out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
+use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
@@ -43,18 +45,45 @@ pub fn forward(width: usize, tokens: &[u32], table: &[f32], y: Out) {
 pub fn backward(width: usize, tokens: &[u32], d_y: &[f32], d_table: Out) {
     check(width, tokens, d_table.len());
     expect_len("d_y", d_y, elements([tokens.len(), width]));
+    if width == 0 {
+        return;
+    }
     let level = Level::current();
-    let pieces = grid::threads().min(width / NARROWEST).max(1);
-    let rows = d_table.len() / width.max(1);
+    let threads = grid::threads();
+    let across = threads.min(width / NARROWEST).max(1);
+    let ranges = equal_shares(tokens, d_table.len() / width, threads.div_ceil(across));
     let shared = SharedOut::new(d_table);
-    grid::for_each(pieces, |i| {
-        let columns = grid::piece(width, pieces, i);
-        for row in 0..rows {
-            // SAFETY: pieces have columns of their own.
+    grid::for_each(across * ranges.len(), |i| {
+        let columns = grid::piece(width, across, i % across);
+        let rows = ranges[i / across].clone();
+        for row in rows.clone() {
+            // SAFETY: tasks have rows or columns of their own.
             unsafe { shared.slice(row * width + columns.start, columns.len()) }.fill(MaybeUninit::new(0.0));
         }
-        level.run(Backward { width, tokens, d_y, columns, d_table: shared });
+        level.run(Backward { width, tokens, d_y, rows, columns, d_table: shared });
     });
+}
+
+/// The rows of a table cut into at most `parts` ranges that nearly equally many tokens name, as far as whole rows allow.
+fn equal_shares(tokens: &[u32], rows: usize, parts: usize) -> Vec<Range<usize>> {
+    if parts == 1 {
+        return core::iter::once(0..rows).collect();
+    }
+    let mut counts = vec![0usize; rows];
+    for &token in tokens {
+        counts[token as usize] += 1;
+    }
+    let mut ranges = Vec::with_capacity(parts);
+    let (mut start, mut found) = (0, 0);
+    for (row, count) in counts.into_iter().enumerate() {
+        found += count;
+        if found * parts >= tokens.len() * (ranges.len() + 1) && ranges.len() + 1 < parts {
+            ranges.push(start..row + 1);
+            start = row + 1;
+        }
+    }
+    ranges.push(start..rows);
+    ranges
 }
 
 fn check(width: usize, tokens: &[u32], table_len: usize) {
@@ -69,8 +98,10 @@ struct Backward<'a> {
     width: usize,
     tokens: &'a [u32],
     d_y: &'a [f32],
+    /// Rows and columns of the table.
+    rows: Range<usize>,
     columns: Range<usize>,
-    /// Initialised in `columns`.
+    /// Initialised there.
     d_table: SharedOut,
 }
 
@@ -79,10 +110,10 @@ impl WithSimd for Backward<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { width, tokens, d_y, columns, d_table } = self;
-        for (&token, d_y) in tokens.iter().zip(d_y.chunks_exact(width.max(1))) {
+        let Self { width, tokens, d_y, rows, columns, d_table } = self;
+        for (&token, d_y) in tokens.iter().zip(d_y.chunks_exact(width)).filter(|(token, _)| rows.contains(&(**token as usize))) {
             let d_y = &d_y[columns.clone()];
-            // SAFETY: no other task has these columns, and they are initialised.
+            // SAFETY: no other task has these rows and columns, and they are initialised.
             let row = unsafe { d_table.slice(token as usize * width + columns.start, columns.len()).assume_init_mut() };
             for at in (0..row.len()).step_by(S::F32_LANES) {
                 simd::add_to(simd, row, at, simd::load(simd, d_y, at));

@@ -16,6 +16,10 @@ pub fn threads() -> usize {
 /// Runs `task(0)`, …, `task(n − 1)`, each once, on the ambient pool (in order without `std` or with one thread).
 pub fn for_each(n: usize, task: impl Fn(usize) + Sync + Send) {
     #[cfg(feature = "std")]
+    if n > 1 && crate::schedule::is_recording() {
+        return crate::schedule::run(n, task);
+    }
+    #[cfg(feature = "std")]
     if n > 1 && threads() > 1 {
         use rayon::prelude::*;
         (0..n).into_par_iter().with_max_len(1).for_each(task);

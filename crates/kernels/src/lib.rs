@@ -45,6 +45,8 @@ pub mod rotary;
 mod rows;
 pub mod rwkv4;
 pub mod s_lstm;
+#[cfg(feature = "std")]
+pub mod schedule;
 pub mod segments;
 pub mod selective_scan;
 pub mod shape;

@@ -17,6 +17,8 @@ use core::ops::Range;
 const BLOCK: usize = 128;
 /// Fewest elements worth a task of their own.
 const TASK: usize = 1 << 15;
+/// Columns whose sums are taken by one task at least: those of a cache line.
+const COLUMNS: usize = 16;
 
 /// Runs `work(rows of the block, its sums)` for every block of `rows` rows of `width` elements; each block adds into `sums` numbers of
 /// its own that start at 0 (for none when `width` is 0). Returns the sums of all blocks, `[blocks, sums]`.
@@ -37,15 +39,25 @@ pub(crate) fn for_each_block(rows: usize, width: usize, sums: usize, work: impl 
 
 /// Writes the sum over blocks of the columns `from..from + out.len()` of `partial` `[blocks, sums]`.
 pub(crate) fn combine(partial: &[f32], sums: usize, from: usize, out: Out) {
-    let mut total = vec![0.0f64; out.len()];
-    for block in partial.chunks_exact(sums.max(1)) {
-        for (total, &x) in total.iter_mut().zip(&block[from..]) {
-            *total += f64::from(x);
+    let len = out.len();
+    let blocks = partial.len().checked_div(sums).unwrap_or(0);
+    let tasks = if elements([blocks, len]) < TASK { 1 } else { grid::threads().min(len.div_ceil(COLUMNS)).max(1) };
+    let shared = SharedOut::new(out);
+    grid::for_each(tasks, |i| {
+        let columns = grid::piece(len.div_ceil(COLUMNS), tasks, i);
+        let columns = columns.start * COLUMNS..len.min(columns.end * COLUMNS);
+        let mut total = vec![0.0f64; columns.len()];
+        for block in partial.chunks_exact(sums.max(1)) {
+            for (total, &x) in total.iter_mut().zip(&block[from + columns.start..]) {
+                *total += f64::from(x);
+            }
         }
-    }
-    for (out, total) in out.iter_mut().zip(total) {
-        out.write(total as f32);
-    }
+        // SAFETY: every task has columns of its own.
+        let out = unsafe { shared.slice(columns.start, columns.len()) };
+        for (out, total) in out.iter_mut().zip(total) {
+            out.write(total as f32);
+        }
+    });
 }
 
 /// What is done to every element: from a number of each of `I` inputs, one for each of `O` outputs and a term of each of `N` column sums.

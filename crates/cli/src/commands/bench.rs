@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow};
 use burn::tensor::Device;
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
-use minrnn_bench::{Bench, Build, Case, Line, Place, Plan, SCAN, default_scans, machine, measure, measure_scan};
+use minrnn_bench::{Bench, Build, Case, Line, Place, Plan, SCAN, default_scans, machine, measure, measure_scan, measure_tasks};
 use minrnn_model::{MixerKind, WeightFormat};
 
 use crate::device::DeviceArg;
@@ -46,6 +46,8 @@ enum BenchArgs {
     Decode(CaseArgs),
     /// The language model on a whole prompt
     Prefill(CaseArgs),
+    /// What the tasks take that a training step is cut into for N threads, one after the other, as JSON
+    Tasks(CaseArgs),
 }
 
 /// Repetition, threads and output.
@@ -129,6 +131,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         BenchArgs::Lm(args) => cases(Bench::Lm, &args, None)?,
         BenchArgs::Decode(args) => cases(Bench::Decode, &args, None)?,
         BenchArgs::Prefill(args) => cases(Bench::Prefill, &args, None)?,
+        BenchArgs::Tasks(args) => tasks(&args)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -168,6 +171,18 @@ fn cases(bench: Bench, args: &CaseArgs, tokens: Option<usize>) -> anyhow::Result
         [case] => report.line(&measure(bench, case, args.run.plan(bench.iterations()), &args.run.place()?)?),
         cases => cases.iter().try_for_each(|case| in_own_process(bench.name(), &flags(case), &args.run, &mut report)),
     }
+}
+
+/// Records the tasks of each case and prints them.
+fn tasks(args: &CaseArgs) -> anyhow::Result<()> {
+    let place = args.run.place()?;
+    if place.device != Device::flex() {
+        return Err(WrongInput("bench tasks: a step is cut into tasks on the processor; leave --device out".into()).into());
+    }
+    for case in args.cases(Bench::Lm) {
+        println!("{}", serde_json::to_string(&measure_tasks(&case, args.run.plan(Bench::Lm.iterations()), &place)?)?);
+    }
+    Ok(())
 }
 
 /// Measures one case in a process of its own and prints the lines it found.

@@ -175,6 +175,23 @@ pub fn matmul(
     });
 }
 
+/// Fewest threads that do two products side by side.
+#[cfg(feature = "std")]
+const SIDE_BY_SIDE: usize = 4;
+
+/// Does two pieces of work of which neither needs the other, as the two products of a layer's backward pass. Of many threads, those that find
+/// no task in the first any more begin with the second.
+pub fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
+    #[cfg(feature = "std")]
+    if grid::threads() >= SIDE_BY_SIDE && !crate::schedule::is_recording() {
+        let level = Level::current();
+        rayon::join(|| level.scope(first), || level.scope(second));
+        return;
+    }
+    first();
+    second();
+}
+
 /// Every row of `out` becomes `row`.
 fn fill_rows(row: &[f32], out: Out) {
     for out in out.chunks_exact_mut(row.len()) {

@@ -91,15 +91,17 @@ impl FusedOp for Product {
         let d_y = d_outputs[0].as_ref().expect("the only output");
         let [rows, depth] = dims(x);
         let [_, columns] = dims(d_y);
-        outputs([x, weight].map(shape), |[d_x, d_weight]| match self.weight {
-            Side::Straight => {
-                kernel::matmul(self.precision, [rows, columns, depth], matrix(d_y), matrix(weight).transpose(), None, d_x);
-                kernel::matmul(self.precision, [depth, rows, columns], matrix(x).transpose(), matrix(d_y), None, d_weight);
-            }
-            Side::Transposed => {
-                kernel::matmul(self.precision, [rows, columns, depth], matrix(d_y), matrix(weight), None, d_x);
-                kernel::matmul(self.precision, [columns, rows, depth], matrix(d_y).transpose(), matrix(x), None, d_weight);
-            }
+        let shapes = [x, weight].map(shape);
+        let (x, weight, d_y, precision) = (matrix(x), matrix(weight), matrix(d_y), self.precision);
+        outputs(shapes, |[d_x, d_weight]| match self.weight {
+            Side::Straight => kernel::both(
+                || kernel::matmul(precision, [rows, columns, depth], d_y, weight.transpose(), None, d_x),
+                || kernel::matmul(precision, [depth, rows, columns], x.transpose(), d_y, None, d_weight),
+            ),
+            Side::Transposed => kernel::both(
+                || kernel::matmul(precision, [rows, columns, depth], d_y, weight, None, d_x),
+                || kernel::matmul(precision, [columns, rows, depth], d_y.transpose(), x, None, d_weight),
+            ),
         })
     }
 }

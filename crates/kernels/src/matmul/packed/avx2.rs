@@ -53,7 +53,7 @@ impl Unit for F32 {
     unsafe fn right_across(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
         // A few steps of all panels at a time: rows are read in the order they lie in memory, and panels are written in few places.
         for first in (0..depth).step_by(DISTANCE) {
-            for p in 0..panels.count() {
+            for p in panels.each() {
                 let panel = panels.range(p);
                 for k in first..depth.min(first + DISTANCE) {
                     for v in panel.clone() {
@@ -72,7 +72,7 @@ impl Unit for F32 {
 
     #[inline(always)]
     unsafe fn right_along(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
-        for p in 0..panels.count() {
+        for p in panels.each() {
             let panel = panels.range(p);
             for v in panel.clone() {
                 for k in (0..depth).step_by(LANES) {

@@ -18,6 +18,7 @@ struct Line(#[allow(dead_code, reason = "read through pointers")] [i32; LINE]);
 std::thread_local! {
     static LEFT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
     static RIGHT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+    static PARTIAL: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
 }
 
 /// Runs `work` with this thread's memory for `len` units of a left side. A product inside `work` gets memory of its own.
@@ -28,6 +29,11 @@ pub(super) fn with_left<R>(len: usize, work: impl FnOnce(*mut i32) -> R) -> R {
 /// [`with_left`] for a right side.
 pub(super) fn with_right<R>(len: usize, work: impl FnOnce(*mut i32) -> R) -> R {
     with_kept(&RIGHT, len, work)
+}
+
+/// [`with_left`] for `len` numbers of partial results.
+pub(super) fn with_partial<R>(len: usize, work: impl FnOnce(*mut f32) -> R) -> R {
+    with_kept(&PARTIAL, len, |lines| work(lines.cast()))
 }
 
 fn with_kept<R>(kept: &'static std::thread::LocalKey<Cell<Vec<Line>>>, len: usize, work: impl FnOnce(*mut i32) -> R) -> R {

@@ -11,15 +11,15 @@
 //! 1. A right side that fits [`KEPT_RIGHT`] (the weight of a layer) is packed once, by all threads, and shared. Rows are spread over the
 //!    threads, and each block of rows passes all depth before the next one, so that its results stay in the cache until they are done
 //!    and its inputs are read in the order they lie in memory. A deeper right side (in the gradient of a weight) is never packed whole:
-//!    the result is cut into regions, each a product of its own on one thread.
+//!    the result is cut into regions, each a product of its own on one thread, and its depth into parts, which many threads compute apart.
 //! 2. A block of depth is 192 units of four bytes, each one f32 or two bf16: a panel of the right side (36 KiB on AVX-512, 12 KiB on AVX2)
 //!    stays in the first-level cache while rows pass by, the left block (78 KiB) in the second.
 //! 3. Left sides whose depth is contiguous are only converted, not transposed: a tile reads its rows where they are.
 //! 4. While tiles are computed, the cache lines of the next block to be packed are prefetched, one every few units. Without this the memory
 //!    rests while tiles are computed and the arithmetic while blocks are packed.
 //!
-//! An element's sum is taken block by block in the order of depth, whatever the threads and regions, so the number of threads never
-//! changes the result.
+//! An element's sum is taken block by block in the order of depth, in a right side that is not packed whole part by part, and the parts,
+//! whose number follows from the depth, are added in their order: the number of threads never changes the result.
 //!
 //! How operands are packed and tiles computed is each instruction set's own: [`Unit`].
 
@@ -32,7 +32,7 @@ use super::Matrix;
 use crate::grid::{self, SharedOut};
 use crate::simd::prefetch;
 use core::ops::Range;
-use memory::{Address, Prefetcher, with_left, with_right};
+use memory::{Address, Prefetcher, with_left, with_partial, with_right};
 use unit::{Begin, Panels, Sides, Target, Unit};
 
 /// Units of depth in a block.
@@ -49,6 +49,10 @@ const SLAB: usize = 6;
 const KEPT_RIGHT: usize = 4 << 20;
 /// Widest region that a thread packs for itself.
 const REGION: usize = 384;
+/// Fewest blocks of depth in a part, and most parts.
+const PART: usize = 8;
+/// Most elements of a result whose parts are computed apart.
+const APART: usize = 1 << 20;
 
 /// `out = left · right + bias`, every element of which lies in its slice.
 pub(super) struct Product<'a> {
@@ -96,32 +100,102 @@ unsafe fn run_as<U: Unit>(product: &Product<'_>, threads: usize) {
     if right_len <= KEPT_RIGHT / size_of::<i32>() {
         return with_right(right_len, |packed| {
             let packed = Address(packed);
-            grid::for_each(product.blocks::<U>(), |block| {
-                // SAFETY: the caller's promise; every task packs its own block of depth into its own part.
-                unsafe { U::run(Piece::Right { product, block, packed: packed.get() }) };
+            let blocks = product.blocks::<U>();
+            let parts = threads.div_ceil(blocks).min(Panels::new::<U>(columns).count()).max(1);
+            grid::for_each(blocks * parts, |i| {
+                let panels = Panels::new::<U>(columns).part(parts, i % parts);
+                // SAFETY: the caller's promise; every task packs its own panels of its own block of depth.
+                unsafe { U::run(Piece::Right { product, block: i / parts, panels, packed: packed.get() }) };
             });
             let most = if threads == 1 { 1 } else { 8 * threads };
-            let tasks = rows.div_ceil(BLOCK).max(2 * threads).min(most).min(rows.div_ceil(U::ROWS));
+            // As many for every thread: else some end a task later than the others.
+            let tasks = rows.div_ceil(BLOCK).max(2 * threads).next_multiple_of(threads).min(most).min(rows.div_ceil(U::ROWS));
             grid::for_each(tasks, |i| {
                 let rows = aligned_piece(rows, U::ROWS, tasks, i);
-                with_left(BLOCK_LEN * product.blocks::<U>().min(SLAB), |left| {
+                with_left(BLOCK_LEN * blocks.min(SLAB), |left| {
                     // SAFETY: the caller's promise; the right side is packed, and every task has its own rows.
                     unsafe { U::run(Piece::Rows { product, rows, left, right: packed.get() }) };
                 });
             });
         });
     }
-    let [down, across] = regions::<U>(rows, columns, threads);
-    grid::for_each(down * across, |i| {
-        let rows = aligned_piece(rows, U::ROWS, down, i / across);
-        let columns = aligned_piece(columns, U::LANES, across, i % across);
+    // SAFETY: the caller's promise.
+    unsafe { by_regions::<U>(product, threads) }
+}
+
+/// Computes regions of the result, and parts of the depth one after the other or apart.
+///
+/// # Safety
+/// See [`run`].
+unsafe fn by_regions<U: Unit>(product: &Product<'_>, threads: usize) {
+    let [rows, _, columns] = product.sizes;
+    let Regions { down, across, apart } = regions::<U>(product, threads);
+    let parts = product.parts::<U>();
+    let region = |i: usize| (aligned_piece(rows, U::ROWS, down, i / across), aligned_piece(columns, U::LANES, across, i % across));
+    let run = |(rows, columns): (Range<usize>, Range<usize>), part: usize, into: Place| {
         with_left(BLOCK_LEN, |left| {
             with_right(UNITS * (columns.len() + U::LANES), |right| {
-                // SAFETY: the caller's promise; regions do not overlap.
-                unsafe { U::run(Piece::Region { product, rows, columns, left, right }) };
+                let blocks = grid::piece(product.blocks::<U>(), parts, part);
+                // SAFETY: the caller's promise; regions do not overlap, and parts but the first have memory of their own.
+                unsafe { U::run(Piece::Region { product, rows, columns, blocks, into, left, right }) };
             });
         });
+    };
+    if !apart {
+        return grid::for_each(down * across, |i| {
+            let (rows, columns) = region(i);
+            let whole = product.whole(&rows, &columns);
+            run((rows.clone(), columns.clone()), 0, whole);
+            let len = if parts > 1 { rows.len() * columns.len() } else { 0 };
+            with_partial(len, |partial| {
+                for part in 1..parts {
+                    let into = Place { out: partial, stride: columns.len() };
+                    run((rows.clone(), columns.clone()), part, into);
+                    // SAFETY: both are this region's alone and were just written.
+                    unsafe { add(whole, into, [rows.len(), columns.len()]) };
+                }
+            });
+        });
+    }
+    with_partial((parts - 1) * rows * columns, |partial| {
+        let partial = Address(partial.cast());
+        let place = |part: usize, rows: &Range<usize>, columns: &Range<usize>| match part {
+            0 => product.whole(rows, columns),
+            _ => {
+                let at = ((part - 1) * product.sizes[0] + rows.start) * product.sizes[2] + columns.start;
+                Place { out: partial.get().cast::<f32>().wrapping_add(at), stride: product.sizes[2] }
+            }
+        };
+        grid::for_each(down * across * parts, |i| {
+            let (rows, columns) = region(i / parts);
+            let into = place(i % parts, &rows, &columns);
+            run((rows, columns), i % parts, into);
+        });
+        grid::for_each(threads.min(rows), |i| {
+            let rows = grid::piece(rows, threads.min(rows), i);
+            for part in 1..parts {
+                // SAFETY: every task has rows of its own, which were written before.
+                unsafe { add(place(0, &rows, &(0..columns)), place(part, &rows, &(0..columns)), [rows.len(), columns]) };
+            }
+        });
     });
+}
+
+/// Adds a matrix of `sizes` to another.
+///
+/// # Safety
+/// Both are initialised, and nobody else uses them.
+unsafe fn add(into: Place, partial: Place, [rows, columns]: [usize; 2]) {
+    for row in 0..rows {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let sum = core::slice::from_raw_parts_mut(into.out.wrapping_add(row * into.stride), columns);
+            let partial = core::slice::from_raw_parts(partial.out.wrapping_add(row * partial.stride), columns);
+            for (sum, x) in sum.iter_mut().zip(partial) {
+                *sum += x;
+            }
+        }
+    }
 }
 
 /// Piece `i` of `pieces`, each beginning at a multiple of `step`.
@@ -130,18 +204,40 @@ fn aligned_piece(len: usize, step: usize, pieces: usize, i: usize) -> Range<usiz
     (piece.start * step).min(len)..(piece.end * step).min(len)
 }
 
-/// Into how many regions, down and across, a result is cut so that `threads` threads end soonest.
-fn regions<U: Unit>(rows: usize, columns: usize, threads: usize) -> [usize; 2] {
-    // Packing an element costs as much as this many multiply-adds.
+/// How a product is cut.
+struct Regions {
+    /// Regions of the result below and beside each other.
+    down: usize,
+    across: usize,
+    /// Whether tasks compute a part of the depth each, rather than all parts of a region.
+    apart: bool,
+}
+
+/// How a product is cut so that `threads` threads end soonest.
+fn regions<U: Unit>(product: &Product<'_>, threads: usize) -> Regions {
+    // Packing an element costs as much as this many multiply-adds, adding one of a partial result as this many.
     const PACK: f64 = 16.0;
+    const ADD: f64 = 64.0;
+    // What parts of their own take beside the same work in one task: their results go through memory.
+    const APART_FACTOR: f64 = 1.06;
+    let [rows, depth, columns] = product.sizes;
+    let parts = product.parts::<U>();
     let narrowest = columns.div_ceil(REGION);
-    let mut best = ([1, narrowest], f64::INFINITY);
-    for across in narrowest..=narrowest.max((narrowest + threads).min(columns.div_ceil(U::LANES))) {
-        for down in 1..=(2 * threads).min(rows.div_ceil(U::ROWS)) {
-            let (height, width) = (rows.div_ceil(down) as f64, columns.div_ceil(across) as f64);
-            let cost = (down * across).div_ceil(threads) as f64 * (height * width + PACK * (height + width));
-            if cost < best.1 {
-                best = ([down, across], cost);
+    let mut best = (Regions { down: 1, across: narrowest, apart: false }, f64::INFINITY);
+    for apart in [false, true] {
+        if apart && (threads == 1 || parts == 1 || rows * columns > APART) {
+            continue;
+        }
+        let (pieces, factor) = if apart { (parts, APART_FACTOR) } else { (1, 1.0) };
+        let after = (pieces - 1) as f64 * (rows * columns) as f64 * ADD / (depth * threads) as f64;
+        for across in narrowest..=narrowest.max((narrowest + threads).min(columns.div_ceil(U::LANES))) {
+            for down in 1..=(2 * threads).min(rows.div_ceil(U::ROWS)) {
+                let (height, width) = (rows.div_ceil(down) as f64, columns.div_ceil(across) as f64);
+                let rounds = (down * across * pieces).div_ceil(threads) as f64;
+                let cost = factor * rounds * (height * width + PACK * (height + width)) / pieces as f64 + after;
+                if cost < best.1 {
+                    best = (Regions { down, across, apart }, cost);
+                }
             }
         }
     }
@@ -150,12 +246,27 @@ fn regions<U: Unit>(rows: usize, columns: usize, threads: usize) -> [usize; 2] {
 
 /// A part of a product that one thread does.
 enum Piece<'a> {
-    /// Packs the right side's block of depth number `block` into its part of the whole packed right side.
-    Right { product: &'a Product<'a>, block: usize, packed: *mut i32 },
+    /// Packs panels of the right side's block of depth number `block` into their part of the whole packed right side.
+    Right { product: &'a Product<'a>, block: usize, panels: Panels, packed: *mut i32 },
     /// Computes whole rows from the packed right side; `left` has room for a slab.
     Rows { product: &'a Product<'a>, rows: Range<usize>, left: *mut i32, right: *const i32 },
-    /// Computes a region of the result; `left` and `right` have room for a block.
-    Region { product: &'a Product<'a>, rows: Range<usize>, columns: Range<usize>, left: *mut i32, right: *mut i32 },
+    /// Computes a region of the result over some blocks of depth; `left` and `right` have room for a block.
+    Region {
+        product: &'a Product<'a>,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        blocks: Range<usize>,
+        into: Place,
+        left: *mut i32,
+        right: *mut i32,
+    },
+}
+
+/// Where the first element of a region goes, and how far it is from row to row.
+#[derive(Clone, Copy)]
+struct Place {
+    out: *mut f32,
+    stride: usize,
 }
 
 impl Piece<'_> {
@@ -166,12 +277,14 @@ impl Piece<'_> {
         // SAFETY: the caller's promise.
         unsafe {
             match self {
-                Piece::Right { product, block, packed } => {
+                Piece::Right { product, block, panels, packed } => {
                     let depth = product.block::<U>(block);
-                    product.pack_right::<U>(0..product.sizes[2], depth.clone(), packed.wrapping_add(product.packed_before::<U>(&depth)));
+                    product.pack_right::<U>(0, panels, depth.clone(), packed.wrapping_add(product.packed_before::<U>(&depth)));
                 }
                 Piece::Rows { product, rows, left, right } => product.rows::<U>(rows, left, right),
-                Piece::Region { product, rows, columns, left, right } => product.region::<U>(rows, columns, left, right),
+                Piece::Region { product, rows, columns, blocks, into, left, right } => {
+                    product.region::<U>(rows, columns, blocks, into, left, right);
+                }
             }
         }
     }
@@ -186,6 +299,17 @@ impl Product<'_> {
     /// Block `i` of depth.
     fn block<U: Unit>(&self, i: usize) -> Range<usize> {
         aligned_piece(self.sizes[1], U::DEPTH, self.blocks::<U>(), i)
+    }
+
+    /// Place how many parts the depth is cut whose sums are added at the end, where the right side is not packed whole.
+    fn parts<U: Unit>(&self) -> usize {
+        (self.blocks::<U>() / PART).clamp(1, PART)
+    }
+
+    /// A region's place in the result.
+    fn whole(&self, rows: &Range<usize>, columns: &Range<usize>) -> Place {
+        let stride = self.sizes[2];
+        Place { out: self.out.pointer(rows.start * stride + columns.start), stride }
     }
 
     /// Units of the whole packed right side before a block of depth.
@@ -220,7 +344,8 @@ impl Product<'_> {
                     for i in slab(first) {
                         let (left, depth) = (left.add((i - first) * BLOCK_LEN), self.block::<U>(i));
                         let right = right.wrapping_add(self.packed_before::<U>(&depth));
-                        self.tiles::<U>(these.clone(), 0..columns, depth, left, right, || next.issue());
+                        let into = self.whole(&these, &(0..columns));
+                        self.tiles::<U>(these.len(), 0..columns, depth, i == 0, into, left, right, || next.issue());
                     }
                 }
             }
@@ -230,15 +355,22 @@ impl Product<'_> {
     /// # Safety
     /// See [`Piece::Region`].
     #[inline(always)]
-    unsafe fn region<U: Unit>(&self, rows: Range<usize>, columns: Range<usize>, left: *mut i32, right: *mut i32) {
-        let blocks = self.blocks::<U>();
-        for i in 0..blocks {
+    unsafe fn region<U: Unit>(
+        &self,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        blocks: Range<usize>,
+        into: Place,
+        left: *mut i32,
+        right: *mut i32,
+    ) {
+        for i in blocks.clone() {
             let depth = self.block::<U>(i);
-            let next_depth = if i + 1 < blocks { self.block::<U>(i + 1) } else { 0..0 };
+            let next_depth = if i + 1 < blocks.end { self.block::<U>(i + 1) } else { 0..0 };
             let issues = Self::issues::<U>(rows.len(), columns.len(), depth.len());
             let mut next_right = Prefetcher::new(self.right, next_depth.clone(), columns.clone(), issues);
             // SAFETY: the caller's promise.
-            unsafe { self.pack_right::<U>(columns.clone(), depth.clone(), right) };
+            unsafe { self.pack_right::<U>(columns.start, Panels::new::<U>(columns.len()), depth.clone(), right) };
             for start in rows.clone().step_by(BLOCK) {
                 let these = start..rows.end.min(start + BLOCK);
                 let issues = Self::issues::<U>(these.len(), columns.len(), depth.len());
@@ -250,7 +382,8 @@ impl Product<'_> {
                 // SAFETY: the caller's promise.
                 unsafe {
                     self.pack_left::<U>(these.clone(), i..i + 1, left);
-                    self.tiles::<U>(these, columns.clone(), depth.clone(), left, right, || {
+                    let into = Place { out: into.out.wrapping_add((start - rows.start) * into.stride), ..into };
+                    self.tiles::<U>(these.len(), columns.clone(), depth.clone(), i == blocks.start, into, left, right, || {
                         next_left.issue();
                         next_right.issue();
                     });
@@ -285,12 +418,11 @@ impl Product<'_> {
     }
 
     /// # Safety
-    /// `packed` has room for the columns, rounded up to whole vectors.
+    /// `packed` has room for the columns from `column` on that the panels have, rounded up to whole vectors.
     #[inline(always)]
-    unsafe fn pack_right<U: Unit>(&self, columns: Range<usize>, depth: Range<usize>, packed: *mut i32) {
+    unsafe fn pack_right<U: Unit>(&self, column: usize, panels: Panels, depth: Range<usize>, packed: *mut i32) {
         let Matrix { data, row_stride, column_stride } = self.right;
-        let source = data.as_ptr().wrapping_add(depth.start * row_stride + columns.start * column_stride);
-        let panels = Panels::new::<U>(columns.len());
+        let source = data.as_ptr().wrapping_add(depth.start * row_stride + column * column_stride);
         // SAFETY: the caller's promise, and that of `run` on the strides.
         unsafe {
             match column_stride {
@@ -300,35 +432,38 @@ impl Product<'_> {
         }
     }
 
-    /// All tiles of a block; `issue` is called every few units.
+    /// All tiles of a block, the `first` of its sums or not; `issue` is called every few units.
     ///
     /// # Safety
     /// Both sides are packed; nobody else uses the results.
     #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "a block is three ranges and three places, and its parts are used nowhere else together")]
     unsafe fn tiles<U: Unit>(
         &self,
-        rows: Range<usize>,
+        rows: usize,
         columns: Range<usize>,
         depth: Range<usize>,
+        first: bool,
+        into: Place,
         left: *const i32,
         right: *const i32,
         mut issue: impl FnMut(),
     ) {
-        let (units, stride) = (depth.len().div_ceil(U::DEPTH), self.sizes[2]);
+        let (units, stride) = (depth.len().div_ceil(U::DEPTH), into.stride);
         let panels = Panels::new::<U>(columns.len());
         for p in 0..panels.count() {
             let panel = panels.range(p);
             let column = columns.start + panel.start * U::LANES;
             let begin = match self.bias {
-                _ if depth.start > 0 => Begin::Add,
-                Some(bias) => Begin::Bias(bias.as_ptr().wrapping_add(column)),
-                None => Begin::Zero,
+                _ if !first => Begin::Add,
+                Some(bias) if depth.start == 0 => Begin::Bias(bias.as_ptr().wrapping_add(column)),
+                _ => Begin::Zero,
             };
             let last = (columns.end - (columns.start + (panel.end - 1) * U::LANES)).min(U::LANES);
             let right = right.wrapping_add(panel.start * units * U::LANES);
-            for r in (0..rows.len()).step_by(U::ROWS) {
-                let out = self.out.pointer((rows.start + r) * stride + column);
-                let target = Target { out, stride, rows: (rows.len() - r).min(U::ROWS), last };
+            for r in (0..rows).step_by(U::ROWS) {
+                let out = into.out.wrapping_add(r * stride + panel.start * U::LANES);
+                let target = Target { out, stride, rows: (rows - r).min(U::ROWS), last };
                 if matches!(begin, Begin::Add) {
                     for i in 0..target.rows {
                         for v in 0..=panel.len() {

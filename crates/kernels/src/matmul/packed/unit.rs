@@ -99,19 +99,35 @@ pub(super) struct Panels {
     pub columns: usize,
     lanes: usize,
     widest: usize,
+    /// The panels that are meant: from the first to before the second.
+    part: [usize; 2],
 }
 
 impl Panels {
     pub(super) fn new<U: Unit>(columns: usize) -> Self {
-        Self { columns, lanes: U::LANES, widest: U::VECTORS }
+        let panels = Self { columns, lanes: U::LANES, widest: U::VECTORS, part: [0; 2] };
+        Self { part: [0, panels.vectors().div_ceil(panels.widest)], ..panels }
     }
 
+    /// Part `i` of `parts` of these panels, each where it lies among all of them.
+    pub(super) fn part(self, parts: usize, i: usize) -> Self {
+        let part = grid::piece(self.count(), parts, i);
+        Self { part: [part.start, part.end], ..self }
+    }
+
+    /// Vectors of all columns.
     pub(super) fn vectors(self) -> usize {
         self.columns.div_ceil(self.lanes)
     }
 
+    /// How many panels all columns have.
     pub(super) fn count(self) -> usize {
         self.vectors().div_ceil(self.widest)
+    }
+
+    /// The numbers of the panels that are meant.
+    pub(super) fn each(self) -> Range<usize> {
+        self.part[0]..self.part[1]
     }
 
     /// The vectors of panel `p`.

@@ -87,7 +87,7 @@ pub(super) unsafe fn left_across<U: Operand>(source: *const f32, stride: usize, 
 pub(super) unsafe fn right_across<U: Operand>(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
     let units = depth.div_ceil(U::DEPTH);
     for first in (0..units).step_by(LANES) {
-        for p in 0..panels.count() {
+        for p in panels.each() {
             let panel = panels.range(p);
             for u in first..units.min(first + LANES) {
                 let k = u * U::DEPTH;
@@ -112,7 +112,7 @@ pub(super) unsafe fn right_across<U: Operand>(source: *const f32, stride: usize,
 #[inline(always)]
 pub(super) unsafe fn right_along<U: Operand>(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
     let units = depth.div_ceil(U::DEPTH);
-    for p in 0..panels.count() {
+    for p in panels.each() {
         let panel = panels.range(p);
         for v in panel.clone() {
             for u in (0..units).step_by(LANES) {

@@ -1,0 +1,119 @@
+//! What the tasks of a piece of work take when they run one after the other, from which follows what more threads could make of it.
+
+use core::cell::{Cell, RefCell};
+use core::mem::replace;
+use std::time::{Duration, Instant};
+use std::vec::Vec;
+
+/// Tasks that threads share out, and what came before them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Region {
+    /// From the end of the region before, on one thread.
+    pub before: Duration,
+    /// In their order.
+    pub tasks: Vec<Duration>,
+}
+
+/// All regions of a piece of work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// In their order.
+    pub regions: Vec<Region>,
+    /// From the end of the last region.
+    pub after: Duration,
+}
+
+/// When the last region ended, and all of them.
+struct Recording {
+    end: Instant,
+    regions: Vec<Region>,
+}
+
+std::thread_local! {
+    static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) };
+    static IN_A_TASK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does `work`, cut as for the ambient pool, but with every task of the regions that this thread begins on this thread, and says what each took.
+///
+/// # Panics
+/// When `work` records itself.
+pub fn record(work: impl FnOnce()) -> Record {
+    struct Stop;
+    impl Drop for Stop {
+        fn drop(&mut self) {
+            RECORDING.take();
+        }
+    }
+    assert!(RECORDING.with_borrow(Option::is_none), "a record inside a record; record one of the two");
+    RECORDING.set(Some(Recording { end: Instant::now(), regions: Vec::new() }));
+    let _stop = Stop;
+    work();
+    let Recording { end, regions } = RECORDING.take().expect("set above");
+    Record { after: end.elapsed(), regions }
+}
+
+/// Whether this thread records and is not inside a task.
+#[inline]
+pub(crate) fn is_recording() -> bool {
+    RECORDING.with_borrow(Option::is_some) && !IN_A_TASK.get()
+}
+
+/// Runs and records the tasks of a region.
+pub(crate) fn run(n: usize, task: impl Fn(usize)) {
+    struct Outside;
+    impl Drop for Outside {
+        fn drop(&mut self) {
+            IN_A_TASK.set(false);
+        }
+    }
+    let begin = Instant::now();
+    let mut last = begin;
+    let outside = Outside;
+    IN_A_TASK.set(true);
+    let timed = |i| {
+        task(i);
+        let now = Instant::now();
+        now - replace(&mut last, now)
+    };
+    let tasks = (0..n).map(timed).collect();
+    drop(outside);
+    RECORDING.with_borrow_mut(|recording| {
+        if let Some(Recording { end, regions }) = recording {
+            regions.push(Region { before: begin - *end, tasks });
+            *end = Instant::now();
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grid;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn every_task_is_run_once_and_its_time_told_in_the_cut_of_the_pool() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(7).build().unwrap();
+        let ran = AtomicUsize::new(0);
+        let caller = AtomicUsize::new(0);
+        let record = pool.install(|| {
+            record(|| {
+                let own = std::thread::current().id();
+                std::thread::sleep(Duration::from_millis(2));
+                grid::for_each(grid::threads(), |i| {
+                    ran.fetch_add(1, Ordering::SeqCst);
+                    caller.fetch_add(usize::from(std::thread::current().id() == own), Ordering::SeqCst);
+                    std::thread::sleep(Duration::from_millis(if i == 3 { 5 } else { 0 }));
+                    // A region inside a task is part of it.
+                    grid::for_each(2, |_| {});
+                });
+                grid::for_each(1, |_| std::thread::sleep(Duration::from_millis(2)));
+            })
+        });
+        assert_eq!((ran.into_inner(), caller.into_inner()), (7, 7));
+        let region = record.regions.iter().find(|region| region.tasks.len() == 7).unwrap();
+        assert!(region.tasks[3] >= Duration::from_millis(5) && region.before >= Duration::from_millis(2), "{region:?}");
+        assert!(record.after >= Duration::from_millis(2), "one task is no region: {record:?}");
+    }
+}
