@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use minrnn_kernels::schedule::{Record, record};
+use minrnn_kernels::schedule::{Record, Region, record};
 use minrnn_kernels::simd::Level;
 use serde::{Deserialize, Serialize};
 
 use crate::lm::{Training, least_bytes};
-use crate::timing::{Plan, milliseconds};
+use crate::timing::Plan;
 use crate::{Case, Place, Result, machine};
 
 /// A training step cut for a number of threads.
@@ -29,7 +29,7 @@ pub struct Tasks {
     pub least_bytes: f64,
 }
 
-/// Records the tasks of [`Bench::Lm`](crate::Bench::Lm), of the fastest of the plan's iterations.
+/// Records the tasks of [`Bench::Lm`](crate::Bench::Lm), the least time of each over the plan's iterations.
 ///
 /// # Errors
 /// When the sizes do not fit together, there is no memory for them, or the device is not the processor.
@@ -37,16 +37,13 @@ pub fn measure_tasks(case: &Case, plan: Plan, place: &Place) -> Result<Tasks> {
     place.on_threads(|| {
         let mut training = Training::new(case, &place.device)?;
         (0..plan.warmup).for_each(|_| training.step());
-        let mut best: Option<(f64, Record)> = None;
+        let mut least: Option<Record> = None;
         for _ in 0..plan.iterations {
-            let mut found = None;
-            let time = milliseconds(|| found = Some(record(|| training.step())));
-            if best.as_ref().is_none_or(|(least, _)| time < *least) {
-                best = found.map(|record| (time, record));
-            }
+            let found = record(|| training.step());
+            least = Some(least.take().map_or_else(|| found.clone(), |least| least_of(least, &found)));
         }
         training.end()?;
-        let (_, record) = best.expect("a plan has an iteration");
+        let record = least.expect("a plan has an iteration");
         let ms = |time: Duration| crate::line::round(1e3 * time.as_secs_f64(), 4);
         Ok(Tasks {
             threads: place.threads,
@@ -58,4 +55,17 @@ pub fn measure_tasks(case: &Case, plan: Plan, place: &Place) -> Result<Tasks> {
             least_bytes: least_bytes(case) as f64,
         })
     })?
+}
+
+/// The least time of everything in two records of the same work; the first where they are cut differently.
+fn least_of(mut record: Record, other: &Record) -> Record {
+    let cut = |record: &Record| record.regions.iter().map(|region| region.tasks.len()).collect::<Vec<_>>();
+    if cut(&record) == cut(other) {
+        record.after = record.after.min(other.after);
+        for (Region { before, tasks }, other) in record.regions.iter_mut().zip(&other.regions) {
+            *before = other.before.min(*before);
+            tasks.iter_mut().zip(&other.tasks).for_each(|(task, &other)| *task = other.min(*task));
+        }
+    }
+    record
 }

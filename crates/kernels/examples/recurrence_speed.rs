@@ -1,6 +1,7 @@
-//! Times the passes of a cell's recurrence: `cargo run --release -p minrnn-kernels --example recurrence_speed -- CELL B T E THREADS ROUNDS [last]`.
+//! Times the passes of a cell's recurrence: `cargo run --release -p minrnn-kernels --example recurrence_speed -- CELL B T E THREADS ROUNDS [all|last] [SHIFT]`.
 //!
-//! Prints the least and the median of each pass in milliseconds. With `last` only the last state has a gradient.
+//! Prints the least and the median of each pass in milliseconds. With `last` only the last state has a gradient. SHIFT is added to all inputs: below 0
+//! gates forget slowly.
 
 use minrnn_kernels::recurrence::{Cell, Gradients, Inputs, Upstream, backward, forward};
 use minrnn_kernels::{Candidate, Gates, Shape, Start};
@@ -23,7 +24,9 @@ fn main() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
     let n = shape.elements();
     let wave = |len: usize, scale: f32| -> Vec<f32> { (0..len).map(|i| scale * (((i * 7919) % 2017) as f32 / 1009.0 - 0.7)).collect() };
-    let (preact, extra) = (wave(cell.parts() * n, 2.0), vec![0.5; cell.extra_len(shape)]);
+    let shift = arguments.get(7).map_or(0.0, |text| text.parse::<f32>().expect("a number"));
+    let (mut preact, extra) = (wave(cell.parts() * n, 2.0), vec![0.5; cell.extra_len(shape)]);
+    preact.iter_mut().for_each(|x| *x += shift);
     let (h, d_h, d_h_last) = (wave(n, 1.0), wave(n, 0.5), vec![1.0; shape.states()]);
     let upstream = match arguments.get(6).is_some_and(|word| word == "last") {
         true => Upstream { h: &h, d_h: None, d_h_last: Some(&d_h_last) },

@@ -1,11 +1,11 @@
 //! What the tasks of a piece of work take when they run one after the other, from which follows what more threads could make of it.
 
-use core::cell::{Cell, RefCell};
+use core::cell::RefCell;
 use core::mem::replace;
 use std::time::{Duration, Instant};
 use std::vec::Vec;
 
-/// Tasks that threads share out, and what came before them.
+/// Tasks that threads share out, the claimed ones among them, and what came before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
     /// From the end of the region before, on one thread.
@@ -23,16 +23,24 @@ pub struct Record {
     pub after: Duration,
 }
 
-/// When the last region ended, and all of them.
 struct Recording {
+    /// When the last region ended, or the last task of the one that runs.
     end: Instant,
     regions: Vec<Region>,
+    /// Those that have ended of the region that runs.
+    tasks: Option<Vec<Duration>>,
 }
 
-std::thread_local! {
-    static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) };
-    static IN_A_TASK: Cell<bool> = const { Cell::new(false) };
+impl Recording {
+    fn task_ends(&mut self) {
+        if let Some(tasks) = &mut self.tasks {
+            let now = Instant::now();
+            tasks.push(now - replace(&mut self.end, now));
+        }
+    }
 }
+
+std::thread_local!(static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) });
 
 /// Does `work`, cut as for the ambient pool, but with every task of the regions that this thread begins on this thread, and says what each took.
 ///
@@ -46,43 +54,41 @@ pub fn record(work: impl FnOnce()) -> Record {
         }
     }
     assert!(RECORDING.with_borrow(Option::is_none), "a record inside a record; record one of the two");
-    RECORDING.set(Some(Recording { end: Instant::now(), regions: Vec::new() }));
+    RECORDING.set(Some(Recording { end: Instant::now(), regions: Vec::new(), tasks: None }));
     let _stop = Stop;
     work();
-    let Recording { end, regions } = RECORDING.take().expect("set above");
+    let Recording { end, regions, .. } = RECORDING.take().expect("set above");
     Record { after: end.elapsed(), regions }
 }
 
 /// Whether this thread records and is not inside a task.
 #[inline]
 pub(crate) fn is_recording() -> bool {
-    RECORDING.with_borrow(Option::is_some) && !IN_A_TASK.get()
+    RECORDING.with_borrow(|recording| recording.as_ref().is_some_and(|recording| recording.tasks.is_none()))
+}
+
+/// Says, where it is recorded, that the task which runs ends here and another begins: where threads claim tasks of their own.
+#[inline]
+pub(crate) fn task_ends() {
+    RECORDING.with_borrow_mut(|recording| recording.as_mut().map_or((), Recording::task_ends));
 }
 
 /// Runs and records the tasks of a region.
 pub(crate) fn run(n: usize, task: impl Fn(usize)) {
-    struct Outside;
-    impl Drop for Outside {
-        fn drop(&mut self) {
-            IN_A_TASK.set(false);
-        }
-    }
     let begin = Instant::now();
-    let mut last = begin;
-    let outside = Outside;
-    IN_A_TASK.set(true);
-    let timed = |i| {
+    let before = RECORDING.with_borrow_mut(|recording| {
+        let Recording { end, tasks, .. } = recording.as_mut().expect("asked for by `is_recording`");
+        *tasks = Some(Vec::new());
+        begin - replace(end, begin)
+    });
+    for i in 0..n {
         task(i);
-        let now = Instant::now();
-        now - replace(&mut last, now)
-    };
-    let tasks = (0..n).map(timed).collect();
-    drop(outside);
+        task_ends();
+    }
     RECORDING.with_borrow_mut(|recording| {
-        if let Some(Recording { end, regions }) = recording {
-            regions.push(Region { before: begin - *end, tasks });
-            *end = Instant::now();
-        }
+        let Recording { end, regions, tasks } = recording.as_mut().expect("nobody ends a record inside it");
+        regions.push(Region { before, tasks: tasks.take().unwrap_or_default() });
+        *end = Instant::now();
     });
 }
 

@@ -3,7 +3,7 @@
 use super::formulas::Formulas;
 use super::handover::{Claim, Handover};
 use super::kept::{Kept, Room, gate_vectors};
-use super::passes::{States, StepBackward, Summarize};
+use super::passes::{States, StepBackward, Summarize, WithoutTraces};
 use super::plan::{Block, Plan};
 use super::problem::{Effect, Found, Prepared, Problem, STREAM_BYTES, aligned, expect_bias, padded};
 use super::stretch::{Target, walk};
@@ -18,6 +18,8 @@ use core::ops::Range;
 /// Steps whose gradients of a bias or a shared input are added up in f32 before they go to an f64 sum: a few roundings of a number that is
 /// still small, at the cost of a few hundredths of the pass.
 const SUM_STEPS: usize = 32;
+/// Steps after which a carried gradient that has vanished becomes 0, where no sums are taken.
+const CARRY_STEPS: usize = 256;
 
 /// Where the gradients of one input go: `out` begins at the first one, steps are `stride` floats apart.
 #[derive(Clone, Copy)]
@@ -176,15 +178,17 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
         while end > steps.start {
             let reset = prepared.last_reset(block, steps.start..end);
             let run = reset.unwrap_or(steps.start)..end;
-            // Short stretches, from the last one: the f32 sums inside each stay exact enough.
+            // Short stretches, from the last one: the f32 sums inside each stay exact enough, and a gradient that has vanished goes no further.
+            let most = if sums.any_input() { SUM_STEPS } else { CARRY_STEPS };
             let mut stop = run.end;
             while stop > run.start {
-                let from = if sums.any_input() { stop.saturating_sub(SUM_STEPS).max(run.start) } else { run.start };
+                let from = stop.saturating_sub(most).max(run.start);
                 // What is kept ends at a reset or with the block, and no stretch reaches past either.
                 match kept.contains(&from) {
                     true => self.stretch::<true>(from..stop, carry, distance, sums, room.place(from - kept.start, stop - from)),
                     false => self.stretch::<false>(from..stop, carry, distance, sums, Kept::NONE),
                 }
+                self.level.run(WithoutTraces(carry));
                 stop = from;
             }
             if reset.is_some() {

@@ -7,6 +7,8 @@ use pulp::Simd;
 pub trait Gate<S: Simd>: Copy {
     /// How many vectors say what [`Gate::decay`] needs: the first of those of [`Gate::vectors`]. One more says all of the gate.
     const DECAY: usize = 1;
+    /// Below this a product of many a is 0. No a of a gate lets such a product grow again.
+    const TRACE: f32 = 1e-30;
 
     /// a h + b.
     fn step(self, simd: S, h: S::f32s) -> S::f32s;
@@ -35,6 +37,9 @@ pub struct Pair<S: Simd> {
 }
 
 impl<S: Simd> Gate<S> for Pair<S> {
+    // An a above 1 does; only what is no number with a full mantissa is lost.
+    const TRACE: f32 = f32::MIN_POSITIVE;
+
     #[inline(always)]
     fn step(self, simd: S, h: S::f32s) -> S::f32s {
         mul_add(simd, self.a, h, self.b)

@@ -47,6 +47,8 @@ impl Handover {
                 let prepared = prepare(&claim, &mut room);
                 let next = if plan.chunks() > 1 { self.claim() } else { None };
                 finish(&claim, prepared, next.as_ref(), &mut room);
+                #[cfg(feature = "std")]
+                crate::schedule::task_ends();
                 current = next.or_else(|| self.claim());
             }
         });

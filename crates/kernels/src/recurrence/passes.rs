@@ -4,12 +4,12 @@ use super::formulas::Formulas;
 use super::gate::Gate;
 use super::kept::{Kept, gate_vectors};
 use super::stretch::{Body, Feed, Source, Target, get, put, walk};
-use crate::simd::{Level, mul_add};
+use crate::simd::{self, Level, WithSimd, mul_add};
 use pulp::Simd;
 
 /// Runs the recurrence and writes every state. `state` enters as h and leaves as h; over 0 steps nothing happens to it. With `KEPT` the gates
-/// are those that [`Summarize`] kept, else they are computed. What is kept is in a cache, and so are the gradients that were read with it:
-/// nothing is prefetched then, and the memory is left to the first pass over the next chunk, which computes meanwhile.
+/// are those that [`Summarize`] kept, else they are computed. What is kept is in a cache: nothing is prefetched then, and the memory is left to
+/// the first pass over the next chunk, which computes meanwhile.
 #[derive(Clone, Copy)]
 pub struct Advance<F, const N: usize, const KEPT: bool> {
     pub feed: Feed<F, N>,
@@ -202,17 +202,31 @@ impl<F: Formulas<N>, const N: usize, const BACKWARDS: bool> Body for Summarize<F
         } else {
             gate.step(simd, local)
         };
-        Effects { local, p: without_traces(simd, gate.decay(simd, p)), q: mul_add(simd, gate.loss(simd), p, q) }
+        Effects { local, p: without_traces(simd, gate.decay(simd, p), F::Gate::<S>::TRACE), q: mul_add(simd, gate.loss(simd), p, q) }
     }
 }
 
-/// `p`, with 0 for what has all but vanished: numbers too small for a full mantissa, which would come next and stay (the least of them times 0.7 is
-/// itself), take processors a hundred times as long.
+/// `x`, with 0 for what is smaller than `trace` and has vanished: numbers too small for a full mantissa stay (the least of them times 0.7 is itself) and take processors a
+/// hundred times as long.
 #[inline(always)]
-fn without_traces<S: Simd>(simd: S, p: S::f32s) -> S::f32s {
-    const TRACE: f32 = 1e-30;
-    let vanished = simd.less_than_f32s(simd.abs_f32s(p), simd.splat_f32s(TRACE));
-    simd.select_f32s(vanished, simd.splat_f32s(0.0), p)
+fn without_traces<S: Simd>(simd: S, x: S::f32s, trace: f32) -> S::f32s {
+    let vanished = simd.less_than_f32s(simd.abs_f32s(x), simd.splat_f32s(trace));
+    simd.select_f32s(vanished, simd.splat_f32s(0.0), x)
+}
+
+/// Every element [`without_traces`].
+pub struct WithoutTraces<'a>(pub &'a mut [f32]);
+
+impl WithSimd for WithoutTraces<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        for at in (0..self.0.len()).step_by(S::F32_LANES) {
+            let x = without_traces(simd, simd::load(simd, self.0, at), f32::MIN_POSITIVE);
+            simd::put(simd, self.0, at, x);
+        }
+    }
 }
 
 /// Runs the reverse recurrence and writes the gradients of every input. `carry` is the gradient of the state after the stretch, in the
