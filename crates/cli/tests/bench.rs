@@ -51,6 +51,22 @@ fn scan_prints_both_passes_beside_the_copy_bandwidth() {
 }
 
 #[test]
+fn tasks_are_those_of_a_step_cut_for_the_threads_asked_for() {
+    let tasks = |threads: usize| {
+        let flags = format!("tasks --d-model 64 --d-hidden 64 --batch-size 8 --seq-len 64 --iterations 2 --warmup 0 --threads {threads}");
+        let done = bench(&flags);
+        assert!(done.status.success(), "{flags}: {}", String::from_utf8_lossy(&done.stderr));
+        let line: Value = serde_json::from_slice(&done.stdout).expect("one JSON object");
+        assert_eq!(line["threads"], threads);
+        assert!(number(&line, "least_bytes") > 0.0 && number(&line, "after_ms") >= 0.0, "{line}");
+        let regions = line["regions"].as_array().expect("regions");
+        regions.iter().map(|region| region[1].as_array().expect("times of tasks").len()).max().expect("a region")
+    };
+    let [few, many] = [2, 32].map(tasks);
+    assert!(many >= 32 && many > few, "{few} tasks for 2 threads, {many} for 32");
+}
+
+#[test]
 fn layer_measures_every_mixer_at_every_length() {
     let found = lines("layer --mixer all --d-model 8 --d-hidden 12 --batch-size 2 --seq-len 3,5");
     let cases: Vec<(&str, u64)> = found.iter().map(|line| (line["mixer"].as_str().unwrap(), line["seq_len"].as_u64().unwrap())).collect();

@@ -97,6 +97,7 @@ pub use delta::delta;
 pub use dropout::{Dropout, bias_dropout_residual};
 pub use embedding::embedding;
 pub use floored_min_gru::floored_min_gru;
+pub(crate) use fused::is_on_cpu;
 pub use gelu::{bias_gated_gelu, bias_gelu, gelu_gate};
 pub use gelu_matmul::{gated_gelu_matmul, gelu_matmul};
 #[cfg(feature = "cuda-source")]

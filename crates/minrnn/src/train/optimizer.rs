@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
+use rayon::prelude::*;
 
 use super::train_config::{DecayGroups, TrainConfig};
-use crate::ops::{AdamW, Moments, adamw, adamw_together, sums_of_squares};
+use crate::ops::{AdamW, Moments, adamw, adamw_together, is_on_cpu, sums_of_squares};
 use crate::{Error, Result, parameters};
 
 /// Added to the norm before dividing by it, as PyTorch does.
@@ -46,12 +47,19 @@ impl GradientMap {
 
     /// Adds the gradients of another micro-step.
     pub fn add(&mut self, other: Self) {
-        for (name, gradient) in other.gradients {
-            match self.gradients.remove(&name) {
-                Some(sum) => self.gradients.insert(name, sum + gradient),
-                None => self.gradients.insert(name, gradient),
-            };
-        }
+        let terms = other.gradients.into_iter().map(|(name, gradient)| {
+            let sum = self.gradients.remove(&name);
+            (name, sum, gradient)
+        });
+        let terms: Vec<_> = terms.collect();
+        let add = |(name, sum, gradient): (String, Option<Tensor<1>>, Tensor<1>)| match sum {
+            Some(sum) => (name, sum + gradient),
+            None => (name, gradient),
+        };
+        // The processor adds tensors of such sizes on one thread each; on other devices every thread would open a queue of its own.
+        let on_cpu = terms.iter().all(|(_, _, gradient)| is_on_cpu(&gradient.device()));
+        let sums: Vec<_> = if on_cpu { terms.into_par_iter().map(add).collect() } else { terms.into_iter().map(add).collect() };
+        self.gradients.extend(sums);
     }
 
     /// The sum with those of another micro-step.
