@@ -3,10 +3,10 @@
 
     cuda_kernels.py SOURCES PACKAGES [RECORD] [--record]
 
-SOURCES is a folder of `NAME.cu`, whose first line is `// steps N slices S`: steps times channels that a unit works on at once, and how many units share
-those of a cube, whose effects on a state every one of them goes through in a short loop. PACKAGES is a folder
+SOURCES is a folder of `NAME.cu`, whose first line is `// steps N slices S arrays B`: steps times channels (or rows) that a unit works on at once, how many units
+share those of a cube, whose effects on a state every one of them goes through in a short loop, and the bytes of its arrays. PACKAGES is a folder
 into which the wheels nvidia-cuda-nvrtc, nvidia-cuda-runtime, nvidia-cuda-crt, nvidia-cuda-cuobjdump and nvidia-cuda-nvdisasm were unpacked. RECORD is a Markdown file with a
-table, which --record writes; without it every kernel is checked against its row: no more than 16 bytes spilled, no more than a tenth more registers
+table, which --record writes; without it every kernel is checked against its row: no more than 16 bytes spilled beside the arrays, no more than a tenth more registers
 or instructions, no fewer loads together.
 """
 
@@ -119,11 +119,12 @@ def together(code):
 
 
 def measure(compiler, source, architecture):
-    steps, slices = map(int, re.match(r"// steps (\d+) slices (\d+)", source).groups())
+    steps, slices, arrays = map(int, re.match(r"// steps (\d+) slices (\d+) arrays (\d+)", source).groups())
     cubin = compiler.cubin(source, architecture)
     usage = compiler.dump(cubin, "--dump-resource-usage")
     registers = int(re.search(r"REG:(\d+)", usage).group(1))
-    spilled = int(re.search(r"LOCAL:(\d+)", usage).group(1)) + int(re.search(r"STACK:(\d+)", usage).group(1))
+    # Memory of a unit's own: its arrays, where they are not in registers, and what is spilled.
+    spilled = max(0, int(re.search(r"LOCAL:(\d+)", usage).group(1)) + int(re.search(r"STACK:(\d+)", usage).group(1)) - arrays)
     code = [(address, text) for address, text in instructions(compiler.dump(cubin, "--dump-sass")) if opcode(text) != "NOP"]
     body = loop(code)
     return registers, spilled, together(body), round(executed(body, slices) / steps)

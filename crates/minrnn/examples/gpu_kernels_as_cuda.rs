@@ -14,7 +14,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     for source in minrnn::ops::cuda_sources() {
-        let text = format!("// steps {} slices {}\n{}", source.steps, source.slices, source.text);
+        let text = format!("// steps {} slices {} arrays {}\n{}", source.steps, source.slices, source.arrays, source.text);
         if let Err(error) = fs::write(folder.join(format!("{}.cu", source.name)), text) {
             eprintln!("error: '{}' cannot be written to: {error}", folder.display());
             return ExitCode::FAILURE;

@@ -15,10 +15,12 @@ use cubecl_runtime::compiler::Compiler;
 pub struct CudaSource {
     /// What it is and what it was compiled for.
     pub name: String,
-    /// Steps of time that a unit has in hand at once, times its channels.
+    /// Steps of time that a unit has in hand at once, times its channels; rows, where it takes one step after the other.
     pub steps: usize,
     /// Units of a cube that share the steps of a tile.
     pub slices: usize,
+    /// Bytes of the arrays that a unit has beside its registers, at most: their places are known when the kernel runs.
+    pub arrays: usize,
     /// The text.
     pub text: String,
 }
@@ -72,6 +74,6 @@ impl Offline {
     pub(super) fn source(&self, name: String, [steps, slices]: [usize; 2], kernel: &impl CubeKernel) -> CudaSource {
         let made = CppCompiler::<Cuda>::default().compile(kernel.define(), &CompilationOptions::default());
         let text = made.unwrap_or_else(|error| panic!("{name}: {error:?}")).source;
-        CudaSource { name, steps, slices, text }
+        CudaSource { name, steps, slices, arrays: 0, text }
     }
 }

@@ -47,14 +47,18 @@ mod tensors;
 pub use cuda_source::CudaSource;
 pub(super) use formats::works_in_bf16;
 pub(super) use recurrence::Cell;
-#[cfg(feature = "cuda-source")]
-pub use recurrence::cuda_sources;
 pub(super) use sums_of_squares::{all_on_gpu, sums_of_squares};
 pub(super) use tensors::{Like, Uploaded, ints_on_gpu, len, on_gpu};
 
 use std::fmt::Debug;
 
 use burn_cubecl::tensor::CubeTensor;
+
+/// The kernels that go through time, as CUDA text for a device like an H100.
+#[cfg(feature = "cuda-source")]
+pub fn cuda_sources() -> Vec<CudaSource> {
+    [recurrence::cuda_sources(), selective_scan::cuda_sources(), lstm::cuda_sources()].concat()
+}
 
 /// An operation on a GPU; the same contract as [`FusedOp`](super::fused::FusedOp).
 pub(super) trait GpuOp: Debug {

@@ -6,8 +6,13 @@
 
 mod back;
 mod cells;
+#[cfg(feature = "cuda-source")]
+mod cuda_source;
 mod forward;
 mod ops;
+
+#[cfg(feature = "cuda-source")]
+pub use cuda_source::cuda_sources;
 
 use burn::backend::DType;
 use burn_cubecl::kernel::{cast, into_contiguous};

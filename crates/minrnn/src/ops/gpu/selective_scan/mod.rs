@@ -5,8 +5,13 @@
 //! from it. As in `recurrence`, time is cut into chunks where rows and groups of channels are too few for a device.
 
 mod back;
+#[cfg(feature = "cuda-source")]
+mod cuda_source;
 mod forward;
 mod tile;
+
+#[cfg(feature = "cuda-source")]
+pub use cuda_source::cuda_sources;
 
 use burn_cubecl::kernel::into_contiguous;
 use burn_cubecl::ops::{permute, reshape};
