@@ -218,8 +218,9 @@ fn a_gradient_that_has_vanished_is_zero_and_not_the_least_of_all_numbers() {
             });
         });
         assert!(d_h0.iter().all(|&x| x == 0.0), "{}: {d_h0:?}", level.name());
+        // Once, and once more where a chunk begins with what another one left.
         let traces = d_a.iter().chain(&d_b).filter(|x| x.is_subnormal()).count();
-        assert!(traces <= 256 * 2 * shape.width, "{}, {threads} threads: {traces} traces", level.name());
+        assert!(traces <= 2 * 256 * 2 * shape.width, "{}, {threads} threads: {traces} traces", level.name());
     }
 }
 

@@ -18,6 +18,8 @@ use core::ops::Range;
 /// Steps whose gradients of a bias or a shared input are added up in f32 before they go to an f64 sum: a few roundings of a number that is
 /// still small, at the cost of a few hundredths of the pass.
 const SUM_STEPS: usize = 32;
+/// How much longer chunks are that are passed once: between what minGRU wants with AVX2 and with AVX-512.
+const ONCE: f64 = 1.4;
 /// Steps after which a carried gradient that has vanished becomes 0, where no sums are taken.
 const CARRY_STEPS: usize = 256;
 
@@ -41,7 +43,7 @@ pub fn backward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, upstrea
     expect_len("d_extra", d_extra, formulas.extra_len(shape));
     expect_len("d_h0", d_h0, shape.states());
     expect_len("d_init", d_init, shape.width);
-    let plan = Plan::new(shape, grid::threads(), N + 2);
+    let plan = Plan::new(shape, grid::threads(), N + 2, ONCE);
     if shape.states() == 0 {
         d_bias.into_iter().chain([d_extra, d_init]).for_each(|d| d.fill(MaybeUninit::new(0.0)));
         return;
@@ -74,14 +76,11 @@ pub fn backward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, upstrea
             &plan,
             || Room::new(&plan, if F::KEPT { N + gate_vectors::<F, N>()[0] } else { 0 }),
             |claim, room| {
-                let task = task(claim);
-                (0 < task.block.chunk && task.block.chunk + 1 < plan.chunks()).then(|| task.summarize(room))
-            },
-            |claim, found, next, room| {
                 let (task, mut part) = (task(claim), sums.part());
-                let next = next.map(|next| plan.block(index(next)));
-                let distance = prepared.prefetch_distance(&task.block, next.as_ref(), -1);
-                task.run(claim, found, distance, &mut part, room);
+                // The first to be run knows what enters it, and nobody waits for the last.
+                let twice = plan.is_passed_twice(task.block.chunk) && !task.last && task.block.chunk > 0;
+                let found = twice.then(|| task.summarize(room));
+                task.run(claim, found, &mut part, room);
                 keep(index(claim), part);
                 if streaming {
                     stream_fence();
@@ -117,8 +116,8 @@ struct Task<'a, F, const N: usize> {
 
 impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
     /// Runs the block: the last of a sequence from the gradient of the final state, others from what comes after. What was `found` about
-    /// the block is there if it has one before and one after it.
-    fn run(&self, claim: &Claim, found: Option<Found>, distance: isize, sums: &mut Part<N>, room: &mut Room) {
+    /// the block is there if it is passed twice.
+    fn run(&self, claim: &Claim, found: Option<Found>, sums: &mut Part<N>, room: &mut Room) {
         let width = self.block.channels.len();
         let first = self.block.chunk == 0;
         let mut carry = padded(&self.prepared.zeros[..width]);
@@ -133,8 +132,9 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
                 claim.publish(&found.effect.apply(&carry[..width]));
             }
         }
-        self.step_backward(&mut carry, distance, sums, found.map_or(0..0, |found| found.kept), room);
-        if self.last {
+        let published = found.is_some();
+        self.step_backward(&mut carry, sums, found.map_or(0..0, |found| found.kept), room);
+        if !published {
             claim.publish(&carry);
         }
         if first {
@@ -157,7 +157,7 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
         let steps = steps.start..reset;
         if !steps.is_empty() {
             let body = Summarize::<F, N, true> {
-                feed: prepared.feed(block, steps.start, prepared.prefetch_distance(block, None, -1)),
+                feed: prepared.feed(block, steps.start, -1),
                 h: self.states(steps.start),
                 d_h: prepared.rows(self.upstream.d_h, block, steps.start),
                 summary: effect.summary(),
@@ -171,7 +171,7 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
 
     /// Runs the block backwards from the gradient `carry` of the state at its end, and leaves there that of the state before it. The room has
     /// slopes and gates of the steps that are `kept`.
-    fn step_backward(&self, carry: &mut [f32], distance: isize, sums: &mut Part<N>, kept: Range<usize>, room: &mut Room) {
+    fn step_backward(&self, carry: &mut [f32], sums: &mut Part<N>, kept: Range<usize>, room: &mut Room) {
         let (prepared, block) = (self.prepared, &self.block);
         let steps = prepared.real(block);
         let mut end = steps.end;
@@ -185,8 +185,8 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
                 let from = stop.saturating_sub(most).max(run.start);
                 // What is kept ends at a reset or with the block, and no stretch reaches past either.
                 match kept.contains(&from) {
-                    true => self.stretch::<true>(from..stop, carry, distance, sums, room.place(from - kept.start, stop - from)),
-                    false => self.stretch::<false>(from..stop, carry, distance, sums, Kept::NONE),
+                    true => self.stretch::<true>(from..stop, carry, sums, room.place(from - kept.start, stop - from)),
+                    false => self.stretch::<false>(from..stop, carry, sums, Kept::NONE),
                 }
                 self.level.run(WithoutTraces(carry));
                 stop = from;
@@ -213,11 +213,11 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
     }
 
     /// One dense stretch; its first step may be a reset.
-    fn stretch<const KEPT: bool>(&self, steps: Range<usize>, carry: &mut [f32], distance: isize, sums: &mut Part<N>, kept: Kept) {
+    fn stretch<const KEPT: bool>(&self, steps: Range<usize>, carry: &mut [f32], sums: &mut Part<N>, kept: Kept) {
         let (prepared, block) = (self.prepared, &self.block);
         let t = steps.start;
         let body = StepBackward::<F, N, KEPT> {
-            feed: prepared.feed(block, t, distance),
+            feed: prepared.feed(block, t, -1),
             kept,
             h: self.states(t),
             d_h: prepared.rows(self.upstream.d_h, block, t),

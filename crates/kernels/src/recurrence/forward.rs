@@ -12,11 +12,14 @@ use crate::shape::{Out, Shape, expect_len};
 use crate::simd::{Level, stream_fence};
 use core::ops::Range;
 
+/// How much longer chunks are that are passed once, measured with minGRU.
+const ONCE: f64 = 1.5;
+
 /// Runs `problem`: every state to `h` `[B, T, E]` (0 at padding), each row's end to `h_last` `[B, E]`.
 pub fn forward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, h: Out, h_last: Out) {
     expect_len("h", h, problem.shape.elements());
     expect_len("h_last", h_last, problem.shape.states());
-    let plan = Plan::new(problem.shape, grid::threads(), N);
+    let plan = Plan::new(problem.shape, grid::threads(), N, ONCE);
     let Shape { seq_len, width, .. } = problem.shape;
     if problem.shape.states() == 0 {
         return;
@@ -31,12 +34,10 @@ pub fn forward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, h: Out, 
         || Room::new(&plan, if F::KEPT { gate_vectors::<F, N>()[1] } else { 0 }),
         |claim, room| {
             let task = task(claim);
-            (0 < task.block.chunk && task.block.chunk + 1 < plan.chunks()).then(|| task.summarize(room))
-        },
-        |claim, found, next, room| {
-            let task = task(claim);
-            let next = next.map(|next| plan.block(next.index));
-            task.run(claim, found, prepared.prefetch_distance(&task.block, next.as_ref(), 1), room);
+            // Nobody waits for the end of the last one.
+            let twice = plan.is_passed_twice(task.block.chunk) && task.block.chunk + 1 < plan.chunks();
+            let found = twice.then(|| task.summarize(room));
+            task.run(claim, found, room);
             if streaming {
                 stream_fence();
             }
@@ -61,9 +62,8 @@ struct Task<'a, F, const N: usize> {
 }
 
 impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
-    /// Runs the block: the first of a sequence from h0, others from what comes before. What was `found` about the block is there if it has
-    /// one before and one after it.
-    fn run(&self, claim: &Claim, found: Option<Found>, distance: isize, room: &mut Room) {
+    /// Runs the block: the first of a sequence from h0, others from what comes before. What was `found` about the block is there if it is passed twice.
+    fn run(&self, claim: &Claim, found: Option<Found>, room: &mut Room) {
         let mut state = padded(self.prepared.h0(&self.block));
         if self.block.chunk > 0 {
             let state = &mut state[..self.block.channels.len()];
@@ -72,8 +72,9 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
                 claim.publish(&found.effect.apply(state));
             }
         }
-        self.advance(&mut state, distance, found.map_or(0..0, |found| found.kept), room);
-        if self.block.chunk == 0 {
+        let published = found.is_some();
+        self.advance(&mut state, found.map_or(0..0, |found| found.kept), room);
+        if !published {
             claim.publish(&state);
         }
         self.clear_padding();
@@ -90,7 +91,7 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
             steps.start = reset;
         }
         if !steps.is_empty() {
-            let feed = prepared.feed(block, steps.start, prepared.prefetch_distance(block, None, 1));
+            let feed = prepared.feed(block, steps.start, 1);
             let nothing = prepared.rows(None, block, 0);
             let body = Summarize::<F, N, false> {
                 feed,
@@ -106,7 +107,7 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
     }
 
     /// Runs the block from `state` and leaves there the state at its end. The room has the gates of the steps that are `kept`.
-    fn advance(&self, state: &mut [f32], distance: isize, kept: Range<usize>, room: &mut Room) {
+    fn advance(&self, state: &mut [f32], kept: Range<usize>, room: &mut Room) {
         let (prepared, block) = (self.prepared, &self.block);
         let steps = prepared.real(block);
         let mut t = steps.start;
@@ -117,17 +118,17 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
             }
             // What is kept begins at a reset or with the block, and so does every stretch.
             match kept.contains(&t) {
-                true => self.stretch::<true>(t..stop, state, distance, room.place(t - kept.start, stop - t)),
-                false => self.stretch::<false>(t..stop, state, distance, Kept::NONE),
+                true => self.stretch::<true>(t..stop, state, room.place(t - kept.start, stop - t)),
+                false => self.stretch::<false>(t..stop, state, Kept::NONE),
             }
             t = stop;
         }
     }
 
     /// One dense stretch.
-    fn stretch<const KEPT: bool>(&self, steps: Range<usize>, state: &mut [f32], distance: isize, kept: Kept) {
+    fn stretch<const KEPT: bool>(&self, steps: Range<usize>, state: &mut [f32], kept: Kept) {
         let body = Advance::<F, N, KEPT> {
-            feed: self.prepared.feed(&self.block, steps.start, distance),
+            feed: self.prepared.feed(&self.block, steps.start, 1),
             kept,
             state: state.as_mut_ptr(),
             h: self.target(steps.start),

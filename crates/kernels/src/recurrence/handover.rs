@@ -28,28 +28,14 @@ impl Handover {
         }
     }
 
-    /// Runs every block in two parts, `prepare` and then `finish`, on the ambient pool. Each thread has a `room` of its own for what the one
-    /// leaves to the other.
-    ///
-    /// With chunks of time each thread claims its next block before it finishes the current one, so that `finish` knows which memory
-    /// will be wanted next.
-    pub fn run<R, P>(
-        &self,
-        plan: &Plan,
-        room: impl Fn() -> R + Sync + Send,
-        prepare: impl Fn(&Claim, &mut R) -> P + Sync + Send,
-        finish: impl Fn(&Claim, P, Option<&Claim>, &mut R) + Sync + Send,
-    ) {
+    /// Runs every block on the ambient pool. Each thread has a `room` of its own for what a first pass leaves to the second.
+    pub fn run<R>(&self, plan: &Plan, room: impl Fn() -> R + Sync + Send, block: impl Fn(&Claim, &mut R) + Sync + Send) {
         grid::for_each(grid::threads().min(plan.tasks()), |_| {
             let mut room = room();
-            let mut current = self.claim();
-            while let Some(claim) = current {
-                let prepared = prepare(&claim, &mut room);
-                let next = if plan.chunks() > 1 { self.claim() } else { None };
-                finish(&claim, prepared, next.as_ref(), &mut room);
+            while let Some(claim) = self.claim() {
+                block(&claim, &mut room);
                 #[cfg(feature = "std")]
                 crate::schedule::task_ends();
-                current = next.or_else(|| self.claim());
             }
         });
     }

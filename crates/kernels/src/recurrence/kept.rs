@@ -23,11 +23,10 @@ pub struct Room {
 }
 
 impl Room {
-    /// Room for `vectors` vectors of every step of a chunk of `plan`; none where chunks are passed once.
+    /// Room for `vectors` vectors of every step of a chunk of `plan` that is passed twice.
     pub fn new(plan: &Plan, vectors: usize) -> Self {
         let width = plan.channel_block().next_multiple_of(LANES);
-        let steps = if plan.chunks() > 1 { plan.chunk() } else { 0 };
-        Self { numbers: vec![0.0; steps * vectors * width], vectors, width }
+        Self { numbers: vec![0.0; plan.passed_twice() * vectors * width], vectors, width }
     }
 
     /// The place of the `steps` from number `from` on.

@@ -16,11 +16,20 @@ const CHANNEL_STEP: usize = 16;
 const MIN_STATES: usize = 1 << 15;
 
 /// A batch cut into sequences, blocks of channels and chunks of time. Depends on the shape and the number of threads alone.
+///
+/// Of as many chunks as there are threads, one is passed once, as soon as the state is known that enters it. The others are passed twice: the first pass
+/// learns what they do to a state, so that the one after them knows what enters, and the second writes. While one thread is in the former, the others
+/// are in the latter.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     shape: Shape,
     channel_block: usize,
-    chunk: usize,
+    /// Chunks after which the pattern begins anew.
+    group: usize,
+    /// Steps of the first of them, which is passed once.
+    once: usize,
+    /// Steps of each of the others.
+    twice: usize,
 }
 
 /// What one task works on.
@@ -37,11 +46,12 @@ pub struct Block {
 }
 
 impl Plan {
-    /// Cuts `shape` for `threads` threads; a step reads `streams` floats per channel.
+    /// Cuts `shape` for `threads` threads; a step reads `streams` floats per channel. Chunks that are passed once are `once` times as long as the
+    /// others: as the time of two passes over a step to that of one, so that nobody waits.
     ///
     /// Rows first, since they are independent; then channels, while blocks stay wide enough; then time.
-    pub fn new(shape: Shape, threads: usize, streams: usize) -> Self {
-        let whole = Self { shape, channel_block: shape.width.max(1), chunk: shape.seq_len.max(1) };
+    pub fn new(shape: Shape, threads: usize, streams: usize, once: f64) -> Self {
+        let whole = Self { shape, channel_block: shape.width.max(1), group: 1, once: shape.seq_len.max(1), twice: 0 };
         let balanced = |tasks: usize| tasks.is_multiple_of(threads) || tasks >= 4 * threads;
         if balanced(shape.batch) {
             return whole;
@@ -57,22 +67,39 @@ impl Plan {
             return whole;
         }
         let fits = CHUNK_BYTES / (streams * size_of::<f32>() * shape.width.max(1));
-        whole.with_chunk(fits.min(shape.seq_len / (4 * threads)).max(MIN_CHUNK))
+        let twice = fits.min(shape.seq_len / (4 * threads)).max(MIN_CHUNK);
+        Self { group: threads, once: (once * twice as f64) as usize, twice, ..whole }
     }
 
-    /// The same with chunks of `chunk` steps.
-    pub fn with_chunk(self, chunk: usize) -> Self {
-        Self { chunk, ..self }
+    /// Whether a chunk is passed twice.
+    pub fn is_passed_twice(&self, chunk: usize) -> bool {
+        !chunk.is_multiple_of(self.group)
     }
 
-    /// Steps of a chunk.
-    pub fn chunk(&self) -> usize {
-        self.chunk
+    /// Most steps of a chunk that is passed twice.
+    pub fn passed_twice(&self) -> usize {
+        self.twice
     }
 
     /// Number of chunks of every sequence.
     pub fn chunks(&self) -> usize {
-        self.shape.seq_len.div_ceil(self.chunk).max(1)
+        let period = self.start(self.group);
+        let (whole, rest) = (self.shape.seq_len / period, self.shape.seq_len % period);
+        let more = match rest {
+            0 => 0,
+            rest => 1 + rest.saturating_sub(self.once).div_ceil(self.twice.max(1)),
+        };
+        (whole * self.group + more).max(1)
+    }
+
+    /// The step with which a chunk begins.
+    fn start(&self, chunk: usize) -> usize {
+        let period = self.once + (self.group - 1) * self.twice;
+        let within = match chunk % self.group {
+            0 => 0,
+            later => self.once + (later - 1) * self.twice,
+        };
+        chunk / self.group * period + within
     }
 
     fn channel_blocks(&self) -> usize {
@@ -102,7 +129,7 @@ impl Plan {
             b,
             channels: first..(first + self.channel_block).min(self.shape.width),
             chunk,
-            steps: (chunk * self.chunk).min(self.shape.seq_len)..((chunk + 1) * self.chunk).min(self.shape.seq_len),
+            steps: self.start(chunk).min(self.shape.seq_len)..self.start(chunk + 1).min(self.shape.seq_len),
         }
     }
 }
@@ -116,7 +143,7 @@ mod tests {
         for (batch, seq_len, width) in [(1, 100_000, 5), (3, 1000, 200), (64, 20, 7), (1, 1, 1), (2, 5000, 130)] {
             let shape = Shape { batch, seq_len, width };
             for threads in [1, 2, 3, 16] {
-                let plan = Plan::new(shape, threads, 3);
+                let plan = Plan::new(shape, threads, 3, 1.3);
                 let mut covered = alloc::vec![0u8; shape.elements()];
                 for block in (0..plan.tasks()).map(|i| plan.block(i)) {
                     for t in block.steps {
@@ -130,8 +157,11 @@ mod tests {
 
     #[test]
     fn long_single_sequences_are_cut_in_time() {
-        assert!(Plan::new(Shape { batch: 1, seq_len: 1 << 20, width: 64 }, 2, 2).chunks() > 100);
-        assert_eq!(Plan::new(Shape { batch: 64, seq_len: 4096, width: 128 }, 2, 2).tasks(), 64);
-        assert_eq!(Plan::new(Shape { batch: 1, seq_len: 4096, width: 128 }, 2, 2).tasks(), 2);
+        let plan = Plan::new(Shape { batch: 1, seq_len: 1 << 20, width: 64 }, 2, 2, 1.5);
+        assert!(plan.chunks() > 100 && !plan.is_passed_twice(0) && plan.is_passed_twice(1) && !plan.is_passed_twice(2));
+        let [once, twice] = [0, 1].map(|chunk| plan.block(chunk).steps.len());
+        assert!(twice == plan.passed_twice() && once > twice, "{once} and {twice} steps");
+        assert_eq!(Plan::new(Shape { batch: 64, seq_len: 4096, width: 128 }, 2, 2, 1.5).tasks(), 64);
+        assert_eq!(Plan::new(Shape { batch: 1, seq_len: 4096, width: 128 }, 2, 2, 1.5).tasks(), 2);
     }
 }

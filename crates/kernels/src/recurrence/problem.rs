@@ -71,24 +71,14 @@ impl<'a, F: Formulas<N>, const N: usize> Prepared<'a, F, N> {
         Self { problem, lengths, zeros: vec![0.0; N * width] }
     }
 
-    /// Rows between `block` and `next`, so that this one's loop can prefetch the other's memory. Without a next block, the rows that the
-    /// loop itself needs a little later; these lie in the `direction` of time.
-    pub fn prefetch_distance(&self, block: &Block, next: Option<&Block>, direction: isize) -> isize {
-        let row = |block: &Block| (block.b * self.problem.shape.seq_len + block.steps.start) as isize;
-        match next {
-            Some(next) => row(next) - row(block),
-            None => direction * (1 + (PREFETCH_BYTES / size_of::<f32>() / block.channels.len()) as isize),
-        }
-    }
-
     /// The steps of a block that are real.
     pub fn real(&self, block: &Block) -> Range<usize> {
         let end = self.lengths[block.b];
         block.steps.start.min(end)..block.steps.end.min(end)
     }
 
-    /// The inputs from step `t` on, prefetching what stands `distance` rows further.
-    pub fn feed(&self, block: &Block, t: usize, distance: isize) -> Feed<F, N> {
+    /// The inputs from step `t` on, prefetching what will be needed a little later in the `direction` of time.
+    pub fn feed(&self, block: &Block, t: usize, direction: isize) -> Feed<F, N> {
         let Shape { seq_len, width, .. } = self.problem.shape;
         let c = block.channels.start;
         let bias = self.problem.bias.unwrap_or(&self.zeros);
@@ -97,7 +87,7 @@ impl<'a, F: Formulas<N>, const N: usize> Prepared<'a, F, N> {
             x: self.problem.x.map(|x| Source { first: x.data[(block.b * seq_len + t) * x.stride + c..].as_ptr(), stride: x.stride }),
             bias: core::array::from_fn(|j| if j < F::PARTS { bias[j * width + c..].as_ptr() } else { core::ptr::null() }),
             width: block.channels.len(),
-            distance,
+            distance: direction * (1 + (PREFETCH_BYTES / size_of::<f32>() / block.channels.len()) as isize),
         }
     }
 
