@@ -79,7 +79,7 @@ fn open(args: &Args, request: &Request, out: &Path) -> anyhow::Result<(Experimen
     if !args.resume {
         // The experiment first: what is wrong with it should not leave a directory behind.
         let experiment = new_experiment(args, request)?;
-        args.device.given()?.unwrap_or(experiment.train.device).open()?;
+        experiment.train.device.open()?;
         return Ok((experiment, RunDir::create(out)?));
     }
     let run = RunDir::open(out)?;
@@ -92,6 +92,8 @@ fn open(args: &Args, request: &Request, out: &Path) -> anyhow::Result<(Experimen
 
 fn new_experiment(args: &Args, request: &Request) -> anyhow::Result<Experiment> {
     let mut experiment = request.experiment(|data| args.table.apply(data))?;
+    // What lies in a GPU's memory is not counted in the machine's.
+    experiment.train.device = args.device.given()?.unwrap_or(experiment.train.device);
     // Before anything is fetched or written.
     training_memory(&experiment)?.expect_room(experiment.train.memory_limit)?;
     find_data(&mut experiment, request.experiment_name(), corpus::fetch)?;
