@@ -21,7 +21,7 @@ pub(super) fn column_sums(partial: &CubeTensor) -> CubeTensor {
 
 /// `width` is of vectors.
 #[cube(launch_unchecked)]
-fn kernel<N: Size>(partial: &[Vector<f32, N>], sums: &mut [Vector<f32, N>], rows: usize, width: usize, groups: usize) {
+pub(super) fn kernel<N: Size>(partial: &[Vector<f32, N>], sums: &mut [Vector<f32, N>], rows: usize, width: usize, groups: usize) {
     if CUBE_POS >= groups {
         terminate!();
     }

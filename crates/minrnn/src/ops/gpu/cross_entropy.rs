@@ -109,7 +109,7 @@ fn softmax_of(logits: &[f32], from: usize, classes: usize) -> Softmax {
 /// The weighted loss of every row, already divided by the sum of weights.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn forward(
+pub(super) fn forward(
     logits: &[f32],
     targets: &[i32],
     weights: &[f32],
@@ -141,7 +141,7 @@ fn forward(
 
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn backward(
+pub(super) fn backward(
     logits: &[f32],
     targets: &[i32],
     weights: &[f32],

@@ -66,7 +66,14 @@ impl GpuOp for Embedding {
 
 /// `count` and `width` are of vectors.
 #[cube(launch_unchecked)]
-fn forward<N: Size>(tokens: &[i32], table: &[Vector<f32, N>], y: &mut [Vector<f32, N>], count: usize, width: usize, vocab_size: usize) {
+pub(super) fn forward<N: Size>(
+    tokens: &[i32],
+    table: &[Vector<f32, N>],
+    y: &mut [Vector<f32, N>],
+    count: usize,
+    width: usize,
+    vocab_size: usize,
+) {
     if ABSOLUTE_POS >= count {
         terminate!();
     }
@@ -76,7 +83,16 @@ fn forward<N: Size>(tokens: &[i32], table: &[Vector<f32, N>], y: &mut [Vector<f3
 
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn backward(tokens: &[i32], d_y: &[f32], d_table: &mut [f32], rows: usize, width: usize, groups: usize, vocab_size: usize, cubes: usize) {
+pub(super) fn backward(
+    tokens: &[i32],
+    d_y: &[f32],
+    d_table: &mut [f32],
+    rows: usize,
+    width: usize,
+    groups: usize,
+    vocab_size: usize,
+    cubes: usize,
+) {
     if CUBE_POS >= cubes {
         terminate!();
     }

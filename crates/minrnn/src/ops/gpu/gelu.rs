@@ -115,7 +115,7 @@ impl GpuOp for BiasGatedGelu {
 
 /// `count` and `width` are of vectors, also in the gated form.
 #[cube(launch_unchecked)]
-fn forward<A: Float, N: Size>(
+pub(super) fn forward<A: Float, N: Size>(
     x: &[Vector<A, N>],
     bias: &[Vector<f32, N>],
     y: &mut [Vector<A, N>],
@@ -139,7 +139,7 @@ fn forward<A: Float, N: Size>(
 /// d_x, and over blocks of rows its sums.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn backward<A: Float, N: Size>(
+pub(super) fn backward<A: Float, N: Size>(
     x: &[Vector<A, N>],
     bias: &[Vector<f32, N>],
     d_y: &[Vector<A, N>],
@@ -185,7 +185,7 @@ fn backward<A: Float, N: Size>(
 }
 
 #[cube(launch_unchecked)]
-fn forward_gated<A: Float, N: Size>(
+pub(super) fn forward_gated<A: Float, N: Size>(
     x: &[Vector<A, N>],
     bias: &[Vector<f32, N>],
     scale: &[Vector<f32, N>],
@@ -214,7 +214,7 @@ fn forward_gated<A: Float, N: Size>(
 /// d_x, and over blocks of rows its sums and those of the gradient of the scale.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn backward_gated<A: Float, N: Size>(
+pub(super) fn backward_gated<A: Float, N: Size>(
     x: &[Vector<A, N>],
     bias: &[Vector<f32, N>],
     scale: &[Vector<f32, N>],

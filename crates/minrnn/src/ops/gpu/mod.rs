@@ -37,6 +37,8 @@ mod gelu;
 mod lstm;
 mod matmul;
 mod norm;
+#[cfg(feature = "cuda-source")]
+mod over_rows_cuda_source;
 mod positive;
 mod recurrence;
 mod selective_scan;
@@ -54,10 +56,17 @@ use std::fmt::Debug;
 
 use burn_cubecl::tensor::CubeTensor;
 
-/// The kernels that go through time, as CUDA text for a device like an H100.
+/// The kernels as CUDA text for a device like an H100: all but those of dropout, AdamW and the norm of gradients.
 #[cfg(feature = "cuda-source")]
 pub fn cuda_sources() -> Vec<CudaSource> {
-    [recurrence::cuda_sources(), selective_scan::cuda_sources(), lstm::cuda_sources()].concat()
+    [
+        recurrence::cuda_sources(),
+        selective_scan::cuda_sources(),
+        lstm::cuda_sources(),
+        conv::cuda_sources(),
+        over_rows_cuda_source::cuda_sources(),
+    ]
+    .concat()
 }
 
 /// An operation on a GPU; the same contract as [`FusedOp`](super::fused::FusedOp).

@@ -15,7 +15,7 @@ use super::tensors::{
 
 /// Which norm a kernel is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Norm {
+pub(super) enum Norm {
     /// (x − mean) / √(variance + ε), then γ and β.
     Layer,
     /// x / max(‖x‖ / √width, floor), then 1 + γ.
@@ -212,7 +212,7 @@ fn numbers<N: Size>(x: &[Vector<f32, N>], width: usize) -> f32 {
 /// `width` is of vectors, also in the backward pass.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn forward<A: Float, N: Size>(
+pub(super) fn forward<A: Float, N: Size>(
     x: &[Vector<f32, N>],
     gamma: &[Vector<f32, N>],
     beta: &[Vector<f32, N>],
@@ -253,7 +253,7 @@ fn forward<A: Float, N: Size>(
 /// d_x, and mean and 1 / deviation of every row for the gradients of the parameters.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn backward<A: Float, N: Size>(
+pub(super) fn backward<A: Float, N: Size>(
     x: &[Vector<f32, N>],
     gamma: &[Vector<f32, N>],
     d_y: &[Vector<A, N>],
@@ -325,7 +325,7 @@ fn backward<A: Float, N: Size>(
 /// Over blocks of rows the sums of d_y times the normalised x, and of d_y: `[blocks, width]` each.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn parameters<A: Float, N: Size>(
+pub(super) fn parameters<A: Float, N: Size>(
     x: &[Vector<f32, N>],
     d_y: &[Vector<A, N>],
     rows_statistics: &[f32],

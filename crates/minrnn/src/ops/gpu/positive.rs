@@ -34,7 +34,7 @@ impl GpuOp for Positive {
 }
 
 #[cube(launch_unchecked)]
-fn forward(v: &[f32], y: &mut [f32], count: usize) {
+pub(super) fn forward(v: &[f32], y: &mut [f32], count: usize) {
     if ABSOLUTE_POS >= count {
         terminate!();
     }
@@ -43,7 +43,7 @@ fn forward(v: &[f32], y: &mut [f32], count: usize) {
 }
 
 #[cube(launch_unchecked)]
-fn backward(v: &[f32], d_y: &[f32], d_v: &mut [f32], count: usize) {
+pub(super) fn backward(v: &[f32], d_y: &[f32], d_v: &mut [f32], count: usize) {
     if ABSOLUTE_POS >= count {
         terminate!();
     }

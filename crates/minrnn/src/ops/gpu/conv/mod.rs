@@ -1,8 +1,13 @@
 //! Causal depthwise convolution on a device: every unit takes one channel and a few steps, whose inputs it holds in registers.
 
 mod back;
+#[cfg(feature = "cuda-source")]
+mod cuda_source;
 mod forward;
 mod place;
+
+#[cfg(feature = "cuda-source")]
+pub use cuda_source::cuda_sources;
 
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;

@@ -1,0 +1,99 @@
+//! The kernels over rows and elements as CUDA text.
+
+use burn::backend::DType;
+use cubecl::prelude::CubeDim;
+
+use super::cuda_source::{CudaSource, Offline};
+use super::norm::Norm;
+use super::tensors::{UNITS, format, square};
+use super::{column_sums, cross_entropy, embedding, gelu, norm, positive};
+
+/// Numbers of a vector: what a width of a multiple of four gets.
+const VECTOR: usize = 4;
+
+/// Norms, GELU, embedding, cross-entropy, column sums and the positive activation, with everything a block of a model gives them.
+pub fn cuda_sources() -> Vec<CudaSource> {
+    let offline = Offline::new();
+    let elements = CubeDim::new_1d(UNITS as u32);
+    // A kernel with its buffers by name, its numbers, and what it is compiled for.
+    macro_rules! source {
+        ($name:expr, $kernel:path, $dim:expr, [$($buffer:ident)*], [$($number:tt)*], [$($compiled:expr),*]) => {{
+            let kernel = <$kernel>::new(
+                offline.settings($dim),
+                offline.properties.clone(),
+                offline.target.clone(),
+                $(offline.buffer(stringify!($buffer)),)*
+                $($number,)*
+                $($compiled,)*
+            );
+            offline.source($name, [1, 1], &kernel)
+        }};
+    }
+    let named = |name: &str| name.to_owned();
+    let mut sources = vec![
+        source!(named("embedding forward"), embedding::forward::Forward, elements, [tokens table y], [() () ()], [VECTOR]),
+        source!(named("embedding backward"), embedding::backward::Backward, square(), [tokens d_y d_table], [() () () () ()], []),
+        source!(named("cross-entropy forward"), cross_entropy::forward::Forward, square(), [logits targets weights losses], [() () () ()], [true]),
+        source!(
+            named("cross-entropy backward"),
+            cross_entropy::backward::Backward,
+            square(),
+            [logits targets weights d_loss d_logits],
+            [() () () ()],
+            [true]
+        ),
+        source!(named("column sums"), column_sums::kernel::Kernel, square(), [partial sums], [() () ()], [VECTOR]),
+        source!(named("positive forward"), positive::forward::Forward, elements, [v y], [()], []),
+        source!(named("positive backward"), positive::backward::Backward, elements, [v d_y d_v], [()], []),
+    ];
+    for (format_name, dtype) in [("f32", DType::F32), ("bf16", DType::BF16)] {
+        let of = |name: &str| format!("{name} {format_name}");
+        for (name, norm) in [("layer norm", Norm::Layer), ("rms norm", Norm::Rms)] {
+            sources.push(source!(
+                of(&format!("{name} forward")),
+                norm::forward::Forward,
+                square(),
+                [x gamma beta y],
+                [() () () ()],
+                [VECTOR, norm, format(dtype)]
+            ));
+            sources.push(source!(
+                of(&format!("{name} backward")),
+                norm::backward::Backward,
+                square(),
+                [x gamma d_y d_residual d_x rows_statistics],
+                [() () () ()],
+                [VECTOR, true, norm, format(dtype)]
+            ));
+        }
+        sources.extend([
+            source!(
+                of("norm parameters"),
+                norm::parameters::Parameters,
+                square(),
+                [x d_y rows_statistics d_gamma d_beta],
+                [() () () () ()],
+                [VECTOR, format(dtype)]
+            ),
+            source!(of("gelu forward"), gelu::forward::Forward, elements, [x bias y], [() ()], [VECTOR, format(dtype)]),
+            source!(
+                of("gelu backward"),
+                gelu::backward::Backward,
+                square(),
+                [x bias d_y d_x sums],
+                [() () () () ()],
+                [VECTOR, format(dtype)]
+            ),
+            source!(of("gated gelu forward"), gelu::forward_gated::ForwardGated, elements, [x bias scale y], [() ()], [VECTOR, format(dtype)]),
+            source!(
+                of("gated gelu backward"),
+                gelu::backward_gated::BackwardGated,
+                square(),
+                [x bias scale d_y d_x bias_sums scale_sums],
+                [() () () () ()],
+                [VECTOR, format(dtype)]
+            ),
+        ]);
+    }
+    sources
+}
