@@ -11,7 +11,7 @@ use super::GpuOp;
 use super::tensors::{Like, UNITS, arg, cubes, empty, len, upload, upload_ints, vector_size};
 
 /// Parameters of a launch, at most: the kernel is compiled once for each number of them.
-const TOGETHER: usize = 16;
+pub(super) const TOGETHER: usize = 16;
 /// Buffers that a launch takes beside four for each parameter.
 const OTHERS: usize = 5;
 /// Numbers of [`rates`].
@@ -116,7 +116,7 @@ impl GpuOp for AllUpdates {
 /// `places` has three numbers of each parameter: its first cube, its vectors, and where its outputs begin; behind the last one the number of all cubes.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn update<N: Size>(
+pub(super) fn update<N: Size>(
     parameters: &Sequence<Box<[Vector<f32, N>]>>,
     gradients: &Sequence<Box<[Vector<f32, N>]>>,
     firsts: &Sequence<Box<[Vector<f32, N>]>>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cubecl::ir::{
     AddressType, DeviceIdentity, DeviceProperties, HardwareProperties, MemoryDeviceProperties, TargetProperties, features::Features,
 };
-use cubecl::prelude::{BufferCompilationArg, CubeDim, CubeKernel, KernelSettings};
+use cubecl::prelude::{BufferCompilationArg, CubeDim, CubeKernel, KernelSettings, LaunchArg, SequenceCompilationArg};
 use cubecl_cpp::shared::{CompilationOptions, CppCompiler};
 use cubecl_cpp::target::Cuda;
 use cubecl_runtime::compiler::Compiler;
@@ -69,6 +69,15 @@ impl Offline {
     /// A buffer as an argument; its name is for who reads the call.
     pub(super) fn buffer(&self, _: &str) -> BufferCompilationArg {
         BufferCompilationArg { inplace: None }
+    }
+
+    /// As many buffers as one argument.
+    pub(super) fn buffers<C: LaunchArg<CompilationArg = BufferCompilationArg>>(
+        &self,
+        name: &str,
+        count: usize,
+    ) -> SequenceCompilationArg<C> {
+        SequenceCompilationArg { values: (0..count).map(|_| self.buffer(name)).collect() }
     }
 
     pub(super) fn source(&self, name: String, [steps, slices]: [usize; 2], kernel: &impl CubeKernel) -> CudaSource {

@@ -13,20 +13,20 @@ use super::tensors::{Columns, LANES, Like, ROWS, arg, arg_or, cubes, dims, eleme
 
 /// What a kernel is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Plan {
-    drops: bool,
-    bias: bool,
-    residual: bool,
+pub(super) struct Plan {
+    pub drops: bool,
+    pub bias: bool,
+    pub residual: bool,
 }
 
 /// Key and threshold of a mask, and the factor of what it keeps.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-struct Mask {
-    key_low: u32,
-    key_high: u32,
-    threshold: u32,
-    scale: f32,
+pub(super) struct Mask {
+    pub key_low: u32,
+    pub key_high: u32,
+    pub threshold: u32,
+    pub scale: f32,
 }
 
 fn mask(dropout: Dropout) -> MaskLaunch {
@@ -173,7 +173,7 @@ fn round(x: Words, #[comptime] rotation: u32) -> Words {
 /// `count` and `width` are of vectors.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn forward<A: Float, Y: Float, N: Size>(
+pub(super) fn forward<A: Float, Y: Float, N: Size>(
     x: &[Vector<A, N>],
     bias: &[Vector<f32, N>],
     residual: &[Vector<Y, N>],
@@ -204,7 +204,7 @@ fn forward<A: Float, Y: Float, N: Size>(
 /// d_x, and over blocks of rows its sums.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn backward<A: Float, Y: Float, N: Size>(
+pub(super) fn backward<A: Float, Y: Float, N: Size>(
     d_y: &[Vector<Y, N>],
     d_x: &mut [Vector<A, N>],
     sums: &mut [Vector<f32, N>],

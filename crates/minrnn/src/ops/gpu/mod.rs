@@ -56,7 +56,7 @@ use std::fmt::Debug;
 
 use burn_cubecl::tensor::CubeTensor;
 
-/// The kernels as CUDA text for a device like an H100: all but those of dropout, AdamW and the norm of gradients.
+/// The kernels as CUDA text for a device like an H100.
 #[cfg(feature = "cuda-source")]
 pub fn cuda_sources() -> Vec<CudaSource> {
     [

@@ -6,22 +6,23 @@ use cubecl::prelude::CubeDim;
 use super::cuda_source::{CudaSource, Offline};
 use super::norm::Norm;
 use super::tensors::{UNITS, format, square};
-use super::{column_sums, cross_entropy, embedding, gelu, norm, positive};
+use super::{adamw, column_sums, cross_entropy, dropout, embedding, gelu, norm, positive, sums_of_squares};
 
 /// Numbers of a vector: what a width of a multiple of four gets.
 const VECTOR: usize = 4;
 
-/// Norms, GELU, embedding, cross-entropy, column sums and the positive activation, with everything a block of a model gives them.
+/// Norms, GELU, dropout, embedding, cross-entropy, column sums, AdamW, the norm of gradients and the positive activation, with everything a block of a model gives them.
 pub fn cuda_sources() -> Vec<CudaSource> {
     let offline = Offline::new();
     let elements = CubeDim::new_1d(UNITS as u32);
-    // A kernel with its buffers by name, its numbers, and what it is compiled for.
+    // A kernel with its buffers by name, those first that are as many, its numbers, and what it is compiled for.
     macro_rules! source {
-        ($name:expr, $kernel:path, $dim:expr, [$($buffer:ident)*], [$($number:tt)*], [$($compiled:expr),*]) => {{
+        ($name:expr, $kernel:path, $dim:expr, $({$($many:ident)*} * $count:expr,)? [$($buffer:ident)*], [$($number:expr),*], [$($compiled:expr),*]) => {{
             let kernel = <$kernel>::new(
                 offline.settings($dim),
                 offline.properties.clone(),
                 offline.target.clone(),
+                $($(offline.buffers(stringify!($many), $count),)*)?
                 $(offline.buffer(stringify!($buffer)),)*
                 $($number,)*
                 $($compiled,)*
@@ -31,18 +32,36 @@ pub fn cuda_sources() -> Vec<CudaSource> {
     }
     let named = |name: &str| name.to_owned();
     let mut sources = vec![
-        source!(named("embedding forward"), embedding::forward::Forward, elements, [tokens table y], [() () ()], [VECTOR]),
-        source!(named("embedding backward"), embedding::backward::Backward, square(), [tokens d_y d_table], [() () () () ()], []),
-        source!(named("cross-entropy forward"), cross_entropy::forward::Forward, square(), [logits targets weights losses], [() () () ()], [true]),
+        source!(named("embedding forward"), embedding::forward::Forward, elements, [tokens table y], [(), (), ()], [VECTOR]),
+        source!(named("embedding backward"), embedding::backward::Backward, square(), [tokens d_y d_table], [(), (), (), (), ()], []),
+        source!(named("cross-entropy forward"), cross_entropy::forward::Forward, square(), [logits targets weights losses], [(), (), (), ()], [true]),
         source!(
             named("cross-entropy backward"),
             cross_entropy::backward::Backward,
             square(),
             [logits targets weights d_loss d_logits],
-            [() () () ()],
+            [(), (), (), ()],
             [true]
         ),
-        source!(named("column sums"), column_sums::kernel::Kernel, square(), [partial sums], [() () ()], [VECTOR]),
+        source!(named("column sums"), column_sums::kernel::Kernel, square(), [partial sums], [(), (), ()], [VECTOR]),
+        source!(
+            named("adamw"),
+            adamw::update::Update,
+            elements,
+            {parameters gradients firsts seconds} * adamw::TOGETHER,
+            [updated next_first next_second places rates],
+            [()],
+            [VECTOR]
+        ),
+        source!(
+            named("norm of gradients"),
+            sums_of_squares::squares::Squares,
+            square(),
+            {xs} * sums_of_squares::TOGETHER,
+            [partial lengths],
+            [(), (), ()],
+            []
+        ),
         source!(named("positive forward"), positive::forward::Forward, elements, [v y], [()], []),
         source!(named("positive backward"), positive::backward::Backward, elements, [v d_y d_v], [()], []),
     ];
@@ -54,7 +73,7 @@ pub fn cuda_sources() -> Vec<CudaSource> {
                 norm::forward::Forward,
                 square(),
                 [x gamma beta y],
-                [() () () ()],
+                [(), (), (), ()],
                 [VECTOR, norm, format(dtype)]
             ));
             sources.push(source!(
@@ -62,35 +81,53 @@ pub fn cuda_sources() -> Vec<CudaSource> {
                 norm::backward::Backward,
                 square(),
                 [x gamma d_y d_residual d_x rows_statistics],
-                [() () () ()],
+                [(), (), (), ()],
                 [VECTOR, true, norm, format(dtype)]
             ));
         }
+        let mask = || dropout::MaskCompilationArg { key_low: (), key_high: (), threshold: (), scale: () };
+        let plan = dropout::Plan { drops: true, bias: true, residual: true };
         sources.extend([
+            source!(
+                of("dropout forward"),
+                dropout::forward::Forward,
+                elements,
+                [x bias residual y],
+                [(), (), mask()],
+                [VECTOR, plan, format(dtype), format(DType::F32)]
+            ),
+            source!(
+                of("dropout backward"),
+                dropout::backward::Backward,
+                square(),
+                [d_y d_x sums],
+                [(), (), (), (), (), mask()],
+                [VECTOR, plan, format(dtype), format(DType::F32)]
+            ),
             source!(
                 of("norm parameters"),
                 norm::parameters::Parameters,
                 square(),
                 [x d_y rows_statistics d_gamma d_beta],
-                [() () () () ()],
+                [(), (), (), (), ()],
                 [VECTOR, format(dtype)]
             ),
-            source!(of("gelu forward"), gelu::forward::Forward, elements, [x bias y], [() ()], [VECTOR, format(dtype)]),
+            source!(of("gelu forward"), gelu::forward::Forward, elements, [x bias y], [(), ()], [VECTOR, format(dtype)]),
             source!(
                 of("gelu backward"),
                 gelu::backward::Backward,
                 square(),
                 [x bias d_y d_x sums],
-                [() () () () ()],
+                [(), (), (), (), ()],
                 [VECTOR, format(dtype)]
             ),
-            source!(of("gated gelu forward"), gelu::forward_gated::ForwardGated, elements, [x bias scale y], [() ()], [VECTOR, format(dtype)]),
+            source!(of("gated gelu forward"), gelu::forward_gated::ForwardGated, elements, [x bias scale y], [(), ()], [VECTOR, format(dtype)]),
             source!(
                 of("gated gelu backward"),
                 gelu::backward_gated::BackwardGated,
                 square(),
                 [x bias scale d_y d_x bias_sums scale_sums],
-                [() () () () ()],
+                [(), (), (), (), ()],
                 [VECTOR, format(dtype)]
             ),
         ]);

@@ -16,7 +16,7 @@ pub(in crate::ops) fn all_on_gpu(tensors: &[&Tensor<1>]) -> Option<Vec<CubeTenso
 }
 
 /// Tensors of a launch, at most: the kernel is compiled once for each number of them.
-const TOGETHER: usize = 16;
+pub(super) const TOGETHER: usize = 16;
 /// Buffers that a launch takes beside them.
 const OTHERS: usize = 2;
 
@@ -51,7 +51,7 @@ pub(in crate::ops) fn sums_of_squares(tensors: &[CubeTensor]) -> Vec<f64> {
 
 /// Columns from `column` on of `partial` `[PIECES, columns]`: sums of squares of pieces of `xs`, whose lengths are `lengths`.
 #[cube(launch_unchecked)]
-fn squares(xs: &Sequence<Box<[f32]>>, partial: &mut [f32], lengths: &[i32], column: usize, columns: usize, cubes: usize) {
+pub(super) fn squares(xs: &Sequence<Box<[f32]>>, partial: &mut [f32], lengths: &[i32], column: usize, columns: usize, cubes: usize) {
     if CUBE_POS >= cubes {
         terminate!();
     }
