@@ -55,11 +55,7 @@ fn train_together(args: &Args, Together { group, threads, .. }: &Together) -> an
     let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(request.run_name()));
     let first = group.is_first().then(|| -> anyhow::Result<_> {
         expect_outside_runs(&out)?;
-        let (mut experiment, run) = open(args, &request, &out)?;
-        if let Some(device) = args.device.given()? {
-            experiment.train.device = device;
-        }
-        Ok((experiment, run))
+        open(args, &request, &out)
     });
     let first = ranks::agree(group, first.transpose())?;
     let text = group.tell(|| first.as_ref().map_or(Ok(String::new()), |(experiment, _)| experiment.to_toml()))?;
@@ -87,13 +83,13 @@ fn open(args: &Args, request: &Request, out: &Path) -> anyhow::Result<(Experimen
     if run.checkpoint(Pointer::Last)?.is_none() {
         say(format_args!("'{}' has no checkpoint yet: starting anew", out.display()));
     }
-    Ok((resumed.map_or_else(|| new_experiment(args, request), Ok)?, run))
+    let experiment = resumed.map_or_else(|| new_experiment(args, request), |resumed| args.on_device(resumed))?;
+    Ok((experiment, run))
 }
 
 fn new_experiment(args: &Args, request: &Request) -> anyhow::Result<Experiment> {
-    let mut experiment = request.experiment(|data| args.table.apply(data))?;
-    // What lies in a GPU's memory is not counted in the machine's.
-    experiment.train.device = args.device.given()?.unwrap_or(experiment.train.device);
+    // The device first: what lies in a GPU's memory is not counted in the machine's.
+    let mut experiment = args.on_device(request.experiment(|data| args.table.apply(data))?)?;
     // Before anything is fetched or written.
     training_memory(&experiment)?.expect_room(experiment.train.memory_limit)?;
     find_data(&mut experiment, request.experiment_name(), corpus::fetch)?;
@@ -101,6 +97,12 @@ fn new_experiment(args: &Args, request: &Request) -> anyhow::Result<Experiment> 
 }
 
 impl Args {
+    /// `experiment` on the device that was given, if one was.
+    fn on_device(&self, mut experiment: Experiment) -> anyhow::Result<Experiment> {
+        experiment.train.device = self.device.given()?.unwrap_or(experiment.train.device);
+        Ok(experiment)
+    }
+
     fn request(&self) -> Request {
         Request {
             experiment: self.experiment.clone().map(Asked::Named),
