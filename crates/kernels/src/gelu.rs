@@ -12,7 +12,7 @@
 use crate::activation::{self, Activation};
 use crate::rows::Input;
 use crate::shape::{Out, elements, expect_len};
-use crate::simd::{self, Simd, mul_add};
+use crate::simd::{self, Simd, abs, mul_add};
 
 /// y = GELU(x + bias).
 ///
@@ -60,7 +60,7 @@ fn normal<S: Simd>(simd: S, u: S::f32s) -> (S::f32s, S::f32s) {
     const TAIL: [f32; 8] = [0.1196293, 0.12075395, 0.09991351, 0.12856159, -0.053683568, 0.20635343, -0.15720303, 0.035674762];
     let s = |value: f32| simd.splat_f32s(value);
     let e = simd::exp(simd, simd.mul_f32s(simd.mul_f32s(u, u), s(-0.5)));
-    let t = simd.div_f32s(s(1.0), mul_add(simd, simd.abs_f32s(u), s(0.3), s(1.0)));
+    let t = simd.div_f32s(s(1.0), mul_add(simd, abs(simd, u), s(0.3), s(1.0)));
     let mut q = s(TAIL[7]);
     for c in TAIL[..7].iter().rev() {
         q = mul_add(simd, q, t, s(*c));

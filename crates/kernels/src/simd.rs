@@ -361,10 +361,32 @@ pub fn mul_add<S: Simd>(simd: S, a: S::f32s, b: S::f32s, c: S::f32s) -> S::f32s 
     if S::F32_LANES > 4 || cfg!(target_arch = "aarch64") { simd.mul_add_e_f32s(a, b, c) } else { simd.add_f32s(simd.mul_f32s(a, b), c) }
 }
 
+/// −x: the sign bit alone changes. (pulp's own function, like its |x|, may be left as a call, and a call passes vectors through memory.)
+#[inline(always)]
+pub fn neg<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    if HAS_BITS || S::F32_LANES > 4 { simd.xor_f32s(x, simd.splat_f32s(-0.0)) } else { lane_by_lane(x, x, |x, _| x ^ SIGN) }
+}
+
+/// |x|.
+#[inline(always)]
+pub fn abs<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    if HAS_BITS || S::F32_LANES > 4 {
+        simd.and_f32s(x, simd.splat_f32s(f32::from_bits(!SIGN)))
+    } else {
+        lane_by_lane(x, x, |x, _| x & !SIGN)
+    }
+}
+
+/// The bit of an f32's sign.
+const SIGN: u32 = 1 << 31;
+
+/// Whether vectors of four lanes are the target's own, so that functions of their bits are instructions.
+const HAS_BITS: bool = cfg!(any(target_arch = "aarch64", target_arch = "wasm32"));
+
 /// e^−|x|: at most 1, so that sums and products of a few never overflow. NaN stays NaN.
 #[inline(always)]
 pub fn exp_neg_abs<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    exp(simd, simd.neg_f32s(simd.abs_f32s(x)))
+    exp(simd, neg(simd, abs(simd, x)))
 }
 
 /// e^−u and 1 − e^−u for u ≥ 0, the second from its series where u is small: the difference would be left with few digits.
@@ -372,12 +394,12 @@ pub fn exp_neg_abs<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 pub fn exp_neg<S: Simd>(simd: S, u: S::f32s) -> [S::f32s; 2] {
     const NEAR: f32 = 0.5;
     let one = simd.splat_f32s(1.0);
-    let e = exp(simd, simd.neg_f32s(u));
+    let e = exp(simd, neg(simd, u));
     let mut series = one;
     for n in [8.0f32, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0] {
         series = mul_add(simd, simd.mul_f32s(u, simd.splat_f32s(-1.0 / n)), series, one);
     }
-    let near = simd.less_than_f32s(simd.abs_f32s(u), simd.splat_f32s(NEAR));
+    let near = simd.less_than_f32s(abs(simd, u), simd.splat_f32s(NEAR));
     [e, simd.select_f32s(near, simd.mul_f32s(u, series), simd.sub_f32s(one, e))]
 }
 
@@ -409,7 +431,7 @@ pub fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 #[inline(always)]
 pub fn sigmoid<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let one = simd.splat_f32s(1.0);
-    simd.div_f32s(one, simd.add_f32s(one, exp(simd, simd.neg_f32s(x))))
+    simd.div_f32s(one, simd.add_f32s(one, exp(simd, neg(simd, x))))
 }
 
 /// σ(x) and 1 − σ(x), both with full relative accuracy: a gradient has their product as a factor.
@@ -442,7 +464,7 @@ pub(crate) fn near_zero_tanh<S: Simd>(simd: S, x: S::f32s, far: S::f32s) -> S::f
         p = mul_add(simd, p, square, s(c));
     }
     let near = mul_add(simd, simd.mul_f32s(p, square), x, x);
-    simd.select_f32s(simd.less_than_f32s(simd.abs_f32s(x), s(0.625)), near, far)
+    simd.select_f32s(simd.less_than_f32s(abs(simd, x), s(0.625)), near, far)
 }
 
 /// Natural logarithm of positive, normal numbers; 0 gives −∞.

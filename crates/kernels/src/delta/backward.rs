@@ -4,7 +4,7 @@ use super::step::{Input, advance};
 use super::{CHUNK, EPS, Head, Inputs, Sizes};
 use crate::grid::{self, SharedOut};
 use crate::shape::{Out, elements, expect_len};
-use crate::simd::{self, Level, Simd, WithSimd, mul_add, put};
+use crate::simd::{self, Level, Simd, WithSimd, mul_add, neg, put};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 
@@ -159,7 +159,7 @@ fn step_backward<S: Simd>(simd: S, x: &Input<'_>, memory: &[f32], d_y: &[f32], d
             let d = simd::load(simd, &d_state[row.clone()], at);
             let through = simd.mul_f32s(simd::load(simd, &memory[row.clone()], at), d_value);
             *d_k += simd.reduce_sum_f32s(simd.sub_f32s(simd.mul_f32s(d, u), through));
-            put(simd, &mut d_state[row], at, mul_add(simd, simd.neg_f32s(k), d_value, d));
+            put(simd, &mut d_state[row], at, mul_add(simd, neg(simd, k), d_value, d));
         }
     }
     // What lies along the key goes: in f64, for next to nothing may be left.

@@ -38,8 +38,7 @@ impl WithSimd for Step<'_> {
         let [i, f] = self.gates;
         let kept = *self.m + first(simd, log_sigmoid(simd, simd.splat_f32s(f)));
         let m = kept.max(i);
-        let scalar_exp = |x: f32| first(simd, exp(simd, simd.splat_f32s(x)));
-        let (take, keep, floor) = (scalar_exp(i - m) / libm::sqrtf(e as f32), scalar_exp(kept - m), scalar_exp(-m));
+        let (take, keep, floor) = (exp_of(simd, i - m) / libm::sqrtf(e as f32), exp_of(simd, kept - m), exp_of(simd, -m));
         *self.m = m;
         let (taken, kept) = (simd.splat_f32s(take), simd.splat_f32s(keep));
         let mut beta = simd.splat_f32s(0.0);
@@ -61,6 +60,12 @@ impl WithSimd for Step<'_> {
         }
         crate::rows::scale(simd, self.h, simd.splat_f32s(inverse));
     }
+}
+
+/// e^x of one number.
+#[inline(always)]
+fn exp_of<S: Simd>(simd: S, x: f32) -> f32 {
+    first(simd, exp(simd, simd.splat_f32s(x)))
 }
 
 /// The first lane.

@@ -1,6 +1,6 @@
 //! Candidate activations on vectors, in a form that lets one division serve a cell's candidate and its gates.
 
-use crate::simd::{exp_neg_abs, near_zero_tanh};
+use crate::simd::{exp_neg_abs, near_zero_tanh, neg};
 use pulp::Simd;
 
 /// h̃ of a pre-activation v, computed in two halves around a division that the caller does.
@@ -75,7 +75,7 @@ impl Activation for Tanh {
     fn value<S: Simd>(self, simd: S, v: S::f32s, e: S::f32s, inverse: S::f32s) -> S::f32s {
         let far = simd.mul_f32s(simd.sub_f32s(simd.splat_f32s(1.0), e), inverse);
         let negative = simd.less_than_f32s(v, simd.splat_f32s(0.0));
-        near_zero_tanh(simd, v, simd.select_f32s(negative, simd.neg_f32s(far), far))
+        near_zero_tanh(simd, v, simd.select_f32s(negative, neg(simd, far), far))
     }
 
     #[inline(always)]

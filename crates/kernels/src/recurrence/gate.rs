@@ -1,6 +1,6 @@
 //! a and b of one step, in the forms that keep them exact.
 
-use crate::simd::mul_add;
+use crate::simd::{mul_add, neg};
 use pulp::Simd;
 
 /// The map h ↦ a h + b of one step.
@@ -81,7 +81,7 @@ impl<S: Simd> Leak<S> {
     /// From min(a, 1 − a), and where a is the larger of the two.
     #[inline(always)]
     pub fn new(simd: S, small: S::f32s, keeps: S::m32s) -> Self {
-        Self { signed: simd.select_f32s(keeps, small, simd.neg_f32s(small)), keeps }
+        Self { signed: simd.select_f32s(keeps, small, neg(simd, small)), keeps }
     }
 
     /// From a and 1 − a, each exact where it is the smaller one.
@@ -95,7 +95,7 @@ impl<S: Simd> Leak<S> {
     #[inline(always)]
     pub fn decay(self, simd: S, h: S::f32s) -> S::f32s {
         let base = simd.select_f32s(self.keeps, h, simd.splat_f32s(0.0));
-        mul_add(simd, simd.neg_f32s(self.signed), h, base)
+        mul_add(simd, neg(simd, self.signed), h, base)
     }
 
     #[inline(always)]
@@ -162,7 +162,7 @@ impl<S: Simd> Gate<S> for Sum<S> {
     fn step(self, simd: S, h: S::f32s) -> S::f32s {
         let Leak { signed, keeps } = self.leak;
         let base = simd.select_f32s(keeps, h, simd.splat_f32s(0.0));
-        simd.add_f32s(mul_add(simd, simd.neg_f32s(signed), h, self.value), base)
+        simd.add_f32s(mul_add(simd, neg(simd, signed), h, self.value), base)
     }
 
     #[inline(always)]

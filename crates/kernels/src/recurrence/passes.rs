@@ -4,7 +4,7 @@ use super::formulas::Formulas;
 use super::gate::Gate;
 use super::kept::{Kept, gate_vectors};
 use super::stretch::{Body, Feed, Source, Target, get, put, walk};
-use crate::simd::{self, Level, WithSimd, mul_add};
+use crate::simd::{self, Level, WithSimd, abs, mul_add};
 use pulp::Simd;
 
 /// Runs the recurrence and writes every state. `state` enters as h and leaves as h; over 0 steps nothing happens to it. With `KEPT` the gates
@@ -210,7 +210,7 @@ impl<F: Formulas<N>, const N: usize, const BACKWARDS: bool> Body for Summarize<F
 /// hundred times as long.
 #[inline(always)]
 fn without_traces<S: Simd>(simd: S, x: S::f32s, trace: f32) -> S::f32s {
-    let vanished = simd.less_than_f32s(simd.abs_f32s(x), simd.splat_f32s(trace));
+    let vanished = simd.less_than_f32s(abs(simd, x), simd.splat_f32s(trace));
     simd.select_f32s(vanished, simd.splat_f32s(0.0), x)
 }
 

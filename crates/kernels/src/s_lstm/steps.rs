@@ -12,10 +12,14 @@ use crate::stepwise::{Frame, gate, gate_mut, log_sigmoid, tanh_and_slope};
 #[inline(always)]
 fn gates<S: Simd>(simd: S, [p, u, bias]: [&[f32]; 3], head: usize, at: usize) -> [S::f32s; 4] {
     let width = u.len() / 4;
-    [0, 1, 2, 3].map(|index| {
-        let own = |x: &[f32]| load(simd, &gate(x, x.len() / 4, index)[head * width..][..width], at);
-        simd.add_f32s(simd.add_f32s(own(p), load(simd, gate(u, width, index), at)), own(bias))
-    })
+    // A loop, as the functions of arrays may be left as calls.
+    let mut sums = [simd.splat_f32s(0.0); 4];
+    for (index, sum) in sums.iter_mut().enumerate() {
+        let [p, bias] =
+            [&gate(p, p.len() / 4, index)[head * width..][..width], &gate(bias, bias.len() / 4, index)[head * width..][..width]];
+        *sum = simd.add_f32s(simd.add_f32s(load(simd, p, at), load(simd, gate(u, width, index), at)), load(simd, bias, at));
+    }
+    sums
 }
 
 /// ln f.

@@ -3,7 +3,7 @@
 use super::{Inputs, RANK_ONE};
 use crate::grid::SharedOut;
 use crate::segments::{CONTINUE, PADDING, RESET};
-use crate::simd::{self, Simd, WithSimd, mul_add};
+use crate::simd::{self, Simd, WithSimd, mul_add, neg};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -137,12 +137,12 @@ impl<'a, S: Simd, const P: usize> Lanes<'a, S, P> {
     #[inline(always)]
     fn advance(&self, u: S::f32s, before: &[Pair<S>], after: &mut [Pair<S>]) -> S::f32s {
         let simd = self.simd;
-        let back = if P == RANK_ONE { simd.neg_f32s(self.dot(F, before)) } else { u };
+        let back = if P == RANK_ONE { neg(simd, self.dot(F, before)) } else { u };
         let (mut sum_re, mut sum_im) = (simd.splat_f32s(0.0), simd.splat_f32s(0.0));
         for ((p, &[re, im]), after) in self.parameters.iter().zip(before).zip(after) {
             let mut next_re = mul_add(simd, p[A], re, simd.mul_f32s(p[B], u));
             let mut next_im = mul_add(simd, p[A], im, simd.mul_f32s(p[B + 1], u));
-            next_re = mul_add(simd, simd.neg_f32s(p[A + 1]), im, next_re);
+            next_re = mul_add(simd, neg(simd, p[A + 1]), im, next_re);
             next_im = mul_add(simd, p[A + 1], re, next_im);
             if P == RANK_ONE {
                 next_re = mul_add(simd, p[G], back, next_re);
@@ -304,7 +304,7 @@ impl<const P: usize> Backward<'_, P> {
     ) -> S::f32s {
         let simd = lanes.simd;
         let add = |a: S::f32s, b: S::f32s, sum: S::f32s| mul_add(simd, a, b, sum);
-        let less = |a: S::f32s, b: S::f32s, sum: S::f32s| mul_add(simd, simd.neg_f32s(a), b, sum);
+        let less = |a: S::f32s, b: S::f32s, sum: S::f32s| mul_add(simd, neg(simd, a), b, sum);
         let twice = simd.add_f32s(d_y, d_y);
         let zero = simd.splat_f32s(0.0);
         let feedback = if P == RANK_ONE { lanes.dot(F, before) } else { zero };

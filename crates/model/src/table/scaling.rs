@@ -93,6 +93,7 @@ pub struct Scale {
 
 impl Transform {
     /// f(x).
+    #[inline]
     pub fn apply(self, x: f64) -> f64 {
         match self {
             Self::Identity => x,
@@ -102,6 +103,7 @@ impl Transform {
     }
 
     /// The number whose f is `z`.
+    #[inline]
     pub fn restore(self, z: f64) -> f64 {
         match self {
             Self::Identity => z,
@@ -188,11 +190,13 @@ impl Scaling {
 
 impl Scale {
     /// `x` as the model sees it, at most [`MAX_DEVIATIONS`] away from 0.
+    #[inline]
     pub fn apply(&self, x: f64) -> f32 {
         ((self.transform.apply(x) - self.center) / self.unit).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS) as f32
     }
 
     /// The number that the model sees as `x`.
+    #[inline]
     pub fn restore(&self, x: f32) -> f64 {
         self.transform.restore(f64::from(x) * self.unit + self.center)
     }

@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use minrnn_kernels::simd::{self, Simd, WithSimd, mul_add};
+use minrnn_kernels::simd::{self, Simd, WithSimd, mul_add, neg};
 use minrnn_kernels::state_space::{A, B, C, Continuous, F, G};
 
 use crate::Result;
@@ -113,9 +113,9 @@ impl WithSimd for Step<'_> {
                 for n in 0..half {
                     feedback = mul_add(simd, parameter(F, n, at), simd::load(simd, part(n), at), feedback);
                     let im = simd::load(simd, part(half + n), at);
-                    feedback = mul_add(simd, simd.neg_f32s(parameter(F + 1, n, at)), im, feedback);
+                    feedback = mul_add(simd, neg(simd, parameter(F + 1, n, at)), im, feedback);
                 }
-                feedback = simd.neg_f32s(simd.add_f32s(feedback, feedback));
+                feedback = neg(simd, simd.add_f32s(feedback, feedback));
             }
             let mut sum = zero;
             for n in 0..half {
@@ -123,7 +123,7 @@ impl WithSimd for Step<'_> {
                 let (a_re, a_im) = (parameter(A, n, at), parameter(A + 1, n, at));
                 let mut next_re = mul_add(simd, a_re, re, simd.mul_f32s(parameter(B, n, at), u));
                 let mut next_im = mul_add(simd, a_re, im, simd.mul_f32s(parameter(B + 1, n, at), u));
-                next_re = mul_add(simd, simd.neg_f32s(a_im), im, next_re);
+                next_re = mul_add(simd, neg(simd, a_im), im, next_re);
                 next_im = mul_add(simd, a_im, re, next_im);
                 if self.space.rank_one {
                     next_re = mul_add(simd, parameter(G, n, at), feedback, next_re);
@@ -132,7 +132,7 @@ impl WithSimd for Step<'_> {
                 simd::put(simd, part(n), at, next_re);
                 simd::put(simd, part(half + n), at, next_im);
                 sum = mul_add(simd, parameter(C, n, at), next_re, sum);
-                sum = mul_add(simd, simd.neg_f32s(parameter(C + 1, n, at)), next_im, sum);
+                sum = mul_add(simd, neg(simd, parameter(C + 1, n, at)), next_im, sum);
             }
             let skip = simd::load(simd, &self.space.skip[self.range.clone()], at);
             simd::put(simd, self.y, at, mul_add(simd, skip, u, simd.add_f32s(sum, sum)));

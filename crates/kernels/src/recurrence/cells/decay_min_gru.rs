@@ -3,7 +3,7 @@
 
 use super::super::gate::Sum;
 use super::scaled_min_gru::{Factor, Value};
-use crate::simd::exp_neg;
+use crate::simd::{exp_neg, neg};
 use pulp::Simd;
 
 /// φ(u) = e^{−u}.
@@ -23,7 +23,7 @@ impl Factor for Decay {
     #[inline(always)]
     fn value<S: Simd>(self, simd: S, u: S::f32s, _e: S::f32s, _inverse: S::f32s) -> Value<S> {
         let [e, missing] = exp_neg(simd, u);
-        Value { size: e, missing, sign: simd.splat_f32s(1.0), slope: simd.neg_f32s(e) }
+        Value { size: e, missing, sign: simd.splat_f32s(1.0), slope: neg(simd, e) }
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@
 use super::super::candidate::Activation;
 use super::super::formulas::Formulas;
 use super::super::gate::{Leak, Mixture, Sum};
-use crate::simd::exp_neg_abs;
+use crate::simd::{exp_neg_abs, neg};
 use pulp::Simd;
 
 /// σ(x) as numerator / divisor, with numerator e^x below 0 and 1 above, divisor 1 + e^−|x|.
@@ -96,7 +96,7 @@ impl<A: Activation> Formulas<3> for Normalized<A> {
         let (keep, take) = (mul(shares.keep, per_total), mul(shares.take, per_total));
         let s = mul(simd.sub_f32s(before, candidate), mul(keep, take));
         let of_p = mul(s, mul(shares.forget.rest, mul(per_divisors, shares.input.divisor)));
-        let of_q = simd.neg_f32s(mul(s, mul(shares.input.rest, mul(per_divisors, shares.forget.divisor))));
+        let of_q = neg(simd, mul(s, mul(shares.input.rest, mul(per_divisors, shares.forget.divisor))));
         ([mul(take, slope), of_p, of_q], Mixture { leak: shares.leak(simd, per_total), candidate })
     }
 }

@@ -33,11 +33,13 @@ impl Series {
     }
 
     /// The numbers of step `t`.
+    #[inline]
     pub fn step(&self, t: usize) -> &[f64] {
         &self.values[t * self.width..][..self.width]
     }
 
     /// The numbers of step `t` and of those before it, at most `reach` steps.
+    #[inline]
     pub fn recent(&self, t: usize, reach: usize) -> &[f64] {
         &self.values[(t + 1).saturating_sub(reach) * self.width..(t + 1) * self.width]
     }
@@ -50,6 +52,7 @@ impl Series {
     }
 
     /// All steps in turn.
+    #[inline]
     pub fn steps(&self) -> std::slice::ChunksExact<'_, f64> {
         self.values.chunks_exact(self.width)
     }
