@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::require;
 use super::train_config::TrainConfig;
+use crate::data::table::memory_of;
 use crate::data::{IoKind, ListOpsTask, Mqar, NearestNeighbour, RetrievalTask, SelectiveCopyingConfig, SequenceTask};
 use crate::{Error, Needed, Result};
 
@@ -253,11 +254,14 @@ impl DataConfig {
         [("data", &mut self.path), ("validation", &mut self.table.validation), ("test", &mut self.table.test)]
     }
 
-    /// Bytes of the numbers of a table or text file: one has about as many characters as its f64 has bytes; there is what was read and its
-    /// sequences.
+    /// Bytes of the numbers of a text: one has about as many characters as its f64 has bytes; there is what was read and its sequences.
     fn numbers_of_text(&self) -> u128 {
-        let files = [&self.path, &self.table.validation, &self.table.test].into_iter().flatten();
-        2 * files.map(|path| bytes_of(path)).sum::<u128>()
+        2 * self.file_bytes()
+    }
+
+    /// Bytes of its tables that are held in memory.
+    fn numbers_of_tables(&self) -> u128 {
+        [&self.path, &self.table.validation, &self.table.test].into_iter().flatten().map(|path| memory_of(path)).sum()
     }
 
     /// Bytes of the file or folder of the data, 0 where there is none yet.

@@ -11,6 +11,7 @@ use minrnn_kernels::choices;
 use super::columns::{Names, Numbers, Wanted};
 use super::frame::Frame;
 use super::times::{Clock, date};
+use super::values::ValuesWriter;
 use crate::{Error, Result};
 
 choices! {
@@ -127,7 +128,7 @@ pub(super) fn split(wanted: &Wanted, header: &[String]) -> Result<Option<(Wanted
 /// `frame` with the columns `told` at their places.
 ///
 /// # Errors
-/// When its times are no dates.
+/// When its times are no dates, or their numbers cannot be held.
 pub(super) fn insert(mut frame: Frame, told: Told) -> Result<Frame> {
     for (at, column) in told {
         let Some(times) = &frame.times else {
@@ -135,16 +136,16 @@ pub(super) fn insert(mut frame: Frame, told: Told) -> Result<Frame> {
         };
         // Rows of many series have the same times.
         let mut known: HashMap<u64, f64> = HashMap::new();
-        let mut numbers = Vec::with_capacity(times.values.len());
-        for &time in &times.values {
+        let mut numbers = ValuesWriter::new(frame.names.len() + 1);
+        for &time in times.values.iter() {
             let place = match known.get(&time.to_bits()) {
                 Some(&place) => place,
                 None => *known.entry(time.to_bits()).or_insert(column.read(times.clock, time)?),
             };
-            numbers.push(place);
+            numbers.push(place)?;
         }
         frame.names.insert(at, column.name);
-        frame.numbers.insert(at, numbers);
+        frame.numbers.insert(at, numbers.finish()?);
         frame.categories.insert(at, Some(column.names));
     }
     Ok(frame)

@@ -4,6 +4,7 @@ use minrnn_model::{Category, Normalization, UNSEEN};
 
 use super::columns::Names;
 use super::series::Series;
+use crate::Result;
 
 /// Of each column of a file its names, where it holds names.
 pub(super) type Found = Vec<Option<Vec<String>>>;
@@ -23,8 +24,12 @@ pub(super) fn of_file(columns: &[String], found: &[Option<Vec<String>>]) -> Vec<
 
 /// The categories of the names `found` in each column: those that stand in the part of `series` that is trained on, of each as many steps as
 /// `trained` says, in the order of the alphabet. Their numbers take the place of those in the file; that of any other is [`UNSEEN`].
-pub(super) fn settle(found: Found, series: &mut [Series], trained: impl Fn(usize) -> usize) -> Vec<Category> {
+///
+/// # Errors
+/// As [`Series::rewrite`].
+pub(super) fn settle(found: Found, series: &mut [Series], trained: impl Fn(usize) -> usize) -> Result<Vec<Category>> {
     let columns = found.into_iter().enumerate().filter_map(|(column, names)| Some((column, names?)));
+    let mut places_of = Vec::new();
     let settled = columns.map(|(column, names)| {
         let mut is_trained = vec![false; names.len()];
         for (at, series) in series.iter().enumerate() {
@@ -36,15 +41,22 @@ pub(super) fn settle(found: Found, series: &mut [Series], trained: impl Fn(usize
         order.sort_unstable_by_key(|&at| &names[at]);
         let mut places = vec![UNSEEN; names.len()];
         order.iter().zip(0u32..).for_each(|(&at, place)| places[at] = f64::from(place));
-        for series in series.iter_mut() {
-            let width = series.width;
-            let numbers = series.values.iter_mut().skip(column).step_by(width);
-            numbers.filter(|x| **x >= 0.0).for_each(|x| *x = places[*x as usize]);
-        }
+        places_of.push((column, places));
         Category { column, values: order.into_iter().map(|at| names[at].clone()).collect() }
     });
     // A column of which training sees nothing is refused by name.
-    settled.filter(|category| !category.values.is_empty()).collect()
+    let settled = settled.filter(|category| !category.values.is_empty()).collect();
+    if !places_of.is_empty() {
+        Series::rewrite(series, |_, _, numbers| {
+            for (column, places) in &places_of {
+                let x = &mut numbers[*column];
+                if *x >= 0.0 {
+                    *x = places[*x as usize];
+                }
+            }
+        })?;
+    }
+    Ok(settled)
 }
 
 /// Numbers of names are read as they are.
@@ -57,15 +69,20 @@ pub(super) fn leave(normalization: &mut Normalization, categories: &[Category]) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::table::Clock;
+    use crate::data::table::{Clock, Values};
 
     #[test]
     fn names_that_training_never_sees_are_no_category() {
-        let of =
-            |values: &[f64]| Series { name: String::new(), values: values.to_vec(), width: 2, times: Vec::new(), clock: Clock::Number };
+        let of = |values: &[f64]| Series {
+            name: String::new(),
+            values: values.to_vec().into(),
+            width: 2,
+            times: Values::default(),
+            clock: Clock::Number,
+        };
         let names = |names: &[&str]| Some(names.iter().map(ToString::to_string).collect());
         let mut series = [of(&[7.0, 0.0, 8.0, 1.0, 9.0, 2.0]), of(&[1.0, f64::NAN, 2.0, 0.0]), of(&[3.0, 3.0, 4.0, UNSEEN])];
-        let categories = settle(vec![None, names(&["worn", "good", "late", "never"])], &mut series, |at| [2, 2, 0][at]);
+        let categories = settle(vec![None, names(&["worn", "good", "late", "never"])], &mut series, |at| [2, 2, 0][at]).unwrap();
         assert_eq!(categories, [Category { column: 1, values: vec!["good".to_owned(), "worn".to_owned()] }]);
         assert_eq!(series[0].values, [7.0, 1.0, 8.0, 0.0, 9.0, UNSEEN]);
         assert!(series[1].values[1].is_nan() && series[1].values[3] == 1.0);

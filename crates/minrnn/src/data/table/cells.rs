@@ -6,6 +6,7 @@ use std::fmt;
 use minrnn_model::{MAX_CATEGORIES, UNSEEN};
 
 use super::times::Clock;
+use super::values::{Values, ValuesWriter};
 use crate::{Error, Result};
 
 /// Where a cell stands in its file.
@@ -203,12 +204,13 @@ impl CellReader {
 #[derive(Debug)]
 pub(super) struct NumberColumn {
     reader: CellReader,
-    values: Vec<f64>,
+    values: ValuesWriter<f64>,
 }
 
 impl NumberColumn {
-    pub fn new(reader: CellReader) -> Self {
-        Self { reader, values: Vec::new() }
+    /// One of `n_columns`.
+    pub fn new(reader: CellReader, n_columns: usize) -> Self {
+        Self { reader, values: ValuesWriter::new(n_columns) }
     }
 
     pub fn len(&self) -> usize {
@@ -218,19 +220,21 @@ impl NumberColumn {
     /// Adds a cell.
     ///
     /// # Errors
-    /// As [`CellReader::number`].
+    /// As [`CellReader::number`] and [`ValuesWriter::push`].
     pub fn push(&mut self, cell: Cell, place: Place) -> Result<()> {
-        self.values.push(self.reader.number(cell, place)?);
-        Ok(())
+        self.values.push(self.reader.number(cell, place)?)
     }
 
     /// The numbers, and the names that they stand for where the column holds names.
-    pub fn finish(self) -> (Vec<f64>, Option<Vec<String>>) {
+    ///
+    /// # Errors
+    /// As [`ValuesWriter::finish`].
+    pub fn finish(self) -> Result<(Values<f64>, Option<Vec<String>>)> {
         let names = match self.reader.kind {
             Kind::Names { known, .. } => Some(known.distinct),
             Kind::Numbers | Kind::Open => None,
         };
-        (self.values, names)
+        Ok((self.values.finish()?, names))
     }
 }
 
@@ -238,7 +242,7 @@ impl NumberColumn {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Texts {
     distinct: Vec<String>,
-    rows: Vec<u32>,
+    rows: Values<u32>,
     known: HashMap<String, u32>,
 }
 
@@ -246,7 +250,7 @@ impl Texts {
     /// Without rows, of these names.
     pub(super) fn of_names(names: &[String]) -> Self {
         let known = names.iter().cloned().zip(0..).collect();
-        Self { distinct: names.to_vec(), rows: Vec::new(), known }
+        Self { distinct: names.to_vec(), rows: Values::default(), known }
     }
 
     /// The number of a name, which is known from now on.
@@ -260,22 +264,6 @@ impl Texts {
         Ok(id)
     }
 
-    /// Adds a row.
-    pub(super) fn push(&mut self, text: &str) -> Result<()> {
-        let id = match self.rows.last() {
-            // Rows of a sequence often follow each other.
-            Some(&last) if self.distinct[last as usize] == text => last,
-            _ => self.id(text)?,
-        };
-        self.rows.push(id);
-        Ok(())
-    }
-
-    /// Whether a row has this name.
-    pub(super) fn knows(&self, text: &str) -> bool {
-        self.known.contains_key(text)
-    }
-
     /// The distinct names in order of their first row.
     pub fn distinct(&self) -> &[String] {
         &self.distinct
@@ -287,29 +275,75 @@ impl Texts {
     }
 }
 
+/// Names as they are added, row by row.
+#[derive(Debug)]
+pub(super) struct TextsWriter {
+    texts: Texts,
+    rows: ValuesWriter<u32>,
+    last: Option<u32>,
+}
+
+impl TextsWriter {
+    /// One of `n_columns`.
+    pub fn new(n_columns: usize) -> Self {
+        Self { texts: Texts::default(), rows: ValuesWriter::new(n_columns), last: None }
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// When there are too many names, or as [`ValuesWriter::push`].
+    pub fn push(&mut self, text: &str) -> Result<()> {
+        let id = match self.last {
+            // Rows of a sequence often follow each other.
+            Some(last) if self.texts.distinct[last as usize] == text => last,
+            _ => self.texts.id(text)?,
+        };
+        self.last = Some(id);
+        self.rows.push(id)
+    }
+
+    /// Whether a row has this name.
+    pub fn knows(&self, text: &str) -> bool {
+        self.texts.known.contains_key(text)
+    }
+
+    /// What was added.
+    ///
+    /// # Errors
+    /// As [`ValuesWriter::finish`].
+    pub fn finish(self) -> Result<Texts> {
+        Ok(Texts { rows: self.rows.finish()?, ..self.texts })
+    }
+}
+
 /// A column of names as it is filled.
 #[derive(Debug)]
 pub(super) struct TextColumn {
     name: String,
-    texts: Texts,
+    texts: TextsWriter,
 }
 
 impl TextColumn {
-    pub fn new(name: String) -> Self {
-        Self { name, texts: Texts::default() }
+    /// One of `n_columns`.
+    pub fn new(name: String, n_columns: usize) -> Self {
+        Self { name, texts: TextsWriter::new(n_columns) }
     }
 
     /// Adds a name.
     ///
     /// # Errors
-    /// When it is empty.
+    /// When it is empty, or as [`TextsWriter::push`].
     pub fn push(&mut self, cell: Cell, place: Place) -> Result<()> {
         self.texts.push(expect_name(&cell.name(), place, &self.name)?)
     }
 
     /// What the cells were.
-    pub fn finish(self) -> Texts {
-        self.texts
+    ///
+    /// # Errors
+    /// As [`ValuesWriter::finish`].
+    pub fn finish(self) -> Result<Texts> {
+        self.texts.finish()
     }
 }
 
@@ -336,7 +370,7 @@ pub(super) struct Times {
     pub name: String,
     pub clock: Clock,
     /// That of each row.
-    pub values: Vec<f64>,
+    pub values: Values<f64>,
 }
 
 /// A column of times as it is filled.
@@ -345,30 +379,29 @@ pub(super) struct TimeColumnCells {
     name: String,
     /// How times are written, and the first of them.
     first: Option<(Clock, String)>,
-    values: Vec<f64>,
+    values: ValuesWriter<f64>,
     /// What cells say that are there often.
     known: HashMap<String, f64>,
 }
 
 impl TimeColumnCells {
-    pub fn new(name: String) -> Self {
-        Self { name, first: None, values: Vec::new(), known: HashMap::new() }
+    /// One of `n_columns`.
+    pub fn new(name: String, n_columns: usize) -> Self {
+        Self { name, first: None, values: ValuesWriter::new(n_columns), known: HashMap::new() }
     }
 
     /// Adds a cell.
     ///
     /// # Errors
-    /// When it is no time, or another kind of time than the first.
+    /// When it is no time, or another kind of time than the first, or as [`ValuesWriter::push`].
     pub fn push(&mut self, cell: Cell, place: Place) -> Result<()> {
         if let Cell::Time(time) = cell {
             self.first.get_or_insert_with(|| (Clock::TYPED, Clock::TYPED.write(time)));
-            self.values.push(time);
-            return Ok(());
+            return self.values.push(time);
         }
         let cell = cell.name();
         if let Some(&time) = self.known.get(&*cell) {
-            self.values.push(time);
-            return Ok(());
+            return self.values.push(time);
         }
         let name = &self.name;
         if cell.is_empty() {
@@ -394,18 +427,21 @@ impl TimeColumnCells {
         if self.known.len() < KNOWN {
             self.known.insert(cell.to_string(), time);
         }
-        self.values.push(time);
-        Ok(())
+        self.values.push(time)
     }
 
     /// What the cells were.
-    pub fn finish(self) -> Times {
+    ///
+    /// # Errors
+    /// As [`ValuesWriter::finish`].
+    pub fn finish(self) -> Result<Times> {
+        let values = self.values.finish()?;
         let clock = match self.first {
             // Whole days are written as such.
-            Some((Clock::TYPED, _)) if self.values.iter().all(|time| time % DAY == 0.0) => Clock::DATE,
+            Some((Clock::TYPED, _)) if values.iter().all(|time| time % DAY == 0.0) => Clock::DATE,
             Some((clock, _)) => clock,
             None => Clock::Number,
         };
-        Times { name: self.name, clock, values: self.values }
+        Ok(Times { name: self.name, clock, values })
     }
 }

@@ -1,21 +1,19 @@
-//! The wanted columns of a table in memory.
+//! The wanted columns of a table.
 
 use std::collections::HashMap;
 
 use super::cells::{CellReader, Kind, NumberColumn, Place, TextColumn, Texts, TimeColumnCells, Times};
 use super::columns::{Positions, Wanted};
+use super::values::{Values, most_rows};
 use crate::{Error, Result};
-
-/// Most cells of a table that is read, 2 GiB of numbers: what a file claims or unfolds to is not believed beyond.
-const MAX_CELLS: usize = 1 << 28;
 
 /// Columns of numbers and of names, all of the same length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
     /// Names of the columns of numbers.
     pub names: Vec<String>,
-    /// The numbers, a vector for each column.
-    pub numbers: Vec<Vec<f64>>,
+    /// The numbers of each column.
+    pub numbers: Vec<Values<f64>>,
     /// Of each column of numbers the names that these stand for, where it holds names.
     pub categories: Vec<Option<Vec<String>>>,
     /// The columns of names, in the order they were wanted.
@@ -84,11 +82,12 @@ impl Frame {
         let header: Vec<String> = names.iter().map(ToString::to_string).collect();
         Filling::new(&header, &Positions { numbers: (0..names.len()).collect(), texts: Vec::new(), time: None }, &Wanted::default())
             .into_frame()
+            .unwrap()
     }
 
     /// Number of rows.
     pub fn n_rows(&self) -> usize {
-        self.numbers.first().map_or(0, Vec::len)
+        self.numbers.first().map_or(0, |numbers| numbers.len())
     }
 
     /// The name of the column of times.
@@ -121,13 +120,14 @@ impl Filling {
     pub fn new(header: &[String], positions: &Positions, wanted: &Wanted) -> Self {
         let names: Vec<String> = positions.numbers.iter().map(|&at| header[at].clone()).collect();
         let kinds: HashMap<&String, Kind> = wanted.categories.iter().map(|names| (&names.column, names.kind())).collect();
+        let n_columns = positions.numbers.len() + positions.texts.len() + usize::from(positions.time.is_some());
         let reader = |name: &String| {
             let kind = kinds.get(name).cloned().unwrap_or(Kind::Numbers);
-            NumberColumn::new(CellReader::new(name.clone(), wanted.may_miss, kind))
+            NumberColumn::new(CellReader::new(name.clone(), wanted.may_miss, kind), n_columns)
         };
         let numbers = names.iter().map(reader).collect();
-        let texts = positions.texts.iter().map(|&at| TextColumn::new(header[at].clone())).collect();
-        let times = positions.time.map(|at| TimeColumnCells::new(header[at].clone()));
+        let texts = positions.texts.iter().map(|&at| TextColumn::new(header[at].clone(), n_columns)).collect();
+        let times = positions.time.map(|at| TimeColumnCells::new(header[at].clone(), n_columns));
         Self { names, numbers, texts, times, places: Locations::default() }
     }
 
@@ -149,7 +149,7 @@ impl Filling {
 
     /// Refuses a table that would not fit.
     pub fn expect_room(&self, n_rows: usize) -> Result<()> {
-        let limit = MAX_CELLS / (self.numbers.len() + self.texts.len() + usize::from(self.times.is_some())).max(1);
+        let limit = most_rows(self.numbers.len() + self.texts.len() + usize::from(self.times.is_some()));
         if n_rows <= limit {
             return Ok(());
         }
@@ -161,24 +161,25 @@ impl Filling {
     /// The frame.
     ///
     /// # Errors
-    /// When it has no rows.
+    /// When it has no rows, or its values cannot be held.
     pub fn finish(self) -> Result<Frame> {
         if self.n_rows() > 0 {
-            return Ok(self.into_frame());
+            return self.into_frame();
         }
         Err(Error::Data("it has no rows below its header".to_owned()))
     }
 
-    fn into_frame(self) -> Frame {
-        let (numbers, categories) = self.numbers.into_iter().map(NumberColumn::finish).unzip();
-        Frame {
+    fn into_frame(self) -> Result<Frame> {
+        let columns = self.numbers.into_iter().map(NumberColumn::finish).collect::<Result<Vec<_>>>()?;
+        let (numbers, categories) = columns.into_iter().unzip();
+        Ok(Frame {
             names: self.names,
             numbers,
             categories,
-            texts: self.texts.into_iter().map(TextColumn::finish).collect(),
-            times: self.times.map(TimeColumnCells::finish),
+            texts: self.texts.into_iter().map(TextColumn::finish).collect::<Result<_>>()?,
+            times: self.times.map(TimeColumnCells::finish).transpose()?,
             places: self.places,
             leads: Vec::new(),
-        }
+        })
     }
 }

@@ -14,12 +14,13 @@ use minrnn_kernels::choices;
 use minrnn_model::Layout;
 
 use super::calendar;
-use super::cells::{Texts, Times};
+use super::cells::{TextsWriter, Times};
 use super::columns::{Numbers, TimeColumn, Wanted};
 use super::formats::{self, Reader};
 use super::frame::{Frame, Locations};
 use super::leads;
 use super::times::Clock;
+use super::values::ValuesWriter;
 use crate::{Error, Result};
 
 choices! {
@@ -143,14 +144,27 @@ fn own_columns(mut reader: Box<dyn Reader>, wanted: &Wanted) -> Result<Frame> {
 /// A table of series, filled one after the other.
 struct Long {
     value: String,
-    numbers: Vec<f64>,
+    numbers: ValuesWriter<f64>,
     /// The name of the series of each row, and further texts.
-    texts: Vec<Texts>,
-    times: Option<Times>,
+    texts: Vec<TextsWriter>,
+    /// The name of the column of times, how they are written, and they.
+    times: Option<(String, Clock, ValuesWriter<f64>)>,
     places: Locations,
 }
 
 impl Long {
+    /// Without rows, with `n_texts` columns of texts, and times that are called and written so.
+    fn new(value: &str, n_texts: usize, times: Option<(String, Clock)>) -> Self {
+        let n_columns = 1 + n_texts + usize::from(times.is_some());
+        Self {
+            value: value.to_owned(),
+            numbers: ValuesWriter::new(n_columns),
+            texts: (0..n_texts).map(|_| TextsWriter::new(n_columns)).collect(),
+            times: times.map(|(name, clock)| (name, clock, ValuesWriter::new(n_columns))),
+            places: Locations::default(),
+        }
+    }
+
     /// Adds a series of `cells`, each with its number and the time of its step: those from the first to the last that is known.
     fn add(&mut self, texts: &[&str], cells: &[f64], times: Option<&[f64]>, missing: impl Fn(usize) -> Option<Error>) -> Result<()> {
         let name = texts[0];
@@ -170,23 +184,23 @@ impl Long {
             }
             self.texts.iter_mut().zip(texts).try_for_each(|(column, text)| column.push(text))?;
         }
-        self.numbers.extend_from_slice(&cells[first..=last]);
-        if let (Some(known), Some(times)) = (&mut self.times, times) {
-            known.values.extend_from_slice(&times[first..=last]);
+        self.numbers.extend(&cells[first..=last])?;
+        match (&mut self.times, times) {
+            (Some((_, _, known)), Some(times)) => known.extend(&times[first..=last]),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn finish(self) -> Result<Frame> {
-        if self.numbers.is_empty() {
+        if self.numbers.len() == 0 {
             return Err(Error::Data("it has no rows below its header".to_owned()));
         }
         Ok(Frame {
             names: vec![self.value],
-            numbers: vec![self.numbers],
+            numbers: vec![self.numbers.finish()?],
             categories: vec![None],
-            texts: self.texts,
-            times: self.times,
+            texts: self.texts.into_iter().map(TextsWriter::finish).collect::<Result<_>>()?,
+            times: self.times.map(|(name, clock, values)| Ok::<_, Error>(Times { name, clock, values: values.finish()? })).transpose()?,
             places: self.places,
             leads: Vec::new(),
         })
@@ -221,13 +235,8 @@ fn in_rows(reader: Box<dyn Reader>, wanted: &Wanted, value: &str) -> Result<Fram
         TimeColumn::Named(name) => name,
         _ => TIME,
     };
-    let mut long = Long {
-        value: value.to_owned(),
-        numbers: Vec::new(),
-        texts: vec![Texts::default(); wanted.texts.len().max(1)],
-        times: times.as_ref().map(|(clock, _)| Times { name: time_name.to_owned(), clock: *clock, values: Vec::new() }),
-        places: Locations::default(),
-    };
+    let clock = times.as_ref().map(|(clock, _)| (time_name.to_owned(), *clock));
+    let mut long = Long::new(value, wanted.texts.len().max(1), clock);
     let mut cells = Vec::with_capacity(steps.len());
     for row in 0..wide.n_rows() {
         let number = (row + 1).to_string();
@@ -259,13 +268,7 @@ fn in_columns(reader: Box<dyn Reader>, wanted: &Wanted, value: &str) -> Result<F
         .collect();
     let inner = Wanted { may_miss: true, time: wanted.time.clone(), ..Wanted::named(&series, Vec::new()) };
     let wide = formats::frame(reader, &inner)?;
-    let mut long = Long {
-        value: value.to_owned(),
-        numbers: Vec::new(),
-        texts: vec![Texts::default()],
-        times: wide.times.as_ref().map(|times| Times { values: Vec::new(), ..times.clone() }),
-        places: Locations::default(),
-    };
+    let mut long = Long::new(value, 1, wide.times.as_ref().map(|times| (times.name.clone(), times.clock)));
     let times = wide.times.as_ref().map(|times| &times.values[..]);
     for (name, cells) in series.iter().zip(&wide.numbers) {
         let refused = |row: usize| (!wanted.may_miss).then(|| missing(wide.places.name(row), name));

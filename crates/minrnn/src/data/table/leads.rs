@@ -76,7 +76,7 @@ pub(super) fn settle(categories: Vec<Category>, leads: &[Lead]) -> Vec<Category>
 /// Fills the leads of `series` with the rows to come of the sequences of the same names in `future`, whose columns are those at `columns` of theirs.
 ///
 /// # Errors
-/// When a sequence has too few rows to come, or these do not follow its last.
+/// When a sequence has too few rows to come, or these do not follow its last, or as [`Series::rewrite`].
 pub(super) fn fill_from(series: &mut [Series], leads: &[Lead], future: Option<(&[Series], &[usize])>) -> Result<()> {
     let Some(farthest) = leads.iter().map(|lead| lead.ahead).max() else { return Ok(()) };
     let Some((future, columns)) = future else {
@@ -84,7 +84,7 @@ pub(super) fn fill_from(series: &mut [Series], leads: &[Lead], future: Option<(&
         return Err(Error::needed(Needed::RowsToCome, sentence));
     };
     let of_name: HashMap<&str, &Series> = future.iter().map(|series| (series.name.as_str(), series)).collect();
-    for series in series {
+    for series in series.iter() {
         let name = if series.name.is_empty() { "the table".to_owned() } else { format!("the sequence '{}'", series.name) };
         let to_come = of_name.get(series.name.as_str());
         let found = to_come.map_or(0, |to_come| to_come.len());
@@ -97,15 +97,16 @@ pub(super) fn fill_from(series: &mut [Series], leads: &[Lead], future: Option<(&
             let [last, next] = [*last, *next].map(|time| series.clock.write(time));
             return Err(Error::Data(format!("the rows to come of {name} begin at {next}, expected a time after its last, {last}")));
         }
-        let (n, width) = (series.len(), series.width);
-        for lead in leads {
-            let place = columns.iter().position(|&column| column == lead.of).expect("the column was read");
-            for t in (n - n.min(lead.ahead))..n {
-                series.values[t * width + lead.at] = to_come.step(t + lead.ahead - n)[place];
+    }
+    let place = |lead: &Lead| columns.iter().position(|&column| column == lead.of).expect("the column was read");
+    let places: Vec<usize> = leads.iter().map(place).collect();
+    Series::rewrite(series, |series, t, numbers| {
+        for (lead, &place) in leads.iter().zip(&places) {
+            if let Some(later) = (t + lead.ahead).checked_sub(series.len()) {
+                numbers[lead.at] = of_name[series.name.as_str()].step(later)[place];
             }
         }
-    }
-    Ok(())
+    })
 }
 
 /// The places of the columns that `leads` hold of later steps.
@@ -119,7 +120,7 @@ pub(super) fn known_ahead(leads: &[Lead]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::table::Clock;
+    use crate::data::table::{Clock, Values};
 
     fn wanted(names: &[&str]) -> Wanted {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
@@ -141,14 +142,14 @@ mod tests {
     }
 
     fn series(values: &[f64], width: usize) -> Series {
-        Series { name: "a".to_owned(), values: values.to_vec(), width, times: Vec::new(), clock: Clock::Number }
+        Series { name: "a".to_owned(), values: values.to_vec().into(), width, times: Values::default(), clock: Clock::Number }
     }
 
     #[test]
     fn leads_are_filled_from_later_steps_and_from_rows_to_come() {
         let leads = [Lead { at: 1, of: 0, ahead: 1 }, Lead { at: 2, of: 0, ahead: 3 }];
         let mut all = [series(&[1.0, 0.0, 0.0, 2.0, 0.0, 0.0], 3)];
-        all[0].fill_leads(&leads);
+        Series::fill_leads(&mut all, &leads).unwrap();
         assert_eq!(all[0].values, [1.0, 2.0, 2.0, 2.0, 2.0, 2.0]);
         let future = [series(&[7.0, 3.0, 8.0, 4.0, 9.0, 5.0], 2)];
         fill_from(&mut all, &leads, Some((&future, &[9, 0]))).unwrap();
@@ -157,7 +158,7 @@ mod tests {
         assert!(refused(None).contains("known 3 steps ahead"));
         assert!(refused(Some((&[series(&[7.0, 3.0], 2)], &[9, 0]))).contains("the sequence 'a' has 1 rows to come, expected at least 3"));
         assert!(refused(Some((&[], &[9, 0]))).contains("has 0 rows to come"));
-        let dated = |times: &[f64], values: &[f64], width| Series { times: times.to_vec(), ..series(values, width) };
+        let dated = |times: &[f64], values: &[f64], width| Series { times: times.to_vec().into(), ..series(values, width) };
         let mut all = [dated(&[5.0, 6.0], &all[0].values, 3)];
         let early = [dated(&[6.0, 7.0, 8.0], &[7.0, 3.0, 8.0, 4.0, 9.0, 5.0], 2)];
         let sentence = fill_from(&mut all, &leads, Some((&early, &[9, 0]))).unwrap_err().to_string();

@@ -39,6 +39,7 @@ mod table_task;
 #[cfg(test)]
 mod tests;
 mod times;
+mod values;
 mod whole_series;
 
 use std::path::Path;
@@ -67,6 +68,7 @@ pub use self::seasonal_naive::SeasonalNaive;
 pub use self::series::Series;
 pub use self::table_task::{read_series, read_series_from, read_series_to_forecast};
 pub use self::times::{Clock, Step};
+pub use self::values::Values;
 pub use self::whole_series::{Chunk, WholeSeries};
 use crate::{Error, Result};
 pub use minrnn_model::{
@@ -80,6 +82,18 @@ pub use minrnn_model::{
 /// When the file cannot be read, a column is missing or there twice, or a cell that is wanted holds no number that a model can read.
 pub fn read_table(path: impl AsRef<Path>, wanted: &Wanted) -> Result<Frame> {
     Opened::new(path.as_ref())?.read(wanted)
+}
+
+/// Bytes in memory of the table `path` while it is learned from, at most: its numbers and those of its sequences, of which a text has about as
+/// many characters as these have bytes, or the part of them that does not lie in files, and the order of its rows.
+pub(crate) fn memory_of(path: &Path) -> u128 {
+    const IN_MEMORY: u128 = 128 << 20;
+    // What is no file, such as a pipe, is read once.
+    let Some(bytes) = path.metadata().ok().filter(std::fs::Metadata::is_file).map(|meta| u128::from(meta.len())) else { return 0 };
+    let opened = Opened::new(path).ok().filter(|opened| values::may_lie_in_files(opened.header().len()));
+    // A row of a text has at least so many characters, as a rule: a name, a time and a number.
+    let in_files = opened.map(|opened| IN_MEMORY + 4 * opened.reader.n_rows().map_or(bytes / 16, u128::from));
+    in_files.map_or(2 * bytes, |in_files| in_files.min(2 * bytes))
 }
 
 /// Where a table is.

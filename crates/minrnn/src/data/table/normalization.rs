@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_number_far_from_its_mean_is_a_sentence_with_its_place() {
-        let frame = |x: f64| Frame { numbers: vec![vec![1.0, x], vec![0.5, 0.5]], ..Frame::of(&["x", "constant"]) };
+        let frame = |x: f64| Frame { numbers: vec![vec![1.0, x].into(), vec![0.5, 0.5].into()], ..Frame::of(&["x", "constant"]) };
         let fitted = fit(&[[0.0, 0.5], [4.0, 0.5]]);
         assert!(expect_near(&fitted, &frame(2e6)).is_ok() && expect_near(&fitted, &frame(2.0 - 2e6)).is_ok());
         let refused = expect_near(&fitted, &frame(-3e6)).unwrap_err().to_string();

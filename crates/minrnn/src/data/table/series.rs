@@ -1,5 +1,6 @@
 //! The sequences of a table.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use minrnn_model::TableTask;
@@ -8,6 +9,7 @@ use super::cells::Texts;
 use super::frame::{Frame, Lead};
 use super::label::Label;
 use super::times::{Clock, Step};
+use super::values::{Values, ValuesWriter};
 use crate::{Error, Result};
 
 /// A sequence of T steps of `width` numbers.
@@ -16,11 +18,11 @@ pub struct Series {
     /// What the group column calls it; empty where there is none.
     pub name: String,
     /// Row-major `[T, width]`.
-    pub values: Vec<f64>,
+    pub values: Values<f64>,
     /// Numbers at each step.
     pub width: usize,
     /// When the steps were, rising; empty where no column tells.
-    pub times: Vec<f64>,
+    pub times: Values<f64>,
     /// How the times are written.
     pub clock: Clock,
 }
@@ -57,20 +59,6 @@ impl Series {
         self.values.chunks_exact(self.width)
     }
 
-    /// Puts the steps in the order of their times.
-    ///
-    /// # Errors
-    /// When two have the same.
-    fn put_in_order(&mut self) -> Result<()> {
-        if self.times.windows(2).any(|pair| pair[0] > pair[1]) {
-            let mut order: Vec<usize> = (0..self.times.len()).collect();
-            order.sort_by(|&a, &b| self.times[a].total_cmp(&self.times[b]));
-            self.values = order.iter().flat_map(|&at| self.step(at)).copied().collect();
-            self.times = order.iter().map(|&at| self.times[at]).collect();
-        }
-        self.expect_rising()
-    }
-
     /// Refuses steps that are not later than the ones before.
     fn expect_rising(&self) -> Result<()> {
         let Some(at) = self.times.windows(2).position(|pair| pair[0] >= pair[1]) else { return Ok(()) };
@@ -82,27 +70,77 @@ impl Series {
         }))
     }
 
-    /// Puts what other columns hold in later steps into `leads`, behind the end what they hold in the last one.
-    pub(super) fn fill_leads(&mut self, leads: &[Lead]) {
-        let (n, width) = (self.len(), self.width);
-        for t in 0..if leads.is_empty() { 0 } else { n } {
-            for lead in leads {
-                self.values[t * width + lead.at] = self.values[(t + lead.ahead).min(n - 1) * width + lead.of];
-            }
-        }
-    }
-
-    /// Adds the steps of `later`, the same sequence in another file.
+    /// Changes the numbers of all steps of `all`: `change` gets each sequence as it was, the place of the step and its numbers.
     ///
     /// # Errors
-    /// When they are not later.
-    pub(super) fn extend(&mut self, later: Self) -> Result<()> {
-        if !self.clock.agrees(later.clock) || self.times.is_empty() != later.times.is_empty() {
-            return Err(Error::Data("its times are written in another way than those of the training file".to_owned()));
+    /// When the changed ones cannot be held.
+    pub(super) fn rewrite(all: &mut [Self], mut change: impl FnMut(&Self, usize, &mut [f64])) -> Result<()> {
+        let mut written = ValuesWriter::new(1);
+        let mut numbers = Vec::new();
+        for series in all.iter() {
+            for (t, step) in series.steps().enumerate() {
+                numbers.clear();
+                numbers.extend_from_slice(step);
+                change(series, t, &mut numbers);
+                written.extend(&numbers)?;
+            }
         }
-        self.values.extend(later.values);
-        self.times.extend(later.times);
-        self.expect_rising()
+        let written = written.finish()?;
+        let mut end = 0;
+        for series in all {
+            let first = end;
+            end += series.values.len();
+            series.values = written.part(first..end);
+        }
+        Ok(())
+    }
+
+    /// Puts what other columns hold in later steps into `leads`, behind the end what they hold in the last one.
+    ///
+    /// # Errors
+    /// As [`Self::rewrite`].
+    pub(super) fn fill_leads(all: &mut [Self], leads: &[Lead]) -> Result<()> {
+        if leads.is_empty() {
+            return Ok(());
+        }
+        Self::rewrite(all, |series, t, numbers| {
+            leads.iter().for_each(|lead| numbers[lead.at] = series.step((t + lead.ahead).min(series.len() - 1))[lead.of]);
+        })
+    }
+
+    /// Adds to sequences of `all`, each at its place, the steps of the same one in another file.
+    ///
+    /// # Errors
+    /// When they are not later, or cannot be held.
+    pub(super) fn extend(all: &mut [Self], later: &[(usize, Self)]) -> Result<()> {
+        if later.is_empty() {
+            return Ok(());
+        }
+        let of_place: HashMap<usize, &Self> = later.iter().map(|(at, later)| (*at, later)).collect();
+        let (mut values, mut times) = (ValuesWriter::new(2), ValuesWriter::new(2));
+        for (at, series) in all.iter().enumerate() {
+            values.extend(&series.values)?;
+            times.extend(&series.times)?;
+            let Some(later) = of_place.get(&at) else { continue };
+            if !series.clock.agrees(later.clock) || series.times.is_empty() != later.times.is_empty() {
+                return Err(Error::Data("its times are written in another way than those of the training file".to_owned()));
+            }
+            values.extend(&later.values)?;
+            times.extend(&later.times)?;
+        }
+        let (values, times) = (values.finish()?, times.finish()?);
+        let (mut value, mut time) = (0, 0);
+        for (at, series) in all.iter_mut().enumerate() {
+            let more = of_place.get(&at);
+            let n_values = series.values.len() + more.map_or(0, |more| more.values.len());
+            let n_times = series.times.len() + more.map_or(0, |more| more.times.len());
+            (series.values, series.times) = (values.part(value..value + n_values), times.part(time..time + n_times));
+            (value, time) = (value + n_values, time + n_times);
+            if more.is_some() {
+                series.expect_rising()?;
+            }
+        }
+        Ok(())
     }
 
     /// The time from one step to the next; none where no column tells.
@@ -119,7 +157,7 @@ impl Series {
     /// The sequences of `frame`, its rows told apart by `groups`, in the order of their first rows.
     ///
     /// # Errors
-    /// When a sequence has fewer than 2 steps.
+    /// When a sequence has fewer than 2 steps, two steps have the same time, or they cannot be held.
     pub(super) fn of(frame: &Frame, groups: Option<&Texts>) -> Result<Vec<Self>> {
         Self::of_at_least(frame, groups, 2)
     }
@@ -127,30 +165,30 @@ impl Series {
     /// The same, each with `least` steps or more.
     ///
     /// # Errors
-    /// When a sequence has fewer.
+    /// As [`Self::of`].
     pub(super) fn of_at_least(frame: &Frame, groups: Option<&Texts>, least: usize) -> Result<Vec<Self>> {
-        let width = frame.names.len();
+        let (width, n_rows) = (frame.names.len(), frame.n_rows());
         let times = frame.times.as_ref();
         let clock = times.map_or(Clock::Number, |times| times.clock);
-        let new = |name: &str| Self { name: name.to_owned(), values: Vec::new(), width, times: Vec::new(), clock };
-        let mut series: Vec<Self> = match groups {
-            Some(groups) => groups.distinct().iter().map(|name| new(name)).collect(),
-            None => vec![new("")],
+        let nameless = [String::new()];
+        let names = groups.map_or(&nameless[..], Texts::distinct).iter();
+        let rows = RowsInOrder::of(n_rows, groups, times.map(|times| &times.values[..]));
+        let (mut values, mut in_order) = (ValuesWriter::new(2), ValuesWriter::new(2));
+        for row in (0..n_rows).map(|at| rows.row(at)) {
+            frame.numbers.iter().try_for_each(|column| values.push(column[row]))?;
+            times.map_or(Ok(()), |times| in_order.push(times.values[row]))?;
+        }
+        let (values, in_order) = (values.finish()?, in_order.finish()?);
+        let of = |(name, steps): (&String, &Range<usize>)| Self {
+            name: name.clone(),
+            values: values.part(steps.start * width..steps.end * width),
+            width,
+            times: times.map_or_else(Values::default, |_| in_order.part(steps.clone())),
+            clock,
         };
-        // Many rows are held once, in room that fits.
-        let mut lengths = vec![0; series.len()];
-        (0..frame.n_rows()).for_each(|row| lengths[groups.map_or(0, |groups| groups.rows()[row] as usize)] += 1);
-        for (series, &length) in series.iter_mut().zip(&lengths) {
-            series.values.reserve_exact(length * width);
-            series.times.reserve_exact(if times.is_some() { length } else { 0 });
-        }
-        for row in 0..frame.n_rows() {
-            let at = groups.map_or(0, |groups| groups.rows()[row] as usize);
-            series[at].values.extend(frame.numbers.iter().map(|column| column[row]));
-            series[at].times.extend(times.map(|times| times.values[row]));
-        }
-        series.iter_mut().try_for_each(Self::put_in_order)?;
-        series.iter_mut().for_each(|series| series.fill_leads(&frame.leads));
+        let mut series: Vec<Self> = names.zip(&rows.of_series).map(of).collect();
+        series.iter().try_for_each(Self::expect_rising)?;
+        Self::fill_leads(&mut series, &frame.leads)?;
         match series.iter().find(|series| series.len() < least) {
             None => Ok(series),
             Some(short) if short.name.is_empty() => Err(Error::Data("it has 1 row, expected a sequence of at least 2".to_owned())),
@@ -159,6 +197,57 @@ impl Series {
                 Err(Error::Data(format!("the sequence '{name}' has 1 step, expected at least 2; is the group column the right one?")))
             }
         }
+    }
+}
+
+/// The rows of a table as its sequences have them: one sequence after the other, each in the order of its times.
+struct RowsInOrder {
+    /// The row at each place; none where the table has them so.
+    order: Option<Vec<u32>>,
+    /// The places of each sequence.
+    of_series: Vec<Range<usize>>,
+}
+
+impl RowsInOrder {
+    /// Of a table of `n_rows`, which is one sequence unless `groups` tells them apart.
+    fn of(n_rows: usize, groups: Option<&Texts>, times: Option<&[f64]>) -> Self {
+        let mut lengths = vec![0; groups.map_or(1, |groups| groups.distinct().len())];
+        match groups.map(Texts::rows) {
+            Some(rows) => rows.iter().for_each(|&group| lengths[group as usize] += 1),
+            None => lengths[0] = n_rows,
+        }
+        let mut end = 0;
+        let mut next = |length: &usize| {
+            end += length;
+            end - length..end
+        };
+        let of_series: Vec<Range<usize>> = lengths.iter().map(&mut next).collect();
+        let are_together = groups.is_none_or(|groups| groups.rows().is_sorted());
+        let mut order = (!are_together).then(|| {
+            let mut order = vec![0u32; n_rows];
+            let mut next: Vec<usize> = of_series.iter().map(|places| places.start).collect();
+            for (&group, row) in groups.map_or(&[][..], Texts::rows).iter().zip(0..) {
+                order[next[group as usize]] = row;
+                next[group as usize] += 1;
+            }
+            order
+        });
+        if let Some(times) = times {
+            for places in &of_series {
+                let time = |order: &Option<Vec<u32>>, at: usize| times[order.as_ref().map_or(at, |order| order[at] as usize)];
+                if places.clone().is_sorted_by(|&a, &b| time(&order, a) <= time(&order, b)) {
+                    continue;
+                }
+                let order = order.get_or_insert_with(|| (0..).take(n_rows).collect());
+                order[places.clone()].sort_by(|&a, &b| times[a as usize].total_cmp(&times[b as usize]));
+            }
+        }
+        Self { order, of_series }
+    }
+
+    /// The row at a place.
+    fn row(&self, at: usize) -> usize {
+        self.order.as_ref().map_or(at, |order| order[at] as usize)
     }
 }
 
@@ -182,4 +271,90 @@ pub(super) fn labels(groups: &Texts, labels: &Texts, column: &str, label: Label)
         }
     }
     Ok(found.into_iter().map(|label| label.expect("a group has rows")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::cells::{TextsWriter, Times};
+    use super::*;
+
+    /// A table with the numbers `row, 10 · row` and two columns that hold those of later steps.
+    fn table(rows: &[(u8, u32)]) -> (Frame, Texts) {
+        let mut groups = TextsWriter::new(1);
+        rows.iter().try_for_each(|(group, _)| groups.push(&group.to_string())).unwrap();
+        let column = |of: f64| (0..rows.len()).map(|row| row as f64 * of).collect::<Vec<f64>>().into();
+        let times = rows.iter().map(|&(_, time)| f64::from(time)).collect::<Vec<f64>>();
+        let frame = Frame {
+            numbers: vec![column(1.0), column(10.0), column(0.0)],
+            times: Some(Times { name: "t".to_owned(), clock: Clock::Number, values: times.into() }),
+            leads: vec![Lead { at: 2, of: 0, ahead: 2 }],
+            ..Frame::of(&["row", "ten", "row+2"])
+        };
+        (frame, groups.finish().unwrap())
+    }
+
+    /// The places of the rows of each group in the order of their times, groups in the order of their first rows.
+    fn in_order(rows: &[(u8, u32)]) -> Vec<(u8, Vec<usize>)> {
+        let mut found: Vec<(u8, Vec<usize>)> = Vec::new();
+        for (at, &(group, _)) in rows.iter().enumerate() {
+            match found.iter_mut().find(|(known, _)| *known == group) {
+                Some((_, places)) => places.push(at),
+                None => found.push((group, vec![at])),
+            }
+        }
+        found.iter_mut().for_each(|(_, places)| places.sort_by_key(|&at| rows[at].1));
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn rows_in_any_order_are_sequences_in_the_order_of_time(
+            groups in prop::collection::vec(0u8..4, 1..60), keys in prop::collection::vec(any::<u32>(), 60), is_sorted in any::<(bool, bool)>()
+        ) {
+            let mut groups = groups;
+            if is_sorted.0 {
+                groups.sort_unstable();
+            }
+            let mut times: Vec<u32> = (0..groups.len() as u32).collect();
+            if !is_sorted.1 {
+                times.sort_by_key(|&at| keys[at as usize]);
+            }
+            let rows: Vec<(u8, u32)> = groups.into_iter().zip(times).collect();
+            let (frame, groups) = table(&rows);
+            let series = Series::of_at_least(&frame, Some(&groups), 1).unwrap();
+            let expected = in_order(&rows);
+            prop_assert_eq!(series.len(), expected.len());
+            for (series, (group, places)) in series.iter().zip(&expected) {
+                prop_assert_eq!(&series.name, &group.to_string());
+                prop_assert!(series.times.iter().zip(places).all(|(&time, &at)| time == f64::from(rows[at].1)) && series.len() == places.len());
+                for (t, step) in series.steps().enumerate() {
+                    let later = places[(t + 2).min(places.len() - 1)];
+                    prop_assert_eq!(step, &[places[t] as f64, places[t] as f64 * 10.0, later as f64]);
+                }
+            }
+        }
+
+        #[test]
+        fn a_sequence_cut_into_two_files_is_the_whole_one(n in 2usize..40, cut in 1usize..39, others in 0u8..3) {
+            let cut = cut.min(n - 1);
+            let rows: Vec<(u8, u32)> = (0..n as u32).flat_map(|time| (0..=others).map(move |group| (group, time))).collect();
+            let of = |rows: &[(u8, u32)], first: f64| {
+                let (frame, groups) = table(rows);
+                let mut all = Series::of_at_least(&Frame { leads: Vec::new(), ..frame }, Some(&groups), 1).unwrap();
+                Series::rewrite(&mut all, |_, _, step| (step[0], step[1]) = (step[0] + first, step[1] + first * 10.0)).unwrap();
+                all
+            };
+            let (before, after) = rows.split_at(cut * usize::from(others + 1));
+            let mut all = of(before, 0.0);
+            let later: Vec<(usize, Series)> = of(after, before.len() as f64).into_iter().enumerate().collect();
+            // The last ones alone, then the others: what is added to one leaves the others as they are.
+            let (first, rest) = later.split_at(1);
+            Series::extend(&mut all, rest).unwrap();
+            Series::extend(&mut all, first).unwrap();
+            prop_assert_eq!(&all, &of(&rows, 0.0));
+            prop_assert!(Series::extend(&mut all, &later).is_err(), "steps that are there already");
+        }
+    }
 }

@@ -391,7 +391,10 @@ fn times_put_rows_in_order_and_tell_the_season() {
     };
     assert_eq!((forecaster.season, forecaster.time.as_deref()), (12, Some("ds")));
     let series = read_series(&TableTask::Forecast(forecaster), file.path()).unwrap();
-    assert_eq!((&series[0].values, series[0].next_times(2).unwrap()), (&vec![1.0, 2.0, 3.0, 4.0, 5.0], owned(&["2024-06", "2024-07"])));
+    assert_eq!(
+        (&series[0].values, series[0].next_times(2).unwrap()),
+        (&vec![1.0, 2.0, 3.0, 4.0, 5.0].into(), owned(&["2024-06", "2024-07"]))
+    );
     let refused = |text: &str| Forecasting::open(write_table(text).path(), &config).unwrap_err().to_string();
     assert!(refused("ds,id,x\n2024-01,a,3\n2024-01,a,1\n2024-02,a,2\n").contains("the sequence 'a' has two rows of the time 2024-01"));
     assert!(refused("ds,id,x\n2024-01,a,3\nlater,a,1\n").contains("the column 'ds' holds 'later'"));

@@ -181,14 +181,14 @@ mod tests {
     use crate::Result;
 
     fn read(cells: &[&str]) -> Result<Times> {
-        let mut column = TimeColumnCells::new("ds".to_owned());
+        let mut column = TimeColumnCells::new("ds".to_owned(), 1);
         cells.iter().zip(2..).try_for_each(|(cell, line)| column.push(Cell::Any(cell), Place::Line(line)))?;
-        Ok(column.finish())
+        column.finish()
     }
 
     fn times(cells: &[&str]) -> (Clock, Vec<f64>) {
         let times = read(cells).unwrap();
-        (times.clock, times.values)
+        (times.clock, times.values.to_vec())
     }
 
     /// What follows `cells`, and the season.

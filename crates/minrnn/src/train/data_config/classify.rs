@@ -11,6 +11,6 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     scored: |_, _| 1,
     assumed_io: Some(|data| (data.table.values(), IoKind::Tokens { n: 2 })),
     open: Some(|data, train, run| data.open_labelling(Label::Class, train, run)),
-    held: DataConfig::numbers_of_text,
+    held: DataConfig::numbers_of_tables,
     ..TaskSpec::MADE
 };

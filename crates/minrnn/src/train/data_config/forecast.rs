@@ -46,7 +46,7 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
         let config = ForecastingConfig { like, ..data.forecasting(train)? };
         Ok(Box::new(Forecasting::open(data.table_path()?, &config)?))
     }),
-    held: DataConfig::numbers_of_text,
+    held: DataConfig::numbers_of_tables,
     ..TaskSpec::MADE
 };
 

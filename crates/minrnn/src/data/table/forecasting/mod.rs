@@ -45,6 +45,7 @@ use super::measure::Comparison;
 use super::roles::{Roles, Understood};
 use super::series::Series;
 use super::times::Step;
+use super::values::Values;
 use super::{Division, Frame, Names, Opened, Wanted, WholeSeries, normalization, other_columns, read_table};
 use crate::data::batch::{check_shape, expect_index};
 use crate::data::{Batch, BatchSource, EvaluationSet, Extent, IoKind, SequenceTask, Sequences};
@@ -124,15 +125,17 @@ impl Gathered {
     fn add(&mut self, frame: &Frame, config: &ForecastingConfig) -> Result<Vec<usize>> {
         // One step more of a known sequence is enough.
         let least = if self.series.is_empty() { 2 } else { 1 };
+        let mut later = Vec::new();
         for series in Series::of_at_least(frame, config.group.as_ref().map(|_| &frame.texts[0]), least)? {
             match self.places.get(&series.name) {
-                Some(&at) => self.series[at].extend(series)?,
+                Some(&at) => later.push((at, series)),
                 None => {
                     self.places.insert(series.name.clone(), self.series.len());
                     self.series.push(series);
                 }
             }
         }
+        Series::extend(&mut self.series, &later)?;
         Ok(self.series.iter().map(Series::len).collect())
     }
 }
@@ -192,13 +195,13 @@ impl Forecasting {
         let Found { of_names, time, leads, .. } = found.unwrap_or_default();
         let categories = match &config.like {
             Some(like) => like.categories.clone(),
-            None => leads::settle(categories::settle(of_names, &mut gathered.series, |at| bounds[at].training), &leads),
+            None => leads::settle(categories::settle(of_names, &mut gathered.series, |at| bounds[at].training)?, &leads),
         };
         // Later files go on with sequences, and names have got their numbers.
-        gathered.series.iter_mut().for_each(|series| series.fill_leads(&leads));
+        Series::fill_leads(&mut gathered.series, &leads)?;
         let season = if config.season == 0 { usual_season(&gathered.series) } else { config.season };
         // What comes when is settled.
-        gathered.series.iter_mut().for_each(|series| series.times = Vec::new());
+        gathered.series.iter_mut().for_each(|series| series.times = Values::default());
         let config = &ForecastingConfig { season, ..config.clone() };
         let task = Self::new(gathered.series.into(), bounds, config, time, categories).map_err(|error| error.in_file(path))?;
         let task = Self { understood: understood.clone(), ..task };

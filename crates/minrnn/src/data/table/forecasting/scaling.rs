@@ -181,10 +181,10 @@ fn deviations(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::table::Clock;
+    use crate::data::table::{Clock, Values};
 
     fn series(values: &[f64]) -> Vec<Series> {
-        vec![Series { name: "a".to_owned(), values: values.to_vec(), width: 1, times: Vec::new(), clock: Clock::Number }]
+        vec![Series { name: "a".to_owned(), values: values.to_vec().into(), width: 1, times: Values::default(), clock: Clock::Number }]
     }
 
     fn fit(choice: ScalingChoice, values: &[f64]) -> Result<Seen> {

@@ -377,7 +377,7 @@ mod tests {
         Box::new(Batches::open(&bytes[..]).unwrap())
             .read(&Positions { numbers: vec![], texts: vec![], time: Some(0) }, &mut filling)
             .unwrap();
-        let times = filling.times.unwrap().finish();
+        let times = filling.times.unwrap().finish().unwrap();
         assert_eq!(times.values.iter().map(|&time| times.clock.write(time)).collect::<Vec<_>>(), ["2024-01-01", "2024-01-02"]);
     }
 

@@ -280,7 +280,7 @@ mod tests {
         let table = "\u{feff}id;x\r\na;1\n\nb;2";
         let wanted = wanted(&["x"], &["id"]);
         let frame = read(Drops(table.as_bytes()), &wanted).unwrap();
-        assert_eq!((&frame, &frame.numbers), (&read(table.as_bytes(), &wanted).unwrap(), &vec![vec![1.0, 2.0]]));
+        assert_eq!((&frame, &frame.numbers), (&read(table.as_bytes(), &wanted).unwrap(), &vec![vec![1.0, 2.0].into()]));
     }
 
     #[test]

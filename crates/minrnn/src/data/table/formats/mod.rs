@@ -45,6 +45,11 @@ pub(super) trait Reader {
     /// Names of the columns.
     fn header(&self) -> &[String];
 
+    /// How many rows there are, where a file tells before they are read.
+    fn n_rows(&self) -> Option<u64> {
+        None
+    }
+
     /// Which columns hold dates, as the types of the file or its first row tell; that row is read nevertheless.
     ///
     /// # Errors

@@ -100,6 +100,10 @@ impl<R: ChunkReader + 'static> super::Reader for Table<R> {
         &self.header
     }
 
+    fn n_rows(&self) -> Option<u64> {
+        u64::try_from(self.reader.metadata().file_metadata().num_rows()).ok()
+    }
+
     fn dates(&mut self) -> Result<Vec<bool>> {
         let columns = self.reader.metadata().file_metadata().schema_descr().columns().iter();
         Ok(columns.map(|column| matches!(Meaning::of(column), Meaning::Times(_) | Meaning::Days)).collect())

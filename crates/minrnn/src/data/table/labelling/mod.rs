@@ -186,7 +186,7 @@ impl Labelling {
         parts.training.iter().for_each(|&at| is_trained[at] = true);
         let categories = match &config.like {
             Some(like) => like.categories().to_vec(),
-            None => categories::settle(found, &mut gathered.series, |at| if is_trained[at] { usize::MAX } else { 0 }),
+            None => categories::settle(found, &mut gathered.series, |at| if is_trained[at] { usize::MAX } else { 0 })?,
         };
         let rows = parts.training.iter().flat_map(|&at| gathered.series[at].steps());
         normalization::expect_known(&columns, rows.clone()).map_err(|error| error.in_file(path))?;
