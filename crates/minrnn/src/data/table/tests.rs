@@ -766,3 +766,18 @@ fn names_of_the_test_part_alone_are_not_learned() {
     let target = ForecastingConfig { target: owned(&["kind"]), ..config };
     assert!(Forecasting::open(file.path(), &target).unwrap_err().to_string().contains("line 2, column 'kind': expected a finite number"));
 }
+
+#[test]
+fn the_memory_of_a_large_table_is_told_by_its_rows_and_of_one_with_many_columns_by_its_size() {
+    let of_length = |header: &str, bytes: u64| {
+        let file = write_table(header);
+        file.as_file().set_len(bytes).unwrap();
+        memory_of(file.path())
+    };
+    assert_eq!(of_length("ds,y\n", 1 << 10), 2 << 10);
+    assert_eq!(of_length("ds,y\n", 1 << 30), (128 << 20) + (1 << 28));
+    let many: Vec<String> = (0..300).map(|column| format!("x{column}")).collect();
+    assert_eq!(of_length(&(many.join(",") + "\n"), 1 << 30), 2 << 30);
+    assert_eq!(memory_of(Path::new("/dev/null")), 0);
+    assert_eq!(memory_of(Path::new("there is none")), 0);
+}

@@ -19,7 +19,7 @@ use crate::{Error, Result};
 const IN_MEMORY: usize = if cfg!(test) { 16 } else { 1 << 22 };
 
 /// Most columns that may lie in files, each of which is open for as long as it is read.
-const MOST_FILES: usize = 256;
+const MOST_FILES: usize = 128;
 
 /// Values that are collected before they are written.
 const BLOCK: usize = 1 << 16;
