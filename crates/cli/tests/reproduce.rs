@@ -172,6 +172,8 @@ fn what_cannot_be_asked_for_is_a_sentence() {
     let scratch = Scratch::new();
     let out = scratch.path("out");
     Finished::of(&mut reproduce(&out, &["tabel1"])).refused(&["there is no table or figure 'tabel1'", "did you mean 'table1'?"]);
+    Finished::of(reproduce(&out, &["table1"]).args(["--row", "minGRUs"])).refused(&["there is no row 'minGRUs'", "did you mean 'minGRU'?"]);
+    Finished::of(reproduce(&out, &["table1"]).args(["--column", "4 layers"])).refused(&["there is no column '4 layers'"]);
     assert!(!out.exists());
     let other = scratch.path("other");
     fs::create_dir(&other).unwrap();
@@ -381,6 +383,16 @@ fn an_interrupted_training_goes_on_from_its_copy_alone() {
     let (own, others) = (losses(&here), losses(&there));
     let common: Vec<_> = others.iter().filter(|(iteration, _)| own.contains_key(iteration)).collect();
     assert!(common.len() > 5 && common.iter().all(|(iteration, loss)| own[iteration] == **loss), "{common:?}");
+}
+
+#[test]
+fn rows_and_columns_can_be_made_alone() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    Finished::of(reproduce(&out, &["table1"]).args(["--row", "minGRU", "--column", "1 layer", "--column", "3 layers"])).ok();
+    let made: Vec<PathBuf> = scores(&out).into_keys().collect();
+    assert!(made.len() == 2 && made.iter().all(|run| run.to_string_lossy().contains("mingru-")), "{made:?}");
+    assert!(read(out.join("table1.md")).contains("2 of 6 runs are done."));
 }
 
 #[test]

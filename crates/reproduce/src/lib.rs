@@ -35,7 +35,7 @@ pub use minrnn::statistics::Summary;
 pub use outcome::{End, Origin, Outcome, Point, Stretch};
 pub use plan::{Bench, Cell, Job, Training, plan};
 pub use published::Published;
-pub use reproduction::{Open, Reproduction};
+pub use reproduction::{Open, Reproduction, Wanted};
 pub use training::{Options, Run};
 pub use unfinished::Begun;
 pub use verdict::{Order, Verdict};

@@ -10,6 +10,7 @@ use minrnn_bench::Line;
 
 use self::jobs::Task;
 use crate::baseline::baselines;
+use crate::catalog::Line as TargetLine;
 use crate::count::count_parameters;
 use crate::estimate::Cost;
 use crate::folder::{self, Folder};
@@ -28,10 +29,29 @@ pub struct Reproduction {
     pub seeds: Option<u64>,
     /// What is asked of every training.
     pub options: Options,
+    /// What is to be made of the targets.
+    pub wanted: Wanted,
     /// Trainings side by side.
     pub jobs: usize,
     /// Threads of each of them, where there are several; a single one has those of the pool that it is called in.
     pub threads: usize,
+}
+
+/// Rows and columns to be made; the others are left as they are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Labels of rows; none for all.
+    pub rows: Vec<String>,
+    /// Labels of columns; none for all.
+    pub columns: Vec<String>,
+}
+
+impl Wanted {
+    /// Whether the cell of `target` is among them.
+    fn holds(&self, target: &Target, cell: &Cell) -> bool {
+        let is_among = |labels: &[String], line: &TargetLine| labels.is_empty() || labels.contains(&line.label);
+        is_among(&self.rows, &target.rows[cell.row]) && is_among(&self.columns, &target.columns[cell.column])
+    }
 }
 
 /// A training with runs to be made.
@@ -104,7 +124,7 @@ impl Reproduction {
     pub fn open_trainings<'a>(&self, targets: &[Target], plans: &'a [Vec<Cell>], host: &mut dyn Host) -> Result<Vec<Open<'a>>> {
         let (mut open, mut known) = (Vec::new(), BTreeSet::new());
         for (target, cells) in targets.iter().zip(plans) {
-            for cell in cells {
+            for cell in cells.iter().filter(|cell| self.wanted.holds(target, cell)) {
                 let Job::Train(training) = &cell.job else { continue };
                 let mut runs = 0;
                 for seed in self.seeds(cell) {
@@ -142,7 +162,7 @@ impl Reproduction {
     fn queue<'w>(&self, at: usize, (target, cells): (&Target, &'w [Cell]), known: &mut BTreeSet<(String, u64)>) -> Vec<Task<'w>> {
         let mut tasks = Vec::new();
         let turn = |cell: &Cell| (target.rows[cell.row].turn, cell.row, target.columns[cell.column].turn);
-        let mut in_turn: Vec<&Cell> = cells.iter().collect();
+        let mut in_turn: Vec<&Cell> = cells.iter().filter(|cell| self.wanted.holds(target, cell)).collect();
         in_turn.sort_by_key(|cell| turn(cell));
         let most = in_turn.iter().map(|cell| *self.seeds(cell).end()).max().unwrap_or(0);
         for seed in 1..=most {
@@ -183,7 +203,7 @@ impl Reproduction {
     fn measure_all(&self, cells: &[Cell], grid: &mut Grid, host: &mut dyn Host, stop: &AtomicBool) -> Result<()> {
         for cell in cells {
             let Job::Bench(bench) = &cell.job else { continue };
-            let is_open = matches!(grid.cells[cell.row][cell.column], Filled::Timed(None));
+            let is_open = self.wanted.holds(grid.target, cell) && matches!(grid.cells[cell.row][cell.column], Filled::Timed(None));
             if is_open && !stop.load(Ordering::Relaxed) && !self.options.resume_only {
                 let label = grid.label(cell.row, cell.column);
                 let (done, of) = grid.progress();
@@ -274,11 +294,12 @@ mod tests {
     #[test]
     fn what_has_the_first_turn_is_made_first_one_seed_after_the_other() {
         let scratch = tempfile::tempdir().unwrap();
-        let reproduction = Reproduction {
+        let mut reproduction = Reproduction {
             folder: Folder::open(scratch.path(), Scale::Cpu).unwrap(),
             scale: Scale::Cpu,
             seeds: None,
             options: Options::default(),
+            wanted: Wanted::default(),
             jobs: 1,
             threads: 1,
         };
@@ -294,5 +315,14 @@ mod tests {
         assert!(named.last().unwrap().ends_with("-3"), "{named:?}");
         // Table 4 has no other runs of these languages.
         assert!(reproduction.queue(1, (&targets[1], &plans[1]), &mut known).is_empty());
+
+        reproduction.wanted = Wanted { rows: vec!["minGRU".to_owned()], columns: vec!["Majority".to_owned(), "Even pairs".to_owned()] };
+        let tasks = reproduction.queue(0, (&targets[0], &plans[0]), &mut BTreeSet::new());
+        let named: Vec<String> = tasks.iter().map(|task| format!("{}-{}", task.training.id, task.seed)).collect();
+        assert_eq!(
+            named,
+            ["mingru-majority-1", "mingru-even-pairs-1", "mingru-even-pairs-2", "mingru-even-pairs-3"]
+                .map(|run| format!("formal-language/{run}"))
+        );
     }
 }

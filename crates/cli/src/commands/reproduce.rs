@@ -12,7 +12,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, T
 use minrnn::output::expect_outside_runs;
 use minrnn::train::{duration, readable};
 use minrnn_bench::machine;
-use minrnn_reproduce::{Cell, Folder, Options, Reproduction, Scale, Target, all, find, markdown, names, plan, write_index};
+use minrnn_reproduce::{Cell, Folder, Line, Options, Reproduction, Scale, Target, Wanted, all, find, markdown, names, plan, write_index};
 
 use crate::device::DeviceArg;
 use crate::display::say;
@@ -39,6 +39,12 @@ pub struct Args {
     /// Trainings of each kind, with seeds 1 to N [default: the target's own number]
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..=1000))]
     seeds: Option<u64>,
+    /// Make only this row (again for more of them); the page keeps what there is of the others
+    #[arg(long = "row", value_name = "LABEL")]
+    rows: Vec<String>,
+    /// Make only this column (again for more of them)
+    #[arg(long = "column", value_name = "LABEL")]
+    columns: Vec<String>,
     /// Results folder; finished runs in it are not run again [default: runs/reproduce-SCALE]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -52,7 +58,7 @@ pub struct Args {
     #[arg(long)]
     resume: bool,
     /// Write the pages from what is there, and run nothing
-    #[arg(long, conflicts_with_all = ["resume", "estimate", "retry_failed", "replace"])]
+    #[arg(long, conflicts_with_all = ["resume", "estimate", "retry_failed", "replace", "rows", "columns"])]
     pages: bool,
     /// Say what there is and how long it takes
     #[arg(long)]
@@ -97,6 +103,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let targets = find_targets(&args.targets)?;
+    expect_labels("row", &args.rows, targets.iter().flat_map(|target| &target.rows))?;
+    expect_labels("column", &args.columns, targets.iter().flat_map(|target| &target.columns))?;
     let stop = interrupt::stop_flag()?;
     let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(format!("reproduce-{}", args.scale)));
     expect_outside_runs(&out)?;
@@ -113,7 +121,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         keep_models: args.keep_models,
     };
     let folder = Folder::open(&out, args.scale)?;
-    let job = Reproduction { folder, scale: args.scale, seeds: args.seeds, options, jobs: args.jobs, threads: args.threads.unwrap_or(1) };
+    let wanted = Wanted { rows: args.rows.clone(), columns: args.columns.clone() };
+    let (jobs, seeds) = (args.jobs, args.seeds);
+    let job = Reproduction { folder, scale: args.scale, seeds, options, wanted, jobs, threads: args.threads.unwrap_or(1) };
     let threads = args.threads.unwrap_or_else(machine::threads).to_string();
     let bench_flags = ["--device", &args.device.choice()?.to_string(), "--threads", &threads].map(str::to_owned).into();
     let mut terminal = Terminal::new(args.scale, args.seeds, args.jobs, bench_flags);
@@ -141,6 +151,17 @@ fn find_targets(names_given: &[String]) -> anyhow::Result<Vec<Target>> {
         }
     }
     Ok(targets)
+}
+
+/// Refuses labels that no target has.
+fn expect_labels<'a>(kind: &str, wanted: &[String], lines: impl Iterator<Item = &'a Line> + Clone) -> anyhow::Result<()> {
+    let known = lines.map(|line| line.label.as_str());
+    for label in wanted {
+        if !known.clone().any(|name| name == label) {
+            return Err(WrongInput(format!("there is no {kind} '{label}'{}", minrnn::train::suggestion(label, known))).into());
+        }
+    }
+    Ok(())
 }
 
 fn make(job: &Reproduction, targets: &[Target], args: &Args, terminal: &mut Terminal, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
