@@ -12,7 +12,7 @@ appended to benchmarks/records/<machine>.jsonl.
 import argparse
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import mixer_table
@@ -49,7 +49,7 @@ def comparisons(quick: bool, mixers: list[str]) -> list[Comparison]:
     for mixer in mixers:
         layer_peers = tuple(mixer_table.peers_of(mixer))
         if mixer in CLASSIC:
-            layer_peers = (*layer_peers, Peer("torch_layer.py", "torch-nn", CLASSIC[mixer]))
+            layer_peers += tuple(Peer("torch_layer.py", impl, CLASSIC[mixer]) for impl in ("torch-nn", "torch-loop"))
         for d_model, d_hidden in ((64, 128),) if quick else ((64, 128), (256, 512)):
             for seq_len in (64, 512) if quick else (64, 256, 512, 1024, 4096):
                 shape = (("d-model", d_model), ("d-hidden", d_hidden), ("batch-size", 64), ("seq-len", seq_len))
@@ -145,6 +145,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--mixer", help="names, or all (default min-gru,min-lstm, and all for --only mixers)")
     parser.add_argument("--compile", action="store_true", help="with --only mixers, also torch.compile of the parallel forms")
     parser.add_argument("--seq-len", help="only these lengths, e.g. 512,4096")
+    parser.add_argument("--d-model", help="only layers of these widths, e.g. 64")
+    parser.add_argument("--impl", help="only these peers, e.g. torch-loop,torch-nn")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, help="turns of each program (default 3, quick 1)")
     parser.add_argument("--quick", action="store_true", help="small sizes and one round: does everything run?")
@@ -167,6 +169,12 @@ def main() -> None:
     if args.seq_len:
         lengths = [int(text) for text in args.seq_len.split(",")]
         cases = [case for case in cases if dict(case.shape).get("seq-len") in lengths]
+    if args.d_model:
+        widths = [int(text) for text in args.d_model.split(",")]
+        cases = [case for case in cases if dict(case.shape).get("d-model") in widths]
+    if args.impl:
+        chosen = args.impl.split(",")
+        cases = [replace(case, peers=tuple(peer for peer in case.peers if peer.impl in chosen)) for case in cases]
     load = os.getloadavg()[0]
     if load > 0.5:
         print(f"warning: the machine is busy (load {load:.1f}); these times mean little", file=sys.stderr)

@@ -300,14 +300,14 @@ def main():
                         found, cost = ours_series(horizon, season, known, seed, Path(folder))
                 point, low, high = found[:, :, 0], found[:, :, 1], found[:, :, 2]
                 to_come = np.array([one[2] for one in known])
-                covered = float(np.mean((low <= to_come) & (to_come <= high)))
+                covered = np.mean((low <= to_come) & (to_come <= high), 1).tolist()
                 return errors(point, season, known) | {"covered": covered} | cost
 
             columns = {"minrnn": (of_ours, args.seeds)}
             for peer in ("SeasonalNaive", "Theta", "AutoETS"):
                 columns[peer] = (lambda seed, peer=peer: errors(peer_series(peer, horizon, season, known), season, known), 1)
             for column, (compute, seeds) in chosen(columns).items():
-                show = lambda one: f"{np.mean(one['smape']):.3f}/{np.mean(one['mase']):.4f}" + (f"/{one['covered']:.3f}" if "covered" in one else "")
+                show = lambda one: f"{np.mean(one['smape']):.3f}/{np.mean(one['mase']):.4f}" + (f"/{np.mean(one['covered']):.3f}" if "covered" in one else "")
                 shown = " ".join(show(cell(f"{name}/{column}/{seed}", lambda: compute(seed))) for seed in range(seeds))
                 print(f"{name:18} {column:14} {shown}{beside(name, seeds, show, 'smape')}", flush=True)
 

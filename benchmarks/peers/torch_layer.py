@@ -4,10 +4,10 @@ import torch
 import torch.nn.functional as F
 import torch_device
 from common import PROJECTIONS, Case, Step, layer_flop, run
-from torch_cells import CELLS, check_cells
+from torch_cells import CELLS, check_cells, fused, recurrent_layer, recurrent_loop
 
 IMPLEMENTATIONS = {
-    "torch-loop": ("min-gru", "min-lstm"),
+    "torch-loop": ("min-gru", "min-lstm", "gru", "lstm"),
     "torch-log-scan": ("min-gru", "min-lstm"),
     "torch-nn": ("gru", "lstm"),
 }
@@ -19,13 +19,13 @@ def build(case: Case) -> tuple[Step, dict]:
     x = torch.randn(b, t, d, requires_grad=True)
     loss_weight = torch.randn(b, t, e)
 
-    if case.impl == "torch-nn":
-        layer = (torch.nn.GRU if case.mixer == "gru" else torch.nn.LSTM)(d, e, batch_first=True)
-        state = [torch.randn(1, b, e, requires_grad=True) for _ in range(1 if case.mixer == "gru" else 2)]
+    if case.mixer in ("gru", "lstm"):
+        layer, state = recurrent_layer(case.mixer, d, e, b)
+        recurrence = fused if case.impl == "torch-nn" else recurrent_loop
         leaves = [x, *state, *layer.parameters()]
 
         def forward() -> torch.Tensor:
-            return layer(x, state[0] if case.mixer == "gru" else tuple(state))[0]
+            return recurrence(case.mixer, layer, x, state)
     else:
         projection = torch.nn.Linear(d, PROJECTIONS[case.mixer] * e)
         h0 = torch.rand(b, e, requires_grad=True)

@@ -21,6 +21,7 @@ built_in! {
     "listops",
     "retrieval",
     "image",
+    "digits",
     "shakespeare-min-gru",
     "shakespeare-min-lstm",
     "shakespeare-mamba",
