@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use minrnn::output::expect_harmless;
-use minrnn::plot::{Legend, Panel, Series, draw_lines};
+use minrnn::plot::{Panel, Series, draw_lines};
 use minrnn::train::{METRICS_FILE, Record, read_metrics};
 
 use crate::display::say;
@@ -53,7 +53,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut panel = Panel {
         x_label: "iteration".to_owned(),
         y_label: if args.accuracy { "test accuracy" } else { "test loss (nats)" }.to_owned(),
-        legend: if args.accuracy { Legend::LowerRight } else { Legend::UpperRight },
         series: runs.iter().map(series).collect(),
         ..Panel::default()
     };

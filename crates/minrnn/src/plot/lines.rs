@@ -36,18 +36,6 @@ pub enum Axis {
     Log10,
 }
 
-/// The corner of the legend; panels that show the same lines have one legend together, under the title.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Legend {
-    /// For lines that rise late.
-    #[default]
-    UpperLeft,
-    /// For lines that fall.
-    UpperRight,
-    /// For lines that rise early.
-    LowerRight,
-}
-
 /// A line with a name.
 #[derive(Debug, Clone, Default)]
 pub struct Series {
@@ -70,7 +58,8 @@ pub struct Level {
     pub y: f64,
 }
 
-/// One pair of axes.
+/// One pair of axes. Panels that show the same lines, or the first of them, have one legend together, under the title; else each has its own in the
+/// corner where it covers least.
 #[derive(Debug, Clone, Default)]
 pub struct Panel {
     /// What x is, with its unit.
@@ -83,8 +72,6 @@ pub struct Panel {
     pub y_axis: Axis,
     /// Values of y that the axis reaches to, whatever the points are.
     pub y_reach: Vec<f64>,
-    /// Where the legend is.
-    pub legend: Legend,
     /// Heights to compare with, as dotted lines with their names.
     pub levels: Vec<Level>,
     /// A stretch of x with a name, such as the lengths that were trained on; shaded.
@@ -187,7 +174,7 @@ impl Lines {
 
     /// The entries of the legend by line, each with its place from the left: the names of the series, then what was published.
     fn legend(&self) -> Vec<Vec<(i32, String)>> {
-        let mut names: Vec<String> = self.panels[0].series.iter().map(|series| series.label.clone()).collect();
+        let mut names: Vec<String> = self.fullest().iter().map(|series| series.label.clone()).collect();
         names.extend(self.panels.iter().any(Panel::has_published).then(|| "published".to_owned()));
         let (mut lines, mut x) = (vec![Vec::new()], 16);
         for name in names {
@@ -202,16 +189,22 @@ impl Lines {
         lines
     }
 
-    /// Whether the panels show the same lines, so that one legend serves all.
+    /// The lines of the panel with most of them.
+    fn fullest(&self) -> &[Series] {
+        let lines = self.panels.iter().map(|panel| panel.series.as_slice());
+        lines.max_by_key(|series| series.len()).unwrap_or_default()
+    }
+
+    /// Whether the panels show the same lines, or the first of them, so that one legend serves all.
     fn has_one_legend(&self) -> bool {
-        let labels = |panel: &Panel| panel.series.iter().map(|series| series.label.clone()).collect::<Vec<_>>();
-        self.panels.len() > 1 && self.panels.iter().all(|panel| labels(panel) == labels(&self.panels[0]))
+        let is_alike = |panel: &Panel| panel.series.iter().zip(self.fullest()).all(|(one, other)| one.label == other.label);
+        self.panels.len() > 1 && self.panels.iter().all(is_alike)
     }
 
     /// The lines' names beside each other under the title.
     fn draw_legend<B: DrawingBackend>(&self, head: &DrawingArea<B, Shift>, scale: i32) -> DrawResult<B> {
         let style = text(13 * scale, INK).pos(Pos::new(HPos::Left, VPos::Center));
-        let n_series = self.panels[0].series.len();
+        let n_series = self.fullest().len();
         let mut at = 0;
         for (row, entries) in self.legend().into_iter().enumerate() {
             let y = (TITLE_HEIGHT + LEGEND_HEIGHT * row as i32 + LEGEND_HEIGHT / 2) * scale;
@@ -330,15 +323,30 @@ impl Panel {
         }
         let (whole, inner) = (area.get_pixel_range(), chart.plotting_area().get_pixel_range());
         let place = |range: &std::ops::Range<i32>, start: i32| (range.start - start, range.end - start);
-        self.draw_legend(area, place(&inner.0, whole.0.start), place(&inner.1, whole.1.start), scale)
+        let pixel = |point: (f64, f64)| {
+            let (right, down) = chart.backend_coord(&point);
+            (right - whole.0.start, down - whole.1.start)
+        };
+        let mut taken: Vec<(i32, i32)> =
+            self.series.iter().flat_map(|series| along(&series.points).chain(series.published.clone())).map(pixel).collect();
+        for (level, y) in self.levels.iter().zip(levels()) {
+            let (right, down) = pixel((x.1, y));
+            taken.extend((0..level.label.chars().count() as i32).map(|letter| (right - letter * LETTER * scale, down - 6 * scale)));
+        }
+        if let Some((from, _, name)) = &self.shaded {
+            let (left, down) = pixel((self.x_axis.position(*from).max(x.0), y.1));
+            taken.extend((0..name.chars().count() as i32).map(|letter| (left + letter * LETTER * scale, down + 10 * scale)));
+        }
+        self.draw_legend(area, place(&inner.0, whole.0.start), place(&inner.1, whole.1.start), &taken, scale)
     }
 
-    /// The names of the lines in their corner of the panel, whose pixels are given.
+    /// The names of the lines in the corner of the panel, whose pixels are given, that has the fewest pixels of `taken`.
     fn draw_legend<B: DrawingBackend>(
         &self,
         area: &DrawingArea<B, Shift>,
-        (left, right): (i32, i32),
-        (top, bottom): (i32, i32),
+        across: (i32, i32),
+        down: (i32, i32),
+        taken: &[(i32, i32)],
         scale: i32,
     ) -> DrawResult<B> {
         let style = text(13 * scale, INK).pos(Pos::new(HPos::Left, VPos::Center));
@@ -349,11 +357,7 @@ impl Panel {
             widest = widest.max(area.estimate_text_size(name, &style)?.0 as i32);
         }
         let (width, height) = (widest + (LEGEND_LINE + 24) * scale, (20 * names.len() as i32 + 8) * scale);
-        let x = match self.legend {
-            Legend::UpperLeft => left + 8 * scale,
-            Legend::UpperRight | Legend::LowerRight => right - 8 * scale - width,
-        };
-        let y = if self.legend == Legend::LowerRight { bottom - 8 * scale - height } else { top + 8 * scale };
+        let (x, y) = emptiest_corner(taken, (width, height), across, down, 8 * scale);
         let corners = [(x, y), (x + width, y + height)];
         area.draw(&Rectangle::new(corners, WHITE.mix(0.85).filled()))?;
         area.draw(&Rectangle::new(corners, GRID.stroke_width(scale as u32)))?;
@@ -369,6 +373,35 @@ impl Panel {
         }
         Ok(())
     }
+}
+
+/// The points of a line and others between them, close enough to tell what the line goes through.
+fn along(points: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> {
+    const BETWEEN: i32 = 16;
+    let between = |pair: &[(f64, f64)]| {
+        let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);
+        (1..=BETWEEN).map(move |step| {
+            let share = f64::from(step) / f64::from(BETWEEN);
+            (x0 + share * (x1 - x0), y0 + share * (y1 - y0))
+        })
+    };
+    points.first().copied().into_iter().chain(points.windows(2).flat_map(between))
+}
+
+/// Where the upper left of a box goes, `margin` inside of the given pixels, to have the fewest of `taken` in it; of equals the first of upper
+/// right, lower right, upper left and lower left.
+fn emptiest_corner(
+    taken: &[(i32, i32)],
+    (width, height): (i32, i32),
+    (left, right): (i32, i32),
+    (top, bottom): (i32, i32),
+    margin: i32,
+) -> (i32, i32) {
+    let (far_left, far_right) = (left + margin, right - margin - width);
+    let (high, low) = (top + margin, bottom - margin - height);
+    let inside = |x: i32, y: i32| taken.iter().filter(|at| (x..x + width).contains(&at.0) && (y..y + height).contains(&at.1)).count();
+    let corners = [(far_right, high), (far_right, low), (far_left, high), (far_left, low)];
+    corners.into_iter().min_by_key(|&(x, y)| inside(x, y)).expect("there are four")
 }
 
 /// Lengths of dashes and of the gaps between them; without a gap the line is whole. Neighbours differ, so that they are told apart in grey.
@@ -439,7 +472,7 @@ mod tests {
         assert_eq!(png[16..24], [0, 0, 7, 128, 0, 0, 3, 164], "1920 by 932");
         assert_eq!(svg.matches("minGRU").count(), 1, "one legend for both");
         let mut panels = vec![panel(); 4];
-        panels[3].series.pop();
+        panels[3].series.remove(0);
         assert_eq!(Lines { title: String::new(), panels }.size(), (960, 840));
         let series = (0..20).map(|at| Series { label: format!("model number {at}"), ..panel().series[0].clone() }).collect();
         let many = Panel { series, ..panel() };
@@ -448,6 +481,32 @@ mod tests {
         assert_eq!((legend.iter().map(Vec::len).sum::<usize>(), picture.size().1), (21, 40 + 4 + 22 * legend.len() as u32 + 400));
         assert!(legend.len() > 3 && legend.iter().flatten().all(|(x, _)| *x < 900), "{legend:?}");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn panels_with_fewer_lines_share_the_legend_where_these_are_the_first() {
+        let (whole, mut fewer) = (panel(), panel());
+        fewer.series.pop();
+        let is_shared = |panels: &[&Panel]| {
+            Lines { title: String::new(), panels: panels.iter().map(|&panel| panel.clone()).collect() }.has_one_legend()
+        };
+        assert!(is_shared(&[&whole, &fewer]) && is_shared(&[&fewer, &whole]));
+        let mut other = panel();
+        other.series.remove(0);
+        assert!(!is_shared(&[&whole, &other]) && !is_shared(&[&whole]));
+    }
+
+    #[test]
+    fn a_legend_goes_where_it_covers_least() {
+        let place = |taken: &[(i32, i32)]| emptiest_corner(taken, (20, 10), (100, 200), (0, 100), 5);
+        assert_eq!(place(&[]), (175, 5));
+        assert_eq!(place(&[(180, 10)]), (175, 85));
+        assert_eq!(place(&[(180, 10), (190, 90)]), (105, 5));
+        assert_eq!(place(&[(180, 10), (190, 90), (110, 7)]), (105, 85));
+        assert_eq!(place(&[(180, 10), (190, 90), (110, 7), (110, 90), (111, 90)]), (175, 5));
+        let line: Vec<(f64, f64)> = along(&[(0.0, 0.0), (16.0, 32.0)]).collect();
+        assert_eq!((line.len(), line[0], line[8], line[16]), (17, (0.0, 0.0), (8.0, 16.0), (16.0, 32.0)));
+        assert_eq!(along(&[]).count(), 0);
     }
 
     #[test]

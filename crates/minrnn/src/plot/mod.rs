@@ -17,7 +17,7 @@ use plotters::prelude::*;
 use plotters::style::TextStyle;
 
 pub use dots::{Dot, DotGroup, draw_dots};
-pub use lines::{Axis, Legend, Level, Panel, Series, draw_lines};
+pub use lines::{Axis, Level, Panel, Series, draw_lines};
 pub(crate) use ticks::{label, linear};
 
 use crate::{Error, Result};

@@ -1,6 +1,6 @@
 //! A target's picture.
 
-use minrnn::plot::{Axis, Dot, DotGroup, Legend, Level, Panel, Series, draw_dots, draw_lines};
+use minrnn::plot::{Axis, Dot, DotGroup, Level, Panel, Series, draw_dots, draw_lines};
 
 use crate::{AtLength, Filled, Folder, Grid, Line, Metric, Outcome, Point, Show};
 
@@ -21,16 +21,12 @@ pub fn draw(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
             draw_lines(&title, &panels, directory, name)
         }
         Show::LossCurves => {
-            let mut panel = curves(grid, "test loss", Legend::UpperRight, |point| Some(point.loss));
+            let mut panel = curves(grid, "test loss", |point| Some(point.loss));
             panel.leave_out_the_fall();
             draw_lines(&title, &[panel], directory, name)
         }
         Show::AccuracyCurves => {
-            let panel = Panel {
-                y_reach: vec![0.0, 1.0],
-                levels: levels(grid, 0),
-                ..curves(grid, "accuracy", Legend::LowerRight, |point| point.accuracy)
-            };
+            let panel = Panel { y_reach: vec![0.0, 1.0], levels: levels(grid, 0), ..curves(grid, "accuracy", |point| point.accuracy) };
             draw_lines(&title, &[panel], directory, name)
         }
     }
@@ -70,7 +66,6 @@ pub fn draw_lengths(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
         x_label: "length of the string".to_owned(),
         y_label: if column.label.is_empty() { "accuracy".to_owned() } else { format!("accuracy, {}", column.label.to_lowercase()) },
         y_reach: vec![0.0, 1.0],
-        legend: Legend::UpperRight,
         series: (0..grid.target.rows.len()).map(|row| series(row, at)).collect(),
         ..Panel::default()
     };
@@ -158,14 +153,13 @@ fn panel(grid: &Grid, metric: Metric) -> Panel {
         y_label: metric.title().to_owned(),
         x_axis: Axis::Log2,
         y_axis,
-        legend: Legend::UpperLeft,
         series: (0..grid.target.rows.len()).map(series).collect(),
         ..Panel::default()
     }
 }
 
 /// What the evaluations of each row showed, by iteration: the mean of the seeds that got that far.
-fn curves(grid: &Grid, y_label: &str, legend: Legend, value: impl Fn(&Point) -> Option<f64>) -> Panel {
+fn curves(grid: &Grid, y_label: &str, value: impl Fn(&Point) -> Option<f64>) -> Panel {
     // The best loss and where it was reached.
     let published = |row: usize| {
         let value = |metric| (0..grid.target.columns.len()).find_map(|column| grid.published(metric, row, column).value);
@@ -188,7 +182,6 @@ fn curves(grid: &Grid, y_label: &str, legend: Legend, value: impl Fn(&Point) -> 
     Panel {
         x_label: "iteration".to_owned(),
         y_label: y_label.to_owned(),
-        legend,
         series: (0..grid.target.rows.len()).map(series).collect(),
         ..Panel::default()
     }
