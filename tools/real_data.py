@@ -78,6 +78,13 @@ def write_series(path, known, part):
             file.writelines(f"{name},{float(value)!r}\n" for value in parts[part])
 
 
+def processor():
+    try:
+        return next(line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
 def minrnn(*args):
     binary = os.environ.get("MINRNN", ROOT / "target/release/minrnn")
     began = time.time()
@@ -245,7 +252,7 @@ def main():
     path = of_command.with_stem(of_command.stem + "-frames") if args.from_frames else of_command
     recorded = json.loads(of_command.read_text())["cells"] if args.from_frames and of_command.exists() else {}
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    kept = json.loads(path.read_text()) if path.exists() else {"machine": platform.processor() or platform.machine(), "commit": commit, "cells": {}}
+    kept = json.loads(path.read_text()) if path.exists() else {"machine": processor(), "commit": commit, "cells": {}}
 
     def cell(key, compute):
         if key not in kept["cells"]:

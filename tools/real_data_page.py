@@ -106,8 +106,12 @@ def forecasts(sets):
                 worse.append(f"| {name} | {method} | {mean:.4f} MASE |")
         ours = one[OURS]
         covered = 100 * of(ours, "covered")
-        half, seconds = 1.96 * covered.std(ddof=1) / np.sqrt(len(covered)), max(c["seconds"] for c in ours)
-        costs.append(f"| {name} | {covered.mean():.1f} % | {covered.mean() - half:.1f} to {covered.mean() + half:.1f} | {seconds:.0f} | {latency(ours)} |")
+        reach = "–"
+        # Records of before have one share for all series.
+        if np.ndim(covered):
+            half = 1.96 * covered.std(ddof=1) / np.sqrt(len(covered))
+            reach = f"{covered.mean() - half:.1f} to {covered.mean() + half:.1f}"
+        costs.append(f"| {name} | {np.mean(covered):.1f} % | {reach} | {max(c['seconds'] for c in ours):.0f} | {latency(ours)} |")
     return lines + lines_of_pairs + costs, worse
 
 
