@@ -133,12 +133,12 @@ def peer_classes(name, parts, seed):
     return list(model.fit(x_train, y_train).predict(x_test))
 
 
-def torch_gru(parts, seed):
+def torch_gru(parts, seed, threads):
     """nn.GRU of two layers of 96 channels, about as many parameters as ours, as long and at the same rates."""
     import torch
 
     torch.manual_seed(seed)
-    torch.set_num_threads(2)
+    torch.set_num_threads(threads)
     names = sorted(set(parts[0][1]))
     every = np.concatenate([x for x in parts[0][0]], 1)
     mean, deviation = every.mean(1, keepdims=True), every.std(1, keepdims=True) + 1e-9
@@ -225,6 +225,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", help="one set")
     parser.add_argument("--methods", help="these alone, with commas between")
+    parser.add_argument("--threads", type=int, default=2, help="of nn.GRU")
     parser.add_argument("--from-frames", action="store_true", help="ours alone, from frames, by the package for Python, beside what is recorded of the command")
     parser.add_argument("--out", type=Path, default=ROOT / "results/real-data")
     args = parser.parse_args()
@@ -232,12 +233,17 @@ def main():
     of_command = args.out / f"{args.task}-{args.sets}.json"
     path = of_command.with_stem(of_command.stem + "-frames") if args.from_frames else of_command
     recorded = json.loads(of_command.read_text())["cells"] if args.from_frames and of_command.exists() else {}
-    kept = json.loads(path.read_text()) if path.exists() else {"machine": processor(), "commit": commit(), "cells": {}}
+    here = {"machine": processor(), "commit": commit()}
+    kept = json.loads(path.read_text()) if path.exists() else here | {"cells": {}}
+    elsewhere = {what: value for what, value in here.items() if value != kept[what]}
 
     def cell(key, compute):
         if key not in kept["cells"]:
             began = time.time()
-            kept["cells"][key] = compute() | {"wall_seconds": round(time.time() - began, 2)}
+            found = compute() | {"wall_seconds": round(time.time() - began, 2)} | elsewhere
+            # A run of other sets beside this one may have written since.
+            kept["cells"] |= json.loads(path.read_text())["cells"] if path.exists() else {}
+            kept["cells"][key] = found
             temporary = path.with_suffix(".tmp")
             temporary.write_text(json.dumps(kept, indent=1) + "\n")
             temporary.replace(path)
@@ -269,7 +275,7 @@ def main():
                         found, cost = ours_classes(parts, seed, Path(folder))
                 return right(found) | cost
 
-            columns = {"minrnn": (of_ours, args.seeds), "nn.GRU": (lambda seed: right(torch_gru(parts, seed)), args.seeds)}
+            columns = {"minrnn": (of_ours, args.seeds), "nn.GRU": (lambda seed: right(torch_gru(parts, seed, args.threads)) | {"threads": args.threads}, args.seeds)}
             columns["1-NN DTW"] = (lambda seed: right(peer_classes("1-NN DTW", parts, seed)), 1)
             columns["MiniRocket"] = (lambda seed: right(peer_classes("MiniRocket", parts, seed)), args.seeds)
             for column, (compute, seeds) in chosen(columns).items():
