@@ -135,6 +135,7 @@ fn ours_text(grid: &Grid, metric: Metric, row: usize, column: usize) -> String {
         (None, Filled::Trained(_)) if any(|run| matches!(run, Run::Outdated(..))) => "to be made again".to_owned(),
         (None, Filled::Trained(_)) if any(|run| matches!(run, Run::Refused(_))) => "not run".to_owned(),
         (None, Filled::Trained(_)) if metric == Metric::IterationsTo90Percent && cell.outcomes().next().is_some() => "never".to_owned(),
+        (None, Filled::Trained(_)) if cell.outcomes().next().is_none() => "not yet run".to_owned(),
         (None, _) => String::new(),
     }
 }
