@@ -10,6 +10,7 @@ from .errors import BusyError, FileError, InputError, InternalError, KindError, 
 from .estimators import Forecaster, SequenceClassifier, SequenceRegressor
 from .files import export_weights, import_weights, inspect, pack, verify
 from .model import Model, load
+from .policy import Policy, write_trajectories
 from .training import Run, train
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "MinrnnError",
     "Model",
     "ModelError",
+    "Policy",
     "Run",
     "SequenceClassifier",
     "SequenceRegressor",
@@ -37,4 +39,5 @@ __all__ = [
     "pack",
     "train",
     "verify",
+    "write_trajectories",
 ]

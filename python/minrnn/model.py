@@ -10,6 +10,7 @@ from . import _minrnn
 from .errors import InputError, KindError
 from .frames import Predictions, originals, sequences
 from .handed import handed, is_path
+from .policy import Policy
 
 
 class Model(_minrnn.Model):
@@ -88,6 +89,13 @@ class Model(_minrnn.Model):
         named = None if names == [""] else [known.get(name, name) for name in names]
         told = [each for each in times if each is not None]
         return Predictions(task, named, numbers, told if len(told) == len(times) else None)
+
+    def policy(
+        self, batch: int = 1, *, target_return: float | None = None, window: int | None = None, threads: int | None = None
+    ) -> Policy:
+        """Acts in ``batch`` episodes; see ``Policy``. It is asked for ``target_return``, or for that of the best episode it learned from, and carries what it remembers
+        through an episode; with ``window`` it reads the last so many steps each time instead."""
+        return Policy(self, batch, target_return=target_return, window=window, threads=threads)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.path is None:

@@ -20,6 +20,7 @@ mod steps;
 mod table;
 mod threads;
 mod training;
+mod trajectories;
 
 use pyo3::prelude::*;
 
@@ -40,6 +41,8 @@ mod _minrnn {
     use super::scan::{scan_backward, scan_forward};
     #[pymodule_export]
     use super::training::train;
+    #[pymodule_export]
+    use super::trajectories::write_trajectories;
 
     /// The version of the library.
     #[pymodule_export]

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use minrnn::checkpoint::policy_of;
+use minrnn::data::offline_rl::StepEncoding;
 use minrnn_model::{
     CONFIG_FILE, CheckpointFiles, TableTask, TensorEntry, Tokenizer, WEIGHTS_FILE, WeightFormat, read_checkpoint, read_text,
 };
@@ -17,6 +19,8 @@ const MAX_NAME_BYTES: u64 = 256;
 pub(crate) struct Loaded {
     pub model: Model,
     pub table: Option<TableTask>,
+    /// How a step becomes numbers, of a policy.
+    pub encoding: Option<StepEncoding>,
     tokenizer: Option<Tokenizer>,
     /// The tensors of a packed file.
     pub tensors: Vec<TensorEntry>,
@@ -50,9 +54,10 @@ impl Loaded {
 
     /// The packed model with these bytes.
     pub fn of_bytes(bytes: AlignedBytes) -> Result<Self> {
-        let PackedModel { model, tokenizer, table, tensors, .. } = PackedModel::from_aligned(&bytes)?;
+        let PackedModel { model, tokenizer, table, policy, tensors, .. } = PackedModel::from_aligned(&bytes)?;
         let tokenizer = tokenizer.map(|json| Tokenizer::from_json(&json)).transpose()?;
-        Self { model, table, tokenizer, tensors, path: None, origin: Origin::Packed(bytes), identity: OnceLock::new() }.checked()
+        let encoding = policy.map(|json| StepEncoding::of_model(&json, model.config())).transpose()?;
+        Self { model, table, encoding, tokenizer, tensors, path: None, origin: Origin::Packed(bytes), identity: OnceLock::new() }.checked()
     }
 
     fn of_directory(path: &Path) -> Result<Self> {
@@ -62,8 +67,10 @@ impl Loaded {
         let files = CheckpointFiles::open(&directory)?;
         let tokenizer = files.tokenizer()?.map(|(tokenizer, _)| tokenizer);
         let table = files.table_task(&config.model)?.map(|(task, _)| task);
+        let encoding = model.is_policy().then(|| policy_of(&files, &config.model)).transpose()?.map(|(encoding, _)| encoding);
         let origin = Origin::Directory(directory);
-        Self { model, table, tokenizer, tensors: Vec::new(), path: Some(path.to_owned()), origin, identity: OnceLock::new() }.checked()
+        Self { model, table, encoding, tokenizer, tensors: Vec::new(), path: Some(path.to_owned()), origin, identity: OnceLock::new() }
+            .checked()
     }
 
     fn checked(self) -> Result<Self> {

@@ -164,6 +164,12 @@ impl PyModel {
         json(&self.loaded.table)
     }
 
+    /// How a step of a policy becomes numbers, as JSON; `null` of others.
+    #[getter]
+    fn _encoding(&self) -> Result<String> {
+        json(&self.loaded.encoding)
+    }
+
     /// Name, shape and format of each tensor of a packed file.
     #[getter]
     fn tensors(&self) -> Vec<(String, Vec<usize>, String)> {

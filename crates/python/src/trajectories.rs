@@ -1,0 +1,89 @@
+//! Recorded episodes on their way to a file.
+
+use std::path::PathBuf;
+
+use minrnn::data::offline_rl::{Ending, Trajectories, Trajectory};
+use pyo3::prelude::*;
+use serde_json::json;
+
+use crate::arrays::{self, Array};
+use crate::failure::{Failure, Result, apart};
+
+/// Writes episodes that stand one after the other, a row for every step, into a file that `task = policy` learns from. A row whose terminal or timeout is not 0
+/// is the last one of its episode; rows behind the last such row are left out. Gives what was written as JSON.
+#[pyfunction]
+pub(crate) fn write_trajectories(
+    py: Python<'_>,
+    path: PathBuf,
+    observations: &Bound<'_, PyAny>,
+    actions: &Bound<'_, PyAny>,
+    rewards: &Bound<'_, PyAny>,
+    terminals: &Bound<'_, PyAny>,
+    timeouts: &Bound<'_, PyAny>,
+) -> Result<String> {
+    let rewards = column(rewards, "rewards", None)?;
+    let n_steps = rewards.len();
+    let (observation_width, observations) = matrix(observations, "observations", n_steps)?;
+    let (action_width, actions) = matrix(actions, "actions", n_steps)?;
+    let terminals = column(terminals, "terminals", Some(n_steps))?;
+    let timeouts = column(timeouts, "timeouts", Some(n_steps))?;
+    let written = apart(py, || -> minrnn::Result<_> {
+        let mut trajectories = Trajectories::new(observation_width, action_width)?;
+        let mut start = 0;
+        for end in 1..=n_steps {
+            let ending = match (terminals[end - 1], timeouts[end - 1]) {
+                (0.0, 0.0) => continue,
+                (0.0, _) => Ending::Timeout,
+                _ => Ending::Terminal,
+            };
+            trajectories.push(Trajectory {
+                observations: &observations[start * observation_width..end * observation_width],
+                actions: &actions[start * action_width..end * action_width],
+                rewards: &rewards[start..end],
+                ending,
+            })?;
+            start = end;
+        }
+        if trajectories.is_empty() {
+            let sentence = format!("none of {n_steps} steps ends an episode; the last one of each has a terminal or a timeout of 1");
+            return Err(minrnn::Error::Data(sentence));
+        }
+        trajectories.write(&path)?;
+        Ok(trajectories)
+    })??;
+    let told = json!({
+        "path": path.to_string_lossy(), "episodes": written.len(), "steps": written.n_steps(), "mean_return": written.mean_return(),
+        "best_return": written.best_return(),
+    });
+    Ok(told.to_string())
+}
+
+/// A number for every step.
+fn column(any: &Bound<'_, PyAny>, what: &str, n_steps: Option<usize>) -> Result<Vec<f32>> {
+    let Array { shape, values } = finite(any, what)?;
+    match (&shape[..], n_steps) {
+        (&[found], None) if found > 0 => Ok(values),
+        (&[found], Some(n_steps)) if found == n_steps => Ok(values),
+        _ => {
+            let expected = n_steps.map_or("at least one step".into(), |n_steps| format!("the {n_steps} steps of the rewards"));
+            Err(Failure::input(format!("{what}: expected a number for each of {expected}, found an array of shape {shape:?}")))
+        }
+    }
+}
+
+/// A row for every step, and its width.
+fn matrix(any: &Bound<'_, PyAny>, what: &str, n_steps: usize) -> Result<(usize, Vec<f32>)> {
+    let Array { shape, values } = finite(any, what)?;
+    match shape[..] {
+        [found, width] if found == n_steps && width > 0 => Ok((width, values)),
+        _ => Err(Failure::input(format!("{what}: expected a row for each of {n_steps} steps, found an array of shape {shape:?}"))),
+    }
+}
+
+fn finite(any: &Bound<'_, PyAny>, what: &str) -> Result<Array<f32>> {
+    let array = arrays::read::<f32>(any, what)?;
+    match array.values.iter().position(|value| !value.is_finite()) {
+        Some(at) => Err(Failure::input(format!("{what}: number {at} is {}, expected a finite one", array.values[at]))),
+        None => Ok(array),
+    }
+}

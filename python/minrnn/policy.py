@@ -1,0 +1,134 @@
+"""Policies: the file of recorded episodes that they learn from, and acting."""
+
+from __future__ import annotations
+
+import json
+import os
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _minrnn
+from .errors import InputError, KindError
+from .handed import Path
+
+if TYPE_CHECKING:
+    from .model import Model
+
+# What times are divided by in a row.
+TIME_SCALE = 1000.0
+
+
+def write_trajectories(
+    path: Path,
+    observations: npt.ArrayLike,
+    actions: npt.ArrayLike,
+    rewards: npt.ArrayLike,
+    terminals: npt.ArrayLike,
+    timeouts: npt.ArrayLike | None = None,
+) -> dict[str, Any]:
+    """Writes recorded episodes into a file that ``minrnn.train("policy", path)`` learns from: ``[N, S]`` observations, ``[N, A]`` actions in −1 to 1 and ``[N]`` rewards,
+    a row for every step, one episode behind the other. The last row of each has a 1 in ``terminals``, or in ``timeouts`` where the time was up; rows behind the last
+    such row are left out. Returns what was written."""
+    ends = np.zeros(np.shape(terminals)) if timeouts is None else timeouts
+    return json.loads(_minrnn.write_trajectories(os.fspath(path), observations, actions, rewards, terminals, ends))
+
+
+class Policy:
+    """A policy that acts in ``batch`` episodes side by side; ``Model.policy`` makes one.
+
+    It is asked for a return. What it earns is taken off, and it acts upon what is left, what it observes and what it did last (Chen et al. 2021, arXiv:2106.01345, §3).
+    A call that is refused has changed nothing.
+    """
+
+    def __init__(
+        self, model: Model, batch: int = 1, *, target_return: float | None = None, window: int | None = None, threads: int | None = None
+    ) -> None:
+        encoding = json.loads(model._encoding)
+        if encoding is None:
+            raise KindError(f"the model is for {model.kind}, expected a policy; train one with minrnn.train('policy', …)")
+        if window is not None and index(window) < 1:
+            raise InputError(f"a window has at least one step, found {window}")
+        self._mean = np.array(encoding["mean"], np.float32)
+        self._deviation = np.array(encoding["deviation"], np.float32)
+        self._scale: float = encoding["return_scale"]
+        self._best: float | None = encoding.get("best_return")
+        self._window = window
+        self._session = model.session(batch, threads=threads)
+        self.batch = batch
+        """Number of episodes."""
+        self.observation_width = len(self._mean)
+        """Numbers in an observation."""
+        self.action_width: int = encoding["action_width"]
+        """Numbers in an action."""
+        self._to_go = np.zeros(batch)
+        self._time = np.zeros(batch, int)
+        self._before = np.zeros((batch, self.action_width), np.float32)
+        self._rows: list[npt.NDArray[np.float32]] = [self._nothing() for _ in range(batch)]
+        self.reset(target_return=target_return)
+
+    def reset(self, rows: npt.ArrayLike | None = None, *, target_return: float | npt.ArrayLike | None = None) -> None:
+        """Begins every episode anew, or those of ``rows``, asked for ``target_return``, one for all or one for each; without it for the return of the best
+        episode that the policy learned from."""
+        places = np.arange(self.batch) if rows is None else np.atleast_1d(np.asarray(rows, int))
+        if places.size and not (0 <= places.min() and places.max() < self.batch):
+            raise InputError(f"rows: expected numbers of episodes below {self.batch}, found {places.tolist()}")
+        if target_return is None and self._best is None:
+            raise InputError("the policy does not know its best recorded return; give target_return")
+        asked = np.asarray(self._best if target_return is None else target_return, float)
+        if asked.shape not in ((), places.shape) or not np.isfinite(asked).all():
+            raise InputError(f"target_return: expected a finite number, or one for each of {places.size} episodes, found {target_return!r}")
+        if self._window is None and places.size:
+            self._session.reset(np.unique(places))
+        self._to_go[places], self._time[places], self._before[places] = asked, 0, 0
+        for place in places:
+            self._rows[place] = self._nothing()
+
+    def act(self, observations: npt.ArrayLike, rewards: npt.ArrayLike | None = None) -> npt.NDArray[np.float32]:
+        """What to do in every episode, ``[batch, A]`` from ``[batch, S]`` observations, or ``[A]`` from ``[S]`` where there is one. ``rewards`` has what the actions
+        before have earned; it is not looked at where an episode begins."""
+        seen = np.asarray(observations, np.float32)
+        alone = self.batch == 1 and seen.ndim == 1
+        if seen.shape != ((self.observation_width,) if alone else (self.batch, self.observation_width)):
+            expected = f"{[self.batch, self.observation_width]}" + (f" or {[self.observation_width]}" if self.batch == 1 else "")
+            raise InputError(f"observations: expected an array of shape {expected}, found {list(seen.shape)}")
+        if not np.isfinite(seen).all():
+            raise InputError("observations: expected finite numbers")
+        going = self._time > 0
+        to_go = np.where(going, self._to_go - self._earned(rewards, going), self._to_go)
+        row = np.empty((self.batch, 1 + self.observation_width + self.action_width + 1), np.float32)
+        row[:, 0] = to_go / self._scale
+        row[:, 1 : 1 + self.observation_width] = (seen.reshape(self.batch, -1) - self._mean) / self._deviation
+        row[:, 1 + self.observation_width : -1] = self._before
+        row[:, -1] = self._time / TIME_SCALE
+        if self._window is None:
+            actions = self._session.step(row)
+        else:
+            windows = [np.concatenate([kept, new[None]])[-self._window :] for kept, new in zip(self._rows, row)]
+            self._session.reset()
+            actions = self._session.prefill(windows)
+            self._rows = windows
+        self._to_go, self._before = to_go, actions.copy()
+        self._time += 1
+        return actions[0] if alone else actions
+
+    def _earned(self, rewards: npt.ArrayLike | None, going: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+        if rewards is None:
+            if going.any():
+                raise InputError("rewards: expected what the actions before have earned, or a reset where episodes begin")
+            return np.zeros(self.batch)
+        # As they are recorded.
+        earned = np.asarray(rewards, np.float32).astype(float)
+        if earned.shape != (self.batch,) and not (self.batch == 1 and earned.shape == ()):
+            raise InputError(f"rewards: expected {self.batch} numbers, found an array of shape {list(earned.shape)}")
+        if not np.isfinite(earned[going] if earned.shape else earned).all():
+            raise InputError("rewards: expected finite numbers")
+        return earned.reshape(self.batch)
+
+    def _nothing(self) -> npt.NDArray[np.float32]:
+        return np.zeros((0, 1 + self.observation_width + self.action_width + 1), np.float32)
+
+    def __repr__(self) -> str:
+        return f"<minrnn.Policy of {self.batch} episodes, {self.observation_width} numbers observed, {self.action_width} done>"
