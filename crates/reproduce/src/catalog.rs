@@ -156,6 +156,9 @@ pub struct Line {
     /// Rows: the published numbers of a metric, one for each column; empty where there is none.
     #[serde(default)]
     pub published: BTreeMap<Metric, Vec<String>>,
+    /// Rows: numbers of ours that were made by something else than this command and are only shown by it.
+    #[serde(default)]
+    pub recorded: BTreeMap<Metric, Vec<String>>,
 }
 
 impl Line {
@@ -204,6 +207,12 @@ impl Target {
     pub fn published(&self, metric: Metric, row: usize, column: usize) -> Published {
         let texts = self.rows[row].published.get(&metric);
         texts.and_then(|texts| texts.get(column)).map(|text| Published::parse(text)).unwrap_or_default()
+    }
+
+    /// The number of `metric` that is recorded of ours; empty where there is none.
+    pub fn recorded(&self, metric: Metric, row: usize, column: usize) -> &str {
+        let texts = self.rows[row].recorded.get(&metric);
+        texts.and_then(|texts| texts.get(column)).map_or("", String::as_str)
     }
 
     /// The row that `row` is compared with by relative metrics.
@@ -279,7 +288,7 @@ mod tests {
             assert!(target.title.len() > 10 && target.source.len() > 5 && !target.metrics.is_empty(), "{name}");
             assert!(!target.rows.is_empty() && !target.columns.is_empty(), "{name}");
             for (at, row) in target.rows.iter().enumerate() {
-                for (metric, numbers) in &row.published {
+                for (metric, numbers) in row.published.iter().chain(&row.recorded) {
                     assert!(target.metrics.contains(metric), "{name}, {}: {metric:?} is not shown", row.label);
                     assert_eq!(numbers.len(), target.columns.len(), "{name}, {}: numbers", row.label);
                 }

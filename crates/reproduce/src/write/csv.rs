@@ -2,7 +2,7 @@
 
 use crate::{Filled, Grid, Run};
 
-const HEADING: [&str; 20] = [
+const HEADING: [&str; 21] = [
     "target",
     "scale",
     "row",
@@ -22,6 +22,7 @@ const HEADING: [&str; 20] = [
     "seconds",
     "parameters",
     "commit",
+    "recorded",
     "note",
 ];
 
@@ -55,6 +56,7 @@ pub fn csv(grid: &Grid) -> String {
                 each(&|at| format!("{:.1}", outcomes[at].seconds)),
                 outcomes.first().map(|outcome| outcome.parameters.to_string()).unwrap_or_default(),
                 commit(cell),
+                grid.target.recorded(metric, row, column).to_owned(),
                 note(cell),
             ]);
         }
@@ -124,11 +126,11 @@ mod tests {
     fn every_row_column_and_metric_has_a_line() {
         let target = target();
         let text = csv(&grid(&target));
-        let first = "t,cpu,\"minGRU, \"\"small\"\"\",one,accuracy-percent,80.0 ± 2.0,80,2,90,7.0710678118654755,63.53,undecided,2,85 95,40 40,50 50,90.0 90.0,1234,abc1234,\n";
+        let first = "t,cpu,\"minGRU, \"\"small\"\"\",one,accuracy-percent,80.0 ± 2.0,80,2,90,7.0710678118654755,63.53,undecided,2,85 95,40 40,50 50,90.0 90.0,1234,abc1234,,\n";
         let start = first.split(",63.53").next().unwrap();
-        assert!(text.contains(start) && text.contains(",undecided,2,85 95,40 40,50 50,90.0 90.0,1234,abc1234,\n"), "{text}");
-        assert!(text.contains(",accuracy-percent,near 1,,,,,,,0,,,,,,,\"the loss\nis not finite\"\n"), "{text}");
-        assert!(text.contains("RWKV-5,one,accuracy-percent,50.0,50,,,,,,0,,,,,,,there is no code of it here\n"), "{text}");
+        assert!(text.contains(start) && text.contains(",undecided,2,85 95,40 40,50 50,90.0 90.0,1234,abc1234,,\n"), "{text}");
+        assert!(text.contains(",accuracy-percent,near 1,,,,,,,0,,,,,,,,\"the loss\nis not finite\"\n"), "{text}");
+        assert!(text.contains("RWKV-5,one,accuracy-percent,50.0,50,,,,,,0,,,,,,,49.5 ± 1.0,there is no code of it here\n"), "{text}");
         assert!(text.contains("t,cpu,always the same answer,one,accuracy-percent,,,,7.14285714285714"), "{text}");
         assert_eq!(text.matches("t,cpu,").count(), 13);
     }

@@ -40,6 +40,7 @@ fn of_cell(grid: &Grid, row: usize, column: usize, cell: &Filled) -> Value {
                 "published": (!published.text.is_empty()).then_some(published.text),
                 "published_value": published.value,
                 "published_deviation": published.deviation,
+                "recorded": Some(grid.target.recorded(metric, row, column)).filter(|text| !text.is_empty()),
                 "mean": summary.map(|summary| summary.mean),
                 "deviation": summary.and_then(|summary| summary.deviation),
                 "interval": summary.and_then(|summary| summary.reach()),

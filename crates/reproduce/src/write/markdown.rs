@@ -74,16 +74,18 @@ fn verdict(grid: &Grid, metric: Metric, row: usize, column: usize) -> Option<Ver
     if grid.scale == Scale::Smoke { None } else { grid.verdict(metric, row, column) }
 }
 
-/// Published and our numbers side by side; only ours in columns without a published one, only published ones where nothing is to be run.
+/// Published and our numbers side by side, and those that are recorded of ours; columns that have none of a kind are left out.
 fn table(grid: &Grid, metric: Metric) -> String {
     let target = grid.target;
     let published = |column| (0..target.rows.len()).any(|row| !grid.published(metric, row, column).text.is_empty());
+    let recorded = |column| (0..target.rows.len()).any(|row| !target.recorded(metric, row, column).is_empty());
     let ours = grid.iter().any(|(.., cell)| !matches!(cell, Filled::Quoted(_)));
     let mut heading = vec![String::new()];
     for (at, column) in target.columns.iter().enumerate() {
         let with = |what: &str| if column.label.is_empty() { what.to_owned() } else { format!("{}: {what}", column.label) };
         heading.extend(published(at).then(|| with("published")));
         heading.extend(ours.then(|| with("ours")));
+        heading.extend(recorded(at).then(|| with("recorded")));
     }
     let mut rows = Vec::new();
     for (row, line) in target.rows.iter().enumerate() {
@@ -91,6 +93,7 @@ fn table(grid: &Grid, metric: Metric) -> String {
         for column in 0..target.columns.len() {
             cells.extend(published(column).then(|| grid.published(metric, row, column).text));
             cells.extend(ours.then(|| ours_text(grid, metric, row, column)));
+            cells.extend(recorded(column).then(|| target.recorded(metric, row, column).to_owned()));
         }
         rows.push(cells);
     }
@@ -104,6 +107,7 @@ fn table(grid: &Grid, metric: Metric) -> String {
             cells.extend(published(column).then(String::new));
             let text = value(column).map_or_else(String::new, |value| format!("*{value:.*}*", metric.decimals(value)));
             cells.extend(ours.then_some(text));
+            cells.extend(recorded(column).then(String::new));
         }
         rows.push(cells);
     }
@@ -328,12 +332,12 @@ mod tests {
             "# A table\n\nPublished: A paper, Table 9. Ours: `minrnn reproduce t --scale cpu`, mean ± reach of the 95 % confidence interval",
             "3 of 8 runs are done.",
             "Machine: box, 2 cores; 2 threads; device cpu; commit abc1234.",
-            "|  | one: published | one: ours | two \\| 2: published | two \\| 2: ours |\n|---|---|---|---|---|\n",
+            "|  | one: published | one: ours | one: recorded | two \\| 2: published | two \\| 2: ours |\n|---|---|---|---|---|---|\n",
             // Two seeds scatter too much to say anything.
-            "| minGRU, \"small\" | 80.0 ± 2.0 | 90.0 ± 63.5 ? | near 1 | failed |",
-            "| RWKV-5 | 50.0 | not run |  | not run |",
-            "| minLSTM | 70.0 | 40 % made | 90.0 | 80.0 ? (1 of 2 seeds) |",
-            "| *always the same answer* |  | *7.1* |  |  |",
+            "| minGRU, \"small\" | 80.0 ± 2.0 | 90.0 ± 63.5 ? |  | near 1 | failed |",
+            "| RWKV-5 | 50.0 | not run | 49.5 ± 1.0 |  | not run |",
+            "| minLSTM | 70.0 | 40 % made |  | 90.0 | 80.0 ? (1 of 2 seeds) |",
+            "| *always the same answer* |  | *7.1* |  |  |  |",
             "**Published order: undecided.** Of the 1 pairs",
             "## Iteration of the best checkpoint\n\n|  | one: ours |",
             "![A table](t.svg)",
@@ -375,11 +379,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_quoted_has_no_column_of_ours() {
+    fn what_is_only_quoted_has_a_column_of_ours_where_one_is_recorded() {
         let target = target();
         let quoted = || Filled::Quoted(String::new());
         let cells = (0..3).map(|_| vec![quoted(), quoted()]).collect();
         let page = markdown(&Grid { cells, baselines: Vec::new(), ..grid(&target) }, &[]);
-        assert!(page.contains("|  | one: published | two \\| 2: published |") && page.contains("runs nothing here"), "{page}");
+        assert!(
+            page.contains("|  | one: published | one: recorded | two \\| 2: published |") && page.contains("runs nothing here"),
+            "{page}"
+        );
     }
 }

@@ -65,6 +65,7 @@ pub(crate) mod tests {
             label = "RWKV-5"
             quoted = "there is no code of it here"
             published.accuracy-percent = ["50.0", ""]
+            recorded.accuracy-percent = ["49.5 ± 1.0", ""]
             [[rows]]
             label = "minLSTM"
             published.accuracy-percent = ["70.0", "90.0"]
