@@ -82,6 +82,8 @@ def collect(folder, environment, seed):
     files = {data: folder / f"{environment}-{data}.trajectories" for data in DATA}
     if all(path.exists() for path in files.values()):
         return print(f"{folder}: the episodes of {environment} are there")
+    if environment in kept()["environments"]:
+        raise SystemExit(f"{RESULTS} has results of other episodes of {environment} than those to come; take what it has of them out first")
     torch.set_num_threads(1)
     agent = SAC("MlpPolicy", gymnasium.make(f"{environment}-v5"), policy_kwargs={"net_arch": [128, 128]}, buffer_size=LONGEST, seed=seed, device="cpu")
     curve, began = [], time.time()
@@ -98,6 +100,7 @@ def collect(folder, environment, seed):
             return found < MEDIUM
 
     agent.learn(LONGEST, callback=UntilMedium())
+    agent.save(folder / f"{environment}-agent.zip")
     seconds, steps = time.time() - began, agent.num_timesteps
     buffer = agent.replay_buffer
     rows = {
@@ -138,7 +141,14 @@ def write(path, environment, **rows):
         "best": round(told["best_return"], 2),
         "score": round(float(found.mean()), 2),
         "best_score": round(float(found.max()), 2),
+        "checksum": checksum(path),
     }
+
+
+def checksum(path):
+    """Of all rows, as the file has it (docs/formats.md)."""
+    with open(path, "rb") as file:
+        return file.read(36)[28:32][::-1].hex()
 
 
 def here():
@@ -166,6 +176,9 @@ def learn(folder, environment, data, mixer, seed, threads):
 
     name = f"{environment}-{data}-{mixer}-{seed}"
     run, packed, recorded = folder / "runs" / name, folder / f"{name}.minrnn", folder / f"{environment}-{data}.trajectories"
+    expected, found = kept()["environments"][environment][data]["checksum"], checksum(recorded)
+    if found != expected:
+        raise SystemExit(f"{recorded}: other episodes (checksum {found}) than those that {RESULTS} has results of ({expected})")
     if not packed.exists():
         if (run / "checkpoints").exists():
             minrnn("train", "--resume", run)
