@@ -1,12 +1,13 @@
 //! A target's results as a page.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use minrnn::memory::rounded;
 use minrnn::train::duration;
 
 use crate::unfinished::Begun;
-use crate::{End, Filled, Grid, Metric, Outcome, Run, Scale, Summary, Verdict, Work};
+use crate::{End, Filled, Grid, Metric, Origin, Outcome, Run, Scale, Summary, Verdict, Work};
 
 /// The page; `pictures` lie beside it as SVG.
 pub fn markdown(grid: &Grid, pictures: &[String]) -> String {
@@ -54,12 +55,13 @@ fn head(grid: &Grid) -> String {
     if done < all {
         let _ = writeln!(text, "\n{done} of {all} runs are done.");
     }
-    for origin in grid.origins() {
-        let _ = writeln!(
-            text,
-            "\nMachine: {}; {} threads; device {}; commit {}.",
-            origin.machine, origin.threads, origin.device, origin.commit
-        );
+    let mut commits_by_place: BTreeMap<(String, usize, String), Vec<String>> = BTreeMap::new();
+    for Origin { machine, threads, device, commit } in grid.origins() {
+        commits_by_place.entry((machine, threads, device)).or_default().push(commit);
+    }
+    for ((machine, threads, device), commits) in commits_by_place {
+        let plural = if commits.len() > 1 { "s" } else { "" };
+        let _ = writeln!(text, "\nMachine: {machine}; {threads} threads; device {device}; commit{plural} {}.", commits.join(", "));
     }
     text
 }
