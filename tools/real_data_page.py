@@ -87,6 +87,16 @@ def classification(sets):
     return lines, worse
 
 
+def about_torch(sets):
+    """What PyTorch's layer is, and where it was measured."""
+    cells = [cell for one in sets.values() for cell in one.get("nn.GRU", [])]
+    seeds = sorted({len(one["nn.GRU"]) for one in sets.values() if "nn.GRU" in one})
+    commits = {cell["machine"]: sorted({one["commit"] for one in cells if one.get("machine") == cell["machine"]}) for cell in cells if "machine" in cell}
+    places = "".join(f"; {machine}, commit{'s' * (len(of) > 1)} {', '.join(of)}" for machine, of in sorted(commits.items()))
+    of = f"Its seeds: {', '.join(map(str, seeds))}{places}"
+    return [f"`nn.GRU` is PyTorch's, two layers of 96 channels and a head, about as many parameters as ours, trained for as many updates at the same rates, its last weights. {of}."]
+
+
 def forecasts(sets):
     methods = [method for method in [OURS, "SeasonalNaive", "Theta", "AutoETS"] if all(method in one for one in sets.values())]
     of = lambda cells, what: np.mean([cell[what] for cell in cells], 0)
@@ -137,6 +147,7 @@ def main():
             title = "Classes: accuracy in per cent" if task == "classify" else "Forecasts"
             shown, lost = of(sets)
             lines += [f"## {title}, {kind} sets", "", f"{words} Seeds: {', '.join(map(str, seeds))}. Commit {kept['commit']}, {kept['machine']}, two cores, times beside other programs.", ""]
+            lines += [*about_torch(sets), ""] if any("nn.GRU" in one for one in sets.values()) else []
             lines += [*shown, ""]
             worse += lost if kind == "reported" else []
     if worse:
