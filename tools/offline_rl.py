@@ -96,7 +96,6 @@ def collect(folder, environment, seed):
             found = float(score(environment, [sum(episode["rewards"]) for episode in played]).mean())
             curve.append([self.num_timesteps, round(found, 2)])
             print(f"{self.num_timesteps} steps, {time.time() - began:.0f} s: score {found:.1f}", flush=True)
-            # A whole number of episodes, so that nothing recorded is left out.
             return found < MEDIUM
 
     agent.learn(LONGEST, callback=UntilMedium())
