@@ -381,6 +381,18 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_is_named_once_with_all_commits_of_its_runs() {
+        let target = target();
+        let mut grid = grid(&target);
+        let Filled::Trained(runs) = &mut grid.cells[0][0] else { unreachable!() };
+        let Run::Done(outcome) = &mut runs[1].1 else { unreachable!() };
+        outcome.origin.commit = "def5678".to_owned();
+        let page = markdown(&grid, &[]);
+        assert!(page.contains("Machine: box, 2 cores; 2 threads; device cpu; commits abc1234, def5678.\n"), "{page}");
+        assert_eq!(page.matches("Machine: box, 2 cores;").count(), 1, "{page}");
+    }
+
+    #[test]
     fn what_is_only_quoted_has_a_column_of_ours_where_one_is_recorded() {
         let target = target();
         let quoted = || Filled::Quoted(String::new());
