@@ -32,16 +32,9 @@ PUBLISHED_TARGET = {"HalfCheetah": 6000.0, "Hopper": 3600.0, "Walker2d": 5000.0}
 MEDIUM, LONGEST, CHECKED_EVERY = 40.0, 1_000_000, 5_000
 RECORDED, PLAYED, CONTEXT = 200, 20, 20
 DATA = ("medium", "replay")
-MIXERS = {
-    "min-gru": ["mixer=min-gru"],
-    "min-lstm": ["mixer=min-lstm"],
-    "mamba": ["mixer=mamba"],
-    "attention": ["mixer=attention"],
-    "aaren": ["mixer=aaren"],
-}
+MIXERS = ("min-gru", "min-lstm", "mamba", "attention", "aaren")
 # The published settings but for the number of updates, of which these are a tenth, and with it the warm-up.
 SETTINGS = ["d_model=128", "n_layers=3", "lr=1e-3", "max_iterations=10000", "warmup=1000", "eval_every=1000", "checkpoint_every=1000", "return_scale=1000"]
-
 # Published, too.
 SETTINGS_OF = {
     ("Hopper", "medium"): ["d_model=256", "lr=1e-4"],
@@ -185,7 +178,7 @@ def learn(folder, environment, data, mixer, seed, threads):
     expected, found = kept()["environments"][environment][data]["checksum"], checksum(recorded)
     if found != expected:
         raise SystemExit(f"{recorded}: other episodes (checksum {found}) than those that {RESULTS} has results of ({expected})")
-    chosen = [*SETTINGS, *SETTINGS_OF.get((environment, data), []), *MIXERS[mixer]]
+    chosen = [*SETTINGS, *SETTINGS_OF.get((environment, data), []), f"mixer={mixer}"]
     if not packed.exists():
         if (run / "checkpoints").exists():
             minrnn("train", "--resume", run)

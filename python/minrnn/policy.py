@@ -72,7 +72,10 @@ class Policy:
     def reset(self, rows: npt.ArrayLike | None = None, *, target_return: float | npt.ArrayLike | None = None) -> None:
         """Begins every episode anew, or those of ``rows``, asked for ``target_return``, one for all or one for each; without it for the return of the best
         episode that the policy learned from."""
-        places = np.arange(self.batch) if rows is None else np.atleast_1d(np.asarray(rows, int))
+        places = np.arange(self.batch) if rows is None else np.atleast_1d(np.asarray(rows))
+        if places.size and (places.dtype.kind not in "iu" or places.ndim > 1):
+            raise InputError(f"rows: expected whole numbers of episodes, found an array of {places.dtype}, shape {list(places.shape)}; np.flatnonzero makes them of a mask")
+        places = places.astype(int)
         if places.size and not (0 <= places.min() and places.max() < self.batch):
             raise InputError(f"rows: expected numbers of episodes below {self.batch}, found {places.tolist()}")
         if target_return is None and self._best is None:
