@@ -123,6 +123,9 @@ class Model:
     def _task(self) -> str: ...
     @property
     def _encoding(self) -> str: ...
+    def _rows(
+        self, to_go: npt.ArrayLike, observations: npt.ArrayLike, before: npt.ArrayLike, times: npt.ArrayLike
+    ) -> npt.NDArray[np.float32]: ...
 
 def train(wish: str, tables: Sequence[tuple[str, Any]], watch: Callable[[str], object] | None) -> str | None:
     """Trains what ``wish`` asks for, as JSON; gives the report as JSON, None where it was stopped."""

@@ -17,9 +17,6 @@ from .handed import Path
 if TYPE_CHECKING:
     from .model import Model
 
-# What times are divided by in a row.
-TIME_SCALE = 1000.0
-
 
 def write_trajectories(
     path: Path,
@@ -51,15 +48,13 @@ class Policy:
             raise KindError(f"the model is for {model.kind}, expected a policy; train one with minrnn.train('policy', …)")
         if window is not None and index(window) < 1:
             raise InputError(f"a window has at least one step, found {window}")
-        self._mean = np.array(encoding["mean"], np.float32)
-        self._deviation = np.array(encoding["deviation"], np.float32)
-        self._scale: float = encoding["return_scale"]
+        self._model = model
         self._best: float | None = encoding.get("best_return")
         self._window = window
         self._session = model.session(batch, threads=threads)
         self.batch = batch
         """Number of episodes."""
-        self.observation_width = len(self._mean)
+        self.observation_width = len(encoding["mean"])
         """Numbers in an observation."""
         self.action_width: int = encoding["action_width"]
         """Numbers in an action."""
@@ -101,11 +96,7 @@ class Policy:
             raise InputError("observations: expected finite numbers")
         going = self._time > 0
         to_go = np.where(going, self._to_go - self._earned(rewards, going), self._to_go)
-        row = np.empty((self.batch, 1 + self.observation_width + self.action_width + 1), np.float32)
-        row[:, 0] = to_go / self._scale
-        row[:, 1 : 1 + self.observation_width] = (seen.reshape(self.batch, -1) - self._mean) / self._deviation
-        row[:, 1 + self.observation_width : -1] = self._before
-        row[:, -1] = self._time / TIME_SCALE
+        row = self._model._rows(to_go, seen.reshape(self.batch, -1), self._before, self._time)
         if self._window is None:
             actions = self._session.step(row)
         else:
@@ -131,7 +122,7 @@ class Policy:
         return earned.reshape(self.batch)
 
     def _nothing(self) -> npt.NDArray[np.float32]:
-        return np.zeros((0, 1 + self.observation_width + self.action_width + 1), np.float32)
+        return np.zeros((0, self._model.inputs), np.float32)
 
     def __repr__(self) -> str:
         return f"<minrnn.Policy of {self.batch} episodes, {self.observation_width} numbers observed, {self.action_width} done>"

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use minrnn_model::TableTask;
 use minrnn_stream::{AlignedBytes, Reads};
+use numpy::PyArrayDyn;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -63,7 +64,7 @@ impl PyModel {
     }
 
     /// The tokens of a text.
-    fn encode<'py>(&self, py: Python<'py>, text: &str) -> Result<Bound<'py, numpy::PyArrayDyn<u32>>> {
+    fn encode<'py>(&self, py: Python<'py>, text: &str) -> Result<Bound<'py, PyArrayDyn<u32>>> {
         let tokens = self.loaded.tokenizer()?.encode(text)?;
         arrays::filled(py, &[tokens.len()], |room: &mut [u32]| {
             room.copy_from_slice(&tokens);
@@ -168,6 +169,35 @@ impl PyModel {
     #[getter]
     fn _encoding(&self) -> Result<String> {
         json(&self.loaded.encoding)
+    }
+
+    /// The rows `[batch, inputs]` of steps of a policy, from what is to be earned `[batch]`, observations `[batch, S]`, the actions before `[batch, A]` and the numbers of the
+    /// steps `[batch]`.
+    fn _rows<'py>(
+        &self,
+        py: Python<'py>,
+        to_go: &Bound<'py, PyAny>,
+        observations: &Bound<'py, PyAny>,
+        before: &Bound<'py, PyAny>,
+        times: &Bound<'py, PyAny>,
+    ) -> Result<Bound<'py, PyArrayDyn<f32>>> {
+        let encoding = self.loaded.encoding.as_ref().ok_or_else(|| Failure::new(Mistake::Kind, "the model is not a policy"))?;
+        let [observation, action] = [encoding.observation_width(), encoding.action_width];
+        let (to_go, times) = (arrays::read::<f64>(to_go, "returns")?.values, arrays::read::<u32>(times, "times")?.values);
+        let observations = arrays::read::<f32>(observations, "observations")?.values;
+        let before = arrays::read::<f32>(before, "actions")?.values;
+        let n = to_go.len();
+        let fits = [(times.len(), 1), (observations.len(), observation), (before.len(), action)];
+        if fits.iter().any(|&(len, width)| n.checked_mul(width) != Some(len)) {
+            return Err(Failure::input(format!("{n} returns need as many times, observations and actions")));
+        }
+        arrays::filled(py, &[n, encoding.width()], |rows| {
+            for (at, row) in rows.chunks_exact_mut(encoding.width()).enumerate() {
+                let seen = &observations[at * observation..][..observation];
+                encoding.write(row, to_go[at], seen, &before[at * action..][..action], times[at] as usize);
+            }
+            Ok(())
+        })
     }
 
     /// Name, shape and format of each tensor of a packed file.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use minrnn::data::offline_rl::{Ending, Trajectories, Trajectory};
+use minrnn::data::offline_rl::{Ending, Trajectories};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -28,22 +28,8 @@ pub(crate) fn write_trajectories(
     let terminals = column(terminals, "terminals", Some(n_steps))?;
     let timeouts = column(timeouts, "timeouts", Some(n_steps))?;
     let written = apart(py, || -> minrnn::Result<_> {
-        let mut trajectories = Trajectories::new(observation_width, action_width)?;
-        let mut start = 0;
-        for end in 1..=n_steps {
-            let ending = match (terminals[end - 1], timeouts[end - 1]) {
-                (0.0, 0.0) => continue,
-                (0.0, _) => Ending::Timeout,
-                _ => Ending::Terminal,
-            };
-            trajectories.push(Trajectory {
-                observations: &observations[start * observation_width..end * observation_width],
-                actions: &actions[start * action_width..end * action_width],
-                rewards: &rewards[start..end],
-                ending,
-            })?;
-            start = end;
-        }
+        let endings = terminals.iter().zip(&timeouts).map(|(&terminal, &timeout)| Ending::of(terminal != 0.0, timeout != 0.0));
+        let trajectories = Trajectories::from_rows([observation_width, action_width], observations, actions, rewards, endings)?;
         if trajectories.is_empty() {
             let sentence = format!("none of {n_steps} steps ends an episode; the last one of each has a terminal or a timeout of 1");
             return Err(minrnn::Error::Data(sentence));

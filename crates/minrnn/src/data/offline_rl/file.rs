@@ -70,12 +70,8 @@ impl Trajectories {
         if payload.crc.finalize() != header.payload_crc {
             return Err(malformed(format!("is damaged: its contents do not match their checksum; {AGAIN}")));
         }
-        let endings = terminals.into_iter().zip(timeouts).map(|(terminal, timeout)| match (terminal, timeout) {
-            (0, 0) => None,
-            (0, _) => Some(Ending::Timeout),
-            _ => Some(Ending::Terminal),
-        });
-        let trajectories = Self::from_rows([header.observation_width, header.action_width], observations, actions, rewards, endings);
+        let endings = terminals.into_iter().zip(timeouts).map(|(terminal, timeout)| Ending::of(terminal != 0, timeout != 0));
+        let trajectories = Self::from_rows([header.observation_width, header.action_width], observations, actions, rewards, endings)?;
         if trajectories.is_empty() {
             let n_steps = header.n_steps;
             return Err(malformed(format!("has no complete trajectory: none of its {n_steps} steps is a terminal or a timeout")));

@@ -11,6 +11,17 @@ pub enum Ending {
     Timeout,
 }
 
+impl Ending {
+    /// That of a step which is marked as a terminal or as the last one of the time; none of a step with another behind it.
+    pub fn of(terminal: bool, timeout: bool) -> Option<Self> {
+        match (terminal, timeout) {
+            (true, _) => Some(Self::Terminal),
+            (false, true) => Some(Self::Timeout),
+            (false, false) => None,
+        }
+    }
+}
+
 /// Whole episodes one after the other: what was observed, what was done upon it, and what that earned.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trajectories {
@@ -51,20 +62,38 @@ impl Trajectories {
         Ok(Self { observation_width, action_width, observations, actions, rewards, ends })
     }
 
-    /// Cuts rows into trajectories behind each row that has an ending; rows after the last one are dropped.
-    pub(super) fn from_rows(
+    /// Cuts rows of observations and actions of the widths `[S, A]` into trajectories behind each row that has an ending; rows after the last one are dropped.
+    ///
+    /// # Errors
+    /// When a width is 0, or there are not as many rows of each as rewards.
+    pub fn from_rows(
         [observation_width, action_width]: [usize; 2],
         mut observations: Vec<f32>,
         mut actions: Vec<f32>,
         mut rewards: Vec<f32>,
-        endings: impl Iterator<Item = Option<Ending>>,
-    ) -> Self {
-        let ends: Vec<_> = endings.enumerate().filter_map(|(row, ending)| ending.map(|ending| (row + 1, ending))).collect();
+        endings: impl IntoIterator<Item = Option<Ending>>,
+    ) -> Result<Self> {
+        let n_rows = rewards.len();
+        let mut ends = Vec::new();
+        let mut n_endings = 0;
+        for ending in endings {
+            n_endings += 1;
+            ends.extend(ending.map(|ending| (n_endings, ending)));
+        }
+        let fits = [(observations.len(), observation_width), (actions.len(), action_width), (n_endings, 1)];
+        if fits.iter().any(|&(len, width)| n_rows.checked_mul(width) != Some(len)) {
+            return Err(Error::Data(format!(
+                "{n_rows} rewards need {n_rows} observations of {observation_width} numbers and as many actions of {action_width} and endings; \
+                 found {} and {} numbers, and {n_endings} endings",
+                observations.len(),
+                actions.len()
+            )));
+        }
         let n_steps = ends.last().map_or(0, |&(end, _)| end);
         observations.truncate(n_steps * observation_width);
         actions.truncate(n_steps * action_width);
         rewards.truncate(n_steps);
-        Self { observation_width, action_width, observations, actions, rewards, ends }
+        Ok(Self { observations, actions, rewards, ends, ..Self::new(observation_width, action_width)? })
     }
 
     /// Appends an episode.
@@ -188,11 +217,19 @@ mod tests {
     fn rows_are_cut_behind_every_ending_and_an_unfinished_rest_is_dropped() {
         let rows = |width: usize| (0..6 * width).map(|i| i as f32).collect::<Vec<_>>();
         let endings = [None, Some(Ending::Terminal), Some(Ending::Timeout), None, Some(Ending::Timeout), None];
-        let trajectories = Trajectories::from_rows([2, 1], rows(2), rows(1), rows(1), endings.into_iter());
+        let trajectories = Trajectories::from_rows([2, 1], rows(2), rows(1), rows(1), endings).unwrap();
         assert_eq!(trajectories.iter().map(|episode| episode.n_steps()).collect::<Vec<_>>(), [2, 1, 2]);
         let last = trajectories.get(2);
         assert_eq!((last.observations, last.actions, last.ending), (&[6.0, 7.0, 8.0, 9.0][..], &[3.0, 4.0][..], Ending::Timeout));
         assert_eq!(trajectories.n_steps(), 5);
+        // Rows that do not fit each other, and rows of no numbers.
+        for (widths, observations, endings) in [([2, 1], 11, 6), ([2, 1], 12, 5), ([0, 1], 0, 6)] {
+            let endings = vec![Some(Ending::Terminal); endings];
+            assert!(
+                Trajectories::from_rows(widths, vec![0.0; observations], rows(1), rows(1), endings).is_err(),
+                "{widths:?}, {observations}"
+            );
+        }
     }
 
     #[test]
