@@ -3,7 +3,8 @@
 //! `cargo run --release -p minrnn-kernels --example matmul_speed -- [threads] [repetitions] [tokens]`. Shapes are those of a language
 //! model's layers: `tokens` rows through a weight [K, N] forward (y = x W), and both gradients (d_x = d_y Wᵀ, d_W = xᵀ d_y).
 
-use minrnn_kernels::matmul::{Matrix, Precision, bf16::has_bf16, matmul};
+use minrnn_kernels::matmul::bf16::{has_bf16, has_tiles};
+use minrnn_kernels::matmul::{Matrix, Precision, matmul};
 use minrnn_kernels::simd::{Level, Simd, WithSimd};
 use rayon::prelude::*;
 use std::hint::black_box;
@@ -25,7 +26,8 @@ fn main() {
     let repetitions = arguments.next().unwrap_or(10);
     let tokens = arguments.next().unwrap_or(16384);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start");
-    println!("{}, {threads} threads, {}, best of {repetitions}", machine(), Level::current().name());
+    let tiles = if has_tiles() { " and AMX" } else { "" };
+    println!("{}, {threads} threads, {}{tiles}, best of {repetitions}", machine(), Level::current().name());
     pool.install(|| table(threads, repetitions, tokens));
 }
 
@@ -108,6 +110,11 @@ impl WithSimd for MultiplyAdds {
 /// The same with bf16 inputs; 0 where the CPU has none.
 fn bf16_peak(rounds: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
+    if has_tiles() {
+        // SAFETY: detected, and the operating system was asked.
+        return unsafe { tile_multiply_adds(rounds / 16) / 16 };
+    }
+    #[cfg(target_arch = "x86_64")]
     if has_bf16() {
         // SAFETY: detected.
         return unsafe { bf16_multiply_adds(rounds) };
@@ -129,4 +136,42 @@ fn bf16_multiply_adds(rounds: usize) -> usize {
     }
     black_box(sums);
     4 * SUMS * 16
+}
+
+/// As many rounds of products of whole tiles of AMX, into four of sums; counts the operations of a round.
+///
+/// # Safety
+/// The process may use AMX.
+#[cfg(target_arch = "x86_64")]
+unsafe fn tile_multiply_adds(rounds: usize) -> usize {
+    /// Palette 1, and eight tiles of 16 rows of 64 bytes.
+    static CONFIGURATION: [u8; 64] = {
+        let mut bytes = [0; 64];
+        bytes[0] = 1;
+        let mut i = 0;
+        while i < 8 {
+            (bytes[16 + 2 * i], bytes[48 + i]) = (64, 16);
+            i += 1;
+        }
+        bytes
+    };
+    // SAFETY: touches nothing but tiles, which are given back.
+    unsafe {
+        std::arch::asm!(
+            "ldtilecfg [{configuration}]",
+            "2:",
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            "tdpbf16ps tmm1, tmm4, tmm7",
+            "tdpbf16ps tmm2, tmm5, tmm6",
+            "tdpbf16ps tmm3, tmm5, tmm7",
+            "dec {rounds}",
+            "jnz 2b",
+            "tilerelease",
+            configuration = in(reg) &raw const CONFIGURATION,
+            rounds = inout(reg) rounds.max(1) => _,
+            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _, out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+            options(nostack),
+        );
+    }
+    4 * 2 * 16 * 16 * 32
 }

@@ -93,8 +93,8 @@ fn check(precision: Precision, sizes: [usize; 3], random: &mut Random) {
 #[test]
 fn products_match_the_f64_product_of_rounded_inputs_around_every_tile_edge() {
     let mut random = Random(1);
-    for rows in [1, 7, 8, 9, 17] {
-        for depth in [0, 1, 2, 3, 31, 33] {
+    for rows in [1, 7, 8, 9, 16, 17, 32, 33] {
+        for depth in [0, 1, 2, 3, 31, 32, 33, 65] {
             for columns in [1, 5, 15, 16, 17, 33, 47, 48, 49, 65] {
                 check(Precision::Bf16, [rows, depth, columns], &mut random);
             }

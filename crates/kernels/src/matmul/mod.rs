@@ -140,6 +140,7 @@ pub fn matmul(
         // SAFETY: the instructions were detected; every element lies in its slice; matrices are row-major or transposed.
         unsafe {
             match (precision, Level::current()) {
+                (Precision::Bf16, _) if bf16::has_tiles() => return packed::run(Packing::Bf16Amx, &product, threads),
                 (Precision::Bf16, _) if bf16::has_bf16() => return packed::run(Packing::Bf16Avx512, &product, threads),
                 (_, Level::Avx512(_)) if large && rows >= PACKED_ROWS => return packed::run(Packing::F32Avx512, &product, threads),
                 (_, Level::Avx2(_)) if large && rows >= PACKED_ROWS => return packed::run(Packing::F32Avx2, &product, threads),

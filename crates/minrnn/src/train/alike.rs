@@ -1,5 +1,6 @@
 //! What several processes must have alike to train one model, and what they cannot share out.
 
+use minrnn_kernels::matmul::bf16::has_tiles;
 use minrnn_kernels::simd::Level;
 use minrnn_model::NormKind;
 use sha2::{Digest, Sha256};
@@ -36,7 +37,11 @@ pub(super) fn expect_shareable(group: &Group, experiment: &Experiment, source: &
 /// What the bits of a training depend on.
 pub(super) fn traits(experiment: &Experiment, source: &mut dyn BatchSource, model: &AnyModel) -> Result<Vec<Trait>> {
     let level = Level::current();
-    let bf16 = if experiment.train.precision == Precision::Bf16 && level.multiplies_bf16() { " with products in bf16" } else { "" };
+    let bf16 = match experiment.train.precision {
+        Precision::Bf16 if has_tiles() => " with products in bf16 in AMX's tiles",
+        Precision::Bf16 if level.multiplies_bf16() => " with products in bf16",
+        _ => "",
+    };
     let first_batch = digest(format!("{:?}", source.batch(0, 0)?).as_bytes());
     let same_program = "start the same program everywhere";
     Ok(vec![

@@ -21,12 +21,16 @@
 //! An element's sum is taken block by block in the order of depth, in a right side that is not packed whole part by part, and the parts,
 //! whose number follows from the depth, are added in their order: the number of threads never changes the result.
 //!
-//! How operands are packed and tiles computed is each instruction set's own: [`Unit`].
+//! How operands are packed and tiles computed is each instruction set's own: [`Unit`]. AMX multiplies so fast that its tiles wait for memory, and cuts
+//! blocks where whole tiles of depth end.
 
+mod amx;
 mod avx2;
 mod avx512;
 mod memory;
 mod unit;
+
+pub(super) use amx::is_available as has_amx;
 
 use super::Matrix;
 use crate::grid::{self, SharedOut};
@@ -74,6 +78,8 @@ pub(super) enum Packing {
     F32Avx512,
     /// Pairs of bf16 on AVX-512 F, BW and VL and AVX512-BF16.
     Bf16Avx512,
+    /// Pairs of bf16 on the same and AMX.
+    Bf16Amx,
 }
 
 /// Computes `product` on `threads` threads.
@@ -87,6 +93,7 @@ pub(super) unsafe fn run(packing: Packing, product: &Product<'_>, threads: usize
             Packing::F32Avx2 => run_as::<avx2::F32>(product, threads),
             Packing::F32Avx512 => run_as::<avx512::F32>(product, threads),
             Packing::Bf16Avx512 => run_as::<avx512::Bf16>(product, threads),
+            Packing::Bf16Amx => run_as::<amx::Bf16>(product, threads),
         }
     }
 }
@@ -298,7 +305,7 @@ impl Product<'_> {
 
     /// Block `i` of depth.
     fn block<U: Unit>(&self, i: usize) -> Range<usize> {
-        aligned_piece(self.sizes[1], U::DEPTH, self.blocks::<U>(), i)
+        aligned_piece(self.sizes[1], U::ALIGN, self.blocks::<U>(), i)
     }
 
     /// Place how many parts the depth is cut whose sums are added at the end, where the right side is not packed whole.
@@ -472,9 +479,61 @@ impl Product<'_> {
                     }
                 }
                 let along = self.left.column_stride == 1;
-                let left = left.wrapping_add(if along { r * ROW } else { r * units });
+                let left = left.wrapping_add(U::left_at(along, units, r));
                 // SAFETY: the caller's promise.
                 unsafe { U::tile(along, panel.len(), Sides { units, left, right }, begin, target, &mut issue) };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::as_out;
+    use crate::simd::Level;
+    use alloc::{vec, vec::Vec};
+
+    fn product(packing: Packing, sizes: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, bias: Option<&[f32]>, threads: usize) -> Vec<f32> {
+        let mut out = vec![f32::NAN; sizes[0] * sizes[2]];
+        let product = Product { sizes, left, right, bias, out: SharedOut::new(as_out(&mut out)) };
+        // SAFETY: the tests ask for instructions that were detected, and their matrices lie in their slices.
+        unsafe { run(packing, &product, threads) };
+        out
+    }
+
+    #[test]
+    fn bf16_products_in_tiles_are_those_of_vectors_but_for_the_order_of_sums() {
+        if !Level::available().iter().any(|level| level.multiplies_bf16()) || !has_amx() {
+            return;
+        }
+        let wave = |len: usize, step: usize| (0..len).map(|i| ((i * step) % 1009) as f32 / 504.5 - 1.0).collect::<Vec<f32>>();
+        for [rows, depth, columns] in [
+            [1, 1, 1],
+            [15, 31, 17],
+            [16, 32, 16],
+            [17, 33, 32],
+            [32, 64, 33],
+            [33, 96, 48],
+            [95, 385, 65],
+            [97, 1000, 130],
+            [40, 9000, 300],
+        ] {
+            let (left, right, bias) = (wave(rows * depth, 7919), wave(depth * columns, 6007), wave(columns, 31));
+            for layout in 0..8 {
+                let left = if layout & 1 > 0 { Matrix::new(&left, rows).transpose() } else { Matrix::new(&left, depth) };
+                let right = if layout & 2 > 0 { Matrix::new(&right, depth).transpose() } else { Matrix::new(&right, columns) };
+                let bias = (layout & 4 > 0).then_some(&bias[..]);
+                let run = |packing, threads| product(packing, [rows, depth, columns], left, right, bias, threads);
+                let (vectors, tiles) = (run(Packing::Bf16Avx512, 1), run(Packing::Bf16Amx, 1));
+                for (i, (a, b)) in vectors.iter().zip(&tiles).enumerate() {
+                    // Every product is at most 1.
+                    assert!(
+                        (a - b).abs() <= 2e-6 * (depth + 1) as f32,
+                        "{rows}×{depth}×{columns} layout {layout} element {i}: {b}, in vectors {a}"
+                    );
+                }
+                assert!(run(Packing::Bf16Amx, 3) == tiles, "{rows}×{depth}×{columns} layout {layout}: threads change the result");
             }
         }
     }

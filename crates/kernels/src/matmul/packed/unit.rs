@@ -21,6 +21,13 @@ pub(super) trait Unit {
     const VECTORS: usize;
     /// After how many units a tile issues a prefetch.
     const ISSUE: usize;
+    /// Elements of depth at whose multiples blocks of depth begin.
+    const ALIGN: usize = Self::DEPTH;
+
+    /// Where row `row`, a multiple of [`Unit::ROWS`], of a packed left side of `units` units begins.
+    fn left_at(along: bool, units: usize, row: usize) -> usize {
+        row * if along { super::ROW } else { units }
+    }
 
     /// Packs a row of a left side: unit u goes to `packed[u]`, `packed` having room for whole vectors.
     ///
@@ -28,8 +35,9 @@ pub(super) trait Unit {
     /// `depth` elements are readable, the packed ones writable.
     unsafe fn left_along(source: *const f32, depth: usize, packed: *mut i32);
 
-    /// Packs rows of a left side: unit u of row r goes to `packed[(r / ROWS) · ROWS · units + u · ROWS + r % ROWS]`. Groups of rows are written whole,
-    /// and there is room for all of a block.
+    /// Packs rows of a left side, as [`Unit::tile`] reads them: unit u of row r goes to
+    /// `packed[(r / ROWS) · ROWS · units + u · ROWS + r % ROWS]`, if the instructions' own file does not say otherwise. Groups of rows are written
+    /// whole, and there is room for all of a block.
     ///
     /// # Safety
     /// `depth` runs of `rows` elements, `stride` apart, are readable, the packed ones writable.
@@ -48,8 +56,8 @@ pub(super) trait Unit {
     /// As there, with the two directions exchanged.
     unsafe fn right_along(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32);
 
-    /// A tile of the result, `vectors` wide. Unit u of row r of the left side is `left[r · ROW + u]` where it was packed `along`, else
-    /// `left[r + u · ROWS]`; that of vector v of the right side `right[(u · vectors + v) · LANES..]`. `issue` is called every [`Unit::ISSUE`] units.
+    /// A tile of the result, `vectors` wide. Unit u of row r of the left side is `left[r · ROW + u]` where it was packed `along`, else where
+    /// [`Unit::left_across`] put it; that of vector v of the right side `right[(u · vectors + v) · LANES..]`. `issue` is called every [`Unit::ISSUE`] units.
     ///
     /// # Safety
     /// All rows of the left side and vectors of the right are readable, the target's rows writable.

@@ -1,14 +1,15 @@
 //! Tiles of 8 × 48 on AVX-512, of f32 or of pairs of bf16.
 
 mod operand;
-mod pack;
+pub(super) mod pack;
 mod tile;
 
 use super::unit::{Begin, Panels, Sides, Target, Unit};
 use super::{Piece, ROW};
 use operand::Operand;
 pub(super) use operand::{Bf16, F32};
-use tile::{ISSUE, LANES, ROWS, VECTORS, tile};
+use tile::{ISSUE, LANES, VECTORS};
+pub(super) use tile::{ROWS, first_lanes, tile};
 
 impl<U: Operand> Unit for U {
     const DEPTH: usize = <U as Operand>::DEPTH;

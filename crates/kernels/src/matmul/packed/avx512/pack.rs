@@ -48,7 +48,7 @@ fn prefetch_unit<U: Operand>(source: *const f32, stride: usize) {
 /// # Safety
 /// Called below [`Operand::run`]; `depth` elements are readable, the packed ones writable.
 #[inline(always)]
-pub(super) unsafe fn left_along<U: Operand>(source: *const f32, depth: usize, packed: *mut i32) {
+pub(in super::super) unsafe fn left_along<U: Operand>(source: *const f32, depth: usize, packed: *mut i32) {
     for k in (0..depth).step_by(LANES * U::DEPTH) {
         // SAFETY: the caller's promise.
         unsafe { _mm512_storeu_epi32(packed.add(k / U::DEPTH), along::<U>(source.wrapping_add(k), depth - k)) };
@@ -60,7 +60,7 @@ pub(super) unsafe fn left_along<U: Operand>(source: *const f32, depth: usize, pa
 /// # Safety
 /// Called below [`Operand::run`]; `depth` runs of `rows` elements, `stride` apart, are readable, the packed ones writable.
 #[inline(always)]
-pub(super) unsafe fn left_across<U: Operand>(source: *const f32, stride: usize, rows: usize, depth: usize, packed: *mut i32) {
+pub(in super::super) unsafe fn left_across<U: Operand>(source: *const f32, stride: usize, rows: usize, depth: usize, packed: *mut i32) {
     let units = depth.div_ceil(U::DEPTH);
     for u in 0..units {
         let k = u * U::DEPTH;
@@ -78,13 +78,34 @@ pub(super) unsafe fn left_across<U: Operand>(source: *const f32, stride: usize, 
     }
 }
 
+/// Sixteen units of sixteen rows that are contiguous, of which `rows` exist and `depth` elements of depth; the others are 0.
+///
+/// # Safety
+/// Called below [`Operand::run`]; `depth` runs of `rows` elements, `stride` apart, are readable.
+#[inline(always)]
+pub(in super::super) unsafe fn square<U: Operand>(source: *const f32, stride: usize, rows: usize, depth: usize) -> [__m512i; LANES] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut square = [_mm512_setzero_si512(); LANES];
+        for (i, unit) in square.iter_mut().enumerate() {
+            let k = i * U::DEPTH;
+            if k < depth {
+                let from = source.wrapping_add(k * stride);
+                prefetch_unit::<U>(from, stride);
+                *unit = across::<U>(from, stride, rows, k + 1 < depth);
+            }
+        }
+        square
+    }
+}
+
 /// Right side with contiguous columns, into panels: unit u of vector v of a panel that begins at vector `start` goes to
 /// `packed[(start · units + u · width + v) · LANES..]`.
 ///
 /// # Safety
 /// Called below [`Operand::run`]; `depth` runs of the panels' columns, `stride` apart, are readable, the packed ones writable.
 #[inline(always)]
-pub(super) unsafe fn right_across<U: Operand>(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
+pub(in super::super) unsafe fn right_across<U: Operand>(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
     let units = depth.div_ceil(U::DEPTH);
     for first in (0..units).step_by(LANES) {
         for p in panels.each() {
@@ -110,7 +131,7 @@ pub(super) unsafe fn right_across<U: Operand>(source: *const f32, stride: usize,
 /// # Safety
 /// As there, with the two directions exchanged.
 #[inline(always)]
-pub(super) unsafe fn right_along<U: Operand>(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
+pub(in super::super) unsafe fn right_along<U: Operand>(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
     let units = depth.div_ceil(U::DEPTH);
     for p in panels.each() {
         let panel = panels.range(p);
@@ -138,8 +159,11 @@ pub(super) unsafe fn right_along<U: Operand>(source: *const f32, stride: usize, 
 }
 
 /// Rows and columns of a square of 16 × 16 exchanged.
+///
+/// # Safety
+/// Called below [`Operand::run`].
 #[inline(always)]
-unsafe fn transposed(rows: [__m512i; LANES]) -> [__m512i; LANES] {
+pub(in super::super) unsafe fn transposed(rows: [__m512i; LANES]) -> [__m512i; LANES] {
     // SAFETY: AVX-512 by the callers' promise.
     unsafe {
         let zero = _mm512_setzero_si512();

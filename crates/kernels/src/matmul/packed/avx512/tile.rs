@@ -9,7 +9,7 @@ use super::operand::Operand;
 use core::arch::x86_64::*;
 
 /// Rows of a tile.
-pub(super) const ROWS: usize = 8;
+pub(in super::super) const ROWS: usize = 8;
 /// Vectors of columns in a full tile.
 pub(super) const VECTORS: usize = 3;
 /// Columns in a vector.
@@ -19,7 +19,7 @@ pub(super) const ISSUE: usize = 4;
 
 /// The first `count` of 16 lanes.
 #[inline(always)]
-pub(super) fn first_lanes(count: usize) -> __mmask16 {
+pub(in super::super) fn first_lanes(count: usize) -> __mmask16 {
     if count >= LANES { !0 } else { (1 << count) - 1 }
 }
 
@@ -30,7 +30,7 @@ pub(super) fn first_lanes(count: usize) -> __mmask16 {
 /// Called below [`Operand::run`]; all [`ROWS`] rows of the left side and V vectors of the right are readable, the
 /// target's rows writable.
 #[inline(always)]
-pub(super) unsafe fn tile<U: Operand, const V: usize, const ROW: usize, const STEP: usize>(
+pub(in super::super) unsafe fn tile<U: Operand, const V: usize, const ROW: usize, const STEP: usize>(
     sides: Sides,
     begin: Begin,
     target: Target,

@@ -1,0 +1,297 @@
+//! Tiles of 32 × 32 on AMX, of pairs of bf16: four tile registers of sums, two of the left side, two of the right.
+//!
+//! An instruction multiplies 16 rows of 16 units by 16 units of 16 columns, so both sides are read sixteen units at a time; what is left of a block's
+//! depth goes to AVX-512. Packed operands are those of AVX-512, but that a left side whose rows are contiguous is transposed: its
+//! units follow each other along the depth too, [`ROW`] apart from row to row.
+//!
+//! AMX rounds as AVX512-BF16 does, and inputs and results below the smallest normal f32 count as 0 as there; sums are taken in another order.
+
+use super::avx512::{self, pack};
+use super::unit::{Begin, Panels, Sides, Target, Unit};
+use super::{Piece, ROW};
+use core::arch::asm;
+use core::arch::x86_64::*;
+use std::sync::OnceLock;
+
+/// Rows and columns of a tile register, and units of depth in one.
+const SIDE: usize = 16;
+/// Rows and columns of a tile of the result.
+const ROWS: usize = 2 * SIDE;
+/// What tiles without a bias begin with.
+static ZEROS: [f32; ROWS] = [0.0; ROWS];
+
+/// Two bf16, rounded to nearest even. Their sums are f32.
+pub(super) struct Bf16;
+
+/// Whether the CPU has AMX for bf16, this process may use it, and `MINRNN_SIMD` does not hold the kernels to AVX-512. The first call asks the
+/// operating system.
+pub(in super::super) fn is_available() -> bool {
+    static AVAILABLE: OnceLock<bool> = OnceLock::new();
+    *AVAILABLE.get_or_init(|| {
+        const BF16: u32 = 1 << 22;
+        const TILE: u32 = 1 << 24;
+        let has = |bits: u32| __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx & bits == bits;
+        let held = std::env::var("MINRNN_SIMD").is_ok_and(|level| level == "avx512");
+        !held && has(BF16 | TILE) && permitted()
+    })
+}
+
+/// Whether the operating system lets this process keep tiles: it must make room for 8 KiB in each thread's state.
+fn permitted() -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        const ARCH_REQ_XCOMP_PERM: libc::c_int = 0x1023;
+        const XFEATURE_XTILEDATA: libc::c_ulong = 18;
+        // SAFETY: changes nothing but what the process may do; kernels that do not know the request refuse it.
+        unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0 }
+    }
+    #[cfg(not(target_os = "linux"))]
+    false
+}
+
+/// The shapes of the tile registers, as `ldtilecfg` reads them.
+#[repr(C, align(64))]
+struct Configuration {
+    palette: u8,
+    first_row: u8,
+    reserved: [u8; 14],
+    /// Bytes of a row.
+    widths: [u16; 16],
+    rows: [u8; 16],
+}
+
+/// All eight have 16 rows of 64 bytes.
+static CONFIGURATION: Configuration = Configuration {
+    palette: 1,
+    first_row: 0,
+    reserved: [0; 14],
+    widths: [64, 64, 64, 64, 64, 64, 64, 64, 0, 0, 0, 0, 0, 0, 0, 0],
+    rows: [16, 16, 16, 16, 16, 16, 16, 16, 0, 0, 0, 0, 0, 0, 0, 0],
+};
+
+impl Unit for Bf16 {
+    const DEPTH: usize = 2;
+    const LANES: usize = SIDE;
+    const ROWS: usize = ROWS;
+    const VECTORS: usize = 2;
+    /// Never: prefetches take the places in which loads of tiles wait for their lines.
+    const ISSUE: usize = usize::MAX;
+    const ALIGN: usize = 2 * SIDE;
+
+    fn left_at(_: bool, _: usize, row: usize) -> usize {
+        row * ROW
+    }
+
+    #[inline(always)]
+    unsafe fn left_along(source: *const f32, depth: usize, packed: *mut i32) {
+        // SAFETY: the caller's promise, which is the same.
+        unsafe { pack::left_along::<avx512::Bf16>(source, depth, packed) }
+    }
+
+    /// Unit u of row r goes to `packed[r · ROW + u]`.
+    #[inline(always)]
+    unsafe fn left_across(source: *const f32, stride: usize, rows: usize, depth: usize, packed: *mut i32) {
+        for u in (0..depth.div_ceil(Self::DEPTH)).step_by(SIDE) {
+            for r in (0..rows).step_by(SIDE) {
+                // SAFETY: the caller's promise; a row has room for whole vectors of units, a block for whole groups of rows.
+                unsafe {
+                    let square = pack::square::<avx512::Bf16>(source.wrapping_add(2 * u * stride + r), stride, rows - r, depth - 2 * u);
+                    for (i, values) in pack::transposed(square).into_iter().enumerate() {
+                        _mm512_storeu_epi32(packed.add((r + i) * ROW + u), values);
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn right_across(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
+        // SAFETY: the caller's promise, which is the same.
+        unsafe { pack::right_across::<avx512::Bf16>(source, stride, depth, panels, packed) }
+    }
+
+    #[inline(always)]
+    unsafe fn right_along(source: *const f32, stride: usize, depth: usize, panels: Panels, packed: *mut i32) {
+        // SAFETY: the caller's promise, which is the same.
+        unsafe { pack::right_along::<avx512::Bf16>(source, stride, depth, panels, packed) }
+    }
+
+    #[inline(always)]
+    unsafe fn tile(_: bool, vectors: usize, sides: Sides, begin: Begin, target: Target, _: &mut impl FnMut()) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match vectors {
+                1 => tile::<1>(sides, begin, target),
+                _ => tile::<2>(sides, begin, target),
+            }
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+    unsafe fn run(piece: Piece<'_>) {
+        // SAFETY: the caller's promise. Nothing else uses tiles, and none are left in use.
+        unsafe {
+            asm!("ldtilecfg [{}]", in(reg) &raw const CONFIGURATION, options(nostack, readonly, preserves_flags));
+            piece.run::<Self>();
+            asm!("tilerelease", options(nostack, nomem, preserves_flags));
+        }
+    }
+}
+
+/// A tile of the result, V vectors wide.
+///
+/// # Safety
+/// Called below [`Bf16::run`]; see [`Unit::tile`].
+#[inline(always)]
+unsafe fn tile<const V: usize>(sides: Sides, begin: Begin, target: Target) {
+    let steps = sides.units / SIDE;
+    let rest = Sides {
+        units: sides.units % SIDE,
+        left: sides.left.wrapping_add(steps * SIDE),
+        right: sides.right.wrapping_add(steps * SIDE * V * SIDE),
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        if steps > 0 {
+            whole_steps::<V>(steps, sides, begin, target);
+        }
+        if rest.units > 0 || steps == 0 {
+            let begin = if steps > 0 { Begin::Add } else { begin };
+            for r in (0..target.rows).step_by(avx512::ROWS) {
+                let sides = Sides { left: rest.left.wrapping_add(r * ROW), ..rest };
+                let out = target.out.wrapping_add(r * target.stride);
+                let target = Target { out, rows: (target.rows - r).min(avx512::ROWS), ..target };
+                avx512::tile::<avx512::Bf16, V, ROW, 1>(sides, begin, target, &mut || ());
+            }
+        }
+    }
+}
+
+/// A tile's sums over `steps` times sixteen units.
+///
+/// # Safety
+/// See [`tile`].
+#[inline(always)]
+unsafe fn whole_steps<const V: usize>(steps: usize, sides: Sides, begin: Begin, target: Target) {
+    let last = avx512::first_lanes(target.last);
+    let mask = |v: usize| if v + 1 == V { last } else { !0 };
+    let is_whole = target.rows == ROWS && target.last == SIDE;
+    // SAFETY: the caller's promise: what is read and written are the rows and columns of the target, or memory of this function.
+    unsafe {
+        let mut bias = ZEROS;
+        let (mut from, mut from_stride) = (ZEROS.as_ptr(), 0);
+        match begin {
+            Begin::Zero => {}
+            Begin::Bias(values) => {
+                for v in 0..V {
+                    let values = _mm512_maskz_loadu_ps(mask(v), values.wrapping_add(v * SIDE));
+                    _mm512_storeu_ps(bias.as_mut_ptr().add(v * SIDE), values);
+                }
+                from = bias.as_ptr();
+            }
+            Begin::Add if is_whole => (from, from_stride) = (target.out.cast_const(), target.stride),
+            Begin::Add => {}
+        }
+        if is_whole {
+            return products::<V, 2>(steps, sides, (from, from_stride), (target.out, target.stride));
+        }
+        let mut sums = [0.0f32; ROWS * ROWS];
+        match target.rows > SIDE {
+            true => products::<V, 2>(steps, sides, (from, from_stride), (sums.as_mut_ptr(), ROWS)),
+            false => products::<V, 1>(steps, sides, (from, from_stride), (sums.as_mut_ptr(), ROWS)),
+        }
+        for r in 0..target.rows {
+            for v in 0..V {
+                let at = target.out.wrapping_add(r * target.stride + v * SIDE);
+                let sum = _mm512_loadu_ps(sums.as_ptr().add(r * ROWS + v * SIDE));
+                let sum = if matches!(begin, Begin::Add) { _mm512_add_ps(_mm512_maskz_loadu_ps(mask(v), at), sum) } else { sum };
+                _mm512_mask_storeu_ps(at, mask(v), sum);
+            }
+        }
+    }
+}
+
+/// `to = from + left · right` in the tile registers, in one piece of assembly: between two, a compiler would owe the registers nothing.
+macro_rules! multiply {
+    ($from:expr, $to:expr, $sides:expr, $steps:expr, $vectors:literal, begin $begin:tt, step $step:tt, end $end:tt) => {
+        multiply!(@ $from, $to, $sides, $steps, $vectors, $begin, $step, $end)
+    };
+    (@ $from:expr, $to:expr, $sides:expr, $steps:expr, $vectors:literal, [$($begin:literal)*], [$($step:literal)*], [$($end:literal)*]) => {
+        asm!(
+            $($begin,)*
+            "2:",
+            $($step,)*
+            "add {left}, 64",
+            "add {below}, 64",
+            "add {right}, {panel}",
+            "dec {steps}",
+            "jnz 2b",
+            $($end,)*
+            from = in(reg) $from.0,
+            from_below = in(reg) $from.0.wrapping_add(SIDE * $from.1),
+            from_row = in(reg) 4 * $from.1,
+            left = inout(reg) $sides.left => _,
+            below = inout(reg) $sides.left.wrapping_add(SIDE * ROW) => _,
+            row = in(reg) 4 * ROW,
+            right = inout(reg) $sides.right => _,
+            right_row = in(reg) 64usize * $vectors,
+            panel = const 64 * SIDE * $vectors,
+            steps = inout(reg) $steps => _,
+            to = inout(reg) $to.0 => _,
+            to_row = in(reg) 4 * $to.1,
+            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+            options(nostack),
+        )
+    };
+}
+
+/// Sixteen times H rows and V columns of `to = from + left · right` over `steps` times sixteen units, whose rows lie as many f32 apart as
+/// the second numbers of `from` and `to` say.
+///
+/// # Safety
+/// Called below [`Bf16::run`]; all of these rows, columns and units are readable, those of `to` writable; `steps` is at least 1.
+#[inline(always)]
+unsafe fn products<const V: usize, const H: usize>(steps: usize, sides: Sides, from: (*const f32, usize), to: (*mut f32, usize)) {
+    debug_assert!(steps > 0, "a tile's loop is passed at least once");
+    // SAFETY: the caller's promise.
+    unsafe {
+        match (V, H) {
+            (1, 1) => multiply!(from, to, sides, steps, 1,
+                begin ["tileloadd tmm0, [{from} + {from_row}]" "/* {from_below} */"],
+                step ["tileloadd tmm4, [{left} + {row}]" "tileloadd tmm6, [{right} + {right_row}]" "tdpbf16ps tmm0, tmm4, tmm6"],
+                end ["tilestored [{to} + {to_row}], tmm0"]),
+            (1, _) => multiply!(from, to, sides, steps, 1,
+                begin ["tileloadd tmm0, [{from} + {from_row}]" "tileloadd tmm2, [{from_below} + {from_row}]"],
+                step [
+                    "tileloadd tmm6, [{right} + {right_row}]"
+                    "tileloadd tmm4, [{left} + {row}]" "tdpbf16ps tmm0, tmm4, tmm6"
+                    "tileloadd tmm5, [{below} + {row}]" "tdpbf16ps tmm2, tmm5, tmm6"
+                ],
+                end ["tilestored [{to} + {to_row}], tmm0" "lea {to}, [{to} + 8 * {to_row}]" "lea {to}, [{to} + 8 * {to_row}]" "tilestored [{to} + {to_row}], tmm2"]),
+            (_, 1) => multiply!(from, to, sides, steps, 2,
+                begin ["tileloadd tmm0, [{from} + {from_row}]" "tileloadd tmm1, [{from} + {from_row} + 64]" "/* {from_below} */"],
+                step [
+                    "tileloadd tmm4, [{left} + {row}]" "tileloadd tmm6, [{right} + {right_row}]" "tdpbf16ps tmm0, tmm4, tmm6"
+                    "tileloadd tmm7, [{right} + {right_row} + 64]" "tdpbf16ps tmm1, tmm4, tmm7"
+                ],
+                end ["tilestored [{to} + {to_row}], tmm0" "tilestored [{to} + {to_row} + 64], tmm1"]),
+            _ => multiply!(from, to, sides, steps, 2,
+            begin [
+                "tileloadd tmm0, [{from} + {from_row}]" "tileloadd tmm1, [{from} + {from_row} + 64]"
+                "tileloadd tmm2, [{from_below} + {from_row}]" "tileloadd tmm3, [{from_below} + {from_row} + 64]"
+            ],
+            step [
+                "tileloadd tmm6, [{right} + {right_row}]"
+                "tileloadd tmm4, [{left} + {row}]" "tdpbf16ps tmm0, tmm4, tmm6"
+                "tileloadd tmm5, [{below} + {row}]" "tdpbf16ps tmm2, tmm5, tmm6"
+                "tileloadd tmm7, [{right} + {right_row} + 64]" "tdpbf16ps tmm1, tmm4, tmm7" "tdpbf16ps tmm3, tmm5, tmm7"
+            ],
+            end [
+                "tilestored [{to} + {to_row}], tmm0" "tilestored [{to} + {to_row} + 64], tmm1"
+                "lea {to}, [{to} + 8 * {to_row}]" "lea {to}, [{to} + 8 * {to_row}]"
+                "tilestored [{to} + {to_row}], tmm2" "tilestored [{to} + {to_row} + 64], tmm3"
+            ]),
+        }
+    }
+}
