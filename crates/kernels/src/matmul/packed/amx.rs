@@ -211,12 +211,32 @@ unsafe fn whole_steps<const V: usize>(steps: usize, sides: Sides, begin: Begin, 
     }
 }
 
-/// `to = from + left · right` in the tile registers, in one piece of assembly: between two, a compiler would owe the registers nothing.
-macro_rules! multiply {
-    ($from:expr, $to:expr, $sides:expr, $steps:expr, $vectors:literal, begin $begin:tt, step $step:tt, end $end:tt) => {
-        multiply!(@ $from, $to, $sides, $steps, $vectors, $begin, $step, $end)
+/// Steps to the sixteen rows below.
+macro_rules! sixteen_rows {
+    ($pointer:literal, $row:literal) => {
+        concat!(
+            "lea {",
+            $pointer,
+            "}, [{",
+            $pointer,
+            "} + 8 * {",
+            $row,
+            "}]\n",
+            "lea {",
+            $pointer,
+            "}, [{",
+            $pointer,
+            "} + 8 * {",
+            $row,
+            "}]"
+        )
     };
-    (@ $from:expr, $to:expr, $sides:expr, $steps:expr, $vectors:literal, [$($begin:literal)*], [$($step:literal)*], [$($end:literal)*]) => {
+}
+
+/// `to = from + left · right` in the tile registers: what is done once, in each step, and once more. All in one piece of assembly: between two,
+/// a compiler owes the registers nothing.
+macro_rules! multiply {
+    ($vectors:literal, $steps:ident, $sides:ident, $from:ident, $to:ident, [$($begin:expr),*], [$($step:literal),*], [$($end:expr),*]) => {
         asm!(
             $($begin,)*
             "2:",
@@ -227,8 +247,7 @@ macro_rules! multiply {
             "dec {steps}",
             "jnz 2b",
             $($end,)*
-            from = in(reg) $from.0,
-            from_below = in(reg) $from.0.wrapping_add(SIDE * $from.1),
+            from = inout(reg) $from.0 => _,
             from_row = in(reg) 4 * $from.1,
             left = inout(reg) $sides.left => _,
             below = inout(reg) $sides.left.wrapping_add(SIDE * ROW) => _,
@@ -246,8 +265,8 @@ macro_rules! multiply {
     };
 }
 
-/// Sixteen times H rows and V columns of `to = from + left · right` over `steps` times sixteen units, whose rows lie as many f32 apart as
-/// the second numbers of `from` and `to` say.
+/// Sixteen times H rows and V vectors of columns of `to = from + left · right` over `steps` times sixteen units. The rows of `from` and `to` lie as
+/// many f32 apart as their second numbers say.
 ///
 /// # Safety
 /// Called below [`Bf16::run`]; all of these rows, columns and units are readable, those of `to` writable; `steps` is at least 1.
@@ -257,41 +276,79 @@ unsafe fn products<const V: usize, const H: usize>(steps: usize, sides: Sides, f
     // SAFETY: the caller's promise.
     unsafe {
         match (V, H) {
-            (1, 1) => multiply!(from, to, sides, steps, 1,
-                begin ["tileloadd tmm0, [{from} + {from_row}]" "/* {from_below} */"],
-                step ["tileloadd tmm4, [{left} + {row}]" "tileloadd tmm6, [{right} + {right_row}]" "tdpbf16ps tmm0, tmm4, tmm6"],
-                end ["tilestored [{to} + {to_row}], tmm0"]),
-            (1, _) => multiply!(from, to, sides, steps, 1,
-                begin ["tileloadd tmm0, [{from} + {from_row}]" "tileloadd tmm2, [{from_below} + {from_row}]"],
-                step [
-                    "tileloadd tmm6, [{right} + {right_row}]"
-                    "tileloadd tmm4, [{left} + {row}]" "tdpbf16ps tmm0, tmm4, tmm6"
-                    "tileloadd tmm5, [{below} + {row}]" "tdpbf16ps tmm2, tmm5, tmm6"
+            (1, 1) => multiply!(
+                1,
+                steps,
+                sides,
+                from,
+                to,
+                ["tileloadd tmm0, [{from} + {from_row}]"],
+                ["tileloadd tmm4, [{left} + {row}]", "tileloadd tmm6, [{right} + {right_row}]", "tdpbf16ps tmm0, tmm4, tmm6"],
+                ["tilestored [{to} + {to_row}], tmm0"]
+            ),
+            (1, _) => multiply!(
+                1,
+                steps,
+                sides,
+                from,
+                to,
+                ["tileloadd tmm0, [{from} + {from_row}]", sixteen_rows!("from", "from_row"), "tileloadd tmm2, [{from} + {from_row}]"],
+                [
+                    "tileloadd tmm6, [{right} + {right_row}]",
+                    "tileloadd tmm4, [{left} + {row}]",
+                    "tdpbf16ps tmm0, tmm4, tmm6",
+                    "tileloadd tmm5, [{below} + {row}]",
+                    "tdpbf16ps tmm2, tmm5, tmm6"
                 ],
-                end ["tilestored [{to} + {to_row}], tmm0" "lea {to}, [{to} + 8 * {to_row}]" "lea {to}, [{to} + 8 * {to_row}]" "tilestored [{to} + {to_row}], tmm2"]),
-            (_, 1) => multiply!(from, to, sides, steps, 2,
-                begin ["tileloadd tmm0, [{from} + {from_row}]" "tileloadd tmm1, [{from} + {from_row} + 64]" "/* {from_below} */"],
-                step [
-                    "tileloadd tmm4, [{left} + {row}]" "tileloadd tmm6, [{right} + {right_row}]" "tdpbf16ps tmm0, tmm4, tmm6"
-                    "tileloadd tmm7, [{right} + {right_row} + 64]" "tdpbf16ps tmm1, tmm4, tmm7"
+                ["tilestored [{to} + {to_row}], tmm0", sixteen_rows!("to", "to_row"), "tilestored [{to} + {to_row}], tmm2"]
+            ),
+            (_, 1) => multiply!(
+                2,
+                steps,
+                sides,
+                from,
+                to,
+                ["tileloadd tmm0, [{from} + {from_row}]", "tileloadd tmm1, [{from} + {from_row} + 64]"],
+                [
+                    "tileloadd tmm4, [{left} + {row}]",
+                    "tileloadd tmm6, [{right} + {right_row}]",
+                    "tdpbf16ps tmm0, tmm4, tmm6",
+                    "tileloadd tmm7, [{right} + {right_row} + 64]",
+                    "tdpbf16ps tmm1, tmm4, tmm7"
                 ],
-                end ["tilestored [{to} + {to_row}], tmm0" "tilestored [{to} + {to_row} + 64], tmm1"]),
-            _ => multiply!(from, to, sides, steps, 2,
-            begin [
-                "tileloadd tmm0, [{from} + {from_row}]" "tileloadd tmm1, [{from} + {from_row} + 64]"
-                "tileloadd tmm2, [{from_below} + {from_row}]" "tileloadd tmm3, [{from_below} + {from_row} + 64]"
-            ],
-            step [
-                "tileloadd tmm6, [{right} + {right_row}]"
-                "tileloadd tmm4, [{left} + {row}]" "tdpbf16ps tmm0, tmm4, tmm6"
-                "tileloadd tmm5, [{below} + {row}]" "tdpbf16ps tmm2, tmm5, tmm6"
-                "tileloadd tmm7, [{right} + {right_row} + 64]" "tdpbf16ps tmm1, tmm4, tmm7" "tdpbf16ps tmm3, tmm5, tmm7"
-            ],
-            end [
-                "tilestored [{to} + {to_row}], tmm0" "tilestored [{to} + {to_row} + 64], tmm1"
-                "lea {to}, [{to} + 8 * {to_row}]" "lea {to}, [{to} + 8 * {to_row}]"
-                "tilestored [{to} + {to_row}], tmm2" "tilestored [{to} + {to_row} + 64], tmm3"
-            ]),
+                ["tilestored [{to} + {to_row}], tmm0", "tilestored [{to} + {to_row} + 64], tmm1"]
+            ),
+            _ => multiply!(
+                2,
+                steps,
+                sides,
+                from,
+                to,
+                [
+                    "tileloadd tmm0, [{from} + {from_row}]",
+                    "tileloadd tmm1, [{from} + {from_row} + 64]",
+                    sixteen_rows!("from", "from_row"),
+                    "tileloadd tmm2, [{from} + {from_row}]",
+                    "tileloadd tmm3, [{from} + {from_row} + 64]"
+                ],
+                [
+                    "tileloadd tmm6, [{right} + {right_row}]",
+                    "tileloadd tmm4, [{left} + {row}]",
+                    "tdpbf16ps tmm0, tmm4, tmm6",
+                    "tileloadd tmm5, [{below} + {row}]",
+                    "tdpbf16ps tmm2, tmm5, tmm6",
+                    "tileloadd tmm7, [{right} + {right_row} + 64]",
+                    "tdpbf16ps tmm1, tmm4, tmm7",
+                    "tdpbf16ps tmm3, tmm5, tmm7"
+                ],
+                [
+                    "tilestored [{to} + {to_row}], tmm0",
+                    "tilestored [{to} + {to_row} + 64], tmm1",
+                    sixteen_rows!("to", "to_row"),
+                    "tilestored [{to} + {to_row}], tmm2",
+                    "tilestored [{to} + {to_row} + 64], tmm3"
+                ]
+            ),
         }
     }
 }
