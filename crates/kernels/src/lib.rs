@@ -16,6 +16,8 @@ extern crate alloc;
 
 mod activation;
 pub mod adamw;
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+mod amx;
 pub mod attention;
 pub mod block_diagonal;
 pub mod choice;

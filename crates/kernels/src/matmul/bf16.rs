@@ -18,7 +18,7 @@ pub fn has_bf16() -> bool {
 /// and only Linux is), and `MINRNN_SIMD` is not `avx512`, which holds the kernels to AVX-512. Sums are then taken in another order.
 pub fn has_tiles() -> bool {
     #[cfg(all(target_arch = "x86_64", feature = "std"))]
-    return has_bf16() && super::packed::has_amx();
+    return has_bf16() && crate::amx::is_available();
     #[cfg(not(all(target_arch = "x86_64", feature = "std")))]
     false
 }

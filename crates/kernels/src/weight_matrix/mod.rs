@@ -14,7 +14,8 @@
 //! Products with [`WeightFormat::Bf16`] round the inputs to bf16 as well where the CPU multiplies bf16 ([`Level::multiplies_bf16`]). That
 //! changes an input by at most 2⁻⁹ of its magnitude, as it did the weights, and so an output by at most 2⁻⁹ · Σ_k |x_k · w_k|; errors of many
 //! inputs mostly cancel. Inputs above the largest bf16 (3.39e38) become infinite there, and inputs, weights and sums below the smallest
-//! normal f32 (1.2e-38) count as 0.
+//! normal f32 (1.2e-38) count as 0. Matrices of 8192 weights and more go through AMX where the CPU has it ([`crate::matmul::bf16::has_tiles`]),
+//! which takes sums in another order.
 //!
 //! The result for a row and an output has the same bits whatever other rows and outputs it is computed with: a batch gives what its rows
 //! give alone, and work may be split anywhere. Splits of the outputs at multiples of [`WeightMatrix::SPLIT`] waste nothing.
@@ -49,6 +50,8 @@ mod rows;
 mod single;
 mod target;
 mod tile;
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+mod tiles;
 
 pub use lines::AlignedBytes;
 pub use products::Inputs;

@@ -13,8 +13,11 @@
 //! Parts are as few and as equal as [`PART`] and the number of inputs allow, and every sum runs through its part in order: the result for
 //! a row and an output depends on nothing else. A part of two blocks (24 KiB) and of the twelve rows of a tile (9 KiB) stay in the
 //! first-level cache, all packed rows in the second.
+//!
+//! Where there is AMX ([`super::tiles`]), every product with a matrix worth it goes there, whatever its rows: their sums are taken in another order.
 
 use super::layout::{BLOCK, Layout, Line};
+use super::tiles;
 use crate::grid;
 use alloc::vec::Vec;
 use core::arch::x86_64::*;
@@ -23,7 +26,7 @@ use core::ops::Range;
 /// Most words of a part.
 const PART: usize = 192;
 /// Lines from one row of packed x to the next: a part and one more, so that rows share no cache set.
-const ROW: usize = PART / BLOCK + 1;
+pub(super) const ROW: usize = PART / BLOCK + 1;
 /// Most lines of packed rows: 320 KiB.
 const PACKED: usize = 5 << 10;
 /// Most rows of a tile.
@@ -54,11 +57,13 @@ impl Product<'_> {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
     pub unsafe fn run(&self, packed: &mut Vec<Line>) {
         let parts = self.parts();
-        let at_once = (PACKED / (parts * ROW * ROWS)).max(1) * ROWS;
+        let in_tiles = self.in_tiles();
+        let most = if in_tiles { tiles::ROWS } else { ROWS };
+        let at_once = (PACKED / (parts * ROW * most)).max(1) * most;
         for first in (0..self.rows).step_by(at_once) {
             let rows = first..self.rows.min(first + at_once);
             // A tile with fewer rows than it has room for reads on, and drops what comes out.
-            let height = rows.len() + ROWS - 1;
+            let height = rows.len() + most - 1;
             if packed.len() < parts * height * ROW {
                 packed.resize(parts * height * ROW, Line([0; BLOCK]));
             }
@@ -66,6 +71,10 @@ impl Product<'_> {
             unsafe {
                 self.pack(rows.clone(), height, packed.as_mut_ptr());
                 let stretch = Stretch { product: self, rows, height, packed: packed.as_ptr() };
+                if in_tiles {
+                    stretch.run_in_tiles();
+                    continue;
+                }
                 // 4 blocks of a panel follow each other in memory; 2 leave registers for more rows.
                 match stretch.rows.len() {
                     1 => stretch.run::<1, 1, 1, 4>(),
@@ -78,9 +87,24 @@ impl Product<'_> {
         }
     }
 
+    /// Whether the product runs in the tiles of AMX: a question of the machine and the matrix, not of the rows and outputs that are asked for.
+    fn in_tiles(&self) -> bool {
+        self.layout.blocks * self.layout.words >= tiles::WORTH && crate::amx::is_available()
+    }
+
     /// Parts of the inputs, at least one, which is then empty.
-    fn parts(&self) -> usize {
+    pub(super) fn parts(&self) -> usize {
         self.layout.words.div_ceil(PART).max(1)
+    }
+
+    /// The words of part `p`; in tiles, all parts but the last are whole registers.
+    fn part(&self, p: usize) -> Range<usize> {
+        let words = self.layout.words;
+        if !self.in_tiles() {
+            return grid::piece(words, self.parts(), p);
+        }
+        let piece = grid::piece(words.div_ceil(BLOCK), self.parts(), p);
+        piece.start * BLOCK..words.min(piece.end * BLOCK)
     }
 
     /// Rounds x: the pairs of part `p` of the row `r` of `rows` go to the lines from `(p · height + r) · ROW` on.
@@ -95,7 +119,7 @@ impl Product<'_> {
         for (r, row) in rows.enumerate() {
             let x = &self.x[row * self.inputs..][..self.inputs];
             for p in 0..parts {
-                let words = grid::piece(self.layout.words, parts, p);
+                let words = self.part(p);
                 let x = &x[2 * words.start..x.len().min(2 * words.end)];
                 for (i, x) in x.chunks(INPUTS).enumerate() {
                     // SAFETY: what lies past the end of `x` is not read; a part fits a row of `packed`.
@@ -112,9 +136,9 @@ impl Product<'_> {
 }
 
 /// The rows whose x is packed at a time.
-struct Stretch<'a> {
-    product: &'a Product<'a>,
-    rows: Range<usize>,
+pub(super) struct Stretch<'a> {
+    pub product: &'a Product<'a>,
+    pub rows: Range<usize>,
     height: usize,
     packed: *const Line,
 }
@@ -151,8 +175,31 @@ impl Stretch<'_> {
     /// As for [`Stretch::run`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
     unsafe fn tiles<const R: usize, const R2: usize, const R3: usize, const N: usize>(&self, block: usize) -> usize {
+        for p in 0..self.product.parts() {
+            let first = self.tile::<N>(block, p);
+            let mut row = 0;
+            while row < self.rows.len() {
+                let left = self.rows.len() - row;
+                let tile = first.below(row);
+                // SAFETY: the caller's promise, and that of `tile`.
+                row += unsafe {
+                    if left > 2 * R2 || left > R2 && left <= R {
+                        tile.run::<R>(left)
+                    } else if left > R3 {
+                        tile.run::<R2>(left)
+                    } else {
+                        tile.run::<R3>(left)
+                    }
+                };
+            }
+        }
+        N
+    }
+
+    /// Part `p` of `N` blocks from `block` on, for the rows from the first on: its lines lie in the matrix, the packed rows where `pack` put them, and
+    /// the lanes of its mask in the target.
+    pub(super) fn tile<const N: usize>(&self, block: usize, p: usize) -> Tile<N> {
         let Product { layout, lines, outputs, bias, y, y_stride, .. } = self.product;
-        let parts = self.product.parts();
         let first: [usize; N] = core::array::from_fn(|n| layout.block(block + n).0);
         let step = layout.block(block).1;
         for first in first {
@@ -163,60 +210,54 @@ impl Stretch<'_> {
             let lane = |output: usize| output.clamp((block + n) * BLOCK, (block + n + 1) * BLOCK) - (block + n) * BLOCK;
             (((1u32 << lane(outputs.end)) - 1) & !((1u32 << lane(outputs.start)) - 1)) as __mmask16
         });
-        for p in 0..parts {
-            let words = grid::piece(layout.words, parts, p);
-            let bias = bias.filter(|_| p + 1 == parts).map(|bias| bias.as_ptr().wrapping_add(block * BLOCK));
-            let mut row = 0;
-            while row < self.rows.len() {
-                let left = self.rows.len() - row;
-                let y = y.wrapping_add((self.rows.start + row) * y_stride + block * BLOCK).wrapping_sub(outputs.start);
-                // SAFETY: the lines of the part lie in `lines` as asserted above, the packed rows where `pack` put them, and the lanes of
-                // the mask in the target.
-                unsafe {
-                    let x = self.packed.add((p * self.height + row) * ROW).cast::<i32>();
-                    let weights = first.map(|first| lines.as_ptr().wrapping_add(first + words.start * step));
-                    let tile = Tile { words: words.len(), x, weights, step, y, y_stride: *y_stride, mask, add: p > 0, bias };
-                    row += if left > 2 * R2 || left > R2 && left <= R {
-                        tile.run::<R>(left)
-                    } else if left > R3 {
-                        tile.run::<R2>(left)
-                    } else {
-                        tile.run::<R3>(left)
-                    };
-                }
-            }
+        let words = self.product.part(p);
+        Tile {
+            words: words.len(),
+            x: self.packed.wrapping_add(p * self.height * ROW).cast::<i32>(),
+            weights: first.map(|first| lines.as_ptr().wrapping_add(first + words.start * step)),
+            step,
+            y: y.wrapping_add(self.rows.start * y_stride + block * BLOCK).wrapping_sub(outputs.start),
+            y_stride: *y_stride,
+            mask,
+            add: p > 0,
+            bias: bias.filter(|_| p + 1 == self.product.parts()).map(|bias| bias.as_ptr().wrapping_add(block * BLOCK)),
         }
-        N
     }
 }
 
 /// A part of the sums of a few rows and `N` blocks.
-struct Tile<const N: usize> {
-    words: usize,
+#[derive(Clone, Copy)]
+pub(super) struct Tile<const N: usize> {
+    pub words: usize,
     /// Packed rows, [`ROW`] lines apart.
-    x: *const i32,
+    pub x: *const i32,
     /// Where the part begins in each block.
-    weights: [*const Line; N],
+    pub weights: [*const Line; N],
     /// Lines from one word to the next.
-    step: usize,
+    pub step: usize,
     /// Where the first lane of the first block of the first row goes.
-    y: *mut f32,
-    y_stride: usize,
+    pub y: *mut f32,
+    pub y_stride: usize,
     /// Lanes of each block that are written.
-    mask: [__mmask16; N],
-    /// Whether `y` holds the sums of earlier parts.
-    add: bool,
+    pub mask: [__mmask16; N],
+    /// Whether `y` holds the sums of earlier parts, or words.
+    pub add: bool,
     /// Of the first lane of the first block.
-    bias: Option<*const f32>,
+    pub bias: Option<*const f32>,
 }
 
 impl<const N: usize> Tile<N> {
+    /// The same for rows from `row` on.
+    pub fn below(self, row: usize) -> Self {
+        Self { x: self.x.wrapping_add(row * ROW * BLOCK), y: self.y.wrapping_add(row * self.y_stride), ..self }
+    }
+
     /// Computes `R` rows and writes at most `rows` of them; returns `R`.
     ///
     /// # Safety
     /// As for [`Product::run`]; `R` packed rows and the lines of the part are readable, the lanes of `rows` rows of `y` writable.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
-    unsafe fn run<const R: usize>(&self, rows: usize) -> usize {
+    pub unsafe fn run<const R: usize>(&self, rows: usize) -> usize {
         // SAFETY: the caller's promise, for every operation below.
         unsafe {
             let mut sums = [[_mm512_setzero_ps(); N]; R];
@@ -233,19 +274,32 @@ impl<const N: usize> Tile<N> {
                 weights = weights.map(|line| line.wrapping_add(self.step));
             }
             for (r, sums) in sums.into_iter().enumerate().take(rows) {
-                for (n, mut sum) in sums.into_iter().enumerate() {
-                    let (mask, y) = (self.mask[n], self.y.wrapping_add(r * self.y_stride + n * BLOCK));
-                    if self.add {
-                        sum = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, y), sum);
-                    }
-                    if let Some(bias) = self.bias {
-                        sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, bias.wrapping_add(n * BLOCK)));
-                    }
-                    _mm512_mask_storeu_ps(y, mask, sum);
-                }
+                self.put(r, sums);
             }
         }
         R
+    }
+
+    /// Finishes the sums of row `r` and writes them.
+    ///
+    /// # Safety
+    /// As for [`Tile::run`].
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+    pub unsafe fn put(&self, r: usize, sums: [__m512; N]) {
+        for (n, mut sum) in sums.into_iter().enumerate() {
+            let (mask, y) = (self.mask[n], self.y.wrapping_add(r * self.y_stride + n * BLOCK));
+            // SAFETY: the caller's promise: the lanes of the mask are readable and writable.
+            unsafe {
+                if self.add {
+                    sum = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, y), sum);
+                }
+                if let Some(bias) = self.bias {
+                    sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, bias.wrapping_add(n * BLOCK)));
+                }
+                _mm512_mask_storeu_ps(y, mask, sum);
+            }
+        }
     }
 }
 

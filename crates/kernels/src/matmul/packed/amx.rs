@@ -9,12 +9,10 @@
 use super::avx512::{self, pack};
 use super::unit::{Begin, Panels, Sides, Target, Unit};
 use super::{Piece, ROW};
+use crate::amx::{SIDE, Shapes};
 use core::arch::asm;
 use core::arch::x86_64::*;
-use std::sync::OnceLock;
 
-/// Rows and columns of a tile register, and units of depth in one.
-const SIDE: usize = 16;
 /// Rows and columns of a tile of the result.
 const ROWS: usize = 2 * SIDE;
 /// What tiles without a bias begin with.
@@ -23,51 +21,8 @@ static ZEROS: [f32; ROWS] = [0.0; ROWS];
 /// Two bf16, rounded to nearest even. Their sums are f32.
 pub(super) struct Bf16;
 
-/// Whether the CPU has AMX for bf16, this process may use it, and `MINRNN_SIMD` does not hold the kernels to AVX-512. The first call asks the
-/// operating system.
-pub(in super::super) fn is_available() -> bool {
-    static AVAILABLE: OnceLock<bool> = OnceLock::new();
-    *AVAILABLE.get_or_init(|| {
-        const BF16: u32 = 1 << 22;
-        const TILE: u32 = 1 << 24;
-        let has = |bits: u32| __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx & bits == bits;
-        let held = std::env::var("MINRNN_SIMD").is_ok_and(|level| level == "avx512");
-        !held && has(BF16 | TILE) && permitted()
-    })
-}
-
-/// Whether the operating system lets this process keep tiles: it must make room for 8 KiB in each thread's state.
-fn permitted() -> bool {
-    #[cfg(target_os = "linux")]
-    {
-        const ARCH_REQ_XCOMP_PERM: libc::c_int = 0x1023;
-        const XFEATURE_XTILEDATA: libc::c_ulong = 18;
-        // SAFETY: changes nothing but what the process may do; kernels that do not know the request refuse it.
-        unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0 }
-    }
-    #[cfg(not(target_os = "linux"))]
-    false
-}
-
-/// The shapes of the tile registers, as `ldtilecfg` reads them.
-#[repr(C, align(64))]
-struct Configuration {
-    palette: u8,
-    first_row: u8,
-    reserved: [u8; 14],
-    /// Bytes of a row.
-    widths: [u16; 16],
-    rows: [u8; 16],
-}
-
-/// All eight have 16 rows of 64 bytes.
-static CONFIGURATION: Configuration = Configuration {
-    palette: 1,
-    first_row: 0,
-    reserved: [0; 14],
-    widths: [64, 64, 64, 64, 64, 64, 64, 64, 0, 0, 0, 0, 0, 0, 0, 0],
-    rows: [16, 16, 16, 16, 16, 16, 16, 16, 0, 0, 0, 0, 0, 0, 0, 0],
-};
+/// Whole registers.
+static SHAPES: Shapes = Shapes::new(SIDE);
 
 impl Unit for Bf16 {
     const DEPTH: usize = 2;
@@ -129,12 +84,8 @@ impl Unit for Bf16 {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
     unsafe fn run(piece: Piece<'_>) {
-        // SAFETY: the caller's promise. Nothing else uses tiles, and none are left in use.
-        unsafe {
-            asm!("ldtilecfg [{}]", in(reg) &raw const CONFIGURATION, options(nostack, readonly, preserves_flags));
-            piece.run::<Self>();
-            asm!("tilerelease", options(nostack, nomem, preserves_flags));
-        }
+        // SAFETY: the caller's promise; a piece is one thread's work.
+        unsafe { SHAPES.with(|| piece.run::<Self>()) }
     }
 }
 

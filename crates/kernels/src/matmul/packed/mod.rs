@@ -30,8 +30,6 @@ mod avx512;
 mod memory;
 mod unit;
 
-pub(super) use amx::is_available as has_amx;
-
 use super::Matrix;
 use crate::grid::{self, SharedOut};
 use crate::simd::prefetch;
@@ -504,7 +502,7 @@ mod tests {
 
     #[test]
     fn bf16_products_in_tiles_are_those_of_vectors_but_for_the_order_of_sums() {
-        if !Level::available().iter().any(|level| level.multiplies_bf16()) || !has_amx() {
+        if !Level::available().iter().any(|level| level.multiplies_bf16()) || !crate::amx::is_available() {
             return;
         }
         let wave = |len: usize, step: usize| (0..len).map(|i| ((i * step) % 1009) as f32 / 504.5 - 1.0).collect::<Vec<f32>>();
