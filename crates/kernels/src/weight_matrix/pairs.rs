@@ -14,10 +14,9 @@
 //! a row and an output depends on nothing else. A part of two blocks (24 KiB) and of the twelve rows of a tile (9 KiB) stay in the
 //! first-level cache, all packed rows in the second.
 //!
-//! Where there is AMX ([`super::tiles`]), every product with a matrix worth it goes there, whatever its rows: their sums are taken in another order.
+//! [`super::tiles`] takes the same packed rows through AMX.
 
 use super::layout::{BLOCK, Layout, Line};
-use super::tiles;
 use crate::grid;
 use alloc::vec::Vec;
 use core::arch::x86_64::*;
@@ -47,6 +46,8 @@ pub(super) struct Product<'a> {
     pub y_stride: usize,
     /// Of all outputs.
     pub bias: Option<&'a [f32]>,
+    /// Parts begin at multiples of so many words.
+    pub step: usize,
 }
 
 impl Product<'_> {
@@ -56,9 +57,28 @@ impl Product<'_> {
     /// The CPU has AVX-512 F, BW and VL, and AVX512-BF16; `outputs` of every row lie in the target, which nobody else uses.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
     pub unsafe fn run(&self, packed: &mut Vec<Line>) {
+        // SAFETY: the caller's promise; the rows of a stretch are packed.
+        unsafe {
+            self.by_stretches(ROWS, packed, |stretch| {
+                // 4 blocks of a panel follow each other in memory; 2 leave registers for more rows.
+                match stretch.rows.len() {
+                    1 => stretch.run::<1, 1, 1, 4>(),
+                    2 => stretch.run::<2, 2, 2, 4>(),
+                    3..=4 => stretch.run::<4, 4, 4, 4>(),
+                    5..=6 => stretch.run::<6, 6, 6, 4>(),
+                    _ => stretch.run::<ROWS, 8, 4, 2>(),
+                }
+            });
+        }
+    }
+
+    /// Packs a few hundred rows and hands them on, and so forth; `most` are the rows of a tile.
+    ///
+    /// # Safety
+    /// As for [`Product::run`].
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+    pub(super) unsafe fn by_stretches(&self, most: usize, packed: &mut Vec<Line>, work: impl Fn(&Stretch<'_>)) {
         let parts = self.parts();
-        let in_tiles = self.in_tiles();
-        let most = if in_tiles { tiles::ROWS } else { ROWS };
         let at_once = (PACKED / (parts * ROW * most)).max(1) * most;
         for first in (0..self.rows).step_by(at_once) {
             let rows = first..self.rows.min(first + at_once);
@@ -68,28 +88,9 @@ impl Product<'_> {
                 packed.resize(parts * height * ROW, Line([0; BLOCK]));
             }
             // SAFETY: the caller's promise; `packed` has room for `parts` times `height` rows.
-            unsafe {
-                self.pack(rows.clone(), height, packed.as_mut_ptr());
-                let stretch = Stretch { product: self, rows, height, packed: packed.as_ptr() };
-                if in_tiles {
-                    stretch.run_in_tiles();
-                    continue;
-                }
-                // 4 blocks of a panel follow each other in memory; 2 leave registers for more rows.
-                match stretch.rows.len() {
-                    1 => stretch.run::<1, 1, 1, 4>(),
-                    2 => stretch.run::<2, 2, 2, 4>(),
-                    3..=4 => stretch.run::<4, 4, 4, 4>(),
-                    5..=6 => stretch.run::<6, 6, 6, 4>(),
-                    _ => stretch.run::<ROWS, 8, 4, 2>(),
-                }
-            }
+            unsafe { self.pack(rows.clone(), height, packed.as_mut_ptr()) };
+            work(&Stretch { product: self, rows, height, packed: packed.as_ptr() });
         }
-    }
-
-    /// Whether the product runs in the tiles of AMX: a question of the machine and the matrix, not of the rows and outputs that are asked for.
-    fn in_tiles(&self) -> bool {
-        self.layout.blocks * self.layout.words >= tiles::WORTH && crate::amx::is_available()
     }
 
     /// Parts of the inputs, at least one, which is then empty.
@@ -97,14 +98,10 @@ impl Product<'_> {
         self.layout.words.div_ceil(PART).max(1)
     }
 
-    /// The words of part `p`; in tiles, all parts but the last are whole registers.
+    /// The words of part `p`.
     fn part(&self, p: usize) -> Range<usize> {
-        let words = self.layout.words;
-        if !self.in_tiles() {
-            return grid::piece(words, self.parts(), p);
-        }
-        let piece = grid::piece(words.div_ceil(BLOCK), self.parts(), p);
-        piece.start * BLOCK..words.min(piece.end * BLOCK)
+        let piece = grid::piece(self.layout.words.div_ceil(self.step), self.parts(), p);
+        piece.start * self.step..self.layout.words.min(piece.end * self.step)
     }
 
     /// Rounds x: the pairs of part `p` of the row `r` of `rows` go to the lines from `(p · height + r) · ROW` on.

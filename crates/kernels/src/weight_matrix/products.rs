@@ -12,6 +12,8 @@ use super::rows::Rows;
 use super::single::F32;
 use super::target::Target;
 use super::{Scratch, WeightFormat, WeightMatrix};
+#[cfg(all(target_arch = "x86_64", feature = "std"))]
+use super::{pairs, tiles};
 use crate::grid::{self, SharedOut};
 use crate::shape::{as_out, elements, expect_len};
 use crate::simd::Level;
@@ -82,9 +84,12 @@ impl WeightMatrix {
         #[cfg(all(target_arch = "x86_64", feature = "std"))]
         if self.format == WeightFormat::Bf16 && level.multiplies_bf16() {
             let (layout, lines, inputs) = (self.layout(), self.words(), self.inputs);
-            let product = super::pairs::Product { layout, lines, rows, inputs, x, outputs, y, y_stride, bias };
-            // SAFETY: the CPU has the instructions of the level and those for bf16; the target is as the caller promises.
-            return unsafe { product.run(&mut scratch.lines) };
+            let in_tiles = tiles::take(&layout);
+            let step = if in_tiles { tiles::STEP } else { 1 };
+            let product = pairs::Product { layout, lines, rows, inputs, x, outputs, y, y_stride, bias, step };
+            let packed = &mut scratch.lines;
+            // SAFETY: the CPU has the instructions of the level and those for bf16, tiles too where they are taken; the target is as the caller promises.
+            return unsafe { if in_tiles { tiles::run(&product, packed) } else { product.run(packed) } };
         }
         let target = Target { outputs, y, stride: y_stride, bias };
         let (layout, inputs, Scratch { rows: memory, lines: panel }) = (self.layout(), self.inputs, scratch);

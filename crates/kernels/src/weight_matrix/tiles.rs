@@ -4,17 +4,35 @@
 //! rows and the four blocks of a panel, or of 32 rows and two blocks. Words that fill no register are left to vectors. Every row runs through the
 //! same registers whatever is beside it, so that its result depends on nothing else.
 
-use super::layout::{BLOCK, Line, PANEL};
-use super::pairs::{ROW, Stretch, Tile};
+use super::layout::{BLOCK, Layout, Line, PANEL};
+use super::pairs::{Product, ROW, Stretch, Tile};
 use crate::amx::{SIDE, Shapes};
+use alloc::vec::Vec;
 use core::arch::asm;
 use core::arch::x86_64::*;
 use core::mem::MaybeUninit;
 
 /// Most rows of a tile.
-pub(super) const ROWS: usize = 2 * SIDE;
+const ROWS: usize = 2 * SIDE;
 /// Fewest lines of a matrix that repay configuring the registers, which every product does, even with one row.
-pub(super) const WORTH: usize = 256;
+const WORTH: usize = 256;
+/// Parts of the inputs are whole registers.
+pub(super) const STEP: usize = SIDE;
+
+/// Whether products with a matrix run here: a question of the machine and the matrix, not of the rows and outputs that are asked for.
+pub(super) fn take(layout: &Layout) -> bool {
+    layout.blocks * layout.words >= WORTH && crate::amx::is_available()
+}
+
+/// Computes everything; `packed` grows to what x needs.
+///
+/// # Safety
+/// As for [`Product::run`]; parts begin at multiples of [`STEP`], and there is AMX.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+pub(super) unsafe fn run(product: &Product<'_>, packed: &mut Vec<Line>) {
+    // SAFETY: the caller's promise; the rows of a stretch are packed.
+    unsafe { product.by_stretches(ROWS, packed, |stretch| stretch.run_in_tiles()) }
+}
 
 impl Stretch<'_> {
     /// Every output.
@@ -22,7 +40,7 @@ impl Stretch<'_> {
     /// # Safety
     /// As for [`super::pairs::Product::run`]; the rows are packed, with room for [`ROWS`] more, and there is AMX.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
-    pub(super) unsafe fn run_in_tiles(&self) {
+    unsafe fn run_in_tiles(&self) {
         // SAFETY: the caller's promise; no product runs inside of another.
         unsafe { Shapes::new(self.rows.len().min(SIDE)).with(|| self.blocks()) }
     }
