@@ -4,7 +4,7 @@ use minrnn_kernels::reference::weight_matrix as reference;
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::weight_matrix::{AlignedBytes, Inputs, Scratch, WeightFormat, WeightMatrix};
 
-const INPUTS: [usize; 7] = [1, 31, 32, 33, 64, 384, 385];
+const INPUTS: [usize; 8] = [1, 31, 32, 33, 64, 101, 384, 385];
 const OUTPUTS: [usize; 5] = [1, 3, 16, 65, 130];
 const ROWS: [usize; 8] = [1, 2, 3, 5, 8, 11, 17, 70];
 
