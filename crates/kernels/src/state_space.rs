@@ -17,11 +17,13 @@
 //! ```
 //!
 //! A reset restores x = 0. Departures from the loop over single numbers: a vector holds one state of as many channels as it has lanes,
-//! so that sums over n need no horizontal step; the states of a row live in the nearest cache while its steps are walked; backward
-//! keeps states at the borders of blocks of steps only and makes those between again, so nothing of size `[B, T, N, D]` exists.
+//! so that sums over n need no horizontal step; without g and f two states at a time walk through all steps of a row, in registers; with them
+//! the states live in the nearest cache meanwhile; backward keeps states at the borders of blocks of steps only and makes those between
+//! again, so nothing of size `[B, T, N, D]` exists.
 
 mod discrete;
 mod steps;
+mod walk;
 
 use crate::grid::{self, SharedOut};
 use crate::rows;
@@ -31,6 +33,7 @@ use crate::simd::Level;
 use alloc::vec;
 pub use discrete::{A, B, C, Continuous, F, G};
 use steps::{Backward, Forward};
+pub use walk::{Sequence, walk};
 
 /// Planes of the parameters without a rank-one part: real and imaginary parts of a, b and c.
 pub const SIMPLE: usize = 6;

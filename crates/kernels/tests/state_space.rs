@@ -111,11 +111,13 @@ fn codes(random: &mut Random, shape: Shape, resets: f64, padded: bool) -> Vec<i3
     codes
 }
 
-const FORMS: [Form; 4] = [
+const FORMS: [Form; 6] = [
     Form { states: 1, planes: SIMPLE },
     Form { states: 8, planes: SIMPLE },
     Form { states: 5, planes: RANK_ONE },
     Form { states: 8, planes: RANK_ONE },
+    Form { states: 2, planes: SIMPLE },
+    Form { states: 7, planes: SIMPLE },
 ];
 
 #[test]
@@ -149,9 +151,9 @@ fn reference_gradients_are_those_of_the_outputs() {
 #[test]
 fn kernel_matches_reference() {
     let mut random = Random(2);
-    for batch in [1, 3] {
+    for (batch, forms) in [(1, &FORMS[..4]), (3, &FORMS[..4]), (1, &FORMS[4..]), (3, &FORMS[4..])] {
         for (i, seq_len) in LENGTHS.into_iter().enumerate() {
-            for (j, form) in FORMS.into_iter().enumerate() {
+            for (j, &form) in forms.iter().enumerate() {
                 let shape = Shape { batch, seq_len, width: WIDTHS[(i + j) % WIDTHS.len()] };
                 let case = Case::new(&mut random, shape, form);
                 let with = |codes| Case { codes: Some(codes), ..case.clone() };
@@ -181,9 +183,11 @@ fn many_rows_and_empty_batches_work() {
 
 #[test]
 fn threads_change_nothing() {
-    let case = Case::new(&mut Random(4), Shape { batch: 20, seq_len: 70, width: 33 }, FORMS[3]);
-    assert_threads_change_nothing(|| case.backward());
-    assert_threads_change_nothing(|| case.forward());
+    for form in FORMS {
+        let case = Case::new(&mut Random(4), Shape { batch: 20, seq_len: 70, width: 33 }, form);
+        assert_threads_change_nothing(|| case.backward());
+        assert_threads_change_nothing(|| case.forward());
+    }
 }
 
 /// (re, im) parts of the product of two complex numbers.

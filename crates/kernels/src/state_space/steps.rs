@@ -1,8 +1,9 @@
 //! The loops over the rows and steps of a task. The formulas stand in [`super`].
 
-use super::{Inputs, RANK_ONE};
+use super::walk::{Pair, Sequence, add_parts, twice_real, walk};
+use super::{A, B, C, F, G, Inputs, RANK_ONE};
 use crate::grid::SharedOut;
-use crate::segments::{CONTINUE, PADDING, RESET};
+use crate::segments::{CONTINUE, RESET};
 use crate::simd::{self, Simd, WithSimd, mul_add, neg};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,15 +11,6 @@ use core::ops::Range;
 
 /// Steps whose states backward holds at a time.
 const BLOCK: usize = 32;
-
-const A: usize = 0;
-const B: usize = 2;
-const C: usize = 4;
-const G: usize = 6;
-const F: usize = 8;
-
-/// Real and imaginary part.
-type Pair<S> = [<S as Simd>::f32s; 2];
 
 /// All rows and channels of a task.
 pub(super) struct Forward<'a, const P: usize> {
@@ -123,37 +115,137 @@ impl<'a, S: Simd, const P: usize> Lanes<'a, S, P> {
     /// v · x for the parameter that begins at plane `plane`.
     #[inline(always)]
     fn dot(&self, plane: usize, x: &[Pair<S>]) -> S::f32s {
-        let simd = self.simd;
-        let (mut sum_re, mut sum_im) = (simd.splat_f32s(0.0), simd.splat_f32s(0.0));
-        for (p, &[re, im]) in self.parameters.iter().zip(x) {
-            sum_re = mul_add(simd, p[plane], re, sum_re);
-            sum_im = mul_add(simd, p[plane + 1], im, sum_im);
+        let mut sums = [self.simd.splat_f32s(0.0); 2];
+        for (p, &x) in self.parameters.iter().zip(x) {
+            sums = add_parts(self.simd, [p[plane], p[plane + 1]], x, sums);
         }
-        let sum = simd.sub_f32s(sum_re, sum_im);
-        simd.add_f32s(sum, sum)
+        twice_real(self.simd, sums)
     }
 
-    /// x_t from x_{t−1}; y_t without the skip.
+    /// Whether the state is reset before step `t`, and the steps from there to the next reset or to `end`.
     #[inline(always)]
-    fn advance(&self, u: S::f32s, before: &[Pair<S>], after: &mut [Pair<S>]) -> S::f32s {
-        let simd = self.simd;
-        let back = if P == RANK_ONE { neg(simd, self.dot(F, before)) } else { u };
-        let (mut sum_re, mut sum_im) = (simd.splat_f32s(0.0), simd.splat_f32s(0.0));
-        for ((p, &[re, im]), after) in self.parameters.iter().zip(before).zip(after) {
-            let mut next_re = mul_add(simd, p[A], re, simd.mul_f32s(p[B], u));
-            let mut next_im = mul_add(simd, p[A], im, simd.mul_f32s(p[B + 1], u));
-            next_re = mul_add(simd, neg(simd, p[A + 1]), im, next_re);
-            next_im = mul_add(simd, p[A + 1], re, next_im);
-            if P == RANK_ONE {
-                next_re = mul_add(simd, p[G], back, next_re);
-                next_im = mul_add(simd, p[G + 1], back, next_im);
+    fn run(&self, b: usize, t: usize, end: usize) -> (bool, Range<usize>) {
+        let next = (t + 1..end).find(|&t| self.code(b, t) == RESET).unwrap_or(end);
+        (self.code(b, t) == RESET, t..next)
+    }
+
+    /// Walks `row` through `steps`, whatever is reset before some of them.
+    #[inline(always)]
+    fn walk(&self, steps: Range<usize>, row: &mut Row<'_, S, P, impl Take<S>>) {
+        // What a loop over the states may rely on.
+        assert!([row.x.len(), self.parameters.len()] == [self.inputs.form.states; 2], "as many states as the form says");
+        let mut t = steps.start;
+        while t < steps.end {
+            let (reset, run) = self.run(row.b, t, steps.end);
+            if reset {
+                row.x.fill([self.simd.splat_f32s(0.0); 2]);
             }
-            *after = [next_re, next_im];
-            sum_re = mul_add(simd, p[C], next_re, sum_re);
-            sum_im = mul_add(simd, p[C + 1], next_im, sum_im);
+            t = run.end;
+            walk(self.simd, self.inputs.form, run, row);
         }
-        let sum = simd.sub_f32s(sum_re, sum_im);
-        simd.add_f32s(sum, sum)
+    }
+}
+
+/// One row on its way.
+struct Row<'a, S: Simd, const P: usize, T> {
+    lanes: &'a Lanes<'a, S, P>,
+    b: usize,
+    x: &'a mut [Pair<S>],
+    take: T,
+}
+
+/// What is wanted of a row beside its last state: nothing, if nothing else is said.
+trait Take<S: Simd> {
+    #[inline(always)]
+    fn y(&self, simd: S, _t: usize) -> S::f32s {
+        simd.splat_f32s(0.0)
+    }
+
+    #[inline(always)]
+    fn set_y(&mut self, _t: usize, _y: S::f32s) {}
+
+    #[inline(always)]
+    fn passed(&mut self, _t: usize, _n: usize, _x: Pair<S>) {}
+}
+
+impl<S: Simd> Take<S> for () {}
+
+impl<S: Simd, const P: usize, T: Take<S>> Sequence<S> for Row<'_, S, P, T> {
+    #[inline(always)]
+    fn parameter(&self, plane: usize, n: usize) -> S::f32s {
+        self.lanes.parameters[n][plane]
+    }
+
+    #[inline(always)]
+    fn skip(&self) -> S::f32s {
+        self.lanes.skip
+    }
+
+    #[inline(always)]
+    fn u(&self, t: usize) -> S::f32s {
+        self.lanes.u(self.b, t)
+    }
+
+    #[inline(always)]
+    fn y(&self, t: usize) -> S::f32s {
+        self.take.y(self.lanes.simd, t)
+    }
+
+    #[inline(always)]
+    fn set_y(&mut self, t: usize, y: S::f32s) {
+        self.take.set_y(t, y);
+    }
+
+    #[inline(always)]
+    fn x(&self, n: usize) -> Pair<S> {
+        self.x[n]
+    }
+
+    #[inline(always)]
+    fn set_x(&mut self, n: usize, x: Pair<S>) {
+        self.x[n] = x;
+    }
+
+    #[inline(always)]
+    fn passed(&mut self, t: usize, n: usize, x: Pair<S>) {
+        self.take.passed(t, n, x);
+    }
+}
+
+/// y of every step.
+struct Outputs<'a, S: Simd, const P: usize> {
+    lanes: &'a Lanes<'a, S, P>,
+    b: usize,
+    y: SharedOut,
+}
+
+impl<S: Simd, const P: usize> Take<S> for Outputs<'_, S, P> {
+    #[inline(always)]
+    fn y(&self, simd: S, t: usize) -> S::f32s {
+        let (lanes, width) = (self.lanes, self.lanes.inputs.shape.width);
+        let at = (self.b * lanes.inputs.shape.seq_len + t) * width + lanes.channels.start;
+        // SAFETY: tasks have rows and channels of their own; y was set before.
+        simd::load(simd, unsafe { self.y.slice(at, lanes.channels.len()).assume_init_ref() }, 0)
+    }
+
+    #[inline(always)]
+    fn set_y(&mut self, t: usize, y: S::f32s) {
+        // SAFETY: tasks have rows and channels of their own.
+        unsafe { self.lanes.store(&self.y, 0, self.b * self.lanes.inputs.shape.seq_len + t, y) };
+    }
+}
+
+/// The states after every step from `first` on, `[steps, N]`.
+struct States<'a, S: Simd> {
+    first: usize,
+    states: &'a mut [Pair<S>],
+    n: usize,
+}
+
+impl<S: Simd> Take<S> for States<'_, S> {
+    #[inline(always)]
+    fn passed(&mut self, t: usize, n: usize, x: Pair<S>) {
+        self.states[(t - self.first) * self.n + n] = x;
     }
 }
 
@@ -165,22 +257,15 @@ impl<const P: usize> WithSimd for Forward<'_, P> {
         let seq_len = self.inputs.shape.seq_len;
         for first in self.channels.clone().step_by(S::F32_LANES) {
             let lanes = Lanes::<S, P>::new(simd, &self.inputs, first..(first + S::F32_LANES).min(self.channels.end));
-            let (mut x, mut next) = (lanes.zeros(), lanes.zeros());
+            let mut x = lanes.zeros();
             for b in self.rows.clone() {
                 lanes.load_states(self.inputs.x0, b, &mut x);
-                for t in 0..seq_len {
-                    let mut y = simd.splat_f32s(0.0);
-                    let code = lanes.code(b, t);
-                    if code != PADDING {
-                        if code == RESET {
-                            x.fill([simd.splat_f32s(0.0); 2]);
-                        }
-                        let u = lanes.u(b, t);
-                        y = mul_add(simd, lanes.skip, u, lanes.advance(u, &x, &mut next));
-                        core::mem::swap(&mut x, &mut next);
-                    }
+                let length = self.inputs.segments.length(b, seq_len);
+                let take = Outputs { lanes: &lanes, b, y: self.y };
+                lanes.walk(0..length, &mut Row { lanes: &lanes, b, x: &mut x, take });
+                for t in length..seq_len {
                     // SAFETY: tasks have rows and channels of their own.
-                    unsafe { lanes.store(&self.y, 0, b * seq_len + t, y) };
+                    unsafe { lanes.store(&self.y, 0, b * seq_len + t, simd.splat_f32s(0.0)) };
                 }
                 // SAFETY: a task has rows and channels of its own, and so the last states of them.
                 unsafe { lanes.store_states(&self.x_last, b, &x) };
@@ -239,39 +324,57 @@ impl<const P: usize> Backward<'_, P> {
     #[inline(always)]
     fn row<S: Simd>(&self, lanes: &Lanes<'_, S, P>, b: usize, totals: &mut Sums<S, P>) {
         let (simd, n, seq_len) = (lanes.simd, self.inputs.form.states, self.inputs.shape.seq_len);
-        let zeros = lanes.zeros();
-        let mut sums = Sums { parameters: vec![[simd.splat_f32s(0.0); P]; n], skip: simd.splat_f32s(0.0) };
+        let zero = simd.splat_f32s(0.0);
+        let mut sums = Sums { parameters: vec![[zero; P]; n], skip: zero };
         let length = self.inputs.segments.length(b, seq_len);
         for t in length..seq_len {
             // SAFETY: tasks have rows and channels of their own.
-            unsafe { lanes.store(&self.d_u, 0, b * seq_len + t, zeros.first().map_or(simd.splat_f32s(0.0), |zero| zero[0])) };
+            unsafe { lanes.store(&self.d_u, 0, b * seq_len + t, zero) };
         }
         // States before every step of a block, and after its last.
-        let mut states = vec![[simd.splat_f32s(0.0); 2]; (BLOCK + 1) * n];
-        let mut borders = vec![[simd.splat_f32s(0.0); 2]; length.div_ceil(BLOCK) * n];
-        lanes.load_states(self.inputs.x0, b, &mut states[..n]);
-        for (block, border) in borders.chunks_exact_mut(n.max(1)).enumerate() {
-            border.copy_from_slice(&states[..n]);
-            let steps = block * BLOCK..((block + 1) * BLOCK).min(length);
-            let last = steps.len() * n;
-            self.states(lanes, b, steps, &zeros, &mut states);
-            states.copy_within(last..last + n, 0);
+        let mut states = vec![[zero; 2]; (BLOCK + 1) * n];
+        let blocks = length.div_ceil(BLOCK);
+        let mut borders = vec![[zero; 2]; blocks * n];
+        let (zeros, mut x) = (lanes.zeros(), lanes.zeros());
+        lanes.load_states(self.inputs.x0, b, &mut x);
+        for block in 0..blocks {
+            borders[block * n..][..n].copy_from_slice(&x);
+            lanes.walk(block * BLOCK..((block + 1) * BLOCK).min(length), &mut Row { lanes, b, x: &mut x, take: () });
         }
         let mut gamma = lanes.zeros();
         lanes.load_states(self.d_x_last, b, &mut gamma);
-        for (block, border) in borders.chunks_exact(n.max(1)).enumerate().rev() {
-            let steps = block * BLOCK..((block + 1) * BLOCK).min(length);
+        let mut steps = [Step { u: zero, d_y: zero, d_u: zero }; BLOCK];
+        for block in (0..blocks).rev() {
+            let (first, end) = (block * BLOCK, ((block + 1) * BLOCK).min(length));
+            let border = &borders[block * n..][..n];
+            x.copy_from_slice(border);
             states[..n].copy_from_slice(border);
-            self.states(lanes, b, steps.clone(), &zeros, &mut states);
-            for (i, t) in steps.enumerate().rev() {
-                let reset = lanes.code(b, t) == RESET;
-                let before = if reset { &zeros[..] } else { &states[i * n..][..n] };
-                let d_y = self.d_y.map_or(simd.splat_f32s(0.0), |d_y| lanes.load(d_y, b * seq_len + t));
-                let d_u = self.step(lanes, [lanes.u(b, t), d_y], before, &states[(i + 1) * n..][..n], &mut gamma, &mut sums);
-                // SAFETY: tasks have rows and channels of their own.
-                unsafe { lanes.store(&self.d_u, 0, b * seq_len + t, d_u) };
+            lanes.walk(first..end, &mut Row { lanes, b, x: &mut x, take: States { first, states: &mut states[n..], n } });
+            for (step, t) in steps.iter_mut().zip(first..end) {
+                let d_y = self.d_y.map_or(zero, |d_y| lanes.load(d_y, b * seq_len + t));
+                *step = Step { u: lanes.u(b, t), d_y, d_u: simd.mul_f32s(d_y, lanes.skip) };
+                sums.skip = mul_add(simd, d_y, step.u, sums.skip);
+            }
+            let mut end = end;
+            while end > first {
+                let start = (first..end).rev().find(|&t| lanes.code(b, t) == RESET).unwrap_or(first);
+                let reset = lanes.code(b, start) == RESET;
+                let (before, after) = states[(start - first) * n..].split_at(n);
+                let before = if reset { &zeros[..] } else { before };
+                let steps = &mut steps[start - first..end - first];
+                match P {
+                    RANK_ONE => lanes.back_by_steps([before, after], steps, &mut gamma, &mut sums),
+                    _ => lanes.back_by_states([before, after], steps, &mut gamma, &mut sums),
+                }
                 if reset {
                     gamma.copy_from_slice(&zeros);
+                }
+                end = start;
+            }
+            for (step, t) in steps.iter().zip(first..) {
+                if t < length {
+                    // SAFETY: tasks have rows and channels of their own.
+                    unsafe { lanes.store(&self.d_u, 0, b * seq_len + t, step.d_u) };
                 }
             }
             sums.flush(simd, totals);
@@ -279,66 +382,90 @@ impl<const P: usize> Backward<'_, P> {
         // SAFETY: a task has rows and channels of its own, and so the first states of them.
         unsafe { lanes.store_states(&self.d_x0, b, &gamma) };
     }
+}
 
-    /// The states after each of `steps`, behind the first of `states`.
+/// A step on the way back.
+#[derive(Clone, Copy)]
+struct Step<S: Simd> {
+    u: S::f32s,
+    d_y: S::f32s,
+    d_u: S::f32s,
+}
+
+impl<S: Simd, const P: usize> Lanes<'_, S, P> {
+    /// Back through `steps`, one state after the other, given the states before the first step and after each. Without a rank-one part.
     #[inline(always)]
-    fn states<S: Simd>(&self, lanes: &Lanes<'_, S, P>, b: usize, steps: Range<usize>, zeros: &[Pair<S>], states: &mut [Pair<S>]) {
-        let n = self.inputs.form.states;
-        for (i, t) in steps.enumerate() {
-            let (before, after) = states.split_at_mut((i + 1) * n);
-            let before = if lanes.code(b, t) == RESET { zeros } else { &before[i * n..] };
-            lanes.advance(lanes.u(b, t), before, &mut after[..n]);
+    fn back_by_states(&self, [first, states]: [&[Pair<S>]; 2], steps: &mut [Step<S>], gamma: &mut [Pair<S>], sums: &mut Sums<S, P>) {
+        let (n, zero) = (gamma.len(), self.simd.splat_f32s(0.0));
+        for (i, (gamma, sums)) in gamma.iter_mut().zip(&mut sums.parameters).enumerate() {
+            let (mut g, mut sum) = (*gamma, *sums);
+            for (t, step) in steps.iter_mut().enumerate().rev() {
+                let before = if t == 0 { first[i] } else { states[(t - 1) * n + i] };
+                self.back(&self.parameters[i], [before, states[t * n + i]], zero, step, &mut g, &mut sum);
+            }
+            (*gamma, *sums) = (g, sum);
         }
     }
 
-    /// One step back; du.
+    /// Back through `steps` with a rank-one part, which every step needs all states for.
     #[inline(always)]
-    fn step<S: Simd>(
-        &self,
-        lanes: &Lanes<'_, S, P>,
-        [u, d_y]: [S::f32s; 2],
-        before: &[Pair<S>],
-        after: &[Pair<S>],
-        gamma: &mut [Pair<S>],
-        sums: &mut Sums<S, P>,
-    ) -> S::f32s {
-        let simd = lanes.simd;
-        let add = |a: S::f32s, b: S::f32s, sum: S::f32s| mul_add(simd, a, b, sum);
-        let less = |a: S::f32s, b: S::f32s, sum: S::f32s| mul_add(simd, neg(simd, a), b, sum);
-        let twice = simd.add_f32s(d_y, d_y);
-        let zero = simd.splat_f32s(0.0);
-        let feedback = if P == RANK_ONE { lanes.dot(F, before) } else { zero };
-        let (mut d_u_re, mut d_u_im, mut back_re, mut back_im) = (zero, zero, zero, zero);
-        sums.skip = add(d_y, u, sums.skip);
-        let states = before.iter().zip(after).zip(gamma.iter_mut());
-        for ((p, sum), ((&[before_re, before_im], &[re, im]), gamma)) in lanes.parameters.iter().zip(&mut sums.parameters).zip(states) {
-            sum[C] = add(twice, re, sum[C]);
-            sum[C + 1] = less(twice, im, sum[C + 1]);
-            let (g_re, g_im) = (add(twice, p[C], gamma[0]), less(twice, p[C + 1], gamma[1]));
-            d_u_re = add(p[B], g_re, d_u_re);
-            d_u_im = add(p[B + 1], g_im, d_u_im);
-            sum[B] = add(u, g_re, sum[B]);
-            sum[B + 1] = add(u, g_im, sum[B + 1]);
-            sum[A] = add(before_re, g_re, add(before_im, g_im, sum[A]));
-            sum[A + 1] = less(before_im, g_re, add(before_re, g_im, sum[A + 1]));
-            if P == RANK_ONE {
-                back_re = less(p[G], g_re, back_re);
-                back_im = less(p[G + 1], g_im, back_im);
-                sum[G] = less(feedback, g_re, sum[G]);
-                sum[G + 1] = less(feedback, g_im, sum[G + 1]);
+    fn back_by_steps(&self, [first, states]: [&[Pair<S>]; 2], steps: &mut [Step<S>], gamma: &mut [Pair<S>], sums: &mut Sums<S, P>) {
+        let (simd, n, zero) = (self.simd, gamma.len(), self.simd.splat_f32s(0.0));
+        for (t, at) in steps.iter_mut().enumerate().rev() {
+            // A copy, which stays in registers.
+            let mut step = *at;
+            let before = if t == 0 { first } else { &states[(t - 1) * n..][..n] };
+            let after = &states[t * n..][..n];
+            let feedback = self.dot(F, before);
+            let mut back = [zero; 2];
+            let both = before.iter().zip(after).zip(gamma.iter_mut());
+            for ((p, sum), ((&before, &after), gamma)) in self.parameters.iter().zip(&mut sums.parameters).zip(both) {
+                let [g_re, g_im] = self.back(p, [before, after], feedback, &mut step, gamma, sum);
+                back = [less(simd, p[G], g_re, back[0]), less(simd, p[G + 1], g_im, back[1])];
             }
-            gamma[0] = add(p[A], g_re, simd.mul_f32s(p[A + 1], g_im));
-            gamma[1] = less(p[A + 1], g_re, simd.mul_f32s(p[A], g_im));
-        }
-        if P == RANK_ONE {
-            let back = simd.add_f32s(back_re, back_im);
+            *at = step;
+            let back = simd.add_f32s(back[0], back[1]);
             let twice = simd.add_f32s(back, back);
-            for (((p, sum), &[re, im]), gamma) in lanes.parameters.iter().zip(&mut sums.parameters).zip(before).zip(gamma) {
-                sum[F] = add(twice, re, sum[F]);
-                sum[F + 1] = less(twice, im, sum[F + 1]);
-                *gamma = [add(twice, p[F], gamma[0]), less(twice, p[F + 1], gamma[1])];
+            for (((p, sum), &[re, im]), gamma) in self.parameters.iter().zip(&mut sums.parameters).zip(before).zip(&mut *gamma) {
+                sum[F] = mul_add(simd, twice, re, sum[F]);
+                sum[F + 1] = less(simd, twice, im, sum[F + 1]);
+                *gamma = [mul_add(simd, twice, p[F], gamma[0]), less(simd, twice, p[F + 1], gamma[1])];
             }
         }
-        add(d_y, lanes.skip, simd.add_f32s(d_u_re, d_u_im))
     }
+
+    /// Back through one step of one state, given before and after it; γ as it is once y has added to it.
+    #[inline(always)]
+    fn back(
+        &self,
+        p: &[S::f32s; P],
+        [[before_re, before_im], [re, im]]: [Pair<S>; 2],
+        feedback: S::f32s,
+        step: &mut Step<S>,
+        gamma: &mut Pair<S>,
+        sum: &mut [S::f32s; P],
+    ) -> Pair<S> {
+        let simd = self.simd;
+        let twice = simd.add_f32s(step.d_y, step.d_y);
+        sum[C] = mul_add(simd, twice, re, sum[C]);
+        sum[C + 1] = less(simd, twice, im, sum[C + 1]);
+        let (g_re, g_im) = (mul_add(simd, twice, p[C], gamma[0]), less(simd, twice, p[C + 1], gamma[1]));
+        step.d_u = mul_add(simd, p[B], g_re, mul_add(simd, p[B + 1], g_im, step.d_u));
+        sum[B] = mul_add(simd, step.u, g_re, sum[B]);
+        sum[B + 1] = mul_add(simd, step.u, g_im, sum[B + 1]);
+        sum[A] = mul_add(simd, before_re, g_re, mul_add(simd, before_im, g_im, sum[A]));
+        sum[A + 1] = less(simd, before_im, g_re, mul_add(simd, before_re, g_im, sum[A + 1]));
+        if P == RANK_ONE {
+            sum[G] = less(simd, feedback, g_re, sum[G]);
+            sum[G + 1] = less(simd, feedback, g_im, sum[G + 1]);
+        }
+        *gamma = [mul_add(simd, p[A], g_re, simd.mul_f32s(p[A + 1], g_im)), less(simd, p[A + 1], g_re, simd.mul_f32s(p[A], g_im))];
+        [g_re, g_im]
+    }
+}
+
+/// sum − a b.
+#[inline(always)]
+fn less<S: Simd>(simd: S, a: S::f32s, b: S::f32s, sum: S::f32s) -> S::f32s {
+    mul_add(simd, neg(simd, a), b, sum)
 }

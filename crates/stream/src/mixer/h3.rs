@@ -58,22 +58,30 @@ impl Mixer for H3 {
         let cost = n * (self.shift.state_len() + self.ssm.state_len() + d);
         pass.workers.split(d / e, GRANULE.div_ceil(e), cost, |_, heads| {
             let (channels, pairs) = (heads.start * e..heads.end * e, heads.start * e * e..heads.end * e * e);
-            for span in pass.spans {
-                for row in span.first..span.first + span.len {
+            let part = |row: usize, i: usize| &all[row * 3 * d + i * d..][channels.clone()];
+            for &span in pass.spans {
+                let rows = span.first..span.first + span.len;
+                for row in rows.clone() {
+                    let (key, value) = (part(row, 1), part(row, 2));
                     // SAFETY: pieces have heads of their own.
-                    let [products, memories, hidden] = unsafe {
-                        [products.part(row, pairs.clone()), memories.part(row, pairs.clone()), hidden.part(row, channels.clone())]
-                    };
-                    let part = |i: usize| &all[row * 3 * d + i * d..][channels.clone()];
-                    let [query, key, value] = [0, 1, 2].map(part);
+                    let products = unsafe { products.part(row, pairs.clone()) };
                     for (a, &key) in key.iter().enumerate() {
                         // SAFETY: pieces have heads of their own, and so channels of the kept keys.
                         let key = unsafe { self.shift.step(memory, span.session, channels.start + a, key) };
                         let values = &value[a / e * e..][..e];
                         products[a * e..][..e].iter_mut().zip(values).for_each(|(product, value)| *product = key * value);
                     }
-                    // SAFETY: pieces have heads of their own, and so state spaces.
-                    unsafe { self.ssm.step(pass, (memory, self.shift.state_len()), span.session, pairs.clone(), products, memories) };
+                }
+                let memory = (memory, self.shift.state_len());
+                // SAFETY: pieces have heads of their own, and so state spaces; one part is in use at a time.
+                unsafe {
+                    let products = |row| &*products.part(row, pairs.clone());
+                    self.ssm.forward(pass, memory, span, pairs.clone(), products, |row| memories.part(row, pairs.clone()));
+                }
+                for row in rows {
+                    let query = part(row, 0);
+                    // SAFETY: pieces have heads of their own.
+                    let (memories, hidden) = unsafe { (memories.part(row, pairs.clone()), hidden.part(row, channels.clone())) };
                     for (b, hidden) in hidden.iter_mut().enumerate() {
                         let head = b / e * e;
                         *hidden = (0..e).map(|a| query[head + a] * memories[(head + a) * e + b - head]).sum();

@@ -50,17 +50,16 @@ impl Mixer for S4 {
         let y = Shared::new(room(&mut buffers.recurrent[0], n * d), d);
         let hidden = Shared::new(room(&mut buffers.hidden, n * d), d);
         pass.workers.split(d, GRANULE, n * self.ssm.state_len(), |_, range| {
-            for span in pass.spans {
+            for &span in pass.spans {
+                let part = |row: usize| &u[row * d..][range.clone()];
+                // SAFETY: pieces have channels of their own, and one part is in use at a time.
+                unsafe { self.ssm.forward(pass, (memory, 0), span, range.clone(), part, |row| y.part(row, range.clone())) };
                 for row in span.first..span.first + span.len {
-                    // SAFETY: pieces have channels of their own.
-                    unsafe {
-                        let (y, hidden) = (y.part(row, range.clone()), hidden.part(row, range.clone()));
-                        let u = &u[row * d..][range.clone()];
-                        self.ssm.step(pass, (memory, 0), span.session, range.clone(), u, y);
-                        match self.mixing {
-                            true => gelu::forward(1, range.len(), y, None, as_out(hidden)),
-                            false => hidden.copy_from_slice(y),
-                        }
+                    // SAFETY: as above.
+                    let (y, hidden) = unsafe { (y.part(row, range.clone()), hidden.part(row, range.clone())) };
+                    match self.mixing {
+                        true => gelu::forward(1, range.len(), y, None, as_out(hidden)),
+                        false => hidden.copy_from_slice(y),
                     }
                 }
             }

@@ -1,19 +1,14 @@
-//! The state spaces of S4, S4D and H3, discrete:
-//!
-//! ```text
-//! x ← a ⊙ x − g (f · x) + b u      y = c · x + skip u      v · x = 2 Re Σ_n v_n x_n
-//! ```
-//!
-//! with g and f in S4 alone; a, b, g and f follow once from Δ, A, B, P ([`Continuous`]). A session keeps the real parts of x, then the imaginary ones, each `[N/2, D]`.
+//! The state spaces of S4, S4D and H3, discrete, as [`minrnn_kernels::state_space`] has them, with g and f in S4 alone; a, b, g and f follow once from
+//! Δ, A, B, P ([`Continuous`]). A session keeps the real parts of x, then the imaginary ones, each `[N/2, D]`.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use minrnn_kernels::simd::{self, Simd, WithSimd, mul_add, neg};
-use minrnn_kernels::state_space::{A, B, C, Continuous, F, G};
+use minrnn_kernels::simd::{self, Simd, WithSimd};
+use minrnn_kernels::state_space::{Continuous, Form, RANK_ONE, SIMPLE, Sequence, walk};
 
 use crate::Result;
-use crate::pass::{Memory, Pass};
+use crate::pass::{Memory, Pass, Span};
 use crate::source::{Source, join};
 
 /// State spaces of D channels.
@@ -25,7 +20,8 @@ pub(super) struct StateSpace {
     skip: Vec<f32>,
     /// N/2.
     half: usize,
-    rank_one: bool,
+    /// P.
+    planes: usize,
 }
 
 impl StateSpace {
@@ -50,7 +46,7 @@ impl StateSpace {
         let low_rank = low_rank.as_ref().map(|[p, b]| [&p[..], b]);
         let parameters = Continuous { log_dt: &log_dt, log_a_real: &log_a_real, a_imag: &a_imag, c: &c, low_rank }.discrete(copies);
         let skip = skip.into_iter().flat_map(|skip| core::iter::repeat_n(skip, copies)).collect();
-        Ok(Self { parameters, skip, half, rank_one })
+        Ok(Self { parameters, skip, half, planes: if rank_one { RANK_ONE } else { SIMPLE } })
     }
 
     /// D.
@@ -63,79 +59,101 @@ impl StateSpace {
         2 * self.half * self.width()
     }
 
-    /// The channels `range` of one token of a session: y of u, both as wide as the range. What is kept begins at `first` of the memory.
+    /// The channels `range` of the tokens of `span`: `y(row)` of `u(row)`, both as wide as the range. What is kept begins at `first` of the memory.
     ///
     /// # Safety
-    /// Nobody else may be at these channels of the session.
-    pub(super) unsafe fn step(
+    /// Nobody else may be at these channels of the session, nor at what `y` gives.
+    pub(super) unsafe fn forward<'u, 'y>(
         &self,
         pass: &Pass<'_>,
         (memory, first): (Memory<'_>, usize),
-        session: usize,
+        span: Span,
         range: Range<usize>,
-        u: &[f32],
-        y: &mut [f32],
+        u: impl Fn(usize) -> &'u [f32],
+        y: impl Fn(usize) -> &'y mut [f32],
     ) {
-        pass.level.run(Step { space: self, memory, first, session, range, u, y });
+        pass.level.run(Forward { space: self, memory, first, span, range, u, y });
     }
 }
 
-struct Step<'a> {
+struct Forward<'a, U, Y> {
     space: &'a StateSpace,
     memory: Memory<'a>,
     first: usize,
-    session: usize,
+    span: Span,
     range: Range<usize>,
-    u: &'a [f32],
-    y: &'a mut [f32],
+    u: U,
+    y: Y,
 }
 
-impl WithSimd for Step<'_> {
+impl<'u, 'y, U: Fn(usize) -> &'u [f32], Y: Fn(usize) -> &'y mut [f32]> WithSimd for Forward<'_, U, Y> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let (half, width, len) = (self.space.half, self.space.width(), self.range.len());
-        let parameter = |plane: usize, n: usize, at: usize| {
-            let row = (plane * half + n) * width + self.range.start;
-            simd::load(simd, &self.space.parameters[row..row + len], at)
-        };
-        let part = |row: usize| {
-            let row = self.first + row * width;
-            // SAFETY: the caller's promise; one part is in use at a time.
-            unsafe { self.memory.part(self.session, row + self.range.start, row + self.range.end) }
-        };
-        for at in (0..len).step_by(S::F32_LANES) {
-            let u = simd::load(simd, self.u, at);
-            let zero = simd.splat_f32s(0.0);
-            let mut feedback = zero;
-            if self.space.rank_one {
-                for n in 0..half {
-                    feedback = mul_add(simd, parameter(F, n, at), simd::load(simd, part(n), at), feedback);
-                    let im = simd::load(simd, part(half + n), at);
-                    feedback = mul_add(simd, neg(simd, parameter(F + 1, n, at)), im, feedback);
-                }
-                feedback = neg(simd, simd.add_f32s(feedback, feedback));
-            }
-            let mut sum = zero;
-            for n in 0..half {
-                let (re, im) = (simd::load(simd, part(n), at), simd::load(simd, part(half + n), at));
-                let (a_re, a_im) = (parameter(A, n, at), parameter(A + 1, n, at));
-                let mut next_re = mul_add(simd, a_re, re, simd.mul_f32s(parameter(B, n, at), u));
-                let mut next_im = mul_add(simd, a_re, im, simd.mul_f32s(parameter(B + 1, n, at), u));
-                next_re = mul_add(simd, neg(simd, a_im), im, next_re);
-                next_im = mul_add(simd, a_im, re, next_im);
-                if self.space.rank_one {
-                    next_re = mul_add(simd, parameter(G, n, at), feedback, next_re);
-                    next_im = mul_add(simd, parameter(G + 1, n, at), feedback, next_im);
-                }
-                simd::put(simd, part(n), at, next_re);
-                simd::put(simd, part(half + n), at, next_im);
-                sum = mul_add(simd, parameter(C, n, at), next_re, sum);
-                sum = mul_add(simd, neg(simd, parameter(C + 1, n, at)), next_im, sum);
-            }
-            let skip = simd::load(simd, &self.space.skip[self.range.clone()], at);
-            simd::put(simd, self.y, at, mul_add(simd, skip, u, simd.add_f32s(sum, sum)));
+        let steps = self.span.first..self.span.first + self.span.len;
+        let form = Form { states: self.space.half, planes: self.space.planes };
+        for at in (0..self.range.len()).step_by(S::F32_LANES) {
+            walk(simd, form, steps.clone(), &mut Lanes { simd, forward: &self, at });
         }
+    }
+}
+
+/// As many channels as a vector holds, from channel `at` of the range on.
+struct Lanes<'a, S, U, Y> {
+    simd: S,
+    forward: &'a Forward<'a, U, Y>,
+    at: usize,
+}
+
+impl<S: Simd, U, Y> Lanes<'_, S, U, Y> {
+    /// The channels of the range in row `row` of what is kept.
+    #[inline(always)]
+    fn kept(&self, row: usize) -> &mut [f32] {
+        let Forward { space, memory, first, span, range, .. } = self.forward;
+        let row = first + row * space.width();
+        // SAFETY: the caller's promise; one part is in use at a time.
+        unsafe { memory.part(span.session, row + range.start, row + range.end) }
+    }
+}
+
+impl<'u, 'y, S: Simd, U: Fn(usize) -> &'u [f32], Y: Fn(usize) -> &'y mut [f32]> Sequence<S> for Lanes<'_, S, U, Y> {
+    #[inline(always)]
+    fn parameter(&self, plane: usize, n: usize) -> S::f32s {
+        let Forward { space, range, .. } = self.forward;
+        let row = (plane * space.half + n) * space.width();
+        simd::load(self.simd, &space.parameters[row + range.start..row + range.end], self.at)
+    }
+
+    #[inline(always)]
+    fn skip(&self) -> S::f32s {
+        simd::load(self.simd, &self.forward.space.skip[self.forward.range.clone()], self.at)
+    }
+
+    #[inline(always)]
+    fn u(&self, row: usize) -> S::f32s {
+        simd::load(self.simd, (self.forward.u)(row), self.at)
+    }
+
+    #[inline(always)]
+    fn y(&self, row: usize) -> S::f32s {
+        simd::load(self.simd, (self.forward.y)(row), self.at)
+    }
+
+    #[inline(always)]
+    fn set_y(&mut self, row: usize, y: S::f32s) {
+        simd::put(self.simd, (self.forward.y)(row), self.at, y);
+    }
+
+    #[inline(always)]
+    fn x(&self, n: usize) -> [S::f32s; 2] {
+        let re = simd::load(self.simd, self.kept(n), self.at);
+        [re, simd::load(self.simd, self.kept(self.forward.space.half + n), self.at)]
+    }
+
+    #[inline(always)]
+    fn set_x(&mut self, n: usize, [re, im]: [S::f32s; 2]) {
+        simd::put(self.simd, self.kept(n), self.at, re);
+        simd::put(self.simd, self.kept(self.forward.space.half + n), self.at, im);
     }
 }
