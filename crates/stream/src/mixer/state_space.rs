@@ -109,6 +109,7 @@ struct Lanes<'a, S, U, Y> {
 impl<S: Simd, U, Y> Lanes<'_, S, U, Y> {
     /// The channels of the range in row `row` of what is kept.
     #[inline(always)]
+    #[expect(clippy::mut_from_ref, reason = "a part is put away before the next one is taken")]
     fn kept(&self, row: usize) -> &mut [f32] {
         let Forward { space, memory, first, span, range, .. } = self.forward;
         let row = first + row * space.width();
