@@ -167,7 +167,7 @@ pub fn load<S: Simd>(simd: S, source: &[f32], at: usize) -> S::f32s {
         // SAFETY: `rest` holds a whole vector, and `f32s` is plain data of that size.
         unsafe { rest.as_ptr().cast::<S::f32s>().read_unaligned() }
     } else {
-        simd.partial_load_f32s(rest)
+        load_some(simd, rest)
     }
 }
 
@@ -181,7 +181,47 @@ pub fn store<S: Simd>(simd: S, target: &mut [MaybeUninit<f32>], at: usize, value
     } else {
         // SAFETY: `partial_store_f32s` only writes, so the slice need not be initialised.
         let rest = unsafe { core::slice::from_raw_parts_mut(rest.as_mut_ptr().cast::<f32>(), rest.len()) };
-        simd.partial_store_f32s(rest, value);
+        store_some(simd, rest, value);
+    }
+}
+
+/// Loads a vector of `some` numbers, not more than it has lanes; the others are 0.
+#[inline(always)]
+pub(crate) fn load_some<S: Simd>(simd: S, some: &[f32]) -> S::f32s {
+    #[cfg(target_arch = "wasm32")]
+    if size_of::<S::f32s>() == size_of::<[f32; 4]>() {
+        // SAFETY: the sizes are equal, and both are plain data.
+        return unsafe { core::mem::transmute_copy(&few::load(some)) };
+    }
+    simd.partial_load_f32s(some)
+}
+
+/// Stores as many lanes of a vector as `some` holds, not more than there are.
+#[inline(always)]
+pub(crate) fn store_some<S: Simd>(simd: S, some: &mut [f32], value: S::f32s) {
+    #[cfg(target_arch = "wasm32")]
+    if size_of::<S::f32s>() == size_of::<[f32; 4]>() {
+        // SAFETY: the sizes are equal, and both are plain data.
+        return few::store(some, &unsafe { core::mem::transmute_copy(&value) });
+    }
+    simd.partial_store_f32s(some, value);
+}
+
+/// Parts of vectors lane by lane, as WebAssembly has no instruction for them: in one place each, for a module is downloaded before it runs.
+#[cfg(target_arch = "wasm32")]
+mod few {
+    #[cold]
+    #[inline(never)]
+    pub fn load(some: &[f32]) -> [f32; 4] {
+        let mut lanes = [0.0; 4];
+        lanes.iter_mut().zip(some).for_each(|(lane, &value)| *lane = value);
+        lanes
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub fn store(some: &mut [f32], lanes: &[f32; 4]) {
+        some.iter_mut().zip(lanes).for_each(|(value, &lane)| *value = lane);
     }
 }
 

@@ -3,7 +3,7 @@
 //! Time outside, vectors of channels inside, the state in a small buffer: every row of memory is read and written whole.
 
 use super::formulas::Formulas;
-use crate::simd::{Level, prefetch, stream};
+use crate::simd::{Level, load_some, prefetch, store_some, stream};
 use core::slice::{from_raw_parts, from_raw_parts_mut};
 use pulp::{Simd, WithSimd};
 
@@ -36,7 +36,7 @@ impl Source {
         // SAFETY: the caller's promise in `Body`.
         unsafe {
             let at = self.first.add(t * self.stride + c);
-            if TAIL { simd.partial_load_f32s(from_raw_parts(at, width - c)) } else { at.cast::<S::f32s>().read_unaligned() }
+            if TAIL { load_some(simd, from_raw_parts(at, width - c)) } else { at.cast::<S::f32s>().read_unaligned() }
         }
     }
 }
@@ -49,7 +49,7 @@ impl Target {
         unsafe {
             let at = self.first.add(t * self.stride + c);
             if TAIL {
-                simd.partial_store_f32s(from_raw_parts_mut(at, width - c), value);
+                store_some(simd, from_raw_parts_mut(at, width - c), value);
             } else if streaming {
                 stream(simd, at, value);
             } else {

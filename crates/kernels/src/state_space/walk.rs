@@ -46,22 +46,21 @@ pub trait Sequence<S: Simd> {
 #[inline(always)]
 pub fn walk<S: Simd>(simd: S, form: Form, steps: Range<usize>, sequence: &mut impl Sequence<S>) {
     let n = form.states;
-    if form.planes == RANK_ONE || steps.len() == 1 {
+    if form.planes == RANK_ONE || steps.len() == 1 || n == 0 {
         for t in steps {
             step(simd, form, t, sequence);
         }
         return;
     }
     let mut first = 0;
-    loop {
-        let begins_or_ends = [first == 0, n - first <= TOGETHER];
-        match n - first {
-            0 => return pass::<S, 0>(simd, first, begins_or_ends, steps, sequence),
-            1 => return pass::<S, 1>(simd, first, begins_or_ends, steps, sequence),
-            TOGETHER => return pass::<S, TOGETHER>(simd, first, begins_or_ends, steps, sequence),
-            _ => pass::<S, TOGETHER>(simd, first, begins_or_ends, steps.clone(), sequence),
+    while first < n {
+        let end = n.min(first + TOGETHER);
+        let begins_or_ends = [first == 0, end == n];
+        match end - first {
+            TOGETHER => pass::<S, TOGETHER>(simd, first, begins_or_ends, steps.clone(), sequence),
+            _ => pass::<S, 1>(simd, first, begins_or_ends, steps.clone(), sequence),
         }
-        first += TOGETHER;
+        first = end;
     }
 }
 

@@ -55,7 +55,7 @@ impl Mixer for S4 {
                 // SAFETY: pieces have channels of their own, and one part is in use at a time.
                 unsafe { self.ssm.forward(pass, (memory, 0), span, range.clone(), part, |row| y.part(row, range.clone())) };
                 for row in span.first..span.first + span.len {
-                    // SAFETY: as above.
+                    // SAFETY: pieces have channels of their own, and the state spaces are done with these rows.
                     let (y, hidden) = unsafe { (y.part(row, range.clone()), hidden.part(row, range.clone())) };
                     match self.mixing {
                         true => gelu::forward(1, range.len(), y, None, as_out(hidden)),
