@@ -7,7 +7,7 @@
 use crate::grid::{self, SharedOut};
 use crate::segments::{RESET, Segments};
 use crate::shape::{Out, Shape, as_out};
-use crate::simd::{self, Simd, sigmoid_pair};
+use crate::simd::{self, Simd, TRACE, sigmoid_pair, without_traces};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 use core::ops::Range;
@@ -226,6 +226,12 @@ pub(crate) fn log_sigmoid<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let lost = simd.sub_f32s(small, simd.sub_f32s(sum, one));
     let softplus = simd.add_f32s(simd::ln(simd, sum), simd.div_f32s(lost, sum));
     simd.sub_f32s(simd.min_f32s(x, simd.splat_f32s(0.0)), softplus)
+}
+
+/// The gradient of h after a step: what later steps sent back, and what the step's own output adds.
+#[inline(always)]
+pub(crate) fn carried<S: Simd>(simd: S, gamma: &[f32], d_h: Option<&[f32]>, at: usize) -> S::f32s {
+    without_traces(simd, simd::plus(simd, simd::load(simd, gamma, at), d_h, at), TRACE)
 }
 
 /// tanh(x) to an absolute 2e-7, and its slope 1 − tanh²(x) with full relative accuracy.

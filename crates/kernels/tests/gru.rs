@@ -8,7 +8,7 @@ use minrnn_kernels::gru::{self, Gradients, Inputs, Upstream};
 use minrnn_kernels::reference::gru as reference;
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::{GruForm, Shape, Start};
-use stepwise::{GRADIENT, KINDS, STATE, close, codes, cut, join, segments, shapes, sum};
+use stepwise::{GRADIENT, KINDS, STATE, assert_vanished, close, codes, cut, join, segments, shapes, sum};
 
 const FORMS: [GruForm; 2] = [GruForm::Paper, GruForm::Torch];
 const GRADIENTS: [&str; 6] = ["d_preact", "d_bias", "d_weight", "d_recurrent_bias", "d_h0", "d_init"];
@@ -256,5 +256,17 @@ fn one_step_is_the_written_equation() {
         let inputs = Inputs { form, preact: &p, bias: Some(&b), weight: &w, recurrent_bias: Some(&c), start };
         let h = reference::forward(shape, inputs).h[0];
         assert!((h - expected).abs() < 1e-15, "{form:?}: {h}, expected {expected}");
+    }
+}
+
+#[test]
+fn gradients_vanish_without_subnormal_numbers() {
+    for form in [GruForm::Torch, GruForm::Paper] {
+        let mut case = Case::full(Shape { batch: 1, seq_len: 2500, width: 20 }, form, 0, &mut Random(42));
+        case.d_h = None;
+        for level in Level::available() {
+            let d = level.scope(|| case.backward(&case.forward()[0]));
+            assert_vanished(&format!("{form:?} on {}", level.name()), &d[0], 60);
+        }
     }
 }

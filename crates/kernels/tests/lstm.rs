@@ -8,7 +8,7 @@ use minrnn_kernels::lstm::{self, Gradients, Inputs, Upstream};
 use minrnn_kernels::reference::lstm as reference;
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::{Shape, Start};
-use stepwise::{GRADIENT, KINDS, STATE, close, codes, cut, join, segments, shapes, sum};
+use stepwise::{GRADIENT, KINDS, STATE, assert_vanished, close, codes, cut, join, segments, shapes, sum};
 
 const STATES: [&str; 4] = ["h", "c", "h_last", "c_last"];
 const GRADIENTS: [&str; 8] = ["d_preact", "d_bias", "d_weight", "d_recurrent_bias", "d_h0", "d_c0", "d_init_h", "d_init_c"];
@@ -262,4 +262,17 @@ fn one_step_is_the_written_equation() {
     let inputs = Inputs { preact: &p, bias: Some(&b), weight: &w, recurrent_bias: Some(&r), start };
     let out = reference::forward(Shape { batch: 1, seq_len: 1, width: 1 }, inputs);
     assert!((out.h[0] - h).abs() < 1e-15 && (out.c[0] - c).abs() < 1e-15, "{out:?}, expected {h}, {c}");
+}
+
+#[test]
+fn gradients_vanish_without_subnormal_numbers() {
+    let mut case = Case::full(Shape { batch: 1, seq_len: 1200, width: 20 }, 0, &mut Random(41));
+    case.d_h = None;
+    for level in Level::available() {
+        let d = level.scope(|| {
+            let [h, c, ..] = case.forward();
+            case.backward(&h, &c)
+        });
+        assert_vanished(level.name(), &d[0], 80);
+    }
 }

@@ -248,3 +248,30 @@ fn without_bf16_instructions_products_are_those_of_f32() {
 fn a_short_side_is_refused() {
     let [_] = outputs([8], |[out]| bf16_product([2, 3, 4], Matrix::new(&[0.0; 6], 3), Matrix::new(&[0.0; 11], 4), out));
 }
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn subnormal_inputs_of_a_large_product_count_as_zero_and_others_stay() {
+    let sizes = [200, 300, 100];
+    let [least, above] = [f32::MIN_POSITIVE * 0.9, f32::MIN_POSITIVE];
+    for level in Level::available().into_iter().filter(|level| level.name() != "plain") {
+        level.scope(|| {
+            for (value, expected) in [(least, 0.0), (-least, 0.0), (above, 300.0), (-above, -300.0)] {
+                let (tiny, large) = (vec![value; 300 * 200], vec![1.0 / f32::MIN_POSITIVE; 300 * 200]);
+                let of = |left: Matrix<'_>, right: Matrix<'_>| {
+                    let [product] = outputs([200 * 100], |[out]| f32_product(sizes, left, right, out));
+                    assert!(product.iter().all(|&x| x == expected), "{}: {value}: {:?}", level.name(), &product[..3]);
+                };
+                of(Matrix::new(&tiny, 300), Matrix::new(&large, 100));
+                of(Matrix::new(&large, 300), Matrix::new(&tiny, 100));
+                of(Matrix::new(&tiny, 200).transpose(), Matrix::new(&large, 300).transpose());
+                of(Matrix::new(&large, 200).transpose(), Matrix::new(&tiny, 300).transpose());
+                let odd = [vec![f32::NAN; 300 * 200], vec![f32::INFINITY; 300 * 200]];
+                for odd in &odd {
+                    let [product] = outputs([200 * 100], |[out]| f32_product(sizes, Matrix::new(odd, 300), Matrix::new(&large, 100), out));
+                    assert!(product.iter().all(|x| !x.is_finite()), "{}", level.name());
+                }
+            }
+        });
+    }
+}

@@ -8,7 +8,7 @@ use minrnn_kernels::reference::s_lstm as reference;
 use minrnn_kernels::s_lstm::{self, EMPTY_M, ForgetGate, Gradients, Inputs, Start, Upstream};
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::{Shape, segments::PADDING};
-use stepwise::{GRADIENT, KINDS, STATE, close, codes, cut, join, segments, shapes, sum};
+use stepwise::{GRADIENT, KINDS, STATE, assert_vanished, close, codes, cut, join, segments, shapes, sum};
 
 const STATES: [&str; 8] = ["h", "c", "n", "m", "last h", "last c", "last n", "last m"];
 const GRADIENTS: [&str; 6] = ["d_preact", "d_weight", "d_bias", "d_h0", "d_c0", "d_n0"];
@@ -290,4 +290,15 @@ fn the_first_step_is_the_written_equation() {
         assert!((found[0] - expected).abs() < 1e-15, "{out:?}, expected {expected}");
     }
     assert!(EMPTY_M.is_finite());
+}
+
+#[test]
+fn gradients_vanish_without_subnormal_numbers() {
+    // The stabiliser keeps what exponential gates forget far from vanishing; sigmoids forget.
+    let mut case = Case::full(Shape { batch: 1, seq_len: 600, width: 20 }, 2, ForgetGate::Sigmoid, 0, &mut Random(43));
+    case.d_h = None;
+    for level in Level::available() {
+        let d = level.scope(|| case.backward(&case.forward()));
+        assert_vanished(level.name(), &d[0], 80);
+    }
 }

@@ -308,3 +308,18 @@ fn a_short_input_is_refused() {
     case.bc.pop();
     case.forward();
 }
+
+#[test]
+fn gradients_vanish_without_subnormal_numbers() {
+    let mut case = Case::full(shape(1, 600, 20), 16, 0, &mut Random(44));
+    (case.d_y, case.z) = (None, None);
+    case.delta_bias.fill(0.5);
+    for level in Level::available() {
+        let d = level.scope(|| case.backward(&case.forward()[2]));
+        let rows = &d[0];
+        assert!(rows[..320].iter().all(|&d| d == 0.0) && rows[rows.len() - 20..].iter().any(|&d| d.abs() > 1e-6), "{}", level.name());
+        // A state that keeps 1e-7 of a step is gone before it is looked at again.
+        let subnormal = rows.iter().filter(|d| d.is_subnormal()).count();
+        assert!(subnormal <= 20, "{}: {subnormal} subnormal numbers of {}", level.name(), rows.len());
+    }
+}

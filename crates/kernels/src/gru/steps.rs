@@ -4,8 +4,8 @@
 //! `d_preact` are the task's, over all steps. Rows in padding are left alone, except that their gradients become 0.
 
 use crate::shape::Out;
-use crate::simd::{Simd, WithSimd, add_to, load, mul_add, plus, put, sigmoid, sigmoid_pair, store, tanh};
-use crate::stepwise::{Frame, gate, gate_mut, gate_sum, tanh_and_slope};
+use crate::simd::{Simd, WithSimd, add_to, load, mul_add, put, sigmoid, sigmoid_pair, store, tanh};
+use crate::stepwise::{Frame, carried, gate, gate_mut, gate_sum, tanh_and_slope};
 
 /// h⁺ of the torch form, from the pre-activations of r and z, q = U_n h + b'_n and the input side p_n of the candidate.
 #[inline(always)]
@@ -136,7 +136,7 @@ impl WithSimd for TorchBackward<'_> {
                 let q = simd.add_f32s(load(simd, gate(u, e, 2), at), load(simd, self.inner_bias, at));
                 let input = simd.add_f32s(load(simd, gate(p, e, 2), at), load(simd, gate(bias, e, 2), at));
                 let [n, slope] = tanh_and_slope(simd, mul_add(simd, r, q, input));
-                let g = plus(simd, load(simd, gamma, at), d_h, at);
+                let g = carried(simd, gamma, d_h, at);
                 let through = simd.mul_f32s(g, z);
                 let shared = simd.mul_f32s(g, not_z);
                 let d_z = simd.mul_f32s(simd.mul_f32s(shared, z), simd.sub_f32s(load(simd, before, at), n));
@@ -184,7 +184,7 @@ impl WithSimd for CandidateBackward<'_> {
             for at in (0..e).step_by(S::F32_LANES) {
                 let [z, not_z] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, bias], 1, at));
                 let [n, slope] = tanh_and_slope(simd, gate_sum(simd, e, [p, u, bias], 2, at));
-                let g = plus(simd, load(simd, gamma, at), d_h, at);
+                let g = carried(simd, gamma, d_h, at);
                 let (through, shared) = (simd.mul_f32s(g, not_z), simd.mul_f32s(g, z));
                 let d_z = simd.mul_f32s(simd.mul_f32s(through, z), simd.sub_f32s(n, load(simd, before, at)));
                 let d_n = simd.mul_f32s(shared, slope);

@@ -4,8 +4,8 @@
 //! `d_preact` are the task's, over all steps. Rows in padding are left alone, except that their gradients become 0.
 
 use crate::shape::Out;
-use crate::simd::{Simd, WithSimd, add_to, load, mul_add, plus, put, sigmoid, sigmoid_pair, store, tanh};
-use crate::stepwise::{Frame, gate_mut, gate_sum, tanh_and_slope};
+use crate::simd::{Simd, TRACE, WithSimd, add_to, load, mul_add, put, sigmoid, sigmoid_pair, store, tanh, without_traces};
+use crate::stepwise::{Frame, carried, gate_mut, gate_sum, tanh_and_slope};
 
 /// c⁺, from the pre-activations of i, f and g.
 #[inline(always)]
@@ -88,8 +88,8 @@ impl WithSimd for Backward<'_> {
                 let [g, g_slope] = tanh_and_slope(simd, gate_sum(simd, e, [p, u, bias], 2, at));
                 let [o, not_o] = sigmoid_pair(simd, gate_sum(simd, e, [p, u, bias], 3, at));
                 let [tau, tau_slope] = tanh_and_slope(simd, load(simd, c, at));
-                let d_out = simd.mul_f32s(plus(simd, load(simd, gamma, at), d_h, at), o);
-                let d_c = mul_add(simd, d_out, tau_slope, load(simd, kappa, at));
+                let d_out = simd.mul_f32s(carried(simd, gamma, d_h, at), o);
+                let d_c = without_traces(simd, mul_add(simd, d_out, tau_slope, load(simd, kappa, at)), TRACE);
                 let (through_i, through_f) = (simd.mul_f32s(d_c, i), simd.mul_f32s(d_c, f));
                 let gradients = [
                     simd.mul_f32s(simd.mul_f32s(through_i, g), not_i),

@@ -3,7 +3,7 @@
 use super::formulas::Formulas;
 use super::handover::{Claim, Handover};
 use super::kept::{Kept, Room, gate_vectors};
-use super::passes::{States, StepBackward, Summarize, WithoutTraces};
+use super::passes::{States, StepBackward, Summarize};
 use super::plan::{Block, Plan};
 use super::problem::{Effect, Found, Prepared, Problem, STREAM_BYTES, aligned, expect_bias, padded};
 use super::stretch::{Target, walk};
@@ -20,8 +20,6 @@ use core::ops::Range;
 const SUM_STEPS: usize = 32;
 /// How much longer chunks are that are passed once: between what minGRU wants with AVX2 and with AVX-512.
 const ONCE: f64 = 1.4;
-/// Steps after which a carried gradient that has vanished becomes 0, where no sums are taken.
-const CARRY_STEPS: usize = 256;
 
 /// Where the gradients of one input go: `out` begins at the first one, steps are `stride` floats apart.
 #[derive(Clone, Copy)]
@@ -178,8 +176,8 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
         while end > steps.start {
             let reset = prepared.last_reset(block, steps.start..end);
             let run = reset.unwrap_or(steps.start)..end;
-            // Short stretches, from the last one: the f32 sums inside each stay exact enough, and a gradient that has vanished goes no further.
-            let most = if sums.any_input() { SUM_STEPS } else { CARRY_STEPS };
+            // Short stretches, from the last one: the f32 sums inside each stay exact enough.
+            let most = if sums.any_input() { SUM_STEPS } else { run.len() };
             let mut stop = run.end;
             while stop > run.start {
                 let from = stop.saturating_sub(most).max(run.start);
@@ -188,7 +186,6 @@ impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
                     true => self.stretch::<true>(from..stop, carry, sums, room.place(from - kept.start, stop - from)),
                     false => self.stretch::<false>(from..stop, carry, sums, Kept::NONE),
                 }
-                self.level.run(WithoutTraces(carry));
                 stop = from;
             }
             if reset.is_some() {

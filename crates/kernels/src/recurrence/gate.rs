@@ -1,14 +1,14 @@
 //! a and b of one step, in the forms that keep them exact.
 
-use crate::simd::{mul_add, neg};
+use crate::simd::{TRACE, mul_add, neg};
 use pulp::Simd;
 
 /// The map h ↦ a h + b of one step.
 pub trait Gate<S: Simd>: Copy {
     /// How many vectors say what [`Gate::decay`] needs: the first of those of [`Gate::vectors`]. One more says all of the gate.
     const DECAY: usize = 1;
-    /// Below this a product of many a is 0. No a of a gate lets such a product grow again.
-    const TRACE: f32 = 1e-30;
+    /// Below this a product of many a is 0, and a gradient that many a have shrunk. No a of a gate lets them grow again.
+    const TRACE: f32 = TRACE;
 
     /// a h + b.
     fn step(self, simd: S, h: S::f32s) -> S::f32s;

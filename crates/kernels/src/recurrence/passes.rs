@@ -4,7 +4,7 @@ use super::formulas::Formulas;
 use super::gate::Gate;
 use super::kept::{Kept, gate_vectors};
 use super::stretch::{Body, Feed, Source, Target, get, put, walk};
-use crate::simd::{self, Level, WithSimd, abs, mul_add};
+use crate::simd::{Level, mul_add, without_traces};
 use pulp::Simd;
 
 /// Runs the recurrence and writes every state. `state` enters as h and leaves as h; over 0 steps nothing happens to it. With `KEPT` the gates
@@ -195,37 +195,16 @@ impl<F: Formulas<N>, const N: usize, const BACKWARDS: bool> Body for Summarize<F
                 gate
             }
         };
+        let trace = F::Gate::<S>::TRACE;
         let local = if BACKWARDS {
             self.d_h.prefetch(t, c, distance);
             // SAFETY: the caller's promise: so are the gradients of its states.
-            gate.decay(simd, simd.add_f32s(unsafe { self.d_h.read::<S, TAIL>(simd, t, c, width) }, local))
+            let d_h = unsafe { self.d_h.read::<S, TAIL>(simd, t, c, width) };
+            gate.decay(simd, without_traces(simd, simd.add_f32s(d_h, local), trace))
         } else {
             gate.step(simd, local)
         };
-        Effects { local, p: without_traces(simd, gate.decay(simd, p), F::Gate::<S>::TRACE), q: mul_add(simd, gate.loss(simd), p, q) }
-    }
-}
-
-/// `x`, with 0 for what is smaller than `trace` and has vanished: numbers too small for a full mantissa stay (the least of them times 0.7 is itself) and take processors a
-/// hundred times as long.
-#[inline(always)]
-fn without_traces<S: Simd>(simd: S, x: S::f32s, trace: f32) -> S::f32s {
-    let vanished = simd.less_than_f32s(abs(simd, x), simd.splat_f32s(trace));
-    simd.select_f32s(vanished, simd.splat_f32s(0.0), x)
-}
-
-/// Every element [`without_traces`].
-pub struct WithoutTraces<'a>(pub &'a mut [f32]);
-
-impl WithSimd for WithoutTraces<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        for at in (0..self.0.len()).step_by(S::F32_LANES) {
-            let x = without_traces(simd, simd::load(simd, self.0, at), f32::MIN_POSITIVE);
-            simd::put(simd, self.0, at, x);
-        }
+        Effects { local, p: without_traces(simd, gate.decay(simd, p), trace), q: mul_add(simd, gate.loss(simd), p, q) }
     }
 }
 
@@ -282,6 +261,7 @@ impl<F: Formulas<N>, const N: usize, const KEPT: bool> Body for StepBackward<F, 
                 self.feed.formulas.slopes(simd, x, self.h.before::<S, TAIL>(simd, t, c, width))
             };
             let g = simd.add_f32s(self.d_h.read::<S, TAIL>(simd, t, c, width), carry);
+            let g = without_traces(simd, g, F::Gate::<S>::TRACE);
             for (j, slope) in slopes.into_iter().enumerate() {
                 let d_x = simd.mul_f32s(g, slope);
                 let shared = F::SHARED && j == N - 1;

@@ -5,8 +5,8 @@
 
 use super::ForgetGate;
 use crate::shape::{Out, elements, expect_len};
-use crate::simd::{Level, Simd, WithSimd, add_to, exp, load, mul_add, plus, put, sigmoid, sigmoid_pair, store, tanh};
-use crate::stepwise::{Frame, gate, gate_mut, log_sigmoid, tanh_and_slope};
+use crate::simd::{Level, Simd, TRACE, WithSimd, add_to, exp, load, mul_add, put, sigmoid, sigmoid_pair, store, tanh, without_traces};
+use crate::stepwise::{Frame, carried, gate, gate_mut, log_sigmoid, tanh_and_slope};
 
 /// The pre-activations of all gates, channel `at` of head `head`: `p` and `bias` are `[4E]`, `u` is `[4H]` of the head.
 #[inline(always)]
@@ -187,10 +187,10 @@ impl WithSimd for Backward<'_> {
                     let [o, not_o] = sigmoid_pair(simd, o);
                     let inverse = simd.div_f32s(simd.splat_f32s(1.0), load(simd, n, at));
                     let mean = simd.mul_f32s(load(simd, c, at), inverse);
-                    let d_out = simd.mul_f32s(plus(simd, load(simd, gamma, at), d_h, at), o);
+                    let d_out = simd.mul_f32s(carried(simd, gamma, d_h, at), o);
                     let d_mean = simd.mul_f32s(d_out, inverse);
-                    let d_c = simd.add_f32s(load(simd, kappa, at), d_mean);
-                    let d_n = simd.sub_f32s(load(simd, nu, at), simd.mul_f32s(d_mean, mean));
+                    let d_c = without_traces(simd, simd.add_f32s(load(simd, kappa, at), d_mean), TRACE);
+                    let d_n = without_traces(simd, simd.sub_f32s(load(simd, nu, at), simd.mul_f32s(d_mean, mean)), TRACE);
                     let through = mul_add(simd, d_c, load(simd, c_before, at), simd.mul_f32s(d_n, load(simd, n_before, at)));
                     let gradients = [
                         simd.mul_f32s(take, mul_add(simd, d_c, z, d_n)),

@@ -8,10 +8,14 @@ use crate::matmul::transposed;
 use crate::rows::combine;
 use crate::shape::{Out, Shape, as_out, elements, expect_len};
 use crate::silu::silu;
-use crate::simd::{self, Level, Simd, WithSimd, add_to, exp, mul_add, plus};
+use crate::simd::{self, Level, Simd, TRACE, WithSimd, add_to, exp, mul_add, plus, without_traces};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 use core::ops::Range;
+
+/// Steps after which a carried gradient that has vanished becomes 0: its inner loop has no room for more at every one, and hardly any decays so fast that
+/// it passes through the subnormal numbers between.
+const CARRY_STEPS: usize = 8;
 
 /// Gradients of every input, given those of `y` and `h_last` (`None` is 0) and the boundaries that [`forward`](super::forward) wrote.
 /// The carried state itself is not read.
@@ -279,6 +283,11 @@ impl Task<'_> {
                 carried[j] = simd.mul_f32s(decays[j], g);
             }
             (work.through_decay[i], work.through_input[i]) = (through_decay, through_input);
+            if i.is_multiple_of(CARRY_STEPS) {
+                for carried in &mut carried {
+                    *carried = without_traces(simd, *carried, TRACE);
+                }
+            }
         }
         store_group(simd, &mut work.carried, w, n, c, carried);
         for (j, &d_a) in d_a.iter().enumerate() {

@@ -74,3 +74,12 @@ pub fn close(name: &str, actual: &[f32], expected: &[f64], tolerance: f64) {
         assert_close(name, actual, expected, tolerance);
     }
 }
+
+/// Asserts that of the gradients of one row, `per_step` at each step, those of the first steps have become 0, and that none is a subnormal number on
+/// its way there.
+pub fn assert_vanished(what: &str, d: &[f32], per_step: usize) {
+    assert!(d[..16 * per_step].iter().all(|&d| d == 0.0), "{what}: {:?}", &d[..per_step]);
+    assert!(d[d.len() - per_step..].iter().any(|&d| d.abs() > 1e-6), "{what}: {:?}", &d[d.len() - per_step..]);
+    let subnormal = d.iter().filter(|d| d.is_subnormal()).count();
+    assert_eq!(subnormal, 0, "{what}: subnormal numbers of {}", d.len());
+}
