@@ -122,3 +122,36 @@ fn gaps_are_passed_over_in_training_prediction_and_streams() {
     assert_eq!(last.len(), of_b.len());
     assert!(last.iter().zip(&of_b).all(|(a, b)| (a - b).abs() < 1e-3 * b.abs()), "{last:?} {of_b:?}");
 }
+
+#[test]
+fn values_to_come_that_are_missing_are_not_learned_as_the_smallest_number() {
+    let scratch = Scratch::new();
+    let mut table = "id,x\n".to_owned();
+    for (id, step) in (0..6).flat_map(|id| (0..120).map(move |step| (id, step))) {
+        let cell = match (step * 7 + id * 3) % 11 {
+            _ if step == 0 => "1".to_owned(),
+            0..6 => String::new(),
+            rest => format!("{}", 100 + rest),
+        };
+        writeln!(table, "s{id},{cell}").unwrap();
+    }
+    let args = [&FORECAST[..], &["--missing", "mask", "--horizon", "3"]].concat();
+    for scaling in ["auto", "log", "log1p", "mean"] {
+        let settings = ["max_iterations=150", "lr=0.01", "warmup=5", &format!("scaling={scaling}")];
+        let (finished, run) = train(&scratch, &table, &args, &settings);
+        finished.ok();
+        let predicted = Finished::of(&mut minrnn(&["predict", &run, "--data", &shown(&scratch.path("table.csv"))])).ok().stdout;
+        let medians = predicted.lines().skip(1).map(|line| line.split(',').nth(2).unwrap().parse::<f64>().unwrap());
+        medians.for_each(|median| assert!((60.0..150.0).contains(&median), "{scaling}: {predicted}"));
+    }
+}
+
+#[test]
+fn a_column_has_one_role() {
+    let scratch = Scratch::new();
+    let refused = |args: &[&str], part: &str| train(&scratch, &classes(20), args, &[]).0.refused(&[part]);
+    refused(&[&FORECAST[..], &["--time", "x"]].concat(), "the column 'x' tells the time and is the target at once");
+    refused(&[&FORECAST[..], &["--time", "id"]].concat(), "the column 'id' names sequences and tells the time at once");
+    refused(&["--task", "forecast", "--group", "x", "--target", "x"], "the column 'x' names sequences and is the target at once");
+    refused(&[&CLASSIFY[..], &["--time", "class"]].concat(), "the column 'class' tells the time and is the target at once");
+}

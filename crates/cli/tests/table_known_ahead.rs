@@ -117,6 +117,9 @@ fn what_makes_no_sense_is_a_sentence() {
     refused(&["--known-ahead", "offer", "--horizon", "5000"], &["known_ahead and horizon make 5000 inputs, expected at most 4096"]);
     refused(&["--known-ahead", "offer,offer"], &["known_ahead names the column 'offer' twice"]);
     refused(&["--known-ahead", "offr"], &["there is no column 'offr'; did you mean 'offer'?"]);
+    refused(&["--known-ahead", "offer,sold"], &["known_ahead names the column 'sold', which is forecast"]);
+    refused(&["--known-ahead", "shop"], &["known_ahead names the column 'shop', which names sequences"]);
+    refused(&["--known-ahead", "day"], &["known_ahead names the column 'day', which tells the time"]);
     // A column of later steps is none of a table, unless it was said to be known ahead.
     let train = ["train", "--task", "forecast", "--group", "shop", "--data", &data, "--out", &run, "--horizon", "4"];
     let lead = ["--target", "sold+1", "--columns", "sold"];
@@ -124,4 +127,21 @@ fn what_makes_no_sense_is_a_sentence() {
     let plain = ["--task", "forecast", "--group", "shop", "--time", "day", "--target", "sold", "--set", "max_iterations=4"];
     Finished::of(minrnn(&["train", "--data", &data, "--out", &run]).args(plain).args(&SMALL[..6])).ok();
     Finished::of(&mut minrnn(&["predict", &run, "--data", &data, "--future", &to_come])).refused(&["reads no column that is known ahead"]);
+}
+
+#[test]
+fn a_model_of_columns_known_ahead_is_scored_on_other_tables() {
+    let scratch = Scratch::new();
+    let (history, ..) = shop(200, 0);
+    let data = shown(&scratch.write("history.csv", &history));
+    let run = shown(&scratch.path("run"));
+    Finished::of(minrnn(&["train", "--data", &data, "--out", &run]).args(FORECAST).args(SMALL)).ok();
+    // All of the table, and its last origins: the offers of the steps to come tell what is sold then.
+    for more in [&[][..], &["--backtest", "3"]] {
+        let report = Finished::of(minrnn(&["eval", &run, "--data", &data]).args(more)).ok().stdout;
+        let error = report.split("mean absolute error of sold ").nth(1).unwrap().split(' ').next().unwrap().parse::<f64>().unwrap();
+        assert!(error < 20.0, "without the offers it is 30: {report}");
+    }
+    let scored = Finished::of(&mut minrnn(&["score", &run, "--data", &data])).ok().stdout;
+    assert_eq!(scored.lines().count(), 201, "{scored}");
 }

@@ -92,13 +92,14 @@ pub struct Scale {
 }
 
 impl Transform {
-    /// f(x).
+    /// f(x); of a missing value, NaN, a missing one.
     #[inline]
     pub fn apply(self, x: f64) -> f64 {
         match self {
             Self::Identity => x,
-            Self::Log { floor } => libm::log(x.max(floor)),
-            Self::Log1p => libm::log1p(x.max(0.0)),
+            // Not `max`, which takes a missing value for the smallest.
+            Self::Log { floor } => libm::log(if x < floor { floor } else { x }),
+            Self::Log1p => libm::log1p(if x < 0.0 { 0.0 } else { x }),
         }
     }
 

@@ -59,7 +59,9 @@ impl Clock {
     }
 
     pub(super) fn read(self, cell: &str) -> Option<f64> {
-        let at_midnight = |date: NaiveDate| Some(date.and_hms_opt(0, 0, 0)?.and_utc().timestamp_millis() as f64);
+        // A year of two digits may be the first, second or third of a date, and of any century.
+        let at = |time: NaiveDateTime| (time.year() >= 1000).then(|| time.and_utc().timestamp_millis() as f64);
+        let at_midnight = |date: NaiveDate| at(date.and_hms_opt(0, 0, 0)?);
         match self {
             Self::Number => cell.parse().ok().filter(|number: &f64| number.is_finite()),
             Self::Month => NaiveDate::parse_from_str(&format!("{cell}-01"), "%Y-%m-%d").ok().and_then(at_midnight),
@@ -67,7 +69,7 @@ impl Clock {
                 let (pattern, end) = PATTERNS[pattern];
                 let cell = cell.strip_suffix(end)?;
                 if pattern.contains("%H") {
-                    return NaiveDateTime::parse_from_str(cell, pattern).ok().map(|time| time.and_utc().timestamp_millis() as f64);
+                    return NaiveDateTime::parse_from_str(cell, pattern).ok().and_then(at);
                 }
                 NaiveDate::parse_from_str(cell, pattern).ok().and_then(at_midnight)
             }
@@ -85,8 +87,8 @@ impl Clock {
 
     /// The step between the times of a series, which rise; none of fewer than two.
     pub fn step(self, times: &[f64]) -> Option<Step> {
-        if let Some(months) = self.months(times) {
-            return Some(Step::Months(months));
+        if let Some(step) = self.months(times) {
+            return Some(step);
         }
         let mut differences: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let middle = differences.len() / 2;
@@ -98,7 +100,7 @@ impl Clock {
     }
 
     /// Whole months between all of `times`, where these lie on the same day of the month, or all on its last.
-    fn months(self, times: &[f64]) -> Option<u32> {
+    fn months(self, times: &[f64]) -> Option<Step> {
         if self == Self::Number || times.len() < 2 {
             return None;
         }
@@ -115,7 +117,8 @@ impl Clock {
             }
             before = month(&date);
         }
-        u32::try_from(step).ok().filter(|&step| step > 0)
+        let step = u32::try_from(step).ok().filter(|&step| step > 0)?;
+        Some(if all_last { Step::MonthEnds(step) } else { Step::Months(step) })
     }
 
     /// The next `n` times after `last`.
@@ -123,16 +126,16 @@ impl Clock {
         let plain = |step: f64| (1..=n).map(|ahead| last + step * ahead as f64).collect();
         match step {
             Step::Number(step) | Step::Time(step) => plain(step),
-            Step::Months(months) => {
+            Step::Months(months) | Step::MonthEnds(months) => {
                 let Some(last) = date(last) else {
                     return plain(30.0 * DAY);
                 };
-                let is_last = last.date().checked_add_days(Days::new(1)).is_some_and(|next| next.day() == 1);
                 let ahead = |ahead: usize| {
                     let moved = last.checked_add_months(Months::new(months.saturating_mul(ahead as u32)))?;
                     // The last day of one month is followed by that of another.
                     let end = moved.date().with_day(1)?.checked_add_months(Months::new(1))?.pred_opt()?;
-                    Some(if is_last { end.and_time(moved.time()) } else { moved }.and_utc().timestamp_millis() as f64)
+                    Some(if matches!(step, Step::MonthEnds(_)) { end.and_time(moved.time()) } else { moved }.and_utc().timestamp_millis()
+                        as f64)
                 };
                 (1..=n).map(|at| ahead(at).unwrap_or(f64::MAX)).collect()
             }
@@ -147,8 +150,10 @@ pub enum Step {
     Number(f64),
     /// Milliseconds.
     Time(f64),
-    /// Calendar months.
+    /// Calendar months, on the same day of each.
     Months(u32),
+    /// Calendar months, on the last day of each.
+    MonthEnds(u32),
 }
 
 impl Step {
@@ -157,7 +162,7 @@ impl Step {
     pub fn season(self) -> usize {
         match self {
             Self::Number(_) => 0,
-            Self::Months(months) => {
+            Self::Months(months) | Self::MonthEnds(months) => {
                 if (1..12).contains(&months) && 12 % months == 0 {
                     12 / months as usize
                 } else {
@@ -202,6 +207,8 @@ mod tests {
     fn times_go_on_as_they_were_written() {
         let owned = |next: [&str; 2]| next.map(str::to_owned).to_vec();
         assert_eq!(next(&["2023-11-30", "2023-12-31", "2024-01-31"]), (owned(["2024-02-29", "2024-03-31"]), 12));
+        assert_eq!(next(&["2022-12-28", "2023-01-28", "2023-02-28"]), (owned(["2023-03-28", "2023-04-28"]), 12));
+        assert_eq!(next(&["2020-09-30", "2020-10-30", "2020-11-30"]), (owned(["2020-12-30", "2021-01-30"]), 12));
         assert_eq!(next(&["2024-01", "2024-04"]), (owned(["2024-07", "2024-10"]), 4));
         assert_eq!(next(&["31.12.2023", "01.01.2024"]), (owned(["02.01.2024", "03.01.2024"]), 7));
         assert_eq!(next(&["2024-02-28 22:00", "2024-02-28 23:00"]), (owned(["2024-02-29 00:00", "2024-02-29 01:00"]), 24));
@@ -217,6 +224,9 @@ mod tests {
         let refused = |cells: &[&str]| read(cells).unwrap_err().to_string();
         assert!(refused(&["morning"]).starts_with("the column 'ds' holds no times: found 'morning'"));
         assert!(refused(&["2024-02-30"]).contains("holds no times"));
+        for of_two_digits in ["01-02-24", "12/01/20", "29.02.20", "24-01", "24-01-02 10:00"] {
+            assert!(refused(&[of_two_digits]).contains("holds no times"), "{of_two_digits}");
+        }
         assert_eq!(
             refused(&["2024-01-01", "2.1.2024"]),
             "line 3: the column 'ds' holds '2.1.2024', expected a time that is written like its first, '2024-01-01'"

@@ -82,7 +82,7 @@ impl DataConfig {
     /// What is forecast in a table by a training of `train`.
     ///
     /// # Errors
-    /// When a column is named twice.
+    /// When a column is named twice or has two roles.
     pub fn forecasting(&self, train: &TrainConfig) -> Result<ForecastingConfig> {
         let TableConfig { columns, target, group, validation, test, .. } = &self.table;
         let ForecastConfig { horizon, season, calendar, known_ahead, scaling, quantiles } = self.forecast.clone();

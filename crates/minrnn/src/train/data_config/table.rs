@@ -65,8 +65,16 @@ impl TableConfig {
         Division { time, layout, missing, train_fraction, validates: train.validates(), validation, test }
     }
 
-    /// Checks that no column is named twice.
+    /// Checks that no column is named twice, and that none has two roles.
     pub(super) fn expect_columns_once(&self) -> Result<()> {
+        let Self { target, group, time, .. } = self;
+        let roles = [(group, "names sequences", target.contains(group)), (time, "tells the time", target.contains(time))];
+        for (name, role, is_target) in roles {
+            require(name.is_empty() || !is_target, || format!("the column '{name}' {role} and is the target at once; name two columns"))?;
+        }
+        require(time.is_empty() || time != group, || {
+            format!("the column '{time}' names sequences and tells the time at once; name two columns")
+        })?;
         for (key, names) in [("target", &self.target), ("columns", &self.columns)] {
             let twice = twice(names);
             require(twice.is_none(), || format!("{key} names the column '{}' twice", twice.map_or("", String::as_str)))?;

@@ -293,7 +293,9 @@ impl Forecasting {
             seq_len: 1,
         };
         let known = Names::known(&forecaster.columns, &forecaster.categories);
-        let frame = read_table(path, &Wanted { categories: known, ..config.wanted() })?;
+        // What was known ahead in training stands in no table.
+        let leads = forecaster.columns.clone();
+        let frame = read_table(path, &Wanted { categories: known, leads, ..config.wanted() })?;
         let found = || {
             let series = Series::of(&frame, config.group.as_ref().map(|_| &frame.texts[0]))?;
             let predicted = frame.columns(&config.target);
@@ -329,7 +331,7 @@ impl ForecastingConfig {
         let Roles { group, target, time, layout, .. } = roles;
         let division = Division { time, layout, ..self.division.clone() };
         let config = Self { group, target, division, ..self.clone() };
-        Ok((config.with_calendar(header)?.with_known_ahead(), understood))
+        Ok((config.with_calendar(header)?.with_known_ahead()?, understood))
     }
 
     /// With the parts of the calendar among the columns that are read.
@@ -349,9 +351,18 @@ impl ForecastingConfig {
     }
 
     /// With the columns that are known ahead, and their values at the next steps.
-    fn with_known_ahead(self) -> Self {
+    fn with_known_ahead(self) -> Result<Self> {
         if self.known_ahead.is_empty() {
-            return self;
+            return Ok(self);
+        }
+        let role = |name: &String| match name {
+            name if self.target.contains(name) => Some("is forecast: nothing of it is known ahead"),
+            name if self.group.as_ref() == Some(name) => Some("names sequences"),
+            name if matches!(&self.division.time, TimeColumn::Named(time) if time == name) => Some("tells the time"),
+            _ => None,
+        };
+        if let Some((name, role)) = self.known_ahead.iter().find_map(|name| Some((name, role(name)?))) {
+            return Err(Error::Config(format!("known_ahead names the column '{name}', which {role}; leave it out")));
         }
         let mut columns = self.read().to_vec();
         for name in self.known_ahead.iter().cloned().chain(self.leads()) {
@@ -359,7 +370,7 @@ impl ForecastingConfig {
                 columns.push(name);
             }
         }
-        Self { columns, ..self }
+        Ok(Self { columns, ..self })
     }
 
     /// The values at the next steps of the columns that are known ahead.
