@@ -5,7 +5,7 @@
     python tools/table_fixtures.py crates/minrnn/tests/fixtures/tables
 
 Row i of 300 has name = "series a" or "series b" by turns of 100 (a dictionary), step = i (int64), value = 0.25 i - 10 (float64),
-half = i / 2 (float32), flag = i is a multiple of 3; in times.*, hour i of 2024 as ds in several units, and its date as day.
+half = i / 2 (float32), flag = i is a multiple of 3; in times.*, hour i of 2024 as ds in several units, and its date as day; times_zone.*: as ds of a zone.
 """
 
 import sys
@@ -64,5 +64,8 @@ times = pa.table(
     }
 )
 pq.write_table(times, folder / "times.parquet")
+zone = times.select(["us", "x"]).rename_columns(["ds", "x"])
+zone = zone.set_column(0, "ds", zone["ds"].cast(pa.timestamp("us", tz="Europe/Berlin")))
+pq.write_table(zone, folder / "times_zone.parquet")
 pq.write_table(times.select(["ds", "x"]), folder / "times_96.parquet", use_deprecated_int96_timestamps=True)
 feather.write_feather(times, folder / "times.feather", compression="uncompressed")

@@ -10,6 +10,8 @@ use minrnn::data::table::Confusion;
 use minrnn::report::REPORT_FILE;
 use minrnn::train::{Data, Ending, Evaluation, Event, FINAL_BATCHES, FinalReport, Trainer, Update, duration};
 
+use crate::input;
+
 /// At most one plain line of progress in this time.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -45,6 +47,10 @@ impl Display {
             if trainer.group().is_alone() { String::new() } else { format!("{} processes, each with ", trainer.group().size()) },
             rayon::current_num_threads(),
         ));
+        let data = &experiment.data;
+        if input::same_file(data.path.as_deref(), data.table.test.as_deref()) {
+            say("the file to test on is the one to learn from: its score says nothing of how well others are predicted");
+        }
         if trainer.progress().iteration > 0 {
             say(format_args!("resumed after {} iterations", trainer.progress().iteration));
         }

@@ -197,6 +197,11 @@ fn a_row_for_each_series_is_understood_where_its_columns_leave_no_doubt() {
     finished.refused(&["--group"]);
     let (finished, _) =
         train(&scratch, "others.csv", &others, &[&CLASSIFY[..], &["--target", "state", "--layout", "wide-series"]].concat());
+    finished.refused(&["others.csv", "the column 'pressure' is not named like a step of the series, as 't4' is"]);
+    // Where no name tells which they are, the layout does.
+    let letters = (1..=9).fold(named.clone(), |table, t| table.replacen(&format!("t{t}"), &"abcdefghi"[t - 1..t], 1));
+    let (finished, _) =
+        train(&scratch, "letters.csv", &letters, &[&CLASSIFY[..], &["--target", "state", "--layout", "wide-series"]].concat());
     finished.ok();
     let (finished, _) = train(&scratch, "named.csv", &named, &[&CLASSIFY[..], &["--target", "state", "--layout", "long"]].concat());
     finished.refused(&["--group"]);

@@ -155,3 +155,59 @@ fn a_column_has_one_role() {
     refused(&["--task", "forecast", "--group", "x", "--target", "x"], "the column 'x' names sequences and is the target at once");
     refused(&[&CLASSIFY[..], &["--time", "class"]].concat(), "the column 'class' tells the time and is the target at once");
 }
+
+#[test]
+fn a_column_of_a_wide_table_that_is_no_step_is_refused() {
+    let scratch = Scratch::new();
+    let table = (0..30).fold("id,class,t1,t2,t3,t4\n".to_owned(), |table, at| {
+        table + &if at % 2 == 0 { format!("s{at},up,{at},1,2,3\n") } else { format!("s{at},down,{at},3,2,1\n") }
+    });
+    let args = ["--task", "classify", "--group", "id", "--target", "class", "--layout", "wide-series"];
+    let (finished, run) = train(&scratch, &table, &args, &[]);
+    finished.ok();
+    let other = shown(&scratch.write("other.csv", table.replace(",t4", ",t4,weight").replace('\n', ",5\n").replacen(",5\n", "\n", 1)));
+    let told = ["other.csv", "the column 'weight' is not named like a step of the series, as 't1' is; leave it out"];
+    for command in ["predict", "eval"] {
+        Finished::of(&mut minrnn(&[command, &run, "--data", &other])).refused(&told);
+    }
+}
+
+#[test]
+fn nothing_to_score_is_a_sentence_and_no_error_of_0() {
+    let scratch = Scratch::new();
+    let table = (0..60).fold("id,x\n".to_owned(), |table, at| table + &format!("a,{}\nb,{}\n", at % 4, at % 3));
+    let args = [&FORECAST[..], &["--missing", "mask", "--horizon", "2"]].concat();
+    let (finished, run) = train(&scratch, &table, &args, &[]);
+    finished.ok();
+    let file = shown(&scratch.path("model.minrnn"));
+    Finished::of(&mut minrnn(&["pack", &run, "-o", &file])).ok();
+    let gaps = shown(&scratch.write("gaps.csv", "id,x\na,1\na,\na,\na,\n"));
+    for model in [&run, &file] {
+        let told = ["gaps.csv", "nothing can be scored in its test part: 'x' has no value behind another one there"];
+        Finished::of(&mut minrnn(&["eval", model, "--data", &gaps])).refused(&told);
+    }
+    let one = shown(&scratch.write("one.csv", "id,x\na,1\na,\na,3\na,\n"));
+    assert!(Finished::of(&mut minrnn(&["eval", &run, "--data", &one])).ok().stdout.contains("mean absolute error of x"));
+}
+
+#[test]
+fn numbers_to_tell_may_be_written_in_several_ways() {
+    let scratch = Scratch::new();
+    let table = (0..30).fold("id,x,y\n".to_owned(), |table, at| table + &format!("s{at},{at},{at}\ns{at},1,{at}.0\n"));
+    let args = ["--task", "regress", "--group", "id", "--target", "y"];
+    train(&scratch, &table, &args, &[]).0.ok();
+    train(&scratch, &table.replace("s7,1,7.0", "s7,1,7.5"), &args, &[])
+        .0
+        .refused(&["the sequence 's7' has the number '7' and, in row 16 of the data, '7.5'"]);
+}
+
+#[test]
+fn a_test_on_the_file_that_is_learned_from_is_told() {
+    let scratch = Scratch::new();
+    let table = classes(20);
+    let own = shown(&scratch.path("table.csv"));
+    let told = "the file to test on is the one to learn from";
+    assert!(train(&scratch, &table, &[&CLASSIFY[..], &["--test", &own]].concat(), &[]).0.ok().stderr.contains(told));
+    let other = shown(&scratch.write("other.csv", &table));
+    assert!(!train(&scratch, &table, &[&CLASSIFY[..], &["--test", &other]].concat(), &[]).0.ok().stderr.contains(told));
+}

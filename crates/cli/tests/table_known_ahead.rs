@@ -73,6 +73,11 @@ fn what_is_known_ahead_is_forecast_by_and_given_with_the_rows_to_come() {
     refused(&["--future", &short], &["short.csv", "the sequence 's' has 2 rows to come, expected at least 4"]);
     let early = shown(&scratch.write("early.csv", future.replace("300,", "30,")));
     refused(&["--future", &early], &["early.csv", "begin at 30, expected a time after its last, 299"]);
+    let gap = shown(&scratch.write("gap.csv", future.replace("303,", "305,")));
+    refused(
+        &["--future", &gap],
+        &["gap.csv", "of the sequence 's' have the time 305, expected 303", "follow its last, 299, without a gap"],
+    );
     let lacks = shown(&scratch.write("lacks.csv", future.replace("offer", "offers")));
     refused(&["--future", &lacks], &["lacks.csv", "there is no column 'offer'", "did you mean 'offers'?"]);
     refused(&["--future", &to_come, "--out", &to_come], &["future.csv"]);

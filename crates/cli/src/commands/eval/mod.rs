@@ -128,7 +128,7 @@ fn score(args: &Args, group: &Group, stop: &AtomicBool) -> anyhow::Result<ExitCo
     let Some(Sets { sets, mut comparison }) = found else { return Ok(stopped()) };
     if group.is_first() {
         print_model(checkpoint, args.json)?;
-        if args.data.is_some() && same_file(args.data.as_deref(), experiment.data.path.as_deref()) {
+        if args.data.is_some() && input::same_file(args.data.as_deref(), experiment.data.path.as_deref()) {
             say("this is the file that the model has learned from: it says nothing of how well others are predicted");
         }
     }
@@ -265,12 +265,6 @@ fn write_inside(args: &Args, data: &Path, stop: &AtomicBool) -> anyhow::Result<b
             Err(WrongInput(format!("'{}': {sentence}", args.run.display())).into())
         }
     }
-}
-
-/// Whether both are there and the same.
-fn same_file(one: Option<&Path>, other: Option<&Path>) -> bool {
-    let real = |path: Option<&Path>| path.and_then(|path| path.canonicalize().ok());
-    real(one).is_some_and(|one| real(other) == Some(one))
 }
 
 /// Says that a stop was asked for.

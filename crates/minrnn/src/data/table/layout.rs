@@ -89,6 +89,22 @@ fn numbers_of<'a>(names: impl Iterator<Item = &'a str>) -> Option<Vec<f64>> {
     names.map(number).collect()
 }
 
+/// Of names of steps most of which are times, or numbered alike, one that is not, and one that is.
+fn no_step(names: &[String]) -> Option<(&str, &str)> {
+    let before = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+    let is_numbered = |name: &str| name.ends_with(|c: char| c.is_ascii_digit());
+    let kind = |name: &str| match Clock::of(name) {
+        Some(clock) => Some((Some(clock), String::new())),
+        None => is_numbered(name).then(|| (None, before(name))),
+    };
+    let kinds: Vec<_> = names.iter().map(|name| kind(name)).collect();
+    let count = |kind: &_| kinds.iter().filter(|other| *other == kind).count();
+    // That of most is that of the middle one where like ones are next to each other, as steps are.
+    let usual = kinds.get(kinds.len() / 2).filter(|usual| usual.is_some() && 2 * count(usual) > kinds.len())?;
+    let [other, step] = [false, true].map(|is_usual| kinds.iter().position(|kind| (kind == usual) == is_usual));
+    Some((&names[other?], &names[step?]))
+}
+
 /// Whether the first row of a table is numbers, and no count of its columns as some programs write it: it has no names then.
 pub(super) fn is_nameless(header: &[String]) -> bool {
     let numbers: Option<Vec<f64>> = header.iter().map(|name| name.parse().ok()).collect();
@@ -227,6 +243,9 @@ fn in_rows(reader: Box<dyn Reader>, wanted: &Wanted, value: &str) -> Result<Fram
     if in_order.or(told) == Some(false) {
         return Err(Error::Data("its columns of steps are not in the order of their names; put them in order".to_owned()));
     }
+    if let Some((other, step)) = no_step(&steps) {
+        return Err(Error::Data(format!("the column '{other}' is not named like a step of the series, as '{step}' is; leave it out")));
+    }
     let inner = Wanted { may_miss: true, ..Wanted::named(&steps, texts) };
     let wide = formats::frame(reader, &inner)?;
     let has_times = wanted.time != TimeColumn::None;
@@ -307,5 +326,21 @@ mod tests {
         assert!(nameless(&["2", "-0.64", "-0.63", "0.1"]) && !nameless(&["0", "1", "2", "3"]) && !nameless(&["1", "2", "3", "4"]));
         assert!(!nameless(&["class", "1.5", "2.5", "3.5"]) && !nameless(&["1.5", "2"]));
         assert_eq!(names_of_nameless(3), ["class", "1", "2"]);
+    }
+
+    #[test]
+    fn one_among_steps_that_is_none_is_found() {
+        let found = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            no_step(&names).map(|(other, step)| [other, step].map(str::to_owned))
+        };
+        let owned = |pair: [&str; 2]| Some(pair.map(str::to_owned));
+        assert_eq!(found(&["t1", "t2", "t3", "note"]), owned(["note", "t1"]));
+        assert_eq!(found(&["area", "2024-01", "2024-02", "2024-03"]), owned(["area", "2024-01"]));
+        assert_eq!(found(&["1", "2", "3", "x4"]), owned(["x4", "1"]));
+        assert_eq!(found(&["t1", "t2", "t3"]), None);
+        // Names that tell nothing.
+        assert_eq!(found(&["jan", "feb", "mar", "q4"]), None);
+        assert_eq!(found(&["a1", "b1", "c1"]), None);
     }
 }

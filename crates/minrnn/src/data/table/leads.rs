@@ -97,6 +97,13 @@ pub(super) fn fill_from(series: &mut [Series], leads: &[Lead], future: Option<(&
             let [last, next] = [*last, *next].map(|time| series.clock.write(time));
             return Err(Error::Data(format!("the rows to come of {name} begin at {next}, expected a time after its last, {last}")));
         }
+        let times = &to_come.times[..farthest.min(to_come.times.len())];
+        if let Some((found, expected)) = series.clock.break_in(&series.times, times) {
+            let [found, expected, last] = [found, expected, series.times[series.len() - 1]].map(|time| series.clock.write(time));
+            return Err(Error::Data(format!(
+                "the rows to come of {name} have the time {found}, expected {expected}: they must follow its last, {last}, without a gap"
+            )));
+        }
     }
     let place = |lead: &Lead| columns.iter().position(|&column| column == lead.of).expect("the column was read");
     let places: Vec<usize> = leads.iter().map(place).collect();

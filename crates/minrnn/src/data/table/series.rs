@@ -251,15 +251,15 @@ impl RowsInOrder {
     }
 }
 
-/// The label of each group, which is a `label`: the one that all its rows have.
+/// The label of each group, which is a `label`: the one that all its rows have, by `same`.
 ///
 /// # Errors
 /// When a group has more than one.
-pub(super) fn labels(groups: &Texts, labels: &Texts, column: &str, label: Label) -> Result<Vec<u32>> {
+pub(super) fn labels(groups: &Texts, labels: &Texts, column: &str, label: Label, same: impl Fn(u32, u32) -> bool) -> Result<Vec<u32>> {
     let mut found: Vec<Option<u32>> = vec![None; groups.distinct().len()];
     for (row, (&group, &own)) in groups.rows().iter().zip(labels.rows()).enumerate() {
         let first = *found[group as usize].get_or_insert(own);
-        if first != own {
+        if !same(first, own) {
             let noun = label.noun();
             let [name, first, second] =
                 [&groups.distinct()[group as usize], &labels.distinct()[first as usize], &labels.distinct()[own as usize]];

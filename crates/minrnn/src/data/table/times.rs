@@ -1,6 +1,6 @@
 //! When the rows of a series were: the column of times.
 
-use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveDateTime};
+use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveDateTime, Weekday};
 
 /// How times are written, each with what stands behind the seconds; the first that fits the first cell is that of the column.
 const PATTERNS: [(&str, &str); 11] = [
@@ -20,9 +20,17 @@ const PATTERNS: [(&str, &str); 11] = [
 /// Milliseconds of a day.
 const DAY: f64 = 86_400_000.0;
 
-/// The date of `time`, milliseconds since 1970.
+/// The date of `time`, milliseconds since 1970, to the microsecond.
 pub(super) fn date(time: f64) -> Option<NaiveDateTime> {
-    DateTime::from_timestamp_millis(time as i64).map(|time| time.naive_utc())
+    let millisecond = time.floor();
+    let rest = chrono::TimeDelta::microseconds(((time - millisecond) * 1e3).round() as i64);
+    DateTime::from_timestamp_millis(millisecond as i64)?.naive_utc().checked_add_signed(rest)
+}
+
+/// Milliseconds since 1970 of `time`, to the microsecond.
+fn milliseconds(time: NaiveDateTime) -> f64 {
+    let time = time.and_utc();
+    time.timestamp_millis() as f64 + f64::from(time.timestamp_subsec_micros() % 1000) / 1e3
 }
 
 /// How the times of a column are written.
@@ -60,7 +68,7 @@ impl Clock {
 
     pub(super) fn read(self, cell: &str) -> Option<f64> {
         // A year of two digits may be the first, second or third of a date, and of any century.
-        let at = |time: NaiveDateTime| (time.year() >= 1000).then(|| time.and_utc().timestamp_millis() as f64);
+        let at = |time: NaiveDateTime| (time.year() >= 1000).then(|| milliseconds(time));
         let at_midnight = |date: NaiveDate| at(date.and_hms_opt(0, 0, 0)?);
         match self {
             Self::Number => cell.parse().ok().filter(|number: &f64| number.is_finite()),
@@ -90,6 +98,9 @@ impl Clock {
         if let Some(step) = self.months(times) {
             return Some(step);
         }
+        if self.are_business_days(times) {
+            return Some(Step::BusinessDays);
+        }
         let mut differences: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let middle = differences.len() / 2;
         if differences.is_empty() {
@@ -97,6 +108,23 @@ impl Clock {
         }
         let (_, &mut step, _) = differences.select_nth_unstable_by(middle, f64::total_cmp);
         Some(if self == Self::Number { Step::Number(step) } else { Step::Time(step) })
+    }
+
+    /// Whether `next` are times that follow `times`, both of which rise: at the pace of `times` where that is always the same, else without a gap that is
+    /// twice as long as any in `times`. The first that does not, and what was expected in its place at the latest.
+    pub fn break_in(self, times: &[f64], next: &[f64]) -> Option<(f64, f64)> {
+        let (step, &first, &last) = (self.step(times)?, times.first()?, times.last()?);
+        // Numbers such as 0.1, 0.2, … are not quite even.
+        let pace = (last - first) / (times.len() - 1) as f64;
+        let is_near = |a: f64, b: f64| (a - b).abs() <= 1e-3 * pace;
+        let even = self.go_on(first, step, times.len() - 1);
+        if even.iter().zip(&times[1..]).all(|(&even, &time)| is_near(even, time)) {
+            let expected = self.go_on(last, step, next.len());
+            return next.iter().copied().zip(expected).find(|&(found, expected)| !is_near(found, expected));
+        }
+        let longest = times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
+        let before = std::iter::once(last).chain(next.iter().copied());
+        before.zip(next).map(|(before, &next)| (next, before + 2.0 * longest)).find(|(next, latest)| next > latest)
     }
 
     /// Whole months between all of `times`, where these lie on the same day of the month, or all on its last.
@@ -121,6 +149,20 @@ impl Clock {
         Some(if all_last { Step::MonthEnds(step) } else { Step::Months(step) })
     }
 
+    /// Whether `times` are of the days from Monday to Friday, of most of these, over a weekend or more, and at the same time of all days.
+    fn are_business_days(self, times: &[f64]) -> bool {
+        let (Some(&first), Some(&last)) = (times.first(), times.last()) else { return false };
+        let n = times.len() as f64;
+        if self == Self::Number || times.windows(2).any(|pair| (pair[1] - pair[0]) % DAY != 0.0) {
+            return false;
+        }
+        // Weeks begin on Monday, and 1970 on a Thursday.
+        let week = |time: f64| ((time / DAY).floor() + 3.0).div_euclid(7.0);
+        // Of seven days five count, and holidays are few.
+        let in_all = ((last - first) / DAY + 1.0) * 5.0 / 7.0;
+        week(first) < week(last) && n > 0.75 * in_all && times.iter().all(|&time| date(time).is_some_and(|date| is_business_day(&date)))
+    }
+
     /// The next `n` times after `last`.
     pub fn go_on(self, last: f64, step: Step, n: usize) -> Vec<f64> {
         let plain = |step: f64| (1..=n).map(|ahead| last + step * ahead as f64).collect();
@@ -139,8 +181,16 @@ impl Clock {
                 };
                 (1..=n).map(|at| ahead(at).unwrap_or(f64::MAX)).collect()
             }
+            Step::BusinessDays => {
+                let days = (1..).map(|days| last + days as f64 * DAY);
+                days.filter(|&time| date(time).is_none_or(|date| is_business_day(&date))).take(n).collect()
+            }
         }
     }
+}
+
+fn is_business_day(date: &NaiveDateTime) -> bool {
+    !matches!(date.weekday(), Weekday::Sat | Weekday::Sun)
 }
 
 /// The time from one step of a series to the next.
@@ -150,6 +200,8 @@ pub enum Step {
     Number(f64),
     /// Milliseconds.
     Time(f64),
+    /// A day, and from Friday to Monday three.
+    BusinessDays,
     /// Calendar months, on the same day of each.
     Months(u32),
     /// Calendar months, on the last day of each.
@@ -157,8 +209,8 @@ pub enum Step {
 }
 
 impl Step {
-    /// Steps of the season that is usual at this pace: of a year of months, quarters or weeks, of a week of days, of a day of hours or less; 0
-    /// where none is.
+    /// Steps of the season that is usual at this pace: of a year of months, quarters or weeks, of a week of days or business days, of a day of hours
+    /// or less; 0 where none is.
     pub fn season(self) -> usize {
         match self {
             Self::Number(_) => 0,
@@ -169,6 +221,7 @@ impl Step {
                     0
                 }
             }
+            Self::BusinessDays => 5,
             Self::Time(step) if step == 7.0 * DAY => 52,
             Self::Time(step) if step == DAY => 7,
             Self::Time(step) => {
@@ -217,6 +270,40 @@ mod tests {
         assert_eq!(next(&["2020-01-01", "2021-01-01", "2022-01-01"]), (owned(["2023-01-01", "2024-01-01"]), 0));
         assert_eq!(next(&["1", "2", "4", "5"]), (owned(["6", "7"]), 0));
         assert_eq!(next(&["0.5", "0.75"]).0, ["1", "1.25"]);
+        assert_eq!(next(&["2024-01-01 10:00:00.000250", "2024-01-01 10:00:00.000500"]).0[0], "2024-01-01 10:00:00.000750");
+    }
+
+    #[test]
+    fn weekends_are_passed_over_where_no_time_lies_on_one() {
+        let owned = |next: [&str; 2]| next.map(str::to_owned).to_vec();
+        assert_eq!(next(&["2024-01-04", "2024-01-05", "2024-01-08"]), (owned(["2024-01-09", "2024-01-10"]), 5));
+        // With a holiday, the first of May, and up to a Thursday.
+        let may = ["2024-04-29", "2024-04-30", "2024-05-02", "2024-05-03", "2024-05-06", "2024-05-07", "2024-05-08", "2024-05-09"];
+        assert_eq!(next(&may), (owned(["2024-05-10", "2024-05-13"]), 5));
+        // Within a week, three days of each, and every day.
+        assert_eq!(next(&["2024-01-01", "2024-01-02", "2024-01-04", "2024-01-05"]).1, 7);
+        assert_eq!(next(&["2024-01-04", "2024-01-05"]), (owned(["2024-01-06", "2024-01-07"]), 7));
+        assert_eq!(next(&["2024-01-01", "2024-01-03", "2024-01-05", "2024-01-08", "2024-01-10"]).1, 0);
+        assert_eq!(next(&["2024-01-04", "2024-01-05", "2024-01-06", "2024-01-07", "2024-01-08"]).1, 7);
+        assert_eq!(next(&["2024-01-05 16:00", "2024-01-08 09:00", "2024-01-09 16:00"]).1, 0);
+    }
+
+    #[test]
+    fn a_break_is_what_does_not_follow() {
+        let found = |before: &[&str], after: &[&str]| {
+            let ((clock, before), (_, after)) = (times(before), times(after));
+            clock.break_in(&before, &after).map(|(found, expected)| [found, expected].map(|time| clock.write(time)))
+        };
+        let owned = |pair: [&str; 2]| Some(pair.map(str::to_owned));
+        assert_eq!(found(&["2024-01-31", "2024-02-29"], &["2024-03-31", "2024-04-30"]), None);
+        assert_eq!(found(&["2024-01-31", "2024-02-29"], &["2024-03-31", "2024-05-31"]), owned(["2024-05-31", "2024-04-30"]));
+        assert_eq!(found(&["2024-01-04", "2024-01-05", "2024-01-08"], &["2024-01-09"]), None);
+        assert_eq!(found(&["2024-01-01", "2024-01-02"], &["2024-01-05"]), owned(["2024-01-05", "2024-01-03"]));
+        // Not even: twice the longest gap.
+        assert_eq!(found(&["1", "2", "5"], &["11", "12"]), None);
+        assert_eq!(found(&["1", "2", "5"], &["6", "13"]), owned(["13", "12"]));
+        assert_eq!(found(&["0.1", "0.2", "0.3"], &["0.4", "0.5"]), None);
+        assert_eq!(found(&["7"], &["100"]), None);
     }
 
     #[test]

@@ -152,6 +152,9 @@ impl ForecastErrors {
         let name = |measure: &str| format!("{measure} of {}", forecaster.target[target]);
         let cases = cases.iter().map(|(series, sums)| (*series, &sums[target]));
         let sums: Vec<(usize, &Sums)> = cases.filter(|(_, sums)| sums.n > 0.0).collect();
+        if sums.is_empty() {
+            return Vec::new();
+        }
         let pairs = |of: fn(&Sums) -> [f64; 2]| sums.iter().map(|(_, sums)| of(sums).map(|sum| sum / sums.n)).collect::<Vec<_>>();
         let errors = |measure: &str, pairs: &[[f64; 2]]| Measure::of_errors(name(measure), what, pairs, &naive);
         let mut measures = vec![errors("mean absolute error", &pairs(|sums| sums.absolute))];
@@ -162,7 +165,7 @@ impl ForecastErrors {
             baseline.found = baseline.found.sqrt();
         }
         measures.push(root);
-        if !sums.is_empty() && sums.iter().all(|(_, sums)| sums.n_not_positive == 0.0) {
+        if sums.iter().all(|(_, sums)| sums.n_not_positive == 0.0) {
             let relative: Vec<[f64; 2]> = pairs(|sums| sums.relative.map(|sum| 100.0 * sum));
             measures.push(errors("symmetric mean absolute percentage error", &relative));
         }
@@ -212,10 +215,10 @@ impl Comparison for ForecastErrors {
                 let (ahead, target) = (1 + at / n_targets, at % n_targets);
                 if step + ahead < end {
                     let column = table.predicted[target];
-                    // The naive forecast takes the last that is known at its place.
+                    // The naive forecast takes the last that is known at its place, or the first behind that.
                     let source = naive.source(step, ahead);
-                    let before = (0..=source).rev().map(|t| of.step(t)[column]).find(|x| !x.is_nan());
-                    let (value, Some(before)) = (of.step(step + ahead)[column], before) else { continue };
+                    let mut before = (0..=source).rev().chain(source + 1..=step).map(|t| of.step(t)[column]).filter(|x| !x.is_nan());
+                    let (value, Some(before)) = (of.step(step + ahead)[column], before.next()) else { continue };
                     if value.is_nan() {
                         continue;
                     }

@@ -439,16 +439,23 @@ impl Table {
     }
 
     fn expect_scored(&self, part: Part, config: &ForecastingConfig) -> Result<()> {
-        if (0..self.series.len()).any(|series| !self.scored(series, part).is_empty()) {
-            return Ok(());
-        }
-        let horizon = self.forecaster.horizon;
-        let longest = self.series.iter().map(Series::len).max().unwrap_or(0);
         let name = match part {
             Part::Training => "training part",
             Part::Validation => "validation part",
             Part::Test => "test part",
         };
+        let horizon = self.forecaster.horizon;
+        if (0..self.series.len()).any(|series| !self.scored(series, part).is_empty()) {
+            let is_known = |&column: &usize| (0..self.series.len()).any(|series| self.knows(series, column, part));
+            let targets = self.forecaster.target.join("', '");
+            return match self.predicted.iter().any(is_known) {
+                true => Ok(()),
+                false => Err(Error::Data(format!(
+                    "nothing can be scored in its {name}: '{targets}' has no value behind another one there; fill it, or give more rows"
+                ))),
+            };
+        }
+        let longest = self.series.iter().map(Series::len).max().unwrap_or(0);
         let fraction = config.division.train_fraction;
         let share = if fraction < 1.0 { format!(" with train_fraction = {fraction}") } else { String::new() };
         Err(Error::Data(format!(
@@ -460,6 +467,15 @@ impl Table {
     /// Steps of a sequence that are learned from in the end.
     fn end_of_all(&self, bounds: &Bounds) -> usize {
         if self.has_test_file { bounds.validation } else { bounds.test }
+    }
+
+    /// Whether a value of `column` is to be predicted in `part` of sequence `series` behind one that is known.
+    fn knows(&self, series: usize, column: usize, part: Part) -> bool {
+        let (of, steps, end) = (&self.series[series], self.scored(series, part), self.bounds[series].of(part).end);
+        let is_known = |&t: &usize| !of.step(t)[column].is_nan();
+        let Some(first) = (0..steps.end).find(is_known) else { return false };
+        let last = (steps.end + self.forecaster.horizon).min(end);
+        !steps.is_empty() && (first.max(steps.start) + 1..last).any(|t| is_known(&t))
     }
 
     fn n_inputs(&self) -> usize {

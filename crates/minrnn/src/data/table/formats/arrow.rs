@@ -262,6 +262,7 @@ fn cells<'a>(name: &str, array: &'a dyn Array) -> Result<Cells<'a>> {
         DataType::Utf8View => of!(array.as_string_view(), Cell::Text),
         DataType::Date32 => of!(array.as_primitive::<Date32Type>(), |days| Cell::Time(f64::from(days) * 86_400_000.0)),
         DataType::Date64 => of!(array.as_primitive::<Date64Type>(), times(1.0)),
+        DataType::Timestamp(_, Some(zone)) if !is_utc(zone) => return Err(of_zone(name, zone)),
         DataType::Timestamp(TimeUnit::Second, _) => of!(array.as_primitive::<TimestampSecondType>(), times(1e-3)),
         DataType::Timestamp(TimeUnit::Millisecond, _) => of!(array.as_primitive::<TimestampMillisecondType>(), times(1.0)),
         DataType::Timestamp(TimeUnit::Microsecond, _) => of!(array.as_primitive::<TimestampMicrosecondType>(), times(1e3)),
@@ -280,6 +281,27 @@ fn cells<'a>(name: &str, array: &'a dyn Array) -> Result<Cells<'a>> {
             )));
         }
     })
+}
+
+fn is_utc(zone: &str) -> bool {
+    ["UTC", "Etc/UTC", "GMT", "Z", "+00:00"].contains(&zone)
+}
+
+/// A day of another zone begins at another time.
+fn of_zone(name: &str, zone: &str) -> Error {
+    Error::Data(format!(
+        "the column '{name}' holds times of the zone '{zone}', expected UTC or times without a zone; convert them, or drop the zone and keep local times"
+    ))
+}
+
+/// Refuses columns of times of a zone that is not UTC in a schema as other formats hold it; one that cannot be read tells of none.
+pub(super) fn expect_utc<'a>(schema: &[u8], mut columns: impl Iterator<Item = &'a str>) -> Result<()> {
+    let Ok(schema) = arrow_ipc::convert::try_schema_from_ipc_buffer(schema) else { return Ok(()) };
+    let refused = columns.find_map(|name| match schema.field_with_name(name).ok()?.data_type() {
+        DataType::Timestamp(_, Some(zone)) if !is_utc(zone) => Some(of_zone(name, zone)),
+        _ => None,
+    });
+    refused.map_or(Ok(()), Err)
 }
 
 fn whole<'a, T: ArrowPrimitiveType<Native: Into<i128>>>(array: &'a dyn Array) -> Cells<'a> {
@@ -364,6 +386,21 @@ mod tests {
             );
             assert_eq!(frame.times.unwrap().values[..3], [0.0, 3_600_000.0, 7_200_000.0]);
         }
+    }
+
+    #[test]
+    fn times_of_a_zone_are_refused_where_they_are_read() {
+        let zoned = |zone: &str| {
+            let times = TimestampMicrosecondArray::from(vec![0, 3_600_000_000]).with_timezone(zone);
+            let columns: [(&str, Arc<dyn Array>); 2] = [("ds", Arc::new(times)), ("n", Arc::new(Int64Array::from(vec![1, 2])))];
+            let batch = RecordBatch::try_from_iter(columns).unwrap();
+            let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+            writer.write(&batch).unwrap();
+            read(&writer.into_inner().unwrap(), &Wanted { time: TimeColumn::Found, ..wanted(&["n"], &[]) })
+        };
+        assert_eq!(zoned("UTC").unwrap().times, zoned("+00:00").unwrap().times);
+        let sentence = zoned("Europe/Berlin").unwrap_err().to_string();
+        assert!(sentence.starts_with("the column 'ds' holds times of the zone 'Europe/Berlin', expected UTC"), "{sentence}");
     }
 
     #[test]

@@ -190,10 +190,12 @@ fn beginning(source: &mut impl Read) -> std::io::Result<Vec<u8>> {
     }
 }
 
-/// The most frequent of the usual delimiters on the first line.
+/// The most frequent of the usual delimiters on the first line, outside quotation marks.
 fn delimiter(beginning: &[u8]) -> u8 {
     let line = beginning.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let count = |delimiter: u8| line.iter().filter(|&&byte| byte == delimiter).count();
+    // Every other part lies between two marks.
+    let outside = || line.split(|&byte| byte == b'"').step_by(2).flatten();
+    let count = |delimiter: u8| outside().filter(|&&byte| byte == delimiter).count();
     // The last of equals wins.
     [b'\t', b';', b','].into_iter().max_by_key(|&delimiter| count(delimiter)).unwrap_or(b',')
 }
@@ -239,7 +241,9 @@ mod tests {
 
     #[test]
     fn byte_order_marks_semicolons_and_tabs_are_understood() {
-        for table in ["\u{feff}id;x\na;1\n", "id\tx\na\t1", "id,x\r\na,1\r\n"] {
+        for table in
+            ["\u{feff}id;x\na;1\n", "id\tx\na\t1", "id,x\r\na,1\r\n", "id,\"a; b; c\",x\na,0,1", "\"id\";\"x\";\"m, in cm, up\"\na;1;2"]
+        {
             assert_eq!(read(table.as_bytes(), &wanted(&["x"], &["id"])).unwrap().numbers, [[1.0]], "{table:?}");
         }
     }

@@ -2,6 +2,8 @@
 
 mod thrift;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -14,7 +16,7 @@ use super::super::cells::{Cell, Place};
 use super::super::columns::Positions;
 use super::super::frame::Filling;
 use super::super::quiet::guarded;
-use super::{Format, Input, failed};
+use super::{Format, Input, arrow, failed};
 use crate::{Error, Result};
 
 pub(super) const FORMAT: Format = Format { extensions: &["parquet", "pq"], magic: &[b"PAR1"], begins: |_| false, open };
@@ -52,6 +54,7 @@ impl<R: ChunkReader + 'static> Table<R> {
         for &at in positions.numbers.iter().chain(&positions.texts).chain(&positions.time) {
             expect_flat(&schema.column(at))?;
         }
+        self.expect_utc(positions)?;
         let mut first_row = 0;
         for group in 0..self.reader.num_row_groups() {
             let group = self.reader.get_row_group(group).map_err(unreadable)?;
@@ -92,6 +95,17 @@ impl<R: ChunkReader + 'static> Table<R> {
             first_row += n_rows;
         }
         Ok(())
+    }
+}
+
+impl<R: ChunkReader + 'static> Table<R> {
+    /// Times are in UTC, and of which zone they were stands in a schema of Arrow's where Arrow wrote the file.
+    fn expect_utc(&self, positions: &Positions) -> Result<()> {
+        let Some(pairs) = self.reader.metadata().file_metadata().key_value_metadata() else { return Ok(()) };
+        let schema = pairs.iter().find(|pair| pair.key == "ARROW:schema").and_then(|pair| pair.value.as_ref());
+        let Some(schema) = schema.and_then(|schema| BASE64_STANDARD.decode(schema).ok()) else { return Ok(()) };
+        let places = positions.numbers.iter().chain(&positions.texts).chain(&positions.time);
+        arrow::expect_utc(&schema, places.map(|&at| self.header[at].as_str()))
     }
 }
 
@@ -399,6 +413,9 @@ mod tests {
             assert_eq!(times.clock.write(times.values[47]), last, "{column}");
             assert_eq!(times.values[24], 1_704_153_600_000.0, "{column}");
         }
+        let sentence = read(arrow("times_zone"), &Wanted { time: TimeColumn::Found, ..wanted(&["x"], &[]) }).unwrap_err().to_string();
+        assert!(sentence.starts_with("the column 'ds' holds times of the zone 'Europe/Berlin', expected UTC"), "{sentence}");
+        assert_eq!(read(arrow("times_zone"), &wanted(&["x"], &[])).unwrap().numbers[0][47], 23.0);
         let old = Wanted { time: TimeColumn::Found, ..wanted(&["x"], &[]) };
         let sentence = read(arrow("times_96"), &old).unwrap_err().to_string();
         assert!(sentence.contains("the column 'ds' holds 96-bit times") && sentence.contains("64-bit timestamps"), "{sentence}");

@@ -107,11 +107,13 @@ impl Gathered {
                     found.ok_or_else(|| Error::Data(format!("the class '{name}' was not seen in training{}", unknown())))
                 };
                 let ids = targets.distinct().iter().map(known).collect::<Result<Vec<u32>>>()?;
-                classes.extend(labels(groups, targets, target, Label::Class)?.iter().map(|&label| ids[label as usize]));
+                classes.extend(labels(groups, targets, target, Label::Class, |a, b| a == b)?.iter().map(|&label| ids[label as usize]));
             }
             Labels::Numbers(numbers) => {
                 let known = targets.distinct().iter().map(|text| number(text, target)).collect::<Result<Vec<f64>>>()?;
-                numbers.extend(labels(groups, targets, target, Label::Number)?.iter().map(|&label| known[label as usize]));
+                // 1 and 1.0 are the same.
+                let same = |a: u32, b: u32| known[a as usize] == known[b as usize];
+                numbers.extend(labels(groups, targets, target, Label::Number, same)?.iter().map(|&label| known[label as usize]));
             }
         }
         self.series.extend(Series::of(frame, Some(groups))?);
