@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the Parquet and Arrow files of crates/minrnn/tests/fixtures/tables with Apache Arrow's own writers.
+"""Writes the Parquet and Arrow files of crates/minrnn/tests/fixtures/tables with Apache Arrow's own writers and those of Polars.
 
-    pip install pyarrow
+    pip install pyarrow polars
     python tools/table_fixtures.py crates/minrnn/tests/fixtures/tables
 
 Row i of 300 has name = "series a" or "series b" by turns of 100 (a dictionary), step = i (int64), value = 0.25 i - 10 (float64),
@@ -12,6 +12,7 @@ import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
@@ -46,12 +47,18 @@ pq.write_table(
     },
 )
 pq.write_table(table, folder / "zstd.parquet", compression="zstd")
+pq.write_table(table.slice(0, 3), folder / "brotli.parquet", compression="brotli")
 
 # The same as Arrow: a file, as pandas and polars write it, and a stream.
 feather.write_feather(table, folder / "default.feather", compression="uncompressed", chunksize=128)
 feather.write_feather(table, folder / "lz4.feather", compression="lz4")
+feather.write_feather(table, folder / "zstd.feather", compression="zstd")
 with pa.ipc.new_stream(folder / "stream.arrows", table.schema) as writer:
     writer.write_table(table, max_chunksize=128)
+# And as Polars does, whose files begin with no message and have their dictionaries at the end.
+polars = pl.from_arrow(table).with_columns(pl.col("name").cast(pl.Categorical))
+polars.write_ipc(folder / "polars.arrow", record_batch_size=128)
+polars.write_ipc(folder / "polars_lz4.arrow", compression="lz4", record_batch_size=128)
 
 hours = [datetime(2024, 1, 1) + timedelta(hours=i) for i in range(48)]
 times = pa.table(

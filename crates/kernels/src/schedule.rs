@@ -99,7 +99,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
-    fn every_task_is_run_once_and_its_time_told_in_the_cut_of_the_pool() {
+    fn every_task_is_run_once_and_its_time_told_in_the_cut_of_seven_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(7).build().unwrap();
         let ran = AtomicUsize::new(0);
         let caller = AtomicUsize::new(0);

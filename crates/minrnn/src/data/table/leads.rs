@@ -98,10 +98,12 @@ pub(super) fn fill_from(series: &mut [Series], leads: &[Lead], future: Option<(&
             return Err(Error::Data(format!("the rows to come of {name} begin at {next}, expected a time after its last, {last}")));
         }
         let times = &to_come.times[..farthest.min(to_come.times.len())];
-        if let Some((found, expected)) = series.clock.break_in(&series.times, times) {
-            let [found, expected, last] = [found, expected, series.times[series.len() - 1]].map(|time| series.clock.write(time));
+        if let Some(place) = series.clock.break_in(&series.times, times) {
+            let [found, expected, last] =
+                [place.found, place.expected, series.times[series.len() - 1]].map(|time| series.clock.write(time));
+            let by = if place.is_latest { "one by " } else { "" };
             return Err(Error::Data(format!(
-                "the rows to come of {name} have the time {found}, expected {expected}: they must follow its last, {last}, without a gap"
+                "the rows to come of {name} have the time {found}, expected {by}{expected}: they must follow its last, {last}, without a gap"
             )));
         }
     }

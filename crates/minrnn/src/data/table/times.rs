@@ -111,8 +111,8 @@ impl Clock {
     }
 
     /// Whether `next` are times that follow `times`, both of which rise: at the pace of `times` where that is always the same, else without a gap that is
-    /// twice as long as any in `times`. The first that does not, and what was expected in its place at the latest.
-    pub fn break_in(self, times: &[f64], next: &[f64]) -> Option<(f64, f64)> {
+    /// twice as long as any in `times`. What does not, if something does.
+    pub fn break_in(self, times: &[f64], next: &[f64]) -> Option<Break> {
         let (step, &first, &last) = (self.step(times)?, times.first()?, times.last()?);
         // Numbers such as 0.1, 0.2, … are not quite even.
         let pace = (last - first) / (times.len() - 1) as f64;
@@ -120,11 +120,13 @@ impl Clock {
         let even = self.go_on(first, step, times.len() - 1);
         if even.iter().zip(&times[1..]).all(|(&even, &time)| is_near(even, time)) {
             let expected = self.go_on(last, step, next.len());
-            return next.iter().copied().zip(expected).find(|&(found, expected)| !is_near(found, expected));
+            let mut places = next.iter().copied().zip(expected).map(|(found, expected)| Break { found, expected, is_latest: false });
+            return places.find(|place| !is_near(place.found, place.expected));
         }
         let longest = times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
         let before = std::iter::once(last).chain(next.iter().copied());
-        before.zip(next).map(|(before, &next)| (next, before + 2.0 * longest)).find(|(next, latest)| next > latest)
+        let mut places = before.zip(next).map(|(before, &found)| Break { found, expected: before + 2.0 * longest, is_latest: true });
+        places.find(|place| place.found > place.expected)
     }
 
     /// Whole months between all of `times`, where these lie on the same day of the month, or all on its last.
@@ -191,6 +193,17 @@ impl Clock {
 
 fn is_business_day(date: &NaiveDateTime) -> bool {
     !matches!(date.weekday(), Weekday::Sat | Weekday::Sun)
+}
+
+/// A time that does not follow those before it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Break {
+    /// The time.
+    pub found: f64,
+    /// What was expected in its place.
+    pub expected: f64,
+    /// Whether anything before that would have done too.
+    pub is_latest: bool,
 }
 
 /// The time from one step of a series to the next.
@@ -292,7 +305,7 @@ mod tests {
     fn a_break_is_what_does_not_follow() {
         let found = |before: &[&str], after: &[&str]| {
             let ((clock, before), (_, after)) = (times(before), times(after));
-            clock.break_in(&before, &after).map(|(found, expected)| [found, expected].map(|time| clock.write(time)))
+            clock.break_in(&before, &after).map(|place| [place.found, place.expected].map(|time| clock.write(time)))
         };
         let owned = |pair: [&str; 2]| Some(pair.map(str::to_owned));
         assert_eq!(found(&["2024-01-31", "2024-02-29"], &["2024-03-31", "2024-04-30"]), None);

@@ -1,7 +1,7 @@
 //! How far forecasts are off, in the units of the table.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::super::SeasonalNaive;
 use super::super::example::Example;
@@ -30,6 +30,8 @@ pub(super) struct ForecastErrors {
     /// Of the row after each step that is scored.
     surprises: Vec<f64>,
     last: LastForecasts,
+    /// The seasonal difference of each sequence and target.
+    differences: OnceLock<Vec<Option<f64>>>,
 }
 
 /// A case: a sequence, and the sums of each column.
@@ -93,7 +95,18 @@ impl ForecastErrors {
         });
         let first = first.collect();
         let sums = vec![vec![Sums::default(); table.predicted.len()]; n_stretches];
-        Self { table, part, sums, stretch, case, first, whole: None, surprises: Vec::new(), last: LastForecasts::default() }
+        Self {
+            table,
+            part,
+            sums,
+            stretch,
+            case,
+            first,
+            whole: None,
+            surprises: Vec::new(),
+            last: LastForecasts::default(),
+            differences: OnceLock::new(),
+        }
     }
 
     fn stretch_of(&self, series: usize, step: usize) -> usize {
@@ -101,9 +114,18 @@ impl ForecastErrors {
         self.first[series] + self.stretch.map_or(0, |stretch| (step - start) / stretch)
     }
 
+    /// [`difference_of`](Self::difference_of) of a sequence and a target, for which each sequence is gone through once: a long one has many cases.
+    fn seasonal_difference(&self, series: usize, target: usize) -> Option<f64> {
+        let all = self.differences.get_or_init(|| {
+            let of = |series: usize| self.table.predicted.iter().map(move |&column| self.difference_of(series, column));
+            (0..self.table.series.len()).flat_map(of).collect()
+        });
+        all[series * self.table.predicted.len() + target]
+    }
+
     /// The mean absolute difference of a season in what lies before the part, by which errors of different sequences can be compared
     /// (Hyndman and Koehler 2006); none where it is 0 or not known.
-    fn seasonal_difference(&self, series: usize, column: usize) -> Option<f64> {
+    fn difference_of(&self, series: usize, column: usize) -> Option<f64> {
         let (of, season) = (&self.table.series[series], self.table.forecaster.season.max(1));
         let before = Some(self.table.bounds[series].of(self.part).start).filter(|&end| end > season).unwrap_or(of.len());
         let differences = (season..before).map(|t| (of.step(t)[column] - of.step(t - season)[column]).abs());
@@ -147,7 +169,7 @@ impl ForecastErrors {
     }
 
     fn measures_of(&self, target: usize, cases: &[Case], what: Cases) -> Vec<Measure> {
-        let (forecaster, column) = (&self.table.forecaster, self.table.predicted[target]);
+        let forecaster = &self.table.forecaster;
         let naive = SeasonalNaive::new(forecaster.season).name();
         let name = |measure: &str| format!("{measure} of {}", forecaster.target[target]);
         let cases = cases.iter().map(|(series, sums)| (*series, &sums[target]));
@@ -170,7 +192,7 @@ impl ForecastErrors {
             measures.push(errors("symmetric mean absolute percentage error", &relative));
         }
         let scaled = sums.iter().filter_map(|(series, sums)| {
-            let difference = self.seasonal_difference(*series, column)?;
+            let difference = self.seasonal_difference(*series, target)?;
             Some(sums.absolute.map(|sum| sum / sums.n / difference))
         });
         let scaled: Vec<[f64; 2]> = scaled.collect();
@@ -215,13 +237,14 @@ impl Comparison for ForecastErrors {
                 let (ahead, target) = (1 + at / n_targets, at % n_targets);
                 if step + ahead < end {
                     let column = table.predicted[target];
-                    // The naive forecast takes the last that is known at its place, or the first behind that.
-                    let source = naive.source(step, ahead);
-                    let mut before = (0..=source).rev().chain(source + 1..=step).map(|t| of.step(t)[column]).filter(|x| !x.is_nan());
-                    let (value, Some(before)) = (of.step(step + ahead)[column], before.next()) else { continue };
+                    let value = of.step(step + ahead)[column];
                     if value.is_nan() {
                         continue;
                     }
+                    // The naive forecast takes the last that is known at its place, or the first behind that.
+                    let source = naive.source(step, ahead);
+                    let mut before = (0..=source).rev().chain(source + 1..=step).map(|t| of.step(t)[column]).filter(|x| !x.is_nan());
+                    let Some(before) = before.next() else { continue };
                     let outermost = [quantiles[0], quantiles[n_quantiles - 1]];
                     self.sums[stretch][target].add(value, [quantiles[forecaster.point()], before], outermost);
                 }
@@ -230,7 +253,7 @@ impl Comparison for ForecastErrors {
     }
 
     fn examples(&self) -> Vec<Example> {
-        self.last.examples(&self.table, self.part, |series, column| self.seasonal_difference(series, column))
+        self.last.examples(&self.table, self.part, |series, target| self.seasonal_difference(series, target))
     }
 
     fn measures(&self) -> Vec<Measure> {

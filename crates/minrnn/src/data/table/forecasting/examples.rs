@@ -22,13 +22,13 @@ impl LastForecasts {
     }
 
     /// The worst, and others of all ranks down to the best, by the mean absolute error over the difference of a season, which `difference` gives
-    /// of `(sequence, column)`.
+    /// of `(sequence, target)`.
     pub fn examples(&self, table: &Table, part: Part, difference: impl Fn(usize, usize) -> Option<f64>) -> Vec<Example> {
         let n_targets = table.predicted.len();
         let mut errors = Vec::new();
         for (at, (series, step, numbers)) in self.kept.iter().enumerate() {
             for target in 0..n_targets {
-                let scale = difference(*series, table.predicted[target]);
+                let scale = difference(*series, target);
                 let found = table.last_forecast(part, [*series, *step, target], numbers);
                 let off: Vec<f64> =
                     found.came.iter().zip(&found.median).map(|(came, median)| (came - median).abs()).filter(|x| x.is_finite()).collect();

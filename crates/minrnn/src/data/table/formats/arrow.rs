@@ -1,9 +1,11 @@
 //! Tables as Arrow IPC: streams, and files (Feather, version 2), which are streams between two magic words with a list of their parts behind.
 //!
-//! Messages are read one after the other, so that a pipe will do and nothing is held but one batch of rows. What a message says of its size is
-//! believed only as far as bytes follow.
+//! Messages are read one after the other, so that a pipe will do and nothing is held but one batch of rows; a file that is no stream is read by that list
+//! ([`by_list`]). What a message says of its size is believed only as far as bytes follow.
 
-use std::io::Read;
+mod by_list;
+
+use std::io::{Cursor, Read};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -13,14 +15,16 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_buffer::Buffer;
+use arrow_ipc::CompressionType;
 use arrow_ipc::reader::StreamDecoder;
 use arrow_schema::{ArrowError, DataType, SchemaRef, TimeUnit};
 
+use self::by_list::Parts;
 use super::super::cells::{Cell, Place};
 use super::super::columns::Positions;
 use super::super::frame::Filling;
 use super::super::quiet::guarded;
-use super::{Format, Reader, failed};
+use super::{Format, Input, MOST_OF_ZSTD, Reader, failed};
 use crate::{Error, Result};
 
 /// What a file begins with.
@@ -29,14 +33,20 @@ const FILE: &[u8] = b"ARROW1\0\0";
 const CONTINUATION: [u8; 4] = [0xff; 4];
 
 /// LZ4 makes at most so many bytes of one.
-const MOST_UNFOLDED: i64 = 256;
+const MOST_OF_LZ4: i64 = 256;
 
-pub(super) const FORMAT: Format = Format {
-    extensions: &["arrow", "feather", "arrows", "ipc"],
-    magic: &[b"ARROW1", &CONTINUATION],
-    begins: |_| false,
-    open: |input| Ok(Box::new(Batches::open(input.whole())?)),
-};
+pub(super) const FORMAT: Format =
+    Format { extensions: &["arrow", "feather", "arrows", "ipc"], magic: &[b"ARROW1", &CONTINUATION], begins: |_| false, open };
+
+fn open(input: Input) -> Result<Box<dyn Reader>> {
+    if !by_list::is_needed(&input.beginning) {
+        return Ok(Box::new(Batches::open(input.whole())?));
+    }
+    Ok(match input.anywhere().map_err(failed)? {
+        Ok(file) => Box::new(Parts::open(file)?),
+        Err(bytes) => Box::new(Parts::open(Cursor::new(bytes))?),
+    })
+}
 
 /// The length of the metadata of a message.
 type Head = Option<usize>;
@@ -201,16 +211,18 @@ fn header_of(schema: &arrow_schema::Schema) -> Vec<String> {
     schema.fields().iter().map(|field| field.name().trim().to_owned()).collect()
 }
 
-/// Refuses a message whose buffers claim to unfold to more than LZ4 can make of their bytes: so much would be allocated before it is found out.
+/// Refuses a message whose buffers claim to unfold to more than their codec can make of their bytes: so much would be allocated before it is found out.
 fn expect_believable(message: &arrow_ipc::Message<'_>, body: &[u8]) -> Result<()> {
     let dictionary = message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data());
-    let Some(batch) = message.header_as_record_batch().or(dictionary).filter(|batch| batch.compression().is_some()) else { return Ok(()) };
+    let batch = message.header_as_record_batch().or(dictionary);
+    let Some((batch, compression)) = batch.and_then(|batch| Some((batch, batch.compression()?))) else { return Ok(()) };
+    let most = if compression.codec() == CompressionType::ZSTD { MOST_OF_ZSTD } else { MOST_OF_LZ4 };
     for buffer in batch.buffers().into_iter().flatten() {
         let bytes = usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
         let bytes = bytes.and_then(|(start, length)| body.get(start..start.checked_add(length)?)).ok_or_else(cut)?;
         // The length before the bytes is -1 where they are not compressed.
         let claimed = bytes.first_chunk().map_or(0, |claimed| i64::from_le_bytes(*claimed));
-        if claimed > bytes.len() as i64 * MOST_UNFOLDED {
+        if claimed > bytes.len() as i64 * most {
             return Err(Error::Data(format!("it is damaged: {} bytes claim to unfold to {claimed}", bytes.len())));
         }
     }
@@ -315,7 +327,7 @@ fn cut() -> Error {
 
 fn unreadable(error: ArrowError) -> Error {
     let problem = error.to_string();
-    let codec = if problem.contains("compress") { "; write it with LZ4, or without compression" } else { "" };
+    let codec = if problem.contains("compress") { "; write it with LZ4 or Zstandard, or without compression" } else { "" };
     Error::Data(format!("it cannot be read as Arrow: {problem}{codec}"))
 }
 
@@ -365,6 +377,9 @@ mod tests {
     }
 
     fn read(bytes: &[u8], wanted: &Wanted) -> Result<Frame> {
+        if by_list::is_needed(bytes) {
+            return super::super::frame(Box::new(Parts::open(Cursor::new(bytes))?), wanted);
+        }
         super::super::frame(Box::new(Batches::open(bytes)?), wanted)
     }
 
@@ -449,30 +464,57 @@ mod tests {
 
     #[test]
     fn files_of_another_writer_are_read() {
-        for name in ["default.feather", "lz4.feather", "stream.arrows"] {
+        for name in ["default.feather", "lz4.feather", "stream.arrows", "zstd.feather", "polars.arrow", "polars_lz4.arrow"] {
+            assert_eq!(by_list::is_needed(&fixture(name)), name.starts_with("polars"), "{name}");
             let frame = read(&fixture(name), &wanted(&["step", "value", "half", "flag"], &["name"])).unwrap();
             super::super::expect_fixture(&frame, name);
         }
     }
 
     #[test]
+    fn a_list_of_parts_that_lie_nowhere_is_a_sentence() {
+        let whole = fixture("polars.arrow");
+        let read = |bytes: &[u8]| read(bytes, &wanted(&["step"], &["name"])).map(|frame| frame.n_rows()).map_err(|error| error.to_string());
+        assert_eq!(read(&whole), Ok(300));
+        for cut in [64, 500, whole.len() - 1] {
+            let sentence = read(&whole[..cut]).unwrap_err();
+            assert!(sentence.contains("cut short"), "{cut}: {sentence}");
+        }
+        // The list says where each batch lies and how long it is.
+        let batch = whole.windows(4).position(|bytes| *bytes == CONTINUATION).unwrap() as u64;
+        let place = whole.windows(8).rposition(|bytes| *bytes == batch.to_le_bytes()).unwrap();
+        for (at, value) in [(0, u64::MAX), (0, 1 << 40), (16, u64::MAX), (16, 1 << 40)] {
+            let mut damaged = whole.clone();
+            damaged[place + at..][..8].copy_from_slice(&value.to_le_bytes());
+            let sentence = read(&damaged).unwrap_err();
+            assert!(sentence.contains("cut short") || sentence.contains("it is damaged"), "{at}, {value}: {sentence}");
+        }
+    }
+
+    #[test]
     fn what_claims_to_unfold_to_more_than_it_can_is_not_believed() {
-        let mut bytes = fixture("lz4.feather");
-        // The length of a buffer before it is unfolded stands before the first frame of LZ4.
-        let frame = bytes.windows(4).position(|bytes| bytes == [0x04, 0x22, 0x4d, 0x18]).unwrap();
-        bytes[frame - 8..frame].copy_from_slice(&(1i64 << 40).to_le_bytes());
-        let sentence = refusal(&bytes, &["step"], &[]);
-        assert!(sentence.contains("claim to unfold to 1099511627776"), "{sentence}");
+        // The length of a buffer before it is unfolded stands before the first frame, which begins so.
+        for (name, start) in [("lz4.feather", [0x04, 0x22, 0x4d, 0x18]), ("zstd.feather", [0x28, 0xb5, 0x2f, 0xfd])] {
+            let mut bytes = fixture(name);
+            let frame = bytes.windows(4).position(|bytes| bytes == start).unwrap();
+            bytes[frame - 8..frame].copy_from_slice(&(1i64 << 40).to_le_bytes());
+            let sentence = refusal(&bytes, &["step"], &[]);
+            assert!(sentence.contains("claim to unfold to 1099511627776"), "{name}: {sentence}");
+        }
     }
 
     proptest! {
         #[test]
-        fn no_damage_panics(is_file: bool, changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8), cut in any::<prop::sample::Index>()) {
-            let mut bytes = both()[usize::from(is_file)].clone();
+        fn no_damage_panics(which in 0usize..4, changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8), cut in any::<prop::sample::Index>()) {
+            let mut bytes = match which {
+                0 | 1 => both()[which].clone(),
+                _ => fixture(["polars.arrow", "polars_lz4.arrow"][which - 2]),
+            };
             for (at, byte) in changes {
                 let at = at.index(bytes.len());
                 bytes[at] = byte;
             }
+            let _ = read(&bytes, &wanted(&["step", "value"], &["name"]));
             let _ = read(&bytes, &wanted(&["n", "real"], &["id"]));
             bytes.truncate(cut.index(bytes.len()));
             let _ = read(&bytes, &wanted(&["n", "flag"], &["name"]));

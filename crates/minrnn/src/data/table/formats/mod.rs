@@ -26,6 +26,9 @@ const FORMATS: [&Format; 5] = [&parquet::FORMAT, &arrow::FORMAT, &ndjson::FORMAT
 /// So much of a file is looked at to recognise its format.
 const BEGINNING: u64 = 1 << 16;
 
+/// Zstandard makes at most so many bytes of one: a block of 128 KiB of four.
+const MOST_OF_ZSTD: i64 = 1 << 15;
+
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A format of tables.

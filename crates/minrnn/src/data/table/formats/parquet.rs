@@ -1,11 +1,14 @@
-//! Tables in Parquet files. Codecs: none, Snappy, LZ4, gzip.
+//! Tables in Parquet files. Codecs: none, Snappy, LZ4, gzip, Zstandard.
 
 mod thrift;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type};
+use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, TimeUnit, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
@@ -16,7 +19,7 @@ use super::super::cells::{Cell, Place};
 use super::super::columns::Positions;
 use super::super::frame::Filling;
 use super::super::quiet::guarded;
-use super::{Format, Input, arrow, failed};
+use super::{Format, Input, MOST_OF_ZSTD, arrow, failed};
 use crate::{Error, Result};
 
 pub(super) const FORMAT: Format = Format { extensions: &["parquet", "pq"], magic: &[b"PAR1"], begins: |_| false, open };
@@ -40,9 +43,14 @@ struct Table<R: ChunkReader + 'static> {
 impl<R: ChunkReader + 'static> Table<R> {
     fn open(source: R) -> Result<Self> {
         guarded(|| {
-            let source = Checked(source);
+            let most_unfolded = Arc::new(AtomicI64::new(thrift::MOST_UNFOLDED));
+            let source = Checked { source, most_unfolded: Arc::clone(&most_unfolded) };
             source.expect_footer()?;
             let reader = SerializedFileReader::new(source).map_err(unreadable)?;
+            let mut columns = reader.metadata().row_groups().iter().flat_map(|group| group.columns());
+            if columns.any(|column| matches!(column.compression(), Compression::ZSTD(_))) {
+                most_unfolded.store(MOST_OF_ZSTD, Ordering::Relaxed);
+            }
             let columns = reader.metadata().file_metadata().schema_descr().columns().iter();
             let header = columns.map(|column| column.path().string()).collect();
             Ok(Self { reader, header })
@@ -132,23 +140,27 @@ impl<R: ChunkReader + 'static> super::Reader for Table<R> {
 const TAIL: u64 = 8;
 
 /// A file of which a decoder reads nothing that it must not believe.
-struct Checked<R>(R);
+struct Checked<R> {
+    source: R,
+    /// Bytes that a codec of the file can make of one.
+    most_unfolded: Arc<AtomicI64>,
+}
 
 impl<R: ChunkReader> Checked<R> {
     /// Refuses a footer that is not what it should be. Of a file that has none the decoder tells.
     fn expect_footer(&self) -> Result<()> {
         let Some(end) = self.len().checked_sub(TAIL) else { return Ok(()) };
-        let tail = self.0.get_bytes(end, TAIL as usize).map_err(unreadable)?;
+        let tail = self.source.get_bytes(end, TAIL as usize).map_err(unreadable)?;
         let Some((length, b"PAR1")) = tail.split_first_chunk() else { return Ok(()) };
         let length = u32::from_le_bytes(*length);
         let Some(start) = end.checked_sub(length.into()) else { return Ok(()) };
-        thrift::expect_footer(&self.0.get_bytes(start, length as usize).map_err(unreadable)?)
+        thrift::expect_footer(&self.source.get_bytes(start, length as usize).map_err(unreadable)?)
     }
 }
 
 impl<R: ChunkReader> Length for Checked<R> {
     fn len(&self) -> u64 {
-        self.0.len()
+        self.source.len()
     }
 }
 
@@ -158,9 +170,11 @@ impl<R: ChunkReader> ChunkReader for Checked<R> {
     /// What begins at `start` is the head of a page, or what the file ends with.
     fn get_read(&self, start: u64) -> parquet::errors::Result<R::T> {
         if start.saturating_add(TAIL) != self.len() {
-            thrift::expect_page_header(self.0.get_read(start)?).map_err(|error| ParquetError::External(error.into()))?;
+            let most_unfolded = self.most_unfolded.load(Ordering::Relaxed);
+            thrift::expect_page_header(self.source.get_read(start)?, most_unfolded)
+                .map_err(|error| ParquetError::External(error.into()))?;
         }
-        self.0.get_read(start)
+        self.source.get_read(start)
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
@@ -168,7 +182,7 @@ impl<R: ChunkReader> ChunkReader for Checked<R> {
         if start.saturating_add(length as u64) > self.len() {
             return Err(ParquetError::EOF(format!("{length} bytes at {start} of {}", self.len())));
         }
-        self.0.get_bytes(start, length)
+        self.source.get_bytes(start, length)
     }
 }
 
@@ -290,7 +304,7 @@ fn unreadable(error: ParquetError) -> Error {
     };
     let problem = error.to_string();
     let codec = if problem.contains("codec") || problem.contains("Disabled feature") {
-        "; write it with Snappy, LZ4 or gzip, or without compression"
+        "; write it with Snappy, LZ4, gzip or Zstandard, or without compression"
     } else {
         ""
     };
@@ -394,13 +408,13 @@ mod tests {
     #[test]
     fn files_of_another_writer_are_read() {
         let wanted = wanted(&["step", "value", "half", "flag"], &["name"]);
-        for name in ["default", "gzip_pages_2", "plain_lz4", "delta"] {
+        for name in ["default", "gzip_pages_2", "plain_lz4", "delta", "zstd"] {
             let frame = read(arrow(name), &wanted).unwrap_or_else(|error| panic!("{name}: {error}"));
             super::super::expect_fixture(&frame, name);
             assert_eq!(frame.texts[0].distinct(), ["series a", "series b"]);
         }
-        let sentence = read(arrow("zstd"), &wanted).unwrap_err().to_string();
-        assert!(sentence.contains("write it with Snappy, LZ4 or gzip"), "{sentence}");
+        let sentence = read(arrow("brotli"), &wanted).unwrap_err().to_string();
+        assert!(sentence.contains("write it with Snappy, LZ4, gzip or Zstandard"), "{sentence}");
     }
 
     #[test]
@@ -486,22 +500,31 @@ mod tests {
     fn a_page_costs_no_more_than_its_bytes() {
         let mut bytes = Vec::new();
         table(Compression::SNAPPY, false).read_to_end(&mut bytes).unwrap();
-        let whole = thrift::expect_page_header(&bytes[4..]);
+        let whole = thrift::expect_page_header(&bytes[4..], thrift::MOST_UNFOLDED);
         assert!(whole.is_ok(), "{whole:?}");
         // A dictionary of no bytes that unfolds to a gigabyte; one with a statistic of a terabyte.
         let bomb = [0x15, 4, 0x15, 0x80, 0x80, 0x80, 0x80, 0x08, 0x15, 0, 0x4c, 0x15, 2, 0x15, 0, 0, 0];
-        let sentence = thrift::expect_page_header(&bomb[..]).unwrap_err().to_string();
+        let sentence = thrift::expect_page_header(&bomb[..], thrift::MOST_UNFOLDED).unwrap_err().to_string();
         assert_eq!(sentence, "it is damaged: a page of 0 bytes is said to unfold to 1073741824; write it anew");
         let long = [0x15, 0, 0x15, 2, 0x15, 2, 0x2c, 0x15, 2, 0x15, 0, 0x15, 0, 0x15, 0, 0x1c, 0x18, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20];
-        assert!(thrift::expect_page_header(&long[..]).unwrap_err().to_string().contains("it ends within its description"));
+        assert!(
+            thrift::expect_page_header(&long[..], thrift::MOST_UNFOLDED)
+                .unwrap_err()
+                .to_string()
+                .contains("it ends within its description")
+        );
         let many = [0x15, 4, 0x15, 8, 0x15, 8, 0x4c, 0x15, 0x80, 0x80, 0x80, 0x80, 0x08, 0x15, 0, 0, 0];
-        let values = thrift::expect_page_header(&many[..]).unwrap_err().to_string();
+        let values = thrift::expect_page_header(&many[..], thrift::MOST_UNFOLDED).unwrap_err().to_string();
         assert_eq!(values, "it is damaged: a dictionary of 4 bytes is said to have 1073741824 values; write it anew");
         // −1, which the decoder takes for 2^32 − 1, and 2^33 + 1, which it takes for 1.
         let negative = [0x15, 4, 0x15, 8, 0x15, 8, 0x4c, 0x15, 1, 0x15, 0, 0, 0];
-        assert!(thrift::expect_page_header(&negative[..]).unwrap_err().to_string().contains("says -1 where it counts"));
+        assert!(
+            thrift::expect_page_header(&negative[..], thrift::MOST_UNFOLDED).unwrap_err().to_string().contains("says -1 where it counts")
+        );
         let wide = [0x15, 0x82, 0x80, 0x80, 0x80, 0x40, 0];
-        assert!(thrift::expect_page_header(&wide[..]).unwrap_err().to_string().contains("has no room for 8589934593"));
+        assert!(
+            thrift::expect_page_header(&wide[..], thrift::MOST_UNFOLDED).unwrap_err().to_string().contains("has no room for 8589934593")
+        );
         // The decoder tells of it in the same words.
         bytes.splice(4..4 + bomb.len(), bomb);
         let mut file = tempfile::tempfile().unwrap();

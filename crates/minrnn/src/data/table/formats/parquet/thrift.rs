@@ -210,7 +210,7 @@ const WITHOUT_BYTES: u64 = 1 << 20;
 /// Bytes of a page's head, at most; statistics within it are a value of the column each.
 const PAGE_HEADER_BYTES: u64 = 1 << 26;
 /// Gzip makes at most so many bytes of one, more than Snappy and LZ4.
-const MOST_UNFOLDED: i64 = 1032;
+pub(super) const MOST_UNFOLDED: i64 = 1032;
 
 /// Refuses what the footer of a file, given without its length and magic word, must not be.
 ///
@@ -220,11 +220,11 @@ pub(super) fn expect_footer(footer: &[u8]) -> Result<()> {
     Walk::new(footer).fields(FILE_METADATA, DEPTH, &mut |_, _| ())
 }
 
-/// Refuses a page whose head, the beginning of `source`, is not what it should be.
+/// Refuses a page whose head, the beginning of `source`, is not what it should be; a byte unfolds to `most` at most.
 ///
 /// # Errors
 /// As [`expect_footer`], and when the page is said to unfold to more bytes than it can, or to be a dictionary of more values than it has bytes.
-pub(super) fn expect_page_header(source: impl Read) -> Result<()> {
+pub(super) fn expect_page_header(source: impl Read, most: i64) -> Result<()> {
     let (mut unfolded, mut folded, mut values) = (0, 0, 0);
     Walk::new(source.take(PAGE_HEADER_BYTES)).fields(PAGE_HEADER, DEPTH, &mut |field, number| match field {
         (None, UNFOLDED) => unfolded = number,
@@ -237,7 +237,7 @@ pub(super) fn expect_page_header(source: impl Read) -> Result<()> {
         return Err(damaged(&format!("the head of a page says {negative} where it counts")));
     }
     // A few more than none are no lie that costs anything.
-    if unfolded > folded.saturating_mul(MOST_UNFOLDED).saturating_add(1 << 16) {
+    if unfolded > folded.saturating_mul(most).saturating_add(1 << 16) {
         return Err(damaged(&format!("a page of {folded} bytes is said to unfold to {unfolded}")));
     }
     if values > unfolded.saturating_add(1 << 16) {

@@ -1,0 +1,112 @@
+//! Files of Arrow read by the list of their parts at the end, as Polars writes them: the schema stands in that list alone, and dictionaries may stand
+//! behind the rows that need them.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::sync::Arc;
+
+use arrow_buffer::Buffer;
+use arrow_ipc::Block;
+use arrow_ipc::reader::{FileDecoder, read_footer_length};
+use arrow_schema::{ArrowError, SchemaRef};
+
+use super::super::super::columns::Positions;
+use super::super::super::frame::Filling;
+use super::super::super::quiet::guarded;
+use super::super::{Reader, failed};
+use super::{CONTINUATION, FILE, cut, dates_of, expect_believable, fill_from, header_of, unreadable};
+use crate::{Error, Result};
+
+/// Bytes behind the list: its length and the magic word.
+const END: u64 = 10;
+
+/// Whether the file that begins so is to be read by its list: no message follows the magic word.
+pub(super) fn is_needed(beginning: &[u8]) -> bool {
+    let Some(behind) = beginning.strip_prefix(FILE) else { return false };
+    let filled = behind.chunks_exact(8).take(7).take_while(|bytes| bytes.iter().all(|&byte| byte == 0)).count();
+    behind[8 * filled..].first_chunk().is_some_and(|start: &[u8; 4]| *start != CONTINUATION)
+}
+
+/// A file whose list of parts has been read.
+pub(super) struct Parts<R> {
+    source: R,
+    decoder: FileDecoder,
+    dictionaries: Vec<Block>,
+    batches: Vec<Block>,
+    schema: SchemaRef,
+    header: Vec<String>,
+}
+
+impl<R: Read + Seek> Parts<R> {
+    pub fn open(mut source: R) -> Result<Self> {
+        guarded(|| {
+            let length = source.seek(SeekFrom::End(0)).map_err(failed)?;
+            let start_of_end = length.checked_sub(END).ok_or_else(cut)?;
+            let end = bytes(&mut source, start_of_end, END)?;
+            let n_bytes = read_footer_length(end.try_into().map_err(|_| cut())?).map_err(|_| cut())? as u64;
+            let list = bytes(&mut source, start_of_end.checked_sub(n_bytes).ok_or_else(cut)?, n_bytes)?;
+            let list = arrow_ipc::root_as_footer(&list).map_err(|error| Error::Data(format!("it is damaged: {error}")))?;
+            let schema = list.schema().ok_or_else(|| Error::Data("it has no schema".to_owned()))?;
+            let schema = Arc::new(arrow_ipc::convert::try_fb_to_schema(schema).map_err(unreadable)?);
+            Ok(Self {
+                source,
+                decoder: FileDecoder::new(Arc::clone(&schema), list.version()),
+                dictionaries: list.dictionaries().into_iter().flatten().copied().collect(),
+                batches: list.recordBatches().into_iter().flatten().copied().collect(),
+                header: header_of(&schema),
+                schema,
+            })
+        })
+    }
+
+    /// The bytes of a part, which claim nothing that cannot be.
+    fn part(&mut self, block: &Block) -> Result<Buffer> {
+        let damaged = || Error::Data("it is damaged: a part lies nowhere in it".to_owned());
+        let [start, head, body] = [block.offset(), block.metaDataLength().into(), block.bodyLength()].map(u64::try_from);
+        let (start, head, body) = (start.map_err(|_| damaged())?, head.map_err(|_| damaged())?, body.map_err(|_| damaged())?);
+        let part = bytes(&mut self.source, start, head.checked_add(body).ok_or_else(damaged)?)?;
+        let (message, body) = part.split_at_checked(head as usize).ok_or_else(damaged)?;
+        let message = message.get(if message.starts_with(&CONTINUATION) { 8 } else { 4 }..).ok_or_else(damaged)?;
+        let message = arrow_ipc::root_as_message(message).map_err(|error| Error::Data(format!("it is damaged: {error}")))?;
+        expect_believable(&message, body)?;
+        Ok(Buffer::from_vec(part))
+    }
+
+    fn fill(&mut self, positions: &Positions, filling: &mut Filling) -> Result<()> {
+        for block in std::mem::take(&mut self.dictionaries) {
+            let part = self.part(&block)?;
+            self.decoder.read_dictionary(&block, &part).map_err(unreadable)?;
+        }
+        let mut first_row = 0;
+        for block in std::mem::take(&mut self.batches) {
+            let part = self.part(&block)?;
+            let batch = self
+                .decoder
+                .read_record_batch(&block, &part)
+                .and_then(|batch| batch.ok_or_else(|| ArrowError::IpcError("a part of rows has none".to_owned())));
+            first_row = fill_from(&batch.map_err(unreadable)?, first_row, &self.header, positions, filling)?;
+        }
+        Ok(())
+    }
+}
+
+/// `length` bytes at `start`, if so many are there.
+fn bytes(source: &mut (impl Read + Seek), start: u64, length: u64) -> Result<Vec<u8>> {
+    source.seek(SeekFrom::Start(start)).map_err(failed)?;
+    let mut bytes = Vec::new();
+    source.take(length).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 == length { Ok(bytes) } else { Err(cut()) }
+}
+
+impl<R: Read + Seek> Reader for Parts<R> {
+    fn header(&self) -> &[String] {
+        &self.header
+    }
+
+    fn dates(&mut self) -> Result<Vec<bool>> {
+        Ok(dates_of(&self.schema))
+    }
+
+    fn read(mut self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
+        guarded(|| self.fill(positions, filling))
+    }
+}
