@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from .errors import KindError
+from .errors import InputError, KindError
 from .frames import _is_missing, _names, _values
 
 Path = str | os.PathLike[str]
+
+UTC = ("UTC", "Etc/UTC", "GMT")
 
 
 def is_path(source: Any) -> bool:
@@ -30,9 +32,13 @@ def handed(table: Any) -> Any:
 
 def _column(name: str, table: Any, key: Any) -> tuple[str, str, Any]:
     column = table[key]
-    # What knows a time zone becomes the time at Greenwich, as it does in files.
-    if getattr(getattr(column, "dt", None), "tz", None) is not None:
-        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    zone = getattr(getattr(column, "dt", None), "tz", None)
+    if zone is not None:
+        # As in files: a day of another zone begins at another time.
+        if str(zone) not in UTC:
+            sentence = "expected UTC or times without a zone; convert them, or drop the zone and keep local times"
+            raise InputError(f"the column '{name}' holds times of the zone '{zone}', {sentence}")
+        column = column.dt.tz_localize(None)
         table, key = {name: column}, name
     values = _values(table, key)
     kind = values.dtype.kind

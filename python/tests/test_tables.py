@@ -94,6 +94,21 @@ def test_a_row_may_name_its_columns(sensors):
         sensors.session().step({})
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_times_of_a_zone_are_refused_and_those_of_utc_are_not(library, temperature, months):
+    module = pytest.importorskip(library)
+    dates = np.array(months["date"], dtype="datetime64[ns]")
+
+    def frame(zone):
+        if library == "pandas":
+            return module.DataFrame({**months, "date": module.Series(dates).dt.tz_localize(zone)})
+        return module.DataFrame({**months, "date": dates}).with_columns(module.col("date").dt.replace_time_zone(zone))
+
+    np.testing.assert_array_equal(temperature.predict(frame("UTC")).values, temperature.predict(months).values)
+    with pytest.raises(minrnn.InputError, match="the column 'date' holds times of the zone 'Europe/Berlin', expected UTC"):
+        temperature.predict(frame("Europe/Berlin"))
+
+
 REFUSED = [
     ({"date": ["1950-01"]}, minrnn.InputError, "no column 'temperature'"),
     ({"date": ["1950-01"], "temperature": ["warm"]}, minrnn.InputError, "the table: .*'temperature'.* texts such as 'warm'"),

@@ -56,6 +56,11 @@ fn what_cannot_be_learned_from_is_refused_by_name() {
     let masked = [&FORECAST[..], &["--missing", "mask"]].concat();
     refused(&gaps, &masked, &["the column 'x' has no number in the part that is trained on"]);
     refused(
+        "shop,ds,x\na,2024-01-01,1\nb,2024-01-01,2\n",
+        &["--task", "forecast", "--target", "x"],
+        &["two rows of the time 2024-01-01", "with group"],
+    );
+    refused(
         "id,ds,x\na,2024-01-01,1\na,2024-01-01,2\na,2024-01-02,2\n",
         &FORECAST,
         &["the sequence 'a' has two rows of the time 2024-01-01"],

@@ -65,6 +65,11 @@ impl Series {
         let of = if self.name.is_empty() { "the table".to_owned() } else { format!("the sequence '{}'", self.name) };
         let [before, time] = [at, at + 1].map(|at| self.clock.write(self.times[at]));
         Err(Error::Data(match before == time {
+            true if self.name.is_empty() => {
+                format!(
+                    "{of} has two rows of the time {time}, expected one; if it has several sequences, name what tells them apart with group"
+                )
+            }
             true => format!("{of} has two rows of the time {time}, expected one; is the group column the right one?"),
             false => format!("{of} goes on with {time} after {before}; expected a later time"),
         }))
