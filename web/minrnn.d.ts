@@ -58,7 +58,7 @@ export interface Model {
   /** Begins `rows` sequences (default 1), of which nothing has been read. */
   session(rows?: number): Session;
   /** Goes on from what `Session.save`, `minrnn_session_save` of C or `minrnn stream --save-state` gave for this model. */
-  restore(bytes: Uint8Array): Session;
+  restore(bytes: BufferSource): Session;
   encode(text: string): Uint32Array;
   decode(tokens: Iterable<number>): string;
   sampler(settings?: Sampling): Sampler;
@@ -83,10 +83,10 @@ export interface Session {
   /** Reads many steps into the only row and gives the outputs after each, `[steps, outputs]`. */
   forward(given: ArrayLike<number>): Float32Array;
   /**
-   * Reads the next row of a table, in the table's units (NaN where a number is missing), for every row or those named, and gives the
+   * Reads the next row of a table, in the table's units (NaN, null or undefined where a number is missing), for every row or those named, and gives the
    * probability of each class, the number of the sequence, or the values of the next steps `[horizon, targets, quantiles]`.
    */
-  row(values: ArrayLike<number>, rows?: ArrayLike<number>): Float64Array;
+  row(values: ArrayLike<number | null | undefined>, rows?: ArrayLike<number>): Float64Array;
   /** Reads the prompt, then writes token after token, each already read when it is given. */
   generate(prompt?: string, options?: Sampling & { limit?: number }): Generator<{ token: number; text: string }, void, void>;
   /** A copy that goes its own way. */

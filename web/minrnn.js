@@ -146,7 +146,7 @@ class Handle {
 
 class Model {
   constructor(runtime, bytes) {
-    const view = ArrayBuffer.isView(bytes) ? new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength) : new Uint8Array(bytes);
+    const view = octets(bytes);
     this.runtime = runtime;
     this.handle = runtime.lend([view], (at) => runtime.make("minrnn_model_from_memory", at, view.length));
     const sizes = Object.fromEntries(SIZES.map((name, what) => [name, runtime.call("minrnn_model_size", this.handle, what) >>> 0]));
@@ -170,11 +170,12 @@ class Model {
   }
 
   session(rows = 1) {
-    return new Session(this, this.runtime.make("minrnn_session_new", this.handle, rows));
+    return new Session(this, this.runtime.make("minrnn_session_new", this.handle, whole(rows, "a number of rows")));
   }
 
   restore(bytes) {
-    return this.runtime.lend([bytes], (at) => new Session(this, this.runtime.make("minrnn_session_restore", this.handle, at, bytes.byteLength)));
+    const saved = octets(bytes);
+    return this.runtime.lend([saved], (at) => new Session(this, this.runtime.make("minrnn_session_restore", this.handle, at, saved.length)));
   }
 
   sampler(settings = {}) {
@@ -186,12 +187,13 @@ class Model {
   }
 
   encode(text) {
+    if (typeof text !== "string") throw new MinrnnError(`expected a text, found ${shown(text)}`, 5);
     const utf8 = new TextEncoder().encode(text);
     return this.runtime.lend([utf8], (at) => this.runtime.written(Uint32Array, "minrnn_encode", this.handle, at, utf8.length));
   }
 
   decode(tokens) {
-    const ids = Uint32Array.from(tokens);
+    const ids = wholes(tokens, "a token");
     const utf8 = this.runtime.lend([ids], (at) => this.runtime.written(Uint8Array, "minrnn_decode", this.handle, at, ids.length));
     return new TextDecoder().decode(utf8);
   }
@@ -217,12 +219,12 @@ class Session extends Handle {
   steps(given) {
     const list = typeof given === "number" ? [given] : given;
     const isTokens = this.model.reads.kind === "tokens";
-    return [isTokens ? Uint32Array.from(list, whole) : as(Float32Array, list), isTokens ? "tokens" : "values"];
+    return [isTokens ? wholes(list, "a token") : numbers(Float32Array, list, number), isTokens ? "tokens" : "values"];
   }
 
   step(given, rows) {
     const [steps, kind] = this.steps(given);
-    const chosen = Uint32Array.from(rows ?? []);
+    const chosen = wholes(rows ?? [], "a row");
     const outputs = (rows ? chosen.length : this.rows) * this.model.outputs;
     return this.runtime.lend([steps, chosen, 4 * outputs], (at, rowsAt, out) => {
       this.runtime.check(`minrnn_step_${kind}`, this.handle, rows ? rowsAt : 0, chosen.length, at, steps.length, out, outputs);
@@ -234,7 +236,7 @@ class Session extends Handle {
     const [steps, kind] = this.steps(given);
     const { outputs } = this.model;
     return this.runtime.lend([steps, 4 * outputs], (at, out) => {
-      this.runtime.check(`minrnn_prefill_${kind}`, this.handle, row, at, steps.length, out, outputs);
+      this.runtime.check(`minrnn_prefill_${kind}`, this.handle, whole(row, "a row"), at, steps.length, out, outputs);
       return this.runtime.numbers(Float32Array, out, outputs);
     });
   }
@@ -249,11 +251,11 @@ class Session extends Handle {
   }
 
   row(values, rows) {
-    const numbers = Float64Array.from(values);
-    const chosen = Uint32Array.from(rows ?? []);
+    const cells = numbers(Float64Array, values, (cell) => (cell == null ? NaN : number(cell)));
+    const chosen = wholes(rows ?? [], "a row");
     const outputs = (rows ? chosen.length : this.rows) * this.model.outputs;
-    return this.runtime.lend([numbers, chosen, 8 * outputs], (at, rowsAt, out) => {
-      this.runtime.check("minrnn_table_step", this.handle, rows ? rowsAt : 0, chosen.length, at, numbers.length, out, outputs);
+    return this.runtime.lend([cells, chosen, 8 * outputs], (at, rowsAt, out) => {
+      this.runtime.check("minrnn_table_step", this.handle, rows ? rowsAt : 0, chosen.length, at, cells.length, out, outputs);
       return this.runtime.numbers(Float64Array, out, outputs);
     });
   }
@@ -287,25 +289,26 @@ class Session extends Handle {
     return this.runtime.written(Uint8Array, "minrnn_session_save", this.handle);
   }
 
-  reset(row = ALL) {
-    this.runtime.check("minrnn_session_reset", this.handle, row);
+  reset(row) {
+    this.runtime.check("minrnn_session_reset", this.handle, row === undefined ? ALL : whole(row, "a row"));
   }
 }
 
 class Sampler extends Handle {
   constructor(runtime, { seed = 0, ...settings }) {
+    if (typeof seed !== "bigint" && !Number.isSafeInteger(seed)) throw new MinrnnError(`a seed is a whole number, found ${shown(seed)}`, 5);
     super(runtime, runtime.make("minrnn_sampler_new", BigInt(seed)), "minrnn_sampler_free");
     for (const [name, value] of Object.entries(settings)) {
       const setting = SETTINGS.indexOf(name);
       if (setting < 0) throw new MinrnnError(`there is no setting '${name}' of a sampler; expected seed, ${SETTINGS.join(", ")}`, 5);
-      if (value !== undefined) runtime.check("minrnn_sampler_set", this.handle, setting, value);
+      if (value !== undefined) runtime.check("minrnn_sampler_set", this.handle, setting, number(value));
     }
   }
 
   sample(logits, recent = []) {
-    const [numbers, latest] = [as(Float32Array, logits), as(Uint32Array, recent)];
-    return this.runtime.lend([numbers, latest, 4], (at, recentAt, out) => {
-      this.runtime.check("minrnn_sampler_sample", this.handle, at, numbers.length, recentAt, latest.length, out);
+    const [shares, latest] = [numbers(Float32Array, logits, number), wholes(recent, "a token")];
+    return this.runtime.lend([shares, latest, 4], (at, recentAt, out) => {
+      this.runtime.check("minrnn_sampler_sample", this.handle, at, shares.length, recentAt, latest.length, out);
       return this.runtime.word(out);
     });
   }
@@ -316,16 +319,39 @@ class Decoder extends Handle {
     // A token's text is short; the function says where it is not.
     const room = 256;
     return this.runtime.lend([room, 4], (at, out) => {
-      this.runtime.check("minrnn_text_decode", this.handle, token, at, room, out);
+      this.runtime.check("minrnn_text_decode", this.handle, whole(token, "a token"), at, room, out);
       return new TextDecoder().decode(this.runtime.numbers(Uint8Array, at, this.runtime.word(out)));
     });
   }
 }
 
-/** The numbers as an array of this kind. */
-const as = (Kind, list) => (list instanceof Kind ? list : Kind.from(list));
+/** What JavaScript would make a number of, or drop, is taken by mistake: what comes from outside passes one of these. */
 
-function whole(token) {
-  if (!Number.isInteger(token) || token < 0 || token > ALL) throw new MinrnnError(`a token is a whole number from 0, found ${token}`, 5);
-  return token;
+const shown = (given) => (typeof given === "string" ? `'${given}'` : String(given));
+
+/** `given`, which is what `what` says, as a whole number. */
+function whole(given, what) {
+  if (!Number.isInteger(given) || given < 0 || given >= ALL) throw new MinrnnError(`${what} is a whole number from 0, found ${shown(given)}`, 5);
+  return given;
+}
+
+function number(given) {
+  if (typeof given !== "number") throw new MinrnnError(`expected a number, found ${shown(given)}`, 5);
+  return given;
+}
+
+/** The numbers of `list` as an array of this kind, each as `read` takes it. */
+function numbers(Kind, list, read) {
+  if (list instanceof Kind) return list;
+  if (list == null) throw new MinrnnError(`expected a list, found ${shown(list)}`, 5);
+  return Kind.from(list, (given) => read(given));
+}
+
+const wholes = (list, what) => numbers(Uint32Array, list, (given) => whole(given, what));
+
+/** The bytes of a buffer, or of what looks into one. */
+function octets(bytes) {
+  if (ArrayBuffer.isView(bytes)) return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (bytes instanceof ArrayBuffer || (typeof SharedArrayBuffer !== "undefined" && bytes instanceof SharedArrayBuffer)) return new Uint8Array(bytes);
+  throw new MinrnnError(`expected an ArrayBuffer or a typed array, found ${shown(bytes)}`, 5);
 }

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import InputError, KindError, StateError
-from .frames import Predictions, _is_missing, _names, _values
-from .handed import is_path
+from .frames import Predictions, _is_missing, _names, _values, as_name, names_of
+from .handed import column, is_path
 from .model import Model, load
 from .training import train
 
@@ -294,20 +294,28 @@ class Forecaster(Estimator):
         return _like(table, predicted)
 
     def score(self, df: Any, y: Any = None) -> float:
-        """Minus the mean absolute error of the forecasts of what was learned from, on the values of ``df`` that follow it, as far as these go."""
+        """Minus the mean absolute error of the forecasts of what was learned from, on the values of ``df`` that follow it, as far as these go. Where a column tells
+        times they say which value is of which step, else the order of the rows does."""
         predicted = self.model_.predict(self._table(None), threads=self.n_jobs)
-        task, errors = self.model_.task or {}, []
-        group = _values(df, task["group"]).tolist() if task.get("group") else [""] * len(_values(df, task["target"][0]))
+        task = self.model_.task or {}
+        columns = [_floats(target, df) for target in task["target"]]
+        group, time = task.get("group"), task.get("time")
+        names = [as_name(name) for name in names_of(df, group)] if group else [""] * len(columns[0])
+        rows: dict[str, list[int | None]] = {}
+        for at, name in enumerate(names):
+            rows.setdefault(name, []).append(at)
+        times = _comparable(time, df) if time is not None and time in _names(df) else None
         middle = predicted.quantiles.index(0.5) if predicted.quantiles else None
-        for at, target in enumerate(task["target"]):
-            series: dict[Any, list[float]] = {}
-            for name, value in zip(group, _values(df, target).tolist(), strict=True):
-                series.setdefault(name, []).append(value)
-            for row, name in enumerate(predicted.names or [""]):
-                expected = np.asarray(series.get(name, [])[: self.horizon], dtype=float)
-                forecast = predicted.values[row, : len(expected), at]
-                errors.append(np.abs(expected - (forecast if middle is None else forecast[:, middle])))
-        found = np.concatenate(errors) if errors else np.empty(0)
+        errors = []
+        for row, name in enumerate(predicted.names or [""]):
+            there = rows.get(as_name(name), [])
+            if times is not None and predicted.times is not None and there:
+                there = _in_order(there, times, predicted.times[row], f"the series '{name}'" if group else "the table")
+            steps = [(step, at) for step, at in enumerate(there[: self.horizon]) if at is not None]
+            for target, values in enumerate(columns):
+                forecast = predicted.values[row, :, target] if middle is None else predicted.values[row, :, target, middle]
+                errors += [abs(values[at] - forecast[step]) for step, at in steps]
+        found = np.array(errors, dtype=float)
         found = found[~np.isnan(found)]
         if not len(found):
             raise InputError("the table has no values of the series that were learned from")
@@ -323,6 +331,37 @@ class Forecaster(Estimator):
 
     def __sklearn_tags__(self) -> Any:
         return _tags("regressor")
+
+
+def _floats(name: str, df: Any) -> npt.NDArray[np.float64]:
+    kind, values = column(name, df)
+    if kind in "st":
+        raise KindError(f"the column '{name}' holds {'times' if kind == 't' else 'texts'}, expected numbers")
+    return np.array([np.nan if value is None else value for value in values] if kind == "n" else values, dtype=float)
+
+
+def _comparable(name: str, df: Any) -> tuple[str, list[Any]]:
+    """The kind of a table's times, and they as ``_read`` reads those of predictions."""
+    kind, values = column(name, df)
+    return kind, [_read(kind, value) for value in (values if kind in "sn" else values.tolist())]
+
+
+def _read(kind: str, time: Any) -> Any:
+    if kind == "t":
+        return int(np.datetime64(time, "us").astype(np.int64)) if isinstance(time, str) else time
+    return str(time).strip() if kind == "s" else float(time)
+
+
+def _in_order(rows: Sequence[int | None], times: tuple[str, list[Any]], ahead: list[str], what: str) -> list[int | None]:
+    """The row of each time that is forecast; None where there is none."""
+    kind, known = times
+    at = {known[row]: row for row in rows if row is not None}
+    found = [at.get(_read(kind, time)) for time in ahead]
+    matched = sum(row is not None for row in found)
+    if matched < min(len(at), len(ahead)) or len(at) < len(rows):
+        other = f"the times from {ahead[0]} to {ahead[-1]} follow what was learned from, each once"
+        raise InputError(f"{what}: {other}, found {matched} of them among {len(rows)} rows; give the rows that follow, or put the times right")
+    return found
 
 
 class _Long(dict[str, Any]):
@@ -389,10 +428,14 @@ def _like(table: Any, predicted: Predictions) -> Any:
     task = predicted._task
     time = task.get("time")
     if time in columns and not is_path(table) and time in _names(table):
-        kind = _values(table, time).dtype.kind
-        types: dict[str, Any] = {"M": "datetime64[ns]", "i": np.int64, "u": np.int64, "f": float}
-        if kind in types:
-            columns[time] = np.array([str(value) for value in columns[time]], dtype=types[kind])
+        dtype = _values(table, time).dtype
+        types: dict[str, Any] = {"M": "datetime64[us]", "i": np.int64, "u": np.uint64, "f": float}
+        if dtype.kind in types:
+            columns[time] = np.array([str(value) for value in columns[time]], dtype=types[dtype.kind])
+        if dtype.kind == "M":
+            # Nanoseconds end in 2262, and what goes on in half a day is no date.
+            like = columns[time].astype(dtype)
+            columns[time] = like if np.array_equal(like.astype("datetime64[us]"), columns[time]) else columns[time]
     library = type(table).__module__.split(".")[0]
     if library == "pandas":
         import pandas  # type: ignore[import-untyped]

@@ -6,6 +6,7 @@ is one sequence, ``[N, T, columns]`` or a list of ``[T, columns]`` several.
 
 from __future__ import annotations
 
+import datetime
 import os
 from typing import Any
 
@@ -28,7 +29,32 @@ def originals(task: dict[str, Any], table: Any) -> dict[str, Any]:
     group = task.get("group")
     if not group or isinstance(table, (str, os.PathLike)) or group not in _names(table):
         return {}
-    return {str(name): name for name in _values(table, group).tolist()}
+    return {as_name(name): name for name in names_of(table, group)}
+
+
+def names_of(table: Any, group: str) -> list[Any]:
+    """The name of the sequence of each row."""
+    names = _values(table, group)
+    # NumPy makes no times of Python's of nanoseconds.
+    return (names.astype("datetime64[us]") if names.dtype.kind == "M" else names).tolist()
+
+
+def as_name(value: Any) -> str:
+    """How the library writes a value that is a name."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (float, np.floating)):
+        return np.format_float_positional(float(value), trim="-")
+    if isinstance(value, datetime.date):
+        return _written(value)
+    return str(value).strip()
+
+
+def _written(time: datetime.date) -> str:
+    if not isinstance(time, datetime.datetime):
+        return f"{time.isoformat()} 00:00:00"
+    text, rest = time.strftime("%Y-%m-%d %H:%M:%S"), time.microsecond
+    return text + (f".{rest // 1000:03d}" if rest and rest % 1000 == 0 else f".{rest:06d}" if rest else "")
 
 
 class Predictions:

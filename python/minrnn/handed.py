@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .errors import InputError, KindError
 from .frames import _is_missing, _names, _values
@@ -30,38 +32,70 @@ def handed(table: Any) -> Any:
     return [_column(str(name), table, name) for name in _names(table)]
 
 
+def _of_zone(name: str, zone: Any) -> InputError:
+    sentence = "expected UTC or times without a zone; convert them, or drop the zone and keep local times"
+    return InputError(f"the column '{name}' holds times of the zone '{zone}', {sentence}")
+
+
+def _without_zone(name: str, time: Any) -> Any:
+    """A date, or a time in UTC or without a zone."""
+    zone = getattr(time, "tzinfo", None)
+    if zone is None:
+        return time
+    if time.utcoffset():
+        raise _of_zone(name, zone)
+    return time.replace(tzinfo=None)
+
+
+def column(name: str, table: Any) -> tuple[str, Any]:
+    """Kind and values of a column: ``f`` numbers, ``i``, ``u`` and ``n`` whole ones (the last a list with None), ``b`` truths, ``t`` microseconds, ``s`` texts."""
+    return _column(name, table, name)[1:]
+
+
 def _column(name: str, table: Any, key: Any) -> tuple[str, str, Any]:
     column = table[key]
     zone = getattr(getattr(column, "dt", None), "tz", None)
     if zone is not None:
         # As in files: a day of another zone begins at another time.
         if str(zone) not in UTC:
-            sentence = "expected UTC or times without a zone; convert them, or drop the zone and keep local times"
-            raise InputError(f"the column '{name}' holds times of the zone '{zone}', {sentence}")
+            raise _of_zone(name, zone)
         column = column.dt.tz_localize(None)
         table, key = {name: column}, name
     values = _values(table, key)
     kind = values.dtype.kind
     if kind == "f":
         return name, "f", np.array(values, dtype=float)
-    if kind in "iu" and (not len(values) or int(values.max()) <= np.iinfo(np.int64).max):
-        return name, "i", np.array(values, dtype=np.int64)
+    if kind == "u" and values.dtype.itemsize == 8:
+        return name, "u", np.array(values, dtype=np.uint64)
     if kind in "iu":
-        return name, "f", np.array(values, dtype=float)
+        return name, "i", np.array(values, dtype=np.int64)
     if kind == "b":
         return name, "b", np.array(values, dtype=bool)
     if kind == "M":
-        return name, "t", values.astype("datetime64[ns]").astype(np.int64)
-    return name, *_objects(values)
+        return name, "t", microseconds(name, values)
+    return name, *_objects(name, values)
 
 
-def _objects(values: np.ndarray) -> tuple[str, Any]:
+def microseconds(name: str, times: np.ndarray) -> npt.NDArray[np.int64]:
+    """Times since 1970, NumPy's smallest number where one is missing."""
+    # Seconds and more hold times that microseconds do not, and NumPy does not say so.
+    made = times.astype("datetime64[us]")
+    seconds = [of.astype("datetime64[s]") for of in (made, times)]
+    far = np.flatnonzero((seconds[0] != seconds[1]) & ~np.isnat(times))
+    if len(far):
+        raise InputError(f"the column '{name}' holds the time {times[far[0]]}, which is farther from 1970 than microseconds count")
+    return made.astype(np.int64)
+
+
+def _objects(name: str, values: np.ndarray) -> tuple[str, Any]:
     """Values of mixed types: all numbers, all times, or else texts."""
     known = [None if _is_missing(value) else value for value in values.tolist()]
     there = [value for value in known if value is not None]
+    if there and all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) and abs(int(value)) < 2**63 for value in there):
+        return "n", [None if value is None else int(value) for value in known]
     if there and all(isinstance(value, (bool, int, float, np.number)) for value in there):
         return "f", np.array([np.nan if value is None else float(value) for value in known])
-    if there and all(hasattr(value, "isoformat") for value in there):
-        times = np.array(["NaT" if value is None else value.isoformat() for value in known], dtype="datetime64[ns]")
+    if there and all(isinstance(value, datetime.date) for value in there):
+        times = np.array(["NaT" if value is None else _without_zone(name, value).isoformat() for value in known], dtype="datetime64[us]")
         return "t", times.astype(np.int64)
     return "s", [None if value is None else str(value) for value in known]

@@ -203,6 +203,40 @@ def test_a_forecast_is_scored_on_what_came():
         model.score({**later, "unique_id": np.repeat("other", 30)})
 
 
+def test_values_are_scored_by_their_times_not_by_their_rows():
+    whole = {name: column for name, column in load().items() if name != "offer"}
+    at = np.tile(np.arange(80), 3)
+
+    def rows(mask, order=slice(None)):
+        return {name: column[mask][order] for name, column in whole.items()}
+
+    model = Forecaster(5, **FAST).fit(rows(at < 70))
+    expected = model.score(rows((at >= 70) & (at < 75)))
+    assert model.score(rows(at >= 70, slice(None, None, -1))) == pytest.approx(expected)
+    assert model.score(whole) == pytest.approx(expected)
+    # A step is left out: the others are what they were.
+    errors = [model.score(rows(at == step)) for step in range(70, 75)]
+    assert model.score(rows((at >= 70) & (at < 75) & (at != 71))) == pytest.approx(np.mean(errors[:1] + errors[2:]))
+    for other in (at < 10, (at >= 60) & (at < 72), at >= 72):
+        with pytest.raises(minrnn.InputError, match="the series 'b0': the times from 2024-01-03 22:00:00 to 2024-01-04 02:00:00 follow"):
+            model.score(rows(other))
+    twice = {name: np.concatenate([column, column]) for name, column in rows(at == 70).items()}
+    with pytest.raises(minrnn.InputError, match="each once"):
+        model.score(twice)
+
+
+def test_times_keep_their_type_and_go_on_beyond_nanoseconds():
+    days = np.datetime64("2262-03-01", "D") + np.arange(42)
+    table = {"unique_id": ["a"] * 42, "ds": days.astype("datetime64[us]"), "y": np.sin(np.arange(42) * 0.9)}
+    forecast = Forecaster(5, **FAST).fit(table).predict()
+    assert forecast["ds"].tolist() == (np.datetime64("2262-04-12", "D") + np.arange(5)).astype("datetime64[us]").tolist()
+    nanoseconds = {**table, "ds": days.astype("datetime64[ns]")}
+    again = Forecaster(5, **FAST).fit(nanoseconds).predict()
+    assert again["ds"].tolist() == forecast["ds"].tolist()
+    numbers = {**table, "ds": np.array([20240101 + at for at in range(28)] + [20240129, 20240130, 20240131] + [20240201 + at for at in range(11)])}
+    assert Forecaster(5, **FAST).fit(numbers).predict()["ds"].tolist() == [20240212, 20240213, 20240214, 20240215, 20240216]
+
+
 def test_scikit_learn_takes_them():
     pytest.importorskip("sklearn")
     from sklearn.base import clone, is_classifier, is_regressor

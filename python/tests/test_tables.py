@@ -1,6 +1,7 @@
 """Tables of every kind give what the command line gives."""
 
 import csv
+import datetime
 
 import numpy as np
 import pytest
@@ -107,6 +108,49 @@ def test_times_of_a_zone_are_refused_and_those_of_utc_are_not(library, temperatu
     np.testing.assert_array_equal(temperature.predict(frame("UTC")).values, temperature.predict(months).values)
     with pytest.raises(minrnn.InputError, match="the column 'date' holds times of the zone 'Europe/Berlin', expected UTC"):
         temperature.predict(frame("Europe/Berlin"))
+
+
+def test_times_are_what_they_are_however_far_from_today(temperature, months):
+    expected = temperature.predict(months)
+    for first in ("1500-01", "2300-01", "9000-01"):
+        dates = np.datetime64(first, "M") + np.arange(len(months["date"]))
+        for column in (dates, dates.astype("datetime64[s]"), dates.astype("datetime64[us]"), dates.astype("datetime64[us]").tolist()):
+            predicted = temperature.predict({**months, "date": column})
+            np.testing.assert_array_equal(predicted.values, expected.values)
+            assert np.datetime64(predicted.times[0][0], "M") == dates[-1] + 1, column
+    far = np.array(["0001-01-01"] * len(dates), dtype="datetime64[s]") + np.arange(len(dates)) * 10**13
+    with pytest.raises(minrnn.InputError, match="farther from 1970"):
+        temperature.predict({**months, "date": far})
+
+
+def test_objects_with_a_zone_are_refused_as_columns_are(temperature, months):
+    dates = [datetime.datetime.fromisoformat(f"{date}-01") for date in months["date"]]
+    expected = temperature.predict(months).values
+    of_utc = [date.replace(tzinfo=datetime.timezone.utc) for date in dates]
+    np.testing.assert_array_equal(temperature.predict({**months, "date": of_utc}).values, expected)
+    np.testing.assert_array_equal(temperature.predict({**months, "date": [date.date() for date in dates]}).values, expected)
+    elsewhere = [date.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=2))) for date in dates]
+    with pytest.raises(minrnn.InputError, match="the column 'date' holds times of the zone 'UTC\\+02:00', expected UTC"):
+        temperature.predict({**months, "date": elsewhere})
+    with pytest.raises(minrnn.InputError, match="holds no times: found '00:00:00'"):
+        temperature.predict({**months, "date": [date.time() for date in dates]})
+
+
+def test_sequences_keep_their_names(sensors, recordings):
+    names = dict(zip(["r0", "r1", "r2"], range(3)))
+    of_row = np.array([names[name] for name in recordings["recording"]])
+    expected = sensors.predict(recordings).probabilities
+    for three in (
+        [2**63 + 1, 2**63 + 2, 2**64 - 1],
+        [2**60 + 1, 2**60 + 2, 2**60 + 3],
+        [1.0, 2.5, 1e21],
+        [1e-7, 2e-7, 3e-7],
+        [datetime.datetime(2024, 1, 1), datetime.datetime(2024, 1, 1, 0, 0, 0, 250_000), datetime.datetime(2024, 1, 1, 0, 0, 0, 7)],
+    ):
+        for column in (np.array(three)[of_row], np.array(three, dtype=object)[of_row].tolist()):
+            predicted = sensors.predict({**recordings, "recording": column})
+            assert predicted.names == three, three
+            np.testing.assert_array_equal(predicted.probabilities, expected)
 
 
 REFUSED = [

@@ -153,6 +153,27 @@ test("a file that lies under a checksum that fits is a sentence or a model, and 
   assert.ok(opened > 20 && opened < 380, `${opened} of 400 were opened`);
 });
 
+test("what is no number, no row and no token is not taken for one", async () => {
+  const [sensors, text, forecaster] = await Promise.all(["sensors", "shakespeare", "temperature"].map(async (name) => load(await file(`${name}.minrnn`))));
+  const [session, letters, three] = [sensors.session(), text.session(), forecaster.session(3)];
+  const refusals = [
+    () => session.row([null]), () => session.row([undefined]), () => session.row(["0.3"]), () => session.row(["warm"]), () => session.row([[]]),
+    () => session.row(null), () => session.step([null]), () => session.step(["0.3"]), () => session.step([true]), () => session.row([0.3], [0.5]),
+    () => session.row([0.3], [-1]), () => session.row([0.3], ["0"]), () => session.reset(-1), () => session.reset(0xffffffff), () => session.reset(null),
+    () => letters.prefill([1], 2 ** 32), () => letters.prefill([1], 0.5), () => letters.prefill([1], -1), () => letters.step(1.5), () => letters.step("1"),
+    () => letters.step(null), () => letters.forward([1, -1]), () => text.decode([1.5]), () => text.decode([-1]), () => text.decoder().push(1.5),
+    () => text.encode(7), () => text.encode(undefined), () => text.session(1.5), () => text.session(-1), () => text.restore("bytes"), () => text.restore(7),
+    () => text.sampler({ seed: 0.5 }), () => text.sampler({ seed: "x" }), () => text.sampler({ topP: null }), () => text.sampler({ temperature: "0.5" }),
+    () => text.sampler().sample([null, 1]), () => text.sampler().sample([0, 1], [0.5]), () => three.step([1, 2, 3], [0, 2 ** 32 + 1, 2]),
+  ];
+  const before = [session, letters, three].map((one) => one.save());
+  for (const refusal of refusals) assert.throws(refusal, (error) => error instanceof MinrnnError && error.message.length > 15, String(refusal));
+  [session, letters, three].forEach((one, at) => assert.deepEqual(one.save(), before[at], "a refusal changes nothing"));
+  // A buffer is as good as what looks into it.
+  const saved = session.save();
+  assert.deepEqual(sensors.restore(saved.buffer.slice(saved.byteOffset, saved.byteOffset + saved.byteLength)).row([0.3]), session.row([0.3]));
+});
+
 test("what cannot be done is a sentence", async () => {
   const good = await file("sensors.minrnn");
   const damaged = Uint8Array.from(good);

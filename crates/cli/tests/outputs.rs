@@ -58,6 +58,8 @@ fn no_command_writes_over_what_it_reads() {
     text.run().ok();
     let (prompt, packed) = (shown(&scratch.path("text.txt")), shown(&scratch.path("model.minrnn")));
     told(&["pack", &shown(&text.out), "-o", &packed]).ok();
+    let forecaster = shown(&scratch.path("forecaster.minrnn"));
+    told(&["pack", &run, "-o", &forecaster]).ok();
     fs::copy(text.out.join("metrics.jsonl"), scratch.path("log.svg")).unwrap();
     fs::copy(text.out.join("metrics.jsonl"), scratch.path("log.png")).unwrap();
     let linked = scratch.path("linked.csv");
@@ -67,6 +69,7 @@ fn no_command_writes_over_what_it_reads() {
         &["predict", &run, "--data", &data, "--out", &data][..],
         &["predict", &run, "--data", &data, "--out", &shown(&linked)],
         &["predict", &run, "--data", &data, "--out", &shown(&scratch.path("text/../wave.csv"))],
+        &["predict", &forecaster, "--data", &data, "--out", &forecaster],
         &["generate", &packed, "--prompt-file", &prompt, "--save-session", &prompt],
         &["generate", &packed, "--save-session", &packed],
         &["plot", &shown(&scratch.path("log.svg")), "-o", &shown(&scratch.path("log.svg"))],
@@ -80,6 +83,13 @@ fn no_command_writes_over_what_it_reads() {
         told(&["predict", &run, "--data", &data, "--out", "/dev/full"]).refused(&["/dev/full", "a pipe or a device"]);
     }
     told(&["predict", &run, "--data", &data, "--out", &shown(&scratch.path(""))]).refused(&["is a directory"]);
+    let [once, around] = ["once.csv", "text/../once.csv"].map(|name| shown(&scratch.path(name)));
+    told(&["predict", &run, "--data", &data, "--out", &once, "--logits", &around]).refused(&["once.csv", "give each its own file"]);
+    told(&["predict", &run, "--data", &data, "--hidden", &once, "--logits", &around]).refused(&["once.csv", "give each its own file"]);
+    if Path::new("/dev/stdin").exists() {
+        let into_itself = minrnn(&["stream", &forecaster, "--save-state", &data]).stdin(fs::File::open(&table).unwrap()).output().unwrap();
+        Finished::from(into_itself).refused(&["is what is read", "give another file to write"]);
+    }
     assert_untouched(&scratch.path(""), &before);
     // What was written before may be written again.
     let out = shown(&scratch.path("out.csv"));

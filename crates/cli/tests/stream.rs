@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-use common::{Finished, Random, Scratch, Training, minrnn, shown, signal, words};
+use common::{Finished, Random, Scratch, Training, minrnn, shown, signal, wait_until, words};
 use serde_json::Value;
 
 /// Steps of machines whose pressure rises or falls, in rows that lie between each other: machine, pressure, humidity, state.
@@ -315,6 +315,32 @@ fn a_closed_pipe_and_a_signal_end_it_cleanly() {
     let mut told = String::new();
     talk.child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
     assert!(status.success() && told.is_empty(), "{status} {told}");
+}
+
+#[test]
+fn a_signal_ends_a_text_that_does_not_end() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &["max_iterations=4"]);
+    training.run().ok();
+    let (model, state) = (packed(&scratch, &training.out), shown(&scratch.path("state")));
+    let mut talk = Talk::new(&[&model, "--save-state", &state]);
+    let (mut stdin, mut stdout) = (talk.stdin.take().unwrap(), talk.stdout.take().unwrap());
+    let text = words(4000);
+    let writer = std::thread::spawn(move || while stdin.write_all(text.as_bytes()).is_ok() {});
+    let mut line = String::new();
+    for _ in 0..100 {
+        line.clear();
+        stdout.read_line(&mut line).unwrap();
+    }
+    let reader = std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()).unwrap());
+    signal(&talk.child, "INT");
+    wait_until(&mut talk.child, || false);
+    let mut told = String::new();
+    talk.child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert!(talk.child.wait().unwrap().success() && told.is_empty(), "{told}");
+    writer.join().unwrap();
+    assert!(reader.join().unwrap() > 0);
+    stream(&[&model, "--load-state", &state], "the").ok();
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub mod block_diagonal;
 pub mod choice;
 pub mod conv;
 pub mod copy;
+pub mod count;
 pub mod cross_entropy;
 pub mod delta;
 pub mod dropout;

@@ -92,7 +92,7 @@ pub struct Form<'a> {
 pub struct Start<'a, T = f32> {
     /// The carried S `[B, H, K, V]`, or `[B, H, K, V + 1]` of a normalised attention; `None` is 0.
     pub state: Option<&'a [T]>,
-    /// The position of each row's first step `[B]`; `None` is 0.
+    /// The position of each row's first step `[B]`, as [`count`](crate::count) keeps it; `None` is 0.
     pub positions: Option<&'a [f32]>,
     /// Which steps are real and where the state is reset.
     pub segments: Segments<'a>,

@@ -49,6 +49,15 @@ pub fn expect_outside_runs(output: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Whether what is written under both names would be one file, whether or not it is there.
+pub fn is_same_place(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| {
+        let path = std::path::absolute(path).ok()?;
+        Some((path.parent()?.canonicalize().ok()?, path.file_name()?.to_owned()))
+    };
+    one == other || is_same_file(one, other) || place(one).is_some_and(|one| place(other) == Some(one))
+}
+
 /// The folder of `output` and those around it, from it on, as far as they are there.
 fn folders_around(output: &Path) -> Vec<PathBuf> {
     let Ok(output) = std::path::absolute(output) else { return Vec::new() };
@@ -95,6 +104,21 @@ mod tests {
             std::os::unix::fs::symlink(&table, &symbolic).unwrap();
             assert!(refused(&hard).is_err() && refused(&symbolic).is_err());
             assert!(refused(Path::new("/dev/null")).unwrap_err().contains("a pipe or a device"));
+        }
+    }
+
+    #[test]
+    fn two_names_are_one_place_before_anything_is_written_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+        let around = folder.path().join("..").join(folder.path().file_name().unwrap()).join("one");
+        assert!(is_same_place(&one, &one) && is_same_place(&one, &around) && !is_same_place(&one, &other));
+        fs::write(&one, "").unwrap();
+        assert!(is_same_place(&one, &around) && !is_same_place(&one, &other));
+        #[cfg(unix)]
+        {
+            fs::hard_link(&one, &other).unwrap();
+            assert!(is_same_place(&one, &other));
         }
     }
 

@@ -8,7 +8,7 @@ use minrnn::checkpoint::{parameter_count, parameter_shapes, save_weights};
 use minrnn::model::SequenceModel;
 use minrnn::nn::{Mode, State};
 use minrnn::ops::StepCodes;
-use minrnn_model::{FeedForwardKind, MixerKind, ModelConfig, WeightFormat, Weights};
+use minrnn_model::{FeedForwardKind, MixerKind, ModelConfig, Pooling, WeightFormat, Weights};
 use minrnn_stream::Model;
 
 const F32: u128 = 4;
@@ -66,9 +66,10 @@ fn the_runtime_carries_the_same_state() {
         let mut weights = Weights::read(file.path()).expect("the file just written");
         let model = Model::new(&config, &mut weights, WeightFormat::F32).expect("the weights just written");
         let cost = config.cost().expect("a valid model");
-        // Beside what training carries, RWKV-4 steps with what rounding its log-weights lost.
+        // Beside what training carries, RWKV-4 steps with what rounding its log-weights lost, and a mean with what it lost of the sums.
         let is_rwkv4 = |layer: &usize| config.mixer_at(*layer) == MixerKind::Rwkv4;
         let lost = (0..config.n_layers).filter(is_rwkv4).count() * config.checked().expect("a valid model").inside_wiring().d_inner();
+        let lost = lost + if config.pooling == Pooling::Mean { config.d_model } else { 0 };
         let what = configs::label(&config);
         assert_eq!(F32 * (cost.state + lost as u128), model.init_state(1).unwrap().bytes_per_row() as u128, "{what}");
         // Of past tokens the runtime keeps those that a next one sees, from the first on.

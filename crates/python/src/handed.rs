@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StringArray,
-    TimestampNanosecondArray,
+    TimestampMicrosecondArray, UInt64Array,
 };
 use numpy::{Element, PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
@@ -60,16 +60,18 @@ fn of_columns(columns: Vec<(String, String, Bound<'_, PyAny>)>) -> Result<Handed
     Ok(Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
 }
 
-/// The values of a column of that kind: numbers, whole numbers, truths, nanoseconds since 1970, or texts.
+/// The values of a column of that kind: numbers, whole numbers, truths, microseconds since 1970, or texts.
 fn column(kind: &str, values: &Bound<'_, PyAny>) -> Result<ArrayRef> {
     Ok(match kind {
         "f" => Arc::new(Float64Array::from(numbers::<f64>(values)?)),
         "i" => Arc::new(Int64Array::from(numbers::<i64>(values)?)),
+        "u" => Arc::new(UInt64Array::from(numbers::<u64>(values)?)),
+        "n" => Arc::new(Int64Array::from(values.extract::<Vec<Option<i64>>>()?)),
         "b" => Arc::new(BooleanArray::from(numbers::<bool>(values)?)),
         "t" => {
             let times = numbers::<i64>(values)?;
             // What NumPy has for a time that is none.
-            Arc::new(times.into_iter().map(|time| Some(time).filter(|&time| time != i64::MIN)).collect::<TimestampNanosecondArray>())
+            Arc::new(times.into_iter().map(|time| Some(time).filter(|&time| time != i64::MIN)).collect::<TimestampMicrosecondArray>())
         }
         "s" => Arc::new(StringArray::from(values.extract::<Vec<Option<String>>>()?)),
         other => return Err(Failure::new(Mistake::Internal, format!("there is no kind of columns '{other}'"))),

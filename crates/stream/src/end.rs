@@ -6,11 +6,11 @@
 //! head:   W x (+ b); of a policy tanh(W x + b)
 //! ```
 //!
-//! A session keeps s and n, then a and the last x.
+//! A session keeps s, what rounding has added to s, and n, then a and the last x.
 
-use minrnn_kernels::gelu;
 use minrnn_kernels::shape::as_out;
 use minrnn_kernels::weight_matrix::WeightMatrix;
+use minrnn_kernels::{count, gelu};
 
 use crate::gates;
 use crate::linear::{Linear, matmul};
@@ -95,8 +95,7 @@ impl End {
             gather(features, wanted, room(hidden, n * d));
             if let Some(pair) = &self.pair {
                 let (both, compared) = (room(both, n * 4 * d), room(compared, n * d));
-                // Behind the sum and the count.
-                let first = if self.pools { d + 1 } else { 0 };
+                let first = if self.pools { means_len(d) } else { 0 };
                 beside(pass, (memory, first), features, wanted, both);
                 compare(pass, pair, both, room(product, n * d), compared);
                 hidden[..n * d].copy_from_slice(compared);
@@ -151,18 +150,32 @@ pub(crate) fn gather(x: &[f32], wanted: &[(usize, usize)], rows: &mut [f32]) {
     }
 }
 
-/// Replaces every row of `x` `[N, D]` by the mean of all that its session has had, sum and count standing at the beginning of the memory.
+/// Numbers that a mean of `d` features keeps: sums, what rounding has added to them, and their count.
+fn means_len(d: usize) -> usize {
+    2 * d + 1
+}
+
+/// Replaces every row of `x` `[N, D]` by the mean of all that its session has had, which stand at the beginning of the memory.
 fn means(pass: &Pass<'_>, memory: Memory<'_>, x: &mut [f32]) {
     let d = x.len() / pass.rows;
     for span in pass.spans {
         // SAFETY: called between two phases, when nobody else is at the memory.
-        let (sum, count) = unsafe { memory.part(span.session, 0, d + 1) }.split_at_mut(d);
+        let (sum, behind) = unsafe { memory.part(span.session, 0, means_len(d)) }.split_at_mut(d);
+        let (surplus, kept) = behind.split_at_mut(d);
+        let mut n = count::of(kept[0]);
         for x in x[span.first * d..][..span.len * d].chunks_exact_mut(d) {
-            gates::add(pass.level, [x], sum);
-            let share = 1.0 / (count[0] + 1.0);
-            count[0] += 1.0;
+            let before = n;
+            n = count::next(n);
+            if n < before {
+                // The mean stays, of fewer.
+                let share = (n - 1) as f32 / before as f32;
+                sum.iter_mut().chain(&mut *surplus).for_each(|sum| *sum *= share);
+            }
+            gates::add_exactly(pass.level, x, surplus, sum);
+            let share = 1.0 / n as f32;
             x.iter_mut().zip(&*sum).for_each(|(x, sum)| *x = sum * share);
         }
+        kept[0] = count::kept(n);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 
+use minrnn_kernels::count;
 use minrnn_kernels::weight_matrix::WeightMatrix;
 
 use crate::decision::Decision;
@@ -107,13 +108,15 @@ impl Front {
         let place = room(&mut buffers.normed, d);
         for span in pass.spans {
             // SAFETY: called between two phases, when nobody else is at the memory.
-            let count = &mut unsafe { memory.part(span.session, 0, 1) }[0];
+            let kept = &mut unsafe { memory.part(span.session, 0, 1) }[0];
+            let mut at = count::of(*kept);
             for x in x[span.first * d..][..span.len * d].chunks_exact_mut(d) {
                 // Beyond the last of its places a model has learned nothing; it stays there, as in training.
-                places.row((*count as usize).min(places.outputs() - 1), place);
+                places.row((at as usize).min(places.outputs() - 1), place);
                 gates::add(pass.level, [place], x);
-                *count += 1.0;
+                at = count::next(at);
             }
+            *kept = count::kept(at);
         }
     }
 }

@@ -64,6 +64,24 @@ formula! {
     add(s, [x] as 1, old) s.add_f32s(old, x)
 }
 
+formula! {
+    /// out ← out − x.
+    subtract(s, [x] as 1, old) s.sub_f32s(old, x)
+}
+
+formula! {
+    /// out ← (sum + x) − sum − x, what rounding adds to the sum. Inputs: sum, x.
+    excess(s, [sum, x] as 2, _old) s.sub_f32s(s.sub_f32s(s.add_f32s(sum, x), sum), x)
+}
+
+/// sum ← sum + x, made up for what rounding has added to the sums before, `surplus` (Kahan 1965, doi:10.1145/363707.363723). `x` is left as what was added.
+#[inline]
+pub(crate) fn add_exactly(level: Level, x: &mut [f32], surplus: &mut [f32], sum: &mut [f32]) {
+    subtract(level, [surplus], x);
+    excess(level, [sum, x], surplus);
+    add(level, [x], sum);
+}
+
 /// out ← decay · out + factor · x.
 #[inline]
 pub(crate) fn decay_and_add(level: Level, x: &[f32], decay: f32, factor: f32, out: &mut [f32]) {

@@ -8,7 +8,7 @@ use core::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::past::{Past, PastShape};
-use crate::{CheckedConfig, Error, MixerKind, ModelConfig, Result, WiringKind, channel_mix};
+use crate::{CheckedConfig, Error, MixerKind, ModelConfig, Pooling, Result, WiringKind, channel_mix};
 
 /// The sizes that a state's numbers depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,8 +43,7 @@ impl StateShape {
     pub(crate) fn new(config: &CheckedConfig, front: usize, pasts: Vec<PastShape>) -> Self {
         let ModelConfig { d_model, conv, wiring, .. } = **config;
         let block = |layer| (config.mixer_at(layer), config.block_state_len(layer));
-        let end = usize::try_from(config.head_cost().state).unwrap_or(usize::MAX);
-        Self { d_model, conv, wiring, blocks: (0..config.n_layers).map(block).collect(), ends: [front, end], pasts }
+        Self { d_model, conv, wiring, blocks: (0..config.n_layers).map(block).collect(), ends: [front, config.end_state_len()], pasts }
     }
 
     /// The lists of past tokens that a session keeps.
@@ -58,11 +57,17 @@ impl StateShape {
         [(first, front), (first + front, end)]
     }
 
-    /// The shape of sessions saved when RWKV-4 did not keep what rounding its log-weights loses, and the places in a row of this shape where
-    /// those numbers stand.
-    fn without_losses(&self, config: &CheckedConfig) -> (Self, Vec<Range<usize>>) {
+    /// The shapes of sessions saved when what rounding loses was not kept, each with the places in a row of this shape where those numbers stand: of the
+    /// sums of a mean, and before that of RWKV-4's log-weights either.
+    fn without_losses(&self, config: &CheckedConfig) -> [(Self, Vec<Range<usize>>); 2] {
+        let (mut later, mut of_mean) = (self.clone(), None);
+        if config.pooling == Pooling::Mean {
+            let (d, [_, (end, _)]) = (config.d_model, self.ends());
+            later.ends[1] -= d;
+            of_mean = Some(end + d..end + 2 * d);
+        }
         let e = config.inside_wiring().d_inner();
-        let (mut earlier, mut gaps, mut end) = (self.clone(), Vec::new(), 0);
+        let (mut earlier, mut gaps, mut end) = (later.clone(), Vec::new(), 0);
         for (layer, (mixer, len)) in earlier.blocks.iter_mut().enumerate() {
             end += *len;
             if *mixer == MixerKind::Rwkv4 {
@@ -71,7 +76,8 @@ impl StateShape {
                 *len -= e;
             }
         }
-        (earlier, gaps)
+        gaps.extend(of_mean.clone());
+        [(later, of_mean.into_iter().collect()), (earlier, gaps)]
     }
 
     /// Numbers that each block keeps for a session.
@@ -341,7 +347,8 @@ mod tests {
         let config = ModelConfig { vocab_size: 3, mixer, ff, d_model: 2, expansion: 1.0, n_layers: 2, conv: false, ..Default::default() };
         let config = config.checked().unwrap();
         let shape = StateShape::new(&config, 0, Vec::new());
-        let (earlier, gaps) = shape.without_losses(&config);
+        let [(later, none), (earlier, gaps)] = shape.without_losses(&config);
+        assert_eq!((later, none), (shape.clone(), Vec::new()));
         // Previous input, mean, log-weight (and now the losses) of the mixer, previous input of the feed-forward part.
         assert_eq!((earlier.row_len(), shape.row_len()), (2 * 8, 2 * 10));
         let block = |first: u8| (first..first + 8).map(f32::from).collect::<Vec<_>>();
@@ -355,6 +362,23 @@ mod tests {
     fn sessions_of_other_mixers_have_no_numbers_to_add() {
         let config = ModelConfig { vocab_size: 3, d_model: 4, n_layers: 3, ..Default::default() }.checked().unwrap();
         let shape = StateShape::new(&config, 0, Vec::new());
-        assert_eq!(shape.without_losses(&config), (shape.clone(), Vec::new()));
+        assert_eq!(shape.without_losses(&config), [(shape.clone(), Vec::new()), (shape.clone(), Vec::new())]);
+    }
+
+    #[test]
+    fn sessions_from_before_a_mean_kept_what_rounding_adds_get_zeros_in_its_place() {
+        let (mixer, pooling, pair_head) = (MixerKind::Rwkv4, Pooling::Mean, true);
+        let config = ModelConfig { n_outputs: 3, input_width: 1, mixer, pooling, pair_head, d_model: 2, n_layers: 1, ..Default::default() };
+        let config = config.checked().unwrap();
+        let shape = StateShape::new(&config, 0, Vec::new());
+        let [(later, of_mean), (earlier, of_both)] = shape.without_losses(&config);
+        let end = shape.ends()[1].0;
+        assert_eq!((later.row_len(), &of_mean[..]), (shape.row_len() - 2, &[end + 2..end + 4][..]));
+        assert_eq!(earlier.row_len(), later.row_len() - config.inside_wiring().d_inner());
+        assert_eq!((of_both.len(), of_both[1].clone()), (2, of_mean[0].clone()));
+        // Sums, their count, what was and what is.
+        let saved: Vec<f32> = (0..later.row_len() as u8).map(f32::from).collect();
+        let expected = [&saved[..end + 2], &[0.0; 2], &saved[end + 2..]].concat();
+        assert_eq!(with_zeros(&saved, later.row_len(), &of_mean), expected);
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use minrnn::checkpoint::{LoadedModel, load_model, load_table_task};
 use minrnn::data::table::{Prediction, Series, TableTask, read_series_to_forecast};
 use minrnn::deployed::{self, Deployed, InsideInputs};
+use minrnn::output::{expect_harmless, is_same_place};
 use minrnn::predict::{predict, prediction_memory};
 use minrnn::train::find_checkpoint;
 use minrnn_model::{ModelConfig, write_atomic};
@@ -52,7 +53,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     if let Some(out) = &args.out {
-        minrnn::output::expect_harmless(out, [input::path(&args.data).as_path()].into_iter().chain(args.future.as_deref()))?;
+        let read = [input::path(&args.data), args.run.clone()];
+        expect_harmless(out, read.iter().map(PathBuf::as_path).chain(args.future.as_deref()))?;
     }
     let model = Predictor::load(args)?;
     let Some(task) = model.task() else {
@@ -63,6 +65,10 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
     read.extend(args.future.clone());
     let read: Vec<&Path> = read.iter().map(PathBuf::as_path).collect();
     let files = args.inside.files(model.config(), &read)?;
+    if let Some(out) = args.out.as_deref().filter(|out| files.paths().any(|path| is_same_place(path, out))) {
+        let sentence = "the predictions and what the model has inside are both to be written there; give each its own file";
+        return Err(WrongInput(format!("'{}': {sentence}", out.display())).into());
+    }
     let stopped = || {
         say("stopped before everything was predicted");
         Ok(ExitCode::from(FAILED))

@@ -1,6 +1,7 @@
 //! Gated linear attention with a constant decay, one step after the other. The equations stand in [`crate::retention`].
 
 use super::Float;
+use crate::count;
 use crate::retention::{EPS, Features, Form, Inputs, Sizes, angle};
 use crate::segments::RESET;
 use alloc::{vec, vec::Vec};
@@ -72,7 +73,7 @@ fn steps<T: Float>(sizes: Sizes, form: &Form, inputs: Inputs<T>, b: usize, h: us
     let (columns, decay) = (sizes.columns(form), T::from_f64(form.decays[h]));
     let len = sizes.key * columns;
     let mut state = start.state.map_or(vec![T::ZERO; len], |state| state[(b * sizes.heads + h) * len..][..len].to_vec());
-    let mut position = start.positions.map_or(0.0, |positions| f64::from(positions[b]));
+    let mut position = start.positions.map_or(0.0, |positions| f64::from(count::of(positions[b])));
     let codes = start.segments.row(b, sizes.seq_len);
     let step = |t| {
         let reset = codes.is_some_and(|codes| codes[t] == RESET);

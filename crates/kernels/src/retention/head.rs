@@ -2,6 +2,7 @@
 
 use super::chunks::Chunk;
 use super::{CHUNK, EPS, Problem, Sizes};
+use crate::count;
 use crate::matmul::{Matrix, Write, multiply};
 use crate::shape::Out;
 use alloc::{vec, vec::Vec};
@@ -48,7 +49,7 @@ impl<'a> Head<'a> {
             h,
             columns,
             powers,
-            first_position: problem.start.positions.map_or(0.0, |positions| positions[b].into()),
+            first_position: problem.start.positions.map_or(0.0, |positions| count::of(positions[b]).into()),
             state: problem.start.state.map_or_else(|| vec![0.0; len], |state| state[task * len..][..len].to_vec()),
             queries: vec![0.0; CHUNK * key],
             keys: vec![0.0; CHUNK * key],

@@ -8,6 +8,7 @@ use minrnn_stream::{Inside, Model, Workspace};
 
 use crate::array_file::{ArrayFile, ArrayLayout};
 use crate::data::table::Series;
+use crate::output::is_same_place;
 use crate::{Error, Result};
 
 /// Most steps of a pass, and most outputs of one.
@@ -47,7 +48,9 @@ impl InsideFiles {
     pub fn expect_fit(&self, config: &ModelConfig) -> Result<()> {
         self.paths().try_for_each(ArrayFile::expect_known)?;
         let paths: Vec<&Path> = self.paths().collect();
-        if let Some(twice) = paths.iter().enumerate().find_map(|(at, path)| paths[..at].contains(path).then_some(path)) {
+        if let Some(twice) =
+            paths.iter().enumerate().find_map(|(at, path)| paths[..at].iter().any(|other| is_same_place(path, other)).then_some(path))
+        {
             return Err(Error::malformed(twice, "it is to be written twice; give each its own file"));
         }
         match &self.hidden {

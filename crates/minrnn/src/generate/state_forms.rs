@@ -1,12 +1,13 @@
 //! A state as the training model keeps it, tensor by tensor, and as the runtime does, a row of numbers for each sequence and lists of past tokens:
 //! what one has read, the other goes on from.
 //!
-//! Both keep the same numbers in the same order but for a few: the runtime has the states of Mamba's channels side by side, what rounding RWKV-4's
-//! log-weights loses, and no zeros before the first of past tokens.
+//! Both keep the same numbers in the same order but for a few: the runtime has the states of Mamba's channels side by side, what rounding loses of
+//! RWKV-4's log-weights and of the sums of a mean, and no zeros before the first of past tokens.
 
 use std::collections::BTreeMap;
 
 use burn::tensor::Device;
+use minrnn_kernels::count;
 use minrnn_model::{CheckedConfig, MixerKind};
 use minrnn_stream::{Model, State as RuntimeState};
 
@@ -48,6 +49,9 @@ fn parts(model: &Model) -> Result<Vec<Part>> {
 }
 
 fn form(config: &CheckedConfig, name: &str) -> Form {
+    if name == "pooling.sum" {
+        return Form::WithLosses;
+    }
     let mut path = name.split('.');
     let (Some("blocks"), Some(layer), Some("mixer"), Some(tensor)) = (path.next(), path.next(), path.next(), path.next_back()) else {
         return Form::Same;
@@ -105,8 +109,7 @@ pub(super) fn to_runtime(model: &Model, batch_size: usize, tensors: Vec<StateTen
                 Form::Past { counted } => {
                     let width = part.shape[1];
                     let held = values.len() / width;
-                    // A place is a number that an f32 holds exactly.
-                    let there = if counted { found.get(at + 1).map_or(0, |(_, places)| places[row].max(0.0) as usize) } else { held };
+                    let there = if counted { found.get(at + 1).map_or(0, |(_, places)| count::of(places[row]) as usize) } else { held };
                     let kept = held.min(there).min(limits[lists]);
                     pasts.push(values[(held - kept) * width..].to_vec());
                     lists += 1;

@@ -8,18 +8,18 @@
 //! piece of a sequence to the next like the state of any layer.
 
 use burn::tensor::{Device, Tensor, TensorData};
+use minrnn_kernels::segments::{PADDING, RESET};
 
 use crate::memory::activations::{Activations, Op};
-use crate::nn::positions::StepPositions;
 use crate::nn::{State, StateZip};
-use crate::ops::{Start, StepCodes, linear_scan};
+use crate::ops::{Start, StepCodes, StepPositions, linear_scan};
 
 /// What a running mean carries.
 #[derive(Debug, Clone)]
 pub struct RunningMean {
     /// The sum since the last reset `[B, D]`.
     pub sum: Tensor<2>,
-    /// The steps since the last reset `[B, 1]`.
+    /// The steps since the last reset `[B, 1]`, as [`minrnn_kernels::count`] keeps them.
     pub count: Tensor<2>,
 }
 
@@ -49,14 +49,37 @@ impl RunningMean {
         }
         let places = StepPositions::count(self.count, seq_len, steps);
         let shares: Vec<f32> = places.of.iter().map(|&place| 1.0 / (place as f32 + 1.0)).collect();
-        let shares = Tensor::<3>::from_data(TensorData::new(shares, [batch, seq_len, 1]), &x.device());
-        let (sums, sum) = linear_scan(x.ones_like(), x, Start::carried(self.sum), steps);
-        (sums * shares, Self { sum, count: places.after })
+        let device = x.device();
+        let shares = Tensor::<3>::from_data(TensorData::new(shares, [batch, seq_len, 1]), &device);
+        if places.before.iter().all(|&before| before == 0) {
+            let (sums, sum) = linear_scan(x.ones_like(), x, Start::carried(self.sum), steps);
+            return (sums * shares, Self { sum, count: places.after });
+        }
+        // Seen from the mean so far: beside the sum of many steps, rounding would lose what a step adds.
+        let until_reset = |b: usize| {
+            (0..seq_len).scan(1.0f32, move |carried, t| {
+                *carried = if steps.code(b, t) == RESET { 0.0 } else { *carried };
+                Some((*carried, steps.code(b, t) == PADDING))
+            })
+        };
+        let carried: Vec<f32> =
+            (0..batch).flat_map(until_reset).map(|(carried, is_padding)| if is_padding { 0.0 } else { carried }).collect();
+        let stays: Vec<f32> = (0..batch).map(|b| until_reset(b).last().map_or(1.0, |(carried, _)| carried)).collect();
+        let column = |values: Vec<f32>| Tensor::<2>::from_data(TensorData::new(values, [batch, 1]), &device);
+        let [before, after] = [places.before.clone(), places.counts].map(|counts| counts.into_iter().map(|n| n.max(1) as f32).collect());
+        let (mean, after) = (self.sum / column(before), column(after));
+        let about = mean.clone().unsqueeze_dim::<3>(1) * Tensor::from_data(TensorData::new(carried, [batch, seq_len, 1]), &device);
+        let (sums, last) = linear_scan(x.ones_like(), x - about.clone(), Start::carried(mean.zeros_like()), steps);
+        // The sum of nothing is 0.
+        let sum = last + mean * column(stays) * after;
+        (sums * shares + about, Self { sum, count: places.after })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use minrnn_kernels::count;
+
     use super::*;
     use crate::Segments;
 
@@ -70,5 +93,30 @@ mod tests {
         assert_eq!(means[..6], [1.0, 2.0, 8.0, 5.0, 4.0, 5.0]);
         let [sum, count] = [after.sum, after.count].map(|x| x.into_data().try_to_vec::<f32>().unwrap());
         assert_eq!((sum, count), (vec![10.0, 10.0], vec![2.0, 2.0]));
+    }
+
+    #[test]
+    fn a_mean_goes_on_from_many_steps() {
+        let device = Device::flex();
+        // Of 3 · 2²⁴ steps the sum of one row would not change by 1, and their count not at all. The other row has read nothing, a third padding alone.
+        let n = 3u32 << 24;
+        let column = |values: [f32; 3]| Tensor::<2>::from_data(values.map(|value| [value]), &device);
+        let (sum, count) = (column([1.5 * n as f32, 0.0, 8.0]), column([count::kept(n), 0.0, 4.0]));
+        let x =
+            Tensor::<3>::from_data([[[1.25], [1.75], [7.0], [5.0]], [[4.0], [6.0], [9.0], [9.0]], [[1.0], [1.0], [1.0], [1.0]]], &device);
+        let steps = Segments::from_lengths(vec![4, 2, 0]).with_resets(vec![vec![2], vec![], vec![]]).steps(3, 4).unwrap();
+        let (means, after) = RunningMean { sum: sum.clone(), count: count.clone() }.forward(x.clone(), &steps);
+        let means: Vec<f32> = means.into_data().try_to_vec().unwrap();
+        assert_eq!(means, [1.5, 1.5, 7.0, 6.0, 4.0, 5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        let [sums, counts] = [after.sum, after.count].map(|x| x.into_data().try_to_vec::<f32>().unwrap());
+        assert_eq!((sums, counts), (vec![12.0, 10.0, 8.0], vec![2.0, 2.0, 4.0]));
+        // Steps that are read alike leave the mean where it is, and are counted.
+        let mut state = RunningMean { sum, count };
+        for _ in 0..1000 {
+            state = state.forward(x.clone(), &Segments::from_lengths(vec![2, 0, 0]).steps(3, 4).unwrap()).1;
+        }
+        let [sums, counts] = [state.sum, state.count].map(|x| x.into_data().try_to_vec::<f32>().unwrap());
+        assert_eq!(count::of(counts[0]), n + 2000);
+        assert!((f64::from(sums[0]) / f64::from(n + 2000) - 1.5).abs() < 1e-6);
     }
 }

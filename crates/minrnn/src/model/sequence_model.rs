@@ -20,9 +20,8 @@ use super::pooling::RunningMean;
 use super::scored::{Scored, where_scored};
 use crate::memory::activations::{Activations, Op, Sizes};
 use crate::memory::tape::Tape;
-use crate::nn::positions::StepPositions;
 use crate::nn::{AnyMixer, AnyState, Initializer, Mixer, Mode, Norm, linear};
-use crate::ops::{Dropout, StepCodes, bias_dropout_residual, embedding};
+use crate::ops::{Dropout, StepCodes, StepPositions, bias_dropout_residual, embedding};
 use crate::{Error, Result};
 
 /// The dropout site of the embedding; blocks count theirs from 0.

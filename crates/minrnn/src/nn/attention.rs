@@ -19,10 +19,9 @@ use minrnn_model::{CheckedConfig, Positions};
 use super::init::Initializer;
 use super::linear::{apply, matmul};
 use super::mixer::Mixer;
-use super::positions::StepPositions;
 use super::state::{State, StateZip};
 use crate::memory::activations::{Activations, Op};
-use crate::ops::{self, AttentionPlan, StepCodes};
+use crate::ops::{self, AttentionPlan, StepCodes, StepPositions};
 
 /// Query rows of a tile.
 const QUERIES: u128 = 64;
@@ -135,8 +134,8 @@ impl Mixer for Attention {
         let plan = AttentionPlan {
             heads: self.n_heads,
             window: self.window,
-            lengths: places.before.iter().map(|&before| before.min(past)).collect(),
-            next: self.next_length(past, seq_len, places.furthest),
+            lengths: places.before.iter().map(|&before| (before as usize).min(past)).collect(),
+            next: self.next_length(past, seq_len, places.counts.iter().max().map_or(0, |&furthest| furthest as usize)),
         };
         let (y, cache) = ops::attention(qkv, state.cache, plan, steps);
         let y = match self.out_proj.bias {

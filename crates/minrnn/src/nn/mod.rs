@@ -33,7 +33,6 @@ mod mixer;
 mod mode;
 mod norm;
 mod output_mixing;
-pub(crate) mod positions;
 mod recurrent;
 mod ret_net;
 mod rg_lru;

@@ -8,6 +8,7 @@ pub use minrnn_kernels::retention::Features;
 
 use super::flex::{InputList, dims, optional, outputs, shape, slice, zeros};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
+use super::positions::StepPositions;
 use super::steps::StepCodes;
 
 /// What kind of attention a [`retention`] is.
@@ -41,7 +42,7 @@ impl Retention {
 pub struct RetentionState {
     /// S `[B, H, K, V]`; a normalised one has a column more.
     pub state: Tensor<4>,
-    /// The position of each row's next step `[B, 1]`.
+    /// The position of each row's next step `[B, 1]`, as [`minrnn_kernels::count`] keeps it.
     pub position: Tensor<2>,
 }
 
@@ -62,9 +63,12 @@ pub fn retention(
     steps: &StepCodes,
 ) -> (Tensor<3>, RetentionState) {
     let RetentionState { state, position } = state;
-    let next = steps.next_position(position.clone(), queries.dims()[1]);
-    let position = position.detach();
+    let (position, [batch, seq_len, _]) = (position.detach(), queries.dims());
+    let places = StepPositions::count(position.clone(), seq_len, steps);
+    let next = places.after;
     if !is_on_cpu(&values.device()) {
+        let before: Vec<f32> = places.before.iter().map(|&place| place as f32).collect();
+        let position = if batch == 0 { position } else { Tensor::from_data(TensorData::new(before, [batch, 1]), &position.device()) };
         let (y, state) = composed(form, [queries, keys, values], state, position, steps);
         return (y, RetentionState { state, position: next });
     }

@@ -59,6 +59,12 @@ impl CheckedConfig {
         Cost::of(|tensors| self.head_tensors(tensors)) + tied + pooling + pair
     }
 
+    /// Numbers that the inference runtime keeps for a session in the last layers: those that are carried, and what rounding the sums of a mean loses.
+    pub fn end_state_len(&self) -> usize {
+        let lost = if self.pooling == Pooling::Mean { self.d_model } else { 0 };
+        usize::try_from(self.head_cost().state).unwrap_or(usize::MAX).saturating_add(lost)
+    }
+
     /// Numbers that the inference runtime keeps for a session in block `layer`.
     pub fn block_state_len(&self, layer: usize) -> usize {
         let (spec, inside) = (self.mixer_at(layer).spec(), self.inside_wiring());

@@ -9,6 +9,7 @@
 
 use alloc::vec::Vec;
 
+use minrnn_kernels::count;
 use minrnn_kernels::rotary::BASE;
 use minrnn_kernels::simd::{self, Simd, WithSimd, mul_add};
 
@@ -49,11 +50,12 @@ impl Attention {
         let (d, half) = (self.width(), self.angles.len());
         for span in pass.spans {
             // SAFETY: called between two phases, when nobody else is at the memory.
-            let place = &mut unsafe { memory.part(span.session, 0, 1) }[0];
+            let kept = &mut unsafe { memory.part(span.session, 0, 1) }[0];
+            let mut place = count::of(*kept);
             for row in qkv[span.first * 3 * d..][..span.len * 3 * d].chunks_exact_mut(3 * d) {
                 if half > 0 {
                     for ([cos, sin], angle) in turns.as_chunks_mut::<2>().0.iter_mut().zip(&self.angles) {
-                        let angle = f64::from(*place as u32) * angle;
+                        let angle = f64::from(place) * angle;
                         (*cos, *sin) = (libm::cos(angle) as f32, libm::sin(angle) as f32);
                     }
                     for head in row[..2 * d].chunks_exact_mut(2 * half) {
@@ -63,8 +65,9 @@ impl Attention {
                         }
                     }
                 }
-                *place += 1.0;
+                place = count::next(place);
             }
+            *kept = count::kept(place);
         }
     }
 }

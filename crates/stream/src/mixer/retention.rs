@@ -10,6 +10,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use minrnn_kernels::count;
 use minrnn_kernels::retention::{EPS, angle};
 use minrnn_kernels::weight_matrix::WeightMatrix;
 
@@ -71,15 +72,17 @@ impl Retention {
         let at = self.matrices();
         for span in pass.spans {
             // SAFETY: called between two phases, when nobody else is at the memory.
-            let position = unsafe { memory.part(span.session, at, at + 1) };
+            let kept = &mut unsafe { memory.part(span.session, at, at + 1) }[0];
+            let mut position = count::of(*kept);
             for row in span.first..span.first + span.len {
                 let turns = turns[row * 2 * self.angles.len()..].as_chunks_mut::<2>().0;
                 for (turn, angle) in turns.iter_mut().zip(&self.angles) {
-                    let angle = f64::from(position[0]) * angle;
+                    let angle = f64::from(position) * angle;
                     *turn = [libm::cos(angle) as f32, libm::sin(angle) as f32];
                 }
-                position[0] += 1.0;
+                position = count::next(position);
             }
+            *kept = count::kept(position);
         }
     }
 

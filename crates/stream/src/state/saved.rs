@@ -111,10 +111,12 @@ impl State {
             return wrong(format!("has version {}, expected {VERSION}; use the minrnn that wrote it", header.version));
         }
         let (found, expected) = (header.shape, model.state_shape());
-        let (earlier, gaps) = expected.without_losses(model.checked());
-        if found != *expected && found != earlier {
-            return wrong(format!("belongs to another model: it has {found:?}, this model {expected:?}"));
-        }
+        let earlier = expected.without_losses(model.checked());
+        let gaps = match earlier.iter().find(|(shape, _)| *shape == found) {
+            _ if found == *expected => &[][..],
+            Some((_, gaps)) => gaps,
+            None => return wrong(format!("belongs to another model: it has {found:?}, this model {expected:?}")),
+        };
         let sessions = header.rows.checked_mul(found.row_len());
         let past_len = found.past_len(header.rows, &header.kept);
         let all = sessions.zip(past_len).and_then(|(sessions, past)| sessions.checked_add(past)?.checked_mul(size_of::<f32>()));
@@ -123,7 +125,7 @@ impl State {
         };
         let mut numbers = numbers.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
         let values: Vec<f32> = numbers.by_ref().take(sessions).collect();
-        let values = if found == *expected { values } else { with_zeros(&values, found.row_len(), &gaps) };
+        let values = if gaps.is_empty() { values } else { with_zeros(&values, found.row_len(), gaps) };
         let lists = header.kept.iter().zip(expected.pasts.iter().cycle());
         let pasts = lists.map(|(kept, shape)| Past::of(numbers.by_ref().take(kept * shape.width).collect())).collect();
         let state = Self { shape: expected.clone(), rows: header.rows, values, pasts };

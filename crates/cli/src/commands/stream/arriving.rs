@@ -55,6 +55,9 @@ impl Arriving {
 
     /// The next piece; `None` at the end.
     pub fn next_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         match self.pieces.try_recv() {
             Ok(piece) => return piece.map(Some),
             Err(TryRecvError::Disconnected) => return Ok(None),

@@ -6,7 +6,7 @@ mod text;
 
 use std::cell::RefCell;
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,8 +18,8 @@ use self::arriving::{Arriving, Out};
 use crate::display::say;
 use crate::exit::ExitCode;
 use crate::failure::WrongInput;
-use crate::interrupt;
 use crate::threads::Threads;
+use crate::{input, interrupt};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -59,7 +59,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn answer(args: &Args, stop: Arc<AtomicBool>) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.save_state {
         // A state may take the place of the one that it goes on from.
-        expect_harmless(path, [args.model.as_path()])?;
+        expect_harmless(path, [args.model.as_path(), &input::path(Path::new("-"))])?;
     }
     let deployed = Deployed::load(&args.model)?;
     let out: Out = Rc::new(RefCell::new(BufWriter::with_capacity(1 << 16, io::stdout())));

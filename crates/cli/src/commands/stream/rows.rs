@@ -56,10 +56,13 @@ impl Answers<'_> {
         if !args.json && !goes_on(out.borrow_mut().write_all(writer.header().as_bytes()))? {
             return Ok(());
         }
-        while let Some((line, row)) = rows.advance()? {
+        loop {
+            let next = rows.advance();
+            // A stop may have cut the row.
             if stop.load(Ordering::Relaxed) {
                 break;
             }
+            let Some((line, row)) = next? else { break };
             let row = match row.and_then(|row| near(task, row)) {
                 Ok(row) => row,
                 Err(flaw) => {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use minrnn::Error;
 use minrnn::data::Tokenizer;
@@ -14,6 +14,9 @@ use super::{Args, finish, goes_on, is_closed};
 use crate::csv::in_a_line;
 use crate::failure::WrongInput;
 
+/// Bytes between two looks whether a stop was asked for.
+const PART: usize = 1 << 10;
+
 /// Tells of every token that `input` gives.
 pub fn answer(
     args: &Args,
@@ -21,7 +24,7 @@ pub fn answer(
     tokenizer: &Tokenizer,
     input: Arriving,
     out: &Out,
-    _stop: &AtomicBool,
+    stop: &AtomicBool,
 ) -> anyhow::Result<()> {
     if args.group.is_some() || args.one_sequence {
         return Err(WrongInput("the model reads text, which has no columns; leave --group and --one-sequence out".to_owned()).into());
@@ -31,7 +34,7 @@ pub fn answer(
         Some(path) => Surprise::load(path, &deployed.model, tokenizer, &identity)?,
         None => Surprise::new(&deployed.model, tokenizer)?,
     };
-    let answered = read(args, &mut text, input, out).and_then(|()| finish(out));
+    let answered = read(args, &mut text, input, out, stop).and_then(|()| finish(out));
     if let Some(path) = &args.save_state {
         text.save(path, &identity)?;
     }
@@ -41,13 +44,22 @@ pub fn answer(
     }
 }
 
-fn read(args: &Args, text: &mut Surprise<'_>, mut input: Arriving, out: &Out) -> anyhow::Result<()> {
+fn read(args: &Args, text: &mut Surprise<'_>, mut input: Arriving, out: &Out, stop: &AtomicBool) -> anyhow::Result<()> {
     let mut printer = Printer { args, out, line: String::new() };
     if !args.json && !goes_on(out.borrow_mut().write_all(b"text,log_probability\n"))? {
         return Ok(());
     }
     while let Some(piece) = input.next_piece()? {
-        text.push(&piece, &mut printer)?;
+        for part in piece.chunks(PART) {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            text.push(part, &mut printer)?;
+        }
+    }
+    if stop.load(Ordering::Relaxed) {
+        // What waits is the beginning of something whose end was not read.
+        return Ok(());
     }
     text.finish(&mut printer)?;
     Ok(())

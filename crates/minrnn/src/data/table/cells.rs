@@ -382,12 +382,13 @@ pub(super) struct TimeColumnCells {
     values: ValuesWriter<f64>,
     /// What cells say that are there often.
     known: HashMap<String, f64>,
+    n_columns: usize,
 }
 
 impl TimeColumnCells {
     /// One of `n_columns`.
     pub fn new(name: String, n_columns: usize) -> Self {
-        Self { name, first: None, values: ValuesWriter::new(n_columns), known: HashMap::new() }
+        Self { name, first: None, values: ValuesWriter::new(n_columns), known: HashMap::new(), n_columns }
     }
 
     /// Adds a cell.
@@ -435,10 +436,16 @@ impl TimeColumnCells {
     /// # Errors
     /// As [`ValuesWriter::finish`].
     pub fn finish(self) -> Result<Times> {
-        let values = self.values.finish()?;
+        let mut values = self.values.finish()?;
         let clock = match self.first {
             // Whole days are written as such.
             Some((Clock::TYPED, _)) if values.iter().all(|time| time % DAY == 0.0) => Clock::DATE,
+            Some((Clock::Number, _)) if let Some(clock) = Clock::in_digits(&values) => {
+                let mut dates = ValuesWriter::new(self.n_columns);
+                values.iter().try_for_each(|&number| dates.push(clock.of_number(number).unwrap_or(number)))?;
+                values = dates.finish()?;
+                clock
+            }
             Some((clock, _)) => clock,
             None => Clock::Number,
         };

@@ -75,7 +75,11 @@ fn rise(times: &[f64]) -> bool {
 pub(super) fn times_of<'a>(mut names: impl Iterator<Item = &'a str> + Clone) -> Option<(Clock, Vec<f64>)> {
     let clock = Clock::of(names.clone().next()?)?;
     let times: Option<Vec<f64>> = names.by_ref().map(|name| clock.read(name)).collect();
-    Some((clock, times?))
+    let times = times?;
+    match Clock::in_digits(&times).filter(|_| clock == Clock::Number) {
+        Some(clock) => Some((clock, times.iter().map(|&number| clock.of_number(number)).collect::<Option<_>>()?)),
+        None => Some((clock, times)),
+    }
 }
 
 /// The numbers at the ends of names that begin alike.

@@ -121,7 +121,7 @@ impl<R: Read> Rows<R> {
     fn time(&mut self) -> Result<Option<(Clock, f64)>> {
         let Some((at, clock)) = &mut self.time else { return Ok(None) };
         let (line, text) = (self.records.line(), self.records.text(*at)?.trim());
-        let known = clock.or_else(|| Clock::of(text));
+        let known = clock.or_else(|| Clock::of_date(text));
         let Some((known, time)) = known.and_then(|known| Some((known, known.read(text)?))) else {
             let name = &self.header[*at];
             return Err(Error::Data(format!(

@@ -1,5 +1,7 @@
 //! When the rows of a series were: the column of times.
 
+use std::ops::RangeInclusive;
+
 use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveDateTime, Weekday};
 
 /// How times are written, each with what stands behind the seconds; the first that fits the first cell is that of the column.
@@ -42,7 +44,14 @@ pub enum Clock {
     Month,
     /// Dates, or dates with a time of the day: one of the patterns.
     Calendar(usize),
+    /// Dates in digits, such as 20240131.
+    DateDigits,
+    /// Months in digits, such as 202401.
+    MonthDigits,
 }
+
+/// Years of dates that are written in digits alone; other numbers are no dates.
+const YEARS_IN_DIGITS: RangeInclusive<i32> = 1900..=2100;
 
 impl Clock {
     /// How dates are written that a file does not hold as texts.
@@ -59,6 +68,29 @@ impl Clock {
     pub(super) fn of(cell: &str) -> Option<Self> {
         let all = [Self::Number, Self::Month].into_iter().chain((0..PATTERNS.len()).map(Self::Calendar));
         all.into_iter().find(|clock| clock.read(cell).is_some())
+    }
+
+    /// The same where it must be a date.
+    pub(super) fn of_date(cell: &str) -> Option<Self> {
+        [Self::DateDigits, Self::MonthDigits].into_iter().find(|clock| clock.read(cell).is_some()).or_else(|| Self::of(cell))
+    }
+
+    /// How `numbers` are written if all of them are dates.
+    pub(super) fn in_digits(numbers: &[f64]) -> Option<Self> {
+        let mut all = [Self::DateDigits, Self::MonthDigits].into_iter();
+        all.find(|clock| !numbers.is_empty() && numbers.iter().all(|&number| clock.of_number(number).is_some()))
+    }
+
+    /// The time that is written as `number`.
+    pub(super) fn of_number(self, number: f64) -> Option<f64> {
+        let digits = Some(number).filter(|number| number.fract() == 0.0 && (0.0..1e8).contains(number))? as u32;
+        let (digits, day) = match self {
+            Self::DateDigits => (digits / 100, digits % 100),
+            Self::MonthDigits => (digits, 1),
+            _ => return None,
+        };
+        let year = i32::try_from(digits / 100).ok().filter(|year| YEARS_IN_DIGITS.contains(year))?;
+        Some(milliseconds(NaiveDate::from_ymd_opt(year, digits % 100, day)?.and_hms_opt(0, 0, 0)?))
     }
 
     /// Whether `cell` is a time, and no number.
@@ -81,6 +113,7 @@ impl Clock {
                 }
                 NaiveDate::parse_from_str(cell, pattern).ok().and_then(at_midnight)
             }
+            Self::DateDigits | Self::MonthDigits => self.of_number(cell.parse().ok()?),
         }
     }
 
@@ -89,6 +122,8 @@ impl Clock {
         match (self, date(time)) {
             (Self::Month, Some(time)) => time.format("%Y-%m").to_string(),
             (Self::Calendar(pattern), Some(time)) => time.format(PATTERNS[pattern].0).to_string() + PATTERNS[pattern].1,
+            (Self::DateDigits, Some(time)) => time.format("%Y%m%d").to_string(),
+            (Self::MonthDigits, Some(time)) => time.format("%Y%m").to_string(),
             _ => time.to_string(),
         }
     }
@@ -281,9 +316,33 @@ mod tests {
         assert_eq!(next(&["2024-01-01T00:00:00Z", "2024-01-01T00:15:00Z"]), (owned(["2024-01-01T00:30:00Z", "2024-01-01T00:45:00Z"]), 96));
         assert_eq!(next(&["2024-01-01", "2024-01-08", "2024-01-15"]), (owned(["2024-01-22", "2024-01-29"]), 52));
         assert_eq!(next(&["2020-01-01", "2021-01-01", "2022-01-01"]), (owned(["2023-01-01", "2024-01-01"]), 0));
+        assert_eq!(next(&["20240130", "20240131"]), (owned(["20240201", "20240202"]), 7));
+        assert_eq!(next(&["20231130", "20231231"]), (owned(["20240131", "20240229"]), 12));
+        assert_eq!(next(&["201110", "201111", "201112"]), (owned(["201201", "201202"]), 12));
         assert_eq!(next(&["1", "2", "4", "5"]), (owned(["6", "7"]), 0));
         assert_eq!(next(&["0.5", "0.75"]).0, ["1", "1.25"]);
         assert_eq!(next(&["2024-01-01 10:00:00.000250", "2024-01-01 10:00:00.000500"]).0[0], "2024-01-01 10:00:00.000750");
+    }
+
+    #[test]
+    fn digits_are_dates_where_all_of_them_are() {
+        let clock = |cells: &[&str]| times(cells).0;
+        assert_eq!(clock(&["20240131", "20240132"]), Clock::Number);
+        assert_eq!(clock(&["18991231", "19000101"]), Clock::Number);
+        assert_eq!(clock(&["202012", "202013"]), Clock::Number);
+        assert_eq!(clock(&["20240131.5"]), Clock::Number);
+        assert_eq!(clock(&["20240131.0", "20240201.0"]), Clock::DateDigits);
+        assert_eq!(times(&["20240131"]).1, times(&["2024-01-31"]).1);
+        assert_eq!(times(&["202401"]).1, times(&["2024-01"]).1);
+        // As many as lie in a file.
+        let days: Vec<String> = (101..=131).map(|day| format!("2024{day:04}")).collect();
+        let days: Vec<&str> = days.iter().map(String::as_str).collect();
+        let (clock, all) = times(&days);
+        assert!(clock == Clock::DateDigits && all.windows(2).all(|pair| pair[1] - pair[0] == DAY) && all.len() == 31);
+        assert_eq!(
+            ["20240131", "202401", "2024-01-31", "7"].map(Clock::of_date),
+            [Some(Clock::DateDigits), Some(Clock::MonthDigits), Some(Clock::DATE), Some(Clock::Number)]
+        );
     }
 
     #[test]

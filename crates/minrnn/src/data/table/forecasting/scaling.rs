@@ -151,14 +151,20 @@ fn deviations(
     let steps: usize = bounds.iter().map(|bounds| bounds.training).sum();
     let ahead = columns.horizon.div_ceil(16).max(1);
     let stride = (steps / SAMPLE * columns.horizon.div_ceil(ahead)).max(1);
-    let (mut read, mut to_come) = (vec![[0.0, 0.0]; width], vec![[0.0, 0.0]; targets.len()]);
-    let add = |sum: &mut [f64; 2], x: f64| *sum = if x.is_nan() { *sum } else { [sum[0] + x * x, sum[1] + 1.0] };
+    let (mut read, mut to_come) = (vec![[0.0; 3]; width], vec![[0.0; 3]; targets.len()]);
+    // How far they are from their level, how large they are, and how many.
+    let add = |sum: &mut [f64; 3], [x, size]: [f64; 2]| {
+        if !x.is_nan() {
+            *sum = [sum[0] + x * x, sum[1] + size * size, sum[2] + 1.0];
+        }
+    };
     for (series, bounds) in series.iter().zip(bounds) {
         for t in (0..bounds.training).step_by(stride) {
             let recent = &series.values[(t + 1).saturating_sub(scaling.reach()) * width..(t + 1) * width];
             let relative = |column: usize, x: f64| {
                 let level = scaling.level(recent, width, column, of_table.mean[column]).expect("numbers are seen relative to a level");
-                (level.transform.apply(x) - level.center) / level.unit
+                let x = level.transform.apply(x);
+                [(x - level.center) / level.unit, x / level.unit]
             };
             for (column, sum) in read.iter_mut().enumerate() {
                 add(sum, relative(column, series.step(t)[column]));
@@ -170,8 +176,10 @@ fn deviations(
             }
         }
     }
-    let of = |sums: &[[f64; 2]]| {
-        let deviation = |&[sum, n]: &[f64; 2]| Some((sum / f64::max(n, 1.0)).sqrt()).filter(|&deviation| deviation > 1e-12).unwrap_or(1.0);
+    let of = |sums: &[[f64; 3]]| {
+        // What is left of a constant by rounding is no deviation.
+        let is_constant = |sum: f64, sizes: f64| sum <= 1e-24 * sizes;
+        let deviation = |&[sum, sizes, n]: &[f64; 3]| if is_constant(sum, sizes) { 1.0 } else { (sum / n).sqrt() };
         let fitted = Normalization { mean: vec![0.0; sums.len()], deviation: sums.iter().map(deviation).collect() };
         if fitted.is_usable() { Ok(fitted) } else { Err(normalization::too_large()) }
     };
@@ -211,6 +219,20 @@ mod tests {
         let refused = fit(ScalingChoice::Log, &[3.0, 0.0]).err().unwrap().to_string();
         assert_eq!(refused, "the column 'x' has 0.0, of which scaling = log has no logarithm; use scaling = log1p or mean");
         assert!(fit(ScalingChoice::Log1p, &[3.0, -1.0]).err().unwrap().to_string().contains("use scaling = mean"));
+    }
+
+    #[test]
+    fn numbers_of_any_size_have_deviations_of_their_own() {
+        let deviations = |values: [f64; 6]| {
+            let seen = fit(ScalingChoice::Auto, &values).unwrap();
+            [seen.normalization.deviation[0], seen.target_normalization.deviation[0]]
+        };
+        // With a zero, so that logarithms are of 1 + x.
+        let large = deviations([0.0, 3e-3, 1e-3, 2e-3, 5e-3, 1e-3]);
+        let tiny = deviations([0.0, 3e-18, 1e-18, 2e-18, 5e-18, 1e-18]);
+        assert!(large.iter().zip(tiny).all(|(large, tiny)| (tiny / large / 1e-15 - 1.0).abs() < 0.01), "{large:?} {tiny:?}");
+        assert_eq!(deviations([0.0; 6]), [1.0; 2]);
+        assert_eq!(deviations([1e-18; 6]), [1.0; 2]);
     }
 
     #[test]

@@ -112,12 +112,22 @@ impl<R: Read> Records<R> {
     pub fn advance(&mut self) -> Result<bool> {
         self.skip_empty_lines()?;
         self.line = self.next_line;
-        let (mut n_bytes, mut n_ends) = (0, 0);
+        let (mut n_bytes, mut n_ends, mut begun) = (0, 0, false);
         loop {
             let input = self.source.fill_buf().map_err(failed)?;
+            // A record that has begun ends with the file as with a line, unless a quotation mark is open.
+            let is_end = input.is_empty() && begun;
+            let input = if is_end { b"\n" } else { input };
             let (result, taken, written, ended) = self.parser.read_record(input, &mut self.bytes[n_bytes..], &mut self.ends[n_ends..]);
-            self.next_line += input[..taken].iter().filter(|&&byte| byte == b'\n').count() as u64;
-            self.source.consume(taken);
+            if is_end && matches!(result, ReadRecordResult::InputEmpty) {
+                let sentence = "ends with the file within quotation marks; close them, or take the whole file if it was cut short";
+                return Err(Error::Data(format!("the record that begins on line {} {sentence}", self.line)));
+            }
+            begun |= taken > 0;
+            if !is_end {
+                self.next_line += input[..taken].iter().filter(|&&byte| byte == b'\n').count() as u64;
+                self.source.consume(taken);
+            }
             n_bytes += written;
             n_ends += ended;
             match result {
@@ -257,6 +267,9 @@ mod tests {
         assert_eq!(refusal("id,x,x\na,1,1"), "the column 'x' is there twice; give its columns different names");
         assert_eq!(refusal("id,x\na,1\n\nb,2,3\n"), "line 4 has 3 cells, expected 2 as in the header");
         assert!(refusal("id,x\n\"two\nlines\",1\nb,\n").starts_with("line 4, column 'x': the cell is empty"));
+        for cut in ["id,x\na,1\nb,\"2", "id,x\na,1\nb,\"2\n", "id,x\na,1\n\"b,2\nc,3\n", "id,x\na,1\nb,\""] {
+            assert!(refusal(cut).starts_with("the record that begins on line 3 ends with the file within quotation marks"), "{cut}");
+        }
         for word in ["NaN", "inf", "1e999", "one", "1.5.2", "0x10", "1,5"] {
             let sentence = refusal(format!("id,x\na,1\r\nb,\"{word}\""));
             assert_eq!(sentence, format!("line 3, column 'x': expected a finite number, found '{word}'"));

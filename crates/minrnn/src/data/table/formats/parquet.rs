@@ -61,6 +61,7 @@ impl<R: ChunkReader + 'static> Table<R> {
         let schema = self.reader.metadata().file_metadata().schema_descr_ptr();
         for &at in positions.numbers.iter().chain(&positions.texts).chain(&positions.time) {
             expect_flat(&schema.column(at))?;
+            expect_plain(&schema.column(at))?;
         }
         self.expect_utc(positions)?;
         let mut first_row = 0;
@@ -186,6 +187,19 @@ impl<R: ChunkReader> ChunkReader for Checked<R> {
     }
 }
 
+/// Refuses a column whose values are no numbers, texts or times, though they are kept as numbers.
+fn expect_plain(column: &ColumnDescriptor) -> Result<()> {
+    let is_of_day = match (column.logical_type_ref(), column.converted_type()) {
+        (Some(logical), _) => matches!(logical, LogicalType::Time(_)),
+        (None, converted) => matches!(converted, ConvertedType::TIME_MILLIS | ConvertedType::TIME_MICROS),
+    };
+    if !is_of_day {
+        return Ok(());
+    }
+    let kind = "times of the day, expected numbers, texts or dates with a time; convert it, or choose other columns";
+    Err(Error::Data(format!("the column '{}' holds {kind}", column.path().string())))
+}
+
 fn expect_flat(column: &ColumnDescriptor) -> Result<()> {
     if column.max_rep_level() == 0 && column.self_type().get_basic_info().repetition() != Repetition::REPEATED {
         return Ok(());
@@ -219,6 +233,7 @@ impl Meaning {
             (None, ConvertedType::TIMESTAMP_MICROS) => Self::Times(1e3),
             (Some(LogicalType::Date), _) | (None, ConvertedType::DATE) => Self::Days,
             (Some(LogicalType::Integer(whole)), _) if !whole.is_signed => Self::Unsigned,
+            (None, ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64) => Self::Unsigned,
             // Where there is no scale it is negative.
             _ if column.type_scale() > 0 => Self::Decimal(10f64.powi(column.type_scale())),
             _ => Self::Signed,
@@ -435,6 +450,44 @@ mod tests {
         assert!(sentence.contains("the column 'ds' holds 96-bit times") && sentence.contains("64-bit timestamps"), "{sentence}");
         let as_number = read(arrow("times"), &wanted(&["ms"], &[])).unwrap_err().to_string();
         assert!(as_number.starts_with("row 1: the column 'ms' holds times such as '2024-01-01 00:00:00', expected numbers"), "{as_number}");
+    }
+
+    /// A file of one column of whole numbers, its type as older writers have it.
+    fn of_whole(column: &str, numbers: [i64; 2]) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        let schema = Arc::new(parse_message_type(&format!("message table {{ required {column}; }}")).unwrap());
+        let mut writer = SerializedFileWriter::new(&mut file, schema, Default::default()).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        match column.untyped() {
+            ColumnWriter::Int32ColumnWriter(column) => _ = column.write_batch(&numbers.map(|number| number as i32), None, None).unwrap(),
+            ColumnWriter::Int64ColumnWriter(column) => _ = column.write_batch(&numbers, None, None).unwrap(),
+            _ => unreachable!("it is one of whole numbers"),
+        }
+        column.close().unwrap();
+        group.close().unwrap();
+        writer.close().unwrap();
+        file.rewind().unwrap();
+        file
+    }
+
+    #[test]
+    fn whole_numbers_without_a_sign_are_none_where_older_writers_say_so() {
+        for (column, largest) in
+            [("int32 n (UINT_32)", f64::from(u32::MAX)), ("int64 n (UINT_64)", u64::MAX as f64), ("int32 n (UINT_8)", 255.0)]
+        {
+            let number = if largest == 255.0 { 255 } else { -1 };
+            assert_eq!(read(of_whole(column, [number, 7]), &wanted(&["n"], &[])).unwrap().numbers, [[largest, 7.0]], "{column}");
+        }
+        assert_eq!(read(of_whole("int32 n (INT_32)", [-1, 7]), &wanted(&["n"], &[])).unwrap().numbers, [[-1.0, 7.0]]);
+    }
+
+    #[test]
+    fn times_of_the_day_are_no_numbers() {
+        for column in ["int32 n (TIME(MILLIS, true))", "int64 n (TIME(NANOS, false))", "int64 n (TIME_MICROS)"] {
+            let sentence = read(of_whole(column, [1, 7]), &wanted(&["n"], &[])).unwrap_err().to_string();
+            assert!(sentence.starts_with("the column 'n' holds times of the day, expected numbers"), "{sentence}");
+        }
     }
 
     #[test]

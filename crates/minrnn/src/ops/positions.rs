@@ -1,0 +1,56 @@
+//! The place of every token, counted from the last reset.
+
+use std::sync::Arc;
+
+use burn::tensor::{Tensor, TensorData};
+use minrnn_kernels::count;
+use minrnn_kernels::segments::{PADDING, RESET};
+
+use super::steps::StepCodes;
+
+/// The positions of the steps of a batch `[B, T]`, and the counter `[B, 1]` that says how many steps each row has had since its last reset, as
+/// [`count`] keeps it; padding leaves it as it is.
+#[derive(Debug, Clone)]
+pub(crate) struct StepPositions {
+    /// The counters before the first step.
+    pub before: Vec<u32>,
+    /// The place of every step, 0 at padding.
+    pub of: Arc<[u32]>,
+    /// The counters after the last step.
+    pub counts: Vec<u32>,
+    /// The same as a part of a state.
+    pub after: Tensor<2>,
+}
+
+impl StepPositions {
+    /// Counts `seq_len` steps on from `counter` `[B, 1]`.
+    pub(crate) fn count(counter: Tensor<2>, seq_len: usize, steps: &StepCodes) -> Self {
+        let [batch, _] = counter.dims();
+        let values: Vec<f32> = counter.clone().into_data().try_to_vec().expect("states are f32");
+        let before: Vec<u32> = values.into_iter().map(count::of).collect();
+        let mut of = Vec::with_capacity(batch * seq_len);
+        let mut counts = before.clone();
+        for (b, place) in counts.iter_mut().enumerate() {
+            for t in 0..seq_len {
+                match steps.code(b, t) {
+                    PADDING => {
+                        of.push(0);
+                        continue;
+                    }
+                    RESET => *place = 0,
+                    _ => {}
+                }
+                of.push(*place);
+                *place = count::next(*place);
+            }
+        }
+        let after = match batch * seq_len {
+            0 => counter,
+            _ => {
+                let kept: Vec<f32> = counts.iter().copied().map(count::kept).collect();
+                Tensor::from_data(TensorData::new(kept, [batch, 1]), &counter.device())
+            }
+        };
+        Self { before, of: of.into(), counts, after }
+    }
+}
