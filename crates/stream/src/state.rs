@@ -373,7 +373,7 @@ mod tests {
         let shape = StateShape::new(&config, 0, Vec::new());
         let [(later, of_mean), (earlier, of_both)] = shape.without_losses(&config);
         let end = shape.ends()[1].0;
-        assert_eq!((later.row_len(), &of_mean[..]), (shape.row_len() - 2, &[end + 2..end + 4][..]));
+        assert_eq!((later.row_len(), of_mean.len(), of_mean[0].clone()), (shape.row_len() - 2, 1, end + 2..end + 4));
         assert_eq!(earlier.row_len(), later.row_len() - config.inside_wiring().d_inner());
         assert_eq!((of_both.len(), of_both[1].clone()), (2, of_mean[0].clone()));
         // Sums, their count, what was and what is.
