@@ -47,8 +47,13 @@ impl StepPositions {
         let after = match batch * seq_len {
             0 => counter,
             _ => {
-                let kept: Vec<f32> = counts.iter().copied().map(count::kept).collect();
-                Tensor::from_data(TensorData::new(kept, [batch, 1]), &counter.device())
+                // As a sum, through which a gradient reaches a counter that goes on.
+                let goes_on = |b: usize| (0..seq_len).all(|t| steps.code(b, t) != RESET);
+                let carried: Vec<f32> = (0..batch).map(|b| if goes_on(b) { 1.0 } else { 0.0 }).collect();
+                let added = |b: usize| count::kept(counts[b]) - carried[b] * count::kept(before[b]);
+                let added: Vec<f32> = (0..batch).map(added).collect();
+                let column = |values: Vec<f32>| Tensor::from_data(TensorData::new(values, [batch, 1]), &counter.device());
+                counter.clone() * column(carried) + column(added)
             }
         };
         Self { before, of: of.into(), counts, after }

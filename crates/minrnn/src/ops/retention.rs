@@ -63,9 +63,9 @@ pub fn retention(
     steps: &StepCodes,
 ) -> (Tensor<3>, RetentionState) {
     let RetentionState { state, position } = state;
-    let (position, [batch, seq_len, _]) = (position.detach(), queries.dims());
+    let [batch, seq_len, _] = queries.dims();
     let places = StepPositions::count(position.clone(), seq_len, steps);
-    let next = places.after;
+    let (position, next) = (position.detach(), places.after);
     if !is_on_cpu(&values.device()) {
         let before: Vec<f32> = places.before.iter().map(|&place| place as f32).collect();
         let position = if batch == 0 { position } else { Tensor::from_data(TensorData::new(before, [batch, 1]), &position.device()) };
