@@ -65,17 +65,17 @@ fn folders_around(output: &Path) -> Vec<PathBuf> {
     there.iter().flat_map(|folder| folder.ancestors()).map(Path::to_owned).collect()
 }
 
-/// Whether both names lead to one file, through links of either kind.
+/// Whether both names lead to one file that is there, through links of either kind.
 #[cfg(unix)]
-fn is_same_file(one: &Path, other: &Path) -> bool {
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
     identity(one).is_some_and(|one| identity(other) == Some(one))
 }
 
-/// Whether both names lead to one file, through symbolic links.
+/// Whether both names lead to one file that is there, through symbolic links.
 #[cfg(not(unix))]
-fn is_same_file(one: &Path, other: &Path) -> bool {
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
     one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
 

@@ -66,12 +66,14 @@ impl RunningMean {
             (0..batch).flat_map(until_reset).map(|(carried, is_padding)| if is_padding { 0.0 } else { carried }).collect();
         let stays: Vec<f32> = (0..batch).map(|b| until_reset(b).last().map_or(1.0, |(carried, _)| carried)).collect();
         let column = |values: Vec<f32>| Tensor::<2>::from_data(TensorData::new(values, [batch, 1]), &device);
-        let [before, after] = [places.before.clone(), places.counts].map(|counts| counts.into_iter().map(|n| n.max(1) as f32).collect());
-        let (mean, after) = (self.sum / column(before), column(after));
+        let before = column(places.before.iter().map(|&n| n.max(1) as f32).collect());
+        let more = |b: usize| stays[b] * (f64::from(places.counts[b]) - f64::from(places.before[b])) as f32;
+        let more = column((0..batch).map(more).collect());
+        let mean = self.sum.clone() / before;
         let about = mean.clone().unsqueeze_dim::<3>(1) * Tensor::from_data(TensorData::new(carried, [batch, seq_len, 1]), &device);
         let (sums, last) = linear_scan(x.ones_like(), x - about.clone(), Start::carried(mean.zeros_like()), steps);
-        // The sum of nothing is 0.
-        let sum = last + mean * column(stays) * after;
+        // Without a step it stays what it is, to the bit.
+        let sum = self.sum * column(stays) + (last + mean * more);
         (sums * shares + about, Self { sum, count: places.after })
     }
 }

@@ -178,7 +178,7 @@ fn deviations(
     }
     let of = |sums: &[[f64; 3]]| {
         // What is left of a constant by rounding is no deviation.
-        let is_constant = |sum: f64, sizes: f64| sum <= 1e-24 * sizes;
+        let is_constant = |sum: f64, sizes: f64| sizes.is_finite() && sum <= 1e-24 * sizes;
         let deviation = |&[sum, sizes, n]: &[f64; 3]| if is_constant(sum, sizes) { 1.0 } else { (sum / n).sqrt() };
         let fitted = Normalization { mean: vec![0.0; sums.len()], deviation: sums.iter().map(deviation).collect() };
         if fitted.is_usable() { Ok(fitted) } else { Err(normalization::too_large()) }
