@@ -66,6 +66,14 @@ class Estimator:
         return {name: value for name, value in self.__dict__.items() if name != "_model"}
 
     @property
+    def _threads(self) -> int | None:
+        """``n_jobs`` as scikit-learn counts: -1 are all cores, -2 all but one."""
+        if self.n_jobs is None or self.n_jobs >= 0:
+            return self.n_jobs
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return max(1, cores + 1 + self.n_jobs)
+
+    @property
     def model_(self) -> Model:
         """The model, of a fitted one."""
         if self._packed is None:
@@ -84,7 +92,7 @@ class Estimator:
                 test=test,
                 out=os.path.join(folder, "run"),
                 settings=chosen,
-                threads=self.n_jobs,
+                threads=self._threads,
                 progress=self.progress,
             )
             packed = os.path.join(folder, "model.minrnn")
@@ -146,19 +154,19 @@ class _Labels(Estimator):
         model = self.model_
         # A frame without the column that names sequences has a row for each.
         if _is_table(X) and (is_path(X) or isinstance(X, Mapping) or (model.task or {}).get("group") in _names(X)):
-            return model.predict(X, threads=self.n_jobs)
+            return model.predict(X, threads=self._threads)
         cases = _cases(X)
         for at, case in enumerate(cases):
             if len(case) != self.n_features_in_:
                 raise InputError(f"case {at} has {len(case)} channels, expected {self.n_features_in_} features (channels) as in training")
-        return model.predict([case.T for case in cases], threads=self.n_jobs)
+        return model.predict([case.T for case in cases], threads=self._threads)
 
 
 class SequenceClassifier(_Labels):
     """A class for every sequence.
 
     ``experiment`` and ``settings`` are those of ``minrnn.train``. ``class_weight`` is None, ``"balanced"`` or a dictionary of weights; ``missing`` says what is done with numbers that are NaN:
-    ``"error"``, ``"forward-fill"`` or ``"mask"``. ``random_state`` is the seed, ``n_jobs`` the number of threads. ``group``, ``target`` and ``time`` are columns of frames.
+    ``"error"``, ``"forward-fill"`` or ``"mask"``. ``random_state`` is the seed, ``n_jobs`` the number of threads, with -1 for every core. ``group``, ``target`` and ``time`` are columns of frames.
     """
 
     _label = CLASS
@@ -290,13 +298,13 @@ class Forecaster(Estimator):
         """The next values of every series of ``df``, or of what was learned from: a frame of the same library with a row for each series and step. ``future`` has the
         rows to come of the columns that are known ahead."""
         table = self._table(df)
-        predicted = self.model_.predict(table, future=future, threads=self.n_jobs)
+        predicted = self.model_.predict(table, future=future, threads=self._threads)
         return _like(table, predicted)
 
     def score(self, df: Any, y: Any = None) -> float:
         """Minus the mean absolute error of the forecasts of what was learned from, on the values of ``df`` that follow it, as far as these go. Where a column tells
         times they say which value is of which step, else the order of the rows does."""
-        predicted = self.model_.predict(self._table(None), threads=self.n_jobs)
+        predicted = self.model_.predict(self._table(None), threads=self._threads)
         task = self.model_.task or {}
         columns = [_floats(target, df) for target in task["target"]]
         group, time = task.get("group"), task.get("time")

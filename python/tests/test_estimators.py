@@ -1,5 +1,6 @@
 """Estimators: scikit-learn's conventions, and the numbers of the command."""
 
+import os
 import pickle
 
 import numpy as np
@@ -74,6 +75,15 @@ def test_every_parameter_counts():
     np.testing.assert_array_equal(learned(X, random_state=5), plain)
     others = [learned(X, random_state=6), learned(X, random_state=5, class_weight={"worn": 9}), learned(X[:, [0, 0]], random_state=5)]
     assert all(np.abs(other - plain).max() > 1e-4 for other in others)
+
+
+@pytest.mark.parametrize("n_jobs", [-1, -2, -1000, None, 0, 2])
+def test_jobs_are_counted_as_by_scikit_learn(n_jobs):
+    X, y = waves()
+    asked = SequenceClassifier(settings=TINY, n_jobs=n_jobs)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert asked._threads == {-1: cores, -2: max(1, cores - 1), -1000: 1}.get(n_jobs, n_jobs)
+    assert asked.fit(X, y).predict(X).shape == y.shape
 
 
 def test_shapes_of_arrays_are_the_same_cases(fitted):

@@ -142,8 +142,26 @@ def test_rows_that_do_not_exist_are_refused(text):
 def test_what_memory_cannot_hold_is_refused(text):
     with pytest.raises(minrnn.InputError, match="memory cannot hold"):
         text.session(10**12)
-    with pytest.raises(OverflowError):
-        text.session(-1)
+
+
+def test_what_counts_nothing_is_refused(text):
+    session = text.session(1)
+    for call in (
+        lambda: text.session(-1),
+        lambda: text.session(1, threads=-1),
+        lambda: text.session_bytes(-1),
+        lambda: session.embed("a", layer=-1),
+        lambda: session.copy_row(-1, session, 0),
+        lambda: text.generate("a", -1),
+        lambda: text.generate("a", top_k=-1),
+        lambda: text.generate("a", seed=-1),
+    ):
+        with pytest.raises(minrnn.InputError, match=r"whole number from 0 to 18446744073709551615, found -1"):
+            call()
+    with pytest.raises(minrnn.InputError, match="found"):
+        text.session(10**5000)
+    with pytest.raises(TypeError, match="batch"):
+        text.session("1")
 
 
 def test_settings_out_of_range_are_refused(text):

@@ -117,7 +117,8 @@ fn what_cannot_act_or_be_read_is_told() {
     run.run().ok();
     let packed = scratch.path("p.minrnn");
     Finished::of(minrnn(&["pack", "-o"]).arg(&packed).arg(&run.out)).ok();
-    rollout(&["--target-return", "nan"], &packed).refused(&["finite"]);
+    rollout(&["--target-return", "nan"], &packed).refused(&["--target-return", "finite"]);
+    rollout(&["--target-return", "1e308"], &packed).refused(&["--target-return", "32 bits"]);
     rollout(&["--record", &shown(&packed)], &packed).refused(&["is what is read"]);
     Finished::of(minrnn(&["stream"]).arg(&packed)).refused(&["minrnn rollout"]);
     Finished::of(minrnn(&["predict", "--data", &shown(&data)]).arg(&packed)).refused(&["not trained on a table"]);

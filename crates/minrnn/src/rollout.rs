@@ -138,6 +138,10 @@ impl Rollout {
         if matches!(self.memory, Memory::Window { context: 0, .. }) {
             return Err(Error::Config("the context of a roll-out must be at least 1 step, found 0".into()));
         }
+        if !((self.target_return / encoding.return_scale) as f32).is_finite() {
+            let found = self.target_return;
+            return Err(Error::Config(format!("the return that is asked for must be a finite number, also in 32 bits, found {found}")));
+        }
         let expected = [encoding.width(), encoding.action_width];
         if expected != found {
             return Err(Error::Shape(format!("expected a policy of rows and actions of {expected:?} numbers, found {found:?}")));

@@ -4,6 +4,7 @@
 mod allocator;
 mod arrays;
 mod command;
+mod counts;
 mod failure;
 mod files;
 mod generation;

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::arrays;
+use crate::counts::count;
 use crate::failure::{Failure, Mistake, Result, computed};
 use crate::handed;
 use crate::loaded::Loaded;
@@ -53,13 +54,23 @@ impl PyModel {
 
     /// Begins `batch` sequences of which nothing has been read.
     #[pyo3(signature = (batch = 1, *, threads = None, table = None))]
-    fn session(&self, batch: usize, threads: Option<usize>, table: Option<bool>) -> Result<Session> {
+    fn session(
+        &self,
+        #[pyo3(from_py_with = count)] batch: usize,
+        #[pyo3(from_py_with = count)] threads: Option<usize>,
+        table: Option<bool>,
+    ) -> Result<Session> {
         Session::new(self.loaded.clone(), batch, Threads::asked(threads)?, self.is_table(table)?)
     }
 
     /// Goes on from sessions that were saved, as bytes or in a file.
     #[pyo3(signature = (saved, *, threads = None, table = None))]
-    fn load_session(&self, saved: &Bound<'_, PyAny>, threads: Option<usize>, table: Option<bool>) -> Result<Session> {
+    fn load_session(
+        &self,
+        saved: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = count)] threads: Option<usize>,
+        table: Option<bool>,
+    ) -> Result<Session> {
         Session::restored(self.loaded.clone(), &saved_bytes(saved)?, Threads::asked(threads)?, self.is_table(table)?)
     }
 
@@ -83,7 +94,7 @@ impl PyModel {
         py: Python<'py>,
         table: &Bound<'py, PyAny>,
         future: Option<&Bound<'py, PyAny>>,
-        threads: Option<usize>,
+        #[pyo3(from_py_with = count)] threads: Option<usize>,
     ) -> Result<Predicted<'py>> {
         let threads = Threads::asked(threads)?;
         predict(py, &self.loaded, handed::read(table)?, future.map(handed::read).transpose()?, threads)
@@ -148,7 +159,7 @@ impl PyModel {
 
     /// Bytes of a session of one row that has read `steps`.
     #[pyo3(signature = (steps = 1))]
-    fn session_bytes(&self, steps: usize) -> u128 {
+    fn session_bytes(&self, #[pyo3(from_py_with = count)] steps: usize) -> u128 {
         let history = self.loaded.table.as_ref().map_or(0, TableTask::history_bytes);
         self.loaded.model.session_bytes(steps) + history as u128
     }

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::arrays;
+use crate::counts::count;
 use crate::failure::{Failure, Mistake, Result, computed};
 use crate::generation::{Generation, Settings};
 use crate::inputs::Sequences;
@@ -67,7 +68,12 @@ impl Session {
     /// Reads a whole sequence of every row, or of `rows`, and returns what the model has inside after every step: what the head reads, or what
     /// block `layer` (the first being 0) hands on.
     #[pyo3(signature = (inputs, rows = None, *, layer = None))]
-    fn embed<'py>(&self, inputs: &Bound<'py, PyAny>, rows: Option<&Bound<'py, PyAny>>, layer: Option<usize>) -> Result<Bound<'py, PyAny>> {
+    fn embed<'py>(
+        &self,
+        inputs: &Bound<'py, PyAny>,
+        rows: Option<&Bound<'py, PyAny>>,
+        #[pyo3(from_py_with = count)] layer: Option<usize>,
+    ) -> Result<Bound<'py, PyAny>> {
         let mut remembered = self.reading()?;
         let (rows, is_one) = arrays::rows(rows, remembered.sessions.rows())?;
         let sequences = Sequences::read(&self.loaded, self.width(), inputs, rows.len(), is_one)?;
@@ -103,7 +109,12 @@ impl Session {
     }
 
     /// Replaces row `row` by row `source_row` of the session `source`.
-    fn copy_row(&self, row: usize, source: &Self, source_row: usize) -> Result<()> {
+    fn copy_row(
+        &self,
+        #[pyo3(from_py_with = count)] row: usize,
+        source: &Self,
+        #[pyo3(from_py_with = count)] source_row: usize,
+    ) -> Result<()> {
         if std::ptr::eq(self, source) {
             let mut remembered = self.reading()?;
             let picked = remembered.sessions.select(&[source_row])?;
@@ -154,13 +165,13 @@ impl Session {
     fn generate(
         slf: &Bound<'_, Self>,
         prompt: Option<&Bound<'_, PyAny>>,
-        max_tokens: usize,
+        #[pyo3(from_py_with = count)] max_tokens: usize,
         temperature: f64,
-        top_k: usize,
+        #[pyo3(from_py_with = count)] top_k: usize,
         top_p: f64,
         min_p: f64,
         repetition_penalty: f64,
-        seed: u64,
+        #[pyo3(from_py_with = count)] seed: u64,
         stop: Vec<String>,
         tokens: bool,
     ) -> Result<Generation> {

@@ -124,8 +124,10 @@ fn act(args: &Args, policy: &mut DeployedPolicy<'_>) -> anyhow::Result<(Trajecto
     let Some(target_return) = args.target_return.or(encoding.best_return) else {
         return Err(WrongInput("the policy does not say what the best return was; ask for one with --target-return".to_owned()).into());
     };
-    if !target_return.is_finite() {
-        return Err(WrongInput(format!("--target-return must be a finite number, found {target_return}")).into());
+    // As the policy reads it, in units of its scale.
+    if !((target_return / encoding.return_scale) as f32).is_finite() {
+        let sentence = format!("--target-return must be a finite number, also in the 32 bits that the policy reads, found {target_return}");
+        return Err(WrongInput(sentence).into());
     }
     let mut points = vec![PointMass::default(); args.episodes as usize];
     let (found, needed) = (policy.encoding(), PointMass::default().widths());

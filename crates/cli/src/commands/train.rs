@@ -1,7 +1,6 @@
 //! `minrnn train`: from an experiment to a run directory with a trained model.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use minrnn::output::expect_outside_runs;
@@ -63,11 +62,9 @@ fn train_together(args: &Args, Together { group, threads, .. }: &Together) -> an
         Some(first) => first,
         None => (Experiment::parse(&text, &[])?, RunDir::beside(&out)),
     };
-    // Until here a signal ends the process at once.
-    let stop = interrupt::stop_flag()?;
     let threads = if experiment.train.threads == 0 { *threads } else { experiment.train.threads };
     let group = group.clone();
-    threads::with_pool(threads, move || train(experiment, run, group, &stop))?
+    threads::with_pool(threads, move || train(experiment, run, group))?
 }
 
 /// The experiment and its run directory, new or resumed.
@@ -115,8 +112,10 @@ impl Args {
     }
 }
 
-fn train(experiment: Experiment, run: RunDir, group: Group, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+fn train(experiment: Experiment, run: RunDir, group: Group) -> anyhow::Result<ExitCode> {
     let mut trainer = Trainer::among(experiment, run, group.clone())?;
+    // Until here, where data are read and a vocabulary is learned, a signal ends the process at once.
+    let stop = interrupt::stop_flag()?;
     if group.is_first() {
         display::say(memory::line(trainer.memory(), trainer.experiment().train.memory_limit));
         if let Some(understood) = trainer.data().understood() {
@@ -125,7 +124,7 @@ fn train(experiment: Experiment, run: RunDir, group: Group, stop: &AtomicBool) -
     }
     // Of several processes one shows what all do.
     let mut display = group.is_first().then(|| Display::new(&trainer));
-    let report = trainer.run_to_the_end(stop, |told| {
+    let report = trainer.run_to_the_end(&stop, |told| {
         let Some(display) = &mut display else { return };
         match told {
             Told::Event(event) => display.show(event),
