@@ -3,6 +3,7 @@
 use minrnn_model::{CheckedConfig, Pooling};
 
 use crate::Result;
+use crate::formulas::LAST_COUNT;
 use crate::graph::{Graph, Initial, Value};
 use crate::norm::norm;
 
@@ -15,11 +16,7 @@ pub(crate) fn predict(g: &mut Graph<'_>, config: &CheckedConfig, x: Value) -> Re
         return Ok(g.tanh(action));
     }
     if config.pooling == Pooling::Mean {
-        let (sum, count) = (g.state("end.sum", &[d], Initial::All(0.0)), g.state("end.count", &[1], Initial::All(0.0)));
-        let (sum, count) = (g.add(sum, x), g.plus(count, 1.0));
-        g.keep("end.sum", sum);
-        g.keep("end.count", count);
-        x = g.div(sum, count);
+        x = mean(g, d, x);
     }
     if config.pair_head {
         x = compared(g, d, x)?;
@@ -29,6 +26,25 @@ pub(crate) fn predict(g: &mut Graph<'_>, config: &CheckedConfig, x: Value) -> Re
         return Ok(g.gemm(x, table, None));
     }
     g.linear("head", x, [d, outputs], config.n_outputs > 0)
+}
+
+/// The mean of all `x` `[B, D]` so far. What rounding adds to their sums is kept and made up for (Kahan 1965, doi:10.1145/363707.363723); where the
+/// count goes back, the mean stays, of fewer.
+fn mean(g: &mut Graph<'_>, d: usize, x: Value) -> Value {
+    let [sum, surplus] = ["end.sum", "end.surplus"].map(|name| g.state(name, &[d], Initial::All(0.0)));
+    let count = g.state("end.count", &[1], Initial::All(0.0));
+    let next = g.next_count(count);
+    let (goes_back, one, share) = (g.less(next, count), g.number(1.0), g.number((LAST_COUNT / 2.0 - 1.0) / LAST_COUNT));
+    let share = g.choose(goes_back, share, one);
+    let [sum, surplus] = [sum, surplus].map(|part| g.mul(part, share));
+    let x = g.sub(x, surplus);
+    let total = g.add(sum, x);
+    let added = g.sub(total, sum);
+    let surplus = g.sub(added, x);
+    g.keep("end.sum", total);
+    g.keep("end.surplus", surplus);
+    g.keep("end.count", next);
+    g.div(total, next)
 }
 
 /// GELU(W [a, x, a − x, a ⊙ x] + b), a being x at the last step of the sequence before.

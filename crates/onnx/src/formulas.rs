@@ -5,6 +5,9 @@ use minrnn_kernels::Candidate;
 use crate::graph::{Graph, Value};
 use crate::{Result, join};
 
+/// The last count of steps that a state holds: an f32 does not tell larger ones apart.
+pub(crate) const LAST_COUNT: f32 = 16_777_216.0;
+
 impl Graph<'_> {
     /// 1 − x.
     pub(crate) fn one_minus(&mut self, x: Value) -> Value {
@@ -22,6 +25,13 @@ impl Graph<'_> {
     pub(crate) fn plus(&mut self, x: Value, number: f32) -> Value {
         let number = self.number(number);
         self.add(x, number)
+    }
+
+    /// The count of one step more. From the last one that an f32 tells apart it goes back half of its way.
+    pub(crate) fn next_count(&mut self, count: Value) -> Value {
+        let (last, half, next) = (self.number(LAST_COUNT), self.number(LAST_COUNT / 2.0), self.plus(count, 1.0));
+        let has_next = self.less(count, last);
+        self.choose(has_next, next, half)
     }
 
     /// x σ(x).

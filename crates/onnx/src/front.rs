@@ -33,7 +33,7 @@ pub(crate) fn row(g: &mut Graph<'_>, config: &CheckedConfig) -> Result<Value> {
     let last = g.number((config.max_seq_len - 1) as f32);
     let place = g.min(count, last);
     let place = look_up(g, table, place);
-    let next = g.plus(count, 1.0);
+    let next = g.next_count(count);
     g.keep("places.count", next);
     Ok(g.add(x, place))
 }

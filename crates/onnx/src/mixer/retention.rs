@@ -75,7 +75,7 @@ fn positive(g: &mut Graph<'_>, x: Value) -> Value {
 fn turned(g: &mut Graph<'_>, at: &Place<'_>, key: usize, [query, keys]: [Value; 2]) -> [Value; 2] {
     let pairs = key / 2;
     let position = g.state(&at.at("position"), &[1], Initial::All(0.0));
-    let next = g.plus(position, 1.0);
+    let next = g.next_count(position);
     g.keep(&at.at("position"), next);
     // Turns are counted in f64, whose whole ones are taken away: few runtimes have its sine.
     let angles: Vec<f64> = (0..pairs).map(|pair| angle(pair, pairs) / TAU).collect();
