@@ -50,7 +50,7 @@ fn same(name: &str, found: &[f32], expected: &[f32]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(debug_assertions) { 24 } else { 200 }, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn a_cut_anywhere_changes_nothing(
@@ -121,7 +121,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(debug_assertions) { 4 } else { 40 }, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
     fn threads_over_time_change_nothing(

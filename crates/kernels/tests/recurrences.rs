@@ -7,9 +7,6 @@ use common::{GRADIENT, LENGTHS, OUTPUT, Random, WIDTHS, assert_close, assert_clo
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::{Candidate, Gates, Shape};
 
-/// Without optimisation vectors are slow: fewer and smaller cases.
-const UNOPTIMIZED: bool = cfg!(debug_assertions);
-
 /// Runs `work` on a pool of `threads` threads at `level`.
 fn on<R: Send>(threads: usize, level: Level, work: impl FnOnce() -> R + Send) -> R {
     // WebAssembly has but one.
@@ -47,11 +44,10 @@ fn compare(how: &str, cell: Cell, batch: &Batch, found: &Named<f32>, slack: f64)
     }
 }
 
-/// All sizes, on fewer of them without optimisation.
+/// All sizes.
 fn shapes() -> Vec<Shape> {
-    let lengths = if UNOPTIMIZED { &[0, 1, 2, 7, 65][..] } else { &LENGTHS[..] };
     let of_length = |&seq_len| WIDTHS.into_iter().flat_map(move |width| [0, 1, 3].map(|batch| Shape { batch, seq_len, width }));
-    lengths.iter().flat_map(of_length).collect()
+    LENGTHS.iter().flat_map(of_length).collect()
 }
 
 #[test]
@@ -73,7 +69,7 @@ fn kernels_match_the_reference_with_and_without_each_optional_input() {
     let mut random = Random(2);
     for cell in CELLS {
         for choice in 0..32 {
-            let seq_len = if UNOPTIMIZED { 9 } else { 65 };
+            let seq_len = 65;
             let mut batch = cell.batch(Shape { batch: 3, seq_len, width: 33 }, &mut random);
             let absent = |bit: usize| choice >> bit & 1 == 1;
             batch.h0 = batch.h0.filter(|_| !absent(0));
@@ -102,9 +98,9 @@ fn kernels_match_the_reference_on_segments() {
 #[test]
 fn long_single_sequences_are_exact_when_cut_over_threads() {
     let mut random = Random(4);
-    let seq_len = if UNOPTIMIZED { 2100 } else { 5000 };
+    let seq_len = 5000;
     for cell in CELLS {
-        for (batch, width, threads) in [(1, 16, 4), (3, 33, 2)].into_iter().take(if UNOPTIMIZED { 1 } else { 2 }) {
+        for (batch, width, threads) in [(1, 16, 4), (3, 33, 2)] {
             let batch = cell.batch(Shape { batch, seq_len, width }, &mut random);
             check(cell, &batch, threads, fastest(), 2.0);
             for (resets, lengths) in [(true, false), (false, true), (true, true)] {
@@ -134,7 +130,7 @@ fn the_same_work_on_the_same_threads_gives_the_same_bits() {
 fn large_outputs_are_the_same_as_small_ones() {
     // Large enough to be stored past the caches; the same rows one by one are not.
     let shape = Shape { batch: 9, seq_len: 2048, width: 128 };
-    for cell in [Cell::Linear, Cell::MinGru(Candidate::Positive)].into_iter().take(if UNOPTIMIZED { 1 } else { 2 }) {
+    for cell in [Cell::Linear, Cell::MinGru(Candidate::Positive)] {
         let batch = cell.batch(shape, &mut Random(6));
         let whole = on(2, fastest(), || cell.run(&batch));
         let n = shape.elements() / shape.batch;
@@ -204,7 +200,7 @@ fn gates_of_a_hundred_are_exact() {
 #[test]
 fn a_gradient_that_has_vanished_is_zero_and_not_the_least_of_all_numbers() {
     use minrnn_kernels::recurrence::{Cell, Gradients, Inputs, Upstream, backward};
-    let shape = Shape { batch: 1, seq_len: if UNOPTIMIZED { 2048 } else { 4096 }, width: 20 };
+    let shape = Shape { batch: 1, seq_len: 4096, width: 20 };
     // What decays is 0.9 at every step: 1e-45 times that is 1e-45.
     let (a, d_h_last) = (vec![0.9f32; shape.elements()], vec![1.0; shape.states()]);
     let inputs = Inputs { preact: &a, bias: None, extra: &a };
@@ -227,7 +223,7 @@ fn a_gradient_that_has_vanished_is_zero_and_not_the_least_of_all_numbers() {
 /// Products behind would be slow with them.
 #[test]
 fn gradients_of_gates_vanish_without_subnormal_numbers() {
-    let shape = Shape { batch: 1, seq_len: if UNOPTIMIZED { 700 } else { 2000 }, width: 20 };
+    let shape = Shape { batch: 1, seq_len: 2000, width: 20 };
     for cell in CELLS.into_iter().filter(|cell| cell.parts() > 1) {
         let mut batch = cell.batch(shape, &mut Random(13));
         batch.d_h = None;
@@ -243,7 +239,7 @@ fn gradients_of_gates_vanish_without_subnormal_numbers() {
 #[test]
 fn slow_gates_do_not_drift() {
     // Keeping 1 − z in f32 next to 1 would be wrong by 3e-4 here.
-    let seq_len = if UNOPTIMIZED { 20_000 } else { 300_000 };
+    let seq_len = 300_000;
     for threads in [1, 4] {
         for cell in [Cell::MinGru(Candidate::Identity), Cell::MinLstm(Candidate::Identity, Gates::Normalized)] {
             let mut batch = cell.batch(Shape { batch: 1, seq_len, width: 2 }, &mut Random(10));
@@ -261,7 +257,6 @@ fn slow_gates_do_not_drift() {
 }
 
 #[test]
-#[cfg(not(debug_assertions))]
 fn a_million_ordinary_steps_stay_within_the_promise() {
     for cell in [Cell::MinGru(Candidate::Positive), Cell::MinLstm(Candidate::Positive, Gates::Normalized), Cell::LogSpace] {
         for threads in [1, 2] {

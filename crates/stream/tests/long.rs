@@ -62,7 +62,6 @@ fn a_mean_over_many_steps_stays_a_mean() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "a million steps take minutes where nothing is optimised")]
 fn a_mean_does_not_drift_while_what_is_read_stays_the_same() {
     let model = model(ModelConfig { pooling: Pooling::Mean, ..small(MixerKind::MinGru) });
     let mut state = model.init_state(1).unwrap();
