@@ -78,6 +78,16 @@ fn no_command_writes_over_what_it_reads() {
     for args in is_input {
         told(args).refused(&["is what is read", "give another file to write"]);
     }
+    let [writer, around_text] = [&text.out, &scratch.path("text/../text.txt")].map(|path| shown(path));
+    let is_learned = [
+        &["pack", &writer, "-o", &prompt][..],
+        &["pack", &run, "-o", &shown(&linked)],
+        &["export", &writer, "--format", "min-gru-pytorch", "-o", &around_text],
+        &["export", &run, "--format", "onnx", "-o", &data],
+    ];
+    for args in is_learned {
+        told(args).refused(&["is what the model was trained on", "give another file to write"]);
+    }
     if Path::new("/dev/null").exists() {
         told(&["pack", &run, "-o", "/dev/null"]).refused(&["/dev/null", "a pipe or a device"]);
         told(&["predict", &run, "--data", &data, "--out", "/dev/full"]).refused(&["/dev/full", "a pipe or a device"]);

@@ -51,6 +51,8 @@ fn what_cannot_be_drawn_is_named_and_nothing_is_written() {
     let empty = shown(&scratch.write("empty.jsonl", ""));
     let broken = shown(&scratch.write("broken.jsonl", "{\"kind\":\"eval\"\n{}\n"));
     let endless = shown(&scratch.write("endless.jsonl", "{\"kind\":\"eval\",\"iteration\":1,\"test_loss\":null}\n"));
+    let backwards: Vec<String> = log(&[2.0, 1.5]).lines().rev().map(|line| line.to_owned() + "\n").collect();
+    let backwards = shown(&scratch.write("backwards.jsonl", backwards.concat()));
     let picture = shown(&scratch.path("picture.svg"));
     let refused = |runs: &[&str], parts: &[&str]| plot(&[runs, &["-o", &picture]].concat()).refused(parts);
     refused(&[&good, "/nonexistent"], &["there is no '/nonexistent'", "metrics.jsonl"]);
@@ -58,6 +60,7 @@ fn what_cannot_be_drawn_is_named_and_nothing_is_written() {
     refused(&[&empty], &["empty.jsonl", "no evaluation"]);
     refused(&[&endless], &["endless.jsonl", "finite loss"]);
     refused(&[&broken], &["broken.jsonl", "line 1"]);
+    refused(&[&backwards], &["backwards.jsonl", "iteration 0 behind that of 10", "in the order"]);
     refused(&[&good, &good], &["NAME=RUN"]);
     refused(&[good.as_str(); 11], &["11 runs", "at most 10"]);
     plot(&[&good, "-o", &shown(&scratch.path("picture.jpg"))]).refused(&["picture.jpg", ".svg"]);

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use minrnn_model::{CheckpointConfig, WEIGHTS_FILE};
+use serde_json::{Map, Value};
 
 use crate::train::EXPERIMENT_FILE;
 use crate::{Error, Result};
@@ -27,6 +28,19 @@ pub fn expect_harmless<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a P
         }
     }
     expect_outside_runs(output)
+}
+
+/// Refuses `output`, a file to be written whole, where it is a file that a model was trained on, of whose configuration `sections` are.
+///
+/// # Errors
+/// When it is one of them, by whatever name.
+pub fn expect_not_learned(output: &Path, sections: &Map<String, Value>) -> Result<()> {
+    let data = sections.get("data").and_then(Value::as_object);
+    let mut names = data.into_iter().flat_map(|data| data.values()).filter_map(Value::as_str);
+    match names.find(|name| is_same_file(output, Path::new(name))) {
+        Some(name) => Err(Error::Config(format!("'{name}' is what the model was trained on; give another file to write"))),
+        None => Ok(()),
+    }
 }
 
 /// Refuses `output`, a file or a folder to be made, within a run or a checkpoint: what lies there belongs to the run, which may take it away.

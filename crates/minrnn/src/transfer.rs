@@ -12,7 +12,7 @@ use crate::checkpoint::{LoadedModel, TOKENIZER_FILE, create_checkpoint};
 use crate::data::Tokenizer;
 use crate::deployed::Deployed;
 use crate::interchange::{ForeignModel, Form, Format, NamedTensor, Settings, export, export_folder, import};
-use crate::output::{expect_harmless, expect_outside_runs};
+use crate::output::{expect_harmless, expect_not_learned, expect_outside_runs};
 use crate::train::find_checkpoint;
 use crate::{Error, Needed, Result};
 
@@ -113,6 +113,7 @@ pub fn export_model(run: &Path, format: Format, output: &Path) -> Result<Exporte
         expect_outside_runs(output)?;
     }
     let Source { path, config, mut weights, sections } = Source::read(run)?;
+    expect_not_learned(output, &sections)?;
     let form = form(&sections, format, &path)?;
     if is_folder {
         let tokenizer = Deployed::load(run)?.tokenizer;
@@ -136,7 +137,7 @@ pub struct Source {
     /// Its weights.
     pub weights: Weights,
     /// What its configuration says beside.
-    sections: Map<String, Value>,
+    pub sections: Map<String, Value>,
 }
 
 impl Source {

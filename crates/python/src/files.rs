@@ -98,7 +98,8 @@ pub(crate) fn export_weights(py: Python<'_>, run: PathBuf, output: PathBuf, form
 fn graph(run: &Path, output: &Path) -> minrnn::Result<PathBuf> {
     output::expect_harmless(output, [run])?;
     let deployed = Deployed::load(run)?;
-    let Source { path, mut weights, .. } = Source::read(run)?;
+    let Source { path, mut weights, sections, .. } = Source::read(run)?;
+    output::expect_not_learned(output, &sections)?;
     let policy = deployed.policy.as_ref().map(serde_json::to_value).transpose();
     let policy = policy.map_err(|error| Error::Config(error.to_string()))?;
     let attached = Attached { tokenizer: deployed.tokenizer.as_ref(), task: deployed.table.as_ref(), policy: policy.as_ref() };

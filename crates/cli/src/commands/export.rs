@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use minrnn::Error;
 use minrnn::deployed::Deployed;
 use minrnn::interchange::Format;
-use minrnn::output::expect_harmless;
+use minrnn::output::{expect_harmless, expect_not_learned};
 use minrnn::transfer::{Exported, Source, export_model};
 use minrnn_model::write_atomic;
 use minrnn_onnx::{Attached, OPSET, step_graph};
@@ -47,7 +47,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn graph(args: &Args) -> anyhow::Result<ExitCode> {
     expect_harmless(&args.output, [args.run.as_path()])?;
     let deployed = Deployed::load(&args.run)?;
-    let Source { path, mut weights, .. } = Source::read(&args.run)?;
+    let Source { path, mut weights, sections, .. } = Source::read(&args.run)?;
+    expect_not_learned(&args.output, &sections)?;
     let policy = deployed.policy.as_ref().map(serde_json::to_value).transpose()?;
     let attached = Attached { tokenizer: deployed.tokenizer.as_ref(), task: deployed.table.as_ref(), policy: policy.as_ref() };
     // The runtime knows a policy by its tensors where its configuration does not say so.

@@ -112,6 +112,14 @@ fn read(text: &str, accuracy: bool) -> anyhow::Result<Run> {
         let sentence = format!("'{}' has no evaluation with a finite {what} yet; leave it out", metrics.display());
         return Err(WrongInput(sentence).into());
     }
+    if let Some(pair) = points.windows(2).find(|pair| pair[1].0 < pair[0].0) {
+        let (later, earlier) = (pair[0].0, pair[1].0);
+        let file = metrics.display();
+        let sentence = format!(
+            "'{file}' has the evaluation of iteration {earlier} behind that of {later}; put its lines in the order of the iterations"
+        );
+        return Err(WrongInput(sentence).into());
+    }
     Ok(Run { name: name.map_or_else(|| own_name(path), str::to_owned), points })
 }
 

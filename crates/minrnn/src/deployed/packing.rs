@@ -8,7 +8,7 @@ use minrnn_stream::PackedModel;
 use super::Deployed;
 use crate::checkpoint::{policy_of, surprise_of, table_task_of, tokenizer_of};
 use crate::memory::{Size, packing};
-use crate::output::expect_harmless;
+use crate::output::{expect_harmless, expect_not_learned};
 use crate::train::find_checkpoint;
 use crate::{Error, Result};
 
@@ -49,6 +49,7 @@ fn packed(run: &Path, output: &Path, format: WeightFormat, memory_limit: Option<
     let weights_bytes = std::fs::metadata(checkpoint.join(WEIGHTS_FILE)).map_or(0, |file| file.len());
     packing(weights_bytes, format).expect_room(memory_limit)?;
     let (config, mut weights) = read_checkpoint(&checkpoint)?;
+    expect_not_learned(output, &config.sections)?;
     // A vocabulary or a task that cannot be read is refused now, not by whoever gets the file.
     let files = CheckpointFiles::open(&checkpoint)?;
     let tokenizer = tokenizer_of(&files)?.map(|(_, bytes)| bytes);
