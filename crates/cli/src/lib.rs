@@ -1,4 +1,5 @@
-//! The `minrnn` command as a library of one function, [`run`], for hosts that are no Rust program, such as the Python package.
+//! The `minrnn` command as a library for hosts that are no Rust program, such as the Python package: all of it as one function, [`run`], and what of it
+//! stands in no other crate.
 //!
 //! Exit codes: 0 ok, 1 a check or a run failed, 2 wrong input.
 
@@ -13,6 +14,7 @@ mod display;
 mod exit;
 mod failure;
 mod formats;
+mod graph;
 mod hint;
 mod input;
 mod inside;
@@ -33,6 +35,9 @@ use std::io::Write;
 use clap::{Parser, Subcommand};
 use exit::ExitCode;
 use minrnn_kernels::simd::Level;
+
+pub use formats::ONNX;
+pub use graph::{WrittenGraph, write_graph};
 
 /// The variable that names the processor's instructions to use.
 const INSTRUCTIONS: &str = "MINRNN_SIMD";

@@ -1,24 +1,20 @@
 //! What is done to files of models: the functions of the commands of these names.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use burn::tensor::Device;
 use minrnn::checkpoint::parameter_count;
-use minrnn::deployed::{Deployed, Packed};
+use minrnn::deployed::Packed;
 use minrnn::interchange::Format;
 use minrnn::subject::Subject;
-use minrnn::transfer::{Exported, Import, Imported, Source, export_model};
+use minrnn::transfer::{Exported, Import, Imported, export_model};
 use minrnn::verify::{Case, Comparison, Tolerance};
-use minrnn::{Error, output};
-use minrnn_model::{WeightFormat, write_atomic};
-use minrnn_onnx::{Attached, step_graph};
+use minrnn_cli::{ONNX, write_graph};
+use minrnn_model::WeightFormat;
 use pyo3::prelude::*;
 use serde_json::json;
 
 use crate::failure::{Failure, Result, apart};
-
-/// The format of a step as a graph.
-const ONNX: &str = "onnx";
 
 /// Packs the model of a run or a checkpoint into one file, or rounds a packed one further. Gives what was done as JSON.
 #[pyfunction]
@@ -83,8 +79,8 @@ pub(crate) fn import_weights(
 #[pyfunction]
 pub(crate) fn export_weights(py: Python<'_>, run: PathBuf, output: PathBuf, format: &str) -> Result<String> {
     if format == ONNX {
-        let path = apart(py, || graph(&run, &output))??;
-        return Ok(json!({"path": output.to_string_lossy(), "checkpoint": path.to_string_lossy()}).to_string());
+        let written = apart(py, || write_graph(&run, &output))??;
+        return Ok(json!({"path": output.to_string_lossy(), "checkpoint": written.path.to_string_lossy()}).to_string());
     }
     let format: Format = format.parse()?;
     let Exported { path, tensors, vocabulary } = apart(py, || export_model(&run, format, &output))??;
@@ -92,18 +88,4 @@ pub(crate) fn export_weights(py: Python<'_>, run: PathBuf, output: PathBuf, form
         "path": output.to_string_lossy(), "checkpoint": path.to_string_lossy(), "tensors": tensors, "tokenizer": vocabulary,
     });
     Ok(told.to_string())
-}
-
-/// One step as a graph; gives the checkpoint or the packed file it was made of.
-fn graph(run: &Path, output: &Path) -> minrnn::Result<PathBuf> {
-    output::expect_harmless(output, [run])?;
-    let deployed = Deployed::load(run)?;
-    let Source { path, mut weights, sections, .. } = Source::read(run)?;
-    output::expect_not_learned(output, &sections)?;
-    let policy = deployed.policy.as_ref().map(serde_json::to_value).transpose();
-    let policy = policy.map_err(|error| Error::Config(error.to_string()))?;
-    let attached = Attached { tokenizer: deployed.tokenizer.as_ref(), task: deployed.table.as_ref(), policy: policy.as_ref() };
-    let bytes = step_graph(deployed.model.config(), &mut weights, attached)?;
-    write_atomic(output, &bytes)?;
-    Ok(path)
 }

@@ -2,16 +2,13 @@
 
 use std::path::PathBuf;
 
-use minrnn::Error;
-use minrnn::deployed::Deployed;
 use minrnn::interchange::Format;
-use minrnn::output::{expect_harmless, expect_not_learned};
-use minrnn::transfer::{Exported, Source, export_model};
-use minrnn_model::write_atomic;
-use minrnn_onnx::{Attached, OPSET, step_graph};
+use minrnn::transfer::{Exported, export_model};
+use minrnn_onnx::OPSET;
 
 use crate::exit::ExitCode;
 use crate::formats::{ONNX, exported_format};
+use crate::graph::{WrittenGraph, write_graph};
 use crate::output::print;
 
 #[derive(clap::Args)]
@@ -45,17 +42,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// One step.
 fn graph(args: &Args) -> anyhow::Result<ExitCode> {
-    expect_harmless(&args.output, [args.run.as_path()])?;
-    let deployed = Deployed::load(&args.run)?;
-    let Source { path, mut weights, sections, .. } = Source::read(&args.run)?;
-    expect_not_learned(&args.output, &sections)?;
-    let policy = deployed.policy.as_ref().map(serde_json::to_value).transpose()?;
-    let attached = Attached { tokenizer: deployed.tokenizer.as_ref(), task: deployed.table.as_ref(), policy: policy.as_ref() };
-    // The runtime knows a policy by its tensors where its configuration does not say so.
-    let bytes = step_graph(deployed.model.config(), &mut weights, attached).map_err(Error::from)?;
-    write_atomic(&args.output, &bytes).map_err(Error::from)?;
-    let (shown, session) = (args.output.display(), deployed.model.session_bytes(0));
-    let size = bytes.len() as f64 / 1e6;
+    let WrittenGraph { path, bytes, session_bytes: session } = write_graph(&args.run, &args.output)?;
+    let shown = args.output.display();
+    let size = bytes as f64 / 1e6;
     print(format_args!(
         "{shown}: one step of {} as a graph of opset {OPSET}, {size:.2} MB, {session} bytes of state for a session; its metadata say what is kept \
          before the first step\n",

@@ -1,0 +1,40 @@
+//! One step of a trained model as a graph of ONNX.
+
+use std::path::{Path, PathBuf};
+
+use minrnn::deployed::Deployed;
+use minrnn::output::{expect_harmless, expect_not_learned};
+use minrnn::transfer::Source;
+use minrnn::{Error, Result};
+use minrnn_model::write_atomic;
+use minrnn_onnx::{Attached, step_graph};
+
+/// A graph that was written.
+pub struct WrittenGraph {
+    /// The checkpoint or packed file it was made of.
+    pub path: PathBuf,
+    /// Bytes of the file.
+    pub bytes: usize,
+    /// Bytes of what a session keeps.
+    pub session_bytes: u128,
+}
+
+/// Writes one step of the model of `run`, a run directory, whose best checkpoint it is, a checkpoint, or a packed model of f32 weights, to the file
+/// `output`.
+///
+/// # Errors
+/// When the model cannot be read, when what it keeps of the past grows with every step, or when `output` cannot be written or is where something would
+/// be lost.
+pub fn write_graph(run: &Path, output: &Path) -> Result<WrittenGraph> {
+    expect_harmless(output, [run])?;
+    let deployed = Deployed::load(run)?;
+    let Source { path, mut weights, sections, .. } = Source::read(run)?;
+    expect_not_learned(output, &sections)?;
+    let policy = deployed.policy.as_ref().map(serde_json::to_value).transpose();
+    let policy = policy.map_err(|error| Error::Config(format!("the policy of the graph cannot be written: {error}")))?;
+    let attached = Attached { tokenizer: deployed.tokenizer.as_ref(), task: deployed.table.as_ref(), policy: policy.as_ref() };
+    // The runtime knows a policy by its tensors where its configuration does not say so.
+    let bytes = step_graph(deployed.model.config(), &mut weights, attached)?;
+    write_atomic(output, &bytes)?;
+    Ok(WrittenGraph { path, bytes: bytes.len(), session_bytes: deployed.model.session_bytes(0) })
+}
