@@ -3,7 +3,9 @@
 //! `cargo run --release -p minrnn-kernels --example matmul_speed -- [threads] [repetitions] [tokens]`. Shapes are those of a language
 //! model's layers: `tokens` rows through a weight [K, N] forward (y = x W), and both gradients (d_x = d_y Wᵀ, d_W = xᵀ d_y).
 
-use minrnn_kernels::matmul::bf16::{has_bf16, has_tiles};
+#[cfg(target_arch = "x86_64")]
+use minrnn_kernels::matmul::bf16::has_bf16;
+use minrnn_kernels::matmul::bf16::has_tiles;
 use minrnn_kernels::matmul::{Matrix, Precision, matmul};
 use minrnn_kernels::simd::{Level, Simd, WithSimd};
 use rayon::prelude::*;
