@@ -36,9 +36,11 @@ pub fn expect_harmless<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a P
 /// When it is one of them, by whatever name.
 pub fn expect_not_learned(output: &Path, sections: &Map<String, Value>) -> Result<()> {
     let data = sections.get("data").and_then(Value::as_object);
-    let mut names = data.into_iter().flat_map(|data| data.values()).filter_map(Value::as_str);
-    match names.find(|name| is_same_file(output, Path::new(name))) {
-        Some(name) => Err(Error::Config(format!("'{name}' is what the model was trained on; give another file to write"))),
+    let texts = data.into_iter().flat_map(|data| data.values()).filter_map(Value::as_str);
+    // Files are named from the root on; what else is said is no path.
+    let mut files = texts.filter(|text| Path::new(text).is_absolute());
+    match files.find(|file| is_same_file(output, Path::new(file))) {
+        Some(file) => Err(Error::Config(format!("'{file}' is what the model was trained on; give another file to write"))),
         None => Ok(()),
     }
 }
