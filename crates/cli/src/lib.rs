@@ -1,5 +1,5 @@
-//! The `minrnn` command as a library for hosts that are no Rust program, such as the Python package: all of it as one function, [`run`], and what of it
-//! stands in no other crate.
+//! The `minrnn` command as a library for hosts that are no Rust program, such as the Python package: all of it as [`run`], and
+//! one step of a model as a graph as [`write_graph`].
 //!
 //! Exit codes: 0 ok, 1 a check or a run failed, 2 wrong input.
 
