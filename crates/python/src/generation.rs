@@ -2,8 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use minrnn_model::TextStream;
-use minrnn_stream::{Sampler, Sampling, StopStrings};
+use minrnn_stream::{Continuation, Sampler, Sampling, StopStrings};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -12,9 +11,6 @@ use crate::inputs::{Form, Sequences, Steps, Width};
 use crate::remembered::{Remembered, Session};
 use crate::steps;
 use crate::threads::within;
-
-/// The repetition penalty acts on this many of the latest tokens, those of the prompt included: as many as of the command line.
-const RECENT_TOKENS: usize = 64;
 
 /// How much is generated, and how.
 pub(crate) struct Settings {
@@ -34,11 +30,10 @@ pub(crate) struct Generation {
 }
 
 struct Going {
-    sampler: Sampler,
-    recent: Vec<u32>,
+    continuation: Continuation,
     left: usize,
-    /// What turns tokens into text, where text is handed on, and looks for where it ends.
-    text: Option<(TextStream, StopStrings)>,
+    /// Whether text is handed on, and has not ended.
+    text: bool,
 }
 
 impl Generation {
@@ -71,14 +66,13 @@ impl Generation {
             }
         };
         let Steps::Tokens(read) = &prompt.steps else { unreachable!("tokens were read") };
-        let recent = read[0][read[0].len().saturating_sub(RECENT_TOKENS)..].to_vec();
+        let continuation = Continuation::new(&read[0], sampler, stops);
         if !read[0].is_empty() {
             let logits = steps::prefill(py, this, &mut remembered.sessions, &prompt, &[0])?;
             remembered.logits = Some(numpy::PyArrayMethods::to_vec(&logits).map_err(|error| Failure::input(error.to_string()))?);
         }
-        let text = has_text.then(|| (TextStream::new(), stops));
         drop(remembered);
-        Ok(Self { session: session.clone().unbind(), going: Mutex::new(Going { sampler, recent, left: max_tokens, text }) })
+        Ok(Self { session: session.clone().unbind(), going: Mutex::new(Going { continuation, left: max_tokens, text: has_text }) })
     }
 }
 
@@ -93,17 +87,13 @@ impl Going {
         // A model may know more tokens than its tokenizer; those mean nothing.
         let n = session.loaded.tokenizer().map_or(known.len(), |tokenizer| tokenizer.vocab_size());
         let mut choices = known[..n].to_vec();
-        let token = self.sampler.sample(&mut choices, &self.recent)?;
+        let token = self.continuation.choose(&mut choices)?;
         let pool = session.threads.pool(py, false)?;
         sessions.set_threads(session.threads.most(false));
         let (state, workspace) = sessions.parts_mut();
         let room = logits.as_mut().expect("they are known");
         let model = &session.loaded.model;
         computed(py, || within(pool.as_deref(), || model.step_rows(&[0], &[token], state, room, workspace)))?;
-        if self.recent.len() == RECENT_TOKENS {
-            self.recent.remove(0);
-        }
-        self.recent.push(token);
         self.left -= 1;
         Ok(token)
     }
@@ -120,12 +110,12 @@ impl Generation {
         let session = self.session.get();
         while going.left > 0 {
             let token = going.choose(py, session)?;
-            let Some((stream, stops)) = &mut going.text else {
+            if !going.text {
                 return Ok(Some(token.into_pyobject(py).map_err(PyErr::from)?.into_any()));
-            };
-            let (piece, stopped) = stops.push(&stream.push(session.loaded.tokenizer()?, token)?);
+            }
+            let (piece, stopped) = going.continuation.show(session.loaded.tokenizer()?, token)?;
             if stopped {
-                (going.left, going.text) = (0, None);
+                (going.left, going.text) = (0, false);
             }
             // A character may take several tokens.
             if !piece.is_empty() {
@@ -134,9 +124,7 @@ impl Generation {
             py.check_signals()?;
         }
         // What was held back, as no more is coming.
-        let Some((stream, mut stops)) = going.text.take() else { return Ok(None) };
-        let (shown, stopped) = stops.push(&stream.finish());
-        let rest = if stopped { shown } else { shown + &stops.take_held() };
+        let rest = if std::mem::take(&mut going.text) { going.continuation.finish() } else { String::new() };
         Ok((!rest.is_empty()).then(|| PyString::new(py, &rest).into_any()))
     }
 

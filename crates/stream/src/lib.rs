@@ -4,7 +4,7 @@
 //! * run a model: [`Model`], read from a checkpoint directory or from one packed file, with a [`State`] for one or many sessions;
 //! * make that file: [`PackedModel::write`], which stores the matrices in a [`WeightFormat`](minrnn_model::WeightFormat);
 //! * what it has inside at every step, besides what it predicts: [`Model::forward_inside`], [`Inside`];
-//! * choose the next token: [`Sampler`], by its [`Sampling`] settings;
+//! * choose the next token: [`Sampler`], by its [`Sampling`] settings; continue a text with it: [`Continuation`];
 //! * files and configuration alone: [`minrnn_model`].
 //!
 //! Letters in shapes: `B` sessions, `T` time, `N` tokens of a pass, `D` model width, `E` inner width, `V` vocabulary, `K` taps.
@@ -18,6 +18,7 @@ extern crate alloc;
 mod block;
 mod block_diagonal;
 mod channel_mix;
+mod continuation;
 mod conv;
 mod decision;
 mod end;
@@ -52,6 +53,7 @@ mod wiring;
 mod workers;
 mod workspace;
 
+pub use continuation::{Continuation, RECENT_TOKENS};
 pub use error::{Error, Result};
 pub use inside::Inside;
 pub use minrnn_kernels::weight_matrix::AlignedBytes;

@@ -27,7 +27,6 @@
 //! ```
 
 mod identity;
-mod row;
 mod runtime_session;
 mod saved;
 mod session;
@@ -36,8 +35,7 @@ mod text;
 mod token_session;
 
 pub use identity::ModelIdentity;
-pub use minrnn_stream::StopStrings;
-pub use row::RECENT_TOKENS;
+pub use minrnn_stream::{RECENT_TOKENS, StopStrings};
 pub use runtime_session::RuntimeSession;
 pub use session::Session;
 pub use text::{Piece, TextGenerator};

@@ -10,8 +10,8 @@ use minrnn_model::{Tensor, Weights, write_safetensors};
 use serde::{Deserialize, Serialize};
 
 use super::identity::ModelIdentity;
-use super::row::SavedText;
 use super::session::Session;
+use super::text::SavedText;
 use super::token_session::TokenSession;
 use crate::checkpoint::state_tensors;
 use crate::model::SequenceModel;

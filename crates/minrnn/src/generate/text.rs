@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use minrnn_stream::{Sampler, Sampling, StopStrings};
+use minrnn_stream::{Continuation, Sampler, Sampling, StopStrings};
+use serde::{Deserialize, Serialize};
 
 use super::identity::ModelIdentity;
-use super::row::{Row, SavedText, latest};
 use super::saved::{read, write};
 use super::token_session::TokenSession;
-use crate::data::{TextStream, Tokenizer};
+use crate::data::Tokenizer;
 use crate::{Error, Result};
 
 /// Continues a batch of texts, one token of each row at a time. Cloning forks it.
@@ -20,6 +20,15 @@ pub struct TextGenerator<'t, S: TokenSession> {
     session: S,
     tokenizer: &'t Tokenizer,
     text: SavedText,
+}
+
+/// Everything but the model's state.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SavedText {
+    pub sampling: Sampling,
+    /// Of one row each; the model has read everything before its latest token.
+    pub rows: Vec<Continuation>,
 }
 
 /// Text that one token completed.
@@ -57,11 +66,11 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
         let mut rows = Vec::with_capacity(prompts.len());
         for (row, prompt) in prompts.iter().enumerate() {
             let mut tokens = tokenizer.encode(prompt.as_ref())?;
-            let unread = tokens.pop().unwrap_or_else(|| tokenizer.start_token());
-            let mut recent = latest(&tokens);
-            recent.push(unread);
-            let (stream, sampler) = (TextStream::new(), Sampler::of_row(&sampling, row)?);
-            rows.push(Row { unread, recent: latest(&recent), sampler, stream, stops: stops.clone(), stopped: false });
+            if tokens.is_empty() {
+                tokens.push(tokenizer.start_token());
+            }
+            rows.push(Continuation::new(&tokens, Sampler::of_row(&sampling, row)?, stops.clone()));
+            tokens.pop();
             read.push(tokens);
         }
         session.advance(&read)?;
@@ -80,7 +89,7 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
 
     /// True when every row has met a stop string.
     pub fn is_done(&self) -> bool {
-        self.text.rows.iter().all(|row| row.stopped)
+        self.text.rows.iter().all(Continuation::is_stopped)
     }
 
     /// Chooses tokens by `sampling` from now on, with generators that begin anew from its seed.
@@ -90,7 +99,7 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
     pub fn resample(&mut self, sampling: Sampling) -> Result<()> {
         let samplers = (0..self.batch_size()).map(|row| Sampler::of_row(&sampling, row)).collect::<Result<Vec<_>, _>>()?;
         for (row, sampler) in self.text.rows.iter_mut().zip(samplers) {
-            row.sampler = sampler;
+            row.set_sampler(sampler);
         }
         self.text.sampling = sampling;
         Ok(())
@@ -102,8 +111,7 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
     /// When a stop string is empty; nothing is then changed.
     pub fn replace_stops(&mut self, stops: &[String]) -> Result<Vec<String>> {
         let stops = StopStrings::new(stops)?;
-        let replace = |row: &mut Row| std::mem::replace(&mut row.stops, stops.clone()).take_held();
-        Ok(self.text.rows.iter_mut().map(replace).collect())
+        Ok(self.text.rows.iter_mut().map(|row| row.replace_stops(stops.clone())).collect())
     }
 
     /// Lets every row go on with a text of its own, also a row that had stopped; gives the text of each that was held back.
@@ -117,11 +125,9 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
         let tokens = texts.iter().map(|text| self.tokenizer.encode(text.as_ref())).collect::<Result<Vec<_>, _>>()?;
         let mut read = Vec::with_capacity(texts.len());
         for (row, mut tokens) in self.text.rows.iter_mut().zip(tokens) {
-            row.recent.extend(latest(&tokens));
-            row.recent = latest(&row.recent);
-            tokens.insert(0, row.unread);
-            row.unread = tokens.pop().unwrap_or(row.unread);
-            row.stopped = false;
+            tokens.insert(0, row.unread());
+            row.extend(&tokens[1..]);
+            tokens.pop();
             read.push(tokens);
         }
         self.session.advance(&read)?;
@@ -133,14 +139,16 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
     /// # Errors
     /// When the model's logits are not numbers.
     pub fn step(&mut self) -> Result<Vec<Piece>> {
-        let active: Vec<usize> = (0..self.batch_size()).filter(|&row| !self.text.rows[row].stopped).collect();
-        let tokens: Vec<u32> = active.iter().map(|&row| self.text.rows[row].unread).collect();
+        let active: Vec<usize> = (0..self.batch_size()).filter(|&row| !self.text.rows[row].is_stopped()).collect();
+        let tokens: Vec<u32> = active.iter().map(|&row| self.text.rows[row].unread()).collect();
         let mut logits = self.session.step_rows(&active, &tokens)?;
         let mut pieces = Vec::with_capacity(active.len());
         for (i, &row) in active.iter().enumerate() {
             // A model may know more tokens than its tokenizer; those mean nothing.
             let logits = &mut logits.row_mut(i)[..self.tokenizer.vocab_size()];
-            let (text, stopped) = self.text.rows[row].choose(self.tokenizer, logits).map_err(|error| naming(row, error))?;
+            let text = &mut self.text.rows[row];
+            let token = text.choose(logits).map_err(|error| naming(row, error))?;
+            let (text, stopped) = text.show(self.tokenizer, token)?;
             pieces.push(Piece { row, text, stopped });
         }
         Ok(pieces)
@@ -171,15 +179,7 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
     /// Ends the text: gives what each row held back, as no more is coming. Before a [`save`](TextGenerator::save) it is left out, so
     /// that the loaded generator still holds it.
     pub fn finish(&mut self) -> Vec<String> {
-        let finish = |row: &mut Row| match row.stopped {
-            true => String::new(),
-            false => {
-                let (shown, stopped) = row.stops.push(&std::mem::take(&mut row.stream).finish());
-                row.stopped = stopped;
-                shown + &row.stops.take_held()
-            }
-        };
-        self.text.rows.iter_mut().map(finish).collect()
+        self.text.rows.iter_mut().map(Continuation::finish).collect()
     }
 
     /// A generator of the rows `rows`, in that order; a row may be chosen several times, and its copies go on alike until
@@ -218,21 +218,17 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
             return Err(Error::malformed(path, format!("it has text for {found} rows, expected {expected}; the saved session is damaged")));
         }
         for row in &mut text.rows {
-            tokenizer.append_bytes(row.unread, &mut Vec::new()).map_err(|error| Error::malformed(path, error.to_string()))?;
-            StopStrings::new(row.stops.stops()).map_err(|error| Error::malformed(path, error.to_string()))?;
-            row.recent = latest(&row.recent);
+            row.check(tokenizer).map_err(|error| Error::malformed(path, error.to_string()))?;
         }
         Ok(Self { session, tokenizer, text })
     }
 }
 
 /// Says of which row a logit is no number.
-fn naming(row: usize, error: Error) -> Error {
+fn naming(row: usize, error: minrnn_stream::Error) -> Error {
     match error {
-        Error::Runtime(minrnn_stream::Error::Logit { value, .. }) => {
-            Error::Output { what: format!("text {}", row + 1), value: value.into() }
-        }
-        error => error,
+        minrnn_stream::Error::Logit { value, .. } => Error::Output { what: format!("text {}", row + 1), value: value.into() },
+        error => error.into(),
     }
 }
 

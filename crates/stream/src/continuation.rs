@@ -1,0 +1,161 @@
+//! One text that is being continued: what is remembered of it beside the model's state.
+
+use alloc::{string::String, vec::Vec};
+
+use minrnn_model::{TextStream, Tokenizer};
+use serde::{Deserialize, Serialize};
+
+use crate::{Result, Sampler, StopStrings};
+
+/// The repetition penalty acts on this many of the latest tokens, those of the prompt included.
+pub const RECENT_TOKENS: usize = 64;
+
+/// A text that is continued token by token: chooses tokens from logits, turns them into text as characters are completed, and ends it before the
+/// first of its stop strings. Whoever holds it lets the model read.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Continuation {
+    /// The latest token.
+    unread: u32,
+    /// At most [`RECENT_TOKENS`] of the latest tokens, `unread` the last of them.
+    recent: Vec<u32>,
+    sampler: Sampler,
+    stream: TextStream,
+    stops: StopStrings,
+    stopped: bool,
+}
+
+impl Continuation {
+    /// That of a text whose tokens so far are `tokens`.
+    pub fn new(tokens: &[u32], sampler: Sampler, stops: StopStrings) -> Self {
+        let unread = tokens.last().copied().unwrap_or_default();
+        Self { unread, recent: latest(tokens), sampler, stream: TextStream::new(), stops, stopped: false }
+    }
+
+    /// The latest token, 0 where there is none yet.
+    pub fn unread(&self) -> u32 {
+        self.unread
+    }
+
+    /// Whether a stop string was met.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Chooses tokens by `sampler` from now on.
+    pub fn set_sampler(&mut self, sampler: Sampler) {
+        self.sampler = sampler;
+    }
+
+    /// Looks for `stops` from now on; gives the text that the ones before held back.
+    pub fn replace_stops(&mut self, stops: StopStrings) -> String {
+        core::mem::replace(&mut self.stops, stops).take_held()
+    }
+
+    /// Takes more of the text from outside, also of one that had stopped, which goes on. What was [held back](Continuation::finish) stays so.
+    pub fn extend(&mut self, tokens: &[u32]) {
+        self.recent.extend(latest(tokens));
+        self.recent = latest(&self.recent);
+        self.unread = tokens.last().copied().unwrap_or(self.unread);
+        self.stopped = false;
+    }
+
+    /// Chooses the next token from the logits `[V]` after the latest one.
+    ///
+    /// # Errors
+    /// As [`Sampler::sample`].
+    pub fn choose(&mut self, logits: &mut [f32]) -> Result<u32> {
+        let token = self.sampler.sample(logits, &self.recent)?;
+        self.unread = token;
+        if self.recent.len() == RECENT_TOKENS {
+            self.recent.remove(0);
+        }
+        self.recent.push(token);
+        Ok(token)
+    }
+
+    /// Gives the text that a chosen token completes and whether a stop string was met, before which the text ends.
+    ///
+    /// # Errors
+    /// When `tokenizer` does not know the token.
+    pub fn show(&mut self, tokenizer: &Tokenizer, token: u32) -> Result<(String, bool)> {
+        let (shown, stopped) = self.stops.push(&self.stream.push(tokenizer, token)?);
+        self.stopped = stopped;
+        if stopped {
+            // A character begun after the stop string goes with the rest of that token.
+            self.stream = TextStream::new();
+        }
+        Ok((shown, stopped))
+    }
+
+    /// Ends the text: gives what was held back, as no more is coming.
+    pub fn finish(&mut self) -> String {
+        if self.stopped {
+            return String::new();
+        }
+        let (shown, stopped) = self.stops.push(&core::mem::take(&mut self.stream).finish());
+        self.stopped = stopped;
+        shown + &self.stops.take_held()
+    }
+
+    /// Checks one that was read from a file.
+    ///
+    /// # Errors
+    /// When `tokenizer` does not know its latest token, or a stop string is empty.
+    pub fn check(&mut self, tokenizer: &Tokenizer) -> Result<()> {
+        tokenizer.append_bytes(self.unread, &mut Vec::new())?;
+        StopStrings::new(self.stops.stops())?;
+        self.recent = latest(&self.recent);
+        Ok(())
+    }
+}
+
+fn latest(tokens: &[u32]) -> Vec<u32> {
+    tokens[tokens.len().saturating_sub(RECENT_TOKENS)..].to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Sampling;
+
+    fn of(tokens: &[u32], stops: &[&str]) -> Continuation {
+        let stops: Vec<String> = stops.iter().map(|&stop| stop.into()).collect();
+        Continuation::new(
+            tokens,
+            Sampler::new(Sampling { repetition_penalty: 10.0, ..Sampling::greedy() }).unwrap(),
+            StopStrings::new(&stops).unwrap(),
+        )
+    }
+
+    fn wanting(token: u8) -> Vec<f32> {
+        let mut logits = vec![0.0; 256];
+        logits[usize::from(token)] = 1.0;
+        logits
+    }
+
+    #[test]
+    fn the_penalty_sees_the_latest_tokens_and_no_earlier_ones() {
+        let mut text = of(&[7], &[]);
+        assert_ne!(text.clone().choose(&mut [[0.5; 7].as_slice(), &[1.0]].concat()).unwrap(), 7);
+        text.extend(&[1; RECENT_TOKENS]);
+        assert_eq!(text.choose(&mut [[0.5; 7].as_slice(), &[1.0]].concat()).unwrap(), 7);
+        assert_eq!(text.unread(), 7);
+    }
+
+    #[test]
+    fn a_text_ends_before_its_stop_string_and_goes_on_with_more_of_it() {
+        let mut text = of(&[], &["ab"]);
+        let mut shown = String::new();
+        for wanted in *b"xab" {
+            let token = text.choose(&mut wanting(wanted)).unwrap();
+            shown += &text.show(&Tokenizer::Byte, token).unwrap().0;
+        }
+        assert_eq!((shown.as_str(), text.is_stopped(), text.finish().as_str()), ("x", true, ""));
+        text.extend(b"y".map(u32::from).as_slice());
+        assert!(!text.is_stopped());
+        let token = text.choose(&mut wanting(b'a')).unwrap();
+        assert_eq!(text.show(&Tokenizer::Byte, token).unwrap(), (String::new(), false));
+        assert_eq!(text.finish(), "a");
+    }
+}
