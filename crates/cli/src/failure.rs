@@ -61,6 +61,7 @@ pub fn is_wrong_input(error: &anyhow::Error) -> bool {
             || cause.downcast_ref().is_some_and(Error::is_wrong_input)
             || cause.downcast_ref().is_some_and(minrnn_bench::Error::is_wrong_input)
             || cause.downcast_ref().is_some_and(minrnn_reproduce::Error::is_wrong_input)
+            || cause.downcast_ref().is_some_and(minrnn_serve::Error::is_wrong_input)
     })
 }
 

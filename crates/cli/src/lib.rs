@@ -70,6 +70,8 @@ enum Command {
     Rollout(commands::rollout::Args),
     /// Continue a prompt with a trained model
     Generate(commands::generate::Args),
+    /// Continue texts over HTTP, by OpenAI's interface
+    Serve(commands::serve::Args),
     /// Put a trained model into one file, its weights as f32, bf16, int8 or int4
     Pack(commands::pack::Args),
     /// Make a checkpoint of weights under the names of another library
@@ -135,6 +137,7 @@ fn start(command: Command) -> anyhow::Result<ExitCode> {
         Command::Score(args) => commands::score::run(args),
         Command::Rollout(args) => commands::rollout::run(args),
         Command::Generate(args) => commands::generate::run(args),
+        Command::Serve(args) => commands::serve::run(args),
         Command::Pack(args) => commands::pack::run(args),
         Command::Import(args) => commands::import::run(args),
         Command::Export(args) => commands::export::run(args),

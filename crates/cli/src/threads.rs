@@ -1,6 +1,9 @@
 //! The pool that the products and kernels of a command run on.
 
+use std::sync::Arc;
+
 use anyhow::Context;
+use rayon::ThreadPool;
 
 use crate::failure::WrongInput;
 
@@ -18,6 +21,14 @@ pub struct Threads {
 }
 
 impl Threads {
+    /// A pool of that many threads, for work that others start.
+    pub fn pool(&self) -> anyhow::Result<Arc<ThreadPool>> {
+        match self.threads {
+            Some(0) => Err(none()),
+            threads => Ok(Arc::new(pool(threads.unwrap_or(0))?)),
+        }
+    }
+
     /// Runs `work` on that many threads.
     pub fn install<R: Send>(&self, work: impl FnOnce() -> anyhow::Result<R> + Send) -> anyhow::Result<R> {
         self.install_or(0, work)
@@ -26,7 +37,7 @@ impl Threads {
     /// The same, on `own` threads where no number is given and that is not 0.
     pub fn install_or<R: Send>(&self, own: usize, work: impl FnOnce() -> anyhow::Result<R> + Send) -> anyhow::Result<R> {
         match self.threads.or(Some(own).filter(|&own| own > 0)) {
-            Some(0) => Err(WrongInput(format!("--threads must be between 1 and {MAX_THREADS}, found 0")).into()),
+            Some(0) => Err(none()),
             Some(threads) => with_pool(threads, work)?,
             None => {
                 if asked_by_environment().is_some() {
@@ -41,11 +52,18 @@ impl Threads {
 
 /// Runs `work` with `threads` threads (0: one for each core).
 pub fn with_pool<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> anyhow::Result<R> {
+    Ok(pool(threads)?.install(work))
+}
+
+fn pool(threads: usize) -> anyhow::Result<ThreadPool> {
     if threads > MAX_THREADS {
         return Err(WrongInput(format!("threads must be at most {MAX_THREADS}, with 0 for every core, found {threads}")).into());
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("could not start the threads")?;
-    Ok(pool.install(work))
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("could not start the threads")
+}
+
+fn none() -> anyhow::Error {
+    WrongInput(format!("--threads must be between 1 and {MAX_THREADS}, found 0")).into()
 }
 
 /// Refuses an environment that asks for more threads than there may be: the pool would try, and not come back.

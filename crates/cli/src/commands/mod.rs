@@ -14,6 +14,7 @@ pub mod predict;
 pub mod reproduce;
 pub mod rollout;
 pub mod score;
+pub mod serve;
 pub mod stream;
 pub mod train;
 pub mod verify;

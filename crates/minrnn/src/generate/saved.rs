@@ -7,11 +7,11 @@ use std::path::Path;
 
 use burn::tensor::TensorData;
 use minrnn_model::{Tensor, Weights, write_safetensors};
+use minrnn_stream::{Continuation, Sampling};
 use serde::{Deserialize, Serialize};
 
 use super::identity::ModelIdentity;
 use super::session::Session;
-use super::text::SavedText;
 use super::token_session::TokenSession;
 use crate::checkpoint::state_tensors;
 use crate::model::SequenceModel;
@@ -24,6 +24,15 @@ const VERSION: u64 = 2;
 const UNCHECKED: u64 = 1;
 const CHECKSUM_DIGITS: usize = 8;
 const PREFIX: &str = "state.";
+
+/// Everything but the model's state.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SavedText {
+    pub sampling: Sampling,
+    /// Of one row each; the model has read everything before its latest token.
+    pub rows: Vec<Continuation>,
+}
 
 /// What the header says of a session.
 #[derive(Serialize, Deserialize)]

@@ -4,10 +4,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use minrnn_stream::{Continuation, Sampler, Sampling, StopStrings};
-use serde::{Deserialize, Serialize};
 
 use super::identity::ModelIdentity;
-use super::saved::{read, write};
+use super::saved::{SavedText, read, write};
 use super::token_session::TokenSession;
 use crate::data::Tokenizer;
 use crate::{Error, Result};
@@ -20,15 +19,6 @@ pub struct TextGenerator<'t, S: TokenSession> {
     session: S,
     tokenizer: &'t Tokenizer,
     text: SavedText,
-}
-
-/// Everything but the model's state.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SavedText {
-    pub sampling: Sampling,
-    /// Of one row each; the model has read everything before its latest token.
-    pub rows: Vec<Continuation>,
 }
 
 /// Text that one token completed.

@@ -1,0 +1,131 @@
+//! `minrnn serve`: trained models of text over HTTP.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use minrnn::deployed::Deployed;
+use minrnn_model::read_text;
+use minrnn_serve::{ServedModel, Server, Settings};
+
+use crate::display::say;
+use crate::exit::ExitCode;
+use crate::failure::WrongInput;
+use crate::interrupt;
+use crate::session_size::session_size;
+use crate::threads::Threads;
+
+const MAX_KEY_FILE: u64 = 4096;
+const MIB: usize = 1 << 20;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Run directories, checkpoints or packed models that continue text; NAME=PATH calls one by another name than its file's
+    #[arg(value_name = "[NAME=]RUN|FILE", required = true)]
+    models: Vec<String>,
+    /// Address to listen on; 0.0.0.0 for all of this machine
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    host: IpAddr,
+    /// Port to listen on; 0 takes one that is free
+    #[arg(long, value_name = "N", default_value_t = 8080)]
+    port: u16,
+    /// File with the key that clients have to send (Authorization: Bearer KEY) [default: everybody may ask]
+    #[arg(long, value_name = "FILE")]
+    api_key_file: Option<PathBuf>,
+    /// Texts of a model that are read or continued at once
+    #[arg(long, value_name = "N", default_value_t = Settings::default().sessions)]
+    sessions: usize,
+    /// Prompts of a model that wait for one of them; more are refused
+    #[arg(long, value_name = "N", default_value_t = Settings::default().queue)]
+    queue: usize,
+    /// Most tokens that one text may ask for
+    #[arg(long, value_name = "N", default_value_t = Settings::default().max_tokens)]
+    max_tokens: usize,
+    /// Most MiB of a request
+    #[arg(long, value_name = "N", default_value_t = Settings::default().max_request / MIB)]
+    max_request: usize,
+    /// Most MiB that the sessions of one prompt may take, in models whose sessions grow
+    #[arg(long, value_name = "N", default_value_t = Settings::default().max_session_bytes as usize / MIB)]
+    max_session: usize,
+    /// MiB of the states of texts that were read, for prompts that begin like them; 0 keeps none
+    #[arg(long, value_name = "N", default_value_t = Settings::default().cache_bytes / MIB)]
+    cache: usize,
+    /// Seed of the first request that names none; each such request counts up by one
+    #[arg(long, value_name = "N", default_value_t = Settings::default().seed)]
+    seed: u64,
+    /// Seconds that requests may go on after Ctrl-C or SIGTERM; a second one ends them
+    #[arg(long, value_name = "N", default_value_t = Settings::default().drain.as_secs())]
+    drain: u64,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let stop = interrupt::stop_flag()?;
+    let settings = settings(&args)?;
+    let models = args.models.iter().map(|given| load(given)).collect::<anyhow::Result<Vec<_>>>()?;
+    let is_open = settings.api_key.is_none() && !settings.address.ip().is_loopback();
+    let sizes: Vec<String> = models.iter().map(described).collect();
+    let server = Server::bind(models, settings, args.threads.pool()?)?;
+    sizes.iter().for_each(say);
+    if is_open {
+        say("everybody who reaches this machine may ask; --api-key-file FILE lets in only who knows the key in it");
+    }
+    say(format_args!("listening on http://{}", server.address()));
+    let mut was_told = false;
+    server.run(move || {
+        let stopped = stop.load(Ordering::Relaxed);
+        if stopped && !was_told {
+            was_told = true;
+            say("stopping; what is under way may end");
+        }
+        stopped
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn settings(args: &Args) -> anyhow::Result<Settings> {
+    let Args { host, port, sessions, queue, max_tokens, max_request, max_session, cache, seed, drain, .. } = *args;
+    let bytes = |mib: usize| mib.saturating_mul(MIB);
+    Ok(Settings {
+        address: SocketAddr::new(host, port),
+        api_key: args.api_key_file.as_deref().map(api_key).transpose()?,
+        sessions,
+        queue,
+        max_tokens,
+        max_request: bytes(max_request),
+        max_session_bytes: bytes(max_session) as u64,
+        cache_bytes: bytes(cache),
+        seed,
+        drain: Duration::from_secs(drain),
+    })
+}
+
+fn api_key(path: &Path) -> anyhow::Result<String> {
+    let text = read_text(path, MAX_KEY_FILE).map_err(minrnn::Error::from)?;
+    let key = text.trim();
+    if key.is_empty() || key.chars().any(|c| !c.is_ascii_graphic()) {
+        let sentence = "expected a key of visible ASCII characters and nothing else";
+        return Err(WrongInput(format!("'{}': {sentence}", path.display())).into());
+    }
+    Ok(key.to_owned())
+}
+
+fn load(given: &str) -> anyhow::Result<ServedModel> {
+    // A path may hold the sign too.
+    let (name, path) = match given.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !Path::new(given).exists() => (Some(name), Path::new(path)),
+        _ => (None, Path::new(given)),
+    };
+    let stem = if path.is_dir() { path.file_name() } else { path.file_stem() };
+    let name = name.map_or_else(|| stem.unwrap_or(path.as_os_str()).to_string_lossy().into_owned(), ToOwned::to_owned);
+    let Deployed { model, tokenizer, path, .. } = Deployed::load(path)?;
+    let sentence = "was not trained on text, so there is nothing to continue; see minrnn predict and minrnn stream";
+    let tokenizer = tokenizer.ok_or_else(|| WrongInput(format!("the model in '{}' {sentence}", path.display())))?;
+    Ok(ServedModel { name, model, tokenizer })
+}
+
+fn described(ServedModel { name, model, .. }: &ServedModel) -> String {
+    format!("{name}: {} of {} parameters, a session takes {}", model.config().mixer, model.parameters(), session_size(model, None))
+}

@@ -1,0 +1,422 @@
+//! `minrnn serve`: the real server, asked over HTTP.
+
+#![cfg(unix)]
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::process::{Child, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use common::{Finished, Scratch, minrnn, shown, signal};
+use serde_json::{Value, json};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A tiny model of text, trained once for all tests.
+fn model() -> &'static str {
+    static MODEL: OnceLock<(Scratch, String)> = OnceLock::new();
+    let (_, path) = MODEL.get_or_init(|| {
+        let scratch = Scratch::new();
+        let training = scratch.training("run", &["max_iterations=60", "eval_every=30", "lr=0.01"]);
+        training.run().ok();
+        let packed = shown(&scratch.path("words.minrnn"));
+        Finished::of(&mut minrnn(&["pack", &shown(&training.out), "-o", &packed])).ok();
+        (scratch, packed)
+    });
+    path
+}
+
+/// A server of its own, which ends with the test.
+struct Server {
+    child: Child,
+    base: String,
+    agent: ureq::Agent,
+    said: Option<BufReader<std::process::ChildStderr>>,
+}
+
+impl Server {
+    fn start(args: &[&str]) -> Self {
+        let mut command = minrnn(&[&["serve", "--port", "0", "--threads", "2"], args].concat());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let base = loop {
+            let mut line = String::new();
+            assert_ne!(said.read_line(&mut line).unwrap(), 0, "the server ended");
+            if let Some(address) = line.trim().strip_prefix("listening on ") {
+                break address.to_owned();
+            }
+        };
+        let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(PATIENCE));
+        Self { child, base, agent: config.build().into(), said: Some(said) }
+    }
+
+    fn post(&self, path: &str, body: &Value) -> ureq::http::Response<ureq::Body> {
+        let request = self.agent.post(format!("{}{path}", self.base)).content_type("application/json");
+        request.send(body.to_string()).unwrap()
+    }
+
+    fn asked(&self, path: &str, body: &Value) -> Value {
+        let mut response = self.post(path, body);
+        let text = response.body_mut().read_to_string().unwrap();
+        assert_eq!(response.status(), 200, "{text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn completed(&self, body: &Value) -> Value {
+        self.asked("/v1/completions", body)
+    }
+
+    /// Status and sentence of a request that is refused.
+    fn refused(&self, path: &str, body: &Value) -> (u16, String) {
+        let mut response = self.post(path, body);
+        let told: Value = serde_json::from_str(&response.body_mut().read_to_string().unwrap()).unwrap();
+        (response.status().as_u16(), told["error"]["message"].as_str().unwrap().to_owned())
+    }
+
+    fn get(&self, path: &str) -> (u16, String) {
+        let mut response = self.agent.get(format!("{}{path}", self.base)).call().unwrap();
+        (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
+    }
+
+    fn metric(&self, name: &str) -> u64 {
+        let (_, text) = self.get("/metrics");
+        let line = text.lines().find(|line| line.starts_with(&format!("minrnn_{name}{{"))).unwrap_or_else(|| panic!("no {name}:\n{text}"));
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    }
+
+    fn wait_until(&self, reached: impl Fn(&Self) -> bool) {
+        let started = Instant::now();
+        while !reached(self) {
+            assert!(started.elapsed() < PATIENCE, "waited in vain");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The exit code and what was said after the beginning.
+    fn ended(mut self) -> (Option<i32>, String) {
+        let mut rest = String::new();
+        self.said.take().unwrap().read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap().code(), rest)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The `data:` of a stream's events.
+fn data_of(stream: &str) -> Vec<&str> {
+    stream.lines().filter_map(|line| line.strip_prefix("data: ")).collect()
+}
+
+fn text_of(completion: &Value) -> &str {
+    completion["choices"][0]["text"].as_str().unwrap()
+}
+
+#[test]
+fn a_seed_gives_the_text_of_generate_whoever_else_asks_and_whatever_was_read_before() {
+    let server = Server::start(&[model(), "--sessions", "5"]);
+    let prompts = ["", "the quick ", "brown\nfox ", "jumps. the quick brown\n"];
+    let asked = |prompt: &str, seed: u64| json!({ "prompt": prompt, "max_tokens": 60, "seed": seed });
+    let expected = |prompt: &str, seed: u64| {
+        let args = ["generate", model(), "--prompt", prompt, "--max-tokens", "60", "--seed", &seed.to_string()];
+        Finished::of(&mut minrnn(&args)).ok().stdout
+    };
+    let cases: Vec<(&str, u64)> = prompts.iter().flat_map(|&prompt| (0..3).map(move |seed| (prompt, seed))).collect();
+    let expected: Vec<String> = cases.iter().map(|&(prompt, seed)| expected(prompt, seed)).collect();
+    for round in 0..2 {
+        std::thread::scope(|scope| {
+            for (&(prompt, seed), expected) in cases.iter().zip(&expected) {
+                let (server, asked) = (&server, &asked);
+                scope.spawn(move || assert_eq!(text_of(&server.completed(&asked(prompt, seed))), expected, "round {round}"));
+            }
+        });
+    }
+    assert!(server.metric("prompt_tokens_cached_total") > 0);
+    assert_eq!(server.metric("generated_tokens_total"), 2 * 60 * cases.len() as u64);
+    // Without a seed each request has one of its own, and says which.
+    let [one, other] = [0, 1].map(|_| server.completed(&json!({ "prompt": "the ", "max_tokens": 40 })));
+    assert_ne!(one["seed"], other["seed"]);
+    let again = server.completed(&json!({ "prompt": "the ", "max_tokens": 40, "seed": one["seed"] }));
+    assert_eq!(text_of(&again), text_of(&one));
+}
+
+#[test]
+fn long_prompts_are_read_in_pieces_between_the_steps_of_others() {
+    let server = Server::start(&[model(), "--cache", "0"]);
+    let cached = Server::start(&[model()]);
+    let long = common::words(5000);
+    let asked = json!({ "prompt": long, "max_tokens": 30, "temperature": 0 });
+    let alone = server.completed(&asked);
+    assert_eq!(alone["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
+    assert_eq!(text_of(&cached.completed(&asked)), text_of(&alone));
+    // Of what two texts share, at least half is known.
+    let other = json!({ "prompt": long[..3000].to_owned() + "fox fox ", "max_tokens": 30, "temperature": 0 });
+    let known = cached.completed(&other);
+    assert_eq!(known["usage"]["prompt_tokens_details"]["cached_tokens"], 2048);
+    assert_eq!(text_of(&known), text_of(&server.completed(&other)));
+    assert_eq!(server.metric("cache_entries"), 0);
+}
+
+#[test]
+fn a_stream_has_the_whole_text_its_usage_and_its_end() {
+    let server = Server::start(&[model()]);
+    let whole = server.completed(&json!({ "prompt": ["the ", "fox "], "n": 2, "max_tokens": 50, "seed": 5, "echo": true, "logprobs": 1 }));
+    let body = json!({ "prompt": ["the ", "fox "], "n": 2, "max_tokens": 50, "seed": 5, "echo": true, "logprobs": 1, "stream": true,
+        "stream_options": { "include_usage": true } });
+    let mut response = server.post("/v1/completions", &body);
+    assert!(response.headers()["content-type"].to_str().unwrap().starts_with("text/event-stream"));
+    let stream = response.body_mut().read_to_string().unwrap();
+    let data = data_of(&stream);
+    assert_eq!(data.last(), Some(&"[DONE]"));
+    let chunks: Vec<Value> = data[..data.len() - 1].iter().map(|data| serde_json::from_str(data).unwrap()).collect();
+    for choice in whole["choices"].as_array().unwrap() {
+        let of_choice =
+            || chunks.iter().flat_map(|chunk| chunk["choices"].as_array().unwrap()).filter(|part| part["index"] == choice["index"]);
+        let text: String = of_choice().map(|part| part["text"].as_str().unwrap()).collect();
+        assert_eq!(choice["text"], text);
+        for list in ["tokens", "token_logprobs", "top_logprobs", "text_offset"] {
+            let joined: Vec<Value> = of_choice().flat_map(|part| part["logprobs"][list].as_array().unwrap().clone()).collect();
+            assert_eq!(choice["logprobs"][list], Value::from(joined), "{list}");
+        }
+        assert_eq!(of_choice().filter(|part| part["finish_reason"] == "length").count(), 1);
+        assert_eq!(text.chars().count(), 54);
+    }
+    let usage = &chunks.last().unwrap()["usage"];
+    assert_eq!((&usage["prompt_tokens"], &usage["completion_tokens"], &usage["total_tokens"]), (&json!(8), &json!(200), &json!(208)));
+    assert_eq!(whole["usage"]["total_tokens"], 208);
+}
+
+#[test]
+fn tokens_of_a_prompt_have_the_probabilities_that_they_were_generated_with() {
+    let server = Server::start(&[model()]);
+    let told = server.completed(&json!({ "prompt": "the quick ", "max_tokens": 700, "seed": 2, "logprobs": 3 }));
+    let (text, logprobs) = (text_of(&told), &told["choices"][0]["logprobs"]);
+    let read = server.completed(&json!({ "prompt": format!("the quick {text}"), "max_tokens": 0, "echo": true, "logprobs": 3 }));
+    let of_prompt = &read["choices"][0]["logprobs"];
+    assert_eq!(read["usage"]["completion_tokens"], 0);
+    assert_eq!(of_prompt["token_logprobs"][0], Value::Null);
+    for list in ["tokens", "token_logprobs", "top_logprobs", "text_offset"] {
+        assert_eq!(of_prompt[list].as_array().unwrap()[10..], logprobs[list].as_array().unwrap()[..], "{list}");
+    }
+}
+
+#[test]
+fn a_stop_string_ends_a_text_before_it() {
+    let server = Server::start(&[model()]);
+    let whole = server.completed(&json!({ "prompt": "the ", "max_tokens": 400, "seed": 1 }));
+    let expected = text_of(&whole).split("fox").next().unwrap();
+    assert!(expected.len() < 300, "the text has no fox: {expected}");
+    let stopped = server.completed(&json!({ "prompt": "the ", "max_tokens": 400, "seed": 1, "stop": ["fox", "never"] }));
+    assert_eq!(text_of(&stopped), expected);
+    assert_eq!(stopped["choices"][0]["finish_reason"], "stop");
+}
+
+#[test]
+fn a_response_goes_on_from_the_one_before() {
+    let server = Server::start(&[model()]);
+    let asked = |input: &str, before: &Value, n: usize| json!({ "input": input, "previous_response_id": before, "max_output_tokens": n, "temperature": 0 });
+    let whole = server.asked("/v1/responses", &asked("the quick ", &Value::Null, 80));
+    let text = |response: &Value| response["output"][0]["content"][0]["text"].as_str().unwrap().to_owned();
+    let first = server.asked("/v1/responses", &asked("the quick ", &Value::Null, 30));
+    let second = server.asked("/v1/responses", &asked("", &first["id"], 50));
+    assert_eq!(text(&first) + &text(&second), text(&whole));
+    assert_eq!(second["usage"]["input_tokens_details"]["cached_tokens"], 39);
+    assert_eq!(second["status"], "incomplete");
+    // More text of the user's comes behind.
+    let more = server.asked("/v1/responses", &asked("brown\n", &first["id"], 20));
+    let same = server.completed(&json!({ "prompt": format!("the quick {}brown\n", text(&first)), "max_tokens": 20, "temperature": 0 }));
+    assert_eq!(text(&more), text_of(&same));
+    // As a stream: the same text, and events that count up.
+    let mut body = asked("the quick ", &Value::Null, 80);
+    body["stream"] = true.into();
+    let stream = server.post("/v1/responses", &body).body_mut().read_to_string().unwrap();
+    let events: Vec<Value> = data_of(&stream).iter().map(|data| serde_json::from_str(data).unwrap()).collect();
+    assert!(events.iter().enumerate().all(|(i, event)| event["sequence_number"] == i));
+    let deltas: String = events.iter().filter_map(|event| event["delta"].as_str()).collect();
+    assert_eq!(deltas, text(&whole));
+    let last = events.last().unwrap();
+    assert_eq!((last["type"].as_str(), text(&last["response"])), (Some("response.completed"), deltas));
+    let (status, sentence) = server.refused("/v1/responses", &asked("", &"resp_none".into(), 5));
+    assert_eq!((status, sentence.contains("there is no answer 'resp_none'")), (400, true));
+    // What is not stored cannot be gone on from.
+    let mut body = asked("the ", &Value::Null, 5);
+    body["store"] = false.into();
+    let unstored = server.asked("/v1/responses", &body);
+    assert_eq!(server.refused("/v1/responses", &asked("", &unstored["id"], 5)).0, 400);
+}
+
+#[test]
+fn a_text_ends_when_its_client_goes_away() {
+    let server = Server::start(&[model(), "--max-tokens", "1000000000"]);
+    let endless = json!({ "prompt": "the ", "max_tokens": 1_000_000_000, "stream": true });
+    let mut response = server.post("/v1/completions", &endless);
+    let mut begun = [0; 200];
+    response.body_mut().as_reader().read_exact(&mut begun).unwrap();
+    assert_eq!(server.metric("sessions_running"), 1);
+    drop(response);
+    server.wait_until(|server| server.metric("sessions_running") == 0);
+    // One that waits for the whole text, and goes away too.
+    let impatient = ureq::Agent::config_builder().timeout_global(Some(Duration::from_millis(300))).build();
+    let request = ureq::Agent::from(impatient).post(format!("{}/v1/completions", server.base)).content_type("application/json");
+    request.send(json!({ "prompt": "the ", "max_tokens": 1_000_000_000 }).to_string()).unwrap_err();
+    server.wait_until(|server| server.metric("sessions_running") == 0 && server.metric("prompts_left_total") == 2);
+}
+
+#[test]
+fn more_than_can_wait_is_refused_and_may_come_again() {
+    let server = Server::start(&[model(), "--sessions", "1", "--queue", "1", "--max-tokens", "1000000000"]);
+    let endless = json!({ "prompt": "the ", "max_tokens": 1_000_000_000, "stream": true });
+    let [running, waiting] = [1, 1].map(|session| {
+        let response = server.post("/v1/completions", &endless);
+        server.wait_until(|server| server.metric("sessions_running") == session);
+        response
+    });
+    server.wait_until(|server| server.metric("prompts_waiting") == 1);
+    let response = server.post("/v1/completions", &json!({ "prompt": "the " }));
+    assert_eq!((response.status().as_u16(), &response.headers()["retry-after"]), (429, &ureq::http::HeaderValue::from_static("1")));
+    assert_eq!(server.metric("prompts_refused_total"), 1);
+    drop((running, waiting));
+    server.wait_until(|server| server.post("/v1/completions", &json!({ "prompt": "the ", "max_tokens": 3 })).status() == 200);
+}
+
+#[test]
+fn what_is_wrong_with_a_request_is_said() {
+    let server = Server::start(&[model(), "--max-request", "1"]);
+    let cases = [
+        (json!({ "promt": "a" }), "promt: there is no such field; expected one of model, prompt"),
+        (json!({ "prompt": 5 }), "prompt: expected a text, a list"),
+        (json!({ "prompt": ["t", 5] }), "prompt: expected a text, a list"),
+        (json!({ "prompt": [-1] }), "prompt: expected a text, a list"),
+        (json!({ "prompt": [100_000] }), "token id 100000 is outside the vocabulary"),
+        (json!({ "prompt": "日" }), "'日' (U+65E5)"),
+        (json!({ "prompt": "t", "max_tokens": 4097 }), "max_tokens: must be between 0 and 4096, found 4097"),
+        (json!({ "prompt": "t", "max_tokens": -1 }), "max_tokens: invalid value"),
+        (json!({ "prompt": "t", "n": 0 }), "n: must be between 1 and 64, found 0"),
+        (json!({ "prompt": "t", "temperature": -0.5 }), "temperature must be 0"),
+        (json!({ "prompt": "t", "top_p": 2 }), "top_p must be above 0"),
+        (json!({ "prompt": "t", "logprobs": 21 }), "logprobs: must be between 0 and 20"),
+        (json!({ "prompt": "t", "stop": [""] }), "stop: a stop string is empty"),
+        (json!({ "prompt": "t", "stop": vec!["a"; 65] }), "stop: expected at most 64 strings"),
+        (json!({ "prompt": "t", "frequency_penalty": 0.1 }), "frequency_penalty: is not supported; repetition_penalty"),
+        (json!({ "prompt": "t", "suffix": "s" }), "suffix: is not supported"),
+        (json!({ "prompt": "t", "best_of": 2 }), "best_of: must be n"),
+        (json!({ "prompt": vec!["t"; 257] }), "prompt: expected at most 256 prompts, found 257"),
+        (json!([1]), "must be a JSON object"),
+    ];
+    for (body, expected) in cases {
+        let (status, sentence) = server.refused("/v1/completions", &body);
+        assert!(status == 400 && sentence.contains(expected), "{body}: {status} {sentence}");
+    }
+    let (status, sentence) = server.refused("/v1/completions", &json!({ "model": "other", "prompt": "t" }));
+    assert_eq!((status, sentence.as_str()), (404, "there is no model 'other'; there is words"));
+    let (status, _) = server.refused("/v1/completions", &json!({ "prompt": "t".repeat(2 << 20) }));
+    assert_eq!(status, 413);
+    assert_eq!(server.refused("/v1/chat/completions", &json!({})).0, 404);
+    assert_eq!(server.get("/v1/completions").0, 405);
+    let plain = server.agent.post(format!("{}/v1/completions", server.base)).content_type("text/plain").send("{}").unwrap();
+    assert_eq!(plain.status(), 415);
+    let broken = server.agent.post(format!("{}/v1/completions", server.base)).content_type("application/json").send("{").unwrap();
+    assert_eq!(broken.status(), 400);
+    let elsewhere = server.agent.get(format!("{}/health", server.base)).header("Host", "example.org").call().unwrap();
+    assert_eq!(elsewhere.status(), 403);
+    for (name, input) in
+        [("input", json!({ "input": [{ "role": "system", "content": "t" }] })), ("instructions", json!({ "instructions": "t" }))]
+    {
+        let (status, sentence) = server.refused("/v1/responses", &input);
+        assert!(status == 400 && sentence.starts_with(name), "{sentence}");
+    }
+    // Neutral values of what is not supported are as good as none.
+    let harmless = json!({ "prompt": "the ", "frequency_penalty": 0, "presence_penalty": 0.0, "logit_bias": {}, "suffix": null, "best_of": 1,
+        "user": "somebody", "max_tokens": 2 });
+    server.completed(&harmless);
+    assert_eq!(server.get("/health"), (200, "{\"status\":\"ok\"}".to_owned()));
+}
+
+#[test]
+fn texts_become_tokens_and_tokens_texts() {
+    let server = Server::start(&[model()]);
+    let tokens = server.asked("/tokenize", &json!({ "prompt": "the fox " }));
+    assert_eq!(tokens["count"], 8);
+    let text = server.asked("/detokenize", &json!({ "tokens": tokens["tokens"] }));
+    assert_eq!(text["prompt"], "the fox ");
+    let by_tokens = server.completed(&json!({ "prompt": tokens["tokens"], "seed": 1, "echo": true }));
+    let by_text = server.completed(&json!({ "prompt": "the fox ", "seed": 1, "echo": true }));
+    assert_eq!(text_of(&by_tokens), text_of(&by_text));
+}
+
+#[test]
+fn only_who_knows_the_key_may_ask() {
+    let scratch = Scratch::new();
+    let key = shown(&scratch.write("key", "s3cret\n"));
+    let server = Server::start(&[model(), "--api-key-file", &key]);
+    assert_eq!(server.get("/health").0, 200);
+    assert_eq!(server.get("/").0, 200);
+    for path in ["/v1/models", "/metrics", "/nowhere"] {
+        assert_eq!(server.get(path).0, 401, "{path}");
+    }
+    let with = |key: &str| {
+        let request = server.agent.get(format!("{}/v1/models", server.base)).header("Authorization", format!("Bearer {key}"));
+        request.call().unwrap().status().as_u16()
+    };
+    assert_eq!(["s3cret", "s3cre", "s3crets", ""].map(with), [200, 401, 401, 401]);
+    let empty = shown(&scratch.write("empty", "\n"));
+    Finished::of(&mut minrnn(&["serve", model(), "--port", "0", "--api-key-file", &empty])).refused(&["expected a key"]);
+}
+
+#[test]
+fn a_stop_lets_what_is_under_way_end() {
+    let server = Server::start(&[model(), "--max-tokens", "1000000000"]);
+    let mut response = server.post("/v1/completions", &json!({ "prompt": "the ", "max_tokens": 20_000, "stream": true }));
+    let mut reader = BufReader::new(response.body_mut().as_reader());
+    let mut first = String::new();
+    reader.read_line(&mut first).unwrap();
+    signal(&server.child, "TERM");
+    let mut rest = String::new();
+    reader.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("\"finish_reason\":\"length\"") && rest.ends_with("data: [DONE]\n\n"));
+    let (code, said) = server.ended();
+    assert_eq!((code, said.as_str()), (Some(0), "stopping; what is under way may end\n"));
+    // What takes too long is not waited for.
+    let server = Server::start(&[model(), "--max-tokens", "1000000000", "--drain", "0"]);
+    let endless = server.post("/v1/completions", &json!({ "prompt": "the ", "max_tokens": 1_000_000_000, "stream": true }));
+    signal(&server.child, "INT");
+    assert_eq!(server.ended().0, Some(0));
+    drop(endless);
+}
+
+#[test]
+fn several_models_are_called_by_their_names() {
+    let other = format!("other={}", model());
+    let server = Server::start(&[model(), &other]);
+    let listed: Value = serde_json::from_str(&server.get("/v1/models").1).unwrap();
+    let names: Vec<&str> = listed["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
+    assert_eq!(names, ["words", "other"]);
+    let asked = |model: &str| json!({ "model": model, "prompt": "the ", "seed": 1 });
+    let [one, two] = ["words", "other"].map(|name| server.completed(&asked(name)));
+    assert_eq!((text_of(&one), &two["model"]), (text_of(&two), &json!("other")));
+    let described: Value = serde_json::from_str(&server.get("/v1/models/other").1).unwrap();
+    assert_eq!((&described["id"], &described["mixer"]), (&json!("other"), &json!("min-gru")));
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_before_it_listens() {
+    let scratch = Scratch::new();
+    let task = scratch.task("copying", &[]);
+    task.run().ok();
+    let refused = |args: &[&str], parts: &[&str]| Finished::of(&mut minrnn(&[&["serve"], args].concat())).refused(parts);
+    refused(&[&shown(&task.out)], &["was not trained on text"]);
+    refused(&[&shown(&scratch.path("none"))], &["none"]);
+    refused(&[model(), model()], &["two models are called 'words'"]);
+    refused(&[model(), "--sessions", "0"], &["sessions must be at least 1"]);
+    refused(&[model(), "--threads", "0"], &["--threads must be between"]);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    refused(&[model(), "--port", &port], &["could not listen on 127.0.0.1", "choose another one"]);
+}

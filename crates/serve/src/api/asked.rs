@@ -1,0 +1,104 @@
+//! What a request asks a model for, from its fields to jobs.
+
+use std::time::Instant;
+
+use minrnn_stream::{Continuation, Sampler, Sampling, StopStrings};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::error::ApiError;
+use super::fields::{Fields, Texts};
+use super::{App, Served};
+use crate::job::{Event, Job};
+
+type Result<T> = std::result::Result<T, ApiError>;
+
+/// Most stop strings, which are all looked for behind every token.
+const MAX_STOPS: usize = 64;
+/// Most bytes of one.
+const MAX_STOP_BYTES: usize = 1024;
+
+/// The prompts of a request and how they are continued.
+pub(crate) struct Asked {
+    /// Each at least one token.
+    pub prompts: Vec<Vec<u32>>,
+    /// Continuations of each.
+    pub n: usize,
+    pub max_tokens: usize,
+    pub sampling: Sampling,
+    pub stops: Vec<String>,
+    /// How many of the likeliest tokens are told.
+    pub logprobs: Option<usize>,
+    /// Of the prompts' tokens too.
+    pub of_prompt: bool,
+}
+
+/// The settings of the sampler; without a seed each request has another one.
+pub(super) fn sampling(app: &App, fields: &mut Fields) -> Result<Sampling> {
+    let base = Sampling::default();
+    let sampling = Sampling {
+        temperature: fields.take("temperature")?.unwrap_or(base.temperature),
+        top_p: fields.take("top_p")?.unwrap_or(base.top_p),
+        top_k: fields.take("top_k")?.unwrap_or(base.top_k),
+        min_p: fields.take("min_p")?.unwrap_or(base.min_p),
+        repetition_penalty: fields.take("repetition_penalty")?.unwrap_or(base.repetition_penalty),
+        // Clients know seeds as whole numbers of either sign.
+        seed: fields.take::<i64>("seed")?.map_or_else(|| app.next_seed(), |seed| seed as u64),
+    };
+    for name in ["frequency_penalty", "presence_penalty"] {
+        fields.expect_unused(name, "repetition_penalty weakens the latest tokens")?;
+    }
+    sampling.validate().map_err(|error| ApiError::wrong(error.to_string()))?;
+    Ok(sampling)
+}
+
+/// The field `stop`.
+pub(super) fn stops(fields: &mut Fields) -> Result<Vec<String>> {
+    let stops = fields.take::<Texts>("stop")?.map(Texts::into_vec).unwrap_or_default();
+    if stops.len() > MAX_STOPS || stops.iter().any(|stop| stop.len() > MAX_STOP_BYTES) {
+        return Err(ApiError::field("stop", format!("expected at most {MAX_STOPS} strings of at most {MAX_STOP_BYTES} bytes")));
+    }
+    Ok(stops)
+}
+
+/// The tokens of a text, of which there is at least one.
+pub(super) fn tokens_of(served: &Served, text: &str) -> Result<Vec<u32>> {
+    let tokens = served.tokenizer.encode(text).map_err(|error| ApiError::wrong(error.to_string()))?;
+    Ok(if tokens.is_empty() { vec![served.tokenizer.start_token()] } else { tokens })
+}
+
+impl Asked {
+    /// Hands the prompts to the model; gives what it will say, and how many texts there will be.
+    pub fn submit(self, app: &App, served: &Served) -> Result<(UnboundedReceiver<Event>, usize)> {
+        let Self { prompts, n, max_tokens, sampling, stops, logprobs, of_prompt } = self;
+        let most = app.settings.queue;
+        if prompts.len() > most {
+            return Err(ApiError::field(
+                "prompt",
+                format!("expected at most {most} prompts, found {}; send them in several requests", prompts.len()),
+            ));
+        }
+        let stops = StopStrings::new(&stops).map_err(|error| ApiError::field("stop", error.to_string()))?;
+        for prompt in &prompts {
+            let bytes = served.model.session_bytes(prompt.len().saturating_add(max_tokens)).saturating_mul(n as u128);
+            let most = app.settings.max_session_bytes;
+            if bytes > u128::from(most) {
+                let sentence = format!("{} tokens and {max_tokens} more take {bytes} bytes, expected at most {most}", prompt.len());
+                return Err(ApiError::wrong(sentence + "; shorten the prompt, or ask for fewer tokens"));
+            }
+        }
+        let (events, told) = unbounded_channel();
+        let texts = |prompt: &[u32]| -> minrnn_stream::Result<Vec<Continuation>> {
+            // A prompt is continued alike whichever it is of its request.
+            (0..n).map(|i| Ok(Continuation::new(prompt, Sampler::of_row(&sampling, i)?, stops.clone()))).collect()
+        };
+        let jobs = prompts.into_iter().enumerate().map(|(i, prompt)| {
+            let texts = texts(&prompt).map_err(|error| ApiError::wrong(error.to_string()))?;
+            let events = events.clone();
+            Ok(Job { prompt, texts, first_choice: i * n, max_tokens, logprobs, of_prompt, events, arrived: Instant::now() })
+        });
+        let jobs = jobs.collect::<Result<Vec<_>>>()?;
+        let choices = jobs.len() * n;
+        served.engine.submit(jobs)?;
+        Ok((told, choices))
+    }
+}

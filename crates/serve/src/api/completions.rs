@@ -1,0 +1,249 @@
+//! `/v1/completions`: prompts and what comes behind them.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::response::sse::Event as Sent;
+use minrnn_model::Tokenizer;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::asked::{Asked, sampling, stops, tokens_of};
+use super::error::ApiError;
+use super::pieces::{Narrator, Piece, Pieces, streamed};
+use super::tokens::Told;
+use super::{App, Served, answered, now};
+use crate::job::Ended;
+
+/// Tokens generated where the request does not say how many, as OpenAI has it.
+const MAX_TOKENS: usize = 16;
+/// Most of the likeliest tokens that are told.
+const MAX_LOGPROBS: usize = 20;
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[derive(Default)]
+struct StreamOptions {
+    include_usage: bool,
+    /// Padding against listeners, which clients may ask for.
+    #[serde(rename = "include_obfuscation")]
+    _include_obfuscation: bool,
+}
+
+/// A prompt as a text or as tokens.
+struct Prompt {
+    tokens: Vec<u32>,
+    text: String,
+}
+
+pub(super) async fn completions(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
+    let mut fields = app.fields(request).await?;
+    let served = app.model(fields.take::<String>("model")?.as_deref())?;
+    let settings = &app.settings;
+    let prompts = prompts(served, fields.take::<Value>("prompt")?.unwrap_or_else(|| "".into()))?;
+    let n = fields.number("n", 1..=settings.sessions)?.unwrap_or(1);
+    let most = settings.max_tokens;
+    let max_tokens = fields.number("max_tokens", 0..=most)?.unwrap_or(MAX_TOKENS.min(most));
+    let sampling = sampling(&app, &mut fields)?;
+    let stops = stops(&mut fields)?;
+    let logprobs = fields.number("logprobs", 0..=MAX_LOGPROBS)?;
+    let echo = fields.take::<bool>("echo")?.unwrap_or(false);
+    let stream = fields.take::<bool>("stream")?.unwrap_or(false);
+    let options = fields.take::<StreamOptions>("stream_options")?.unwrap_or_default();
+    if fields.number("best_of", 1..=settings.sessions)?.is_some_and(|best_of| best_of != n) {
+        return Err(ApiError::field("best_of", "must be n: all texts are given back"));
+    }
+    fields.expect_unused("suffix", "a recurrent model reads from left to right")?;
+    fields.expect_unused("logit_bias", "leave it out")?;
+    fields.ignore("user");
+    fields.end()?;
+
+    let of_prompt = echo && logprobs.is_some();
+    let seed = sampling.seed as i64;
+    let tokens = prompts.iter().map(|prompt| prompt.tokens.clone()).collect();
+    let asked = Asked { prompts: tokens, n, max_tokens, sampling, stops, logprobs, of_prompt };
+    let (told, choices) = asked.submit(&app, served)?;
+    let id = app.next_id("cmpl-");
+    let texts = (0..choices).map(|choice| Text::new(&prompts[choice / n], echo, logprobs.is_some())).collect();
+    let tokenizer = served.tokenizer.clone();
+    let prompt_tokens = prompts.iter().map(|prompt| prompt.tokens.len()).sum();
+    let answer = Answer {
+        id,
+        model: served.name.clone(),
+        created: now(),
+        seed,
+        tokenizer,
+        texts,
+        n,
+        usage: Usage { prompt_tokens, ..Usage::default() },
+        usage_wanted: options.include_usage,
+    };
+    let pieces = Pieces::new(told, choices);
+    if stream { Ok(streamed(pieces, answer)) } else { answer.whole(pieces).await }
+}
+
+fn prompts(served: &Served, value: Value) -> Result<Vec<Prompt>, ApiError> {
+    let expected = || ApiError::field("prompt", "expected a text, a list of texts, a list of tokens, or a list of such lists");
+    let one = |value: Value| match value {
+        Value::String(text) => Ok(Prompt { tokens: tokens_of(served, &text).map_err(|error| error.of("prompt"))?, text }),
+        Value::Array(tokens) => {
+            let token = |token: &Value| token.as_u64().and_then(|token| u32::try_from(token).ok()).ok_or_else(expected);
+            let mut tokens = tokens.iter().map(token).collect::<Result<Vec<u32>, _>>()?;
+            let text = served.tokenizer.decode(&tokens).map_err(|error| ApiError::field("prompt", error.to_string()))?;
+            if tokens.is_empty() {
+                tokens.push(served.tokenizer.start_token());
+            }
+            Ok(Prompt { tokens, text })
+        }
+        _ => Err(expected()),
+    };
+    match value {
+        Value::Array(list) if matches!(list.first(), Some(Value::String(_) | Value::Array(_))) => list.into_iter().map(one).collect(),
+        value => Ok(vec![one(value)?]),
+    }
+}
+
+/// What a choice still has to say before what is generated.
+struct Text {
+    /// The prompt, where it is told again.
+    echo: Option<(String, u32)>,
+    has_logprobs: bool,
+    /// Characters told until now.
+    offset: usize,
+}
+
+impl Text {
+    fn new(prompt: &Prompt, echo: bool, has_logprobs: bool) -> Self {
+        // Without an echo offsets count from the beginning of the prompt too.
+        let offset = if echo { 0 } else { prompt.text.chars().count() };
+        Self { echo: echo.then(|| (prompt.text.clone(), prompt.tokens[0])), has_logprobs, offset }
+    }
+
+    /// The text of a piece and its probabilities.
+    fn tell(&mut self, tokenizer: &Tokenizer, piece: &mut Piece) -> (String, Value) {
+        let mut told = Told::new(tokenizer, self.offset);
+        let mut text = String::new();
+        if let Some((_, of_prompt)) = &piece.read
+            && let Some((prompt, first)) = self.echo.take()
+        {
+            text = prompt;
+            told.first(first);
+            of_prompt.iter().for_each(|logprob| told.add(logprob));
+        }
+        piece.logprobs.iter().for_each(|logprob| told.add(logprob));
+        text += &std::mem::take(&mut piece.text);
+        if !self.has_logprobs {
+            return (text, Value::Null);
+        }
+        let (offset, told) = told.end();
+        self.offset = offset;
+        (text, told)
+    }
+}
+
+#[derive(Default)]
+struct Usage {
+    prompt_tokens: usize,
+    completion_tokens: usize,
+    cached_tokens: usize,
+}
+
+impl Usage {
+    fn told(&self) -> Value {
+        let Self { prompt_tokens, completion_tokens, cached_tokens } = self;
+        json!({ "prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens, "total_tokens": prompt_tokens + completion_tokens,
+            "prompt_tokens_details": { "cached_tokens": cached_tokens } })
+    }
+}
+
+struct Answer {
+    id: String,
+    model: String,
+    created: u64,
+    seed: i64,
+    tokenizer: Arc<Tokenizer>,
+    texts: Vec<Text>,
+    n: usize,
+    usage: Usage,
+    usage_wanted: bool,
+}
+
+impl Answer {
+    fn count(&mut self, piece: &Piece) {
+        self.usage.completion_tokens += piece.tokens.len();
+        // Each prompt is read once, whatever the number of its continuations.
+        if let Some((cached, _)) = piece.read.as_ref().filter(|_| piece.choice.is_multiple_of(self.n)) {
+            self.usage.cached_tokens += cached;
+        }
+    }
+
+    fn choice(&mut self, mut piece: Piece) -> Value {
+        self.count(&piece);
+        let (index, ended) = (piece.choice, piece.ended);
+        let (text, logprobs) = self.texts[index].tell(&self.tokenizer, &mut piece);
+        json!({ "index": index, "text": text, "logprobs": logprobs, "finish_reason": ended })
+    }
+
+    fn told(&self, choices: Vec<Value>, usage: Option<Value>) -> Value {
+        let mut told = json!({ "id": self.id, "object": "text_completion", "created": self.created, "model": self.model,
+            "choices": choices, "seed": self.seed });
+        if let Some(usage) = usage {
+            told["usage"] = usage;
+        }
+        told
+    }
+
+    async fn whole(mut self, mut pieces: Pieces) -> Result<Response, ApiError> {
+        let mut whole: Vec<Piece> = (0..self.texts.len()).map(|choice| Piece { choice, ..Piece::default() }).collect();
+        loop {
+            let news = pieces.next().await?;
+            if news.is_empty() {
+                break;
+            }
+            for Piece { choice, text, tokens, logprobs, read, ended } in news {
+                let all = &mut whole[choice];
+                all.text += &text;
+                all.tokens.extend(tokens);
+                all.logprobs.extend(logprobs);
+                all.read = read.or(all.read.take());
+                all.ended = ended;
+            }
+        }
+        let choices = whole.into_iter().map(|piece| self.choice(piece)).collect();
+        let usage = self.usage.told();
+        Ok(answered(&self.told(choices, Some(usage))))
+    }
+}
+
+impl Narrator for Answer {
+    fn tell(&mut self, piece: Piece) -> Vec<Sent> {
+        let choice = self.choice(piece);
+        let has_nothing = choice["text"] == "" && choice["logprobs"].is_null() && choice["finish_reason"].is_null();
+        if has_nothing {
+            return Vec::new();
+        }
+        // Where it is wanted at the end, it is there before, and null.
+        let usage = self.usage_wanted.then_some(Value::Null);
+        vec![Sent::default().data(self.told(vec![choice], usage).to_string())]
+    }
+
+    fn fail(&mut self, error: &ApiError) -> Vec<Sent> {
+        vec![Sent::default().data(error.body().to_string())]
+    }
+
+    fn end(&mut self) -> Vec<Sent> {
+        let usage = self.usage_wanted.then(|| self.told(Vec::new(), Some(self.usage.told())).to_string());
+        usage.into_iter().chain(["[DONE]".to_owned()]).map(|data| Sent::default().data(data)).collect()
+    }
+}
+
+impl Ended {
+    /// As a response tells it: complete, or not.
+    pub(super) fn status(self) -> &'static str {
+        match self {
+            Self::Stop => "completed",
+            Self::Length => "incomplete",
+        }
+    }
+}

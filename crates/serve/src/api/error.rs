@@ -1,0 +1,89 @@
+//! What a client is told when there is no answer: a status, and a sentence in the form of OpenAI's errors.
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use crate::engine::Refused;
+
+/// Seconds after which a busy server may be asked again.
+const RETRY_AFTER: &str = "1";
+
+/// Why a request has no answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    code: Option<&'static str>,
+    /// The field at fault.
+    param: Option<String>,
+    sentence: String,
+}
+
+impl ApiError {
+    pub fn new(status: StatusCode, sentence: impl Into<String>) -> Self {
+        Self { status, code: None, param: None, sentence: sentence.into() }
+    }
+
+    /// Of a request that says something wrong.
+    pub fn wrong(sentence: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, sentence)
+    }
+
+    /// Of one whose field `name` does.
+    pub fn field(name: &str, sentence: impl AsRef<str>) -> Self {
+        Self { param: Some(name.to_owned()), ..Self::wrong(format!("{name}: {}", sentence.as_ref())) }
+    }
+
+    /// Of a computation that failed.
+    pub fn failed(sentence: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, sentence)
+    }
+
+    /// Of a model whose thread has ended.
+    pub fn gone() -> Self {
+        Self::failed("the model stopped before the text was complete; the server ends, or has to be started anew")
+    }
+
+    /// The same, of the field `name`.
+    pub fn of(self, name: &str) -> Self {
+        Self { param: Some(name.to_owned()), sentence: format!("{name}: {}", self.sentence), ..self }
+    }
+
+    pub fn code(self, code: &'static str) -> Self {
+        Self { code: Some(code), ..self }
+    }
+
+    pub fn body(&self) -> Value {
+        let kind = match self.status {
+            StatusCode::UNAUTHORIZED => "authentication_error",
+            StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+            status if status.is_server_error() => "server_error",
+            _ => "invalid_request_error",
+        };
+        json!({ "error": { "message": self.sentence, "type": kind, "param": self.param, "code": self.code } })
+    }
+}
+
+impl From<Refused> for ApiError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Busy => Self::new(StatusCode::TOO_MANY_REQUESTS, "too many prompts wait for this model; ask again in a second"),
+            Refused::Gone => Self::gone(),
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, [(header::CONTENT_TYPE, "application/json")], self.body().to_string()).into_response();
+        let also = match self.status {
+            StatusCode::TOO_MANY_REQUESTS => Some((header::RETRY_AFTER, RETRY_AFTER)),
+            StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "Bearer")),
+            _ => None,
+        };
+        if let Some((name, value)) = also {
+            response.headers_mut().insert(name, value.parse().expect("a constant"));
+        }
+        response
+    }
+}

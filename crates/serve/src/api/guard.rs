@@ -1,0 +1,76 @@
+//! Who may ask.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::App;
+use super::error::ApiError;
+
+/// Lets through who knows the key; where there is none, and only this machine is listened to, who asks for this machine by its name: a page of
+/// another site that calls its own name this machine's address does not.
+pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let headers = request.headers();
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let refused = match &app.settings.api_key {
+        // The page holds nothing and asks for the key itself.
+        Some(_) if path == "/health" || path == "/" => None,
+        Some(key) => {
+            let found = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+            let sentence = "expected the server's key, 'Authorization: Bearer KEY'";
+            (!found.is_some_and(|found| is_same(found, key))).then(|| ApiError::new(StatusCode::UNAUTHORIZED, sentence))
+        }
+        None if app.address.ip().is_loopback() => {
+            let host = text(header::HOST).unwrap_or_default();
+            let sentence =
+                format!("'{host}' is not a name of this machine; call it 127.0.0.1 or localhost, or start the server with a key");
+            (!is_local(host)).then(|| ApiError::new(StatusCode::FORBIDDEN, sentence))
+        }
+        None => None,
+    };
+    match refused {
+        Some(error) => error.into_response(),
+        None => next.run(request).await,
+    }
+}
+
+/// Compares in a time that does not tell where they differ.
+fn is_same(found: &str, key: &str) -> bool {
+    found.len() == key.len() && found.bytes().zip(key.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+}
+
+/// Whether `host`, a name with or without a port, is this machine.
+fn is_local(host: &str) -> bool {
+    let is_port = |port: &str| port.bytes().all(|digit| digit.is_ascii_digit());
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if is_port(port) => name,
+        _ => host,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_local() {
+        for host in ["localhost", "LocalHost:8080", "127.0.0.1", "127.0.0.1:1", "[::1]:8080", "[::1]"] {
+            assert!(is_local(host), "{host}");
+        }
+        for host in ["", "example.org", "localhost.example.org:80", "10.0.0.1:8080", "127.0.0.1.example.org", ":8080"] {
+            assert!(!is_local(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn keys_are_the_same_only_as_a_whole() {
+        assert!(is_same("key", "key"));
+        assert!(!is_same("ke", "key") && !is_same("keys", "key") && !is_same("kex", "key") && !is_same("", "key"));
+    }
+}

@@ -1,0 +1,231 @@
+//! `/v1/responses`: a text that grows with every request, which names the answer that it goes on from.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::response::sse::Event as Sent;
+use serde_json::{Map, Value, json};
+
+use super::asked::{Asked, sampling, stops, tokens_of};
+use super::error::ApiError;
+use super::kept::Text;
+use super::pieces::{Narrator, Piece, Pieces, streamed};
+use super::{App, answered, now};
+use crate::job::Ended;
+
+/// Tokens generated where the request does not say how many.
+const MAX_TOKENS: usize = 256;
+
+pub(super) async fn responses(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
+    let mut fields = app.fields(request).await?;
+    let named = fields.take::<String>("model")?;
+    let before = fields.take::<String>("previous_response_id")?;
+    let input = text_of(fields.take::<Value>("input")?.unwrap_or_else(|| "".into()))?;
+    let most = app.settings.max_tokens;
+    let max_tokens = fields.number("max_output_tokens", 1..=most)?.unwrap_or(MAX_TOKENS.min(most));
+    let sampling = sampling(&app, &mut fields)?;
+    let stops = stops(&mut fields)?;
+    let store = fields.take::<bool>("store")?.unwrap_or(true);
+    let stream = fields.take::<bool>("stream")?.unwrap_or(false);
+    let metadata: Map<String, Value> = fields.take("metadata")?.unwrap_or_default();
+    for (name, instead) in [
+        ("instructions", "the model continues text; write them at its beginning"),
+        ("tools", "the model continues text"),
+        ("background", "the answer comes at once, or as a stream"),
+        ("conversation", "name previous_response_id"),
+    ] {
+        fields.expect_unused(name, instead)?;
+    }
+    fields.ignore("user");
+    fields.end()?;
+
+    let (served, mut tokens) = match &before {
+        None => (app.model(named.as_deref())?, Vec::new()),
+        Some(id) => {
+            let gone = || ApiError::field("previous_response_id", format!("there is no answer '{id}'; send the whole text as input"));
+            let Text { model, tokens } = app.kept.get(id).ok_or_else(gone)?;
+            if let Some(named) = named.filter(|named| *named != model) {
+                return Err(ApiError::field("model", format!("the answer '{id}' is of '{model}', found '{named}'")));
+            }
+            (app.model(Some(&model))?, tokens)
+        }
+    };
+    if !input.is_empty() || tokens.is_empty() {
+        tokens.extend(tokens_of(served, &input).map_err(|error| error.of("input"))?);
+    }
+    let answer = Answer {
+        head: json!({ "id": app.next_id("resp_"), "object": "response", "created_at": now(), "model": served.name,
+            "previous_response_id": before, "store": store, "metadata": metadata, "max_output_tokens": max_tokens,
+            "temperature": sampling.temperature, "top_p": sampling.top_p, "seed": sampling.seed as i64, "error": null, "instructions": null,
+            "parallel_tool_calls": false, "tool_choice": "none", "tools": [] }),
+        message: app.next_id("msg_"),
+        model: served.name.clone(),
+        store,
+        read: tokens.len(),
+        tokens: tokens.clone(),
+        cached: 0,
+        text: String::new(),
+        ended: None,
+        sequence: 0,
+        app: app.clone(),
+    };
+    let asked = Asked { prompts: vec![tokens], n: 1, max_tokens, sampling, stops, logprobs: None, of_prompt: false };
+    let (told, choices) = asked.submit(&app, served)?;
+    let pieces = Pieces::new(told, choices);
+    if stream { Ok(streamed(pieces, answer)) } else { answer.whole(pieces).await }
+}
+
+/// The text of `input`: a string, or messages of a user whose texts follow each other.
+fn text_of(input: Value) -> Result<String, ApiError> {
+    let expected = || ApiError::field("input", "expected a text, or messages of a user with texts; the model knows no roles");
+    let part = |part: &Value| match (part["type"].as_str(), part["text"].as_str()) {
+        (Some("input_text"), Some(text)) => Ok(text.to_owned()),
+        _ => Err(expected()),
+    };
+    let message = |message: &Value| match (message["role"].as_str(), &message["content"]) {
+        (Some("user"), Value::String(text)) => Ok(text.clone()),
+        (Some("user"), Value::Array(parts)) => parts.iter().map(part).collect::<Result<String, _>>(),
+        _ => Err(expected()),
+    };
+    match input {
+        Value::String(text) => Ok(text),
+        Value::Array(messages) => messages.iter().map(message).collect(),
+        _ => Err(expected()),
+    }
+}
+
+struct Answer {
+    /// What is said of the answer in any state.
+    head: Value,
+    message: String,
+    model: String,
+    store: bool,
+    /// Tokens of the prompt.
+    read: usize,
+    /// Those and the generated ones.
+    tokens: Vec<u32>,
+    cached: usize,
+    text: String,
+    ended: Option<Ended>,
+    /// Number of the next event.
+    sequence: usize,
+    app: Arc<App>,
+}
+
+impl Answer {
+    fn add(&mut self, piece: Piece) -> String {
+        self.tokens.extend(&piece.tokens);
+        if let Some((cached, _)) = piece.read {
+            self.cached = cached;
+        }
+        self.ended = piece.ended.or(self.ended);
+        self.text += &piece.text;
+        piece.text
+    }
+
+    fn content(&self) -> Value {
+        json!({ "type": "output_text", "text": self.text, "annotations": [], "logprobs": [] })
+    }
+
+    fn item(&self, status: &str, content: Option<Value>) -> Value {
+        let content: Vec<Value> = content.into_iter().collect();
+        json!({ "type": "message", "id": self.message, "role": "assistant", "status": status, "content": content })
+    }
+
+    /// The answer as it is: under way without an item, or at its end with it.
+    fn told(&self, status: &str, item: Option<Value>) -> Value {
+        let (read, generated) = (self.read, self.tokens.len() - self.read);
+        let mut told = self.head.clone();
+        told["status"] = status.into();
+        told["output"] = item.iter().cloned().collect();
+        told["incomplete_details"] = if status == "incomplete" { json!({ "reason": "max_output_tokens" }) } else { Value::Null };
+        told["usage"] = match item {
+            None => Value::Null,
+            Some(_) => json!({ "input_tokens": read, "input_tokens_details": { "cached_tokens": self.cached }, "output_tokens": generated,
+                "output_tokens_details": { "reasoning_tokens": 0 }, "total_tokens": read + generated }),
+        };
+        told
+    }
+
+    fn status(&self) -> &'static str {
+        self.ended.map_or("incomplete", Ended::status)
+    }
+
+    fn finished(&self) -> Value {
+        if self.store {
+            let id = self.head["id"].as_str().unwrap_or_default().to_owned();
+            self.app.kept.insert(id, Text { model: self.model.clone(), tokens: self.tokens.clone() });
+        }
+        self.told(self.status(), Some(self.item(self.status(), Some(self.content()))))
+    }
+
+    async fn whole(mut self, mut pieces: Pieces) -> Result<Response, ApiError> {
+        loop {
+            let news = pieces.next().await?;
+            if news.is_empty() {
+                return Ok(answered(&self.finished()));
+            }
+            news.into_iter().for_each(|piece| drop(self.add(piece)));
+        }
+    }
+
+    fn event(&mut self, kind: &str, mut body: Value) -> Sent {
+        body["type"] = kind.into();
+        body["sequence_number"] = self.sequence.into();
+        self.sequence += 1;
+        Sent::default().event(kind).data(body.to_string())
+    }
+
+    /// Where in the answer the text of an event stands.
+    fn place(&self) -> Value {
+        json!({ "item_id": self.message, "output_index": 0, "content_index": 0 })
+    }
+}
+
+impl Narrator for Answer {
+    fn begin(&mut self) -> Vec<Sent> {
+        let (answer, item) = (self.told("in_progress", None), self.item("in_progress", None));
+        let part = with(self.place(), "part", self.content());
+        vec![
+            self.event("response.created", json!({ "response": answer })),
+            self.event("response.in_progress", json!({ "response": answer })),
+            self.event("response.output_item.added", json!({ "output_index": 0, "item": item })),
+            self.event("response.content_part.added", part),
+        ]
+    }
+
+    fn tell(&mut self, piece: Piece) -> Vec<Sent> {
+        let text = self.add(piece);
+        if text.is_empty() {
+            return Vec::new();
+        }
+        let delta = with(with(self.place(), "delta", text.into()), "logprobs", json!([]));
+        vec![self.event("response.output_text.delta", delta)]
+    }
+
+    fn fail(&mut self, error: &ApiError) -> Vec<Sent> {
+        let mut answer = self.told("failed", None);
+        answer["error"] = json!({ "code": "server_error", "message": error.body()["error"]["message"] });
+        vec![self.event("response.failed", json!({ "response": answer }))]
+    }
+
+    fn end(&mut self) -> Vec<Sent> {
+        let status = self.status();
+        let text = with(with(self.place(), "text", self.text.clone().into()), "logprobs", json!([]));
+        let part = with(self.place(), "part", self.content());
+        let (item, answer) = (self.item(status, Some(self.content())), self.finished());
+        vec![
+            self.event("response.output_text.done", text),
+            self.event("response.content_part.done", part),
+            self.event("response.output_item.done", json!({ "output_index": 0, "item": item })),
+            // Whatever its status: clients wait for this one, and models without an end of their own always stop at a length.
+            self.event("response.completed", json!({ "response": answer })),
+        ]
+    }
+}
+
+fn with(mut object: Value, name: &str, value: Value) -> Value {
+    object[name] = value;
+    object
+}

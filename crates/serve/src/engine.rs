@@ -1,0 +1,380 @@
+//! A model with a thread of its own, which reads all prompts and continues all texts together: one step gives one token of each.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use minrnn_model::Tokenizer;
+use minrnn_stream::{Continuation, Model, Result, State, Workspace};
+use rayon::ThreadPool;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::cache::Cache;
+use crate::counts::{Counts, add, set};
+use crate::job::{Ended, Event, Generated, Job};
+use crate::logprobs::Logprob;
+use crate::reading::Reading;
+use crate::settings::Settings;
+
+/// What others know of a model's thread.
+pub(crate) struct Engine {
+    queue: Arc<Queue>,
+    pub counts: Arc<Counts>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Jobs that wait for a session.
+#[derive(Default)]
+struct Queue {
+    waiting: Mutex<VecDeque<Job>>,
+    arrived: Condvar,
+    most: usize,
+    /// Nothing is taken any more: the server ends, or the thread has.
+    closed: AtomicBool,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Job>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self) {
+        let _waiting = self.lock();
+        self.closed.store(true, Ordering::Relaxed);
+        self.arrived.notify_all();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+}
+
+/// Why jobs were not taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Too many wait.
+    Busy,
+    /// The model's thread has ended.
+    Gone,
+}
+
+impl Engine {
+    /// Starts the thread of a model; what it computes is spread over `pool`.
+    pub fn start(model: Arc<Model>, tokenizer: Arc<Tokenizer>, settings: &Settings, pool: Arc<ThreadPool>) -> crate::Result<Self> {
+        let state = model.init_state(0)?;
+        let queue = Arc::new(Queue { most: settings.queue, ..Queue::default() });
+        let counts = Arc::new(Counts::default());
+        let thread = std::thread::Builder::new().name("model".into()).spawn({
+            let (queue, counts, settings) = (queue.clone(), counts.clone(), settings.clone());
+            move || {
+                let mut worker = Worker::new(&model, &tokenizer, state, &settings, &counts);
+                // Of what panicked nothing is used any more.
+                let _ = catch_unwind(AssertUnwindSafe(|| worker.work(&queue, &pool)));
+                drop(worker);
+                queue.close();
+                // Whoever waits learns that nobody answers.
+                queue.lock().clear();
+            }
+        });
+        let thread = thread.map_err(crate::Error::Start)?;
+        Ok(Self { queue, counts, thread: Some(thread) })
+    }
+
+    /// Gives all of `jobs` to the thread, or none.
+    pub fn submit(&self, jobs: Vec<Job>) -> std::result::Result<(), Refused> {
+        let mut waiting = self.queue.lock();
+        if self.queue.is_closed() {
+            return Err(Refused::Gone);
+        }
+        if waiting.len() + jobs.len() > self.queue.most {
+            add(&self.counts.refused, jobs.len());
+            return Err(Refused::Busy);
+        }
+        for job in &jobs {
+            add(&self.counts.prompts, 1);
+            add(&self.counts.prompt_tokens, job.prompt.len());
+        }
+        waiting.extend(jobs);
+        set(&self.counts.waiting, waiting.len());
+        self.queue.arrived.notify_one();
+        Ok(())
+    }
+
+    /// Whether the thread still takes jobs.
+    pub fn is_alive(&self) -> bool {
+        !self.queue.is_closed()
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.queue.close();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread's side.
+struct Worker<'a> {
+    model: &'a Model,
+    tokenizer: &'a Tokenizer,
+    counts: &'a Counts,
+    /// A row for each session, as many as were needed at once until now.
+    state: State,
+    workspace: Workspace,
+    most_rows: usize,
+    free: Vec<usize>,
+    reading: VecDeque<Reading>,
+    running: Vec<Run>,
+    cache: Cache<State>,
+    /// Room for the logits `[rows, V]` of a step.
+    logits: Vec<f32>,
+}
+
+/// A text that is continued.
+struct Run {
+    row: usize,
+    choice: usize,
+    continuation: Continuation,
+    /// All tokens until now.
+    tokens: Vec<u32>,
+    left: usize,
+    logprobs: Option<usize>,
+    events: UnboundedSender<Event>,
+    /// When the prompt came, until the first token has.
+    arrived: Option<std::time::Instant>,
+}
+
+impl<'a> Worker<'a> {
+    fn new(model: &'a Model, tokenizer: &'a Tokenizer, state: State, settings: &Settings, counts: &'a Counts) -> Self {
+        Self {
+            model,
+            tokenizer,
+            counts,
+            state,
+            workspace: Workspace::new(),
+            most_rows: settings.sessions,
+            free: Vec::new(),
+            reading: VecDeque::new(),
+            running: Vec::new(),
+            cache: Cache::new(settings.cache_bytes),
+            logits: Vec::new(),
+        }
+    }
+
+    fn work(&mut self, queue: &Queue, pool: &ThreadPool) {
+        while self.admit(queue) {
+            self.forget_those_who_left();
+            pool.install(|| {
+                self.read();
+                self.step();
+            });
+            set(&self.counts.running, self.reading.len() + self.running.len());
+            set(&self.counts.cache_entries, self.cache.len());
+            set(&self.counts.cache_bytes, self.cache.bytes());
+        }
+    }
+
+    /// Takes jobs while there are sessions for them, waiting for one where there is nothing else to do; false when the server ends.
+    fn admit(&mut self, queue: &Queue) -> bool {
+        let mut waiting = queue.lock();
+        loop {
+            if queue.is_closed() {
+                return false;
+            }
+            let before = waiting.len();
+            waiting.retain(|job| !job.events.is_closed());
+            add(&self.counts.left, before - waiting.len());
+            while waiting.front().is_some_and(|next| self.taken() + next.texts.len() <= self.most_rows) {
+                waiting.pop_front().into_iter().for_each(|job| self.begin(job));
+            }
+            set(&self.counts.waiting, waiting.len());
+            if !self.reading.is_empty() || !self.running.is_empty() {
+                return true;
+            }
+            waiting = queue.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Sessions that texts have or will need once their prompt has been read.
+    fn taken(&self) -> usize {
+        self.running.len() + self.reading.iter().map(|reading| reading.job.texts.len()).sum::<usize>()
+    }
+
+    fn take_row(&mut self) -> Result<usize> {
+        if let Some(row) = self.free.pop() {
+            return Ok(row);
+        }
+        self.state.append(&self.model.init_state(1)?)?;
+        Ok(self.state.rows() - 1)
+    }
+
+    fn begin(&mut self, job: Job) {
+        let events = job.events.clone();
+        let begun = self.take_row().and_then(|row| {
+            let begun = Reading::begin(job, row, self.model, &mut self.state, &mut self.cache);
+            begun.inspect_err(|_| self.free.push(row))
+        });
+        match begun {
+            Ok(reading) => {
+                add(&self.counts.cached_tokens, reading.cached);
+                self.reading.push_back(reading);
+            }
+            Err(error) => fail(&events, &error),
+        }
+    }
+
+    /// Ends what nobody waits for.
+    fn forget_those_who_left(&mut self) {
+        let (free, counts) = (&mut self.free, self.counts);
+        let mut stays = |is_closed: bool, row: usize| {
+            if is_closed {
+                free.push(row);
+                add(&counts.left, 1);
+            }
+            !is_closed
+        };
+        self.reading.retain(|reading| stays(reading.job.events.is_closed(), reading.row));
+        self.running.retain(|run| stays(run.events.is_closed(), run.row));
+    }
+
+    /// Reads one piece of one prompt; another's turn is next.
+    fn read(&mut self) {
+        let Some(mut reading) = self.reading.pop_front() else { return };
+        if !reading.is_done() {
+            let vocab_size = self.tokenizer.vocab_size();
+            if let Err(error) = reading.read(self.model, vocab_size, &mut self.state, &mut self.workspace, &mut self.cache) {
+                fail(&reading.job.events, &error);
+                self.free.push(reading.row);
+                return;
+            }
+        }
+        if reading.is_done() { self.run(reading) } else { self.reading.push_back(reading) }
+    }
+
+    /// Begins the texts of a prompt that has been read.
+    fn run(&mut self, reading: Reading) {
+        let Reading { job, row, cached, logprobs, .. } = reading;
+        let Job { prompt, texts, first_choice, max_tokens, events, arrived, .. } = job;
+        let mut logprobs = Some(logprobs);
+        let last = texts.len().saturating_sub(1);
+        for (i, mut continuation) in texts.into_iter().enumerate() {
+            let choice = first_choice + i;
+            let told = if i == last { logprobs.take() } else { logprobs.clone() };
+            send(&events, Event::Read { choice, cached, logprobs: told.unwrap_or_default() });
+            if max_tokens == 0 {
+                let text = continuation.finish();
+                send(&events, Event::Token(Generated { choice, token: None, text, logprob: None, ended: Some(Ended::Length) }));
+                continue;
+            }
+            // The first one goes on in the session that has read; what was read is copied for the others.
+            let own = match i {
+                0 => Ok(row),
+                _ => self.take_row().and_then(|own| {
+                    let source = self.state.select(&[row])?;
+                    self.state.copy_row(own, &source, 0).map(|()| own)
+                }),
+            };
+            let own = match own {
+                Ok(own) => own,
+                Err(error) => return fail(&events, &error),
+            };
+            let run = Run {
+                row: own,
+                choice,
+                continuation,
+                tokens: prompt.clone(),
+                left: max_tokens,
+                logprobs: job.logprobs,
+                events: events.clone(),
+                arrived: Some(arrived),
+            };
+            self.running.push(run);
+        }
+        if max_tokens == 0 {
+            self.free.push(row);
+        }
+    }
+
+    /// One token of every text.
+    fn step(&mut self) {
+        if self.running.is_empty() {
+            return;
+        }
+        self.running.sort_unstable_by_key(|run| run.row);
+        let rows: Vec<usize> = self.running.iter().map(|run| run.row).collect();
+        let tokens: Vec<u32> = self.running.iter().map(|run| run.continuation.unread()).collect();
+        let width = self.model.outputs();
+        self.logits.resize(rows.len() * width, 0.0);
+        add(&self.counts.steps, 1);
+        if let Err(error) = self.model.step_rows(&rows, &tokens, &mut self.state, &mut self.logits, &mut self.workspace) {
+            self.running.iter().for_each(|run| fail(&run.events, &error));
+            self.free.extend(self.running.drain(..).map(|run| run.row));
+            return;
+        }
+        add(&self.counts.generated_tokens, rows.len());
+        let mut logits = self.logits.chunks_exact_mut(width);
+        let (tokenizer, counts, free) = (self.tokenizer, self.counts, &mut self.free);
+        let (state, cache) = (&self.state, &mut self.cache);
+        self.running.retain_mut(|run| {
+            // A model may know more tokens than its tokenizer; those mean nothing.
+            let logits = logits.next().map(|logits| &mut logits[..tokenizer.vocab_size()]).unwrap_or_default();
+            let ended = match run.choose(tokenizer, logits, counts) {
+                Ok(ended) => ended,
+                Err(error) => {
+                    fail(&run.events, &error);
+                    true
+                }
+            };
+            if ended {
+                free.push(run.row);
+                // Whoever goes on from here need not wait for what was read.
+                let read = &run.tokens[..run.tokens.len() - 1];
+                if !cache.has(read)
+                    && let Ok(session) = state.select(&[run.row])
+                {
+                    let bytes = session.bytes();
+                    cache.insert(read, session, bytes);
+                }
+            }
+            !ended
+        });
+    }
+}
+
+impl Run {
+    /// Chooses the next token and tells of it; true when the text has ended.
+    fn choose(&mut self, tokenizer: &Tokenizer, logits: &mut [f32], counts: &Counts) -> Result<bool> {
+        let before = self.logprobs.map(|top| (top, logits.to_vec()));
+        let token = self.continuation.choose(logits)?;
+        self.tokens.push(token);
+        self.left -= 1;
+        let (mut text, stopped) = self.continuation.show(tokenizer, token)?;
+        let ended = match (stopped, self.left) {
+            (true, _) => Some(Ended::Stop),
+            (false, 0) => {
+                text += &self.continuation.finish();
+                Some(Ended::Length)
+            }
+            _ => None,
+        };
+        if let Some(arrived) = self.arrived.take() {
+            counts.first_token(arrived.elapsed());
+        }
+        let logprob = before.map(|(top, logits)| Logprob::of(&logits, token, top));
+        send(&self.events, Event::Token(Generated { choice: self.choice, token: Some(token), text, logprob, ended }));
+        Ok(ended.is_some())
+    }
+}
+
+/// Whoever went away is forgotten before the next step.
+fn send(events: &UnboundedSender<Event>, event: Event) {
+    let _ = events.send(event);
+}
+
+fn fail(events: &UnboundedSender<Event>, error: &minrnn_stream::Error) {
+    send(events, Event::Failed { sentence: error.to_string() });
+}

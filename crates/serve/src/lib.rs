@@ -1,0 +1,15 @@
+#![doc = include_str!("../README.md")]
+#![deny(missing_docs)]
+
+mod api;
+mod cache;
+mod counts;
+mod engine;
+mod job;
+mod logprobs;
+mod reading;
+mod server;
+mod settings;
+
+pub use server::{Error, Result, ServedModel, Server};
+pub use settings::Settings;

@@ -1,0 +1,53 @@
+//! How probable a token was, and which were the likeliest.
+
+/// Of one token.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Logprob {
+    pub token: u32,
+    /// Natural logarithm of its probability, before any setting of the sampler.
+    pub logprob: f32,
+    /// The likeliest tokens and theirs, the likeliest first.
+    pub top: Vec<(u32, f32)>,
+}
+
+impl Logprob {
+    /// That of `token` by the logits before it, with the `top` likeliest ones.
+    pub fn of(logits: &[f32], token: u32, top: usize) -> Self {
+        let total = log_sum_exp(logits);
+        let logprob = |token: u32| (f64::from(logits[token as usize]) - total) as f32;
+        let mut likeliest: Vec<u32> = (0..logits.len() as u32).collect();
+        let likelier = |a: &u32, b: &u32| logits[*b as usize].total_cmp(&logits[*a as usize]).then(a.cmp(b));
+        if (1..likeliest.len()).contains(&top) {
+            likeliest.select_nth_unstable_by(top, likelier);
+        }
+        likeliest.truncate(top);
+        likeliest.sort_unstable_by(likelier);
+        Self { token, logprob: logprob(token), top: likeliest.into_iter().map(|token| (token, logprob(token))).collect() }
+    }
+}
+
+fn log_sum_exp(logits: &[f32]) -> f64 {
+    let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let largest = f64::from(largest);
+    largest + logits.iter().map(|&logit| (f64::from(logit) - largest).exp()).sum::<f64>().ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn probabilities_add_up_to_one_and_come_in_their_order(logits in prop::collection::vec(-20.0..20f32, 1..40), top in 0..45usize) {
+            let found = Logprob::of(&logits, 0, logits.len());
+            let total: f64 = found.top.iter().map(|(_, logprob)| f64::from(*logprob).exp()).sum();
+            prop_assert!((total - 1.0).abs() < 1e-5, "{total}");
+            prop_assert!(found.top.is_sorted_by(|a, b| a.1 >= b.1));
+            prop_assert_eq!(found.logprob, found.top.iter().find(|(token, _)| *token == 0).unwrap().1);
+            let some = Logprob::of(&logits, 0, top);
+            prop_assert_eq!(some.top.as_slice(), &found.top[..top.min(logits.len())]);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! A prompt on its way into the model, piece by piece.
+
+use minrnn_stream::{Model, Result, State, Workspace};
+
+use crate::cache::Cache;
+use crate::job::Job;
+use crate::logprobs::Logprob;
+
+/// Tokens of a prompt that are read between two steps of the texts that are continued.
+const PIECE: usize = 512;
+
+/// Most logits of a piece whose tokens are all scored.
+const SCORED: usize = 1 << 20;
+
+/// A job that has a session and reads.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub job: Job,
+    pub row: usize,
+    /// How many tokens a cached state saved reading.
+    pub cached: usize,
+    /// Of the prompt's tokens but the first, where they were asked for.
+    pub logprobs: Vec<Logprob>,
+    at: usize,
+}
+
+impl Reading {
+    /// Begins in session `row`, with what is known of the prompt's beginning.
+    pub fn begin(job: Job, row: usize, model: &Model, state: &mut State, cache: &mut Cache<State>) -> Result<Self> {
+        let known = if job.of_prompt { None } else { cache.longest(&job.prompt[..job.prompt.len() - 1]) };
+        let cached = match known {
+            Some((len, known)) => {
+                state.copy_row(row, known, 0)?;
+                len
+            }
+            None => {
+                model.restart(state, row)?;
+                0
+            }
+        };
+        Ok(Self { job, row, cached, logprobs: Vec::new(), at: cached })
+    }
+
+    /// Whether all has been read but the last token, which the first step of the text reads.
+    pub fn is_done(&self) -> bool {
+        self.at + 1 == self.job.prompt.len()
+    }
+
+    /// Reads a piece.
+    pub fn read(
+        &mut self,
+        model: &Model,
+        vocab_size: usize,
+        state: &mut State,
+        workspace: &mut Workspace,
+        cache: &mut Cache<State>,
+    ) -> Result<()> {
+        let prompt = &self.job.prompt;
+        let most = if self.job.of_prompt { (SCORED / model.outputs().max(1)).clamp(1, PIECE) } else { PIECE };
+        let end = (prompt.len() - 1).min((self.at / PIECE + 1) * PIECE).min(self.at + most);
+        let piece = &prompt[self.at..end];
+        if self.job.of_prompt {
+            let width = model.outputs();
+            let mut session = state.select(&[self.row])?;
+            let mut logits = vec![0.0; piece.len() * width];
+            model.forward(piece, &mut session, &mut logits, workspace)?;
+            state.copy_row(self.row, &session, 0)?;
+            let top = self.job.logprobs.unwrap_or_default();
+            let next = logits.chunks_exact(width).zip(&prompt[self.at + 1..]);
+            self.logprobs.extend(next.map(|(logits, &token)| Logprob::of(&logits[..vocab_size], token, top)));
+        } else {
+            model.advance_rows(&[self.row], &[piece], state, workspace)?;
+        }
+        self.at = end;
+        // Of long prompts that begin alike at least half of what they share is known. States that grow are kept of whole prompts alone.
+        let is_mark = end.is_multiple_of(PIECE) && (end / PIECE).is_power_of_two() && model.steps_seen() == 0;
+        if (is_mark || self.is_done()) && !cache.has(&prompt[..end]) {
+            let session = state.select(&[self.row])?;
+            let bytes = session.bytes();
+            cache.insert(&prompt[..end], session, bytes);
+        }
+        Ok(())
+    }
+}

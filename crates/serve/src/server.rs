@@ -1,0 +1,151 @@
+//! A server: its models, where it listens, and how it ends.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::serve::ListenerExt;
+use minrnn_model::Tokenizer;
+use minrnn_stream::{Model, Reads};
+use rayon::ThreadPool;
+
+use crate::api::App;
+use crate::settings::Settings;
+
+/// How often it is looked whether a stop was asked for.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Shorthand for results of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Models or settings that cannot be served.
+    #[error("{0}")]
+    Input(String),
+    /// The address is taken, or not one of this machine.
+    #[error("could not listen on {address}: {source}; another program may, or it is no address of this machine: choose another one")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A thread could not be started.
+    #[error("could not start a thread: {0}")]
+    Start(std::io::Error),
+    /// A model whose sessions cannot be made.
+    #[error(transparent)]
+    Model(#[from] minrnn_stream::Error),
+    /// The connection to the network ended.
+    #[error("could not go on listening: {0}")]
+    Run(std::io::Error),
+}
+
+impl Error {
+    /// Whether what was given is at fault, and not the machine.
+    pub fn is_wrong_input(&self) -> bool {
+        matches!(self, Self::Input(_) | Self::Listen { .. })
+    }
+}
+
+/// A model of text and the name that requests call it by.
+#[derive(Debug)]
+pub struct ServedModel {
+    /// Its name.
+    pub name: String,
+    /// The model.
+    pub model: Model,
+    /// Its tokens.
+    pub tokenizer: Tokenizer,
+}
+
+/// A server that listens already and answers once it [runs](Server::run).
+pub struct Server {
+    app: Arc<App>,
+    runtime: tokio::runtime::Runtime,
+    listener: std::net::TcpListener,
+    address: SocketAddr,
+    drain: Duration,
+}
+
+impl Server {
+    /// Listens, and starts a thread for each of `models`, whose products are spread over `pool`.
+    ///
+    /// # Errors
+    /// When there is no model, one does not read text, two have one name, a limit is 0, or the address cannot be listened on.
+    pub fn bind(models: Vec<ServedModel>, settings: Settings, pool: Arc<ThreadPool>) -> Result<Self> {
+        check(&models, &settings)?;
+        let address = settings.address;
+        let refused = |source| Error::Listen { address, source };
+        let listener = std::net::TcpListener::bind(address).map_err(refused)?;
+        listener.set_nonblocking(true).map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(Error::Start)?;
+        let drain = settings.drain;
+        Ok(Self { app: Arc::new(App::new(models, settings, address, &pool)?), runtime, listener, address, drain })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `is_stopped` says so, which is asked again and again. Nothing new is taken then; what is under way may end, for
+    /// [`Settings::drain`] at most.
+    ///
+    /// # Errors
+    /// When the system no longer lets it listen.
+    pub fn run(self, mut is_stopped: impl FnMut() -> bool + Send + 'static) -> Result<()> {
+        let Self { app, runtime, listener, drain, .. } = self;
+        let ended = runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::Run)?;
+            // Each token is a small packet, which must not wait for the next.
+            let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
+            let (told, mut asked) = tokio::sync::watch::channel(false);
+            let stopped = async move {
+                while !is_stopped() {
+                    tokio::time::sleep(GLANCE).await;
+                }
+                let _ = told.send(true);
+            };
+            let serving = axum::serve(listener, app.router()).with_graceful_shutdown(stopped);
+            let too_late = async move {
+                let _ = asked.wait_for(|&asked| asked).await;
+                tokio::time::sleep(drain).await;
+            };
+            tokio::select! {
+                served = serving => served.map_err(Error::Run),
+                () = too_late => Ok(()),
+            }
+        });
+        runtime.shutdown_background();
+        ended
+    }
+}
+
+fn check(models: &[ServedModel], settings: &Settings) -> Result<()> {
+    let refused = |sentence: String| Err(Error::Input(sentence));
+    if models.is_empty() {
+        return refused("there is no model to serve; give at least one".to_owned());
+    }
+    for (i, served) in models.iter().enumerate() {
+        let ServedModel { name, model, tokenizer } = served;
+        if models[..i].iter().any(|other| other.name == *name) {
+            return refused(format!("two models are called '{name}'; give one of them another name"));
+        }
+        let (found, known) = (tokenizer.vocab_size(), model.vocab_size());
+        if !matches!(model.reads(), Reads::Tokens { .. }) || model.outputs() != known || found > known {
+            return refused(format!(
+                "the model '{name}' does not continue text with its {found} tokens; give one that was trained on a text"
+            ));
+        }
+    }
+    let limits = [("sessions", settings.sessions), ("queue", settings.queue), ("max_tokens", settings.max_tokens)];
+    match limits.into_iter().find(|(_, limit)| *limit == 0) {
+        Some((name, _)) => refused(format!("{name} must be at least 1, found 0")),
+        None => Ok(()),
+    }
+}

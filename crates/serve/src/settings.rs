@@ -1,0 +1,47 @@
+//! What a server may be asked for, and how much of it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+/// Where a server listens, and its limits. Each model has its own sessions, queue and cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Where it listens; port 0 takes one that is free. Default 127.0.0.1:8080, which other machines do not reach.
+    pub address: SocketAddr,
+    /// What clients have to know (`Authorization: Bearer …`); everybody may ask where there is none, which is the default.
+    pub api_key: Option<String>,
+    /// Most texts of a model that are read or continued at once. Default 64.
+    pub sessions: usize,
+    /// Most prompts of a model that wait for a session; more are refused. Default 256.
+    pub queue: usize,
+    /// Most tokens generated for one text. Default 4096.
+    pub max_tokens: usize,
+    /// Most bytes of a request. Default 4 MiB.
+    pub max_request: usize,
+    /// Most bytes that the sessions of one prompt may take in a model whose sessions grow with what they have read. Default 1 GiB.
+    pub max_session_bytes: u64,
+    /// Bytes of the states that a model keeps of texts it has read, and again as many of tokens that `previous_response_id` names.
+    /// Default 256 MiB.
+    pub cache_bytes: usize,
+    /// Seed of the first request that names none; each such request counts up by one. Default 0.
+    pub seed: u64,
+    /// How long requests may go on once the server was asked to stop. Default 30 s.
+    pub drain: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            api_key: None,
+            sessions: 64,
+            queue: 256,
+            max_tokens: 4096,
+            max_request: 4 << 20,
+            max_session_bytes: 1 << 30,
+            cache_bytes: 256 << 20,
+            seed: 0,
+            drain: Duration::from_secs(30),
+        }
+    }
+}
