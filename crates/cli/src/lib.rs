@@ -21,6 +21,7 @@ mod inside;
 mod interrupt;
 mod memory;
 mod output;
+mod predicted;
 mod printer;
 mod ranks;
 mod session_size;
@@ -70,7 +71,7 @@ enum Command {
     Rollout(commands::rollout::Args),
     /// Continue a prompt with a trained model
     Generate(commands::generate::Args),
-    /// Continue texts over HTTP, by OpenAI's interface
+    /// Continue texts over HTTP, by OpenAI's interface, and predict for tables
     Serve(commands::serve::Args),
     /// Put a trained model into one file, its weights as f32, bf16, int8 or int4
     Pack(commands::pack::Args),

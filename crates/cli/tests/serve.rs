@@ -10,7 +10,7 @@ use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use common::{Finished, Scratch, minrnn, shown, signal};
+use common::{Finished, Scratch, Training, minrnn, shown, signal};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -315,7 +315,7 @@ fn what_is_wrong_with_a_request_is_said() {
         assert!(status == 400 && sentence.contains(expected), "{body}: {status} {sentence}");
     }
     let (status, sentence) = server.refused("/v1/completions", &json!({ "model": "other", "prompt": "t" }));
-    assert_eq!((status, sentence.as_str()), (404, "there is no model 'other'; there is words"));
+    assert_eq!((status, sentence.as_str()), (404, "there is no model 'other' of text; there is words"));
     let (status, _) = server.refused("/v1/completions", &json!({ "prompt": "t".repeat(2 << 20) }));
     assert_eq!(status, 413);
     assert_eq!(server.refused("/v1/chat/completions", &json!({})).0, 404);
@@ -406,17 +406,70 @@ fn several_models_are_called_by_their_names() {
 }
 
 #[test]
+fn a_table_is_answered_as_predict_answers_it() {
+    let scratch = Scratch::new();
+    let mut rows = String::from("site,day,load\n");
+    for site in ["north", "south, old"] {
+        for day in 1..=28 {
+            rows += &format!("\"{site}\",2024-02-{day:02},{}\n", f64::from(day % 7) + 0.5);
+        }
+    }
+    let data = shown(&scratch.write("load.csv", &rows));
+    let args = ["--task", "forecast", "--data", &data, "--group", "site", "--target", "load", "--horizon", "3", "--season", "7"];
+    let forecaster = Training { args: args.map(str::to_owned).to_vec(), ..scratch.task("load", &[]) };
+    forecaster.run().ok();
+    let run = shown(&forecaster.out);
+    let packed = shown(&scratch.path("load.minrnn"));
+    Finished::of(&mut minrnn(&["pack", &run, "-o", &packed])).ok();
+    let server = Server::start(&[model(), &packed, "--max-request", "1"]);
+    let ask = |path: &str, kind: &str, accept: &str, body: &[u8]| {
+        let request = server.agent.post(format!("{}{path}", server.base)).content_type(kind).header("Accept", accept);
+        let mut response = request.send(body).unwrap();
+        (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
+    };
+    let expected = Finished::of(&mut minrnn(&["predict", &packed, "--data", &data])).ok().stdout;
+    assert_eq!(expected.lines().count(), 7);
+    assert_eq!(ask("/v1/predict?model=load", "text/csv", "*/*", rows.as_bytes()), (200, expected.clone()));
+    let (status, json) = ask("/v1/predict", "text/csv", "application/json", rows.as_bytes());
+    let json: Vec<Value> = serde_json::from_str(&json).unwrap();
+    let last = json.last().unwrap();
+    assert_eq!(
+        (status, json.len(), &last["site"], &last["day"], &last["step"]),
+        (200, 6, &json!("south, old"), &json!("2024-03-02"), &json!(3))
+    );
+    assert!(expected.trim_end().ends_with(&last["load q0.9"].as_f64().unwrap().to_string()), "{last}");
+    for (path, kind, body, status, sentence) in [
+        ("/v1/predict", "text/csv", "site,day\nnorth,2024-01-01\n", 400, "the table: there is no column 'load'"),
+        ("/v1/predict", "text/csv", "", 400, "the table: it is empty"),
+        ("/v1/predict", "application/vnd.apache.parquet", "PAR1", 400, "the table"),
+        ("/v1/predict?model=words", "text/csv", "a", 404, "there is no model 'words' of tables; there is load"),
+        ("/v1/predict?name=load", "text/csv", "a", 400, "expected /v1/predict?model=NAME"),
+        ("/v1/predict", "text/plain", "a", 415, "text/csv"),
+    ] {
+        let (found, told) = ask(path, kind, "*/*", body.as_bytes());
+        assert!(found == status && told.contains(sentence), "{path} {body}: {found} {told}");
+    }
+    assert_eq!(ask("/v1/predict", "text/csv", "*/*", &vec![b'a'; 2 << 20]).0, 413);
+    let listed: Value = serde_json::from_str(&server.get("/v1/models").1).unwrap();
+    assert_eq!(listed["data"][1]["about"], "the next 3 values of 'load'");
+    // Without a model of text there is nothing to complete.
+    let server = Server::start(&[&packed]);
+    let (status, sentence) = server.refused("/v1/completions", &json!({ "prompt": "the " }));
+    assert_eq!((status, sentence.as_str()), (404, "there is no model of text; none is served"));
+}
+
+#[test]
 fn what_cannot_be_served_is_refused_before_it_listens() {
     let scratch = Scratch::new();
     let task = scratch.task("copying", &[]);
     task.run().ok();
     let refused = |args: &[&str], parts: &[&str]| Finished::of(&mut minrnn(&[&["serve"], args].concat())).refused(parts);
-    refused(&[&shown(&task.out)], &["was not trained on text"]);
+    refused(&[&shown(&task.out)], &["was trained neither on text nor on a table"]);
     refused(&[&shown(&scratch.path("none"))], &["none"]);
     refused(&[model(), model()], &["two models are called 'words'"]);
     refused(&[model(), "--sessions", "0"], &["sessions must be at least 1"]);
     refused(&[model(), "--threads", "0"], &["--threads must be between"]);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    refused(&[model(), "--port", &port], &["could not listen on 127.0.0.1", "choose another one"]);
+    refused(&[model(), "--port", &port], &["could not listen on 127.0.0.1", "choose another port"]);
 }

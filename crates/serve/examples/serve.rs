@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let stop = Arc::new(AtomicBool::new(false));
 
     let models = vec![ServedModel { name: "my".into(), model, tokenizer }];
-    let server = Server::bind(models, Settings::default(), pool)?;
+    let server = Server::bind(models, Vec::new(), Settings::default(), pool)?;
     println!("listening on http://{}", server.address());
     server.run(move || stop.load(Ordering::Relaxed))?;
     Ok(())

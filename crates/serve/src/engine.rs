@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use minrnn_model::Tokenizer;
 use minrnn_stream::{Continuation, Model, Result, State, Workspace};
@@ -17,6 +18,9 @@ use crate::job::{Ended, Event, Generated, Job};
 use crate::logprobs::Logprob;
 use crate::reading::Reading;
 use crate::settings::Settings;
+
+/// How long a model keeps the pool's threads before others have a turn; to ask for them at every step would take longer than a small model's step.
+const SLICE: Duration = Duration::from_millis(20);
 
 /// What others know of a model's thread.
 pub(crate) struct Engine {
@@ -145,7 +149,7 @@ struct Run {
     logprobs: Option<usize>,
     events: UnboundedSender<Event>,
     /// When the prompt came, until the first token has.
-    arrived: Option<std::time::Instant>,
+    arrived: Option<Instant>,
 }
 
 impl<'a> Worker<'a> {
@@ -166,37 +170,51 @@ impl<'a> Worker<'a> {
     }
 
     fn work(&mut self, queue: &Queue, pool: &ThreadPool) {
-        while self.admit(queue) {
-            self.forget_those_who_left();
-            pool.install(|| {
-                self.read();
-                self.step();
-            });
-            set(&self.counts.running, self.reading.len() + self.running.len());
-            set(&self.counts.cache_entries, self.cache.len());
-            set(&self.counts.cache_bytes, self.cache.bytes());
+        while self.wait(queue) {
+            pool.install(|| self.slice(queue));
         }
     }
 
-    /// Takes jobs while there are sessions for them, waiting for one where there is nothing else to do; false when the server ends.
-    fn admit(&mut self, queue: &Queue) -> bool {
+    /// Waits until there is something to do; false when the server ends.
+    fn wait(&self, queue: &Queue) -> bool {
         let mut waiting = queue.lock();
-        loop {
-            if queue.is_closed() {
-                return false;
-            }
-            let before = waiting.len();
-            waiting.retain(|job| !job.events.is_closed());
-            add(&self.counts.left, before - waiting.len());
-            while waiting.front().is_some_and(|next| self.taken() + next.texts.len() <= self.most_rows) {
-                waiting.pop_front().into_iter().for_each(|job| self.begin(job));
-            }
-            set(&self.counts.waiting, waiting.len());
-            if !self.reading.is_empty() || !self.running.is_empty() {
-                return true;
-            }
+        while !queue.is_closed() && self.is_idle() && waiting.is_empty() {
             waiting = queue.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
+        !queue.is_closed()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.reading.is_empty() && self.running.is_empty()
+    }
+
+    /// Works on the pool's threads until there is nothing to do, or others that share them may want to.
+    fn slice(&mut self, queue: &Queue) {
+        let begun = Instant::now();
+        loop {
+            self.admit(queue);
+            self.forget_those_who_left();
+            self.read();
+            self.step();
+            set(&self.counts.running, self.reading.len() + self.running.len());
+            set(&self.counts.cache_entries, self.cache.len());
+            set(&self.counts.cache_bytes, self.cache.bytes());
+            if self.is_idle() || queue.is_closed() || begun.elapsed() > SLICE {
+                return;
+            }
+        }
+    }
+
+    /// Takes jobs while there are sessions for them.
+    fn admit(&mut self, queue: &Queue) {
+        let mut waiting = queue.lock();
+        let before = waiting.len();
+        waiting.retain(|job| !job.events.is_closed());
+        add(&self.counts.left, before - waiting.len());
+        while waiting.front().is_some_and(|next| self.taken() + next.texts.len() <= self.most_rows) {
+            waiting.pop_front().into_iter().for_each(|job| self.begin(job));
+        }
+        set(&self.counts.waiting, waiting.len());
     }
 
     /// Sessions that texts have or will need once their prompt has been read.

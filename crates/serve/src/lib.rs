@@ -11,5 +11,5 @@ mod reading;
 mod server;
 mod settings;
 
-pub use server::{Error, Result, ServedModel, Server};
+pub use server::{Error, Predictor, Result, ServedModel, ServedTable, Server, Unpredicted};
 pub use settings::Settings;

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use axum::serve::ListenerExt;
@@ -26,7 +27,7 @@ pub enum Error {
     #[error("{0}")]
     Input(String),
     /// The address is taken, or not one of this machine.
-    #[error("could not listen on {address}: {source}; another program may, or it is no address of this machine: choose another one")]
+    #[error("could not listen on {address}; choose another port, or an address of this machine")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -62,6 +63,35 @@ pub struct ServedModel {
     pub tokenizer: Tokenizer,
 }
 
+/// A model of tables, which predicts for those of requests, and the name that they call it by.
+pub struct ServedTable {
+    /// Its name.
+    pub name: String,
+    /// What it says of itself in the list of models.
+    pub about: String,
+    /// What predicts.
+    pub predictor: Box<dyn Predictor>,
+}
+
+/// What is predicted for the sequences of a table.
+pub trait Predictor: Send + Sync {
+    /// The predictions for `table`, the bytes of a file, as they are to be sent: CSV, or JSON where that is wanted. `stop` is raised when nobody waits any
+    /// more; what is given then does not matter. It is called on a thread of its own, one table at a time.
+    ///
+    /// # Errors
+    /// A sentence, and whether the table is at fault.
+    fn predict(&self, table: &[u8], json: bool, stop: &AtomicBool) -> Result<String, Unpredicted>;
+}
+
+/// Why nothing was predicted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unpredicted {
+    /// What is wrong.
+    pub sentence: String,
+    /// Whether it is wrong with the table.
+    pub is_wrong_input: bool,
+}
+
 /// A server that listens already and answers once it [runs](Server::run).
 pub struct Server {
     app: Arc<App>,
@@ -72,12 +102,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens, and starts a thread for each of `models`, whose products are spread over `pool`.
+    /// Listens, and starts a thread for each of `models`, which share the threads of `pool`.
     ///
     /// # Errors
-    /// When there is no model, one does not read text, two have one name, a limit is 0, or the address cannot be listened on.
-    pub fn bind(models: Vec<ServedModel>, settings: Settings, pool: Arc<ThreadPool>) -> Result<Self> {
-        check(&models, &settings)?;
+    /// When there is no model, one of `models` does not read text, two have one name, a limit is 0, or the address cannot be listened on.
+    pub fn bind(models: Vec<ServedModel>, tables: Vec<ServedTable>, settings: Settings, pool: Arc<ThreadPool>) -> Result<Self> {
+        check(&models, &tables, &settings)?;
         let address = settings.address;
         let refused = |source| Error::Listen { address, source };
         let listener = std::net::TcpListener::bind(address).map_err(refused)?;
@@ -85,7 +115,7 @@ impl Server {
         let address = listener.local_addr().map_err(refused)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(Error::Start)?;
         let drain = settings.drain;
-        Ok(Self { app: Arc::new(App::new(models, settings, address, &pool)?), runtime, listener, address, drain })
+        Ok(Self { app: Arc::new(App::new(models, tables, settings, address, &pool)?), runtime, listener, address, drain })
     }
 
     /// Where it listens.
@@ -126,16 +156,16 @@ impl Server {
     }
 }
 
-fn check(models: &[ServedModel], settings: &Settings) -> Result<()> {
+fn check(models: &[ServedModel], tables: &[ServedTable], settings: &Settings) -> Result<()> {
     let refused = |sentence: String| Err(Error::Input(sentence));
-    if models.is_empty() {
+    let names: Vec<&str> = models.iter().map(|served| &*served.name).chain(tables.iter().map(|served| &*served.name)).collect();
+    if names.is_empty() {
         return refused("there is no model to serve; give at least one".to_owned());
     }
-    for (i, served) in models.iter().enumerate() {
-        let ServedModel { name, model, tokenizer } = served;
-        if models[..i].iter().any(|other| other.name == *name) {
-            return refused(format!("two models are called '{name}'; give one of them another name"));
-        }
+    if let Some((_, name)) = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
+        return refused(format!("two models are called '{name}'; give one of them another name"));
+    }
+    for ServedModel { name, model, tokenizer } in models {
         let (found, known) = (tokenizer.vocab_size(), model.vocab_size());
         if !matches!(model.reads(), Reads::Tokens { .. }) || model.outputs() != known || found > known {
             return refused(format!(

@@ -1,6 +1,5 @@
 //! `minrnn predict`: the classes of sequences in a table, or what comes after them.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -12,13 +11,13 @@ use minrnn::predict::{predict, prediction_memory};
 use minrnn::train::find_checkpoint;
 use minrnn_model::{ModelConfig, write_atomic};
 
-use crate::csv::quoted;
 use crate::device::DeviceArg;
 use crate::display::say;
 use crate::exit::ExitCode;
 use crate::failure::{FAILED, WrongInput};
 use crate::inside::InsideArgs;
 use crate::memory::MemoryArg;
+use crate::predicted::Predicted;
 use crate::threads::Threads;
 use crate::{input, inside, interrupt, output};
 
@@ -83,7 +82,7 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
     }
     let Some(predictions) = model.predict(task, &series, stop)? else { return stopped() };
     tell_what_ended(&series);
-    let table = as_csv(task, &series, &predictions);
+    let table = Predicted::of(task, &series, &predictions).to_csv();
     match &args.out {
         Some(path) => {
             write_atomic(path, table.as_bytes()).map_err(minrnn::Error::from)?;
@@ -164,52 +163,4 @@ impl Predictor {
             Self::Trained(trained) => predict(&trained.0.model, task, series, stop),
         }
     }
-}
-
-/// One row for each sequence with its likeliest class and all probabilities or with its number, or one row for each step ahead of each sequence.
-fn as_csv(task: &TableTask, series: &[Series], predictions: &[Prediction]) -> String {
-    let mut table = String::new();
-    let mut row = |cells: &[&str]| {
-        let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
-        let _ = writeln!(table, "{}", cells.join(","));
-    };
-    match task {
-        TableTask::Classify(classifier) => {
-            let shares: Vec<String> = classifier.classes.iter().map(|class| format!("probability of {class}")).collect();
-            let header: Vec<&str> = [&classifier.group, &classifier.target].into_iter().chain(&shares).map(String::as_str).collect();
-            row(&header);
-        }
-        TableTask::Regress(regressor) => row(&[&regressor.group, &regressor.target]),
-        TableTask::Forecast(forecaster) => {
-            let step = "step".to_owned();
-            let names: Vec<String> = forecaster.value_names().into_iter().map(|(name, _)| name).collect();
-            let header = forecaster.group.iter().chain(&forecaster.time).chain([&step]).chain(&names);
-            let header: Vec<&str> = header.map(String::as_str).collect();
-            row(&header);
-        }
-    }
-    for (series, prediction) in series.iter().zip(predictions) {
-        match (task, prediction) {
-            (TableTask::Classify(classifier), Prediction::Classes(shares)) => {
-                let likeliest = (0..shares.len()).max_by(|&a, &b| shares[a].total_cmp(&shares[b])).unwrap_or(0);
-                let shown: Vec<String> = shares.iter().map(|share| format!("{share:.6}")).collect();
-                let cells = [series.name.as_str(), &classifier.classes[likeliest]];
-                row(&cells.into_iter().chain(shown.iter().map(String::as_str)).collect::<Vec<_>>());
-            }
-            (TableTask::Regress(_), Prediction::Values(values)) => row(&[&series.name, &values[0].to_string()]),
-            (TableTask::Forecast(forecaster), Prediction::Values(values)) => {
-                let places: Vec<usize> = forecaster.value_names().into_iter().map(|(_, place)| place).collect();
-                let times = series.next_times(forecaster.horizon).unwrap_or_default();
-                for (ahead, values) in values.chunks_exact(forecaster.target.len() * forecaster.n_quantiles()).enumerate() {
-                    let values = places.iter().map(|&place| values[place].to_string());
-                    let shown: Vec<String> = std::iter::once((ahead + 1).to_string()).chain(values).collect();
-                    let name = forecaster.group.as_ref().map(|_| series.name.as_str());
-                    let time = times.get(ahead).map(String::as_str);
-                    row(&name.into_iter().chain(time).chain(shown.iter().map(String::as_str)).collect::<Vec<_>>());
-                }
-            }
-            _ => unreachable!("a task gives predictions of its kind"),
-        }
-    }
-    table
 }

@@ -1,18 +1,24 @@
-//! `minrnn serve`: trained models of text over HTTP.
+//! `minrnn serve`: trained models of text and of tables over HTTP.
 
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use minrnn::deployed::Deployed;
+use minrnn::data::table::{TableTask, read_series_to_forecast};
+use minrnn::deployed::{self, Deployed};
+use minrnn::predict::prediction_memory;
 use minrnn_model::read_text;
-use minrnn_serve::{ServedModel, Server, Settings};
+use minrnn_serve::{Predictor, ServedModel, ServedTable, Server, Settings, Unpredicted};
+use rayon::ThreadPool;
 
 use crate::display::say;
 use crate::exit::ExitCode;
 use crate::failure::WrongInput;
 use crate::interrupt;
+use crate::predicted::Predicted;
 use crate::session_size::session_size;
 use crate::threads::Threads;
 
@@ -21,7 +27,7 @@ const MIB: usize = 1 << 20;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run directories, checkpoints or packed models that continue text; NAME=PATH calls one by another name than its file's
+    /// Run directories, checkpoints or packed models of text or tables; NAME=PATH calls one by another name than its file's
     #[arg(value_name = "[NAME=]RUN|FILE", required = true)]
     models: Vec<String>,
     /// Address to listen on; 0.0.0.0 for all of this machine
@@ -64,10 +70,21 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let stop = interrupt::stop_flag()?;
     let settings = settings(&args)?;
-    let models = args.models.iter().map(|given| load(given)).collect::<anyhow::Result<Vec<_>>>()?;
+    let (mut models, mut tables, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
+    for given in &args.models {
+        let (name, deployed) = load(given)?;
+        sizes.push(described(&name, &deployed));
+        match deployed {
+            Deployed { table: Some(_), .. } => tables.push(served_table(name, deployed, args.threads.pool()?)),
+            Deployed { model, tokenizer: Some(tokenizer), .. } => models.push(ServedModel { name, model, tokenizer }),
+            Deployed { path, .. } => {
+                let sentence = "was trained neither on text nor on a table; see minrnn eval and minrnn rollout";
+                return Err(WrongInput(format!("the model in '{}' {sentence}", path.display())).into());
+            }
+        }
+    }
     let is_open = settings.api_key.is_none() && !settings.address.ip().is_loopback();
-    let sizes: Vec<String> = models.iter().map(described).collect();
-    let server = Server::bind(models, settings, args.threads.pool()?)?;
+    let server = Server::bind(models, tables, settings, args.threads.pool()?)?;
     sizes.iter().for_each(say);
     if is_open {
         say("everybody who reaches this machine may ask; --api-key-file FILE lets in only who knows the key in it");
@@ -112,7 +129,8 @@ fn api_key(path: &Path) -> anyhow::Result<String> {
     Ok(key.to_owned())
 }
 
-fn load(given: &str) -> anyhow::Result<ServedModel> {
+/// The model that `given` stands for, and its name.
+fn load(given: &str) -> anyhow::Result<(String, Deployed)> {
     // A path may hold the sign too.
     let (name, path) = match given.split_once('=') {
         Some((name, path)) if !name.is_empty() && !Path::new(given).exists() => (Some(name), Path::new(path)),
@@ -120,12 +138,59 @@ fn load(given: &str) -> anyhow::Result<ServedModel> {
     };
     let stem = if path.is_dir() { path.file_name() } else { path.file_stem() };
     let name = name.map_or_else(|| stem.unwrap_or(path.as_os_str()).to_string_lossy().into_owned(), ToOwned::to_owned);
-    let Deployed { model, tokenizer, path, .. } = Deployed::load(path)?;
-    let sentence = "was not trained on text, so there is nothing to continue; see minrnn predict and minrnn stream";
-    let tokenizer = tokenizer.ok_or_else(|| WrongInput(format!("the model in '{}' {sentence}", path.display())))?;
-    Ok(ServedModel { name, model, tokenizer })
+    Ok((name, Deployed::load(path)?))
 }
 
-fn described(ServedModel { name, model, .. }: &ServedModel) -> String {
-    format!("{name}: {} of {} parameters, a session takes {}", model.config().mixer, model.parameters(), session_size(model, None))
+fn described(name: &str, Deployed { model, table, .. }: &Deployed) -> String {
+    let session = session_size(model, table.as_ref());
+    format!("{name}: {} of {} parameters, a session takes {session}", model.config().mixer, model.parameters())
+}
+
+fn served_table(name: String, deployed: Deployed, pool: Arc<ThreadPool>) -> ServedTable {
+    let about = match deployed.table.as_ref() {
+        Some(TableTask::Classify(task)) => format!("the class '{}' of each '{}'", task.target, task.group),
+        Some(TableTask::Regress(task)) => format!("the number '{}' of each '{}'", task.target, task.group),
+        Some(TableTask::Forecast(task)) => format!("the next {} values of '{}'", task.horizon, task.target.join("', '")),
+        None => String::new(),
+    };
+    ServedTable { name, about, predictor: Box::new(Tables { deployed, pool }) }
+}
+
+/// A model of tables, as the server asks it.
+struct Tables {
+    deployed: Deployed,
+    /// Of its own: a long table holds up no text.
+    pool: Arc<ThreadPool>,
+}
+
+impl Predictor for Tables {
+    fn predict(&self, table: &[u8], json: bool, stop: &AtomicBool) -> Result<String, Unpredicted> {
+        let predicted = self.pool.install(|| self.predicted(table, stop));
+        predicted.map(|predicted| if json { predicted.into_json().to_string() } else { predicted.to_csv() })
+    }
+}
+
+impl Tables {
+    fn predicted(&self, table: &[u8], stop: &AtomicBool) -> Result<Predicted, Unpredicted> {
+        // Readers of tables read files.
+        let file = tempfile::NamedTempFile::new().and_then(|mut file| file.write_all(table).map(|()| file));
+        let file = file.map_err(|error| failed(format!("could not keep the table while it is read: {error}")))?;
+        // Whoever sent it does not know its name here.
+        let told = |error: minrnn::Error| Unpredicted {
+            is_wrong_input: error.is_wrong_input(),
+            sentence: error.to_string().replace(&format!("'{}'", file.path().display()), "the table"),
+        };
+        let Deployed { model, table: Some(task), .. } = &self.deployed else {
+            return Err(failed("the model is not one of tables".to_owned()));
+        };
+        let series = read_series_to_forecast(task, file.path(), None).map_err(told)?;
+        prediction_memory(model.config(), &series).and_then(|needed| needed.expect_room(None)).map_err(told)?;
+        let predictions = deployed::predict(model, task, &series, stop).map_err(told)?;
+        let predictions = predictions.ok_or_else(|| failed("nobody waits for the predictions any more".to_owned()))?;
+        Ok(Predicted::of(task, &series, &predictions))
+    }
+}
+
+fn failed(sentence: String) -> Unpredicted {
+    Unpredicted { sentence, is_wrong_input: false }
 }

@@ -9,29 +9,31 @@ mod kept;
 mod metrics;
 mod page;
 mod pieces;
+mod predict;
 mod responses;
 mod tokens;
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
 use axum::Router;
-use axum::body::to_bytes;
 use axum::extract::{Path, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use futures_util::StreamExt;
 use minrnn_model::Tokenizer;
 use minrnn_stream::Model;
 use rayon::ThreadPool;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::engine::Engine;
-use crate::server::ServedModel;
+use crate::server::{ServedModel, ServedTable};
 use crate::settings::Settings;
 use error::ApiError;
 use fields::Fields;
@@ -43,6 +45,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// What all requests share.
 pub(crate) struct App {
     models: Vec<Served>,
+    tables: Vec<Table>,
     settings: Settings,
     address: SocketAddr,
     /// Seconds since 1970 when the server began.
@@ -51,6 +54,13 @@ pub(crate) struct App {
     secret: RandomState,
     seeds: AtomicU64,
     kept: Kept,
+}
+
+/// A model of tables, which predicts for one at a time.
+struct Table {
+    served: ServedTable,
+    turn: Semaphore,
+    waiting: AtomicUsize,
 }
 
 /// A model and its thread.
@@ -62,7 +72,13 @@ pub(crate) struct Served {
 }
 
 impl App {
-    pub fn new(models: Vec<ServedModel>, settings: Settings, address: SocketAddr, pool: &Arc<ThreadPool>) -> crate::Result<Self> {
+    pub fn new(
+        models: Vec<ServedModel>,
+        tables: Vec<ServedTable>,
+        settings: Settings,
+        address: SocketAddr,
+        pool: &Arc<ThreadPool>,
+    ) -> crate::Result<Self> {
         let start = |ServedModel { name, model, tokenizer }| {
             let (model, tokenizer) = (Arc::new(model), Arc::new(tokenizer));
             let engine = Engine::start(model.clone(), tokenizer.clone(), &settings, pool.clone())?;
@@ -70,7 +86,9 @@ impl App {
         };
         let models = models.into_iter().map(start).collect::<crate::Result<_>>()?;
         let (seeds, kept) = (AtomicU64::new(settings.seed), Kept::new(settings.cache_bytes));
-        Ok(Self { models, settings, address, begun: now(), ids: AtomicU64::new(0), secret: RandomState::new(), seeds, kept })
+        let table = |served| Table { served, turn: Semaphore::new(1), waiting: AtomicUsize::new(0) };
+        let tables = tables.into_iter().map(table).collect();
+        Ok(Self { models, tables, settings, address, begun: now(), ids: AtomicU64::new(0), secret: RandomState::new(), seeds, kept })
     }
 
     pub fn router(self: Arc<Self>) -> Router {
@@ -82,24 +100,25 @@ impl App {
             .route("/v1/models/{name}", get(model))
             .route("/v1/completions", post(completions::completions))
             .route("/v1/responses", post(responses::responses))
+            .route("/v1/predict", post(predict::predict))
             .route("/tokenize", post(tokens::tokenize))
             .route("/detokenize", post(tokens::detokenize))
             .fallback(async || {
-                ApiError::new(StatusCode::NOT_FOUND, "there is nothing here; see /v1/models, /v1/completions, /v1/responses")
+                ApiError::new(StatusCode::NOT_FOUND, "there is nothing here; see /v1/models, /v1/completions, /v1/responses, /v1/predict")
             })
             .method_not_allowed_fallback(async || ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this is asked by another method"))
             .layer(from_fn_with_state(self.clone(), guard::guard))
             .with_state(self)
     }
 
-    /// The model of that name, or the first where none is named.
+    /// The model of text of that name, or the first where none is named.
     fn model(&self, name: Option<&str>) -> Result<&Served, ApiError> {
-        let Some(name) = name else { return Ok(&self.models[0]) };
-        self.models.iter().find(|served| served.name == name).ok_or_else(|| {
-            let known: Vec<&str> = self.models.iter().map(|served| served.name.as_str()).collect();
-            let sentence = format!("there is no model '{name}'; there is {}", known.join(", "));
-            ApiError::new(StatusCode::NOT_FOUND, sentence).code("model_not_found")
-        })
+        named(name, "text", &self.models, |served| &served.name)
+    }
+
+    /// The model of tables of that name, or the first where none is named.
+    fn table(&self, name: Option<&str>) -> Result<&Table, ApiError> {
+        named(name, "tables", &self.tables, |table| &table.served.name)
     }
 
     fn next_seed(&self) -> u64 {
@@ -114,18 +133,56 @@ impl App {
 
     /// The fields of a request, once all of it has come.
     async fn fields(&self, request: Request) -> Result<Fields, ApiError> {
-        let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        // A page of another site can send any other kind without being asked whether it may.
-        if kind.split(';').next().map(str::trim) != Some("application/json") {
-            let sentence = format!("expected 'Content-Type: application/json', found '{kind}'");
-            return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence));
-        }
-        let most = self.settings.max_request;
-        let body = tokio::time::timeout(PATIENCE, to_bytes(request.into_body(), most)).await;
-        let late = |_| ApiError::new(StatusCode::REQUEST_TIMEOUT, format!("the request did not come within {} s", PATIENCE.as_secs()));
-        let too_long = |_| ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the request broke off or has more than {most} bytes"));
-        Fields::of(&body.map_err(late)?.map_err(too_long)?)
+        expect_kind(request.headers(), &["application/json"])?;
+        Fields::of(&self.body(request).await?)
     }
+
+    /// All of a request.
+    async fn body(&self, request: Request) -> Result<Vec<u8>, ApiError> {
+        let most = self.settings.max_request;
+        let mut parts = request.into_body().into_data_stream();
+        let (mut body, mut len) = (Vec::new(), 0usize);
+        let whole = async {
+            while let Some(part) = parts.next().await {
+                let part = part.map_err(|error| ApiError::wrong(format!("the request broke off: {error}")))?;
+                len = len.saturating_add(part.len());
+                // What is too long is read to its end, so that its sender comes to read the answer.
+                if len <= most { body.extend_from_slice(&part) } else { body = Vec::new() }
+            }
+            Ok::<_, ApiError>(())
+        };
+        let late = |_| ApiError::new(StatusCode::REQUEST_TIMEOUT, format!("the request did not come within {} s", PATIENCE.as_secs()));
+        tokio::time::timeout(PATIENCE, whole).await.map_err(late)??;
+        if len > most {
+            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the request has {len} bytes, expected at most {most}")));
+        }
+        Ok(body)
+    }
+}
+
+/// That of `all` which has the name, or the first.
+fn named<'a, T>(name: Option<&str>, what: &str, all: &'a [T], name_of: impl Fn(&T) -> &String) -> Result<&'a T, ApiError> {
+    let found = match name {
+        None => all.first(),
+        Some(name) => all.iter().find(|one| name_of(one) == name),
+    };
+    found.ok_or_else(|| {
+        let known: Vec<&str> = all.iter().map(|one| name_of(one).as_str()).collect();
+        let asked = name.map_or_else(String::new, |name| format!(" '{name}'"));
+        let there = if known.is_empty() { "none is served".to_owned() } else { format!("there is {}", known.join(", ")) };
+        let sentence = format!("there is no model{asked} of {what}; {there}");
+        ApiError::new(StatusCode::NOT_FOUND, sentence).code("model_not_found")
+    })
+}
+
+/// Refuses a body that is not said to be one of `kinds`: a page of another site can send some other kinds without being asked whether it may.
+fn expect_kind(headers: &HeaderMap, kinds: &[&str]) -> Result<(), ApiError> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if kind.split(';').next().is_some_and(|kind| kinds.contains(&kind.trim())) {
+        return Ok(());
+    }
+    let sentence = format!("expected 'Content-Type: {}', found '{kind}'", kinds.join("' or '"));
+    Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence))
 }
 
 /// Seconds since 1970.
@@ -150,11 +207,20 @@ fn described(app: &App, served: &Served) -> Value {
         "parameters": served.model.parameters(), "vocab_size": served.tokenizer.vocab_size() })
 }
 
+fn of_tables(app: &App, Table { served, .. }: &Table) -> Value {
+    json!({ "id": served.name, "object": "model", "created": app.begun, "owned_by": "minrnn", "about": served.about })
+}
+
 async fn models(State(app): State<Arc<App>>) -> Response {
-    let models: Vec<Value> = app.models.iter().map(|served| described(&app, served)).collect();
+    let models = app.models.iter().map(|served| described(&app, served)).chain(app.tables.iter().map(|table| of_tables(&app, table)));
+    let models: Vec<Value> = models.collect();
     answered(&json!({ "object": "list", "data": models }))
 }
 
 async fn model(State(app): State<Arc<App>>, Path(name): Path<String>) -> Result<Response, ApiError> {
-    Ok(answered(&described(&app, app.model(Some(&name))?)))
+    let table = app.tables.iter().find(|table| table.served.name == name);
+    Ok(answered(&match table {
+        Some(table) => of_tables(&app, table),
+        None => described(&app, app.model(Some(&name))?),
+    }))
 }

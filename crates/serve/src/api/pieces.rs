@@ -47,8 +47,11 @@ impl Pieces {
         if self.left == 0 {
             return Ok(pieces);
         }
-        let event = self.told.recv().await.ok_or_else(ApiError::gone)?;
-        self.add(&mut pieces, event)?;
+        // That a prompt has been read is no news by itself.
+        while pieces.iter().all(|piece: &Piece| piece.tokens.is_empty() && piece.ended.is_none()) {
+            let event = self.told.recv().await.ok_or_else(ApiError::gone)?;
+            self.add(&mut pieces, event)?;
+        }
         if self.left > 0 {
             tokio::time::sleep(GATHER).await;
             while let Ok(event) = self.told.try_recv() {

@@ -1,0 +1,108 @@
+//! Predictions as a table: one row for each sequence with its likeliest class and all probabilities or with its number, or one row for each step ahead
+//! of each sequence.
+
+use std::fmt::Write;
+
+use minrnn::data::table::{Prediction, Series, TableTask};
+use serde_json::{Map, Value};
+
+use crate::csv::quoted;
+
+/// Names of columns, and rows of as many cells.
+pub struct Predicted {
+    header: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+}
+
+enum Cell {
+    Text(String),
+    Step(usize),
+    Number(f64),
+    /// A probability, of which six digits are told.
+    Share(f64),
+}
+
+impl Cell {
+    fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Step(step) => step.to_string(),
+            Self::Number(number) => number.to_string(),
+            Self::Share(share) => format!("{share:.6}"),
+        }
+    }
+
+    fn value(self) -> Value {
+        match self {
+            Self::Text(text) => text.into(),
+            Self::Step(step) => step.into(),
+            Self::Number(number) | Self::Share(number) => number.into(),
+        }
+    }
+}
+
+impl Predicted {
+    /// What was predicted for each of `series`.
+    pub fn of(task: &TableTask, series: &[Series], predictions: &[Prediction]) -> Self {
+        let header = header(task);
+        let mut rows = Vec::new();
+        for (series, prediction) in series.iter().zip(predictions) {
+            match (task, prediction) {
+                (TableTask::Classify(classifier), Prediction::Classes(shares)) => {
+                    let likeliest = (0..shares.len()).max_by(|&a, &b| shares[a].total_cmp(&shares[b])).unwrap_or(0);
+                    let cells = [series.name.clone(), classifier.classes[likeliest].clone()].map(Cell::Text);
+                    rows.push(cells.into_iter().chain(shares.iter().copied().map(Cell::Share)).collect());
+                }
+                (TableTask::Regress(_), Prediction::Values(values)) => {
+                    rows.push(vec![Cell::Text(series.name.clone()), Cell::Number(values[0])]);
+                }
+                (TableTask::Forecast(forecaster), Prediction::Values(values)) => {
+                    let places: Vec<usize> = forecaster.value_names().into_iter().map(|(_, place)| place).collect();
+                    let times = series.next_times(forecaster.horizon).unwrap_or_default();
+                    for (ahead, values) in values.chunks_exact(forecaster.target.len() * forecaster.n_quantiles()).enumerate() {
+                        let name = forecaster.group.as_ref().map(|_| Cell::Text(series.name.clone()));
+                        // Of a series with one row no step of time is known.
+                        let time = forecaster.time.as_ref().map(|_| Cell::Text(times.get(ahead).cloned().unwrap_or_default()));
+                        let values = places.iter().map(|&place| Cell::Number(values[place]));
+                        rows.push(name.into_iter().chain(time).chain([Cell::Step(ahead + 1)]).chain(values).collect());
+                    }
+                }
+                _ => unreachable!("a task gives predictions of its kind"),
+            }
+        }
+        Self { header, rows }
+    }
+
+    /// With the header as the first line.
+    pub fn to_csv(&self) -> String {
+        let mut table = String::new();
+        let mut line = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
+            let _ = writeln!(table, "{}", cells.join(","));
+        };
+        line(&self.header);
+        self.rows.iter().for_each(|row| line(&row.iter().map(Cell::text).collect::<Vec<_>>()));
+        table
+    }
+
+    /// An object for each row.
+    pub fn into_json(self) -> Value {
+        let Self { header, rows } = self;
+        let object = |row: Vec<Cell>| header.iter().cloned().zip(row.into_iter().map(Cell::value)).collect::<Map<_, _>>();
+        rows.into_iter().map(|row| Value::Object(object(row))).collect()
+    }
+}
+
+fn header(task: &TableTask) -> Vec<String> {
+    match task {
+        TableTask::Classify(classifier) => {
+            let shares = classifier.classes.iter().map(|class| format!("probability of {class}"));
+            [&classifier.group, &classifier.target].into_iter().cloned().chain(shares).collect()
+        }
+        TableTask::Regress(regressor) => vec![regressor.group.clone(), regressor.target.clone()],
+        TableTask::Forecast(forecaster) => {
+            let names = forecaster.value_names().into_iter().map(|(name, _)| name);
+            forecaster.group.iter().chain(&forecaster.time).cloned().chain(["step".to_owned()]).chain(names).collect()
+        }
+    }
+}
