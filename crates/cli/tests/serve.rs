@@ -202,6 +202,8 @@ fn tokens_of_a_prompt_have_the_probabilities_that_they_were_generated_with() {
     let of_prompt = &read["choices"][0]["logprobs"];
     assert_eq!(read["usage"]["completion_tokens"], 0);
     assert_eq!(of_prompt["token_logprobs"][0], Value::Null);
+    let empty = server.completed(&json!({ "prompt": "", "max_tokens": 2, "echo": true, "logprobs": 0 }));
+    assert_eq!(empty["choices"][0]["logprobs"]["text_offset"], json!([0, 1]));
     for list in ["tokens", "token_logprobs", "top_logprobs", "text_offset"] {
         assert_eq!(of_prompt[list].as_array().unwrap()[10..], logprobs[list].as_array().unwrap()[..], "{list}");
     }

@@ -107,7 +107,7 @@ fn prompts(served: &Served, value: Value) -> Result<Vec<Prompt>, ApiError> {
 /// What a choice still has to say before what is generated.
 struct Text {
     /// The prompt, where it is told again.
-    echo: Option<(String, u32)>,
+    echo: Option<(String, Option<u32>)>,
     has_logprobs: bool,
     /// Characters told until now.
     offset: usize,
@@ -117,7 +117,9 @@ impl Text {
     fn new(prompt: &Prompt, echo: bool, has_logprobs: bool) -> Self {
         // Without an echo offsets count from the beginning of the prompt too.
         let offset = if echo { 0 } else { prompt.text.chars().count() };
-        Self { echo: echo.then(|| (prompt.text.clone(), prompt.tokens[0])), has_logprobs, offset }
+        // The token that an empty prompt stands for is not told.
+        let first = prompt.tokens.first().copied().filter(|_| !prompt.text.is_empty());
+        Self { echo: echo.then(|| (prompt.text.clone(), first)), has_logprobs, offset }
     }
 
     /// The text of a piece and its probabilities.
@@ -128,7 +130,7 @@ impl Text {
             && let Some((prompt, first)) = self.echo.take()
         {
             text = prompt;
-            told.first(first);
+            first.into_iter().for_each(|first| told.first(first));
             of_prompt.iter().for_each(|logprob| told.add(logprob));
         }
         piece.logprobs.iter().for_each(|logprob| told.add(logprob));
