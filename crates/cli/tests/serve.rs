@@ -408,6 +408,34 @@ fn several_models_are_called_by_their_names() {
 }
 
 #[test]
+fn sessions_that_grow_wait_for_memory() {
+    let scratch = Scratch::new();
+    let training = scratch.training("attention", &["mixer=attention", "n_heads=2", "positions=rotary"]);
+    training.run().ok();
+    // A token of this model takes 2 × 16 numbers, so that a text of 1000 tokens takes 128 kB and eight have room at once.
+    let server = Server::start(&[&shown(&training.out), "--session-memory", "1", "--max-tokens", "10000"]);
+    let asked = |n: usize| json!({ "prompt": "the ", "max_tokens": n, "temperature": 0 });
+    let whole = server.completed(&asked(1000));
+    std::thread::scope(|scope| {
+        for _ in 0..20 {
+            let (server, whole, asked) = (&server, &whole, &asked);
+            scope.spawn(move || assert_eq!(text_of(&server.completed(&asked(1000))), text_of(whole)));
+        }
+        let mut most = 0;
+        server.wait_until(|server| server.metric("prompts_waiting") > 0);
+        while server.metric("generated_tokens_total") < 21_000 {
+            let running = server.metric("sessions_running");
+            assert!(running <= 8, "{running} at once");
+            most = running.max(most);
+        }
+        assert!(most > 1);
+    });
+    // Ten take more by themselves, however little they see of what is long past.
+    let (status, sentence) = server.refused("/v1/completions", &json!({ "prompt": "the ", "max_tokens": 10_000, "n": 10 }));
+    assert!(status == 400 && sentence.contains("4 tokens and 10000 more take"), "{status} {sentence}");
+}
+
+#[test]
 fn a_table_is_answered_as_predict_answers_it() {
     let scratch = Scratch::new();
     let mut rows = String::from("site,day,load\n");

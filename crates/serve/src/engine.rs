@@ -130,6 +130,7 @@ struct Worker<'a> {
     state: State,
     workspace: Workspace,
     most_rows: usize,
+    most_bytes: u64,
     free: Vec<usize>,
     reading: VecDeque<Reading>,
     running: Vec<Run>,
@@ -146,6 +147,7 @@ struct Run {
     /// All tokens until now.
     tokens: Vec<u32>,
     left: usize,
+    session_bytes: u64,
     logprobs: Option<usize>,
     events: UnboundedSender<Event>,
     /// When the prompt came, until the first token has.
@@ -161,6 +163,7 @@ impl<'a> Worker<'a> {
             state,
             workspace: Workspace::new(),
             most_rows: settings.sessions,
+            most_bytes: settings.session_bytes,
             free: Vec::new(),
             reading: VecDeque::new(),
             running: Vec::new(),
@@ -211,15 +214,27 @@ impl<'a> Worker<'a> {
         let before = waiting.len();
         waiting.retain(|job| !job.events.is_closed());
         add(&self.counts.left, before - waiting.len());
-        while waiting.front().is_some_and(|next| self.taken() + next.texts.len() <= self.most_rows) {
+        while waiting.front().is_some_and(|next| self.has_room(next)) {
             waiting.pop_front().into_iter().for_each(|job| self.begin(job));
         }
         set(&self.counts.waiting, waiting.len());
     }
 
-    /// Sessions that texts have or will need once their prompt has been read.
-    fn taken(&self) -> usize {
-        self.running.len() + self.reading.iter().map(|reading| reading.job.texts.len()).sum::<usize>()
+    /// Whether there are sessions for `next`, beside those that texts have or will need once their prompt has been read.
+    fn has_room(&self, next: &Job) -> bool {
+        let of_job = |job: &Job| (job.texts.len(), job.texts.len() as u64 * job.session_bytes);
+        let taken = self.running.iter().map(|run| (1, run.session_bytes)).chain(self.reading.iter().map(|reading| of_job(&reading.job)));
+        let (rows, bytes) = taken.chain([of_job(next)]).fold((0, 0u64), |all, one| (all.0 + one.0, all.1.saturating_add(one.1)));
+        rows <= self.most_rows && bytes <= self.most_bytes
+    }
+
+    /// A session that no text needs any more; one that has grown gives its memory back.
+    fn release(&mut self, row: usize) {
+        if self.model.steps_seen() > 0 {
+            // A row of this very state.
+            let _ = self.model.restart(&mut self.state, row);
+        }
+        self.free.push(row);
     }
 
     fn take_row(&mut self) -> Result<usize> {
@@ -234,7 +249,7 @@ impl<'a> Worker<'a> {
         let events = job.events.clone();
         let begun = self.take_row().and_then(|row| {
             let begun = Reading::begin(job, row, self.model, &mut self.state, &mut self.cache);
-            begun.inspect_err(|_| self.free.push(row))
+            begun.inspect_err(|_| self.release(row))
         });
         match begun {
             Ok(reading) => {
@@ -247,16 +262,15 @@ impl<'a> Worker<'a> {
 
     /// Ends what nobody waits for.
     fn forget_those_who_left(&mut self) {
-        let (free, counts) = (&mut self.free, self.counts);
+        let mut left = Vec::new();
         let mut stays = |is_closed: bool, row: usize| {
-            if is_closed {
-                free.push(row);
-                add(&counts.left, 1);
-            }
+            left.extend(is_closed.then_some(row));
             !is_closed
         };
         self.reading.retain(|reading| stays(reading.job.events.is_closed(), reading.row));
         self.running.retain(|run| stays(run.events.is_closed(), run.row));
+        add(&self.counts.left, left.len());
+        left.into_iter().for_each(|row| self.release(row));
     }
 
     /// Reads one piece of one prompt; another's turn is next.
@@ -266,8 +280,7 @@ impl<'a> Worker<'a> {
             let vocab_size = self.tokenizer.vocab_size();
             if let Err(error) = reading.read(self.model, vocab_size, &mut self.state, &mut self.workspace, &mut self.cache) {
                 fail(&reading.job.events, &error);
-                self.free.push(reading.row);
-                return;
+                return self.release(reading.row);
             }
         }
         if reading.is_done() { self.run(reading) } else { self.reading.push_back(reading) }
@@ -276,7 +289,7 @@ impl<'a> Worker<'a> {
     /// Begins the texts of a prompt that has been read.
     fn run(&mut self, reading: Reading) {
         let Reading { job, row, cached, logprobs, .. } = reading;
-        let Job { prompt, texts, first_choice, max_tokens, events, arrived, .. } = job;
+        let Job { prompt, texts, first_choice, max_tokens, session_bytes, events, arrived, .. } = job;
         let mut logprobs = Some(logprobs);
         let last = texts.len().saturating_sub(1);
         for (i, mut continuation) in texts.into_iter().enumerate() {
@@ -306,6 +319,7 @@ impl<'a> Worker<'a> {
                 continuation,
                 tokens: prompt.clone(),
                 left: max_tokens,
+                session_bytes,
                 logprobs: job.logprobs,
                 events: events.clone(),
                 arrived: Some(arrived),
@@ -313,7 +327,7 @@ impl<'a> Worker<'a> {
             self.running.push(run);
         }
         if max_tokens == 0 {
-            self.free.push(row);
+            self.release(row);
         }
     }
 
@@ -329,14 +343,13 @@ impl<'a> Worker<'a> {
         self.logits.resize(rows.len() * width, 0.0);
         add(&self.counts.steps, 1);
         if let Err(error) = self.model.step_rows(&rows, &tokens, &mut self.state, &mut self.logits, &mut self.workspace) {
-            self.running.iter().for_each(|run| fail(&run.events, &error));
-            self.free.extend(self.running.drain(..).map(|run| run.row));
-            return;
+            self.running.drain(..).for_each(|run| fail(&run.events, &error));
+            return rows.into_iter().for_each(|row| self.release(row));
         }
         add(&self.counts.generated_tokens, rows.len());
         let mut logits = self.logits.chunks_exact_mut(width);
-        let (tokenizer, counts, free) = (self.tokenizer, self.counts, &mut self.free);
-        let (state, cache) = (&self.state, &mut self.cache);
+        let (tokenizer, counts, state, cache) = (self.tokenizer, self.counts, &self.state, &mut self.cache);
+        let mut over = Vec::new();
         self.running.retain_mut(|run| {
             // A model may know more tokens than its tokenizer; those mean nothing.
             let logits = logits.next().map(|logits| &mut logits[..tokenizer.vocab_size()]).unwrap_or_default();
@@ -348,7 +361,7 @@ impl<'a> Worker<'a> {
                 }
             };
             if ended {
-                free.push(run.row);
+                over.push(run.row);
                 // Whoever goes on from here need not wait for what was read.
                 let read = &run.tokens[..run.tokens.len() - 1];
                 if !cache.has(read)
@@ -360,6 +373,7 @@ impl<'a> Worker<'a> {
             }
             !ended
         });
+        over.into_iter().for_each(|row| self.release(row));
     }
 }
 

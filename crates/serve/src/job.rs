@@ -18,6 +18,8 @@ pub(crate) struct Job {
     pub first_choice: usize,
     /// Tokens generated for each.
     pub max_tokens: usize,
+    /// Bytes that the session of each will take at most.
+    pub session_bytes: u64,
     /// How many of the likeliest tokens are told beside each one, if any are.
     pub logprobs: Option<usize>,
     /// Whether they are told of the prompt's tokens too.

@@ -18,8 +18,9 @@ pub struct Settings {
     pub max_tokens: usize,
     /// Most bytes of a request. Default 4 MiB.
     pub max_request: usize,
-    /// Most bytes that the sessions of one prompt may take in a model whose sessions grow with what they have read. Default 1 GiB.
-    pub max_session_bytes: u64,
+    /// Most bytes that the sessions of a model take together, each counted as long as it may become: prompts wait for others to end, and one that takes
+    /// more by itself is refused. Default 1 GiB.
+    pub session_bytes: u64,
     /// Bytes of the states that a model keeps of texts it has read, and again as many of tokens that `previous_response_id` names.
     /// Default 256 MiB.
     pub cache_bytes: usize,
@@ -38,7 +39,7 @@ impl Default for Settings {
             queue: 256,
             max_tokens: 4096,
             max_request: 4 << 20,
-            max_session_bytes: 1 << 30,
+            session_bytes: 1 << 30,
             cache_bytes: 256 << 20,
             seed: 0,
             drain: Duration::from_secs(30),

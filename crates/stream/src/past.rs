@@ -58,8 +58,9 @@ impl Past {
         &self.values
     }
 
+    /// Keeps nothing, and no room either: who begins anew may stay short.
     pub(crate) fn clear(&mut self) {
-        self.values.clear();
+        self.values = Vec::new();
     }
 
     /// Makes room for `upcoming` tokens, of which at most `at_once` come in one pass.

@@ -51,9 +51,9 @@ pub struct Args {
     /// Most MiB of a request
     #[arg(long, value_name = "N", default_value_t = Settings::default().max_request / MIB)]
     max_request: usize,
-    /// Most MiB that the sessions of one prompt may take, in models whose sessions grow
-    #[arg(long, value_name = "N", default_value_t = Settings::default().max_session_bytes as usize / MIB)]
-    max_session: usize,
+    /// Most MiB that the sessions of a model take together, each as long as it may become; prompts wait for room
+    #[arg(long, value_name = "N", default_value_t = Settings::default().session_bytes as usize / MIB)]
+    session_memory: usize,
     /// MiB of the states of texts that were read, for prompts that begin like them; 0 keeps none
     #[arg(long, value_name = "N", default_value_t = Settings::default().cache_bytes / MIB)]
     cache: usize,
@@ -103,7 +103,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn settings(args: &Args) -> anyhow::Result<Settings> {
-    let Args { host, port, sessions, queue, max_tokens, max_request, max_session, cache, seed, drain, .. } = *args;
+    let Args { host, port, sessions, queue, max_tokens, max_request, session_memory, cache, seed, drain, .. } = *args;
     let bytes = |mib: usize| mib.saturating_mul(MIB);
     Ok(Settings {
         address: SocketAddr::new(host, port),
@@ -112,7 +112,7 @@ fn settings(args: &Args) -> anyhow::Result<Settings> {
         queue,
         max_tokens,
         max_request: bytes(max_request),
-        max_session_bytes: bytes(max_session) as u64,
+        session_bytes: bytes(session_memory) as u64,
         cache_bytes: bytes(cache),
         seed,
         drain: Duration::from_secs(drain),

@@ -78,14 +78,15 @@ impl Asked {
             ));
         }
         let stops = StopStrings::new(&stops).map_err(|error| ApiError::field("stop", error.to_string()))?;
-        for prompt in &prompts {
-            let bytes = served.model.session_bytes(prompt.len().saturating_add(max_tokens)).saturating_mul(n as u128);
-            let most = app.settings.max_session_bytes;
-            if bytes > u128::from(most) {
-                let sentence = format!("{} tokens and {max_tokens} more take {bytes} bytes, expected at most {most}", prompt.len());
-                return Err(ApiError::wrong(sentence + "; shorten the prompt, or ask for fewer tokens"));
+        let session_bytes = |prompt: &[u32]| {
+            let bytes = served.model.session_bytes(prompt.len().saturating_add(max_tokens));
+            let most = app.settings.session_bytes;
+            if bytes.saturating_mul(n as u128) > u128::from(most) {
+                let sentence = format!("{} tokens and {max_tokens} more take {bytes} bytes for each of {n} texts", prompt.len());
+                return Err(ApiError::wrong(format!("{sentence}, expected at most {most} for all; shorten the prompt, or ask for less")));
             }
-        }
+            Ok(bytes as u64)
+        };
         let (events, told) = unbounded_channel();
         let texts = |prompt: &[u32]| -> minrnn_stream::Result<Vec<Continuation>> {
             // A prompt is continued alike whichever it is of its request.
@@ -94,7 +95,9 @@ impl Asked {
         let jobs = prompts.into_iter().enumerate().map(|(i, prompt)| {
             let texts = texts(&prompt).map_err(|error| ApiError::wrong(error.to_string()))?;
             let events = events.clone();
-            Ok(Job { prompt, texts, first_choice: i * n, max_tokens, logprobs, of_prompt, events, arrived: Instant::now() })
+            let session_bytes = session_bytes(&prompt)?;
+            let first_choice = i * n;
+            Ok(Job { prompt, texts, first_choice, max_tokens, session_bytes, logprobs, of_prompt, events, arrived: Instant::now() })
         });
         let jobs = jobs.collect::<Result<Vec<_>>>()?;
         let choices = jobs.len() * n;
