@@ -2,11 +2,7 @@
 
 mod common;
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use common::{Finished, Scratch, Training, minrnn, shown};
-use minrnn_model::{WEIGHTS_FILE, Weights, write_safetensors};
+use common::{Finished, Scratch, Training, minrnn, overflowing, shown};
 
 fn told(args: &[&str]) -> Finished {
     Finished::of(&mut minrnn(args))
@@ -24,31 +20,6 @@ fn forecaster(scratch: &Scratch) -> Training {
     let training = Training { args, ..scratch.task("run", &["max_iterations=4"]) };
     training.run().ok();
     training
-}
-
-/// The checkpoint with weights so large that sums of them are no numbers, in a folder of its own.
-fn overflowing(scratch: &Scratch, checkpoint: &Path) -> PathBuf {
-    let damaged = scratch.path("damaged");
-    fs::create_dir(&damaged).unwrap();
-    for name in ["config.json", "task.json", "tokenizer.json"] {
-        if checkpoint.join(name).exists() {
-            fs::copy(checkpoint.join(name), damaged.join(name)).unwrap();
-        }
-    }
-    let mut weights = Weights::read(checkpoint.join(WEIGHTS_FILE)).unwrap();
-    let names: Vec<String> = weights.names().map(ToOwned::to_owned).collect();
-    let tensors: Vec<_> = names
-        .into_iter()
-        .map(|name| {
-            let tensor = weights.take_any(&name).unwrap();
-            // The last two layers alone: a norm behind them would take it back.
-            let is_last = name.starts_with("head") || name.starts_with("backbone.final_norm");
-            let data: Vec<f32> = tensor.data.iter().map(|&x| if is_last { 1e30f32.copysign(x) } else { x }).collect();
-            (name, tensor.shape, data.into())
-        })
-        .collect();
-    write_safetensors(damaged.join(WEIGHTS_FILE), tensors, None).unwrap();
-    damaged
 }
 
 #[test]

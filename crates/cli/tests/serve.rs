@@ -10,7 +10,7 @@ use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use common::{Finished, Scratch, Training, minrnn, shown, signal};
+use common::{Finished, Scratch, Training, minrnn, overflowing, shown, signal};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -405,6 +405,31 @@ fn several_models_are_called_by_their_names() {
     assert_eq!((text_of(&one), &two["model"]), (text_of(&two), &json!("other")));
     let described: Value = serde_json::from_str(&server.get("/v1/models/other").1).unwrap();
     assert_eq!((&described["id"], &described["mixer"]), (&json!("other"), &json!("min-gru")));
+}
+
+#[test]
+fn numbers_that_are_none_are_told_and_harm_nobody_else() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &[]);
+    training.run().ok();
+    let damaged = format!("damaged={}", shown(&overflowing(&scratch, &training.checkpoint("best"))));
+    let server = Server::start(&[model(), &damaged]);
+    for body in [json!({ "max_tokens": 5 }), json!({ "max_tokens": 5, "n": 2 }), json!({ "max_tokens": 0, "echo": true, "logprobs": 1 })] {
+        let mut body = body;
+        (body["model"], body["prompt"]) = ("damaged".into(), "the fox ".into());
+        for _ in 0..2 {
+            let (status, sentence) = server.refused("/v1/completions", &body);
+            assert!(
+                status == 500 && sentence.contains("expected a number; the model's weights or its state are damaged"),
+                "{status} {sentence}"
+            );
+        }
+    }
+    let body = json!({ "model": "damaged", "prompt": "the ", "stream": true });
+    let stream = server.post("/v1/completions", &body).body_mut().read_to_string().unwrap();
+    assert!(data_of(&stream)[0].contains("server_error") && !stream.contains("[DONE]"), "{stream}");
+    assert_eq!(server.get("/health").0, 200);
+    server.completed(&json!({ "prompt": "the " }));
 }
 
 #[test]

@@ -305,8 +305,8 @@ impl<'a> Worker<'a> {
             let own = match i {
                 0 => Ok(row),
                 _ => self.take_row().and_then(|own| {
-                    let source = self.state.select(&[row])?;
-                    self.state.copy_row(own, &source, 0).map(|()| own)
+                    let copied = self.state.select(&[row]).and_then(|source| self.state.copy_row(own, &source, 0));
+                    copied.map(|()| own).inspect_err(|_| self.release(own))
                 }),
             };
             let own = match own {
@@ -353,25 +353,22 @@ impl<'a> Worker<'a> {
         self.running.retain_mut(|run| {
             // A model may know more tokens than its tokenizer; those mean nothing.
             let logits = logits.next().map(|logits| &mut logits[..tokenizer.vocab_size()]).unwrap_or_default();
-            let ended = match run.choose(tokenizer, logits, counts) {
-                Ok(ended) => ended,
-                Err(error) => {
-                    fail(&run.events, &error);
-                    true
+            match run.choose(tokenizer, logits, counts) {
+                Ok(false) => return true,
+                Ok(true) => {
+                    // Whoever goes on from here need not wait for what was read.
+                    let read = &run.tokens[..run.tokens.len() - 1];
+                    if !cache.has(read)
+                        && let Ok(session) = state.select(&[run.row])
+                    {
+                        let bytes = session.bytes();
+                        cache.insert(read, session, bytes);
+                    }
                 }
-            };
-            if ended {
-                over.push(run.row);
-                // Whoever goes on from here need not wait for what was read.
-                let read = &run.tokens[..run.tokens.len() - 1];
-                if !cache.has(read)
-                    && let Ok(session) = state.select(&[run.row])
-                {
-                    let bytes = session.bytes();
-                    cache.insert(read, session, bytes);
-                }
+                Err(error) => fail(&run.events, &error),
             }
-            !ended
+            over.push(run.row);
+            false
         });
         over.into_iter().for_each(|row| self.release(row));
     }
@@ -396,7 +393,7 @@ impl Run {
         if let Some(arrived) = self.arrived.take() {
             counts.first_token(arrived.elapsed());
         }
-        let logprob = before.map(|(top, logits)| Logprob::of(&logits, token, top));
+        let logprob = before.map(|(top, logits)| Logprob::of(&logits, token, top)).transpose()?;
         send(&self.events, Event::Token(Generated { choice: self.choice, token: Some(token), text, logprob, ended }));
         Ok(ended.is_some())
     }

@@ -1,5 +1,7 @@
 //! How probable a token was, and which were the likeliest.
 
+use minrnn_stream::{Error, Result};
+
 /// Of one token.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Logprob {
@@ -12,7 +14,13 @@ pub(crate) struct Logprob {
 
 impl Logprob {
     /// That of `token` by the logits before it, with the `top` likeliest ones.
-    pub fn of(logits: &[f32], token: u32, top: usize) -> Self {
+    ///
+    /// # Errors
+    /// When a logit is no number.
+    pub fn of(logits: &[f32], token: u32, top: usize) -> Result<Self> {
+        if let Some(token) = logits.iter().position(|logit| !logit.is_finite()) {
+            return Err(Error::Logit { token, value: logits[token] });
+        }
         let total = log_sum_exp(logits);
         let logprob = |token: u32| (f64::from(logits[token as usize]) - total) as f32;
         let mut likeliest: Vec<u32> = (0..logits.len() as u32).collect();
@@ -22,7 +30,7 @@ impl Logprob {
         }
         likeliest.truncate(top);
         likeliest.sort_unstable_by(likelier);
-        Self { token, logprob: logprob(token), top: likeliest.into_iter().map(|token| (token, logprob(token))).collect() }
+        Ok(Self { token, logprob: logprob(token), top: likeliest.into_iter().map(|token| (token, logprob(token))).collect() })
     }
 }
 
@@ -41,13 +49,20 @@ mod tests {
     proptest! {
         #[test]
         fn probabilities_add_up_to_one_and_come_in_their_order(logits in prop::collection::vec(-20.0..20f32, 1..40), top in 0..45usize) {
-            let found = Logprob::of(&logits, 0, logits.len());
+            let found = Logprob::of(&logits, 0, logits.len()).unwrap();
             let total: f64 = found.top.iter().map(|(_, logprob)| f64::from(*logprob).exp()).sum();
             prop_assert!((total - 1.0).abs() < 1e-5, "{total}");
             prop_assert!(found.top.is_sorted_by(|a, b| a.1 >= b.1));
             prop_assert_eq!(found.logprob, found.top.iter().find(|(token, _)| *token == 0).unwrap().1);
-            let some = Logprob::of(&logits, 0, top);
+            let some = Logprob::of(&logits, 0, top).unwrap();
             prop_assert_eq!(some.top.as_slice(), &found.top[..top.min(logits.len())]);
+        }
+    }
+
+    #[test]
+    fn of_what_is_no_number_there_is_no_probability() {
+        for flaw in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            assert!(Logprob::of(&[0.0, flaw], 0, 1).unwrap_err().to_string().contains("token 1"));
         }
     }
 }

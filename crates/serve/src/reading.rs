@@ -67,7 +67,9 @@ impl Reading {
             state.copy_row(self.row, &session, 0)?;
             let top = self.job.logprobs.unwrap_or_default();
             let next = logits.chunks_exact(width).zip(&prompt[self.at + 1..]);
-            self.logprobs.extend(next.map(|(logits, &token)| Logprob::of(&logits[..vocab_size], token, top)));
+            for (logits, &token) in next {
+                self.logprobs.push(Logprob::of(&logits[..vocab_size], token, top)?);
+            }
         } else {
             model.advance_rows(&[self.row], &[piece], state, workspace)?;
         }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use minrnn_model::{WEIGHTS_FILE, Weights, write_safetensors};
 use serde_json::Value;
 
 /// Far longer than anything here takes.
@@ -294,6 +295,31 @@ pub fn assert_untouched(directory: &Path, before: &BTreeMap<PathBuf, Option<Vec<
     for (path, content) in before {
         assert!(after[path] == *content, "{} has changed", path.display());
     }
+}
+
+/// The checkpoint with weights so large that sums of them are no numbers, in a folder of its own.
+pub fn overflowing(scratch: &Scratch, checkpoint: &Path) -> PathBuf {
+    let damaged = scratch.path("damaged");
+    fs::create_dir(&damaged).unwrap();
+    for name in ["config.json", "task.json", "tokenizer.json"] {
+        if checkpoint.join(name).exists() {
+            fs::copy(checkpoint.join(name), damaged.join(name)).unwrap();
+        }
+    }
+    let mut weights = Weights::read(checkpoint.join(WEIGHTS_FILE)).unwrap();
+    let names: Vec<String> = weights.names().map(ToOwned::to_owned).collect();
+    let tensors: Vec<_> = names
+        .into_iter()
+        .map(|name| {
+            let tensor = weights.take_any(&name).unwrap();
+            // The last two layers alone: a norm behind them would take it back.
+            let is_last = name.starts_with("head") || name.starts_with("backbone.final_norm");
+            let data: Vec<f32> = tensor.data.iter().map(|&x| if is_last { 1e30f32.copysign(x) } else { x }).collect();
+            (name, tensor.shape, data.into())
+        })
+        .collect();
+    write_safetensors(damaged.join(WEIGHTS_FILE), tensors, None).unwrap();
+    damaged
 }
 
 /// Names of temporary files and directories below `directory`.
