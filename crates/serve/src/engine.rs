@@ -277,8 +277,8 @@ impl<'a> Worker<'a> {
     fn read(&mut self) {
         let Some(mut reading) = self.reading.pop_front() else { return };
         if !reading.is_done() {
-            let vocab_size = self.tokenizer.vocab_size();
-            if let Err(error) = reading.read(self.model, vocab_size, &mut self.state, &mut self.workspace, &mut self.cache) {
+            let (vocab_size, beside) = (self.tokenizer.vocab_size(), !self.running.is_empty());
+            if let Err(error) = reading.read(self.model, vocab_size, beside, &mut self.state, &mut self.workspace, &mut self.cache) {
                 fail(&reading.job.events, &error);
                 return self.release(reading.row);
             }

@@ -6,8 +6,10 @@ use crate::cache::Cache;
 use crate::job::Job;
 use crate::logprobs::Logprob;
 
-/// Tokens of a prompt that are read between two steps of the texts that are continued.
+/// Tokens of a prompt that are read at once.
 const PIECE: usize = 512;
+/// The same between two steps of texts that are continued, which wait meanwhile.
+const PIECE_BESIDE: usize = 128;
 
 /// Most logits of a piece whose tokens are all scored.
 const SCORED: usize = 1 << 20;
@@ -46,24 +48,26 @@ impl Reading {
         self.at + 1 == self.job.prompt.len()
     }
 
-    /// Reads a piece.
+    /// Reads a piece, a short one `beside` texts that are continued.
     pub fn read(
         &mut self,
         model: &Model,
         vocab_size: usize,
+        beside: bool,
         state: &mut State,
         workspace: &mut Workspace,
         cache: &mut Cache<State>,
     ) -> Result<()> {
         let prompt = &self.job.prompt;
-        let most = if self.job.of_prompt { (SCORED / model.outputs().max(1)).clamp(1, PIECE) } else { PIECE };
-        let end = (prompt.len() - 1).min((self.at / PIECE + 1) * PIECE).min(self.at + most);
-        let piece = &prompt[self.at..end];
+        let piece = if beside { PIECE_BESIDE } else { PIECE };
+        let most = if self.job.of_prompt { (SCORED / model.outputs().max(1)).clamp(1, piece) } else { piece };
+        let end = (prompt.len() - 1).min((self.at / piece + 1) * piece).min(self.at + most);
+        let tokens = &prompt[self.at..end];
         if self.job.of_prompt {
             let width = model.outputs();
             let mut session = state.select(&[self.row])?;
-            let mut logits = vec![0.0; piece.len() * width];
-            model.forward(piece, &mut session, &mut logits, workspace)?;
+            let mut logits = vec![0.0; tokens.len() * width];
+            model.forward(tokens, &mut session, &mut logits, workspace)?;
             state.copy_row(self.row, &session, 0)?;
             let top = self.job.logprobs.unwrap_or_default();
             let next = logits.chunks_exact(width).zip(&prompt[self.at + 1..]);
@@ -71,7 +75,7 @@ impl Reading {
                 self.logprobs.push(Logprob::of(&logits[..vocab_size], token, top)?);
             }
         } else {
-            model.advance_rows(&[self.row], &[piece], state, workspace)?;
+            model.advance_rows(&[self.row], &[tokens], state, workspace)?;
         }
         self.at = end;
         // Of long prompts that begin alike at least half of what they share is known. States that grow are kept of whole prompts alone.
