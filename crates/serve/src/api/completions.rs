@@ -14,16 +14,14 @@ use super::error::ApiError;
 use super::pieces::{Narrator, Piece, Pieces, streamed};
 use super::tokens::Told;
 use super::{App, Served, answered, now};
-use crate::job::Ended;
 
 /// Tokens generated where the request does not say how many, as OpenAI has it.
 const MAX_TOKENS: usize = 16;
 /// Most of the likeliest tokens that are told.
 const MAX_LOGPROBS: usize = 20;
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[derive(Default)]
 struct StreamOptions {
     include_usage: bool,
     /// Padding against listeners, which clients may ask for.
@@ -39,9 +37,10 @@ struct Prompt {
 
 pub(super) async fn completions(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let mut fields = app.fields(request).await?;
-    let served = app.model(fields.take::<String>("model")?.as_deref())?;
+    let model = fields.take::<String>("model")?;
+    let served = app.model(model.as_deref())?;
     let settings = &app.settings;
-    let prompts = prompts(served, fields.take::<Value>("prompt")?.unwrap_or_else(|| "".into()))?;
+    let prompt = fields.take::<Value>("prompt")?.unwrap_or_else(|| "".into());
     let n = fields.number("n", 1..=settings.sessions)?.unwrap_or(1);
     let most = settings.max_tokens;
     let max_tokens = fields.number("max_tokens", 0..=most)?.unwrap_or(MAX_TOKENS.min(most));
@@ -59,6 +58,7 @@ pub(super) async fn completions(State(app): State<Arc<App>>, request: Request) -
     fields.ignore("user");
     fields.end()?;
 
+    let prompts = app.aside(move |app| prompts(app.model(model.as_deref())?, prompt)).await?;
     let of_prompt = echo && logprobs.is_some();
     let seed = sampling.seed as i64;
     let tokens = prompts.iter().map(|prompt| prompt.tokens.clone()).collect();
@@ -237,15 +237,5 @@ impl Narrator for Answer {
     fn end(&mut self) -> Vec<Sent> {
         let usage = self.usage_wanted.then(|| self.told(Vec::new(), Some(self.usage.told())).to_string());
         usage.into_iter().chain(["[DONE]".to_owned()]).map(|data| Sent::default().data(data)).collect()
-    }
-}
-
-impl Ended {
-    /// As a response tells it: complete, or not.
-    pub(super) fn status(self) -> &'static str {
-        match self {
-            Self::Stop => "completed",
-            Self::Length => "incomplete",
-        }
     }
 }

@@ -131,6 +131,16 @@ impl App {
         format!("{prefix}{:016x}{number:x}", self.secret.hash_one(number))
     }
 
+    /// Does what may take long, such as cutting a long text into tokens, where no other request waits for it.
+    async fn aside<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let app = self.clone();
+        let done = tokio::task::spawn_blocking(move || work(&app)).await;
+        done.map_err(|_| ApiError::failed("the request broke off; the server's messages say why"))?
+    }
+
     /// The fields of a request, once all of it has come.
     async fn fields(&self, request: Request) -> Result<Fields, ApiError> {
         expect_kind(request.headers(), &["application/json"])?;

@@ -67,15 +67,11 @@ pub(super) async fn predict(
     let turn = table.turn.acquire().await.map_err(|_| ApiError::gone())?;
     let (stop, name) = (Arc::new(AtomicBool::new(false)), table.served.name.clone());
     let _raised = Raised(stop.clone());
-    let predicting = tokio::task::spawn_blocking({
-        let app = app.clone();
-        move || {
-            let table = app.table(Some(&name))?;
-            let predicted = table.served.predictor.predict(&body, json, &stop);
-            predicted.map_err(|why| if why.is_wrong_input { ApiError::wrong(why.sentence) } else { ApiError::failed(why.sentence) })
-        }
-    });
-    let predicted = predicting.await.map_err(|_| ApiError::failed("the prediction broke off; the server's messages say why"))??;
+    let predict = move |app: &App| {
+        let predicted = app.table(Some(&name))?.served.predictor.predict(&body, json, &stop);
+        predicted.map_err(|why| if why.is_wrong_input { ApiError::wrong(why.sentence) } else { ApiError::failed(why.sentence) })
+    };
+    let predicted = app.aside(predict).await?;
     drop(turn);
     let kind = if json { "application/json" } else { "text/csv; charset=utf-8" };
     Ok(([(header::CONTENT_TYPE, kind)], predicted).into_response())

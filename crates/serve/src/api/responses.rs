@@ -52,7 +52,9 @@ pub(super) async fn responses(State(app): State<Arc<App>>, request: Request) -> 
         }
     };
     if !input.is_empty() || tokens.is_empty() {
-        tokens.extend(tokens_of(served, &input).map_err(|error| error.of("input"))?);
+        let model = served.name.clone();
+        let read = move |app: &App| tokens_of(app.model(Some(&model))?, &input).map_err(|error| error.of("input"));
+        tokens.extend(app.aside(read).await?);
     }
     let answer = Answer {
         head: json!({ "id": app.next_id("resp_"), "object": "response", "created_at": now(), "model": served.name,
@@ -148,16 +150,13 @@ impl Answer {
         told
     }
 
-    fn status(&self) -> &'static str {
-        self.ended.map_or("incomplete", Ended::status)
-    }
-
     fn finished(&self) -> Value {
         if self.store {
             let id = self.head["id"].as_str().unwrap_or_default().to_owned();
             self.app.kept.insert(id, Text { model: self.model.clone(), tokens: self.tokens.clone() });
         }
-        self.told(self.status(), Some(self.item(self.status(), Some(self.content()))))
+        let status = status_of(self.ended);
+        self.told(status, Some(self.item(status, Some(self.content()))))
     }
 
     async fn whole(mut self, mut pieces: Pieces) -> Result<Response, ApiError> {
@@ -211,7 +210,7 @@ impl Narrator for Answer {
     }
 
     fn end(&mut self) -> Vec<Sent> {
-        let status = self.status();
+        let status = status_of(self.ended);
         let text = with(with(self.place(), "text", self.text.clone().into()), "logprobs", json!([]));
         let part = with(self.place(), "part", self.content());
         let (item, answer) = (self.item(status, Some(self.content())), self.finished());
@@ -222,6 +221,14 @@ impl Narrator for Answer {
             // Whatever its status: clients wait for this one, and models without an end of their own always stop at a length.
             self.event("response.completed", json!({ "response": answer })),
         ]
+    }
+}
+
+/// As a response tells why it ended: complete, or not.
+fn status_of(ended: Option<Ended>) -> &'static str {
+    match ended {
+        Some(Ended::Stop) => "completed",
+        Some(Ended::Length) | None => "incomplete",
     }
 }
 

@@ -14,10 +14,14 @@ use crate::logprobs::Logprob;
 /// `{"prompt": …}` → `{"tokens": […], "count": n}`.
 pub(super) async fn tokenize(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let mut fields = app.fields(request).await?;
-    let served = app.model(fields.take::<String>("model")?.as_deref())?;
+    let model = fields.take::<String>("model")?;
     let prompt: String = fields.take("prompt")?.ok_or_else(|| ApiError::field("prompt", "expected a text"))?;
     fields.end()?;
-    let tokens = served.tokenizer.encode(&prompt).map_err(|error| ApiError::field("prompt", error.to_string()))?;
+    let encode = move |app: &App| {
+        let tokens = app.model(model.as_deref())?.tokenizer.encode(&prompt);
+        tokens.map_err(|error| ApiError::field("prompt", error.to_string()))
+    };
+    let tokens = app.aside(encode).await?;
     Ok(answered(&json!({ "tokens": tokens, "count": tokens.len() })))
 }
 
