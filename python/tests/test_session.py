@@ -98,6 +98,14 @@ def test_any_layout_and_type_of_numbers_is_read(text, sensors, signal):
     backwards = tokens[::-1].copy()[::-1]
     for other in (tokens.astype(np.int16), tokens.astype(np.int64), tokens.astype(">i4"), twice[::2], backwards, tokens.tolist(), tuple(tokens)):
         np.testing.assert_array_equal(text.session().forward(other), whole)
+    rows = np.stack([signal[:8], signal[8:16], signal[16:24]]).astype(np.float32)
+    for table in (True, False):
+        whole = sensors.session(3, table=table).prefill(rows)
+        for other in (np.asfortranarray(rows), np.ascontiguousarray(rows.transpose(1, 0, 2)).transpose(1, 0, 2), rows.astype(np.float64, order="F")):
+            assert not other.flags.c_contiguous
+            np.testing.assert_array_equal(sensors.session(3, table=table).prefill(other), whole)
+    three = text.session(3).prefill(np.stack([tokens, backwards, tokens]))
+    np.testing.assert_array_equal(text.session(3).prefill(np.asfortranarray(np.stack([tokens, backwards, tokens]))), three)
     raw = bytearray(1 + 8 * signal.size)
     misaligned = np.frombuffer(raw, dtype=np.float64, count=signal.size, offset=1)
     misaligned[:] = signal[:, 0]

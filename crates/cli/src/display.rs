@@ -178,8 +178,14 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         let of_before = "scored: the model of before, which learned from nothing of the test part";
         writeln!(out, "{of_before}, after {} iterations ({})", report.iteration, report.scored.display())?;
     }
+    if let Some(told) = trainer.told_of_start() {
+        writeln!(out, "{told}")?;
+    }
     if let Some(temperature) = report.temperature {
         writeln!(out, "probabilities: as sure as the model of before was right on what was held out (logits divided by {temperature:.2})")?;
+    }
+    for told in report.spreads.iter().flat_map(|spreads| trainer.data().told_spreads(spreads)) {
+        writeln!(out, "{told}")?;
     }
     if let Some((chance, scaled)) = trainer.data().chance().and_then(|chance| Some((chance, report.fixed.scaled_accuracy(chance)?))) {
         writeln!(out, "scaled so that guessing ({:.1}%) is 0: {:.1}%", 100.0 * chance, 100.0 * scaled)?;

@@ -140,6 +140,17 @@ impl TaskArgs {
                 None => Ok(()),
             };
         }
+        let belong = [
+            ("--class-weights", !self.class_weights.is_empty(), Task::Classify, "classify"),
+            ("--horizon", self.horizon.is_some(), Task::Forecast, "forecast"),
+            ("--season", self.season.is_some(), Task::Forecast, "forecast"),
+            ("--calendar", !self.calendar.is_empty(), Task::Forecast, "forecast"),
+            ("--known-ahead", !self.known_ahead.is_empty(), Task::Forecast, "forecast"),
+            ("--quantiles", !self.quantiles.is_empty(), Task::Forecast, "forecast"),
+        ];
+        if let Some((flag, _, _, task)) = belong.iter().find(|(_, is_given, task, _)| *is_given && *task != data.task) {
+            return Err(WrongInput(format!("{flag} is for --task {task}; leave it out, or choose that task")).into());
+        }
         if !self.target.is_empty() {
             data.table.target.clone_from(&self.target);
         }

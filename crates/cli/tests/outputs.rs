@@ -101,6 +101,23 @@ fn no_command_writes_over_what_it_reads() {
         Finished::from(into_itself).refused(&["is what is read", "give another file to write"]);
     }
     assert_untouched(&scratch.path(""), &before);
+    #[cfg(unix)]
+    {
+        // What a link leads to is written, not the link; an open file by another name is none to replace.
+        let [link, open, real] = ["link.csv", "open.csv", "real.csv"].map(|name| scratch.path(name));
+        std::os::unix::fs::symlink("real.csv", &link).unwrap();
+        told(&["predict", &run, "--data", &data, "--out", &shown(&link)]).ok();
+        assert!(link.is_symlink() && fs::read_to_string(&real).unwrap().lines().count() == 2);
+        if Path::new("/proc/self/fd").exists() {
+            std::os::unix::fs::symlink("/proc/self/fd/1", &open).unwrap();
+            told(&["predict", &run, "--data", &data, "--out", &shown(&open)]).refused(&[
+                "open.csv",
+                "open already",
+                "give a file to write",
+            ]);
+            assert!(open.is_symlink());
+        }
+    }
     // What was written before may be written again.
     let out = shown(&scratch.path("out.csv"));
     told(&["predict", &run, "--data", &data, "--out", &out]).ok();

@@ -75,9 +75,11 @@ fn planted_anomalies_are_found_and_few_others() {
     let told = |finished: &Finished| finished.stderr.lines().next().unwrap().to_owned();
     assert_eq!(told(&of_packed), told(&finished));
     assert_eq!(fs::read_to_string(&out).unwrap(), finished.stdout);
-    for checkpoint in ["scored", "best"] {
+    // The intervals of the model that is used were made as wide as what was held out asks for, and those of the one before were not.
+    for (checkpoint, is_used) in [("scored", false), ("best", true)] {
         let name = fs::read_to_string(format!("{run}/checkpoints/{checkpoint}")).unwrap();
-        assert_eq!(told(&score(&format!("{run}/checkpoints/{}", name.trim()), &data, &[]).ok()), told(&finished));
+        let of_checkpoint = told(&score(&format!("{run}/checkpoints/{}", name.trim()), &data, &[]).ok());
+        assert!(of_checkpoint.contains("of 360 rows to compare with") && (of_checkpoint == told(&finished)) == is_used, "{of_checkpoint}");
     }
     Finished::of(&mut minrnn(&["predict", &packed, "--data", &data])).ok();
 

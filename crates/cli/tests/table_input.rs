@@ -216,3 +216,64 @@ fn a_test_on_the_file_that_is_learned_from_is_told() {
     let other = shown(&scratch.write("other.csv", &table));
     assert!(!train(&scratch, &table, &[&CLASSIFY[..], &["--test", &other]].concat(), &[]).0.ok().stderr.contains(told));
 }
+
+#[test]
+fn logarithms_are_read_of_series_of_any_size_and_of_no_negative_number() {
+    let scratch = Scratch::new();
+    let wave = |size: f64| (0..40).fold("id,x\n".to_owned(), |table, t| table + &format!("a,{}\n", size * (3.0 + f64::from(t % 4))));
+    let (finished, run) = train(&scratch, &wave(10.0), &FORECAST, &["scaling=auto"]);
+    finished.ok();
+    let predict = |table: String| Finished::of(&mut minrnn(&["predict", &run, "--data", &shown(&scratch.write("other.csv", table))]));
+    let number = |predicted: &Finished| -> f64 { predicted.stdout.lines().nth(1).unwrap().split(',').nth(2).unwrap().parse().unwrap() };
+    let own = number(&predict(wave(10.0)).ok());
+    // Below everything that was learned from, too.
+    for size in [1e-3, 1.0, 1e4] {
+        let other = number(&predict(wave(10.0 * size)).ok());
+        assert!((other / own / size - 1.0).abs() < 1e-3, "{size}: {other} beside {own}");
+    }
+    predict(wave(10.0) + "a,0\n").ok();
+    predict(wave(10.0) + "a,-2\n")
+        .refused(&["line 42, column 'x': found -2.0, of which the model, which reads logarithms, has none", "scaling = mean"]);
+    Finished::of(&mut minrnn(&["eval", &run, "--data", &shown(&scratch.path("other.csv"))])).refused(&["line 42, column 'x': found -2.0"]);
+    // Where numbers sink below 0 behind the training part, none is taken.
+    let sinking = (0..52).fold("id,x\n".to_owned(), |table, t| table + &format!("a,{}\n", 50 - t));
+    let (finished, run) = train(&scratch, &sinking, &FORECAST, &["scaling=auto"]);
+    finished.ok();
+    let task = std::fs::read_to_string(format!("{run}/checkpoints/iter-4/task.json")).unwrap();
+    assert!(task.contains("identity"), "{task}");
+    train(&scratch, &sinking, &FORECAST, &["scaling=log"]).0.refused(&["column 'x': found -1.0", "reads logarithms"]);
+}
+
+#[test]
+fn flags_are_numbers_in_a_file_without_types_as_in_those_with() {
+    let scratch = Scratch::new();
+    let words = classes(20).replace(",7\n", ",True\n").replacen("True", "false", 3);
+    let (finished, run) = train(&scratch, &words, &CLASSIFY, &[]);
+    let in_words = finished.ok().stdout;
+    let task = std::fs::read_to_string(format!("{run}/checkpoints/iter-4/task.json")).unwrap();
+    assert!(task.contains("\"still\"") && !task.contains("categories"), "{task}");
+    assert!(in_words.starts_with("test accuracy "));
+}
+
+#[test]
+fn a_flag_of_another_task_is_refused() {
+    let scratch = Scratch::new();
+    for flag in [["--horizon", "5"], ["--season", "4"], ["--quantiles", "0.1,0.5"], ["--known-ahead", "x"], ["--calendar", "month"]] {
+        let args = [&CLASSIFY[..], &flag].concat();
+        train(&scratch, &classes(20), &args, &[]).0.refused(&[flag[0], "is for --task forecast"]);
+    }
+    let args = [&FORECAST[..], &["--class-weights", "balanced"]].concat();
+    train(&scratch, &classes(20), &args, &[]).0.refused(&["--class-weights is for --task classify"]);
+}
+
+#[test]
+fn of_classes_nothing_is_said_to_be_forecast() {
+    let scratch = Scratch::new();
+    let timed = classes(20).lines().enumerate().fold(String::new(), |table, (row, line)| {
+        table + line + &if row == 0 { ",day\n".to_owned() } else { format!(",{}\n", row + row % 5) }
+    });
+    let (finished, run) = train(&scratch, &timed, &[&CLASSIFY[..], &["--time", "day"]].concat(), &[]);
+    finished.ok();
+    let predicted = Finished::of(&mut minrnn(&["predict", &run, "--data", &shown(&scratch.path("table.csv"))])).ok();
+    assert!(!predicted.stderr.contains("forecast"), "{predicted:?}");
+}

@@ -94,7 +94,7 @@ fn what_is_no_number_or_no_weight_is_a_sentence() {
     refused(&engines(20).replace(",57,", ",soon,"), &REGRESS, &["data.csv", "the column 'life' holds 'soon', expected a finite number"]);
     refused(&engines(20), &["--task", "regress", "--target", "life"], &["to regress sequences, name the column", "--group COLUMN"]);
     refused(&engines(20), &["--task", "regress", "--group", "engine"], &["to regress, name the column with the number", "--target COLUMN"]);
-    refused(&engines(20), &[&REGRESS[..], &["--class-weights", "balanced"]].concat(), &["class_weights is about classes"]);
+    refused(&engines(20), &[&REGRESS[..], &["--class-weights", "balanced"]].concat(), &["--class-weights is for --task classify"]);
     let classify = ["--task", "classify", "--group", "engine", "--target", "life", "--class-weights"];
     refused(&engines(20), &[&classify[..], &["50"]].concat(), &["such as worn=5; found '50'"]);
     let two: String = engines(20).lines().map(|line| line.replace(",50,", ",short,") + "\n").collect();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use minrnn_model::{CheckpointConfig, WEIGHTS_FILE};
+use minrnn_model::{CheckpointConfig, WEIGHTS_FILE, names_of};
 use serde_json::{Map, Value};
 
 use crate::train::EXPERIMENT_FILE;
@@ -14,6 +14,10 @@ use crate::{Error, Result};
 /// When it is the same file as an input, by whatever name; a folder, a pipe or a device; or lies where [`expect_outside_runs`] refuses it.
 pub fn expect_harmless<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
     let shown = output.display();
+    // Such as /dev/stdout, which leads to whatever file that is.
+    if names_of(output).any(|name| ["/proc", "/dev/fd"].iter().any(|open| name.starts_with(open))) {
+        return Err(Error::Config(format!("'{shown}' is a name of a file that is open already; give a file to write")));
+    }
     if let Ok(found) = output.metadata() {
         if found.is_dir() {
             return Err(Error::Config(format!("'{shown}' is a directory; give a file to write")));
@@ -119,6 +123,11 @@ mod tests {
             fs::hard_link(&table, &hard).unwrap();
             std::os::unix::fs::symlink(&table, &symbolic).unwrap();
             assert!(refused(&hard).is_err() && refused(&symbolic).is_err());
+            let open = folder.path().join("open");
+            std::os::unix::fs::symlink("/proc/self/fd/1", &open).unwrap();
+            for open in [&open, Path::new("/dev/stdout"), Path::new("/dev/fd/1")] {
+                assert!(refused(open).unwrap_err().contains("open already"), "{open:?}");
+            }
             assert!(refused(Path::new("/dev/null")).unwrap_err().contains("a pipe or a device"));
         }
     }

@@ -81,7 +81,7 @@ fn carry_out(trainer: &mut Trainer, stop_after: Option<u64>) -> Option<FinalRepo
         if ending.unwrap() == Ending::Stopped {
             return None;
         }
-        if !trainer.begin_refit().unwrap() {
+        if trainer.begin_refit(&stop).unwrap() == Some(false) {
             return trainer.final_report(&stop).unwrap();
         }
     }
@@ -233,4 +233,58 @@ fn probabilities_are_as_sure_as_what_was_held_out_allows() {
     assert_eq!(carry_out(&mut scratch.trainer("test", scratch.experiment("classify", &with_test)), None).unwrap().temperature, None);
     let few = [&settings[..], &["max_iterations=4", "train_fraction=0.8"]].concat();
     assert_eq!(carry_out(&mut scratch.trainer("few", scratch.experiment("classify", &few)), None).unwrap().temperature, None);
+}
+
+#[test]
+fn intervals_are_as_wide_as_what_was_held_out_asks_for() {
+    let scratch = Scratch::new();
+    // What comes last, and is held out, varies more than anything before it.
+    let noise = |id: usize, t: usize| ((id * 7919 + t * 104_729) % 1009) as f64 / 1009.0 - 0.5;
+    let row = |id: usize, t: usize| format!("s{id},{}\n", 20.0 + if t < 36 { 1.0 } else { 5.0 } * noise(id, t));
+    let table = |ids: std::ops::Range<usize>, steps: std::ops::Range<usize>| {
+        "id,x\n".to_owned() + &ids.flat_map(|id| steps.clone().map(move |t| row(id, t))).collect::<String>()
+    };
+    std::fs::write(scratch.path("own.csv"), table(0..60, 0..40)).unwrap();
+    let settings = ["max_iterations=60", "lr=0.03", "min_lr=0"];
+    let experiment = || scratch.experiment("forecast", &settings);
+    assert_eq!(carry_out(&mut scratch.trainer("run", experiment()), Some(119)), None);
+    let before = weights(&checkpoint(scratch.path("run"), Pointer::Last).unwrap().unwrap());
+    let report = carry_out(&mut scratch.trainer("run", experiment()), None).unwrap();
+    let factors = report.spreads.as_ref().unwrap().factors();
+    let [of_target] = factors else { panic!("{factors:?}") };
+    let [lower, median, upper] = of_target[..] else { panic!("{factors:?}") };
+    assert!(lower > 2.0 && median == 1.0 && upper > 2.0, "{factors:?}");
+    let after = weights(&report.checkpoint);
+    for (name, after) in &after {
+        let before = &before[name];
+        // Of each of two steps the three levels; of the matrix, a row each.
+        let rows = after.len() / 6;
+        let expected = |at: usize| {
+            let (row, column) = (at / rows, at % rows);
+            let m = f64::from(before[(row / 3 * 3 + 1) * rows + column]);
+            m + [lower, median, upper][row % 3] * (f64::from(before[at]) - m)
+        };
+        let is_head = name.starts_with("head.");
+        for (at, (&after, &before)) in after.iter().zip(before).enumerate() {
+            let expected = if is_head { expected(at) } else { f64::from(before) };
+            assert!((f64::from(after) - expected).abs() < 1e-3 * (1.0 + expected.abs()), "{name} {at}: {after}, expected {expected}");
+        }
+    }
+    // What was surprising to the model that is scored is less so to the one with the wider intervals.
+    let [scored, used] = [&report.scored, &report.checkpoint].map(|path| {
+        let surprise: serde_json::Value = serde_json::from_slice(&std::fs::read(path.join("surprise.json")).unwrap()).unwrap();
+        surprise.to_string()
+    });
+    assert_ne!(scored, used);
+    // A file that is never learned from says nothing of it, and neither do a few sequences.
+    std::fs::write(scratch.path("test.csv"), table(0..60, 40..46)).unwrap();
+    let test = format!("test={}", scratch.path("test.csv").display());
+    let with_test = [&settings[..], &["max_iterations=4", &test]].concat();
+    assert_eq!(carry_out(&mut scratch.trainer("test", scratch.experiment("forecast", &with_test)), None).unwrap().spreads, None);
+    // One that chooses the checkpoint does.
+    let best = [&with_test[..], &["keep=best"]].concat();
+    assert!(carry_out(&mut scratch.trainer("best", scratch.experiment("forecast", &best)), None).unwrap().spreads.is_some());
+    std::fs::write(scratch.path("own.csv"), table(0..3, 0..40)).unwrap();
+    let few = [&settings[..], &["max_iterations=4"]].concat();
+    assert_eq!(carry_out(&mut scratch.trainer("few", scratch.experiment("forecast", &few)), None).unwrap().spreads, None);
 }

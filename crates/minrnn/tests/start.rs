@@ -56,8 +56,9 @@ impl Scratch {
         let run = if path.exists() { RunDir::open(path) } else { RunDir::create(path) }.unwrap();
         let mut trainer = Trainer::new(Experiment::parse(TINY, &settings).unwrap(), run)?;
         loop {
-            trainer.run(&AtomicBool::new(false), |_| Ok(()))?;
-            if !trainer.begin_refit()? {
+            let stop = AtomicBool::new(false);
+            trainer.run(&stop, |_| Ok(()))?;
+            if trainer.begin_refit(&stop)? == Some(false) {
                 return Ok(trainer);
             }
         }

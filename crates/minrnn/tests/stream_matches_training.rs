@@ -284,6 +284,24 @@ fn a_policy_acts_as_the_one_it_was_trained_as() {
 }
 
 #[test]
+fn a_restored_policy_begins_unless_its_memory_says_that_it_has() {
+    let config = ModelConfig { vocab_size: 0, input_width: 8, n_outputs: 2, ..configs::small(MixerKind::MinGru) };
+    let model = deployed(&Decision::new(&config, 3, &Device::flex()).unwrap(), &config);
+    let (steps, mut workspace) = (steps_of_an_episode(3), Workspace::new());
+    let mut read = |begun: f32| {
+        let mut memory = model.init_state(1).unwrap().values().to_vec();
+        let at = memory.len() - 2;
+        memory[at] = begun;
+        let mut outputs = vec![0.0; 3 * model.outputs()];
+        let mut state = State::from_values(&model, 1, memory).unwrap();
+        model.forward_values(&steps, &mut state, &mut outputs, &mut workspace).unwrap();
+        outputs
+    };
+    assert_eq!([-1.0, -0.0, f32::MIN].map(&mut read), [0.0; 3].map(&mut read));
+    assert!(read(1.0) != read(0.0));
+}
+
+#[test]
 fn a_packed_policy_keeps_how_its_steps_become_numbers() {
     let config = ModelConfig { vocab_size: 0, input_width: 8, n_outputs: 2, ..configs::small(MixerKind::MinGru) };
     let trained = Decision::new(&config, 3, &Device::flex()).unwrap();

@@ -81,7 +81,7 @@ impl Calibration {
     /// When there were no rows, or it lies below those that are kept.
     pub fn threshold(&self, share: f64) -> Result<Threshold> {
         let Some(&largest) = self.largest.first() else {
-            return Err(Error::Task("it was made of no rows".into()));
+            return Err(Error::Row("there is no row whose surprise could be compared with".into()));
         };
         let rank = libm::ceil(share * (self.rows as f64 + 1.0)).max(1.0);
         let above = self.rows as f64 - rank;
@@ -92,7 +92,7 @@ impl Calibration {
             Some(&surprise) => Ok(Threshold { surprise, rows: self.rows, is_largest: false }),
             None => {
                 let least = 1.0 - self.largest.len() as f64 / (self.rows as f64 + 1.0);
-                Err(Error::Task(format!(
+                Err(Error::Row(format!(
                     "of {} rows the {KEPT} largest surprises are kept: expected a share of at least {least:.4}",
                     self.rows
                 )))

@@ -2,13 +2,25 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
 use crate::{Error, Result};
 
-/// Replaces the file at `path` by `bytes`: a temporary file in the same directory, synced, then renamed over it.
+/// Links that are followed from one name to the next before they are taken for a circle.
+const MOST_LINKS: usize = 40;
+
+/// `path`, and what it leads to through symbolic links, one after the other; the last is the file, whether or not it is there.
+pub fn names_of(path: &Path) -> impl Iterator<Item = PathBuf> {
+    std::iter::successors(Some(path.to_owned()), |name| Some(directory_of(name).join(name.read_link().ok()?))).take(MOST_LINKS)
+}
+
+fn followed(path: &Path) -> PathBuf {
+    names_of(path).last().unwrap_or_default()
+}
+
+/// Replaces the file at `path`, or that a link there leads to, by `bytes`: a temporary file in the same directory, synced, then renamed over it.
 ///
 /// # Errors
 /// When the directory cannot be written or the disk is full; the old file is then untouched and nothing is left behind.
@@ -22,7 +34,7 @@ pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     write().map_err(|source| Error::io("write", path, source))
 }
 
-/// A temporary file in the directory of `path`, with the permissions that a new file has there; it goes when it is dropped.
+/// A temporary file in the directory of what `path` [leads to](names_of), with the permissions that a new file has there; it goes when it is dropped.
 ///
 /// # Errors
 /// When the directory cannot be written.
@@ -32,17 +44,18 @@ pub fn temporary_beside(path: &Path) -> std::io::Result<NamedTempFile> {
     // As a plain `create` would: the process's umask decides.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(directory_of(path)).map_err(without_temporary_name)
+    builder.tempfile_in(directory_of(&followed(path))).map_err(without_temporary_name)
 }
 
-/// Makes a file of [`temporary_beside`] durable and puts it in place of the one at `path`.
+/// Makes a file of [`temporary_beside`] durable and puts it in place of the one that `path` [leads to](names_of).
 ///
 /// # Errors
 /// When the disk is full or there is a directory in its place; nothing is left behind.
 pub fn put_in_place(file: NamedTempFile, path: &Path) -> std::io::Result<()> {
     file.as_file().sync_all()?;
-    file.persist(path).map_err(|refused| refused.error)?;
-    sync_directory(directory_of(path))
+    let path = followed(path);
+    file.persist(&path).map_err(|refused| refused.error)?;
+    sync_directory(directory_of(&path))
 }
 
 /// The system's answer alone: the error of a temporary file that cannot be made ends with a name that nobody asked for.
@@ -123,6 +136,22 @@ fn directory_of(path: &Path) -> &Path {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn what_a_link_leads_to_is_written_and_the_link_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let [real, link, other, circle] = ["real", "link", "other", "circle"].map(|name| folder.path().join(name));
+        std::os::unix::fs::symlink("real", &link).unwrap();
+        std::os::unix::fs::symlink(&link, &other).unwrap();
+        std::os::unix::fs::symlink(&circle, &circle).unwrap();
+        for (name, text) in [(&link, "new"), (&other, "newer")] {
+            write_atomic(name, text.as_bytes()).unwrap();
+            assert_eq!(std::fs::read_to_string(&real).unwrap(), text);
+        }
+        assert!(link.is_symlink() && other.is_symlink() && !real.is_symlink());
+        assert!(names_of(&circle).count() <= MOST_LINKS);
+    }
 
     #[test]
     fn an_atomic_write_replaces_the_file_and_leaves_nothing_else() {

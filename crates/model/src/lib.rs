@@ -52,7 +52,9 @@ pub use config::{CheckedConfig, Cost, KvCache, ModelConfig, POLICY_PLACES, POLIC
 pub use digests::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE};
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
-pub use files::{create_directories, put_in_place, read_text, sync_directory, temporary_beside, without_temporary_name, write_atomic};
+pub use files::{
+    create_directories, names_of, put_in_place, read_text, sync_directory, temporary_beside, without_temporary_name, write_atomic,
+};
 #[cfg(feature = "std")]
 pub use foreign_weights::INDEX_FILE;
 pub use mixer_kind::MixerKind;

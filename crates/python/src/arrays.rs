@@ -29,9 +29,10 @@ pub(crate) trait Number: Copy + Sized {
     const EXPECTED: &'static str;
 }
 
-/// The array `any`, where it has elements of this type without gaps between them.
+/// The array `any`, where it has elements of this type row by row, without gaps between them.
 fn whole<T: Element + Copy>(any: &Bound<'_, PyAny>) -> Option<Array<T>> {
-    let array = any.cast::<PyArrayDyn<T>>().ok()?;
+    // A slice is there of one that lies column by column, too.
+    let array = any.cast::<PyArrayDyn<T>>().ok().filter(|array| array.is_c_contiguous())?;
     // SAFETY: they are copied before anything of Python's can run.
     let values = unsafe { array.as_slice() }.ok()?.to_vec();
     Some(Array { shape: array.shape().to_vec(), values })

@@ -86,7 +86,7 @@ impl Going {
         })?;
         // A model may know more tokens than its tokenizer; those mean nothing.
         let n = session.loaded.tokenizer().map_or(known.len(), |tokenizer| tokenizer.vocab_size());
-        let mut choices = known[..n].to_vec();
+        let mut choices = known[..n.min(known.len())].to_vec();
         let token = self.continuation.choose(&mut choices)?;
         let pool = session.threads.pool(py, false)?;
         sessions.set_threads(session.threads.most(false));

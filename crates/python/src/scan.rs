@@ -37,9 +37,9 @@ fn shape(cell: Cell, preact: &Array<'_>) -> Result<Shape> {
 fn numbers<'a, T: Element>(name: &str, array: &'a Array<'_, T>, len: usize) -> Result<&'a [T]> {
     // SAFETY: as of PyTorch: whoever computes with an array sees to it that nobody writes it meanwhile.
     match unsafe { array.as_slice() } {
-        Ok(numbers) if numbers.len() == len => Ok(numbers),
-        Ok(numbers) => Err(Failure::input(format!("{name} has {} numbers, expected {len}", numbers.len()))),
-        Err(_) => Err(Failure::input(format!("{name} has gaps between its numbers, expected a contiguous array"))),
+        Ok(numbers) if numbers.len() != len => Err(Failure::input(format!("{name} has {} numbers, expected {len}", numbers.len()))),
+        Ok(numbers) if array.is_c_contiguous() => Ok(numbers),
+        _ => Err(Failure::input(format!("{name} has gaps between its numbers, or does not lie row by row, expected a contiguous array"))),
     }
 }
 
@@ -52,7 +52,7 @@ fn optional<'a, T: Element>(name: &str, array: Option<&'a Array<'_, T>>, len: us
 fn room<'a>(name: &str, array: &'a Array<'_>, len: usize) -> Result<Out<'a>> {
     // SAFETY: the caller has just made it for this call.
     match unsafe { array.as_slice_mut() } {
-        Ok(numbers) if numbers.len() == len => Ok(as_out(numbers)),
+        Ok(numbers) if numbers.len() == len && array.is_c_contiguous() => Ok(as_out(numbers)),
         _ => Err(Failure::input(format!("{name} has no room for {len} numbers without gaps"))),
     }
 }

@@ -31,6 +31,11 @@ pub(crate) struct Decision {
     norm: Norm,
 }
 
+/// Whether the first number of a memory says that a step was read; a restored one may be any.
+fn has_begun(begun: f32) -> bool {
+    begun > 0.0
+}
+
 impl Decision {
     /// Whether it has begun, and the time of its last step.
     pub(crate) const STATE_LEN: usize = 2;
@@ -52,7 +57,7 @@ impl Decision {
 
     /// Rows for `steps` of a session that keeps `memory`.
     pub(crate) fn rows(memory: &[f32], steps: usize) -> usize {
-        let has_begun = memory[0] > 0.0;
+        let has_begun = has_begun(memory[0]);
         ROWS.saturating_mul(steps).saturating_sub(usize::from(!has_begun))
     }
 
@@ -82,7 +87,7 @@ impl Decision {
             let end = span.first + span.len;
             while row < end {
                 let now = libm::rintf(values[(step + 1) * width - 1] * TIME_SCALE).clamp(0.0, (POLICY_TIMES - 1) as f32);
-                for (part, of) in [*last, now, now].into_iter().enumerate().skip(usize::from(*begun == 0.0)) {
+                for (part, of) in [*last, now, now].into_iter().enumerate().skip(usize::from(!has_begun(*begun))) {
                     let row_of = &mut rows[row * d..][..d];
                     self.times.row((of as usize).min(POLICY_TIMES - 1), time);
                     let mapped = &mapped[(part * steps + step) * d..][..d];

@@ -109,7 +109,10 @@ fn read(text: &str, accuracy: bool) -> anyhow::Result<Run> {
     let points: Vec<(f64, f64)> = read_metrics(&metrics)?.into_iter().filter_map(value).filter(|point| point.1.is_finite()).collect();
     if points.is_empty() {
         let what = if accuracy { "accuracy" } else { "loss" };
-        let sentence = format!("'{}' has no evaluation with a finite {what} yet; leave it out", metrics.display());
+        let sentence = format!(
+            "'{}' has no evaluation with a finite {what}: none was made yet, or the run keeps its last weights (train.keep) and makes none; leave it out",
+            metrics.display()
+        );
         return Err(WrongInput(sentence).into());
     }
     if let Some(pair) = points.windows(2).find(|pair| pair[1].0 < pair[0].0) {

@@ -81,7 +81,9 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
         prediction_memory(model.config(), &series)?.expect_room(args.memory.given())?;
     }
     let Some(predictions) = model.predict(task, &series, stop)? else { return stopped() };
-    tell_what_ended(&series);
+    if matches!(task, TableTask::Forecast(_)) {
+        tell_what_ended(&series);
+    }
     let table = Predicted::of(task, &series, &predictions).to_csv();
     match &args.out {
         Some(path) => {

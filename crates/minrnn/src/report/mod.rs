@@ -42,7 +42,9 @@ pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
     if found.scored != found.checkpoint {
         notes.push("The score belongs to the model of before, which learned from nothing of the test part; the model to use learned from all data.".to_owned());
     }
+    notes.extend(trainer.told_of_start().map(|told| format!("{told}.")));
     notes.extend(found.temperature.map(|by| format!("Probabilities are calibrated on what was held out: logits divided by {by:.2}.")));
+    notes.extend(found.spreads.iter().flat_map(|spreads| trainer.data().told_spreads(spreads)).map(|told| format!("The {told}.")));
     let measures = match &found.compared[..] {
         [] => vec![loss_alone(trainer, found)],
         compared => compared.to_vec(),

@@ -174,7 +174,7 @@ pub struct DataConfig {
     pub corpus: Option<Corpus>,
     /// Share of the text, from its start, that is trained on; the rest is the test part. Of tables it is the share of the sequences
     /// (`classify`, `regress`) or of every sequence from its start (`forecast`); the rest is tested with, and half of it
-    /// validated with where `train.keep` is `best`. Default 0.9.
+    /// validated with where `train.keep` is `best`; of forecasts that half is learned from where nothing is validated with. Default 0.9.
     pub train_fraction: f64,
     /// Associative recall and nearest-neighbour search: examples of a fixed training set; 0 makes a new one for every row. Default 0.
     pub train_examples: u64,

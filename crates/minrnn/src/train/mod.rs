@@ -24,6 +24,7 @@ mod evaluate;
 pub mod experiments;
 mod files;
 mod group;
+mod head;
 mod kept_table;
 mod memory;
 mod metrics;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::table::Spreads;
+
 /// How many of the best evaluations keep their checkpoints, to be scored again with more batches.
 pub const KEPT_BEST: usize = 3;
 
@@ -27,6 +29,9 @@ pub struct Progress {
     /// What the logits of the second round's model are divided by, as those of the first asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// What the quantiles of the second round's model are spread by, as those of the first asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spreads: Option<Spreads>,
     /// The second round, in which a table is learned anew from all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refit: Option<Refit>,

@@ -21,6 +21,7 @@ impl FinalReport {
             "confusion": self.confusion.as_ref().map(|confusion| confusion.to_json()),
             "kept": kept,
             "temperature": self.temperature,
+            "spreads": self.spreads.as_ref().map(|spreads| spreads.factors()),
             "full_pass": self.full_pass.as_ref().map(of_evaluation),
         })
     }

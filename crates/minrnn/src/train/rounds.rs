@@ -38,11 +38,14 @@ impl Trainer {
             if ending == Ending::Stopped {
                 return Ok(None);
             }
-            if !self.begin_refit()? {
-                tell(Told::Ended(ending, self));
-                break;
+            match self.begin_refit(stop)? {
+                None => return Ok(None),
+                Some(true) => tell(Told::Refit(self)),
+                Some(false) => {
+                    tell(Told::Ended(ending, self));
+                    break;
+                }
             }
-            tell(Told::Refit(self));
         }
         let Some(report) = self.final_report(stop)? else { return Ok(None) };
         let written = if group.is_first() { write_report(self, &report) } else { Ok(()) };

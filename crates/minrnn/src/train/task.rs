@@ -9,7 +9,7 @@ use super::data_config::WindowSampling;
 use super::evaluate::Evaluation;
 use super::start::Start;
 use crate::checkpoint::TOKENIZER_FILE;
-use crate::data::table::{Comparison, Forecasting, Labelling, TableTask};
+use crate::data::table::{Comparison, Forecasting, Labelling, Spreads, TableTask};
 use crate::data::{
     BatchSource, EvaluationSet, Extent, FixedBatches, FullPass, IoKind, RandomWindows, SequenceTask, StatefulStream, TextData, TextPart,
     TokenFile, Tokenizer, encode_text, expect_lasting, text_sha256, train_tokenizer,
@@ -207,10 +207,29 @@ impl Data {
         }
     }
 
+    /// True where quantiles of numbers are predicted.
+    pub fn predicts_quantiles(&self) -> bool {
+        matches!(self.table_task(), Some(TableTask::Forecast(forecaster)) if !forecaster.quantiles.is_empty())
+    }
+
+    /// What `spreads` do to the intervals of each number that is forecast, in sentences.
+    pub fn told_spreads(&self, spreads: &Spreads) -> Vec<String> {
+        let Some(TableTask::Forecast(forecaster)) = self.table_task() else { return Vec::new() };
+        let of_target = |(name, factors): (&String, &Vec<f64>)| {
+            let others = forecaster.quantiles.iter().zip(factors).enumerate().filter(|(at, _)| *at != forecaster.point());
+            let others: Vec<String> = others.map(|(_, (level, factor))| format!("q{level} {factor:.2}")).collect();
+            format!(
+                "interval of {name}: as wide as what was held out asks for ({} times as far from the median as learned)",
+                others.join(", ")
+            )
+        };
+        forecaster.target.iter().zip(spreads.factors()).map(of_target).collect()
+    }
+
     /// What the loss is, with its unit.
     pub fn loss(&self) -> &'static str {
-        match self.table_task() {
-            Some(TableTask::Forecast(forecaster)) if !forecaster.quantiles.is_empty() => "pinball loss",
+        match self {
+            _ if self.predicts_quantiles() => "pinball loss",
             _ if matches!(self, Self::Text { .. }) => "loss (nats per token)",
             _ if self.is_scored_by_accuracy() => "loss (nats per answer)",
             _ => "mean squared error",

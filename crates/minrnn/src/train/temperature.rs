@@ -6,9 +6,10 @@ use std::sync::atomic::AtomicBool;
 use burn::module::Module;
 
 use super::evaluate::for_each_prediction;
+use super::head::with_outputs;
 use super::predictor::Predictor;
+use crate::Result;
 use crate::data::EvaluationSet;
-use crate::{Result, parameters};
 
 /// Predictions below which nothing is said of how sure a model may be.
 const FEWEST: usize = 50;
@@ -61,16 +62,7 @@ fn best_temperature(logits: &[f32], classes: &[usize]) -> f64 {
 
 /// `model` whose head gives logits divided by `temperature`.
 pub(super) fn with_temperature<M: Module>(model: M, temperature: f64) -> M {
-    let mut head = Vec::new();
-    parameters::visit(&model, |place, values| {
-        if place.name == "head.weight" || place.name == "head.bias" {
-            head.push((place.name, values.read()));
-        }
-    });
-    parameters::replace(model, |place, _| {
-        let (_, values) = head.iter().find(|(name, _)| *name == place.name)?;
-        Some(values.iter().map(|&x| (f64::from(x) / temperature) as f32).collect())
-    })
+    with_outputs(model, |outputs| outputs.iter_mut().for_each(|x| *x = (f64::from(*x) / temperature) as f32))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use super::config::Experiment;
 use super::differentiate::{MicroBatch, differentiate, differentiate_policy};
 use super::evaluate::{Evaluation, compare};
 use super::group::Group;
+use super::head::with_outputs;
 use super::memory::training_memory_of;
 use super::optimizer::{GradientMap, Optimizer};
 use super::pointer::{MAX_PROGRESS_BYTES, PROGRESS_FILE, Pointer, TRAINING_FILE};
@@ -29,7 +30,7 @@ use super::train_config::{Keep, TrainConfig};
 use crate::checkpoint::{
     SURPRISE_FILE, TASK_FILE, TOKENIZER_FILE, load_named, load_weights, named_values, save_weights, state_tensors, tokenizer_of,
 };
-use crate::data::table::{Confusion, Example, Measure};
+use crate::data::table::{Comparison, Confusion, Example, Measure, Spreads};
 use crate::data::{BatchSource, Carry, EvaluationSet};
 use crate::memory::Estimate;
 use crate::model::{AnyModel, SequenceModelState};
@@ -116,6 +117,8 @@ pub struct FinalReport {
     pub kept: Vec<(u64, Evaluation)>,
     /// What the logits of the model to use were divided by, for probabilities that hold.
     pub temperature: Option<f64>,
+    /// What the quantiles of the model to use were spread by, for intervals that hold.
+    pub spreads: Option<Spreads>,
     /// The measures of one pass over all of the test text, windows starting anew; none where that has more batches than were trained on.
     pub full_pass: Option<Evaluation>,
 }
@@ -332,25 +335,27 @@ impl Trainer {
     }
 
     /// After a finished round: begins to learn anew from all data where the experiment asks for it and that was not done, as long as it took to the
-    /// weights that are kept. False where nothing is left to be trained.
+    /// weights that are kept. False where nothing is left to be trained, `None` when `stop` was raised.
     ///
     /// # Errors
     /// When a pointer to the checkpoint that is kept cannot be written, or data cannot be read.
-    pub fn begin_refit(&mut self) -> Result<bool> {
+    pub fn begin_refit(&mut self, stop: &AtomicBool) -> Result<Option<bool>> {
         if !self.experiment.train.refit || self.progress.refit.is_some() || self.data.all().is_none() {
-            return Ok(false);
+            return Ok(Some(false));
         }
-        let Some((updates, kept)) = self.kept()?.into_iter().next() else { return Ok(false) };
+        let Some((updates, kept)) = self.kept()?.into_iter().next() else { return Ok(Some(false)) };
         self.group.tell(|| {
             self.run.make_best(&kept)?;
             if self.data.has_test_file() { Ok(()) } else { self.run.make_scored(&kept) }
         })?;
         self.progress.temperature = self.group.agree(self.temperature(&kept))?;
+        let Some(spreads) = self.spreads(&kept, stop)? else { return Ok(None) };
+        self.progress.spreads = spreads;
         self.progress.best.retain(|best| best.iteration == updates);
         self.progress.refit = Some(Refit { began_at: self.progress.iteration, updates });
         let begun = self.begin_anew();
         self.group.agree(begun)?;
-        Ok(true)
+        Ok(Some(true))
     }
 
     fn begin_anew(&mut self) -> Result<()> {
@@ -367,9 +372,25 @@ impl Trainer {
         if !self.data.is_scored_by_accuracy() {
             return Ok(None);
         }
-        let held_out = if self.data.has_test_file() { Purpose::ValidationData } else { Purpose::TestData };
-        let mut set = self.data.fixed_batches(&self.experiment, FINAL_BATCHES, held_out)?;
+        let mut set = self.data.fixed_batches(&self.experiment, FINAL_BATCHES, self.held_out())?;
         temperature(&self.read_model(kept)?, &mut *set)
+    }
+
+    /// How wide the intervals of the model of the checkpoint at `kept` should be, by what will be learned from next and was not yet; `None` when `stop`
+    /// was raised.
+    fn spreads(&self, kept: &Path, stop: &AtomicBool) -> Result<Option<Option<Spreads>>> {
+        let comparison = self.data.comparison(self.held_out()).filter(|_| self.data.predicts_quantiles());
+        let Some(mut comparison) = comparison else { return Ok(Some(None)) };
+        comparison.find_spreads();
+        let set = self.data.fixed_batches(&self.experiment, FINAL_BATCHES, self.held_out());
+        let (mut set, model) = self.group.agree(set.and_then(|set| Ok((set, self.read_model(kept)?))))?;
+        let compared = compare(&self.group, &model, &mut *set, Some(&mut *comparison), stop)?;
+        Ok(compared.map(|_| comparison.spreads()))
+    }
+
+    /// The part that a second round learns from and the first does not.
+    fn held_out(&self) -> Purpose {
+        if self.data.has_test_file() { Purpose::ValidationData } else { Purpose::TestData }
     }
 
     /// Goes back to the end of the first round, where that is to be longer than it was for the second, which is that of `checkpoint`.
@@ -521,7 +542,7 @@ impl Trainer {
     /// When a checkpoint cannot be read, or the run cannot be written.
     pub fn final_report(&self, stop: &AtomicBool) -> Result<Option<FinalReport>> {
         let mut best: Option<(PathBuf, u64, Evaluation)> = None;
-        let (mut kept, mut compared, mut confusion, mut examples, mut surprise) = (Vec::new(), Vec::new(), None, Vec::new(), None);
+        let (mut kept, mut compared, mut confusion, mut examples, mut surprises) = (Vec::new(), Vec::new(), None, Vec::new(), [None, None]);
         let refitted = self.progress.refit.map(|_| self.checkpoint(Pointer::Last)).transpose()?.flatten();
         let candidates = match (&refitted, self.checkpoint(Pointer::Scored)?) {
             (Some(_), Some(scored)) => vec![(self.progress.refit.map_or(0, |refit| refit.updates), scored)],
@@ -534,14 +555,21 @@ impl Trainer {
             let set = self.data.fixed_batches(&self.experiment, n_batches, Purpose::TestData);
             let (mut set, model) = self.group.agree(set.and_then(|set| Ok((set, self.read_model(&path)?))))?;
             let mut comparison = self.data.comparison(Purpose::TestData);
+            // The model to use is another than the one that is scored.
+            if let (Some(comparison), Some(spreads)) = (&mut comparison, &self.progress.spreads)
+                && refitted.as_ref().is_some_and(|refitted| *refitted != path)
+            {
+                comparison.spread_by(spreads);
+            }
             let Some(evaluation) = compare(&self.group, &model, &mut *set, comparison.as_deref_mut(), stop)? else { return Ok(None) };
             kept.push((iteration, evaluation));
             if best.as_ref().is_none_or(|(_, _, best)| self.data.score(&evaluation) < self.data.score(best)) {
                 best = Some((path, iteration, evaluation));
                 compared = comparison.as_ref().map_or_else(Vec::new, |comparison| comparison.measures());
                 examples = comparison.as_ref().map_or_else(Vec::new, |comparison| comparison.examples());
-                let surprises = comparison.as_ref().map_or(&[][..], |comparison| comparison.surprises());
-                surprise = (!surprises.is_empty()).then(|| Calibration::of(surprises.iter().copied()));
+                let calibration = |surprises: &[f64]| (!surprises.is_empty()).then(|| Calibration::of(surprises.iter().copied()));
+                let of = |found: fn(&dyn Comparison) -> &[f64]| comparison.as_deref().and_then(|comparison| calibration(found(comparison)));
+                surprises = [of(|comparison| comparison.surprises()), of(|comparison| comparison.surprises_when_spread())];
                 confusion = comparison.and_then(|comparison| comparison.confusion().cloned());
             }
         }
@@ -552,8 +580,9 @@ impl Trainer {
         let checkpoint = refitted.unwrap_or_else(|| scored.clone());
         self.group.tell(|| {
             self.run.make_best(&checkpoint)?;
-            for path in [&scored, &checkpoint] {
-                if let Some(surprise) = &surprise {
+            let [of_scored, when_spread] = &surprises;
+            for (path, surprise) in [(&scored, of_scored), (&checkpoint, if when_spread.is_some() { when_spread } else { of_scored })] {
+                if let Some(surprise) = surprise {
                     CheckpointFiles::add(path, SURPRISE_FILE, surprise.to_json().as_bytes())?;
                 }
             }
@@ -573,7 +602,6 @@ impl Trainer {
             Data::Task(_) => None,
         };
         let shortened_to = Some(n_batches).filter(|&n| n < FINAL_BATCHES && !self.data.has_parts());
-        let temperature = self.progress.temperature;
         Ok(Some(FinalReport {
             checkpoint,
             scored,
@@ -584,9 +612,19 @@ impl Trainer {
             confusion,
             examples,
             kept,
-            temperature,
+            temperature: self.progress.temperature,
+            spreads: self.progress.spreads.clone(),
             full_pass,
         }))
+    }
+
+    /// What a score of finite data is not to be taken for, where the model began with the weights of another.
+    pub fn told_of_start(&self) -> Option<String> {
+        let from = self.experiment.train.from.as_ref().filter(|_| self.data.has_parts())?;
+        Some(format!(
+            "the weights of '{}' may have learned from what is scored here: where they did, the score flatters the model",
+            from.display()
+        ))
     }
 
     fn read_model(&self, checkpoint: &Path) -> Result<AnyModel> {
@@ -664,10 +702,12 @@ impl Trainer {
     fn model_to_use(&self) -> AnyModel {
         let model = self.average.as_ref().map_or_else(|| self.model.clone(), |average| average.of(self.model.clone()));
         // Nothing is learned behind the end of the second round, so that nothing goes on from there.
-        match self.progress.temperature.filter(|_| self.progress.refit.is_some() && self.progress.iteration >= self.end_of_round()) {
-            Some(temperature) => with_temperature(model, temperature),
-            None => model,
+        let Progress { temperature, spreads, refit, iteration, .. } = &self.progress;
+        if refit.is_none() || *iteration < self.end_of_round() {
+            return model;
         }
+        let model = temperature.iter().fold(model, |model, temperature| with_temperature(model, *temperature));
+        spreads.iter().fold(model, |model, spreads| with_outputs(model, |outputs| spreads.apply(outputs)))
     }
 
     fn restore(&mut self, directory: &Path) -> Result<()> {
@@ -682,6 +722,11 @@ impl Trainer {
         self.progress = serde_json::from_str(&files.text(PROGRESS_FILE, MAX_PROGRESS_BYTES)?)
             .map_err(|error| Error::malformed(files.path(PROGRESS_FILE), format!("expected the counters of a run: {error}")))?;
         self.progress.forget_untrained();
+        let n_outputs = self.experiment.model.n_outputs;
+        if self.progress.spreads.as_ref().is_some_and(|spreads| !spreads.fits(n_outputs)) {
+            let problem = format!("its spreads are not those of {n_outputs} outputs; go on from another checkpoint");
+            return Err(Error::malformed(files.path(PROGRESS_FILE), problem));
+        }
         // The vocabulary in use is the run's own; that of the checkpoint should be as good for whoever takes the model from it.
         tokenizer_of(&files)?;
         let mut weights = files.weights(WEIGHTS_FILE)?;

@@ -72,6 +72,9 @@ impl TableTask {
     fn fitting(task: Self, n_inputs: usize, n_outputs: usize) -> Result<Self> {
         let refused = |problem: String| Err(Error::Task(problem));
         let (columns, normalization) = (task.columns(), task.normalization());
+        if columns.is_empty() {
+            return refused("it reads no column, expected at least one".into());
+        }
         if let Some(twice) = twice(columns) {
             return refused(format!("it reads the column '{twice}' twice"));
         }
@@ -294,7 +297,7 @@ impl TableTask {
     }
 
     /// Checks that the model can read a row, one number for each column in the units of the table: finite numbers at most
-    /// [`MAX_DEVIATIONS`] deviations from the mean of the table, or NaN where numbers may be missing.
+    /// [`MAX_DEVIATIONS`] deviations from the mean of the table, none below 0 where logarithms are read, or NaN where numbers may be missing.
     ///
     /// # Errors
     /// A sentence that names the column.
@@ -314,6 +317,11 @@ impl TableTask {
                     "column '{name}': {x:?} lies {:.3e} deviations from the mean {} of the table that was trained on, expected at most 1e6",
                     of_table.distance(column, x),
                     of_table.mean[column]
+                )));
+            }
+            if !self.scaling().transform(column).reads(x) {
+                return Err(Error::Row(format!(
+                    "column '{name}': found {x:?}, of which the model, which reads logarithms, has none; expected 0 or more"
                 )));
             }
         }
@@ -566,6 +574,27 @@ mod tests {
             let refused = TableTask::from_bytes(json.replace(from, to).as_bytes(), 3, 6).unwrap_err().to_string();
             assert!(refused.contains("cannot be used"), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_task_without_columns_is_none() {
+        let none = r#"{"task": "classify", "columns": [], "group": "id", "target": "class", "classes": ["a", "b"], "normalization": {"mean": [], "deviation": []}}"#;
+        let refused = TableTask::from_bytes(none.as_bytes(), 0, 2).unwrap_err().to_string();
+        assert!(refused.contains("it reads no column, expected at least one"), "{refused}");
+    }
+
+    #[test]
+    fn a_row_below_0_has_no_logarithm() {
+        let TableTask::Forecast(mut forecaster) = of_levels() else { panic!() };
+        forecaster.scaling = Scaling::Level { transforms: vec![Transform::Log { floor: 4.0 }], span: 2, lags: vec![1] };
+        let task = TableTask::Forecast(forecaster);
+        assert!([0.0, 1e-9, 3.0].iter().all(|&x| task.expect_readable(&[x]).is_ok()));
+        let refused = task.expect_readable(&[-0.5]).unwrap_err().to_string();
+        assert!(refused.contains("found -0.5, of which the model, which reads logarithms, has none"), "{refused}");
+        // 0 is taken for the least of training, and what is less than that for itself.
+        let transform = Transform::Log { floor: 4.0 };
+        assert_eq!([0.0, 4.0, 1.0].map(|x| transform.apply(x)), [libm::log(4.0), libm::log(4.0), 0.0]);
+        assert!(transform.apply(f64::NAN).is_nan());
     }
 
     proptest::proptest! {

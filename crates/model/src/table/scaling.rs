@@ -43,12 +43,12 @@ pub enum Transform {
     /// x.
     #[default]
     Identity,
-    /// ln max(x, floor): changes count in proportion.
+    /// ln x: changes count in proportion.
     Log {
-        /// What smaller numbers are taken for, above 0.
+        /// What 0 is taken for, above 0.
         floor: f64,
     },
-    /// ln(1 + x); numbers below 0 are taken for 0.
+    /// ln(1 + x).
     Log1p,
 }
 
@@ -92,13 +92,18 @@ pub struct Scale {
 }
 
 impl Transform {
-    /// f(x); of a missing value, NaN, a missing one.
+    /// Whether there is an f(x); a missing value, NaN, has a missing one.
+    pub fn reads(self, x: f64) -> bool {
+        self == Self::Identity || x.is_nan() || x >= 0.0
+    }
+
+    /// f(x), or f(0) of what [has none](Self::reads); of a missing value, NaN, a missing one.
     #[inline]
     pub fn apply(self, x: f64) -> f64 {
         match self {
             Self::Identity => x,
-            // Not `max`, which takes a missing value for the smallest.
-            Self::Log { floor } => libm::log(if x < floor { floor } else { x }),
+            // A missing value is not below anything.
+            Self::Log { floor } => libm::log(if x <= 0.0 { floor } else { x }),
             Self::Log1p => libm::log1p(if x < 0.0 { 0.0 } else { x }),
         }
     }
@@ -122,6 +127,17 @@ impl Scaling {
     /// Whether numbers are seen relative to nothing of their own series.
     pub fn is_standard(&self) -> bool {
         *self == Self::Standard
+    }
+
+    /// What is taken of the numbers of `column`, of those that are read.
+    ///
+    /// # Panics
+    /// When numbers are relative to a level and there is no such column.
+    pub fn transform(&self, column: usize) -> Transform {
+        match self {
+            Self::Standard => Transform::Identity,
+            Self::Level { transforms, .. } => transforms[column],
+        }
     }
 
     /// How many rows up to a step decide what is read there, that of the step itself included.

@@ -33,6 +33,12 @@ pub fn score(args: &Args, deployed: &Deployed, forecaster: &Forecaster, stop: &A
         }
     };
     let Some(rows) = read(&args.data, forecaster, stop)? else { return Ok(false) };
+    if rows.known_ahead() > 1 {
+        say(format_args!(
+            "the model reads what is known {} steps ahead: in the last rows of a sequence what is not there is taken to stay as it is in the last one",
+            rows.known_ahead()
+        ));
+    }
     let threshold = threshold(args, calibration.as_ref())?;
     let mut sink = Sink::open(args.out.as_deref())?;
     sink.write(&header(forecaster, rows.series()))?;

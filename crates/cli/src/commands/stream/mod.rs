@@ -93,9 +93,13 @@ fn is_closed(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe))
 }
 
-/// Writes what is left to write.
-fn finish(out: &Out) -> anyhow::Result<()> {
-    goes_on(out.borrow_mut().flush()).map(drop)
+/// Writes what is left to write, however it `ended`.
+fn finish(ended: anyhow::Result<()>, out: &Out) -> anyhow::Result<()> {
+    match ended {
+        Err(error) if is_closed(&error) => Ok(()),
+        // That nothing can be printed may have been noticed where more was to be read.
+        ended => goes_on(out.borrow_mut().flush()).and(ended),
+    }
 }
 
 impl Args {

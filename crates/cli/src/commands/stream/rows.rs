@@ -9,7 +9,7 @@ use minrnn::data::table::{Row, Rows, TableTask};
 use minrnn::deployed::{Deployed, Groups};
 
 use super::arriving::{Arriving, Out};
-use super::{Args, finish, goes_on, is_closed};
+use super::{Args, finish, goes_on};
 use crate::csv::quoted;
 use crate::display::say;
 use crate::failure::WrongInput;
@@ -27,15 +27,11 @@ pub fn answer(args: &Args, deployed: &Deployed, task: &TableTask, input: Arrivin
         false => args.group.as_deref().or(task.group()),
     };
     let answered = Answers { args, task, group, out, stop }.write(&mut groups, input);
-    let answered = answered.and_then(|()| finish(out));
     if let Some(path) = &args.save_state {
         // What was read until now is kept, whatever ended it.
         groups.save(path, &identity)?;
     }
-    match answered {
-        Err(error) if is_closed(&error) => Ok(()),
-        answered => answered,
-    }
+    finish(answered, out)
 }
 
 /// What is answered, and where.

@@ -10,7 +10,7 @@ use minrnn::deployed::{Deployed, Listener, Surprise};
 
 use super::arriving::{Arriving, Out};
 use super::rows::in_json;
-use super::{Args, finish, goes_on, is_closed};
+use super::{Args, finish, goes_on};
 use crate::csv::in_a_line;
 use crate::failure::WrongInput;
 
@@ -34,14 +34,11 @@ pub fn answer(
         Some(path) => Surprise::load(path, &deployed.model, tokenizer, &identity)?,
         None => Surprise::new(&deployed.model, tokenizer)?,
     };
-    let answered = read(args, &mut text, input, out, stop).and_then(|()| finish(out));
+    let answered = read(args, &mut text, input, out, stop);
     if let Some(path) = &args.save_state {
         text.save(path, &identity)?;
     }
-    match answered {
-        Err(error) if is_closed(&error) => Ok(()),
-        answered => answered,
-    }
+    finish(answered, out)
 }
 
 fn read(args: &Args, text: &mut Surprise<'_>, mut input: Arriving, out: &Out, stop: &AtomicBool) -> anyhow::Result<()> {

@@ -124,6 +124,9 @@ impl CellReader {
                     Ok(number) if flaw(number).is_none() => Ok(number),
                     _ if self.may_miss && is_missing(text) => Ok(f64::NAN),
                     _ if text.is_empty() => Err(self.empty(place)),
+                    // As a file with types has them.
+                    Err(_) if text.eq_ignore_ascii_case("true") => Ok(1.0),
+                    Err(_) if text.eq_ignore_ascii_case("false") => Ok(0.0),
                     found => Err(self.strange(place, flaw(found.unwrap_or(f64::NAN)).unwrap_or_default(), text)),
                 }
             }

@@ -24,6 +24,12 @@ fn parse(name: &str) -> Option<(&str, usize)> {
     Some((column, ahead.parse().ok().filter(|_| is_plain)?))
 }
 
+/// How many steps ahead of a row the farthest of `columns` is known; 0 where none is ahead of another.
+pub(super) fn farthest(columns: &[String]) -> usize {
+    let ahead = columns.iter().filter_map(|name| parse(name).filter(|(of, _)| columns.iter().any(|other| other == of)));
+    ahead.map(|(_, ahead)| ahead).max().unwrap_or(0)
+}
+
 /// `wanted` without those of its leads that the table lacks, and these, each with its place, that of the other and the steps; none where
 /// there are none.
 pub(super) fn split(wanted: &Wanted, header: &[String]) -> Option<(Wanted, Vec<Lead>)> {

@@ -1,5 +1,6 @@
 //! Measures in a task's own units, with how sure they are, beside those of a baseline.
 
+use super::Spreads;
 use super::confusion::Confusion;
 use super::example::Example;
 use crate::data::Batch;
@@ -175,6 +176,22 @@ pub trait Comparison {
     /// How surprising each next value was to the model, in nats, where its forecasts tell that.
     fn surprises(&self) -> &[f64] {
         &[]
+    }
+
+    /// Before anything is taken: [`surprises_when_spread`](Self::surprises_when_spread) will be asked for, of these.
+    fn spread_by(&mut self, _: &Spreads) {}
+
+    /// The surprises of a model whose quantiles are so spread.
+    fn surprises_when_spread(&self) -> &[f64] {
+        &[]
+    }
+
+    /// Before anything is taken: [`spreads`](Self::spreads) will be asked for.
+    fn find_spreads(&mut self) {}
+
+    /// What the quantiles of the model are to be spread by so that they hold for what was taken, where it predicts some and that was enough.
+    fn spreads(&self) -> Option<Spreads> {
+        None
     }
 
     /// Which classes were taken for which, where classes are predicted.

@@ -55,7 +55,7 @@ pub use self::confusion::{Confusion, OfClass};
 pub use self::division::Division;
 pub use self::example::Example;
 pub use self::forecasting::{
-    Backtest, BacktestErrors, ForecastRow, ForecastRows, Forecasting, ForecastingConfig, Origin, Origins, ScalingChoice, TooShort,
+    Backtest, BacktestErrors, ForecastRow, ForecastRows, Forecasting, ForecastingConfig, Origin, Origins, ScalingChoice, Spreads, TooShort,
 };
 use self::formats::Reader;
 pub use self::frame::Frame;

@@ -1,6 +1,6 @@
 //! Mean 0 and deviation 1.
 
-use minrnn_model::{MAX_DEVIATIONS, Normalization};
+use minrnn_model::{MAX_DEVIATIONS, Normalization, Transform};
 
 use super::frame::Frame;
 use crate::{Error, Result};
@@ -67,6 +67,23 @@ pub(super) fn expect_near(normalization: &Normalization, frame: &Frame) -> Resul
                 "{place}, column '{name}': {found:?} lies {:.1e} deviations from the mean of what was trained on (mean {mean:?}, deviation \
                  {deviation:?}), expected at most {MAX_DEVIATIONS:e}; correct the cell, or leave the row or the column out",
                 normalization.distance(column, found)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a table with a number that has no logarithm where the model reads that; `transforms` are those of the first columns of `frame`.
+///
+/// # Errors
+/// A sentence with the place of the number.
+pub(super) fn expect_logarithms(transforms: impl Iterator<Item = Transform>, frame: &Frame) -> Result<()> {
+    for ((transform, name), numbers) in transforms.zip(&frame.names).zip(&frame.numbers) {
+        if let Some(row) = numbers.iter().position(|&x| !transform.reads(x)) {
+            let (place, found) = (frame.places.name(row), numbers[row]);
+            return Err(Error::Data(format!(
+                "{place}, column '{name}': found {found:?}, of which the model, which reads logarithms, has none; correct the cell, leave the row out, or \
+                 train with scaling = mean"
             )));
         }
     }

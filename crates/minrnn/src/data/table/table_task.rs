@@ -57,8 +57,9 @@ fn read(task: &TableTask, table: TableSource<'_>) -> Result<(Vec<Series>, Vec<Le
         TableTask::Forecast(_) => Vec::new(),
     };
     let frame = read_columns(task, table, task.columns().iter(), aside)?;
-    let near = normalization::expect_near(task.of_table(), &frame);
-    let series = near.and_then(|()| Series::of(&frame, task.group().map(|_| &frame.texts[0])));
+    let transforms = (0..task.columns().len()).map(|column| task.scaling().transform(column));
+    let readable = normalization::expect_near(task.of_table(), &frame).and_then(|()| normalization::expect_logarithms(transforms, &frame));
+    let series = readable.and_then(|()| Series::of(&frame, task.group().map(|_| &frame.texts[0])));
     Ok((series.map_err(|error| error.in_file(path))?, frame.leads))
 }
 
@@ -66,8 +67,11 @@ fn read(task: &TableTask, table: TableSource<'_>) -> Result<(Vec<Series>, Vec<Le
 fn rows_to_come(task: &TableTask, table: TableSource<'_>, places: &[usize]) -> Result<Vec<Series>> {
     let path = table.path();
     let frame = read_columns(task, table, places.iter().map(|&at| &task.columns()[at]), Vec::new())?;
+    let transforms = places.iter().map(|&column| task.scaling().transform(column));
     let near = normalization::expect_near(&normalization::of_columns(task.of_table(), places), &frame);
-    let series = near.and_then(|()| Series::of_at_least(&frame, task.group().map(|_| &frame.texts[0]), 1));
+    let series = near
+        .and_then(|()| normalization::expect_logarithms(transforms, &frame))
+        .and_then(|()| Series::of_at_least(&frame, task.group().map(|_| &frame.texts[0]), 1));
     series.map_err(|error| error.in_file(path))
 }
 

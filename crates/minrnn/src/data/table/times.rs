@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use chrono::{DateTime, Datelike, Days, Months, NaiveDate, NaiveDateTime, Weekday};
+use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveDateTime, Weekday};
 
 /// How times are written, each with what stands behind the seconds; the first that fits the first cell is that of the column.
 const PATTERNS: [(&str, &str); 11] = [
@@ -164,26 +164,27 @@ impl Clock {
         places.find(|place| place.found > place.expected)
     }
 
-    /// Whole months between all of `times`, where these lie on the same day of the month, or all on its last.
+    /// Whole months between all of `times`, where these lie on the same day of the month, or on the last of those that do not have it.
     fn months(self, times: &[f64]) -> Option<Step> {
         if self == Self::Number || times.len() < 2 {
             return None;
         }
-        let is_last = |date: &NaiveDateTime| date.date().checked_add_days(Days::new(1)).is_some_and(|next| next.day() == 1);
         let month = |date: &NaiveDateTime| i64::from(date.year()) * 12 + i64::from(date.month0());
         let (first, second) = (date(times[0])?, date(times[1])?);
-        let step = month(&second) - month(&first);
-        let (mut same_day, mut all_last, mut before) = (true, is_last(&first), month(&first) - step);
+        let months = u32::try_from(month(&second) - month(&first)).ok().filter(|&months| months > 0)?;
+        let (mut day, mut all_last, mut before) = (1, true, month(&first) - i64::from(months));
         for &time in times {
             let date = date(time)?;
-            (same_day, all_last) = (same_day && date.day() == first.day(), all_last && is_last(&date));
-            if month(&date) != before + step || date.time() != first.time() || !(same_day || all_last) {
+            if month(&date) != before + i64::from(months) || date.time() != first.time() {
                 return None;
             }
             before = month(&date);
+            (day, all_last) = (day.max(date.day()), all_last && date.day() == last_day(date.date()));
         }
-        let step = u32::try_from(step).ok().filter(|&step| step > 0)?;
-        Some(if all_last { Step::MonthEnds(step) } else { Step::Months(step) })
+        // The 28th of some Februaries may be any later day of the others.
+        let day = if all_last { 31 } else { day };
+        let is_there = |&time: &f64| date(time).is_some_and(|date| date.day() == day.min(last_day(date.date())));
+        times.iter().all(is_there).then_some(Step::Months { months, day })
     }
 
     /// Whether `times` are of the days from Monday to Friday, of most of these, over a weekend or more, and at the same time of all days.
@@ -205,16 +206,13 @@ impl Clock {
         let plain = |step: f64| (1..=n).map(|ahead| last + step * ahead as f64).collect();
         match step {
             Step::Number(step) | Step::Time(step) => plain(step),
-            Step::Months(months) | Step::MonthEnds(months) => {
+            Step::Months { months, day } => {
                 let Some(last) = date(last) else {
                     return plain(30.0 * DAY);
                 };
                 let ahead = |ahead: usize| {
                     let moved = last.checked_add_months(Months::new(months.saturating_mul(ahead as u32)))?;
-                    // The last day of one month is followed by that of another.
-                    let end = moved.date().with_day(1)?.checked_add_months(Months::new(1))?.pred_opt()?;
-                    Some(if matches!(step, Step::MonthEnds(_)) { end.and_time(moved.time()) } else { moved }.and_utc().timestamp_millis()
-                        as f64)
+                    Some(milliseconds(moved.with_day(day.min(last_day(moved.date())))?))
                 };
                 (1..=n).map(|at| ahead(at).unwrap_or(f64::MAX)).collect()
             }
@@ -224,6 +222,13 @@ impl Clock {
             }
         }
     }
+}
+
+/// The last day of the month of `date`.
+fn last_day(date: NaiveDate) -> u32 {
+    let next = date.with_day(1).and_then(|first| first.checked_add_months(Months::new(1)));
+    // The calendar ends with a December.
+    next.and_then(|next| next.pred_opt()).map_or(31, |last| last.day())
 }
 
 fn is_business_day(date: &NaiveDateTime) -> bool {
@@ -250,10 +255,13 @@ pub enum Step {
     Time(f64),
     /// A day, and from Friday to Monday three.
     BusinessDays,
-    /// Calendar months, on the same day of each.
-    Months(u32),
-    /// Calendar months, on the last day of each.
-    MonthEnds(u32),
+    /// Calendar months, on the same day of each, or on the last of one that does not have it.
+    Months {
+        /// How many, above 0.
+        months: u32,
+        /// The day, 1 to 31; 31 is the last one of every month.
+        day: u32,
+    },
 }
 
 impl Step {
@@ -262,7 +270,7 @@ impl Step {
     pub fn season(self) -> usize {
         match self {
             Self::Number(_) => 0,
-            Self::Months(months) | Self::MonthEnds(months) => {
+            Self::Months { months, .. } => {
                 if (1..12).contains(&months) && 12 % months == 0 {
                     12 / months as usize
                 } else {
@@ -310,6 +318,13 @@ mod tests {
         assert_eq!(next(&["2023-11-30", "2023-12-31", "2024-01-31"]), (owned(["2024-02-29", "2024-03-31"]), 12));
         assert_eq!(next(&["2022-12-28", "2023-01-28", "2023-02-28"]), (owned(["2023-03-28", "2023-04-28"]), 12));
         assert_eq!(next(&["2020-09-30", "2020-10-30", "2020-11-30"]), (owned(["2020-12-30", "2021-01-30"]), 12));
+        // Of a day that some months do not have, the last.
+        assert_eq!(next(&["2023-11-30", "2023-12-30", "2024-01-30"]), (owned(["2024-02-29", "2024-03-30"]), 12));
+        assert_eq!(next(&["2023-12-30", "2024-01-30", "2024-02-29"]), (owned(["2024-03-30", "2024-04-30"]), 12));
+        assert_eq!(next(&["2022-12-29", "2023-01-29", "2023-02-28"]), (owned(["2023-03-29", "2023-04-29"]), 12));
+        assert_eq!(next(&["2023-02-28", "2023-05-28", "2023-08-28"]), (owned(["2023-11-28", "2024-02-28"]), 4));
+        assert_eq!(next(&["2022-02-28", "2023-02-28"]), (owned(["2024-02-29", "2025-02-28"]), 0));
+        assert_eq!(next(&["2024-01-30", "2024-02-29", "2024-03-29"]).1, 0);
         assert_eq!(next(&["2024-01", "2024-04"]), (owned(["2024-07", "2024-10"]), 4));
         assert_eq!(next(&["31.12.2023", "01.01.2024"]), (owned(["02.01.2024", "03.01.2024"]), 7));
         assert_eq!(next(&["2024-02-28 22:00", "2024-02-28 23:00"]), (owned(["2024-02-29 00:00", "2024-02-29 01:00"]), 24));
@@ -369,6 +384,8 @@ mod tests {
         let owned = |pair: [&str; 2]| Some(pair.map(str::to_owned));
         assert_eq!(found(&["2024-01-31", "2024-02-29"], &["2024-03-31", "2024-04-30"]), None);
         assert_eq!(found(&["2024-01-31", "2024-02-29"], &["2024-03-31", "2024-05-31"]), owned(["2024-05-31", "2024-04-30"]));
+        assert_eq!(found(&["2024-05-30", "2024-06-30"], &["2024-07-30", "2024-08-30"]), None);
+        assert_eq!(found(&["2024-05-30", "2024-06-30"], &["2024-07-31"]), owned(["2024-07-31", "2024-07-30"]));
         assert_eq!(found(&["2024-01-04", "2024-01-05", "2024-01-08"], &["2024-01-09"]), None);
         assert_eq!(found(&["2024-01-01", "2024-01-02"], &["2024-01-05"]), owned(["2024-01-05", "2024-01-03"]));
         // Not even: twice the longest gap.

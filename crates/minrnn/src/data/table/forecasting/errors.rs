@@ -7,7 +7,8 @@ use super::super::SeasonalNaive;
 use super::super::example::Example;
 use super::super::measure::{Cases, Comparison, Measure};
 use super::examples::LastForecasts;
-use super::{Part, Table, WholeSeries, whole};
+use super::spreads::Ratios;
+use super::{Part, Spreads, Table, WholeSeries, whole};
 use crate::data::Batch;
 
 /// Sequences from which on each is a case of its own.
@@ -29,6 +30,10 @@ pub(super) struct ForecastErrors {
     whole: Option<WholeSeries>,
     /// Of the row after each step that is scored.
     surprises: Vec<f64>,
+    /// The same of quantiles that are spread by something.
+    spread: Option<(Spreads, Vec<f64>)>,
+    /// How far values lie from the median, beside the quantiles.
+    ratios: Option<Ratios>,
     last: LastForecasts,
     /// The seasonal difference of each sequence and target.
     differences: OnceLock<Vec<Option<f64>>>,
@@ -104,6 +109,8 @@ impl ForecastErrors {
             first,
             whole: None,
             surprises: Vec::new(),
+            spread: None,
+            ratios: None,
             last: LastForecasts::default(),
             differences: OnceLock::new(),
         }
@@ -124,14 +131,14 @@ impl ForecastErrors {
     }
 
     /// The mean absolute difference of a season in what lies before the part, by which errors of different sequences can be compared
-    /// (Hyndman and Koehler 2006); none where it is 0 or not known.
+    /// (Hyndman and Koehler 2006); none where it is 0, or of less than a season.
     fn difference_of(&self, series: usize, column: usize) -> Option<f64> {
         let (of, season) = (&self.table.series[series], self.table.forecaster.season.max(1));
         let before = Some(self.table.bounds[series].of(self.part).start).filter(|&end| end > season).unwrap_or(of.len());
         let differences = (season..before).map(|t| (of.step(t)[column] - of.step(t - season)[column]).abs());
         let (sum, n) = differences.filter(|difference| !difference.is_nan()).fold((0.0, 0.0), |(sum, n), x| (sum + x, n + 1.0));
         let mean = sum / f64::max(n, 1.0);
-        (mean > 0.0).then_some(mean)
+        (mean > 0.0 && n >= season as f64).then_some(mean)
     }
 
     /// The stretches of sequence `series`, from its first step on.
@@ -220,7 +227,8 @@ impl Comparison for ForecastErrors {
         let (width, n_targets, n_quantiles) = (table.n_outputs(), table.predicted.len(), forecaster.n_quantiles());
         let naive = SeasonalNaive::new(forecaster.season);
         let chunk = self.whole.get_or_insert_with(|| whole(&table, self.part, batch.batch_size)).chunk(index as usize);
-        let (mut kept, mut numbers, mut next) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut kept, mut numbers, mut next, mut spread) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut scales = Vec::new();
         for (series, step, place) in chunk.places() {
             if batch.mask.as_ref().is_some_and(|mask| mask[place] == 0.0) {
                 continue;
@@ -231,6 +239,16 @@ impl Comparison for ForecastErrors {
             next.clear();
             next.extend(table.predicted.iter().map(|&column| table.series[series].step(step + 1)[column]));
             self.surprises.extend(forecaster.surprise(recent, outputs, &next));
+            if let Some((spreads, surprises)) = &mut self.spread {
+                spread.clear();
+                spread.extend_from_slice(outputs);
+                spreads.apply(&mut spread);
+                surprises.extend(forecaster.surprise(recent, &spread, &next));
+            }
+            if self.ratios.is_some() {
+                scales.clear();
+                scales.extend((0..n_targets).map(|target| forecaster.target_scale(target, recent)));
+            }
             self.last.add(&table, self.part, series, step, &numbers);
             let (of, end) = (&table.series[series], table.bounds[series].of(self.part).end);
             for (at, quantiles) in numbers.chunks_exact(n_quantiles).enumerate() {
@@ -245,6 +263,9 @@ impl Comparison for ForecastErrors {
                     let source = naive.source(step, ahead);
                     let mut before = (0..=source).rev().chain(source + 1..=step).map(|t| of.step(t)[column]).filter(|x| !x.is_nan());
                     let Some(before) = before.next() else { continue };
+                    if let Some(ratios) = &mut self.ratios {
+                        ratios.add(target, scales[target].apply(value), &outputs[at * n_quantiles..][..n_quantiles]);
+                    }
                     let outermost = [quantiles[0], quantiles[n_quantiles - 1]];
                     self.sums[stretch][target].add(value, [quantiles[forecaster.point()], before], outermost);
                 }
@@ -262,6 +283,27 @@ impl Comparison for ForecastErrors {
 
     fn surprises(&self) -> &[f64] {
         &self.surprises
+    }
+
+    fn spread_by(&mut self, spreads: &Spreads) {
+        self.spread = Some((spreads.clone(), Vec::new()));
+    }
+
+    fn surprises_when_spread(&self) -> &[f64] {
+        self.spread.as_ref().map_or(&[], |(_, surprises)| surprises)
+    }
+
+    fn find_spreads(&mut self) {
+        let forecaster = &self.table.forecaster;
+        if forecaster.quantiles.len() > 1 {
+            self.ratios = Some(Ratios::new(self.table.predicted.len(), &forecaster.quantiles, forecaster.point()));
+        }
+    }
+
+    fn spreads(&self) -> Option<Spreads> {
+        let horizon = self.table.forecaster.horizon;
+        let n_stretches = (0..self.table.series.len()).map(|series| self.table.scored(series, self.part).len().div_ceil(horizon)).sum();
+        self.ratios.as_ref()?.spreads(n_stretches)
     }
 }
 

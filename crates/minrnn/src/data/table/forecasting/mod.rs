@@ -21,13 +21,14 @@ mod learned;
 mod parts;
 mod rows;
 mod scaling;
+mod spreads;
 mod windows;
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use minrnn_model::{Category, Forecaster, Normalization, TableTask};
+use minrnn_model::{Category, Forecaster, Normalization, TableTask, Transform};
 
 pub use self::backtest::{Backtest, BacktestErrors, Origin, Origins, TooShort};
 use self::errors::ForecastErrors;
@@ -35,6 +36,7 @@ use self::parts::{Bounds, Part};
 pub use self::rows::{ForecastRow, ForecastRows};
 pub use self::scaling::ScalingChoice;
 use self::scaling::{Columns, Seen};
+pub use self::spreads::Spreads;
 use self::windows::ForecastWindows;
 use super::calendar::CalendarPart;
 use super::categories;
@@ -205,14 +207,14 @@ impl Forecasting {
         let config = &ForecastingConfig { season, ..config.clone() };
         let task = Self::new(gathered.series.into(), bounds, config, time, categories).map_err(|error| error.in_file(path))?;
         let task = Self { understood: understood.clone(), ..task };
-        task.table.expect_all_near(|| {
+        task.table.expect_all_readable(|| {
             let known = Names::known(&task.table.forecaster.columns, &task.table.forecaster.categories);
             let wanted = Wanted { categories: known, ..config.wanted() };
             // Where the number stands, its file tells.
             let files = [Some(path), config.division.validation.as_deref(), config.division.test.as_deref()];
             files.into_iter().flatten().try_for_each(|path| {
                 let frame = read_table(path, &wanted)?;
-                task.table.expect_near(&frame).map_err(|error| error.in_file(path))
+                task.table.expect_readable(&frame).map_err(|error| error.in_file(path))
             })
         })?;
         Ok(task)
@@ -301,7 +303,7 @@ impl Forecasting {
             let predicted = frame.columns(&config.target);
             let bounds = series.iter().map(bounds).collect();
             let table = Table::new(series.into(), bounds, predicted, forecaster.clone(), 1, true);
-            table.expect_near(&frame)?;
+            table.expect_readable(&frame)?;
             check(&table, &config)?;
             Ok(Self { table: Arc::new(table), understood: None })
         };
@@ -403,17 +405,23 @@ impl Table {
         Self { series, bounds, predicted, forecaster, task, levels, seq_len, has_test_file }
     }
 
-    /// Refuses a number of `frame` that lies too far from those that were trained on.
-    fn expect_near(&self, frame: &Frame) -> Result<()> {
-        normalization::expect_near(&self.of_rows(frame.names.len()), frame)
+    /// Refuses a number of `frame` that lies too far from those that were trained on, or has no logarithm where that is read.
+    fn expect_readable(&self, frame: &Frame) -> Result<()> {
+        normalization::expect_near(&self.of_rows(frame.names.len()), frame)?;
+        normalization::expect_logarithms(self.transforms(), frame)
     }
 
-    /// Asks `place` for a sentence where a number of the sequences lies too far from those that were trained on.
-    fn expect_all_near(&self, place: impl FnOnce() -> Result<()>) -> Result<()> {
+    fn transforms(&self) -> impl Iterator<Item = Transform> {
+        (0..self.forecaster.columns.len()).map(|column| self.forecaster.scaling.transform(column))
+    }
+
+    /// Asks `place` for a sentence where a number of the sequences is [refused](Self::expect_readable).
+    fn expect_all_readable(&self, place: impl FnOnce() -> Result<()>) -> Result<()> {
         let width = self.series.first().map_or(0, |series| series.width);
-        let known = self.of_rows(width);
-        let is_near = |row: &[f64]| row.iter().enumerate().all(|(column, &x)| x.is_nan() || known.is_near(column, x));
-        if self.series.iter().flat_map(Series::steps).all(is_near) {
+        let (known, mut transforms) = (self.of_rows(width), vec![Transform::Identity; width]);
+        transforms.iter_mut().zip(self.transforms()).for_each(|(of_row, transform)| *of_row = transform);
+        let is_readable = |(column, &x): (usize, &f64)| x.is_nan() || known.is_near(column, x) && transforms[column].reads(x);
+        if self.series.iter().flat_map(Series::steps).all(|row| row.iter().enumerate().all(is_readable)) {
             return Ok(());
         }
         place().and(Err(Error::Data("it has changed while it was read".to_owned())))

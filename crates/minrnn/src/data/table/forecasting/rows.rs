@@ -4,6 +4,7 @@ use std::path::Path;
 
 use minrnn_model::Forecaster;
 
+use super::super::leads;
 use super::super::series::Series;
 use super::{Bounds, Forecasting, Table};
 use crate::Result;
@@ -34,6 +35,12 @@ impl ForecastRows {
         let bounds = |series: &Series| Bounds { training: 0, validation: 0, test: series.len() };
         let Forecasting { table, .. } = Forecasting::of_trained(path, forecaster, bounds, |_, _| Ok(()))?;
         Ok(Self { table })
+    }
+
+    /// Steps ahead of a row that the model wants to know something of, at most. Behind the last row of a sequence nothing is known, and its values are
+    /// taken to stay.
+    pub fn known_ahead(&self) -> usize {
+        leads::farthest(&self.table.forecaster.columns)
     }
 
     /// The sequences; the columns that are read stand first in each step.

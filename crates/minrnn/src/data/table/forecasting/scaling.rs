@@ -95,10 +95,12 @@ impl Seen {
                 least = least.min(row[column]);
                 least_above = if row[column] > 0.0 { least_above.min(row[column]) } else { least_above };
             }
+            // Where later rows have none, no logarithm is chosen for those before.
+            let of_all = || series.iter().flat_map(Series::steps).map(|row| row[column]).fold(f64::INFINITY, f64::min);
             let log = Transform::Log { floor: if least_above.is_finite() { least_above } else { 1.0 } };
             transforms.push(match choice {
-                ScalingChoice::Auto if least > 0.0 => log,
-                ScalingChoice::Auto if least == 0.0 && least_above.is_finite() => Transform::Log1p,
+                ScalingChoice::Auto if least > 0.0 && of_all() >= 0.0 => log,
+                ScalingChoice::Auto if least == 0.0 && least_above.is_finite() && of_all() >= 0.0 => Transform::Log1p,
                 ScalingChoice::Log if least <= 0.0 => return Err(without_logarithm(name, least, "log", "log1p or mean")),
                 ScalingChoice::Log => log,
                 ScalingChoice::Log1p if least < 0.0 => return Err(without_logarithm(name, least, "log1p", "mean")),

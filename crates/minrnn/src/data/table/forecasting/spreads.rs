@@ -1,0 +1,248 @@
+//! How far the quantiles of a forecast should lie from its median, by values that it did not learn from.
+//!
+//! ```text
+//! q′ = m + f · (q − m)                       m the median, q another quantile, as the model gives them
+//! r  = (y − m) / (q − m)                     of a value y that came; ∞ where q has crossed m and y lies behind it, else −∞
+//! c  = the ⌈(n + 1) · p⌉-th smallest of n r   p = τ for levels τ above a half, else 1 − τ
+//! f  = c^(s / (s + s₀))                      s stretches of a forecast's length
+//! ```
+//!
+//! So a share p of the values lies on the inner side of q′: conformal quantile regression with each side by itself (Romano, Patterson and Candès 2019,
+//! arXiv:1905.03222, theorem 2) and the distance to the median as the unit (Kivaranovic, Johnson and Leeb 2020, arXiv:1905.10634). Values of one stretch depend on
+//! each other, so that a few stretches say little, and f stays near 1.
+
+use serde::{Deserialize, Serialize};
+
+/// Stretches below which nothing is said.
+const FEWEST: usize = 10;
+/// Stretches that half is believed of, s₀.
+const HALF_BELIEVED: f64 = 10.0;
+/// The largest f that is found before it is drawn to 1, and one over the smallest, as a power of two.
+const FARTHEST: f64 = 3.0;
+/// Bins of a power of two.
+const FINENESS: f64 = 256.0;
+const N_BINS: usize = (2.0 * FARTHEST * FINENESS) as usize;
+
+/// What the distances of quantiles from their median are multiplied by.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spreads {
+    /// Which level is the median.
+    median: usize,
+    /// For each target and level; 1 for the median.
+    factors: Vec<Vec<f64>>,
+}
+
+impl Spreads {
+    /// Whether they are those of `n_outputs` outputs, `[horizon, targets, levels]`.
+    pub fn fits(&self, n_outputs: usize) -> bool {
+        let levels = self.factors.first().map_or(0, Vec::len);
+        let n = self.factors.len().saturating_mul(levels);
+        let is_usable = |of_target: &Vec<f64>| of_target.len() == levels && of_target.iter().all(|f| f.is_finite() && *f > 0.0);
+        self.median < levels && n_outputs.is_multiple_of(n) && self.factors.iter().all(is_usable)
+    }
+
+    /// For each target what multiplies each level.
+    pub fn factors(&self) -> &[Vec<f64>] {
+        &self.factors
+    }
+
+    /// Spreads the quantiles of `outputs`, `[horizon, targets, levels]`; what is linear in these, such as a column of the matrix that gives them, goes as
+    /// well.
+    ///
+    /// # Panics
+    /// When [they do not fit](Self::fits).
+    pub fn apply(&self, outputs: &mut [f32]) {
+        assert!(self.fits(outputs.len()), "{} outputs for the spreads of {} targets", outputs.len(), self.factors.len());
+        let levels = self.factors[0].len();
+        for (quantiles, factors) in outputs.chunks_exact_mut(levels).zip(self.factors.iter().cycle()) {
+            let median = f64::from(quantiles[self.median]);
+            let spread = |(quantile, factor): (&mut f32, &f64)| *quantile = (median + factor * (f64::from(*quantile) - median)) as f32;
+            let others = quantiles.iter_mut().zip(factors).enumerate().filter(|(at, _)| *at != self.median);
+            others.for_each(|(_, pair)| spread(pair));
+        }
+    }
+}
+
+/// Counts of r for each target and level; as much memory for any number of values.
+pub(super) struct Ratios {
+    levels: Vec<f64>,
+    median: usize,
+    /// `[targets, levels]`; empty for the median.
+    counts: Vec<Counts>,
+}
+
+impl Ratios {
+    /// Of the quantiles of `levels`, of which that at `median` is the median.
+    pub fn new(n_targets: usize, levels: &[f64], median: usize) -> Self {
+        Self { levels: levels.to_vec(), median, counts: vec![Counts::default(); n_targets * levels.len()] }
+    }
+
+    /// Takes what came, `value`, where `quantiles` were given for it, both as the model sees them.
+    pub fn add(&mut self, target: usize, value: f32, quantiles: &[f32]) {
+        let median = f64::from(quantiles[self.median]);
+        let counts = &mut self.counts[target * self.levels.len()..];
+        for (at, &quantile) in quantiles.iter().enumerate().filter(|&(at, _)| at != self.median) {
+            let side = if at > self.median { 1.0 } else { -1.0 };
+            let (distance, behind) = (side * (f64::from(quantile) - median), side * (f64::from(value) - median));
+            counts[at].add(match distance > 0.0 {
+                true => behind / distance,
+                false if behind > 0.0 => f64::INFINITY,
+                false => f64::NEG_INFINITY,
+            });
+        }
+    }
+
+    /// What the values ask for, of `n_stretches` stretches; none where these are too few.
+    pub fn spreads(&self, n_stretches: usize) -> Option<Spreads> {
+        let believed = n_stretches as f64 / (n_stretches as f64 + HALF_BELIEVED);
+        let factor = |(at, counts): (usize, &Counts)| {
+            let level = self.levels[at];
+            if at == self.median { 1.0 } else { counts.smallest(level.max(1.0 - level)).powf(believed) }
+        };
+        let of_target = |counts: &[Counts]| counts.iter().enumerate().map(factor).collect();
+        let factors = self.counts.chunks_exact(self.levels.len()).map(of_target).collect();
+        (n_stretches >= FEWEST).then_some(Spreads { median: self.median, factors })
+    }
+}
+
+/// How many numbers lie where, by their logarithms.
+#[derive(Clone, Default)]
+struct Counts {
+    below: u64,
+    bins: Vec<u64>,
+    above: u64,
+}
+
+impl Counts {
+    fn add(&mut self, ratio: f64) {
+        // That of what is not above 0 is NaN or −∞.
+        let bin = (ratio.log2() + FARTHEST) * FINENESS;
+        if bin >= N_BINS as f64 {
+            self.above += 1;
+        } else if bin >= 0.0 {
+            self.bins.resize(N_BINS, 0);
+            self.bins[bin as usize] += 1;
+        } else {
+            self.below += 1;
+        }
+    }
+
+    /// The ⌈(n + 1) · share⌉-th smallest, or the largest where they are too few for that, to a third of a per cent; 1 where there is none.
+    fn smallest(&self, share: f64) -> f64 {
+        let n = self.below + self.bins.iter().sum::<u64>() + self.above;
+        let wanted = (((n + 1) as f64 * share).ceil() as u64).min(n);
+        let at_bin = |bin: f64| (bin / FINENESS - FARTHEST).exp2();
+        if wanted <= self.below {
+            return if n == 0 { 1.0 } else { at_bin(0.0) };
+        }
+        let mut seen = self.below;
+        let found = self.bins.iter().position(|count| {
+            seen += count;
+            seen >= wanted
+        });
+        at_bin(found.map_or(N_BINS as f64, |bin| bin as f64 + 0.5))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rand::RngExt;
+
+    use super::*;
+    use crate::rng::{Purpose, stream};
+
+    const LEVELS: [f64; 4] = [0.05, 0.2, 0.5, 0.9];
+
+    /// Values of a distribution with one tail longer than the other, drawn, and the quantiles of it at `LEVELS`.
+    fn drawn(n: usize, seed: u64) -> (Vec<f32>, [f32; 4]) {
+        let mut rng = stream(seed, Purpose::TestData, 0);
+        let quantile = |p: f64| (-(1.0 - p).ln() + 0.5 * p.ln()) as f32;
+        ((0..n).map(|_| quantile(rng.random_range(1e-9..1.0))).collect(), LEVELS.map(quantile))
+    }
+
+    #[test]
+    fn quantiles_that_are_too_wide_or_too_narrow_are_put_right() {
+        let (values, right) = drawn(40_000, 5);
+        for wrong in [[0.3, 0.5, 1.0, 2.0], [1.0, 1.0, 1.0, 1.0], [3.0, 1.5, 1.0, 0.4]] {
+            let mut ratios = Ratios::new(2, &LEVELS, 2);
+            let mut quantiles: [f32; 4] = std::array::from_fn(|at| right[2] + wrong[at] * (right[at] - right[2]));
+            values.iter().for_each(|&value| ratios.add(1, value, &quantiles));
+            let spreads = ratios.spreads(1 << 20).unwrap();
+            // Nothing came of the first target.
+            assert_eq!(spreads.factors()[0], [1.0; 4]);
+            let mut both = [right, quantiles].concat();
+            spreads.apply(&mut both);
+            assert_eq!(both[..4], right);
+            quantiles.copy_from_slice(&both[4..]);
+            for (at, level) in LEVELS.into_iter().enumerate() {
+                let below = values.iter().filter(|value| **value < quantiles[at]).count() as f64 / values.len() as f64;
+                assert!((below - level).abs() < 0.01, "{wrong:?}: {below} below the quantile of {level}");
+            }
+        }
+    }
+
+    #[test]
+    fn few_stretches_say_little_and_fewer_nothing() {
+        let mut ratios = Ratios::new(1, &[0.1, 0.5, 0.9], 1);
+        (0..1000).for_each(|_| ratios.add(0, 4.0, &[-1.0, 0.0, 1.0]));
+        let above = |n| ratios.spreads(n).map(|spreads| spreads.factors()[0][2]);
+        assert_eq!([0, 9].map(above), [None, None]);
+        let [ten, many] = [10, 1_000_000].map(|n| above(n).unwrap());
+        assert!((ten - 2.0).abs() < 0.01 && (many - 4.0).abs() < 0.02, "{ten} {many}");
+    }
+
+    #[test]
+    fn what_nothing_is_known_of_stays_within_bounds() {
+        let spreads_of = |quantiles: [f32; 3], value: f32| {
+            let mut ratios = Ratios::new(1, &[0.1, 0.5, 0.9], 1);
+            (0..50).for_each(|_| ratios.add(0, value, &quantiles));
+            ratios.spreads(1 << 30).unwrap()
+        };
+        // Quantiles on the median, or behind it, and values far away, on it, and not finite.
+        for quantiles in [[0.0, 0.0, 0.0], [1.0, 0.0, -1.0], [-1.0, 0.0, 1.0], [f32::NAN, 0.0, f32::INFINITY]] {
+            for value in [0.0, 1e30, -1e30, f32::INFINITY, f32::NAN] {
+                let spreads = spreads_of(quantiles, value);
+                assert!(
+                    spreads.fits(6) && spreads.factors()[0].iter().all(|f| (0.12..8.01).contains(f)),
+                    "{quantiles:?} {value}: {spreads:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn spreads_of_something_else_do_not_fit() {
+        let of = |json: &str| serde_json::from_str::<Spreads>(json).unwrap();
+        assert!(of(r#"{"median": 1, "factors": [[0.5, 1, 2], [1, 1, 1]]}"#).fits(12));
+        for (json, n_outputs) in [
+            (r#"{"median": 1, "factors": [[0.5, 1, 2]]}"#, 4),
+            (r#"{"median": 3, "factors": [[0.5, 1, 2]]}"#, 3),
+            (r#"{"median": 1, "factors": [[0.5, 1, 2], [1]]}"#, 6),
+            (r#"{"median": 1, "factors": [[0.5, 1, 0]]}"#, 3),
+            (r#"{"median": 0, "factors": [[]]}"#, 3),
+            (r#"{"median": 0, "factors": []}"#, 3),
+        ] {
+            assert!(!of(json).fits(n_outputs), "{json}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_promised_share_of_what_was_held_out_lies_inside(n in 10..400usize, seed: u64, by in 0.2..4.0f32) {
+            let (values, right) = drawn(n, seed);
+            let quantiles = right.map(|x| right[2] + by * (x - right[2]));
+            let mut ratios = Ratios::new(1, &LEVELS, 2);
+            values.iter().for_each(|&value| ratios.add(0, value, &quantiles));
+            let mut spread = quantiles;
+            ratios.spreads(1 << 40).unwrap().apply(&mut spread);
+            // Bins are a third of a per cent wide, and the largest stands for what lies behind all.
+            let slack = 1.0 + n as f64 * 0.004;
+            let above = values.iter().filter(|value| **value > spread[3]).count() as f64;
+            prop_assert!(above <= 0.1 * n as f64 + slack, "{above} of {n}");
+            let below = values.iter().filter(|value| **value < spread[1]).count() as f64;
+            prop_assert!(below <= 0.2 * n as f64 + slack, "{below} of {n}");
+        }
+    }
+}
