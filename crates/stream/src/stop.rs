@@ -1,19 +1,20 @@
 //! Stop strings in text that arrives in pieces: what could still become one is held back.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{string::String, sync::Arc, vec::Vec};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Error, Result};
 
 /// Looks for the first of several strings in a text that arrives in pieces.
 ///
 /// The outcome depends on the text alone, not on where it is cut: the match that is completed first counts, of several completed by the
-/// same character the longest.
+/// same character the longest. Clones share the strings, so that many texts may look for the same ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StopStrings {
-    stops: Vec<String>,
+    #[serde(serialize_with = "write_shared", deserialize_with = "read_shared")]
+    stops: Arc<[String]>,
     /// The end of the text so far that is also the beginning of a stop string.
     held: String,
 }
@@ -27,7 +28,7 @@ impl StopStrings {
         if stops.iter().any(String::is_empty) {
             return Err(Error::Sampling("a stop string is empty, which every text contains; leave it out or give it a character".into()));
         }
-        Ok(Self { stops: stops.to_vec(), held: String::new() })
+        Ok(Self { stops: stops.into(), held: String::new() })
     }
 
     /// The strings looked for.
@@ -55,6 +56,14 @@ impl StopStrings {
     pub fn take_held(&mut self) -> String {
         core::mem::take(&mut self.held)
     }
+}
+
+fn write_shared<S: Serializer>(strings: &Arc<[String]>, serializer: S) -> core::result::Result<S::Ok, S::Error> {
+    strings[..].serialize(serializer)
+}
+
+fn read_shared<'de, D: Deserializer<'de>>(deserializer: D) -> core::result::Result<Arc<[String]>, D::Error> {
+    Vec::deserialize(deserializer).map(Into::into)
 }
 
 #[cfg(test)]
@@ -104,6 +113,15 @@ mod tests {
     #[test]
     fn without_stop_strings_everything_is_shown_at_once() {
         assert_eq!(strings(&[]).push("日本"), ("日本".into(), false));
+    }
+
+    #[test]
+    fn clones_share_their_strings_and_what_is_saved_lists_them() {
+        let stops = strings(&["a", "b"]);
+        assert!(core::ptr::eq(stops.stops(), stops.clone().stops()));
+        let saved = serde_json::to_value(&stops).unwrap();
+        assert_eq!(saved, serde_json::json!({ "stops": ["a", "b"], "held": "" }));
+        assert_eq!(serde_json::from_value::<StopStrings>(saved).unwrap(), stops);
     }
 
     #[test]
