@@ -4,8 +4,8 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -65,6 +65,13 @@ impl Server {
         serde_json::from_str(&text).unwrap()
     }
 
+    /// The same of an answer of any length.
+    fn asked_whole(&self, body: &Value) -> Value {
+        let mut response = self.post("/v1/completions", body);
+        assert_eq!(response.status(), 200);
+        serde_json::from_reader(BufReader::new(response.body_mut().as_reader())).unwrap()
+    }
+
     fn completed(&self, body: &Value) -> Value {
         self.asked("/v1/completions", body)
     }
@@ -93,6 +100,32 @@ impl Server {
             assert!(started.elapsed() < PATIENCE, "waited in vain");
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// A connection on which a completion was asked for.
+    fn connection(&self, body: &Value) -> TcpStream {
+        let mut connection = self.silent();
+        let body = body.to_string();
+        let head = format!(
+            "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        connection.write_all((head + &body).as_bytes()).unwrap();
+        connection
+    }
+
+    /// A connection on which nothing was said.
+    fn silent(&self) -> TcpStream {
+        let connection = TcpStream::connect(self.base.strip_prefix("http://").unwrap()).unwrap();
+        connection.set_read_timeout(Some(PATIENCE)).unwrap();
+        connection
+    }
+
+    /// Most MiB that it has taken until now; 0 where the system does not say.
+    fn peak_mib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        peak.map_or(0, |peak| peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024)
     }
 
     /// The exit code and what was said after the beginning.
@@ -210,6 +243,36 @@ fn tokens_of_a_prompt_have_the_probabilities_that_they_were_generated_with() {
 }
 
 #[test]
+fn texts_share_what_is_told_of_their_prompt_and_more_than_an_answer_holds_is_refused() {
+    let server = Server::start(&[model()]);
+    let asked = |n: usize, top: usize| json!({ "prompt": common::words(1 << 14), "n": n, "max_tokens": 0, "echo": true, "logprobs": top });
+    let (status, sentence) = server.refused("/v1/completions", &asked(64, 20));
+    assert!(status == 400 && sentence.contains("1048576 tokens of all texts with 21 probabilities each are 22020096"), "{sentence}");
+    assert_eq!(server.metric("prompts_total"), 0);
+    // What may be generated counts too, behind each prompt.
+    let (status, sentence) = server.refused("/v1/completions", &json!({ "prompt": vec!["the "; 13], "max_tokens": 4096, "logprobs": 20 }));
+    assert!(status == 400 && sentence.contains("ask for fewer"), "{sentence}");
+    // As much as is let through.
+    let told = server.asked_whole(&asked(64, 0));
+    let choices = told["choices"].as_array().unwrap();
+    assert_eq!(choices[0]["logprobs"]["tokens"].as_array().unwrap().len(), 1 << 14);
+    assert!(choices.iter().all(|choice| choice["logprobs"] == choices[0]["logprobs"]));
+    assert!(server.peak_mib() < 280, "{} MiB", server.peak_mib());
+    let (status, sentence) =
+        server.refused("/v1/completions", &json!({ "prompt": common::words(1 << 20), "n": 17, "max_tokens": 1, "echo": true }));
+    assert!(status == 400 && sentence.contains("echo: the answer would repeat 17825792 bytes"), "{sentence}");
+}
+
+#[test]
+fn stop_strings_are_there_once_for_all_texts() {
+    let server = Server::start(&[model()]);
+    let stops: Vec<String> = (0..64).map(|i| format!("{i:01000}")).collect();
+    let told = server.asked_whole(&json!({ "prompt": vec!["the "; 256], "n": 64, "max_tokens": 0, "stop": stops }));
+    assert_eq!(told["choices"].as_array().unwrap().len(), 256 * 64);
+    assert!(server.peak_mib() < 200, "{} MiB", server.peak_mib());
+}
+
+#[test]
 fn a_stop_string_ends_a_text_before_it() {
     let server = Server::start(&[model()]);
     let whole = server.completed(&json!({ "prompt": "the ", "max_tokens": 400, "seed": 1 }));
@@ -269,6 +332,63 @@ fn a_text_ends_when_its_client_goes_away() {
     let request = ureq::Agent::from(impatient).post(format!("{}/v1/completions", server.base)).content_type("application/json");
     request.send(json!({ "prompt": "the ", "max_tokens": 1_000_000_000 }).to_string()).unwrap_err();
     server.wait_until(|server| server.metric("sessions_running") == 0 && server.metric("prompts_left_total") == 2);
+}
+
+#[test]
+fn a_text_waits_for_a_client_that_does_not_read_and_others_go_on() {
+    let server = Server::start(&[model(), "--max-tokens", "45000"]);
+    // 30 MB, more than a connection holds that nobody reads.
+    let mut unread = server.connection(&json!({ "prompt": "the ", "max_tokens": 45_000, "logprobs": 20, "seed": 3, "stream": true }));
+    let generated = |server: &Server| server.metric("generated_tokens_total");
+    server.wait_until(|server| {
+        let before = generated(server);
+        std::thread::sleep(Duration::from_millis(300));
+        before > 0 && generated(server) == before
+    });
+    let before = generated(&server);
+    assert!(before < 45_000 && server.metric("texts_behind") == 1, "{before}");
+    server.completed(&json!({ "prompt": "fox ", "max_tokens": 100 }));
+    assert_eq!((generated(&server), server.metric("sessions_running")), (before + 100, 1));
+    // Once it reads, it gets all of it.
+    let mut stream = String::new();
+    let mut reader = BufReader::new(&mut unread);
+    while !stream.ends_with("[DONE]\n") {
+        assert_ne!(reader.read_line(&mut stream).unwrap(), 0, "the stream broke off");
+    }
+    let text: String = data_of(&stream)
+        .iter()
+        .filter_map(|data| serde_json::from_str::<Value>(data).ok())
+        .map(|event| text_of(&event).to_owned())
+        .collect();
+    let whole = server.completed(&json!({ "prompt": "the ", "max_tokens": 45_000, "seed": 3 }));
+    assert_eq!(text, text_of(&whole));
+}
+
+#[test]
+fn a_client_that_keeps_a_connection_waiting_loses_it() {
+    let server = Server::start(&[model(), "--max-tokens", "45000", "--patience", "1"]);
+    // One that does not read is as good as gone.
+    let unread = server.connection(&json!({ "prompt": "the ", "max_tokens": 45_000, "logprobs": 20, "stream": true }));
+    server.wait_until(|server| server.metric("texts_behind") == 1);
+    server.wait_until(|server| server.metric("sessions_running") == 0);
+    assert_eq!(server.metric("prompts_left_total"), 1);
+    drop(unread);
+    // So is one that says nothing, half a head, or nothing more.
+    for said in ["", "GET /health HTTP/1.1\r\nHost: localhost\r\n", "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"] {
+        let mut connection = server.silent();
+        connection.write_all(said.as_bytes()).unwrap();
+        let begun = Instant::now();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        assert!(begun.elapsed() > Duration::from_millis(900), "{said:?}");
+        assert_eq!(answer.starts_with("HTTP/1.1 200"), said.ends_with("\r\n\r\n"), "{said:?}: {answer}");
+    }
+    let mut half = server.silent();
+    let head = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
+    half.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    BufReader::new(half).read_line(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
 }
 
 #[test]
@@ -523,6 +643,7 @@ fn what_cannot_be_served_is_refused_before_it_listens() {
     refused(&[&shown(&scratch.path("none"))], &["none"]);
     refused(&[model(), model()], &["two models are called 'words'"]);
     refused(&[model(), "--sessions", "0"], &["sessions must be at least 1"]);
+    refused(&[model(), "--patience", "0"], &["patience must be at least 1"]);
     refused(&[model(), "--threads", "0"], &["--threads must be between"]);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();

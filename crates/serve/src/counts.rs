@@ -23,6 +23,7 @@ pub(crate) struct Counts {
     /// As of now.
     pub waiting: AtomicU64,
     pub running: AtomicU64,
+    pub behind: AtomicU64,
     pub cache_entries: AtomicU64,
     pub cache_bytes: AtomicU64,
     /// How many first tokens came within each bound and behind all of them, and the sum of their times.

@@ -10,17 +10,18 @@ use std::time::{Duration, Instant};
 use minrnn_model::Tokenizer;
 use minrnn_stream::{Continuation, Model, Result, State, Workspace};
 use rayon::ThreadPool;
-use tokio::sync::mpsc::UnboundedSender;
 
 use crate::cache::Cache;
 use crate::counts::{Counts, add, set};
-use crate::job::{Ended, Event, Generated, Job};
+use crate::job::{Client, Ended, Event, Generated, Job};
 use crate::logprobs::Logprob;
 use crate::reading::Reading;
 use crate::settings::Settings;
 
 /// How long a model keeps the pool's threads before others have a turn; to ask for them at every step would take longer than a small model's step.
 const SLICE: Duration = Duration::from_millis(20);
+/// How long is slept where all texts wait for their clients, before it is looked whether one has caught up.
+const GLANCE: Duration = Duration::from_millis(2);
 
 /// What others know of a model's thread.
 pub(crate) struct Engine {
@@ -86,16 +87,26 @@ impl Engine {
         Ok(Self { queue, counts, thread: Some(thread) })
     }
 
-    /// Gives all of `jobs` to the thread, or none.
-    pub fn submit(&self, jobs: Vec<Job>) -> std::result::Result<(), Refused> {
-        let mut waiting = self.queue.lock();
+    /// Whether `n` more jobs may wait now, as is known before they are made.
+    pub fn expect_room(&self, n: usize) -> std::result::Result<(), Refused> {
+        self.room_for(n, &self.queue.lock())
+    }
+
+    fn room_for(&self, n: usize, waiting: &VecDeque<Job>) -> std::result::Result<(), Refused> {
         if self.queue.is_closed() {
             return Err(Refused::Gone);
         }
-        if waiting.len() + jobs.len() > self.queue.most {
-            add(&self.counts.refused, jobs.len());
+        if waiting.len() + n > self.queue.most {
+            add(&self.counts.refused, n);
             return Err(Refused::Busy);
         }
+        Ok(())
+    }
+
+    /// Gives all of `jobs` to the thread, or none.
+    pub fn submit(&self, jobs: Vec<Job>) -> std::result::Result<(), Refused> {
+        let mut waiting = self.queue.lock();
+        self.room_for(jobs.len(), &waiting)?;
         for job in &jobs {
             add(&self.counts.prompts, 1);
             add(&self.counts.prompt_tokens, job.prompt.len());
@@ -144,12 +155,15 @@ struct Run {
     row: usize,
     choice: usize,
     continuation: Continuation,
-    /// All tokens until now.
-    tokens: Vec<u32>,
+    prompt: Arc<[u32]>,
+    /// All tokens behind it until now.
+    generated: Vec<u32>,
     left: usize,
     session_bytes: u64,
     logprobs: Option<usize>,
-    events: UnboundedSender<Event>,
+    client: Client,
+    /// Whether it sits out this step, because its client is behind.
+    waits: bool,
     /// When the prompt came, until the first token has.
     arrived: Option<Instant>,
 }
@@ -184,11 +198,20 @@ impl<'a> Worker<'a> {
         while !queue.is_closed() && self.is_idle() && waiting.is_empty() {
             waiting = queue.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
+        // A client that catches up wakes nobody, and prompts that have come since find no sessions or wake this thread.
+        if !queue.is_closed() && !self.is_idle() && !self.has_work() {
+            drop(queue.arrived.wait_timeout(waiting, GLANCE));
+        }
         !queue.is_closed()
     }
 
     fn is_idle(&self) -> bool {
         self.reading.is_empty() && self.running.is_empty()
+    }
+
+    /// Whether something can go on, whatever clients do.
+    fn has_work(&self) -> bool {
+        !self.reading.is_empty() || self.running.iter().any(|run| !run.client.is_behind())
     }
 
     /// Works on the pool's threads until there is nothing to do, or others that share them may want to.
@@ -200,9 +223,10 @@ impl<'a> Worker<'a> {
             self.read();
             self.step();
             set(&self.counts.running, self.reading.len() + self.running.len());
+            set(&self.counts.behind, self.running.iter().filter(|run| run.waits).count());
             set(&self.counts.cache_entries, self.cache.len());
             set(&self.counts.cache_bytes, self.cache.bytes());
-            if self.is_idle() || queue.is_closed() || begun.elapsed() > SLICE {
+            if !self.has_work() || queue.is_closed() || begun.elapsed() > SLICE {
                 return;
             }
         }
@@ -212,7 +236,7 @@ impl<'a> Worker<'a> {
     fn admit(&mut self, queue: &Queue) {
         let mut waiting = queue.lock();
         let before = waiting.len();
-        waiting.retain(|job| !job.events.is_closed());
+        waiting.retain(|job| !job.client.has_left());
         add(&self.counts.left, before - waiting.len());
         while waiting.front().is_some_and(|next| self.has_room(next)) {
             waiting.pop_front().into_iter().for_each(|job| self.begin(job));
@@ -246,7 +270,7 @@ impl<'a> Worker<'a> {
     }
 
     fn begin(&mut self, job: Job) {
-        let events = job.events.clone();
+        let client = job.client.clone();
         let begun = self.take_row().and_then(|row| {
             let begun = Reading::begin(job, row, self.model, &mut self.state, &mut self.cache);
             begun.inspect_err(|_| self.release(row))
@@ -256,19 +280,20 @@ impl<'a> Worker<'a> {
                 add(&self.counts.cached_tokens, reading.cached);
                 self.reading.push_back(reading);
             }
-            Err(error) => fail(&events, &error),
+            Err(error) => fail(&client, &error),
         }
     }
 
     /// Ends what nobody waits for.
     fn forget_those_who_left(&mut self) {
         let mut left = Vec::new();
-        let mut stays = |is_closed: bool, row: usize| {
-            left.extend(is_closed.then_some(row));
-            !is_closed
+        let mut stays = |client: &Client, row: usize| {
+            let has_left = client.has_left();
+            left.extend(has_left.then_some(row));
+            !has_left
         };
-        self.reading.retain(|reading| stays(reading.job.events.is_closed(), reading.row));
-        self.running.retain(|run| stays(run.events.is_closed(), run.row));
+        self.reading.retain(|reading| stays(&reading.job.client, reading.row));
+        self.running.retain(|run| stays(&run.client, run.row));
         add(&self.counts.left, left.len());
         left.into_iter().for_each(|row| self.release(row));
     }
@@ -279,7 +304,7 @@ impl<'a> Worker<'a> {
         if !reading.is_done() {
             let (vocab_size, beside) = (self.tokenizer.vocab_size(), !self.running.is_empty());
             if let Err(error) = reading.read(self.model, vocab_size, beside, &mut self.state, &mut self.workspace, &mut self.cache) {
-                fail(&reading.job.events, &error);
+                fail(&reading.job.client, &error);
                 return self.release(reading.row);
             }
         }
@@ -289,16 +314,14 @@ impl<'a> Worker<'a> {
     /// Begins the texts of a prompt that has been read.
     fn run(&mut self, reading: Reading) {
         let Reading { job, row, cached, logprobs, .. } = reading;
-        let Job { prompt, texts, first_choice, max_tokens, session_bytes, events, arrived, .. } = job;
-        let mut logprobs = Some(logprobs);
-        let last = texts.len().saturating_sub(1);
+        let Job { prompt, texts, first_choice, max_tokens, session_bytes, client, arrived, .. } = job;
+        let of_prompt: Arc<[Logprob]> = logprobs.into();
         for (i, mut continuation) in texts.into_iter().enumerate() {
             let choice = first_choice + i;
-            let told = if i == last { logprobs.take() } else { logprobs.clone() };
-            send(&events, Event::Read { choice, cached, logprobs: told.unwrap_or_default() });
+            client.tell(Event::Read { choice, cached, logprobs: of_prompt.clone() });
             if max_tokens == 0 {
                 let text = continuation.finish();
-                send(&events, Event::Token(Generated { choice, token: None, text, logprob: None, ended: Some(Ended::Length) }));
+                client.tell(Event::Token(Generated { choice, token: None, text, logprob: None, ended: Some(Ended::Length) }));
                 continue;
             }
             // The first one goes on in the session that has read; what was read is copied for the others.
@@ -311,17 +334,19 @@ impl<'a> Worker<'a> {
             };
             let own = match own {
                 Ok(own) => own,
-                Err(error) => return fail(&events, &error),
+                Err(error) => return fail(&client, &error),
             };
             let run = Run {
                 row: own,
                 choice,
                 continuation,
-                tokens: prompt.clone(),
+                prompt: prompt.clone(),
+                generated: Vec::new(),
                 left: max_tokens,
                 session_bytes,
                 logprobs: job.logprobs,
-                events: events.clone(),
+                client: client.clone(),
+                waits: false,
                 arrived: Some(arrived),
             };
             self.running.push(run);
@@ -331,19 +356,21 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// One token of every text.
+    /// One token of every text whose client is not behind.
     fn step(&mut self) {
-        if self.running.is_empty() {
+        self.running.iter_mut().for_each(|run| run.waits = run.client.is_behind());
+        self.running.sort_unstable_by_key(|run| run.row);
+        let going = || self.running.iter().filter(|run| !run.waits);
+        let rows: Vec<usize> = going().map(|run| run.row).collect();
+        let tokens: Vec<u32> = going().map(|run| run.continuation.unread()).collect();
+        if rows.is_empty() {
             return;
         }
-        self.running.sort_unstable_by_key(|run| run.row);
-        let rows: Vec<usize> = self.running.iter().map(|run| run.row).collect();
-        let tokens: Vec<u32> = self.running.iter().map(|run| run.continuation.unread()).collect();
         let width = self.model.outputs();
         self.logits.resize(rows.len() * width, 0.0);
         add(&self.counts.steps, 1);
         if let Err(error) = self.model.step_rows(&rows, &tokens, &mut self.state, &mut self.logits, &mut self.workspace) {
-            self.running.drain(..).for_each(|run| fail(&run.events, &error));
+            self.running.extract_if(.., |run| !run.waits).for_each(|run| fail(&run.client, &error));
             return rows.into_iter().for_each(|row| self.release(row));
         }
         add(&self.counts.generated_tokens, rows.len());
@@ -351,21 +378,24 @@ impl<'a> Worker<'a> {
         let (tokenizer, counts, state, cache) = (self.tokenizer, self.counts, &self.state, &mut self.cache);
         let mut over = Vec::new();
         self.running.retain_mut(|run| {
+            if run.waits {
+                return true;
+            }
             // A model may know more tokens than its tokenizer; those mean nothing.
             let logits = logits.next().map(|logits| &mut logits[..tokenizer.vocab_size()]).unwrap_or_default();
             match run.choose(tokenizer, logits, counts) {
                 Ok(false) => return true,
                 Ok(true) => {
                     // Whoever goes on from here need not wait for what was read.
-                    let read = &run.tokens[..run.tokens.len() - 1];
-                    if !cache.has(read)
+                    let read = run.read();
+                    if !cache.has(&read)
                         && let Ok(session) = state.select(&[run.row])
                     {
                         let bytes = session.bytes();
-                        cache.insert(read, session, bytes);
+                        cache.insert(&read, session, bytes);
                     }
                 }
-                Err(error) => fail(&run.events, &error),
+                Err(error) => fail(&run.client, &error),
             }
             over.push(run.row);
             false
@@ -375,11 +405,16 @@ impl<'a> Worker<'a> {
 }
 
 impl Run {
+    /// All tokens that its session has read: the last one has not been.
+    fn read(&self) -> Vec<u32> {
+        [&self.prompt[..], &self.generated[..self.generated.len().saturating_sub(1)]].concat()
+    }
+
     /// Chooses the next token and tells of it; true when the text has ended.
     fn choose(&mut self, tokenizer: &Tokenizer, logits: &mut [f32], counts: &Counts) -> Result<bool> {
         let before = self.logprobs.map(|top| (top, logits.to_vec()));
         let token = self.continuation.choose(logits)?;
-        self.tokens.push(token);
+        self.generated.push(token);
         self.left -= 1;
         let (mut text, stopped) = self.continuation.show(tokenizer, token)?;
         let ended = match (stopped, self.left) {
@@ -394,16 +429,11 @@ impl Run {
             counts.first_token(arrived.elapsed());
         }
         let logprob = before.map(|(top, logits)| Logprob::of(&logits, token, top)).transpose()?;
-        send(&self.events, Event::Token(Generated { choice: self.choice, token: Some(token), text, logprob, ended }));
+        self.client.tell(Event::Token(Generated { choice: self.choice, token: Some(token), text, logprob, ended }));
         Ok(ended.is_some())
     }
 }
 
-/// Whoever went away is forgotten before the next step.
-fn send(events: &UnboundedSender<Event>, event: Event) {
-    let _ = events.send(event);
-}
-
-fn fail(events: &UnboundedSender<Event>, error: &minrnn_stream::Error) {
-    send(events, Event::Failed { sentence: error.to_string() });
+fn fail(client: &Client, error: &minrnn_stream::Error) {
+    client.tell(Event::Failed { sentence: error.to_string() });
 }

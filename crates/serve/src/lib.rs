@@ -3,6 +3,7 @@
 
 mod api;
 mod cache;
+mod connections;
 mod counts;
 mod engine;
 mod job;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use axum::serve::ListenerExt;
 use minrnn_model::Tokenizer;
-use minrnn_stream::{Model, Reads};
+use minrnn_stream::Model;
 use rayon::ThreadPool;
 
 use crate::api::App;
+use crate::connections;
 use crate::settings::Settings;
 
 /// How often it is looked whether a stop was asked for.
@@ -98,6 +98,7 @@ pub struct Server {
     runtime: tokio::runtime::Runtime,
     listener: std::net::TcpListener,
     address: SocketAddr,
+    patience: Duration,
     drain: Duration,
 }
 
@@ -114,8 +115,9 @@ impl Server {
         listener.set_nonblocking(true).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(Error::Start)?;
-        let drain = settings.drain;
-        Ok(Self { app: Arc::new(App::new(models, tables, settings, address, &pool)?), runtime, listener, address, drain })
+        let Settings { patience, drain, .. } = settings;
+        let app = Arc::new(App::new(models, tables, settings, address, &pool)?);
+        Ok(Self { app, runtime, listener, address, patience, drain })
     }
 
     /// Where it listens.
@@ -129,11 +131,9 @@ impl Server {
     /// # Errors
     /// When the system no longer lets it listen.
     pub fn run(self, mut is_stopped: impl FnMut() -> bool + Send + 'static) -> Result<()> {
-        let Self { app, runtime, listener, drain, .. } = self;
+        let Self { app, runtime, listener, patience, drain, .. } = self;
         let ended = runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::Run)?;
-            // Each token is a small packet, which must not wait for the next.
-            let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
             let (told, mut asked) = tokio::sync::watch::channel(false);
             let stopped = async move {
                 while !is_stopped() {
@@ -141,15 +141,16 @@ impl Server {
                 }
                 let _ = told.send(true);
             };
-            let serving = axum::serve(listener, app.router()).with_graceful_shutdown(stopped);
+            let serving = connections::serve(listener, app.router(), patience, stopped);
             let too_late = async move {
                 let _ = asked.wait_for(|&asked| asked).await;
                 tokio::time::sleep(drain).await;
             };
             tokio::select! {
-                served = serving => served.map_err(Error::Run),
-                () = too_late => Ok(()),
+                () = serving => {}
+                () = too_late => {}
             }
+            Ok(())
         });
         runtime.shutdown_background();
         ended
@@ -167,14 +168,16 @@ fn check(models: &[ServedModel], tables: &[ServedTable], settings: &Settings) ->
     }
     for ServedModel { name, model, tokenizer } in models {
         let (found, known) = (tokenizer.vocab_size(), model.vocab_size());
-        if !matches!(model.reads(), Reads::Tokens { .. }) || model.outputs() != known || found > known {
+        // Another may have a class for each token, and one that compares pairs remembers the sequence before in a session begun anew.
+        if !model.config().is_language_model() || model.config().pair_head || found > known {
             return refused(format!(
                 "the model '{name}' does not continue text with its {found} tokens; give one that was trained on a text"
             ));
         }
     }
-    let limits = [("sessions", settings.sessions), ("queue", settings.queue), ("max_tokens", settings.max_tokens)];
-    match limits.into_iter().find(|(_, limit)| *limit == 0) {
+    let Settings { sessions, queue, max_tokens, patience, .. } = settings;
+    let limits = [("sessions", *sessions == 0), ("queue", *queue == 0), ("max_tokens", *max_tokens == 0), ("patience", patience.is_zero())];
+    match limits.into_iter().find(|(_, is_zero)| *is_zero) {
         Some((name, _)) => refused(format!("{name} must be at least 1, found 0")),
         None => Ok(()),
     }

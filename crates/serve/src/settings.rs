@@ -26,6 +26,9 @@ pub struct Settings {
     pub cache_bytes: usize,
     /// Seed of the first request that names none; each such request counts up by one. Default 0.
     pub seed: u64,
+    /// How long a client may take to send the head of a request, and the rest of it, how long it may take nothing of an answer, and how long a connection
+    /// may be idle. Default 30 s.
+    pub patience: Duration,
     /// How long requests may go on once the server was asked to stop. Default 30 s.
     pub drain: Duration,
 }
@@ -42,6 +45,7 @@ impl Default for Settings {
             session_bytes: 1 << 30,
             cache_bytes: 256 << 20,
             seed: 0,
+            patience: Duration::from_secs(30),
             drain: Duration::from_secs(30),
         }
     }

@@ -60,6 +60,9 @@ pub struct Args {
     /// Seed of the first request that names none; each such request counts up by one
     #[arg(long, value_name = "N", default_value_t = Settings::default().seed)]
     seed: u64,
+    /// Seconds that a client may take to send a request or take nothing of an answer, and that a connection may be idle
+    #[arg(long, value_name = "N", default_value_t = Settings::default().patience.as_secs())]
+    patience: u64,
     /// Seconds that requests may go on after Ctrl-C or SIGTERM; a second one ends them
     #[arg(long, value_name = "N", default_value_t = Settings::default().drain.as_secs())]
     drain: u64,
@@ -103,7 +106,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn settings(args: &Args) -> anyhow::Result<Settings> {
-    let Args { host, port, sessions, queue, max_tokens, max_request, session_memory, cache, seed, drain, .. } = *args;
+    let Args { host, port, sessions, queue, max_tokens, max_request, session_memory, cache, seed, patience, drain, .. } = *args;
     let bytes = |mib: usize| mib.saturating_mul(MIB);
     Ok(Settings {
         address: SocketAddr::new(host, port),
@@ -115,6 +118,7 @@ fn settings(args: &Args) -> anyhow::Result<Settings> {
         session_bytes: bytes(session_memory) as u64,
         cache_bytes: bytes(cache),
         seed,
+        patience: Duration::from_secs(patience),
         drain: Duration::from_secs(drain),
     })
 }
@@ -184,11 +188,19 @@ impl Tables {
             return Err(failed("the model is not one of tables".to_owned()));
         };
         let series = read_series_to_forecast(task, file.path(), None).map_err(told)?;
+        // A long table is not measured either once nobody waits.
+        if stop.load(Ordering::Relaxed) {
+            return Err(nobody_waits());
+        }
         prediction_memory(model.config(), &series).and_then(|needed| needed.expect_room(None)).map_err(told)?;
         let predictions = deployed::predict(model, task, &series, stop).map_err(told)?;
-        let predictions = predictions.ok_or_else(|| failed("nobody waits for the predictions any more".to_owned()))?;
+        let predictions = predictions.ok_or_else(nobody_waits)?;
         Ok(Predicted::of(task, &series, &predictions))
     }
+}
+
+fn nobody_waits() -> Unpredicted {
+    failed("nobody waits for the predictions any more".to_owned())
 }
 
 fn failed(sentence: String) -> Unpredicted {

@@ -1,14 +1,14 @@
 //! What a request asks a model for, from its fields to jobs.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use minrnn_stream::{Continuation, Sampler, Sampling, StopStrings};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::error::ApiError;
 use super::fields::{Fields, Texts};
 use super::{App, Served};
-use crate::job::{Event, Job};
+use crate::job::{Job, Told, told};
 
 type Result<T> = std::result::Result<T, ApiError>;
 
@@ -16,11 +16,13 @@ type Result<T> = std::result::Result<T, ApiError>;
 const MAX_STOPS: usize = 64;
 /// Most bytes of one.
 const MAX_STOP_BYTES: usize = 1024;
+/// Most probabilities of tokens that a request is told, in all.
+const MAX_PROBABILITIES: u128 = 1 << 20;
 
 /// The prompts of a request and how they are continued.
 pub(crate) struct Asked {
     /// Each at least one token.
-    pub prompts: Vec<Vec<u32>>,
+    pub prompts: Vec<Arc<[u32]>>,
     /// Continuations of each.
     pub n: usize,
     pub max_tokens: usize,
@@ -68,7 +70,8 @@ pub(super) fn tokens_of(served: &Served, text: &str) -> Result<Vec<u32>> {
 
 impl Asked {
     /// Hands the prompts to the model; gives what it will say, and how many texts there will be.
-    pub fn submit(self, app: &App, served: &Served) -> Result<(UnboundedReceiver<Event>, usize)> {
+    pub fn submit(self, app: &App, served: &Served) -> Result<(Told, usize)> {
+        self.expect_tellable()?;
         let Self { prompts, n, max_tokens, sampling, stops, logprobs, of_prompt } = self;
         let most = app.settings.queue;
         if prompts.len() > most {
@@ -77,6 +80,8 @@ impl Asked {
                 format!("expected at most {most} prompts, found {}; send them in several requests", prompts.len()),
             ));
         }
+        // Before anything is made of each prompt and each text.
+        served.engine.expect_room(prompts.len())?;
         let stops = StopStrings::new(&stops).map_err(|error| ApiError::field("stop", error.to_string()))?;
         let session_bytes = |prompt: &[u32]| {
             let bytes = served.model.session_bytes(prompt.len().saturating_add(max_tokens));
@@ -87,21 +92,37 @@ impl Asked {
             }
             Ok(bytes as u64)
         };
-        let (events, told) = unbounded_channel();
+        let choices = prompts.len() * n;
+        let (client, told) = told(choices);
         let texts = |prompt: &[u32]| -> minrnn_stream::Result<Vec<Continuation>> {
             // A prompt is continued alike whichever it is of its request.
             (0..n).map(|i| Ok(Continuation::new(prompt, Sampler::of_row(&sampling, i)?, stops.clone()))).collect()
         };
         let jobs = prompts.into_iter().enumerate().map(|(i, prompt)| {
             let texts = texts(&prompt).map_err(|error| ApiError::wrong(error.to_string()))?;
-            let events = events.clone();
+            let client = client.clone();
             let session_bytes = session_bytes(&prompt)?;
             let first_choice = i * n;
-            Ok(Job { prompt, texts, first_choice, max_tokens, session_bytes, logprobs, of_prompt, events, arrived: Instant::now() })
+            Ok(Job { prompt, texts, first_choice, max_tokens, session_bytes, logprobs, of_prompt, client, arrived: Instant::now() })
         });
         let jobs = jobs.collect::<Result<Vec<_>>>()?;
-        let choices = jobs.len() * n;
         served.engine.submit(jobs)?;
         Ok((told, choices))
+    }
+
+    /// Refuses to tell more probabilities than an answer has room for.
+    fn expect_tellable(&self) -> Result<()> {
+        let Some(top) = self.logprobs else { return Ok(()) };
+        let of_text = |prompt: &Arc<[u32]>| (if self.of_prompt { prompt.len() } else { 0 }) as u128 + self.max_tokens as u128;
+        let tokens = self.prompts.iter().map(of_text).sum::<u128>() * self.n as u128;
+        let probabilities = tokens * (1 + top as u128);
+        if probabilities <= MAX_PROBABILITIES {
+            return Ok(());
+        }
+        let sentence = format!("{tokens} tokens of all texts with {} probabilities each are {probabilities}", 1 + top);
+        Err(ApiError::field(
+            "logprobs",
+            format!("{sentence}, expected at most {MAX_PROBABILITIES}; ask for fewer, or for less text at once"),
+        ))
     }
 }

@@ -6,19 +6,22 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::response::sse::Event as Sent;
 use minrnn_model::Tokenizer;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::asked::{Asked, sampling, stops, tokens_of};
 use super::error::ApiError;
 use super::pieces::{Narrator, Piece, Pieces, streamed};
 use super::tokens::Told;
-use super::{App, Served, answered, now};
+use super::{AT_ONCE, App, Served, answered_json, now};
+use crate::job::Ended;
 
 /// Tokens generated where the request does not say how many, as OpenAI has it.
 const MAX_TOKENS: usize = 16;
 /// Most of the likeliest tokens that are told.
 const MAX_LOGPROBS: usize = 20;
+/// Most bytes of prompts that an answer repeats.
+const MAX_ECHO: usize = 16 << 20;
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -31,8 +34,8 @@ struct StreamOptions {
 
 /// A prompt as a text or as tokens.
 struct Prompt {
-    tokens: Vec<u32>,
-    text: String,
+    tokens: Arc<[u32]>,
+    text: Arc<str>,
 }
 
 pub(super) async fn completions(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
@@ -59,6 +62,11 @@ pub(super) async fn completions(State(app): State<Arc<App>>, request: Request) -
     fields.end()?;
 
     let prompts = app.aside(move |app| prompts(app.model(model.as_deref())?, prompt)).await?;
+    let repeated = prompts.iter().map(|prompt| prompt.text.len()).sum::<usize>().saturating_mul(n);
+    if echo && repeated > MAX_ECHO {
+        let sentence = format!("the answer would repeat {repeated} bytes, expected at most {MAX_ECHO}; leave it out, or lower n");
+        return Err(ApiError::field("echo", sentence));
+    }
     let of_prompt = echo && logprobs.is_some();
     let seed = sampling.seed as i64;
     let tokens = prompts.iter().map(|prompt| prompt.tokens.clone()).collect();
@@ -80,13 +88,16 @@ pub(super) async fn completions(State(app): State<Arc<App>>, request: Request) -
         usage_wanted: options.include_usage,
     };
     let pieces = Pieces::new(told, choices);
-    if stream { Ok(streamed(pieces, answer)) } else { answer.whole(pieces).await }
+    if stream { Ok(streamed(pieces, answer)) } else { answer.whole(pieces, &app).await }
 }
 
 fn prompts(served: &Served, value: Value) -> Result<Vec<Prompt>, ApiError> {
     let expected = || ApiError::field("prompt", "expected a text, a list of texts, a list of tokens, or a list of such lists");
     let one = |value: Value| match value {
-        Value::String(text) => Ok(Prompt { tokens: tokens_of(served, &text).map_err(|error| error.of("prompt"))?, text }),
+        Value::String(text) => {
+            let tokens = tokens_of(served, &text).map_err(|error| error.of("prompt"))?;
+            Ok(Prompt { tokens: tokens.into(), text: text.into() })
+        }
         Value::Array(tokens) => {
             let token = |token: &Value| token.as_u64().and_then(|token| u32::try_from(token).ok()).ok_or_else(expected);
             let mut tokens = tokens.iter().map(token).collect::<Result<Vec<u32>, _>>()?;
@@ -94,7 +105,7 @@ fn prompts(served: &Served, value: Value) -> Result<Vec<Prompt>, ApiError> {
             if tokens.is_empty() {
                 tokens.push(served.tokenizer.start_token());
             }
-            Ok(Prompt { tokens, text })
+            Ok(Prompt { tokens: tokens.into(), text: text.into() })
         }
         _ => Err(expected()),
     };
@@ -107,7 +118,7 @@ fn prompts(served: &Served, value: Value) -> Result<Vec<Prompt>, ApiError> {
 /// What a choice still has to say before what is generated.
 struct Text {
     /// The prompt, where it is told again.
-    echo: Option<(String, Option<u32>)>,
+    echo: Option<(Arc<str>, Option<u32>)>,
     has_logprobs: bool,
     /// Characters told until now.
     offset: usize,
@@ -123,25 +134,44 @@ impl Text {
     }
 
     /// The text of a piece and its probabilities.
-    fn tell(&mut self, tokenizer: &Tokenizer, piece: &mut Piece) -> (String, Value) {
-        let mut told = Told::new(tokenizer, self.offset);
+    fn tell<'p>(&mut self, tokenizer: &'p Tokenizer, piece: &'p Piece) -> (String, Option<Told<'p>>) {
+        let mut told = Told { tokenizer, first: None, of_prompt: &[], generated: &piece.logprobs, offset: self.offset };
         let mut text = String::new();
         if let Some((_, of_prompt)) = &piece.read
             && let Some((prompt, first)) = self.echo.take()
         {
-            text = prompt;
-            first.into_iter().for_each(|first| told.first(first));
-            of_prompt.iter().for_each(|logprob| told.add(logprob));
+            text += &prompt;
+            (told.first, told.of_prompt) = (first, of_prompt);
         }
-        piece.logprobs.iter().for_each(|logprob| told.add(logprob));
-        text += &std::mem::take(&mut piece.text);
+        text += &piece.text;
         if !self.has_logprobs {
-            return (text, Value::Null);
+            return (text, None);
         }
-        let (offset, told) = told.end();
-        self.offset = offset;
-        (text, told)
+        self.offset = told.end();
+        (text, Some(told))
     }
+}
+
+/// What is told of a text, all of it or a part.
+#[derive(Serialize)]
+struct Choice<'p> {
+    index: usize,
+    text: String,
+    logprobs: Option<Told<'p>>,
+    finish_reason: Option<Ended>,
+}
+
+/// An answer, or one event of it.
+#[derive(Serialize)]
+struct Completion<'p> {
+    id: &'p str,
+    object: &'static str,
+    created: u64,
+    model: &'p str,
+    choices: &'p [Choice<'p>],
+    seed: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Value>,
 }
 
 #[derive(Default)]
@@ -180,23 +210,26 @@ impl Answer {
         }
     }
 
-    fn choice(&mut self, mut piece: Piece) -> Value {
-        self.count(&piece);
-        let (index, ended) = (piece.choice, piece.ended);
-        let (text, logprobs) = self.texts[index].tell(&self.tokenizer, &mut piece);
-        json!({ "index": index, "text": text, "logprobs": logprobs, "finish_reason": ended })
+    fn choice<'p>(&mut self, tokenizer: &'p Tokenizer, piece: &'p Piece) -> Choice<'p> {
+        self.count(piece);
+        let (text, logprobs) = self.texts[piece.choice].tell(tokenizer, piece);
+        Choice { index: piece.choice, text, logprobs, finish_reason: piece.ended }
     }
 
-    fn told(&self, choices: Vec<Value>, usage: Option<Value>) -> Value {
-        let mut told = json!({ "id": self.id, "object": "text_completion", "created": self.created, "model": self.model,
-            "choices": choices, "seed": self.seed });
-        if let Some(usage) = usage {
-            told["usage"] = usage;
-        }
-        told
+    fn told(&self, choices: &[Choice<'_>], usage: Option<Value>) -> String {
+        let Self { id, model, created, seed, .. } = self;
+        let told = Completion { id, object: "text_completion", created: *created, model, choices, seed: *seed, usage };
+        serde_json::to_string(&told).expect("numbers and texts, whose names are texts")
     }
 
-    async fn whole(mut self, mut pieces: Pieces) -> Result<Response, ApiError> {
+    /// The answer once all of it is known.
+    fn complete(&mut self, pieces: &[Piece]) -> String {
+        let tokenizer = self.tokenizer.clone();
+        let choices: Vec<Choice<'_>> = pieces.iter().map(|piece| self.choice(&tokenizer, piece)).collect();
+        self.told(&choices, Some(self.usage.told()))
+    }
+
+    async fn whole(mut self, mut pieces: Pieces, app: &Arc<App>) -> Result<Response, ApiError> {
         let mut whole: Vec<Piece> = (0..self.texts.len()).map(|choice| Piece { choice, ..Piece::default() }).collect();
         loop {
             let news = pieces.next().await?;
@@ -212,22 +245,26 @@ impl Answer {
                 all.ended = ended;
             }
         }
-        let choices = whole.into_iter().map(|piece| self.choice(piece)).collect();
-        let usage = self.usage.told();
-        Ok(answered(&self.told(choices, Some(usage))))
+        let weight: usize = whole.iter().map(|piece| self.weight(piece)).sum();
+        let json = if weight > AT_ONCE { app.aside(move |_| Ok(self.complete(&whole))).await? } else { self.complete(&whole) };
+        Ok(answered_json(json))
     }
 }
 
 impl Narrator for Answer {
     fn tell(&mut self, piece: Piece) -> Vec<Sent> {
-        let choice = self.choice(piece);
-        let has_nothing = choice["text"] == "" && choice["logprobs"].is_null() && choice["finish_reason"].is_null();
-        if has_nothing {
+        let tokenizer = self.tokenizer.clone();
+        let choice = self.choice(&tokenizer, &piece);
+        if choice.text.is_empty() && choice.logprobs.is_none() && choice.finish_reason.is_none() {
             return Vec::new();
         }
         // Where it is wanted at the end, it is there before, and null.
         let usage = self.usage_wanted.then_some(Value::Null);
-        vec![Sent::default().data(self.told(vec![choice], usage).to_string())]
+        vec![Sent::default().data(self.told(&[choice], usage))]
+    }
+
+    fn weight(&self, piece: &Piece) -> usize {
+        piece.weight() + self.texts[piece.choice].echo.as_ref().map_or(0, |(prompt, _)| prompt.len())
     }
 
     fn fail(&mut self, error: &ApiError) -> Vec<Sent> {
@@ -235,7 +272,7 @@ impl Narrator for Answer {
     }
 
     fn end(&mut self) -> Vec<Sent> {
-        let usage = self.usage_wanted.then(|| self.told(Vec::new(), Some(self.usage.told())).to_string());
+        let usage = self.usage_wanted.then(|| self.told(&[], Some(self.usage.told())));
         usage.into_iter().chain(["[DONE]".to_owned()]).map(|data| Sent::default().data(data)).collect()
     }
 }

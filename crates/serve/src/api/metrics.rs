@@ -14,7 +14,7 @@ use crate::counts::{Counts, FIRST_TOKEN_BOUNDS};
 /// Name, kind, meaning, and where it is counted.
 type Metric = (&'static str, &'static str, &'static str, fn(&Counts) -> &AtomicU64);
 
-const METRICS: [Metric; 11] = [
+const METRICS: [Metric; 12] = [
     ("prompts_total", "counter", "Prompts taken.", |counts| &counts.prompts),
     ("prompts_refused_total", "counter", "Prompts refused because too many waited.", |counts| &counts.refused),
     ("prompts_left_total", "counter", "Prompts and texts whose client went away before their end.", |counts| &counts.left),
@@ -24,6 +24,7 @@ const METRICS: [Metric; 11] = [
     ("steps_total", "counter", "Steps, each giving one token of every text under way.", |counts| &counts.steps),
     ("prompts_waiting", "gauge", "Prompts that wait for a session.", |counts| &counts.waiting),
     ("sessions_running", "gauge", "Prompts that are read and texts that are continued.", |counts| &counts.running),
+    ("texts_behind", "gauge", "Texts that wait for their clients to take what is there.", |counts| &counts.behind),
     ("cache_entries", "gauge", "States kept of texts that were read.", |counts| &counts.cache_entries),
     ("cache_bytes", "gauge", "Bytes that they take.", |counts| &counts.cache_bytes),
 ];

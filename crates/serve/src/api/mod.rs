@@ -17,7 +17,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use axum::Router;
 use axum::extract::{Path, Request, State};
@@ -39,8 +39,8 @@ use error::ApiError;
 use fields::Fields;
 use kept::Kept;
 
-/// How long a client may take to send its request.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Most characters and probabilities that are told at once beside other requests; more take a thread of their own.
+const AT_ONCE: usize = 1 << 13;
 
 /// What all requests share.
 pub(crate) struct App {
@@ -59,8 +59,9 @@ pub(crate) struct App {
 /// A model of tables, which predicts for one at a time.
 struct Table {
     served: ServedTable,
-    turn: Semaphore,
-    waiting: AtomicUsize,
+    turn: Arc<Semaphore>,
+    /// Tables that wait and the one whose turn it is.
+    waiting: Arc<AtomicUsize>,
 }
 
 /// A model and its thread.
@@ -86,7 +87,7 @@ impl App {
         };
         let models = models.into_iter().map(start).collect::<crate::Result<_>>()?;
         let (seeds, kept) = (AtomicU64::new(settings.seed), Kept::new(settings.cache_bytes));
-        let table = |served| Table { served, turn: Semaphore::new(1), waiting: AtomicUsize::new(0) };
+        let table = |served| Table { served, turn: Arc::new(Semaphore::new(1)), waiting: Arc::default() };
         let tables = tables.into_iter().map(table).collect();
         Ok(Self { models, tables, settings, address, begun: now(), ids: AtomicU64::new(0), secret: RandomState::new(), seeds, kept })
     }
@@ -161,8 +162,9 @@ impl App {
             }
             Ok::<_, ApiError>(())
         };
-        let late = |_| ApiError::new(StatusCode::REQUEST_TIMEOUT, format!("the request did not come within {} s", PATIENCE.as_secs()));
-        tokio::time::timeout(PATIENCE, whole).await.map_err(late)??;
+        let patience = self.settings.patience;
+        let late = |_| ApiError::new(StatusCode::REQUEST_TIMEOUT, format!("the request did not come within {} s", patience.as_secs_f64()));
+        tokio::time::timeout(patience, whole).await.map_err(late)??;
         if len > most {
             return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the request has {len} bytes, expected at most {most}")));
         }
@@ -201,7 +203,11 @@ fn now() -> u64 {
 }
 
 fn answered(body: &Value) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+    answered_json(body.to_string())
+}
+
+fn answered_json(json: String) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], json).into_response()
 }
 
 /// Whether every model still answers.

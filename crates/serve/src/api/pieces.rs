@@ -2,15 +2,16 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::sse::{Event as Sent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use tokio::sync::mpsc::UnboundedReceiver;
 
+use super::AT_ONCE;
 use super::error::ApiError;
-use crate::job::{Ended, Event, Generated};
+use crate::job::{Ended, Event, Generated, Told};
 use crate::logprobs::Logprob;
 
 /// How long further tokens are waited for, once one is there.
@@ -25,20 +26,31 @@ pub(crate) struct Piece {
     pub tokens: Vec<u32>,
     pub logprobs: Vec<Logprob>,
     /// Where it begins: of how many of the prompt's tokens the state was known, and how probable those but the first are.
-    pub read: Option<(usize, Vec<Logprob>)>,
+    pub read: Option<(usize, Arc<[Logprob]>)>,
     pub ended: Option<Ended>,
+}
+
+impl Piece {
+    /// Characters and probabilities, roughly what it takes to tell it.
+    pub fn weight(&self) -> usize {
+        let of_prompt = self.read.as_ref().map(|(_, logprobs)| &logprobs[..]).unwrap_or_default();
+        let probabilities = |logprobs: &[Logprob]| logprobs.iter().map(|logprob| 1 + logprob.top.len()).sum::<usize>();
+        self.text.len() + probabilities(of_prompt) + probabilities(&self.logprobs)
+    }
 }
 
 /// The pieces of a request's texts.
 pub(crate) struct Pieces {
-    told: UnboundedReceiver<Event>,
+    told: Told,
     /// Texts that have not ended.
     left: usize,
+    /// Where the latest piece of each text was among those of its time.
+    places: Vec<usize>,
 }
 
 impl Pieces {
-    pub fn new(told: UnboundedReceiver<Event>, choices: usize) -> Self {
-        Self { told, left: choices }
+    pub fn new(told: Told, choices: usize) -> Self {
+        Self { told, left: choices, places: vec![0; choices] }
     }
 
     /// What has come since, waiting for something; nothing once all texts have ended.
@@ -49,12 +61,12 @@ impl Pieces {
         }
         // That a prompt has been read is no news by itself.
         while pieces.iter().all(|piece: &Piece| piece.tokens.is_empty() && piece.ended.is_none()) {
-            let event = self.told.recv().await.ok_or_else(ApiError::gone)?;
+            let event = self.told.next().await.ok_or_else(ApiError::gone)?;
             self.add(&mut pieces, event)?;
         }
         if self.left > 0 {
             tokio::time::sleep(GATHER).await;
-            while let Ok(event) = self.told.try_recv() {
+            while let Some(event) = self.told.next_there() {
                 self.add(&mut pieces, event)?;
             }
         }
@@ -64,9 +76,9 @@ impl Pieces {
     fn add(&mut self, pieces: &mut Vec<Piece>, event: Event) -> Result<(), ApiError> {
         match event {
             Event::Failed { sentence } => return Err(ApiError::failed(sentence)),
-            Event::Read { choice, cached, logprobs } => piece_of(pieces, choice).read = Some((cached, logprobs)),
+            Event::Read { choice, cached, logprobs } => self.piece_of(pieces, choice).read = Some((cached, logprobs)),
             Event::Token(Generated { choice, token, text, logprob, ended }) => {
-                let piece = piece_of(pieces, choice);
+                let piece = self.piece_of(pieces, choice);
                 piece.text += &text;
                 piece.tokens.extend(token);
                 piece.logprobs.extend(logprob);
@@ -76,15 +88,16 @@ impl Pieces {
         }
         Ok(())
     }
-}
 
-/// What is new of a text, with room for more.
-fn piece_of(pieces: &mut Vec<Piece>, choice: usize) -> &mut Piece {
-    let at = pieces.iter().position(|piece| piece.choice == choice).unwrap_or_else(|| {
-        pieces.push(Piece { choice, ..Piece::default() });
-        pieces.len() - 1
-    });
-    &mut pieces[at]
+    /// What is new of a text, with room for more.
+    fn piece_of<'p>(&mut self, pieces: &'p mut Vec<Piece>, choice: usize) -> &'p mut Piece {
+        let place = &mut self.places[choice];
+        if pieces.get(*place).is_none_or(|piece| piece.choice != choice) {
+            *place = pieces.len();
+            pieces.push(Piece { choice, ..Piece::default() });
+        }
+        &mut pieces[*place]
+    }
 }
 
 /// Turns pieces into the events of an interface.
@@ -93,46 +106,59 @@ pub(crate) trait Narrator: Send + 'static {
         Vec::new()
     }
     fn tell(&mut self, piece: Piece) -> Vec<Sent>;
+    /// Roughly what it takes to tell it.
+    fn weight(&self, piece: &Piece) -> usize {
+        piece.weight()
+    }
     fn fail(&mut self, error: &ApiError) -> Vec<Sent>;
     fn end(&mut self) -> Vec<Sent>;
 }
 
 struct Narration<N> {
-    narrator: N,
+    /// Until the last event.
+    narrator: Option<N>,
     pieces: Pieces,
+    /// Pieces that have come and are told next, one after the other.
+    news: VecDeque<Piece>,
     ready: VecDeque<Sent>,
-    is_over: bool,
 }
 
 impl<N: Narrator> Narration<N> {
-    async fn go_on(&mut self) {
-        match self.pieces.next().await {
-            Ok(pieces) if pieces.is_empty() => {
-                self.ready.extend(self.narrator.end());
-                self.is_over = true;
-            }
-            Ok(pieces) => pieces.into_iter().for_each(|piece| self.ready.extend(self.narrator.tell(piece))),
-            Err(error) => {
-                self.ready.extend(self.narrator.fail(&error));
-                self.is_over = true;
-            }
+    /// Makes events of the next piece, or waits for more of them; none once all has been told.
+    async fn go_on(&mut self) -> Option<()> {
+        let mut narrator = self.narrator.take()?;
+        if let Some(piece) = self.news.pop_front() {
+            let (events, narrator) = if narrator.weight(&piece) > AT_ONCE {
+                tokio::task::spawn_blocking(move || (narrator.tell(piece), narrator)).await.ok()?
+            } else {
+                (narrator.tell(piece), narrator)
+            };
+            self.ready.extend(events);
+            self.narrator = Some(narrator);
+            return Some(());
         }
+        match self.pieces.next().await {
+            Ok(pieces) if pieces.is_empty() => self.ready.extend(narrator.end()),
+            Ok(pieces) => {
+                self.news.extend(pieces);
+                self.narrator = Some(narrator);
+            }
+            Err(error) => self.ready.extend(narrator.fail(&error)),
+        }
+        Some(())
     }
 }
 
 /// A response that goes on as the texts do, and with whose end, whoever brings it about, they end too.
 pub(crate) fn streamed(pieces: Pieces, mut narrator: impl Narrator) -> Response {
     let ready = narrator.begin().into();
-    let narration = Narration { narrator, pieces, ready, is_over: false };
+    let narration = Narration { narrator: Some(narrator), pieces, news: VecDeque::new(), ready };
     let events = stream::unfold(narration, async |mut narration| {
         loop {
             if let Some(event) = narration.ready.pop_front() {
                 return Some((Ok::<_, Infallible>(event), narration));
             }
-            if narration.is_over {
-                return None;
-            }
-            narration.go_on().await;
+            narration.go_on().await?;
         }
     });
     Sse::new(events).keep_alive(KeepAlive::default()).into_response()

@@ -39,9 +39,9 @@ impl Drop for Raised {
 }
 
 /// Counts itself while it is there.
-struct Counted<'a>(&'a AtomicUsize);
+struct Counted(Arc<AtomicUsize>);
 
-impl Drop for Counted<'_> {
+impl Drop for Counted {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
     }
@@ -63,16 +63,20 @@ pub(super) async fn predict(
         table.waiting.fetch_sub(1, Relaxed);
         return Err(Refused::Busy.into());
     }
-    let _counted = Counted(&table.waiting);
-    let turn = table.turn.acquire().await.map_err(|_| ApiError::gone())?;
+    let counted = Counted(table.waiting.clone());
+    let turn = table.turn.clone().acquire_owned().await.map_err(|_| ApiError::gone())?;
     let (stop, name) = (Arc::new(AtomicBool::new(false)), table.served.name.clone());
     let _raised = Raised(stop.clone());
     let predict = move |app: &App| {
+        // Until the work ends: a client that leaves gives up neither its turn nor its place in the queue.
+        let _held = (turn, counted);
+        if stop.load(Relaxed) {
+            return Err(ApiError::failed("nobody waits for the predictions any more"));
+        }
         let predicted = app.table(Some(&name))?.served.predictor.predict(&body, json, &stop);
         predicted.map_err(|why| if why.is_wrong_input { ApiError::wrong(why.sentence) } else { ApiError::failed(why.sentence) })
     };
     let predicted = app.aside(predict).await?;
-    drop(turn);
     let kind = if json { "application/json" } else { "text/csv; charset=utf-8" };
     Ok(([(header::CONTENT_TYPE, kind)], predicted).into_response())
 }

@@ -72,7 +72,7 @@ pub(super) async fn responses(State(app): State<Arc<App>>, request: Request) -> 
         sequence: 0,
         app: app.clone(),
     };
-    let asked = Asked { prompts: vec![tokens], n: 1, max_tokens, sampling, stops, logprobs: None, of_prompt: false };
+    let asked = Asked { prompts: vec![tokens.into()], n: 1, max_tokens, sampling, stops, logprobs: None, of_prompt: false };
     let (told, choices) = asked.submit(&app, served)?;
     let pieces = Pieces::new(told, choices);
     if stream { Ok(streamed(pieces, answer)) } else { answer.whole(pieces).await }

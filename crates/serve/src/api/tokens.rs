@@ -1,11 +1,14 @@
 //! Text to tokens and back.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
 use minrnn_model::Tokenizer;
-use serde_json::{Map, Value, json};
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use super::error::ApiError;
 use super::{App, answered};
@@ -35,47 +38,66 @@ pub(super) async fn detokenize(State(app): State<Arc<App>>, request: Request) ->
     Ok(answered(&json!({ "prompt": prompt })))
 }
 
-/// How probable tokens were, as completions tell it. Offsets count characters from the beginning of the text that is told.
+/// How probable tokens were, as completions tell it: written from what the model said, without a copy. Offsets count characters from the beginning of
+/// the text that is told.
 #[derive(Debug)]
 pub(super) struct Told<'t> {
-    tokenizer: &'t Tokenizer,
-    tokens: Vec<String>,
-    token_logprobs: Vec<Option<f32>>,
-    top_logprobs: Vec<Option<Map<String, Value>>>,
-    text_offset: Vec<usize>,
-    offset: usize,
+    pub tokenizer: &'t Tokenizer,
+    /// A token of which nothing is known: the first of a prompt.
+    pub first: Option<u32>,
+    pub of_prompt: &'t [Logprob],
+    pub generated: &'t [Logprob],
+    /// Where the first token begins.
+    pub offset: usize,
 }
 
 impl<'t> Told<'t> {
-    pub fn new(tokenizer: &'t Tokenizer, offset: usize) -> Self {
-        Self { tokenizer, tokens: Vec::new(), token_logprobs: Vec::new(), top_logprobs: Vec::new(), text_offset: Vec::new(), offset }
+    fn tokens(&self) -> impl Iterator<Item = (u32, Option<&'t Logprob>)> {
+        let known = self.of_prompt.iter().chain(self.generated);
+        self.first.map(|token| (token, None)).into_iter().chain(known.map(|logprob| (logprob.token, Some(logprob))))
     }
 
-    /// A token of which nothing is known, such as the first of a prompt.
-    pub fn first(&mut self, token: u32) {
-        self.push(token);
-        self.token_logprobs.push(None);
-        self.top_logprobs.push(None);
+    /// Where each token begins, and where the last one ends.
+    fn offsets(&self) -> impl Iterator<Item = usize> {
+        let behind = self.tokens().scan(self.offset, |offset, (token, _)| {
+            *offset += characters(self.tokenizer, token);
+            Some(*offset)
+        });
+        std::iter::once(self.offset).chain(behind)
     }
 
-    pub fn add(&mut self, Logprob { token, logprob, top }: &Logprob) {
-        self.push(*token);
-        self.token_logprobs.push(Some(*logprob));
-        let named = top.iter().map(|&(token, logprob)| (named(self.tokenizer, token), json!(logprob)));
-        self.top_logprobs.push(Some(named.collect()));
+    /// The offset behind the last token.
+    pub fn end(&self) -> usize {
+        self.offsets().last().unwrap_or(self.offset)
     }
 
-    fn push(&mut self, token: u32) {
-        self.tokens.push(named(self.tokenizer, token));
-        self.text_offset.push(self.offset);
-        self.offset += characters(self.tokenizer, token);
+    fn top(&self, Logprob { top, .. }: &Logprob) -> BTreeMap<String, f64> {
+        top.iter().map(|&(token, logprob)| (named(self.tokenizer, token), f64::from(logprob))).collect()
     }
+}
 
-    /// The offset behind the last token, and all of it.
-    pub fn end(self) -> (usize, Value) {
-        let Self { tokens, token_logprobs, top_logprobs, text_offset, offset, .. } = self;
-        let told = json!({ "tokens": tokens, "token_logprobs": token_logprobs, "top_logprobs": top_logprobs, "text_offset": text_offset });
-        (offset, told)
+impl Serialize for Told<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut told = serializer.serialize_struct("Told", 4)?;
+        told.serialize_field("tokens", &Each(|| self.tokens().map(|(token, _)| named(self.tokenizer, token))))?;
+        told.serialize_field("token_logprobs", &Each(|| self.tokens().map(|(_, known)| known.map(|known| f64::from(known.logprob)))))?;
+        told.serialize_field("top_logprobs", &Each(|| self.tokens().map(|(_, known)| known.map(|known| self.top(known)))))?;
+        told.serialize_field("text_offset", &Each(|| self.offsets().zip(self.tokens()).map(|(offset, _)| offset)))?;
+        told.end()
+    }
+}
+
+/// A list whose items are made as they are written.
+struct Each<F>(F);
+
+impl<F, I> Serialize for Each<F>
+where
+    F: Fn() -> I,
+    I: Iterator,
+    I::Item: Serialize,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((self.0)())
     }
 }
 
@@ -103,14 +125,13 @@ mod tests {
 
     #[test]
     fn tokens_are_named_by_their_text_or_their_bytes_and_offsets_count_characters() {
-        let mut told = Told::new(&Tokenizer::Byte, 3);
-        told.first(0xc3);
-        told.add(&Logprob { token: 0xa9, logprob: -0.5, top: vec![(0xa9, -0.5), (u32::from(b'a'), -1.0)] });
-        told.add(&Logprob { token: u32::from(b'x'), logprob: -2.0, top: Vec::new() });
-        let (offset, told) = told.end();
-        assert_eq!(offset, 5);
+        let known = |token: u8, logprob: f32, top: Vec<(u32, f32)>| Logprob { token: token.into(), logprob, top };
+        let of_prompt = [known(0xa9, -0.5, vec![(0xa9, -0.5), (u32::from(b'a'), -1.0)])];
+        let generated = [known(b'x', -2.0, Vec::new())];
+        let told = Told { tokenizer: &Tokenizer::Byte, first: Some(0xc3), of_prompt: &of_prompt, generated: &generated, offset: 3 };
+        assert_eq!(told.end(), 5);
         let expected = json!({ "tokens": ["bytes:\\xc3", "bytes:\\xa9", "x"], "token_logprobs": [null, -0.5, -2.0],
             "top_logprobs": [null, { "bytes:\\xa9": -0.5, "a": -1.0 }, {}], "text_offset": [3, 4, 4] });
-        assert_eq!(told, expected);
+        assert_eq!(serde_json::to_value(&told).unwrap(), expected);
     }
 }

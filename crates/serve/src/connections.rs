@@ -1,0 +1,122 @@
+//! Connections: taken until the server ends, and given up where a client keeps one waiting.
+
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::{Sleep, sleep};
+
+/// How long none is taken where the system could not give one, as when too many files are open.
+const PAUSE: Duration = Duration::from_secs(1);
+/// What is as good as for ever, and can be added to a time.
+const FOR_EVER: Duration = Duration::from_secs(1 << 32);
+
+/// Answers whoever connects, until `stopped`; then those who have asked. A connection ends when its client is idle, still has not sent the head of a request, or
+/// takes nothing of an answer for as long as `patience`.
+pub(crate) async fn serve(listener: TcpListener, router: Router, patience: Duration, stopped: impl Future<Output = ()>) {
+    let patience = patience.min(FOR_EVER);
+    let (ending, ends) = watch::channel(false);
+    let mut stopped = pin!(stopped);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stopped.as_mut() => break,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                // Each token is a small packet, which must not wait for the next.
+                let _ = stream.set_nodelay(true);
+                tokio::spawn(connection(Patient::new(stream, patience), router.clone(), patience, ends.clone()));
+            }
+            Err(error) if is_of_connection(&error) => {}
+            Err(_) => sleep(PAUSE).await,
+        }
+    }
+    drop((listener, ends));
+    let _ = ending.send(true);
+    ending.closed().await;
+}
+
+/// Whether an error ends the connection that was to be taken, and no other.
+fn is_of_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+async fn connection<S>(stream: S, router: Router, patience: Duration, mut ends: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    let mut http = Builder::new(TokioExecutor::new()).http1_only();
+    http.http1().timer(TokioTimer::new()).header_read_timeout(patience);
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = ends.wait_for(|&ends| ends) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = connection.await;
+}
+
+/// A stream that fails when the other side takes nothing for too long.
+struct Patient<S> {
+    stream: S,
+    patience: Duration,
+    /// When it will be too long, while nothing is taken.
+    too_long: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Patient<S> {
+    fn new(stream: S, patience: Duration) -> Self {
+        Self { stream, patience, too_long: None }
+    }
+
+    /// What became of a write, unless it has waited too long.
+    fn awaited(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.too_long = None;
+            return written;
+        }
+        let too_long = self.too_long.get_or_insert_with(|| Box::pin(sleep(self.patience)));
+        too_long.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, room)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.awaited(context, written)
+    }
+
+    fn poll_write_vectored(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.awaited(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
