@@ -149,7 +149,8 @@ impl Measure {
         Self {
             name,
             found: found.map_or(0.0, |found| found.mean),
-            interval: found.as_ref().and_then(interval),
+            // No error is below 0.
+            interval: found.as_ref().and_then(interval).map(|bounds| bounds.map(|bound| bound.max(0.0))),
             n: pairs.len() as u64,
             cases,
             is_share: false,
@@ -230,6 +231,8 @@ mod tests {
         let of = |pairs: &[[f64; 2]]| Measure::of_errors("error".to_owned(), Cases::Sequences, pairs, "last value");
         assert_eq!(verdict(&of(&pairs)), Verdict::Better);
         assert_eq!(verdict(&of(&pairs.iter().map(|&[a, b]| [b, a]).collect::<Vec<_>>())), Verdict::Worse);
+        let far = of(&[[0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [9.0, 1.0]]);
+        assert!(far.interval.is_some_and(|[low, high]| low == 0.0 && high > 4.0), "{far:?}");
         let few = of(&pairs[..4]);
         assert_eq!((verdict(&few), few.interval, few.n), (Verdict::Undecided, None, 4));
         assert_eq!((of(&[]).found, of(&[]).n), (0.0, 0));

@@ -189,7 +189,7 @@ impl ForecastErrors {
         let mut measures = vec![errors("mean absolute error", &pairs(|sums| sums.absolute))];
         let mut root = errors("root mean squared error", &pairs(|sums| sums.squared));
         root.found = root.found.sqrt();
-        root.interval = root.interval.map(|bounds| bounds.map(|bound| bound.max(0.0).sqrt()));
+        root.interval = root.interval.map(|bounds| bounds.map(f64::sqrt));
         if let Some(baseline) = &mut root.baseline {
             baseline.found = baseline.found.sqrt();
         }
