@@ -9,6 +9,9 @@
 The development sets are those that defaults were chosen on. The reported ones (--sets reported) are to be looked at once, after the last choice.
 Every set has its own test part, which goes to `--test`. A result is kept as soon as it is there, and a second run goes on where the first one ended.
 
+With --history-alone nobody names a test part: the history is one file, of which the command holds back what it needs to score the model, to make its intervals as wide
+as that asks for and to learn anew from all. Only what comes after the file is compared here. The results go to a file of their own.
+
 With --from-frames the package for Python (docs/python.md) learns the same sets from frames of pandas, without the command and without a file; its results go to files
 of their own, each beside what is recorded of the command:
 
@@ -169,11 +172,11 @@ def torch_gru(parts, seed, threads):
         return [names[at] for some in np.array_split(np.arange(len(tensors[1])), max(1, len(tensors[1]) // 64)) for at in logits([tensors[1][i] for i in some]).argmax(1)]
 
 
-def ours_series(horizon, season, known, seed, folder):
+def ours_series(horizon, season, known, seed, folder, alone):
     for name, some, part in (("train", known, 0), ("test", known, 1), ("one", known[:1], 0)):
         write_series(folder / f"{name}.csv", some, part)
     run = folder / "run"
-    table = ["--data", folder / "train.csv", "--test", folder / "test.csv", "--group", "id", "--target", "y"]
+    table = ["--data", folder / "train.csv", "--group", "id", "--target", "y"] + ([] if alone else ["--test", folder / "test.csv"])
     _, seconds = minrnn("train", "--task", "forecast", *table, "--horizon", horizon, "--season", season, "--out", run, "--set", f"seed={seed}")
     predicted, _ = minrnn("predict", run, "--data", folder / "train.csv")
     found = {}
@@ -227,11 +230,16 @@ def main():
     parser.add_argument("--methods", help="these alone, with commas between")
     parser.add_argument("--threads", type=int, default=2, help="of nn.GRU")
     parser.add_argument("--from-frames", action="store_true", help="ours alone, from frames, by the package for Python, beside what is recorded of the command")
+    parser.add_argument("--history-alone", action="store_true", help="ours alone, forecasts from one file without a test part that anybody names")
     parser.add_argument("--out", type=Path, default=ROOT / "results/real-data")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     of_command = args.out / f"{args.task}-{args.sets}.json"
     path = of_command.with_stem(of_command.stem + "-frames") if args.from_frames else of_command
+    if args.history_alone:
+        if args.task != "forecast" or args.from_frames:
+            raise SystemExit("--history-alone is of forecasts by the command")
+        path = of_command.with_stem(of_command.stem + "-alone")
     recorded = json.loads(of_command.read_text())["cells"] if args.from_frames and of_command.exists() else {}
     here = {"machine": processor(), "commit": commit()}
     kept = json.loads(path.read_text()) if path.exists() else here | {"cells": {}}
@@ -250,7 +258,7 @@ def main():
         return kept["cells"][key]
 
     def chosen(columns):
-        wanted = ["minrnn"] if args.from_frames else None if args.methods is None else args.methods.split(",")
+        wanted = ["minrnn"] if args.from_frames or args.history_alone else None if args.methods is None else args.methods.split(",")
         return {name: column for name, column in columns.items() if wanted is None or name in wanted}
 
     def beside(name, seeds, show, what):
@@ -290,7 +298,7 @@ def main():
                     found, cost = framed_series(horizon, season, known, seed)
                 else:
                     with tempfile.TemporaryDirectory() as folder:
-                        found, cost = ours_series(horizon, season, known, seed, Path(folder))
+                        found, cost = ours_series(horizon, season, known, seed, Path(folder), args.history_alone)
                 point, low, high = found[:, :, 0], found[:, :, 1], found[:, :, 2]
                 to_come = np.array([one[2] for one in known])
                 covered = np.mean((low <= to_come) & (to_come <= high), 1).tolist()
