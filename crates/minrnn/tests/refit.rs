@@ -181,6 +181,17 @@ fn the_average_is_the_mean_of_the_weights_after_the_last_quarter_of_the_updates(
 }
 
 #[test]
+fn saving_an_average_changes_nothing_that_is_trained() {
+    let scratch = Scratch::new();
+    let settings = ["keep=average", "refit=false", "norm=batch", "max_iterations=12"];
+    let trained = |run: &str, every: &'static str| {
+        let settings = [&settings[..], &[every]].concat();
+        weights(&carry_out(&mut scratch.trainer(run, scratch.experiment("forecast", &settings)), None).unwrap().checkpoint)
+    };
+    assert_eq!(trained("often", "checkpoint_every=1"), trained("once", "checkpoint_every=12"));
+}
+
+#[test]
 fn a_longer_training_begins_its_average_later() {
     let scratch = Scratch::new();
     let settings = |n: &'static str| ["keep=average", "refit=false", "schedule=constant", n];

@@ -59,14 +59,18 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// Adds to `stretches` that the training goes on at `origin` after `iteration` updates; what was made beyond them is lost.
+    /// Adds to `stretches` that the training goes on at `origin` after `iteration` updates; what was made beyond them is lost, and what no stretch has was made at
+    /// `origin`, where the checkpoint of it lies.
     pub(crate) fn go_on(stretches: &mut Vec<Self>, origin: Origin, iteration: u64) {
         stretches.retain(|stretch| stretch.from < iteration || stretch.from == 0 && iteration == 0);
         stretches.iter_mut().for_each(|stretch| stretch.to = stretch.to.min(iteration));
         match stretches.last_mut() {
-            Some(last) if last.origin == origin && last.to == iteration => {}
+            Some(last) if last.origin == origin => last.to = iteration,
             Some(last) if last.from == iteration => last.origin = origin,
-            _ => stretches.push(Self { origin, from: iteration, to: iteration }),
+            last => {
+                let from = last.map_or(iteration, |last| last.to);
+                stretches.push(Self { origin, from, to: iteration });
+            }
         }
     }
 

@@ -248,7 +248,7 @@ fn try_out(folder: &Folder, training: &Training, seed: u64, options: &Options, h
     let Some(longer) = longer(experiment, &report.checkpoint, if is_solved { &training.longer } else { &[] }, stop)? else {
         return Ok(Run::Open);
     };
-    let stretches = match follower.stretches() {
+    let stretches = match follower.all_stretches(trainer.progress().iteration) {
         [_] => Vec::new(),
         several => several.to_vec(),
     };

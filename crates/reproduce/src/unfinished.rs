@@ -248,6 +248,12 @@ impl<'a> Follower<'a> {
         &self.begun.stretches
     }
 
+    /// The same of a training that has ended after `iteration` updates, of which the last need not have been copied.
+    pub fn all_stretches(&mut self, iteration: u64) -> &[Stretch] {
+        self.begun.stretches.last_mut().into_iter().for_each(|stretch| stretch.to = iteration);
+        &self.begun.stretches
+    }
+
     /// Takes note of an evaluation.
     pub fn evaluated(&mut self, record: &Record) {
         self.begun.curve.extend(Point::of(record, self.by_accuracy));
@@ -337,12 +343,17 @@ mod tests {
         assert_eq!(named(&other.checkpoint(Pointer::Last).unwrap().unwrap()), 30);
         assert_eq!(named(&other.checkpoint(Pointer::Best).unwrap().unwrap()), 10);
         assert_eq!(read_metrics(there.join(METRICS_FILE)).unwrap().len(), 1);
-        let follower = follow(&copy, &other, 30, begun, "other box");
+        let mut follower = follow(&copy, &other, 30, begun.clone(), "other box");
         assert_eq!(follower.stretches()[1], Stretch { origin: origin("other box"), from: 30, to: 30 });
+        // The end need not be copied.
+        assert_eq!(follower.all_stretches(100)[1].to, 100);
         // Whoever is further stays as it is.
         checkpoint_of(&other, 40, false, &[]);
-        copy.bring_back(&other).unwrap();
+        let begun = copy.bring_back(&other).unwrap();
         assert_eq!(named(&other.checkpoint(Pointer::Last).unwrap().unwrap()), 40);
+        // What the copy has not seen was made here.
+        let follower = follow(&copy, &other, 40, begun, "other box");
+        assert_eq!(follower.stretches()[1], Stretch { origin: origin("other box"), from: 30, to: 40 });
 
         copy.remove().unwrap();
         assert!(!parent.path().join("out/unfinished").exists() && copy.read().unwrap().is_none());

@@ -674,7 +674,11 @@ impl Trainer {
         config.sections.insert("data".to_owned(), serde_json::to_value(&self.experiment.data).map_err(to_json)?);
         config.sections.insert("train".to_owned(), serde_json::to_value(&self.experiment.train).map_err(to_json)?);
         config.write(directory)?;
-        save_weights(&self.model_to_use(), directory.join(WEIGHTS_FILE))?;
+        let live = self.average.as_ref().map(|_| Average::of_model(&self.model));
+        let saved = save_weights(&self.model_to_use(), directory.join(WEIGHTS_FILE));
+        // Copies of a model share their running statistics, which are those of the average now.
+        drop(live.map(|live| live.of(self.model.clone())));
+        saved?;
         if let Some(tokenizer) = self.data.tokenizer() {
             tokenizer.save(directory.join(TOKENIZER_FILE))?;
         }

@@ -140,6 +140,13 @@ fn lags(season: usize) -> Vec<usize> {
     }
 }
 
+/// Of each `stride` numbers from 0 on, one, in no rhythm: at every hour of a day, and in the first steps of a series no more often than in others.
+fn one_of_each(stride: usize) -> impl Iterator<Item = usize> {
+    // The golden ratio as a fraction of 2^64: its multiples lie evenly.
+    let place = move |at: u64| ((u128::from(at.wrapping_mul(0x9e37_79b9_7f4a_7c15)) * stride as u128) >> 64) as usize;
+    (0u64..).map(move |at| at as usize * stride + place(at))
+}
+
 /// Means of 0 and the deviations of numbers relative to their level: of those that are read, and of those that are to come.
 fn deviations(
     scaling: &Scaling,
@@ -160,8 +167,11 @@ fn deviations(
             *sum = [sum[0] + x * x, sum[1] + size * size, sum[2] + 1.0];
         }
     };
+    let (mut steps, mut before) = (one_of_each(stride).peekable(), 0);
     for (series, bounds) in series.iter().zip(bounds) {
-        for t in (0..bounds.training).step_by(stride) {
+        let end = before + bounds.training;
+        while let Some(step) = steps.next_if(|&step| step < end) {
+            let t = step - before;
             let recent = &series.values[(t + 1).saturating_sub(scaling.reach()) * width..(t + 1) * width];
             let relative = |column: usize, x: f64| {
                 let level = scaling.level(recent, width, column, of_table.mean[column]).expect("numbers are seen relative to a level");
@@ -177,6 +187,7 @@ fn deviations(
                 }
             }
         }
+        before = end;
     }
     let of = |sums: &[[f64; 3]]| {
         // What is left of a constant by rounding is no deviation.
@@ -246,6 +257,19 @@ mod tests {
         assert!((seen.target_normalization.deviation[0] - (5.0f64 / 3.0).sqrt()).abs() < 1e-12);
         // One that never changes.
         assert_eq!(fit(ScalingChoice::Auto, &[5.0; 9]).unwrap().normalization.deviation, [1.0]);
+    }
+
+    #[test]
+    fn steps_that_are_looked_at_follow_no_season() {
+        assert!(one_of_each(1).take(100).eq(0..100));
+        for (stride, season) in [(12, 24), (24, 24), (48, 24), (7, 7), (24, 168), (1000, 12)] {
+            let steps: Vec<usize> = one_of_each(stride).take(100 * season).collect();
+            assert!(steps.iter().enumerate().all(|(at, &step)| step / stride == at));
+            for phase in 0..season {
+                let n = steps.iter().filter(|&&step| step % season == phase).count();
+                assert!((60..150).contains(&n), "{n} of {stride} at {phase} of {season}");
+            }
+        }
     }
 
     #[test]
