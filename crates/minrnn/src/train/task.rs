@@ -207,11 +207,6 @@ impl Data {
         }
     }
 
-    /// True where quantiles of numbers are predicted.
-    pub fn predicts_quantiles(&self) -> bool {
-        matches!(self.table_task(), Some(TableTask::Forecast(forecaster)) if !forecaster.quantiles.is_empty())
-    }
-
     /// What `spreads` do to the intervals of each number that is forecast, in sentences.
     pub fn told_spreads(&self, spreads: &Spreads) -> Vec<String> {
         let Some(TableTask::Forecast(forecaster)) = self.table_task() else { return Vec::new() };
@@ -228,8 +223,8 @@ impl Data {
 
     /// What the loss is, with its unit.
     pub fn loss(&self) -> &'static str {
-        match self {
-            _ if self.predicts_quantiles() => "pinball loss",
+        match self.table_task() {
+            Some(TableTask::Forecast(forecaster)) if !forecaster.quantiles.is_empty() => "pinball loss",
             _ if matches!(self, Self::Text { .. }) => "loss (nats per token)",
             _ if self.is_scored_by_accuracy() => "loss (nats per answer)",
             _ => "mean squared error",

@@ -379,9 +379,10 @@ impl Trainer {
     /// How wide the intervals of the model of the checkpoint at `kept` should be, by what will be learned from next and was not yet; `None` when `stop`
     /// was raised.
     fn spreads(&self, kept: &Path, stop: &AtomicBool) -> Result<Option<Option<Spreads>>> {
-        let comparison = self.data.comparison(self.held_out()).filter(|_| self.data.predicts_quantiles());
-        let Some(mut comparison) = comparison else { return Ok(Some(None)) };
-        comparison.find_spreads();
+        let Some(mut comparison) = self.data.comparison(self.held_out()) else { return Ok(Some(None)) };
+        if !comparison.find_spreads() {
+            return Ok(Some(None));
+        }
         let set = self.data.fixed_batches(&self.experiment, FINAL_BATCHES, self.held_out());
         let (mut set, model) = self.group.agree(set.and_then(|set| Ok((set, self.read_model(kept)?))))?;
         let compared = compare(&self.group, &model, &mut *set, Some(&mut *comparison), stop)?;

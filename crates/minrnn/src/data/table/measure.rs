@@ -187,8 +187,10 @@ pub trait Comparison {
         &[]
     }
 
-    /// Before anything is taken: [`spreads`](Self::spreads) will be asked for.
-    fn find_spreads(&mut self) {}
+    /// Before anything is taken: [`spreads`](Self::spreads) will be asked for. False where the model predicts nothing that could be spread.
+    fn find_spreads(&mut self) -> bool {
+        false
+    }
 
     /// What the quantiles of the model are to be spread by so that they hold for what was taken, where it predicts some and that was enough.
     fn spreads(&self) -> Option<Spreads> {

@@ -293,11 +293,12 @@ impl Comparison for ForecastErrors {
         self.spread.as_ref().map_or(&[], |(_, surprises)| surprises)
     }
 
-    fn find_spreads(&mut self) {
+    fn find_spreads(&mut self) -> bool {
         let forecaster = &self.table.forecaster;
         if forecaster.quantiles.len() > 1 {
             self.ratios = Some(Ratios::new(self.table.predicted.len(), &forecaster.quantiles, forecaster.point()));
         }
+        self.ratios.is_some()
     }
 
     fn spreads(&self) -> Option<Spreads> {
