@@ -77,6 +77,15 @@ fn every_kind_of_work_lands_in_its_table() {
     {
         assert!(table.contains(part), "{part} in {table}");
     }
+    // Of numbers that mean nothing nothing is said, in no format.
+    let of_cells = json(out.join("table1.json"));
+    let is_silent = |cell: &Value| cell["metrics"].as_object().unwrap().values().all(|metric| metric["verdict"].is_null());
+    assert!(
+        of_cells["orders"].as_object().unwrap().is_empty() && of_cells["cells"].as_array().unwrap().iter().all(is_silent),
+        "{of_cells}"
+    );
+    let csv = read(out.join("table1.csv"));
+    assert!(["agrees", "differs", "undecided"].iter().all(|verdict| !csv.contains(verdict)), "{csv}");
     assert!(read(out.join("table3.md")).contains("MuJoCo"));
     assert!(read(out.join("parameters.csv")).contains("minGRU,α = 2,parameter-percent,22,22,,22.2222"));
     let curve = &json(out.join("figure2.json"))["cells"][0]["runs"][0]["result"]["curve"];
@@ -432,6 +441,54 @@ fn what_older_settings_or_rules_made_is_named_and_replaced_when_that_is_asked_fo
     assert_eq!(replaced.stderr.matches(", seed 1").count(), 2, "{replaced:?}");
     assert_eq!(scores(&out), expected);
     assert!(!read(out.join("table1.md")).contains("To be made again") && leftovers(&out).is_empty());
+}
+
+#[test]
+fn what_learned_another_text_is_no_result_of_this_one() {
+    let scratch = Scratch::new();
+    let (out, one) = (scratch.path("out"), scratch.text("one.txt"));
+    let other = scratch.write("other.txt", read(one.clone()).replace("fox", "the"));
+    let of = |text: &Path, flags: &[&str]| Finished::of(reproduce(&out, &["figure2"]).args(["--data", &shown(text)]).args(flags));
+    let losses = || {
+        let cells = json(out.join("figure2.json"));
+        cells["cells"].as_array().unwrap().iter().filter_map(|cell| cell["runs"][0]["result"]["loss"].as_f64()).collect::<Vec<_>>()
+    };
+    let baselines = || json(out.join("figure2.json"))["baselines"].clone();
+    of(&one, &[]).ok();
+    let (first, first_baselines) = (losses(), baselines());
+    assert!(first.len() > 4 && first_baselines[0][0]["loss"].is_number(), "{first:?}, {first_baselines}");
+    let before = snapshot(&out.join("runs"));
+    let told = of(&other, &[]);
+    tells_of(&told, &["made with the text with SHA-256 ", "asked for is the text with SHA-256 ", "--replace"]);
+    assert_untouched(&out.join("runs"), &before);
+    assert!(losses().is_empty() && baselines() != first_baselines, "{:?}, {}", losses(), baselines());
+    of(&other, &["--replace"]).ok();
+    let replaced = losses();
+    assert!(replaced.len() == first.len() && replaced.iter().zip(&first).all(|(other, one)| other != one), "{replaced:?}, {first:?}");
+    // The text counts, not its name.
+    let moved = scratch.write("moved.txt", read(other));
+    assert!(!of(&moved, &[]).ok().stderr.contains("seed 1"));
+}
+
+#[test]
+fn a_copy_that_outlived_its_run_is_cleared_away() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    Finished::of(&mut reproduce(&out, &["table1"])).ok();
+    let [done, failed] = ["mingru-1-layer", "minlstm-1-layer"].map(|run| Path::new("selective-copying").join(run).join("seed-1"));
+    let failure = json(out.join("runs").join(&failed).join("result.json"))["origin"].clone();
+    fs::remove_file(out.join("runs").join(&failed).join("result.json")).unwrap();
+    let failure = serde_json::json!({ "sentence": "the loss is not finite", "origin": failure });
+    fs::write(out.join("runs").join(&failed).join("failed.json"), failure.to_string()).unwrap();
+    for jobs in ["1", "2"] {
+        for run in [&done, &failed] {
+            let copy = out.join("unfinished").join(run);
+            fs::create_dir_all(&copy).unwrap();
+            fs::write(copy.join("run.json"), "{}").unwrap();
+        }
+        let finished = Finished::of(reproduce(&out, &["table1"]).args(["--jobs", jobs]));
+        assert!(finished.stdout.contains("| failed |") && !out.join("unfinished").exists(), "{finished:?}");
+    }
 }
 
 #[test]

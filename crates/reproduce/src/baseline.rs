@@ -71,7 +71,10 @@ pub fn baselines(
         let Some(training) = training else { return Ok(Vec::new()) };
         let name = if column.label.is_empty() { "all".to_owned() } else { slug(&column.label) };
         let path = folder.baselines(target.runs.as_deref().unwrap_or(&target.name), &name);
-        let of = description(&training::scored(training, options))?;
+        let mut of = description(&training::scored(training, options))?;
+        if let Some(sha256) = options.other_text(training) {
+            of["text"] = sha256.into();
+        }
         if let Some(kept) = folder::read::<Kept>(&path)?.filter(|kept| kept.of == of) {
             return Ok(kept.baselines);
         }

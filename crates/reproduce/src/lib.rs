@@ -36,7 +36,7 @@ pub use outcome::{End, Origin, Outcome, Point, Stretch};
 pub use plan::{Bench, Cell, Job, Training, plan};
 pub use published::Published;
 pub use reproduction::{Open, Reproduction, Wanted};
-pub use training::{Options, Run};
+pub use training::{Options, OwnText, Run};
 pub use unfinished::Begun;
 pub use verdict::{Order, Verdict};
 pub use write::{markdown, write, write_index};

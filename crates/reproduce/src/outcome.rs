@@ -154,6 +154,9 @@ pub struct Outcome {
     /// What the test batches were drawn with; in results of older versions, which lack it, the training's own seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eval_seed: Option<u64>,
+    /// The digest of the text that it learned, where that was given to it instead of the one that its experiment names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_sha256: Option<String>,
 }
 
 impl Outcome {
@@ -182,6 +185,7 @@ impl Outcome {
             origin,
             stretches: Vec::new(),
             eval_seed: trainer.experiment().train.eval_seed,
+            text_sha256: None,
         }
     }
 
@@ -207,6 +211,9 @@ impl Outcome {
 pub(crate) struct Failure {
     pub sentence: String,
     pub origin: Origin,
+    /// As in [`Outcome`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_sha256: Option<String>,
 }
 
 #[cfg(test)]
@@ -232,6 +239,7 @@ pub(crate) mod tests {
             longer: Vec::new(),
             stretches: Vec::new(),
             eval_seed: Some(0),
+            text_sha256: None,
             origin: Origin { machine: "box, 2 cores".to_owned(), threads: 2, device: "cpu".to_owned(), commit: "abc1234".to_owned() },
         }
     }

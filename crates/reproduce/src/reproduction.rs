@@ -180,6 +180,7 @@ impl Reproduction {
     fn train(&self, task: &Task, grid: &mut Grid, host: &mut dyn Host, stop: &AtomicBool) -> Result<()> {
         // Another process may have made this run meanwhile.
         let run = training::look_up(&self.folder, task.training, task.seed, &self.options, host)?;
+        training::tidy(&self.folder, task.training, task.seed, &run)?;
         let is_open = self.is_wanted(&run) && !stop.load(Ordering::Relaxed);
         task.set(grid, run);
         if is_open {

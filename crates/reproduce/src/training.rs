@@ -5,12 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use minrnn::data::{shakespeare, text_sha256};
 use minrnn::device::DeviceChoice;
 use minrnn::memory::Size;
 use minrnn::train::{
     EXPERIMENT_FILE, Ending, Event, Experiment, METRICS_FILE, Record, RunDir, Task, Trainer, find_data, read_metrics, training_memory,
 };
 use minrnn_model::{create_directories, sync_directory};
+use serde::Deserialize;
 
 use crate::folder::{self, Folder};
 use crate::lengths::{by_length, longer};
@@ -24,8 +26,8 @@ const FAILED: &str = "failed.json";
 /// What is asked of every training.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The text of experiments that learn one.
-    pub text: Option<PathBuf>,
+    /// The text of experiments that learn one; none for the one that they name.
+    pub text: Option<OwnText>,
     /// Where the expressions of ListOps lie, for all trainings together.
     pub expressions: Option<PathBuf>,
     /// Where to compute, if not where the experiment says.
@@ -40,6 +42,32 @@ pub struct Options {
     pub resume_only: bool,
     /// Keep the checkpoints of finished trainings.
     pub keep_models: bool,
+}
+
+impl Options {
+    /// The digest of the text that `training` learns, where that is another than it names.
+    pub(crate) fn other_text(&self, training: &Training) -> Option<&str> {
+        let text = self.text.as_ref().filter(|_| training.experiment.data.task == Task::Text)?;
+        Some(text.sha256.as_str()).filter(|sha256| *sha256 != shakespeare::SHA256)
+    }
+}
+
+/// A text given by its path.
+#[derive(Debug, Clone)]
+pub struct OwnText {
+    path: PathBuf,
+    sha256: String,
+}
+
+impl OwnText {
+    /// The file `path`, which is read to tell it from others.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn open(path: PathBuf) -> Result<Self> {
+        let sha256 = text_sha256(&path)?.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { path, sha256 })
+    }
 }
 
 /// Where a training stands.
@@ -93,7 +121,7 @@ fn experiment(training: &Training, seed: u64, options: &Options) -> Experiment {
     }
     experiment.train.memory_limit = options.memory_limit;
     if let (Task::Text, Some(text)) = (experiment.data.task, &options.text) {
-        experiment.data.path = Some(text.clone());
+        experiment.data.path = Some(text.path.clone());
     }
     if experiment.data.task == Task::ListOps {
         experiment.data.path = options.expressions.clone();
@@ -129,8 +157,9 @@ pub fn look_up(folder: &Folder, training: &Training, seed: u64, options: &Option
             None => Run::Begun(Box::new(begun)),
         });
     }
-    let problem = match (differences(&directory, &experiment)?, &outcome) {
-        (Some((found, wanted)), _) => Some(FolderProblem::OtherSettings { found, wanted }),
+    let other_settings = differences(&directory, &experiment)?.map(|(found, wanted)| FolderProblem::OtherSettings { found, wanted });
+    let problem = match (other_settings.or(other_text(&directory, training, options)?), &outcome) {
+        (Some(problem), _) => Some(problem),
         (None, Some(outcome)) if outcome.best_iteration == 0 => Some(FolderProblem::Untrained),
         _ => None,
     };
@@ -143,6 +172,17 @@ pub fn look_up(folder: &Folder, training: &Training, seed: u64, options: &Option
         (None, Some(failure), _) => Run::Failed(failure.sentence),
         (None, None, _) => Run::Open,
     })
+}
+
+/// Removes the copy of a run that is over, which a kill at its end may have left.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn tidy(folder: &Folder, training: &Training, seed: u64, run: &Run) -> Result<()> {
+    match run {
+        Run::Done(_) | Run::Failed(_) => Copy::at(folder.unfinished(&training.id, seed)).remove(),
+        _ => Ok(()),
+    }
 }
 
 /// Brings a training to its end, or to where `stop` is raised, which leaves it open.
@@ -163,7 +203,9 @@ pub fn carry_out(
             let sentence = failure.to_string();
             let device = experiment(training, seed, options).train.device;
             let origin = Origin::here(device.to_string(), host.commit());
-            folder::write(&directory.join(FAILED), &Failure { sentence: sentence.clone(), origin })?;
+            let text_sha256 = options.other_text(training).map(str::to_owned);
+            folder::write(&directory.join(FAILED), &Failure { sentence: sentence.clone(), origin, text_sha256 })?;
+            Copy::at(folder.unfinished(&training.id, seed)).remove()?;
             Ok(Run::Failed(sentence))
         }
         Err(error) if error.is_wrong_input() => Ok(Run::Refused(host.sentence(&error))),
@@ -175,7 +217,8 @@ fn try_out(folder: &Folder, training: &Training, seed: u64, options: &Options, h
     let directory = &folder.training(&training.id, seed);
     let experiment = with_data(training, seed, options, host)?;
     let copy = Copy::at(folder.unfinished(&training.id, seed));
-    let other = misfit(directory, &experiment)?;
+    let other_text = other_text(directory, training, options)?.map(|problem| Error::folder(directory, problem));
+    let other = misfit(directory, &experiment)?.or(other_text);
     let other_copy = misfit(copy.path(), &experiment)?;
     if let Some(misfit) = other.or(other_copy) {
         if !options.replace {
@@ -252,7 +295,8 @@ fn try_out(folder: &Folder, training: &Training, seed: u64, options: &Options, h
         [_] => Vec::new(),
         several => several.to_vec(),
     };
-    let outcome = Outcome { lengths, longer, stretches, ..Outcome::new(&trainer, ending, &report, &log, origin) };
+    let text_sha256 = options.other_text(training).map(str::to_owned);
+    let outcome = Outcome { lengths, longer, stretches, text_sha256, ..Outcome::new(&trainer, ending, &report, &log, origin) };
     folder::write(&directory.join(RESULT), &outcome)?;
     drop(trainer);
     copy.remove()?;
@@ -305,6 +349,23 @@ fn shed(directory: &Path) -> Result<()> {
 fn misfit(directory: &Path, experiment: &Experiment) -> Result<Option<Error>> {
     let problem = |(found, wanted)| Error::folder(directory, FolderProblem::OtherSettings { found, wanted });
     Ok(differences(directory, experiment)?.map(problem))
+}
+
+/// That the run in `directory`, which is over, learned another text than `training` is to learn.
+fn other_text(directory: &Path, training: &Training, options: &Options) -> Result<Option<FolderProblem>> {
+    /// The part of `result.json` and `failed.json` that tells of it.
+    #[derive(Deserialize)]
+    struct Learned {
+        text_sha256: Option<String>,
+    }
+    let Some(learned) = [RESULT, FAILED].iter().find_map(|name| folder::read::<Learned>(&directory.join(name)).transpose()).transpose()?
+    else {
+        return Ok(None);
+    };
+    let (learned, wanted) = (learned.text_sha256.as_deref(), options.other_text(training));
+    let named =
+        |sha256: Option<&str>| sha256.map_or_else(|| "Tiny Shakespeare".to_owned(), |sha256| format!("the text with SHA-256 {sha256}"));
+    Ok((learned != wanted).then(|| FolderProblem::OtherSettings { found: named(learned), wanted: named(wanted) }))
 }
 
 /// The settings of the run in `directory` that are not those of `experiment`, and what they would be now.

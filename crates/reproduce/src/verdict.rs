@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Filled, Grid, Metric, Published, Summary, Work};
+use crate::{Filled, Grid, Metric, Published, Scale, Summary, Work};
 
 /// Whether our number is the published one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -71,8 +71,12 @@ impl Order {
 }
 
 impl Grid<'_> {
-    /// Whether our number is the published one; none where nothing was published or measured, and of measures of speed.
+    /// Whether our number is the published one; none where nothing was published or measured, of measures of speed, and at scale smoke,
+    /// whose numbers mean nothing.
     pub fn verdict(&self, metric: Metric, row: usize, column: usize) -> Option<Verdict> {
+        if self.scale == Scale::Smoke {
+            return None;
+        }
         let (ours, published) = (self.summary(metric, row, column)?, self.published(metric, row, column));
         match &self.cells[row][column] {
             // Counted, not drawn: there is nothing to scatter.
@@ -85,9 +89,9 @@ impl Grid<'_> {
         }
     }
 
-    /// What the runs say of the order of the published numbers; none where fewer than two rows of a column have one.
+    /// What the runs say of the order of the published numbers; none where fewer than two rows of a column have one, and at scale smoke.
     pub fn order(&self, metric: Metric) -> Option<Order> {
-        if self.target.work != Work::Train || metric.widest().is_none() {
+        if self.scale == Scale::Smoke || self.target.work != Work::Train || metric.widest().is_none() {
             return None;
         }
         let mut order = Order::default();

@@ -12,7 +12,9 @@ use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, T
 use minrnn::output::expect_outside_runs;
 use minrnn::train::{duration, readable};
 use minrnn_bench::machine;
-use minrnn_reproduce::{Cell, Folder, Line, Options, Reproduction, Scale, Target, Wanted, all, find, markdown, names, plan, write_index};
+use minrnn_reproduce::{
+    Cell, Folder, Line, Options, OwnText, Reproduction, Scale, Target, Wanted, all, find, markdown, names, plan, write_index,
+};
 
 use crate::device::DeviceArg;
 use crate::display::say;
@@ -111,7 +113,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let device = args.device.given()?;
     device.unwrap_or_default().open()?;
     let options = Options {
-        text: args.data.as_deref().map(readable).transpose()?,
+        text: args.data.as_deref().map(readable).transpose()?.map(OwnText::open).transpose()?,
         expressions: std::path::absolute(&out).ok().map(|out| out.join(EXPRESSIONS)),
         device,
         memory_limit: args.memory.given(),

@@ -134,6 +134,7 @@ fn work_off(
         let mut worker = Worker { job, host };
         let outcome = (|| {
             let run = training::look_up(folder, task.training, task.seed, options, &worker)?;
+            training::tidy(folder, task.training, task.seed, &run)?;
             if !reproduction.is_wanted(&run) {
                 return Ok(run);
             }

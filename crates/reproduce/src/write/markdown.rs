@@ -68,12 +68,7 @@ fn head(grid: &Grid) -> String {
 
 /// Whether a cell has a mark.
 fn marked(grid: &Grid) -> bool {
-    grid.iter().any(|(row, column, _)| grid.target.metrics.iter().any(|&metric| verdict(grid, metric, row, column).is_some()))
-}
-
-/// What is said of a cell; nothing of numbers that mean nothing.
-fn verdict(grid: &Grid, metric: Metric, row: usize, column: usize) -> Option<Verdict> {
-    if grid.scale == Scale::Smoke { None } else { grid.verdict(metric, row, column) }
+    grid.iter().any(|(row, column, _)| grid.target.metrics.iter().any(|&metric| grid.verdict(metric, row, column).is_some()))
 }
 
 /// Published and our numbers side by side, and those that are recorded of ours; columns that have none of a kind are left out.
@@ -120,7 +115,7 @@ fn ours_text(grid: &Grid, metric: Metric, row: usize, column: usize) -> String {
     let cell = &grid.cells[row][column];
     let summary = grid.summary(metric, row, column);
     let runs = if let Filled::Trained(runs) = cell { runs.as_slice() } else { &[] };
-    let mark = verdict(grid, metric, row, column).map_or_else(String::new, |verdict| format!(" {}", verdict.mark()));
+    let mark = grid.verdict(metric, row, column).map_or_else(String::new, |verdict| format!(" {}", verdict.mark()));
     let text = summary.map(|summary| summary.text(metric.decimals(summary.mean)) + &mark);
     let any = |is: fn(&Run) -> bool| runs.iter().any(|(_, run)| is(run));
     match (text, cell) {
@@ -148,7 +143,7 @@ fn ours_text(grid: &Grid, metric: Metric, row: usize, column: usize) -> String {
 
 /// What the runs say of the order of the rows.
 fn order(grid: &Grid, metric: Metric) -> String {
-    let Some(order) = grid.order(metric).filter(|_| grid.scale != Scale::Smoke) else { return String::new() };
+    let Some(order) = grid.order(metric) else { return String::new() };
     format!(
         "\n**Published order: {}.** Of the {} pairs of rows in a column whose published numbers differ, ours keep the order of {}, break that \
          of {}, and leave {} undecided (the 95 % interval of the difference holds 0, or there are not two seeds of each).\n",
@@ -167,7 +162,7 @@ fn differences(grid: &Grid) -> Vec<String> {
         for &metric in &grid.target.metrics {
             let published = grid.published(metric, row, column);
             let (Some(Verdict::Differs), Some(ours), Some(value)) =
-                (verdict(grid, metric, row, column), grid.summary(metric, row, column), published.value)
+                (grid.verdict(metric, row, column), grid.summary(metric, row, column), published.value)
             else {
                 continue;
             };
