@@ -5,13 +5,16 @@
     python tools/table_fixtures.py crates/minrnn/tests/fixtures/tables
 
 Row i of 300 has name = "series a" or "series b" by turns of 100 (a dictionary), step = i (int64), value = 0.25 i - 10 (float64),
-half = i / 2 (float32), flag = i is a multiple of 3; in times.*, hour i of 2024 as ds in several units, and its date as day; times_zone.*: as ds of a zone.
+half = i / 2 (float32), flag = i is a multiple of 3; in times.*, hour i of 2024 as ds in several units, and its date as day; times_zone.*: as ds of a zone. In decimals*, row i of 6 has
+price = (i - 3) / 100, small = (i - 3) / 1000, whole = i - 3, large = (i - 3) 10^37 but none in the last row, half = i / 4.
 """
 
 import sys
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.feather as feather
@@ -59,6 +62,20 @@ with pa.ipc.new_stream(folder / "stream.arrows", table.schema) as writer:
 polars = pl.from_arrow(table).with_columns(pl.col("name").cast(pl.Categorical))
 polars.write_ipc(folder / "polars.arrow", record_batch_size=128)
 polars.write_ipc(folder / "polars_lz4.arrow", compression="lz4", record_batch_size=128)
+
+# What databases hand out: exact decimals of every width, and numbers of half the usual one.
+decimals = pa.table(
+    {
+        "price": pa.array([Decimal(i - 3) / 100 for i in range(6)], pa.decimal128(12, 2)),
+        "small": pa.array([Decimal(i - 3) / 1000 for i in range(6)], pa.decimal128(30, 3)),
+        "whole": pa.array([Decimal(i - 3) for i in range(6)], pa.decimal128(20, 0)),
+        "large": pa.array([Decimal(i - 3) * 10**37 for i in range(5)] + [None], pa.decimal256(60, 2)),
+        "half": pa.array(np.arange(6, dtype=np.float16) / 4),
+    }
+)
+pq.write_table(decimals, folder / "decimals.parquet")
+pq.write_table(decimals.drop_columns("half"), folder / "decimals_small.parquet", store_decimal_as_integer=True)
+feather.write_feather(decimals, folder / "decimals.feather", compression="uncompressed")
 
 hours = [datetime(2024, 1, 1) + timedelta(hours=i) for i in range(48)]
 times = pa.table(

@@ -71,6 +71,17 @@ fn is_missing(cell: &str) -> bool {
 }
 
 impl Cell<'_> {
+    /// `digits` with the point before the last `scale` of them; with a negative one as many zeros follow.
+    pub fn decimal(digits: i128, scale: i32) -> Self {
+        if scale == 0 { Self::Whole(digits) } else { Self::real_decimal(digits as f64, scale) }
+    }
+
+    /// As [`decimal`](Self::decimal) of digits that may be too many for a whole number.
+    pub fn real_decimal(digits: f64, scale: i32) -> Self {
+        let unit = 10f64.powi(scale.saturating_abs());
+        Self::Real(if scale < 0 { digits * unit } else { digits / unit })
+    }
+
     /// As a name, without blanks around it; empty where nothing stands.
     fn name(&self) -> std::borrow::Cow<'_, str> {
         match self {

@@ -9,12 +9,12 @@ use std::io::{Cursor, Read};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Date64Type, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type,
-    UInt64Type,
+    ArrowPrimitiveType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type,
+    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, RecordBatch, RecordBatchReader};
-use arrow_buffer::Buffer;
+use arrow_buffer::{Buffer, i256};
 use arrow_ipc::CompressionType;
 use arrow_ipc::reader::StreamDecoder;
 use arrow_schema::{ArrowError, DataType, SchemaRef, TimeUnit};
@@ -269,6 +269,16 @@ fn cells<'a>(name: &str, array: &'a dyn Array) -> Result<Cells<'a>> {
         DataType::Float16 => of!(array.as_primitive::<Float16Type>(), |x| Cell::Real(f64::from(x))),
         DataType::Float32 => of!(array.as_primitive::<Float32Type>(), |x| Cell::Real(f64::from(x))),
         DataType::Float64 => of!(array.as_primitive::<Float64Type>(), Cell::Real),
+        DataType::Decimal32(_, scale) => of!(array.as_primitive::<Decimal32Type>(), decimal(*scale)),
+        DataType::Decimal64(_, scale) => of!(array.as_primitive::<Decimal64Type>(), decimal(*scale)),
+        DataType::Decimal128(_, scale) => of!(array.as_primitive::<Decimal128Type>(), decimal(*scale)),
+        DataType::Decimal256(_, scale) => of!(array.as_primitive::<Decimal256Type>(), |digits: i256| match digits.to_i128() {
+            Some(digits) => Cell::decimal(digits, i32::from(*scale)),
+            None => {
+                let (low, high) = digits.to_parts();
+                Cell::real_decimal(high as f64 * 2f64.powi(128) + low as f64, i32::from(*scale))
+            }
+        }),
         DataType::Utf8 => of!(array.as_string::<i32>(), Cell::Text),
         DataType::LargeUtf8 => of!(array.as_string::<i64>(), Cell::Text),
         DataType::Utf8View => of!(array.as_string_view(), Cell::Text),
@@ -293,6 +303,11 @@ fn cells<'a>(name: &str, array: &'a dyn Array) -> Result<Cells<'a>> {
             )));
         }
     })
+}
+
+/// What makes a cell of the digits of a decimal.
+fn decimal<T: Into<i128>>(scale: i8) -> impl Fn(T) -> Cell<'static> {
+    move |digits| Cell::decimal(digits.into(), scale.into())
 }
 
 fn is_utc(zone: &str) -> bool {
@@ -336,7 +351,8 @@ mod tests {
     use std::sync::Arc;
 
     use arrow_array::{
-        BooleanArray, Date32Array, DictionaryArray, Float32Array, Int64Array, ListArray, StringArray, TimestampMicrosecondArray, UInt8Array,
+        BooleanArray, Date32Array, Decimal32Array, Decimal64Array, DictionaryArray, Float32Array, Int64Array, ListArray, StringArray,
+        TimestampMicrosecondArray, UInt8Array,
     };
     use arrow_ipc::writer::{FileWriter, StreamWriter};
     use proptest::prelude::*;
@@ -401,6 +417,20 @@ mod tests {
             );
             assert_eq!(frame.times.unwrap().values[..3], [0.0, 3_600_000.0, 7_200_000.0]);
         }
+    }
+
+    #[test]
+    fn decimals_of_every_width_are_numbers() {
+        let wanted = wanted(&[&super::super::DECIMALS, ["half"].as_slice()].concat(), &["whole"]);
+        super::super::expect_decimals(&read(&fixture("decimals.feather"), &wanted).unwrap(), "decimals");
+        let decimals = Decimal64Array::from(vec![1999, -5]).with_precision_and_scale(9, 2).unwrap();
+        let shorter = Decimal32Array::from(vec![7, -5]).with_precision_and_scale(4, -2).unwrap();
+        let columns: [(&str, Arc<dyn Array>); 2] = [("price", Arc::new(decimals)), ("hundreds", Arc::new(shorter))];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+        writer.write(&batch).unwrap();
+        let frame = read(&writer.into_inner().unwrap(), &self::wanted(&["price", "hundreds"], &[])).unwrap();
+        assert_eq!(frame.numbers, [[19.99, -0.05], [700.0, -500.0]]);
     }
 
     #[test]

@@ -150,6 +150,25 @@ fn expect_fixture(frame: &Frame, name: &str) {
     }
 }
 
+/// The columns of decimals that `tools/table_fixtures.py` writes.
+#[cfg(test)]
+const DECIMALS: [&str; 4] = ["price", "small", "whole", "large"];
+
+/// Checks what `tools/table_fixtures.py` writes: 6 rows of [`DECIMALS`], and of `half` where that is there.
+#[cfg(test)]
+fn expect_decimals(frame: &Frame, name: &str) {
+    assert_eq!(frame.n_rows(), 6, "{name}");
+    for i in 0..6 {
+        let row = i as f64;
+        let exact = [(row - 3.0) / 100.0, (row - 3.0) / 1000.0, row - 3.0];
+        assert_eq!(frame.numbers[..3].iter().map(|column| column[i]).collect::<Vec<_>>(), exact, "{name}, row {i}");
+        let (large, expected) = (frame.numbers[3][i], (row - 3.0) * 1e37);
+        assert!(if i == 5 { large.is_nan() } else { (large - expected).abs() <= 1e-12 * expected.abs() }, "{name}, row {i}: {large}");
+        assert!(frame.numbers.get(4).is_none_or(|half| half[i] == row / 4.0), "{name}, row {i}");
+    }
+    assert_eq!(frame.texts[0].distinct(), ["-3", "-2", "-1", "0", "1", "2"], "{name}");
+}
+
 fn failed(source: io::Error) -> Error {
     Error::io("read the table", "", source)
 }
