@@ -5,7 +5,8 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Finished, Scratch, leftovers, minrnn, shown};
+use common::{Finished, Scratch, Training, leftovers, minrnn, shown};
+use serde_json::Value;
 
 fn told(args: &[&str]) -> Finished {
     Finished::of(&mut minrnn(args))
@@ -67,6 +68,87 @@ fn a_trained_run_goes_through_another_library_with_its_vocabulary() {
     assert_eq!(text(&again), text(&run));
     let other = shown(&scratch.text("other.txt"));
     told(&["eval", &again, "--data", &other, "--batches", "1"]).ok();
+}
+
+/// A training of GRU's layers as PyTorch has them.
+fn of_gru(scratch: &Scratch, args: &[&str], settings: &[&str]) -> Training {
+    let gru = ["mixer=gru", "gru_form=torch", "expansion=1", "max_iterations=10"];
+    Training { args: args.iter().map(ToString::to_string).collect(), ..scratch.task("run", &[&gru[..], settings].concat()) }
+}
+
+/// The layers of the model `run`, written by its format and put into it again as the checkpoint that comes back; what was said of it.
+fn there_and_back(scratch: &Scratch, run: &str) -> (String, String) {
+    let (layers, again) = (shown(&scratch.path("gru.safetensors")), shown(&scratch.path("again")));
+    told(&["export", run, "--format", "torch-gru", "-o", &layers]).ok();
+    let imported = told(&["import", &layers, "--format", "torch-gru", "--into", run, "-o", &again]).ok();
+    (again, imported.stdout)
+}
+
+#[test]
+fn a_model_of_a_table_goes_through_another_library_and_predicts_the_same() {
+    let scratch = Scratch::new();
+    let row = |i: usize| format!("m{},{},{},{}\n", i / 6, i * 7 % 11, ["a", "b"][i % 2], ["up", "down"][i / 6 % 2]);
+    let table = (0..240).map(row).fold("m,v,kind,state\n".to_owned(), |table, row| table + &row);
+    let data = shown(&scratch.write("classes.csv", table));
+    let args = ["--task", "classify", "--data", &data, "--group", "m", "--target", "state", "--columns", "v,kind"];
+    let run = of_gru(&scratch, &args, &[]);
+    run.run().ok();
+    let run = shown(&run.out);
+    let (again, said) = there_and_back(&scratch, &run);
+    assert!(said.contains("next: minrnn predict") && !said.contains("--tokenizer"), "{said}");
+    let predicted = |model: &str| told(&["predict", model, "--data", &data]).ok().stdout;
+    assert_eq!(predicted(&again), predicted(&run));
+    told(&["pack", &again, "-o", &shown(&scratch.path("again.minrnn"))]).ok();
+}
+
+#[test]
+fn the_threshold_of_a_forecaster_goes_along_only_where_no_weight_is_another() {
+    let scratch = Scratch::new();
+    let table = (0..400).fold("t,load\n".to_owned(), |table, t| format!("{table}{t},{}\n", 100 + t % 13 + t * 7 % 5));
+    let data = shown(&scratch.write("loads.csv", table));
+    let args = ["--task", "forecast", "--data", &data, "--target", "load", "--horizon", "4", "--season", "4"];
+    let run = of_gru(&scratch, &args, &["seq_len=32"]);
+    run.run().ok();
+    let run = shown(&run.out);
+    let (again, _) = there_and_back(&scratch, &run);
+    let out = |command: &str, model: &str| {
+        let finished = told(&[command, model, "--data", &data]).ok();
+        (finished.stdout, finished.stderr)
+    };
+    assert_eq!(out("predict", &again).0, out("predict", &run).0);
+    assert_eq!(out("score", &again), out("score", &run));
+
+    // Other layers are surprised by other rows.
+    let mut weights = minrnn_model::Weights::read(scratch.path("gru.safetensors")).unwrap();
+    let names: Vec<String> = weights.names().map(ToOwned::to_owned).collect();
+    let tensors = names.into_iter().map(|name| {
+        let tensor = weights.take_any(&name).unwrap();
+        (name, tensor.shape, tensor.data.iter().map(|x| x / 2.0).collect::<Vec<_>>().into())
+    });
+    let (halved, other) = (shown(&scratch.path("halved.safetensors")), shown(&scratch.path("other")));
+    minrnn_model::write_safetensors(&halved, tensors.collect::<Vec<_>>(), None).unwrap();
+    told(&["import", &halved, "--format", "torch-gru", "--into", &run, "-o", &other]).ok();
+    assert!(Path::new(&again).join("surprise.json").exists() && !Path::new(&other).join("surprise.json").exists());
+    assert_ne!(out("predict", &other).0, out("predict", &run).0);
+    let (_, said) = out("score", &other);
+    assert!(said.contains("none is marked"), "{said}");
+}
+
+#[test]
+fn a_policy_goes_through_another_library_and_acts_the_same() {
+    let scratch = Scratch::new();
+    let recorded = shown(&scratch.path("medium.trajectories"));
+    told(&["rollout", "--behavior", "medium", "--episodes", "8", "--record", &recorded]).ok();
+    let run = of_gru(&scratch, &["--task", "policy", "--data", &recorded], &[]);
+    run.run().ok();
+    let run = shown(&run.out);
+    let (again, said) = there_and_back(&scratch, &run);
+    assert!(said.contains("next: minrnn rollout"), "{said}");
+    let acted = |model: &str| {
+        let acted: Value = serde_json::from_str(&told(&["rollout", model, "--json", "--episodes", "2"]).ok().stdout).unwrap();
+        ["mean_return", "target_return", "steps"].map(|key| acted[key].clone())
+    };
+    assert_eq!(acted(&again), acted(&run));
 }
 
 #[test]

@@ -230,6 +230,102 @@ fn folders_of_other_models_are_refused_by_what_they_say() {
     assert!(!Path::new(&other).exists());
 }
 
+/// The text of `config` with `value` at `key`, in which dots lead into parts.
+fn with(config: &Value, key: &str, value: &Value) -> String {
+    let mut changed = config.clone();
+    *key.split('.').fold(&mut changed, |part, name| &mut part[name]) = value.clone();
+    changed.to_string()
+}
+
+#[test]
+fn an_xlstm_folder_that_describes_another_model_than_its_tensors_is_refused_by_the_key() {
+    let scratch = Scratch::new();
+    let folder = folder_of(&scratch, "xlstm", "xlstm");
+    let (path, other) = (folder.join("config.json"), shown(&scratch.path("other")));
+    let config = read_json(&path);
+    let cases = [
+        ("slstm_block.feedforward.act_fn", json!("relu"), r#"= "relu", expected "gelu""#),
+        ("slstm_block.feedforward.act_fn", json!("swish"), r#"= "swish", expected "gelu""#),
+        ("slstm_block.feedforward.bias", json!(true), "expected false"),
+        ("slstm_block.feedforward.proj_factor", json!(4.5), "have an inner width of 64 where it makes 128 of 16"),
+        ("slstm_block.feedforward.proj_factor", json!("wide"), "expected a number"),
+        ("slstm_block.feedforward", Value::Null, "have a feed-forward part"),
+        ("slstm_block.slstm.function", json!("lstm"), r#"= "lstm", expected "slstm""#),
+        ("slstm_block.slstm.num_heads", json!(8), "= 8, but the tensors beside it have 2"),
+        ("slstm_block.slstm.conv1d_kernel_size", json!(0), "= 0, but the tensors beside it have 4"),
+        ("mlstm_block.mlstm.num_heads", json!(1), "= 1, but the tensors beside it have 2"),
+        ("mlstm_block.mlstm.conv1d_kernel_size", json!(3), "= 3, but the tensors beside it have 4"),
+        ("mlstm_block.mlstm.qkv_proj_blocksize", json!(8), "= 8, but the tensors beside it have 4"),
+        ("mlstm_block.mlstm.proj_factor", json!(8.0), "have an inner width of 64 where it makes 128 of 16"),
+        ("slstm_at", json!([0]), "= [0], but the tensors beside it have sLSTM in the blocks [1]"),
+        ("slstm_at", json!("all"), "have sLSTM in the blocks [1]"),
+        ("bias", json!(true), "= true, expected false"),
+        ("add_post_blocks_norm", json!(false), "= false, expected true"),
+        ("tie_weights", json!(true), "have a head that is not the embedding"),
+        ("embedding_dim", json!(32), "= 32, but the tensors beside it have 16"),
+    ];
+    for (key, value, told_of) in cases {
+        fs::write(&path, with(&config, key, &value)).unwrap();
+        let said = format!("it says {key} = ");
+        told(&["import", &shown(&folder), "--format", "xlstm", "-o", &other]).refused(&["config.json", &said, told_of]);
+    }
+    assert!(!Path::new(&other).exists());
+
+    // Other words for the same model, and what no number depends on.
+    let mut short = config.clone();
+    short["slstm_block"] = json!({});
+    short["mlstm_block"] = json!({"mlstm": {}});
+    let same = [
+        short.to_string(),
+        with(&config, "slstm_at", &json!([-2])),
+        with(&config, "slstm_block.feedforward.proj_factor", &json!(1.3)),
+        with(&config, "mlstm_block.mlstm.proj_factor", &json!(2.0)),
+        with(&config, "slstm_block.slstm.dropout", &json!(0.1)),
+    ];
+    for (i, text) in same.iter().enumerate() {
+        fs::write(&path, text).unwrap();
+        told(&["import", &shown(&folder), "--format", "xlstm", "-o", &shown(&scratch.path(&format!("same{i}")))]).ok();
+    }
+
+    // Of sLSTM alone there may be nothing about mLSTM, and any places.
+    let scratch = Scratch::new();
+    let folder = folder_of(&scratch, "xlstm_cuda_order", "xlstm");
+    let config = read_json(&folder.join("config.json"));
+    fs::write(folder.join("config.json"), with(&config, "slstm_at", &json!([]))).unwrap();
+    told(&["import", &shown(&folder), "--format", "xlstm", "-o", &shown(&scratch.path("again"))]).ok();
+}
+
+#[test]
+fn a_mamba_folder_that_describes_another_model_than_its_tensors_is_refused_by_the_key() {
+    let cases = [
+        ("mamba_hf", "time_step_rank", json!(2), "= 2, but the tensors beside it have 1"),
+        ("mamba_hf", "conv_kernel", json!(3), "= 3, but the tensors beside it have 4"),
+        ("mamba_hf", "expand", json!(3), "have an inner width of 16 for a width of 8"),
+        ("mamba_hf", "intermediate_size", json!(24), "= 24, but the tensors beside it have 16"),
+        ("mamba_hf", "use_conv_bias", json!(false), "have 'backbone.layers.0.mixer.conv1d.bias'"),
+        ("mamba_hf", "use_bias", json!(true), "= true, expected false"),
+        ("mamba_hf_three_taps", "conv_kernel", json!(4), "= 4, but the tensors beside it have 3"),
+        ("mamba_hf_without_conv_bias", "use_conv_bias", json!(true), "have no 'backbone.layers.0.mixer.conv1d.bias'"),
+        ("mamba_hf_untied", "tie_word_embeddings", json!(true), "have a head that is not the embedding"),
+    ];
+    for (name, key, value, told_of) in cases {
+        let scratch = Scratch::new();
+        let (folder, to) = (folder_of(&scratch, name, "mamba-hf"), shown(&scratch.path("to")));
+        let config = read_json(&folder.join("config.json"));
+        let import = |text: String| {
+            fs::write(folder.join("config.json"), text).unwrap();
+            told(&["import", &shown(&folder), "--format", "mamba-hf", "-o", &to])
+        };
+        import(with(&config, key, &value)).refused(&["config.json", &format!("it says {key} = "), told_of]);
+        assert!(!Path::new(&to).exists());
+        // Where it says nothing, the tensors do; and the library has a word for its own choice of the rank.
+        let mut silent = config.clone();
+        silent.as_object_mut().unwrap().remove(key);
+        silent["time_step_rank"] = json!("auto");
+        import(silent.to_string()).ok();
+    }
+}
+
 #[test]
 fn a_step_graph_has_the_vocabulary_and_is_refused_where_there_is_none() {
     let scratch = Scratch::new();

@@ -18,7 +18,8 @@ use std::path::Path;
 use burn::module::Module;
 use burn::tensor::{Device, TensorData};
 use minrnn_model::{
-    Calibration, CheckpointConfig, CheckpointFiles, ModelConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint, write_safetensors,
+    Calibration, CheckpointConfig, CheckpointFiles, ModelConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint, write_atomic,
+    write_safetensors,
 };
 pub use minrnn_model::{SURPRISE_FILE, TASK_FILE, TOKENIZER_FILE};
 
@@ -139,25 +140,28 @@ pub fn create_checkpoint(
     tokenizer: Option<&Tokenizer>,
     device: &Device,
 ) -> Result<LoadedModel> {
-    make_directory(directory.as_ref(), |unfinished| fill(unfinished, config, tensors, tokenizer, device))
+    make_directory(directory.as_ref(), |unfinished| {
+        fill(unfinished, config, tensors, tokenizer, &[])?;
+        load_model(unfinished, device)
+    })
 }
 
-/// Writes the files of a checkpoint into an empty directory, and reads its model.
-fn fill(
+/// Writes the files of a checkpoint into an empty directory; `others` are names and contents of further ones.
+pub(crate) fn fill(
     directory: &Path,
     config: &CheckpointConfig,
     tensors: impl IntoIterator<Item = (String, Tensor)>,
     tokenizer: Option<&Tokenizer>,
-    device: &Device,
-) -> Result<LoadedModel> {
+    others: &[(&str, Vec<u8>)],
+) -> Result<()> {
     config.write(directory)?;
     let tensors = tensors.into_iter().map(|(name, tensor)| (name, tensor.shape, Cow::Owned(tensor.data)));
     write_safetensors(directory.join(WEIGHTS_FILE), tensors, None)?;
     if let Some(tokenizer) = tokenizer {
         tokenizer.save(directory.join(TOKENIZER_FILE))?;
     }
-    CheckpointFiles::seal(directory)?;
-    load_model(directory, device)
+    others.iter().try_for_each(|(name, content)| write_atomic(directory.join(name), content))?;
+    Ok(CheckpointFiles::seal(directory)?)
 }
 
 /// Puts the tensors of `weights` into the parameters of `module` by name; they are taken out of `weights`.

@@ -3,21 +3,24 @@
 use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
-use minrnn_model::{CONFIG_FILE, CheckpointConfig, ModelConfig, Weights, read_checkpoint, write_safetensors};
+use minrnn_model::{CONFIG_FILE, CheckpointConfig, CheckpointFiles, ModelConfig, Weights, read_checkpoint, write_safetensors};
 use minrnn_stream::PackedModel;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::checkpoint::{LoadedModel, TOKENIZER_FILE, create_checkpoint};
+use crate::checkpoint::{LoadedModel, SURPRISE_FILE, TASK_FILE, create_checkpoint, fill, load_any_model, surprise_of, tokenizer_of};
 use crate::data::Tokenizer;
 use crate::deployed::Deployed;
 use crate::interchange::{ForeignModel, Form, Format, NamedTensor, Settings, export, export_folder, import};
+use crate::model::AnyModel;
+use crate::new_directory::make_directory;
 use crate::output::{expect_harmless, expect_not_learned, expect_outside_runs};
 use crate::train::find_checkpoint;
 use crate::{Error, Needed, Result};
 
 /// What the configuration of an imported model says of the file it came from.
 const IMPORTED: &str = "imported";
+const MAX_TASK_BYTES: u64 = 1 << 26;
 
 /// Weights under the names of another library, to become a checkpoint.
 #[derive(Debug, Clone)]
@@ -37,7 +40,7 @@ pub struct Import {
 /// A model that was imported.
 pub struct Imported {
     /// The model as it is read from its checkpoint.
-    pub loaded: LoadedModel,
+    pub loaded: LoadedModel<AnyModel>,
     /// Why the vocabulary in the file's folder was left out.
     pub unused: Option<String>,
 }
@@ -56,13 +59,16 @@ impl Import {
         let format = self.format;
         let mut model = ForeignModel::read(&self.file)?;
         let form = Form::of(&model.weights);
-        let (mut config, tensors, beside) = match (&self.into, format.is_part()) {
+        let (mut config, tensors, kept) = match (&self.into, format.is_part()) {
             (None, false) => {
                 let config = model.config(format, &Settings::parse(&self.settings)?)?;
                 let tensors = import(format, &mut model.weights, &config)?;
                 (CheckpointConfig::new(config), tensors, None)
             }
-            (Some(run), true) => replace_mixers(format, &mut model.weights, run, &self.settings)?,
+            (Some(run), true) => {
+                let (config, tensors, kept) = replace_mixers(format, &mut model.weights, run, &self.settings)?;
+                (config, tensors, Some(kept))
+            }
             (None, true) => {
                 let problem = format!("a file of format {format} holds recurrent layers alone; name the model they go into");
                 return Err(Error::needed(Needed::Into, problem));
@@ -78,13 +84,17 @@ impl Import {
         let file = file.file_name().map(|name| name.to_string_lossy());
         let source = serde_json::json!({"format": format.name(), "file": file, "form": form});
         config.sections.insert(IMPORTED.to_owned(), source);
-        let given = self.tokenizer.clone().or(beside).map(Tokenizer::load).transpose()?;
+        let given = self.tokenizer.as_ref().map(Tokenizer::load).transpose()?;
+        if let Some(kept) = kept {
+            let loaded = kept.make_checkpoint(output, &config, tensors, given)?;
+            return Ok(Imported { loaded, unused: None });
+        }
         let (tokenizer, unused) = match given {
             None if config.model.is_language_model() => of_folder(model.tokenizer.as_deref(), config.model.vocab_size),
             given => (given, None),
         };
-        let loaded = create_checkpoint(output, &config, tensors, tokenizer.as_ref(), &Device::flex())?;
-        Ok(Imported { loaded, unused })
+        let LoadedModel { config, model, tokenizer } = create_checkpoint(output, &config, tensors, tokenizer.as_ref(), &Device::flex())?;
+        Ok(Imported { loaded: LoadedModel { config, model: AnyModel::Sequence(model), tokenizer }, unused })
     }
 }
 
@@ -180,26 +190,62 @@ fn of_folder(file: Option<&Path>, most: usize) -> (Option<Tokenizer>, Option<Str
     }
 }
 
-/// The checkpoint of `run` with the recurrent layers of a file, and where its vocabulary is.
+/// What a checkpoint has beside its configuration and weights, which a model with other recurrent layers still needs.
+struct Kept {
+    /// The vocabulary, where the model reads text.
+    tokenizer: Option<Tokenizer>,
+    /// Names and contents of further files.
+    files: Vec<(&'static str, Vec<u8>)>,
+}
+
+impl Kept {
+    /// Those of the checkpoint `directory`; `is_same` where no weight is another.
+    fn of(directory: &Path, is_same: bool) -> Result<Self> {
+        let files = CheckpointFiles::open(directory)?;
+        let task = files.find(TASK_FILE, MAX_TASK_BYTES)?.map(|content| (TASK_FILE, content));
+        // How surprising rows were to one model is no threshold for another.
+        let surprise = if is_same { surprise_of(&files)?.map(|(_, content)| (SURPRISE_FILE, content)) } else { None };
+        let tokenizer = tokenizer_of(&files)?.map(|(tokenizer, _)| tokenizer);
+        Ok(Self { tokenizer, files: task.into_iter().chain(surprise).collect() })
+    }
+
+    /// Makes the checkpoint `output` with these beside, `given` in place of the vocabulary where there is one, and reads its model.
+    fn make_checkpoint(
+        self,
+        output: &Path,
+        config: &CheckpointConfig,
+        tensors: Vec<NamedTensor>,
+        given: Option<Tokenizer>,
+    ) -> Result<LoadedModel<AnyModel>> {
+        let tokenizer = given.or(self.tokenizer);
+        make_directory(output, |directory| {
+            fill(directory, config, tensors, tokenizer.as_ref(), &self.files)?;
+            load_any_model(directory, &Device::flex())
+        })
+    }
+}
+
+/// The checkpoint of `run` with the recurrent layers of a file, and what it has beside.
 fn replace_mixers(
     format: Format,
     weights: &mut Weights,
     run: &Path,
     settings: &[String],
-) -> Result<(CheckpointConfig, Vec<NamedTensor>, Option<PathBuf>)> {
+) -> Result<(CheckpointConfig, Vec<NamedTensor>, Kept)> {
     if let Some(setting) = settings.first() {
         return Err(Error::Config(format!("the configuration is that of the run whose layers are replaced; leave {setting} out")));
     }
     let checkpoint = find_checkpoint(run)?;
     let (config, mut rest) = read_checkpoint(&checkpoint)?;
     let mut tensors = import(format, weights, &config.model)?;
+    let mut is_same = true;
     for (name, tensor) in &tensors {
-        rest.take(name, &tensor.shape)?;
+        is_same &= rest.take(name, &tensor.shape)? == tensor.data;
     }
     let names: Vec<String> = rest.names().map(ToOwned::to_owned).collect();
     for name in names {
         let tensor = rest.take_any(&name)?;
         tensors.push((name, tensor));
     }
-    Ok((config, tensors, Some(checkpoint.join(TOKENIZER_FILE)).filter(|file| file.exists())))
+    Ok((config, tensors, Kept::of(&checkpoint, is_same)?))
 }

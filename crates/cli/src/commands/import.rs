@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use minrnn::checkpoint::parameter_count;
+use minrnn::checkpoint::{load_table_task, parameter_count};
 use minrnn::transfer::{Import, Imported};
 
 use crate::exit::ExitCode;
@@ -41,9 +41,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut text =
         format!("{shown}: {}, {} blocks of width {}, {parameters} parameters\n", model.mixer_at(0), model.n_layers, model.d_model);
     text += &unused.map(|why| format!("its tokenizer.json is left out: {why}\n")).unwrap_or_default();
-    text += &match loaded.tokenizer {
-        Some(_) => format!("next: minrnn generate {shown} --prompt TEXT\n"),
-        None => "it has no vocabulary and reads no text; one is added with --tokenizer FILE\n".to_owned(),
+    text += &if loaded.tokenizer.is_some() {
+        format!("next: minrnn generate {shown} --prompt TEXT\n")
+    } else if model.decision {
+        format!("next: minrnn rollout {shown}\n")
+    } else if load_table_task(&output, model)?.is_some() {
+        format!("next: minrnn predict {shown} --data FILE\n")
+    } else if model.is_language_model() {
+        "it has no vocabulary and reads no text; one is added with --tokenizer FILE\n".to_owned()
+    } else {
+        String::new()
     };
     print(text)?;
     Ok(ExitCode::SUCCESS)

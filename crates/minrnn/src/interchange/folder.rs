@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use minrnn_model::{CheckedConfig, INDEX_FILE, ModelConfig, WEIGHTS_FILE, Weights, read_text, write_atomic, write_safetensors};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::foreign::Foreign;
+use super::said::Said;
 use super::{Form, Format, Settings, export};
 use crate::data::Tokenizer;
 use crate::new_directory::make_directory;
@@ -23,9 +25,9 @@ pub(super) struct Folder {
     /// Further files whose content is always the same.
     pub(super) others: &'static [(&'static str, &'static str)],
     /// The settings of a model that `config.json` says and the tensors do not, as `key=value`; or why it is none of this format.
-    pub(super) settings: fn(&Value) -> Result<Vec<String>, String>,
-    /// Sizes that `config.json` and the tensors both tell.
-    pub(super) sizes: fn(&ModelConfig) -> Vec<(&'static str, usize)>,
+    pub(super) settings: fn(&Said) -> Result<Vec<String>>,
+    /// Refuses a `config.json` that describes another model than the tensors are, or one that computes what none of ours does.
+    pub(super) expect: fn(&Said, &CheckedConfig, &Foreign<'_>) -> Result<()>,
     /// The library, as the hub calls it.
     pub(super) library: &'static str,
     /// Python that opens the folder `model`, after which `logits` are those of the tokens `ids` `[B, T]`.
@@ -40,7 +42,7 @@ pub struct ForeignModel {
     /// `tokenizer.json` of a folder that has one.
     pub tokenizer: Option<PathBuf>,
     /// `config.json` of a folder that has one.
-    config: Option<(PathBuf, Value)>,
+    config: Option<Said>,
 }
 
 impl ForeignModel {
@@ -66,7 +68,7 @@ impl ForeignModel {
             Some(file) => {
                 let text = read_text(&file, MAX_CONFIG_BYTES)?;
                 let value = serde_json::from_str(&text).map_err(|error| Error::malformed(&file, format!("it is not JSON: {error}")))?;
-                Some((file, value))
+                Some(Said::new(file, value))
             }
         };
         Ok(Self { weights: Weights::read_foreign(weights)?, tokenizer: found(TOKENIZER_FILE), config })
@@ -75,21 +77,14 @@ impl ForeignModel {
     /// The configuration of the model, as [`Format::config`] finds it, with what the folder says beside the tensors.
     ///
     /// # Errors
-    /// As [`Format::config`]; also when the folder is one of another library, or says other sizes than the tensors have.
+    /// As [`Format::config`]; also when the folder is one of another library, or describes another model than the tensors are.
     pub fn config(&self, format: Format, settings: &Settings) -> Result<ModelConfig> {
-        let Some(((path, said), folder)) = self.config.as_ref().zip(format.layout().folder) else {
+        let Some((said, folder)) = self.config.as_ref().zip(format.layout().folder) else {
             return format.config(&self.weights, settings);
         };
-        let wrong = |problem: String| Error::malformed(path, problem);
-        let beside = (folder.settings)(said).map_err(wrong)?;
+        let beside = (folder.settings)(said)?;
         let config = format.config(&self.weights, &settings.or(&beside)?)?;
-        for (key, found) in (folder.sizes)(&config) {
-            if let Some(said) = said.get(key).filter(|said| **said != json!(found)) {
-                return Err(wrong(format!(
-                    "it says {key} = {said}, but the tensors beside it have {found}; they belong to different models"
-                )));
-            }
-        }
+        (folder.expect)(said, &config.checked()?, &Foreign::new(&self.weights))?;
         Ok(config)
     }
 }

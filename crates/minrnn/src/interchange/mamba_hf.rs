@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::folder::Folder;
 use super::foreign::{Foreign, Side};
 use super::rule::{Constant, Map};
+use super::said::Said;
 use super::table::Table;
 use super::{Form, Format, Layout, Settings, demand};
 use crate::nn::KERNEL_SIZE;
@@ -94,10 +95,7 @@ const FOLDER: Folder = Folder {
     config: described,
     others: &[("generation_config.json", "{\n  \"do_sample\": true\n}\n")],
     settings,
-    sizes: |config| {
-        let sizes = [config.vocab_size, config.d_model, config.d_state, config.n_layers];
-        ["vocab_size", "hidden_size", "state_size", "num_hidden_layers"].into_iter().zip(sizes).collect()
-    },
+    expect,
     library: "transformers",
     loading: r#"
 import torch
@@ -131,12 +129,12 @@ fn described(config: &CheckedConfig, form: Form) -> Result<Value> {
     }))
 }
 
-fn settings(said: &Value) -> Result<Vec<String>, String> {
+fn settings(said: &Said) -> Result<Vec<String>> {
     // The activation has a default.
     for (key, expected, default) in [("model_type", "mamba", "none"), ("hidden_act", "silu", "silu")] {
         let found = said.get(key).map_or(default, |found| found.as_str().unwrap_or("no text"));
         if found != expected {
-            return Err(format!("it says {key} = {found}, expected {expected}; the model is none of format {FORMAT}"));
+            return Err(said.wrong(format!("it says {key} = {found}, expected {expected}; the model is none of format {FORMAT}")));
         }
     }
     let eps = match said.get("layer_norm_epsilon") {
@@ -144,7 +142,37 @@ fn settings(said: &Value) -> Result<Vec<String>, String> {
         Some(found) => found
             .as_f64()
             .filter(|eps| eps.is_finite() && *eps >= 0.0)
-            .ok_or_else(|| format!("it says layer_norm_epsilon = {found}, expected a number of at least 0"))?,
+            .ok_or_else(|| said.wrong(format!("it says layer_norm_epsilon = {found}, expected a number of at least 0")))?,
     };
     Ok(vec![format!("rms_eps={:?}", if eps == LEAST_EPS { 0.0 } else { eps })])
+}
+
+fn expect(said: &Said, config: &CheckedConfig, file: &Foreign<'_>) -> Result<()> {
+    let (d, e, bias) = (config.d_model, config.d_inner(), "backbone.layers.0.mixer.conv1d.bias");
+    let [_, _, taps] = file.shape("backbone.layers.0.mixer.conv1d.weight")?;
+    for (key, found) in [
+        ("vocab_size", config.vocab_size),
+        ("hidden_size", d),
+        ("state_size", config.d_state),
+        ("num_hidden_layers", config.n_layers),
+        ("intermediate_size", e),
+        ("conv_kernel", taps),
+    ] {
+        said.expect_size(key, found)?;
+    }
+    if said.number("expand")?.is_some_and(|expand| (expand * d as f64).trunc() != e as f64) {
+        return Err(said.contradicted("expand", &format!("an inner width of {e} for a width of {d}")));
+    }
+    // A word for the rank that transformers computes from the width.
+    match said.get("time_step_rank").and_then(Value::as_str) {
+        Some("auto") if config.step_rank() == d.div_ceil(16) => {}
+        _ => said.expect_size("time_step_rank", config.step_rank())?,
+    }
+    match (said.get("use_conv_bias"), file.has(bias)) {
+        (Some(Value::Bool(true)), false) => return Err(said.contradicted("use_conv_bias", &format!("no '{bias}'"))),
+        (Some(Value::Bool(false)), true) => return Err(said.contradicted("use_conv_bias", &format!("'{bias}'"))),
+        _ => {}
+    }
+    said.expect("use_bias", false)?;
+    said.expect_head("tie_word_embeddings", config)
 }

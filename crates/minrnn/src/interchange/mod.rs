@@ -26,6 +26,7 @@ mod min_gru_pytorch;
 mod min_rnns;
 mod nano_gpt;
 mod rule;
+mod said;
 mod settings;
 mod table;
 mod torch_recurrent;

@@ -4,6 +4,8 @@
 //! gate. Its LayerNorms keep the distance of the gain from 1 and have no bias. Recurrent weights and biases of sLSTM lie in another order
 //! where they were trained by the library's CUDA kernels; either order is read, that of the vanilla back end is written.
 
+use std::collections::BTreeSet;
+
 use minrnn_model::{CheckedConfig, FeedForwardKind, ForgetGate, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 
 use serde_json::{Value, json};
@@ -11,6 +13,7 @@ use serde_json::{Value, json};
 use super::folder::Folder;
 use super::foreign::{Foreign, Side};
 use super::rule::{Constant, Map};
+use super::said::Said;
 use super::table::Table;
 use super::{Form, Format, Layout, Settings, demand, demand_one_of};
 use crate::Result;
@@ -22,6 +25,8 @@ const FORMAT: Format = Format::Xlstm;
 const BLOCKS: &str = "xlstm_block_stack.blocks.";
 /// Channels of a block of mLSTM's query, key and value maps.
 const QKV_BLOCK: usize = 4;
+/// `round_proj_up_to_multiple_of` of the library's configuration.
+const ROUNDED_WIDTH: f64 = 64.0;
 
 fn config(file: &Foreign<'_>, settings: &Settings) -> Result<ModelConfig> {
     let base = settings.config()?;
@@ -170,12 +175,9 @@ const FOLDER: Folder = Folder {
     others: &[],
     settings: |said| match said.get("mlstm_block").or(said.get("slstm_block")) {
         Some(_) => Ok(Vec::new()),
-        None => Err("it has neither mlstm_block nor slstm_block, expected those of xLSTMLMModelConfig".to_owned()),
+        None => Err(said.wrong("it has neither mlstm_block nor slstm_block, expected those of xLSTMLMModelConfig".to_owned())),
     },
-    sizes: |config| {
-        let sizes = [config.vocab_size, config.d_model, config.n_layers];
-        ["vocab_size", "embedding_dim", "num_blocks"].into_iter().zip(sizes).collect()
-    },
+    expect,
     library: "xlstm",
     loading: r#"
 import json
@@ -218,4 +220,89 @@ fn described(config: &CheckedConfig, form: Form) -> Result<Value> {
         said["slstm_block"] = json!({"slstm": layer, "feedforward": feed_forward});
     }
     Ok(said)
+}
+
+fn expect(said: &Said, config: &CheckedConfig, file: &Foreign<'_>) -> Result<()> {
+    for (key, found) in [("vocab_size", config.vocab_size), ("embedding_dim", config.d_model), ("num_blocks", config.n_layers)] {
+        said.expect_size(key, found)?;
+    }
+    expect_places(said, config)?;
+    let first = |kind: MixerKind| (0..config.n_layers).find(|&layer| config.mixer_at(layer) == kind);
+    if let Some(layer) = first(MixerKind::MLstm) {
+        expect_m_lstm(said, config, file, &format!("{BLOCKS}{layer}."))?;
+    }
+    if let Some(layer) = first(MixerKind::SLstm) {
+        expect_s_lstm(said, config, file, &format!("{BLOCKS}{layer}."))?;
+    }
+    said.expect("add_post_blocks_norm", true)?;
+    said.expect_head("tie_weights", config)
+}
+
+/// Checks which blocks are sLSTM.
+fn expect_places(said: &Said, config: &CheckedConfig) -> Result<()> {
+    let Some(at) = said.get("slstm_at") else { return Ok(()) };
+    let n_layers = config.n_layers as i64;
+    let scalar: BTreeSet<i64> = (0..n_layers).filter(|&layer| config.mixer_at(layer as usize) == MixerKind::SLstm).collect();
+    // Without mlstm_block the library makes every block one of sLSTM, whatever stands here.
+    let is_all = at.as_str() == Some("all") || said.get("mlstm_block").is_none_or(Value::is_null);
+    // Python counts places below 0 from the end.
+    let place = |place: &Value| place.as_i64().map(|place| if place < 0 { place + n_layers } else { place });
+    let places: Option<BTreeSet<i64>> = at.as_array().and_then(|places| places.iter().map(place).collect());
+    if places.as_ref() == Some(&scalar) || (is_all && scalar.len() == config.n_layers) {
+        return Ok(());
+    }
+    Err(said.contradicted("slstm_at", &format!("sLSTM in the blocks {:?}", scalar.into_iter().collect::<Vec<_>>())))
+}
+
+fn expect_m_lstm(said: &Said, config: &CheckedConfig, file: &Foreign<'_>, block: &str) -> Result<()> {
+    let [heads, _] = file.shape(&format!("{block}xlstm.mlstm_cell.igate.weight"))?;
+    let [_, _, taps] = file.shape(&format!("{block}xlstm.conv1d.conv.weight"))?;
+    let [_, _, qkv_block] = file.shape(&format!("{block}xlstm.q_proj.weight"))?;
+    let [inner, _] = file.blocks_of_rows(&format!("{block}xlstm.proj_up.weight"), 2)?;
+    said.expect_size("mlstm_block.mlstm.num_heads", heads)?;
+    said.expect_size("mlstm_block.mlstm.conv1d_kernel_size", taps)?;
+    said.expect_size("mlstm_block.mlstm.qkv_proj_blocksize", qkv_block)?;
+    // A key of the whole stack, which the library hands on to blocks of mLSTM alone.
+    said.expect("bias", false)?;
+    expect_width(said, "mlstm_block.mlstm", config.d_model, inner)
+}
+
+fn expect_s_lstm(said: &Said, config: &CheckedConfig, file: &Foreign<'_>, block: &str) -> Result<()> {
+    let [heads, _, _] = file.shape(&format!("{block}xlstm.igate.weight"))?;
+    let [_, _, taps] = if config.slstm_conv { file.shape(&format!("{block}xlstm.conv1d.conv.weight"))? } else { [0; 3] };
+    said.expect_size("slstm_block.slstm.num_heads", heads)?;
+    said.expect_size("slstm_block.slstm.conv1d_kernel_size", taps)?;
+    said.expect("slstm_block.slstm.function", "slstm")?;
+    said.expect("slstm_block.slstm.group_norm_weight", true)?;
+    let feed_forward = "slstm_block.feedforward";
+    match (said.get(feed_forward), config.ff) {
+        (None, _) | (Some(Value::Null), FeedForwardKind::None) => Ok(()),
+        (Some(Value::Null), _) => Err(said.contradicted(feed_forward, "a feed-forward part")),
+        (Some(_), FeedForwardKind::None) => Err(said.contradicted(feed_forward, "no feed-forward part")),
+        (Some(_), _) => {
+            said.expect("slstm_block.feedforward.act_fn", "gelu")?;
+            said.expect("slstm_block.feedforward.bias", false)?;
+            let [_, inner] = file.shape(&format!("{block}ffn.proj_down.weight"))?;
+            expect_width(said, feed_forward, config.d_model, inner)
+        }
+    }
+}
+
+/// Checks an inner width against what the library makes of `proj_factor` and how it is to be rounded.
+fn expect_width(said: &Said, part: &str, d_model: usize, found: usize) -> Result<()> {
+    let key = |name: &str| format!("{part}.{name}");
+    let Some(factor) = said.number(&key("proj_factor"))? else { return Ok(()) };
+    let multiple = said.number(&key("round_proj_up_to_multiple_of"))?.unwrap_or(ROUNDED_WIDTH);
+    let is_up = said.get(&key("round_proj_up_dim_up")) != Some(&Value::Bool(false));
+    let rounded = |width: f64| {
+        let parts = width / multiple;
+        multiple * if is_up { parts.ceil() } else { parts.floor() }
+    };
+    let width = factor * d_model as f64;
+    // A ratio such as 8/3 written in decimal still means what it stands for.
+    if [width, width * (1.0 - 1e-8)].into_iter().any(|width| rounded(width) == found as f64) {
+        return Ok(());
+    }
+    let made = rounded(width);
+    Err(said.contradicted(&key("proj_factor"), &format!("an inner width of {found} where it makes {made} of {d_model}")))
 }
