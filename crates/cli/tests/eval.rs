@@ -4,7 +4,7 @@ mod common;
 
 use std::fs;
 
-use common::{Finished, Scratch, minrnn, shown, words};
+use common::{Finished, Scratch, Training, assert_untouched, minrnn, shown, snapshot, words};
 use serde_json::Value;
 
 fn eval(args: &[&str]) -> Finished {
@@ -100,6 +100,41 @@ fn texts_that_cannot_be_scored_are_named() {
     let none = eval(&[&run, "--batches", "0"]);
     assert!(none.code == Some(2) && none.stderr.contains("--batches"), "{none:?}");
     eval(&[&run, "--threads", "100000"]).refused(&["threads must be at most 1024"]);
+}
+
+#[test]
+fn what_is_refused_has_replaced_no_file() {
+    let scratch = Scratch::new();
+    let rows = (0..40).flat_map(|id| (0..6).map(move |t| format!("m{id},{},{}\n", ["up", "down"][id % 2], t * (id % 2))));
+    let table = shown(&scratch.write("slopes.csv", std::iter::once("id,way,x\n".to_owned()).chain(rows).collect::<String>()));
+    let args = ["--task", "classify", "--data", &table, "--group", "id", "--target", "way"].map(str::to_owned).into();
+    let classes = Training { args, ..scratch.task("classes", &["max_iterations=4", "train_fraction=0.5"]) };
+    let texts = scratch.training("texts", &["max_iterations=4"]);
+    let bytes = scratch.training("bytes", &["tokenizer=byte", "max_iterations=4"]);
+    for training in [&classes, &texts, &bytes] {
+        training.run().ok();
+    }
+    let [classes, texts, bytes] = [&classes, &texts, &bytes].map(|training| shown(&training.out));
+    let [packed, quantized] = ["model.minrnn", "quantized.npy"].map(|name| shown(&scratch.path(name)));
+    Finished::of(&mut minrnn(&["pack", &texts, "--weights", "f32", "-o", &packed])).ok();
+    fs::copy(&packed, &quantized).unwrap();
+    let (text, one) = (shown(&scratch.path("text.txt")), shown(&scratch.write("one.txt", "t")));
+    let keep = shown(&scratch.write("keep.npy", "before"));
+    let before = snapshot(&scratch.path(""));
+    let cases: [(&[&str], &[&str]); 6] = [
+        (&[&classes, "--data", &table, "--logits", &keep, "--backtest", "2"], &["it does not forecast"]),
+        (&[&texts, "--data", &text, "--hidden", &keep, "--against", &packed], &["--against compares a packed model"]),
+        (&[&texts, "--data", &one, "--embeddings", &keep], &["one.txt", "at least 17"]),
+        (&[&packed, "--data", &one, "--logits", &keep], &["one.txt", "at least 2"]),
+        (&[&packed, "--data", &text, "--logits", &keep, "--against", &bytes], &["vocabularies of different sizes"]),
+        (&[&packed, "--data", &text, "--logits", &quantized, "--against", &quantized], &["quantized.npy", "is what is read"]),
+    ];
+    for (args, parts) in cases {
+        eval(args).refused(parts);
+    }
+    assert_untouched(&scratch.path(""), &before);
+    eval(&[&packed, "--data", &text, "--logits", &keep]).ok();
+    assert_ne!(fs::read(&keep).unwrap(), b"before");
 }
 
 #[test]

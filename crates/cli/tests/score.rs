@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::fs;
 
 use common::{Finished, Random, Scratch, Training, minrnn, shown, words};
+use serde_json::Value;
 
 /// Sequences of a wave of 12 steps below noise; a row of `planted` lies 15 higher.
 fn waves(n: usize, length: usize, seed: u64, planted: &[(usize, usize)]) -> String {
@@ -151,6 +152,37 @@ fn unusual_lines_of_a_text_are_found() {
     assert!(score(&packed, &small, &[]).ok().stderr.contains("none is marked"));
     let usual = shown(&scratch.write("usual.txt", words(2000)));
     assert!(score(&packed, &data, &["--calibrate", &usual]).ok().stderr.contains("lines are marked; the most surprising is line"));
+}
+
+#[test]
+fn a_vocabulary_of_bytes_scores_every_byte_and_eval_agrees() {
+    let scratch = Scratch::new();
+    let training = scratch.training("bytes", &["tokenizer=byte", "max_iterations=4"]);
+    training.run().ok();
+    let run = shown(&training.out);
+    let packed = shown(&scratch.path("bytes.minrnn"));
+    Finished::of(&mut minrnn(&["pack", &run, "--weights", "f32", "-o", &packed])).ok();
+    let bytes: &[u8] = b"the \xff fox\nbrown \xc3 dog caf\xc3\xa9\n\x80\xe2";
+    let data = shown(&scratch.write("bytes.bin", bytes));
+    let finished = score(&run, &data, &["--by", "token"]).ok();
+    assert!(!finished.stderr.contains("the vocabulary does not have"), "{finished:?}");
+    let tokens = rows(&finished.stdout);
+    assert_eq!(tokens.len(), bytes.len());
+    let surprises: Vec<f64> = tokens[1..].iter().map(|row| row[1].parse().unwrap()).collect();
+    let mean = surprises.iter().sum::<f64>() / surprises.len() as f64;
+    let logits = shown(&scratch.path("logits.npy"));
+    for model in [&run, &packed] {
+        let scored = Finished::of(&mut minrnn(&["eval", model, "--data", &data, "--batches", "1", "--json", "--logits", &logits])).ok();
+        let mut measures = scored.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let carried = measures.find(|line| line["measure"] == "full pass, state carried").unwrap();
+        assert_eq!(carried["predictions"], surprises.len());
+        assert!((carried["loss"].as_f64().unwrap() - mean).abs() < 1e-4, "{model}: {carried}, expected {mean}");
+        assert!(fs::metadata(&logits).unwrap().len() > 4 * 256 * bytes.len() as u64);
+        fs::remove_file(&logits).unwrap();
+    }
+    let lines = rows(&score(&packed, &data, &[]).ok().stdout);
+    let lengths: Vec<usize> = bytes.split_inclusive(|&byte| byte == b'\n').map(<[u8]>::len).collect();
+    assert_eq!(lines.iter().map(|row| row[1].parse::<usize>().unwrap()).collect::<Vec<_>>(), lengths);
 }
 
 #[test]

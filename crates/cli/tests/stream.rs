@@ -74,11 +74,15 @@ fn packed(scratch: &Scratch, run: &std::path::Path) -> String {
 
 /// What `minrnn stream ARGS` gives for `input`.
 fn stream(args: &[&str], input: &str) -> Finished {
+    stream_bytes(args, input.as_bytes())
+}
+
+fn stream_bytes(args: &[&str], input: &[u8]) -> Finished {
     let mut child = minrnn(&["stream"]).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_owned();
     // A command that refuses its arguments reads nothing.
-    let writer = std::thread::spawn(move || _ = stdin.write_all(input.as_bytes()));
+    let writer = std::thread::spawn(move || _ = stdin.write_all(&input));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
     Finished::from(output)
@@ -290,6 +294,42 @@ fn text_is_told_its_surprise_in_pieces_of_any_size() {
     let passed = stream(&[&model, "--skip-bad-rows"], "the é fox").ok();
     assert_eq!((passed.stdout.lines().count(), passed.stderr.lines().count()), (9, 1));
     stream(&[&model, "--group", "x"], "").refused(&["the model reads text"]);
+}
+
+#[test]
+fn a_vocabulary_of_bytes_goes_on_from_within_a_character() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &["tokenizer=byte", "max_iterations=4"]);
+    training.run().ok();
+    let (model, state) = (packed(&scratch, &training.out), shown(&scratch.path("state")));
+    let bytes = b"h\xc3\xa9x\xff\n\xe6\x97";
+    let whole = stream_bytes(&[&model], bytes).ok().stdout;
+    let lines: Vec<&str> = whole.lines().collect();
+    assert_eq!(lines.len(), 1 + bytes.len(), "{whole}");
+    assert!(lines[2..].iter().all(|line| line.rsplit_once(',').unwrap().1.parse::<f64>().is_ok()), "{whole}");
+    for cut in 1..bytes.len() {
+        let first = stream_bytes(&[&model, "--save-state", &state], &bytes[..cut]).ok();
+        assert_eq!(first.stderr, "");
+        let second = stream_bytes(&[&model, "--load-state", &state], &bytes[cut..]).ok().stdout;
+        assert_eq!(first.stdout.lines().chain(second.lines().skip(1)).collect::<Vec<_>>(), lines, "{cut}");
+    }
+}
+
+#[test]
+fn a_state_that_is_saved_within_a_line_or_a_character_says_so() {
+    let scratch = Scratch::new();
+    let state = shown(&scratch.path("state"));
+    let pieces = scratch.training("pieces", &["tokenizer=bpe", "bpe_vocab_size=280", "max_iterations=2"]);
+    pieces.run().ok();
+    let pieces = shown(&pieces.out);
+    let cut = stream(&[&pieces, "--save-state", &state], "the quick\nbrown f").ok();
+    assert!(cut.stderr.starts_with("the input ends within a line") && cut.stderr.lines().count() == 1, "{cut:?}");
+    assert_eq!(stream(&[&pieces, "--save-state", &state], "the quick\nbrown\n").ok().stderr, "");
+    assert_eq!(stream(&[&pieces], "the quick\nbrown f").ok().stderr, "");
+    let characters = scratch.training("characters", &["max_iterations=2"]);
+    characters.run().ok();
+    let cut = stream_bytes(&[&shown(&characters.out), "--skip-bad-rows", "--save-state", &state], b"the \xc3").ok();
+    assert!(cut.stderr.starts_with("the input ends within a character") && cut.stderr.contains("passed over: line 1"), "{cut:?}");
 }
 
 #[test]

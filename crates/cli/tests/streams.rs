@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Finished, Scratch, Training, minrnn, shown, signal, wait_until, wait_until_interruptible};
 
@@ -99,6 +99,59 @@ fn a_signal_ends_what_waits_for_a_pipe() {
             assert!(finished.stderr.starts_with("stopped before everything was "), "{finished:?}");
         }
     }
+}
+
+#[test]
+fn a_signal_ends_the_scores_of_a_text_that_does_not_come() {
+    let scratch = Scratch::new();
+    let texts = scratch.training("texts", &["max_iterations=4"]);
+    texts.run().ok();
+    let packed = shown(&scratch.path("model.minrnn"));
+    told(&["pack", &shown(&texts.out), "-o", &packed]).ok();
+    let pipe = shown(&fifo(&scratch, "pipe"));
+    for (is_open, name) in [(false, "TERM"), (false, "INT"), (true, "TERM"), (true, "INT")] {
+        let mut child = minrnn(&["score", &packed, "--data", &pipe]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // Opening it ends when the command has opened it, and then it waits for the first byte.
+        let writer = is_open.then(|| File::create(&pipe).unwrap());
+        if is_open {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        wait_until_interruptible(&mut child);
+        signal(&child, name);
+        wait_until(&mut child, || false);
+        drop(writer);
+        let finished = Finished::from(child.wait_with_output().unwrap());
+        assert_eq!(finished.code, Some(1), "{is_open} {name}: {finished:?}");
+        assert!(finished.stderr.ends_with("stopped before everything was scored\n"), "{finished:?}");
+    }
+}
+
+#[test]
+fn a_signal_ends_the_cutting_of_a_long_text_into_tokens() {
+    let scratch = Scratch::new();
+    let pieces = scratch.training("pieces", &["tokenizer=bpe", "bpe_vocab_size=280", "max_iterations=2"]);
+    pieces.run().ok();
+    let packed = shown(&scratch.path("model.minrnn"));
+    told(&["pack", &shown(&pieces.out), "-o", &packed]).ok();
+    let long = shown(&scratch.write("long.txt", "the quick brown\n".repeat(1_500_000)));
+    let logits = shown(&scratch.path("logits.npy"));
+    let cases: [&[&str]; 2] = [&[], &["--logits", &logits]];
+    for more in cases {
+        let mut command = minrnn(&["eval", &packed, "--data", &long]);
+        let mut child = command.args(more).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        wait_until_interruptible(&mut child);
+        // More than reading takes, and far less than cutting.
+        std::thread::sleep(Duration::from_millis(300));
+        let asked = Instant::now();
+        signal(&child, "TERM");
+        wait_until(&mut child, || false);
+        let waited = asked.elapsed();
+        assert!(waited < Duration::from_secs(3), "{more:?}: {waited:?}");
+        let finished = Finished::from(child.wait_with_output().unwrap());
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert!(finished.stderr.starts_with("stopped before everything was scored"), "{finished:?}");
+    }
+    assert!(!scratch.path("logits.npy").exists());
 }
 
 #[test]

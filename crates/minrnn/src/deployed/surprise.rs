@@ -54,13 +54,21 @@ impl<'m> Surprise<'m> {
 
     /// Reads `bytes`, the next ones of the text.
     ///
-    /// What cannot be encoded yet waits, as [`TextInput`] says.
+    /// What cannot be encoded yet waits, as [`TextInput`] says. A vocabulary of bytes takes any, and none of them waits.
     ///
     /// # Errors
     /// What `listener` gives, or when the model has no place for more.
     pub fn push(&mut self, bytes: &[u8], listener: &mut dyn Listener) -> Result<()> {
+        if matches!(self.tokenizer, Tokenizer::Byte) {
+            return self.read_bytes(bytes, listener);
+        }
         let ready = self.input.push(self.tokenizer, bytes);
         self.read(&ready, listener)
+    }
+
+    /// What waits: the beginning of a character or a line, which [`save`](Self::save) leaves out.
+    pub fn waiting(&self) -> &[u8] {
+        self.input.pending()
     }
 
     /// Reads what waits, since nothing follows.
@@ -70,6 +78,18 @@ impl<'m> Surprise<'m> {
     pub fn finish(&mut self, listener: &mut dyn Listener) -> Result<()> {
         let rest = self.input.finish();
         self.read(&rest, listener)
+    }
+
+    /// Bytes that are tokens, whether or not they are text.
+    fn read_bytes(&mut self, bytes: &[u8], listener: &mut dyn Listener) -> Result<()> {
+        let mut tokens = Vec::new();
+        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+            tokens.clear();
+            self.tokenizer.encode_bytes_into(line, 0, &mut tokens)?;
+            self.score(&tokens, listener)?;
+            self.line += u64::from(line.ends_with(b"\n"));
+        }
+        Ok(())
     }
 
     fn read(&mut self, text: &[u8], listener: &mut dyn Listener) -> Result<()> {

@@ -3,6 +3,7 @@
 mod backtest;
 mod by_frequency;
 mod by_length;
+mod tokens;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -12,14 +13,14 @@ use anyhow::Context;
 use minrnn::checkpoint::{LoadedModel, load_any_model, load_table_task};
 use minrnn::data::table::{Comparison, TableTask, read_series};
 use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart, Tokenizer, expect_lasting};
-use minrnn::deployed::{self, Deployed, InsideInputs, Score};
+use minrnn::deployed::{self, Deployed, InsideFiles, InsideInputs, Score};
 use minrnn::model::AnyModel;
 use minrnn::predict::predict;
 use minrnn::rng::Purpose;
 use minrnn::train::{
     Data, Evaluation, Experiment, FINAL_BATCHES, Group, compare, evaluation_memory, find_checkpoint, find_scored, full_pass, run_of,
 };
-use minrnn_model::read_text;
+use minrnn_model::ModelConfig;
 
 use crate::device::DeviceArg;
 use crate::display::{confusion_table, say};
@@ -33,8 +34,6 @@ use crate::{input, inside, interrupt, ranks};
 
 /// Sequences of a table that a packed model reads side by side.
 const BATCH_SIZE: usize = 32;
-/// The longest text a packed model is scored on.
-const MAX_TEXT: u64 = 1 << 30;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -82,11 +81,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn score(args: &Args, group: &Group, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     ranks::agree(group, if group.is_alone() { Ok(()) } else { expect_shareable(args) })?;
-    if let Some(data) = args.data.as_deref().filter(|_| args.inside.is_any())
-        && !write_inside(args, data, stop)?
-    {
-        return Ok(stopped());
-    }
     if let Some(origins) = args.backtest.origins() {
         return backtest::score(args, origins, stop);
     }
@@ -106,6 +100,7 @@ fn score(args: &Args, group: &Group, stop: &AtomicBool) -> anyhow::Result<ExitCo
     }
     let loaded = ranks::agree(group, Loaded::new(args))?;
     let Loaded { checkpoint, model, experiment, .. } = &loaded;
+    wanted_inside(args, &experiment.model)?;
     if let Some(width) = args.by_length.width() {
         let scores = by_length::Strings::new(experiment, &args.by_length)?;
         print_model(checkpoint, args.json)?;
@@ -126,6 +121,9 @@ fn score(args: &Args, group: &Group, stop: &AtomicBool) -> anyhow::Result<ExitCo
         return Ok(stopped());
     }
     let Some(Sets { sets, mut comparison }) = found else { return Ok(stopped()) };
+    if args.inside.is_any() && !write_inside(args, &Deployed::load(&args.run)?, stop)? {
+        return Ok(stopped());
+    }
     if group.is_first() {
         print_model(checkpoint, args.json)?;
         if args.data.is_some() && input::same_file(args.data.as_deref(), experiment.data.path.as_deref()) {
@@ -243,22 +241,33 @@ impl Loaded {
     }
 }
 
-/// Writes the files of what the model has inside while it reads `data`; false when `stop` was raised before the end.
-fn write_inside(args: &Args, data: &Path, stop: &AtomicBool) -> anyhow::Result<bool> {
+/// The files of what the model has inside and the data that it reads for them, checked as far as that goes before anything is read; nothing
+/// where none is wanted.
+fn wanted_inside(args: &Args, config: &ModelConfig) -> anyhow::Result<Option<(InsideFiles, PathBuf)>> {
+    let Some(data) = args.data.as_deref().filter(|_| args.inside.is_any()) else { return Ok(None) };
     let path = input::path(data);
-    // It is read again to be scored.
+    // It is read for the scores and for the files.
     expect_lasting(&path)?;
-    let deployed = Deployed::load(&args.run)?;
-    let files = args.inside.files(deployed.model.config(), &[path.as_path(), &args.run])?;
+    let inputs: Vec<&Path> = [path.as_path(), args.run.as_path()].into_iter().chain(args.against.as_deref()).collect();
+    let files = args.inside.files(config, &inputs)?;
+    Ok(Some((files, path)))
+}
+
+/// Writes the files of what `deployed` has inside while it reads the data, where any is wanted; false when `stop` was raised before the end.
+///
+/// Files that are there are replaced, so that it comes when nothing else can be refused.
+fn write_inside(args: &Args, deployed: &Deployed, stop: &AtomicBool) -> anyhow::Result<bool> {
+    let Some((files, path)) = wanted_inside(args, deployed.model.config())? else { return Ok(true) };
     match (&deployed.table, &deployed.tokenizer) {
         (Some(task), _) => {
-            let series = read_series(task, &path)?;
-            inside::write(&deployed, InsideInputs::Table(task, &series), &files, stop)
+            let reads = task.clone();
+            let read = move || read_series(&reads, &path);
+            let Some(series) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(false) };
+            inside::write(deployed, InsideInputs::Table(task, &series), &files, stop)
         }
         (None, Some(tokenizer)) => {
-            let text = read_text(&path, MAX_TEXT).map_err(minrnn::Error::from)?;
-            let tokens = tokenizer.encode(&text).map_err(|error| WrongInput(format!("'{}': {error}", path.display())))?;
-            inside::write(&deployed, InsideInputs::Text(&tokens), &files, stop)
+            let Some(tokens) = tokens::read(&path, tokenizer, stop)? else { return Ok(false) };
+            inside::write(deployed, InsideInputs::Text(&tokens), &files, stop)
         }
         (None, None) => {
             let sentence = "it reads neither a table nor text; leave --logits, --hidden and --embeddings out";
@@ -294,8 +303,11 @@ fn score_packed_table(args: &Args, deployed: &Deployed, task: &TableTask, path: 
         // It names the first sequence that is at fault.
         deployed::predict(&deployed.model, task, &read_series(task, path)?, stop)?;
     }
-    print_model(&args.run, args.json)?;
     expect_finite("all of the table", &evaluation)?;
+    if args.inside.is_any() && !write_inside(args, deployed, stop)? {
+        return Ok(stopped());
+    }
+    print_model(&args.run, args.json)?;
     print("all of the table", &evaluation, args.json).context(NO_STDOUT)?;
     if let Some(comparison) = &comparison {
         print_comparison(&**comparison, args.json).context(NO_STDOUT)?;
@@ -306,6 +318,7 @@ fn score_packed_table(args: &Args, deployed: &Deployed, task: &TableTask, path: 
 /// One pass over a text or a table by the inference runtime.
 fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let deployed = Deployed::load(&args.run)?;
+    wanted_inside(args, deployed.model.config())?;
     let Some(path) = &args.data else {
         return Err(WrongInput("a packed model has no data beside it; give a text or a table with --data FILE".to_owned()).into());
     };
@@ -319,10 +332,7 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let Some(tokenizer) = &deployed.tokenizer else {
         return Err(WrongInput("--data does not fit this model, which was trained on a task and reads no text".to_owned()).into());
     };
-    let source = input::path(path);
-    let read = move || read_text(source, MAX_TEXT).map_err(minrnn::Error::from);
-    let Some(text) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(stopped()) };
-    let tokens = tokenizer.encode(&text).map_err(|error| WrongInput(format!("'{}': {error}", path.display())))?;
+    let Some(tokens) = tokens::read(path, tokenizer, stop)? else { return Ok(stopped()) };
     if tokens.len() < 2 {
         let found = tokens.len();
         return Err(
@@ -336,6 +346,9 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     }
     let Some(Score { evaluation, agreement }) = deployed::score(model, other, &tokens, stop)? else { return Ok(stopped()) };
     expect_finite("the text", &evaluation)?;
+    if args.inside.is_any() && !write_inside(args, &deployed, stop)? {
+        return Ok(stopped());
+    }
     print_model(&args.run, args.json)?;
     print("full pass, state carried", &evaluation, args.json).context(NO_STDOUT)?;
     match (agreement, &args.against) {

@@ -1,7 +1,7 @@
 //! Lines or tokens of a text.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,11 +13,13 @@ use super::tally::{Tally, mark};
 use super::{Args, threshold};
 use crate::csv::in_a_line;
 use crate::display::say;
-use crate::input;
 use crate::sink::Sink;
+use crate::{input, interrupt};
 
-/// Bytes that are read between two looks at whether to stop.
+/// Bytes asked for at once.
 const PIECE: usize = 1 << 14;
+/// Bytes between two looks at whether to stop.
+const PART: usize = 1 << 10;
 
 /// Scores every row; false when `stop` was raised before the end.
 pub fn score(args: &Args, deployed: &Deployed, tokenizer: &Tokenizer, stop: &AtomicBool) -> anyhow::Result<bool> {
@@ -37,7 +39,7 @@ pub fn score(args: &Args, deployed: &Deployed, tokenizer: &Tokenizer, stop: &Ato
         }
         None => match held_out_text(deployed)? {
             Some(held_out) => {
-                if !text.read(held_out.as_slice(), Path::new("the held-out text"), &mut see)? {
+                if !text.read(Cursor::new(held_out), Path::new("the held-out text"), &mut see)? {
                     return Ok(false);
                 }
                 Some(Calibration::of(surprises))
@@ -77,22 +79,40 @@ struct Text<'a> {
 impl Text<'_> {
     fn read_file(&self, path: &Path, see: &mut dyn FnMut(TextRow) -> minrnn::Result<()>) -> anyhow::Result<bool> {
         let source = input::path(path);
-        let file = File::open(&source).map_err(|error| minrnn::Error::io("read", &source, error))?;
+        let opened = source.clone();
+        // A pipe waits for whoever writes into it.
+        let Some(file) = interrupt::unless_stopped(self.stop, move || File::open(opened)) else { return Ok(false) };
+        let file = file.map_err(|error| minrnn::Error::io("read", &source, error))?;
         self.read(file, &source, see)
     }
 
     /// Hands every row to `see`; false when it was stopped.
-    fn read(&self, mut from: impl Read, path: &Path, see: &mut dyn FnMut(TextRow) -> minrnn::Result<()>) -> anyhow::Result<bool> {
+    fn read(
+        &self,
+        mut from: impl Read + Send + 'static,
+        path: &Path,
+        see: &mut dyn FnMut(TextRow) -> minrnn::Result<()>,
+    ) -> anyhow::Result<bool> {
         let mut surprise = Surprise::new(&self.deployed.model, self.tokenizer)?;
         let mut rows = TextRows::new(self.unit, see);
         let mut piece = vec![0; PIECE];
         loop {
-            if self.stop.load(Ordering::Relaxed) {
-                return Ok(false);
-            }
-            match from.read(&mut piece) {
+            let wait = move || {
+                let n = from.read(&mut piece);
+                (from, piece, n)
+            };
+            let Some((source, bytes, n)) = interrupt::unless_stopped(self.stop, wait) else { return Ok(false) };
+            (from, piece) = (source, bytes);
+            match n {
                 Ok(0) => break,
-                Ok(n) => surprise.push(&piece[..n], &mut rows)?,
+                Ok(n) => {
+                    for part in piece[..n].chunks(PART) {
+                        if self.stop.load(Ordering::Relaxed) {
+                            return Ok(false);
+                        }
+                        surprise.push(part, &mut rows)?;
+                    }
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(minrnn::Error::io("read", path, error).into()),
             }

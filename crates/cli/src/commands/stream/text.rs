@@ -5,13 +5,14 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use minrnn::Error;
-use minrnn::data::Tokenizer;
+use minrnn::data::{Tokenizer, TokenizerKind};
 use minrnn::deployed::{Deployed, Listener, Surprise};
 
 use super::arriving::{Arriving, Out};
 use super::rows::in_json;
 use super::{Args, finish, goes_on};
 use crate::csv::in_a_line;
+use crate::display::say;
 use crate::failure::WrongInput;
 
 /// Bytes between two looks whether a stop was asked for.
@@ -34,14 +35,21 @@ pub fn answer(
         Some(path) => Surprise::load(path, &deployed.model, tokenizer, &identity)?,
         None => Surprise::new(&deployed.model, tokenizer)?,
     };
-    let answered = read(args, &mut text, input, out, stop);
+    let answered = read(args, tokenizer, &mut text, input, out, stop);
     if let Some(path) = &args.save_state {
         text.save(path, &identity)?;
     }
     finish(answered, out)
 }
 
-fn read(args: &Args, text: &mut Surprise<'_>, mut input: Arriving, out: &Out, stop: &AtomicBool) -> anyhow::Result<()> {
+fn read(
+    args: &Args,
+    tokenizer: &Tokenizer,
+    text: &mut Surprise<'_>,
+    mut input: Arriving,
+    out: &Out,
+    stop: &AtomicBool,
+) -> anyhow::Result<()> {
     let mut printer = Printer { args, out, line: String::new() };
     if !args.json && !goes_on(out.borrow_mut().write_all(b"text,log_probability\n"))? {
         return Ok(());
@@ -54,9 +62,19 @@ fn read(args: &Args, text: &mut Surprise<'_>, mut input: Arriving, out: &Out, st
             text.push(part, &mut printer)?;
         }
     }
+    let what = if tokenizer.kind() == TokenizerKind::Bpe { "a line" } else { "a character" };
+    let is_cut = args.save_state.is_some() && !text.waiting().is_empty();
     if stop.load(Ordering::Relaxed) {
         // What waits is the beginning of something whose end was not read.
+        if is_cut {
+            say(format_args!("{what} has begun and not ended; the saved state is that of before it: go on from there"));
+        }
         return Ok(());
+    }
+    if is_cut {
+        say(format_args!(
+            "the input ends within {what}, and what goes on from the saved state does not complete it; cut a text behind the end of a line"
+        ));
     }
     text.finish(&mut printer)?;
     Ok(())
