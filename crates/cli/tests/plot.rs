@@ -38,6 +38,10 @@ fn runs_are_drawn_together_and_the_best_of_each_is_said() {
     }
     assert!(fs::read(picture.with_extension("png")).unwrap().starts_with(b"\x89PNG"));
 
+    assert!(!svg.contains("published"));
+    plot(&[&args[..], &["--published", "by hand=20:1.375"]].concat()).ok();
+    assert!(fs::read_to_string(&picture).unwrap().contains("published"));
+
     let accuracy = plot(&[&shown(&other), "--accuracy", "-o", &shown(&picture)]).ok();
     let folder = scratch.path("").file_name().unwrap().to_string_lossy().into_owned();
     assert_eq!(accuracy.stdout, format!("{folder}: best accuracy 44.44 % at iteration 20 of 30\n"));
@@ -57,6 +61,10 @@ fn what_cannot_be_drawn_is_named_and_nothing_is_written() {
     let refused = |runs: &[&str], parts: &[&str]| plot(&[runs, &["-o", &picture]].concat()).refused(parts);
     refused(&[&good, "/nonexistent"], &["there is no '/nonexistent'", "metrics.jsonl"]);
     refused(&[&good, "name=/nonexistent"], &["there is no '/nonexistent'"]);
+    refused(&[&good, "--published", "god=1:2"], &["there is no line 'god'"]);
+    for malformed in ["good", "good=1", "good=1:x", "good=inf:1"] {
+        refused(&[&good, "--published", malformed], &["expected NAME=ITERATION:VALUE"]);
+    }
     refused(&[&empty], &["empty.jsonl", "no evaluation"]);
     refused(&[&endless], &["endless.jsonl", "finite loss"]);
     refused(&[&broken], &["broken.jsonl", "line 1"]);

@@ -437,8 +437,15 @@ fn what_older_settings_or_rules_made_is_named_and_replaced_when_that_is_asked_fo
     tells_of(&left, &["--replace", "its best checkpoint is the untrained model"]);
     let page = read(out.join("table1.md"));
     assert!(page.contains("## To be made again") && page.contains("4 of 6 runs are done."), "{page}");
+    // Made anew are only the rows that are asked for; the page still names the others.
+    for jobs in ["1", "2"] {
+        let other = Finished::of(reproduce(&out, &["table1"]).args(["--replace", "--row", "minGRU", "--jobs", jobs])).ok();
+        assert_eq!(other.stderr.matches(", seed 1").count(), usize::from(jobs == "1"), "{other:?}");
+        let page = read(out.join("table1.md"));
+        assert!(page.contains("5 of 6 runs are done.") && page.contains("made with max_iterations = 7"), "{page}");
+    }
     let replaced = Finished::of(reproduce(&out, &["table1"]).arg("--replace")).ok();
-    assert_eq!(replaced.stderr.matches(", seed 1").count(), 2, "{replaced:?}");
+    assert_eq!(replaced.stderr.matches(", seed 1").count(), 1, "{replaced:?}");
     assert_eq!(scores(&out), expected);
     assert!(!read(out.join("table1.md")).contains("To be made again") && leftovers(&out).is_empty());
 }

@@ -31,6 +31,12 @@ pub struct Baseline {
 }
 
 impl Baseline {
+    /// The accuracy of guessing, by which its own was scaled; none of one that is always right.
+    pub(crate) fn chance(&self) -> Option<f64> {
+        let (accuracy, scaled) = (self.accuracy?, self.scaled?);
+        (scaled < 1.0).then(|| (accuracy - scaled) / (1.0 - scaled))
+    }
+
     /// Its number in a table of `metric`.
     pub fn value(&self, metric: Metric) -> Option<f64> {
         match metric {

@@ -157,14 +157,14 @@ impl<'a> Grid<'a> {
         self.iter().flat_map(|(_, _, cell)| of_cell(cell)).collect()
     }
 
-    /// Sentences on what could not be run, each with the cells it is about.
-    pub fn problems(&self) -> Vec<String> {
+    /// Sentences on what could not be run, each with the cells it is about, of those that `is_among` says of row and column.
+    pub fn problems(&self, is_among: impl Fn(usize, usize) -> bool) -> Vec<String> {
         let mut found: Vec<(String, Vec<String>)> = Vec::new();
         let mut note = |what: String, sentence: &String| match found.iter_mut().find(|(known, _)| known == sentence) {
             Some((_, cells)) => cells.push(what),
             None => found.push((sentence.clone(), vec![what])),
         };
-        for (row, column, cell) in self.iter() {
+        for (row, column, cell) in self.iter().filter(|&(row, column, _)| is_among(row, column)) {
             let label = self.label(row, column);
             match cell {
                 Filled::Untimed(sentence) => note(label, sentence),
@@ -181,14 +181,14 @@ impl<'a> Grid<'a> {
         found.into_iter().map(|(sentence, cells)| format!("{}: {sentence}", cells.join("; "))).collect()
     }
 
-    /// Sentences on what is to be made again, each with its cells and their numbers.
-    pub fn outdated(&self) -> Vec<String> {
+    /// Sentences on what is to be made again, each with its cells and their numbers, of those that `is_among` says of row and column.
+    pub fn outdated(&self, is_among: impl Fn(usize, usize) -> bool) -> Vec<String> {
         /// Cells with what each of their runs found.
         type Cells = Vec<(String, Vec<String>)>;
 
         let metric = self.target.metrics[0];
         let mut found: Vec<(String, Cells)> = Vec::new();
-        for (row, column, cell) in self.iter() {
+        for (row, column, cell) in self.iter().filter(|&(row, column, _)| is_among(row, column)) {
             let Filled::Trained(runs) = cell else { continue };
             for (_, run) in runs {
                 let Run::Outdated(outcome, problem) = run else { continue };

@@ -47,10 +47,10 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Whether the cell of `target` is among them.
-    fn holds(&self, target: &Target, cell: &Cell) -> bool {
+    /// Whether the cell of `target` in that row and column is among them.
+    pub fn holds(&self, target: &Target, row: usize, column: usize) -> bool {
         let is_among = |labels: &[String], line: &TargetLine| labels.is_empty() || labels.contains(&line.label);
-        is_among(&self.rows, &target.rows[cell.row]) && is_among(&self.columns, &target.columns[cell.column])
+        is_among(&self.rows, &target.rows[row]) && is_among(&self.columns, &target.columns[column])
     }
 }
 
@@ -124,7 +124,7 @@ impl Reproduction {
     pub fn open_trainings<'a>(&self, targets: &[Target], plans: &'a [Vec<Cell>], host: &mut dyn Host) -> Result<Vec<Open<'a>>> {
         let (mut open, mut known) = (Vec::new(), BTreeSet::new());
         for (target, cells) in targets.iter().zip(plans) {
-            for cell in cells.iter().filter(|cell| self.wanted.holds(target, cell)) {
+            for cell in cells.iter().filter(|cell| self.wanted.holds(target, cell.row, cell.column)) {
                 let Job::Train(training) = &cell.job else { continue };
                 let mut runs = 0;
                 for seed in self.seeds(cell) {
@@ -162,7 +162,7 @@ impl Reproduction {
     fn queue<'w>(&self, at: usize, (target, cells): (&Target, &'w [Cell]), known: &mut BTreeSet<(String, u64)>) -> Vec<Task<'w>> {
         let mut tasks = Vec::new();
         let turn = |cell: &Cell| (target.rows[cell.row].turn, cell.row, target.columns[cell.column].turn);
-        let mut in_turn: Vec<&Cell> = cells.iter().filter(|cell| self.wanted.holds(target, cell)).collect();
+        let mut in_turn: Vec<&Cell> = cells.iter().filter(|cell| self.wanted.holds(target, cell.row, cell.column)).collect();
         in_turn.sort_by_key(|cell| turn(cell));
         let most = in_turn.iter().map(|cell| *self.seeds(cell).end()).max().unwrap_or(0);
         for seed in 1..=most {
@@ -182,7 +182,10 @@ impl Reproduction {
         let run = training::look_up(&self.folder, task.training, task.seed, &self.options, host)?;
         training::tidy(&self.folder, task.training, task.seed, &run)?;
         let is_open = self.is_wanted(&run) && !stop.load(Ordering::Relaxed);
-        task.set(grid, run);
+        // One that is only to be made, or made anew, is what it was until it is begun.
+        if !matches!(run, Run::Open) {
+            task.set(grid, run);
+        }
         if is_open {
             task.announce(grid, 0, host);
             let run = training::carry_out(&self.folder, task.training, task.seed, &self.options, host, stop)?;
@@ -204,7 +207,8 @@ impl Reproduction {
     fn measure_all(&self, cells: &[Cell], grid: &mut Grid, host: &mut dyn Host, stop: &AtomicBool) -> Result<()> {
         for cell in cells {
             let Job::Bench(bench) = &cell.job else { continue };
-            let is_open = self.wanted.holds(grid.target, cell) && matches!(grid.cells[cell.row][cell.column], Filled::Timed(None));
+            let is_open =
+                self.wanted.holds(grid.target, cell.row, cell.column) && matches!(grid.cells[cell.row][cell.column], Filled::Timed(None));
             if is_open && !stop.load(Ordering::Relaxed) && !self.options.resume_only {
                 let label = grid.label(cell.row, cell.column);
                 let (done, of) = grid.progress();
@@ -249,6 +253,8 @@ impl Reproduction {
 
     /// What is known of a target before anything is done.
     fn look_up<'a>(&self, target: &'a Target, cells: &[Cell], host: &mut dyn Host, may_fetch: bool) -> Result<Grid<'a>> {
+        // What is to be made anew is there until then.
+        let options = Options { replace: false, retry_failed: false, ..self.options.clone() };
         let mut grid = Grid::empty(target, self.scale, host.command(target));
         grid.cells = target.rows.iter().map(|_| Vec::new()).collect();
         grid.readings = target.rows.iter().map(|_| Vec::new()).collect();
@@ -265,7 +271,7 @@ impl Reproduction {
                         grid.learned_lengths[cell.column] =
                             Some((data.formal_language.training.min_length, data.formal_language.training.max_length));
                     }
-                    let run = |seed| Ok((seed, training::look_up(&self.folder, training, seed, &self.options, host)?));
+                    let run = |seed| Ok((seed, training::look_up(&self.folder, training, seed, &options, host)?));
                     Filled::Trained(self.seeds(cell).map(run).collect::<Result<_>>()?)
                 }
                 Job::Bench(bench) => Filled::Timed(folder::read(&self.folder.measurement(&bench.id))?.map(Box::new)),

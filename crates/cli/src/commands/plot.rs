@@ -22,6 +22,9 @@ pub struct Args {
     /// Accuracy in place of the loss
     #[arg(long)]
     accuracy: bool,
+    /// A number of others, for the line NAME to be compared with; a diamond of its colour
+    #[arg(long, value_name = "NAME=ITERATION:VALUE")]
+    published: Vec<String>,
     /// The picture's title
     #[arg(long, default_value = "")]
     title: String,
@@ -49,11 +52,17 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             return Err(WrongInput(sentence).into());
         }
     }
-    let series = |run: &Run| Series { label: run.name.clone(), points: run.points.clone(), ..Series::default() };
+    let published = args.published.iter().map(|text| published(text, &runs)).collect::<Result<Vec<_>, _>>()?;
+    let series = |(at, run): (usize, &Run)| Series {
+        label: run.name.clone(),
+        points: run.points.clone(),
+        published: published.iter().filter(|(line, _)| *line == at).map(|&(_, point)| point).collect(),
+        ..Series::default()
+    };
     let mut panel = Panel {
         x_label: "iteration".to_owned(),
         y_label: if args.accuracy { "test accuracy" } else { "test loss (nats)" }.to_owned(),
-        series: runs.iter().map(series).collect(),
+        series: runs.iter().enumerate().map(series).collect(),
         ..Panel::default()
     };
     if !args.accuracy {
@@ -69,6 +78,20 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     say(format_args!("picture: {}, {}.png", args.output.display(), directory.join(name).display()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The place among `runs` of the line that a published number belongs to, and the number with its iteration.
+fn published(text: &str, runs: &[Run]) -> Result<(usize, (f64, f64)), WrongInput> {
+    let sentence = || WrongInput(format!("--published '{text}': expected NAME=ITERATION:VALUE, such as minGRU=575:1.548, both finite"));
+    let (name, numbers) = text.rsplit_once('=').ok_or_else(sentence)?;
+    let (iteration, value) = numbers.split_once(':').ok_or_else(sentence)?;
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(sentence);
+    let point = (number(iteration)?, number(value)?);
+    let line = runs.iter().position(|run| run.name == name).ok_or_else(|| {
+        let names = runs.iter().map(|run| run.name.as_str());
+        WrongInput(format!("--published '{text}': there is no line '{name}'{}", minrnn::train::suggestion(name, names)))
+    })?;
+    Ok((line, point))
 }
 
 /// The folder and the name, without its end, of the picture.

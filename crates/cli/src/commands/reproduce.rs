@@ -190,15 +190,18 @@ fn make(job: &Reproduction, targets: &[Target], args: &Args, terminal: &mut Term
         say("go on with the same command");
         return Ok(ExitCode::SUCCESS);
     }
+    let mut is_whole = true;
     for grid in &grids {
         print(markdown(grid, &[]) + "\n")?;
-        if !args.pages {
-            grid.problems().iter().for_each(say);
-            grid.outdated().iter().for_each(|sentence| say(format_args!("to be made again (--replace does it): {sentence}")));
-        }
+        // Of what nobody asked for the page tells.
+        let is_among = |row, column| !args.pages && job.wanted.holds(grid.target, row, column);
+        let (problems, outdated) = (grid.problems(is_among), grid.outdated(is_among));
+        problems.iter().for_each(say);
+        outdated.iter().for_each(|sentence| say(format_args!("to be made again (--replace does it): {sentence}")));
+        is_whole &= problems.is_empty() && outdated.is_empty();
     }
     say(format_args!("results: {}", job.folder.path().join("README.md").display()));
-    if !args.pages && grids.iter().any(|grid| !grid.problems().is_empty() || !grid.outdated().is_empty()) {
+    if !is_whole {
         say("some runs could not be made; the results of the others are complete");
         return Ok(ExitCode::from(FAILED));
     }

@@ -21,6 +21,8 @@ const LEGEND_HEIGHT: i32 = 22;
 const LETTER: i32 = 8;
 /// Length of a line in it.
 const LEGEND_LINE: i32 = 30;
+/// The name of what was published.
+const PUBLISHED: &str = "published";
 /// More panels go into further rows.
 const PANELS_IN_A_ROW: usize = 2;
 
@@ -45,7 +47,7 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// x, and the least and the greatest of what the line is the mean of.
     pub spread: Vec<(f64, f64, f64)>,
-    /// Values of others, drawn as hollow circles in the colour of the line.
+    /// Values of others, drawn as diamonds in the colour of the line.
     pub published: Vec<(f64, f64)>,
 }
 
@@ -58,8 +60,8 @@ pub struct Level {
     pub y: f64,
 }
 
-/// One pair of axes. Panels that show the same lines, or the first of them, have one legend together, under the title; else each has its own in the
-/// corner where it covers least.
+/// One pair of axes. Several panels have one legend together, under the title, in which a name is one line whatever panel it is in; a panel alone has its own
+/// in the corner where it covers least, and so have several with more names than there are colours, unless all show the same.
 #[derive(Debug, Clone, Default)]
 pub struct Panel {
     /// What x is, with its unit.
@@ -174,8 +176,8 @@ impl Lines {
 
     /// The entries of the legend by line, each with its place from the left: the names of the series, then what was published.
     fn legend(&self) -> Vec<Vec<(i32, String)>> {
-        let mut names: Vec<String> = self.fullest().iter().map(|series| series.label.clone()).collect();
-        names.extend(self.panels.iter().any(Panel::has_published).then(|| "published".to_owned()));
+        let mut names: Vec<String> = self.names().into_iter().map(str::to_owned).collect();
+        names.extend(self.panels.iter().any(Panel::has_published).then(|| PUBLISHED.to_owned()));
         let (mut lines, mut x) = (vec![Vec::new()], 16);
         for name in names {
             let width = LEGEND_LINE + 8 + LETTER * name.chars().count() as i32 + 16;
@@ -189,30 +191,38 @@ impl Lines {
         lines
     }
 
-    /// The lines of the panel with most of them.
-    fn fullest(&self) -> &[Series] {
-        let lines = self.panels.iter().map(|panel| panel.series.as_slice());
-        lines.max_by_key(|series| series.len()).unwrap_or_default()
+    /// The names of all lines, each once, those of the panel with most of them first.
+    fn names(&self) -> Vec<&str> {
+        // Of equals the first.
+        let fullest = self.panels.iter().rev().max_by_key(|panel| panel.series.len());
+        let mut names = Vec::new();
+        for series in fullest.into_iter().chain(&self.panels).flat_map(|panel| &panel.series) {
+            if !names.contains(&series.label.as_str()) {
+                names.push(&series.label);
+            }
+        }
+        names
     }
 
-    /// Whether the panels show the same lines, or the first of them, so that one legend serves all.
+    /// Whether one legend serves all panels: every name has a colour of its own, or all panels show the same lines, or some of them.
     fn has_one_legend(&self) -> bool {
-        let is_alike = |panel: &Panel| panel.series.iter().zip(self.fullest()).all(|(one, other)| one.label == other.label);
-        self.panels.len() > 1 && self.panels.iter().all(is_alike)
+        let names = self.names().len();
+        self.panels.len() > 1 && (names <= COLORS.len() || self.panels.iter().any(|panel| panel.series.len() == names))
     }
 
     /// The lines' names beside each other under the title.
     fn draw_legend<B: DrawingBackend>(&self, head: &DrawingArea<B, Shift>, scale: i32) -> DrawResult<B> {
         let style = text(13 * scale, INK).pos(Pos::new(HPos::Left, VPos::Center));
-        let n_series = self.fullest().len();
+        let n_series = self.names().len();
         let mut at = 0;
         for (row, entries) in self.legend().into_iter().enumerate() {
             let y = (TITLE_HEIGHT + LEGEND_HEIGHT * row as i32 + LEGEND_HEIGHT / 2) * scale;
             for (x, name) in entries {
                 let x = x * scale;
-                match COLORS.iter().cycle().nth(at).filter(|_| at < n_series) {
-                    Some(&color) => sample(at, color, (x, y), scale).iter().try_for_each(|path| head.draw(path))?,
-                    None => head.draw(&Circle::new((x + LEGEND_LINE / 2 * scale, y), 5 * scale, INK.stroke_width((2 * scale) as u32)))?,
+                if at < n_series {
+                    sample(at, (x, y), scale).iter().try_for_each(|path| head.draw(path))?;
+                } else {
+                    head.draw(&Polygon::new(diamond((x + LEGEND_LINE / 2 * scale, y), scale), INK.filled()))?;
                 }
                 head.draw(&Text::new(name, (x + (LEGEND_LINE + 8) * scale, y), style.clone()))?;
                 at += 1;
@@ -237,8 +247,11 @@ impl Picture for Lines {
         if one_legend {
             self.draw_legend(&head, scale)?;
         }
+        let names = self.names();
         for (panel, area) in self.panels.iter().zip(body.split_evenly(self.layout())) {
-            panel.draw(&area, scale, !one_legend)?;
+            let place = |series: &Series| names.iter().position(|name| *name == series.label).unwrap_or(0);
+            let styles: Vec<usize> = if one_legend { panel.series.iter().map(place).collect() } else { (0..panel.series.len()).collect() };
+            panel.draw(&area, scale, &styles, !one_legend)?;
         }
         area.present()
     }
@@ -259,7 +272,8 @@ impl Panel {
         self.series.iter().any(|series| !series.published.is_empty())
     }
 
-    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, scale: i32, with_legend: bool) -> DrawResult<B> {
+    /// Draws it with its lines in the colours, dashes and marks of those numbers.
+    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, scale: i32, styles: &[usize], with_legend: bool) -> DrawResult<B> {
         let all = || self.series.iter().flat_map(|series| series.points.iter().chain(&series.published));
         let levels = || self.levels.iter().map(|level| self.y_axis.position(level.y)).filter(|y| y.is_finite());
         let spread = || self.series.iter().flat_map(|series| &series.spread);
@@ -295,12 +309,11 @@ impl Panel {
             .light_line_style(TRANSPARENT)
             .set_all_tick_mark_size(4 * scale)
             .draw()?;
-        for (level, y) in self.levels.iter().zip(levels()) {
+        for y in levels() {
             chart.draw_series(DashedLineSeries::new([(x.0, y), (x.1, y)], 2 * scale, 4 * scale, line(INK, 1)))?;
-            let style = text(12 * scale, INK).pos(Pos::new(HPos::Right, VPos::Bottom));
-            chart.draw_series([EmptyElement::at((x.1, y)) + Text::new(level.label.clone(), (-4 * scale, -2 * scale), style)])?;
         }
-        for (at, (series, &color)) in self.series.iter().zip(COLORS.iter().cycle()).enumerate() {
+        for (&at, series) in styles.iter().zip(&self.series) {
+            let color = color(at);
             if series.spread.len() > 1 {
                 let above = series.spread.iter().map(|&(x, _, high)| (x, high));
                 let below = series.spread.iter().rev().map(|&(x, low, _)| (x, low));
@@ -316,7 +329,16 @@ impl Panel {
                     chart.draw_series([EmptyElement::at(place) + PathElement::new(path, line(color, 2))])?;
                 }
             }
-            chart.draw_series(series.published.iter().map(|&at| Circle::new(at, 5 * scale, line(color, 2))))?;
+            let published = series.published.iter();
+            chart.draw_series(published.map(|&at| EmptyElement::at(at) + Polygon::new(diamond((0, 0), scale), color.filled())))?;
+        }
+        // Above the lines, which would make them illegible.
+        for (level, y) in self.levels.iter().zip(levels()) {
+            let style = text(12 * scale, INK).pos(Pos::new(HPos::Right, VPos::Bottom));
+            let (width, height) = area.estimate_text_size(&level.label, &style)?;
+            let (right, bottom) = (-4 * scale, -2 * scale);
+            let behind = Rectangle::new([(right - width as i32, bottom - height as i32), (right, bottom)], WHITE.mix(0.8).filled());
+            chart.draw_series([EmptyElement::at((x.1, y)) + behind + Text::new(level.label.clone(), (right, bottom), style)])?;
         }
         if !with_legend {
             return Ok(());
@@ -351,7 +373,7 @@ impl Panel {
     ) -> DrawResult<B> {
         let style = text(13 * scale, INK).pos(Pos::new(HPos::Left, VPos::Center));
         let mut names: Vec<&str> = self.series.iter().map(|series| series.label.as_str()).collect();
-        names.extend(self.has_published().then_some("published"));
+        names.extend(self.has_published().then_some(PUBLISHED));
         let mut widest = 0;
         for name in &names {
             widest = widest.max(area.estimate_text_size(name, &style)?.0 as i32);
@@ -363,11 +385,10 @@ impl Panel {
         area.draw(&Rectangle::new(corners, GRID.stroke_width(scale as u32)))?;
         for (at, name) in names.iter().enumerate() {
             let place = (x + 8 * scale, y + (20 * at as i32 + 14) * scale);
-            match COLORS.iter().cycle().nth(at).filter(|_| at < self.series.len()) {
-                Some(&color) => sample(at, color, place, scale).iter().try_for_each(|path| area.draw(path))?,
-                None => {
-                    area.draw(&Circle::new((place.0 + LEGEND_LINE / 2 * scale, place.1), 5 * scale, INK.stroke_width((2 * scale) as u32)))?
-                }
+            if at < self.series.len() {
+                sample(at, place, scale).iter().try_for_each(|path| area.draw(path))?;
+            } else {
+                area.draw(&Polygon::new(diamond((place.0 + LEGEND_LINE / 2 * scale, place.1), scale), INK.filled()))?;
             }
             area.draw(&Text::new((*name).to_owned(), (place.0 + (LEGEND_LINE + 8) * scale, place.1), style.clone()))?;
         }
@@ -432,9 +453,20 @@ fn mark(at: usize, (x, y): (i32, i32), scale: i32) -> Vec<Vec<(i32, i32)>> {
     }
 }
 
+/// The color of line `at`.
+fn color(at: usize) -> RGBColor {
+    COLORS[at % COLORS.len()]
+}
+
+/// The corners of the mark of what was published, around `center`.
+fn diamond((x, y): (i32, i32), scale: i32) -> Vec<(i32, i32)> {
+    let reach = 6 * scale;
+    vec![(x, y - reach), (x + reach, y), (x, y + reach), (x - reach, y)]
+}
+
 /// A piece of line `at` with its mark, as legends show it.
-fn sample(at: usize, color: RGBColor, (x, y): (i32, i32), scale: i32) -> Vec<PathElement<(i32, i32)>> {
-    let style = color.stroke_width((2 * scale) as u32);
+fn sample(at: usize, (x, y): (i32, i32), scale: i32) -> Vec<PathElement<(i32, i32)>> {
+    let style = color(at).stroke_width((2 * scale) as u32);
     let (length, gap) = DASHES[at % DASHES.len()];
     let dash = if gap == 0 { LEGEND_LINE } else { length };
     let dashes = (0..LEGEND_LINE).step_by((dash + gap) as usize).map(|from| {
@@ -473,7 +505,7 @@ mod tests {
         assert_eq!(svg.matches("minGRU").count(), 1, "one legend for both");
         let mut panels = vec![panel(); 4];
         panels[3].series.remove(0);
-        assert_eq!(Lines { title: String::new(), panels }.size(), (960, 840));
+        assert_eq!(Lines { title: String::new(), panels }.size(), (960, 866));
         let series = (0..20).map(|at| Series { label: format!("model number {at}"), ..panel().series[0].clone() }).collect();
         let many = Panel { series, ..panel() };
         let picture = Lines { title: String::new(), panels: vec![many.clone(), many] };
@@ -484,16 +516,31 @@ mod tests {
     }
 
     #[test]
-    fn panels_with_fewer_lines_share_the_legend_where_these_are_the_first() {
-        let (whole, mut fewer) = (panel(), panel());
-        fewer.series.pop();
-        let is_shared = |panels: &[&Panel]| {
-            Lines { title: String::new(), panels: panels.iter().map(|&panel| panel.clone()).collect() }.has_one_legend()
+    fn a_name_is_one_line_in_all_panels() {
+        let (whole, mut first, mut second) = (panel(), panel(), panel());
+        first.series.pop();
+        second.series.remove(0);
+        let lines = |panels: &[&Panel]| Lines { title: String::new(), panels: panels.iter().map(|&panel| panel.clone()).collect() };
+        for panels in [[&whole, &first].as_slice(), &[&first, &whole], &[&second, &whole], &[&first, &second]] {
+            let lines = lines(panels);
+            assert!(lines.has_one_legend());
+            assert_eq!(lines.names(), ["minGRU", "GRU & co"]);
+        }
+        assert!(!lines(&[&whole]).has_one_legend());
+        // More names than colours, and no panel with all of them.
+        let series = (0..COLORS.len()).map(|at| Series { label: format!("model {at}"), ..whole.series[0].clone() }).collect();
+        let many = Panel { series, ..panel() };
+        assert!(!lines(&[&many, &whole]).has_one_legend() && lines(&[&many, &many]).has_one_legend());
+
+        let directory = tempfile::tempdir().unwrap();
+        draw_lines("", &[whole, second], directory.path(), "p").unwrap();
+        let svg = std::fs::read_to_string(directory.path().join("p.svg")).unwrap();
+        // In both panels, and in the legend; that of the first line in one panel.
+        let strokes = |at: usize| {
+            let RGBColor(red, green, blue) = color(at);
+            svg.matches(&format!("#{red:02X}{green:02X}{blue:02X}")).count()
         };
-        assert!(is_shared(&[&whole, &fewer]) && is_shared(&[&fewer, &whole]));
-        let mut other = panel();
-        other.series.remove(0);
-        assert!(!is_shared(&[&whole, &other]) && !is_shared(&[&whole]));
+        assert!(strokes(1) > strokes(0) && strokes(0) > 0 && strokes(2) == 0, "{} and {}", strokes(0), strokes(1));
     }
 
     #[test]

@@ -136,21 +136,23 @@ fn work_off(
             let run = training::look_up(folder, task.training, task.seed, options, &worker)?;
             training::tidy(folder, task.training, task.seed, &run)?;
             if !reproduction.is_wanted(&run) {
-                return Ok(run);
+                return Ok(Some(run).filter(|run| !matches!(run, Run::Open)));
             }
             task.announce(&lock(&shared.state).grids[task.target], job, &mut worker);
             let run = training::carry_out(folder, task.training, task.seed, options, &mut worker, stop)?;
             if let Run::Failed(sentence) | Run::Refused(sentence) = &run {
                 worker.notice(Notice::NotDone(sentence));
             }
-            Ok(run)
+            Ok(Some(run))
         })();
         let mut state = lock(&shared.state);
         state.used -= bytes;
         state.running -= 1;
         let grid = &mut state.grids[task.target];
         let written = outcome.and_then(|run| {
-            task.set(grid, run);
+            if let Some(run) = run {
+                task.set(grid, run);
+            }
             write::write(grid, folder, false)
         });
         drop(state);

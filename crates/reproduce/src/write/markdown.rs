@@ -21,10 +21,10 @@ pub fn markdown(grid: &Grid, pictures: &[String]) -> String {
     page += &section("What differs", &list(&differences(grid)));
     page += &section("At greater lengths", &at_greater_lengths(grid));
     page += &section("Unfinished", &list(&unfinished(grid)));
-    page += &section("To be made again", &list(&grid.outdated()));
+    page += &section("To be made again", &list(&grid.outdated(|_, _| true)));
     page += &section("Runs", &runs(grid));
     page += &section("Runs of several machines", &list(&stretches(grid)));
-    page += &section("Could not be run", &list(&grid.problems()));
+    page += &section("Could not be run", &list(&grid.problems(|_, _| true)));
     page += &section("Not run", &list(&grid.reasons()));
     let settings = &grid.target.effort(grid.scale).settings;
     let settings: Vec<String> = settings.iter().map(|setting| format!("`{setting}`")).collect();
@@ -230,11 +230,15 @@ fn stretches(grid: &Grid) -> Vec<String> {
             Run::Begun(begun) => &begun.stretches,
             _ => return None,
         };
-        let text = |stretch: &crate::Stretch| {
+        let mut end = 0;
+        let mut text = |stretch: &crate::Stretch| {
             let crate::Stretch { origin, from, to } = stretch;
-            format!("{from} to {to} on {} ({} threads, commit {})", origin.machine, origin.threads, origin.commit)
+            // Older versions forgot those between the last copy and a kill.
+            let gap = if *from > end { format!("{end} to {from} on a machine that was not recorded; ") } else { String::new() };
+            end = *to;
+            format!("{gap}{from} to {to} on {} ({} threads, commit {})", origin.machine, origin.threads, origin.commit)
         };
-        (stretches.len() > 1).then(|| format!("{label}: updates {}", stretches.iter().map(text).collect::<Vec<_>>().join("; ")))
+        (stretches.len() > 1).then(|| format!("{label}: updates {}", stretches.iter().map(&mut text).collect::<Vec<_>>().join("; ")))
     };
     each_run(grid).filter_map(sentence).collect()
 }
@@ -341,7 +345,8 @@ mod tests {
             "![A table](t-lengths.svg)",
             "- minLSTM, one, seed 1: 40 of 100 updates in 1 min 30 s; best on the validation batches so far: accuracy 0.600, after 20",
             "- minLSTM, two | 2 10.0: made with lr = 1; asked for is lr = 2",
-            "- minLSTM, two | 2, seed 1: updates 0 to 30 on old box (1 threads, commit abc1234); 30 to 50 on box",
+            "- minLSTM, two | 2, seed 1: updates 0 to 30 on old box (1 threads, commit abc1234); 30 to 32 on a machine that was not \
+             recorded; 32 to 50 on box",
             "| minGRU, \"small\", one | paper | 2 | 40 | 50 | solved | 1234 | 1 min 30 s |",
             "- minGRU, \"small\", two | 2 (seed 1): the loss is not finite",
             "- RWKV-5: there is no code of it here",

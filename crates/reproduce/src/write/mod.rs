@@ -96,7 +96,7 @@ pub(crate) mod tests {
             curve: made.curve.clone(),
         };
         let third = Filled::Trained(vec![(1, Run::Begun(Box::new(begun))), (2, Run::Open)]);
-        let of_two = Outcome { stretches: vec![stretch("old box", 0, 30), stretch("box", 30, 50)], ..made.clone() };
+        let of_two = Outcome { stretches: vec![stretch("old box", 0, 30), stretch("box", 32, 50)], ..made.clone() };
         let why = FolderProblem::OtherSettings { found: "lr = 1".to_owned(), wanted: "lr = 2".to_owned() };
         let outdated = Run::Outdated(Box::new(outcome(2, 0.1)), why);
         let fourth = Filled::Trained(vec![(1, Run::Done(Box::new(of_two))), (2, outdated)]);

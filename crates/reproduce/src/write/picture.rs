@@ -2,7 +2,7 @@
 
 use minrnn::plot::{Axis, Dot, DotGroup, Level, Panel, Series, draw_dots, draw_lines};
 
-use crate::{AtLength, Filled, Folder, Grid, Line, Metric, Outcome, Point, Show};
+use crate::{AtLength, Baseline, Filled, Folder, Grid, Line, Metric, Outcome, Point, Show};
 
 /// Draws `NAME.svg` and `NAME.png`, where there is a number to draw.
 ///
@@ -97,7 +97,10 @@ fn by_length(outcomes: &[&Outcome]) -> Vec<(f64, f64, f64, f64)> {
 /// by the accuracy of guessing.
 fn dots(grid: &Grid, metric: Metric) -> Vec<DotGroup> {
     let columns = &grid.target.columns;
-    let chance = |column: usize| grid.cells.iter().flat_map(|row| row[column].outcomes()).find_map(|outcome| outcome.chance);
+    let chance = |column: usize| {
+        let learned = grid.cells.iter().flat_map(|row| row[column].outcomes()).find_map(|outcome| outcome.chance);
+        learned.or_else(|| grid.baselines.get(column)?.iter().find_map(Baseline::chance))
+    };
     let dot = |row: usize, column: usize, label: String| {
         let published = grid.published(metric, row, column);
         let plain = published.value.map(|value| (value, published.deviation));
@@ -132,7 +135,8 @@ fn dots(grid: &Grid, metric: Metric) -> Vec<DotGroup> {
         title: column.label.clone(),
         dots: rows.clone().map(|row| dot(row, at, grid.target.rows[row].label.clone())).collect(),
     };
-    columns.iter().enumerate().map(group).collect()
+    let has_dots = |group: &DotGroup| group.dots.iter().any(|dot| dot.ours.is_some() || dot.published.is_some());
+    columns.iter().enumerate().map(group).filter(has_dots).collect()
 }
 
 /// More dots than these are grouped by their columns.
