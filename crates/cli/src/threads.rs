@@ -9,6 +9,8 @@ use crate::failure::WrongInput;
 
 /// More threads than any machine this is meant for.
 const MAX_THREADS: usize = 1024;
+/// Bytes of the stack of a thread.
+const STACK: usize = 2 << 20;
 /// What the pool takes the number of threads from where none is given, by either of its names.
 const VARIABLES: [&str; 2] = ["RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS"];
 
@@ -40,7 +42,8 @@ impl Threads {
             Some(0) => Err(none()),
             Some(threads) => with_pool(threads, work)?,
             None => {
-                if asked_by_environment().is_some() {
+                if let Some((_, threads)) = asked_by_environment() {
+                    expect_stacks(threads)?;
                     // Else they start with the first work, which has no way to say that they could not.
                     rayon::ThreadPoolBuilder::new().build_global().context("could not start the threads")?;
                 }
@@ -59,7 +62,15 @@ fn pool(threads: usize) -> anyhow::Result<ThreadPool> {
     if threads > MAX_THREADS {
         return Err(WrongInput(format!("threads must be at most {MAX_THREADS}, with 0 for every core, found {threads}")).into());
     }
+    expect_stacks(threads)?;
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("could not start the threads")
+}
+
+/// Refuses more threads than memory has room for. Where it ends while they start, the process may end without a word.
+fn expect_stacks(threads: usize) -> anyhow::Result<()> {
+    // None of it is touched.
+    let room = Vec::<u8>::new().try_reserve_exact(threads * STACK);
+    room.with_context(|| format!("could not start the threads: memory has no room for {threads} of them"))
 }
 
 fn none() -> anyhow::Error {

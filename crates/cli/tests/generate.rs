@@ -190,6 +190,19 @@ fn a_saved_session_goes_on_as_if_never_interrupted() {
 }
 
 #[test]
+fn a_damaged_session_is_not_shown_as_a_good_one() {
+    let checkpoint = Checkpoint::new();
+    let path = checkpoint.beside("session");
+    text(&checkpoint.generate(&["--prompt", "ab", "--max-tokens", "3", "--save-session", path.to_str().unwrap()]));
+    let inspect = || Command::new(env!("CARGO_BIN_EXE_minrnn")).arg("inspect").arg(&path).output().unwrap();
+    assert!(text(&inspect()).contains("minrnn_session"));
+    let mut bytes = std::fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    assert!(refused(&inspect(), 2).contains("the saved session is damaged: its checksum is another one"));
+}
+
+#[test]
 fn a_session_can_be_prompted_forked_and_sampled_otherwise() {
     let checkpoint = Checkpoint::new();
     let session = checkpoint.beside("session");

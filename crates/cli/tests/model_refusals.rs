@@ -37,6 +37,29 @@ fn checkpoint(scratch: &Scratch, name: &str, config: &ModelConfig) -> PathBuf {
     directory
 }
 
+/// Nothing of a file that cannot be what is asked for is read but how it begins.
+#[test]
+#[cfg(unix)]
+fn files_too_large_for_memory_are_refused_by_their_first_bytes() {
+    let scratch = Scratch::new();
+    let huge = |name: &str, beginning: &[u8]| {
+        let path = scratch.write(name, beginning);
+        // It takes no room on the disk.
+        fs::File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+        shown(&path)
+    };
+    let model = huge("model.minrnn", b"\x89minrnn\n\x07");
+    for command in ["inspect", "predict", "eval", "stream"] {
+        let data: &[&str] = if command == "inspect" { &[] } else { &["--data", "Cargo.toml"] };
+        let data = if command == "stream" { &[] } else { data };
+        told(&[&[command, model.as_str()], data].concat()).refused(&["model.minrnn", "has version 7, expected at most 2"]);
+    }
+    let training = scratch.training("run", &["max_iterations=2"]);
+    training.run().ok();
+    let state = huge("state", b"no state");
+    told(&["stream", &shown(&training.out), "--load-state", &state]).refused(&["state", "does not begin like one"]);
+}
+
 fn small(mixer: MixerKind) -> ModelConfig {
     ModelConfig { mixer, vocab_size: 11, d_model: 8, n_layers: 1, max_seq_len: 16, ..Default::default() }
 }

@@ -207,6 +207,21 @@ fn a_log_that_is_deleted_while_it_is_written_is_put_back() {
 }
 
 #[test]
+fn a_damaged_pointer_is_told_before_anything_is_trained() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &["max_iterations=20"]);
+    training.run().ok();
+    let best = training.out.join("checkpoints/best");
+    std::fs::write(&best, "\0\0").unwrap();
+    let before = snapshot(&training.out);
+    let longer = training.with(&["max_iterations=22"]);
+    longer.resume().refused(&["checkpoints/best", "expected the name of a checkpoint", "or remove the file"]);
+    assert_untouched(&training.out, &before);
+    std::fs::remove_file(best).unwrap();
+    longer.resume().ok();
+}
+
+#[test]
 fn what_is_left_of_a_removed_checkpoint_does_not_stop_the_report() {
     let scratch = Scratch::new();
     let training = scratch.training("run", &[]);
@@ -283,6 +298,8 @@ fn two_processes_never_train_in_one_directory() {
     assert!(started.elapsed() < Duration::from_secs(60));
     let at = training.logged();
     stopped(&training, child, "INT", at);
-    // The lock has gone with its process.
-    training.with(&["max_iterations=1"]).resume().ok();
+    // The lock has gone with its process. What is made stays made.
+    let made = training.logged();
+    training.with(&["max_iterations=1"]).resume().refused(&[&format!("max_iterations must be at least {made}, found 1")]);
+    training.with(&[&format!("max_iterations={}", made + 1)]).resume().ok();
 }

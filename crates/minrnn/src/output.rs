@@ -72,15 +72,15 @@ pub fn expect_outside_runs(output: &Path) -> Result<()> {
 /// Whether what is written under both names would be one file, whether or not it is there.
 pub fn is_same_place(one: &Path, other: &Path) -> bool {
     let place = |path: &Path| {
-        let path = std::path::absolute(path).ok()?;
+        let path = std::path::absolute(names_of(path).last()?).ok()?;
         Some((path.parent()?.canonicalize().ok()?, path.file_name()?.to_owned()))
     };
     one == other || is_same_file(one, other) || place(one).is_some_and(|one| place(other) == Some(one))
 }
 
-/// The folder of `output` and those around it, from it on, as far as they are there.
+/// The folder of what `output` leads to and those around it, from it on, as far as they are there.
 fn folders_around(output: &Path) -> Vec<PathBuf> {
-    let Ok(output) = std::path::absolute(output) else { return Vec::new() };
+    let Some(output) = names_of(output).last().and_then(|output| std::path::absolute(output).ok()) else { return Vec::new() };
     let there = output.ancestors().skip(1).find_map(|folder| folder.canonicalize().ok());
     there.iter().flat_map(|folder| folder.ancestors()).map(Path::to_owned).collect()
 }
@@ -144,6 +144,9 @@ mod tests {
         {
             fs::hard_link(&one, &other).unwrap();
             assert!(is_same_place(&one, &other));
+            let [new, link] = ["new", "link"].map(|name| folder.path().join(name));
+            std::os::unix::fs::symlink("new", &link).unwrap();
+            assert!(is_same_place(&new, &link) && !is_same_place(&one, &link), "the link leads nowhere yet");
         }
     }
 
@@ -156,6 +159,14 @@ mod tests {
         for inside in ["model.minrnn", "checkpoints/iter-5/config.json", "a/b/c"] {
             let refused = expect_outside_runs(&run.join(inside)).unwrap_err().to_string();
             assert!(refused.contains("lies in the run"), "{refused}");
+        }
+        #[cfg(unix)]
+        for name in ["checkpoints/iter-5/task.json", "checkpoints/iter-5/not-there", "new"] {
+            let link = folder.path().join("link");
+            std::os::unix::fs::symlink(run.join(name), &link).unwrap();
+            let refused = expect_outside_runs(&link).unwrap_err().to_string();
+            assert!(refused.contains("lies in the run"), "{refused}");
+            fs::remove_file(link).unwrap();
         }
         assert!(expect_outside_runs(&run).is_ok() && expect_outside_runs(&folder.path().join("model.minrnn")).is_ok());
         // A model of another library, in whose folder one works.

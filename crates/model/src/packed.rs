@@ -20,8 +20,7 @@ use crate::checksum::crc32c;
 use crate::{Error, ModelConfig, Result, WeightFormat};
 
 const VERSION: u32 = 2;
-/// Magic, version and the two lengths.
-const FRAME: usize = 24;
+const FRAME: usize = PackedFile::FRAME;
 const CHECKSUM: usize = 4;
 const ALIGNMENT: usize = 64;
 
@@ -131,6 +130,8 @@ impl From<FirstHeader> for Header {
 impl<'a> PackedFile<'a> {
     /// The bytes every packed model begins with.
     pub const MAGIC: [u8; 8] = *b"\x89minrnn\n";
+    /// Bytes before the header: magic, version and the two lengths.
+    pub const FRAME: usize = 24;
 
     /// The packed model whose file has these bytes.
     ///
@@ -162,6 +163,15 @@ impl<'a> PackedFile<'a> {
             return damaged(format!("has {surplus} bytes that its header does not account for; pack the model again"));
         }
         Ok(Self { config: model, entries, sections, tensors })
+    }
+
+    /// Checks how a file of `length` bytes begins, before the rest of it is read: `beginning` are its first bytes, [`FRAME`](Self::FRAME) of them
+    /// where it has so many.
+    ///
+    /// # Errors
+    /// When it is no packed model, one of another version, or not of that length.
+    pub fn expect_frame(beginning: &[u8], length: u64) -> Result<()> {
+        frame(beginning, length).map(|_| ())
     }
 
     /// The bytes of a section, or `None`.
@@ -239,10 +249,10 @@ fn damaged<T>(problem: String) -> Result<T> {
     Err(Error::Packed(problem))
 }
 
-/// The header and where it ends, once everything holds that must hold for the file as a whole.
-fn header(bytes: &[u8]) -> Result<(Header, usize)> {
-    let Some((frame, _)) = bytes.split_first_chunk::<FRAME>() else {
-        return damaged(format!("has {} bytes, fewer than its first {FRAME}", bytes.len()));
+/// The version and the end of the header of a file of `length` bytes, which begins so.
+fn frame(beginning: &[u8], length: u64) -> Result<(u64, u64)> {
+    let Some((frame, _)) = beginning.split_first_chunk::<FRAME>() else {
+        return damaged(format!("has {length} bytes, fewer than its first {FRAME}"));
     };
     if frame[..8] != PackedFile::MAGIC {
         return damaged("is none: it does not begin like one".into());
@@ -252,14 +262,19 @@ fn header(bytes: &[u8]) -> Result<(Header, usize)> {
     if !(1..=u64::from(VERSION)).contains(&version) {
         return damaged(format!("has version {version}, expected at most {VERSION}; use the minrnn that wrote it"));
     }
-    if file_len != bytes.len() as u64 {
-        let found = bytes.len();
-        return damaged(format!("should have {file_len} bytes but has {found}; it was cut short or damaged, copy it again"));
+    if file_len != length {
+        return damaged(format!("should have {file_len} bytes but has {length}; it was cut short or damaged, copy it again"));
     }
     let end = FRAME as u64 + header_len;
     if end + CHECKSUM as u64 > file_len {
         return damaged(format!("claims a header of {header_len} bytes in a file of {file_len}; it is damaged, copy it again"));
     }
+    Ok((version, end))
+}
+
+/// The header and where it ends, once everything holds that must hold for the file as a whole.
+fn header(bytes: &[u8]) -> Result<(Header, usize)> {
+    let (version, end) = frame(bytes, bytes.len() as u64)?;
     let (body, checksum) = bytes.split_at(bytes.len() - CHECKSUM);
     if crc32c(body).to_le_bytes() != checksum {
         return damaged("is damaged: its checksum is another one; copy it again".into());
@@ -314,6 +329,19 @@ mod tests {
         bytes[16..24].copy_from_slice(&file_len.to_le_bytes());
         bytes.extend(crc32c(&bytes).to_le_bytes());
         bytes
+    }
+
+    #[test]
+    fn what_is_no_packed_model_is_told_by_its_first_bytes() {
+        let bytes = PackedFile::encode(&config(), &[], &[tensor("a")]);
+        let told = |beginning: &[u8], length: usize| PackedFile::expect_frame(beginning, length as u64).map_err(|told| told.to_string());
+        assert_eq!(told(&bytes[..PackedFile::FRAME], bytes.len()), Ok(()));
+        assert!(told(&bytes[..PackedFile::FRAME], 3 << 30).unwrap_err().contains("but has 3221225472"));
+        assert!(told(&[0; PackedFile::FRAME], bytes.len()).unwrap_err().contains("does not begin like one"));
+        let mut other = bytes[..PackedFile::FRAME].to_vec();
+        other[8] = 0;
+        assert!(told(&other, bytes.len()).unwrap_err().contains("has version 0"));
+        assert!(told(&bytes[..7], 7).unwrap_err().contains("has 7 bytes"));
     }
 
     #[test]

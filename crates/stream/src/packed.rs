@@ -79,7 +79,7 @@ impl PackedModel {
     #[cfg(feature = "std")]
     pub fn repack(from: impl AsRef<std::path::Path>, path: impl AsRef<std::path::Path>, format: WeightFormat) -> Result<Vec<TensorEntry>> {
         let from = from.as_ref();
-        let bytes = std::fs::read(from).map_err(|source| Error::io("read", from, source))?;
+        let bytes = read_whole(from)?;
         let repacked = || -> Result<_> {
             // What cannot be used is not written anew.
             Self::from_bytes(&bytes)?;
@@ -115,7 +115,7 @@ impl PackedModel {
     #[cfg(feature = "std")]
     pub fn unpack(path: impl AsRef<std::path::Path>) -> Result<(minrnn_model::ModelConfig, minrnn_model::Weights)> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|source| Error::io("read", path, source))?;
+        let bytes = read_whole(path)?;
         let unpacked = || -> Result<_> {
             let mut tensors = Tensors { file: PackedFile::parse(&bytes)?, matrices: Copied };
             let config = tensors.file.config.clone();
@@ -229,14 +229,13 @@ impl Matrices<'static> for Constant {
 #[cfg(feature = "std")]
 pub fn read_aligned(path: impl AsRef<std::path::Path>) -> Result<AlignedBytes> {
     let path = path.as_ref();
-    Ok(aligned(path).map_err(|source| Error::io("read", path, source))?)
+    Ok(aligned(open(path)?).map_err(|source| Error::io("read", path, source))?)
 }
 
 #[cfg(feature = "std")]
-fn aligned(path: &std::path::Path) -> std::io::Result<AlignedBytes> {
+fn aligned(mut file: std::fs::File) -> std::io::Result<AlignedBytes> {
     use std::io::Read;
 
-    let mut file = std::fs::File::open(path)?;
     let about = file.metadata()?;
     let whole = |len: u64| usize::try_from(len).map_err(|_| std::io::Error::from(std::io::ErrorKind::OutOfMemory));
     let known = if about.is_file() {
@@ -248,6 +247,34 @@ fn aligned(path: &std::path::Path) -> std::io::Result<AlignedBytes> {
     file.read_to_end(&mut rest)?;
     // A pipe, or a file that grew.
     Ok(if rest.is_empty() { known } else { AlignedBytes::copied(&[&*known, &rest].concat())? })
+}
+
+/// The bytes of the packed model at `path`.
+#[cfg(feature = "std")]
+fn read_whole(path: &std::path::Path) -> Result<Vec<u8>> {
+    use std::io::Read;
+
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes).map_err(|source| Error::io("read", path, source))?;
+    Ok(bytes)
+}
+
+/// The file at `path`, refused by its first bytes where they are none of a packed model of its length: whatever else it is may not fit into memory.
+#[cfg(feature = "std")]
+fn open(path: &std::path::Path) -> Result<std::fs::File> {
+    use std::io::{Read, Seek};
+
+    let io = |source| Error::io("read", path, source);
+    let mut file = std::fs::File::open(path).map_err(io)?;
+    let about = file.metadata().map_err(io)?;
+    // What a pipe gives is gone once it is looked at.
+    if about.is_file() {
+        let mut beginning = Vec::new();
+        file.by_ref().take(PackedFile::FRAME as u64).read_to_end(&mut beginning).map_err(io)?;
+        PackedFile::expect_frame(&beginning, about.len()).map_err(|error| Error::malformed(path, format!("{error}")))?;
+        file.rewind().map_err(io)?;
+    }
+    Ok(file)
 }
 
 impl<'a, M: Matrices<'a>> Source for Tensors<'a, M> {

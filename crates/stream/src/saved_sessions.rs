@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Model, Result, State};
 
-const MAGIC: [u8; 8] = *b"\x89minrnnG";
+const MAGIC: [u8; 8] = SavedSessions::MAGIC;
 /// Of sessions with histories.
 const VERSION: u64 = 2;
 /// Of those without, as versions before had them.
@@ -47,6 +47,9 @@ struct Header<'a> {
 }
 
 impl SavedSessions {
+    /// What the bytes of a file begin with.
+    pub const MAGIC: [u8; 8] = *b"\x89minrnnG";
+
     /// The bytes of a file. `model` tells the model from all others: the SHA-256 of its files, in hexadecimal digits.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! Named sessions in a file.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use minrnn_model::write_atomic;
@@ -13,11 +15,22 @@ pub(super) fn write(path: &Path, identity: &ModelIdentity, saved: &SavedSessions
     write_atomic(path, &saved.to_bytes(identity.as_str())?).map_err(Error::from)
 }
 
+/// All of the file, or no more than it begins with where that is not how saved sessions do: what else it is may not fit into memory.
+fn bytes_of(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(SavedSessions::MAGIC.len() as u64).read_to_end(&mut bytes)?;
+    if bytes == SavedSessions::MAGIC {
+        file.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
 /// What was saved to `path` with `model`.
 ///
 /// # Errors
 /// When the file cannot be read, is damaged, or was saved with another model.
 pub(super) fn read(path: &Path, model: &Model, identity: &ModelIdentity) -> Result<SavedSessions> {
-    let bytes = std::fs::read(path).map_err(|error| Error::io("read", path, error))?;
+    let bytes = bytes_of(path).map_err(|error| Error::io("read", path, error))?;
     SavedSessions::from_bytes(&bytes, model, identity.as_str()).map_err(|error| Error::malformed(path, error.to_string()))
 }

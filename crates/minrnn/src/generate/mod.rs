@@ -37,6 +37,7 @@ mod token_session;
 pub use identity::ModelIdentity;
 pub use minrnn_stream::{RECENT_TOKENS, StopStrings};
 pub use runtime_session::RuntimeSession;
+pub use saved::expect_undamaged;
 pub use session::Session;
 pub use text::{Piece, TextGenerator};
 pub use token_session::{Logits, StateTensor, TokenSession};

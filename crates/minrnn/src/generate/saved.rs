@@ -95,6 +95,15 @@ fn checked<'a>(header: &'a str, weights: &Weights) -> Result<(&'a str, bool), St
     if checksum(json, tensors) == expected { Ok((json, true)) } else { Err(damaged()) }
 }
 
+/// Checks that the file of `weights`, where it is a saved session, is as it was written.
+///
+/// # Errors
+/// When its checksum is another one.
+pub fn expect_undamaged(weights: &Weights) -> Result<()> {
+    let Some(header) = weights.metadata().get(KEY) else { return Ok(()) };
+    checked(header, weights).map(|_| ()).map_err(|problem| Error::malformed(weights.path(), problem))
+}
+
 /// A session like `like` and the text saved with it.
 pub(super) fn read<S: TokenSession>(path: &Path, like: &S, identity: &ModelIdentity) -> Result<(S, Option<SavedText>)> {
     let mut weights = Weights::read(path).map_err(plain)?;

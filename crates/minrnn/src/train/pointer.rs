@@ -126,7 +126,12 @@ pub(super) fn read_pointer(run: &Path, pointer: Pointer) -> Result<Option<String
     let name = text.trim();
     match iteration_of(name) {
         Some(_) => Ok(Some(name.to_owned())),
-        None => Err(Error::malformed(file, format!("expected the name of a checkpoint, such as iter-100, found {name:?}"))),
+        None => Err(Error::malformed(
+            file,
+            format!(
+                "expected the name of a checkpoint, such as iter-100, found {name:?}; write one that is there into it, or remove the file"
+            ),
+        )),
     }
 }
 

@@ -18,7 +18,7 @@ use super::group::Group;
 use super::head::with_outputs;
 use super::memory::training_memory_of;
 use super::optimizer::{GradientMap, Optimizer};
-use super::pointer::{MAX_PROGRESS_BYTES, PROGRESS_FILE, Pointer, TRAINING_FILE};
+use super::pointer::{MAX_PROGRESS_BYTES, PROGRESS_FILE, Pointer, TRAINING_FILE, read_pointer};
 use super::progress::{Progress, Refit};
 use super::ranks::TreeSum;
 use super::run_dir::RunDir;
@@ -160,6 +160,8 @@ impl Trainer {
     pub fn among(experiment: Experiment, run: RunDir, group: Group) -> Result<Self> {
         let last = group.tell(|| {
             experiment.validate()?;
+            // Seen before anything is trained: with these damaged nothing could be saved.
+            Pointer::ALL.iter().try_for_each(|&pointer| read_pointer(run.path(), pointer).map(|_| ()))?;
             run.checkpoint(Pointer::Last)
         })?;
         let first = group.is_first().then(|| match last {
@@ -210,6 +212,7 @@ impl Trainer {
         expect_shareable(&trainer.group, &trainer.experiment, &*trainer.source)?;
         if let Some(checkpoint) = checkpoint {
             trainer.restore(&checkpoint)?;
+            trainer.expect_not_past()?;
             trainer.go_back(&checkpoint)?;
             trainer.begin_round()?;
         }
@@ -392,6 +395,18 @@ impl Trainer {
     /// The part that a second round learns from and the first does not.
     fn held_out(&self) -> Purpose {
         if self.data.has_test_file() { Purpose::ValidationData } else { Purpose::TestData }
+    }
+
+    /// Refuses to go on to an end that the run is past.
+    fn expect_not_past(&self) -> Result<()> {
+        let made = self.progress.refit.map_or(self.progress.iteration, |refit| refit.began_at);
+        let most = self.experiment.train.max_iterations;
+        if made <= most {
+            return Ok(());
+        }
+        let sentence =
+            format!("max_iterations must be at least {made}, found {most}: so many updates are made; leave it out, or start a new run");
+        Err(Error::MustStay(sentence))
     }
 
     /// Goes back to the end of the first round, where that is to be longer than it was for the second, which is that of `checkpoint`.

@@ -13,6 +13,7 @@ use minrnn::checkpoint::{LoadedModel, load_any_model, parameter_shapes, policy_o
 use minrnn::data::Tokenizer;
 use minrnn::data::offline_rl::StepEncoding;
 use minrnn::deployed::Deployed;
+use minrnn::generate::expect_undamaged;
 use minrnn::subject::{Subject, bytes_of, is_packed, training_of};
 use minrnn::train::{Pointer, checkpoint, find_checkpoint};
 use minrnn_model::{CheckpointFiles, Classifier, Forecaster, Missing, ModelConfig, Regressor, TableTask, Weights};
@@ -58,6 +59,7 @@ fn file(path: &Path) -> anyhow::Result<String> {
         return packed(path);
     }
     let weights = Weights::read(path).map_err(Error::from)?;
+    expect_undamaged(&weights)?;
     let shapes: Vec<_> = weights.names().filter_map(|name| weights.get(name).map(|tensor| (shown(name), tensor.shape.clone()))).collect();
     let metadata: Vec<_> = weights.metadata().iter().map(|(key, value)| (shown(key), shown(value))).collect();
     let (tensors, values) = (shapes.len(), grouped(weights.value_count() as u128));
