@@ -8,6 +8,7 @@ use minrnn::output::expect_harmless;
 use minrnn_model::ModelConfig;
 
 use crate::display::say;
+use crate::failure::WrongInput;
 
 #[derive(clap::Args)]
 pub struct InsideArgs {
@@ -38,6 +39,10 @@ impl InsideArgs {
         let files = InsideFiles { logits: self.logits.clone(), hidden, embeddings: self.embeddings.clone() };
         files.expect_fit(config)?;
         files.paths().try_for_each(|path| expect_harmless(path, inputs.iter().copied()))?;
+        let lacks_folder = |path: &Path| path.parent().is_some_and(|folder| !folder.as_os_str().is_empty() && !folder.is_dir());
+        if let Some(path) = files.paths().find(|path| lacks_folder(path)) {
+            return Err(WrongInput(format!("there is no directory for '{}'; make it first", path.display())).into());
+        }
         Ok(files)
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use memmap2::MmapOptions;
 use rayon::ThreadPool;
 
 use crate::failure::WrongInput;
@@ -45,7 +46,7 @@ impl Threads {
                 if let Some((_, threads)) = asked_by_environment() {
                     expect_stacks(threads)?;
                     // Else they start with the first work, which has no way to say that they could not.
-                    rayon::ThreadPoolBuilder::new().build_global().context("could not start the threads")?;
+                    rayon::ThreadPoolBuilder::new().stack_size(STACK).build_global().context("could not start the threads")?;
                 }
                 work()
             }
@@ -63,14 +64,17 @@ fn pool(threads: usize) -> anyhow::Result<ThreadPool> {
         return Err(WrongInput(format!("threads must be at most {MAX_THREADS}, with 0 for every core, found {threads}")).into());
     }
     expect_stacks(threads)?;
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("could not start the threads")
+    rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK).build().context("could not start the threads")
 }
 
 /// Refuses more threads than memory has room for. Where it ends while they start, the process may end without a word.
 fn expect_stacks(threads: usize) -> anyhow::Result<()> {
-    // None of it is touched.
-    let room = Vec::<u8>::new().try_reserve_exact(threads * STACK);
-    room.with_context(|| format!("could not start the threads: memory has no room for {threads} of them"))
+    if threads == 0 {
+        return Ok(());
+    }
+    // As stacks are: none of it is touched.
+    let room = MmapOptions::new().len(threads * STACK).no_reserve_swap().map_anon().map(drop);
+    room.with_context(|| format!("could not start the threads: memory has no room for {threads} of them; ask for fewer with --threads"))
 }
 
 fn none() -> anyhow::Error {

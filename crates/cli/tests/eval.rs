@@ -121,7 +121,9 @@ fn what_is_refused_has_replaced_no_file() {
     let (text, one) = (shown(&scratch.path("text.txt")), shown(&scratch.write("one.txt", "t")));
     let keep = shown(&scratch.write("keep.npy", "before"));
     let before = snapshot(&scratch.path(""));
-    let cases: [(&[&str], &[&str]); 6] = [
+    let nowhere = shown(&scratch.path("nowhere/logits.npy"));
+    let cases: [(&[&str], &[&str]); 7] = [
+        (&[&packed, "--data", &text, "--logits", &nowhere], &["there is no directory", "nowhere", "make it first"]),
         (&[&classes, "--data", &table, "--logits", &keep, "--backtest", "2"], &["it does not forecast"]),
         (&[&texts, "--data", &text, "--hidden", &keep, "--against", &packed], &["--against compares a packed model"]),
         (&[&texts, "--data", &one, "--embeddings", &keep], &["one.txt", "at least 17"]),

@@ -57,6 +57,9 @@ fn predictions_that_are_no_numbers_are_not_written() {
     let scored = told(&["eval", &damaged, "--data", &data]);
     scored.failed(1, &parts);
     assert!(!scored.stdout.contains("NaN") && !scored.stdout.contains("inf"), "{scored:?}");
+    let keep = scratch.write("keep.npy", "before");
+    told(&["eval", &damaged, "--data", &data, "--logits", &shown(&keep)]).failed(1, &parts);
+    assert_eq!(std::fs::read(keep).unwrap(), b"before");
     assert!(!out.exists());
 }
 

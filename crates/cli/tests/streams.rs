@@ -247,6 +247,6 @@ fn surroundings_that_ask_for_what_there_is_not_are_refused() {
     let mut limited = Command::new("sh");
     limited.args(["-c", script, env!("CARGO_BIN_EXE_minrnn"), &shown(&training.out)]).env("RAYON_NUM_THREADS", "1024");
     if cfg!(target_os = "linux") {
-        Finished::of(&mut limited).failed(1, &["could not start the threads"]);
+        Finished::of(&mut limited).failed(1, &["could not start the threads: memory has no room for 1024 of them", "--threads"]);
     }
 }

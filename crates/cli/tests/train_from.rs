@@ -56,6 +56,7 @@ fn what_is_no_model_to_start_from_is_told_before_anything_is_written() {
         assert!(!out.exists(), "{args:?}");
     };
     let (first, data, text) = (first.to_str().unwrap(), data.to_str().unwrap(), text.to_str().unwrap());
+    refused(&["--from", first], &format!("a training from the model of '{first}' needs a table; give one with --data FILE"));
     refused(&["--from", "nothing-there", "--data", data], "nothing-there");
     refused(&["--from", text, "--data", data], "text.txt");
     refused(&["--from", first], "needs a table");

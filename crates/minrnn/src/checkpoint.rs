@@ -18,8 +18,8 @@ use std::path::Path;
 use burn::module::Module;
 use burn::tensor::{Device, TensorData};
 use minrnn_model::{
-    Calibration, CheckpointConfig, CheckpointFiles, ModelConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint, write_atomic,
-    write_safetensors,
+    Calibration, CheckpointConfig, CheckpointFiles, MAX_TASK_BYTES, ModelConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint,
+    write_atomic, write_safetensors,
 };
 pub use minrnn_model::{SURPRISE_FILE, TASK_FILE, TOKENIZER_FILE};
 
@@ -29,8 +29,6 @@ use crate::data::table::TableTask;
 use crate::model::{AnyModel, SequenceModel};
 use crate::new_directory::make_directory;
 use crate::{Error, Result, parameters};
-
-const MAX_TASK_BYTES: u64 = 1 << 26;
 
 /// A model read from a checkpoint.
 #[derive(Debug)]

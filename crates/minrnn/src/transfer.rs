@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
-use minrnn_model::{CONFIG_FILE, CheckpointConfig, CheckpointFiles, ModelConfig, Weights, read_checkpoint, write_safetensors};
+use minrnn_model::{
+    CONFIG_FILE, CheckpointConfig, CheckpointFiles, MAX_TASK_BYTES, ModelConfig, Weights, read_checkpoint, write_safetensors,
+};
 use minrnn_stream::PackedModel;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -20,7 +22,6 @@ use crate::{Error, Needed, Result};
 
 /// What the configuration of an imported model says of the file it came from.
 const IMPORTED: &str = "imported";
-const MAX_TASK_BYTES: u64 = 1 << 26;
 
 /// Weights under the names of another library, to become a checkpoint.
 #[derive(Debug, Clone)]

@@ -13,7 +13,8 @@ pub const TASK_FILE: &str = "task.json";
 /// Name of what a checkpoint directory says of how surprising held-out rows were.
 pub const SURPRISE_FILE: &str = "surprise.json";
 const MAX_SURPRISE_BYTES: u64 = 1 << 20;
-const MAX_TASK_BYTES: u64 = 1 << 26;
+/// Most bytes of a `task.json`.
+pub const MAX_TASK_BYTES: u64 = 1 << 26;
 
 impl CheckpointFiles {
     /// The vocabulary and its file's content, where the model reads text.

@@ -210,7 +210,8 @@ fn digest_of(path: &Path) -> std::io::Result<String> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// `bytes` in hexadecimal digits, two for each.
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

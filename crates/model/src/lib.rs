@@ -41,7 +41,7 @@ pub use calibration::{Calibration, Threshold};
 #[cfg(feature = "std")]
 pub use checkpoint::{CheckpointConfig, FORMAT_VERSION, read_checkpoint};
 #[cfg(feature = "std")]
-pub use checkpoint_parts::{SURPRISE_FILE, TASK_FILE, TOKENIZER_FILE};
+pub use checkpoint_parts::{MAX_TASK_BYTES, SURPRISE_FILE, TASK_FILE, TOKENIZER_FILE};
 pub use checksum::crc32c;
 pub use choices::{
     Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, NormKind, Pooling, Positions,
@@ -49,7 +49,7 @@ pub use choices::{
 };
 pub use config::{CheckedConfig, Cost, KvCache, ModelConfig, POLICY_PLACES, POLICY_TENSOR, POLICY_TIMES};
 #[cfg(feature = "std")]
-pub use digests::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE};
+pub use digests::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE, hex};
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
 pub use files::{

@@ -151,7 +151,7 @@ fn open(wish: &Wish, tables: Tables) -> minrnn::Result<(Experiment, RunDir)> {
         }
     }
     let no_download = |_| Err(Error::Config("its text is a download, which the command makes; give a text as data".to_owned()));
-    find_data(&mut experiment, &request.experiment_name(), no_download)?;
+    find_data(&mut experiment, &request.subject(), no_download)?;
     Ok((experiment, run))
 }
 

@@ -11,7 +11,7 @@ use minrnn::memory::Size;
 use minrnn::train::{
     EXPERIMENT_FILE, Ending, Event, Experiment, METRICS_FILE, Record, RunDir, Task, Trainer, find_data, read_metrics, training_memory,
 };
-use minrnn_model::{create_directories, sync_directory};
+use minrnn_model::{create_directories, hex, sync_directory};
 use serde::Deserialize;
 
 use crate::folder::{self, Folder};
@@ -65,7 +65,7 @@ impl OwnText {
     /// # Errors
     /// When it cannot be read.
     pub fn open(path: PathBuf) -> Result<Self> {
-        let sha256 = text_sha256(&path)?.iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = hex(&text_sha256(&path)?);
         Ok(Self { path, sha256 })
     }
 }
@@ -135,7 +135,7 @@ pub fn with_data(training: &Training, seed: u64, options: &Options, host: &mut d
     if let (Task::ListOps, Some(folder)) = (experiment.data.task, &experiment.data.path) {
         fs::create_dir_all(folder).map_err(|source| minrnn::Error::io("create the folder of expressions", folder, source))?;
     }
-    find_data(&mut experiment, &training.base, |corpus| host.fetch(corpus))?;
+    find_data(&mut experiment, &format!("the experiment '{}'", training.base), |corpus| host.fetch(corpus))?;
     Ok(experiment)
 }
 

@@ -89,7 +89,7 @@ fn new_experiment(args: &Args, request: &Request) -> anyhow::Result<Experiment> 
     let mut experiment = args.on_device(request.experiment(|data| args.table.apply(data))?)?;
     // Before anything is fetched or written.
     training_memory(&experiment)?.expect_room(experiment.train.memory_limit)?;
-    find_data(&mut experiment, &request.experiment_name(), corpus::fetch)?;
+    find_data(&mut experiment, &request.subject(), corpus::fetch)?;
     Ok(experiment)
 }
 

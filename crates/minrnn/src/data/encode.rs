@@ -24,13 +24,43 @@ pub fn encode_text(text: impl AsRef<Path>, tokenizer: &Tokenizer, tokens: impl A
     let path = text.as_ref();
     let mut reader = Hashing { inner: open(path)?, sha256: Sha256::new() };
     let mut writer = TokenWriter::create(tokens, tokenizer.vocab_size())?;
+    encode(&mut reader, path, tokenizer, &mut |ids| writer.push(ids))?;
+    writer.finish(reader.sha256.finalize().into())
+}
+
+/// The tokens of the text file at `text`, which has at most `most` bytes, as [`encode_text`] cuts it.
+///
+/// # Errors
+/// As [`encode_text`]; also when the file is longer.
+pub fn encode_short_text(text: impl AsRef<Path>, tokenizer: &Tokenizer, most: u64) -> Result<Vec<u32>> {
+    let path = text.as_ref();
+    let too_long = || {
+        let (shown, most) = (path.display(), most >> 20);
+        Error::Data(format!("'{shown}' has more than {most} MiB, the most that is read in one pass; give a part of it"))
+    };
+    if path.metadata().is_ok_and(|found| found.is_file() && found.len() > most) {
+        return Err(too_long());
+    }
+    let mut tokens = Vec::new();
+    let n_bytes = encode(&mut open(path)?.take(most.saturating_add(1)), path, tokenizer, &mut |ids| {
+        tokens.extend_from_slice(ids);
+        Ok(())
+    })?;
+    if n_bytes > most { Err(too_long()) } else { Ok(tokens) }
+}
+
+/// Where tokens go.
+type Push<'p> = dyn FnMut(&[u32]) -> Result<()> + 'p;
+
+/// Hands the tokens of what `reader` gives to `push`; how many bytes they were.
+fn encode(reader: &mut impl Read, path: &Path, tokenizer: &Tokenizer, push: &mut Push) -> Result<u64> {
     let n_bytes = match tokenizer.kind() {
-        TokenizerKind::Byte => encode_bytes(&mut reader, path, &mut writer)?,
-        TokenizerKind::Character => encode_blocks(&mut reader, path, Cut::Anywhere, tokenizer, &mut writer)?,
-        TokenizerKind::Bpe => encode_blocks(&mut reader, path, Cut::Line, tokenizer, &mut writer)?,
+        TokenizerKind::Byte => encode_bytes(reader, path, push)?,
+        TokenizerKind::Character => encode_blocks(reader, path, Cut::Anywhere, tokenizer, push)?,
+        TokenizerKind::Bpe => encode_blocks(reader, path, Cut::Line, tokenizer, push)?,
     };
     expect_not_empty(path, n_bytes)?;
-    writer.finish(reader.sha256.finalize().into())
+    Ok(n_bytes)
 }
 
 /// SHA-256 of the file at `path`, to tell whether a token file was made from it.
@@ -48,7 +78,7 @@ fn open(path: &Path) -> Result<Source> {
     Source::open(path).map_err(|e| Error::io(ACTION, path, e))
 }
 
-fn encode_blocks(reader: impl Read, path: &Path, cut: Cut, tokenizer: &Tokenizer, writer: &mut TokenWriter) -> Result<u64> {
+fn encode_blocks(reader: impl Read, path: &Path, cut: Cut, tokenizer: &Tokenizer, push: &mut Push) -> Result<u64> {
     let mut blocks = TextBlocks::new(reader, path, cut);
     let (mut ids, mut chars_before) = (Vec::new(), 0);
     while let Some(block) = blocks.next_block()? {
@@ -57,13 +87,13 @@ fn encode_blocks(reader: impl Read, path: &Path, cut: Cut, tokenizer: &Tokenizer
             Error::Data(problem) => Error::Data(format!("'{}': {problem}", path.display())),
             other => other,
         })?;
-        writer.push(&ids)?;
+        push(&ids)?;
         chars_before += block.chars().count() as u64;
     }
     Ok(blocks.position())
 }
 
-fn encode_bytes(reader: &mut impl Read, path: &Path, writer: &mut TokenWriter) -> Result<u64> {
+fn encode_bytes(reader: &mut impl Read, path: &Path, push: &mut Push) -> Result<u64> {
     let (mut bytes, mut n_bytes) = (Vec::with_capacity(READ_LEN), 0);
     loop {
         bytes.clear();
@@ -71,7 +101,7 @@ fn encode_bytes(reader: &mut impl Read, path: &Path, writer: &mut TokenWriter) -
         if n == 0 {
             return Ok(n_bytes);
         }
-        writer.push(&bytes.iter().map(|&b| b.into()).collect::<Vec<u32>>())?;
+        push(&bytes.iter().map(|&b| b.into()).collect::<Vec<u32>>())?;
         n_bytes += n as u64;
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn write(path: &Path, identity: &ModelIdentity, saved: &SavedSessions
     write_atomic(path, &saved.to_bytes(identity.as_str())?).map_err(Error::from)
 }
 
-/// All of the file, or no more than it begins with where that is not how saved sessions do: what else it is may not fit into memory.
+/// All of the file, or no more than its first bytes where saved sessions begin otherwise.
 fn bytes_of(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut bytes = Vec::new();

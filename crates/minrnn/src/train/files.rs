@@ -7,17 +7,18 @@ use super::data_config::{Corpus, Source};
 use crate::data::expect_lasting;
 use crate::{Error, Needed, Result};
 
-/// Makes the path of a text or table absolute; a public text that has no path is what `fetch` gives. `name` is the experiment's.
+/// Makes the path of a text or table absolute; a public text that has no path is what `fetch` gives. `subject` is what the sentences
+/// call the experiment, such as "the experiment 'text'".
 ///
 /// # Errors
 /// When the experiment needs a text or table and names none, when that cannot be read, or what `fetch` says.
 pub fn find_data<E: From<Error>>(
     experiment: &mut Experiment,
-    name: &str,
+    subject: &str,
     fetch: impl FnOnce(Corpus) -> Result<PathBuf, E>,
 ) -> Result<(), E> {
     let data = &experiment.data;
-    let needs = |what: &str| Error::needed(Needed::File, format!("the experiment '{name}' needs a {what}"));
+    let needs = |what: &str| Error::needed(Needed::File, format!("{subject} needs a {what}"));
     let path = match (data.task.spec().source, &data.path, data.corpus) {
         (Source::Text | Source::Table | Source::Trajectories, Some(path), _) => readable(path)?,
         (Source::Text, None, Some(corpus)) => readable(&fetch(corpus)?)?,

@@ -1,6 +1,5 @@
 //! What a training is asked for, by name, file, settings or the run of before, and the experiment that comes of it.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use minrnn_model::{CheckpointConfig, ModelConfig};
@@ -72,14 +71,17 @@ impl Request {
         name.unwrap_or_else(|| DEFAULT_EXPERIMENT.to_owned())
     }
 
-    /// The name of the experiment of a new run; where none is asked for, that of the run whose model is started from.
-    pub fn experiment_name(&self) -> Cow<'_, str> {
+    /// The name of the experiment of a new run.
+    pub fn experiment_name(&self) -> &str {
         let default = if self.data.is_some() { TEXT_EXPERIMENT } else { DEFAULT_EXPERIMENT };
-        match (&self.experiment, self.usual, &self.from) {
-            (Some(asked), ..) => asked.name().into(),
-            (None, Some(usual), _) => usual.into(),
-            (None, None, Some(from)) => from.to_string_lossy(),
-            (None, None, None) => default.into(),
+        self.experiment.as_ref().map_or(self.usual.unwrap_or(default), Asked::name)
+    }
+
+    /// What sentences call the training, as [`find_data`](super::find_data) takes it.
+    pub fn subject(&self) -> String {
+        match &self.from {
+            Some(from) if self.experiment.is_none() && self.usual.is_none() => format!("a training from the model of '{}'", from.display()),
+            _ => format!("the experiment '{}'", self.experiment_name()),
         }
     }
 
@@ -92,7 +94,7 @@ impl Request {
         let mut experiment = match (&self.from, &self.experiment) {
             (Some(from), _) => self.continued(from)?,
             (None, Some(asked)) => asked.load(&self.settings)?,
-            (None, None) => Experiment::load(&self.experiment_name(), &self.settings)?,
+            (None, None) => Experiment::load(self.experiment_name(), &self.settings)?,
         };
         self.put_into(&mut experiment, adjust)?;
         Ok(experiment)

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use minrnn_model::{ModelConfig, create_directories, read_text, write_atomic};
+use minrnn_model::{ModelConfig, create_directories, hex, read_text, write_atomic};
 
 use super::config::Experiment;
 use super::data_config::WindowSampling;
@@ -358,7 +358,7 @@ fn file_digest(experiment: &Experiment) -> Result<Option<String>> {
     let data = &experiment.data;
     let Some(path) = data.path.as_ref().filter(|_| data.task.reads_a_file()) else { return Ok(None) };
     let others = [&data.table.validation, &data.table.test].into_iter().flatten();
-    let line = |path| Ok(text_sha256(path)?.iter().map(|byte| format!("{byte:02x}")).chain(["\n".to_owned()]).collect::<String>());
+    let line = |path| Ok(hex(&text_sha256(path)?) + "\n");
     std::iter::once(path).chain(others).map(line).collect::<Result<String>>().map(Some)
 }
 

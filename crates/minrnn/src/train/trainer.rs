@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use burn::module::Module;
 use burn::tensor::Device;
-use minrnn_model::{CONFIG_FILE, Calibration, CheckpointConfig, CheckpointFiles, WEIGHTS_FILE, write_atomic, write_safetensors};
+use minrnn_model::{
+    CONFIG_FILE, Calibration, CheckpointConfig, CheckpointFiles, MAX_TASK_BYTES, WEIGHTS_FILE, write_atomic, write_safetensors,
+};
 
 use super::alike::{expect_shareable, traits, weights_trait};
 use super::average::{Average, LAST_WEIGHTS_PREFIX};
@@ -39,7 +41,6 @@ use crate::ops::with_precision;
 use crate::rng::{Purpose, substream};
 use crate::{Error, Result, RunProblem};
 
-const MAX_TASK_BYTES: u64 = 1 << 24;
 const STATE_PREFIX: &str = "state.";
 
 /// Name, shape and bits of a tensor of a carried state.
@@ -404,8 +405,7 @@ impl Trainer {
         if made <= most {
             return Ok(());
         }
-        let sentence =
-            format!("max_iterations must be at least {made}, found {most}: so many updates are made; leave it out, or start a new run");
+        let sentence = format!("max_iterations must be at least {made}, found {most}: so many updates are made; leave it out");
         Err(Error::MustStay(sentence))
     }
 

@@ -11,7 +11,7 @@ use minrnn::train::{Data, Experiment, find_scored, has_learned_all, run_of};
 use minrnn_model::CheckpointFiles;
 use serde_json::json;
 
-use super::{BATCH_SIZE, expect_finite, print_comparison, print_model, stopped, wanted_inside, write_inside};
+use super::{BATCH_SIZE, expect_finite, print_comparison, print_model, stopped, wanted_inside};
 use crate::display::{aligned, say};
 use crate::exit::ExitCode;
 use crate::failure::{NO_STDOUT, WrongInput};
@@ -54,7 +54,7 @@ pub fn score(args: &super::Args, origins: Origins, stop: &AtomicBool) -> anyhow:
         let sentence = "it does not forecast; a backtest needs a model of minrnn train --task forecast";
         return Err(WrongInput(format!("'{}': {sentence}", args.run.display())).into());
     };
-    wanted_inside(args, deployed.model.config())?;
+    let inside = wanted_inside(args, deployed.model.config())?;
     let path = input::path(args.data.as_deref().context("the table to forecast is given")?);
     let (table, reads) = (path.clone(), forecaster.clone());
     let open = move || Backtest::open(&table, &reads, origins);
@@ -77,10 +77,6 @@ pub fn score(args: &super::Args, origins: Origins, stop: &AtomicBool) -> anyhow:
         deployed::predict(&deployed.model, &task, &read_series(&task, &path)?, stop)?;
     }
     expect_finite("the table", &evaluation)?;
-    // The model that is scored may be another one.
-    if args.inside.is_any() && !write_inside(args, &Deployed::load(&args.run)?, stop)? {
-        return Ok(stopped());
-    }
     tell_what_is_short(&backtest, origins);
     tell_what_is_learned(&learned, &backtest);
     print_model(&deployed.path, args.json)?;
@@ -97,7 +93,8 @@ pub fn score(args: &super::Args, origins: Origins, stop: &AtomicBool) -> anyhow:
     }
     print_comparison(&errors, args.json).context(NO_STDOUT)?;
     if args.json { print_objects(&by_origin) } else { print_table(&by_origin, &forecaster) }.context(NO_STDOUT)?;
-    Ok(ExitCode::SUCCESS)
+    // The model that was scored may be another one.
+    inside.map_or(Ok(ExitCode::SUCCESS), |inside| inside.write(&Deployed::load(&args.run)?, None, stop))
 }
 
 /// How many forecasts are of values that the model has learned from.

@@ -100,7 +100,7 @@ fn score(args: &Args, group: &Group, stop: &AtomicBool) -> anyhow::Result<ExitCo
     }
     let loaded = ranks::agree(group, Loaded::new(args))?;
     let Loaded { checkpoint, model, experiment, .. } = &loaded;
-    wanted_inside(args, &experiment.model)?;
+    let inside = wanted_inside(args, &experiment.model)?;
     if let Some(width) = args.by_length.width() {
         let scores = by_length::Strings::new(experiment, &args.by_length)?;
         print_model(checkpoint, args.json)?;
@@ -121,9 +121,6 @@ fn score(args: &Args, group: &Group, stop: &AtomicBool) -> anyhow::Result<ExitCo
         return Ok(stopped());
     }
     let Some(Sets { sets, mut comparison }) = found else { return Ok(stopped()) };
-    if args.inside.is_any() && !write_inside(args, &Deployed::load(&args.run)?, stop)? {
-        return Ok(stopped());
-    }
     if group.is_first() {
         print_model(checkpoint, args.json)?;
         if args.data.is_some() && input::same_file(args.data.as_deref(), experiment.data.path.as_deref()) {
@@ -141,7 +138,10 @@ fn score(args: &Args, group: &Group, stop: &AtomicBool) -> anyhow::Result<ExitCo
     if let Some(comparison) = comparison.filter(|_| group.is_first()) {
         print_comparison(&*comparison, args.json).context(NO_STDOUT)?;
     }
-    Ok(ExitCode::SUCCESS)
+    match inside {
+        Some(inside) => inside.write(&Deployed::load(&args.run)?, None, stop),
+        None => Ok(ExitCode::SUCCESS),
+    }
 }
 
 /// Refuses what one process does alone.
@@ -241,38 +241,50 @@ impl Loaded {
     }
 }
 
-/// The files of what the model has inside and the data that it reads for them, checked as far as that goes before anything is read; nothing
-/// where none is wanted.
-fn wanted_inside(args: &Args, config: &ModelConfig) -> anyhow::Result<Option<(InsideFiles, PathBuf)>> {
-    let Some(data) = args.data.as_deref().filter(|_| args.inside.is_any()) else { return Ok(None) };
-    let path = input::path(data);
-    // It is read for the scores and for the files.
-    expect_lasting(&path)?;
-    let inputs: Vec<&Path> = [path.as_path(), args.run.as_path()].into_iter().chain(args.against.as_deref()).collect();
-    let files = args.inside.files(config, &inputs)?;
-    Ok(Some((files, path)))
+/// The files of what the model has inside, and the data that it reads for them.
+struct Inside {
+    files: InsideFiles,
+    data: PathBuf,
 }
 
-/// Writes the files of what `deployed` has inside while it reads the data, where any is wanted; false when `stop` was raised before the end.
-///
-/// Files that are there are replaced, so that it comes when nothing else can be refused.
-fn write_inside(args: &Args, deployed: &Deployed, stop: &AtomicBool) -> anyhow::Result<bool> {
-    let Some((files, path)) = wanted_inside(args, deployed.model.config())? else { return Ok(true) };
-    match (&deployed.table, &deployed.tokenizer) {
-        (Some(task), _) => {
-            let reads = task.clone();
-            let read = move || read_series(&reads, &path);
-            let Some(series) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(false) };
-            inside::write(deployed, InsideInputs::Table(task, &series), &files, stop)
+/// What is wanted of what the model has inside, checked as far as that goes before anything is read; none where nothing is.
+fn wanted_inside(args: &Args, config: &ModelConfig) -> anyhow::Result<Option<Inside>> {
+    let Some(data) = args.data.as_deref().filter(|_| args.inside.is_any()) else { return Ok(None) };
+    let data = input::path(data);
+    // It is read for the scores and for the files.
+    expect_lasting(&data)?;
+    let inputs: Vec<&Path> = [data.as_path(), args.run.as_path()].into_iter().chain(args.against.as_deref()).collect();
+    let files = args.inside.files(config, &inputs)?;
+    Ok(Some(Inside { files, data }))
+}
+
+impl Inside {
+    /// Writes the files of what `deployed` has inside while it reads the data, of whose text `tokens` are, where they are known.
+    ///
+    /// Files that are there are replaced, so that it comes when the scores are out and nothing can be refused for them.
+    fn write(self, deployed: &Deployed, tokens: Option<&[u32]>, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+        let Self { files, data } = self;
+        let is_written = match (&deployed.table, &deployed.tokenizer, tokens) {
+            (Some(task), ..) => {
+                let reads = task.clone();
+                let series = interrupt::unless_stopped(stop, move || read_series(&reads, &data)).transpose()?;
+                series.map(|series| inside::write(deployed, InsideInputs::Table(task, &series), &files, stop)).transpose()?
+            }
+            (None, _, Some(tokens)) => Some(inside::write(deployed, InsideInputs::Text(tokens), &files, stop)?),
+            (None, Some(tokenizer), None) => {
+                let tokens = tokens::read(&data, tokenizer, stop)?;
+                tokens.map(|tokens| inside::write(deployed, InsideInputs::Text(&tokens), &files, stop)).transpose()?
+            }
+            (None, None, None) => {
+                let sentence = "it reads neither a table nor text; leave --logits, --hidden and --embeddings out";
+                return Err(WrongInput(format!("'{}': {sentence}", deployed.path.display())).into());
+            }
+        };
+        if is_written == Some(true) {
+            return Ok(ExitCode::SUCCESS);
         }
-        (None, Some(tokenizer)) => {
-            let Some(tokens) = tokens::read(&path, tokenizer, stop)? else { return Ok(false) };
-            inside::write(deployed, InsideInputs::Text(&tokens), &files, stop)
-        }
-        (None, None) => {
-            let sentence = "it reads neither a table nor text; leave --logits, --hidden and --embeddings out";
-            Err(WrongInput(format!("'{}': {sentence}", args.run.display())).into())
-        }
+        say("stopped before --logits, --hidden and --embeddings were written");
+        Ok(ExitCode::from(FAILED))
     }
 }
 
@@ -289,7 +301,14 @@ fn expect_finite(what: impl Into<String>, evaluation: &Evaluation) -> minrnn::Re
 }
 
 /// The whole of a table by the inference runtime.
-fn score_packed_table(args: &Args, deployed: &Deployed, task: &TableTask, path: &Path, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+fn score_packed_table(
+    args: &Args,
+    deployed: &Deployed,
+    task: &TableTask,
+    path: &Path,
+    inside: Option<Inside>,
+    stop: &AtomicBool,
+) -> anyhow::Result<ExitCode> {
     if args.against.is_some() {
         return Err(WrongInput("--against compares models of text; leave it out".to_owned()).into());
     }
@@ -304,26 +323,23 @@ fn score_packed_table(args: &Args, deployed: &Deployed, task: &TableTask, path: 
         deployed::predict(&deployed.model, task, &read_series(task, path)?, stop)?;
     }
     expect_finite("all of the table", &evaluation)?;
-    if args.inside.is_any() && !write_inside(args, deployed, stop)? {
-        return Ok(stopped());
-    }
     print_model(&args.run, args.json)?;
     print("all of the table", &evaluation, args.json).context(NO_STDOUT)?;
     if let Some(comparison) = &comparison {
         print_comparison(&**comparison, args.json).context(NO_STDOUT)?;
     }
-    Ok(ExitCode::SUCCESS)
+    inside.map_or(Ok(ExitCode::SUCCESS), |inside| inside.write(deployed, None, stop))
 }
 
 /// One pass over a text or a table by the inference runtime.
 fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let deployed = Deployed::load(&args.run)?;
-    wanted_inside(args, deployed.model.config())?;
+    let inside = wanted_inside(args, deployed.model.config())?;
     let Some(path) = &args.data else {
         return Err(WrongInput("a packed model has no data beside it; give a text or a table with --data FILE".to_owned()).into());
     };
     if let Some(task) = &deployed.table {
-        return score_packed_table(args, &deployed, task, path, stop);
+        return score_packed_table(args, &deployed, task, path, inside, stop);
     }
     if deployed.policy.is_some() {
         let sentence = "a packed policy is scored by what it earns: minrnn rollout; or score the run that it was packed from";
@@ -346,9 +362,6 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     }
     let Some(Score { evaluation, agreement }) = deployed::score(model, other, &tokens, stop)? else { return Ok(stopped()) };
     expect_finite("the text", &evaluation)?;
-    if args.inside.is_any() && !write_inside(args, &deployed, stop)? {
-        return Ok(stopped());
-    }
     print_model(&args.run, args.json)?;
     print("full pass, state carried", &evaluation, args.json).context(NO_STDOUT)?;
     match (agreement, &args.against) {
@@ -361,7 +374,7 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         }
         _ => {}
     }
-    Ok(ExitCode::SUCCESS)
+    inside.map_or(Ok(ExitCode::SUCCESS), |inside| inside.write(&deployed, Some(&tokens), stop))
 }
 
 /// Random windows, one pass with windows that start anew, and one that carries the state.

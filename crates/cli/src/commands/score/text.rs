@@ -39,7 +39,7 @@ pub fn score(args: &Args, deployed: &Deployed, tokenizer: &Tokenizer, stop: &Ato
         }
         None => match held_out_text(deployed)? {
             Some(held_out) => {
-                if !text.read(Cursor::new(held_out), Path::new("the held-out text"), &mut see)? {
+                if !text.read(Cursor::new(held_out), false, Path::new("the held-out text"), &mut see)? {
                     return Ok(false);
                 }
                 Some(Calibration::of(surprises))
@@ -83,13 +83,15 @@ impl Text<'_> {
         // A pipe waits for whoever writes into it.
         let Some(file) = interrupt::unless_stopped(self.stop, move || File::open(opened)) else { return Ok(false) };
         let file = file.map_err(|error| minrnn::Error::io("read", &source, error))?;
-        self.read(file, &source, see)
+        let waits = !file.metadata().is_ok_and(|found| found.is_file());
+        self.read(file, waits, &source, see)
     }
 
-    /// Hands every row to `see`; false when it was stopped.
+    /// Hands every row to `see`; false when it was stopped. `from` is something that may let wait for more, where `waits`.
     fn read(
         &self,
         mut from: impl Read + Send + 'static,
+        waits: bool,
         path: &Path,
         see: &mut dyn FnMut(TextRow) -> minrnn::Result<()>,
     ) -> anyhow::Result<bool> {
@@ -97,12 +99,17 @@ impl Text<'_> {
         let mut rows = TextRows::new(self.unit, see);
         let mut piece = vec![0; PIECE];
         loop {
-            let wait = move || {
-                let n = from.read(&mut piece);
-                (from, piece, n)
+            let n = if waits {
+                let wait = move || {
+                    let n = from.read(&mut piece);
+                    (from, piece, n)
+                };
+                let Some((source, bytes, n)) = interrupt::unless_stopped(self.stop, wait) else { return Ok(false) };
+                (from, piece) = (source, bytes);
+                n
+            } else {
+                from.read(&mut piece)
             };
-            let Some((source, bytes, n)) = interrupt::unless_stopped(self.stop, wait) else { return Ok(false) };
-            (from, piece) = (source, bytes);
             match n {
                 Ok(0) => break,
                 Ok(n) => {
