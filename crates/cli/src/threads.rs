@@ -24,12 +24,18 @@ pub struct Threads {
 }
 
 impl Threads {
+    /// The number that was given, of as many as there may be.
+    pub fn given(&self) -> anyhow::Result<Option<usize>> {
+        match self.threads {
+            Some(0) => Err(WrongInput(format!("--threads must be between 1 and {MAX_THREADS}, found 0")).into()),
+            Some(threads) if threads > MAX_THREADS => Err(too_many(threads)),
+            threads => Ok(threads),
+        }
+    }
+
     /// A pool of that many threads, for work that others start.
     pub fn pool(&self) -> anyhow::Result<Arc<ThreadPool>> {
-        match self.threads {
-            Some(0) => Err(none()),
-            threads => Ok(Arc::new(pool(threads.unwrap_or(0))?)),
-        }
+        Ok(Arc::new(pool(self.given()?.unwrap_or(0))?))
     }
 
     /// Runs `work` on that many threads.
@@ -39,8 +45,7 @@ impl Threads {
 
     /// The same, on `own` threads where no number is given and that is not 0.
     pub fn install_or<R: Send>(&self, own: usize, work: impl FnOnce() -> anyhow::Result<R> + Send) -> anyhow::Result<R> {
-        match self.threads.or(Some(own).filter(|&own| own > 0)) {
-            Some(0) => Err(none()),
+        match self.given()?.or(Some(own).filter(|&own| own > 0)) {
             Some(threads) => with_pool(threads, work)?,
             None => {
                 if let Some((_, threads)) = asked_by_environment() {
@@ -61,7 +66,7 @@ pub fn with_pool<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> an
 
 fn pool(threads: usize) -> anyhow::Result<ThreadPool> {
     if threads > MAX_THREADS {
-        return Err(WrongInput(format!("threads must be at most {MAX_THREADS}, with 0 for every core, found {threads}")).into());
+        return Err(too_many(threads));
     }
     expect_stacks(threads)?;
     rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK).build().context("could not start the threads")
@@ -77,8 +82,8 @@ fn expect_stacks(threads: usize) -> anyhow::Result<()> {
     room.with_context(|| format!("could not start the threads: memory has no room for {threads} of them; ask for fewer with --threads"))
 }
 
-fn none() -> anyhow::Error {
-    WrongInput(format!("--threads must be between 1 and {MAX_THREADS}, found 0")).into()
+fn too_many(threads: usize) -> anyhow::Error {
+    WrongInput(format!("threads must be at most {MAX_THREADS}, found {threads}")).into()
 }
 
 /// Refuses an environment that asks for more threads than there may be: the pool would try, and not come back.

@@ -88,6 +88,24 @@ fn progress_goes_to_stderr_in_plain_lines_and_the_report_to_stdout() {
 }
 
 #[test]
+fn threads_are_a_flag_of_train_as_of_every_command_and_belong_to_the_run() {
+    let scratch = Scratch::new();
+    // The flag is more than the settings, which say 1.
+    let on = |threads: &str| {
+        let training = scratch.training("run", &[]);
+        Training { args: [&training.args[..], &["--threads".to_owned(), threads.to_owned()]].concat(), ..training }
+    };
+    for (threads, sentence) in [("0", "--threads must be between 1 and 1024"), ("1025", "threads must be at most 1024")] {
+        on(threads).run().refused(&[sentence]);
+        assert!(!on(threads).out.exists());
+    }
+    let finished = on("2").run().ok();
+    assert!(finished.stderr.contains("20 iterations on 2 threads\n"), "{finished:?}");
+    let experiment = fs::read_to_string(on("2").out.join("experiment.toml")).unwrap();
+    assert!(experiment.contains("threads = 2"), "{experiment}");
+}
+
+#[test]
 fn a_task_is_judged_by_what_its_experiment_expects() {
     let scratch = Scratch::new();
     let training = scratch.task("run", &["copy_length=12", "copy_tokens=2"]);

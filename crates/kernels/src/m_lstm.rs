@@ -36,7 +36,7 @@ pub use step::step;
 use crate::grid::{self, SharedOut};
 use crate::segments::{RESET, Segments};
 use crate::shape::{Out, Shape, elements, expect_len};
-use crate::simd::Level;
+use crate::simd::{Level, sqrt};
 use alloc::vec::Vec;
 
 /// Steps of a chunk.
@@ -191,7 +191,7 @@ impl<'a> Problem<'a> {
         start.n0.inspect(|n0| expect_len("n0", n0, elements([all, width])));
         start.m0.inspect(|m0| expect_len("m0", m0, all));
         start.segments.codes().inspect(|codes| expect_len("segments", codes, shape.steps()));
-        let scale = 1.0 / libm::sqrtf(width.max(1) as f32);
+        let scale = 1.0 / sqrt(width.max(1) as f32);
         Self { level: Level::current(), shape, heads, width, scale, qkv, gates, start }
     }
 

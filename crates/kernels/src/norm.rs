@@ -113,7 +113,7 @@ impl<const AROUND_ONE: bool> Norm for Standard<AROUND_ONE> {
         let n = part.len() as f32;
         let centre = sum::<S, false>(simd, part, 0.0) / n;
         let variance = sum::<S, true>(simd, part, centre) / n;
-        Measure { centre, inverse: 1.0 / libm::sqrtf(variance + self.eps), constant: false }
+        Measure { centre, inverse: 1.0 / simd::sqrt(variance + self.eps), constant: false }
     }
 }
 

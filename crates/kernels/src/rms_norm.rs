@@ -11,7 +11,7 @@
 
 use crate::norm::{self, Measure, Norm};
 use crate::shape::{Out, expect_len};
-use crate::simd::Simd;
+use crate::simd::{Simd, sqrt};
 
 /// Smallest norm a row is divided by.
 pub const FLOOR: f32 = 1e-12;
@@ -67,8 +67,8 @@ impl Norm for RootMeanSquare {
 
     #[inline(always)]
     fn measure<S: Simd>(self, simd: S, row: &[f32]) -> Measure {
-        let norm = libm::sqrtf(norm::sum::<S, true>(simd, row, 0.0));
+        let norm = sqrt(norm::sum::<S, true>(simd, row, 0.0));
         let constant = norm < FLOOR;
-        Measure { centre: 0.0, inverse: libm::sqrtf(row.len() as f32) / if constant { FLOOR } else { norm }, constant }
+        Measure { centre: 0.0, inverse: sqrt(row.len() as f32) / if constant { FLOOR } else { norm }, constant }
     }
 }

@@ -412,6 +412,27 @@ pub fn mul_add<S: Simd>(simd: S, a: S::f32s, b: S::f32s, c: S::f32s) -> S::f32s 
     if S::F32_LANES > 4 || cfg!(target_arch = "aarch64") { simd.mul_add_e_f32s(a, b, c) } else { simd.add_f32s(simd.mul_f32s(a, b), c) }
 }
 
+/// √x, with the instructions of whoever calls. libm's are SSE's whoever calls, and where registers are wide Intel's processors wait hundreds of
+/// cycles for each of these.
+#[cfg_attr(not(feature = "std"), allow(clippy::disallowed_methods, reason = "there are no wide registers without `std`"))]
+#[inline(always)]
+pub fn sqrt(x: f32) -> f32 {
+    #[cfg(feature = "std")]
+    return x.sqrt();
+    #[cfg(not(feature = "std"))]
+    libm::sqrtf(x)
+}
+
+/// The same in f64.
+#[cfg_attr(not(feature = "std"), allow(clippy::disallowed_methods, reason = "as above"))]
+#[inline(always)]
+pub fn sqrt_f64(x: f64) -> f64 {
+    #[cfg(feature = "std")]
+    return x.sqrt();
+    #[cfg(not(feature = "std"))]
+    libm::sqrt(x)
+}
+
 /// −x: the sign bit alone changes. (pulp's own function, like its |x|, may be left as a call, and a call passes vectors through memory.)
 #[inline(always)]
 pub fn neg<S: Simd>(simd: S, x: S::f32s) -> S::f32s {

@@ -1,6 +1,7 @@
 //! The norms, in evaluation.
 
 use minrnn_kernels::rms_norm::FLOOR;
+use minrnn_kernels::simd::sqrt;
 use minrnn_model::{CheckedConfig, NormKind};
 
 use crate::graph::{Graph, Value};
@@ -16,7 +17,7 @@ pub(crate) fn norm(g: &mut Graph<'_>, config: &CheckedConfig, name: &str, x: Val
         NormKind::Layer => layer(g, name, d, config.bias, x),
         NormKind::Rms => {
             // (1 + γ) √D, or without the root where the mean is taken and not the sum.
-            let root = if config.rms_eps > 0.0 { 1.0 } else { libm::sqrtf(d as f32) };
+            let root = if config.rms_eps > 0.0 { 1.0 } else { sqrt(d as f32) };
             let gain: Vec<f32> = g.tensor(&join(name, "gamma"), &[d])?.iter().map(|gamma| (1.0 + gamma) * root).collect();
             let gain = g.constant(&join(name, "gain"), &[d], &gain);
             let length = if config.rms_eps > 0.0 {
@@ -34,7 +35,7 @@ pub(crate) fn norm(g: &mut Graph<'_>, config: &CheckedConfig, name: &str, x: Val
         NormKind::Batch => {
             let [gamma, beta, mean, variance] = ["weight", "bias", "running_mean", "running_var"].map(|part| join(name, part));
             let (gamma, variance) = (g.tensor(&gamma, &[d])?, g.tensor(&variance, &[d])?);
-            let scale: Vec<f32> = gamma.iter().zip(variance).map(|(gamma, variance)| gamma / libm::sqrtf(variance + EPS)).collect();
+            let scale: Vec<f32> = gamma.iter().zip(variance).map(|(gamma, variance)| gamma / sqrt(variance + EPS)).collect();
             let (scale, mean) = (g.constant(&join(name, "scale"), &[d], &scale), g.parameter(&mean, &[d])?);
             let beta = g.parameter(&beta, &[d])?;
             let centred = g.sub(x, mean);

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use minrnn_kernels::shape::as_out;
+use minrnn_kernels::simd::sqrt;
 use minrnn_kernels::{layer_norm, rms_norm};
 
 use crate::gates;
@@ -42,7 +43,7 @@ impl Norm {
             NormKind::Batch => {
                 let (gamma, beta) = (vector("weight")?, vector("bias")?);
                 let (mean, variance) = (vector("running_mean")?, vector("running_var")?);
-                let scale = gamma.iter().zip(variance).map(|(gamma, variance)| gamma / libm::sqrtf(variance + EPS)).collect();
+                let scale = gamma.iter().zip(variance).map(|(gamma, variance)| gamma / sqrt(variance + EPS)).collect();
                 Self::Batch { mean, scale, beta }
             }
         })
@@ -84,7 +85,7 @@ impl Norm {
             Self::RmsEps { gamma, eps } => {
                 for (x, y) in x.chunks_exact(d).zip(y.chunks_exact_mut(d)) {
                     let mean_square = x.iter().map(|x| x * x).sum::<f32>() / d as f32;
-                    let factor = 1.0 / libm::sqrtf(mean_square + eps);
+                    let factor = 1.0 / sqrt(mean_square + eps);
                     y.iter_mut().zip(x).zip(gamma).for_each(|((y, x), gamma)| *y = x * factor * (1.0 + gamma));
                 }
             }

@@ -13,7 +13,8 @@ use crate::failure::NO_STDOUT;
 use crate::memory::MemoryArg;
 use crate::ranks::Together;
 use crate::task_args::TaskArgs;
-use crate::{corpus, input, interrupt, memory, ranks, threads};
+use crate::threads::{self, Threads};
+use crate::{corpus, input, interrupt, memory, ranks};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -39,6 +40,8 @@ pub struct Args {
     settings: Vec<String>,
     #[command(flatten)]
     table: TaskArgs,
+    #[command(flatten)]
+    threads: Threads,
     #[command(flatten)]
     device: DeviceArg,
     #[command(flatten)]
@@ -80,13 +83,13 @@ fn open(args: &Args, request: &Request, out: &Path) -> anyhow::Result<(Experimen
     if run.checkpoint(Pointer::Last)?.is_none() {
         say(format_args!("'{}' has no checkpoint yet: starting anew", out.display()));
     }
-    let experiment = resumed.map_or_else(|| new_experiment(args, request), |resumed| args.on_device(resumed))?;
+    let experiment = resumed.map_or_else(|| new_experiment(args, request), |resumed| args.on_this_machine(resumed))?;
     Ok((experiment, run))
 }
 
 fn new_experiment(args: &Args, request: &Request) -> anyhow::Result<Experiment> {
     // The device first: what lies in a GPU's memory is not counted in the machine's.
-    let mut experiment = args.on_device(request.experiment(|data| args.table.apply(data))?)?;
+    let mut experiment = args.on_this_machine(request.experiment(|data| args.table.apply(data))?)?;
     // Before anything is fetched or written.
     training_memory(&experiment)?.expect_room(experiment.train.memory_limit)?;
     find_data(&mut experiment, &request.subject(), corpus::fetch)?;
@@ -94,9 +97,10 @@ fn new_experiment(args: &Args, request: &Request) -> anyhow::Result<Experiment> 
 }
 
 impl Args {
-    /// `experiment` on the device that was given, if one was.
-    fn on_device(&self, mut experiment: Experiment) -> anyhow::Result<Experiment> {
+    /// `experiment` on the device and the threads that were given, if any were.
+    fn on_this_machine(&self, mut experiment: Experiment) -> anyhow::Result<Experiment> {
         experiment.train.device = self.device.given()?.unwrap_or(experiment.train.device);
+        experiment.train.threads = self.threads.given()?.unwrap_or(experiment.train.threads);
         Ok(experiment)
     }
 

@@ -6,7 +6,7 @@ use super::{Row, Sizes, Start};
 use crate::grid::{self, SharedOut};
 use crate::matmul::{Matrix, Write, multiply};
 use crate::shape::{Out, elements, expect_len};
-use crate::simd::Level;
+use crate::simd::{Level, sqrt};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 use core::ops::Range;
@@ -127,5 +127,5 @@ fn attend(
 
 /// 1/√dₕ.
 pub(super) fn scale(head_width: usize) -> f32 {
-    1.0 / libm::sqrtf(head_width as f32)
+    1.0 / sqrt(head_width as f32)
 }

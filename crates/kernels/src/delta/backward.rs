@@ -164,7 +164,7 @@ fn step_backward<S: Simd>(simd: S, x: &Input<'_>, memory: &[f32], d_y: &[f32], d
     }
     // What lies along the key goes: in f64, for next to nothing may be left.
     let wide = |x: &f32| f64::from(*x);
-    let inverse = 1.0 / libm::sqrt(x.k.iter().map(|k| wide(k) * wide(k)).sum::<f64>() + f64::from(EPS));
+    let inverse = 1.0 / simd::sqrt_f64(x.k.iter().map(|k| wide(k) * wide(k)).sum::<f64>() + f64::from(EPS));
     let along = d_k.iter().zip(x.k).map(|(d, k)| wide(d) * wide(k)).sum::<f64>() * inverse * inverse;
     for (d, k) in d_k.iter_mut().zip(x.k) {
         *d = ((wide(d) - wide(k) * along) * inverse) as f32;

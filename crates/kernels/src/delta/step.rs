@@ -24,7 +24,7 @@ impl<'a> Input<'a> {
             let k = simd::load(simd, k, at);
             squares = mul_add(simd, k, k, squares);
         }
-        let inverse = 1.0 / libm::sqrtf(simd.reduce_sum_f32s(squares) + EPS);
+        let inverse = 1.0 / simd::sqrt(simd.reduce_sum_f32s(squares) + EPS);
         Self { q, k, v, inverse, beta: 1.0 / (1.0 + libm::expf(-b)) }
     }
 }

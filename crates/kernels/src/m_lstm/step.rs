@@ -38,7 +38,7 @@ impl WithSimd for Step<'_> {
         let [i, f] = self.gates;
         let kept = *self.m + first(simd, log_sigmoid(simd, simd.splat_f32s(f)));
         let m = kept.max(i);
-        let (take, keep, floor) = (exp_of(simd, i - m) / libm::sqrtf(e as f32), exp_of(simd, kept - m), exp_of(simd, -m));
+        let (take, keep, floor) = (exp_of(simd, i - m) / simd::sqrt(e as f32), exp_of(simd, kept - m), exp_of(simd, -m));
         *self.m = m;
         let (taken, kept) = (simd.splat_f32s(take), simd.splat_f32s(keep));
         let mut beta = simd.splat_f32s(0.0);

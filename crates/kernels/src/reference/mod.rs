@@ -107,6 +107,7 @@ macro_rules! float {
             fn tanh(self) -> Self {
                 libm::$tanh(self)
             }
+            #[allow(clippy::disallowed_methods, reason = "no vector code is near")]
             fn sqrt(self) -> Self {
                 libm::$sqrt(self)
             }

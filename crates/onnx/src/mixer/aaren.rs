@@ -2,6 +2,7 @@
 //! l ← ln(e^l + e^s), o ← o + e^(s − l) (v − o), s = x · (W_kᵀ q / √e). Logarithms are added in f64.
 
 use minrnn_kernels::prefix_softmax::EMPTY;
+use minrnn_kernels::simd::sqrt;
 
 use super::Place;
 use crate::Result;
@@ -14,7 +15,7 @@ pub(super) fn step(g: &mut Graph<'_>, at: &Place<'_>, x: Value) -> Result<Value>
     let (query, key) = (g.tensor(&at.at("query"), &[e])?, g.tensor(&at.at("key.weight"), &[e, d])?);
     let mut score = vec![0.0; heads * d];
     for ((query, key), channel) in query.iter().zip(key.chunks_exact(d)).zip(0..) {
-        let factor = query / libm::sqrtf(width as f32);
+        let factor = query / sqrt(width as f32);
         score[channel / width * d..][..d].iter_mut().zip(key).for_each(|(sum, key)| *sum += factor * key);
     }
     let score = g.constant(&at.at("score.weight"), &[heads, d], &score);

@@ -2,6 +2,7 @@
 //! y = (norm of each head of h + s ⊙ c̄) ⊙ SiLU(ζ).
 
 use minrnn_kernels::m_lstm::{EMPTY_M, EPS};
+use minrnn_kernels::simd::sqrt;
 
 use super::Place;
 use crate::block_diagonal::product;
@@ -39,7 +40,7 @@ pub(super) fn step(g: &mut Graph<'_>, at: &Place<'_>, x: Value) -> Result<Value>
         g.reshape(factor, &[heads, 1])
     });
     let k = g.reshape(k, &[heads, head]);
-    let k = g.times(k, 1.0 / libm::sqrtf(head as f32));
+    let k = g.times(k, 1.0 / sqrt(head as f32));
     let k = g.mul(take, k);
     let kept = g.mul(keep, n);
     let n = g.add(kept, k);

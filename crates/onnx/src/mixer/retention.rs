@@ -4,6 +4,7 @@
 use std::f64::consts::TAU;
 
 use minrnn_kernels::retention::{EPS, angle};
+use minrnn_kernels::simd::sqrt;
 use minrnn_model::MixerKind;
 
 use super::Place;
@@ -88,7 +89,7 @@ fn turned(g: &mut Graph<'_>, at: &Place<'_>, key: usize, [query, keys]: [Value; 
     let part = g.cast(part, DataType::Float);
     let angle = g.times(part, TAU as f32);
     let (cos, sin) = (g.cos(angle), g.sin(angle));
-    let keys = g.times(keys, 1.0 / libm::sqrtf(key as f32));
+    let keys = g.times(keys, 1.0 / sqrt(key as f32));
     [query, keys].map(|x| {
         let x = g.reshape(x, &[at.config.n_heads, pairs, 2]);
         let [first, second] = g.split(x, 3, [1, 1]);

@@ -7,6 +7,7 @@
 use alloc::vec;
 
 use minrnn_kernels::prefix_softmax::EMPTY;
+use minrnn_kernels::simd::sqrt;
 use minrnn_kernels::weight_matrix::{WeightFormat, WeightMatrix};
 
 use super::Mixer;
@@ -37,7 +38,7 @@ impl Aaren {
         let (mut score, mut row) = (vec![0.0; e / width * d], vec![0.0; d]);
         for (channel, query) in query.iter().enumerate() {
             key.row(channel, &mut row);
-            let factor = query / libm::sqrtf(width as f32);
+            let factor = query / sqrt(width as f32);
             score[channel / width * d..][..d].iter_mut().zip(&row).for_each(|(sum, x)| *sum += factor * x);
         }
         Ok(Self { score: WeightMatrix::new(WeightFormat::F32, e / width, d, &score), value })

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use minrnn_kernels::count;
 use minrnn_kernels::rotary::BASE;
-use minrnn_kernels::simd::{self, Simd, WithSimd, mul_add};
+use minrnn_kernels::simd::{self, Simd, WithSimd, mul_add, sqrt};
 
 use super::Mixer;
 use crate::linear::Linear;
@@ -101,7 +101,7 @@ impl Mixer for Attention {
         let seen = held.min(memory.sight() + 1);
         let scores = Shared::new(room(scores, pass.workers.most_pieces() * seen), seen);
         let hidden = Shared::new(room(hidden, n * d), d);
-        let scale = 1.0 / libm::sqrtf(width as f32);
+        let scale = 1.0 / sqrt(width as f32);
         pass.workers.split(self.heads, 1, n * seen * 2 * d, |piece, heads| {
             // SAFETY: one thread runs a piece.
             let scores = unsafe { scores.part(piece, 0..seen) };

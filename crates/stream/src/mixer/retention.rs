@@ -12,6 +12,7 @@ use core::ops::Range;
 
 use minrnn_kernels::count;
 use minrnn_kernels::retention::{EPS, angle};
+use minrnn_kernels::simd::sqrt;
 use minrnn_kernels::weight_matrix::WeightMatrix;
 
 use super::Mixer;
@@ -99,7 +100,7 @@ impl Retention {
     /// The heads `range` of the tokens of a span. The queries become features, and the values outputs.
     fn run(&self, pass: &Pass<'_>, span: &Span, range: Range<usize>, memory: Memory<'_>, turns: &[f32], [q, k, v]: [Shared<'_>; 3]) {
         let [key, value, columns] = self.sizes();
-        let key_scale = if self.gate.is_some() { 1.0 / libm::sqrtf(key as f32) } else { 1.0 };
+        let key_scale = if self.gate.is_some() { 1.0 / sqrt(key as f32) } else { 1.0 };
         for h in range {
             // SAFETY: pieces have heads of their own.
             let state = unsafe { memory.part(span.session, h * key * columns, (h + 1) * key * columns) };
@@ -124,7 +125,7 @@ impl Retention {
                     divisor += state.get(value).map_or(0.0, |n| n * q);
                 }
                 let factor = if self.gate.is_some() {
-                    1.0 / libm::sqrtf(v.iter().map(|o| o * o).sum::<f32>() / value as f32 + EPS as f32)
+                    1.0 / sqrt(v.iter().map(|o| o * o).sum::<f32>() / value as f32 + EPS as f32)
                 } else {
                     1.0 / (divisor + EPS as f32)
                 };

@@ -1,0 +1,167 @@
+//! What a finished run is worth, and which of its checkpoints is the one to use.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use minrnn_model::{Calibration, CheckpointFiles};
+
+use super::Trainer;
+use crate::checkpoint::SURPRISE_FILE;
+use crate::data::table::{Comparison, Confusion, Example, Measure, Spreads};
+use crate::rng::Purpose;
+use crate::train::evaluate::{Evaluation, compare};
+use crate::train::pointer::Pointer;
+use crate::train::task::{Data, FINAL_BATCHES, full_pass};
+use crate::train::train_config::TrainConfig;
+use crate::{Error, Result};
+
+/// The measures of a finished run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FinalReport {
+    /// The checkpoint to use: the kept one that scored best on the report's batches, or the one that learned from all data in the end.
+    pub checkpoint: PathBuf,
+    /// The checkpoint that the measures belong to.
+    pub scored: PathBuf,
+    /// Updates made before that checkpoint.
+    pub iteration: u64,
+    /// The measures of fixed batches, [`FINAL_BATCHES`] after a training that was not short, or of the test part of finite data.
+    pub fixed: Evaluation,
+    /// Batches that each checkpoint was scored on, where the training was too short for all.
+    pub shortened_to: Option<u64>,
+    /// The same in the data's own units, beside those of a baseline.
+    pub compared: Vec<Measure>,
+    /// Which classes were taken for which, of a table with classes.
+    pub confusion: Option<Confusion>,
+    /// Single sequences, the worst first.
+    pub examples: Vec<Example>,
+    /// The measures of each kept checkpoint on the same batches, by iteration; of finite data only the one that validated best.
+    pub kept: Vec<(u64, Evaluation)>,
+    /// What the logits of the model to use were divided by, for probabilities that hold.
+    pub temperature: Option<f64>,
+    /// What the quantiles of the model to use were spread by, for intervals that hold.
+    pub spreads: Option<Spreads>,
+    /// The measures of one pass over all of the test text, windows starting anew; none where that has more batches than were trained on.
+    pub full_pass: Option<Evaluation>,
+}
+
+impl Trainer {
+    /// Scores with fixed test batches ([`final_batches`] of them) the kept checkpoints of a text, or the one that the validation batches of a task chose; makes the
+    /// best of them the run's best, and scores that one with one pass over the test text. How surprising held-out rows were is kept with it. `None` when
+    /// `stop` was raised.
+    ///
+    /// # Errors
+    /// When a checkpoint cannot be read, or the run cannot be written.
+    pub fn final_report(&self, stop: &AtomicBool) -> Result<Option<FinalReport>> {
+        let mut best: Option<(PathBuf, u64, Evaluation)> = None;
+        let (mut kept, mut compared, mut confusion, mut examples, mut surprises) = (Vec::new(), Vec::new(), None, Vec::new(), [None, None]);
+        let refitted = self.progress.refit.map(|_| self.checkpoint(Pointer::Last)).transpose()?.flatten();
+        let candidates = match (&refitted, self.checkpoint(Pointer::Scored)?) {
+            (Some(_), Some(scored)) => vec![(self.progress.refit.map_or(0, |refit| refit.updates), scored)],
+            (Some(refitted), None) => vec![(self.progress.iteration, refitted.clone())],
+            (None, _) => self.kept()?,
+        };
+        let train = &self.experiment.train;
+        let n_batches = final_batches(train, self.progress.iteration, candidates.len() as u64);
+        for (iteration, path) in candidates {
+            let set = self.data.fixed_batches(&self.experiment, n_batches, Purpose::TestData);
+            let (mut set, model) = self.group.agree(set.and_then(|set| Ok((set, self.read_model(&path)?))))?;
+            let mut comparison = self.data.comparison(Purpose::TestData);
+            // The model to use is another than the one that is scored.
+            if let (Some(comparison), Some(spreads)) = (&mut comparison, &self.progress.spreads)
+                && refitted.as_ref().is_some_and(|refitted| *refitted != path)
+            {
+                comparison.spread_by(spreads);
+            }
+            let Some(evaluation) = compare(&self.group, &model, &mut *set, comparison.as_deref_mut(), stop)? else { return Ok(None) };
+            kept.push((iteration, evaluation));
+            if best.as_ref().is_none_or(|(_, _, best)| self.data.score(&evaluation) < self.data.score(best)) {
+                best = Some((path, iteration, evaluation));
+                compared = comparison.as_ref().map_or_else(Vec::new, |comparison| comparison.measures());
+                examples = comparison.as_ref().map_or_else(Vec::new, |comparison| comparison.examples());
+                let calibration = |surprises: &[f64]| (!surprises.is_empty()).then(|| Calibration::of(surprises.iter().copied()));
+                let of = |found: fn(&dyn Comparison) -> &[f64]| comparison.as_deref().and_then(|comparison| calibration(found(comparison)));
+                surprises = [of(|comparison| comparison.surprises()), of(|comparison| comparison.surprises_when_spread())];
+                confusion = comparison.and_then(|comparison| comparison.confusion().cloned());
+            }
+        }
+        let Some((scored, iteration, fixed)) = best else {
+            let problem = "the run has no checkpoint to report on; train it first";
+            return self.group.alike(Err(Error::malformed(self.run.path(), problem)));
+        };
+        let checkpoint = refitted.unwrap_or_else(|| scored.clone());
+        self.group.tell(|| {
+            self.run.make_best(&checkpoint)?;
+            let [of_scored, when_spread] = &surprises;
+            for (path, surprise) in [(&scored, of_scored), (&checkpoint, if when_spread.is_some() { when_spread } else { of_scored })] {
+                if let Some(surprise) = surprise {
+                    CheckpointFiles::add(path, SURPRISE_FILE, surprise.to_json().as_bytes())?;
+                }
+            }
+            Ok(())
+        })?;
+        let full_pass = match &self.data {
+            Data::Text { text, .. } => {
+                let set = full_pass(text.test().clone(), &self.experiment, false);
+                let (mut set, model) = self.group.agree(set.and_then(|set| Ok((set, self.read_model(&checkpoint)?))))?;
+                if set.n_batches() > trained_on(train, self.progress.iteration).max(train.eval_iterations) {
+                    None
+                } else {
+                    let Some(evaluation) = compare(&self.group, &model, &mut *set, None, stop)? else { return Ok(None) };
+                    Some(evaluation)
+                }
+            }
+            Data::Task(_) => None,
+        };
+        let shortened_to = Some(n_batches).filter(|&n| n < FINAL_BATCHES && !self.data.has_parts());
+        Ok(Some(FinalReport {
+            checkpoint,
+            scored,
+            iteration,
+            fixed,
+            shortened_to,
+            compared,
+            confusion,
+            examples,
+            kept,
+            temperature: self.progress.temperature,
+            spreads: self.progress.spreads.clone(),
+            full_pass,
+        }))
+    }
+
+    /// What a score of finite data is not to be taken for, where the model began with the weights of another.
+    pub fn told_of_start(&self) -> Option<String> {
+        let from = self.experiment.train.from.as_ref().filter(|_| self.data.has_parts())?;
+        Some(format!(
+            "the weights of '{}' may have learned from what is scored here: where they did, the score flatters the model",
+            from.display()
+        ))
+    }
+}
+
+/// Batches that were fed in `iterations` updates.
+fn trained_on(train: &TrainConfig, iterations: u64) -> u64 {
+    iterations.saturating_mul(train.accumulation as u64)
+}
+
+/// Fixed batches that the final report scores each of `checkpoints` on after `iterations` updates: [`FINAL_BATCHES`], or after a short
+/// training as many for all of them together as it was trained on, but no fewer than an evaluation has.
+pub fn final_batches(train: &TrainConfig, iterations: u64, checkpoints: u64) -> u64 {
+    let all = FINAL_BATCHES.max(train.eval_iterations);
+    (trained_on(train, iterations) / checkpoints.max(1)).clamp(train.eval_iterations, all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_training_is_not_scored_on_more_batches_than_it_was_trained_on() {
+        let train = TrainConfig { eval_iterations: 20, ..TrainConfig::default() };
+        assert_eq!([5000, 600, 300, 30].map(|iterations| final_batches(&train, iterations, 3)), [200, 200, 100, 20]);
+        assert_eq!([200, 150, 6].map(|iterations| final_batches(&train, iterations, 1)), [200, 150, 20]);
+        let accumulated = TrainConfig { accumulation: 4, ..train.clone() };
+        assert_eq!(final_batches(&accumulated, 30, 1), 120);
+        assert_eq!(final_batches(&TrainConfig { eval_iterations: 400, ..train }, 1, 3), 400);
+    }
+}

@@ -1,0 +1,110 @@
+//! The second round: the model learns anew from all data, for as long as the first round took to the weights that are kept.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use minrnn_model::CheckpointFiles;
+
+use super::{Trainer, first_model};
+use crate::data::table::Spreads;
+use crate::rng::Purpose;
+use crate::train::evaluate::compare;
+use crate::train::optimizer::Optimizer;
+use crate::train::pointer::Pointer;
+use crate::train::progress::Refit;
+use crate::train::schedule::Schedule;
+use crate::train::task::FINAL_BATCHES;
+use crate::train::temperature::temperature;
+use crate::{Error, Result};
+
+impl Trainer {
+    /// After a finished round: begins to learn anew from all data where the experiment asks for it and that was not done, as long as it took to the
+    /// weights that are kept. False where nothing is left to be trained, `None` when `stop` was raised.
+    ///
+    /// # Errors
+    /// When a pointer to the checkpoint that is kept cannot be written, or data cannot be read.
+    pub fn begin_refit(&mut self, stop: &AtomicBool) -> Result<Option<bool>> {
+        if !self.experiment.train.refit || self.progress.refit.is_some() || self.data.all().is_none() {
+            return Ok(Some(false));
+        }
+        let Some((updates, kept)) = self.kept()?.into_iter().next() else { return Ok(Some(false)) };
+        self.group.tell(|| {
+            self.run.make_best(&kept)?;
+            if self.data.has_test_file() { Ok(()) } else { self.run.make_scored(&kept) }
+        })?;
+        self.progress.temperature = self.group.agree(self.temperature(&kept))?;
+        let Some(spreads) = self.spreads(&kept, stop)? else { return Ok(None) };
+        self.progress.spreads = spreads;
+        self.progress.best.retain(|best| best.iteration == updates);
+        self.progress.refit = Some(Refit { began_at: self.progress.iteration, updates });
+        let begun = self.begin_anew();
+        self.group.agree(begun)?;
+        Ok(Some(true))
+    }
+
+    fn begin_anew(&mut self) -> Result<()> {
+        let device = self.experiment.train.device.open()?.autodiff();
+        self.model = first_model(&self.experiment, &self.data, self.run.path(), &device)?;
+        self.optimizer = Optimizer::new(&self.experiment.train);
+        self.carried.clear();
+        (self.average, self.progress.averaged) = (None, 0);
+        self.begin_round()
+    }
+
+    /// How sure the model of the checkpoint at `kept` may be of its classes, by what will be learned from next and was not yet.
+    fn temperature(&self, kept: &Path) -> Result<Option<f64>> {
+        if !self.data.is_scored_by_accuracy() {
+            return Ok(None);
+        }
+        let mut set = self.data.fixed_batches(&self.experiment, FINAL_BATCHES, self.held_out())?;
+        temperature(&self.read_model(kept)?, &mut *set)
+    }
+
+    /// How wide the intervals of the model of the checkpoint at `kept` should be, by what will be learned from next and was not yet; `None` when `stop`
+    /// was raised.
+    fn spreads(&self, kept: &Path, stop: &AtomicBool) -> Result<Option<Option<Spreads>>> {
+        let Some(mut comparison) = self.data.comparison(self.held_out()) else { return Ok(Some(None)) };
+        if !comparison.find_spreads() {
+            return Ok(Some(None));
+        }
+        let set = self.data.fixed_batches(&self.experiment, FINAL_BATCHES, self.held_out());
+        let (mut set, model) = self.group.agree(set.and_then(|set| Ok((set, self.read_model(kept)?))))?;
+        let compared = compare(&self.group, &model, &mut *set, Some(&mut *comparison), stop)?;
+        Ok(compared.map(|_| comparison.spreads()))
+    }
+
+    /// The part that a second round learns from and the first does not.
+    fn held_out(&self) -> Purpose {
+        if self.data.has_test_file() { Purpose::ValidationData } else { Purpose::TestData }
+    }
+
+    /// Goes back to the end of the first round, where that is to be longer than it was for the second, which is that of `checkpoint`.
+    pub(super) fn go_back(&mut self, checkpoint: &Path) -> Result<()> {
+        let Some(Refit { began_at, .. }) = self.progress.refit else { return Ok(()) };
+        let config = CheckpointFiles::open(checkpoint)?.config()?;
+        let of_before = config.sections.get("train").and_then(|train| train.get("max_iterations")?.as_u64());
+        if of_before.is_none_or(|of_before| self.experiment.train.max_iterations <= of_before) {
+            return Ok(());
+        }
+        match self.run.checkpoint(Pointer::Scored)? {
+            Some(scored) if !self.experiment.train.validates() => self.restore(&scored),
+            // Of a round that had a best checkpoint, this is not always the last; the end is gone.
+            _ => Err(Error::MustStay(format!(
+                "max_iterations must stay {began_at}: the run has learned anew from all data since, and only its best checkpoint of before is kept; \
+                 start a new run in another directory"
+            ))),
+        }
+    }
+
+    /// What a round learns from, and how fast.
+    pub(super) fn begin_round(&mut self) -> Result<()> {
+        if let Some(Refit { updates, .. }) = self.progress.refit {
+            let all = self.data.all().ok_or_else(|| {
+                Error::malformed(self.run.path(), "its last checkpoint learned from all data, which the experiment has no more")
+            })?;
+            self.source = all.training(&self.experiment)?;
+            self.schedule = Schedule::of_round(&self.experiment.train, updates);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,180 @@
+//! A checkpoint of everything a training goes on from: written, and read again.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use minrnn_model::{CONFIG_FILE, CheckpointConfig, CheckpointFiles, MAX_TASK_BYTES, WEIGHTS_FILE, write_atomic, write_safetensors};
+
+use super::Trainer;
+use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE, load_named, load_weights, named_values, save_weights, state_tensors, tokenizer_of};
+use crate::data::Carry;
+use crate::model::AnyModel;
+use crate::nn::State;
+use crate::train::alike::weights_trait;
+use crate::train::average::{Average, LAST_WEIGHTS_PREFIX};
+use crate::train::head::with_outputs;
+use crate::train::pointer::{MAX_PROGRESS_BYTES, PROGRESS_FILE, TRAINING_FILE};
+use crate::train::progress::Progress;
+use crate::train::temperature::with_temperature;
+use crate::{Error, Result, RunProblem};
+
+const STATE_PREFIX: &str = "state.";
+
+/// Name, shape and bits of a tensor of a carried state.
+type Carried = (String, Vec<usize>, Vec<u32>);
+
+impl Trainer {
+    /// Writes a checkpoint of everything; the run then continues exactly from here.
+    ///
+    /// # Errors
+    /// When it cannot be written, or processes have come to other weights than the first; earlier checkpoints are untouched then.
+    pub fn save(&self, is_best: bool) -> Result<PathBuf> {
+        if !self.group.is_alone() {
+            self.group.expect_alike(vec![weights_trait(&self.model)])?;
+        }
+        let carried = self.all_carried()?;
+        self.group
+            .tell(|| self.run.save(self.progress.iteration, is_best, &self.progress.kept(), |directory| self.write(directory, carried)))
+    }
+
+    /// The tensors of the states that all processes carry.
+    fn all_carried(&self) -> Result<Vec<Carried>> {
+        let first = self.group.share(self.experiment.train.accumulation as u64).start;
+        let mut own = Vec::new();
+        for (state, micro) in self.carried.iter().zip(first..) {
+            for (name, data) in state.tensors() {
+                let shape = data.shape().to_vec();
+                let values = data.try_to_vec::<f32>().map_err(|error| Error::Shape(format!("state '{name}': {error:?}")))?;
+                // As bits: JSON has no place for what is not finite.
+                own.push((self.state_prefix(micro) + &name, shape, values.into_iter().map(f32::to_bits).collect()));
+            }
+        }
+        Ok(self.group.agree_all(Ok(own))?.into_iter().flatten().collect())
+    }
+
+    /// What the names of the state's tensors begin with that micro-step `micro` goes on from.
+    fn state_prefix(&self, micro: u64) -> String {
+        match self.source.carry() {
+            Carry::ToNextUpdate => format!("{STATE_PREFIX}{micro}."),
+            Carry::Nowhere | Carry::ToNextBatch => STATE_PREFIX.to_owned(),
+        }
+    }
+
+    fn write(&self, directory: &Path, carried: Vec<Carried>) -> Result<()> {
+        let mut config = CheckpointConfig::new(self.experiment.model.clone());
+        let to_json = |error: serde_json::Error| Error::malformed(directory.join(CONFIG_FILE), error.to_string());
+        config.sections.insert("description".to_owned(), self.experiment.description.clone().into());
+        config.sections.insert("data".to_owned(), serde_json::to_value(&self.experiment.data).map_err(to_json)?);
+        config.sections.insert("train".to_owned(), serde_json::to_value(&self.experiment.train).map_err(to_json)?);
+        config.write(directory)?;
+        let live = self.average.as_ref().map(|_| Average::of_model(&self.model));
+        let saved = save_weights(&self.model_to_use(), directory.join(WEIGHTS_FILE));
+        // Copies of a model share their running statistics, which are those of the average now.
+        drop(live.map(|live| live.of(self.model.clone())));
+        saved?;
+        if let Some(tokenizer) = self.data.tokenizer() {
+            tokenizer.save(directory.join(TOKENIZER_FILE))?;
+        }
+        if let Some(text) = self.task_text(directory)? {
+            write_atomic(directory.join(TASK_FILE), text.as_bytes())?;
+        }
+        let mut tensors: Vec<(String, Vec<usize>, Cow<'_, [f32]>)> = Vec::new();
+        for (name, values) in self.optimizer.moments() {
+            tensors.push((name, vec![values.len()], Cow::Owned(values)));
+        }
+        for (name, shape, bits) in carried {
+            tensors.push((name, shape, Cow::Owned(bits.into_iter().map(f32::from_bits).collect())));
+        }
+        if self.average.is_some() {
+            let last = named_values(&self.model).into_iter();
+            tensors.extend(last.map(|(name, shape, values)| (format!("{LAST_WEIGHTS_PREFIX}{name}"), shape, Cow::Owned(values))));
+        }
+        write_safetensors(directory.join(TRAINING_FILE), tensors, None)?;
+        let mut progress = serde_json::to_vec_pretty(&self.progress).map_err(to_json)?;
+        progress.push(b'\n');
+        Ok(write_atomic(directory.join(PROGRESS_FILE), &progress)?)
+    }
+
+    /// The model with what is done to it before anyone else takes it.
+    fn model_to_use(&self) -> AnyModel {
+        let model = self.average.as_ref().map_or_else(|| self.model.clone(), |average| average.of(self.model.clone()));
+        // Nothing is learned behind the end of the second round, so that nothing goes on from there.
+        let Progress { temperature, spreads, refit, iteration, .. } = &self.progress;
+        if refit.is_none() || *iteration < self.end_of_round() {
+            return model;
+        }
+        let model = temperature.iter().fold(model, |model, temperature| with_temperature(model, *temperature));
+        spreads.iter().fold(model, |model, spreads| with_outputs(model, |outputs| spreads.apply(outputs)))
+    }
+
+    pub(super) fn restore(&mut self, directory: &Path) -> Result<()> {
+        let files = CheckpointFiles::open(directory)?;
+        let config = files.config()?;
+        if config.model != self.experiment.model {
+            let problem = "its model is not the one of the experiment; resume with the settings the run began with";
+            return Err(Error::malformed(directory.join(CONFIG_FILE), problem));
+        }
+        self.experiment.expect_continues(&config)?;
+        self.expect_same_data(&files)?;
+        self.progress = serde_json::from_str(&files.text(PROGRESS_FILE, MAX_PROGRESS_BYTES)?)
+            .map_err(|error| Error::malformed(files.path(PROGRESS_FILE), format!("expected the counters of a run: {error}")))?;
+        self.progress.forget_untrained();
+        let n_outputs = self.experiment.model.n_outputs;
+        if self.progress.spreads.as_ref().is_some_and(|spreads| !spreads.fits(n_outputs)) {
+            let problem = format!("its spreads are not those of {n_outputs} outputs; go on from another checkpoint");
+            return Err(Error::malformed(files.path(PROGRESS_FILE), problem));
+        }
+        // The vocabulary in use is the run's own; that of the checkpoint should be as good for whoever takes the model from it.
+        tokenizer_of(&files)?;
+        let mut weights = files.weights(WEIGHTS_FILE)?;
+        self.model = load_weights(self.model.clone(), &mut weights)?;
+        weights.expect_empty()?;
+        let path = files.path(TRAINING_FILE);
+        let mut training = files.weights(TRAINING_FILE)?;
+        self.average = None;
+        if self.progress.averaged > 0 {
+            self.average = Some(Average::of_model(&self.model));
+            self.model = load_named(self.model.clone(), &mut training, LAST_WEIGHTS_PREFIX)?;
+        }
+        self.optimizer.restore(&self.model, self.progress.of_round(), |name, len| Ok(training.take(name, &[len])?))?;
+        let (accumulation, carry) = (self.experiment.train.accumulation as u64, self.source.carry());
+        let own = self.group.share(accumulation);
+        // All that go through micro-steps are one.
+        let n_states = if carry == Carry::ToNextUpdate { accumulation } else { 1 };
+        let batch_size = self.experiment.train.batch_size;
+        let misfit = |error| Error::malformed(&path, format!("{error}; resume with the batch_size the run began with"));
+        self.carried.clear();
+        for micro in 0..n_states {
+            let state = state_tensors(&mut training, &self.state_prefix(micro))?;
+            if !state.is_empty() {
+                if n_states == 1 || own.contains(&micro) {
+                    self.carried.push(self.model.sequence()?.init_state(batch_size).detach().load(&state).map_err(misfit)?);
+                }
+            } else if carry != Carry::Nowhere && self.progress.of_round() > 0 {
+                let problem = "expected the state that is carried from window to window, found none; resume from another checkpoint";
+                return Err(Error::malformed(&path, problem));
+            }
+        }
+        training.expect_empty()?;
+        Ok(())
+    }
+
+    /// What the checkpoint in `directory` says of the task's data.
+    fn task_text(&self, directory: &Path) -> Result<Option<String>> {
+        let Some(description) = self.data.description() else { return Ok(None) };
+        let text = serde_json::to_string_pretty(&description);
+        Ok(Some(text.map_err(|error| Error::malformed(directory.join(TASK_FILE), error.to_string()))? + "\n"))
+    }
+
+    /// Whether the task's data are those that the checkpoint's run was trained on.
+    fn expect_same_data(&self, files: &CheckpointFiles) -> Result<()> {
+        let path = files.path(TASK_FILE);
+        let own = self.task_text(path.parent().unwrap_or(&path))?;
+        // One that is missing where it should be there is told by its name.
+        let found = if own.is_some() { Some(files.bytes(TASK_FILE, MAX_TASK_BYTES)?) } else { files.find(TASK_FILE, MAX_TASK_BYTES)? };
+        if own.map(String::into_bytes) == found {
+            return Ok(());
+        }
+        Err(Error::run(path, RunProblem::OtherData))
+    }
+}
